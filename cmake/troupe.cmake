@@ -67,13 +67,15 @@ if(TROUPE_SANITIZE)  # a third of the time that tests take to compile goes into 
   target_compile_options(troupe_test_flags INTERFACE -fno-sanitize=null,alignment,vptr,object-size)
 endif()
 
-# One test program per folder of tests/: every *_test.cpp in it. `LABEL` is quick, ci or nightly; ALONE: while no other test runs.
+# One test program per folder of tests/, from all *.cpp in it (SUBFOLDERS: and below it). LABEL is quick, ci or nightly. ALONE: no other test
+# runs at the same time.
 function(troupe_tests name)
   cmake_parse_arguments(T "ALONE;SUBFOLDERS" "LABEL;TIMEOUT" "DEPS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  set(glob GLOB)
   if(T_SUBFOLDERS)
-    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+    set(glob GLOB_RECURSE)
   endif()
+  file(${glob} sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   if(NOT sources)
     return()
   endif()

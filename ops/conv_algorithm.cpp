@@ -19,8 +19,6 @@ constexpr row rows[] = {
     {"lowering3", conv_algorithm::lowering3}, {"direct", conv_algorithm::direct},       {"winograd", conv_algorithm::winograd},
     {"winograd4", conv_algorithm::winograd4}, {"onednn", conv_algorithm::onednn},       {"bf16x3", conv_algorithm::bf16x3}};
 
-bool unit_stride(const conv_geometry& g) { return g.stride_h == 1 && g.stride_w == 1; }
-
 }  // namespace
 
 std::vector<std::string> conv_algorithm_names() {
@@ -74,7 +72,7 @@ std::string why_not(conv_algorithm a, const conv_geometry& g) {
   if (a == conv_algorithm::bf16x3) return cpu::bf16x3_here() == nullptr ? "this machine has no matrix unit for bf16 (AMX)" : "";
   if (a != conv_algorithm::winograd && a != conv_algorithm::winograd4) return {};
   const bool five = a == conv_algorithm::winograd;
-  const bool fits = g.kernel_h == g.kernel_w && (g.kernel_h == 3 || (five && g.kernel_h == 5)) && unit_stride(g) &&
+  const bool fits = g.kernel_h == g.kernel_w && (g.kernel_h == 3 || (five && g.kernel_h == 5)) && g.unit_stride() &&
                     g.dilation_h == 1 && g.dilation_w == 1 && g.pad_h < g.kernel_h && g.pad_w < g.kernel_w;
   return fits ? std::string()
               : name_of(a) + " wants kernel 3" + (five ? " or 5" : "") + ", stride 1, dilation 1 and less padding than kernel";

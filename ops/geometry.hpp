@@ -41,6 +41,7 @@ struct conv_geometry {
   // x or y (and its gradient) lies as the device likes it between this convolution and its neighbour, which says so too; between
   // them are maps of single elements at most. Only where blocks_between() (ops/conv_algorithm.hpp); elsewhere all lies as written above.
   bool own_x = false, own_y = false;
+  bool unit_stride() const { return stride_h == 1 && stride_w == 1; }
   std::int64_t out_h() const { return (height + 2 * pad_h - dilation_h * (kernel_h - 1) - 1) / stride_h + 1; }
   std::int64_t out_w() const { return (width + 2 * pad_w - dilation_w * (kernel_w - 1) - 1) / stride_w + 1; }
   std::int64_t group_channels() const { return channels / groups; }

@@ -93,7 +93,7 @@ class convolver {
     set_sums(g_.group_outputs());
     staged planes(d_, g_.group_outputs(), images_ * s_.pixels(), s_.max_shift());
     tensor pairs = pairs_of(planes);
-    const bool plain = s_.channels == g_.group_channels() && g_.stride_h == 1 && g_.stride_w == 1;  // each channel is a plane of dx
+    const bool plain = s_.channels == g_.group_channels() && g_.unit_stride();  // each channel is a plane of dx
     tensor image = tensor::allocate(d_, shape{plain ? 1 : images_ * g_.group_channels() * g_.height * g_.width}, dtype::f32);
     for (i64 group = 0; group < g_.groups; ++group) {
       const tensor packed = pack_backward(w.data<float>() + group * g_.group_outputs() * g_.patch());

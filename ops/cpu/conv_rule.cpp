@@ -6,8 +6,6 @@ namespace troupe {
 
 namespace {
 
-bool unit_stride(const conv_geometry& g) { return g.stride_h == 1 && g.stride_w == 1; }
-
 std::int64_t empty_lanes(std::int64_t features) { return (features + 15) / 16 * 16 - features; }
 
 // The form of Winograd's algorithm that makes the fewest products, tiles beyond the image's edge counted; automatic: none can.
@@ -25,8 +23,8 @@ bool by_matrix_unit(const conv_geometry& g, conv_pass pass) {
   using enum conv_algorithm;
   const auto in = g.group_channels(), out = g.group_outputs();
   if (4 * empty_lanes(in) > in || 4 * empty_lanes(out) > out || !why_not(bf16x3, g).empty()) return false;
-  if (pass == conv_pass::backward_weights) return unit_stride(g) || in >= 32;
-  return unit_stride(g) || (pass == conv_pass::forward && in >= 32);
+  if (pass == conv_pass::backward_weights) return g.unit_stride() || in >= 32;
+  return g.unit_stride() || (pass == conv_pass::forward && in >= 32);
 }
 
 }  // namespace
@@ -53,7 +51,7 @@ conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, cpu_leve
   if (level == cpu_level::tiles && by_matrix_unit(g, pass)) return bf16x3;
   if (features >= 16) return fewest;
   if (over_images(g)) return direct;
-  if (pass == conv_pass::backward_data && !unit_stride(g)) return lowering1;
+  if (pass == conv_pass::backward_data && !g.unit_stride()) return lowering1;
   // Vectors of features that are mostly empty, or rows of few pixels, are better lowered.
   const auto lanes = pass == conv_pass::backward_data ? in : out;
   const auto row = pass == conv_pass::backward_data ? g.width : g.out_w();

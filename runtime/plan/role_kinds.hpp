@@ -1,6 +1,7 @@
-// The kinds of roles: one row a kind, with all that the rest of the house asks of it. Whoever must know what a role is asks its row
-// (`role_plan::traits()`) and not which kind it is. So a new kind is a name here, a row in role_kinds.cpp, its making in
-// runtime/job/casting.cpp, and the role itself.
+// The kinds of roles: one descriptor per kind. Code that depends on what a role does reads its descriptor (`role_plan::traits()`)
+// instead of comparing kinds. A new kind needs a name here, a descriptor in role_kinds.cpp, its construction in
+// runtime/job/casting.cpp, a case in each switch that the compiler names (cost/plan_memory.cpp, apps/commands/plan_roles.cpp),
+// and the role itself.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ struct role_duties {
   bool gives_way = false;       // what it computes is long, and waits for packets where others may (seat::gives_way)
 };
 
-// No member has a default: a row that leaves one out does not compile.
+// No member has a default: a descriptor that leaves one out does not compile.
 struct role_traits {
   role_kind kind;
   const char* name;  // in plans and JSON

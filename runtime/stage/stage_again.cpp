@@ -1,4 +1,4 @@
-// A stage and its neighbours when one of them has been restarted (stage_config::keeps).
+// A stage and its neighbours when one of them has been restarted (stage_config::retains_for_replay).
 //
 //   start from a consumer    it is sent again the forwards it may still need
 //   start from a producer    it is sent again the backwards it may still need

@@ -48,8 +48,9 @@ struct shard_block {
   // The newest first. Where there are other nodes: a worker there may be restarted and ask for the value one version ago, or a node be lost
   // and the job go on from an earlier version.
   std::deque<past_block> past;
-  std::map<std::uint64_t, tensor> earlier;  // sync_config::keeps: the versions before, as many as a restarted stage may want
-  bool filled = false;                      // its first values are here
+  std::map<std::uint64_t, tensor>
+      earlier;          // sync_config::retains_for_replay: the versions before, as many as a restarted stage may want
+  bool filled = false;  // its first values are here
   bool updating = false;
 };
 

@@ -51,7 +51,7 @@ class worker_sync : public role {
     bool begun = false;                     // it has one
     std::uint32_t delay = 0;                // steps that the stage runs ahead of its updates (plan/warm_up.hpp)
     std::set<std::uint64_t> ahead;          // steps whose gradients have left before those of step `done` (out_of_turn)
-    std::map<std::uint64_t, tensors> past;  // sync_config::keeps: what the stage was handed, for when it is restarted
+    std::map<std::uint64_t, tensors> past;  // sync_config::retains_for_replay: what the stage was handed, for when it is restarted
   };
 
   // A node of the tree (by_block) or all packets of this worker (whole) are summed, for one layer. The additions have run. No sum: it was not

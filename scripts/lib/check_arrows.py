@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_arrows.py: every #include against the house's arrows.
 
-  ops <- runtime (all but node) <- runtime/node <- actors <- apps <- tests, bench, examples
+  ops <- runtime <- runtime/node and runtime/exchange (all but its hub) <- actors <- apps <- tests, bench, examples
 Inside runtime/ the arrows are those that runtime/CMakeLists.txt declares. Inside actors/ they go down the FLOORS. runtime/exchange may include
 only ops/tree of ops, and ops/tree includes nothing of ours. NEVER lists what else a folder must not include. Third-party libraries
 stay in the boxes named in LIBRARIES; what would make a pure box impure (threads, clocks, OpenMP) is searched for as text.

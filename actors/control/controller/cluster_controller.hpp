@@ -41,7 +41,7 @@ namespace troupe::control {
 
 using instant = std::chrono::steady_clock::time_point;
 
-// What a keeper found out about a submission.
+// What the job executor found out about a submission.
 struct checked {
   std::vector<std::string> messages;  // not empty: wrong, nothing else is set
   std::string name, plan_hash;
@@ -67,7 +67,7 @@ struct stored {
   std::string what, path, sha256, error;
 };
 
-// What the head wants done, in order.
+// What the cluster controller wants done, in order.
 struct to_peer {
   std::string peer;
   message what;

@@ -1,4 +1,4 @@
-// The head's other half: what a running job says, what people tell it, and how both look from outside.
+// cluster_controller: events of running jobs, and commands to them.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"

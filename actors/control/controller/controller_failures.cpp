@@ -1,4 +1,4 @@
-// The head's fourth part: nodes of a running job are lost, leave, and come back (docs/failures.md).
+// cluster_controller: nodes of a running job fail, leave, and join again (docs/failures.md).
 //
 //   lost        the plan that runs cannot come to a boundary: its packets are on their way to roles that are gone. So the next plan, without
 //               those nodes, begins with what the shards that live have (runtime/coordinator/surviving_state.hpp): checking -> preparing -> draining ->

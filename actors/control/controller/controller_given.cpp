@@ -1,4 +1,4 @@
-// The head's fourth part: the file of a client that a job begins with (`troupe train --cluster --resume`, --weights).
+// cluster_controller: files that clients upload for a job to start from (`troupe train --cluster --resume`, --weights).
 //
 //   checking    of the job alone: mistakes in it are found before anything travels
 //   receiving   the head asks for one piece, the keeper writes it, the head asks for the next (a minute each, at most)

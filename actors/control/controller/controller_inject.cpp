@@ -1,4 +1,4 @@
-// The head's part in faults that people inject (actors/view/injection.hpp): who may, and who is told.
+// cluster_controller: injected faults (actors/view/injection.hpp): who may inject them, and which nodes get them.
 #include "actors/control/controller/cluster_controller.hpp"
 #include "actors/view/injection.hpp"
 

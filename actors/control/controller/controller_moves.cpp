@@ -1,4 +1,4 @@
-// The head's third part: one plan of a running job after another (docs/moving.md).
+// cluster_controller: replaces the plan of a running job by its next plan (docs/moving.md).
 //
 //   checking    the keeper makes a plan of the wish; what cannot be is refused
 //   preparing   every node of that plan makes it too, and is connected with the others; training goes on (60 s, else refused)

@@ -1,4 +1,4 @@
-// The head's sixth part: what it believes of whom (trust.hpp). A node speaks of itself, and of jobs that it has a part in.
+// cluster_controller: which messages it accepts from which peer (trust.hpp). A node may report about itself and about jobs that it has a part in.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"

@@ -1,4 +1,4 @@
-// The head's view for people: nodes, jobs and roles as they were last heard of, and what a loss would cost now.
+// cluster_controller: the view that the REPL shows: nodes, jobs and roles as last reported, and the steps at risk if a node failed now.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"

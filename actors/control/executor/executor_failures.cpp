@@ -1,4 +1,4 @@
-// The keeper's part in jobs that go back: what is the last that is kept of one, read again as the handover that its next plan begins with.
+// job_executor: reads the newest checkpoint of a job as the handover that its next plan starts from, when a job has to go back.
 #include <algorithm>
 
 #include "actors/control/executor/job_executor.hpp"

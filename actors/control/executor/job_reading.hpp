@@ -30,7 +30,7 @@ struct job_place {
 using read_outcome = std::variant<std::shared_ptr<prepared_job>, diagnostics>;
 read_outcome read_job(const job_place& at, const job_text& what);
 
-// What the head has to know of a plan.
+// What the cluster controller has to know of a plan.
 checked facts_of(const prepared_job& j);
 
 // Where the file that this job begins with is kept: by its number, which outlives the daemon.

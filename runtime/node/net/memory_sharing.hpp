@@ -133,7 +133,7 @@ class memory_sharing {
   std::vector<std::shared_ptr<shared_buffers>> parted_;
 };
 
-// Puts the loans of a frame that has come in where its receiver finds them (frame::lent), and takes the table away. Error: "bad_loan".
+// Moves the shared buffers of a received frame into frame::shared, where its receiver finds them, and removes the table. Error: "bad_loan".
 expected<void> unfold(frame& f, const memory_sharing::terms& from, receive_window& window);
 
 }  // namespace troupe::net

@@ -40,7 +40,7 @@ struct tcp_options {
   std::uint64_t pool_keep = std::uint64_t{256} << 20;
   std::shared_ptr<arena> memory;  // where payloads that come are put, while it has some; none: the heap
   // Large parts of frames are lent to peers of this machine that can read it, and theirs are read where they lie (memory_sharing.hpp): whoever sets
-  // it looks at frame::lent. None: nothing is lent, and nothing borrowed.
+  // it looks at frame::shared. Null: no memory is shared in either direction.
   std::shared_ptr<shared_arena> shares{};
   std::chrono::milliseconds heartbeat{500};
   // Without any byte for so long, and a heartbeat more at the most, the peer is down. Long enough for packets that have been lost for three

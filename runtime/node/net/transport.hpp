@@ -34,7 +34,7 @@ namespace troupe::net {
 
 // Bytes to send, and what keeps them alive and unchanged until it is dropped. Either by pointer, or as a piece of a region: then
 // they are its [offset, offset + bytes), and `data` is not looked at. Who does not know the region reads it; who does need not.
-// `may_be_shared`: the receiver of such a frame takes this part as a piece of its own (frame::lent). All other parts always travel as bytes.
+// `may_be_shared`: the receiver of such a frame takes this part as a piece of its own (frame::shared). All other parts always travel as bytes.
 struct const_part {
   const void* data = nullptr;
   std::size_t bytes = 0;
@@ -81,7 +81,7 @@ struct frame {
   std::uint64_t id = 0;
   std::size_t bytes = 0;  // of `payload`
   std::shared_ptr<std::byte> payload;
-  // Only where tcp_options::lends is set, from peers of this machine: the frame's bytes are those of `payload` with these put in at their
+  // Only where tcp_options::shares is set, from peers of this machine: the frame's bytes are those of `payload` with these put in at their
   // places, in order. whole() puts them together, for who would rather copy than look.
   std::vector<shared_piece> shared{};
 };
