@@ -67,7 +67,8 @@ std::string check_tls(const cluster_spec& c, const std::string& node) {
   return fine ? std::string() : fine.error().message;
 }
 
-// These would end the process by default. A timer or a person sends them by mistake: they are told once, and ignored.
+// These would end the process by default. A timer or a person sends them by mistake: they are told
+// once, and ignored.
 constexpr std::array<std::pair<int, const char*>, 3> signals_without_meaning = {
     {{SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGALRM, "SIGALRM"}}};
 
@@ -116,8 +117,9 @@ class wakeups {
   std::atomic<bool> whole_{true};
 };
 
-// Whoever writes never waits: a pipe that nobody reads must not hold up the threads of the network (tried: a daemon whose log was
-// not read for three seconds was declared dead by its peers). When the queue is full the oldest lines go.
+// Whoever writes never waits: a pipe that nobody reads must not hold up the threads of the network
+// (tried: a daemon whose log was not read for three seconds was declared dead by its peers). When
+// the queue is full the oldest lines go.
 class event_log {
  public:
   explicit event_log(const std::string& node)
@@ -129,7 +131,8 @@ class event_log {
   }
   void operator()(const std::string& line) const { log_->info("{}", line); }
 
-  // Lets the queue out, for a second at most: a reader that is gone must not keep the process either. Nothing is logged after it.
+  // Lets the queue out, for a second at most: a reader that is gone must not keep the process
+  // either. Nothing is logged after it.
   void drain() {
     struct waiting {
       std::mutex lock;
@@ -153,8 +156,9 @@ class event_log {
   std::shared_ptr<spdlog::async_logger> log_;
 };
 
-// The plane waits for its actors when it goes. One of them may read a submission, for minutes if its plan is huge, and holds nothing that would be
-// worth it: what jobs have left is written by then.
+// The plane waits for its actors when it goes. One of them may read a submission, for minutes if
+// its plan is huge, and holds nothing that would be worth it: what jobs have left is written by
+// then.
 class exit_in_time {
  public:
   exit_in_time(int code, event_log& log)
@@ -270,7 +274,8 @@ int drain(control_plane& plane, const wakeups& wake, event_log& log, service_man
 net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c, const cluster_rules& rules,
                                                          const state_folder& state, const event_log& log, wakeups& wake,
                                                          service_manager& manager, watchdog& dog) {
-  // Jobs come from others, and may use what these bring: so what is loaded is what somebody has looked at.
+  // Jobs come from others, and may use what these bring: so what is loaded is what somebody has
+  // looked at.
   for (const auto& p : c.plugins)
     if (const auto [path, sha256] = split_plugin(p); sha256.empty())
       return net::error{"plugin_unknown", "plugin " + path + ": " + c.file + " does not say which bytes are meant: write \"" +

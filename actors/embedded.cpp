@@ -15,14 +15,14 @@ namespace {
 
 using note = std::variant<event_effect, store_effect, command>;  // commands: those that the thread in run() obeys
 
-// From actor threads to the thread in run(). Bounded: a reader that cannot keep up (a pipe nobody reads) holds the training up
-// instead of filling the memory.
+// From actor threads to the thread in run(). Bounded: a reader that cannot keep up (a pipe nobody
+// reads) holds the training up instead of filling the memory.
 class note_queue {
  public:
   static constexpr std::size_t bound = 4096;
 
-  // Puts a note into the queue, and `waits` while it is full. A person's command does not wait: it may come from the very thread
-  // that takes notes out.
+  // Puts a note into the queue, and `waits` while it is full. A person's command does not wait: it
+  // may come from the very thread that takes notes out.
   void put(note n, bool waits = true) {
     std::unique_lock guard(lock_);
     room_.wait(guard, [&] { return notes_.size() < bound || closed_ || !waits; });
@@ -53,8 +53,8 @@ class note_queue {
   bool closed_ = false;
 };
 
-// Has anything moved since the last look? Counts looks and not time, so that a process that was stopped for a while (SIGSTOP, a
-// debugger) is not taken for one that hangs.
+// Has anything moved since the last look? Counts looks and not time, so that a process that was
+// stopped for a while (SIGSTOP, a debugger) is not taken for one that hangs.
 class stall_watch {
  public:
   static constexpr std::chrono::milliseconds every{1000};
@@ -288,7 +288,8 @@ void embedded_run::impl::wait() {
   }
 }
 
-// While the roles are there, and never at the cost of the error itself. Of a job that hangs the log is as it is now.
+// While the roles are there, and never at the cost of the error itself. Of a job that hangs the log
+// is as it is now.
 void embedded_run::impl::keep_post_mortem() {
   if (result.ok || !options.post_mortem || !host || !running) return;
   try {

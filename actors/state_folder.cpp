@@ -18,13 +18,15 @@
 namespace troupe {
 namespace fs = std::filesystem;
 
-// Two daemons with one journal would each end what the other has written, and a stopped one that wakes would go on with jobs that are another's.
-// The system lets go of the lock when the process ends, however it ends; the file stays.
+// Two daemons with one journal would each end what the other has written, and a stopped one that
+// wakes would go on with jobs that are another's. The system lets go of the lock when the process
+// ends, however it ends; the file stays.
 net::expected<state_folder> state_folder::open(const fs::path& where) {
   ::umask(077);
   std::error_code ec;
   fs::create_directories(where, ec);
-  // Without a folder there is no lock, no journal and no incarnation: a second daemon could run the same jobs.
+  // Without a folder there is no lock, no journal and no incarnation: a second daemon could run the
+  // same jobs.
   if (std::error_code odd; !fs::is_directory(where, odd))
     return net::error{"state_unusable", "the state folder " + where.string() +
                                             " cannot be used: " + (ec ? ec.message() : std::string("this is not a folder")) +
@@ -66,8 +68,8 @@ std::uint64_t state_folder::next_incarnation() const {
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
   const auto file = (path_ / "incarnation").string();
   std::uint64_t last = 0;
-  // Written while the clock was far ahead, it would keep this node out: nobody believes one that is a day ahead (tcp_options), and clocks may
-  // differ by an hour.
+  // Written while the clock was far ahead, it would keep this node out: nobody believes one that is
+  // a day ahead (tcp_options), and clocks may differ by an hour.
   constexpr std::uint64_t believed_ahead = 23 * 60 * 60 * 1000;
   if (std::ifstream in(file); !(in >> last) || last > now + believed_ahead) last = 0;
   const auto mine = std::max(now, last + 1);

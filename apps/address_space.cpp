@@ -1,7 +1,9 @@
-// Before anything else: is there address space for OpenBLAS? Its constructor reserves a buffer for each processor and, where the limit on address
-// space (ulimit -v, RLIMIT_AS) does not allow it, tries again for ever, before main() and so before any message of ours. A program's
-// .preinit_array runs before the constructors of its libraries: here the limit is named instead.
-// Where the space is enough for the constructor and not for the work (each thread that multiplies has a buffer more), OpenBLAS still spins.
+// Before anything else: is there address space for OpenBLAS? Its constructor reserves a buffer for
+// each processor and, where the limit on address space (ulimit -v, RLIMIT_AS) does not allow it,
+// tries again for ever, before main() and so before any message of ours. A program's .preinit_array
+// runs before the constructors of its libraries: here the limit is named instead. Where the space
+// is enough for the constructor and not for the work (each thread that multiplies has a buffer
+// more), OpenBLAS still spins.
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,4 +1,5 @@
-// troupe: everything a person types. This file is the table of commands; each has a file in commands/.
+// troupe: everything a person types. This file is the table of commands; each has a file in
+// commands/.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
@@ -32,7 +33,8 @@ std::vector<cli_command> commands() {
           init_cluster_command(), certs_command(),  layers_command(), modes_command(),  reference_command()};
 }
 
-// CLI11 replaces a number that does not fit the type by the nearest one that does. Empty: `text` fits, or is no number, which CLI11 refuses itself.
+// CLI11 replaces a number that does not fit the type by the nearest one that does. Empty: `text`
+// fits, or is no number, which CLI11 refuses itself.
 std::string why_not_represented(const std::string& text, const std::string& type) {
   errno = 0;
   bool good = true;
@@ -60,7 +62,8 @@ void add(CLI::App& app, const cli_command& entry, command_run& chosen) {
   refuse_what_cannot_be_represented(*c);
 }
 
-// A mistake on the command line. CLI11 says what it is, unless it is an unknown word; --help is no mistake.
+// A mistake on the command line. CLI11 says what it is, unless it is an unknown word; --help is no
+// mistake.
 int usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& arguments, const output& out) {
   if (e.get_exit_code() == 0) return app.exit(e) == 0 ? exit_done : exit_wrong;
   const auto unknown = unknown_argument(app, arguments);

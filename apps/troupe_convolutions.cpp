@@ -9,7 +9,8 @@
 namespace troupe {
 namespace {
 
-// The algorithms of convolutions that the run of this checkpoint had chosen; nothing: it had chosen none.
+// The algorithms of convolutions that the run of this checkpoint had chosen; nothing: it had chosen
+// none.
 std::variant<std::optional<conv_table>, record_error> kept_choice(const std::string& file) {
   auto read = load_checkpoint(file);
   if (auto* bad = std::get_if<record_error>(&read)) return std::move(*bad);

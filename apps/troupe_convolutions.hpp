@@ -11,12 +11,14 @@
 
 namespace troupe {
 
-// Settles which algorithms the job's convolutions use, before anything else is put into `j`: as the checkpoint `resume` has it where one
-// is named, else as measured. Returns the exit code where that cannot be, and says why. `times`: what it was measured by.
+// Settles which algorithms the job's convolutions use, before anything else is put into `j`: as the
+// checkpoint `resume` has it where one is named, else as measured. Returns the exit code where that
+// cannot be, and says why. `times`: what it was measured by.
 std::optional<int> choose_algorithms(std::shared_ptr<prepared_job>& j, device& d, const output& out, const std::string& resume = {},
                                      std::vector<timed_pass>* times = nullptr);
 
-// What `troupe time` says of one layer's convolution: the algorithm of each pass that training makes, and what else was timed.
+// What `troupe time` says of one layer's convolution: the algorithm of each pass that training
+// makes, and what else was timed.
 struct pass_entry {
   conv_pass pass = conv_pass::forward;
   std::string algorithm;

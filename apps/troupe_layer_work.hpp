@@ -1,5 +1,6 @@
-// What a layer has to do at the least in a training step: the operations of its products, and the bytes that have to be read and written
-// once when nothing of them is in a cache. For `troupe time`, whose reader holds measured times against it.
+// What a layer has to do at the least in a training step: the operations of its products, and the
+// bytes that have to be read and written once when nothing of them is in a cache. For `troupe
+// time`, whose reader holds measured times against it.
 #pragma once
 
 #include <string>

@@ -12,7 +12,8 @@ namespace troupe {
 
 namespace {
 
-// What goes to stdout may be all that is wanted of a command: where it cannot be written, the command goes on, says so once, and fails.
+// What goes to stdout may be all that is wanted of a command: where it cannot be written, the
+// command goes on, says so once, and fails.
 std::atomic<bool> stdout_lost{false};
 
 void say_lost(int why) {

@@ -1,5 +1,5 @@
-// What a command says, and where: results on stdout, troubles on stderr; with --json, events on stdout and nothing else there.
-// Exit codes are part of the contract with scripts.
+// What a command says, and where: results on stdout, troubles on stderr; with --json, events on
+// stdout and nothing else there. Exit codes are part of the contract with scripts.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ class output {
   // For people, on stderr: what is worth knowing and no trouble.
   void remark(const std::string& s) const;
 
-  // The user's mistakes, all of them, and troubles while running; return the exit code that goes with it.
+  // The user's mistakes, all of them, and troubles while running; return the exit code that goes
+  // with it.
   int wrong(const diagnostics& list) const;
   int wrong(const std::string& where, const std::string& message) const;
   int failed(const std::string& where, const std::string& message) const;
@@ -35,8 +36,8 @@ class output {
   bool json_;
 };
 
-// The exit code of a program that would end with `code`: failed, where anything that it wrote on stdout was lost (a full disk, a closed pipe),
-// which stderr then says.
+// The exit code of a program that would end with `code`: failed, where anything that it wrote on
+// stdout was lost (a full disk, a closed pipe), which stderr then says.
 int with_stdout(int code);
 
 // "weights_sha256 HASH (...)": the hash of all weights, and that it is none of a file.

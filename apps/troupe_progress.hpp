@@ -1,5 +1,5 @@
-// How a run is told while it runs: JSON events; a bar on a terminal, redrawn at most ten times a second; else plain lines, about
-// one a second and every evaluation.
+// How a run is told while it runs: JSON events; a bar on a terminal, redrawn at most ten times a
+// second; else plain lines, about one a second and every evaluation.
 #pragma once
 
 #include <chrono>
@@ -25,12 +25,13 @@ struct run_extent {
 
 using event_texts = std::vector<std::pair<std::string, std::string>>;
 
-// Where the loss began, and where it ends. A rate that is far too high leaves finite losses and weights that know nothing, and a run that
-// ends like any other.
+// Where the loss began, and where it ends. A rate that is far too high leaves finite losses and
+// weights that know nothing, and a run that ends like any other.
 class loss_trend {
  public:
   void add(std::uint64_t step, double loss);
-  // What there is to say at the end: the mean of the last steps is far above the first step's loss. Empty: nothing.
+  // What there is to say at the end: the mean of the last steps is far above the first step's loss.
+  // Empty: nothing.
   std::string warning() const;
 
  private:

@@ -32,7 +32,8 @@ std::string without_trailing_blanks(const std::string& text);
 std::string wrapped(const std::string& text);
 std::string first_line(const std::string& doc);
 
-// One row of a registry by name, on its page, or the list of all, each with what is to be said `below` it (empty: nothing).
+// One row of a registry by name, on its page, or the list of all, each with what is to be said
+// `below` it (empty: nothing).
 template <class Registry, class Page, class Below>
 int show(const Registry& entries, const std::string& name, const char* what, const output& out, Page&& page, Below&& below) {
   const auto names = entries.names();

@@ -54,7 +54,8 @@ int run_reporter::finish() {
                                    [&](const std::string& path) { return save_weights(*job_, r.weights, r.step, path); });
     if (kept.trouble) troubles_.push_back(std::move(*kept.trouble));
   }
-  // The event "done" comes last, and only when the files are written: where one could not be, the last event is the error.
+  // The event "done" comes last, and only when the files are written: where one could not be, the
+  // last event is the error.
   for (const auto& t : troubles_) progress_.event({"error", r.step, {}, t.message}, {{"where", where_of(t)}});
   if (!troubles_.empty()) return exit_failed;
   done_.step = r.step;
@@ -68,7 +69,8 @@ void run_reporter::handle_event(const event_effect& e) {
   if (e.kind != "checkpoint") return progress_.event(e);
   if (checkpoint_file.empty()) return;
   if (!checkpoint_.trouble) return progress_.event(e, {{"file", checkpoint_.path}});
-  // Training goes on without this checkpoint. Where it was to be the one that a stopped run leaves (`asked_`), the run has failed.
+  // Training goes on without this checkpoint. Where it was to be the one that a stopped run leaves
+  // (`asked_`), the run has failed.
   progress_.event({"alert", e.step, {}, checkpoint_.trouble->to_string()});
   if (asked_) troubles_.push_back(*checkpoint_.trouble);
 }

@@ -12,7 +12,8 @@
 namespace troupe {
 namespace {
 
-// A handler may run on any thread, also on those a library made before main(): all it does is write into a pipe.
+// A handler may run on any thread, also on those a library made before main(): all it does is write
+// into a pipe.
 std::atomic<int> heard{0};
 int pipe_ends[2] = {-1, -1};
 struct sigaction before_int, before_term;

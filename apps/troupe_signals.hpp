@@ -8,7 +8,8 @@ namespace troupe {
 
 class signal_watch {
  public:
-  // `first` is called once, on a thread of ours, at the first SIGINT or SIGTERM. One watch at a time.
+  // `first` is called once, on a thread of ours, at the first SIGINT or SIGTERM. One watch at a
+  // time.
   explicit signal_watch(std::function<void(int signal)> first);
   ~signal_watch();
   signal_watch(const signal_watch&) = delete;

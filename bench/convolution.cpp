@@ -1,6 +1,7 @@
-// Every algorithm of convolution on every convolution of the nets: GFLOP/s of each pass, counted as the plain sum's operations
-// (winograd, which makes fewer, may therefore pass the peak). One thread; the best of many calls, which other work on the machine
-// disturbs least. bench/convolution.py makes the page of it.
+// Every algorithm of convolution on every convolution of the nets: GFLOP/s of each pass, counted as
+// the plain sum's operations (winograd, which makes fewer, may therefore pass the peak). One
+// thread; the best of many calls, which other work on the machine disturbs least.
+// bench/convolution.py makes the page of it.
 //
 // usage: bench_convolution [seconds per figure = 0.2] [part of a layer's name] [algorithm]
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Prints one JSON line with what this processor and the OpenBLAS that Troupe is linked with can do: the peak of multiply-adds in
-// registers and of OpenBLAS' sgemm, with one thread and with two, GFLOP/s. bench/environment.py runs it. It takes less than a second.
+// Prints one JSON line with what this processor and the OpenBLAS that Troupe is linked with can do:
+// the peak of multiply-adds in registers and of OpenBLAS' sgemm, with one thread and with two,
+// GFLOP/s. bench/environment.py runs it. It takes less than a second.
 #include <cblas-openblas.h>
 #include <dlfcn.h>
 #if defined(__x86_64__)
@@ -29,7 +30,8 @@ struct fma_loop {
   void (*call)();
 };
 
-// Every accumulator tends to 1. There are as many as hide the latency of two units (4 to 5 cycles) and fit the registers.
+// Every accumulator tends to 1. There are as many as hide the latency of two units (4 to 5 cycles)
+// and fit the registers.
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) void fma_avx512() {
   const __m512 a = _mm512_set1_ps(0.75F), b = _mm512_set1_ps(0.25F);
@@ -72,7 +74,8 @@ fma_loop best_loop() {
   return {"baseline", 2.0 * 48 * turns, multiply_add_baseline};
 }
 
-// `make` gives each thread its call. All threads begin a window together; it ends with the last of them. The best window counts.
+// `make` gives each thread its call. All threads begin a window together; it ends with the last of
+// them. The best window counts.
 double gflops(int threads, int windows, double flops, const std::function<std::function<void()>()>& make) {
   clock_type::time_point begin;
   double least = 1e30;

@@ -1,9 +1,12 @@
-// What a cluster of a thousand nodes that fail makes of its time, in simulation (bench/goodput.py runs it and compares with Young and Daly).
+// What a cluster of a thousand nodes that fail makes of its time, in simulation (bench/goodput.py
+// runs it and compares with Young and Daly).
 //
-// Event by event, and the very code that daemons run: the coordinator's head, a member for every node, every message that they exchange for a
-// loss, a plan, a swap and a node that is back; lives of nodes drawn from a distribution; detection, connections, plans and checkpoints with the time
-// that each takes. Not event by event: steps (training advances by one step in `step` seconds, stands while a checkpoint is handed over, and
-// stands from a loss to the first grant) and ticks, which come only while something is under way. The coordinator's node does not fail.
+// Event by event, and the very code that daemons run: the coordinator's head, a member for every
+// node, every message that they exchange for a loss, a plan, a swap and a node that is back; lives
+// of nodes drawn from a distribution; detection, connections, plans and checkpoints with the time
+// that each takes. Not event by event: steps (training advances by one step in `step` seconds,
+// stands while a checkpoint is handed over, and stands from a loss to the first grant) and ticks,
+// which come only while something is under way. The coordinator's node does not fail.
 //
 //   bench_goodput KEY=VALUE...      prints one JSON object
 #include <cmath>
@@ -30,7 +33,8 @@ struct setup {
 
 duration in_ns(double s) { return duration(static_cast<std::int64_t>(s * 1e9)); }
 
-// size: a cluster, its coordinator's training and what is counted of both; every order reads or moves most of them
+// size: a cluster, its coordinator's training and what is counted of both; every order reads or
+// moves most of them
 class cluster {
  public:
   explicit cluster(const setup& s) : s_(s), random_(static_cast<std::uint64_t>(s.seed)) {

@@ -1,5 +1,6 @@
-// What it costs to add 431,080 floats (LeNet's parameters) to the array that Hogwild's workers share: param_store's relaxed load, add
-// and store against an atomic addition. One JSON object on stdout; bench/hogwild.py puts it into words.
+// What it costs to add 431,080 floats (LeNet's parameters) to the array that Hogwild's workers
+// share: param_store's relaxed load, add and store against an atomic addition. One JSON object on
+// stdout; bench/hogwild.py puts it into words.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// The three products of linear layers of the nets, GFLOP/s: what the device makes of them, OpenBLAS, and the same of bf16
-// (weights and their gradients f32). One thread, the best of many
+// The three products of linear layers of the nets, GFLOP/s: what the device makes of them,
+// OpenBLAS, and the same of bf16 (weights and their gradients f32). One thread, the best of many
 // calls. OpenBLAS is reached through beta = 1, for which the device has no kernels of its own.
 //
 // usage: bench_linear [seconds per figure = 0.3]

@@ -1,5 +1,6 @@
-// What OpenSSL alone moves over loopback: two threads of one process, a blocking socket each, one large buffer written and read again and again. The
-// ceiling for whoever sends over TLS without kernel TLS; the same certificates and the cipher that the two agree on.
+// What OpenSSL alone moves over loopback: two threads of one process, a blocking socket each, one
+// large buffer written and read again and again. The ceiling for whoever sends over TLS without
+// kernel TLS; the same certificates and the cipher that the two agree on.
 #pragma once
 
 #include <arpa/inet.h>

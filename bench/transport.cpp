@@ -1,7 +1,8 @@
-// What the tcp transport moves between two nodes of one process, over loopback with mutual TLS: frames of 64 MiB and of 1 MiB one after
-// the other, frames of 100 bytes, how long 64 MiB take from hand to hand, and how long 4 KiB there and back take, alone and while 64 MiB
-// frames go to another role; all of it again where the sender's blocks lie in memory that it lends. Beside it what OpenSSL alone moves. One
-// JSON object a transport on stdout.
+// What the tcp transport moves between two nodes of one process, over loopback with mutual TLS:
+// frames of 64 MiB and of 1 MiB one after the other, frames of 100 bytes, how long 64 MiB take from
+// hand to hand, and how long 4 KiB there and back take, alone and while 64 MiB frames go to another
+// role; all of it again where the sender's blocks lie in memory that it lends. Beside it what
+// OpenSSL alone moves. One JSON object a transport on stdout.
 //
 // usage: bench_transport [ROUNDS]   medians of so many (5)
 #include <algorithm>
@@ -135,7 +136,8 @@ struct bench {
     std::nth_element(took.begin(), took.begin() + n / 2, took.end());
     return took[static_cast<std::size_t>(n / 2)];
   }
-  // Microseconds that 4 KiB take there and back, median; with `load`, while that many 64 MiB frames are always queued.
+  // Microseconds that 4 KiB take there and back, median; with `load`, while that many 64 MiB frames
+  // are always queued.
   double round_trip(int n, std::uint64_t load) {
     std::vector<double> took;
     std::uint64_t queued = b.got[bulk];

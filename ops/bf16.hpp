@@ -1,6 +1,7 @@
-// bf16: the upper half of a float. The element of tensors of dtype::bf16, and its two conversions for one value: exact to float, to the
-// nearest, ties to even, from it; a NaN stays one (a quiet one, of its sign and upper bits), what is too large becomes infinite, and
-// subnormal numbers are kept. Arrays: device::copy (ops/cpu/half.inl).
+// bf16: the upper half of a float. The element of tensors of dtype::bf16, and its two conversions
+// for one value: exact to float, to the nearest, ties to even, from it; a NaN stays one (a quiet
+// one, of its sign and upper bits), what is too large becomes infinite, and subnormal numbers are
+// kept. Arrays: device::copy (ops/cpu/half.inl).
 #pragma once
 
 #include <bit>

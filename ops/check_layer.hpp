@@ -1,6 +1,6 @@
-// Is a layer right? For whoever writes one: gradients against central differences, the contract of layer.hpp, purity, and f32
-// against f64. Used by the tests on every row and case of a registry, by `troupe check-layer` on a plugin's, and meant for the tests of layers
-// outside this tree:
+// Is a layer right? For whoever writes one: gradients against central differences, the contract of
+// layer.hpp, purity, and f32 against f64. Used by the tests on every row and case of a registry, by
+// `troupe check-layer` on a plugin's, and meant for the tests of layers outside this tree:
 //
 //   for (const auto& c : type.cases)
 //     for (const auto& finding : check_layer(type, c, *make_cpu_device())) std::cerr << finding << '\n';
@@ -37,18 +37,25 @@ struct layer_coverage {
 };
 
 // What is wrong, one sentence each; empty when nothing is. Checked:
-//   * holds() and ids_below() agree with the case: its inputs and classes are what the layer says it takes;
-//   * infer() agrees with what forward() yields; every element of an output and of a gradient is written (they are poisoned with
-//     NaN before); inputs, parameters and incoming gradients are left alone;
-//   * backward() uses only what backward_needs() asks for (the rest is poisoned), skips what nobody wants without changing the
-//     rest, and adds to parameter gradients exactly when told to accumulate;
-//   * gradients equal central differences in f64; where the function has a kink, they lie between the two sides. In two packets, over several
-//     draws of values: standard normal ones, and ones spread over [-24, 24], with many on both sides of whole and half numbers, where kinks are;
-//   * in training it leaves one statistic for each parameter that is not trainable, and testing takes them;
-//   * packets interleaved through one layer, with a plan each or sharing one, give the bits of packets one after the other;
-//   * where several packets can be computed as one (gathered()): to the bits of one by one, their gradients added in the fixed tree;
-//   * f32 agrees with f64; where the row takes it, bf16 agrees with f32 on numbers that both hold, in the types that a bf16 job declares;
-//     both phases run.
+//   * holds() and ids_below() agree with the case: its inputs and classes are what the layer says
+//     it takes;
+//   * infer() agrees with what forward() yields; every element of an output and of a gradient is
+//     written (they are poisoned with NaN before); inputs, parameters and incoming gradients are
+//     left alone;
+//   * backward() uses only what backward_needs() asks for (the rest is poisoned), skips what nobody
+//     wants without changing the rest, and adds to parameter gradients exactly when told to
+//     accumulate;
+//   * gradients equal central differences in f64; where the function has a kink, they lie between
+//     the two sides. In two packets, over several draws of values: standard normal ones, and ones
+//     spread over [-24, 24], with many on both sides of whole and half numbers, where kinks are;
+//   * in training it leaves one statistic for each parameter that is not trainable, and testing
+//     takes them;
+//   * packets interleaved through one layer, with a plan each or sharing one, give the bits of
+//     packets one after the other;
+//   * where several packets can be computed as one (gathered()): to the bits of one by one, their
+//     gradients added in the fixed tree;
+//   * f32 agrees with f64; where the row takes it, bf16 agrees with f32 on numbers that both hold,
+//     in the types that a bf16 job declares; both phases run.
 // `seen`, where given, is added to.
 std::vector<std::string> check_layer(const layer_type& type, const layer_case& c, device& dev, const layer_check& how = {},
                                      layer_coverage* seen = nullptr);

@@ -69,7 +69,8 @@ void layer_checker::check_saved(const pass_values& v, const tensors& out, const 
     find("forward() saves " + std::to_string(bytes) + " bytes, backward_needs() says " + std::to_string(needs_.saved_bytes));
 }
 
-// One statistic for each buffer, in training, and the same outputs whether somebody wants them or not.
+// One statistic for each buffer, in training, and the same outputs whether somebody wants them or
+// not.
 void layer_checker::check_statistics(const pass_values& v) {
   shapes wanted_dims;
   for (const auto& p : specs_)

@@ -1,4 +1,5 @@
-// Gradients against central differences, and when only some of them are wanted or they are added to others.
+// Gradients against central differences, and when only some of them are wanted or they are added to
+// others.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -7,7 +8,8 @@
 
 namespace troupe {
 
-// One packet of values, its plan, what forward() makes of them, and the gradients that come in, as one list of elements.
+// One packet of values, its plan, what forward() makes of them, and the gradients that come in, as
+// one list of elements.
 struct layer_checker::drawn {
   pass_values v;
   std::uint32_t packet;
@@ -51,7 +53,8 @@ void layer_checker::note_range(const tensors& in) {
 
 namespace {
 
-// `samples` of `count` elements: the first, the last, and others spread over the tensor, at other places with every `start`.
+// `samples` of `count` elements: the first, the last, and others spread over the tensor, at other
+// places with every `start`.
 std::set<std::int64_t> elements_to_try(std::int64_t count, std::int64_t samples, std::int64_t start) {
   if (count == 0) return {};
   std::set<std::int64_t> chosen{0, count - 1};
@@ -80,9 +83,10 @@ void layer_checker::check_gradient(const std::string& what, const drawn& d, tens
   }
 }
 
-// Central differences with the given step and a smaller one (a kink may lie within the larger step, but not within both unless
-// the point sits on it). On a kink, anything between the two one-sided derivatives is a right answer. Differences are taken of each output
-// and then added: an output that does not change adds no rounding error, and `rounding` bounds that of those which do.
+// Central differences with the given step and a smaller one (a kink may lie within the larger step,
+// but not within both unless the point sits on it). On a kink, anything between the two one-sided
+// derivatives is a right answer. Differences are taken of each output and then added: an output
+// that does not change adds no rounding error, and `rounding` bounds that of those which do.
 std::string layer_checker::compare(const drawn& d, tensors pass_values::*list, std::size_t i, std::int64_t j, double analytic) {
   double rounding = 0;
   const auto shifted = [&](double by) {

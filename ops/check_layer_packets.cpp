@@ -7,7 +7,8 @@
 
 namespace troupe {
 
-// One packet after the other, against forward 0, forward 1, backward 0, backward 1, with two plans and with one.
+// One packet after the other, against forward 0, forward 1, backward 0, backward 1, with two plans
+// and with one.
 void layer_checker::check_purity() {
   const pass_values v[2] = {random_values(0), random_values(1)};
   pass_results alone[2];

@@ -13,8 +13,9 @@ tensor layer_passes::random(shape s, std::uint32_t number, double deviation) {
   return wide;
 }
 
-// Of eight elements in a row three are normal, two uniform in [-8, 8], two near a number where functions often have a kink, but further from
-// it than a step of the differences, and one lies in 8 to 24 on either side.
+// Of eight elements in a row three are normal, two uniform in [-8, 8], two near a number where
+// functions often have a kink, but further from it than a step of the differences, and one lies in
+// 8 to 24 on either side.
 tensor layer_passes::wide_random(shape s, std::uint32_t number) {
   constexpr double kinks[] = {0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6};
   const auto uniform = [&](std::uint32_t which, double low, double high) {

@@ -62,7 +62,8 @@ class layer_passes {
   context make_context(phase ph, std::uint32_t packet = 0) const;
   std::unique_ptr<plan> make_plan(phase ph, dtype t) const;
   tensors forward(const pass_values& v, plan& p, saved& s, phase ph, std::uint32_t packet = 0);
-  // `want_in` and `want_params` tell which gradients to ask for; those of `into` (if any) are added to.
+  // `want_in` and `want_params` tell which gradients to ask for; those of `into` (if any) are added
+  // to.
   pass_results backward(const pass_values& v, plan& p, const saved& s, std::uint32_t packet = 0, bool want_in = true,
                         bool want_params = true, const tensors* into = nullptr);
   pass_results both(const pass_values& v, plan& p, std::uint32_t packet = 0);

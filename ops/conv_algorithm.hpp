@@ -1,6 +1,6 @@
-// The convolution algorithms: their names and what each supports. Each device has its own rule for `auto` (ops/cpu/conv_rule.hpp).
-// All functions depend only on the geometry (`onednn`: also on the build; `bf16x3`: also on the machine), so that all nodes of a job
-// choose the same algorithm.
+// The convolution algorithms: their names and what each supports. Each device has its own rule for
+// `auto` (ops/cpu/conv_rule.hpp). All functions depend only on the geometry (`onednn`: also on the
+// build; `bf16x3`: also on the machine), so that all nodes of a job choose the same algorithm.
 #pragma once
 
 #include <string>
@@ -31,7 +31,8 @@ struct conv_choice {
 conv_algorithm algorithm_of(const conv_geometry& g, conv_pass p);  // as g has it
 conv_choice choice_of(const conv_geometry& g);
 
-// What a layer that is a convolution also is, for those who choose its algorithms (runtime/job/convolutions.hpp).
+// What a layer that is a convolution also is, for those who choose its algorithms
+// (runtime/job/convolutions.hpp).
 struct convolving {
   virtual ~convolving() = default;
   virtual conv_geometry geometry(const shape& x) const = 0;  // of one packet, with the algorithms that the options name
@@ -43,11 +44,13 @@ std::string name_of(conv_algorithm a);
 const char* name_of(conv_pass p);
 bool has_f64(conv_algorithm a);  // the others compute f64 as lowering1 does
 
-// Empty when `a` can do convolutions with this kernel, stride, dilation and padding; else what it supports. Batch and extents do not matter.
+// Empty when `a` can do convolutions with this kernel, stride, dilation and padding; else what it
+// supports. Batch and extents do not matter.
 std::string why_not(conv_algorithm a, const conv_geometry& g);
 
-// Whether `from` may leave its y to `to` as the device likes it (conv_geometry::own_y and own_x): all passes of both are named `onednn`,
-// and features fill the blocks that the library lays them in.
+// Whether `from` may leave its y to `to` as the device likes it (conv_geometry::own_y and own_x):
+// all passes of both are named `onednn`, and features fill the blocks that the library lays them
+// in.
 bool blocks_between(const conv_geometry& from, const conv_geometry& to);
 
 }  // namespace troupe

@@ -1,4 +1,5 @@
-// The parts of a device that follow from its other primitives: the reference convolution and small helpers.
+// The parts of a device that follow from its other primitives: the reference convolution and small
+// helpers.
 #include "ops/device.hpp"
 
 #include <cassert>

@@ -1,4 +1,5 @@
-// A convolution and its tail by the other primitives of a device, block by block of images (device.hpp).
+// A convolution and its tail by the other primitives of a device, block by block of images
+// (device.hpp).
 #include <algorithm>
 #include <cassert>
 
@@ -29,7 +30,8 @@ void each_block(device& d, const conv_geometry& g, const conv_tail& t, F f) {
   for (std::int64_t first = 0; first < g.batch; first += at_once) f(image_block(g, t, first, std::min(at_once, g.batch - first)));
 }
 
-// The gradient of a block's sums: dy itself, or made in `sums`, by way of `mapped` where it is pooled too.
+// The gradient of a block's sums: dy itself, or made in `sums`, by way of `mapped` where it is
+// pooled too.
 tensor gradient_of_sums(device& d, const image_block& b, const conv_tail& t, const tensor& y, const tensor& index, const tensor& dy,
                         const tensor& sums, const tensor& mapped) {
   tensor gradient = b.of(dy, b.y);

@@ -7,7 +7,8 @@ namespace troupe {
 namespace {
 
 std::string none() { return {}; }
-// A kernel or two on a GPU are no backend yet: roles need lanes and a memory that knows whose it is.
+// A kernel or two on a GPU are no backend yet: roles need lanes and a memory that knows whose it
+// is.
 std::string no_gpu() { return "this build has no GPU backend for jobs"; }
 
 const device_descriptor* row_of(const std::string& kind) {

@@ -1,4 +1,5 @@
-// Devices by name, as job and cluster files have them in `devices`: "cpu:0", "gpu:1". One row a backend.
+// Devices by name, as job and cluster files have them in `devices`: "cpu:0", "gpu:1". One row a
+// backend.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +26,12 @@ struct device_word {
 };
 device_word parse_device(std::string_view word);
 
-// Of a node's list, the entries that are devices of their own: "cpu:0", "cpu:1", "gpu:0" are two, of index 0 and 2.
+// Of a node's list, the entries that are devices of their own: "cpu:0", "cpu:1", "gpu:0" are two,
+// of index 0 and 2.
 std::vector<std::uint32_t> different_devices(const std::vector<std::string>& list);
 
-// One device for each entry of the list; entries that are not devices of their own share one. Null where there is none.
+// One device for each entry of the list; entries that are not devices of their own share one. Null
+// where there is none.
 std::vector<std::shared_ptr<device>> make_devices(const std::vector<std::string>& list);
 
 // What names the bits of all of them: the different numerics ids, in the order of the list.

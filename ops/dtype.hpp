@@ -1,5 +1,5 @@
-// Element types. Maths runs in f32 or, for checks on the CPU, f64; bf16 is what activations may be kept in (docs/precision.md);
-// i32 and u8 carry labels and raw images.
+// Element types. Maths runs in f32 or, for checks on the CPU, f64; bf16 is what activations may be
+// kept in (docs/precision.md); i32 and u8 carry labels and raw images.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ constexpr double bytes_of(std::int64_t elements, dtype t) {
   return static_cast<double>(elements) * static_cast<double>(size_of(t));
 }
 
-// Of what belongs to activations of type t and is not kept in fewer bits: parameters, sums, statistics, losses.
+// Of what belongs to activations of type t and is not kept in fewer bits: parameters, sums,
+// statistics, losses.
 constexpr dtype wide_of(dtype t) { return t == dtype::bf16 ? dtype::f32 : t; }
 
 constexpr const char* name_of(dtype t) {

@@ -1,5 +1,5 @@
-// Fillers: initial values of parameters, as Caffe defines them. With n = fan_in = count / dims[0] (or fan_out = count / dims[1],
-// or their mean, by `norm`):
+// Fillers: initial values of parameters, as Caffe defines them. With n = fan_in = count / dims[0]
+// (or fan_out = count / dims[1], or their mean, by `norm`):
 //   constant  value
 //   uniform   in (min, max)
 //   gaussian  mean, std
@@ -21,11 +21,12 @@ class device;
 std::vector<std::string> filler_kinds();
 option_specs filler_options(const std::string& kind);
 
-// From a table {kind = "gaussian", std = 0.01}, as a layer's `weight_filler` has it; `fallback` is the kind of an empty table.
-// Throws option_error.
+// From a table {kind = "gaussian", std = 0.01}, as a layer's `weight_filler` has it; `fallback` is
+// the kind of an empty table. Throws option_error.
 filler_spec filler_from(const options& table, const std::string& fallback);
 
-// Backs `t` and fills it with the initial values of `p`, parameter number `param` of layer number `layer`.
+// Backs `t` and fills it with the initial values of `p`, parameter number `param` of layer number
+// `layer`.
 void fill_param(device& d, const param_spec& p, std::uint64_t seed, std::uint32_t layer, std::uint32_t param, tensor& t);
 
 }  // namespace troupe

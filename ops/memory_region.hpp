@@ -1,7 +1,9 @@
-// A piece of memory with a name of its own: what others can be told "(region, offset, length)" of instead of being sent the bytes. An
-// arena's slabs lie in one; so does what processes of a machine share, and what a device or a network card has been shown.
+// A piece of memory with a name of its own: what others can be told "(region, offset, length)" of
+// instead of being sent the bytes. An arena's slabs lie in one; so does what processes of a machine
+// share, and what a device or a network card has been shown.
 //
-// Invariant: base and bytes never change, and the memory is there as long as the region is. Any thread.
+// Invariant: base and bytes never change, and the memory is there as long as the region is. Any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +12,8 @@
 
 namespace troupe {
 
-// heap: of this process alone; shared: processes of this machine may map it by `id`; device: the host cannot look into it.
+// heap: of this process alone; shared: processes of this machine may map it by `id`; device: the
+// host cannot look into it.
 enum class memory_kind : std::uint8_t { heap, shared, device };
 
 struct memory_region {

@@ -1,8 +1,10 @@
 // Where memory lies, and whether what was written there is there yet.
 //
-// A device with queues (lanes, device.hpp) returns from a primitive before it has run. What it writes carries a `completion`; whoever
-// goes on with it on the same device need not look: lanes wait for each other. The host may look at memory of its own space only, and
-// gets what lies elsewhere by device::fetch() and device::later(). On the CPU everything lies in the host's space and is there at once.
+// A device with queues (lanes, device.hpp) returns from a primitive before it has run. What it
+// writes carries a `completion`; whoever goes on with it on the same device need not look: lanes
+// wait for each other. The host may look at memory of its own space only, and gets what lies
+// elsewhere by device::fetch() and device::later(). On the CPU everything lies in the host's space
+// and is there at once.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,8 @@ std::string joined(const std::vector<std::string>& words) {
   return s;
 }
 
-// The value as `kind`, an integer widened where a number is asked for; empty when the kinds do not agree.
+// The value as `kind`, an integer widened where a number is asked for; empty when the kinds do not
+// agree.
 std::optional<option_value> converted(const option_value& v, const option_spec& spec) {
   const auto kind = spec.kind;
   const bool number = kind == option_kind::integer || kind == option_kind::real;

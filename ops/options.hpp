@@ -1,6 +1,7 @@
-// Options of layers, rules, fillers, sources and modes: what a table of a job file holds beyond the keys of the house.
-// A type declares its options (name, kind, default, range, one line of documentation); the job file's parser checks names and
-// kinds against the declaration, so that a mistake names file, line and column before anything starts.
+// Options of layers, rules, fillers, sources and modes: what a table of a job file holds beyond the
+// keys of the house. A type declares its options (name, kind, default, range, one line of
+// documentation); the job file's parser checks names and kinds against the declaration, so that a
+// mistake names file, line and column before anything starts.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@
 
 namespace troupe {
 
-// A user's mistake in a value. `key` names the option (may be empty); whoever knows the file adds the position.
+// A user's mistake in a value. `key` names the option (may be empty); whoever knows the file adds
+// the position.
 struct option_error : std::runtime_error {
   option_error(std::string key_, const std::string& text) : std::runtime_error(text), key(std::move(key_)) {}
   std::string key;
@@ -40,7 +42,8 @@ struct option_spec {
 };
 using option_specs = std::vector<option_spec>;
 
-// Checked values. get<T>() asserts presence: a checked table holds every declared option, defaults filled in.
+// Checked values. get<T>() asserts presence: a checked table holds every declared option, defaults
+// filled in.
 struct options {
   std::map<std::string, option_value, std::less<>> values;
 
@@ -58,14 +61,17 @@ struct options {
   const options& table(std::string_view key) const { return *get<std::shared_ptr<options>>(key); }
 };
 
-// Fills defaults, converts integer to real where a real is declared, checks kinds, bounds and choices.
-// Throws option_error naming the key: unknown (with the nearest known name), missing, wrong kind, out of range.
+// Fills defaults, converts integer to real where a real is declared, checks kinds, bounds and
+// choices. Throws option_error naming the key: unknown (with the nearest known name), missing,
+// wrong kind, out of range.
 options check_options(const options& given, const option_specs& specs);
 
-// Values as a person types them (`mode ssp staleness=3`), read as their declarations say; then checked as above.
+// Values as a person types them (`mode ssp staleness=3`), read as their declarations say; then
+// checked as above.
 options options_from_text(const std::vector<std::pair<std::string, std::string>>& given, const option_specs& specs);
 
-// The other way: numbers, words and flags; options of other kinds are left out (they keep their defaults).
+// The other way: numbers, words and flags; options of other kinds are left out (they keep their
+// defaults).
 std::vector<std::pair<std::string, std::string>> options_to_text(const options& o);
 
 // The candidate nearest to `word` by edit distance, or empty when none is near ("did you mean").

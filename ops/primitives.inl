@@ -1,5 +1,6 @@
-// Every primitive of ops/device.hpp, for devices that stand before another one: TROUPE_PRIMITIVE(name, (parameters), (names), adds), where `adds`
-// says that what was in the output counts. Written by scripts/lib/derive_device.py; check.sh says when it is stale.
+// Every primitive of ops/device.hpp, for devices that stand before another one:
+// TROUPE_PRIMITIVE(name, (parameters), (names), adds), where `adds` says that what was in the
+// output counts. Written by scripts/lib/derive_device.py; check.sh says when it is stale.
 // clang-format off
 TROUPE_PRIMITIVE(fill, (double value, tensor& t), (value, t), false)
 TROUPE_PRIMITIVE(copy, (const tensor& from, tensor& to), (from, to), false)

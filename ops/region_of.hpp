@@ -1,4 +1,5 @@
-// From a tensor to the region that its memory lies in, if it lies in one: to be sent as (region, offset, length).
+// From a tensor to the region that its memory lies in, if it lies in one: to be sent as (region,
+// offset, length).
 #pragma once
 
 #include <memory>
@@ -8,8 +9,9 @@
 
 namespace troupe {
 
-// The deleter of a block that lies in a region, by which it is known; what happens at the end is for the control block's allocator, as
-// in cpu/block_pool.cpp. So storage is no larger for those that lie in none.
+// The deleter of a block that lies in a region, by which it is known; what happens at the end is
+// for the control block's allocator, as in cpu/block_pool.cpp. So storage is no larger for those
+// that lie in none.
 struct lies_in {
   const memory_region* region;  // alive as long as the block
   void operator()(storage*) const {}

@@ -1,5 +1,5 @@
-// Registries are objects: main builds them (ops/layers/catalog.cpp adds the stock layers), plugins add rows, and they are passed
-// on.
+// Registries are objects: main builds them (ops/layers/catalog.cpp adds the stock layers), plugins
+// add rows, and they are passed on.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,8 @@
-// Update rules: how a gradient changes a weight. A rule is const and holds only its options; what it remembers between steps
-// (momentum) are state tensors of the weight's shape, which the shard keeps, checkpoints and passes in. States start at zero.
-// Invariant: element i of the results depends on element i of the arguments only, so any slicing of a tensor gives the same bits.
+// Update rules: how a gradient changes a weight. A rule is const and holds only its options; what
+// it remembers between steps (momentum) are state tensors of the weight's shape, which the shard
+// keeps, checkpoints and passes in. States start at zero.
+// Invariant: element i of the results depends on element i of the arguments only, so any slicing of
+// a tensor gives the same bits.
 // Threads: const; may run on slices of one tensor at the same time.
 #pragma once
 
@@ -18,8 +20,9 @@ namespace troupe {
 
 class device;
 
-// One step's numbers. `lr` and `decay` include schedule and multipliers. The gradient that counts is grad_scale times what is
-// given, each element clamped to [-clip_value, clip_value] when that is not 0, before decay adds its term.
+// One step's numbers. `lr` and `decay` include schedule and multipliers. The gradient that counts
+// is grad_scale times what is given, each element clamped to [-clip_value, clip_value] when that is
+// not 0, before decay adds its term.
 struct rule_step {
   double lr = 0.0, decay = 0.0, grad_scale = 1.0;
   double clip_value = 0.0;
@@ -31,7 +34,8 @@ struct rule {
   virtual ~rule() = default;
   // Names of the state tensors, as checkpoints have them ("momentum").
   virtual std::vector<std::string> states() const { return {}; }
-  // Outputs that are only declared get memory; they may also be the inputs themselves (in place) where those are not frozen.
+  // Outputs that are only declared get memory; they may also be the inputs themselves (in place)
+  // where those are not frozen.
   virtual void update(device& dev, const rule_step& now, const tensor& weight_in, const tensor& grad, tensor& weight_out,
                       const tensors& states_in, tensors& states_out) const = 0;
 };

@@ -1,4 +1,5 @@
-// Step counts from 0; x/y whole is rounded down. The names are SINGA's (v0.2, its learning rate types) and Caffe's.
+// Step counts from 0; x/y whole is rounded down. The names are SINGA's (v0.2, its learning rate
+// types) and Caffe's.
 //   fixed        base
 //   step         base factor^(step / every, whole)
 //   fixed_step   base times the factors of all `at` <= step                (Caffe's "multistep")

@@ -1,5 +1,7 @@
-// Shape of a tensor: up to six extents, outermost first (N, C, H, W for images). A value type without heap memory.
-// Errors: none; extents are checked where a shape is made from user input (layer::infer).  Threads: a plain value.
+// Shape of a tensor: up to six extents, outermost first (N, C, H, W for images). A value type
+// without heap memory.
+// Errors: none; extents are checked where a shape is made from user input (layer::infer).  Threads:
+// a plain value.
 #pragma once
 
 #include <array>

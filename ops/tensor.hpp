@@ -1,10 +1,11 @@
-// Tensor: a shape and dtype over reference-counted storage that comes from a device's pool. Copying a tensor copies the handle.
-// Three states:
+// Tensor: a shape and dtype over reference-counted storage that comes from a device's pool. Copying
+// a tensor copies the handle. Three states:
 //   empty     no shape, no storage; `!t`
 //   declared  shape and dtype, no storage: what a role hands on before (or, with `--maths none`, without) the maths
 //   backed    storage present
 // Once a tensor has been sent it is immutable: `freeze()` marks the storage, and mutable access to frozen storage asserts.
-// Threads: handles are values; storage may be read by many threads, written by one before it is sent.
+// Threads: handles are values; storage may be read by many threads, written by one before it is
+// sent.
 #pragma once
 
 #include <atomic>
@@ -47,7 +48,8 @@ class tensor {
   static tensor allocate(device& d, shape s, dtype t);
   // A view of memory the caller owns and keeps alive (ops as a library, mapped files).
   static tensor borrow(void* data, shape s, dtype t);
-  // A frozen view of memory that lives as long as `owner` does (a received frame, a file in memory); any handle keeps it alive.
+  // A frozen view of memory that lives as long as `owner` does (a received frame, a file in
+  // memory); any handle keeps it alive.
   static tensor adopt(std::shared_ptr<const void> owner, const void* data, shape s, dtype t) {
     struct held final : storage {
       std::shared_ptr<const void> owner;
@@ -61,7 +63,8 @@ class tensor {
     x.storage_ = std::move(view);
     return x;
   }
-  // Keeps the memory alive without the tensor (a payload on its way to a socket). Null when not backed.
+  // Keeps the memory alive without the tensor (a payload on its way to a socket). Null when not
+  // backed.
   std::shared_ptr<const void> owner() const { return storage_; }
 
   explicit operator bool() const { return present_; }
@@ -74,7 +77,8 @@ class tensor {
   // Gives a declared tensor its memory; keeps memory it already has.
   void back(device& d);
 
-  // The one door to memory, and it is the host's: what lies elsewhere is a device's matter (memory_space.hpp).
+  // The one door to memory, and it is the host's: what lies elsewhere is a device's matter
+  // (memory_space.hpp).
   const void* raw() const {
     assert(storage_ != nullptr && storage_->space.host());
     return storage_->data + offset_;
@@ -96,8 +100,9 @@ class tensor {
     return static_cast<T*>(raw_mutable());
   }
 
-  // Gives a declared tensor the memory of another one of its shape and type, which is then declared only. Touches nothing but where the
-  // memory is: what either tensor is may be read on another thread meanwhile.
+  // Gives a declared tensor the memory of another one of its shape and type, which is then declared
+  // only. Touches nothing but where the memory is: what either tensor is may be read on another
+  // thread meanwhile.
   void take_memory(tensor& other) {
     assert(present_ && shape_ == other.shape_ && dtype_ == other.dtype_);
     storage_ = std::move(other.storage_);
@@ -136,7 +141,8 @@ class tensor {
     return x;
   }
 
-  // True when no other handle sees this storage: then it may be written again, sent or not. For sums that reuse an addend's memory.
+  // True when no other handle sees this storage: then it may be written again, sent or not. For
+  // sums that reuse an addend's memory.
   bool reclaim() {
     if (!storage_ || storage_->foreign || storage_.use_count() != 1) return false;
       // What the last other holder read is read before we write.
@@ -149,7 +155,8 @@ class tensor {
     return true;
   }
   bool frozen() const { return storage_ && storage_->frozen; }
-  // Declared again: what it was is known, and the memory goes to whoever else has a handle, or back to the pool.
+  // Declared again: what it was is known, and the memory goes to whoever else has a handle, or back
+  // to the pool.
   void let_go() {
     storage_.reset();
     offset_ = 0;

@@ -1,4 +1,5 @@
-// Looking at the elements of tensors on the host, for checks and tests: slow. What lies elsewhere is fetched first (at_home).
+// Looking at the elements of tensors on the host, for checks and tests: slow. What lies elsewhere
+// is fetched first (at_home).
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A table of named things that a job can ask for: layers, rules, schedules. Rows have a `name`, a `doc` and `specs` (their
-// options).
+// A table of named things that a job can ask for: layers, rules, schedules. Rows have a `name`, a
+// `doc` and `specs` (their options).
 #pragma once
 
 #include <map>

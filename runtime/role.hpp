@@ -1,10 +1,12 @@
-// A role decides; a host runs. A role is a value that reacts to one message at a time and says what should happen: its effects.
-// It has no thread, lock, clock, socket or file, so the same code runs as a CAF actor, in sim::world, and in a test.
+// A role decides; a host runs. A role is a value that reacts to one message at a time and says what
+// should happen: its effects. It has no thread, lock, clock, socket or file, so the same code runs
+// as a CAF actor, in sim::world, and in a test.
 //
 // Invariants a host keeps:
-//   * on() is never called concurrently for one role, and messages of one source arrive in the order they were sent;
-//   * every run() is answered by exactly one `finished` with its token, after the task has run; tasks of one role with the same
-//     slot never overlap, tasks with different slots may;
+//   * on() is never called concurrently for one role, and messages of one source arrive in the
+//     order they were sent;
+//   * every run() is answered by exactly one `finished` with its token, after the task has run;
+//     tasks of one role with the same slot never overlap, tasks with different slots may;
 //   * effects take place after on() returns, in the order they were appended.
 #pragma once
 
@@ -53,22 +55,25 @@ struct timer_effect {
 struct cancel_effect {
   std::uint64_t timer = 0;
 };
-// Something for people and files: a step, an evaluation, an error. The host prints, records, forwards.
+// Something for people and files: a step, an evaluation, an error. The host prints, records,
+// forwards.
 struct event_effect {
   std::string kind;  // "step", "eval", "done", "error", ...
   std::uint64_t step = 0;
   std::vector<std::pair<std::string, double>> values;
   std::string text;
 };
-// Named tensors for the record (checkpoint, final weights), or for the job's next plan ("handover").
+// Named tensors for the record (checkpoint, final weights), or for the job's next plan
+// ("handover").
 struct store_effect {
   std::string what;  // "checkpoint", "weights", "handover"
   std::uint64_t step = 0;
   std::vector<std::pair<std::string, tensor>> named;
   std::shared_ptr<const handover> with = {};  // of a handover
 };
-// Hogwild's parameters (Niu et al. 2011): one array per node that all its workers read and add to without a lock, outside of any
-// mailbox. The host keeps it; a block is created by the first write. Answered by `finished`. An add may lose a concurrent one.
+// Hogwild's parameters (Niu et al. 2011): one array per node that all its workers read and add to
+// without a lock, outside of any mailbox. The host keeps it; a block is created by the first write.
+// Answered by `finished`. An add may lose a concurrent one.
 struct shared_effect {
   enum class kind_of : std::uint8_t { read, add, write };
   kind_of kind = kind_of::read;
@@ -123,8 +128,8 @@ class role {
   virtual ~role() = default;
   virtual void on(const envelope& e, time_point now, effects& out) = 0;
   virtual role_status status() const { return {}; }
-  // Which packet its task of this token is for (step and packet), asked when the host is given the task, so that one that does not end can be named;
-  // nothing: the task is not one packet's.
+  // Which packet its task of this token is for (step and packet), asked when the host is given the
+  // task, so that one that does not end can be named; nothing: the task is not one packet's.
   virtual std::optional<header> packet_of_task(std::uint64_t token) const { return (void)token, std::nullopt; }
   virtual role_snapshot snapshot() const { return {}; }
   virtual void restore(const role_snapshot& s) { (void)s; }

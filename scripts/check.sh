@@ -4,6 +4,7 @@
 #   format   clang-format (--fix: rewrites)      tidy     clang-tidy on what changed (--all: on everything)
 #   purity   troupe_core carries no CAF or TLS   sizes    no file, function or class is too big without a `// size: why` beside it
 #   words    pages, headings and files that texts name, and the tests of tests/promises.txt, exist
+#   comments comments end at column 100 (--fix: wraps) and name files that exist
 #   derived  ops/primitives.inl lists what ops/device.hpp declares
 # One line per check, what is wrong above it. purity, headers and tidy look at DIR (default build/release) as it was last built.
 set -uo pipefail
@@ -42,7 +43,7 @@ check() {
   out=$("$@" 2>&1) || rc=$?
   [[ $(wc -l <<<"$out") == 1 ]] || sed '$d; s/^/    /' <<<"$out" | grep -v '^ *$'
   [[ $rc == 0 ]] || failed=$((failed + 1))
-  printf '%-4s %-8s %s (%d s)\n' "$([[ $rc == 0 ]] && echo ok || echo FAIL)" "$name" "$(tail -n 1 <<<"$out")" $((SECONDS - begin))
+  printf '%-4s %-9s %s (%d s)\n' "$([[ $rc == 0 ]] && echo ok || echo FAIL)" "$name" "$(tail -n 1 <<<"$out")" $((SECONDS - begin))
 }
 
 lib=scripts/lib
@@ -50,6 +51,7 @@ check arrows python3 $lib/check_arrows.py
 check format format
 check sizes python3 $lib/check_sizes.py
 check words python3 $lib/check_references.py
+check comments python3 $lib/check_comments.py $([[ $fix == no ]] || echo --fix)
 check derived python3 $lib/derive_device.py --check
 check purity python3 $lib/check_purity.py "$build"
 check headers python3 $lib/check_headers.py --build "$build" --jobs "$jobs"

@@ -1,4 +1,5 @@
-// Numbers that environment variables set for tests: how many seeds, rounds or messages, and which seed.
+// Numbers that environment variables set for tests: how many seeds, rounds or messages, and which
+// seed.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// A disk that fails: from here on fsync answers EIO in this process and in those that it begins. A filter of the kernel's (seccomp), so that
-// nothing in Troupe knows of it; to be set in a child, because it cannot be taken away.
+// A disk that fails: from here on fsync answers EIO in this process and in those that it begins. A
+// filter of the kernel's (seccomp), so that nothing in Troupe knows of it; to be set in a child,
+// because it cannot be taken away.
 #pragma once
 
 #include <linux/filter.h>

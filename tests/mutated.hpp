@@ -1,4 +1,5 @@
-// Inputs that are nearly sound: bytes of a sound one with a few changed, cut off, put in, or taken from another.
+// Inputs that are nearly sound: bytes of a sound one with a few changed, cut off, put in, or taken
+// from another.
 #pragma once
 
 #include <algorithm>

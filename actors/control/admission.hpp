@@ -1,6 +1,8 @@
-// What submissions may take of the coordinator's memory, and how jobs are numbered. Values, without jobs or clients.
+// What submissions may take of the coordinator's memory, and how jobs are numbered. Values, without
+// jobs or clients.
 //
-// A submission counts from its arrival until its job is over: while it is checked, while its file comes, while it waits and while it runs.
+// A submission counts from its arrival until its job is over: while it is checked, while its file
+// comes, while it waits and while it runs.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +24,16 @@ constexpr std::size_t max_file_name = 4096;
 
 std::uint64_t bytes_of(const job_text& t);
 
-// Why a submission of `asked` bytes is not taken beside `jobs` others that have `bytes`; empty: it is.
+// Why a submission of `asked` bytes is not taken beside `jobs` others that have `bytes`; empty: it
+// is.
 std::string over_budget(const job_budget& b, std::size_t jobs, std::uint64_t bytes, std::uint64_t asked);
 
-// Ids of jobs are unique over restarts: a tag of the daemon's life, and a number. People count from 1.
+// Ids of jobs are unique over restarts: a tag of the daemon's life, and a number. People count from
+// 1.
 constexpr std::uint32_t number_of(std::uint32_t job) { return job & 0xffff; }
 
-// Numbers do not run out, though whoever is refused has used one up: after 65535 they begin again at 1, with the next tag, and pass over those
-// by which people still know a job.
+// Numbers do not run out, though whoever is refused has used one up: after 65535 they begin again
+// at 1, with the next tag, and pass over those by which people still know a job.
 class job_numbers {
  public:
   explicit job_numbers(std::uint16_t tag) : tag_(tag) {}

@@ -77,7 +77,8 @@ struct reader {
     get(p.first);
     get(p.second);
   }
-  // Every element takes at least a byte of input, and a handful of memory: the count is never believed beforehand.
+  // Every element takes at least a byte of input, and a handful of memory: the count is never
+  // believed beforehand.
   template <class T>
   void get(std::vector<T>& v) {
     std::uint32_t n = 0;

@@ -1,6 +1,7 @@
-// What daemons and clients say to each other beside the data: the control plane's messages and their bytes. They travel as frames
-// of a net::transport of their own (frame.type = index of the alternative + 1, payload = the fields in order; strings and lists:
-// u32 count, then the elements; numbers little-endian). A submission may hold a job file of 1 MiB, a piece of a file 60 KiB; the
+// What daemons and clients say to each other beside the data: the control plane's messages and
+// their bytes. They travel as frames of a net::transport of their own (frame.type = index of the
+// alternative + 1, payload = the fields in order; strings and lists: u32 count, then the elements;
+// numbers little-endian). A submission may hold a job file of 1 MiB, a piece of a file 60 KiB; the
 // rest is far below 64 KiB.
 //
 //   client -> coordinator's daemon   submit, follow, fetch          answered by submitted, said..., piece
@@ -9,8 +10,9 @@
 //   node   -> coordinator's daemon   join, prepared, trouble, ended, report, leaving, ask, revised, swapped
 //   coordinator's daemon -> node     joined, prepare, end_job, answer, revise, swap, forget, inject
 //
-// The sender's name is not in a message: the transport has it from the certificate. decode() is total: any bytes are answered by a
-// message or by nothing, and memory stays proportional to the input.
+// The sender's name is not in a message: the transport has it from the certificate. decode() is
+// total: any bytes are answered by a message or by nothing, and memory stays proportional to the
+// input.
 #pragma once
 
 #include <cstdint>
@@ -218,8 +220,9 @@ struct follow {
     return std::tie(s.job);
   }
 };
-// A safetensors file, piece by piece: whoever wants it asks for the next one when it has the last. A client wants the final weights of a job,
-// the coordinator's daemon the file that a job begins with.
+// A safetensors file, piece by piece: whoever wants it asks for the next one when it has the last.
+// A client wants the final weights of a job, the coordinator's daemon the file that a job begins
+// with.
 struct fetch {
   std::uint32_t job = 0;
   std::uint64_t offset = 0;
@@ -238,7 +241,8 @@ struct piece {
   }
 };
 
-// A line for the REPL actor, and what it says. A client sends the text of the file that its line names; without a file the text is empty.
+// A line for the REPL actor, and what it says. A client sends the text of the file that its line
+// names; without a file the text is empty.
 struct ask {
   std::uint64_t id = 0;
   bool json = false;

@@ -9,7 +9,8 @@
 
 namespace troupe::control {
 
-// The piece of the file at `path` that is asked for; an error where there is none. `what`: the file, for the error.
+// The piece of the file at `path` that is asked for; an error where there is none. `what`: the
+// file, for the error.
 piece read_piece(const fetch& f, const std::string& path, const std::string& what);
 
 // What may be added to a deadline for a file of that size to be read and its checksums to be made.

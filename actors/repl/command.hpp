@@ -1,8 +1,10 @@
-// A command of the REPL: one row says all there is to it. Rows stand in families (commands_*.cpp), and help lists them in that order.
+// A command of the REPL: one row says all there is to it. Rows stand in families (commands_*.cpp),
+// and help lists them in that order.
 //
-// A command whose answer is an event of the job (`mode`, `checkpoint`, `watch`, ...) is *followed*: the session keeps nothing between two
-// lines and must not wait, for a daemon's REPL answers everybody. So a reply that is not the whole answer says which line to ask next,
-// `_follow NAME JOB EVENT LEFT`: what JOB has said behind event EVENT. run_line() is the loop around it.
+// A command whose answer is an event of the job (`mode`, `checkpoint`, `watch`, ...) is *followed*:
+// the session keeps nothing between two lines and must not wait, for a daemon's REPL answers
+// everybody. So a reply that is not the whole answer says which line to ask next, `_follow NAME JOB
+// EVENT LEFT`: what JOB has said behind event EVENT. run_line() is the loop around it.
 #pragma once
 
 #include <chrono>
@@ -21,7 +23,8 @@ constexpr std::uint64_t repl_long_patience = 3 * repl_patience;  // nodes may ha
 
 struct repl_following {
   const char* name;
-  // What an event says to who waits for it; nothing: not what is waited for. `said`: all that this asking has read.
+  // What an event says to who waits for it; nothing: not what is waited for. `said`: all that this
+  // asking has read.
   std::optional<repl_reply> (*handle_event)(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said);
   std::uint64_t patience = repl_patience;  // askings after which it is given up: where LEFT begins
   bool from_the_start = false;             // every asking reads all again that was said since the command
@@ -29,7 +32,8 @@ struct repl_following {
       false;  // each event is a line, until the job is over or (at a terminal) a line is typed; LEFT counts lines, 0: all
 };
 
-// What stands before the word that is to be completed, the command first; and what there is to name.
+// What stands before the word that is to be completed, the command first; and what there is to
+// name.
 struct repl_typed {
   const repl_arguments& before;
   const repl_view& view;
@@ -59,11 +63,12 @@ const std::vector<repl_command>& repl_table();
 const repl_command* find_repl_command(const std::string& name);
 const repl_following* find_repl_following(const std::string& name);
 
-// What runs a row that says one word, its name, to a job: answered when it has been passed on; or, followed, when it is known what came
-// of it, as well.
+// What runs a row that says one word, its name, to a job: answered when it has been passed on; or,
+// followed, when it is known what came of it, as well.
 repl_reply repl_tell(const repl_request& r);
 repl_reply repl_tell_and_wait(const repl_request& r);
-// Passes `c` on to the job's coordinator, and follows the job's events as the row says until one answers. No job: `error` says why.
+// Passes `c` on to the job's coordinator, and follows the job's events as the row says until one
+// answers. No job: `error` says why.
 repl_reply repl_tell_and_follow(const repl_request& r, const std::optional<std::uint32_t>& job, const std::string& error,
                                 const command& c);
 // Follows a job from event `from` on: `_follow`'s first asking.

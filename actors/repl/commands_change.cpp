@@ -1,4 +1,5 @@
-// Commands that change a job while it runs, from a step boundary on: set, mode, move, drain, add-node.
+// Commands that change a job while it runs, from a step boundary on: set, mode, move, drain,
+// add-node.
 #include <algorithm>
 #include <cmath>
 

@@ -8,10 +8,12 @@
 
 namespace troupe {
 
-// The words that may stand where `typed` ends, sorted: those that begin with its last word, as the row of its first says.
+// The words that may stand where `typed` ends, sorted: those that begin with its last word, as the
+// row of its first says.
 std::vector<std::string> repl_complete(const std::string& typed, const repl_view& view);
 
-// What a tab does with the words that fit: it inserts as much as they agree on, with a blank behind the only one; else it shows them.
+// What a tab does with the words that fit: it inserts as much as they agree on, with a blank behind
+// the only one; else it shows them.
 struct repl_tab {
   std::string insert;
   std::vector<std::string> show;

@@ -163,7 +163,8 @@ class embedded_backend final : public repl_backend {
     }
   }
 
-  // The weights of a job that is done: where the REPL was started, under the job's name. Returns what to say of them.
+  // The weights of a job that is done: where the REPL was started, under the job's name. Returns
+  // what to say of them.
   std::string keep_weights(const prepared_job& j, const embedded_result& result) {
     const auto kept = write_or_elsewhere(elsewhere_, unused_weights_file(j.spec.name), [&](const std::string& path) {
       return write_safetensors(path, result.weights, weights_metadata(j, result.step));

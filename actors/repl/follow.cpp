@@ -13,8 +13,8 @@ bool is_over(const repl_view& v, std::uint32_t id) {
 
 repl_reply follow(const repl_request& r, const repl_following& f, std::uint32_t job, std::uint64_t from, std::uint64_t left) {
   const auto named = "job " + std::to_string(job);
-  // A view may know already what the log of events has yet to hear. Where the log is as far, and the view older than what is read of
-  // the log, all that the job said is among it.
+  // A view may know already what the log of events has yet to hear. Where the log is as far, and
+  // the view older than what is read of the log, all that the job said is among it.
   const auto view = r.backend.view();
   const bool over = is_over(view, job) && r.backend.events().last() >= view.events;
   std::string lines;

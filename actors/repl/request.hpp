@@ -41,7 +41,8 @@ bool repl_number(const std::string& text, T& out) {
   return in && in.peek() == std::istringstream::traits_type::eof() && text.find('-') == std::string::npos;
 }
 
-// The job that is meant: the one named by word `at`, or the one that runs. Nothing and an error otherwise.
+// The job that is meant: the one named by word `at`, or the one that runs. Nothing and an error
+// otherwise.
 std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_arguments& args, std::size_t at, std::string& error);
 
 // A job of the view; null: there is none of that number.
@@ -53,7 +54,8 @@ repl_reply repl_sent(const repl_request& r, std::uint32_t job, const command& c)
 std::string repl_text_of(const repl_event& e, const char* name);  // one of its texts; empty: it has none of that name
 bool repl_not_saved(const repl_event& e);                         // an alert that a checkpoint is not where it belongs
 
-// What the REPL's own terminal and clients ask, and no person types: they are in no help text and in no completion.
+// What the REPL's own terminal and clients ask, and no person types: they are in no help text and
+// in no completion.
 repl_reply repl_follow(const repl_request& r);     // `_follow NAME JOB EVENT LEFT`
 repl_reply repl_completed(const repl_request& r);  // `_complete TEXT`: what could stand where the text ends, one word a line
 

@@ -1,4 +1,5 @@
-// One line in, one reply out. A line is a command and words; what it shows comes from one snapshot of the backend.
+// One line in, one reply out. A line is a command and words; what it shows comes from one snapshot
+// of the backend.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,5 @@
-// What the REPL's replies look like: text in columns for people, or one JSON object. Only for repl_*.cpp.
+// What the REPL's replies look like: text in columns for people, or one JSON object. Only for
+// repl_*.cpp.
 #pragma once
 
 #include <string>

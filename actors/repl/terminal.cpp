@@ -23,7 +23,8 @@ using kind = repl_reply::kind;
 using wake = repl_signals::woken;
 constexpr std::chrono::milliseconds without_limit{-1};
 
-// Waits between two requests for one line, or until a line is typed, if `typed`. False: a typed line or a signal ends the requests.
+// Waits between two requests for one line, or until a line is typed, if `typed`. False: a typed
+// line or a signal ends the requests.
 bool wait_a_little(repl_signals& signals, bool typed) {
   const auto by = signals.wait(typed ? STDIN_FILENO : -1, repl_ask_every);
   if (by != wake::by_input) return repl_signals::ends() == 0;
@@ -125,8 +126,9 @@ terminal& terminal_of(EditLine* editor) {
 
 char* prompt_of(EditLine* editor) { return terminal_of(editor).prompt.data(); }
 
-// The next character that is typed; -1 when a signal ends the line. libedit's own handling of signals (EL_SIGNAL) is off: it sends them to the whole
-// process group again, and touches the editor on the thread that received the signal.
+// The next character that is typed; -1 when a signal ends the line. libedit's own handling of
+// signals (EL_SIGNAL) is off: it sends them to the whole process group again, and touches the
+// editor on the thread that received the signal.
 int read_character(EditLine* editor, wchar_t* out) {
   auto& signals = terminal_of(editor).signals;
   std::mbstate_t state{};
@@ -149,7 +151,8 @@ int read_character(EditLine* editor, wchar_t* out) {
   }
 }
 
-// The word before the cursor, completed as far as all candidates agree; a second tab shows them. Whoever answers lines knows them.
+// The word before the cursor, completed as far as all candidates agree; a second tab shows them.
+// Whoever answers lines knows them.
 unsigned char complete(EditLine* editor, int) {
   const auto* l = ::el_line(editor);
   const std::string typed(l->buffer, static_cast<std::size_t>(l->cursor - l->buffer));

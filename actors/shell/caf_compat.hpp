@@ -1,6 +1,7 @@
-// The only place that knows how CAF 0.17 differs from CAF 1.x: type ids, atoms, inspection, sending, exits, down handlers and
-// error texts. Everything else in actors/ spells these through here, so that a change of CAF is a day's work.
-// Sends are anonymous and asynchronous: nothing in Troupe answers to `current_sender`, and a null sender saves two atomics.
+// The only place that knows how CAF 0.17 differs from CAF 1.x: type ids, atoms, inspection,
+// sending, exits, down handlers and error texts. Everything else in actors/ spells these through
+// here, so that a change of CAF is a day's work. Sends are anonymous and asynchronous: nothing in
+// Troupe answers to `current_sender`, and a null sender saves two atomics.
 #pragma once
 
 #include <chrono>
@@ -34,7 +35,8 @@ auto inspect_fields(Inspector& f, const char* name, Fields&... fields) {
   return f(caf::meta::type_name(name), fields...);
 }
 
-// One allocation: CAF's mailbox element holds the message itself. `where` is the sending actor's context(), or null outside actors.
+// One allocation: CAF's mailbox element holds the message itself. `where` is the sending actor's
+// context(), or null outside actors.
 template <class Message>
 void post(const caf::actor& to, Message&& m, caf::execution_unit* where = nullptr) {
   if (to) caf::actor_cast<caf::abstract_actor*>(to)->eq_impl(caf::make_message_id(), nullptr, where, std::forward<Message>(m));
@@ -53,7 +55,8 @@ inline void ask_to_exit(const caf::actor& who) {
              caf::exit_msg{p->address(), caf::exit_reason::user_shutdown});
 }
 
-// `on_down(const caf::actor_addr&, const caf::error&)` is called when somebody whom `self` monitors goes.
+// `on_down(const caf::actor_addr&, const caf::error&)` is called when somebody whom `self` monitors
+// goes.
 template <class F>
 void set_down(base_actor& self, F on_down) {
   self.set_down_handler([on_down](caf::down_msg& m) { on_down(m.source, m.reason); });

@@ -1,5 +1,6 @@
-// What the actors of one job on this node share: addresses, rows of the monitor, fences, and who is still alive.
-// Written before the first message is delivered, then read without locks. Actors hold it until they end; it holds their handles.
+// What the actors of one job on this node share: addresses, rows of the monitor, fences, and who is
+// still alive. Written before the first message is delivered, then read without locks. Actors hold
+// it until they end; it holds their handles.
 #pragma once
 
 #include <atomic>

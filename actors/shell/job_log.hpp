@@ -1,5 +1,5 @@
-// What the roles of one job on this node have been handed, in their order (runtime/replay/delivery_log.hpp): written by each role's actor, read when
-// the job has failed.
+// What the roles of one job on this node have been handed, in their order
+// (runtime/replay/delivery_log.hpp): written by each role's actor, read when the job has failed.
 // Threads: any. Each role has a lock of its own, which nobody else holds while the job runs.
 #pragma once
 

@@ -1,7 +1,9 @@
-// Hosts roles as CAF actors on this node: one actor per role, sub-solver actors for tasks that may overlap, one monitor. Free of CAF
-// headers, so that callers compile fast.
-// Threads: all members may be called from any thread; callbacks run on actor threads and must not block.
-// Errors: an exception in a role or task becomes the event "error" naming the role; it never crosses a mailbox.
+// Hosts roles as CAF actors on this node: one actor per role, sub-solver actors for tasks that may
+// overlap, one monitor. Free of CAF headers, so that callers compile fast.
+// Threads: all members may be called from any thread; callbacks run on actor threads and must not
+// block.
+// Errors: an exception in a role or task becomes the event "error" naming the role; it never
+// crosses a mailbox.
 #pragma once
 
 #include <cstdint>
@@ -58,23 +60,25 @@ struct host_config {
   host_callbacks callbacks;
   // By number in the list of the node that jobs see (role_plan::device); empty: one, the CPU.
   std::vector<std::shared_ptr<device>> devices;
-  // Called before the actor system exists: the daemon's control plane loads CAF modules and adds its message types here. Without
-  // it the system knows no middleman and opens no port.
+  // Called before the actor system exists: the daemon's control plane loads CAF modules and adds
+  // its message types here. Without it the system knows no middleman and opens no port.
   std::function<void(caf::actor_system_config&)> configure;
-  // For what each job's roles are handed, so that a failed one can be run again (job_log.hpp); beyond it the first messages go. 0: no log.
+  // For what each job's roles are handed, so that a failed one can be run again (job_log.hpp);
+  // beyond it the first messages go. 0: no log.
   std::size_t message_log = std::size_t{4} << 20;
 };
 
-// A role value with its place, for callers that make roles themselves (tests, actor-based layers, restarts).
+// A role value with its place, for callers that make roles themselves (tests, actor-based layers,
+// restarts).
 struct seat {
   role_id id = no_role;
   std::string name;
   std::uint32_t slots = 1;  // more than one: tasks go to as many sub-solver actors; else they run in the role's own actor
   std::uint32_t incarnation = 0;
   std::uint32_t device = 0;  // that its jobs run on: number in host_config::devices
-  // The role's own work gives way: it waits while sub-solvers have work that no thread has begun. For roles whose long sums and
-  // updates can fill the threads that a step's last packets leave idle; only in jobs where those packets wait for this role in the
-  // end.
+  // The role's own work gives way: it waits while sub-solvers have work that no thread has begun.
+  // For roles whose long sums and updates can fill the threads that a step's last packets leave
+  // idle; only in jobs where those packets wait for this role in the end.
   bool gives_way = false;
   std::unique_ptr<role> value;
 };
@@ -105,32 +109,38 @@ class node_host final : public job_host {
   node_host(const node_host&) = delete;
   node_host& operator=(const node_host&) = delete;
 
-  // Spawns the roles of `j` that live on node `me`. They stay silent until `start` reaches the coordinator.
-  // `plan_generation`: which plan of the job, from 0 on; the incarnation of all its roles, so that nothing of an earlier plan reaches them.
+  // Spawns the roles of `j` that live on node `me`. They stay silent until `start` reaches the
+  // coordinator. `plan_generation`: which plan of the job, from 0 on; the incarnation of all its
+  // roles, so that nothing of an earlier plan reaches them.
   void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me,
              std::uint32_t plan_generation = 0) override;
-  // The same for roles the caller made: `node_of` says by role_id where every role of the job lives. Throws std::invalid_argument
-  // when the job is here already or a seat has no place, or one on a device that there is not.
-  // Messages of roles, here or elsewhere, of an incarnation before `least` are dropped. Roles see incarnations counted from there: whoever
-  // has not been restarted in this plan has 0.
+  // The same for roles the caller made: `node_of` says by role_id where every role of the job
+  // lives. Throws std::invalid_argument when the job is here already or a seat has no place, or one
+  // on a device that there is not. Messages of roles, here or elsewhere, of an incarnation before
+  // `least` are dropped. Roles see incarnations counted from there: whoever has not been restarted
+  // in this plan has 0.
   void spawn(std::uint32_t job, std::vector<seat> seats, std::vector<std::uint32_t> node_of, std::uint32_t me,
              std::uint32_t least = 0);
   // Delivers to a role hosted here; unknown roles and jobs are counted and dropped.
   void deliver(envelope e);
   // A person's word to the job's coordinator (which must live here).
   void command(std::uint32_t job, troupe::command c);
-  // From now on messages of `source` older than `incarnation` are dropped. A newer incarnation seen in a message does the same.
+  // From now on messages of `source` older than `incarnation` are dropped. A newer incarnation seen
+  // in a message does the same.
   void fence(std::uint32_t job, role_id source, std::uint32_t incarnation);
-  // Ends the job's roles; returns when they are gone (bounded by the task that runs). Not from a callback: it would wait for itself.
+  // Ends the job's roles; returns when they are gone (bounded by the task that runs). Not from a
+  // callback: it would wait for itself.
   void end(std::uint32_t job) override;
   // What roles published last, never older than ~100 ms while they work. Never waits for a role.
   std::vector<role_published> published() const;
-  // What the roles of a job here have been handed: goes on while it runs, and is whole when `end` has returned. Null: no such job, or no log.
+  // What the roles of a job here have been handed: goes on while it runs, and is whole when `end`
+  // has returned. Null: no such job, or no log.
   std::shared_ptr<const job_log> log_of(std::uint32_t job) const;
   host_counts counts() const;
   // Called on actor threads for every task from now on, until replaced by {}.
   void trace(trace_hook hook);
-  // For the control plane, which lives in the same system (include actors/shell/node_host_caf.hpp to use it).
+  // For the control plane, which lives in the same system (include actors/shell/node_host_caf.hpp
+  // to use it).
   caf::actor_system& system();
 
  private:

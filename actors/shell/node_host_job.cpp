@@ -1,4 +1,5 @@
-// Roles of a prepared job: apart from node_host.cpp, so that whoever seats roles of their own need not link the job.
+// Roles of a prepared job: apart from node_host.cpp, so that whoever seats roles of their own need
+// not link the job.
 #include <algorithm>
 
 #include "actors/shell/node_host.hpp"

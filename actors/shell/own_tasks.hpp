@@ -1,4 +1,5 @@
-// The tasks that a role's own actor runs, and how long it may go on with them. Pure: the actor runs what it is given here.
+// The tasks that a role's own actor runs, and how long it may go on with them. Pure: the actor runs
+// what it is given here.
 //
 //   own_tasks   asked for -> waiting -> run here, at once ------------------------> ran: the role is told of it after its mailbox
 //                                    -> begun on a lane that goes on without us --> over when the lane says so; the next one waits

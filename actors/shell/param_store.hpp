@@ -1,10 +1,13 @@
-// The parameters that the Hogwild workers of one node share (Niu et al. 2011): blocks of numbers that any thread reads and adds to
-// at any time, without a lock. Every element is loaded and stored by itself with relaxed atomics, so no value is ever torn, but
-// load + add + store is not one step: an addition that comes between another's load and store is lost. That is the algorithm, and
-// it is several times as fast as an atomic addition.
+// The parameters that the Hogwild workers of one node share (Niu et al. 2011): blocks of numbers
+// that any thread reads and adds to at any time, without a lock. Every element is loaded and stored
+// by itself with relaxed atomics, so no value is ever torn, but load + add + store is not one step:
+// an addition that comes between another's load and store is lost. That is the algorithm, and it is
+// several times as fast as an atomic addition.
 //
-// Threads: all functions may be called from any. Creating a block takes a lock; reading and adding do not.
-// Errors: a block that nobody wrote, or of another size or type, is a bug: std::logic_error, which ends the role.
+// Threads: all functions may be called from any. Creating a block takes a lock; reading and adding
+// do not.
+// Errors: a block that nobody wrote, or of another size or type, is a bug: std::logic_error, which
+// ends the role.
 #pragma once
 
 #include <atomic>

@@ -1,11 +1,12 @@
-// Between the roles here and the roles on other nodes: an envelope becomes a frame of the data plane, and a frame an envelope.
-// runtime/node/role_frames.hpp has their layout.
+// Between the roles here and the roles on other nodes: an envelope becomes a frame of the data
+// plane, and a frame an envelope. runtime/node/role_frames.hpp has their layout.
 //
-// Invariants: an envelope is delivered only if its job is open here and its source role lives on the node that sent it, so neither
-// leftovers of an old job nor a node that lies about its roles reach a role. Whatever is dropped is counted. A frame that cannot be decoded
-// ends the connection with its sender: a message is lost, and a job that waits for it would wait for ever.
-// Credit of the transport is returned when a frame has been handed to its role: the roles' own credit bounds what they keep, and a
-// backward must not wait for bytes that only that backward frees.
+// Invariants: an envelope is delivered only if its job is open here and its source role lives on
+// the node that sent it, so neither leftovers of an old job nor a node that lies about its roles
+// reach a role. Whatever is dropped is counted. A frame that cannot be decoded ends the connection
+// with its sender: a message is lost, and a job that waits for it would wait for ever. Credit of
+// the transport is returned when a frame has been handed to its role: the roles' own credit bounds
+// what they keep, and a backward must not wait for bytes that only that backward frees.
 // Threads: any. send() is called on actor threads, receive() on the transport's.
 #pragma once
 
@@ -40,11 +41,12 @@ class router final : public job_routes {
   // `nodes`: of the plan, by index; `node_of`: by role.
   void open(std::uint32_t job, std::vector<std::string> nodes, std::vector<std::uint32_t> node_of) override;
   void close(std::uint32_t job) override;
-  // Both must outlive what they carry: set before the first job, cleared when nobody sends any more.
+  // Both must outlive what they carry: set before the first job, cleared when nobody sends any
+  // more.
   void attach(net::transport* t, node_host* h);
 
-  // Why it can never be sent, in the words of an event `error`: what a job has lost must end it. A peer that is gone is no error here, others
-  // know of it; nothing then.
+  // Why it can never be sent, in the words of an event `error`: what a job has lost must end it. A
+  // peer that is gone is no error here, others know of it; nothing then.
   std::string send(std::uint32_t node, envelope e);
   // An error: the frame cannot be decoded.
   net::expected<void> receive(const std::string& peer, net::frame&& f);

@@ -35,7 +35,8 @@ caf::behavior role_actor::make_behavior() {
   };
 }
 
-// The scheduler's quantum counts messages; ours is time, so that a role with long tasks lets the others in between them.
+// The scheduler's quantum counts messages; ours is time, so that a role with long tasks lets the
+// others in between them.
 caf::resumable::resume_result role_actor::resume(caf::execution_unit* where, size_t throughput) {
   turn_.begin();
   for (size_t left = std::min(throughput, message_slice);;) {
@@ -216,7 +217,8 @@ void role_actor::perform(store_effect& x) {
   if (job_->node.callbacks.on_store) job_->node.callbacks.on_store(job_->id, x);
 }
 
-// Here and now: the parameters of Hogwild are not behind a mailbox. `finished` comes as a message, behind those that wait.
+// Here and now: the parameters of Hogwild are not behind a mailbox. `finished` comes as a message,
+// behind those that wait.
 void role_actor::perform(shared_effect& x) {
   if (x.kind != shared_effect::kind_of::read) bring_home(*x.value, leaving());
   job_->parameters.perform(x, job_->device_of(seat_.id).host());
@@ -293,7 +295,8 @@ void role_actor::fail(const std::string& what) {
   try {
     perform(e);
   } catch (...) {
-    // The callback that is told of a role's failure has failed itself; the monitor still shows the failure.
+    // The callback that is told of a role's failure has failed itself; the monitor still shows the
+    // failure.
   }
   publish(job_->now());
 }

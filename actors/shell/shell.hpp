@@ -1,15 +1,21 @@
-// The shell: one CAF actor that hosts one role, and turns its effects into sends, timers and tasks. Written once, for every role.
+// The shell: one CAF actor that hosts one role, and turns its effects into sends, timers and tasks.
+// Written once, for every role.
 //
 // Invariants (see runtime/role.hpp for what a host owes a role):
-//   * Effects happen in their order, except that a task starts after the other effects of the same on(): messages do not wait for
-//     the task that was asked for beside them.
-//   * With one slot, tasks run here, in order. A message that arrived while a task ran reaches the role before that task's
-//     `finished`, so that the role chooses its next task knowing everything.
-//   * After `time_slice` of tasks the actor goes to the end of the scheduler's queue, and looks at its mailbox before it goes on.
-//   * A role that gives way goes there too, before a long task, while a sub-solver has a task that no thread has begun.
-//   * An exception of the role or of its task becomes the event "error", and the role hears nothing more.
-//   * A message is gone before the effects of its on() take place: what it brought is then the role's alone, or whoever's it has been sent
-//     to, and can be worked on in place (tensor::reclaim).
+//   * Effects happen in their order, except that a task starts after the other effects of the same
+//     on(): messages do not wait for the task that was asked for beside them.
+//   * With one slot, tasks run here, in order. A message that arrived while a task ran reaches the
+//     role before that task's `finished`, so that the role chooses its next task knowing
+//     everything.
+//   * After `time_slice` of tasks the actor goes to the end of the scheduler's queue, and looks at
+//     its mailbox before it goes on.
+//   * A role that gives way goes there too, before a long task, while a sub-solver has a task that
+//     no thread has begun.
+//   * An exception of the role or of its task becomes the event "error", and the role hears nothing
+//     more.
+//   * A message is gone before the effects of its on() take place: what it brought is then the
+//     role's alone, or whoever's it has been sent to, and can be worked on in place
+//     (tensor::reclaim).
 // Cost: one allocation per message sent (CAF's mailbox element, which holds the envelope).
 #pragma once
 

@@ -13,7 +13,8 @@
 
 namespace troupe {
 
-// Role actor -> sub-solver. `owner` keeps the role alive while its task runs: a task may use what the role owns.
+// Role actor -> sub-solver. `owner` keeps the role alive while its task runs: a task may use what
+// the role owns.
 struct task_request {
   run_effect run;
   std::shared_ptr<const role> owner;
@@ -35,12 +36,14 @@ struct task_place {
   std::uint32_t slot = 0;
 };
 
-// Runs `r` now, on this thread; reports it to the monitor and to a trace. Never throws. Nothing: the lane has more to do before the task is
-// over, and says so to `owner` by a task_answer; who hears that tells the monitor.
+// Runs `r` now, on this thread; reports it to the monitor and to a trace. Never throws. Nothing:
+// the lane has more to do before the task is over, and says so to `owner` by a task_answer; who
+// hears that tells the monitor.
 std::optional<task_answer> run_task(const hosted_job& j, const task_place& at, const run_effect& r,
                                     const std::optional<header>& packet, const caf::actor& owner);
 
-// The tasks that a sub-solver has been given and has not finished; kept so that hosted_job::waiting is right. Any thread.
+// The tasks that a sub-solver has been given and has not finished; kept so that hosted_job::waiting
+// is right. Any thread.
 class solver_queue {
  public:
   void given(hosted_job& j) {
@@ -73,7 +76,8 @@ class sub_solver final : public compat::base_actor {
   std::string role_name_;
   std::uint32_t slot_;
   std::shared_ptr<device> lane_;
-  // Tasks that came while the lane was not done with the one before (tasks of one slot never overlap).
+  // Tasks that came while the lane was not done with the one before (tasks of one slot never
+  // overlap).
   std::deque<task_request> later_;
   bool busy_ = false;
   std::shared_ptr<const role> running_;  // whose task it is

@@ -1,7 +1,9 @@
-// A role's timers, and the wake-ups that a clock holds for them. Pure: whoever hosts the role asks the clock.
+// A role's timers, and the wake-ups that a clock holds for them. Pure: whoever hosts the role asks
+// the clock.
 //
-// The clock cannot forget: each wake-up stays there, with a reference to its actor, until it is due. So a timer that is set anew again
-// and again uses the wake-up that is there already: one at or before it is enough.
+// The clock cannot forget: each wake-up stays there, with a reference to its actor, until it is
+// due. So a timer that is set anew again and again uses the wake-up that is there already: one at
+// or before it is enough.
 #pragma once
 
 #include <algorithm>

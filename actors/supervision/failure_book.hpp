@@ -1,8 +1,11 @@
-// What a running job has lost, and whether it may go on after one more loss. A value: it is told the time.
+// What a running job has lost, and whether it may go on after one more loss. A value: it is told
+// the time.
 //
-// A loss is one interruption, however many nodes go at once. Intensity as in OTP's supervisors: more than 3 within 30 s is a loop, which is
-// given up with the first cause named. A node that a peer cannot reach, while the coordinator's daemon can, is suspected for `grace`: most
-// often its own end is heard of meanwhile; else only the connection between the two is gone, and the same nodes begin anew.
+// A loss is one interruption, however many nodes go at once. Intensity as in OTP's supervisors:
+// more than 3 within 30 s is a loop, which is given up with the first cause named. A node that a
+// peer cannot reach, while the coordinator's daemon can, is suspected for `grace`: most often its
+// own end is heard of meanwhile; else only the connection between the two is gone, and the same
+// nodes begin anew.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Whether the actors of a daemon are alive, from what they answer when they are asked: for the watchdog of whoever has started the daemon. Pure
-// but for being told the time.
+// Whether the actors of a daemon are alive, from what they answer when they are asked: for the
+// watchdog of whoever has started the daemon. Pure but for being told the time.
 //
 //   control     asks, and so is alive when it does
 //   repl        answers from what is published: 20 s, also on a machine that is out of breath
@@ -7,7 +7,8 @@
 //   keeper      does one thing at a time, and that may be a checkpoint of a hundred gigabytes. While it works it is not hung: it is so when it has
 //               not answered for ten minutes in which its thread has not run either. A disk that takes longer for one sync() is none
 //
-// The checker is not asked: it reads what strangers have written, and a job that it never finishes must not end the daemon.
+// The checker is not asked: it reads what strangers have written, and a job that it never finishes
+// must not end the daemon.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
-// What a service manager is told of a daemon that it has started: systemd's protocol, datagrams of lines to the socket that NOTIFY_SOCKET names.
-// By hand, since it is one sendto(): libsystemd would bring liblzma, libzstd, liblz4, libgcrypt and libcap into every daemon for it. Without
-// such a manager nothing happens. Any thread.
+// What a service manager is told of a daemon that it has started: systemd's protocol, datagrams of
+// lines to the socket that NOTIFY_SOCKET names. By hand, since it is one sendto(): libsystemd would
+// bring liblzma, libzstd, liblz4, libgcrypt and libcap into every daemon for it. Without such a
+// manager nothing happens. Any thread.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,8 @@ class service_manager {
   void ready(const std::string& status);
   void reloading();  // until ready() is said again
   void stopping();
-  // Everything that must be alive is. Told on at a quarter of the time that the manager waits for it.
+  // Everything that must be alive is. Told on at a quarter of the time that the manager waits for
+  // it.
   void alive();
 
  private:

@@ -1,6 +1,7 @@
-// Which tasks have been running for too long: told apart from a job in which nobody does anything. Pure: it is shown what nodes have said last, again
-// and again, and counts the time between two looks (at most `most_a_look`: a process that was stopped for an hour has not seen a task run
-// for an hour).
+// Which tasks have been running for too long: told apart from a job in which nobody does anything.
+// Pure: it is shown what nodes have said last, again and again, and counts the time between two
+// looks (at most `most_a_look`: a process that was stopped for an hour has not seen a task run for
+// an hour).
 //
 //   watchdog    a task that has been running for so long is named, once
 //   give_up     one that has been running for so long is taken for hung

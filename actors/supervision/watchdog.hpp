@@ -1,8 +1,10 @@
-// A daemon's own watchdog: it ends one in which those who must be alive are not, where no service manager does that sooner. A daemon that goes on
-// answering heartbeats and does nothing else would be waited for by all others.
+// A daemon's own watchdog: it ends one in which those who must be alive are not, where no service
+// manager does that sooner. A daemon that goes on answering heartbeats and does nothing else would
+// be waited for by all others.
 //
-// fed() from the actors themselves (control/host/pulse.hpp), any thread. look() from the main thread, every second or so: what passes between two looks
-// counts as `most_a_look` at most, since a process that was stopped has starved nobody.
+// fed() from the actors themselves (control/host/pulse.hpp), any thread. look() from the main
+// thread, every second or so: what passes between two looks counts as `most_a_look` at most, since
+// a process that was stopped has starved nobody.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// What the REPL knows of a job beside its numbers: its layers, and the modes that it may be switched to (plugins' included).
+// What the REPL knows of a job beside its numbers: its layers, and the modes that it may be
+// switched to (plugins' included).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// What jobs have said lately, for the REPL: commands that wait for an effect (`mode`, `staleness`) and `watch` read it. Steps are kept
-// apart from the rest, so that a fast job does not push out the word somebody waits for.
+// What jobs have said lately, for the REPL: commands that wait for an effect (`mode`, `staleness`)
+// and `watch` read it. Steps are kept apart from the rest, so that a fast job does not push out the
+// word somebody waits for.
 // Threads: any.
 #pragma once
 
@@ -17,7 +18,8 @@ namespace troupe {
 
 // How the text of an `alert` begins that stands for a checkpoint that is not where it belongs.
 inline constexpr std::string_view checkpoint_not_saved = "the checkpoint was not saved: ";
-// The kind of an event that only this log knows: what a person told the job did not get to it, and why.
+// The kind of an event that only this log knows: what a person told the job did not get to it, and
+// why.
 inline constexpr const char* not_reported = "not told";
 
 struct repl_event {

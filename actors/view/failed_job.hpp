@@ -1,4 +1,5 @@
-// What this node knows of a job that has failed, as its post-mortem wants it (runtime/node/post_mortem.hpp).
+// What this node knows of a job that has failed, as its post-mortem wants it
+// (runtime/node/post_mortem.hpp).
 #pragma once
 
 #include <optional>
@@ -24,7 +25,8 @@ struct job_origin {
   std::vector<node_spec> nodes = {};  // that the first plan could use; empty: as the plan says
 };
 
-// Its roles, taken while they are there; to be written when they have ended, and their log is whole.
+// Its roles, taken while they are there; to be written when they have ended, and their log is
+// whole.
 class failed_job {
  public:
   failed_job(const node_host& host, std::shared_ptr<const prepared_job> j, job_origin from);
@@ -41,7 +43,8 @@ class failed_job {
   std::vector<std::pair<role_id, post_mortem_role>> roles_;
 };
 
-// A file that a plan begins with. Its hash is taken when the job has failed, and only if it is the same file still.
+// A file that a plan begins with. Its hash is taken when the job has failed, and only if it is the
+// same file still.
 class beginning_file {
  public:
   beginning_file(plan_beginning::with kind, const std::string& file, std::uint64_t step);

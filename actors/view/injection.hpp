@@ -1,6 +1,8 @@
-// A fault that a person has a node of a running cluster suffer (docs/failures.md, "Injecting faults"): which, where, how long, by how much. Pure.
+// A fault that a person has a node of a running cluster suffer (docs/failures.md, "Injecting
+// faults"): which, where, how long, by how much. Pure.
 //
-// It travels as a command named "inject" from the REPL to the coordinator's daemon, and as a message from there to the node.
+// It travels as a command named "inject" from the REPL to the coordinator's daemon, and as a
+// message from there to the node.
 #pragma once
 
 #include <chrono>

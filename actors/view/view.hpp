@@ -1,5 +1,6 @@
-// What a node publishes for people, and how their questions and its answers travel: what the control plane, which has the state, and the
-// REPL, which has the words, both need to know. Plain values; free of CAF and of the terminal.
+// What a node publishes for people, and how their questions and its answers travel: what the
+// control plane, which has the state, and the REPL, which has the words, both need to know. Plain
+// values; free of CAF and of the terminal.
 //
 //   repl_view      nodes, jobs and roles, as they were last published
 //   repl_backend   a view, and the few things that can be told: never asks an actor that computes
@@ -92,9 +93,9 @@ class repl_backend {
   virtual const repl_events& events() const = 0;
   // Why whoever asks may not do such a thing; empty: it may. Whose job it is, `tell` looks at.
   virtual std::string why_not(right, const std::string& /*doing*/) const { return {}; }
-  // Both return an error, or nothing. `tell` passes pause, resume, stop, checkpoint, eval, set, mode or staleness on to the job's
-  // coordinator.
-  // `submit` leaves `job` at 0 when the answer comes later.
+  // Both return an error, or nothing. `tell` passes pause, resume, stop, checkpoint, eval, set,
+  // mode or staleness on to the job's coordinator. `submit` leaves `job` at 0 when the answer comes
+  // later.
   virtual std::string tell(std::uint32_t job, const command& c) = 0;
   virtual std::string submit(const repl_submission& s, std::uint32_t& job) = 0;
 };

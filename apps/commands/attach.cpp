@@ -1,4 +1,5 @@
-// `troupe attach JOB-NUMBER --cluster FILE`: follows a job of a cluster that was submitted before; Ctrl-C detaches.
+// `troupe attach JOB-NUMBER --cluster FILE`: follows a job of a cluster that was submitted before;
+// Ctrl-C detaches.
 #include <CLI/CLI.hpp>
 
 #include "apps/command.hpp"

@@ -1,4 +1,5 @@
-// `troupe certs`: what becomes of a cluster's certificates once `troupe init-cluster` has made them. Run where the CA's key is.
+// `troupe certs`: what becomes of a cluster's certificates once `troupe init-cluster` has made
+// them. Run where the CA's key is.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <ctime>

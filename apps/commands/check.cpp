@@ -39,7 +39,8 @@ bool is_sim_file(const std::string& path) {
   return root && (has("run") || has("network") || has("compute") || has("fault"));
 }
 
-// Plugins are code that runs as soon as it is loaded: who has been sent a file may want to know what is in it first.
+// Plugins are code that runs as soon as it is loaded: who has been sent a file may want to know
+// what is in it first.
 diagnostics plugins_of(const std::string& file, const std::vector<std::string>& overrides) {
   auto text = read_config_text(file);
   if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);

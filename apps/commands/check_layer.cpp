@@ -1,4 +1,5 @@
-// `troupe check-layer PLUGIN NAME`: is a layer from outside right? Runs ops/check_layer over the layer's own cases and says what failed.
+// `troupe check-layer PLUGIN NAME`: is a layer from outside right? Runs ops/check_layer over the
+// layer's own cases and says what failed.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -42,7 +43,8 @@ std::string coverage_line(const layer_coverage& c) {
   return text;
 }
 
-// One line for people, or one event, for the row itself (`of` is empty) or one of its cases. True: nothing was found.
+// One line for people, or one event, for the row itself (`of` is empty) or one of its cases. True:
+// nothing was found.
 bool tell(const output& out, const layer_type& type, const std::string& of, std::size_t wide, const findings& found,
           const layer_coverage& seen = {}) {
   if (out.json()) {

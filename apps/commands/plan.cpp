@@ -1,4 +1,5 @@
-// `troupe plan JOB [--cluster FILE]`: who would live where, which tensors would travel, what that costs. Nothing is started.
+// `troupe plan JOB [--cluster FILE]`: who would live where, which tensors would travel, what that
+// costs. Nothing is started.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -32,7 +33,8 @@ double edge_bytes(const prepared_job& j, const plan_edge& e) {
   return static_cast<double>(wire_bytes(e.wire, cut(tensor_shape(j, e.what), e.region), type));
 }
 
-// How far a stage's weights may lag behind its packets (plan/warm_up.hpp), and how many versions of them it holds for that.
+// How far a stage's weights may lag behind its packets (plan/warm_up.hpp), and how many versions of
+// them it holds for that.
 struct stage_delay {
   std::uint32_t steps = 0, versions = 1;
 };
@@ -79,7 +81,8 @@ std::string workers_text(const prepared_job& j, std::uint32_t g) {
   return w.count == 1 ? first : first + " to " + j.plan[j.plan.workers[w.first + w.count - 1]].name;
 }
 
-// Blocks of parameters between workers and shards, up the tree of reducers, between server groups, and to the tester.
+// Blocks of parameters between workers and shards, up the tree of reducers, between server groups,
+// and to the tester.
 void add_parameter_routes(const prepared_job& j, json& list) {
   const auto add = [&](const std::string& from, const std::string& to, const param_block& b) {
     json o{{"from", from}, {"to", to}, {"parameter", j.graph.params[b.param].full_name}, {"begin", b.begin}, {"count", b.count}};
@@ -98,7 +101,8 @@ void add_parameter_routes(const prepared_job& j, json& list) {
     for (const auto& b : p.blocks) add(p[b.shard].name, p[p.tester].name, b);
 }
 
-// What loaders get from elsewhere, activations by edge, and the blocks of parameters that each shard exchanges with every worker.
+// What loaders get from elsewhere, activations by edge, and the blocks of parameters that each
+// shard exchanges with every worker.
 json routes(const prepared_job& j) {
   auto list = json::array();
   for (const auto& e : j.plan.edges) {

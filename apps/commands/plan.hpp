@@ -1,4 +1,5 @@
-// What `troupe plan` was asked, for its two ways: the plan as it is (plan.cpp), and a better one (plan_suggest.cpp).
+// What `troupe plan` was asked, for its two ways: the plan as it is (plan.cpp), and a better one
+// (plan_suggest.cpp).
 #pragma once
 
 #include <string>

@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-// The column `holds` of the table of roles: layers, packets or parameters of the role. It may be empty.
+// The column `holds` of the table of roles: layers, packets or parameters of the role. It may be
+// empty.
 std::string role_text(const prepared_job& j, const role_plan& r);
 
 // Adds the JSON fields that only roles of this kind have.

@@ -1,4 +1,5 @@
-// `troupe plan JOB --suggest`: where layers had better lie, why, and what to write into the job file.
+// `troupe plan JOB --suggest`: where layers had better lie, why, and what to write into the job
+// file.
 #include <nlohmann/json.hpp>
 
 #include "apps/commands/plan.hpp"

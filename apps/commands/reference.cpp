@@ -1,4 +1,5 @@
-// `troupe reference job|cluster`: every key of a file, as markdown, from the tables that its reader reads by.
+// `troupe reference job|cluster`: every key of a file, as markdown, from the tables that its reader
+// reads by.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,5 @@
-// `troupe sim JOB --nodes N`: the job's roles, the very values that daemons host, in a virtual cluster (runtime/sim/world.hpp).
+// `troupe sim JOB --nodes N`: the job's roles, the very values that daemons host, in a virtual
+// cluster (runtime/sim/world.hpp).
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>

@@ -113,7 +113,8 @@ class replay_run {
            m.error.ends_with(told);
   }
 
-  // Of the plan before, where a role that failed was begun anew and failed again: each in its place.
+  // Of the plan before, where a role that failed was begun anew and failed again: each in its
+  // place.
   bool of_log(const std::string& told) const {
     for (const auto& m : p_.all)
       for (const auto& r : m.messages.roles)

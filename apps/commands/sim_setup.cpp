@@ -74,8 +74,9 @@ std::variant<sim_spec, diagnostics> read_models(sim_arguments& a) {
   return s;
 }
 
-// One worker a node, n1 to nN; servers apart, where the job wants them apart, on nodes of their own behind those; then a node for every
-// other name that a layer's `place` says, which has nothing but what is placed there.
+// One worker a node, n1 to nN; servers apart, where the job wants them apart, on nodes of their own
+// behind those; then a node for every other name that a layer's `place` says, which has nothing but
+// what is placed there.
 std::vector<node_spec> cluster_of(const job_spec& j, std::uint32_t workers) {
   std::vector<node_spec> nodes(workers);
   for (std::uint32_t i = 0; i < workers; ++i) nodes[i].name = "n" + std::to_string(i + 1);
@@ -102,11 +103,11 @@ std::vector<node_spec> cluster_of(const job_spec& j, std::uint32_t workers) {
 void set_workers(job_spec& j, std::uint32_t workers) {
   auto& t = j.topology;
   if (t.worker_groups > 1 && t.workers_per_group == 1) {
-    // Every worker for itself: as many groups as workers, and servers of their own where each had them.
+    // Each worker is a group of its own, with servers of its own if groups had them.
     if (t.server_groups == t.worker_groups) t.server_groups = workers;
     t.worker_groups = workers;
   } else {
-    // Groups stay when they divide the workers; who asks for another number of workers asks for one group of them.
+    // The job's groups stay if they divide the workers; otherwise all workers form one group.
     if (t.worker_groups < 1 || workers % t.worker_groups != 0) t.worker_groups = 1;
     t.workers_per_group = workers / t.worker_groups;
   }
@@ -235,7 +236,7 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
                                  s.asked_batch = j.data.batch;
                                  if (a.cluster.empty()) set_workers(j, s.workers);
                                  batch = batch_of(j, s.asked_batch, s.workers);
-                                 // Buckets are of equal size and lie beside every worker: placed layers stay layers.
+                                 // Buckets exist on every worker: a job with placed layers has none.
                                  s.buckets = s.maths || (a.buckets < 0 && says_where(j)) ? 0 : buckets_asked;
                                  adjust(j, a.steps, s.maths, s.buckets);
                                  list = nodes = a.cluster.empty() ? cluster_of(j, s.workers) : std::move(nodes);

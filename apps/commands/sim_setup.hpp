@@ -1,4 +1,5 @@
-// What `troupe sim` runs, put together from the command line, a scenario, and the files of network and faults.
+// What `troupe sim` runs, put together from the command line, a scenario, and the files of network
+// and faults.
 #pragma once
 
 #include <memory>
@@ -28,7 +29,8 @@ struct sim_setup {
   bool maths = true;
   std::uint32_t workers = 0, buckets = 0;
   std::int64_t asked_batch = 0;  // before it was rounded up
-  // [compute] measure: seconds of one packet's forward and backward of each stage, by role; empty else.
+  // [compute] measure: seconds of one packet's forward and backward of each stage, by role; empty
+  // else.
   std::vector<std::pair<double, double>> measured;
 };
 

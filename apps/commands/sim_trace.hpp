@@ -1,5 +1,6 @@
-// A simulated run as a trace in Chrome's JSON format, which Perfetto opens: a process per node, a thread per role with its tasks, and the
-// messages between nodes as asynchronous slices of the sender. Times are virtual.
+// A simulated run as a trace in Chrome's JSON format, which Perfetto opens: a process per node, a
+// thread per role with its tasks, and the messages between nodes as asynchronous slices of the
+// sender. Times are virtual.
 #pragma once
 
 #include <cstdint>

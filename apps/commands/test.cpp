@@ -28,7 +28,8 @@ int run_test(const test_arguments& a, const output& out) {
   auto from = begin_from_weights(*j, a.weights);
   if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
   if (j->data->size(split::test) == 0) return out.wrong(a.file, "its data has no test examples");
-  // A run that begins at its end: nothing is trained, and the evaluation that every run ends with is all there is.
+  // A run that begins at its end: nothing is trained, and the evaluation that every run ends with
+  // is all there is.
   j->last_step = std::max<std::uint64_t>(1, std::get<std::uint64_t>(from));
   begin_at(*j, j->last_step, std::move(j->before->named));
   j->spec.train.finish = {};

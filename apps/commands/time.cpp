@@ -1,6 +1,6 @@
-// `troupe time JOB`: what do the actors cost? The same job goes through the actors and through a plain loop
-// (runtime/plain/plain_loop), in alternating blocks of steps inside one process, so that a machine whose speed drifts slows both down
-// alike.
+// `troupe time JOB`: what do the actors cost? The same job goes through the actors and through a
+// plain loop (runtime/plain/plain_loop), in alternating blocks of steps inside one process, so that
+// a machine whose speed drifts slows both down alike.
 #include <time.h>
 
 #include <CLI/CLI.hpp>
@@ -49,8 +49,8 @@ std::string difference(double plain, double actors) {
   return fixed(std::abs(percent), 1) + (percent < 0 ? " % less" : " % more");
 }
 
-// Alternates: the coordinator is asked to pause when its block is complete; at "paused" no role has anything to do, and the plain
-// loop runs its block on the thread that hears of it.
+// Alternates: the coordinator is asked to pause when its block is complete; at "paused" no role has
+// anything to do, and the plain loop runs its block on the thread that hears of it.
 class alternation {
  public:
   alternation(std::shared_ptr<prepared_job> j, std::shared_ptr<device> d, unsigned threads, unsigned steps)
@@ -77,7 +77,8 @@ class alternation {
   }
 
  private:
-  // The first step of every block fills the pipeline and the caches, and the very first block the pools: not counted.
+  // The first step of every block fills the pipeline and the caches, and the very first block the
+  // pools: not counted.
   void handle_event(const event_effect& e) {
     if (e.kind == "step") {
       for (const auto& [name, v] : e.values)
@@ -204,7 +205,8 @@ int run_time(const time_arguments& a, const output& out) {
     auto from = begin_from_weights(*j, a.weights);
     if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
   }
-  // More sub-solvers than threads only interleave packets and cool each other's caches; a run that is to be fast has as many.
+  // More sub-solvers than threads only interleave packets and cool each other's caches; a run that
+  // is to be fast has as many.
   if (a.threads > 0) j->plan.sub_solvers = std::min(j->plan.sub_solvers, a.threads);
   j->spec.train.finish = {};
   j->spec.eval.every = 0;

@@ -22,7 +22,8 @@ std::string checkpoint_path(const train_arguments& a, const prepared_job& j) {
   return a.checkpoint.empty() ? j.spec.name + ".checkpoint.safetensors" : a.checkpoint;
 }
 
-// resume = "auto": the newest checkpoint of a job of this name, if there is one and nothing else is named to begin with.
+// resume = "auto": the newest checkpoint of a job of this name, if there is one and nothing else is
+// named to begin with.
 std::string newest_of(const train_arguments& a, const prepared_job& j, const output& out) {
   const auto& c = j.spec.checkpoint;
   if (c.resume != "auto" || !a.resume.empty() || !a.weights.empty()) return {};

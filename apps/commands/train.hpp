@@ -1,5 +1,5 @@
-// What `troupe train` was asked, for its two ways: in this process (train.cpp), or on a cluster (train_cluster.cpp), where `troupe attach` follows a
-// job as `troupe train` does.
+// What `troupe train` was asked, for its two ways: in this process (train.cpp), or on a cluster
+// (train_cluster.cpp), where `troupe attach` follows a job as `troupe train` does.
 #pragma once
 
 #include <string>
@@ -22,7 +22,8 @@ struct train_arguments : job_arguments {
 };
 
 int run_train_cluster(const train_arguments& a, const output& out);
-// Submits or attaches, and prints what the job says until it is over or a signal detaches. `cluster`: the cluster's file, for messages.
+// Submits or attaches, and prints what the job says until it is over or a signal detaches.
+// `cluster`: the cluster's file, for messages.
 int follow_on_cluster(const cluster_submission& s, const std::string& cluster, const output& out);
 
 }  // namespace troupe

@@ -1,4 +1,5 @@
-// `troupe train JOB --cluster FILE`: submits the job to the cluster's coordinator and follows it; Ctrl-C detaches.
+// `troupe train JOB --cluster FILE`: submits the job to the cluster's coordinator and follows it;
+// Ctrl-C detaches.
 #include <atomic>
 #include <optional>
 
@@ -13,7 +14,8 @@
 namespace troupe {
 namespace {
 
-// "place: what" as messages come over the wire; a place has no blank in it, but for "--set key=value".
+// "place: what" as messages come over the wire; a place has no blank in it, but for "--set
+// key=value".
 std::pair<std::string, std::string> place_and_text(const std::string& message) {
   const auto colon = message.find(": ");
   const auto blank = message.find(' ', message.starts_with("--set ") ? 6 : 0);
@@ -38,7 +40,8 @@ std::variant<cluster_submission, diagnostics> submission_of(const train_argument
   return s;
 }
 
-// A damaged file need not travel to be refused. Whether it is one of this job is known to whoever has the job's data.
+// A damaged file need not travel to be refused. Whether it is one of this job is known to whoever
+// has the job's data.
 std::optional<record_error> check_given(const train_arguments& a) {
   std::optional<record_error> bad;
   const auto look = [&](auto read) {

@@ -1,5 +1,6 @@
-// cross_batch_norm: batch normalisation over the whole step, across packets and workers (Ioffe and Szegedy 2015, algorithm 1; the
-// statistics are those of the global batch, what others call synchronised batch norm).
+// cross_batch_norm: batch normalisation over the whole step, across packets and workers (Ioffe and
+// Szegedy 2015, algorithm 1; the statistics are those of the global batch, what others call
+// synchronised batch norm).
 //   y = gamma (x - mean) / sqrt(var + eps) + beta, per channel; mean and (biased) variance over all examples of all packets
 //   dx = gamma r (dy - (sum dy + xhat sum(dy xhat)) / M), r = 1 / sqrt(var + eps), sums and M over all packets
 // shapes: N x C [x H x W] -> same. Parameters: weight (gamma) [C], bias (beta) [C].
@@ -10,8 +11,8 @@
 //   (downstream) backward comes; a task adds up dy and dy xhat, sent as `user` message 2; with those of all packets dx is made
 // Messages a step: packets x workers of each type, 2 C doubles each. Every worker sees all sums, so all keep equal running statistics.
 //
-// Invariant: all packets of a step must be in flight at once, or the stage waits for ever: sub_solvers >= packets of the busiest
-// worker, checked when the job is prepared.
+// Invariant: all packets of a step must be in flight at once, or the stage waits for ever:
+// sub_solvers >= packets of the busiest worker, checked when the job is prepared.
 #include <algorithm>
 #include <cmath>
 #include <map>

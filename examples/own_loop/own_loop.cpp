@@ -1,9 +1,10 @@
-// A training loop that knows nothing of Troupe's layers, jobs or actors, in two processes that exchange what they learn.
+// A training loop that knows nothing of Troupe's layers, jobs or actors, in two processes that
+// exchange what they learn.
 //
 //   own_loop ADDRESS TLS_DIR RANK SIZE bsp|easgd|hogwild OUT [--lock]
 //
-// The model is a small tanh network that tells the two arms of a spiral apart; its gradient is written out below. Each rank has its
-// own share of the points.
+// The model is a small tanh network that tells the two arms of a spiral apart; its gradient is
+// written out below. Each rank has its own share of the points.
 //   bsp     every step: all_reduce of the gradient. Every rank has the same weights, bit for bit, and they are those of one process
 //           with all points, up to rounding.
 //   easgd   every 10 steps: an elastic step with alpha 0.5 (Platoon's setting); in between, every rank goes its own way, and it
@@ -64,7 +65,8 @@ double accuracy(const std::vector<double>& w, const std::vector<point>& data) {
   return right / points;
 }
 
-// Mean logistic loss over every `stride`-th point from `first`, and its gradient in `g` (may be null).
+// Mean logistic loss over every `stride`-th point from `first`, and its gradient in `g` (may be
+// null).
 double loss(const std::vector<double>& w, const std::vector<point>& data, int first, int stride, std::vector<double>* g) {
   double sum = 0;
   int n = 0;

@@ -1,4 +1,5 @@
-// A program that trains from its own main(): it is called at every step and every evaluation, and decides by itself when it is enough.
+// A program that trains from its own main(): it is called at every step and every evaluation, and
+// decides by itself when it is enough.
 //
 //   own_main JOB.toml LOSS [KEY=VALUE]...     until an evaluation's loss is below LOSS, or the job is over
 #include <algorithm>

@@ -1,14 +1,18 @@
-// local_sgd: local steps with periodic averaging (Stich 2019, "Local SGD Converges Fast and Communicates Little", algorithm 1).
+// local_sgd: local steps with periodic averaging (Stich 2019, "Local SGD Converges Fast and
+// Communicates Little", algorithm 1).
 //
-// Worker half. Every worker has weights of its own and steps with the job's rule on its own packets. After every `every` steps, layer
-// by layer: it sends its weights, asks for the mean, and goes on from there. States of the rule stay with the worker.
-// Shard half. Block by block: keeps the weights that come; when those of all N workers are here, the block becomes their mean, added
+// Worker half. Every worker has weights of its own and steps with the job's rule on its own
+// packets. After every `every` steps, layer by layer: it sends its weights, asks for the mean, and
+// goes on from there. States of the rule stay with the worker. Shard half. Block by block: keeps
+// the weights that come; when those of all N workers are here, the block becomes their mean, added
 // in the workers' order. A question about this averaging waits until then.
 //
-// Messages every `every` steps, per worker and block: push, fetch, weights. Bytes: the block up and down. In between: none.
+// Messages every `every` steps, per worker and block: push, fetch, weights. Bytes: the block up and
+// down. In between: none.
 //
 // Invariants:
-//   * after an averaging all workers have the same weights, bit for bit, whatever the order in which theirs came;
+//   * after an averaging all workers have the same weights, bit for bit, whatever the order in
+//     which theirs came;
 //   * a worker's weights enter an averaging once: what comes again is ignored (centre_shard);
 //   * one worker is plain training with the job's rule, bit for bit.
 #include "ops/device.hpp"
@@ -39,7 +43,8 @@ class averaging_worker final : public local_worker {
     take_blocks(layer, done, std::move(mean), out);
   }
 
-  // A worker that was restarted goes on behind the last weights it sent; the mean of these may not have been there yet.
+  // A worker that was restarted goes on behind the last weights it sent; the mean of these may not
+  // have been there yet.
   void on_joined(std::uint64_t step, effects& out) override {
     again_ = true;
     local_worker::on_joined(step, out);
@@ -62,7 +67,8 @@ class averaging_shard final : public centre_shard {
       : centre_shard(std::move(c)), sent_(lines_.size()), averaged_(lines_.size(), config_.first_step) {}
 
  private:
-  // The base has seen to it that a worker's push of one step comes here once; it serves nothing else for the block until done().
+  // The base has seen to it that a worker's push of one step comes here once; it serves nothing
+  // else for the block until done().
   void apply(const header& h, const tensor& value, shard_block& b, effects& out) override {
     auto& sent = sent_[b.plan->id];
     sent[worker_of(h.src)] = value;

@@ -1,4 +1,5 @@
-// What local_sgd promises, shown in the simulator: every seed is another order of delivery, and messages of the mode come twice.
+// What local_sgd promises, shown in the simulator: every seed is another order of delivery, and
+// messages of the mode come twice.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -106,8 +107,8 @@ class checker {
   }
 
  private:
-  // A worker that died between two blocks of an averaging begins with some of them ahead: it repeats those steps, and is like all
-  // others from its next averaging on.
+  // A worker that died between two blocks of an averaging begins with some of them ahead: it
+  // repeats those steps, and is like all others from its next averaging on.
   bool begins_mixed(role_id worker, std::uint64_t step) const {
     const auto at = joined_.find(worker);
     return at != joined_.end() && at->second.first == step && at->second.second != step;
@@ -271,7 +272,8 @@ TEST_F(local_sgd, one_worker_is_plain_training) {
   EXPECT_EQ(run(s, 1).weights, run(plain, 2).weights);
 }
 
-// The mean of w - lr g_i is w - lr times the mean of g_i: with a step between two averagings and a rule without memory it is bsp.
+// The mean of w - lr g_i is w - lr times the mean of g_i: with a step between two averagings and a
+// rule without memory it is bsp.
 TEST_F(local_sgd, every_step_without_momentum_is_bsp_to_rounding) {
   shape_of_run s, plain;
   s.every = 1;
@@ -297,7 +299,8 @@ TEST_F(local_sgd, a_job_switches_to_it_and_back) {
   }
 }
 
-// Between two events a node dies, with all it had in hand; it comes back and asks the shards where to go on.
+// Between two events a node dies, with all it had in hand; it comes back and asks the shards where
+// to go on.
 TEST_F(local_sgd, a_worker_that_is_restarted_agrees_again_at_its_next_averaging) {
   std::uint64_t equal = 0, joins = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {

@@ -1,12 +1,16 @@
-// two_level: a reducer outside the tree. Workers are taken `size` at a time; the sums of such a group meet at a reducer beside its first
-// worker, and only that one talks to the shards. One group in front of the shards is to them one worker, so they hear from
-// ceil(workers / size) of them; depth 2, whatever the number of workers.
+// two_level: a reducer outside the tree. Workers are taken `size` at a time; the sums of such a
+// group meet at a reducer beside its first worker, and only that one talks to the shards. One group
+// in front of the shards is to them one worker, so they hear from ceil(workers / size) of them;
+// depth 2, whatever the number of workers.
 //
-// Bytes a step, per parameter block: W from each worker to its group's reducer and W back (nothing on the wire for the first, which is on
-// the same node), W from each reducer to the shard and W back. The weights are those of reducer "server" bit for bit: a group is a
-// contiguous range of packets, and the stock role adds it in the brackets of the fixed tree (docs/protocols.md, "Reducers").
+// Bytes a step, per parameter block: W from each worker to its group's reducer and W back (nothing
+// on the wire for the first, which is on the same node), W from each reducer to the shard and W
+// back. The weights are those of reducer "server" bit for bit: a group is a contiguous range of
+// packets, and the stock role adds it in the brackets of the fixed tree (docs/protocols.md,
+// "Reducers").
 //
-// A row draws roles and routes, no more: summing, restarts and bounds are the stock role's. One that sums in another way gives `make` too.
+// A row draws roles and routes, no more: summing, restarts and bounds are the stock role's. One
+// that sums in another way gives `make` too.
 #include <vector>
 
 #include "ops/option_specs.hpp"

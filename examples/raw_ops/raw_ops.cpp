@@ -1,5 +1,6 @@
-// Layers as a library: a convolution and a linear layer run forward and backward on this program's own arrays. No actors, no
-// job file, no threads: the program owns the memory (tensor::borrow), keeps the order of things, and prints what came out.
+// Layers as a library: a convolution and a linear layer run forward and backward on this program's
+// own arrays. No actors, no job file, no threads: the program owns the memory (tensor::borrow),
+// keeps the order of things, and prints what came out.
 //
 //   x [2, 1, 4, 4] -> convolution, 2 outputs, 3x3 -> [2, 2, 2, 2] -> linear, 1 output -> y [2, 1];  loss = sum of y^2 / 2
 #include <array>

@@ -1,4 +1,5 @@
-// Convolutions on AMX tiles. Every pass is a sum over taps of products of small matrices with planes that are moved by the tap (amx_grid.hpp):
+// Convolutions on AMX tiles. Every pass is a sum over taps of products of small matrices with
+// planes that are moved by the tap (amx_grid.hpp):
 //   y[o][p]     = sum over t, v of w[o][v, t] x[v][p + shift(t)]      tiles: outputs x channels, channels in pairs x pixels
 //   dx[v][q]    = sum over t, o of w[o][v, t] dy[o][q - shift(t)]     tiles: channels x outputs, outputs in pairs x pixels
 //   dw[t][v][o] = sum over p of x[v][p + shift(t)] dy[o][p]           tiles: channels x pixels, pixels in pairs x outputs
@@ -17,8 +18,9 @@ namespace troupe::cpu {
 
 namespace {
 
-// The planes of a block of images: they stay in the second cache while all rows of weights pass by, and are large enough that those rows, or the
-// sums of the weights' gradient, do not pass too often.
+// The planes of a block of images: they stay in the second cache while all rows of weights pass by,
+// and are large enough that those rows, or the sums of the weights' gradient, do not pass too
+// often.
 constexpr i64 tile_bytes = 2 * tile_elements, block_bytes = i64{1} << 19, block_bytes_of_weights = 3 * block_bytes;
 
 i64 up(i64 n, i64 to) { return (n + to - 1) / to * to; }
@@ -38,7 +40,8 @@ class staged {
   std::uint16_t* plane(i64 v) { return at(memory_) + v * pitch_ + margin_; }
   i64 pitch() const { return pitch_; }
 
-  // Pairs of planes: [rows][pitch][2], as many as planes, two by two, or more; what a pair lacks is zeros.
+  // Pairs of planes: [rows][pitch][2], as many as planes, two by two, or more; what a pair lacks is
+  // zeros.
   void pairs(const amx_kernels& k, i64 rows, tensor& t) {
     for (i64 r = 0; r < rows; ++r) {
       auto* to = at(t) + r * 2 * pitch_;
@@ -167,7 +170,8 @@ class convolver {
     return i < 0 || j < 0 ? -1 : (c.plane * g_.kernel_h + i) * g_.kernel_w + j;
   }
 
-  // The places [first, last) of an axis of the grid that lie inside the image, of a channel that begins at pixel `begin` of it.
+  // The places [first, last) of an axis of the grid that lie inside the image, of a channel that
+  // begins at pixel `begin` of it.
   struct places {
     i64 first, last;
   };
@@ -208,7 +212,8 @@ class convolver {
       }
   }
 
-  // The sums of a channel that is a plane of dx, cut to it. What dx has beyond the grid, no output reads.
+  // The sums of a channel that is a plane of dx, cut to it. What dx has beyond the grid, no output
+  // reads.
   void take_plane(const float* sums, tensor& dx, i64 element) const {
     const i64 left = std::min(g_.pad_w, s_.width), top = std::min(g_.pad_h, s_.height);
     const i64 wide = std::min(g_.width, s_.width - left), high = std::min(g_.height, s_.height - top);
@@ -232,7 +237,8 @@ class convolver {
     }
   }
 
-  // Left tiles, [blocks of 16][taps][chunks]; fill(first row, rows, tap, to) puts the rows of one block, row stride chunks_ sum_.
+  // Left tiles, [blocks of 16][taps][chunks]; fill(first row, rows, tap, to) puts the rows of one
+  // block, row stride chunks_ sum_.
   template <class F>
   tensor pack(i64 rows, F fill) const {
     const i64 blocks = up(rows, 16) / 16, steps = s_.taps() * chunks_, ld = chunks_ * sum_;

@@ -1,5 +1,6 @@
-// Products of matrices on AMX tiles. Blocks as in Goto and van de Geijn (2008): the right factor is packed in panels that stay in the
-// second cache, the left one, whole, before that. Factors are rounded to bf16 while they are packed, so a weight in f32 is read once.
+// Products of matrices on AMX tiles. Blocks as in Goto and van de Geijn (2008): the right factor is
+// packed in panels that stay in the second cache, the left one, whole, before that. Factors are
+// rounded to bf16 while they are packed, so a weight in f32 is read once.
 #include <algorithm>
 
 #include "ops/cpu/amx.hpp"
@@ -11,8 +12,9 @@ namespace {
 
 constexpr i64 part_rows = 512, panel_elements = i64{1} << 19;
 
-// Elements of the sum and columns of a panel. With few rows the right factor is what takes time, and it is read in pieces of its rows that are
-// as long as they can be: every piece is on another page.
+// Elements of the sum and columns of a panel. With few rows the right factor is what takes time,
+// and it is read in pieces of its rows that are as long as they can be: every piece is on another
+// page.
 struct panel_shape {
   i64 sum, columns;
 };
@@ -24,7 +26,8 @@ constexpr i64 tile_bytes = 2 * tile_elements;
 
 i64 up(i64 n, i64 to) { return (n + to - 1) / to * to; }
 
-// size: the extents of one product and where its packed factors lie, set once; every pass reads most of them
+// size: the extents of one product and where its packed factors lie, set once; every pass reads
+// most of them
 class blocked {
  public:
   blocked(device& d, const amx_kernels& k, const gemm_spec& s, const tensor& a, const tensor& b, tensor& c)
@@ -37,7 +40,8 @@ class blocked {
     columns_ =
         one_sum_ ? std::max<i64>(32, panel_elements / std::max<i64>(tile_sum, up(s.k, tile_sum)) / 32 * 32) : panel_of(s).columns;
     columns_ = std::min(columns_, up(s.n, 32));
-    // The gradient of large weights: no cache keeps it until it is read, and a store that does not go there need not fetch it first.
+    // The gradient of large weights: no cache keeps it until it is read, and a store that does not
+    // go there need not fetch it first.
     constexpr i64 too_large = i64{1} << 23;  // elements
     streams_ = c.type() == dtype::f32 && s.alpha == 1.0 && s.beta == 0.0 && s.m * s.n >= too_large && ldc_ % 16 == 0 &&
                reinterpret_cast<std::uintptr_t>(c.raw()) % 64 == 0;
@@ -82,7 +86,8 @@ class blocked {
       k_.pack_left(at(left_, m, 0), std::min<i64>(16, s_.m - m), s_.k, packed_ + m / 16 * steps_ * tile_bytes);
   }
 
-  // Columns [n, n + wide), elements [first, first + sum) of the sums; the tiles of 16 columns after each other.
+  // Columns [n, n + wide), elements [first, first + sum) of the sums; the tiles of 16 columns after
+  // each other.
   void pack_panel(i64 n, i64 wide, i64 first, i64 sum) {
     in_panel_ = up(sum, tile_sum) / tile_sum;
     if (!right_.transposed) return k_.pair_rows(at(right_, first, n), sum, wide, row_bytes(), panel_);

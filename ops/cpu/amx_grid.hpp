@@ -1,9 +1,10 @@
-// How a convolution becomes products over planes. The padded image is cut into "channels" (a channel of the image at one phase of the
-// stride, or moved by one tap) whose pixels lie on one grid, so that an output pixel p of tap t reads grid pixel p + shift(t) of every
-// channel: along an axis with stride s and dilation d, kernel element i is at i d = offset(v) + s tap(t).
-// Three ways for an axis: `moved` (stride 1: one offset, a tap for each element), `phases` (dilation 1: an offset for each phase of the stride)
-// and `spread` (an offset for each element, one tap; pixels are stored once for each element that reads them).
-// Pure functions of the geometry.
+// How a convolution becomes products over planes. The padded image is cut into "channels" (a
+// channel of the image at one phase of the stride, or moved by one tap) whose pixels lie on one
+// grid, so that an output pixel p of tap t reads grid pixel p + shift(t) of every channel: along an
+// axis with stride s and dilation d, kernel element i is at i d = offset(v) + s tap(t). Three ways
+// for an axis: `moved` (stride 1: one offset, a tap for each element), `phases` (dilation 1: an
+// offset for each phase of the stride) and `spread` (an offset for each element, one tap; pixels
+// are stored once for each element that reads them). Pure functions of the geometry.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Products and convolutions of bf16 on AMX tiles (amx.hpp): what bf16_product.hpp declares, on processors that have them.
+// Products and convolutions of bf16 on AMX tiles (amx.hpp): what bf16_product.hpp declares, on
+// processors that have them.
 // Threads: as device. Scratch comes from the device's pool.
 #pragma once
 

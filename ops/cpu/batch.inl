@@ -1,8 +1,9 @@
-// The inner loops of convolution with a vector of images: an element is `lanes` images side by side, so that any number of channels
-// and outputs fills the vectors and any stride reads whole ones.
+// The inner loops of convolution with a vector of images: an element is `lanes` images side by
+// side, so that any number of channels and outputs fills the vectors and any stride reads whole
+// ones.
 
-// R results at P places: sums over k of a[k][row] v[k_offset[k] + place], assigned with bias, or added one after the other: results
-// of neighbouring rows may lie at one place.
+// R results at P places: sums over k of a[k][row] v[k_offset[k] + place], assigned with bias, or
+// added one after the other: results of neighbouring rows may lie at one place.
 template <class T, int R, int P>
 void batch_tile_of(const batch_product<T>& s, const T* a, const T* bias, const T* v, const std::int32_t* to_offset, T* to) {
   vec<T> sum[R * P];
@@ -105,7 +106,8 @@ struct window_range {
       : begin(largest(out * stride - pad, 0)), end(smallest(out * stride - pad + kernel, extent)) {}
 };
 
-// Pooling of vectors of images. f(output, rows, columns, plane of x) for the outputs in their order.
+// Pooling of vectors of images. f(output, rows, columns, plane of x) for the outputs in their
+// order.
 template <class F>
 inline void each_window(const pool_geometry& g, F f) {
   i64 out = 0;

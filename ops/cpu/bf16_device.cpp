@@ -190,7 +190,8 @@ class bf16_device final : public widened {
   }
   i64 images_at_once(const conv_geometry& g) const override { return d_->images_at_once(g); }
   conv_algorithm algorithm_on(const conv_geometry& g, conv_pass pass) const override { return d_->algorithm_on(g, pass); }
-  // Of bf16 by the primitives above, whose sums are rounded before they are pooled: to the same bits as one after the other.
+  // Of bf16 by the primitives above, whose sums are rounded before they are pooled: to the same
+  // bits as one after the other.
   void conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
                          tensor& y, tensor& index) override {
     if (!any_bf16(x, y)) return d_->conv_tail_forward(g, t, x, w, bias, y, index);

@@ -1,4 +1,5 @@
-// On AMX tiles where there are any; else the reference: operands are rounded, widened, and multiplied by the f32 kernels.
+// On AMX tiles where there are any; else the reference: operands are rounded, widened, and
+// multiplied by the f32 kernels.
 #include "ops/cpu/bf16_product.hpp"
 
 #include <cassert>

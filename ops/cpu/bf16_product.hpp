@@ -1,7 +1,9 @@
-// Products of bf16 tensors, or of one with an f32 one, which is rounded on the way in (to the nearest, ties to even): sums in f32, whose
-// result is rounded once where it goes to a bf16 tensor. Shapes and the meaning of the specs are those of the device's primitives.
-// Bits are a function of the values and the geometry alone, on one kind of machine: device::numerics_id says which.
-// tiles: where they are computed, null for the kernels of f32 (d, which must not come back here for f32 tensors).
+// Products of bf16 tensors, or of one with an f32 one, which is rounded on the way in (to the
+// nearest, ties to even): sums in f32, whose result is rounded once where it goes to a bf16 tensor.
+// Shapes and the meaning of the specs are those of the device's primitives. Bits are a function of
+// the values and the geometry alone, on one kind of machine: device::numerics_id says which. tiles:
+// where they are computed, null for the kernels of f32 (d, which must not come back here for f32
+// tensors).
 // Threads: as device. Errors: wrong types assert.
 #pragma once
 

@@ -16,8 +16,9 @@ namespace troupe::cpu {
 
 namespace {
 
-// Large blocks lie on huge pages where the system has some to give: kernels walk through them in steps of whole small pages, channel by channel, and
-// would look each of these up. Only what lies inside the block is asked for, so it takes no more memory.
+// Large blocks lie on huge pages where the system has some to give: kernels walk through them in
+// steps of whole small pages, channel by channel, and would look each of these up. Only what lies
+// inside the block is asked for, so it takes no more memory.
 void* aligned_memory(std::size_t bytes) {
   constexpr std::size_t huge = std::size_t{1} << 21, line = 64;
   if (bytes < huge) return std::aligned_alloc(line, bytes);
@@ -55,8 +56,9 @@ std::size_t block_pool::release_unused_of_all() {
   return bytes;
 }
 
-// The allocator of a shared_ptr's control block: it places it in the header of the memory block itself, and returns that to the
-// pool when the control block goes, which is the last thing that happens to it. It keeps the pool alive.
+// The allocator of a shared_ptr's control block: it places it in the header of the memory block
+// itself, and returns that to the pool when the control block goes, which is the last thing that
+// happens to it. It keeps the pool alive.
 template <class T>
 struct block_pool::header_allocator {
   using value_type = T;

@@ -1,8 +1,10 @@
-// Memory blocks by size class, kept for reuse: a training step asks for the same sizes again and again, and after the first
-// step gets every one of them without malloc. release_unused() frees what only an earlier peak has needed. A block carries its bookkeeping (the storage and its reference counts) in front
-// of the data, so that handing one out costs a lock and a few writes.
-// Blocks come from the heap or from an arena (ops/arena.hpp). With an arena only the data lies there: bookkeeping is not for others to
-// see or spoil. What the arena cannot give comes from the heap.
+// Memory blocks by size class, kept for reuse: a training step asks for the same sizes again and
+// again, and after the first step gets every one of them without malloc. release_unused() frees
+// what only an earlier peak has needed. A block carries its bookkeeping (the storage and its
+// reference counts) in front of the data, so that handing one out costs a lock and a few writes.
+// Blocks come from the heap or from an arena (ops/arena.hpp). With an arena only the data lies
+// there: bookkeeping is not for others to see or spoil. What the arena cannot give comes from the
+// heap.
 // Invariant: a block is either held by one shared_ptr control block or in its class's free list.
 // Threads: all members may be called from any thread.
 #pragma once
@@ -28,7 +30,8 @@ class block_pool : public std::enable_shared_from_this<block_pool> {
   // At least `bytes` bytes, aligned to 64, with 64 more behind them that may be read and written.
   std::shared_ptr<storage> allocate(std::size_t bytes);
   device::pool_statistics statistics() const;
-  // Frees the blocks that have been unused since the last call: two calls free every block that is unused now. Bytes.
+  // Frees the blocks that have been unused since the last call: two calls free every block that is
+  // unused now. Bytes.
   std::size_t release_unused();
   static std::size_t release_unused_of_all();  // pools of this process
   std::uint64_t made_beyond() const;           // blocks from the heap, because the arena had no more

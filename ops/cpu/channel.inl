@@ -1,5 +1,5 @@
-// Sums and maps by channel, rows by number, and sums of a few elements along an axis. Tensors are [outer, mid, inner]; where inner is 1
-// the loops run along mid.
+// Sums and maps by channel, rows by number, and sums of a few elements along an axis. Tensors are
+// [outer, mid, inner]; where inner is 1 the loops run along mid.
 
 template <class T>
 void reduce_product(i64 outer, i64 mid, i64 inner, const T* x, const T* y, T* out) {

@@ -1,5 +1,6 @@
-// The algorithms of convolution on the CPU: one row of passes each, one file each (conv_<name>.cpp). ops/conv_algorithm.hpp says
-// which geometries a row takes; it is called for no other.
+// The algorithms of convolution on the CPU: one row of passes each, one file each
+// (conv_<name>.cpp). ops/conv_algorithm.hpp says which geometries a row takes; it is called for no
+// other.
 #pragma once
 
 #include <initializer_list>
@@ -28,8 +29,8 @@ template <class T>
 conv_passes<T> conv_lowering3();
 conv_passes<float> conv_direct();  // f32 only; backward_data falls back on lowering1 for strides
 conv_passes<float> conv_batch();   // f32 only: direct with vectors of images
-// The same with max pooling on the vectors, before anything leaves them; backward makes all gradients of one set of vectors. Null: nobody
-// wants it, or (window) nothing is pooled.
+// The same with max pooling on the vectors, before anything leaves them; backward makes all
+// gradients of one set of vectors. Null: nobody wants it, or (window) nothing is pooled.
 void conv_batch_pooled(device& d, const kernels<float>& k, const conv_geometry& g, const pool_geometry& window, const float* x,
                        const float* w, const float* bias, float* y, std::int32_t* index);
 void conv_batch_backward(device& d, const kernels<float>& k, const conv_geometry& g, const pool_geometry* window, const float* x,
@@ -42,8 +43,9 @@ conv_passes<float> conv_winograd4();  // f32 only
 conv_passes<float> conv_bf16x3();     // f32 only, where bf16x3_here()
 // onednn: onednn.hpp, f32 only
 
-// Images that are taken through all passes of a geometry before the next: their activations stay in the second cache, and they are enough
-// for what every call has to do once, such as packing the weights.
+// Images that are taken through all passes of a geometry before the next: their activations stay in
+// the second cache, and they are enough for what every call has to do once, such as packing the
+// weights.
 i64 images_at_once(const conv_geometry& g, cpu_level level);
 
 // The row for one pass of this geometry.

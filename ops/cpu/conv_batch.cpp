@@ -1,5 +1,6 @@
-// direct, for channels or features that would not fill a vector: vectors lie over images instead (kernels: batch.inl). A block of
-// `lanes` images is held as [channel][row][pixel][image], with zero padding; images that do not exist are zeros.
+// direct, for channels or features that would not fill a vector: vectors lie over images instead
+// (kernels: batch.inl). A block of `lanes` images is held as [channel][row][pixel][image], with
+// zero padding; images that do not exist are zeros.
 //   forward            tiles of outputs x two pixels; the sum over the patch in stretches, whose pixels stay in the nearest cache
 //   backward, data     tiles of patch elements x two pixels, summed over the outputs and added where the patch lies
 //   backward, weights  tiles of outputs x patch elements, summed over the pixels, then over the images of the vector
@@ -245,7 +246,8 @@ void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, co
     }
 }
 
-// What a window leaves of a group's outputs, and where it was: the latter are whole numbers that only move.
+// What a window leaves of a group's outputs, and where it was: the latter are whole numbers that
+// only move.
 struct pooled_vectors {
   pool_geometry window;
   image_vectors values, winners;

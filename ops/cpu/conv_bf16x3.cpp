@@ -1,5 +1,5 @@
-// bf16x3: f32 by the matrix unit for bf16 (bf16x3.hpp). Nothing is gathered: a tile is 16 pairs of channels times 16 neighbouring places,
-// and the kernel's taps are moved tiles.
+// bf16x3: f32 by the matrix unit for bf16 (bf16x3.hpp). Nothing is gathered: a tile is 16 pairs of
+// channels times 16 neighbouring places, and the kernel's taps are moved tiles.
 //   forward            for every tap and 16 channels, three tiles of weights meet two of places; 16 outputs x 4 x 16 pixels at a time
 //   backward, data     the same with outputs and channels exchanged, and taps turned round. With strides, the pixels that lie alike
 //                      between two strides are a convolution of dy each, by some of the taps
@@ -22,7 +22,8 @@ using T = float;
 constexpr i64 tile = 16, tile_weights = 3 * tile * 2 * tile,
               near = 16384;  // near: elements of weights that the nearest cache holds beside all else
 
-// The taps that some outputs have: y[oy][ox] += w[tap[i][j]] x[oy stride + row[i]][ox stride + column[j]].
+// The taps that some outputs have: y[oy][ox] += w[tap[i][j]] x[oy stride + row[i]][ox stride +
+// column[j]].
 struct tap_grid {
   scratch<i64> row, column, tap;
   i64 rows = 0, columns = 0;
@@ -106,7 +107,8 @@ class correlation {
     across_ = ceil_div((moves_ ? s_.width : s_.out_w) * mixed_, tile);
     if (moves_) {
       left_ = 0, phase_ = places(), count_ = places();
-      // Results beyond the image are zero: between two rows of them there are enough for both, in front of an output's first place as well.
+      // Results beyond the image are zero: between two rows of them there are enough for both, in
+      // front of an output's first place as well.
       border_ = ceil_div(std::max(-left, std::max<i64>(0, s_.out_w + right - s_.width)) * mixed_ + tile, tile) * tile;
       for (i64 c = 0; c < s_.columns; ++c) shift_.data[c] = border_ + s_.column[c] * mixed_;
     } else {
@@ -271,7 +273,8 @@ void forward(device& d, const kernels<T>&, const conv_geometry& g, const T* x, c
   }
 }
 
-// The taps by which pixels (a stride_h + y, b stride_w + x) of the image are reached, in terms of a and b.
+// The taps by which pixels (a stride_h + y, b stride_w + x) of the image are reached, in terms of a
+// and b.
 void find_taps(const conv_geometry& g, i64 y, i64 x, tap_grid& to) {
   to.rows = to.columns = 0;
   for (i64 j = 0; j < g.kernel_w; ++j)

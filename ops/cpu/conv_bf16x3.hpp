@@ -21,8 +21,9 @@ class tiles_in_use {
 // Images whose rows of so many places fill a tile's row together.
 inline i64 mixed_images(i64 places) { return std::max<i64>(1, 16 / places); }
 
-// The elements of the units of a row, stored as `stride` phases of `phase` places each (conv_stage.hpp), `mixed` images side by side in each place, of
-// which `images` are there, `image` elements apart. `left`: places before the first of `width` elements.
+// The elements of the units of a row, stored as `stride` phases of `phase` places each
+// (conv_stage.hpp), `mixed` images side by side in each place, of which `images` are there, `image`
+// elements apart. `left`: places before the first of `width` elements.
 inline void interleave(i64 images, i64 mixed, i64 stride, i64 phase, i64 left, i64 width, i64 image, i64 count,
                        std::int32_t* from) {
   for (i64 u = 0; u < count; ++u) {

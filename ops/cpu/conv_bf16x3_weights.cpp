@@ -1,6 +1,8 @@
-// bf16x3, backward, weights (conv_bf16x3.cpp): dw[o][c][tap] = sum over places of dy[o][place] x[c][place moved by the tap], as products of tiles
-// [16 outputs][places] with [places][16 channels]. A unit is a place of two images, so that every tap is a whole number of rows of a tile away. A set is
-// 2 x mixed images: where rows are short, `mixed` pairs are interleaved, place by place. Sums of a few sets are made in registers, then added.
+// bf16x3, backward, weights (conv_bf16x3.cpp): dw[o][c][tap] = sum over places of dy[o][place]
+// x[c][place moved by the tap], as products of tiles [16 outputs][places] with [places][16
+// channels]. A unit is a place of two images, so that every tap is a whole number of rows of a tile
+// away. A set is 2 x mixed images: where rows are short, `mixed` pairs are interleaved, place by
+// place. Sums of a few sets are made in registers, then added.
 #include <algorithm>
 
 #include "ops/cpu/conv_bf16x3.hpp"

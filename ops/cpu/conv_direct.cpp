@@ -1,5 +1,6 @@
-// direct: no columns. Vectors lie over output features, elements of the staged image are broadcast (kernels: direct.inl); or, where
-// rows of outputs are whole vectors, forward lays them along these, and broadcasts weights (batch.inl).
+// direct: no columns. Vectors lie over output features, elements of the staged image are broadcast
+// (kernels: direct.inl); or, where rows of outputs are whole vectors, forward lays them along
+// these, and broadcasts weights (batch.inl).
 //   forward            strips of pixels of an output row x blocks of two vectors of features, summed over the whole patch in registers,
 //                      written to NCHW through a transposition in registers
 //   backward, data     the same with the kernel turned round and features and channels exchanged; for strides, lowering1
@@ -24,7 +25,8 @@ struct feature_blocks {
   i64 padded() const { return count() == 0 ? 0 : first(count() - 1) + width(count() - 1); }
 };
 
-// Rows of whole vectors of pixels need no transposition: lanes lie along them, and weights are broadcast.
+// Rows of whole vectors of pixels need no transposition: lanes lie along them, and weights are
+// broadcast.
 bool along_rows(const kernels<T>& k, const conv_geometry& g) { return g.stride_w == 1 && g.out_w() % k.lanes == 0; }
 
 void forward_along_rows(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* w, const T* bias, T* y) {
@@ -130,7 +132,8 @@ struct tap_run {
   int taps;
 };
 
-// row_of[r]: which element of the patch row r of the sums is. Neither list allocates: both come from the pool.
+// row_of[r]: which element of the patch row r of the sums is. Neither list allocates: both come
+// from the pool.
 struct run_table {
   scratch<tap_run> runs;
   scratch<i64> row_of;
@@ -156,7 +159,8 @@ struct run_table {
   }
 };
 
-// All runs of one length over one block of images and one block of features, as many at a time as fit into registers.
+// All runs of one length over one block of images and one block of features, as many at a time as
+// fit into registers.
 void add_runs(const kernels<T>& k, const run_table& table, int taps, int vectors, const direct_block& b, const T* dy,
               const T* stage, T* sums, T* spare) {
   const int most = direct_groups(vectors, taps);

@@ -1,5 +1,6 @@
-// lowering2 and lowering3: the product first, with fewer or no copies of the image, and the sum of shifted slices after it (Hadjis et
-// al. 2015, "Caffe con Troll", figure 3: the more is lifted, the less is lowered, and the larger the product).
+// lowering2 and lowering3: the product first, with fewer or no copies of the image, and the sum of
+// shifted slices after it (Hadjis et al. 2015, "Caffe con Troll", figure 3: the more is lifted, the
+// less is lowered, and the larger the product).
 //
 // Taps of a kernel are (e, l): what is expanded before the product and what is lifted after it.
 //   lowering2   e = j (the kernel's columns), l = i (its rows)   columns [b][y][ox], y a row of the image
@@ -124,7 +125,8 @@ class lifting {
         }
   }
 
-  // f(oy, low, high, column of (oy, low), step of columns): the output pixels that meet the image under lifted tap l.
+  // f(oy, low, high, column of (oy, low), step of columns): the output pixels that meet the image
+  // under lifted tap l.
   template <class F>
   void each_shift(i64 l, F f) const {
     const i64 i = Expand ? l : l / g_.kernel_w, j = Expand ? 0 : l % g_.kernel_w;

@@ -8,7 +8,8 @@ namespace {
 
 std::int64_t empty_lanes(std::int64_t features) { return (features + 15) / 16 * 16 - features; }
 
-// The form of Winograd's algorithm that makes the fewest products, tiles beyond the image's edge counted; automatic: none can.
+// The form of Winograd's algorithm that makes the fewest products, tiles beyond the image's edge
+// counted; automatic: none can.
 conv_algorithm transformed(const conv_geometry& g) {
   using enum conv_algorithm;
   const auto products = [&](std::int64_t tile, std::int64_t patch) {
@@ -18,7 +19,8 @@ conv_algorithm transformed(const conv_geometry& g) {
   return why_not(winograd, g).empty() ? winograd : automatic;
 }
 
-// Tiles are of 16 channels and 16 outputs, of which a quarter may be empty. As measured: between strides, tiles are moved too often.
+// Tiles are of 16 channels and 16 outputs, of which a quarter may be empty. As measured: between
+// strides, tiles are moved too often.
 bool by_matrix_unit(const conv_geometry& g, conv_pass pass) {
   using enum conv_algorithm;
   const auto in = g.group_channels(), out = g.group_outputs();
@@ -42,8 +44,9 @@ conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, cpu_leve
   using enum conv_algorithm;
   if (level == cpu_level::basic) return lowering1;
   const auto in = g.group_channels(), out = g.group_outputs();
-  // Winograd's transforms pay off only where each of their elements meets many features: more of them where the plain sums are faster, and there
-  // for small tiles, whose patches overlap more, and for weights' gradients, where both factors are transformed.
+  // Winograd's transforms pay off only where each of their elements meets many features: more of
+  // them where the plain sums are faster, and there for small tiles, whose patches overlap more,
+  // and for weights' gradients, where both factors are transformed.
   const conv_algorithm fewest = transformed(g);
   const auto features = fewest == automatic ? 0 : std::min(in, out);
   if (level == cpu_level::tiles && features >= (fewest == winograd4 ? 32 : 48) && pass != conv_pass::backward_weights)

@@ -1,8 +1,9 @@
 // What the algorithms of convolution share: scratch memory, the stage, and panels of outputs.
 //
-// The stage holds a block of images with zero padding around each plane. A row of width W is stored as stride_w phases
-// (x % stride_w) of ceil(W / stride_w) elements, so that the pixels that one tap of the kernel meets along an output row are
-// contiguous for every stride. Output pixel (oy, ox) of image b and patch element (c, i, j) meet at element
+// The stage holds a block of images with zero padding around each plane. A row of width W is stored
+// as stride_w phases (x % stride_w) of ceil(W / stride_w) elements, so that the pixels that one tap
+// of the kernel meets along an output row are contiguous for every stride. Output pixel (oy, ox) of
+// image b and patch element (c, i, j) meet at element
 //   offset(b, oy, ox) + k_offset(c, i, j)  of the stage: that separation is what gathering, scattering and broadcasting rest on.
 #pragma once
 
@@ -102,7 +103,8 @@ class lowering {
     return list;
   }
 
-  // Calls f(image in block, pixel, column, length) for the pieces of a panel, none of which crosses a multiple of `unit` pixels.
+  // Calls f(image in block, pixel, column, length) for the pieces of a panel, none of which crosses
+  // a multiple of `unit` pixels.
   template <class F>
   void each_piece(i64 block, i64 panel, i64 unit, F f) const {
     const i64 begin = panel * k_.panel_width;
@@ -153,7 +155,8 @@ class lowering {
       for (i64 y = 0; y < g_.height; ++y) f(at + y * g_.width, rows + y * row_);
     });
   }
-  // What a phase holds of a row: `count` elements of the image from `first` on, stride apart, at `place` of the stage's row.
+  // What a phase holds of a row: `count` elements of the image from `first` on, stride apart, at
+  // `place` of the stage's row.
   struct phase_of_row {
     i64 first, place, count;
   };
@@ -179,7 +182,8 @@ class lowering {
   std::optional<scratch<T>> stage_;
 };
 
-// Panels of y or dy: [rows][panel_width], rows being a group's outputs. Columns beyond the last pixel are zeroed.
+// Panels of y or dy: [rows][panel_width], rows being a group's outputs. Columns beyond the last
+// pixel are zeroed.
 template <class T>
 struct output_panels {
   const lowering<T>& low;

@@ -1,5 +1,6 @@
-// winograd: F(M x M, R x R) (Lavin and Gray 2016, "Fast algorithms for convolutional neural networks"): (M + R - 1)^2 products of matrices
-// in place of M^2 R^2 for every tile of M x M outputs. `winograd` has M = 2, R = 3 or 5; `winograd4` M = 4, R = 3. Stride 1 (kernels:
+// winograd: F(M x M, R x R) (Lavin and Gray 2016, "Fast algorithms for convolutional neural
+// networks"): (M + R - 1)^2 products of matrices in place of M^2 R^2 for every tile of M x M
+// outputs. `winograd` has M = 2, R = 3 or 5; `winograd4` M = 4, R = 3. Stride 1 (kernels:
 // winograd.inl).
 //   forward            M[f] = U[f] V[f] for the elements f of the transforms U of w [o][c] and V of x [c][tile];  y = A^T M A + bias
 //   backward, data     the same with the kernel turned round and features and channels exchanged; or, where y has fewer tiles than x, the
@@ -22,8 +23,8 @@ const form& form_of(const kernels<T>& k, const conv_geometry& g) {
   return Tile == 4 ? k.winograd4x3 : g.kernel_h == 3 ? k.winograd2x3 : k.winograd2x5;
 }
 
-// The products M[f] = U[f] V[f] of one block after the other. taps(k) tells where the taps of input k lie for all outputs side by side:
-// {first, stride}.
+// The products M[f] = U[f] V[f] of one block after the other. taps(k) tells where the taps of input
+// k lie for all outputs side by side: {first, stride}.
 class products {
  public:
   template <class Taps>
@@ -90,9 +91,11 @@ void correlate(device& d, const kernels<T>& k, const form& w, const conv_geometr
   }
 }
 
-// Planes of dx from the patches of a block's tiles. Patches reach over `more` of their neighbours in each direction: a grid of tiles with as
-// many empty ones between rows, and between images, lets vectors go on from row to row.
-// size: distances in the grid, set once, and the memory that they describe; all passes read most of them
+// Planes of dx from the patches of a block's tiles. Patches reach over `more` of their neighbours
+// in each direction: a grid of tiles with as many empty ones between rows, and between images, lets
+// vectors go on from row to row.
+// size: distances in the grid, set once, and the memory that they describe; all passes read most of
+// them
 class patchwork {
  public:
   patchwork(device& d, const kernels<T>& k, const form& f, const conv_geometry& g, const tiling& t)
@@ -133,7 +136,8 @@ class patchwork {
   }
 
  private:
-  // The pixels of one image that the block's patches reach; the first of them may have come from the block before too.
+  // The pixels of one image that the block's patches reach; the first of them may have come from
+  // the block before too.
   void take(const tile_rows_of& part, const T* from, T* plane) const {
     const i64 again = part.row > 0 ? f_.patch() - f_.tile : 0;
     for (i64 r = 0; r < f_.tile * (part.count + more_); ++r) {

@@ -68,8 +68,8 @@ void cpu_device::conv_backward_parameters(const conv_geometry& g, const tensor& 
 
 namespace {
 
-// Calls f(row of the column matrix, output pixel, element of the plane) for the elements that lie inside the image, and
-// outside(row, output pixel) for the padding.
+// Calls f(row of the column matrix, output pixel, element of the plane) for the elements that lie
+// inside the image, and outside(row, output pixel) for the padding.
 template <class F, class P>
 void each_patch_element(const conv_geometry& g, F inside, P outside) {
   const i64 taps = g.kernel_h * g.kernel_w, out_h = g.out_h(), out_w = g.out_w();

@@ -31,7 +31,8 @@ void cpu_device::gemm_packed(const gemm_spec& s, const tensor& a, const tensor& 
   });
 }
 
-// Thin products by the kernel that the packets alone would have (is_thin asks one of them), with b read once.
+// Thin products by the kernel that the packets alone would have (is_thin asks one of them), with b
+// read once.
 void cpu_device::gemm_stacked(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) {
   if (packets == 1) return gemm(s, a, b, c);
   gemm_spec all = s;

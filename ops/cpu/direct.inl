@@ -1,5 +1,6 @@
-// The inner loops of direct convolution: vectors lie over output features, and elements of the staged image are broadcast, so that
-// nothing is gathered. Written for 32 registers of 512 bits; elsewhere they are right but slow.
+// The inner loops of direct convolution: vectors lie over output features, and elements of the
+// staged image are broadcast, so that nothing is gathered. Written for 32 registers of 512 bits;
+// elsewhere they are right but slow.
 
 // to[c][r] = from[r][c]
 template <class T>
@@ -80,8 +81,9 @@ void direct(int vectors, int pixels, const direct_sum<T>& s, const T* stage, T* 
   (vectors == 1 ? one::row : two::row)[pixels - 1](s, stage, partial, y);
 }
 
-// The gradient of weights: over all pixels of the block, V vectors of dy times `N` neighbouring elements of the stage for each of G
-// runs. dy [image][row][pixel][V x lanes]; to[g] [N][V x lanes], added to.
+// The gradient of weights: over all pixels of the block, V vectors of dy times `N` neighbouring
+// elements of the stage for each of G runs. dy [image][row][pixel][V x lanes]; to[g] [N][V x
+// lanes], added to.
 template <class T, int V, int N, int G>
 void direct_runs(const direct_block& b, const T* dy, const T* stage, const i64* offset, T* const* to) {
   constexpr int lanes = lanes_of<T>;

@@ -8,7 +8,8 @@
 namespace troupe::cpu {
 
 void blas_gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
-  // OpenMP keeps its thread count per thread, so OpenBLAS must be told once in each thread that calls it.
+  // OpenMP keeps its thread count per thread, so OpenBLAS must be told once in each thread that
+  // calls it.
   thread_local const bool single = (openblas_set_num_threads(1), true);
   (void)single;
   const auto size = [](i64 n) { return static_cast<blasint>(n); };

@@ -33,7 +33,8 @@ void pack(const kernels<T>& k, const gemm_spec& s, const even_blocks& tiles, i64
   }
 }
 
-// Wide rows of b are read as a few streams side by side, for columns whose results stay in the second cache.
+// Wide rows of b are read as a few streams side by side, for columns whose results stay in the
+// second cache.
 bool reads_wide(const gemm_spec& s) { return s.n > 2048; }
 even_blocks stretches_of(const gemm_spec& s) { return {s.k, reads_wide(s) ? 24 : 128}; }
 
@@ -81,7 +82,8 @@ void rows_by_rows(device& d, const kernels<T>& k, const gemm_spec& s, const T* a
     }
 }
 
-// A tile of c at a time: the packets' sums, each by the stretches that it has alone, added while the tile is near.
+// A tile of c at a time: the packets' sums, each by the stretches that it has alone, added while
+// the tile is near.
 class summed_tiles {
  public:
   summed_tiles(device& d, const kernels<T>& k, const gemm_spec& s, i64 packets, const T* a, const T* b)

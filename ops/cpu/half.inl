@@ -63,9 +63,9 @@ inline void reduce_sum_half(i64 outer, i64 mid, i64 inner, const half* x, float*
   }
 }
 
-// Local response normalisation across channels (lrn.inl has the formulas): a few pixels of all channels at a time, so that what lies
-// between is read where it was written. scratch: 2 channels half_strip elements.
-// sum[i] over the channels of the window around c.
+// Local response normalisation across channels (lrn.inl has the formulas): a few pixels of all
+// channels at a time, so that what lies between is read where it was written. scratch: 2 channels
+// half_strip elements. sum[i] over the channels of the window around c.
 inline void sum_window(i64 c, i64 channels, i64 radius, const float* of, float* sum) {
   if (radius == 2 && c >= 2 && c + 2 < channels) {
     const float* p = of + (c - 2) * half_strip;
@@ -102,8 +102,8 @@ struct any_power {
   }
 };
 
-// f(first pixel, pixels): strips of a plane. Whole ones, of which the last may begin inside the one before (what is written there is the
-// same); a plane that is smaller is one of its own.
+// f(first pixel, pixels): strips of a plane. Whole ones, of which the last may begin inside the one
+// before (what is written there is the same); a plane that is smaller is one of its own.
 template <class Whole, class Part>
 inline void each_strip(i64 inner, Whole whole, Part part) {
   if (inner < half_strip) return part(i64{0}, inner);

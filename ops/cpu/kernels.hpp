@@ -1,8 +1,10 @@
-// The table of CPU kernels. The files kernels_<isa>.cpp compile the same sources (*.inl) once for each instruction set level; a
-// device picks a table when it is made. Kernels get plain pointers and counts, allocate nothing, and have no state.
+// The table of CPU kernels. The files kernels_<isa>.cpp compile the same sources (*.inl) once for
+// each instruction set level; a device picks a table when it is made. Kernels get plain pointers
+// and counts, allocate nothing, and have no state.
 //
-// Those files are compiled for machines that may not be this one, so they must not emit inline functions that the linker could
-// prefer to a portable copy: they include this header and <immintrin.h>, and nothing else.
+// Those files are compiled for machines that may not be this one, so they must not emit inline
+// functions that the linker could prefer to a portable copy: they include this header and
+// <immintrin.h>, and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +16,8 @@ namespace troupe::cpu {
 using i64 = std::int64_t;
 using half = std::uint16_t;  // a bf16, by its bits
 
-// How the pixels of a panel lie in a staged image (conv.cpp): `count` runs, run r being `length[r]` pixels that start at column
-// `column[r]` of the panel and at element `offset[r]` of the stage.
+// How the pixels of a panel lie in a staged image (conv.cpp): `count` runs, run r being `length[r]`
+// pixels that start at column `column[r]` of the panel and at element `offset[r]` of the stage.
 struct run_list {
   static constexpr int max_runs = 64;
   int count = 0;
@@ -29,8 +31,9 @@ struct tap_range {
   i64 low, high;
 };
 
-// y[feature][pixel] = bias + sum over k of w[k][feature] stage[k_offset[k] + pixel], or one stretch of that sum: `first` begins with
-// zero, `last` writes y; what is between lies in `partial` [pixel][vectors x lanes]. The order of additions is that of one stretch.
+// y[feature][pixel] = bias + sum over k of w[k][feature] stage[k_offset[k] + pixel], or one stretch
+// of that sum: `first` begins with zero, `last` writes y; what is between lies in `partial`
+// [pixel][vectors x lanes]. The order of additions is that of one stretch.
 template <class T>
 struct direct_sum {
   i64 k_count;
@@ -41,27 +44,29 @@ struct direct_sum {
   bool first, last;
 };
 
-// The pixels that the gradient of weights is summed over (direct.inl), and how they lie in the stage.
+// The pixels that the gradient of weights is summed over (direct.inl), and how they lie in the
+// stage.
 struct direct_block {
   i64 images, rows, width;
   i64 image_step, row_step;  // in the stage
 };
-// Most neighbouring taps of one run, most runs of one call, and how many runs a call takes: so many sums fit into registers.
+// Most neighbouring taps of one run, most runs of one call, and how many runs a call takes: so many
+// sums fit into registers.
 constexpr int direct_taps = 5, direct_max_runs = 8;
 constexpr int direct_groups(int vectors, int taps) {
   constexpr int groups[2][direct_taps] = {{8, 6, 6, 5, 5}, {8, 5, 4, 3, 2}};
   return groups[vectors - 1][taps - 1];
 }
 
-// What one row of tiles has of a panel: `length` pixels of each of `rows` rows, the first from element `at` of y on, which begin
-// at pixel `column` of the panel's.
+// What one row of tiles has of a panel: `length` pixels of each of `rows` rows, the first from
+// element `at` of y on, which begin at pixel `column` of the panel's.
 struct tile_piece {
   i64 at;
   int column, length, rows;
 };
 
-// A product over vectors of images (batch.inl): `k_count` elements at k_offset; the second place lies `from_step` and `to_step` behind
-// the first. `add`: to what is there.
+// A product over vectors of images (batch.inl): `k_count` elements at k_offset; the second place
+// lies `from_step` and `to_step` behind the first. `add`: to what is there.
 template <class T>
 struct batch_product {
   i64 k_count;
@@ -79,7 +84,8 @@ struct tile_place {
   i64 column, row, across, down;
 };
 
-// winograd.inl: F(M x M, R x R) over rows of tiles; parts() results, `apart` elements from each other, for each tile.
+// winograd.inl: F(M x M, R x R) over rows of tiles; parts() results, `apart` elements from each
+// other, for each tile.
 template <class T>
 struct winograd_form {
   int tile, kernel;  // M, R
@@ -89,14 +95,15 @@ struct winograd_form {
   // Rows of pixels as every M-th of them; with_shifts: each from 0 to reach() columns further.
   void (*split)(i64 rows, i64 step, i64 width, i64 across, const T* from, T* to, i64 gap);
   void (*split_with_shifts)(i64 rows, i64 step, i64 width, i64 across, const T* from, T* to, i64 gap);
-  // B^T d B: of tiles of one image, from pixels split with shifts; of tiles of several images with padding (R - 1) / 2, without; and
-  // A d A^T of patches of M rows of M pixels.
+  // B^T d B: of tiles of one image, from pixels split with shifts; of tiles of several images with
+  // padding (R - 1) / 2, without; and A d A^T of patches of M rows of M pixels.
   void (*input)(i64 tiles, const T* p, i64 across, i64 gap, T* to, i64 apart);
   void (*split_input)(i64 tiles, const tile_place& first, const T* p, i64 gap, T* to, i64 apart);
   void (*gradient)(i64 tiles, const T* p, i64 gap, T* to, i64 apart);
   // One panel: A^T m A + bias, to rows of pixels that are `stride` apart.
   void (*output)(const T* m, i64 apart, T bias, const tile_piece* pieces, int count, i64 stride, T* y);
-  // One panel: B m B^T, to a grid of tiles; and the sum of such patches, which overlap, to rows of pixels (`gap` between two of a tile).
+  // One panel: B m B^T, to a grid of tiles; and the sum of such patches, which overlap, to rows of
+  // pixels (`gap` between two of a tile).
   void (*patches)(const T* m, i64 apart, const tile_piece* pieces, int count, T* to, i64 plane);
   void (*overlap)(i64 n, const T* patches, i64 plane, i64 pitch, T* to, i64 gap);
   // n kernels side by side, tap t of them at t * stride: G g G^T, and its adjoint G^T u G.
@@ -135,14 +142,16 @@ struct kernels {
   void (*norm_slope)(const norm_geometry& g, const T* x, const T* table, const T* sums, double count, const T* dy, T* dx, T* spare);
   void (*norm_backward)(const norm_geometry& g, const T* x, const T* table, const T* dy, T* sums, T* dx, T* spare);
 
-  // update.inl. `v_out` null: no momentum. `in`, `out`: the states of the rule, in device::adaptive_update's order.
+  // update.inl. `v_out` null: no momentum. `in`, `out`: the states of the rule, in
+  // device::adaptive_update's order.
   void (*sgd)(const sgd_spec& s, i64 n, const T* w, const T* g, const T* v, T* w_out, T* v_out);
   void (*adaptive)(const adaptive_spec& s, i64 n, const T* w, const T* g, const T* const* in, T* w_out, T* const* out);
 
   // pool.inl. `scratch`: two rows of the image with both borders, and slack (cpu_device.cpp).
   void (*max_pool)(const pool_geometry& g, const T* x, T* y, std::int32_t* index, T* scratch);
   void (*max_pool_backward)(const pool_geometry& g, const T* dy, const std::int32_t* index, T* dx);
-  // columns: the extent of each output's window along its row. `scratch` holds width + out_w elements.
+  // columns: the extent of each output's window along its row. `scratch` holds width + out_w
+  // elements.
   void (*avg_pool)(const pool_geometry& g, const tap_range* taps, const T* columns, const T* x, T* y, T* scratch);
   void (*avg_pool_backward)(const pool_geometry& g, const tap_range* taps, const T* columns, const T* dy, T* dx, T* scratch);
 
@@ -170,14 +179,16 @@ struct kernels {
   void (*cell_backward)(const cell_spec& s, const T* gates, const T* h_before, const T* h, const T* c_before, const T* c,
                         const T* dy, T* dh, T* dc, T* dgates);
 
-  // product.inl. `packed` holds k_count x (n rounded up to panel_width) elements and slack; `scratch` product_scratch elements.
+  // product.inl. `packed` holds k_count x (n rounded up to panel_width) elements and slack;
+  // `scratch` product_scratch elements.
   i64 product_scratch;
   void (*pack_panels)(bool transposed, i64 k_count, i64 n, const T* b, i64 ldb, T* packed);
   void (*product)(bool transpose_a, i64 m, i64 n, i64 k_count, const T* a, i64 lda, const T* packed, T* c, i64 ldc, bool add,
                   T* scratch);
 
-  // tile.inl: the pieces of convolution. A panel is [k][panel_width] elements: panel_width pixels side by side. Buffers that are
-  // read or written in whole vectors have `slack` elements to spare at their end.
+  // tile.inl: the pieces of convolution. A panel is [k][panel_width] elements: panel_width pixels
+  // side by side. Buffers that are read or written in whole vectors have `slack` elements to spare
+  // at their end.
   int panel_width;            // pixels
   int tile_rows;              // most rows of one product tile
   int dot_rows, dot_columns;  // most rows and columns of one dot tile
@@ -188,7 +199,8 @@ struct kernels {
   void (*copy_panel)(i64 rows, const T* from, i64 stride, T* panel);                         // rows of just panel_width elements
   void (*gather_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* stage, T* panel);
   void (*scatter_panel)(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* panel, T* stage);  // adds
-  // c[rows][panel_width] (row stride ldc) = a [k][rows] times panel [k][panel_width], plus bias[row] unless null.
+  // c[rows][panel_width] (row stride ldc) = a [k][rows] times panel [k][panel_width], plus
+  // bias[row] unless null.
   void (*tile)(int rows, i64 k_count, const T* a, const T* panel, const T* bias, T* c, i64 ldc);
   // c[i][j] += sum over `panels` panels and their pixels of a[panel][i][pixel] b[panel][j][pixel].
   void (*dot)(int rows, int columns, i64 panels, const T* a, i64 a_stride, const T* b, i64 b_stride, T* c, i64 ldc);
@@ -213,7 +225,8 @@ struct kernels {
 };
 
 constexpr i64 half_strip = 64;
-// half.inl: bf16, by its bits. What is not here is widened for kernels<float>, piece by piece (bf16_device.cpp).
+// half.inl: bf16, by its bits. What is not here is widened for kernels<float>, piece by piece
+// (bf16_device.cpp).
 struct half_kernels {
   void (*widen)(i64 n, const half* x, float* y);
   void (*narrow)(i64 n, const float* x, half* y);

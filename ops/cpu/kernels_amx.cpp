@@ -1,4 +1,5 @@
-// Kernels for AMX. See amx.hpp for what this file may include, and ops/CMakeLists.txt for its flags.
+// Kernels for AMX. See amx.hpp for what this file may include, and ops/CMakeLists.txt for its
+// flags.
 #include "ops/cpu/amx.hpp"
 
 #if defined(__AMX_BF16__) && defined(__AVX512BF16__)
@@ -138,7 +139,8 @@ inline void store_tile(const __m512i (&r)[16], char* to) {
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + 64 * i, r[i]);
 }
 
-// Tiles whose rows are `rows` (at most 16) rows of from, [rows][sum]; Turned: transposed as 32-bit units.
+// Tiles whose rows are `rows` (at most 16) rows of from, [rows][sum]; Turned: transposed as 32-bit
+// units.
 template <bool F32, bool Turned>
 void pack_along(const void* from, i64 ld, i64 rows, i64 sum, char* to) {
   constexpr i64 ahead = F32 ? 128 : 256;  // elements: the rows are read side by side, more of them than the prefetcher follows

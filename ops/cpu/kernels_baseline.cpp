@@ -1,4 +1,5 @@
-// CPU kernels, baseline. See kernels.hpp for what this file may include, and ops/CMakeLists.txt for its flags.
+// CPU kernels, baseline. See kernels.hpp for what this file may include, and ops/CMakeLists.txt for
+// its flags.
 #include "ops/cpu/kernels.hpp"
 
 #define TROUPE_VECTOR_BYTES 16

@@ -1,4 +1,5 @@
-// The matrix unit's kernels (bf16x3.hpp). See kernels.hpp for what this file may include, and ops/CMakeLists.txt for its flags.
+// The matrix unit's kernels (bf16x3.hpp). See kernels.hpp for what this file may include, and
+// ops/CMakeLists.txt for its flags.
 #include "ops/cpu/bf16x3.hpp"
 
 #if defined(__AMX_BF16__) && defined(__AVX512F__)
@@ -127,7 +128,8 @@ void moved(int columns, const bf16x3_sum& s, const bf16_pair* places, float* to,
   }
 }
 
-// The three parts of 16 numbers, each as f32 whose lower half is zero. Halves are rounded up, so that NaN and infinity end as NaN.
+// The three parts of 16 numbers, each as f32 whose lower half is zero. Halves are rounded up, so
+// that NaN and infinity end as NaN.
 struct parts {
   __m512i one, two, three;
   explicit parts(__m512 x) {
@@ -154,7 +156,8 @@ inline __m512 gathered(const bf16x3_row& r, const float* x, i64 at) {
   return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), there, from, x, 4);
 }
 
-// f(unit, numbers of a, numbers of b): all of a gathered row, or what its contiguous elements become, and up to 15 zeros behind them.
+// f(unit, numbers of a, numbers of b): all of a gathered row, or what its contiguous elements
+// become, and up to 15 zeros behind them.
 template <class F>
 inline void each_vector(const bf16x3_row& r, const float* a, const float* b, F f) {
   const __m512 none = _mm512_setzero_ps();
@@ -240,7 +243,8 @@ inline void transpose(__m512* v) {
   }
 }
 
-// Units from `at` on of 16 planes (those beyond `planes` are zero), turned: v[unit] has the planes side by side.
+// Units from `at` on of 16 planes (those beyond `planes` are zero), turned: v[unit] has the planes
+// side by side.
 inline void turned(const bf16x3_row& r, int planes, const float* x, i64 plane, i64 at, __mmask16 m, __m512* v) {
   __m512 u[16];
 #pragma GCC unroll 16

@@ -1,4 +1,5 @@
-// CPU kernels, x86-64-v3. See kernels.hpp for what this file may include, and ops/CMakeLists.txt for its flags.
+// CPU kernels, x86-64-v3. See kernels.hpp for what this file may include, and ops/CMakeLists.txt
+// for its flags.
 #include "ops/cpu/kernels.hpp"
 
 #ifdef __AVX2__

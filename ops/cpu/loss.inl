@@ -1,5 +1,6 @@
-// Softmax with cross entropy, and top-k accuracy. A row with a negative label is padding and does not count. A label beyond the classes is
-// wrong data, and nothing is looked up by it: NaN, so that it does not pass unseen, and no hit.
+// Softmax with cross entropy, and top-k accuracy. A row with a negative label is padding and does
+// not count. A label beyond the classes is wrong data, and nothing is looked up by it: NaN, so that
+// it does not pass unseen, and no hit.
 
 inline i64 valid_rows(i64 rows, const std::int32_t* labels) {
   i64 n = 0;

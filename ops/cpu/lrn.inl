@@ -1,7 +1,8 @@
 // Local response normalisation, Krizhevsky et al. 2012, section 3.3, with Caffe's alpha / |window|.
 //   across channels: the window is `size` channels around c at one pixel; all loops run along the pixels of a plane.
 //   within channel:  the window is size x size pixels, zero outside; sums of shifted padded planes, contiguous from end to end.
-// Backward: dx = dy scale^-beta - 2 alpha beta / |window| x sum over the window of (dy x scale^(-beta-1)).
+// Backward: dx = dy scale^-beta - 2 alpha beta / |window| x sum over the window of (dy x
+// scale^(-beta-1)).
 
 template <class T>
 inline void lrn_apply(i64 n, T beta, const T* x, const T* scale, T* y) {
@@ -43,7 +44,8 @@ inline void sum_box(i64 height, i64 width, i64 radius, const T* in, T* out, T* s
     for (i64 x = 0; x < width; ++x) out[y * width + x] = padded[y * stride + x];
 }
 
-// Box sums of 3 x 3 of f(element) without copies: lanes along the row, the neighbours by unaligned loads.
+// Box sums of 3 x 3 of f(element) without copies: lanes along the row, the neighbours by unaligned
+// loads.
 template <class T, class F>
 inline void sum_nine(i64 height, i64 width, F f, T* out) {
   constexpr int lanes = lanes_of<T>;

@@ -1,5 +1,6 @@
-// exp, log and friends in plain arithmetic: they vectorise, and give the same bits on every instruction set (no fma, no libm).
-// Errors below 2 units in the last place of the type in the ranges that nets use.
+// exp, log and friends in plain arithmetic: they vectorise, and give the same bits on every
+// instruction set (no fma, no libm). Errors below 2 units in the last place of the type in the
+// ranges that nets use.
 
 inline i64 largest(i64 a, i64 b) { return a > b ? a : b; }
 inline i64 smallest(i64 a, i64 b) { return a < b ? a : b; }
@@ -115,7 +116,8 @@ inline T sigmoid_of(T x) {
   return T(1) / (T(1) + exp_of(-x));
 }
 
-// tanh(x) = (1 - e) / (1 + e), e = exp(-2 |x|); near 0 by its series, where the quotient would cancel.
+// tanh(x) = (1 - e) / (1 + e), e = exp(-2 |x|); near 0 by its series, where the quotient would
+// cancel.
 template <class T>
 inline T tanh_of(T x) {
   const T a = x < T(0) ? -x : x;
@@ -127,7 +129,8 @@ inline T tanh_of(T x) {
   return x < T(0) ? -y : (x == x ? y : x);
 }
 
-// x^-1/2 for x > 0. f32: from the usual first guess by Newton's method, three times cheaper than root and quotient.
+// x^-1/2 for x > 0. f32: from the usual first guess by Newton's method, three times cheaper than
+// root and quotient.
 template <class T>
 inline T inverse_root(T x) {
   if constexpr (sizeof(T) == 4) {
@@ -150,8 +153,9 @@ inline T power_minus(T x, T beta) {
   return exp_of(-beta * log_of(x));
 }
 
-// The normal distribution: cdf(x) = erfc(-x / sqrt 2) / 2. With a = |x| / sqrt 2, erfc(a) = exp(-a^2) p(u) / (1 + 2 a), p a polynomial in
-// u = (a - k) / (a + k), k = 3.75 (the form is Shepherd and Laframboise's, 1981; coefficients by interpolation at Chebyshev nodes).
+// The normal distribution: cdf(x) = erfc(-x / sqrt 2) / 2. With a = |x| / sqrt 2, erfc(a) =
+// exp(-a^2) p(u) / (1 + 2 a), p a polynomial in u = (a - k) / (a + k), k = 3.75 (the form is
+// Shepherd and Laframboise's, 1981; coefficients by interpolation at Chebyshev nodes).
 inline float erfc_series(float u) {
   constexpr float c[] = {1.23751263F,     -0.140240659F,   0.00358543802F, 0.0822784339F,  -0.108804565F,
                          0.0922906917F,   -0.058688252F,   0.0284094304F,  -0.0097646905F, 0.00167573425F,

@@ -1,13 +1,17 @@
-// Normalisation by channel of x [outer, mid, inner] (device::norm_*): every mid has a mean and a scale of its own. Nothing but x, y and
-// their gradients is as large as x. A channel's sums come first and its elements are written next, while they are in a near cache.
+// Normalisation by channel of x [outer, mid, inner] (device::norm_*): every mid has a mean and a
+// scale of its own. Nothing but x, y and their gradients is as large as x. A channel's sums come
+// first and its elements are written next, while they are in a near cache.
 //
-// Sums run over blocks of at most `norm_block` elements in lanes of T, and over the blocks in double, in an order that extents alone decide.
-// Mean and squared distances are taken in one pass: those of a block from the mean so far, joined as Chan, Golub and LeVeque 1979,
-// eq. 1.5. A block that lies far from that mean adds as much to the result as it may lose to rounding, so nothing cancels.
+// Sums run over blocks of at most `norm_block` elements in lanes of T, and over the blocks in
+// double, in an order that extents alone decide. Mean and squared distances are taken in one pass:
+// those of a block from the mean so far, joined as Chan, Golub and LeVeque 1979, eq. 1.5. A block
+// that lies far from that mean adds as much to the result as it may lose to rounding, so nothing
+// cancels.
 
 constexpr i64 norm_block = 2048;
 
-// The table of a normalisation, rows of `mid` elements: y = (x - mean) slope + shift, xhat = (x - mean) r.
+// The table of a normalisation, rows of `mid` elements: y = (x - mean) slope + shift, xhat = (x -
+// mean) r.
 template <class T>
 struct norm_row {
   T mean, r, slope, shift;
@@ -34,7 +38,8 @@ inline T sum_of(vec<T> v) {
   return lane[0];
 }
 
-// N sums over `rows` rows of n elements, `step` apart: f(first element, how many, N sums to add to), elements beyond them being zero.
+// N sums over `rows` rows of n elements, `step` apart: f(first element, how many, N sums to add
+// to), elements beyond them being zero.
 template <class T, int N, class F>
 inline void sum_block(i64 rows, i64 step, i64 n, T (&total)[N], F f) {
   constexpr int lanes = lanes_of<T>, chains = 4;
@@ -50,7 +55,8 @@ inline void sum_block(i64 rows, i64 step, i64 n, T (&total)[N], F f) {
   for (int k = 0; k < N; ++k) total[k] = sum_of<T>((sum[0][k] + sum[1][k]) + (sum[2][k] + sum[3][k]));
 }
 
-// f(first element, rows, elements of a row) for the blocks of channel m; rows of a block are mid * inner apart.
+// f(first element, rows, elements of a row) for the blocks of channel m; rows of a block are mid *
+// inner apart.
 template <class F>
 inline void each_norm_block(i64 outer, i64 mid, i64 inner, i64 m, F f) {
   const i64 rows = inner < norm_block ? norm_block / inner : 1;

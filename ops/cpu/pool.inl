@@ -1,7 +1,8 @@
 // Pooling, lanes along the row.
 //
-// Max pooling works on whole vectors: first down the columns of a window (contiguous loads), then along the row, from two scratch
-// rows with borders: the column's maximum, and its position in the plane (as a T: exact below 2^24).
+// Max pooling works on whole vectors: first down the columns of a window (contiguous loads), then
+// along the row, from two scratch rows with borders: the column's maximum, and its position in the
+// plane (as a T: exact below 2^24).
 
 // A vector at p, of which only the elements before `end` may be touched.
 template <class T>

@@ -1,7 +1,8 @@
-// Pooling with stride 2 and square windows of 2 or 3, no padding: what nets use. Lanes along the outputs of a row; taps come as
-// the even and odd pixels of whole vectors, winners as offsets within the window.
-// Values are floats or halves; of the latter what is computed with is widened, and what leaves is rounded.
-// Backward is a gather: an element of dx adds, in the outputs' order, the dy of those windows that it has won (or its share of them).
+// Pooling with stride 2 and square windows of 2 or 3, no padding: what nets use. Lanes along the
+// outputs of a row; taps come as the even and odd pixels of whole vectors, winners as offsets
+// within the window. Values are floats or halves; of the latter what is computed with is widened,
+// and what leaves is rounded. Backward is a gather: an element of dx adds, in the outputs' order,
+// the dy of those windows that it has won (or its share of them).
 
 inline float value_at(float x) { return x; }
 inline float value_at(half x) { return load_first(&x, 1)[0]; }
@@ -20,7 +21,8 @@ inline void max_window(const pool_geometry& g, const T* plane, i64 oy, i64 ox, T
   index[ox] = static_cast<std::int32_t>(at);
 }
 
-// `rows`: of the window that lie inside the image. Clipped: the last windows reach beyond the row, whose next elements are no part of them.
+// `rows`: of the window that lie inside the image. Clipped: the last windows reach beyond the row,
+// whose next elements are no part of them.
 template <int K, bool Clipped, class S>
 inline void max_row_by_two(i64 rows, i64 width, i64 start, i64 outputs, const S* x, S* y, std::int32_t* index) {
   using T = float;
@@ -70,8 +72,8 @@ void max_pool_by_two(const pool_geometry& g, const S* x, S* y, std::int32_t* ind
     }
 }
 
-// dy and winners of the outputs of a row that start at p, `count` of them there; the others have a dy of zero.
-// The first lane becomes zero.
+// dy and winners of the outputs of a row that start at p, `count` of them there; the others have a
+// dy of zero. The first lane becomes zero.
 template <class V>
 inline V moved_up(V v) {
   vec_bits<float> before;

@@ -1,4 +1,5 @@
-// What the kernels of average pooling are told of a row: which outputs a tap meets, and how wide each output's window is.
+// What the kernels of average pooling are told of a row: which outputs a tap meets, and how wide
+// each output's window is.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// Products with a packed right operand: c[m, n] = a[m, k] b[k, n]. b lies in panels of panel_of<T> columns, [k][columns] each, the
-// last one filled up with zeros; a is packed here, `depth` of k and up to product_tiles tiles of rows at a time. An element of c is
-// summed over k in the same order whatever m is, so a row does not depend on its neighbours. Goto and van de Geijn 2008.
+// Products with a packed right operand: c[m, n] = a[m, k] b[k, n]. b lies in panels of panel_of<T>
+// columns, [k][columns] each, the last one filled up with zeros; a is packed here, `depth` of k and
+// up to product_tiles tiles of rows at a time. An element of c is summed over k in the same order
+// whatever m is, so a row does not depend on its neighbours. Goto and van de Geijn 2008.
 
 constexpr int product_depth = 256;  // of k: a panel of it fits the first-level cache
 constexpr int product_tiles = 32;   // of rows: they stay in the second-level cache
@@ -26,7 +27,8 @@ inline void transpose_squares(vec<T>* v) {
   }
 }
 
-// packed[k][row] of `rows` rows of a, each `lda` apart. What the last group of a column writes too much, the next column overwrites.
+// packed[k][row] of `rows` rows of a, each `lda` apart. What the last group of a column writes too
+// much, the next column overwrites.
 template <class T>
 inline void pack_rows(int rows, i64 depth, const T* a, i64 lda, T* packed) {
   constexpr int lanes = lanes_of<T>;
@@ -44,8 +46,9 @@ inline void pack_rows(int rows, i64 depth, const T* a, i64 lda, T* packed) {
     for (int r = 0; r < rows; ++r) packed[k * rows + r] = a[r * lda + k];
 }
 
-// Columns of a transposed a, [k][rows]: `tiles` tiles whose first rows are row_of(0), row_of(1), ... One pass over a, whose rows may lie
-// far apart. What a tile's column writes too much, its next column overwrites; the last one writes no more than it has.
+// Columns of a transposed a, [k][rows]: `tiles` tiles whose first rows are row_of(0), row_of(1),
+// ... One pass over a, whose rows may lie far apart. What a tile's column writes too much, its next
+// column overwrites; the last one writes no more than it has.
 template <class T, class F>
 inline void pack_columns(i64 tiles, F row_of, i64 depth, const T* a, i64 lda, T* packed) {
   constexpr int lanes = lanes_of<T>;

@@ -1,5 +1,6 @@
-// Philox 4x32-10 (Salmon et al. 2011), sixteen counters at a time. Number i of a stream is word (i % 64) / 16 of counter
-// (i / 64) * 16 + i % 16, so that the four words of sixteen counters lie side by side.
+// Philox 4x32-10 (Salmon et al. 2011), sixteen counters at a time. Number i of a stream is word (i
+// % 64) / 16 of counter (i / 64) * 16 + i % 16, so that the four words of sixteen counters lie side
+// by side.
 
 constexpr int random_block = 64;
 using word = std::uint32_t;
@@ -86,7 +87,8 @@ void fill_uniform(const rng_stream& s, double low, double high, i64 n, T* x) {
   });
 }
 
-// cos and sin of 2 pi u, u in (0, 1), by Taylor series on the octant nearest to a multiple of pi / 2.
+// cos and sin of 2 pi u, u in (0, 1), by Taylor series on the octant nearest to a multiple of pi /
+// 2.
 inline void turn(double u, double& c, double& s) {
   const int quarter = static_cast<int>(u * 4.0 + 0.5);
   const double t = (u * 4.0 - quarter) * 1.57079632679489661923;  // |t| <= pi / 4

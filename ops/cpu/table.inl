@@ -1,5 +1,5 @@
-// One kernel_set from the sources: included by kernels_<isa>.cpp inside its unnamed namespace, after the macros that it needs.
-// The blank lines between the includes keep their order.
+// One kernel_set from the sources: included by kernels_<isa>.cpp inside its unnamed namespace,
+// after the macros that it needs. The blank lines between the includes keep their order.
 //   TROUPE_VECTOR_BYTES  width of a register
 //   TROUPE_TILE_ROWS     14 with 32 registers, 6 with 16
 #include "ops/cpu/maths.inl"

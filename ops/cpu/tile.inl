@@ -1,5 +1,5 @@
-// The inner loops of convolution: products of a packed matrix with a panel of pixels, lanes along the pixels.
-// TROUPE_TILE_ROWS suits them to the number of registers.
+// The inner loops of convolution: products of a packed matrix with a panel of pixels, lanes along
+// the pixels. TROUPE_TILE_ROWS suits them to the number of registers.
 
 // The first n lanes set, 0 <= n <= lanes.
 template <class T>
@@ -46,8 +46,8 @@ void copy_panel(i64 rows, const T* from, i64 stride, T* panel) {
   }
 }
 
-// Whole vectors: what a run writes too much, the next run, the next k or the padding behind the last pixel overwrites.
-// R pieces of at most a vector each, or R = 0: any runs.
+// Whole vectors: what a run writes too much, the next run, the next k or the padding behind the
+// last pixel overwrites. R pieces of at most a vector each, or R = 0: any runs.
 template <int R, class T>
 inline void gather_rows(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* stage, T* panel) {
   constexpr int lanes = lanes_of<T>;
@@ -85,7 +85,8 @@ void gather_panel(const run_list& runs, i64 k_count, const std::int32_t* k_offse
   gather_rows<0>(runs, k_count, k_offset, stage, panel);
 }
 
-// One run at a time over all k: neighbouring k lie in different planes, so no load waits for the store before it.
+// One run at a time over all k: neighbouring k lie in different planes, so no load waits for the
+// store before it.
 template <class T>
 void scatter_panel(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* panel, T* stage) {
   constexpr int lanes = lanes_of<T>;
@@ -145,8 +146,9 @@ void tile(int rows, i64 k_count, const T* a, const T* panel, const T* bias, T* c
   table::row[rows - 1](k_count, a, panel, bias, c, ldc);
 }
 
-// Replaces N vectors by the sums of their lanes, side by side in ceil(N / lanes) vectors: each round adds the two halves of
-// every segment of two vectors and packs the results into one; a segment starts as a vector and ends as a lane.
+// Replaces N vectors by the sums of their lanes, side by side in ceil(N / lanes) vectors: each
+// round adds the two halves of every segment of two vectors and packs the results into one; a
+// segment starts as a vector and ends as a lane.
 template <class T, int N, int Segment>
 inline void sum_lanes(vec<T>* v) {
   constexpr int lanes = lanes_of<T>, half = Segment / 2;

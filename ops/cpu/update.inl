@@ -1,7 +1,9 @@
-// Update rules, each one pass over weight, gradient and states (device.hpp has the formulas). In place: an output is its input's own
-// memory or does not overlap it. Numbers that do not depend on the element come ready-made, computed in f64.
+// Update rules, each one pass over weight, gradient and states (device.hpp has the formulas). In
+// place: an output is its input's own memory or does not overlap it. Numbers that do not depend on
+// the element come ready-made, computed in f64.
 
-// The gradient that counts: scaled, clamped (a limit of infinity leaves it as it is, a NaN too), with decay added.
+// The gradient that counts: scaled, clamped (a limit of infinity leaves it as it is, a NaN too),
+// with decay added.
 template <class T>
 struct counted_gradient {
   T scale, limit, decay;
@@ -14,9 +16,10 @@ struct counted_gradient {
   }
 };
 
-// run(first, count, out): elements [first, first + count) of an update, whose new weights go to `out`. A large output of its own is
-// written by way of a few KiB that stay in the nearest cache, which saves one of the four large reads of an update with momentum. In
-// the place of what is read there is nothing to save, and the next step finds its weights in the cache.
+// run(first, count, out): elements [first, first + count) of an update, whose new weights go to
+// `out`. A large output of its own is written by way of a few KiB that stay in the nearest cache,
+// which saves one of the four large reads of an update with momentum. In the place of what is read
+// there is nothing to save, and the next step finds its weights in the cache.
 template <class T, class Run>
 void in_runs(i64 n, const T* w, const T* g, T* w_out, const Run& run) {
   constexpr i64 stretch = 1024, large = (i64{4} << 20) / i64{sizeof(T)};

@@ -1,4 +1,5 @@
-// Vectors: the compiler's own vector types, TROUPE_VECTOR_BYTES wide, loaded and stored at any address.
+// Vectors: the compiler's own vector types, TROUPE_VECTOR_BYTES wide, loaded and stored at any
+// address.
 
 template <class T>
 struct vector_of {
@@ -24,7 +25,8 @@ inline void store(T* p, vec<T> v) {
   *reinterpret_cast<typename vector_of<T>::loose*>(p) = v;
 }
 
-// a * x + y, fused where the machine has it: the one place where results depend on the instruction set.
+// a * x + y, fused where the machine has it: the one place where results depend on the instruction
+// set.
 #if TROUPE_VECTOR_BYTES == 64
 inline vec<float> fused(vec<float> a, vec<float> x, vec<float> y) {
   return (vec<float>)_mm512_fmadd_ps((__m512)a, (__m512)x, (__m512)y);
@@ -46,7 +48,8 @@ inline V fused(V a, V x, V y) {
 }
 #endif
 
-// The first n lanes, 0 <= n <= lanes, of which nothing else is touched; the others are loaded as zero.
+// The first n lanes, 0 <= n <= lanes, of which nothing else is touched; the others are loaded as
+// zero.
 template <class T>
 inline vec<T> load_first(const T* p, i64 n) {
   if (n >= lanes_of<T>) return load(p);
@@ -76,7 +79,8 @@ inline void store_first(T* p, vec<T> v, i64 n) {
 #endif
 }
 
-// Vectors of floats from and to halves (half.inl): widened, and rounded to the nearest, ties to even.
+// Vectors of floats from and to halves (half.inl): widened, and rounded to the nearest, ties to
+// even.
 typedef half half_lanes __attribute__((vector_size(TROUPE_VECTOR_BYTES / 2), aligned(2), may_alias));
 typedef std::uint32_t word_lanes __attribute__((vector_size(TROUPE_VECTOR_BYTES)));
 inline vec<float> widened(half_lanes v) { return (vec<float>)(__builtin_convertvector(v, word_lanes) << 16); }
@@ -110,7 +114,8 @@ inline void store_first(half* p, vec<float> v, i64 n) {
 #endif
 }
 
-// Past the caches, where the machine can: what does not fit them anyway need not be read before it is overwritten. `p` is aligned.
+// Past the caches, where the machine can: what does not fit them anyway need not be read before it
+// is overwritten. `p` is aligned.
 template <class T>
 inline void stream(T* p, vec<T> v) {
 #if TROUPE_VECTOR_BYTES == 64
@@ -139,7 +144,8 @@ inline void end_streams() {
 #endif
 }
 
-// Transposes the lanes x lanes elements of as many vectors: each round exchanges one bit of row and lane.
+// Transposes the lanes x lanes elements of as many vectors: each round exchanges one bit of row and
+// lane.
 template <class T, int Bit = lanes_of<T> / 2>
 inline void transpose(vec<T>* v) {
   constexpr int lanes = lanes_of<T>;

@@ -1,5 +1,6 @@
-// A device around another one of f32 and f64, on which every primitive takes bf16 tensors too: they are widened for the call, and what
-// was written for them is rounded once when it is over. Derived from the list of primitives; bf16_device.cpp says what is done otherwise.
+// A device around another one of f32 and f64, on which every primitive takes bf16 tensors too: they
+// are widened for the call, and what was written for them is rounded once when it is over. Derived
+// from the list of primitives; bf16_device.cpp says what is done otherwise.
 #pragma once
 
 #include <array>
@@ -72,7 +73,8 @@ class widened : public device {
     in_f32 w(*this);
     ((*d_).*primitive)(one<P>(w, adds, arguments)...);
   }
-  // As the primitive declares it: const tensor& is read, tensor& is written, the rest (lists of parameters' states among it) is itself.
+  // As the primitive declares it: const tensor& is read, tensor& is written, the rest (lists of
+  // parameters' states among it) is itself.
   template <class P, class A>
   static decltype(auto) one(in_f32& w, bool adds, A& a) {
     if constexpr (std::is_same_v<P, const tensor&>)

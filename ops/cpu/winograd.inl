@@ -1,5 +1,5 @@
-// Winograd's minimal filtering F(M x M, R x R): M = 2 with R = 3 or 5, M = 4 with R = 3 (Lavin and Gray 2016). A patch d of side
-// N = M + R - 1 gives M x M outputs
+// Winograd's minimal filtering F(M x M, R x R): M = 2 with R = 3 or 5, M = 4 with R = 3 (Lavin and
+// Gray 2016). A patch d of side N = M + R - 1 gives M x M outputs
 //   y = A^T [(G g G^T) . (B^T d B)] A,
 // one dimension after the other (winograd_transforms.inl).
 // Lanes along tiles, whose patches are M pixels apart. Nothing but the first `tiles` columns is written.
@@ -36,9 +36,10 @@ inline void winograd_phases(Load at, vec<T> (&v)[M]) {
   }
 }
 
-// `rows` rows of pixels, `step` apart, as M times every M-th column, `across` of each to a row, `gap` apart; with Shifts > 1 each of them
-// as often, from one column further each time. Beyond `width` pixels are zero. Whole vectors are written, row after row, so that the
-// last one leaves some elements behind its end.
+// `rows` rows of pixels, `step` apart, as M times every M-th column, `across` of each to a row,
+// `gap` apart; with Shifts > 1 each of them as often, from one column further each time. Beyond
+// `width` pixels are zero. Whole vectors are written, row after row, so that the last one leaves
+// some elements behind its end.
 template <class T, int M, int Shifts>
 void winograd_split(i64 rows, i64 step, i64 width, i64 across, const T* from, T* to, i64 gap) {
   for (i64 r = 0; r < rows; ++r, from += step, to += across)
@@ -58,7 +59,8 @@ void winograd_split(i64 rows, i64 step, i64 width, i64 across, const T* from, T*
 template <int M, int R>
 constexpr int winograd_reach = (M + R - 2) / M;
 
-// Tiles one after the other, from row to row of an image, from pixels split with all shifts: those of rows i = 0 to M - 1 of each tile.
+// Tiles one after the other, from row to row of an image, from pixels split with all shifts: those
+// of rows i = 0 to M - 1 of each tile.
 template <class T, int M, int R>
 void winograd_input(i64 tiles, const T* p, i64 across, i64 gap, T* to, i64 apart) {
   constexpr int N = M + R - 1, shifts = winograd_reach<M, R> + 1;
@@ -75,8 +77,9 @@ void winograd_input(i64 tiles, const T* p, i64 across, i64 gap, T* to, i64 apart
   }
 }
 
-// The same where the padding is (R - 1) / 2, also from image to image: of tiles outside, pixels are zero.
-// p: pixels split without shifts, M x M kinds of them, `gap` apart: those of rows i = 0 to M - 1 of each tile, in M times every M-th column.
+// The same where the padding is (R - 1) / 2, also from image to image: of tiles outside, pixels are
+// zero. p: pixels split without shifts, M x M kinds of them, `gap` apart: those of rows i = 0 to M
+// - 1 of each tile, in M times every M-th column.
 template <class T, int M, int R>
 void winograd_split_input(i64 tiles, const tile_place& first, const T* p, i64 gap, T* to, i64 apart) {
   constexpr int lanes = lanes_of<T>, N = M + R - 1, pad = (R - 1) / 2;
@@ -204,7 +207,8 @@ void winograd_output(const T* m, i64 apart, T bias, const tile_piece* pieces, in
   }
 }
 
-// One panel of results, B m B^T, to the pieces of the grid of tiles that it is made of: element (i, j) at (N i + j) * plane.
+// One panel of results, B m B^T, to the pieces of the grid of tiles that it is made of: element (i,
+// j) at (N i + j) * plane.
 template <class T, int M, int R>
 void winograd_patches(const T* m, i64 apart, const tile_piece* pieces, int count, T* to, i64 plane) {
   constexpr int lanes = lanes_of<T>, width = panel_of<T>, N = M + R - 1;
@@ -236,8 +240,9 @@ void winograd_patches(const T* m, i64 apart, const tile_piece* pieces, int count
                     load_first(elements + f * width + pieces[p].column + at, pieces[p].length - at), pieces[p].length - at);
 }
 
-// The sum of overlapping patches, n places of a grid with rows of `pitch` of them: pixel row i of every place's M at to + i * gap. Before
-// patches, and in the grid between images, lie winograd_reach rows and columns of zeros.
+// The sum of overlapping patches, n places of a grid with rows of `pitch` of them: pixel row i of
+// every place's M at to + i * gap. Before patches, and in the grid between images, lie
+// winograd_reach rows and columns of zeros.
 template <class T, int M, int R>
 void winograd_overlap(i64 n, const T* patches, i64 plane, i64 pitch, T* to, i64 gap) {
   constexpr int N = M + R - 1;

@@ -10,8 +10,8 @@ namespace troupe::cpu::winograd {
 using T = float;
 using form = winograd_form<T>;
 
-// From one part of a transform to the next: what is `size` and a line of the cache, so that the same element of all parts, written
-// together, does not lie in one set of it.
+// From one part of a transform to the next: what is `size` and a line of the cache, so that the
+// same element of all parts, written together, does not lie in one set of it.
 inline i64 apart_for(const kernels<T>& k, i64 size) { return size + k.lanes; }
 
 // Rows [r, r + n) of the tiles of one image.
@@ -39,7 +39,8 @@ class tiling {
   i64 panels(i64 block) const { return ceil_div(tiles(block), width_); }
   i64 max_rows() const { return block_; }
   i64 max_rows_of_an_image() const { return std::min(block_, rows_); }
-  // The first row of a block, and the row behind its last one, are not the first ones of their images.
+  // The first row of a block, and the row behind its last one, are not the first ones of their
+  // images.
   bool begins_timeout(i64 block) const { return block * block_ % rows_ != 0; }
   bool ends_timeout(i64 block) const { return std::min(all_, (block + 1) * block_) % rows_ != 0; }
   tile_place place(i64 block, i64 tile) const {
@@ -55,7 +56,8 @@ class tiling {
       at += count;
     }
   }
-  // f(panel, column, tile, tiles) for the pieces of `count` tiles that start at `first`, cut where panels end.
+  // f(panel, column, tile, tiles) for the pieces of `count` tiles that start at `first`, cut where
+  // panels end.
   template <class F>
   void each_piece(i64 first, i64 count, F f) const {
     for (i64 t = 0; t < count;) {
@@ -64,7 +66,8 @@ class tiling {
       t += length;
     }
   }
-  // Where a panel's tiles lie in the first of the `planes` planes of each image. `to` has room for one piece a tile.
+  // Where a panel's tiles lie in the first of the `planes` planes of each image. `to` has room for
+  // one piece a tile.
   int pieces(const conv_geometry& g, i64 planes, i64 block, i64 panel, tile_piece* to) const {
     return each_row(block, panel, [&](i64 row, i64 x, i64 column, i64 length) {
       const i64 y = side_ * (row % rows_);
@@ -72,7 +75,8 @@ class tiling {
                static_cast<int>(std::min(side_ * length, g.out_w() - side_ * x)), static_cast<int>(std::min(side_, g.out_h() - y))};
     });
   }
-  // The same in a grid of the block's tiles whose rows have `more` places more than an image's, and images `more` rows.
+  // The same in a grid of the block's tiles whose rows have `more` places more than an image's, and
+  // images `more` rows.
   int grid_pieces(i64 more, i64 block, i64 panel, tile_piece* to) const {
     const i64 first = block * block_;
     return each_row(block, panel, [&](i64 row, i64 x, i64 column, i64 length) {
@@ -82,7 +86,8 @@ class tiling {
   }
 
  private:
-  // f(row, x, column, length) for what each row of tiles, counted over all images, has of a panel; how many have.
+  // f(row, x, column, length) for what each row of tiles, counted over all images, has of a panel;
+  // how many have.
   template <class F>
   int each_row(i64 block, i64 panel, F f) const {
     const i64 end = std::min((panel + 1) * width_, tiles(block));

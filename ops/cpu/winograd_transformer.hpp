@@ -5,8 +5,8 @@
 
 namespace troupe::cpu::winograd {
 
-// The transform of planes [rows][panels of tiles]: rows in blocks (one block of all for products, small ones for dots), each
-// [panel][row][tile].
+// The transform of planes [rows][panels of tiles]: rows in blocks (one block of all for products,
+// small ones for dots), each [panel][row][tile].
 struct transformed {
   even_blocks blocks;
   i64 apart;  // between the parts
@@ -22,7 +22,8 @@ struct planes {
   i64 patch;                             // rows and columns of one tile's patch
 };
 
-// Pixels are split into every M-th row and column, so that vectors go on from one row of tiles to the next.
+// Pixels are split into every M-th row and column, so that vectors go on from one row of tiles to
+// the next.
 class transformer {
  public:
   transformer(device& d, const kernels<T>& k, const form& f, const tiling& t, const planes& p)
@@ -56,7 +57,8 @@ class transformer {
   }
 
  private:
-  // Neither are patches tiles, nor are there as many rows and columns of outputs as of pixels (or more).
+  // Neither are patches tiles, nor are there as many rows and columns of outputs as of pixels (or
+  // more).
   bool with_shifts() const { return !tiles_alone_ && !as_tiles_; }
   const T* plane(i64 image, i64 number) const { return p_.data + (image * p_.all + number) * p_.height * p_.width; }
 
@@ -87,7 +89,8 @@ class transformer {
       });
     });
   }
-  // Every M-th row of an image with its borders of zeros, from `first` on, `count` of them; those below it are zero.
+  // Every M-th row of an image with its borders of zeros, from `first` on, `count` of them; those
+  // below it are zero.
   void split(const T* from, i64 first, i64 count, T* to) {
     const i64 across = tiles_.across(), step = f_.tile, width = p_.width + 2 * border_w_;
     const auto zeros = [&](i64 row, i64 rows) {

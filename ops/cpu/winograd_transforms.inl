@@ -1,4 +1,5 @@
-// One dimension of winograd.inl's transforms, lane by lane. A^T, B^T and G are Toom and Cook's for N - 1 points and infinity. N = 4: 0, 1, -1;
+// One dimension of winograd.inl's transforms, lane by lane. A^T, B^T and G are Toom and Cook's for
+// N - 1 points and infinity. N = 4: 0, 1, -1;
 //   B^T = 1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1      A^T = 1 1 1 0, 0 1 -1 -1      G = 1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1.
 // N = 6: 0, p, -p, q, -q (winograd_points). Row z of B^T has the coefficients of (the product of all x - z') / (x - z), infinity's those of the
 // product; A^T has z^i, and 1 for infinity and the last i; G has z^j / (the product of z - z', z' != z), and 1 for infinity and the last j.

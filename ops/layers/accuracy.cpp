@@ -1,5 +1,5 @@
-// accuracy: the share of valid labels that are among the top_k largest scores. A label < 0 is padding; one beyond the scores is
-// no hit.
+// accuracy: the share of valid labels that are among the top_k largest scores. A label < 0 is
+// padding; one beyond the scores is no hit.
 //   shapes  scores [N, C], labels [N] i32, or scores [N, T, C], labels [N, T] -> scalar. A metric: no gradient.
 #include "ops/layer_support.hpp"
 

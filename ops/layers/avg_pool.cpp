@@ -1,5 +1,5 @@
-// avg_pool: y = mean of x over each window, zeros in the padding. The divisor counts padding (but nothing beyond it), as in
-// Caffe and PyTorch, unless count_padding = false.
+// avg_pool: y = mean of x over each window, zeros in the padding. The divisor counts padding (but
+// nothing beyond it), as in Caffe and PyTorch, unless count_padding = false.
 //   shapes  [N, C, H, W] -> [N, C, OH, OW], as max_pool
 //   gradient  dx = sum over the windows that hold the pixel of dy / divisor
 //   LeCun et al. 1998 (without its weights); Caffe's pooling layer.

@@ -1,5 +1,5 @@
-// Layers whose rows and columns are each sums of a few input rows and columns (pad, upsample): one resample along the width, one
-// along the height, and their transposes back.
+// Layers whose rows and columns are each sums of a few input rows and columns (pad, upsample): one
+// resample along the width, one along the height, and their transposes back.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-// Element j of the output is the sum over `taps` of weight x input element; a negative index counts as zero.
+// Element j of the output is the sum over `taps` of weight x input element; a negative index counts
+// as zero.
 struct axis_map {
   std::int64_t in = 0, taps = 1;
   std::vector<std::int32_t> index;
@@ -26,7 +27,8 @@ struct axis_map {
 };
 
 struct image_map : layer {
-  // The height and the width of the output, from numbers alone: no map is made for a size that nobody has looked at. Throws shape_error.
+  // The height and the width of the output, from numbers alone: no map is made for a size that
+  // nobody has looked at. Throws shape_error.
   virtual shape sides(const shapes& in) const = 0;
   // Along the height and the width of an image.
   virtual axis_map rows(const shapes& in) const = 0;

@@ -1,4 +1,5 @@
-// batch_norm: y = w xhat + b, xhat = (x - mean) r, r = 1 / sqrt(var + epsilon), by channel (axis 1).
+// batch_norm: y = w xhat + b, xhat = (x - mean) r, r = 1 / sqrt(var + epsilon), by channel (axis
+// 1).
 //   training  mean and (biased) variance over examples and pixels, of the packet, or with stats = "batch" of all packets of the step,
 //             wherever they are computed (joint_maths). They leave as statistics (the variance times M / (M - 1), M elements), which
 //             the shard folds into the running ones, packet by packet or once a step (runtime/reduce/fold.hpp):
@@ -60,7 +61,8 @@ struct batch_norm final : layer, joint_maths {
     return both;
   }
 
-  // --- joint_maths: a measurement is the packet's mean and variance; back, the sums of dy and of dy xhat.
+  // --- joint_maths: a measurement is the packet's mean and variance; back, the sums of dy and of
+  // dy xhat.
   shape measured(const shapes& in) const override { return {2, in[0][1]}; }
 
   tensor measure(context& c, const tensors& in) const override {

@@ -1,4 +1,5 @@
-// concat: y = the inputs one after the other along `axis`.  dx[i] = the part of dy that came from input i.
+// concat: y = the inputs one after the other along `axis`.  dx[i] = the part of dy that came from
+// input i.
 //   shapes  equal but for `axis` -> their sum there. The example axis cannot be joined.
 #include "ops/layer_support.hpp"
 
@@ -30,7 +31,8 @@ struct concat final : layer {
     return {.inputs = false};
   }
 
-  // Calls f(i, block) with the part of the joined tensor that is input i, as a copy from the joined tensor to the input.
+  // Calls f(i, block) with the part of the joined tensor that is input i, as a copy from the joined
+  // tensor to the input.
   template <class F>
   void each_part(const shape& joined, const tensors& parts, F f) const {
     std::int64_t offset = 0;

@@ -5,7 +5,8 @@
 
 namespace troupe {
 
-// Kernel, stride, pad, dilation, groups and outputs; batch, channels and extents come with the input. Throws option_error.
+// Kernel, stride, pad, dilation, groups and outputs; batch, channels and extents come with the
+// input. Throws option_error.
 inline conv_geometry conv_window(const options& o) {
   conv_geometry g;
   g.outputs = o.integer("outputs");

@@ -1,4 +1,5 @@
-// convolution as a layer, and what it becomes when it absorbs its neighbours (layer::absorb): for convolution*.cpp alone.
+// convolution as a layer, and what it becomes when it absorbs its neighbours (layer::absorb): for
+// convolution*.cpp alone.
 #pragma once
 
 #include <optional>
@@ -50,7 +51,8 @@ struct convolution_with_tail {
   shapes infer(const shapes& in) const { return pool ? pool->infer(base.infer(in)) : base.infer(in); }
   std::size_t param_count() const { return base.bias ? 2 : 1; }
 
-  // One pass. y, and where it pools index, are made by forward and wanted again; own_x, own_y: see conv_geometry.
+  // One pass. y, and where it pools index, are made by forward and wanted again; own_x, own_y: see
+  // conv_geometry.
   struct pass : convolution::pass {
     bool own_x = false, own_y = false;
   };
@@ -61,7 +63,8 @@ struct convolution_with_tail {
   conv_geometry geometry(const pass& p) const;
 };
 
-// One or several of those, each on what the one before has made. Null: `first` does not go together with `next`.
+// One or several of those, each on what the one before has made. Null: `first` does not go together
+// with `next`.
 std::shared_ptr<const layer> convolution_chain(const convolution& first, const layer& next, const shapes& in);
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
-// What a convolution absorbs, to the bits of the layers apart: max_pool and an activation; and the next convolution, where the two can leave
-// what lies between them as the device likes it (blocks_between), so that it is not put in order and out of it again.
+// What a convolution absorbs, to the bits of the layers apart: max_pool and an activation; and the
+// next convolution, where the two can leave what lies between them as the device likes it
+// (blocks_between), so that it is not put in order and out of it again.
 #include "ops/layers/activation.hpp"
 #include "ops/layers/convolution.hpp"
 
@@ -10,7 +11,8 @@ bool convolution_with_tail::take(const layer& next) {
     maps = true, f = a->function(), parameter = a->parameter();
     return true;
   }
-  // The largest is the same before relu and after it; what is below 0 in all of a window has no gradient, wherever it goes.
+  // The largest is the same before relu and after it; what is below 0 in all of a window has no
+  // gradient, wherever it goes.
   const bool commutes = !maps || (f == unary::relu && parameter == 0.0);
   if (auto p = as_max_pool(next); p && !pool && commutes) {
     pool = std::move(p);

@@ -1,4 +1,5 @@
-// crop: the box of x that begins at `offsets` on the axes from `axis` on. Its extents are `size`, or those of a second input.
+// crop: the box of x that begins at `offsets` on the axes from `axis` on. Its extents are `size`,
+// or those of a second input.
 //   shapes  [N, C, H, W] with size = [h, w] -> [N, C, h, w]; one offset for all axes, or one each
 //   gradient  dx = dy in the box, 0 around it; the second input has none.  Caffe's crop layer.
 #include "ops/layers/region.hpp"

@@ -1,4 +1,5 @@
-// deconvolution (transposed convolution): the map that the gradient of a convolution is, as a layer.
+// deconvolution (transposed convolution): the map that the gradient of a convolution is, as a
+// layer.
 //   y[n, o] = bias[o] + sum over c of w[c, o] spread by x[n, c]: y[i stride - pad + k dilation] gets x[i] w[k]
 //   shapes  x [N, C, H, W] -> y [N, outputs, OH, OW], OH = (H - 1) stride - 2 pad + dilation (kernel - 1) + 1 + output_pad;
 //           w [C, outputs / groups, kernel_h, kernel_w], bias [outputs]

@@ -1,4 +1,5 @@
-// dropout: in training y = x mask / (1 - ratio), mask = 0 with probability ratio; in testing y = x.  dx = dy mask / (1 - ratio).
+// dropout: in training y = x mask / (1 - ratio), mask = 0 with probability ratio; in testing y = x.
+// dx = dy mask / (1 - ratio).
 //   shapes  [N, ...] -> same. The mask is drawn by (seed, layer, step, example index), again in backward: packets and workers
 //   do not change it, and nothing is kept.  Srivastava et al. 2014.
 #include "ops/layer_support.hpp"

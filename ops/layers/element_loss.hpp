@@ -1,5 +1,5 @@
-// Losses that are a sum over elements, divided by the packet's valid examples, as Caffe counts them. Forward leaves the slope of the
-// loss at each element, so that backward is one product.
+// Losses that are a sum over elements, divided by the packet's valid examples, as Caffe counts
+// them. Forward leaves the slope of the loss at each element, so that backward is one product.
 #pragma once
 
 #include "ops/layers/loss.hpp"
@@ -9,7 +9,8 @@ namespace troupe {
 struct element_loss : loss_layer {
   explicit element_loss(pointwise f) : f_(f) {}
 
-  // One score is a yes or no. With any number of them labels are compared and never looked up; but one beyond the scores is a mistake.
+  // One score is a yes or no. With any number of them labels are compared and never looked up; but
+  // one beyond the scores is a mistake.
   std::int64_t ids_below(std::size_t input, const shapes& in) const override {
     const auto scores = loss_layer::ids_below(input, in);
     return scores > 1 ? scores : 0;

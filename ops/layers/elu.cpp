@@ -1,4 +1,5 @@
-// elu: y = x for x > 0, alpha (exp(x) - 1) otherwise.  dx = dy for y > 0, dy (y + alpha) otherwise (alpha >= 0, so y has the sign of x).
+// elu: y = x for x > 0, alpha (exp(x) - 1) otherwise.  dx = dy for y > 0, dy (y + alpha) otherwise
+// (alpha >= 0, so y has the sign of x).
 //   shapes  any -> same.  Clevert, Unterthiner and Hochreiter 2016, eq. 15.
 #include "ops/layers/activation.hpp"
 

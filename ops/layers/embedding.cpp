@@ -1,4 +1,5 @@
-// embedding: y = the row of the table that each id names. ids [N] -> [N, outputs]; ids [N, T] -> [N, T, outputs], [N, A, B] likewise.
+// embedding: y = the row of the table that each id names. ids [N] -> [N, outputs]; ids [N, T] ->
+// [N, T, outputs], [N, A, B] likewise.
 //   gradient  dtable[v] = sum of dy over the places where id v stands, in their order
 //   A negative id is padding: zeros, and no gradient. An id beyond the table gives NaN, so that wrong data does not pass unseen.
 //   Bengio et al. 2003, section 2.

@@ -1,4 +1,5 @@
-// gelu: y = x F(x), F the normal distribution: F(x) = (1 + erf(x / sqrt 2)) / 2.  dx = dy (F(x) + x F'(x)).
+// gelu: y = x F(x), F the normal distribution: F(x) = (1 + erf(x / sqrt 2)) / 2.  dx = dy (F(x) + x
+// F'(x)).
 //   approximate = "tanh": y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), and its derivative.
 //   shapes  any -> same.  Hendrycks and Gimpel 2016.
 #include "ops/layers/activation.hpp"

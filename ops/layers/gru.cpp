@@ -1,4 +1,5 @@
-// gru: recurrent net with gates for keeping and forgetting its state h, unrolled over time (recurrent.hpp).
+// gru: recurrent net with gates for keeping and forgetting its state h, unrolled over time
+// (recurrent.hpp).
 //   r, z = sigmoid(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh);  n = tanh(W_in x_t + b_in + r (W_hn h_(t-1) + b_hn))
 //   h_t = (1 - z) n + z h_(t-1);  y_t = h_t
 //   Cho et al. 2014, with r behind the product as in PyTorch's nn.GRU (and cuDNN); gate order r, z, n.

@@ -1,5 +1,6 @@
-// hinge: loss = 1 / N sum over examples and classes of h or (norm = "l2") h^2, h = max(0, 1 + s x), s = -1 for the example's class
-// and +1 for the others (one score an example: s = -1 for label > 0).
+// hinge: loss = 1 / N sum over examples and classes of h or (norm = "l2") h^2, h = max(0, 1 + s x),
+// s = -1 for the example's class and +1 for the others (one score an example: s = -1 for label >
+// 0).
 //   shapes  scores [N, ...] of C classes, labels [N] i32 -> scalar; a negative label is padding, N counts the others
 //   gradient  dx = dloss s [h > 0] / N, or dloss 2 s h / N.  Caffe's hinge loss (one against all); Tang 2013.
 #include "ops/layers/element_loss.hpp"

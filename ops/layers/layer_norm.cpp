@@ -1,4 +1,5 @@
-// layer_norm: y = w (x - mean) / sqrt(var + epsilon) + b; mean and (biased) variance of each example, over the axes from `axis` on.
+// layer_norm: y = w (x - mean) / sqrt(var + epsilon) + b; mean and (biased) variance of each
+// example, over the axes from `axis` on.
 //   shapes  [N, ...] -> same; weight and bias have the axes from `axis` on ([N, T, D] with axis 2: a mean for each n, t; weight [D])
 //   gradient  with g = dy w: dx = r (g - mean of g - xhat mean of (g xhat)), dw = sum of dy xhat, db = sum of dy over the examples
 //   Ba, Kiros and Hinton 2016. Not split by feature: the mean is over features.

@@ -1,5 +1,5 @@
-// What losses of a prediction and its target share: a mean over the packet, no gradient for the target, and one tensor of the
-// prediction's size from forward to backward.
+// What losses of a prediction and its target share: a mean over the packet, no gradient for the
+// target, and one tensor of the prediction's size from forward to backward.
 #pragma once
 
 #include "ops/layer_support.hpp"

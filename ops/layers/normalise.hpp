@@ -1,4 +1,5 @@
-// What layers that normalise share. x is [outer, mid, inner]; each mid has a mean and r = 1 / sqrt(variance + epsilon) of its own.
+// What layers that normalise share. x is [outer, mid, inner]; each mid has a mean and r = 1 /
+// sqrt(variance + epsilon) of its own.
 #pragma once
 
 #include "ops/layer_support.hpp"
@@ -20,8 +21,9 @@ inline tensor standardised(device& d, const normal_extents& e, const tensor& x, 
   return xhat;
 }
 
-// dx = r (g - mean of g - xhat mean of (g xhat)), where g = dy scale: given the sums of g and of g xhat. In `dx`, which may be g.
-// Ioffe and Szegedy 2015, section 3 (the derivative through mean and variance, put together).
+// dx = r (g - mean of g - xhat mean of (g xhat)), where g = dy scale: given the sums of g and of g
+// xhat. In `dx`, which may be g. Ioffe and Szegedy 2015, section 3 (the derivative through mean and
+// variance, put together).
 inline void standardised_backward(device& d, const normal_extents& e, const tensor& g, const tensor& xhat, const tensor& r,
                                   const tensor& sum_g, const tensor& sum_g_xhat, double count, tensor& dx) {
   tensor slope = tensor::allocate(d, r.dims(), r.type()), shift = tensor::allocate(d, r.dims(), r.type());

@@ -1,4 +1,5 @@
-// pad: an image with a border. mode = "zero": zeros; "edge": the nearest pixel; "reflect": the image mirrored at its border pixels.
+// pad: an image with a border. mode = "zero": zeros; "edge": the nearest pixel; "reflect": the
+// image mirrored at its border pixels.
 //   shapes  [N, C, H, W] -> [N, C, top + H + bottom, left + W + right]
 //   gradient  dx = the sum of dy over the places where the pixel stands
 #include "ops/layers/axis_map.hpp"

@@ -1,5 +1,5 @@
-// What max_pool and avg_pool share: options and geometry. Extents of the output follow Caffe: rounded up by default, and a last
-// window that would start beyond image and padding is dropped.
+// What max_pool and avg_pool share: options and geometry. Extents of the output follow Caffe:
+// rounded up by default, and a last window that would start beyond image and padding is dropped.
 #pragma once
 
 #include "ops/layer_support.hpp"

@@ -1,4 +1,5 @@
-// prelu: y = max(x, 0) + a[c] min(x, 0), a learned: one slope a channel (axis 1), or one for all (shared = true).
+// prelu: y = max(x, 0) + a[c] min(x, 0), a learned: one slope a channel (axis 1), or one for all
+// (shared = true).
 //   shapes  [N, C, ...] -> same; slope [C], or [1]
 //   gradient  dx = dy for x > 0, a[c] dy otherwise; da[c] = sum of dy min(x, 0) over the channel
 //   He et al. 2015, eqs. 1, 9 to 11 (slopes begin at 0.25, and do not decay unless the job's decay_scale says so).

@@ -91,7 +91,8 @@ struct rbm final : layer {
     const tensor &drawn = s.extra[0], &v = s.extra[1], &h = s.extra[2];
     const auto n = static_cast<double>(e.examples);
     const tensor up = times(d, grad_out[0], 1.0 / n), down = times(d, grad_out[0], -1.0 / n);
-    // Of the activations: those of v0, of vk, and of the reconstruction (nobody sends a gradient for it in contrastive divergence).
+    // Of the activations: those of v0, of vk, and of the reconstruction (nobody sends a gradient
+    // for it in contrastive divergence).
     const tensor da0 = gradient_of_a0(d, h0, down, grad_out[1]), da = by_scalar(d, h, up);
     tensor dp;
     if (grad_out[2]) {
@@ -150,7 +151,8 @@ struct rbm final : layer {
     d.map(unary::sigmoid, 0.0, a, p);
     return p;
   }
-  // Half step k of the chain has a stream of its own, apart from those of other layers (fewer than 2^20 of them) and of fillers.
+  // Half step k of the chain has a stream of its own, apart from those of other layers (fewer than
+  // 2^20 of them) and of fillers.
   tensor drawn_from(context& c, draw kind, std::int64_t k, const tensor& x) const {
     if (c.ph == phase::test) return x;
     tensor y = tensor::allocate(c.dev, x.dims(), x.type());

@@ -8,8 +8,9 @@ namespace troupe {
 
 namespace {
 
-// Gates [begin, begin + count) of a step get the products of h with rows [row, row + count) of weight_hh. Of gru, n's part of h is kept
-// apart from n's part of x (it is multiplied with r): the fourth column.
+// Gates [begin, begin + count) of a step get the products of h with rows [row, row + count) of
+// weight_hh. Of gru, n's part of h is kept apart from n's part of x (it is multiplied with r): the
+// fourth column.
 struct hidden_part {
   std::int64_t begin, count, row;
 };
@@ -39,7 +40,8 @@ struct recurrent::extents {
   std::int64_t examples, steps, inputs, units;
   std::int64_t rows() const { return examples * steps; }
   std::int64_t state() const { return examples * units; }
-  // x and dx, from examples first to steps first and back. With one step or one example they are the same.
+  // x and dx, from examples first to steps first and back. With one step or one example they are
+  // the same.
   bool alike() const { return examples == 1 || steps == 1; }
   void steps_first(device& d, const tensor& x, tensor& to) const {
     for (std::int64_t t = 0; t < steps; ++t)

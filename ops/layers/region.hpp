@@ -7,8 +7,9 @@
 
 namespace troupe {
 
-// `box` has the rank of `whole`, and lies at `at` in it; axis 0 is whole. Runs as long as the box allows are copied at once.
-// out = true: from whole to box; else from box to whole, of which the rest stays.
+// `box` has the rank of `whole`, and lies at `at` in it; axis 0 is whole. Runs as long as the box
+// allows are copied at once. out = true: from whole to box; else from box to whole, of which the
+// rest stays.
 inline void copy_region(device& d, const shape& whole, const shape& box, const shape& at, bool out, const tensor& from,
                         tensor& to) {
   int last = whole.rank() - 1;  // the last axis that is cut; behind it everything is contiguous in both

@@ -1,4 +1,5 @@
-// relu: y = x for x > 0, slope x otherwise.  dx = dy for y > 0, slope dy otherwise (slope >= 0, so y has the sign of x).
+// relu: y = x for x > 0, slope x otherwise.  dx = dy for y > 0, slope dy otherwise (slope >= 0, so
+// y has the sign of x).
 //   shapes  any -> same.  Nair and Hinton 2010; with a slope: Maas et al. 2013.
 #include "ops/layers/activation.hpp"
 

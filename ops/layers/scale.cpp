@@ -1,4 +1,5 @@
-// scale: y = w[c] x + b[c], c along axis 1.  dx = w[c] dy, dw[c] = sum of dy x, db[c] = sum of dy over the channel.
+// scale: y = w[c] x + b[c], c along axis 1.  dx = w[c] dy, dw[c] = sum of dy x, db[c] = sum of dy
+// over the channel.
 //   shapes  [N, C, ...] -> same; weight [C], with `bias` also bias [C].  What Caffe puts behind its batch normalisation.
 #include "ops/layer_support.hpp"
 

@@ -1,5 +1,5 @@
-// sigmoid_cross_entropy: loss = 1 / N sum over the elements of -t log p - (1 - t) log(1 - p), p = 1 / (1 + exp(-x)), computed as
-// max(x, 0) - x t + log(1 + exp(-|x|)).
+// sigmoid_cross_entropy: loss = 1 / N sum over the elements of -t log p - (1 - t) log(1 - p), p = 1
+// / (1 + exp(-x)), computed as max(x, 0) - x t + log(1 + exp(-|x|)).
 //   shapes  x [N, ...], targets of the same shape -> scalar; or labels [N] i32: t = 1 at the label's class, 0 elsewhere (with one
 //           logit an example: t = label > 0), where a negative label is padding and N counts the others
 //   gradient  dx = dloss (p - t) / N; none for the targets.  Caffe's layer of this name (PyTorch divides by all elements).
@@ -16,7 +16,8 @@ struct sigmoid_cross_entropy final : element_loss {
          "logits [N, ...], and targets of that shape or labels [N]", in);
     return {shape{}};
   }
-  // Targets are of the logits' shape, labels one an example: where both are true, the tensor says which it is.
+  // Targets are of the logits' shape, labels one an example: where both are true, the tensor says
+  // which it is.
   holding holds(std::size_t input, const shapes& in) const override {
     if (input == 0) return holding::values;
     const bool labels = in[1].rank() == 1 || (in[0].rank() > 0 && in[1].count() == in[0][0]);

@@ -1,4 +1,5 @@
-// slice: the input cut along `axis` before each of `points`; without points, in `parts` equal pieces.
+// slice: the input cut along `axis` before each of `points`; without points, in `parts` equal
+// pieces.
 //   shapes  [..., A, ...] -> [..., points[0], ...], [..., points[1] - points[0], ...], ...  dx = the gradients side by side.
 #include "ops/layer_support.hpp"
 

@@ -1,5 +1,5 @@
-// softmax_loss: loss = mean over the valid labels of -log p[label], p = softmax(logits). A label < 0 is padding; one beyond the
-// scores makes the loss NaN.
+// softmax_loss: loss = mean over the valid labels of -log p[label], p = softmax(logits). A label <
+// 0 is padding; one beyond the scores makes the loss NaN.
 //   shapes  logits [N, ...] of C classes, labels [N] i32 -> scalar; or one label a place: logits [N, T, ...], labels [N, T].
 //   dlogits = dloss (p - onehot(label)) / valid labels.
 //   Padding occurs in evaluation only: a packet's loss is the mean over its own valid labels.

@@ -1,4 +1,5 @@
-// split: `copies` outputs, each the input (the same memory).  dx = the sum of the gradients, added in the order of the outputs.
+// split: `copies` outputs, each the input (the same memory).  dx = the sum of the gradients, added
+// in the order of the outputs.
 //   shapes  any -> that, `copies` times. A layer's output may also be read by several layers without it; SINGA's and Caffe's files
 //   have it as a layer.
 #include "ops/layer_support.hpp"

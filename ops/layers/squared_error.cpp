@@ -1,4 +1,5 @@
-// squared_error: 1 / N sum over the elements of (a - b)^2, as reconstructions are judged by. A metric: no gradient.
+// squared_error: 1 / N sum over the elements of (a - b)^2, as reconstructions are judged by. A
+// metric: no gradient.
 //   shapes  a, b [N, ...] alike -> scalar
 #include "ops/layer_support.hpp"
 

@@ -1,6 +1,7 @@
-// upsample: an image made larger (or smaller: there is no filter). mode = "nearest": y[i, j] = x[floor(i H / OH), floor(j W / OW)];
-// "bilinear": the weighted mean of the four pixels around ((i + 1/2) H / OH - 1/2, ...), at the border of those there are;
-// align_corners: around (i (H - 1) / (OH - 1), ...).
+// upsample: an image made larger (or smaller: there is no filter). mode = "nearest": y[i, j] =
+// x[floor(i H / OH), floor(j W / OW)]; "bilinear": the weighted mean of the four pixels around ((i
+// + 1/2) H / OH - 1/2, ...), at the border of those there are; align_corners: around (i (H - 1) /
+// (OH - 1), ...).
 //   shapes  [N, C, H, W] -> [N, C, H factor, W factor], or [N, C, height, width]
 //   gradient  dx = the sum of weight dy over the places where the pixel is used
 #include <cmath>

@@ -1,12 +1,15 @@
-// Convolution by oneDNN's primitives (algorithm "onednn"). The library chooses the layouts of all three tensors; what lies otherwise
-// (activations NCHW, weights OIHW) is reordered on the way in and out, so a pass costs its convolution and up to three passes over
-// memory. Between two convolutions that follow each other (conv_geometry::own_x, own_y) activations lie in the blocks of features that
-// the library mostly wants, and a reorder is only made where it does not: the primitives, and so the bits, are the same either way.
+// Convolution by oneDNN's primitives (algorithm "onednn"). The library chooses the layouts of all
+// three tensors; what lies otherwise (activations NCHW, weights OIHW) is reordered on the way in
+// and out, so a pass costs its convolution and up to three passes over memory. Between two
+// convolutions that follow each other (conv_geometry::own_x, own_y) activations lie in the blocks
+// of features that the library mostly wants, and a reorder is only made where it does not: the
+// primitives, and so the bits, are the same either way.
 //
-// Primitives are cached by geometry and pass, for the whole process. A primitive is immutable once made: its scratch memory is the
-// caller's, from the device's pool. So any number of threads runs one at the same time, and there is no state that could change
-// results. Each thread tells OpenMP that it wants one thread, before it makes or runs a primitive: the library cuts its work, and with
-// it its sums, by the number of threads it finds.
+// Primitives are cached by geometry and pass, for the whole process. A primitive is immutable once
+// made: its scratch memory is the caller's, from the device's pool. So any number of threads runs
+// one at the same time, and there is no state that could change results. Each thread tells OpenMP
+// that it wants one thread, before it makes or runs a primitive: the library cuts its work, and
+// with it its sums, by the number of threads it finds.
 #include <omp.h>
 
 #include <array>

@@ -1,4 +1,5 @@
-// Stands in for ops/onednn where the library is absent: the same symbols. Nobody calls the passes, since why_not() refuses them.
+// Stands in for ops/onednn where the library is absent: the same symbols. Nobody calls the passes,
+// since why_not() refuses them.
 #include "ops/cpu/onednn.hpp"
 
 namespace troupe::cpu {

@@ -1,4 +1,5 @@
-// Adam and Adamax, as torch.optim.Adam and Adamax have them; n counts the updates, from 1, and d = g + decay w:
+// Adam and Adamax, as torch.optim.Adam and Adamax have them; n counts the updates, from 1, and d =
+// g + decay w:
 //   adam    m' = beta1 m + (1 - beta1) d,  s' = beta2 s + (1 - beta2) d^2,
 //           w' = w - lr / (1 - beta1^n) m' / (sqrt(s') / sqrt(1 - beta2^n) + eps)
 //   adamax  m' as above,  u' = max(beta2 u, |d| + eps),  w' = w - lr / (1 - beta1^n) m' / u'

@@ -1,12 +1,15 @@
-// The fixed binary tree over the packets of a step (docs/determinism.md). Leaf i is packet i; a node (first, span) with span a
-// power of two and first a multiple of it covers packets [first, first + span) that exist; its value is left + right. Whoever
-// computes a part of the sum uses the same brackets, so the result is the same bit for bit, whatever the number of workers.
+// The fixed binary tree over the packets of a step (docs/determinism.md). Leaf i is packet i; a
+// node (first, span) with span a power of two and first a multiple of it covers packets [first,
+// first + span) that exist; its value is left + right. Whoever computes a part of the sum uses the
+// same brackets, so the result is the same bit for bit, whatever the number of workers.
 //
-// Everybody's: gradients of packets, sums of squares over groups of elements, packets computed as one, ranks of the exchange. So it knows
-// neither tensors nor roles: pure arithmetic, in headers alone.
+// Everybody's: gradients of packets, sums of squares over groups of elements, packets computed as
+// one, ranks of the exchange. So it knows neither tensors nor roles: pure arithmetic, in headers
+// alone.
 //
-// Invariants: a block is taken once (a duplicate is refused); every addition has the lower packets on its left; blocks that miss
-// their right half because the packets end are the same node as their left child (`normal` form is the largest such span).
+// Invariants: a block is taken once (a duplicate is refused); every addition has the lower packets
+// on its left; blocks that miss their right half because the packets end are the same node as their
+// left child (`normal` form is the largest such span).
 #pragma once
 
 #include <algorithm>
@@ -32,7 +35,8 @@ inline tree_node root_of(std::uint32_t packets) { return {0, std::bit_ceil(packe
 // The largest node that covers the same packets.
 inline tree_node normal(tree_node n, std::uint32_t packets) {
   const auto root = root_of(packets);
-  // As long as the node is a left child whose right sibling holds no packet, it is the same node as its parent.
+  // As long as the node is a left child whose right sibling holds no packet, it is the same node as
+  // its parent.
   while (n.span < root.span && (n.first & n.span) == 0 && n.first + n.span >= packets) n.span *= 2;
   return n;
 }
@@ -41,7 +45,8 @@ inline bool well_formed(tree_node n, std::uint32_t packets) {
   return std::has_single_bit(n.span) && n.span <= root_of(packets).span && n.first % n.span == 0 && n.first < packets;
 }
 
-// The maximal aligned blocks of the packets [first, first + count) that exist, in order: what a worker sends.
+// The maximal aligned blocks of the packets [first, first + count) that exist, in order: what a
+// worker sends.
 inline std::vector<tree_node> cover(std::uint32_t first, std::uint32_t count, std::uint32_t packets) {
   std::vector<tree_node> out;
   const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{first} + count, packets);
@@ -61,21 +66,24 @@ inline std::int64_t left_of(std::int64_t packets) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(packets)) / 2);
 }
 
-// Every addition of the tree over `packets` values that are all there: what stands at the first index takes what stands at the second.
+// Every addition of the tree over `packets` values that are all there: what stands at the first
+// index takes what stands at the second.
 template <class Join>
 void join_all(std::size_t packets, Join&& join) {
   for (std::size_t span = 1; span < packets; span *= 2)
     for (std::size_t first = 0; first + span < packets; first += 2 * span) join(first, first + span);
 }
 
-// Collects blocks and says which additions are due. T is what is added (tensors); `join(left, right)` makes the parent's value.
+// Collects blocks and says which additions are due. T is what is added (tensors); `join(left,
+// right)` makes the parent's value.
 template <class T>
 class packet_tree {
  public:
   explicit packet_tree(std::uint32_t packets) : packets_(packets) {}
 
-  // Takes a block and joins upward while the sibling is there, but not above a node of `stop_at` (a worker stops at the blocks it
-  // sends; a shard at the root). Returns the node that now holds the value, and false when the block was already there.
+  // Takes a block and joins upward while the sibling is there, but not above a node of `stop_at` (a
+  // worker stops at the blocks it sends; a shard at the root). Returns the node that now holds the
+  // value, and false when the block was already there.
   template <class Join>
   std::pair<tree_node, bool> add(tree_node n, T value, const std::vector<tree_node>& stop_at, Join&& join) {
     n = normal(n, packets_);

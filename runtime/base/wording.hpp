@@ -22,7 +22,8 @@ std::string bytes_text(double bytes);      // "1.5 MiB"
 
 std::string joined(const std::vector<std::string>& words, const char* between = ", ");
 
-// The position of the deepest known part of a dotted key ("weight_filler.std", then "weight_filler"), else `other`.
+// The position of the deepest known part of a dotted key ("weight_filler.std", then
+// "weight_filler"), else `other`.
 source_position position_of(const std::map<std::string, source_position>& keys, std::string key, const source_position& other);
 
 }  // namespace troupe

@@ -1,10 +1,12 @@
-// The other way round than block_collector: whole parameters, as the last plan of a job left them, become this plan's blocks, with the
-// states of the rule and what layers carry.
-// Knows the plan's blocks, how they lie in parameters, and whose they are; never who tells it to, or what is said before and after.
+// The other way round than block_collector: whole parameters, as the last plan of a job left them,
+// become this plan's blocks, with the states of the rule and what layers carry. Knows the plan's
+// blocks, how they lie in parameters, and whose they are; never who tells it to, or what is said
+// before and after.
 //
-// What lies in one piece is a view and there at once; columns of a parameter have to be picked out of it, by a task.
-// Invariants: every block and piece is handed out once; no whole parameter is kept beyond the cut. Errors: none (that the names
-// are there has been checked before the plan was).
+// What lies in one piece is a view and there at once; columns of a parameter have to be picked out
+// of it, by a task.
+// Invariants: every block and piece is handed out once; no whole parameter is kept beyond the cut.
+// Errors: none (that the names are there has been checked before the plan was).
 // Threads: a value, but for what cut() returns, which runs as a task before picked() is called.
 #pragma once
 

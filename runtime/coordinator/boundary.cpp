@@ -21,7 +21,8 @@ bool boundary::resume() {
   const bool was = paused();
   if (was) flushed_at_.reset();
   wanted_.pause = pausing_of::none;
-  // What else is wanted at the boundary is not given up with the pause: it would wait for the next one, which may be the end of the job.
+  // What else is wanted at the boundary is not given up with the pause: it would wait for the next
+  // one, which may be the end of the job.
   const bool others = wanted_.checkpoint || wanted_.handover || wanted_.mode || stopped() || (wanted_.evaluation && lockstep());
   if (!others) wanted_.hold.reset();
   return was;
@@ -83,7 +84,8 @@ boundary::todo boundary::next(const facts& f) {
   if (!lockstep())
     if (const auto t = beside_training(f); t != todo::train) return t;
   if (f.completed < end(f)) return todo::train;
-  // The losses are all there, but sums were lost with a worker: whoever began to evaluate now could not make them again.
+  // The losses are all there, but sums were lost with a worker: whoever began to evaluate now could
+  // not make them again.
   if (f.sums_lost) return todo::wait;
   return here(f);
 }
@@ -163,7 +165,8 @@ bool boundary::flushed(role_id shard, std::uint64_t round, std::size_t shards, s
   return true;
 }
 
-// Where the first worker to make its steps ends the job, the others are still on their way: what is evaluated is what will be written.
+// Where the first worker to make its steps ends the job, the others are still on their way: what is
+// evaluated is what will be written.
 bool boundary::collected(std::uint64_t completed) {
   const bool will_evaluate = why_ == purpose::last && !at_rest(completed) && can_evaluate() && !stopped();
   state_ = will_evaluate ? state::evaluating_last : state::running;

@@ -1,20 +1,23 @@
-// What is wanted of a job that runs (by a person, by its conditions, by the host that moves it), and what is done of it when: the state
-// machine of boundaries. Knows wishes, steps as numbers, and the mode in use; never roles' messages, reports, weights or time.
+// What is wanted of a job that runs (by a person, by its conditions, by the host that moves it),
+// and what is done of it when: the state machine of boundaries. Knows wishes, steps as numbers, and
+// the mode in use; never roles' messages, reports, weights or time.
 //
-// A wish sets a boundary: training runs up to one step, the same for all workers. There, one thing after the other, and each again looked
-// at from the top when it is over:
+// A wish sets a boundary: training runs up to one step, the same for all workers. There, one thing
+// after the other, and each again looked at from the top when it is over:
 //
 //   settle (where it is needed) -> evaluate -> [last: observe -> collect, evaluate what was collected, write] -> checkpoint -> switch the
 //   mode -> hand over -> pause -> go on
 //
-// In lockstep modes evaluation is a boundary too; in the others it is begun beside training, and nobody waits for it but the end.
+// In lockstep modes evaluation is a boundary too; in the others it is begun beside training, and
+// nobody waits for it but the end.
 //
 //   running --settle--> settling --all shards--> running        running --adopt--> switching --all workers--> running
 //   running --collect--> collecting --joined--> running, or, of the last: judging --the round is over--> write
 //
-// Invariants: next() says a thing once, and has begun it; what it is told in a state that does not wait for it changes nothing; a mode is
-// adopted, and blocks of modes out of lockstep are collected for a checkpoint, a handover or at the last step, after settling at that very
-// step. Errors: none.  Threads: a value.
+// Invariants: next() says a thing once, and has begun it; what it is told in a state that does not
+// wait for it changes nothing; a mode is adopted, and blocks of modes out of lockstep are collected
+// for a checkpoint, a handover or at the last step, after settling at that very step. Errors: none.
+// Threads: a value.
 #pragma once
 
 #include <cstdint>
@@ -91,7 +94,8 @@ class boundary {
   // True: all have said so, at `completed`.
   bool flushed(role_id shard, std::uint64_t round, std::size_t shards, std::uint64_t completed);
   bool adopted(role_id worker, std::uint8_t mode_epoch, std::size_t workers);
-  // The blocks are together. True: these are the last, and they are evaluated before they are written.
+  // The blocks are together. True: these are the last, and they are evaluated before they are
+  // written.
   bool collected(std::uint64_t completed);
 
   // --- what is so

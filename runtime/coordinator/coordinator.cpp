@@ -102,7 +102,8 @@ void coordinator::take_report(const envelope& e, effects& out) {
   if (!reports_in(*config_.graph, stage, train)) return;
   const auto& notified = std::get<report>(e.body);
   if (train) {
-    // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a restarted worker is behind its gradients).
+    // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a
+    // restarted worker is behind its gradients).
     if (written_ || (dealer_.deals() && notified.valid == 0)) return;
     if (ledger_.take(e.h.step, e.h.packet, stage.layers.front(), notified)) complete_steps(out);
     return;
@@ -130,7 +131,8 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
   e.values.emplace_back("step_seconds", took);
   if (skipped_.total() > 0) e.values.emplace_back("skipped", static_cast<double>(skipped_.total()));
   out.event(std::move(e));
-  // Where steps may be left out the gradients decide: a loss may be infinite where its gradient is not, and what is left out has no loss.
+  // Where steps may be left out the gradients decide: a loss may be infinite where its gradient is
+  // not, and what is left out has no loss.
   if (!std::isfinite(loss) && config_.max_skipped == 0) {
     out.event({"error", steps, {}, "the loss is not finite at step " + std::to_string(steps)});
     ended_ = true;
@@ -138,7 +140,8 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
   if (after_step(config_.finish, known(steps, loss, -1))) boundary_.want_end();
 }
 
-// header.step is that of the gradient; it is told by every shard that has a part of it, and counts once.
+// header.step is that of the gradient; it is told by every shard that has a part of it, and counts
+// once.
 void coordinator::take_nonfinite_report(const header& h, const nonfinite_report& f, effects& out) {
   if (index_of(h.src) >= config_.plan->roles.size() || f.bad.empty() || f.bad.front() >= config_.plan->blocks.size()) return;
   const bool worker = !(*config_.plan)[h.src].does().owns_parameters;
@@ -180,8 +183,8 @@ void coordinator::send_work_unit(std::uint32_t worker, const work_unit& p, effec
   out.send({to(config_.plan->loaders[worker]), meant});
 }
 
-// Evaluation or the last collection may have begun when sums were lost with a worker. The others have begun to evaluate and wait for these
-// weights: those that were restarted evaluate later.
+// Evaluation or the last collection may have begun when sums were lost with a worker. The others
+// have begun to evaluate and wait for these weights: those that were restarted evaluate later.
 void coordinator::deal_again(effects& out) {
   if (!dealer_.lost_one()) return;
   for (const auto& d : dealer_.deal()) send_work_unit(d.worker, d.what, out);
@@ -190,7 +193,8 @@ void coordinator::deal_again(effects& out) {
     if (evaluation_.under_way()) send_round_to(config_.plan->loaders[w], out);
 }
 
-// A portion that is done is not dealt again, but its losses may have been lost with the worker: do not wait for them.
+// A portion that is done is not dealt again, but its losses may have been lost with the worker: do
+// not wait for them.
 void coordinator::drop_done_work_units() {
   ledger_.give_up_packets([&](std::uint64_t step, std::uint32_t packet) { return dealer_.has_done(step, packet); });
 }
@@ -259,8 +263,8 @@ void coordinator::grant_steps(std::uint64_t until, effects& out) {
   tell_boundary(until, out);
 }
 
-// Workers that rest are told where steps end for now. Where the first one to make its steps ends the job, nobody rests there: what it has
-// must not be under way at the end.
+// Workers that rest are told where steps end for now. Where the first one to make its steps ends
+// the job, nobody rests there: what it has must not be under way at the end.
 void coordinator::tell_boundary(std::uint64_t until, effects& out) {
   if (!boundary_.mode().rests || (config_.any_worker_ends && until == config_.last_step)) return;
   for (std::uint32_t w = 0; w < ledger_.workers(); ++w) {

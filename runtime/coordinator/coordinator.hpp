@@ -1,14 +1,19 @@
-// The coordinator of one job: grants steps to the loaders (or deals portions of a step), gathers losses, evaluates, checkpoints,
-// switches the mode, pauses, and ends the job.
+// The coordinator of one job: grants steps to the loaders (or deals portions of a step), gathers
+// losses, evaluates, checkpoints, switches the mode, pauses, and ends the job.
 //
-// Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined, portion}, observation (workers), findings (shards, workers),
-//               ready{joined} (tester; loaders of placed layers' jobs), command (a person, or the host: handover), peer_down, finished
-// Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe, grant (where they rest) (workers), set_value, collect, adopt, restore_state (shards);
-//               collect, restore_state (stages that carry state); quiesce (shards)
-// Events:       begins, step, alert, eval, checkpoint, paused, resumed, set, mode, staleness, refused, done, error
+// Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined,
+//               portion}, observation (workers), findings (shards, workers), ready{joined} (tester;
+//               loaders of placed layers' jobs), command (a person, or the host: handover),
+//               peer_down, finished
+// Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe, grant (where
+//               they rest) (workers), set_value, collect, adopt, restore_state (shards); collect,
+//               restore_state (stages that carry state); quiesce (shards)
+// Events:       begins, step, alert, eval, checkpoint, paused, resumed, set, mode, staleness,
+// refused, done, error
 // Stores:       checkpoint, weights, handover
 //
-// It routes: each message goes to the value whose business it is, and what the values say becomes effects. What they know:
+// It routes: each message goes to the value whose business it is, and what the values say becomes
+// effects. What they know:
 //
 //   step_ledger       what is granted, reported and complete; restarted workers     work_unit_dealer    portions of a step, dealt and dealt again
 //   evaluation_round  the round under way, and of which weights the last was         boundary          what is wanted, and what is done of it next
@@ -17,12 +22,15 @@
 //   leftovers         who has which blocks when nodes are lost
 //   skipped_steps     steps that were left out
 //
-// In lockstep modes all workers are granted the same steps, `window` ahead of the last complete one, and evaluation is a boundary:
-// training runs up to it, and all workers evaluate. In the other modes a worker is granted steps by its own progress, so nobody waits
-// for the slowest here, and the tester evaluates beside training.
+// In lockstep modes all workers are granted the same steps, `window` ahead of the last complete
+// one, and evaluation is a boundary: training runs up to it, and all workers evaluate. In the other
+// modes a worker is granted steps by its own progress, so nobody waits for the slowest here, and
+// the tester evaluates beside training.
 //
-// A handover ends this plan of the job: the coordinator collects all blocks, stores them with its own position (handover.hpp) and falls
-// silent. `surviving_state` (from the host, with the nodes that are lost) is a handover at once, of what is left (surviving_state.hpp). The coordinator of the next plan gives the blocks to its shards and goes on at the same step.
+// A handover ends this plan of the job: the coordinator collects all blocks, stores them with its
+// own position (handover.hpp) and falls silent. `surviving_state` (from the host, with the nodes
+// that are lost) is a handover at once, of what is left (surviving_state.hpp). The coordinator of
+// the next plan gives the blocks to its shards and goes on at the same step.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What the coordinator does when its boundary says so (evaluate, settle, switch the mode, collect, hand over, end), as messages and events.
+// What the coordinator does when its boundary says so (evaluate, settle, switch the mode, collect,
+// hand over, end), as messages and events.
 #include <algorithm>
 #include <utility>
 
@@ -7,8 +8,8 @@
 namespace troupe {
 // --- evaluation
 
-// In lockstep all workers evaluate with the weights they have; else the tester pulls weights and nobody stops, or is given those that will
-// be written.
+// In lockstep all workers evaluate with the weights they have; else the tester pulls weights and
+// nobody stops, or is given those that will be written.
 void coordinator::begin_round(effects& out) {
   const bool by_tester = !boundary_.lockstep(), at_rest = written_ || boundary_.at_rest(completed());
   const auto stages = reporting_stages(*config_.graph, *config_.plan, false, by_tester);
@@ -179,7 +180,8 @@ bool coordinator::answers_quiesced(const envelope& e, effects& out) {
 void coordinator::take_inventory(const envelope& e, effects& out) {
   if (!left_->all.take(e.h.src, std::get<inventory>(e.body))) return;
   const auto left = boundary_.mode().left;
-  // Who is lost may have been far behind: the others do not wait for it, and make nothing again that it has not made.
+  // Who is lost may have been far behind: the others do not wait for it, and make nothing again
+  // that it has not made.
   auto step = completed();
   if (left == survivor_rule::newest)
     step = std::max(step, std::min(ledger_.least_done([this](std::uint32_t w) { return lives(w); }), ledger_.most_done()));

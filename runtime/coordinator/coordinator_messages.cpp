@@ -1,4 +1,5 @@
-// What the coordinator is told from outside of training: what a person or the host wants, and that a role was restarted or is lost.
+// What the coordinator is told from outside of training: what a person or the host wants, and that
+// a role was restarted or is lost.
 #include <utility>
 
 #include "runtime/coordinator/coordinator.hpp"
@@ -141,8 +142,8 @@ void coordinator::take_joined(const header& h, const role_plan& who, effects& ou
                           " was restarted: the versions of weights that packets under way have met are gone with it"});
   }
   joined(who.worker, h.step, ledger_.meet(who.worker, h.incarnation), out);
-  // It joined before the shards took the mode that all take now, or it gets no blocks and no shard can tell it (the half of placed layers
-  // without parameters); what we told it was lost with it.
+  // It joined before the shards took the mode that all take now, or it gets no blocks and no shard
+  // can tell it (the half of placed layers without parameters); what we told it was lost with it.
   if (boundary_.mode_epoch() > 0 && h.flags >> 8 != boundary_.pending_epoch()) send_adopt(h.src, out);
 }
 
@@ -174,7 +175,8 @@ void coordinator::ask_again(std::uint32_t worker, effects& out) const {
   if (boundary_.now() == boundary::state::flushing) send_flush(worker_role, out);
 }
 
-// It begins with the oldest step of which anybody may want a packet: who has them takes them for what they are, packets that come twice.
+// It begins with the oldest step of which anybody may want a packet: who has them takes them for
+// what they are, packets that come twice.
 void coordinator::loader_is_back(role_id loader, effects& out) {
   const auto worker = (*config_.plan)[loader].worker;
   out.send({to(loader), resume_at{std::max(config_.first_step, config_.plan->needed_from(completed()))}});
@@ -182,8 +184,9 @@ void coordinator::loader_is_back(role_id loader, effects& out) {
   if (evaluation_.under_way()) send_round_to(loader, out);
 }
 
-// For the message that ends a job with a lost node: the roles that the node had, so that a person sees what is missing. When a role reports
-// its own end (h.src is that role), it has named itself, and nothing is added.
+// For the message that ends a job with a lost node: the roles that the node had, so that a person
+// sees what is missing. When a role reports its own end (h.src is that role), it has named itself,
+// and nothing is added.
 std::string coordinator::held_by(const header& h, const std::string& node) const {
   std::string names;
   for (const auto& r : config_.plan->roles) {

@@ -1,9 +1,9 @@
-// Evaluation as the coordinator counts it: the round under way, of which weights it is, and of which the last one was.
-// Knows rounds, their reports, and the tester's lives; never who loads test data, when a round is due for other reasons than its interval, or
-// what its outcome leads to.
+// Evaluation as the coordinator counts it: the round under way, of which weights it is, and of
+// which the last one was. Knows rounds, their reports, and the tester's lives; never who loads test
+// data, when a round is due for other reasons than its interval, or what its outcome leads to.
 //
-// Invariants: one round at a time; a round's reports are of one life of the tester; what is known of weights is forgotten when
-// they change. Errors: none.  Threads: a value.
+// Invariants: one round at a time; a round's reports are of one life of the tester; what is known
+// of weights is forgotten when they change. Errors: none.  Threads: a value.
 #pragma once
 
 #include <cstdint>
@@ -35,16 +35,16 @@ class evaluation_round {
   // Without the round under way: who goes on from here makes it.
   const history& last_finished() const { return under_way() ? before_ : past_; }
 
-  // --- the round under way
-  // At `step`, by the tester or by all workers; `of`: the step whose settled weights it judges; none: they change while it lasts.
+  // --- the round under way At `step`, by the tester or by all workers; `of`: the step whose
+  // settled weights it judges; none: they change while it lasts.
   void begin(std::uint64_t step, std::optional<std::uint64_t> of, bool by_tester, report_sheet reports);
   bool under_way() const { return sheet_.has_value(); }
   bool is(std::uint64_t round) const { return under_way() && past_.rounds == round; }
   std::uint32_t missing() const { return sheet_->missing(); }
   // The reports, when this was the last one: the round is over.
   std::optional<report_sheet> take(std::uint32_t packet, std::uint32_t first_layer, report r);
-  // The tester speaks in this incarnation. True: it is a new one, what its former life has reported of the round under way is void (it was of
-  // other weights), and it has to be asked again.
+  // The tester speaks in this incarnation. True: it is a new one, what its former life has reported
+  // of the round under way is void (it was of other weights), and it has to be asked again.
   bool tester_lives(std::uint32_t incarnation);
   // Restarted workers that have something else to do before they evaluate.
   void put_off(std::uint32_t worker, bool yes);

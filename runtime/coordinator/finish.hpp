@@ -1,8 +1,10 @@
-// Finish conditions: when a job ends. One of Platoon's five parts (Ma et al. 2016). The coordinator tells each condition every fact
-// once, in order, and ends the job at the next step boundary as soon as one of them says so.
+// Finish conditions: when a job ends. One of Platoon's five parts (Ma et al. 2016). The coordinator
+// tells each condition every fact once, in order, and ends the job at the next step boundary as
+// soon as one of them says so.
 //
-// A condition knows only what it is told: time comes as a fact. Pure but for what it remembers, which it can say as text and take back: it
-// goes with the job from plan to plan and into its checkpoints. One thread at a time.
+// A condition knows only what it is told: time comes as a fact. Pure but for what it remembers,
+// which it can say as text and take back: it goes with the job from plan to plan and into its
+// checkpoints. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +39,8 @@ struct finish_condition {
   // True: end.
   virtual bool after_step(const finish_facts&) { return false; }
   virtual bool after_evaluation(const finish_facts&) { return false; }
-  // What it has to remember of the facts so far, and that of a former life (which may have been damaged: then it begins anew).
+  // What it has to remember of the facts so far, and that of a former life (which may have been
+  // damaged: then it begins anew).
   virtual std::string memory() const { return {}; }
   virtual void recall(const std::string&) {}
 };
@@ -59,8 +62,8 @@ class finish_registry : public type_table<finish_type> {};
 
 void add_stock_finishes(finish_registry& r);
 
-// The conditions that a job file's `finish` stands for: a row for each key, and the custom one. Throws option_error with
-// the key below [train]: "finish.epochs", "finish.custom.KEY".
+// The conditions that a job file's `finish` stands for: a row for each key, and the custom one.
+// Throws option_error with the key below [train]: "finish.epochs", "finish.custom.KEY".
 finish_conditions make_finish(const finish_spec& s, const finish_registry& rows, const finish_context& c);
 
 // The smallest of all last_step(); 0: none.

@@ -1,7 +1,8 @@
-// What a job is at a step boundary: every packet is through and every half has settled, so this and the tensors are all there is. The
-// coordinator of one plan hands it to the coordinator of the next plan of the job; on disk it is a checkpoint (record/handover_record.hpp), and
-// a job that is resumed, or begins with given weights, takes it over like any other plan.
-// Stays on the coordinator's node. A plain value; `named` belongs to the coordinator that takes it over.
+// What a job is at a step boundary: every packet is through and every half has settled, so this and
+// the tensors are all there is. The coordinator of one plan hands it to the coordinator of the next
+// plan of the job; on disk it is a checkpoint (record/handover_record.hpp), and a job that is
+// resumed, or begins with given weights, takes it over like any other plan. Stays on the
+// coordinator's node. A plain value; `named` belongs to the coordinator that takes it over.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What the coordinator must know of a synchronisation mode: a plain value, made from the mode's row (runtime/job/job_mode.hpp).
+// What the coordinator must know of a synchronisation mode: a plain value, made from the mode's row
+// (runtime/job/job_mode.hpp).
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,10 @@
-// The reports of one step, or of one round of evaluation: what losses and metrics have come, and how many are still to come.
-// Knows packets, the stages that report of each, and which packets are whose; never who is granted what, what a loss means, or what
-// happens when the last one is here.
+// The reports of one step, or of one round of evaluation: what losses and metrics have come, and
+// how many are still to come. Knows packets, the stages that report of each, and which packets are
+// whose; never who is granted what, what a loss means, or what happens when the last one is here.
 //
-// Invariants: a stage is heard once of a packet (the first time); a packet that was given up is waited for no longer, and what comes of it
-// afterwards is dropped. Errors: none.  Threads: a value.
+// Invariants: a stage is heard once of a packet (the first time); a packet that was given up is
+// waited for no longer, and what comes of it afterwards is dropped. Errors: none.  Threads: a
+// value.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,12 @@ using scalars = std::vector<std::pair<std::string, double>>;
 
 class report_sheet {
  public:
-  // A packet is complete with `stages` reports. `ranges`: each worker's packets; none, where packets are nobody's (a round).
+  // A packet is complete with `stages` reports. `ranges`: each worker's packets; none, where
+  // packets are nobody's (a round).
   report_sheet(std::uint32_t packets, std::uint32_t stages, const std::vector<packet_range>& ranges = {});
 
-  // Of `packet`, from the stage whose first layer is `first_layer`. False: it changes nothing (told before, by itself or by a copy of the
-  // portion; given up; no such packet).
+  // Of `packet`, from the stage whose first layer is `first_layer`. False: it changes nothing (told
+  // before, by itself or by a copy of the portion; given up; no such packet).
   bool take(std::uint32_t packet, std::uint32_t first_layer, report r);
   // A worker was lost with reports of its packets: what is not here does not come.
   void give_up_worker(std::uint32_t worker);
@@ -38,7 +40,8 @@ class report_sheet {
   report_sheet emptied() const;
   bool complete_of(std::uint32_t worker) const { return shares_[worker].missing == 0; }
 
-  // By layer, in the graph's order: the mean over the examples, taken in packet order. Layers that nobody has told of are left out.
+  // By layer, in the graph's order: the mean over the examples, taken in packet order. Layers that
+  // nobody has told of are left out.
   scalars means(const model_graph& g) const;
 
  private:

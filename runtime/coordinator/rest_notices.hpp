@@ -1,5 +1,6 @@
-// What workers that rest (modes with mode_facts::rests) are told of the boundary: which of the steps they were granted are the last for
-// now. Knows who has been told what; never why there is a boundary. A worker is told what is new to it, and once.
+// What workers that rest (modes with mode_facts::rests) are told of the boundary: which of the
+// steps they were granted are the last for now. Knows who has been told what; never why there is a
+// boundary. A worker is told what is new to it, and once.
 // Errors: none.  Threads: a value.
 #pragma once
 

@@ -1,6 +1,7 @@
-// Steps that were left out because their gradient was not finite: how many, and how many of them in a row. Of each worker group (or worker, where
-// those step by themselves) apart: what one leaves out is no matter of the others.
-// Knows what it has been told; a step that is told again, by another shard or twice, counts once.
+// Steps that were left out because their gradient was not finite: how many, and how many of them in
+// a row. Of each worker group (or worker, where those step by themselves) apart: what one leaves
+// out is no matter of the others. Knows what it has been told; a step that is told again, by
+// another shard or twice, counts once.
 // Errors: none.  Threads: a value.
 #pragma once
 

@@ -1,4 +1,5 @@
-// How old the weights were that steps have used, as the coordinator's event "staleness" tells it, put into order for whoever shows it.
+// How old the weights were that steps have used, as the coordinator's event "staleness" tells it,
+// put into order for whoever shows it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The answers of all workers to one question: how many clocks behind were the weights that you read? Added up, by parameter.
-// Knows who has answered; never why it was asked, or when. An answer counts once, and only while the question is out.
+// The answers of all workers to one question: how many clocks behind were the weights that you
+// read? Added up, by parameter. Knows who has answered; never why it was asked, or when. An answer
+// counts once, and only while the question is out.
 // Errors: none.  Threads: a value.
 #pragma once
 

@@ -1,10 +1,11 @@
-// The steps of a job as the coordinator counts them: which are granted to whom, what has been reported of each, which are complete, and
-// how far every worker is.
-// Knows steps, packets, workers and their lives; never what a report says, when a boundary is, or who is told of a grant.
+// The steps of a job as the coordinator counts them: which are granted to whom, what has been
+// reported of each, which are complete, and how far every worker is. Knows steps, packets, workers
+// and their lives; never what a report says, when a boundary is, or who is told of a grant.
 //
-// Invariants: a step is complete when all its reports are here or given up, and is taken out once, in order; nothing is believed of a step
-// that is complete or was granted to nobody; a worker that was restarted reports nothing of steps before the one it joined at, whatever
-// of its former life comes late; grants and progress never shrink. Errors: none.  Threads: a value.
+// Invariants: a step is complete when all its reports are here or given up, and is taken out once,
+// in order; nothing is believed of a step that is complete or was granted to nobody; a worker that
+// was restarted reports nothing of steps before the one it joined at, whatever of its former life
+// comes late; grants and progress never shrink. Errors: none.  Threads: a value.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ class step_ledger {
     std::uint64_t step;
     report_sheet reports;
   };
-  // Of this plan's workers, whose packets are complete with `stages` reports each; steps begin with `first`.
+  // Of this plan's workers, whose packets are complete with `stages` reports each; steps begin with
+  // `first`.
   step_ledger(const job_plan& plan, std::uint32_t stages, std::uint64_t first);
 
   // --- grants
@@ -46,7 +48,8 @@ class step_ledger {
   bool wants(std::uint64_t step) const { return step >= completed_ && step < max_granted(); }
   // As report_sheet::take.
   bool take(std::uint64_t step, std::uint32_t packet, std::uint32_t first_layer, report r);
-  // Steps that have become complete, in order. To be called whenever reports were taken or given up.
+  // Steps that have become complete, in order. To be called whenever reports were taken or given
+  // up.
   std::vector<complete_step> take_complete();
 
   // --- restarted workers
@@ -57,7 +60,8 @@ class step_ledger {
   void give_up_before(std::uint32_t worker, std::uint64_t step);
   // Reports of these packets that are not here do not come, in the steps that anything is known of.
   void give_up_packets(const std::function<bool(std::uint64_t step, std::uint32_t packet)>& which);
-  // From now on steps below `step` may be complete although nobody has reported of them: those who would have are given up.
+  // From now on steps below `step` may be complete although nobody has reported of them: those who
+  // would have are given up.
   void open_below(std::uint64_t step);
 
  private:

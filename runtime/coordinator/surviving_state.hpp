@@ -1,14 +1,19 @@
-// What is left of a job's weights when nodes are lost: asks everybody who has blocks, and finds the step at which all of them can be had, so
-// that the next plan goes on from there and nothing that was kept on disk is needed.
+// What is left of a job's weights when nodes are lost: asks everybody who has blocks, and finds the
+// step at which all of them can be had, so that the next plan goes on from there and nothing that
+// was kept on disk is needed.
 //
-// In modes whose weights have versions (leftover::versions) the blocks of a job are at most a few versions apart: a block at version v has the
-// gradients of all workers for step v - 1, the lost ones' too, and those were computed with weights that all blocks had given. Shards
-// remember that many versions (shard_blocks::remember), so the oldest of the newest is one that all of them have. It is the state of an
-// undisturbed run at that step, bit for bit. In the others (leftover::newest) every block goes on as it is. Of several server groups the first goes
-// on all of whose shards live: that is the one that the others synchronise with, or else one of these, without what it had not heard of yet.
+// In modes whose weights have versions (leftover::versions) the blocks of a job are at most a few
+// versions apart: a block at version v has the gradients of all workers for step v - 1, the lost
+// ones' too, and those were computed with weights that all blocks had given. Shards remember that
+// many versions (shard_blocks::remember), so the oldest of the newest is one that all of them have.
+// It is the state of an undisturbed run at that step, bit for bit. In the others (leftover::newest)
+// every block goes on as it is. Of several server groups the first goes on all of whose shards
+// live: that is the one that the others synchronise with, or else one of these, without what it had
+// not heard of yet.
 //
 // Knows blocks, versions and who has them; never what is in them, or what becomes of them.
-// Invariants: an answer to another question, or of somebody who was not asked, is dropped. Errors: in words, why it cannot be.
+// Invariants: an answer to another question, or of somebody who was not asked, is dropped. Errors:
+// in words, why it cannot be.
 // Threads: a value.
 #pragma once
 
@@ -28,7 +33,8 @@
 
 namespace troupe {
 
-// Why a job with this plan, in a mode that leaves so much, cannot go on from what is left without these nodes; empty: it may.
+// Why a job with this plan, in a mode that leaves so much, cannot go on from what is left without
+// these nodes; empty: it may.
 std::string why_nothing_is_left(const job_plan& p, const model_graph& g, survivor_rule left, const std::set<std::string>& lost);
 
 class surviving_state {

@@ -1,10 +1,11 @@
-// Portions from step to step (sandblaster): the book of the step that is dealt, that of the one before, and what a worker that is lost
-// takes with it.
-// Knows steps, packets and workers; never who loads or reports them, or when there is a boundary.
+// Portions from step to step (sandblaster): the book of the step that is dealt, that of the one
+// before, and what a worker that is lost takes with it. Knows steps, packets and workers; never who
+// loads or reports them, or when there is a boundary.
 //
-// Invariants: a step is dealt when the one before is done; of the step before, what a lost worker was the first to do is done again by
-// itself (the shards may still want its sums); a step in which a worker was lost is remembered, for its sums may have gaps although its
-// losses are all there. Errors: none.  Threads: a value.
+// Invariants: a step is dealt when the one before is done; of the step before, what a lost worker
+// was the first to do is done again by itself (the shards may still want its sums); a step in which
+// a worker was lost is remembered, for its sums may have gaps although its losses are all there.
+// Errors: none.  Threads: a value.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ class work_unit_dealer {
 
   // A worker has summed the portion that begins with this packet.
   void done(std::uint32_t worker, std::uint64_t step, std::uint32_t first);
-  // Weights of `version` are there: what was dealt for an earlier step will not be computed any more. True: losses of it may be missing,
-  // for a worker was lost in that step.
+  // Weights of `version` are there: what was dealt for an earlier step will not be computed any
+  // more. True: losses of it may be missing, for a worker was lost in that step.
   bool over(std::uint64_t version);
   // A worker was restarted, and begins with `step`. What of the step before it does again itself.
   std::vector<work_unit> lost(std::uint32_t worker, std::uint64_t step);

@@ -1,5 +1,6 @@
-// The portions of one step, dealt to workers (Dean et al. 2012, section 4.2): each worker has a little work ahead; when nothing is left
-// to deal, the portions that have been out longest are given a second time, to workers without work. The first answer counts.
+// The portions of one step, dealt to workers (Dean et al. 2012, section 4.2): each worker has a
+// little work ahead; when nothing is left to deal, the portions that have been out longest are
+// given a second time, to workers without work. The first answer counts.
 // Invariants: a portion is done once; a worker never gets the same portion twice.
 #pragma once
 
@@ -23,13 +24,15 @@ class work_unit_book {
 
   // What to send now. `ahead`: how many portions a worker may have at a time.
   std::vector<deal> next(std::uint32_t ahead = 2);
-  // A worker says that the portion with packet `first` is summed and sent. False: it was done already, or never dealt.
+  // A worker says that the portion with packet `first` is summed and sent. False: it was done
+  // already, or never dealt.
   bool done(std::uint32_t worker, std::uint32_t first);
   // All portions count as done: weights of the next version are there.
   void finish();
-  // A worker was restarted. Unless the step is over, what it had has to be done by others, and so has what it was the first to do: of its sums
-  // some may have been lost with it although its word came. Others who were given the same may have let it go since: layers of theirs
-  // are at the next version. So it may be given the same again.
+  // A worker was restarted. Unless the step is over, what it had has to be done by others, and so
+  // has what it was the first to do: of its sums some may have been lost with it although its word
+  // came. Others who were given the same may have let it go since: layers of theirs are at the next
+  // version. So it may be given the same again.
   void lost(std::uint32_t worker);
   // What this worker was the first to do.
   std::vector<work_unit> done_by(std::uint32_t worker) const;

@@ -33,7 +33,8 @@ class walk {
   }
 
  private:
-  // One tensor of the stage: an output of a hosted layer, or an input that comes from another stage or a loader.
+  // One tensor of the stage: an output of a hosted layer, or an input that comes from another stage
+  // or a loader.
   struct value {
     double bytes = 0;
     int maker = -1;
@@ -198,7 +199,8 @@ class walk {
   packet_bytes out_;
 };
 
-// By Winograd's algorithm, whose largest patches have 36 elements: those of the kernels and of a block of tiles of both factors.
+// By Winograd's algorithm, whose largest patches have 36 elements: those of the kernels and of a
+// block of tiles of both factors.
 double transforms_of(const shape& kernels) {
   constexpr double elements = 36, tiles = 256;
   if (kernels.rank() != 4 || kernels[2] != kernels[3] || (kernels[2] != 3 && kernels[2] != 5)) return 0;

@@ -1,5 +1,6 @@
-// One packet on its way through layers of one node, forward and backward: what is held at each moment. The rules are those by which a
-// stage lets go of tensors (runtime/stage/stage_memory.cpp); the measure is tests/actors/memory_test.cpp.
+// One packet on its way through layers of one node, forward and backward: what is held at each
+// moment. The rules are those by which a stage lets go of tensors (runtime/stage/stage_memory.cpp);
+// the measure is tests/memory.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,8 @@
 
 namespace troupe {
 
-// Layers (or parts of them) in a stage that are computed as one (maths_steps.hpp); nearly always it is one layer.
+// Layers (or parts of them) in a stage that are computed as one (maths_steps.hpp); nearly always it
+// is one layer.
 struct hosted_step {
   const graph_layer *first = nullptr, *last = nullptr;
   std::shared_ptr<const layer> maths;
@@ -22,10 +24,12 @@ std::vector<hosted_step> hosted_in(const job_plan& p, const model_graph& g, cons
 struct packet_bytes {
   double peak = 0;       // the most at any moment, workspace included
   double workspace = 0;  // of the layer that was at work then
-  // By step: from forward to backward, of its outputs and what it saves; and what it needs while it works beyond inputs and outputs.
+  // By step: from forward to backward, of its outputs and what it saves; and what it needs while it
+  // works beyond inputs and outputs.
   std::vector<double> kept, working;
 };
-// `steps` in the order in which they are computed. Parameters and their gradients do not count. Not `training`: forward alone.
+// `steps` in the order in which they are computed. Parameters and their gradients do not count. Not
+// `training`: forward alone.
 packet_bytes follow_packet(const std::vector<hosted_step>& steps, dtype t, bool training);
 
 }  // namespace troupe

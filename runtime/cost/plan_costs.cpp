@@ -1,5 +1,5 @@
-// What a plan costs: bytes between nodes per training step, and memory. Estimates for people and for placement; nothing is
-// allocated by them.
+// What a plan costs: bytes between nodes per training step, and memory. Estimates for people and
+// for placement; nothing is allocated by them.
 #include <algorithm>
 
 #include "ops/tree/packet_tree.hpp"
@@ -20,7 +20,8 @@ void add(node_links& links, std::uint32_t from, std::uint32_t to, double bytes) 
   if (from != to && bytes > 0) links[{from, to}] += bytes;
 }
 
-// Through reducers: the sum of what is below one goes to who is above it, and weights come the same way back.
+// Through reducers: the sum of what is below one goes to who is above it, and weights come the same
+// way back.
 void add_reduced(const job_plan& p, dtype t, node_links& links) {
   const auto add_way = [&](role_id from, std::size_t sums, const param_block& b, role_id to) {
     const auto here = p[from].node, there = p[to].node;
@@ -82,7 +83,8 @@ double packet_of_examples(const model_graph& g, dtype t) {
   return bytes_of(g.data.count(), g.ids ? dtype::i32 : t) + bytes_of(g.label.count(), dtype::i32);
 }
 
-// Examples that do not come from the worker's own node: from the data server, or from the parent in the broadcast tree.
+// Examples that do not come from the worker's own node: from the data server, or from the parent in
+// the broadcast tree.
 void add_examples(const job_plan& p, const model_graph& g, const job_spec& job, node_links& links) {
   if (job.data.how == delivery::seeds) return;
   for (std::uint32_t w = 0; w < p.loaders.size(); ++w) {

@@ -36,8 +36,8 @@ void hold_versions(const plan_view& v, const role_plan& r, role_memory& m) {
   for (const auto& h : hosted_in(v.plan, v.graph, r, v.job.parameter_type())) m.parameters += h.delayed;
 }
 
-// Sums in the tree over the packets that are here, one more for each packet that is beside the first; and what codecs have lost of each sum
-// that leaves.
+// Sums in the tree over the packets that are here, one more for each packet that is beside the
+// first; and what codecs have lost of each sum that leaves.
 void hold_sums(const plan_view& v, const role_plan& r, role_memory& m) {
   const auto& p = v.plan;
   const auto packets = std::max(1u, r.packets.count);
@@ -52,7 +52,8 @@ void hold_sums(const plan_view& v, const role_plan& r, role_memory& m) {
   }
 }
 
-// New weights are made in the gradient's memory unless that holds more than the block, or others see it.
+// New weights are made in the gradient's memory unless that holds more than the block, or others
+// see it.
 void hold_blocks(const plan_view& v, const role_plan& r, role_memory& m) {
   for (const auto& b : v.plan.blocks) {
     if (v.plan.shard_of(b, r.group) != r.id) continue;
@@ -77,7 +78,8 @@ void hold_copies(const plan_view& v, const role_plan& r, role_memory& m) {
   }
 }
 
-// Adds what a role of this kind holds apart from what its layers do. A switch without default: the compiler names a kind that is missing.
+// Adds what a role of this kind holds apart from what its layers do. A switch without default: the
+// compiler names a kind that is missing.
 void add_own(const plan_view& v, const role_plan& r, role_memory& m) {
   switch (r.kind) {
     case role_kind::coordinator: return;

@@ -1,9 +1,13 @@
-// What a plan will hold in memory: an upper estimate, by role and by node, from shapes alone. Nothing is run or allocated.
+// What a plan will hold in memory: an upper estimate, by role and by node, from shapes alone.
+// Nothing is run or allocated.
 //
-// Bytes are counted where they are made: a tensor that travels between roles of one node is one tensor. What a packet holds is followed
-// through its forward and its backward as a stage lets go of it (runtime/stage/stage_memory.cpp): outputs until their last reader, or
-// until the backward that wants them; gradients until they are taken; in place where a layer can; layers with recompute = true made again.
-// Left out: what libraries and the process itself take, what waits on sockets, and evaluation with packets larger than training's.
+// Bytes are counted where they are made: a tensor that travels between roles of one node is one
+// tensor. What a packet holds is followed through its forward and its backward as a stage lets go
+// of it (runtime/stage/stage_memory.cpp): outputs until their last reader, or until the backward
+// that wants them; gradients until they are taken; in place where a layer can; layers with
+// recompute = true made again.
+// Left out: what libraries and the process itself take, what waits on sockets, and evaluation with
+// packets larger than training's.
 // Errors: none.  Threads: functions without state.
 #pragma once
 
@@ -26,7 +30,8 @@ struct role_memory {
 
 struct plan_memory {
   std::vector<role_memory> roles;  // by role_id
-  // By node. `activations` and `workspace` of a node are less than its roles': not every role's packet is at its worst at one time.
+  // By node. `activations` and `workspace` of a node are less than its roles': not every role's
+  // packet is at its worst at one time.
   std::vector<role_memory> nodes;
 };
 

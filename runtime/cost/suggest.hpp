@@ -1,10 +1,11 @@
-// Where layers had better lie: `troupe plan --suggest`. Every layer with parameters is beside all workers (batch), split by feature over
-// the workers' nodes, or whole on one node; the others follow their inputs. A step's estimate is FireCaffe's (Iandola et al. 2016): work of the
-// busiest node over its rate, plus bytes of its busiest direction over the bandwidth, nothing overlapped.
+// Where layers had better lie: `troupe plan --suggest`. Every layer with parameters is beside all
+// workers (batch), split by feature over the workers' nodes, or whole on one node; the others
+// follow their inputs. A step's estimate is FireCaffe's (Iandola et al. 2016): work of the busiest
+// node over its rate, plus bytes of its busiest direction over the bandwidth, nothing overlapped.
 //
-// A local search from "all by batch": one layer changes, or it and all behind it, as long as that makes the estimate smaller. Each
-// candidate is a real plan, priced by cost_of(), so what is suggested costs what `troupe plan` says of it; that it is the best of all is not
-// proven. Pure.
+// A local search from "all by batch": one layer changes, or it and all behind it, as long as that
+// makes the estimate smaller. Each candidate is a real plan, priced by cost_of(), so what is
+// suggested costs what `troupe plan` says of it; that it is the best of all is not proven. Pure.
 #pragma once
 
 #include <string>
@@ -37,7 +38,8 @@ struct suggestion {
   std::size_t plans = 0;  // priced
 };
 
-// What the job says about places is set aside; `options` are those that its plans are made with (runtime/job/options_of_plan.hpp).
+// What the job says about places is set aside; `options` are those that its plans are made with
+// (runtime/job/options_of_plan.hpp).
 suggestion suggest_places(const job_spec& job, const model_graph& g, const std::vector<node_spec>& nodes,
                           const suggest_rates& rates = {}, const plan_options& options = {});
 

@@ -82,7 +82,8 @@ augmentation::draw augmentation::middle() const {
   return {(in_[1] + 2 * pad_ - out_[1]) / 2, (in_[2] + 2 * pad_ - out_[2]) / 2, false};
 }
 
-// Row by row: zeros, what of the image's row lies in the window, zeros; backwards where it is mirrored.
+// Row by row: zeros, what of the image's row lies in the window, zeros; backwards where it is
+// mirrored.
 template <class T>
 void augmentation::write(const draw& d, const T* in, T* out) const {
   const auto height = in_[1], width = in_[2], rows = out_[1], columns = out_[2];

@@ -1,5 +1,6 @@
-// Bytes as values: value = byte * scale - mean, computed in double once for each of the 256 bytes and rounded once to the tensor's type,
-// so that f32 and f64 runs see the same numbers up to that rounding.
+// Bytes as values: value = byte * scale - mean, computed in double once for each of the 256 bytes
+// and rounded once to the tensor's type, so that f32 and f64 runs see the same numbers up to that
+// rounding.
 #pragma once
 
 #include <array>

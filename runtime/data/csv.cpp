@@ -1,5 +1,6 @@
-// csv: rows of numbers in text files (csv_file.hpp), kept in memory in double. One column may be the label; the others are the example,
-// in the order of the file: value * scale - mean of their column, rounded once to the tensor's type.
+// csv: rows of numbers in text files (csv_file.hpp), kept in memory in double. One column may be
+// the label; the others are the example, in the order of the file: value * scale - mean of their
+// column, rounded once to the tensor's type.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -88,7 +89,8 @@ read_table read_file_of(const options& o, const char* key) {
   f.separator = separator_of(o);
   f.header = o.flag("header");
   f.ignore = o.get<std::vector<std::string>>("ignore");
-  // A quarter: the file, its numbers, and a copy of these when the vector grows or a split is cut off.
+  // A quarter: the file, its numbers, and a copy of these when the vector grows or a split is cut
+  // off.
   const auto allowed = static_cast<std::uint64_t>(o.integer("memory_mib")) << 20, left = memory_left();
   const auto most = std::min(allowed, left / 4);
   f.max_values = most / sizeof(double);
@@ -104,7 +106,8 @@ read_table read_file_of(const options& o, const char* key) {
   return out;
 }
 
-// Which of the columns is the label; none: -1. By name; or by number, from the end where it is negative.
+// Which of the columns is the label; none: -1. By name; or by number, from the end where it is
+// negative.
 std::ptrdiff_t label_column(const options& o, const read_table& t) {
   const auto& label = o.text("label");
   if (label.empty()) return -1;

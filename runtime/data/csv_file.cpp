@@ -53,7 +53,8 @@ class csv_parser {
     return false;
   }
 
-  // The next field of this line; none: there is no further one, or it is broken (then error_ says so).
+  // The next field of this line; none: there is no further one, or it is broken (then error_ says
+  // so).
   std::optional<std::string_view> field() {
     if (over_) return std::nullopt;
     // A separator may be a blank: only others are trimmed away.
@@ -80,7 +81,8 @@ class csv_parser {
     return trimmed(out);
   }
 
-  // Says how many columns there are, what they are called and which are kept; without a header it is a row as well.
+  // Says how many columns there are, what they are called and which are kept; without a header it
+  // is a row as well.
   bool first_line() {
     const auto whole = text_;
     std::vector<std::string> names;

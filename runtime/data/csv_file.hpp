@@ -1,8 +1,9 @@
-// Tables of numbers as text: one row a line, fields between separators, in the spirit of RFC 4180. A field is a finite decimal number,
-// with blanks around it or in double quotes as it likes; lines end in LF or CR LF; empty lines are passed over; a UTF-8 byte order mark
-// at the beginning is. What a quote encloses ends on its line.
-// Errors: values with the line they are about; any bytes are answered by a table or by a message. Memory: values are bounded before
-// they are kept.
+// Tables of numbers as text: one row a line, fields between separators, in the spirit of RFC 4180.
+// A field is a finite decimal number, with blanks around it or in double quotes as it likes; lines
+// end in LF or CR LF; empty lines are passed over; a UTF-8 byte order mark at the beginning is.
+// What a quote encloses ends on its line.
+// Errors: values with the line they are about; any bytes are answered by a table or by a message.
+// Memory: values are bounded before they are kept.
 #pragma once
 
 #include <cstddef>

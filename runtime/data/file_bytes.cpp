@@ -32,7 +32,8 @@ std::string open_regular(const std::string& path, descriptor& d, std::uint64_t& 
   return {};
 }
 
-// Reads by offset, and maps nothing: a file that is cut short under its readers ends their reading, and not the program (SIGBUS).
+// Reads by offset, and maps nothing: a file that is cut short under its readers ends their reading,
+// and not the program (SIGBUS).
 class file final : public random_bytes {
  public:
   file(int fd, std::uint64_t size) : d_{fd}, size_(size) {}

@@ -11,13 +11,13 @@
 
 namespace troupe {
 
-// The whole of a regular file, bounded by its size at opening, which may be at most `most`. Returns what is wrong, without naming the
-// file; empty: nothing.
+// The whole of a regular file, bounded by its size at opening, which may be at most `most`. Returns
+// what is wrong, without naming the file; empty: nothing.
 std::string read_whole(const std::string& path, std::vector<std::uint8_t>& out,
                        std::size_t most = std::numeric_limits<std::size_t>::max());
 
-// Bytes that are read where they are wanted, by any number of threads. What lies behind may change while it is read: then bytes are others, or
-// reading fails; nothing worse.
+// Bytes that are read where they are wanted, by any number of threads. What lies behind may change
+// while it is read: then bytes are others, or reading fails; nothing worse.
 class random_bytes {
  public:
   virtual ~random_bytes() = default;

@@ -35,7 +35,8 @@ file_place place_to_write(const std::string& path) {
 }
 
 int open_to_write(const std::string& path, std::string& wrong) {
-  // O_NONBLOCK: opening a FIFO must not wait for a reader. What is there is emptied only when it is known to be a file.
+  // O_NONBLOCK: opening a FIFO must not wait for a reader. What is there is emptied only when it is
+  // known to be a file.
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
   struct stat st {};
   if (fd < 0 || ::fstat(fd, &st) != 0)

@@ -1,6 +1,6 @@
-// idx: four files in the format of MNIST (idx_file.hpp), kept in memory as bytes. value = byte * scale - mean, computed in double
-// once for each of the 256 bytes and rounded once to the tensor's type, so f32 and f64 runs see the same numbers up to that
-// rounding.
+// idx: four files in the format of MNIST (idx_file.hpp), kept in memory as bytes. value = byte *
+// scale - mean, computed in double once for each of the 256 bytes and rounded once to the tensor's
+// type, so f32 and f64 runs see the same numbers up to that rounding.
 #include <array>
 #include <cassert>
 #include <cstring>
@@ -134,7 +134,8 @@ opened_split open_split(const options& o, const file_spec& images, const file_sp
   return out;
 }
 
-// Classes by the training labels: they must be contiguous, so that one damaged byte does not make 256 classes.
+// Classes by the training labels: they must be contiguous, so that one damaged byte does not make
+// 256 classes.
 std::int64_t infer_classes(const opened& labels) {
   std::array<std::int64_t, 256> first{};
   first.fill(-1);

@@ -68,7 +68,8 @@ class gunzip {
   gunzip(const gunzip&) = delete;
   gunzip& operator=(const gunzip&) = delete;
 
-  // Fills out[0, n) as far as there is data; `got` tells how far. Returns a message when the stream is broken.
+  // Fills out[0, n) as far as there is data; `got` tells how far. Returns a message when the stream
+  // is broken.
   std::string read(std::uint8_t* out, std::size_t n, std::size_t& got) {
     got = 0;
     if (!ready_) return "zlib cannot start";
@@ -124,7 +125,8 @@ idx_result parse_packed(const bytes& packed, int min_rank, int max_rank) {
   idx_array out;
   out.bytes.resize(4 + 4 * static_cast<std::size_t>(max_rank));
   std::size_t got = 0;
-  // The header first and by its own length: what follows it is allocated only after its promise has been checked.
+  // The header first and by its own length: what follows it is allocated only after its promise has
+  // been checked.
   if (auto e = in.read(out.bytes.data(), 4, got); !e.empty()) return e;
   idx_header h;
   if (got == 4 && out.bytes[3] <= max_rank) {

@@ -1,6 +1,7 @@
-// IDX, the format of MNIST's files (yann.lecun.com/exdb/mnist): 00 00 type rank, `rank` extents as big-endian u32, then the
-// elements. Here: unsigned bytes (type 08), plain or gzip-compressed, told apart by their first bytes and not by the name. Errors:
-// values; any bytes are answered by an array or by a message, and nothing is allocated on the word of a header alone.
+// IDX, the format of MNIST's files (yann.lecun.com/exdb/mnist): 00 00 type rank, `rank` extents as
+// big-endian u32, then the elements. Here: unsigned bytes (type 08), plain or gzip-compressed, told
+// apart by their first bytes and not by the name. Errors: values; any bytes are answered by an
+// array or by a message, and nothing is allocated on the word of a header alone.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@ struct idx_array {
 
 using idx_result = std::variant<idx_array, std::string>;
 
-// The array in the bytes of a file, or what is wrong with them. The rank must lie in [min_rank, max_rank].
+// The array in the bytes of a file, or what is wrong with them. The rank must lie in [min_rank,
+// max_rank].
 idx_result parse_idx(std::vector<std::uint8_t> file, int min_rank, int max_rank);
 
 // Reads and parses one file; the message does not name it.

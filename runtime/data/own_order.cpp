@@ -1,8 +1,10 @@
-// own_order: every worker sees all data, each in an order of its own, new in each of its passes. Worker w with a share of c examples
-// a step passes once over the data in examples / c steps; what is left over is dropped. An epoch of the job is the pass of the
-// worker with the largest share, so n workers do n times the work of `shuffle` in one epoch.
+// own_order: every worker sees all data, each in an order of its own, new in each of its passes.
+// Worker w with a share of c examples a step passes once over the data in examples / c steps; what
+// is left over is dropped. An epoch of the job is the pass of the worker with the largest share, so
+// n workers do n times the work of `shuffle` in one epoch.
 //
-// Order of pass e: permutation.hpp's for sub_key(worker_seed(seed, w), e). One worker alone is `shuffle`.
+// Order of pass e: permutation.hpp's for sub_key(worker_seed(seed, w), e). One worker alone is
+// `shuffle`.
 #include <algorithm>
 #include <cassert>
 

@@ -103,8 +103,8 @@ std::variant<packed_result, std::string> pack(const source& s, const std::string
   auto block = encode_packed_header(h);
   r.bytes = (static_cast<std::int64_t>(block.size()) + packed_alignment - 1) / packed_alignment * packed_alignment;
   const auto whole = r.bytes + (h.blocks(split::train) + h.blocks(split::test)) * h.block_bytes();
-  // A plugin's source may have shapes or sizes that the packed format has no place for: the header is read back before anything is
-  // written.
+  // A plugin's source may have shapes or sizes that the packed format has no place for: the header
+  // is read back before anything is written.
   if (const auto back = decode_packed_header(block, static_cast<std::uint64_t>(whole)); std::holds_alternative<std::string>(back))
     return path + ": this source cannot be packed: " + std::get<std::string>(back);
   const auto place = place_to_write(path);

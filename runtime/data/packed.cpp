@@ -1,7 +1,9 @@
-// packed: reads what `troupe pack` has written (packed_file.hpp). Examples are read where they lie in the file, so they cost no memory of ours,
-// the system keeps what it likes to keep, and any example is at hand at once. A block's checksum is compared by whoever reads it first, and
-// again when the file has been written to; labels and ids are looked at whenever they are read, since layers look things up by them. A
-// block that is damaged, or gone, fails the job with the file's name.
+// packed: reads what `troupe pack` has written (packed_file.hpp). Examples are read where they lie
+// in the file, so they cost no memory of ours, the system keeps what it likes to keep, and any
+// example is at hand at once. A block's checksum is compared by whoever reads it first, and again
+// when the file has been written to; labels and ids are looked at whenever they are read, since
+// layers look things up by them. A block that is damaged, or gone, fails the job with the file's
+// name.
 #include <atomic>
 #include <cassert>
 #include <cstring>

@@ -1,5 +1,5 @@
-// Packed data (packed_file.hpp) as a source, and any source as packed data. Threading: open sources as source.hpp says; writing is for
-// one thread. Errors: values, which name the file.
+// Packed data (packed_file.hpp) as a source, and any source as packed data. Threading: open sources
+// as source.hpp says; writing is for one thread. Errors: values, which name the file.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,9 @@ struct packed_result {
   packed_header header;
   std::int64_t bytes = 0;  // of the file
 };
-// Writes all examples of `s` to `path` (through PATH.tmp, so that `path` is the old or the whole new file). Values that are bytes stay
-// bytes with their scale, so that a job reads what it would have read from `s`, bit for bit; others become f32, ids i32.
+// Writes all examples of `s` to `path` (through PATH.tmp, so that `path` is the old or the whole
+// new file). Values that are bytes stay bytes with their scale, so that a job reads what it would
+// have read from `s`, bit for bit; others become f32, ids i32.
 std::variant<packed_result, std::string> pack(const source& s, const std::string& path);
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// The format of packed data: one file that any source is written into (`troupe pack`) and from which any example is read at once.
-// All numbers little-endian.
+// The format of packed data: one file that any source is written into (`troupe pack`) and from
+// which any example is read at once. All numbers little-endian.
 //
 //   0   8  "TROUPEPK"
 //   8   4  version, 1
@@ -17,8 +17,8 @@
 //   values of its examples, their labels (i32), CRC32C of both, zeros up to a multiple of 64. What the last block of a split does not
 //   need is zeros. The file ends with its last block.
 //
-// Errors: values; any bytes are answered by a header or by a message, and nothing is allocated by what a header says before the file's
-// own size has confirmed it.
+// Errors: values; any bytes are answered by a header or by a message, and nothing is allocated by
+// what a header says before the file's own size has confirmed it.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,8 @@ struct packed_layout {
   packed_header header;
   std::int64_t first_block = 0;  // offset in the file
 };
-// `begin`: the beginning of the file, at least its header (or all of it); `file_bytes`: how long the file is.
+// `begin`: the beginning of the file, at least its header (or all of it); `file_bytes`: how long
+// the file is.
 std::variant<packed_layout, std::string> decode_packed_header(std::span<const std::uint8_t> begin, std::uint64_t file_bytes);
 
 }  // namespace troupe

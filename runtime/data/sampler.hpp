@@ -1,6 +1,7 @@
-// Which examples a worker takes at step t, and how they reach it. A sampler is a pure function of (seed, step, worker): its state is
-// the step, so it may be resumed anywhere. `shuffle` and `sequential` do not look at the worker: every loader knows the whole
-// order and takes the part its packets need. The others are Platoon's scenarios (Mila, 2016): see docs/data.md.
+// Which examples a worker takes at step t, and how they reach it. A sampler is a pure function of
+// (seed, step, worker): its state is the step, so it may be resumed anywhere. `shuffle` and
+// `sequential` do not look at the worker: every loader knows the whole order and takes the part its
+// packets need. The others are Platoon's scenarios (Mila, 2016): see docs/data.md.
 //
 // An epoch is one pass of every worker over the examples that it is to see.
 #pragma once
@@ -35,16 +36,19 @@ class sampler {
  public:
   virtual ~sampler() = default;
   virtual std::int64_t steps_per_epoch() const = 0;  // the last partial batch is dropped
-  // Indices of examples [first, first + count) of step `step`'s global batch; of a sampler by worker: within its share. May keep a
-  // cache of one epoch's order: one sampler per loader, not shared.
+  // Indices of examples [first, first + count) of step `step`'s global batch; of a sampler by
+  // worker: within its share. May keep a cache of one epoch's order: one sampler per loader, not
+  // shared.
   virtual std::vector<std::int64_t> indices(std::uint64_t step, std::int64_t first, std::int64_t count) = 0;
-  // Whether indices() depends on the worker. Such a sampler cannot serve modes that deal packets to workers as they come.
+  // Whether indices() depends on the worker. Such a sampler cannot serve modes that deal packets to
+  // workers as they come.
   virtual bool by_worker() const { return false; }
-  // Whether position i of a step's batch goes on where position i of the step before stopped, but for the first step of an epoch: what
-  // layers that carry state need. Such a sampler does not look at the worker.
+  // Whether position i of a step's batch goes on where position i of the step before stopped, but
+  // for the first step of an epoch: what layers that carry state need. Such a sampler does not look
+  // at the worker.
   virtual bool continues_sequences() const { return false; }
-  // For delivery::seeds: what the data server sends for step `step`, and what a loader that knows nothing else makes of it.
-  // Together they are indices().
+  // For delivery::seeds: what the data server sends for step `step`, and what a loader that knows
+  // nothing else makes of it. Together they are indices().
   virtual std::uint64_t seed_of(std::uint64_t step) const {
     (void)step;
     return 0;
@@ -76,8 +80,9 @@ class sampler_registry {
 // shuffle, sequential, shard, own_order, replicate, served, seeded, lanes
 void add_stock_samplers(sampler_registry& r);
 
-// Which examples an evaluation with the weights of version `version` takes (Platoon: make_validation_sample). A pure function of
-// (seed, version), so a resumed run evaluates on what the unbroken one would have taken.
+// Which examples an evaluation with the weights of version `version` takes (Platoon:
+// make_validation_sample). A pure function of (seed, version), so a resumed run evaluates on what
+// the unbroken one would have taken.
 struct eval_sampler_config {
   std::uint64_t seed = 1;
   std::int64_t examples = 0;   // of the split

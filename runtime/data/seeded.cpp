@@ -1,9 +1,12 @@
-// seeded: the seed travels, not the batch. A data server hands out one 64-bit number a step; a loader draws the permutation of the
-// training set from that number, takes its packets' part of the step and reads the examples itself.
+// seeded: the seed travels, not the batch. A data server hands out one 64-bit number a step; a
+// loader draws the permutation of the training set from that number, takes its packets' part of the
+// step and reads the examples itself.
 //
-// What differs from `shuffle`: there every loader knows the job's seed and so the whole future order; here a loader knows nothing
-// but the number of the step at hand, so that the order is decided in one place (which a plugin can replace by overriding seed_of).
-// The stock number is sub_key(job's seed, epoch), the key from which shuffle draws: orders and weights are those of shuffle.
+// What differs from `shuffle`: there every loader knows the job's seed and so the whole future
+// order; here a loader knows nothing but the number of the step at hand, so that the order is
+// decided in one place (which a plugin can replace by overriding seed_of). The stock number is
+// sub_key(job's seed, epoch), the key from which shuffle draws: orders and weights are those of
+// shuffle.
 #include <cassert>
 
 #include "runtime/data/permutation.hpp"

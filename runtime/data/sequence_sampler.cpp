@@ -1,6 +1,8 @@
-// lanes: for sequences that go on from example to example (text) and layers that carry their state from step to step. The split is cut
-// into as many equal stretches as the batch has lanes (positions); lane i walks through stretch i, one example a step. The epoch ends
-// with the stretches: then all lanes begin anew, and carried state is reset. Examples at the end that make no whole lane are left out.
+// lanes: for sequences that go on from example to example (text) and layers that carry their state
+// from step to step. The split is cut into as many equal stretches as the batch has lanes
+// (positions); lane i walks through stretch i, one example a step. The epoch ends with the
+// stretches: then all lanes begin anew, and carried state is reset. Examples at the end that make
+// no whole lane are left out.
 #include <cassert>
 
 #include "runtime/data/stock.hpp"

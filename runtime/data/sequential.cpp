@@ -1,4 +1,5 @@
-// sequential: examples in the order of the source, again every epoch. Step t takes [t * batch, (t + 1) * batch) of its epoch.
+// sequential: examples in the order of the source, again every epoch. Step t takes [t * batch, (t +
+// 1) * batch) of its epoch.
 #include <cassert>
 #include <numeric>
 

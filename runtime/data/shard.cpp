@@ -1,11 +1,13 @@
-// shard: every worker has a part of the data of its own, fixed for the whole job and as large as its share of the batch, and takes
-// it in a new order every epoch. No example is seen by two workers. An epoch is one pass over all parts, examples / batch steps;
-// what is left over at its end is dropped (other examples every time).
+// shard: every worker has a part of the data of its own, fixed for the whole job and as large as
+// its share of the batch, and takes it in a new order every epoch. No example is seen by two
+// workers. An epoch is one pass over all parts, examples / batch steps; what is left over at its
+// end is dropped (other examples every time).
 //
-// Part of worker w: positions [n * before / all, n * (before + share) / all) of the source, with `before` the shares of the workers
-// in front of it; with deal = "random" of one fixed random order of the source (key sub_key(seed, all ones)), which one wants when
-// the source is sorted by class. Order in epoch e: permutation.hpp's for sub_key(worker_seed(seed, w), e), so that one worker
-// with deal = "blocks" is `shuffle`.
+// Part of worker w: positions [n * before / all, n * (before + share) / all) of the source, with
+// `before` the shares of the workers in front of it; with deal = "random" of one fixed random order
+// of the source (key sub_key(seed, all ones)), which one wants when the source is sorted by class.
+// Order in epoch e: permutation.hpp's for sub_key(worker_seed(seed, w), e), so that one worker with
+// deal = "blocks" is `shuffle`.
 #include <cassert>
 #include <optional>
 

@@ -1,6 +1,7 @@
-// Where examples come from. A source is read-only after it has been opened and may be read by several loaders at once.
-// Errors: open functions throw option_error (key names the option) for a missing, truncated or malformed file: found before
-// anything starts.
+// Where examples come from. A source is read-only after it has been opened and may be read by
+// several loaders at once.
+// Errors: open functions throw option_error (key names the option) for a missing, truncated or
+// malformed file: found before anything starts.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ namespace troupe {
 
 enum class split : std::uint8_t { train, test };
 
-// value = byte * scale - mean; one pair for all, or one for each step of an example's outermost axis (channels).
+// value = byte * scale - mean; one pair for all, or one for each step of an example's outermost
+// axis (channels).
 struct byte_scaling {
   std::vector<double> scale, mean;
 };
@@ -33,21 +35,24 @@ class source {
   virtual bool ids() const { return false; }  // data is i32 (numbers of words, characters), not values
   virtual std::vector<std::string> symbols() const { return {}; }  // of text: what each class stands for, in UTF-8
   virtual std::int64_t size(split s) const = 0;
-  // Whether read() does work that is worth doing for several packets at once (it decodes files), and does not only copy.
+  // Whether read() does work that is worth doing for several packets at once (it decodes files),
+  // and does not only copy.
   virtual bool decodes() const { return false; }
-  // Writes examples `indices` of split `s`: values in the dtype of `data` (f32 or f64; i32 of ids; backed, [n, example...]), labels
-  // as i32 [n, label...]. An index < 0 is padding: zeros and label -1.
-  // Called by several threads at once. Throws std::runtime_error, whose text names the file, when a file can no longer be read: the
-  // job then fails with that text.
+  // Writes examples `indices` of split `s`: values in the dtype of `data` (f32 or f64; i32 of ids;
+  // backed, [n, example...]), labels as i32 [n, label...]. An index < 0 is padding: zeros and label
+  // -1. Called by several threads at once. Throws std::runtime_error, whose text names the file,
+  // when a file can no longer be read: the job then fails with that text.
   virtual void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const = 0;
-  // Of sources whose values are bytes: how (else none), and the bytes themselves, an example after the other; padding is 0.
+  // Of sources whose values are bytes: how (else none), and the bytes themselves, an example after
+  // the other; padding is 0.
   virtual std::optional<byte_scaling> bytes() const { return std::nullopt; }
   virtual void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const {
     (void)s, (void)indices, (void)out;
   }
 };
 
-// A file, or a folder with all that is below it, that a source would open; `key` names the option that says so.
+// A file, or a folder with all that is below it, that a source would open; `key` names the option
+// that says so.
 struct source_file {
   std::string key, path;
   bool folder = false;
@@ -58,8 +63,8 @@ struct source_type {
   std::string doc;
   option_specs specs;
   std::function<std::shared_ptr<const source>(const options&, std::uint64_t seed)> open;
-  // Which files `open` would read, for hosts that do not let everybody read everything (empty paths: none). Without it a host must take
-  // every text among the options for a path.
+  // Which files `open` would read, for hosts that do not let everybody read everything (empty
+  // paths: none). Without it a host must take every text among the options for a path.
   std::function<std::vector<source_file>(const options&)> files = {};
 };
 class source_registry {

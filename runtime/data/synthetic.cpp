@@ -1,5 +1,6 @@
-// synthetic: examples made on the fly, for tests, timing and simulation without files. A class is a coarse grid of values in [0, 1)
-// spread over the last two axes of the example; an example is its class's grid plus uniform noise in [-noise, noise]:
+// synthetic: examples made on the fly, for tests, timing and simulation without files. A class is a
+// coarse grid of values in [0, 1) spread over the last two axes of the example; an example is its
+// class's grid plus uniform noise in [-noise, noise]:
 //   data[c, y, x] = grid(label)[c, y * gh / h, x * gw / w] + noise * u(example, c, y, x)
 // Every number is a hash of (seed, what, where), so the source needs no memory, any example can be made alone, and all nodes agree.
 // With few classes a linear model separates them; more noise makes it harder.

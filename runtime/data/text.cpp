@@ -1,7 +1,8 @@
-// text: one file of text, as sequences of the numbers of its characters. Example i is characters [i T, (i + 1) T) of its split, its label
-// the character behind each of them; so example i + 1 goes on where example i stops, and a sampler that keeps lanes (sequence_sampler.cpp) walks
-// through the text without a gap. The last characters of the file are the test split. The vocabulary is every character of the whole
-// file, by code point; a character's number is its place there.
+// text: one file of text, as sequences of the numbers of its characters. Example i is characters [i
+// T, (i + 1) T) of its split, its label the character behind each of them; so example i + 1 goes on
+// where example i stops, and a sampler that keeps lanes (sequence_sampler.cpp) walks through the
+// text without a gap. The last characters of the file are the test split. The vocabulary is every
+// character of the whole file, by code point; a character's number is its place there.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -56,8 +57,8 @@ class text_source final : public source {
   std::int64_t train_;  // characters of the training split
 };
 
-// The code point that begins at bytes[at], and `at` behind it; code_points when there is none (RFC 3629: no overlong forms, no
-// surrogates).
+// The code point that begins at bytes[at], and `at` behind it; code_points when there is none (RFC
+// 3629: no overlong forms, no surrogates).
 std::uint32_t decode(const std::vector<std::uint8_t>& bytes, std::size_t& at) {
   const std::uint32_t first = bytes[at];
   if (first < 0x80) return ++at, first;
@@ -102,7 +103,8 @@ std::vector<std::uint8_t> bytes_of(const std::string& path) {
   // Before any message names the file: what() ends at a NUL.
   if (path.find('\0') != std::string::npos) throw option_error("path", "option 'path' holds a NUL byte");
   std::vector<std::uint8_t> bytes;
-  // Beside the bytes of the file there are the code points and the numbers of its characters while it is opened.
+  // Beside the bytes of the file there are the code points and the numbers of its characters while
+  // it is opened.
   const auto most = std::min<std::uint64_t>(max_bytes, memory_left() / 8);
   if (auto wrong = read_whole(path, bytes, most); !wrong.empty()) throw option_error("path", path + ": " + wrong);
   if (bytes.empty()) throw option_error("path", path + ": the file is empty");

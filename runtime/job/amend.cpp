@@ -81,7 +81,8 @@ std::string move_layer(const prepared_job& j, const std::string& what, const std
   auto& at = places[static_cast<std::size_t>(std::max(part, 0))];
   if (at == node) return "layer " + in_quotes(what) + " is on " + node + " already";
   at = node;
-  // Layers that are beside the workers stay there, although the input of one of them now lies elsewhere.
+  // Layers that are beside the workers stay there, although the input of one of them now lies
+  // elsewhere.
   for (const auto& l : j.graph.layers)
     if (l.index != layer->index && places_of(j, l.index).empty()) put(a, {l.name, {}, false});
   put(a, {layer->name, places, places.size() == 1});

@@ -1,5 +1,6 @@
-// What people change of a job while it runs: where layers are, which nodes it may use, in which mode it is. A job's next plan is the plan of
-// the job file with these words added, so that every node makes the same plan of them and no plan travels.
+// What people change of a job while it runs: where layers are, which nodes it may use, in which
+// mode it is. A job's next plan is the plan of the job file with these words added, so that every
+// node makes the same plan of them and no plan travels.
 //
 //   move LAYER NODE     all of the layer to one node; LAYER.K: its part K. Layers beside the workers stay there; placed layers that
 //                       the file leaves open go on following their input
@@ -7,7 +8,8 @@
 //                       layer that is placed there goes to the next node with workers that has no part of it
 //   add-node NODE       what `drain` took away is given back
 //
-// And by the host, when nodes are gone without a word: `lose`, with their names, is a drain of all of them at once that cannot wait.
+// And by the host, when nodes are gone without a word: `lose`, with their names, is a drain of all
+// of them at once that cannot wait.
 #pragma once
 
 #include <set>
@@ -51,8 +53,9 @@ std::variant<amendments, std::string> amended(const prepared_job& now, const ame
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std::shared_ptr<const prepared_job>& original,
                                                                        const amendments& a);
 
-// Makes `j` what follows after a plan that ended at this step. `before` and `named` (weights and states of the rule): where the
-// coordinator's role will be; elsewhere nothing, the shards are sent theirs.
+// Makes `j` what follows after a plan that ended at this step. `before` and `named` (weights and
+// states of the rule): where the coordinator's role will be; elsewhere nothing, the shards are sent
+// theirs.
 void continue_at(prepared_job& j, std::uint64_t step, const std::shared_ptr<const handover>& before = {},
                  std::vector<std::pair<std::string, tensor>> named = {});
 

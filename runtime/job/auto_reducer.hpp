@@ -1,11 +1,12 @@
-// Which reducer `exchange.reducer = "auto"` is. Each one that suits the job is drawn as a real plan and priced by what its busiest node
-// sends and gets in a step; the cheapest is taken, the simpler one where they cost the same to within 5 %. Pure, so every node of a
-// cluster chooses alike.
+// Which reducer `exchange.reducer = "auto"` is. Each one that suits the job is drawn as a real plan
+// and priced by what its busiest node sends and gets in a step; the cheapest is taken, the simpler
+// one where they cost the same to within 5 %. Pure, so every node of a cluster chooses alike.
 //
 //   seconds = bytes of the busiest direction of a node / bandwidth + messages of the busiest node * each + hops * latency
 //
-// That is the alpha-beta model of collectives (Thakur, Rabenseifner and Gropp 2005) with a processor's time for each message. Weights
-// do not depend on the choice: `ring`, whose sums are in another order, is not among those that are chosen from.
+// That is the alpha-beta model of collectives (Thakur, Rabenseifner and Gropp 2005) with a
+// processor's time for each message. Weights do not depend on the choice: `ring`, whose sums are in
+// another order, is not among those that are chosen from.
 #pragma once
 
 #include <optional>
@@ -37,7 +38,8 @@ struct priced_reducer {
   std::string name;
   exchange_cost cost;
 };
-// Those that suit the job on these nodes, the simplest first. `j` is prepared up to its plan; nothing of it changes.
+// Those that suit the job on these nodes, the simplest first. `j` is prepared up to its plan;
+// nothing of it changes.
 std::vector<priced_reducer> priced_reducers(const prepared_job& j, const std::vector<node_spec>& nodes);
 std::string cheapest(const std::vector<priced_reducer>& all, const exchange_rates& rates = {});  // "server" when there are none
 // In place of "auto"; any other stays.

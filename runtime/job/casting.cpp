@@ -135,14 +135,15 @@ std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r, std::uint32_t in
 std::string gone_with(const prepared_job& j, role_id r) {
   const auto& me = j.plan[r];
   if (me.traits().gone) return me.traits().gone;
-  // The stage of an actor-based or joint layer has been told things about the step by the same stage of other workers, which will
-  // not say them again.
+  // The stage of an actor-based or joint layer has been told things about the step by the same
+  // stage of other workers, which will not say them again.
   if (me.trains() && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
       (j.all->stages.find(j.graph.layers[me.layers[0]].type) || j.graph.layers[me.layers[0]].maths->joint()))
     return "what its peers had told it is gone";
   const bool on_the_way = me.does().passes_packets && !me.tester;
   if (j.graph.carries() && on_the_way) return "the state that its lanes carried is gone";
-  // Packets cross nodes where layers are placed: unless all keep what they sent, nobody sends again what was on its way through this one.
+  // Packets cross nodes where layers are placed: unless all keep what they sent, nobody sends again
+  // what was on its way through this one.
   if (j.plan.placed && !j.retains_for_replay() && on_the_way) return "the packets that were under way there are gone";
   return {};
 }

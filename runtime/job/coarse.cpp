@@ -10,7 +10,8 @@
 namespace troupe {
 namespace {
 
-// A layer that has elements and flops and no maths: hosts of a coarse model never call its forward or backward.
+// A layer that has elements and flops and no maths: hosts of a coarse model never call its forward
+// or backward.
 class bucket final : public layer {
  public:
   bucket(std::int64_t elements, double flops, bool last) : elements_(elements), flops_(flops), last_(last) {}
@@ -52,7 +53,8 @@ class counted final : public source {
   std::shared_ptr<const source> of_;
 };
 
-// Work along the flat list of trainable elements: runs of elements with the flops that go with them.
+// Work along the flat list of trainable elements: runs of elements with the flops that go with
+// them.
 struct run_of_work {
   std::int64_t elements = 0;
   double flops = 0;
@@ -96,7 +98,8 @@ std::vector<run_of_work> cut(const std::vector<run_of_work>& runs, std::uint32_t
   return out;
 }
 
-// What is the same for every job that is only counted: data that nobody reads, and a plan without a tester.
+// What is the same for every job that is only counted: data that nobody reads, and a plan without a
+// tester.
 std::variant<std::shared_ptr<prepared_job>, diagnostics> without_data(std::shared_ptr<prepared_job> c,
                                                                       const std::vector<node_spec>& nodes) {
   plan_options options;
@@ -113,7 +116,8 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> without_data(std::share
   return c;
 }
 
-// A bucket has parameters of several layers, which travel in one way: that of the largest one of all.
+// A bucket has parameters of several layers, which travel in one way: that of the largest one of
+// all.
 codec_spec codec_of_largest(const model_graph& g) {
   const auto smaller = [](const graph_param& a, const graph_param& b) { return a.spec.dims.count() < b.spec.dims.count(); };
   const auto most = std::max_element(g.params.begin(), g.params.end(), smaller);
@@ -172,7 +176,8 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> make_coarse(const prepa
   *c = j;
   c->spec.pipeline.fuse = "auto";
   c->graph = coarse_graph(j.graph, buckets);
-  // Every layer of a graph points at its layer_spec; those of the coarse graph must point into this copy of the specification.
+  // Every layer of a graph points at its layer_spec; those of the coarse graph must point into this
+  // copy of the specification.
   for (auto& l : c->graph.layers)
     if (!c->spec.layers.empty()) l.spec = &c->spec.layers.back();
   return without_data(std::move(c), nodes);

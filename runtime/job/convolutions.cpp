@@ -19,7 +19,8 @@ const char* option_of(conv_pass p) {
 
 bool measured(const prepared_job& j) { return j.spec.convolution == "measured"; }
 
-// A layer whose name no override can say (runtime/node/config/document.cpp) stays with the rule, everywhere.
+// A layer whose name no override can say (runtime/node/config/document.cpp) stays with the rule,
+// everywhere.
 bool can_be_overridden(const std::string& name) { return name.find_first_of("\"'=") == std::string::npos; }
 
 std::optional<conv_algorithm> algorithm_called(const std::string& word) {

@@ -1,6 +1,8 @@
-// The algorithms of a job's convolutions, chosen once for all nodes: [job] convolution = "measured". Which passes are still open
-// (`auto`), what is chosen for them given how long each algorithm takes, and the choice as text: as overrides of the job's text, which
-// is all that travels, and in a checkpoint. Taking the time is somebody else's (runtime/node/convolution_times.hpp): this is pure.
+// The algorithms of a job's convolutions, chosen once for all nodes: [job] convolution =
+// "measured". Which passes are still open (`auto`), what is chosen for them given how long each
+// algorithm takes, and the choice as text: as overrides of the job's text, which is all that
+// travels, and in a checkpoint. Taking the time is somebody else's
+// (runtime/node/convolution_times.hpp): this is pure.
 #pragma once
 
 #include <functional>
@@ -26,15 +28,16 @@ struct conv_task {
   conv_geometry geometry;
 };
 
-// All of them, in layer order; `open`: those that are to be measured. None unless the job is "measured" and of fp32.
+// All of them, in layer order; `open`: those that are to be measured. None unless the job is
+// "measured" and of fp32.
 std::vector<conv_task> conv_tasks(const model_graph& g);
 std::vector<conv_task> open_conv_tasks(const prepared_job& j);
 
 using conv_times = std::map<conv_algorithm, double>;    // ms of one call, by those that can
 using conv_table = std::map<std::string, conv_choice>;  // by layer
 
-// The fastest; but `rule`, what the device would do unasked, unless another is faster by more than 3 %: what is as fast is no choice
-// for the noise of a measurement.
+// The fastest; but `rule`, what the device would do unasked, unless another is faster by more than
+// 3 %: what is as fast is no choice for the noise of a measurement.
 conv_algorithm fastest(const conv_times& times, conv_algorithm rule);
 
 // For all layers with an open pass.
@@ -47,7 +50,8 @@ std::optional<conv_table> conv_table_from(const std::string& text);
 // The choice as `--set` would have it.
 std::vector<std::string> overrides_of(const conv_table& t);
 
-// The job with this choice. Errors: a layer that is no convolution of it, or an algorithm that it or this build cannot.
+// The job with this choice. Errors: a layer that is no convolution of it, or an algorithm that it
+// or this build cannot.
 std::variant<std::shared_ptr<prepared_job>, diagnostics> with_convolutions(const prepared_job& j, const conv_table& t);
 
 // What a checkpoint of a measured job keeps of it, and reads back; other jobs have nothing.

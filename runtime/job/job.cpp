@@ -21,7 +21,8 @@
 namespace troupe {
 namespace {
 
-// Every layer, input and parameter of the plan once: whoever is about to run it does not take the planner's word for that.
+// Every layer, input and parameter of the plan once: whoever is about to run it does not take the
+// planner's word for that.
 diagnostics whole_or_not(const prepared_job& j) {
   diagnostics wrong;
   for (const auto& f : check_plan(j.plan, j.graph)) {

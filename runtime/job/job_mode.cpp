@@ -9,7 +9,8 @@
 namespace troupe {
 namespace {
 
-// What layers that keep statistics, whose packets compute together, or that are large want of a mode (with these options); empty: it does.
+// What layers that keep statistics, whose packets compute together, or that are large want of a
+// mode (with these options); empty: it does.
 std::string wrong_for_layers(const prepared_job& j, const sync_mode& m, const options& o) {
   for (const auto& l : j.graph.layers)
     if ((l.maths->joint() || l.gather) && l.in_train && (!m.lockstep || m.work_units))

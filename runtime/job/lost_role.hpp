@@ -1,5 +1,6 @@
-// Stands for a role that cannot come back: its node has been restarted, and what it held is nowhere else. It tells the coordinator, which
-// ends the job as for a node that is lost; the coordinator itself has nobody to tell and ends it here.
+// Stands for a role that cannot come back: its node has been restarted, and what it held is nowhere
+// else. It tells the coordinator, which ends the job as for a node that is lost; the coordinator
+// itself has nobody to tell and ends it here.
 //
 // Messages in:  start; whatever else comes is dropped
 // Messages out: peer_down (to the coordinator), or the event `error`

@@ -59,8 +59,9 @@ double evaluation_bytes(const prepared_job& j, std::uint32_t node) {
   return peak * static_cast<double>(examples) / static_cast<double>(j.graph.packet_examples);
 }
 
-// Memory that depends on the number of examples and not on shapes: the orders of samplers (made in casting.cpp; the first worker's share is the
-// largest), and the reports of an evaluation's packets, which the coordinator keeps until the evaluation ends (report_sheet.hpp).
+// Memory that depends on the number of examples and not on shapes: the orders of samplers (made in
+// casting.cpp; the first worker's share is the largest), and the reports of an evaluation's
+// packets, which the coordinator keeps until the evaluation ends (report_sheet.hpp).
 struct counted_by_data {
   double order = 0, evaluation_order = 0, reports = 0;
   std::int64_t packets = 0;  // of an evaluation

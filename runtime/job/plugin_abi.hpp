@@ -1,4 +1,5 @@
-// What a plugin exports. A plugin is a shared library built against the installed package; it adds rows to the host's tables.
+// What a plugin exports. A plugin is a shared library built against the installed package; it adds
+// rows to the host's tables.
 //
 //   extern "C" std::uint32_t troupe_abi_version() { return troupe::abi_version; }
 //   extern "C" void register_plugin(troupe::tables& t) { t.layers.add(...); }

@@ -29,8 +29,8 @@ error wrong_shape(const std::string& name, const tensor& t, const shape& want, c
   return record_error{{}, name, "it has shape " + t.dims().to_string() + ", the " + who + " wants " + want.to_string()};
 }
 
-// Files of before batch_norm's statistics had PyTorch's names: from here on they are called as they are now. States of the update rule, whose
-// names begin with a parameter's, likewise.
+// Files of before batch_norm's statistics had PyTorch's names: from here on they are called as they
+// are now. States of the update rule, whose names begin with a parameter's, likewise.
 void take_earlier_names(const model_graph& g, named_tensors& named) {
   struct earlier {
     const char *now, *then;
@@ -113,8 +113,8 @@ std::string some_of(const std::vector<std::string>& list) {
   return list.size() > shown ? text + " and " + std::to_string(list.size() - shown) + " more" : text;
 }
 
-// Parameters of the file that fit by name and shape, the others from the fillers; and a word on which. An error where none fits: that is another
-// net's file.
+// Parameters of the file that fit by name and shape, the others from the fillers; and a word on
+// which. An error where none fits: that is another net's file.
 std::string take_by_name(const prepared_job& j, const named_tensors& named, named_tensors& mine, std::vector<std::string>& notes) {
   std::vector<std::string> filled, unused;
   std::set<std::string> known;

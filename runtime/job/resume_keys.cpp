@@ -66,7 +66,8 @@ void put_layer_inputs(const prepared_job& j, const resume_values& v) {
   });
 }
 
-// Without fillers, which only a new job uses, and without measured algorithms of convolutions, which come from the checkpoint (job.convolution).
+// Without fillers, which only a new job uses, and without measured algorithms of convolutions,
+// which come from the checkpoint (job.convolution).
 void put_layer_options(const prepared_job& j, const resume_values& v) {
   const bool measured = j.spec.convolution == "measured";
   for (const auto& l : j.spec.layers)

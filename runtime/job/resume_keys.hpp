@@ -1,6 +1,7 @@
-// The table of keys that may, or may not, differ between the job that wrote a checkpoint and the job that resumes from it: one row for each key of a
-// job file. A checkpoint stores the values that must be equal (checkpoint::made_with). A value that the file does not have is not compared, because
-// older versions did not store it.
+// The table of keys that may, or may not, differ between the job that wrote a checkpoint and the
+// job that resumes from it: one row for each key of a job file. A checkpoint stores the values that
+// must be equal (checkpoint::made_with). A value that the file does not have is not compared,
+// because older versions did not store it.
 // Errors: values.  Threads: functions without state.
 #pragma once
 
@@ -33,8 +34,8 @@ class resume_values {
 };
 
 struct resume_key {
-  // As in the job file: "data.batch". "data.*": the options of the type that the table chooses (a source, a layer). With spaces: a property of the
-  // job that is not a key.
+  // As in the job file: "data.batch". "data.*": the options of the type that the table chooses (a
+  // source, a layer). With spaces: a property of the job that is not a key.
   std::string key;
   on_resume rule;
   void (*values)(const prepared_job&, const resume_values&) = nullptr;  // nullptr: not compared, or compared in another row
@@ -45,7 +46,8 @@ const std::vector<resume_key>& resume_keys();
 // The values that a checkpoint of this job stores.
 metadata_map made_with(const prepared_job& j);
 
-// nullopt: this job may resume from the checkpoint. Otherwise an error with the first key that differs and must not, and both values.
+// nullopt: this job may resume from the checkpoint. Otherwise an error with the first key that
+// differs and must not, and both values.
 std::optional<record_error> check_made_with(const prepared_job& j, const checkpoint& c);
 
 // "KEY is 1 in the checkpoint and 2 in the job: ...", and how to proceed.

@@ -1,4 +1,5 @@
-// Every registry a job may name, in one object that main builds and passes on. Plugins add rows to the same tables.
+// Every registry a job may name, in one object that main builds and passes on. Plugins add rows to
+// the same tables.
 #pragma once
 
 #include "ops/registry.hpp"

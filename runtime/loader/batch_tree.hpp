@@ -1,16 +1,21 @@
-// A loader's place in the tree over which `replicate` broadcasts: the loaders by worker, parent of i is i with its lowest set bit
-// cleared (a binomial tree, so examples take at most ceil(log2 n) hops, and in that many rounds where a node sends one message at
-// a time: the largest subtree is answered first).
+// A loader's place in the tree over which `replicate` broadcasts: the loaders by worker, parent of
+// i is i with its lowest set bit cleared (a binomial tree, so examples take at most ceil(log2 n)
+// hops, and in that many rounds where a node sends one message at a time: the largest subtree is
+// answered first).
 //
-// Everybody asks its parent for the packets it needs; a request is credit for one packet and waits at the parent until that has the
-// examples. In lock step every packet is read once, by worker 0, and crosses every edge once.
+// Everybody asks its parent for the packets it needs; a request is credit for one packet and waits
+// at the parent until that has the examples. In lock step every packet is read once, by worker 0,
+// and crosses every edge once.
 //
-// Asynchronous modes: workers need not be at one step. A request that its parent does not hold goes on upwards at once, so nobody
-// waits for a worker that is behind, and one that is far behind has its packets sent (and read) once more.
+// Asynchronous modes: workers need not be at one step. A request that its parent does not hold goes
+// on upwards at once, so nobody waits for a worker that is behind, and one that is far behind has
+// its packets sent (and read) once more.
 //
-// Bounds: a packet is held until the worker itself and all children have had it, but of those that nobody waits for only the `keep`
-// latest; requests are bounded by the credit of the subtree, its loaders x (sub_solvers + readers).
-// Twice: examples that are not waited for are dropped; a request that comes again is answered again.
+// Bounds: a packet is held until the worker itself and all children have had it, but of those that
+// nobody waits for only the `keep` latest; requests are bounded by the credit of the subtree, its
+// loaders x (sub_solvers + readers).
+// Twice: examples that are not waited for are dropped; a request that comes again is answered
+// again.
 #pragma once
 
 #include <cstdint>
@@ -34,16 +39,18 @@ class batch_tree {
   batch_tree(const job_plan& plan, std::uint32_t worker, std::uint32_t job, std::uint32_t keep);
 
   bool root() const { return parent_ == no_role; }
-  // The worker itself needs `k`, from its own line. True: `found` has it. False: it will come out of arrived().
+  // The worker itself needs `k`, from its own line. True: `found` has it. False: it will come out
+  // of arrived().
   bool want(key k, pair_of_tensors& found, effects& out);
   // A child in the tree asks for a packet.
   void asked(const header& request, effects& out);
-  // The examples of `k` are here, from the parent or (at the root) read. True: the worker itself waits for them.
+  // The examples of `k` are here, from the parent or (at the root) read. True: the worker itself
+  // waits for them.
   bool arrived(key k, const pair_of_tensors& got, effects& out);
   // At the root: the packet that is to be read next, if there is one.
   bool next_to_read(key& k);
-  // greet: of a restarted worker, tells its children to repeat what they have asked of it. ask_again: of a child that its parent
-  // has told so.
+  // greet: of a restarted worker, tells its children to repeat what they have asked of it.
+  // ask_again: of a child that its parent has told so.
   void greet(effects& out) const;
   void ask_again(effects& out) const;
   void clear() { entries_.clear(); }

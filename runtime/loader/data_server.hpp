@@ -1,12 +1,15 @@
-// The data server of one job: reads the packets that loaders ask for, in the order of asking and up to `readers` (the plan's slots of
-// this role) at a time, and answers each as soon as it is read; or, for the sampler `seeded`, answers at once with the step's number.
+// The data server of one job: reads the packets that loaders ask for, in the order of asking and up
+// to `readers` (the plan's slots of this role) at a time, and answers each as soon as it is read;
+// or, for the sampler `seeded`, answers at once with the step's number.
 //
 // Messages in:  want_examples (loaders), start (host, to one that was restarted)
-// Messages out: examples or examples_seed, with step, packet, phase and version of the request; start (loaders: ask again)
+// Messages out: examples or examples_seed, with step, packet, phase and version of the request;
+//               start (loaders: ask again)
 // Bytes:        per packet one request without payload, and its examples (or 8 bytes)
-// Invariants: an answer is a pure function of the request, and nothing is remembered of a loader, so that requests may be repeated,
-// loaders restarted, and workers run at steps of their own. A request is credit for one answer: a loader has at most
-// sub_solvers + readers of them open, and no request is twice in the queue, so the queue holds at most workers x as many.
+// Invariants: an answer is a pure function of the request, and nothing is remembered of a loader,
+// so that requests may be repeated, loaders restarted, and workers run at steps of their own. A
+// request is credit for one answer: a loader has at most sub_solvers + readers of them open, and no
+// request is twice in the queue, so the queue holds at most workers x as many.
 #pragma once
 
 #include <cstdint>

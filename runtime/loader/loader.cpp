@@ -186,8 +186,8 @@ void loader::ask(const item& i, effects& out) {
   out.send({h, want_examples{}});
 }
 
-// The data server (or the parent in the tree) has been restarted and knows nothing of what it was asked: every open request is made
-// again.
+// The data server (or the parent in the tree) has been restarted and knows nothing of what it was
+// asked: every open request is made again.
 void loader::ask_again(effects& out) {
   if (tree_) return tree_->ask_again(out);
   for (const auto& i : line_)
@@ -319,16 +319,17 @@ void loader::send_again(role_id to, effects& out) {
   }
 }
 
-// Forgets rounds of evaluation that are over: steps behind a round are granted only when it is. A restarted loader may still have
-// packets of one that reports from before its restart have completed.
+// Forgets rounds of evaluation that are over: steps behind a round are granted only when it is. A
+// restarted loader may still have packets of one that reports from before its restart have
+// completed.
 void loader::forget_rounds() {
   agenda_.forget_rounds();
   std::erase_if(line_, [&](const auto& i) { return !trains(*i) && i->h.version < agenda_.granted(); });
   forget_sent();
 }
 
-// Forgets sent packets that no restarted stage can ask for any more. Their credit is taken back here: a stage that has forgotten the packet,
-// or waits for the rest of it, will not return it.
+// Forgets sent packets that no restarted stage can ask for any more. Their credit is taken back
+// here: a stage that has forgotten the packet, or waits for the rest of it, will not return it.
 void loader::forget_sent() {
   sent_.forget(needed_from(), agenda_.granted(), [&](msg_id gone) {
     for (auto& c : credit_) c.give_back(gone);

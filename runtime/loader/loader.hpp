@@ -1,18 +1,23 @@
-// The loader of one worker: takes its packets' examples from the source in the sampler's order and feeds the first stages. It loads
-// ahead of credit by a bounded number of packets, sends only with credit of every consumer, and so stops when no sub-solver is free.
+// The loader of one worker: takes its packets' examples from the source in the sampler's order and
+// feeds the first stages. It loads ahead of credit by a bounded number of packets, sends only with
+// credit of every consumer, and so stops when no sub-solver is free.
 //
 // Which packets, and in which order: packet_agenda.hpp.
 //
-// How its examples come is the sampler's delivery: it reads them itself; or asks a data server for them, or for the seed that says
-// what to read; or asks the loader that is its parent in the broadcast tree (batch_tree.hpp). One request is credit for one packet.
+// How its examples come is the sampler's delivery: it reads them itself; or asks a data server for
+// them, or for the seed that says what to read; or asks the loader that is its parent in the
+// broadcast tree (batch_tree.hpp). One request is credit for one packet.
 //
-// Messages in:  grant, evaluate, portion, resume_at, examples, examples_seed, start (whom it asks is new: it asks again; a stage is new:
-//               it is sent again what it may still want), want_examples (tree), credit (out-edge), halt
-// Messages out: forward, want_examples, examples and start (tree), ready{joined} (to the coordinator, after a restart; with `retains_for_replay`)
+// Messages in:  grant, evaluate, portion, resume_at, examples, examples_seed, start (whom it asks
+//               is new: it asks again; a stage is new: it is sent again what it may still want),
+//               want_examples (tree), credit (out-edge), halt
+// Messages out: forward, want_examples, examples and start (tree), ready{joined} (to the
+//               coordinator, after a restart; with `retains_for_replay`)
 // Twice: whatever comes may come twice and late; the second changes nothing.
-// Invariants: packets of one worker leave in order of (step, packet), or of the portions; an evaluation round at version v begins
-// after every packet of steps < v has left; never more than sub_solvers + readers packets are asked for, loaded and unsent. Up to
-// `readers` of them (the plan's slots of this role) are read at once; they may be done in any order.
+// Invariants: packets of one worker leave in order of (step, packet), or of the portions; an
+// evaluation round at version v begins after every packet of steps < v has left; never more than
+// sub_solvers + readers packets are asked for, loaded and unsent. Up to `readers` of them (the
+// plan's slots of this role) are read at once; they may be done in any order.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +48,8 @@ struct loader_config {
   std::uint64_t first_step = 0;
   bool dynamic = false;       // packets come as portions; the static range and the grant mean nothing
   bool await_resume = false;  // a restarted loader: load nothing before resume_at
-  // Portions, and with `dynamic` rounds of evaluation, whose `life` is another were meant for a former life: the coordinator deals again once it knows of us.
+  // Portions, and with `dynamic` rounds of evaluation, whose `life` is another were meant for a
+  // former life: the coordinator deals again once it knows of us.
   std::uint32_t incarnation = 0;
   bool retains_for_replay = false;  // stages may be restarted one by one: they are sent again what they may still want
 };

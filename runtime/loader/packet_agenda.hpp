@@ -1,4 +1,5 @@
-// What a loader is to load, and in which order: training packets that it may load, then those of evaluation.
+// What a loader is to load, and in which order: training packets that it may load, then those of
+// evaluation.
 //   training    its worker's range of every step below the grant; or, with `dynamic`, the packets that portions name, as they came
 //   evaluation  of every round, the packets that are this loader's; a round at version v comes after every packet of steps < v, but for
 //               a tester, whose version is the round, and with `dynamic`, where the coordinator says when

@@ -49,7 +49,8 @@ std::optional<std::uint64_t> number_behind(std::string_view text, std::string_vi
   return std::nullopt;
 }
 
-// Calls `see` for the folder of each cgroup that limits the memory of this process, from the innermost to the root of each hierarchy.
+// Calls `see` for the folder of each cgroup that limits the memory of this process, from the
+// innermost to the root of each hierarchy.
 void each_cgroup(std::string_view cgroups, const std::function<void(const std::string& folder, const cgroup_kind& kind)>& see) {
   const auto walk = [&](const std::string& root, std::string path, const cgroup_kind& kind) {
     if (path.find("..") != std::string::npos) path.clear();  // outside of this container's part of the tree
@@ -73,7 +74,8 @@ void each_cgroup(std::string_view cgroups, const std::function<void(const std::s
   }
 }
 
-// The kernel frees inactive page cache at once. Half of the active page cache counts as free, because some of it is needed.
+// The kernel frees inactive page cache at once. Half of the active page cache counts as free,
+// because some of it is needed.
 std::uint64_t left_in(const std::string& folder, const cgroup_kind& kind, std::uint64_t limit, const text_of_file& read) {
   const auto used = number_in(read(folder + kind.usage).value_or(""));
   if (!used) return limit;

@@ -1,5 +1,6 @@
-// How much memory this process may still allocate: the least of what the machine, the cgroups of the process (v1 and v2, up to the root) and its
-// limit of address space leave. Every check of free memory in Troupe uses these functions.
+// How much memory this process may still allocate: the least of what the machine, the cgroups of
+// the process (v1 and v2, up to the root) and its limit of address space leave. Every check of free
+// memory in Troupe uses these functions.
 // Errors: none; a file that cannot be read sets no limit.  Threads: functions without state.
 #pragma once
 
@@ -19,9 +20,10 @@ struct cgroup_limit {
   std::string file;
 };
 
-// The least limit on the path from this process's cgroup to the root, v1 (memory.limit_in_bytes) and v2 (memory.max); nullopt if no file sets a
-// limit. `cgroups`: the text of /proc/self/cgroup. In a container the path may be the host's. Then only the root's file exists, and it has the
-// limit of the container.
+// The least limit on the path from this process's cgroup to the root, v1 (memory.limit_in_bytes)
+// and v2 (memory.max); nullopt if no file sets a limit. `cgroups`: the text of /proc/self/cgroup.
+// In a container the path may be the host's. Then only the root's file exists, and it has the limit
+// of the container.
 std::optional<cgroup_limit> memory_limit_of(std::string_view cgroups, const text_of_file& read);
 
 struct process_memory {
@@ -30,7 +32,8 @@ struct process_memory {
   std::string of;           // "this machine has", "its cgroup (/a/memory.max) allows"
 };
 
-// `read`: /proc/meminfo, /proc/self/cgroup, /proc/self/limits, /proc/self/status, and the files of the cgroups.
+// `read`: /proc/meminfo, /proc/self/cgroup, /proc/self/limits, /proc/self/status, and the files of
+// the cgroups.
 process_memory process_memory_by(const text_of_file& read);
 
 // Of this process, now.

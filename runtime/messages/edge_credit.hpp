@@ -1,5 +1,6 @@
-// Credit of one out-edge: how many more packets the consumer has room for. It comes back by name (the packet's msg_id), so that a word
-// that arrives twice counts once: the consumer may be on another node.
+// Credit of one out-edge: how many more packets the consumer has room for. It comes back by name
+// (the packet's msg_id), so that a word that arrives twice counts once: the consumer may be on
+// another node.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,8 @@ class edge_credit {
  public:
   explicit edge_credit(std::uint32_t limit) : limit_(limit) {}
 
-  // More than the limit may be under way where a producer makes packets again that a restarted consumer has to have (stage_again.cpp).
+  // More than the limit may be under way where a producer makes packets again that a restarted
+  // consumer has to have (stage_again.cpp).
   std::uint32_t left() const { return under_way_.size() < limit_ ? limit_ - static_cast<std::uint32_t>(under_way_.size()) : 0; }
   void take(msg_id packet) { under_way_.push_back(packet); }
   // False: it is back already.

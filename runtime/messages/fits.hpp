@@ -1,4 +1,5 @@
-// Is what a peer has sent what is expected of it? Roles that put tensors of others into jobs ask first: a job does not look.
+// Is what a peer has sent what is expected of it? Roles that put tensors of others into jobs ask
+// first: a job does not look.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,8 @@ inline bool all_hold(const tensors& all, std::int64_t count, dtype type) {
   return std::all_of(all.begin(), all.end(), [&](const tensor& t) { return holds(t, count, type); });
 }
 
-// Have its tensors values? For hosts whose jobs run; without maths none has. Of packets that nobody computes (flag_void) they need none.
+// Have its tensors values? For hosts whose jobs run; without maths none has. Of packets that nobody
+// computes (flag_void) they need none.
 bool has_values(const envelope& e);
 
 }  // namespace troupe

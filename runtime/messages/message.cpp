@@ -13,8 +13,8 @@ namespace {
 template <class B, class... T>
 concept one_of = (std::same_as<std::remove_const_t<B>, T> || ...);
 
-// The tensors of one body, const or not. Bodies without tensors are named: a new one does not compile until it has been thought
-// about here.
+// The tensors of one body, const or not. Bodies without tensors are named: a new one does not
+// compile until it has been thought about here.
 template <class B, class F>
 void visit_tensors(B& b, F&& f) {
   const auto each = [&](auto& list) {
@@ -56,7 +56,8 @@ tensor sent_to(device& stream, device& to, const tensor& t) {
 }  // namespace
 
 void freeze(envelope& e) {
-  // The mark is written at most once: a write to a block that others read would cost them a cache line.
+  // The mark is written at most once: a write to a block that others read would cost them a cache
+  // line.
   const auto mark = [](tensor& t) {
     if (!t.frozen()) t.freeze();
   };

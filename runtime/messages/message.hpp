@@ -1,5 +1,6 @@
-// What roles say to each other: a 64-byte header and one of the bodies in dataflow.hpp, param.hpp, control.hpp.
-// Bodies are plain structs; tensors in them are handles. Order is kept per (source, destination) and no further.
+// What roles say to each other: a 64-byte header and one of the bodies in dataflow.hpp, param.hpp,
+// control.hpp. Bodies are plain structs; tensors in them are handles. Order is kept per (source,
+// destination) and no further.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +35,8 @@ struct header {
 };
 static_assert(sizeof(header) == 64);
 
-// header.flags: the low byte are marks, the high byte the era of the mode in use (it grows with every live switch), so that
-// messages of the mode before are known when they come late.
+// header.flags: the low byte are marks, the high byte the era of the mode in use (it grows with
+// every live switch), so that messages of the mode before are known when they come late.
 constexpr std::uint16_t flag_void = 1;   // a packet that nobody needs any more: it flows on for the accounts, without maths
 constexpr std::uint16_t flag_join = 2;   // the answer to a `fetch` that joins
 constexpr std::uint16_t flag_reset = 4;  // a training packet whose lanes begin anew: nothing is carried over from the step before

@@ -64,7 +64,8 @@ class writer {
   std::vector<const tensor*> payloads;
 };
 
-// Reads fields from [pos, end_) and payloads behind them. After the first mistake `error` is set and every read yields nothing.
+// Reads fields from [pos, end_) and payloads behind them. After the first mistake `error` is set
+// and every read yields nothing.
 class reader {
  public:
   reader(const std::uint8_t* data, std::size_t bytes, std::size_t begin, std::size_t end, std::shared_ptr<const void> owner,
@@ -151,7 +152,8 @@ class reader {
     if (error.empty() && end_ - pos_ < n) fail("the fields end early");
     return error.empty();
   }
-  // A count whose elements take at least `each` bytes, checked before anything is allocated for them.
+  // A count whose elements take at least `each` bytes, checked before anything is allocated for
+  // them.
   std::size_t count(std::size_t each, std::uint32_t most, const char* too_many) {
     std::uint32_t n = 0;
     get(n);
@@ -165,7 +167,8 @@ class reader {
     for (std::size_t i = 0; i < n && error.empty(); ++i) get(list.emplace_back());
   }
   bool get_dims(int rank, std::size_t element, shape& dims) {
-    // Zeros are counted as ones, so that no partial product overflows in shape's own arithmetic either.
+    // Zeros are counted as ones, so that no partial product overflows in shape's own arithmetic
+    // either.
     auto bytes = static_cast<std::int64_t>(element);
     for (int i = 0; i < rank; ++i) {
       std::int64_t d = 0;

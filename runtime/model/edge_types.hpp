@@ -1,5 +1,6 @@
-// What travels over a graph's edges: values, or numbers of things (i32) that name a score or a row. Values read as numbers, and numbers beyond
-// what a layer has a place for, would be memory that is nobody's; so every edge is checked when the graph is built.
+// What travels over a graph's edges: values, or numbers of things (i32) that name a score or a row.
+// Values read as numbers, and numbers beyond what a layer has a place for, would be memory that is
+// nobody's; so every edge is checked when the graph is built.
 #pragma once
 
 #include <optional>

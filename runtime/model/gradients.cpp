@@ -11,7 +11,8 @@ bool flows(const model_graph& graph, const graph_layer& g, std::size_t k) {
   return g.maths->differentiable(k) && !learns_alone;
 }
 
-// Per layer: does a gradient of its outputs lead to anything that is trained, or (running statistics leave with the gradients) folded?
+// Per layer: does a gradient of its outputs lead to anything that is trained, or (running
+// statistics leave with the gradients) folded?
 std::vector<bool> trains(const model_graph& graph) {
   std::vector<bool> found(graph.layers.size(), false);
   for (const auto& g : graph.layers) {

@@ -1,6 +1,7 @@
-// From a job's list of layers to a model_graph: names resolved, layers sorted, shapes inferred, parameters numbered, and the
-// question answered which gradients have to flow. Every stage goes on with what is still sound, so that one run reports as many
-// mistakes as possible without reporting the consequences of one mistake as others.
+// From a job's list of layers to a model_graph: names resolved, layers sorted, shapes inferred,
+// parameters numbered, and the question answered which gradients have to flow. Every stage goes on
+// with what is still sound, so that one run reports as many mistakes as possible without reporting
+// the consequences of one mistake as others.
 #include "runtime/model/graph.hpp"
 
 #include <algorithm>
@@ -130,7 +131,8 @@ class builder {
     if (job_.type() == dtype::bf16 && !d.type->takes_bf16)
       layer_error(s, "type", in_quotes(s.type) + " does not compute in bf16: use precision = \"fp32\"");
     try {
-      // The job file's reader has filled in every option; a table made by hand has not been looked at yet.
+      // The job file's reader has filled in every option; a table made by hand has not been looked
+      // at yet.
       const auto present = [&](const option_spec& o) { return s.values.has(o.name); };
       const bool checked =
           s.values.values.size() == d.type->specs.size() && std::all_of(d.type->specs.begin(), d.type->specs.end(), present);
@@ -168,7 +170,8 @@ class builder {
         const auto key = "inputs." + std::to_string(k);
         const auto ref = resolve(s.inputs[k]);
         if (ref.layer == unresolved) {
-          // A comparison with every name of a large file takes a while, and no more mistakes than these are told.
+          // A comparison with every name of a large file takes a while, and no more mistakes than
+          // these are told.
           const auto hint = errors_.size() < max_mistakes_shown ? did_you_mean(s.inputs[k], known) : std::string();
           layer_error(s, key, "unknown input " + in_quotes(s.inputs[k]) + hint);
           names_resolved_ = d.sound = false;
@@ -255,7 +258,8 @@ class builder {
     }
   }
 
-  // Input shapes; false when one of them is not known because of a mistake that has been or is now reported.
+  // Input shapes; false when one of them is not known because of a mistake that has been or is now
+  // reported.
   bool gather(const draft& d, graph_layer& g) {
     for (std::size_t k = 0; k < g.inputs.size(); ++k) {
       const auto r = g.inputs[k];

@@ -1,5 +1,6 @@
-// The model as a validated graph: layers in topological order, every edge with its shape, every parameter with its place in the
-// flat list. Built once per job and node from the same job_spec, so that nobody has to send it.
+// The model as a validated graph: layers in topological order, every edge with its shape, every
+// parameter with its place in the flat list. Built once per job and node from the same job_spec, so
+// that nobody has to send it.
 // Errors: build_graph collects every mistake it can find, each with its position.
 #pragma once
 
@@ -17,7 +18,8 @@
 
 namespace troupe {
 
-// Where a tensor comes from: layer `layer`'s output `output`, or (layer == from_data) the loader's output 0 = data, 1 = label.
+// Where a tensor comes from: layer `layer`'s output `output`, or (layer == from_data) the loader's
+// output 0 = data, 1 = label.
 constexpr std::int32_t from_data = -1;
 struct tensor_ref {
   std::int32_t layer = from_data;
@@ -61,7 +63,8 @@ struct model_graph {
   std::int64_t packet_examples = 0;
   std::int64_t parameter_count = 0;
   std::int64_t classes = 0;
-  // What labels, and ids in data, are looked up by some layer and so must stay below; 0: nobody looks anything up (edge_types.hpp).
+  // What labels, and ids in data, are looked up by some layer and so must stay below; 0: nobody
+  // looks anything up (edge_types.hpp).
   std::int64_t label_below = 0, id_below = 0;
   // Consumers of one tensor, in layer order: the fixed order in which their gradients are added.
   std::vector<tensor_ref> consumers(tensor_ref t) const;  // {layer, input port} pairs
@@ -70,10 +73,12 @@ struct model_graph {
   bool carries() const;
 };
 
-// `example` is the shape of one example (from the source), e.g. 1x28x28, `label` that of its label, `ids` whether examples hold ids
-// (i32) in place of values. Returns diagnostics when something is wrong: unknown layer
-// type or input, missing or unused input, cycle, wrong number of inputs, shapes that do not fit (names the layer and both shapes),
-// batch not divisible by packets, duplicate names, no loss layer, a layer that is given values for ids, ids for values, or ids that it has no place for, ...
+// `example` is the shape of one example (from the source), e.g. 1x28x28, `label` that of its label,
+// `ids` whether examples hold ids (i32) in place of values. Returns diagnostics when something is
+// wrong: unknown layer type or input, missing or unused input, cycle, wrong number of inputs,
+// shapes that do not fit (names the layer and both shapes), batch not divisible by packets,
+// duplicate names, no loss layer, a layer that is given values for ids, ids for values, or ids that
+// it has no place for, ...
 std::variant<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const shape& example,
                                                    std::int64_t classes, const shape& label = {}, bool ids = false);
 

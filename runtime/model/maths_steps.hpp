@@ -1,6 +1,7 @@
-// Which layers of a stage are computed as one: a layer and the only reader of its output, where the layer can absorb it (layer::absorb). The
-// bits are those of the layers apart, so whether it is done, and where, is nobody else's matter: gradients, weights, seeds, edges and messages
-// are those of the layers.
+// Which layers of a stage are computed as one: a layer and the only reader of its output, where the
+// layer can absorb it (layer::absorb). The bits are those of the layers apart, so whether it is
+// done, and where, is nobody else's matter: gradients, weights, seeds, edges and messages are those
+// of the layers.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +20,13 @@ struct maths_step {
   std::size_t last() const { return at.back(); }
 };
 
-// `layers`: of one stage (or the parts of them that are there), in topological order. Without `fuse`: a step a layer. Steps are in the
-// order of their first layers, which is one in which they can be computed; and backwards, in the other.
+// `layers`: of one stage (or the parts of them that are there), in topological order. Without
+// `fuse`: a step a layer. Steps are in the order of their first layers, which is one in which they
+// can be computed; and backwards, in the other.
 std::vector<maths_step> maths_steps(const model_graph& g, const std::vector<const graph_layer*>& layers, bool fuse);
 
-// The layer that computes `maths` (which stands for layers `first` to `last` already) and `next` as one; null: they stay apart.
+// The layer that computes `maths` (which stands for layers `first` to `last` already) and `next` as
+// one; null: they stay apart.
 std::shared_ptr<const layer> absorbed(const model_graph& g, const graph_layer& first, const graph_layer& last, const layer& maths,
                                       const graph_layer& next);
 

@@ -26,7 +26,8 @@ std::vector<std::size_t> topological_order(const std::vector<std::vector<std::si
   return order;
 }
 
-// Every layer that is left has an input that is left, so walking from input to input must come back to where it has been.
+// Every layer that is left has an input that is left, so walking from input to input must come back
+// to where it has been.
 std::vector<std::size_t> find_cycle(const std::vector<std::vector<std::size_t>>& inputs, const std::vector<std::size_t>& order) {
   std::vector<bool> left(inputs.size(), true);
   for (auto i : order) left[i] = false;

@@ -69,7 +69,8 @@ json to_json(const shape_times& all) {
   return o;
 }
 
-// What a file says. Only what has been looked at is kept, so nothing in it can be larger or deeper than a table of times.
+// What a file says. Only what has been looked at is kept, so nothing in it can be larger or deeper
+// than a table of times.
 machine_times read(const std::string& file, std::string& trouble) {
   std::error_code ec;
   if (file.empty() || !fs::exists(file, ec)) return {};
@@ -219,7 +220,8 @@ class trial {
     if (pass_ == conv_pass::backward_weights) device_.conv_backward_weights(g, x_, y_, w_);
     return std::max(thread_ms() - begin, 1e-5);
   }
-  // The best of several: what else the machine does only ever adds. The first call is left out: it also makes what is kept.
+  // The best of several: what else the machine does only ever adds. The first call is left out: it
+  // also makes what is kept.
   double ms(conv_algorithm a) {
     constexpr int least_calls = 3, max_calls = 100;
     constexpr double enough = 25;

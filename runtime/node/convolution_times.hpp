@@ -1,9 +1,11 @@
-// How long the algorithms of a convolution take on this machine, and what a "measured" job makes of that. A pass of a geometry is timed
-// once per machine and remembered in a file, so that every later job there has the same choice.
+// How long the algorithms of a convolution take on this machine, and what a "measured" job makes of
+// that. A pass of a geometry is timed once per machine and remembered in a file, so that every
+// later job there has the same choice.
 //
-// The file ($XDG_CACHE_HOME/troupe/convolutions.json, else ~/.cache/troupe/...) holds milliseconds by machine (processor, numerics id,
-// compiler) and shape. It is replaced as a whole; of two processes that write at the same time one wins, and the other's figures are
-// taken again some day. A file that cannot be read as one is left out of account, with a warning, and replaced.
+// The file ($XDG_CACHE_HOME/troupe/convolutions.json, else ~/.cache/troupe/...) holds milliseconds
+// by machine (processor, numerics id, compiler) and shape. It is replaced as a whole; of two
+// processes that write at the same time one wins, and the other's figures are taken again some day.
+// A file that cannot be read as one is left out of account, with a warning, and replaced.
 // Errors: warnings; nothing about the file can make a job fail.
 #pragma once
 
@@ -43,7 +45,8 @@ class convolution_cache {
   bool changed_ = false;
 };
 
-// Milliseconds of this thread for one call of each algorithm that can, in f32. Large batches are timed by a part of their images.
+// Milliseconds of this thread for one call of each algorithm that can, in f32. Large batches are
+// timed by a part of their images.
 conv_times time_convolution(device& d, const conv_geometry& g, conv_pass p);
 
 struct timed_pass {
@@ -57,8 +60,9 @@ struct resolved_convolutions {
   std::vector<std::string> warnings;
 };
 
-// Chooses what the job leaves to measuring, and takes the times that are not remembered: seconds, once. Call it before roles are made,
-// and before anything is put into the job: it may come back as another. Errors: none but those of prepare_job.
+// Chooses what the job leaves to measuring, and takes the times that are not remembered: seconds,
+// once. Call it before roles are made, and before anything is put into the job: it may come back as
+// another. Errors: none but those of prepare_job.
 std::variant<resolved_convolutions, diagnostics> resolve_convolutions(const std::shared_ptr<prepared_job>& j, device& d,
                                                                       const std::string& cache_file = convolution_cache_file());
 

@@ -1,5 +1,5 @@
-// The stock tables (runtime/job/tables.hpp) and the rows that third-party libraries keep out of the pure runtime. What programs and
-// daemons start from; plugins add to it.
+// The stock tables (runtime/job/tables.hpp) and the rows that third-party libraries keep out of the
+// pure runtime. What programs and daemons start from; plugins add to it.
 #pragma once
 
 #include "runtime/job/tables.hpp"

@@ -1,4 +1,5 @@
-// What a failed job leaves for those who look into it, a folder for each node that had a part in it:
+// What a failed job leaves for those who look into it, a folder for each node that had a part in
+// it:
 //
 //   report.txt      for people: what failed, where, when, and how to run it again
 //   job.toml        the job's text as it was submitted
@@ -8,7 +9,8 @@
 //   begins-with.safetensors   where it began with a file: a second name of that file, if it was the same still
 //   messages.bin    in which order they were handed what (runtime/replay): `troupe sim --replay` runs them again
 //
-// Folders are for their owner alone (0700), and the newest few stay. Errors: values that name the file; nothing throws but for lack of memory.
+// Folders are for their owner alone (0700), and the newest few stay. Errors: values that name the
+// file; nothing throws but for lack of memory.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +66,8 @@ struct post_mortem_facts {
   std::int64_t seconds_since_1970 = 0;
 };
 
-// Makes a folder of its own in `home`, and removes all but the newest. The folder, or why there is none.
+// Makes a folder of its own in `home`, and removes all but the newest. The folder, or why there is
+// none.
 std::variant<std::string, record_error> write_post_mortem(const std::filesystem::path& home, const post_mortem_facts& f);
 
 // Why it cannot be run again; empty: it can.

@@ -1,5 +1,6 @@
-// Messages between roles as frames of a transport, for both of its ends: type 1, source and destination are the roles, id is the message's,
-// the payload is the wire format (runtime/messages/wire.hpp). Tensors alone may be lent (net/memory_sharing.hpp).
+// Messages between roles as frames of a transport, for both of its ends: type 1, source and
+// destination are the roles, id is the message's, the payload is the wire format
+// (runtime/messages/wire.hpp). Tensors alone may be lent (net/memory_sharing.hpp).
 // Threads: functions without state.
 #pragma once
 

@@ -1,6 +1,7 @@
-// Text from a trained net, one character after the other: the net of a job whose data is text, unrolled over one step, its state
-// carried from character to character. The distribution behind a text is softmax(scores / temperature), scores being what the job's
-// loss reads; drawn with the counter-based stream of the seed, so the same seed gives the same text. Temperature 0: always the
+// Text from a trained net, one character after the other: the net of a job whose data is text,
+// unrolled over one step, its state carried from character to character. The distribution behind a
+// text is softmax(scores / temperature), scores being what the job's loss reads; drawn with the
+// counter-based stream of the seed, so the same seed gives the same text. Temperature 0: always the
 // likeliest.  Graves 2013, section 3.
 // Errors: make_generator gives a message.  Threads: one at a time.
 #pragma once
@@ -22,7 +23,8 @@ class text_generator {
                  std::vector<tensors> params, tensor_ref scores, std::shared_ptr<device> d);
   ~text_generator();
 
-  // The numbers of the characters of `text`; false: `error` names the first one that the vocabulary does not have.
+  // The numbers of the characters of `text`; false: `error` names the first one that the vocabulary
+  // does not have.
   bool encode(const std::string& text, std::vector<std::int32_t>& ids, std::string& error) const;
   const std::vector<std::string>& symbols() const { return symbols_; }
 
@@ -43,12 +45,14 @@ class text_generator {
   std::shared_ptr<device> dev_;
 };
 
-// The generator of a prepared job with these weights (which check_weights() has passed); else what is wrong, and where.
+// The generator of a prepared job with these weights (which check_weights() has passed); else what
+// is wrong, and where.
 std::variant<std::unique_ptr<text_generator>, diagnostic> make_generator(const prepared_job& j,
                                                                          const std::vector<std::pair<std::string, tensor>>& weights,
                                                                          std::shared_ptr<device> d);
 
-// `length` characters after `prompt`. The text has only what was drawn; nats is the mean of -log of its characters' probabilities.
+// `length` characters after `prompt`. The text has only what was drawn; nats is the mean of -log of
+// its characters' probabilities.
 struct generated {
   std::string text;
   double nats = 0;

@@ -40,8 +40,9 @@ class stopwatch {
 }  // namespace
 
 struct plain_loop::impl {
-  // What one layer holds of the packet under way, and what stays from packet to packet: its plan. Of layers that are computed as one
-  // (model/maths_steps.hpp) the first holds it, but for the result, which is the last one's.
+  // What one layer holds of the packet under way, and what stays from packet to packet: its plan.
+  // Of layers that are computed as one (model/maths_steps.hpp) the first holds it, but for the
+  // result, which is the last one's.
   struct pass {
     tensors in, out, grad_in, grad_params, stats;
     saved kept;
@@ -177,7 +178,8 @@ void plain_loop::impl::step_forward(const maths_step& step, std::uint32_t packet
   sum.second += valid;
 }
 
-// The gradient of an output, summed over its consumers. Those of one layer's inputs are summed before they are added to the others'.
+// The gradient of an output, summed over its consumers. Those of one layer's inputs are summed
+// before they are added to the others'.
 tensor plain_loop::impl::gradient_of(const pass& p, std::size_t output) {
   reader_sum sum;
   const auto& takers = p.takers[output];
@@ -233,7 +235,8 @@ void plain_loop::impl::step_backward(const maths_step& step, std::uint32_t packe
   p.kept = {};
 }
 
-// Gradients of one packet into the fixed tree; what is in the tree is ours, so sums are made in place.
+// Gradients of one packet into the fixed tree; what is in the tree is ours, so sums are made in
+// place.
 void plain_loop::impl::collect(std::uint32_t packet) {
   if (trees.empty()) trees.assign(passes.size(), packet_tree<tensors>(j->plan.packets));
   for (const auto& l : j->graph.layers) {

@@ -69,7 +69,8 @@ double plain_weights::square_sum_of(const tensor& x) const {
   return dev_->scalar(sum);
 }
 
-// The factor that clipping by norm puts on every gradient: from the norm over all gradients of trained parameters.
+// The factor that clipping by norm puts on every gradient: from the norm over all gradients of
+// trained parameters.
 double plain_weights::norm_clip(std::vector<packet_tree<tensors>>& sums) const {
   const double most = job_->spec.train.clip.norm;
   if (most <= 0) return 1.0;

@@ -1,5 +1,6 @@
-// The parameters of a plain loop: their values, what the update rule remembers of each, and, where a layer's weights are some steps behind, the
-// versions that are still read. The rule is applied to the sums of a step's gradients as a shard applies it.
+// The parameters of a plain loop: their values, what the update rule remembers of each, and, where
+// a layer's weights are some steps behind, the versions that are still read. The rule is applied to
+// the sums of a step's gradients as a shard applies it.
 // Threads: one at a time.
 #pragma once
 
@@ -23,7 +24,8 @@ class plain_weights {
   bool trained(std::uint32_t param) const { return all_[param].trained; }
   // What `l` computes step `step` with.
   tensors of(const graph_layer& l, std::uint64_t step) const;
-  // Updates are made in place: what a later step reads of this one's version is a copy. To be called when step `step` begins.
+  // Updates are made in place: what a later step reads of this one's version is a copy. To be
+  // called when step `step` begins.
   void keep_version(std::uint64_t step);
   // With the gradients of all packets of `step`, by layer.
   void update(std::vector<packet_tree<tensors>>& sums, std::uint64_t step);

@@ -6,7 +6,8 @@
 namespace troupe {
 namespace {
 
-// Memory of its own: there is no device here, and a weights file is small beside the training that made it.
+// Memory of its own: there is no device here, and a weights file is small beside the training that
+// made it.
 tensor transpose(const tensor& w) {
   const auto rows = w.dims()[0], columns = w.dims()[1];
   auto values = std::make_shared<std::vector<float>>(static_cast<std::size_t>(w.count()));

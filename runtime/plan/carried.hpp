@@ -1,7 +1,9 @@
-// What layers carry from step to step under algorithm "bptt" (layer.hpp: carry_spec), as the coordinator collects it for a checkpoint
-// and gives it back: one piece a layer and packet. Pieces are numbered behind the plan's blocks and travel as blocks do, in `collect`,
-// `state` and `restore_state`: value is the layer's first carry, rule the others; empty where nothing has been carried yet.
-// A checkpoint has them whole, all lanes of the batch in their order, as "<layer>.<carry>@carried".
+// What layers carry from step to step under algorithm "bptt" (layer.hpp: carry_spec), as the
+// coordinator collects it for a checkpoint and gives it back: one piece a layer and packet. Pieces
+// are numbered behind the plan's blocks and travel as blocks do, in `collect`, `state` and
+// `restore_state`: value is the layer's first carry, rule the others; empty where nothing has been
+// carried yet. A checkpoint has them whole, all lanes of the batch in their order, as
+// "<layer>.<carry>@carried".
 // Errors: none.  Threads: functions without state.
 #pragma once
 

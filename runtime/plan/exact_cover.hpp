@@ -18,7 +18,8 @@ struct claim {
   std::uint32_t who = 0;  // the caller's
 };
 
-// The first place, in the order of packets and then features, where the claims are not exactly the `packets` x `features` asked for.
+// The first place, in the order of packets and then features, where the claims are not exactly the
+// `packets` x `features` asked for.
 struct cover_fault {
   enum class what { nobody, twice, beyond } kind = what::nobody;
   span_of packets, features;

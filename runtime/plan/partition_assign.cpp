@@ -1,4 +1,5 @@
-// Who gets which part of a layer: what the job file says, and where it says nothing what the layer's input suggests.
+// Who gets which part of a layer: what the job file says, and where it says nothing what the
+// layer's input suggests.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -11,8 +12,8 @@
 namespace troupe {
 namespace {
 
-// Where in the file a mistake of partitioning is shown: at the key itself, at the list that it is an element of ("place.1"), or at
-// whatever other key says how the layer lies.
+// Where in the file a mistake of partitioning is shown: at the key itself, at the list that it is
+// an element of ("place.1"), or at whatever other key says how the layer lies.
 source_position at_key(const layer_spec& s, const std::string& key) {
   for (const auto& k : {key, key.substr(0, key.find('.')), std::string("fraction"), std::string("place"), std::string("partition")})
     if (const auto i = s.key_at.find(k); i != s.key_at.end()) return i->second;
@@ -43,7 +44,8 @@ std::string ways_of(const graph_layer& l) {
   return joined(ways);
 }
 
-// Features come in runs that are not cut: a flatten's outputs by image plane, grouped convolutions by group.
+// Features come in runs that are not cut: a flatten's outputs by image plane, grouped convolutions
+// by group.
 std::int64_t units_of(const graph_layer& l) {
   auto unit = features_of(l.out.at(0));
   if (keeps_features(l)) {
@@ -223,8 +225,8 @@ class assigner {
     return a;
   }
 
-  // Of a layer for which the job says nothing: it stays where its (first placed) input is, if it can be split that way; else it
-  // goes to the first of the input's nodes.
+  // Of a layer for which the job says nothing: it stays where its (first placed) input is, if it
+  // can be split that way; else it goes to the first of the input's nodes.
   assignment as_its_input(const graph_layer& l) {
     for (const auto& in : l.inputs) {
       if (in.layer < 0) continue;

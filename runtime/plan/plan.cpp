@@ -1,6 +1,7 @@
-// Placement: every worker is a loader, the stages of the layers that are beside it and the worker half of the sync mode, all on one
-// node; placed layers have stages and a half of their own. The parameters of the former are cut evenly over the shards of a server group,
-// and every server group has all of them. Pure and deterministic: every node computes the same plan.
+// Placement: every worker is a loader, the stages of the layers that are beside it and the worker
+// half of the sync mode, all on one node; placed layers have stages and a half of their own. The
+// parameters of the former are cut evenly over the shards of a server group, and every server group
+// has all of them. Pure and deterministic: every node computes the same plan.
 #include "runtime/plan/plan.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// The plan: which roles there are, on which node each lives, which edges join them and which shard owns which slice. Pure data,
-// computed alike on every node from the job, the graph and the list of nodes. The coordinator is always role 0.
+// The plan: which roles there are, on which node each lives, which edges join them and which shard
+// owns which slice. Pure data, computed alike on every node from the job, the graph and the list of
+// nodes. The coordinator is always role 0.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,8 @@
 
 namespace troupe {
 
-// One tensor, or a range of its features, from a producer (loader or stage) to a consumer stage, for the packets that both have.
+// One tensor, or a range of its features, from a producer (loader or stage) to a consumer stage,
+// for the packets that both have.
 struct plan_edge {
   role_id from = no_role, to = no_role;
   std::uint16_t from_port = 0;  // index in the producer's out_edges
@@ -38,9 +40,10 @@ struct plan_edge {
   wire_format wire = wire_format::as_is;  // both ways; only between nodes
 };
 
-// A slice of one parameter that one shard owns: elements [begin, begin + count), or, of a parameter cut along axis 1, runs of `run` elements
-// that begin `stride` apart (plan/block_copy.hpp). A shard may own several of one parameter: a block has at most job_plan::block_elements
-// (or one run), so that what is said about a block at once fits into a message.
+// A slice of one parameter that one shard owns: elements [begin, begin + count), or, of a parameter
+// cut along axis 1, runs of `run` elements that begin `stride` apart (plan/block_copy.hpp). A shard
+// may own several of one parameter: a block has at most job_plan::block_elements (or one run), so
+// that what is said about a block at once fits into a message.
 struct param_block {
   std::uint32_t id = 0;
   std::uint32_t param = 0;  // index in model_graph::params
@@ -48,11 +51,13 @@ struct param_block {
   role_id shard = no_role;            // in server group 0; the others: job_plan::shard_of
   std::vector<std::uint32_t> takers;  // indices into job_plan::workers; empty: every worker of the group
   std::int64_t run = 0, stride = 0;   // 0: without a gap
-  // Where it lies in a part of the parameter that begins with element `first` and has its rows as long as `run`, where it has runs.
+  // Where it lies in a part of the parameter that begins with element `first` and has its rows as
+  // long as `run`, where it has runs.
   std::int64_t within(std::int64_t first) const { return run == 0 ? begin - first : begin / stride * run; }
 };
 
-// SINGA's worker group: workers that take one step together. Groups know nothing of each other but what their servers hold.
+// SINGA's worker group: workers that take one step together. Groups know nothing of each other but
+// what their servers hold.
 struct worker_group {
   std::uint32_t first = 0, count = 0;  // workers
   packet_range range;                  // the packets of a step that are this group's
@@ -95,12 +100,14 @@ struct job_plan {
   std::vector<plan_edge> edges;
   std::vector<param_block> blocks;
   std::vector<packet_range> ranges;  // per data-parallel worker, i.e. per loader: contiguous
-  // workers: one half for each data-parallel worker, then those of placed layers, which have no loader.
+  // workers: one half for each data-parallel worker, then those of placed layers, which have no
+  // loader.
   std::vector<role_id> loaders, workers, shards;
   role_id data_server = no_role;             // of samplers that have one
   std::vector<std::vector<role_id>> stages;  // by worker half
   bool placed = false;                       // some layers are not beside every worker
-  // Evaluation beside training: one loader, one stage with the whole model, and the role that pulls weights. None: no_role.
+  // Evaluation beside training: one loader, one stage with the whole model, and the role that pulls
+  // weights. None: no_role.
   role_id tester = no_role, tester_loader = no_role, tester_stage = no_role;
   std::vector<role_id> replicas;  // of shards, those of one in the order of its chain
   std::vector<role_id> reducers;  // what the job's reducer has added between workers and shards (plan/reducer_descriptor.hpp)
@@ -113,7 +120,8 @@ struct job_plan {
   weight_rule rule = weight_rule::drain;
   std::vector<std::uint32_t> delay;  // by layer: steps that its weights may lack (warm_up.hpp); all 0 with rule drain
   std::uint32_t warm_up = 0;         // the most of them
-  // Lanes in tests: packet p of an evaluation goes on where packet p - packets stopped, so both are the same worker's.
+  // Lanes in tests: packet p of an evaluation goes on where packet p - packets stopped, so both are
+  // the same worker's.
   bool eval_sequences = false;
   std::uint32_t rule_states = 1;                         // tensors of a parameter's size that the update rule has, for memory_of
   std::int64_t block_elements = std::int64_t{64} << 20;  // the most that a block has
@@ -126,15 +134,17 @@ struct job_plan {
   std::uint32_t delay_of(std::uint32_t layer) const { return layer < delay.size() ? delay[layer] : 0; }
   // Steps that may be granted beyond the last complete one.
   std::uint32_t window() const { return std::max(3u, warm_up + 2); }
-  // Nobody can need a packet of an earlier step any more: all losses of steps < `completed` have been reported, so every layer has run
-  // step completed - 1, with weights that lack warm_up steps at most.
+  // Nobody can need a packet of an earlier step any more: all losses of steps < `completed` have
+  // been reported, so every layer has run step completed - 1, with weights that lack warm_up steps
+  // at most.
   std::uint64_t needed_from(std::uint64_t completed) const { return completed - std::min<std::uint64_t>(completed, warm_up + 1); }
   // Versions of a layer's weights that a packet of such a step, or of a later one, may have met.
   std::uint32_t versions_needed() const { return window() + 2 * warm_up + 2; }
   // Packets that one loader may have under way at its first stage.
   std::uint32_t in_flight() const { return sub_solvers * (warm_up + 1); }
 
-  // Routes of sums and weights. Where a worker's sums of a block go; where a reducer's do; and whom a shard hands a block's weights to.
+  // Routes of sums and weights. Where a worker's sums of a block go; where a reducer's do; and whom
+  // a shard hands a block's weights to.
   role_id push_to(std::uint32_t worker, const param_block& b) const {
     return push_via.empty() || push_via[worker] == no_role ? shard_of(b, group_of(worker).server_group) : push_via[worker];
   }
@@ -143,8 +153,8 @@ struct job_plan {
     return r.above == no_role || (ring && (*this)[b.shard].index == r.worker) ? b.shard : r.above;
   }
   std::vector<role_id> weights_to(const param_block& b, const worker_group& g) const;
-  // Who sends worker w's loader its examples, or the seeds of them; no_role: it reads them itself. `replicate` broadcasts over a binomial tree of
-  // loaders (loader/batch_tree.hpp).
+  // Who sends worker w's loader its examples, or the seeds of them; no_role: it reads them itself.
+  // `replicate` broadcasts over a binomial tree of loaders (loader/batch_tree.hpp).
   role_id examples_from(delivery how, std::uint32_t w) const {
     if (how == delivery::broadcast) return w == 0 ? no_role : loaders[w & (w - 1)];
     return how == delivery::server || how == delivery::seeds ? data_server : no_role;
@@ -196,12 +206,15 @@ struct reducer_placing {
   bool workers_in_runs = false;  // those of one node follow each other, and so do their packets; else they are dealt in turn
 };
 
-// `nodes` as in the cluster file (one node named "local" when embedded). Workers are dealt over nodes with role "worker", shards
-// over nodes with role "server"; layers go where the job file places them (partition.hpp), and parameters that only one node needs are
-// owned by a shard there, so that they never travel. `fuse = "auto"` puts consecutive layers into one stage, but for layers whose type is in
-// `own_stage` (actor-based layers): those always have a stage to themselves. `tester`: with the roles that evaluate beside training.
-// Blocks of more than [topology] max_block bytes are cut, and smaller where value and states of the rule together would not fit into a message.
-// What cannot be cut and does not fit (a packet between two stages on different nodes) is an error.
+// `nodes` as in the cluster file (one node named "local" when embedded). Workers are dealt over
+// nodes with role "worker", shards over nodes with role "server"; layers go where the job file
+// places them (partition.hpp), and parameters that only one node needs are owned by a shard there,
+// so that they never travel. `fuse = "auto"` puts consecutive layers into one stage, but for layers
+// whose type is in `own_stage` (actor-based layers): those always have a stage to themselves.
+// `tester`: with the roles that evaluate beside training. Blocks of more than [topology] max_block
+// bytes are cut, and smaller where value and states of the rule together would not fit into a
+// message. What cannot be cut and does not fit (a packet between two stages on different nodes) is
+// an error.
 struct plan_options {
   std::set<std::string> own_stage;
   bool tester = false;
@@ -214,8 +227,9 @@ struct plan_options {
 std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
                                               const plan_options& options = {});
 
-// Bytes that go from node to node per training step of bsp (sums pushed, weights sent back, activations and their gradients; no
-// headers): by link (indices of nodes), sent and received by node. And what a node holds at its peak (plan_memory.hpp).
+// Bytes that go from node to node per training step of bsp (sums pushed, weights sent back,
+// activations and their gradients; no headers): by link (indices of nodes), sent and received by
+// node. And what a node holds at its peak (plan_memory.hpp).
 struct plan_costs {
   std::map<std::pair<std::uint32_t, std::uint32_t>, double> links;  // only those in use
   std::map<std::string, double> bytes_per_step;                     // sent

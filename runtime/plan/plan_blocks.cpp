@@ -9,7 +9,8 @@
 namespace troupe {
 namespace {
 
-// Elements: a cut inside a parameter falls on a cache line of f32, and between the groups that norms are summed by (reduce/norm.hpp).
+// Elements: a cut inside a parameter falls on a cache line of f32, and between the groups that
+// norms are summed by (reduce/norm.hpp).
 constexpr std::int64_t cut_multiple = 16;
 
 // The elements of parameter `p` that each half of a placed layer has.
@@ -28,8 +29,9 @@ std::vector<own_elements> placed_elements(const plan_draft& draft, std::uint32_t
   }
   return list;
 }
-// Every element is on one half only, which is not a data-parallel worker's: it lives beside it. What several halves have (a batch
-// split, a parameter that is not sliced) is dealt over all shards like anything else.
+// Every element is on one half only, which is not a data-parallel worker's: it lives beside it.
+// What several halves have (a batch split, a parameter that is not sliced) is dealt over all shards
+// like anything else.
 bool apart(const std::vector<own_elements>& placements) {
   return placements.size() == 1 || (placements.size() > 1 && placements[0].here.begin != placements[1].here.begin);
 }
@@ -37,7 +39,8 @@ bool dealt(const plan_draft& draft, std::uint32_t p) {
   return draft.graph.params[p].spec.trainable && !apart(placed_elements(draft, p));
 }
 
-// The end of shard s's part of the elements to deal, as (parameter, element in it): s = shards - 1 ends behind everything.
+// The end of shard s's part of the elements to deal, as (parameter, element in it): s = shards - 1
+// ends behind everything.
 std::vector<std::pair<std::uint32_t, std::int64_t>> cuts(const plan_draft& draft) {
   const auto count_of = [&](std::uint32_t p) { return dealt(draft, p) ? draft.graph.params[p].spec.dims.count() : 0; };
   std::int64_t total = 0;
@@ -60,8 +63,8 @@ std::vector<std::pair<std::uint32_t, std::int64_t>> cuts(const plan_draft& draft
   return ends;
 }
 
-// As [topology] max_block has it, or fewer where a block's value and all states of the rule, which are collected and restored together, would
-// be more than a message of `most` bytes.
+// As [topology] max_block has it, or fewer where a block's value and all states of the rule, which
+// are collected and restored together, would be more than a message of `most` bytes.
 std::int64_t block_elements(const plan_draft& draft, std::int64_t most) {
   const auto each = static_cast<std::int64_t>(size_of(draft.job.parameter_type()));
   const auto fits = (most - static_cast<std::int64_t>(wire_overhead)) / (each * (1 + std::int64_t{draft.plan.rule_states}));

@@ -198,7 +198,8 @@ class checker {
     return part ? made(g_, what, part->features) : feature_range{};
   }
 
-  // What a loader sends for the sake of its credit: to a stage that reports, and hears nothing else from it.
+  // What a loader sends for the sake of its credit: to a stage that reports, and hears nothing else
+  // from it.
   bool is_window(const plan_edge& e) const {
     const auto reports = [this](std::uint32_t l) { return g_.layers[l].maths->is_loss() || g_.layers[l].maths->is_metric(); };
     const auto& to = p_[e.to];
@@ -206,7 +207,8 @@ class checker {
            std::any_of(to.layers.begin(), to.layers.end(), reports);
   }
 
-  // Losses and metrics hear from the loader: its credit bounds the packets that can be under way in front of them.
+  // Losses and metrics hear from the loader: its credit bounds the packets that can be under way in
+  // front of them.
   void check_window(const role_plan& r) {
     if (r.tester) return;  // one stage, whose loader waits for it
     for (auto index : r.layers) {
@@ -293,7 +295,8 @@ class checker {
     return {};
   }
 
-  // The role at the edge's beginning must have what the edge carries: these packets, and these features of them.
+  // The role at the edge's beginning must have what the edge carries: these packets, and these
+  // features of them.
   void check_source(const role_plan& r, const graph_layer& l, const plan_edge& e, span_of packets, span_of region) {
     const auto& from = p_[e.from];
     const auto lies = [&](span_of inner, span_of outer) { return inner.begin >= outer.begin && inner.end <= outer.end; };

@@ -34,7 +34,8 @@ class parameter_checker {
       if (p_.blocks[b].run > 0) return g_.params[q].spec.dims.rank() > 0 ? g_.params[q].spec.dims.count_from(1) : 0;
     return 0;
   }
-  // Elements from `begin` on as what has to be covered once: an interval of all elements, or rows and columns of them.
+  // Elements from `begin` on as what has to be covered once: an interval of all elements, or rows
+  // and columns of them.
   struct area {
     span_of rows, columns;
   };

@@ -1,5 +1,6 @@
-// Which device of its node a role computes on. What belongs to one worker is on one device, so that between its stages nothing crosses;
-// workers and shards of a node are dealt over its devices in turn. Who serves everybody is on the node's first.
+// Which device of its node a role computes on. What belongs to one worker is on one device, so that
+// between its stages nothing crosses; workers and shards of a node are dealt over its devices in
+// turn. Who serves everybody is on the node's first.
 #include <map>
 #include <utility>
 

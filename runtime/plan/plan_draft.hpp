@@ -1,4 +1,5 @@
-// A plan while make_plan makes it, and the steps that do: each adds its part to the plan or says what is wrong. Of nobody else's concern.
+// A plan while make_plan makes it, and the steps that do: each adds its part to the plan or says
+// what is wrong. Of nobody else's concern.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 
 namespace troupe {
 
-// The most that a plan may have. Every node makes all of it, so what a small file can ask for is counted while it is made, and refused
-// before the next of it takes memory.
+// The most that a plan may have. Every node makes all of it, so what a small file can ask for is
+// counted while it is made, and refused before the next of it takes memory.
 constexpr std::size_t max_parts = std::size_t{1} << 20;  // of layers, over all workers: workers x layers
 constexpr std::size_t max_roles = std::size_t{1} << 20;
 constexpr std::size_t max_edges = std::size_t{1} << 21;
@@ -41,7 +42,8 @@ struct plan_draft {
 
   void error(source_position at, std::string message) { errors.push_back({std::move(at), std::move(message)}); }
   role_plan& add_role(role_kind kind, std::string name, std::uint32_t node, std::uint32_t worker = 0);
-  // Throws where `count` things are more than `most`: "the plan would have more than 1,048,576 roles: ..."
+  // Throws where `count` things are more than `most`: "the plan would have more than 1,048,576
+  // roles: ..."
   void within(std::size_t count, std::size_t most, const char* things, const source_position& at) const;
 };
 
@@ -64,7 +66,8 @@ void warm_up(plan_draft& draft);
 std::uint32_t train_slots(const plan_draft& draft, const std::vector<std::uint32_t>& layers, packet_range packets);
 std::uint32_t under_way(const plan_draft& draft, packet_range packets);
 
-// Roles of workers and of placed layers (plan_roles.cpp), and of what serves them (plan_servers.cpp).
+// Roles of workers and of placed layers (plan_roles.cpp), and of what serves them
+// (plan_servers.cpp).
 void add_worker(plan_draft& draft, std::uint32_t w, std::uint32_t node);
 void add_hosts(plan_draft& draft);
 void add_groups(plan_draft& draft);

@@ -19,7 +19,8 @@ const layer_part& part_of(const plan_draft& draft, std::uint32_t l, role_id s) {
 
 std::uint64_t end_of(packet_range r) { return std::uint64_t{r.first} + r.count; }
 
-// Of things that lie one behind the other in the order of their packets, those that may have some of `p`: with many workers, a few of many.
+// Of things that lie one behind the other in the order of their packets, those that may have some
+// of `p`: with many workers, a few of many.
 template <class T, class F>
 std::pair<std::size_t, std::size_t> around(const std::vector<T>& list, packet_range p, F packets) {
   const auto first = std::partition_point(list.begin(), list.end(), [&](const T& x) { return end_of(packets(x)) <= p.first; });
@@ -56,9 +57,10 @@ plan_edge& edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, fe
   return plan.edges.back();
 }
 
-// A loss or metric that takes nothing from the loader (a reconstruction beside what it is made from) is sent the labels, or else the
-// data, all the same: only so does its credit bound how many packets are under way. Without, a loader runs ahead of it, and two ways
-// of unlike length that meet there fill it with halves of different packets.
+// A loss or metric that takes nothing from the loader (a reconstruction beside what it is made
+// from) is sent the labels, or else the data, all the same: only so does its credit bound how many
+// packets are under way. Without, a loader runs ahead of it, and two ways of unlike length that
+// meet there fill it with halves of different packets.
 void add_windows(plan_draft& draft, role_id s) {
   auto& plan = draft.plan;
   const tensor_ref what{from_data, static_cast<std::uint16_t>(draft.graph.classes > 0 ? 1 : 0)};
@@ -84,7 +86,8 @@ void add_windows(plan_draft& draft, role_id s) {
   }
 }
 
-// One edge for each tensor, and part of one, that stage `s` needs from elsewhere, in the order its layers ask for them.
+// One edge for each tensor, and part of one, that stage `s` needs from elsewhere, in the order its
+// layers ask for them.
 void add_edges(plan_draft& draft, role_id s) {
   auto& plan = draft.plan;
   const auto layers = plan[s].layers;

@@ -68,7 +68,8 @@ void add_worker(plan_draft& draft, std::uint32_t w, std::uint32_t node) {
   plan.workers.push_back(worker_role.id);
 }
 
-// The halves of placed layers: one for each node and range of packets (a second part of the same layer there gets its own).
+// The halves of placed layers: one for each node and range of packets (a second part of the same
+// layer there gets its own).
 void add_hosts(plan_draft& draft) {
   auto& plan = draft.plan;
   struct host {

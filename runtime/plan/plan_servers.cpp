@@ -59,7 +59,8 @@ void add_shards(plan_draft& draft) {
     const auto theirs = nodes_of_workers(draft, g);
     for (std::uint32_t s = 0; s < draft.shards; ++s) {
       const auto number = g * static_cast<std::uint32_t>(draft.shards) + s;
-      // With a server group for each worker group, a colocated group's servers are on its workers' nodes.
+      // With a server group for each worker group, a colocated group's servers are on its workers'
+      // nodes.
       const bool with_group = draft.job.topology.colocated && plan.server_groups > 1;
       const auto node = colocated || with_group ? theirs[s % theirs.size()] : hosts[number % hosts.size()];
       auto& r = draft.add_role(role_kind::shard, "shard" + std::to_string(number), node);
@@ -70,8 +71,8 @@ void add_shards(plan_draft& draft) {
   }
 }
 
-// The replicas of a shard are on the nodes with the role "server" that follow its own, each on another. There may be fewer nodes than replicas
-// are wanted: some may be lost.
+// The replicas of a shard are on the nodes with the role "server" that follow its own, each on
+// another. There may be fewer nodes than replicas are wanted: some may be lost.
 void add_replicas(plan_draft& draft) {
   auto& plan = draft.plan;
   const auto hosts = nodes_with(draft.nodes, "server");

@@ -9,10 +9,12 @@ bool reports(const graph_layer& l) { return l.maths->is_loss() || l.maths->is_me
 
 namespace {
 
-// Packets of range `packets` that can be under way at once, in training or in evaluation. A loader has credit for in_flight()
-// packets at each of its consumers, and every loss and metric is one of them (add_windows): the credit is not back until it has seen
-// the packet. With as many sub-solvers and as much credit everywhere behind the loader, no stage ever makes one packet wait for
-// another: joins cannot lock each other out, and a packet of the next step cannot stand in the way of this one's.
+// Packets of range `packets` that can be under way at once, in training or in evaluation. A loader
+// has credit for in_flight() packets at each of its consumers, and every loss and metric is one of
+// them (add_windows): the credit is not back until it has seen the packet. With as many sub-solvers
+// and as much credit everywhere behind the loader, no stage ever makes one packet wait for another:
+// joins cannot lock each other out, and a packet of the next step cannot stand in the way of this
+// one's.
 std::uint32_t under_way(const plan_draft& draft, packet_range packets, bool train) {
   const auto& plan = draft.plan;
   if (!plan.placed) return plan.in_flight();
@@ -37,7 +39,8 @@ std::uint32_t under_way(const plan_draft& draft, packet_range packets) {
   return std::max(under_way(draft, packets, true), under_way(draft, packets, false));
 }
 
-// With a delay of d, the packets of d + 1 steps at most are between their forward and their backward.
+// With a delay of d, the packets of d + 1 steps at most are between their forward and their
+// backward.
 std::uint32_t train_slots(const plan_draft& draft, const std::vector<std::uint32_t>& layers, packet_range packets) {
   std::uint32_t d = 0;
   for (auto l : layers) d = std::max(d, draft.plan.delay[l]);

@@ -3,8 +3,8 @@
 
 namespace troupe {
 
-// On a node that offers itself, else beside the last worker: a node that the topology leaves free may be away without harm.
-// One stage with the whole model: it runs when asked.
+// On a node that offers itself, else beside the last worker: a node that the topology leaves free
+// may be away without harm. One stage with the whole model: it runs when asked.
 void add_tester(plan_draft& draft) {
   auto& plan = draft.plan;
   const auto offered = nodes_with(draft.nodes, "tester");

@@ -1,7 +1,8 @@
-// The kinds of roles: one descriptor per kind. Code that depends on what a role does reads its descriptor (`role_plan::traits()`)
-// instead of comparing kinds. A new kind needs a name here, a descriptor in role_kinds.cpp, its construction in
-// runtime/job/casting.cpp, a case in each switch that the compiler names (cost/plan_memory.cpp, apps/commands/plan_roles.cpp),
-// and the role itself.
+// The kinds of roles: one descriptor per kind. Code that depends on what a role does reads its
+// descriptor (`role_plan::traits()`) instead of comparing kinds. A new kind needs a name here, a
+// descriptor in role_kinds.cpp, its construction in runtime/job/casting.cpp, a case in each switch
+// that the compiler names (cost/plan_memory.cpp, apps/commands/plan_roles.cpp), and the role
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,8 @@ struct role_traits {
   const char* name;  // in plans and JSON
   // Roles of this kind as the plan lists them, each once.
   std::vector<role_id> (*listed)(const job_plan&);
-  // Drawn behind everybody else, in the order of the rows. Null: an earlier step of make_plan draws them (plan.cpp).
+  // Drawn behind everybody else, in the order of the rows. Null: an earlier step of make_plan draws
+  // them (plan.cpp).
   void (*draw)(plan_draft&, const plan_options&);
 
   role_duties does;

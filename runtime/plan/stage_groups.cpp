@@ -42,7 +42,8 @@ class fuser {
     return std::any_of(group.begin(), group.end(), [&](std::uint32_t l) { return g_.layers[l].gather; });
   }
 
-  // A layer of the group that is made again in backward has a reader behind the group. Beside it, that reader keeps no input for as long.
+  // A layer of the group that is made again in backward has a reader behind the group. Beside it,
+  // that reader keeps no input for as long.
   bool awaited(const std::vector<std::uint32_t>& group) const {
     return std::any_of(group.begin(), group.end(), [&](std::uint32_t l) {
       if (!g_.layers[l].recompute) return false;
@@ -72,8 +73,9 @@ class fuser {
     return true;
   }
 
-  // Gradients of a tensor's consumers are added in layer order (ops/reader_sum.hpp). A stage adds its own consumers first, so with three or
-  // more of them it must hold a prefix of that order (or one consumer only): (a + b) + c, never a + (b + c). Two commute.
+  // Gradients of a tensor's consumers are added in layer order (ops/reader_sum.hpp). A stage adds
+  // its own consumers first, so with three or more of them it must hold a prefix of that order (or
+  // one consumer only): (a + b) + c, never a + (b + c). Two commute.
   bool keeps_order(const graph_layer& l, std::uint32_t first_in_group) const {
     for (std::size_t k = 0; k < l.inputs.size(); ++k) {
       if (!l.grad_in_wanted[k]) continue;

@@ -37,7 +37,8 @@ weight_rule weight_rule_of(std::string_view name) {
 std::vector<std::uint32_t> warm_up_steps(const model_graph& g, const std::vector<assignment>& where, std::uint32_t packets) {
   std::vector<pipeline_place> places;
   for (const auto& a : where) places.push_back(place_of(a));
-  // Layers are in topological order: from the loss backwards, the replicas of the stages from a layer on.
+  // Layers are in topological order: from the loss backwards, the replicas of the stages from a
+  // layer on.
   std::vector<std::uint64_t> ahead(g.layers.size());
   for (std::size_t i = 0; i < g.layers.size(); ++i) ahead[i] = places[i].packets.size();
   for (std::size_t m = g.layers.size(); m-- > 0;) {

@@ -1,4 +1,5 @@
-// How activations and their gradients travel along an edge that crosses nodes (`wire` of the producing layer): as they are, or in fewer bytes.
+// How activations and their gradients travel along an edge that crosses nodes (`wire` of the
+// producing layer): as they are, or in fewer bytes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ inline wire_format wire_format_of(std::string_view name) {
 }
 constexpr const char* name_of(wire_format f) { return f == wire_format::bf16 ? "bf16" : f == wire_format::int8 ? "int8" : "as is"; }
 
-// Shape and type of a tensor on the wire. int8: one byte an element, and behind each example its scale.
+// Shape and type of a tensor on the wire. int8: one byte an element, and behind each example its
+// scale.
 inline dtype wire_dtype(wire_format f, dtype t) {
   return f == wire_format::bf16 ? dtype::bf16 : f == wire_format::int8 ? dtype::u8 : t;
 }

@@ -1,11 +1,14 @@
-// Checkpoints: everything needed to go on as if nothing had happened, in safetensors files that other tools can read.
-// A folder holds one job's: checkpoint-<n>-step-<step>.safetensors, n counting up, so that "newest" means written last even when a
-// job was taken back to an earlier step.
+// Checkpoints: everything needed to go on as if nothing had happened, in safetensors files that
+// other tools can read. A folder holds one job's: checkpoint-<n>-step-<step>.safetensors, n
+// counting up, so that "newest" means written last even when a job was taken back to an earlier
+// step.
 //
-// Invariants: a file under such a name was complete when it got it (temp file, fsync, rename, fsync of the folder); it is read back
-// and verified, past the page cache (file_io.hpp), before an older one goes; the last two, or as many as the job says, are kept. A failed save leaves the older ones as they were.
-// A checkpoint is a handover on disk, with what its job must have in common with the one that goes on: handover_record.hpp.
-// States of an update rule are tensors named "<parameter>@<state>", e.g. "conv1.weight@momentum".
+// Invariants: a file under such a name was complete when it got it (temp file, fsync, rename, fsync
+// of the folder); it is read back and verified, past the page cache (file_io.hpp), before an older
+// one goes; the last two, or as many as the job says, are kept. A failed save leaves the older ones
+// as they were. A checkpoint is a handover on disk, with what its job must have in common with the
+// one that goes on: handover_record.hpp. States of an update rule are tensors named
+// "<parameter>@<state>", e.g. "conv1.weight@momentum".
 #pragma once
 
 #include <cstddef>
@@ -38,7 +41,8 @@ constexpr std::size_t checkpoints_kept = 2;
 // The error names the new file; checkpoint_files() then still lists the older ones.
 std::optional<record_error> save_checkpoint(const std::string& folder, const checkpoint& c, std::size_t keep = checkpoints_kept);
 
-// One file at a place of the caller's choice: written, read back and verified; a failure leaves what was there as it was.
+// One file at a place of the caller's choice: written, read back and verified; a failure leaves
+// what was there as it was.
 std::optional<record_error> write_checkpoint(const std::string& file, const checkpoint& c);
 
 // One file; its checksums are required and checked.

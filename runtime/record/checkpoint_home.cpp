@@ -40,7 +40,8 @@ std::variant<std::string, record_error> new_run_folder(const std::string& home) 
   return folder;
 }
 
-// Tried, and not asked: a file system may be mounted so that nobody can write, whatever the modes say.
+// Tried, and not asked: a file system may be mounted so that nobody can write, whatever the modes
+// say.
 std::string why_no_home(const std::string& dir, const std::string& job) {
   const auto made = new_run_folder(checkpoint_home(dir, job));
   if (const auto* bad = std::get_if<record_error>(&made)) return bad->to_string();

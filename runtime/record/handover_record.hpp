@@ -1,4 +1,5 @@
-// A handover as the record of a job, and back: a checkpoint is a handover on disk. Pure: no file, clock or job.
+// A handover as the record of a job, and back: a checkpoint is a handover on disk. Pure: no file,
+// clock or job.
 //
 // What the file's own keys do not say is text in checkpoint::progress:
 //   evaluated, rounds, accuracy, seconds, paused     numbers
@@ -7,8 +8,9 @@
 //   updates.<param>       a number
 //   finish.<kind>         what that finish condition remembers
 //
-// Errors: a checkpoint whose progress is malformed is named with the key; one that has none (written before it was kept) is a job that was
-// evaluated last at its own step, where nothing had been set.
+// Errors: a checkpoint whose progress is malformed is named with the key; one that has none
+// (written before it was kept) is a job that was evaluated last at its own step, where nothing had
+// been set.
 #pragma once
 
 #include <string>
@@ -20,7 +22,8 @@
 
 namespace troupe {
 
-// Sets step, progress and tensors of `c` to those of `h`; `named`: its tensors, where they travel beside it.
+// Sets step, progress and tensors of `c` to those of `h`; `named`: its tensors, where they travel
+// beside it.
 void put_handover(checkpoint& c, const handover& h, named_tensors named);
 
 // Why these numbers cannot come from a real job, with the metadata key; empty: they can.

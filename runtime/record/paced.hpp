@@ -1,5 +1,6 @@
-// Records, written at a pace of the caller's: as the functions of these names in safetensors.hpp and checkpoint.hpp do, with `before` called before
-// every write and sync. Of who has a slow disk played to it.
+// Records, written at a pace of the caller's: as the functions of these names in safetensors.hpp
+// and checkpoint.hpp do, with `before` called before every write and sync. Of who has a slow disk
+// played to it.
 #pragma once
 
 #include "runtime/record/checkpoint.hpp"

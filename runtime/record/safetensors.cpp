@@ -27,7 +27,8 @@ using error = std::optional<record_error>;
 
 error wrong(std::string tensor, std::string message) { return record_error{{}, std::move(tensor), std::move(message)}; }
 
-// Positions of `named` in the order of their data: wide elements first, so that every tensor is aligned to its own.
+// Positions of `named` in the order of their data: wide elements first, so that every tensor is
+// aligned to its own.
 std::vector<std::size_t> data_order(const named_tensors& named) {
   std::vector<std::size_t> order(named.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

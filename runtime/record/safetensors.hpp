@@ -1,14 +1,17 @@
-// Named tensors in a file as the safetensors convention has it (github.com/huggingface/safetensors): u64 little-endian length of
-// the header, the header (JSON, padded with spaces), then the tensors' bytes without gaps. Other tools read our files as they are.
+// Named tensors in a file as the safetensors convention has it
+// (github.com/huggingface/safetensors): u64 little-endian length of the header, the header (JSON,
+// padded with spaces), then the tensors' bytes without gaps. Other tools read our files as they
+// are.
 //
 // What we add, inside __metadata__ where the convention allows it:
 //   "sha256"          first of all: of the header's text, with these 64 digits as zeros
 //   "sha256/<tensor>" of the tensor's bytes
 // so that a flipped bit is found and named. They are checked whenever present, and not given to the reader as metadata.
 //
-// Invariants of what is accepted: header <= 100 MB; known dtypes; rank <= 6; every tensor's bytes are shape x dtype; the tensors
-// cover the data exactly, without gap or overlap; names are unique. Entries come back in the order of the header, and the writer
-// keeps the order given (offsets are by descending element size, so that every tensor is aligned to its elements).
+// Invariants of what is accepted: header <= 100 MB; known dtypes; rank <= 6; every tensor's bytes
+// are shape x dtype; the tensors cover the data exactly, without gap or overlap; names are unique.
+// Entries come back in the order of the header, and the writer keeps the order given (offsets are
+// by descending element size, so that every tensor is aligned to its elements).
 // Errors: values that name file and tensor. Never runs code, never believes a length.
 #pragma once
 

@@ -12,7 +12,8 @@
 namespace troupe {
 namespace {
 
-// Whether the folder exists, is a folder, and only this user may use it. Other users may write into its parent.
+// Whether the folder exists, is a folder, and only this user may use it. Other users may write into
+// its parent.
 bool is_ours_alone(const std::string& folder) {
   struct stat s {};
   return !folder.empty() && ::lstat(folder.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == ::geteuid() &&

@@ -1,8 +1,9 @@
-// A second place for files that cannot be written where they were asked for: a full disk, a folder that is gone. What took hours to
-// train must not be lost to that.
+// A second place for files that cannot be written where they were asked for: a full disk, a folder
+// that is gone. What took hours to train must not be lost to that.
 //
-// The second place is a folder that its owner alone may read, troupe-XXXXXX in $TMPDIR (/tmp where that is not set), made when it is first needed,
-// so that no other user can have prepared it. A job has one folder: a later file of the same name replaces the earlier one. Troupe never removes it.
+// The second place is a folder that its owner alone may read, troupe-XXXXXX in $TMPDIR (/tmp where
+// that is not set), made when it is first needed, so that no other user can have prepared it. A job
+// has one folder: a later file of the same name replaces the earlier one. Troupe never removes it.
 // Errors: a file that had to go there is still trouble, and says where it is.
 #pragma once
 

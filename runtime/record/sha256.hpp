@@ -1,4 +1,5 @@
-// SHA-256 (FIPS 180-4), with the processor's SHA instructions where it has them. By hand because the core links no OpenSSL.
+// SHA-256 (FIPS 180-4), with the processor's SHA instructions where it has them. By hand because
+// the core links no OpenSSL.
 #pragma once
 
 #include <array>
@@ -29,8 +30,9 @@ class sha256 {
 std::string hex_of(const std::uint8_t* data, std::size_t bytes);
 std::string sha256_hex(const void* data, std::size_t bytes);
 
-// Over the raw little-endian bytes of the tensors in the order given, names not included; f64 is rounded to f32 first, so that a
-// job's hash does not say in which precision its weights are kept. Tensors without storage add nothing.
+// Over the raw little-endian bytes of the tensors in the order given, names not included; f64 is
+// rounded to f32 first, so that a job's hash does not say in which precision its weights are kept.
+// Tensors without storage add nothing.
 std::string weights_sha256(const std::vector<std::pair<std::string, tensor>>& named);
 
 namespace detail {

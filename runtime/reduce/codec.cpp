@@ -43,7 +43,8 @@ std::uint16_t to_half(float x) {
   auto kept = fraction >> drop;
   const auto rest = fraction & ((1U << drop) - 1), half = 1U << (drop - 1);
   if (rest > half || (rest == half && (kept & 1U))) ++kept;
-  // A normal number's hidden bit counts as one of the exponent; a carry out of the fraction does the right thing.
+  // A normal number's hidden bit counts as one of the exponent; a carry out of the fraction does
+  // the right thing.
   return sign | static_cast<std::uint16_t>(exponent >= 113 ? kept + (static_cast<unsigned>(exponent - 113) << 10) : kept);
 }
 

@@ -10,9 +10,11 @@
 //               2^32 - 1, then all n
 //   threshold   those of at least that magnitude, written like topk
 //
-// Error feedback: what is encoded is a = sum + residual, and the residual becomes a - decoded: sent + new residual = sum + old one, to the
-// bit for all but onebit (whose means round; exact on dyadic numbers that have room). Where a value is not finite all that is
-// decoded is NaN or the value itself, so that whoever takes it sees it; the residual stays as it was, for the step will be left out.
+// Error feedback: what is encoded is a = sum + residual, and the residual becomes a - decoded: sent
+// + new residual = sum + old one, to the bit for all but onebit (whose means round; exact on dyadic
+// numbers that have room). Where a value is not finite all that is decoded is NaN or the value
+// itself, so that whoever takes it sees it; the residual stays as it was, for the step will be left
+// out.
 //
 // Little-endian. decode() believes nothing. Pure functions on host memory; any thread.
 #pragma once

@@ -1,5 +1,6 @@
-// Running statistics (batch normalisation's mean and variance): parameters that no gradient reaches (param_spec::trainable is false).
-// They follow the packets' own, one after the other in packet order:
+// Running statistics (batch normalisation's mean and variance): parameters that no gradient reaches
+// (param_spec::trainable is false). They follow the packets' own, one after the other in packet
+// order:
 //   running = (1 - momentum) running + momentum packet's
 // Over the P packets of one update that is
 //   running (1 - momentum)^P + sum over p of momentum (1 - momentum)^(P - 1 - p) packet p's
@@ -21,8 +22,8 @@ double fold_weight(const param_spec& p, std::uint32_t packet, std::uint32_t pack
 // What is left of `running` after an update.
 double fold_keep(const param_spec& p, std::uint32_t packets);
 
-// Puts the weighted statistics where the gradients of a layer's untrained parameters would be. `stats`: one a buffer, in the order of
-// parameters; `grads` must have a tensor declared for each.
+// Puts the weighted statistics where the gradients of a layer's untrained parameters would be.
+// `stats`: one a buffer, in the order of parameters; `grads` must have a tensor declared for each.
 void weigh_statistics(device& d, const model_graph& g, const graph_layer& l, const tensors& stats, std::uint32_t packet,
                       std::uint32_t packets, tensors& grads);
 

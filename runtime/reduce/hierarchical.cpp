@@ -1,5 +1,6 @@
-// Reducer `hierarchical`: two levels, as Platoon has them. Workers of one node follow each other and sum at a reducer beside the first of
-// them, so between nodes every block travels once for a node, however many workers it has. Between nodes the sums go as `between` says:
+// Reducer `hierarchical`: two levels, as Platoon has them. Workers of one node follow each other
+// and sum at a reducer beside the first of them, so between nodes every block travels once for a
+// node, however many workers it has. Between nodes the sums go as `between` says:
 //
 //   sharded   to shards, one on each node: 2 W (N-1)/N bytes out of each of N nodes
 //   server    to the shards that [topology] asks for

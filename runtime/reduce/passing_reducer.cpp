@@ -90,9 +90,10 @@ void passing_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version
   out.send({h, weights{block, value}});
 }
 
-// Weights go down to the last of those below first: in a binomial tree that is the reducer with the deepest subtree, in a ring the next
-// one. flag_join says that these weights answer our own question after a restart; it is taken off before they are passed on, since nobody
-// below has asked.
+// Weights go down to the last of those below first: in a binomial tree that is the reducer with the
+// deepest subtree, in a ring the next one. flag_join says that these weights answer our own
+// question after a restart; it is taken off before they are passed on, since nobody below has
+// asked.
 void passing_reducer::take_weights(const header& h, const weights& w, effects& out) {
   if (w.block >= blocks_.size() || h.src != above(w.block) || !holds(w.value, plan().blocks[w.block].count, config_.type))
     return void(++dropped_);
@@ -118,8 +119,9 @@ void passing_reducer::ask_neighbours(effects& out) const {
   }
 }
 
-// A neighbour has been restarted and has lost what we had sent it. A reducer below is sent the weights that went down last (where
-// none have come yet, it gets the first ones with everybody else), the one above every sum that no weights have answered.
+// A neighbour has been restarted and has lost what we had sent it. A reducer below is sent the
+// weights that went down last (where none have come yet, it gets the first ones with everybody
+// else), the one above every sum that no weights have answered.
 void passing_reducer::take_fetch(const header& h, const fetch& f, effects& out) {
   if (f.block >= blocks_.size() || !f.join) return void(++dropped_);
   const auto& b = blocks_[f.block];

@@ -1,17 +1,21 @@
-// What every stock reducer does with blocks that are summed: it passes the sums to who is above it (reducers, or the shard) and the weights
-// that come back to all below, and brings a neighbour that has been restarted up to date. How pushes become a sum is the kind's own:
-// sum_reducer.hpp (trees), ring_sum.hpp.
+// What every stock reducer does with blocks that are summed: it passes the sums to who is above it
+// (reducers, or the shard) and the weights that come back to all below, and brings a neighbour that
+// has been restarted up to date. How pushes become a sum is the kind's own: sum_reducer.hpp
+// (trees), ring_sum.hpp.
 //
-// Messages in:  push (workers and reducers below), weights (who is above), fetch{join} (a reducer above or below that has been
-//               restarted), start
+// Messages in:  push (workers and reducers below), weights (who is above), fetch{join} (a reducer
+//               above or below that has been restarted), start
 // Messages out: push (who is above), weights (reducers and workers below), fetch{join}
 //
-// Invariants: a push for a step that has left is a duplicate and ignored; weights go down once a version.
+// Invariants: a push for a step that has left is a duplicate and ignored; weights go down once a
+// version.
 //
-// After a restart (of the whole node: the workers there too) the sums that were here are gone, and so may be what was under way
-// from and to us. We ask below: reducers send again every sum that no weights have answered; the worker beside us makes the steps
-// again that its shards still want. We ask above for the weights it passed last; they end whatever is open for older steps. What
-// goes up a second time has the same bits (the same packets in the same brackets), and is a duplicate wherever it had come.
+// After a restart (of the whole node: the workers there too) the sums that were here are gone, and
+// so may be what was under way from and to us. We ask below: reducers send again every sum that no
+// weights have answered; the worker beside us makes the steps again that its shards still want. We
+// ask above for the weights it passed last; they end whatever is open for older steps. What goes up
+// a second time has the same bits (the same packets in the same brackets), and is a duplicate
+// wherever it had come.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +39,8 @@ class passing_reducer : public role {
  protected:
   explicit passing_reducer(reducer_config c);
 
-  // A push of this block, from somebody below it and with as many values as it has, for a step that has not left.
+  // A push of this block, from somebody below it and with as many values as it has, for a step that
+  // has not left.
   virtual void add(const header& h, const push& p, effects& out) = 0;
   virtual void forget(std::uint32_t block, std::uint64_t before) = 0;  // open steps: weights have answered them
 

@@ -1,9 +1,11 @@
-// Reducer `ring`: a shard and a reducer beside every worker. The sum of a block begins beside the worker after its shard's, goes from each to
-// the next, grows by what that one's worker has, and is whole where its shard is; weights go the other way round. Bytes: 2 W (N-1)/N out of
-// every node, N-1 hops each way; no node talks to more than two. Patarasuk and Yuan 2009.
+// Reducer `ring`: a shard and a reducer beside every worker. The sum of a block begins beside the
+// worker after its shard's, goes from each to the next, grows by what that one's worker has, and is
+// whole where its shard is; weights go the other way round. Bytes: 2 W (N-1)/N out of every node,
+// N-1 hops each way; no node talks to more than two. Patarasuk and Yuan 2009.
 //
-// The order of the sum is that of the ring, beginning at another worker for each shard, so its bits are not those of the other reducers,
-// and change with the number of workers; for one number of workers they are always the same. runtime/reduce/ring_sum.hpp
+// The order of the sum is that of the ring, beginning at another worker for each shard, so its bits
+// are not those of the other reducers, and change with the number of workers; for one number of
+// workers they are always the same. runtime/reduce/ring_sum.hpp
 #include "runtime/reduce/ring_sum.hpp"
 #include "runtime/reduce/stock.hpp"
 

@@ -1,10 +1,12 @@
-// A reducer of a ring (ring.cpp): it adds what the worker beside it has of a block to the sum that comes from the reducer before it, and
-// passes it to the next one, or to the shard beside us if the block is its. A block's sum begins behind its shard, so every shard's begins
-// somewhere else and all links are busy at once.
+// A reducer of a ring (ring.cpp): it adds what the worker beside it has of a block to the sum that
+// comes from the reducer before it, and passes it to the next one, or to the shard beside us if the
+// block is its. A block's sum begins behind its shard, so every shard's begins somewhere else and
+// all links are busy at once.
 //
-// Messages a step, per parameter block: one push to the next, one weights to the one before; from the worker beside us as under `server`.
-// Invariants: our worker's packets are summed first, in their order; then before + ours. So for one number of workers a sum always has the
-// same bits, whoever is fast.
+// Messages a step, per parameter block: one push to the next, one weights to the one before; from
+// the worker beside us as under `server`.
+// Invariants: our worker's packets are summed first, in their order; then before + ours. So for one
+// number of workers a sum always has the same bits, whoever is fast.
 #pragma once
 
 #include <cstdint>

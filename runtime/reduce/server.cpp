@@ -1,5 +1,5 @@
-// Reducer `server`: none between them. Workers push to the shards, which sum: bytes at each worker W up and W down, at the shards together
-// W times the workers, spread over them.
+// Reducer `server`: none between them. Workers push to the shards, which sum: bytes at each worker
+// W up and W down, at the shards together W times the workers, spread over them.
 #include "runtime/reduce/stock.hpp"
 
 namespace troupe {

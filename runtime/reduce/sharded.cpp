@@ -1,7 +1,9 @@
-// Reducer `sharded`: a shard beside every worker, each with as many parameters as the others, and nothing between them. Workers send every
-// shard its part of their sums, which adds them in the fixed order, and get the new weights of it: reduce-scatter and all-gather, with the
-// update between them. Bytes: 2 W (N-1)/N out of every node and as many in, as a ring has them, and no node has more; one hop, not N-1.
-// What ZeRO's first stage keeps apart (Rajbhandari et al. 2020), states of the update rule, is apart here too. For every mode.
+// Reducer `sharded`: a shard beside every worker, each with as many parameters as the others, and
+// nothing between them. Workers send every shard its part of their sums, which adds them in the
+// fixed order, and get the new weights of it: reduce-scatter and all-gather, with the update
+// between them. Bytes: 2 W (N-1)/N out of every node and as many in, as a ring has them, and no
+// node has more; one hop, not N-1. What ZeRO's first stage keeps apart (Rajbhandari et al. 2020),
+// states of the update rule, is apart here too. For every mode.
 #include "runtime/reduce/stock.hpp"
 
 namespace troupe {

@@ -1,5 +1,6 @@
-// Sums of gradients as values of the packet tree. A list of tensors behind a handle, so that a role may plan additions and pass the
-// result's handle on before the task that computes it has run; tasks of one slot run in the order they were planned.
+// Sums of gradients as values of the packet tree. A list of tensors behind a handle, so that a role
+// may plan additions and pass the result's handle on before the task that computes it has run;
+// tasks of one slot run in the order they were planned.
 #pragma once
 
 #include <memory>

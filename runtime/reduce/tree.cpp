@@ -1,6 +1,8 @@
-// Reducer `tree`: one reducer beside every worker; the parent of a rank is the rank with its lowest digit (base arity) that is not 0
-// cleared, and 0 is the root, which alone talks to the shards. The ranks at and below one rank follow it without a gap, so its sum covers
-// a contiguous range of packets. Depth log_arity(workers); bytes: W up and W down every edge (FireCaffe, Iandola et al. 2016).
+// Reducer `tree`: one reducer beside every worker; the parent of a rank is the rank with its lowest
+// digit (base arity) that is not 0 cleared, and 0 is the root, which alone talks to the shards. The
+// ranks at and below one rank follow it without a gap, so its sum covers a contiguous range of
+// packets. Depth log_arity(workers); bytes: W up and W down every edge (FireCaffe, Iandola et al.
+// 2016).
 #include "ops/option_specs.hpp"
 #include "runtime/reduce/stock.hpp"
 

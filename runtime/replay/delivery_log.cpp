@@ -11,7 +11,8 @@ namespace {
 // The first byte of an entry: its kind, and which of the fields that are mostly 0 follow.
 constexpr std::uint8_t has_place = 64, has_what = 128;
 
-// The numbers of one entry, before they go into a log at once: seven of at most ten bytes, and the kind.
+// The numbers of one entry, before they go into a log at once: seven of at most ten bytes, and the
+// kind.
 struct entry {
   std::array<char, 72> bytes;
   std::size_t size = 0;

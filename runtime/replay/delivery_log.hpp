@@ -1,13 +1,16 @@
-// What a role was handed, in which order: enough to run it again, because what a role does depends on that alone (runtime/role.hpp). Bodies are
-// not kept. Whoever runs the roles again makes them again; only what came from outside of the job (a person's command) is kept whole.
+// What a role was handed, in which order: enough to run it again, because what a role does depends
+// on that alone (runtime/role.hpp). Bodies are not kept. Whoever runs the roles again makes them
+// again; only what came from outside of the job (a person's command) is kept whole.
 //
 //   delivery    kind of the message, who sent it, step, packet, port, and what tells two of one kind apart (block, layer, token, timer); when
 //   role_log    those of one role, some ten bytes each, in chunks that can be read by themselves. Until the node's log_room is used up all of
 //               them; from then on each role keeps its last ones, and says how many are gone
 //   node_part   the logs of one node as bytes, with a checksum
 //
-// A message is known by its place among those of one source: between two roles nothing is overtaken. The other fields say whether it is that one.
-// Errors: readers are total. Any bytes are answered by values or by a message; memory stays proportional to the input.
+// A message is known by its place among those of one source: between two roles nothing is
+// overtaken. The other fields say whether it is that one.
+// Errors: readers are total. Any bytes are answered by values or by a message; memory stays
+// proportional to the input.
 // Threads: a log_room any; the rest belongs to one at a time.
 #pragma once
 

@@ -239,7 +239,8 @@ void player::fail(role_id self, std::uint64_t step, std::string text) {
   end_.failures.push_back({self, step, std::move(text)});
 }
 
-// What is named by a log and did not come. Roles that wait for one which has not come so far itself are not worth a word beside that one.
+// What is named by a log and did not come. Roles that wait for one which has not come so far itself
+// are not worth a word beside that one.
 void player::look_for_departures() {
   const auto say = [&](std::string text) {
     if (end_.departures.size() < max_departures) end_.departures.push_back(std::move(text));

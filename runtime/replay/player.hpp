@@ -1,11 +1,13 @@
-// Runs roles again in the order in which they were handed things: the values that production hosts, their tasks on one thread, at once. What is in
-// flight and is not its turn waits. There is neither time nor a network: a role's clock shows what it showed then.
+// Runs roles again in the order in which they were handed things: the values that production hosts,
+// their tasks on one thread, at once. What is in flight and is not its turn waits. There is neither
+// time nor a network: a role's clock shows what it showed then.
 //
-// Why it is enough: a role decides by what it hears, in its order, alone, and tasks give the same bits wherever and whenever they run
-// (docs/determinism.md). Hogwild's shared array is the one thing outside of it: its reads and additions are made here one after the other.
+// Why it is enough: a role decides by what it hears, in its order, alone, and tasks give the same
+// bits wherever and whenever they run (docs/determinism.md). Hogwild's shared array is the one
+// thing outside of it: its reads and additions are made here one after the other.
 //
-// Invariants: messages of one source reach a role in the order they were sent; a role with a log is handed exactly what that names, one without
-// whatever comes. Threads: none.
+// Invariants: messages of one source reach a role in the order they were sent; a role with a log is
+// handed exactly what that names, one without whatever comes. Threads: none.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +55,8 @@ class player {
     std::uint64_t token = 0;
     std::optional<std::string> error;
   };
-  // From one source, sent and not yet handed on. Of those before `passed` a later one has been: a source without a log may say them in another
-  // order, and of one with a log they were lost.
+  // From one source, sent and not yet handed on. Of those before `passed` a later one has been: a
+  // source without a log may say them in another order, and of one with a log they were lost.
   struct way {
     std::deque<envelope> sent;
     std::size_t passed = 0;

@@ -1,14 +1,17 @@
-// A reliable channel from one node to another over a wire that loses, repeats and reorders: what TCP is in production, so that roles
-// may rely on in-order, at-least-once delivery in the simulator too. Sans-IO: frames in, frames out, the caller owns wire and clock.
+// A reliable channel from one node to another over a wire that loses, repeats and reorders: what
+// TCP is in production, so that roles may rely on in-order, at-least-once delivery in the simulator
+// too. Sans-IO: frames in, frames out, the caller owns wire and clock.
 //
-// Sender: numbers frames from 0, keeps each until it is acknowledged, and sends what is overdue again (`attempt` raised), with twice
-// the patience every time it was in vain; patience is learned from round trips (Jacobson 1988), and as an answer names the attempt it
-// answers, those of repeated frames count too. Receiver: delivers in order of sequence, holds what came too early, and answers every frame with how
-// many it has delivered (cumulative) and which frame it answers (so that frames behind a gap are not sent again, and measure the
-// round trip and not the gap).
+// Sender: numbers frames from 0, keeps each until it is acknowledged, and sends what is overdue
+// again (`attempt` raised), with twice the patience every time it was in vain; patience is learned
+// from round trips (Jacobson 1988), and as an answer names the attempt it answers, those of
+// repeated frames count too. Receiver: delivers in order of sequence, holds what came too early,
+// and answers every frame with how many it has delivered (cumulative) and which frame it answers
+// (so that frames behind a gap are not sent again, and measure the round trip and not the gap).
 //
-// Invariants, whatever the wire does: the receiver delivers a prefix of what was sent, in order, each frame once; if the wire
-// delivers infinitely often, everything arrives; what is acknowledged has been delivered.
+// Invariants, whatever the wire does: the receiver delivers a prefix of what was sent, in order,
+// each frame once; if the wire delivers infinitely often, everything arrives; what is acknowledged
+// has been delivered.
 // Memory: what is unacknowledged; senders above bound it by credit.
 #pragma once
 
@@ -43,7 +46,8 @@ class channel_sender {
   void acknowledged(const acknowledgement& a, time_point now);
   // When something will be overdue; none when nothing is unacknowledged.
   std::optional<time_point> due() const;
-  // Frames to put on the wire again, oldest first; at most `most_again`: enough to fill the gap, not to drown the wire.
+  // Frames to put on the wire again, oldest first; at most `most_again`: enough to fill the gap,
+  // not to drown the wire.
   std::vector<frame> overdue(time_point now);
 
   std::size_t unacknowledged() const { return kept_.size(); }

@@ -1,5 +1,6 @@
-// What the world still has to do, in order of (time, order of entry). Records live in a slab that never moves them and is reused last
-// in, first out, so the queue allocates nothing in a steady state; the heap (4 children a node) holds 16 bytes an event.
+// What the world still has to do, in order of (time, order of entry). Records live in a slab that
+// never moves them and is reused last in, first out, so the queue allocates nothing in a steady
+// state; the heap (4 children a node) holds 16 bytes an event.
 // Limits: 2^24 events at once, 2^40 in all.
 // Threads: none.
 #pragma once

@@ -1,16 +1,18 @@
-// Links with a latency and a bandwidth, shared by everything that passes them, first come first served: what makes a parameter server
-// slow and a tree fast.
+// Links with a latency and a bandwidth, shared by everything that passes them, first come first
+// served: what makes a parameter server slow and a tree fast.
 //
-// A message passes its path link by link. On a link it begins when its head is there and the link is free, and takes
-// bytes / bandwidth; its tail cannot leave before it came in. A switch passes the head on at once (cut-through) or the whole message
-// when it is complete (store and forward). Queues in switches are unbounded: nothing is lost here (faults.hpp loses).
+// A message passes its path link by link. On a link it begins when its head is there and the link
+// is free, and takes bytes / bandwidth; its tail cannot leave before it came in. A switch passes
+// the head on at once (cut-through) or the whole message when it is complete (store and forward).
+// Queues in switches are unbounded: nothing is lost here (faults.hpp loses).
 //
 //   begin_k = max(head_k, free_k)                       free_k = tail_k = max(begin_k + bytes / bw_k, tail_(k-1) + latency_(k-1))
 //   head_(k+1) = (cut-through ? begin_k : tail_k) + latency_k        arrival = tail_last + latency_last
 //
-// star: egress of the source, ingress of the destination. tree, between racks: egress, uplink, downlink, ingress.
-// Half duplex: the two links of a node, and of a rack, are one.
-// Pure; the caller asks for each link at the time the head is there, so that links serve in order of arrival.
+// star: egress of the source, ingress of the destination. tree, between racks: egress, uplink,
+// downlink, ingress.
+// Half duplex: the two links of a node, and of a rack, are one. Pure; the caller asks for each link
+// at the time the head is there, so that links serve in order of arrival.
 #pragma once
 
 #include <array>
@@ -45,7 +47,8 @@ class fabric {
     time_point head;  // when the message's head is at the far end of the link
     time_point tail;  // when its tail is
   };
-  // The message's head is at link `l` at `now`, its tail will be at `tail` (or now, on the first link).
+  // The message's head is at link `l` at `now`, its tail will be at `tail` (or now, on the first
+  // link).
   passage pass(std::uint32_t l, time_point now, time_point tail, std::uint64_t bytes);
 
   const std::vector<link>& links() const { return links_; }

@@ -1,4 +1,5 @@
-// Draws the faults of a run. Its random numbers are its own, so that a fault more or less does not change what the network draws.
+// Draws the faults of a run. Its random numbers are its own, so that a fault more or less does not
+// change what the network draws.
 // Pure: the world asks about each message and task, and tells what time it is.
 #pragma once
 
@@ -38,7 +39,8 @@ class faults {
   };
   // All crashes of the run that have a time, by time, for a cluster of so many nodes. Drawn once.
   std::vector<crash> crashes(std::uint32_t nodes);
-  // Those that crash at a rate, each unit by itself: which fault, and its nodes. Never node 0, unless it is named.
+  // Those that crash at a rate, each unit by itself: which fault, and its nodes. Never node 0,
+  // unless it is named.
   struct unit {
     std::size_t fault = 0;
     std::vector<std::uint32_t> nodes;

@@ -1,6 +1,7 @@
-// A hash table from one 64-bit key to a value: linear probing in one array, no erasure, no allocation but growth. For what the world
-// looks up once a message (lanes between nodes, the last arrival of a pair of roles), where std::unordered_map costs a cache miss more.
-// References are valid until the next insertion.
+// A hash table from one 64-bit key to a value: linear probing in one array, no erasure, no
+// allocation but growth. For what the world looks up once a message (lanes between nodes, the last
+// arrival of a pair of roles), where std::unordered_map costs a cache miss more. References are
+// valid until the next insertion.
 #pragma once
 
 #include <cstdint>

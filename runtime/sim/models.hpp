@@ -1,5 +1,5 @@
-// What a simulated cluster is made of, as data: network, compute, faults. Read from TOML by runtime/node/config/sim_file, or written down in
-// a test. All times are virtual.
+// What a simulated cluster is made of, as data: network, compute, faults. Read from TOML by
+// runtime/node/config/sim_file, or written down in a test. All times are virtual.
 #pragma once
 
 #include <cstdint>
@@ -38,12 +38,14 @@ struct network_model {
 
 enum class straggle : std::uint8_t { none, lognormal, exponential };
 
-// Time on a processor: a task takes floor + flops / flops_per_second + bytes / bytes_per_second, times what is drawn for it.
+// Time on a processor: a task takes floor + flops / flops_per_second + bytes / bytes_per_second,
+// times what is drawn for it.
 struct compute_model {
   double flops_per_second = 100e9, bytes_per_second = 10e9;  // 0: costs nothing
   duration floor{500};
   unsigned cores = 2;  // of one node: that many tasks run at once
-  // lognormal: exp(sigma * normal), median 1. exponential: 1 + spread * exponential, the mean is 1 + spread.
+  // lognormal: exp(sigma * normal), median 1. exponential: 1 + spread * exponential, the mean is 1
+  // + spread.
   straggle kind = straggle::none;
   double spread = 0;
   double probability = 1;                              // of being drawn for at all, by task
@@ -58,8 +60,9 @@ struct disk_model {
 
 enum class fault_kind : std::uint8_t { delay, reorder, duplicate, drop, partition, slow, crash, slow_disk, skew };
 
-// When crashes come: `times` of them at times drawn from the window; or, for each node (or group) by itself, one after the other at a rate,
-// counted from the time at which it was last there; or at the moments of a list.
+// When crashes come: `times` of them at times drawn from the window; or, for each node (or group)
+// by itself, one after the other at a rate, counted from the time at which it was last there; or at
+// the moments of a list.
 enum class crash_times : std::uint8_t { times, exponential, weibull, moments };
 
 // One line of a faults file. Which members count depends on `kind`:

@@ -1,11 +1,13 @@
-// Hogwild's shared parameters in virtual time (Niu, Recht, Re, Wright 2011): one array per block that all roles of a node read and add to
-// without a lock. In production an addition is, element by element, a relaxed load and a relaxed store; here a block is cut into
-// chunks, and of each chunk an addition loads what is there and a while later stores the sum. Two additions that overlap in time
-// interleave, and what one stores between the other's load and store is lost, and counted.
+// Hogwild's shared parameters in virtual time (Niu, Recht, Re, Wright 2011): one array per block
+// that all roles of a node read and add to without a lock. In production an addition is, element by
+// element, a relaxed load and a relaxed store; here a block is cut into chunks, and of each chunk
+// an addition loads what is there and a while later stores the sum. Two additions that overlap in
+// time interleave, and what one stores between the other's load and store is lost, and counted.
 //
-// An operation over n chunks has n + 1 moments, evenly spread over its time: at moment k it stores chunk k - 1 and loads chunk k.
-// Invariants: within a chunk nothing is torn; an addition is applied at most once; without overlap nothing is lost.
-// Without a device nothing is stored, and the same is counted.
+// An operation over n chunks has n + 1 moments, evenly spread over its time: at moment k it stores
+// chunk k - 1 and loads chunk k.
+// Invariants: within a chunk nothing is torn; an addition is applied at most once; without overlap
+// nothing is lost. Without a device nothing is stored, and the same is counted.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +27,8 @@ class param_store {
   std::uint32_t begin(kind what, std::uint32_t block, std::shared_ptr<tensor> value);
   // How many moments the operation has: at least 2.
   std::uint32_t moments(std::uint32_t operation) const;
-  // Its next moment has come. True when it was the last one: the operation is over and its number free.
+  // Its next moment has come. True when it was the last one: the operation is over and its number
+  // free.
   bool advance(std::uint32_t operation, device* dev);
   // The node has crashed.
   void clear();

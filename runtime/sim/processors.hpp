@@ -1,5 +1,5 @@
-// The cores of every node, and how long a task takes on one: a task begins on the core that is free first.
-// Pure; draws stragglers from random numbers of its own.
+// The cores of every node, and how long a task takes on one: a task begins on the core that is free
+// first. Pure; draws stragglers from random numbers of its own.
 #pragma once
 
 #include <cstdint>

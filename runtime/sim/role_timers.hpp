@@ -1,4 +1,5 @@
-// The timers that a role has set. Every setting has a number, so that the event of one that has been cancelled, or set again, since is known.
+// The timers that a role has set. Every setting has a number, so that the event of one that has
+// been cancelled, or set again, since is known.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// The lanes that messages have taken, each from one node to another: its way over the fabric, what has gone over it, and, where the wire is
-// unreliable, the channel that hides that (channel.hpp). A lane is made when it is first asked for, and keeps its index.
-// Pure. References to lanes are valid until the next one is made.
+// The lanes that messages have taken, each from one node to another: its way over the fabric, what
+// has gone over it, and, where the wire is unreliable, the channel that hides that (channel.hpp). A
+// lane is made when it is first asked for, and keeps its index. Pure. References to lanes are valid
+// until the next one is made.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,8 @@ class route_table {
   const fabric& wires() const { return fabric_; }
   std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> sums() const;
 
-  // What a crash of the node ends: channels from and to it begin anew. What was under way is lost, and counted with what they have counted.
+  // What a crash of the node ends: channels from and to it begin anew. What was under way is lost,
+  // and counted with what they have counted.
   void crash(std::uint32_t node, fault_counts& counts);
   // What the channels that live have counted.
   void add_to(fault_counts& counts) const;

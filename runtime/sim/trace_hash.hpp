@@ -1,5 +1,6 @@
-// The running hash over a run's deliveries: four lanes of 64 bits, each word multiplied and folded into its lane, so that the lanes
-// go through the processor side by side. Not cryptographic: it tells two runs apart, nobody attacks it.
+// The running hash over a run's deliveries: four lanes of 64 bits, each word multiplied and folded
+// into its lane, so that the lanes go through the processor side by side. Not cryptographic: it
+// tells two runs apart, nobody attacks it.
 #pragma once
 
 #include <array>
@@ -25,7 +26,8 @@ class trace_hash {
   }
 
  private:
-  // Both steps are one to one: the product sends every bit upwards, the shift brings the high ones down again for the next word.
+  // Both steps are one to one: the product sends every bit upwards, the shift brings the high ones
+  // down again for the next word.
   static std::uint64_t fold(std::uint64_t x, std::uint64_t by) {
     x = (x + by) * 0xa0761d6478bd642full;
     return x ^ (x >> 32);

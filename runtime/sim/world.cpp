@@ -210,7 +210,8 @@ void world::run_task(role_id self, run_effect& r) {
       time = duration(static_cast<std::int64_t>(static_cast<double>(time.count()) * f));
   const auto turn = processors_.run(h.node, time, now_);
   if (on_span) on_span(self, r.cost.kind, turn.begin, turn.end);
-  // A role's tasks finish in the order in which they began: what one slot computes may be read by its next task.
+  // A role's tasks finish in the order in which they began: what one slot computes may be read by
+  // its next task.
   h.last_task = std::max(h.last_task, turn.end);
   schedule_local(h.last_task, self, finished{r.token}, number);
 }
@@ -229,7 +230,8 @@ std::uint64_t world::begin_task(std::uint64_t seat, device& dev, task_work work)
 
 world::~world() { tasks_.wait_for_all(); }
 
-// Takes a core as a task does; its moments (param_store.hpp) are events, so that two of one node interleave.
+// Takes a core as a task does; its moments (param_store.hpp) are events, so that two of one node
+// interleave.
 void world::begin_shared(role_id self, shared_effect& e) {
   auto& h = roles_[index_of(self)];
   auto& store = nodes_[h.node].shared;

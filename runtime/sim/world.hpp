@@ -1,11 +1,13 @@
-// A deterministic host for roles: one seeded event queue and a virtual clock. The role values are the ones production hosts.
+// A deterministic host for roles: one seeded event queue and a virtual clock. The role values are
+// the ones production hosts.
 //
-// Invariants: equal seed, roles and models give the same trace; messages between one pair of roles arrive in the order they were
-// sent, each at least once while both nodes are up; tasks of one role and slot run one after the other; a task's `finished` comes after
-// its cost in virtual time.
-// Faults of the wire (loss, reordering, repetition, partition) lie below a channel per ordered pair of nodes (channel.hpp), as TCP
-// does in production; roles see delay, a second copy where one is asked for `above`, and peers that crash.
-// Without a device (`maths none`) tasks are not run: tensors stay declared, time and order are the same.
+// Invariants: equal seed, roles and models give the same trace; messages between one pair of roles
+// arrive in the order they were sent, each at least once while both nodes are up; tasks of one role
+// and slot run one after the other; a task's `finished` comes after its cost in virtual time.
+// Faults of the wire (loss, reordering, repetition, partition) lie below a channel per ordered pair
+// of nodes (channel.hpp), as TCP does in production; roles see delay, a second copy where one is
+// asked for `above`, and peers that crash. Without a device (`maths none`) tasks are not run:
+// tensors stay declared, time and order are the same.
 // Threads: none; a world belongs to one thread, many worlds may run side by side.
 #pragma once
 
@@ -41,10 +43,12 @@ struct world_config {
   device* dev = nullptr;  // null: maths none
   fault_model faults;
   std::vector<std::string> node_names;  // for peer_down; missing ones are "n<index + 1>"
-  // Runs a task away from here, behind those of the same seat (a number), and returns what waits for it; the world does when the task's
-  // `finished` is due, and before it ends. So a role goes on while its task runs, as in a cluster. None: tasks run at once.
+  // Runs a task away from here, behind those of the same seat (a number), and returns what waits
+  // for it; the world does when the task's `finished` is due, and before it ends. So a role goes on
+  // while its task runs, as in a cluster. None: tasks run at once.
   std::function<std::function<void()>(std::uint64_t seat, std::function<void()>)> elsewhere = {};
-  // Where nodes have several devices: by number in their lists, alike for all nodes; `dev` is one of them. Empty: `dev` alone.
+  // Where nodes have several devices: by number in their lists, alike for all nodes; `dev` is one
+  // of them. Empty: `dev` alone.
   std::vector<device*> devices = {};
   disk_model disk = {};  // of every node
 };
@@ -62,16 +66,19 @@ class world {
   void at(time_point when, std::function<void()> what);
   // Handles the next event; false when there is none.
   bool step();
-  // Until nothing is left, or `stop` says so, or `limit` events were handled. Returns false at the limit.
+  // Until nothing is left, or `stop` says so, or `limit` events were handled. Returns false at the
+  // limit.
   bool run(std::uint64_t limit, const std::function<bool()>& stop = {});
 
-  // The node loses its roles, what they waited for and what is under way from and to them. When it is still down after
-  // faults.detect, role 0 hears peer_down; where that one is down itself, on_event hears the error.
+  // The node loses its roles, what they waited for and what is under way from and to them. When it
+  // is still down after faults.detect, role 0 hears peer_down; where that one is down itself,
+  // on_event hears the error.
   void crash(std::uint32_t node);
-  // Its roles are made anew by `remake`, with the next incarnation, and each gets start{}, in order of ids.
+  // Its roles are made anew by `remake`, with the next incarnation, and each gets start{}, in order
+  // of ids.
   void restart(std::uint32_t node);
-  // One role alone: it loses what it holds and waits for, what it has said and is not there yet, and what comes while it is down. Restarted as
-  // with its node. Nobody is told.
+  // One role alone: it loses what it holds and waits for, what it has said and is not there yet,
+  // and what comes while it is down. Restarted as with its node. Nobody is told.
   void crash(role_id id);
   void restart(role_id id);
   bool up(std::uint32_t node) const { return node >= nodes_.size() || nodes_[node].up; }
@@ -90,7 +97,8 @@ class world {
 
   std::function<void(const event_effect&)> on_event;
   std::function<void(const store_effect&)> on_store;
-  // A checkpoint is on disk, that was begun then; one that is left out, as two others waited, is not heard of.
+  // A checkpoint is on disk, that was begun then; one that is left out, as two others waited, is
+  // not heard of.
   std::function<void(std::uint64_t step, time_point begun)> on_stored;
   std::function<void(const envelope&, time_point)> on_deliver;  // golden transcripts
   // A task that will have run from `begin` to `end`; a message that crossed nodes. For pictures.
@@ -98,8 +106,8 @@ class world {
   std::function<void(const envelope&, time_point sent, time_point arrived)> on_wire;
   // What a task of this role takes, where it has been measured; none: the compute model says.
   std::function<std::optional<duration>(role_id, const task_cost&)> measured;
-  // How many copies of a message arrive; 0 loses it. A second copy raises `attempt` and comes some time after the first, with other
-  // messages between them; it never overtakes. Empty: one.
+  // How many copies of a message arrive; 0 loses it. A second copy raises `attempt` and comes some
+  // time after the first, with other messages between them; it never overtakes. Empty: one.
   std::function<int(const envelope&, random&)> copies;
 
  private:

@@ -57,7 +57,8 @@ time_point world::read_clock(std::uint32_t node) const {
   return duration(static_cast<std::int64_t>(static_cast<double>(now_.count()) * c.rate)) + c.ahead;
 }
 
-// As the control plane does it: one after the other, and of those that would wait for two others nothing is written.
+// As the control plane does it: one after the other, and of those that would wait for two others
+// nothing is written.
 void world::write_checkpoint(std::uint32_t node, const store_effect& s) {
   auto& n = nodes_[node];
   if (n.writing >= 2) return void(++report_.counts.left_out);

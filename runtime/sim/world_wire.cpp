@@ -1,4 +1,5 @@
-// From a role's send to its delivery: within a node, over the fabric, through a channel where the wire is unreliable.
+// From a role's send to its delivery: within a node, over the fabric, through a channel where the
+// wire is unreliable.
 #include <algorithm>
 #include <utility>
 
@@ -48,7 +49,8 @@ void world::send(role_id self, envelope&& e) {
   queue_.push(when, s);
 }
 
-// Its copies come later, but not before it: messages of a pair may come twice, and do not overtake each other.
+// Its copies come later, but not before it: messages of a pair may come twice, and do not overtake
+// each other.
 void world::deliver_again(record& r) {
   const auto more = std::exchange(r.e.h.trace, 0u);
   for (std::uint32_t i = 1; i <= more; ++i) {

@@ -1,6 +1,7 @@
-// How gradients travel from workers to shards (`compress` of [train.exchange] and of a layer): as they are, or in fewer bytes, by a codec
-// that loses some of each value. What it loses stays with the worker and is added to the next step's (error feedback: Seide et al. 2014,
-// "1-Bit Stochastic Gradient Descent", equations 1 and 2). The numbers: reduce/codec.hpp.
+// How gradients travel from workers to shards (`compress` of [train.exchange] and of a layer): as
+// they are, or in fewer bytes, by a codec that loses some of each value. What it loses stays with
+// the worker and is added to the next step's (error feedback: Seide et al. 2014, "1-Bit Stochastic
+// Gradient Descent", equations 1 and 2). The numbers: reduce/codec.hpp.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +41,8 @@ inline std::int64_t values_sent(const codec_spec& s, std::int64_t n) {
                                   std::max<std::int64_t>(n, 1));
 }
 
-// Bytes of n values of type t, as codec.cpp writes them; of `threshold`, which sends what there is, the most it may be.
+// Bytes of n values of type t, as codec.cpp writes them; of `threshold`, which sends what there is,
+// the most it may be.
 inline std::int64_t encoded_bytes(const codec_spec& s, std::int64_t n, dtype t) {
   const auto size = static_cast<std::int64_t>(size_of(t));
   const auto chunks = (n + codec_chunk(s.kind) - 1) / codec_chunk(s.kind);

@@ -1,5 +1,6 @@
-// A job as data: what a job file says, names and kinds checked, defaults filled in. Made by runtime/node/config/job_file (the only reader
-// of TOML), or by hand in tests. Positions are kept so that later checks (shapes, cycles) still name file, line and column.
+// A job as data: what a job file says, names and kinds checked, defaults filled in. Made by
+// runtime/node/config/job_file (the only reader of TOML), or by hand in tests. Positions are kept
+// so that later checks (shapes, cycles) still name file, line and column.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@
 
 namespace troupe {
 
-// A table `{ kind = "...", ... }`: the word that names a row of a registry, and that row's checked options.
+// A table `{ kind = "...", ... }`: the word that names a row of a registry, and that row's checked
+// options.
 struct choice {
   std::string kind;
   options values;
@@ -73,7 +75,8 @@ struct finish_spec {
   std::string who = "all";               // all | any: which workers have to make their steps
 };
 
-// Of the mean gradient: each element to [-value, value], or all of it to an L2 norm of at most `norm`. 0: not.
+// Of the mean gradient: each element to [-value, value], or all of it to an L2 norm of at most
+// `norm`. 0: not.
 struct clip_spec {
   double value = 0.0, norm = 0.0;
 };
@@ -158,7 +161,8 @@ struct job_spec {
   std::vector<std::string> devices{"cpu:0"};
   std::string precision = "fp32";            // fp32 | f64 | bf16 (docs/precision.md)
   std::optional<std::int64_t> max_failures;  // losses of nodes that the job survives; none: as many as come one after the other
-  // How many nodes it uses (job/elastic.hpp); 0: whatever there is, and as many as there are less the spares.
+  // How many nodes it uses (job/elastic.hpp); 0: whatever there is, and as many as there are less
+  // the spares.
   std::int64_t min_nodes = 0, max_nodes = 0, spares = 0;
   bool elastic = false, nodes_fixed = false;  // set once all nodes are known
   std::string convolution = "rule";           // rule | measured: what `auto` algorithms of convolutions stand for

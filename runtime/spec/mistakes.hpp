@@ -9,8 +9,8 @@ namespace troupe {
 
 constexpr std::size_t max_mistakes_shown = 100;
 
-// All, or the first of them and a line that says how many more there are. A file of 1 MiB can have 200,000 mistakes, and the list travels in one
-// message.
+// All, or the first of them and a line that says how many more there are. A file of 1 MiB can have
+// 200,000 mistakes, and the list travels in one message.
 diagnostics shown_mistakes(diagnostics all);
 
 }  // namespace troupe

@@ -1,4 +1,5 @@
-// What shards have of a job at any moment, for a plan that goes on without lost nodes (coordinator/surviving_state.hpp). A trait of the mode.
+// What shards have of a job at any moment, for a plan that goes on without lost nodes
+// (coordinator/surviving_state.hpp). A trait of the mode.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,8 @@
 namespace troupe {
 namespace {
 
-// The shape of `packets` tensors like this one behind each other, as stacked() makes it, without memory.
+// The shape of `packets` tensors like this one behind each other, as stacked() makes it, without
+// memory.
 tensor stack_of(const tensor& like, std::size_t packets) {
   shape s = like.dims();
   s.set(0, s[0] * static_cast<std::int64_t>(packets));
@@ -18,8 +19,8 @@ tensor stack_of(const tensor& like, std::size_t packets) {
 
 using packets = std::vector<std::shared_ptr<stage_slot>>;
 
-// Can the packets of a training step be computed as one in this maths step? Its first layer must say `gather` and be able to, and
-// no other one may have parameters.
+// Can the packets of a training step be computed as one in this maths step? Its first layer must
+// say `gather` and be able to, and no other one may have parameters.
 bool at_once(const stage_maths& m, const maths_step& step) {
   return m.hosted(step.first()).gather && step.maths->gathered() &&
          std::all_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return m.hosted(p).params.empty(); });
@@ -160,8 +161,8 @@ void gather_stage::on_task(slot& s, std::uint32_t task, effects& out) {
   for (const auto& p : led_by(s)) task == ahead ? forward_done(*p, out) : backward_done(*p, out);
 }
 
-// The packet of this slot has been given up while its pass ran: so have the packets that were computed with it. (A packet of
-// evaluation is computed alone.)
+// The packet of this slot has been given up while its pass ran: so have the packets that were
+// computed with it. (A packet of evaluation is computed alone.)
 void gather_stage::on_lost(slot& s) {
   for (const auto& p : led_by(s)) clear(*p);
   if (s.at == slot::stage_of::lost) clear(s);

@@ -7,7 +7,8 @@
 namespace troupe {
 namespace {
 
-// That peers may have said something of, while one is under way here: it and the next, each twice (forward, backward); and some more.
+// That peers may have said something of, while one is under way here: it and the next, each twice
+// (forward, backward); and some more.
 constexpr std::size_t max_steps = 8;
 
 const joint_maths& joint_of(const stage_maths& m) { return *m.hosted(0).maths->joint(); }

@@ -1,15 +1,17 @@
-// The stage of a layer whose packets of one step compute together (joint_maths in ops/layer.hpp: batch_norm with stats = "batch").
-// States of a packet in training:
+// The stage of a layer whose packets of one step compute together (joint_maths in ops/layer.hpp:
+// batch_norm with stats = "batch"). States of a packet in training:
 //   measure    a task measures it; the measurement goes to the same stage of every worker as `user` message 1
 //   with all   those of all packets of the step are here: a task makes the outputs
 //   (downstream) backward comes; a task measures the gradient, sent as `user` message 2; with those of all packets its gradients are made
 // Messages a step: packets x workers of each type. Bytes: a measurement each (batch_norm: two numbers a channel).
 //
 // Invariants:
-//   * measurements are used in packet order once all are here, so that every worker computes the same bits;
+//   * measurements are used in packet order once all are here, so that every worker computes the
+//     same bits;
 //   * a measurement that comes twice changes nothing;
-//   * all packets of a step must be in flight at once, or the stage waits for ever: check() refuses plans with fewer sub-solvers than a
-//     worker has packets. It waits for its own step alone: with weight rule drain no packet of a later step is under way.
+//   * all packets of a step must be in flight at once, or the stage waits for ever: check() refuses
+//     plans with fewer sub-solvers than a worker has packets. It waits for its own step alone: with
+//     weight rule drain no packet of a later step is under way.
 // Evaluation is like that of any other layer: its packets do not meet.
 #pragma once
 

@@ -1,5 +1,6 @@
-// Which packets nobody can need any more, as far as a role has heard: those of steps before the one that headers name as needed, and those
-// of a round of evaluation when packets of another one have come, or of training behind it.
+// Which packets nobody can need any more, as far as a role has heard: those of steps before the one
+// that headers name as needed, and those of a round of evaluation when packets of another one have
+// come, or of training behind it.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,8 @@ class packet_horizon {
   std::uint64_t needed_from() const { return needed_from_; }
   bool over(const header& h) const { return trains(h) ? h.step < needed_from_ : h.step < round_ || trained_ > h.version; }
 
-  // From a message of a packet; `forward`: it brings the packet, and so shows how far whoever makes packets is. True: more is over.
+  // From a message of a packet; `forward`: it brings the packet, and so shows how far whoever makes
+  // packets is. True: more is over.
   bool learn(const header& h, bool forward) {
     const auto before = std::tuple(needed_from_, trained_, round_);
     needed_from_ = std::max<std::uint64_t>(needed_from_, h.needed_from);

@@ -20,7 +20,8 @@ std::size_t sequence_slots::position_of(std::uint32_t layer) const {
   return static_cast<std::size_t>(std::find(mine.begin(), mine.end(), layer) - mine.begin());
 }
 
-// A packet that begins anew still comes after the one before: else that one would leave its state behind this one's.
+// A packet that begins anew still comes after the one before: else that one would leave its state
+// behind this one's.
 bool sequence_slots::turn_of(const header& h) const {
   const auto all = plan_->packets;
   const bool train = h.phase == static_cast<std::uint8_t>(phase::train);

@@ -1,6 +1,7 @@
-// State that a stage's layers carry from step to step (carried.hpp), by the packet's place in the order: packet k of step t + 1 begins with
-// what packet k of step t has left; in an evaluation with lanes packet p + packets with what packet p has. Training and tests have states of
-// their own. A stage whose layers carry nothing has no lanes, and all its packets run as they come.
+// State that a stage's layers carry from step to step (carried.hpp), by the packet's place in the
+// order: packet k of step t + 1 begins with what packet k of step t has left; in an evaluation with
+// lanes packet p + packets with what packet p has. Training and tests have states of their own. A
+// stage whose layers carry nothing has no lanes, and all its packets run as they come.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ class sequence_slots {
   void restore(const restore_state& piece);
 
  private:
-  // What the packets of one place have carried: up to step `next`, or up to packet `next` of evaluation `round`.
+  // What the packets of one place have carried: up to step `next`, or up to packet `next` of
+  // evaluation `round`.
   struct sequence_slot {
     std::uint64_t next = 0, round = 0;
     std::vector<tensors> state;  // by position

@@ -171,8 +171,8 @@ stage::slot* stage::slot_of(msg_id id) {
   return nullptr;
 }
 
-// Others have finished this packet's step, or its round of evaluation (a restarted worker does again what had been reported): its
-// weights are not here any more.
+// Others have finished this packet's step, or its round of evaluation (a restarted worker does
+// again what had been reported): its weights are not here any more.
 bool stage::overtaken(const header& h) const {
   if (h.flags & flag_void) return true;
   if (config_.retains_for_replay) return false;  // somebody may still need it, and its weights are kept as long

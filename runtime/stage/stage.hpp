@@ -1,32 +1,43 @@
-// A stage hosts one layer (or a fused run of layers) of one worker and owns a pool of sub-solvers. A packet finds a free sub-solver on
-// arrival and is bound to it by msg_id; its backward finds the bound sub-solver by the same msg_id, runs and frees it. A pipeline is
-// nothing but the set of bindings that share a msg_id.
+// A stage hosts one layer (or a fused run of layers) of one worker and owns a pool of sub-solvers.
+// A packet finds a free sub-solver on arrival and is bound to it by msg_id; its backward finds the
+// bound sub-solver by the same msg_id, runs and frees it. A pipeline is nothing but the set of
+// bindings that share a msg_id.
 //
-// Messages in:  forward (in-edge), backward (out-edge), credit (out-edge), layer_weights, start (who sends it is new), user;
-//               collect, restore_state (carried state)
-// Messages out: forward, backward, credit, gradient (to the worker), report (to the coordinator), start (after a restart), user;
-//               state (carried)
+// Messages in:  forward (in-edge), backward (out-edge), credit (out-edge), layer_weights, start
+//               (who sends it is new), user; collect, restore_state (carried state)
+// Messages out: forward, backward, credit, gradient (to the worker), report (to the coordinator),
+//               start (after a restart), user; state (carried)
 //
 // Invariants:
-//   * at most `slots` packets are bound; at most slots x in-edges forwards are held: producers send only with credit;
-//   * a forward runs only when all its inputs are there and, for layers with parameters, the weights that the job's weight rule wants
-//     (stage_weights.hpp); versions that no packet can want any more are let go;
+//   * at most `slots` packets are bound; at most slots x in-edges forwards are held: producers send
+//     only with credit;
+//   * a forward runs only when all its inputs are there and, for layers with parameters, the
+//     weights that the job's weight rule wants (stage_weights.hpp); versions that no packet can
+//     want any more are let go;
 //   * a backward never waits for credit: its forward reserved it;
-//   * a packet of a step whose weights have been overtaken (another worker has computed it too: portions) flows on as a void packet:
-//     same messages, same credit, no maths, no gradient, and a report that is empty;
-//   * packets of layers that carry state run their forwards in the order of their lanes (sequence_slots.hpp);
+//   * a packet of a step whose weights have been overtaken (another worker has computed it too:
+//     portions) flows on as a void packet: same messages, same credit, no maths, no gradient, and a
+//     report that is empty;
+//   * packets of layers that carry state run their forwards in the order of their lanes
+//     (sequence_slots.hpp);
 //   * forward, backward and credit may come twice: the second changes nothing;
-//   * what a peer says is believed as far as it fits the plan: what comes of somebody else, along an edge that the packet does not take, of
-//     another packet than the rest of it, or in another shape or type, is dropped (stage_checks.cpp), and so are packets beyond credit;
-//   * with `retains_for_replay`, what has been said of a packet is kept until nobody can need it, and said again (attempt raised) to whoever has been
-//     restarted; a restarted stage makes again what it is sent again (stage_again.cpp);
-//   * memory of a packet is let go as soon as nothing that is still to come reads it: an output or input after its last reader here and its
-//     last consumer, a gradient when it has been taken, unless backward wants it (stage_memory.cpp); a layer with recompute = true keeps
-//     neither outputs nor what it saved, and runs forward again, from the nearest inputs that were kept, when backward comes to it;
-//   * gradients of one tensor with several consumers are added in the consumers' order, so arrival order changes nothing.
+//   * what a peer says is believed as far as it fits the plan: what comes of somebody else, along
+//     an edge that the packet does not take, of another packet than the rest of it, or in another
+//     shape or type, is dropped (stage_checks.cpp), and so are packets beyond credit;
+//   * with `retains_for_replay`, what has been said of a packet is kept until nobody can need it,
+//     and said again (attempt raised) to whoever has been restarted; a restarted stage makes again
+//     what it is sent again (stage_again.cpp);
+//   * memory of a packet is let go as soon as nothing that is still to come reads it: an output or
+//     input after its last reader here and its last consumer, a gradient when it has been taken,
+//     unless backward wants it (stage_memory.cpp); a layer with recompute = true keeps neither
+//     outputs nor what it saved, and runs forward again, from the nearest inputs that were kept,
+//     when backward comes to it;
+//   * gradients of one tensor with several consumers are added in the consumers' order, so arrival
+//     order changes nothing.
 //
-// An actor-based layer derives from `stage` and overrides begin_forward / begin_backward (and on_user): it may send messages of its
-// own to its peers and call forward_done / backward_done when it has its result.
+// An actor-based layer derives from `stage` and overrides begin_forward / begin_backward (and
+// on_user): it may send messages of its own to its peers and call forward_done / backward_done when
+// it has its result.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +86,8 @@ class stage : public role {
   void on(const envelope& e, time_point now, effects& out) override;
   role_status status() const override;
   std::optional<header> packet_of_task(std::uint64_t token) const override;
-  // The most versions of one layer's weights that were here at once, those of packets under way included.
+  // The most versions of one layer's weights that were here at once, those of packets under way
+  // included.
   std::uint32_t max_versions() const { return weights_.most(); }
   // Packets of which something is kept for whoever may be restarted.
   std::size_t kept() const { return kept_.size(); }
@@ -100,7 +112,8 @@ class stage : public role {
   void forward_done(slot& s, effects& out);
   void backward_done(slot& s, effects& out);
 
-  // For tasks, which take it and their slots (slot::shared_from_this()), never the stage: docs/ARCHITECTURE.md, "Tasks".
+  // For tasks, which take it and their slots (slot::shared_from_this()), never the stage:
+  // docs/ARCHITECTURE.md, "Tasks".
   const std::shared_ptr<const stage_maths>& maths_of_stage() const { return maths_; }
 
   slot* slot_of(msg_id id);

@@ -1,21 +1,25 @@
-// A stage and its neighbours when one of them has been restarted (stage_config::retains_for_replay).
+// A stage and its neighbours when one of them has been restarted
+// (stage_config::retains_for_replay).
 //
 //   start from a consumer    it is sent again the forwards it may still need
 //   start from a producer    it is sent again the backwards it may still need
 //   start from our worker    it has lost gradients that only we had told it: we begin again, as if we had been restarted
 //   start from the host      we have been restarted: all three kinds hear of it, and send again what they have kept
 //
-// Nothing is counted twice: a packet that has left, or is bound, is known by its msg_id, gradients are known by (layer, step, packet), and
-// what is computed a second time has the same bits. Whoever is sent a packet that it has done gives credit for it once more.
+// Nothing is counted twice: a packet that has left, or is bound, is known by its msg_id, gradients
+// are known by (layer, step, packet), and what is computed a second time has the same bits. Whoever
+// is sent a packet that it has done gives credit for it once more.
 //
-// Memory. The loaders say with every packet of which steps nobody can need a packet any more (job_plan::needed_from: the losses of a later
-// step are all there, so every layer has had all gradients of it); every forward, backward and credit passes that on in header.needed_from.
-// Packets of earlier steps are let go, and what had not come of them is not waited for. With drain that are packets of two or
-// three steps, never more than of window() + warm_up + 1.
+// Memory. The loaders say with every packet of which steps nobody can need a packet any more
+// (job_plan::needed_from: the losses of a later step are all there, so every layer has had all
+// gradients of it); every forward, backward and credit passes that on in header.needed_from.
+// Packets of earlier steps are let go, and what had not come of them is not waited for. With drain
+// that are packets of two or three steps, never more than of window() + warm_up + 1.
 //
-// Nothing locks. Packets that are made again can be more, and in another order, than the plan has sub-solvers and credit for, and joins could
-// then hold each other up; so who hears of a restart takes another sub-solver rather than wait for one, and sends on without credit. What
-// is under way stays bounded by what the loaders have credit for, and what is made again by what has been kept.
+// Nothing locks. Packets that are made again can be more, and in another order, than the plan has
+// sub-solvers and credit for, and joins could then hold each other up; so who hears of a restart
+// takes another sub-solver rather than wait for one, and sends on without credit. What is under way
+// stays bounded by what the loaders have credit for, and what is made again by what has been kept.
 #include <algorithm>
 #include <set>
 
@@ -41,7 +45,8 @@ void stage::learn(const envelope& e, effects& out) {
   if (horizon_.learn(e.h, first)) forget(out);
 }
 
-// What nobody needs any more, with the credit it still held. Bound packets of it are let go by pump().
+// What nobody needs any more, with the credit it still held. Bound packets of it are let go by
+// pump().
 void stage::forget(effects& out) {
   std::erase_if(kept_, [&](const auto& k) {
     if (!horizon_.over(k.second.h)) return false;

@@ -1,5 +1,6 @@
-// What a stage believes of what it is told. Its peers may be other daemons: of another build or job, or worse. Tasks index tensors by what the
-// graph says of them, and edges by what the plan says, so whatever does not fit is dropped before it is counted or kept.
+// What a stage believes of what it is told. Its peers may be other daemons: of another build or
+// job, or worse. Tasks index tensors by what the graph says of them, and edges by what the plan
+// says, so whatever does not fit is dropped before it is counted or kept.
 #include "runtime/messages/fits.hpp"
 #include "runtime/stage/stage.hpp"
 
@@ -65,7 +66,8 @@ bool stage::acceptable(const header& h, const layer_weights& w) const {
   return true;
 }
 
-// A producer that keeps to its credit has no more packets here. Where roles are restarted, they are not made to wait for it.
+// A producer that keeps to its credit has no more packets here. Where roles are restarted, they are
+// not made to wait for it.
 bool stage::beyond_credit(std::size_t port) const {
   if (config_.retains_for_replay || grows_) return false;
   std::uint32_t held = 0;

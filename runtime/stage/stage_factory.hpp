@@ -1,4 +1,5 @@
-// Actor-based layers: a layer type may bring a stage role of its own instead of being hosted by the stock one.
+// Actor-based layers: a layer type may bring a stage role of its own instead of being hosted by the
+// stock one.
 #pragma once
 
 #include <functional>
@@ -19,13 +20,15 @@ struct stage_config;  // runtime/stage/stage.hpp
 
 struct stage_type {
   std::function<std::unique_ptr<role>(stage_config)> make;
-  // What is wrong with this plan for such a stage, or empty. A user's mistake is found here, before anything starts.
+  // What is wrong with this plan for such a stage, or empty. A user's mistake is found here, before
+  // anything starts.
   std::function<std::string(const job_plan&, const graph_layer&)> check;
 };
 
 class stage_registry {
  public:
-  // `layer_type`: the row of the layer registry this stage serves (options, shapes and parameters come from there).
+  // `layer_type`: the row of the layer registry this stage serves (options, shapes and parameters
+  // come from there).
   void add(std::string layer_type, stage_type t) { rows_[std::move(layer_type)] = std::move(t); }
   const stage_type* find(std::string_view layer_type) const {
     auto i = rows_.find(layer_type);

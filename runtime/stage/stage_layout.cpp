@@ -1,4 +1,5 @@
-// What a stage reads of its plan once: the tensors that come from elsewhere, how out-edges cut what goes, and who adds to a gradient.
+// What a stage reads of its plan once: the tensors that come from elsewhere, how out-edges cut what
+// goes, and who adds to a gradient.
 #include "runtime/stage/stage_maths.hpp"
 
 namespace troupe {

@@ -70,8 +70,9 @@ tensor filled_up(device& d, const tensor& t, const tensor& like) {
 
 }  // namespace
 
-// Examples that `l` is given. What only fills up an evaluation's last packet is none, so a layer that counts examples, a loss or metric, does
-// not see it and need not know of it; others go through all.
+// Examples that `l` is given. What only fills up an evaluation's last packet is none, so a layer
+// that counts examples, a loss or metric, does not see it and need not know of it; others go
+// through all.
 std::int64_t stage_maths::examples_of(const slot& s, const graph_layer& l) const {
   const bool fewer = !training(s) && counts(l) && s.valid > 0 && s.valid < s.examples;
   return fewer ? s.valid : s.examples;
@@ -154,7 +155,8 @@ tensor stage_maths::arrived(const slot& s, std::size_t need, std::size_t edge, d
                    s.wholes[need].type());
 }
 
-// In the order of the edges, which is that of the producer's parts: whoever came first changes nothing.
+// In the order of the edges, which is that of the producer's parts: whoever came first changes
+// nothing.
 void stage_maths::add_inputs(slot& s, std::size_t need, device& d) const {
   bool first = true;
   for (auto e : needs_[need].edges) {

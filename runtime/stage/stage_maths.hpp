@@ -1,5 +1,6 @@
-// What a stage computes, and what it reads of its plan for that: immutable, and shared by the stage and its tasks. A task of a slot takes
-// this and the slot, and nothing of the stage itself: the stage goes on, is restarted or ends while it runs.
+// What a stage computes, and what it reads of its plan for that: immutable, and shared by the stage
+// and its tasks. A task of a slot takes this and the slot, and nothing of the stage itself: the
+// stage goes on, is restarted or ends while it runs.
 //
 //   stage_layout.cpp   which tensors come from elsewhere, how out-edges cut what goes, and who adds to a gradient, read once
 //   stage_maths.cpp    forward and backward of a packet, layer by layer
@@ -27,13 +28,15 @@ class stage_maths {
   stage_maths(std::shared_ptr<const model_graph> g, std::shared_ptr<const job_plan> p, role_id self, std::uint64_t seed,
               dtype type);
 
-  // A packet's forward and backward: all hosted layers. For tasks, like all that follows with a device.
+  // A packet's forward and backward: all hosted layers. For tasks, like all that follows with a
+  // device.
   void run_forward(slot& s, device& d) const;
   void run_backward(slot& s, device& d) const;
 
-  // Their parts, for layers that put something between them: inputs in place, gradients of the outputs in place, and (last) the
-  // gradients of the stage's inputs where the stage finds them. What layers computed as one hold of the packet is with the first of them,
-  // but for the result, which is the last one's.
+  // Their parts, for layers that put something between them: inputs in place, gradients of the
+  // outputs in place, and (last) the gradients of the stage's inputs where the stage finds them.
+  // What layers computed as one hold of the packet is with the first of them, but for the result,
+  // which is the last one's.
   void join_inputs(slot& s, device& d) const;
   void gather(slot& s, std::size_t position) const;
   void step_forward(slot& s, const maths_step& step, device& d) const;
@@ -52,7 +55,8 @@ class stage_maths {
   // The lists keep their own memory for the next packet.
   static void forget(saved& s) { s.inputs.clear(), s.outputs.clear(), s.extra.clear(); }
 
-  // For the stage: every tensor of the pass by shape only (the maths, where there is any, gives them memory), and what leaves.
+  // For the stage: every tensor of the pass by shape only (the maths, where there is any, gives
+  // them memory), and what leaves.
   void declare(slot& s) const;
   tensor leaving(slot& s, std::size_t edge) const;
   void let_go_sent(slot& s) const;
@@ -88,8 +92,9 @@ class stage_maths {
     bool sum = false;                // each edge brings an addend of all of it
   };
 
-  // Who adds to the gradient of a tensor, in the consumers' fixed order (ops/reader_sum.hpp): a hosted layer's inputs, an out-edge, or several
-  // that together are one consumer's (it is split by feature, and each part has its features of the gradient).
+  // Who adds to the gradient of a tensor, in the consumers' fixed order (ops/reader_sum.hpp): a
+  // hosted layer's inputs, an out-edge, or several that together are one consumer's (it is split by
+  // feature, and each part has its features of the gradient).
   struct contribution {
     bool hosted = true;
     std::size_t at = 0;               // position, or out-edge
@@ -97,7 +102,8 @@ class stage_maths {
     std::vector<std::size_t> pieces;  // out-edges
   };
   using contributions = std::vector<contribution>;
-  // Who reads what, by phase: after step k has run nobody here reads the outputs and needs of last_[phase][k] any more.
+  // Who reads what, by phase: after step k has run nobody here reads the outputs and needs of
+  // last_[phase][k] any more.
   struct readings {
     std::vector<std::pair<std::size_t, std::size_t>> outputs;  // position, output
     std::vector<std::size_t> needs;

@@ -1,12 +1,14 @@
-// When a stage lets go of a packet's tensors, and what it makes again (recompute = true; Chen, Xu, Zhang and Guestrin 2016, section 4).
+// When a stage lets go of a packet's tensors, and what it makes again (recompute = true; Chen, Xu,
+// Zhang and Guestrin 2016, section 4).
 //
 //   forward    a layer's inputs are let go before it runs when it is their last reader here: it has handles of its own, and when they turn
 //              out to be the only ones, a layer that can work in place does. What leaves is let go with the last message that it leaves in.
 //   backward   a gradient is moved from whoever made it to whoever takes it, never copied, so that it too can be worked on in place.
 //   kept       what backward_needs() asks for; of layers that are made again: nothing of their own, but the inputs that they begin from.
 //
-// In place or not, released or made again: the same bits. What is reused depends on handles alone (tensor::reclaim), and a handle that
-// somebody else still has, on whatever thread, only costs memory.
+// In place or not, released or made again: the same bits. What is reused depends on handles alone
+// (tensor::reclaim), and a handle that somebody else still has, on whatever thread, only costs
+// memory.
 #include <algorithm>
 
 #include "runtime/stage/stage_maths.hpp"
@@ -88,8 +90,8 @@ void stage_maths::restore(slot& s, const maths_step& step, device& d) const {
   }
 }
 
-// A run of such layers is made again as a whole, by whoever asks for its end. Statistics and carried state have left with the packet's
-// first forward, and leave once.
+// A run of such layers is made again as a whole, by whoever asks for its end. Statistics and
+// carried state have left with the packet's first forward, and leave once.
 void stage_maths::make_again(slot& s, const maths_step& step, device& d) const {
   const auto p = step.first();
   const auto& l = hosted(p);

@@ -1,4 +1,5 @@
-// A sub-solver of a stage and what it holds of its packet. While a task of the slot runs, the slot is the task's; else it is the stage's.
+// A sub-solver of a stage and what it holds of its packet. While a task of the slot runs, the slot
+// is the task's; else it is the stage's.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ struct layer_pass {
 
 // A sub-solver.
 struct stage_slot : std::enable_shared_from_this<stage_slot> {
-  // gather_..: waits for the other packets of its step (gather_stage). lost: begin_again() has given up its packet, and its task still
-  // runs.
+  // gather_..: waits for the other packets of its step (gather_stage). lost: begin_again() has
+  // given up its packet, and its task still runs.
   enum class stage_of { free, gather_forward, forward, sending, waiting, gather_backward, backward, lost } at = stage_of::free;
   std::uint32_t index = 0;
   header h;  // of the packet's forward

@@ -1,6 +1,8 @@
-// The versions of its layers' weights that a stage has, by the layer's position in it, and which of them a packet meets by the job's weight
-// rule (plan/warm_up.hpp): drain and stash exactly one version, latest the newest, if it is new enough.
-// Bound: a layer with delay d has at most d + 1 versions (stash), else one, and those that roles which were restarted may still want.
+// The versions of its layers' weights that a stage has, by the layer's position in it, and which of
+// them a packet meets by the job's weight rule (plan/warm_up.hpp): drain and stash exactly one
+// version, latest the newest, if it is new enough.
+// Bound: a layer with delay d has at most d + 1 versions (stash), else one, and those that roles
+// which were restarted may still want.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,12 @@
-// Evaluation that stops nobody (asynchronous modes): on `evaluate` the tester asks the shards for their blocks as they are, puts the
-// parameters together and gives them to its own stage, which holds the whole model; its loader feeds that stage the round's packets.
-// Blocks that the coordinator sends are a round of their own: the weights that a job is about to write, and nobody is asked.
+// Evaluation that stops nobody (asynchronous modes): on `evaluate` the tester asks the shards for
+// their blocks as they are, puts the parameters together and gives them to its own stage, which
+// holds the whole model; its loader feeds that stage the round's packets. Blocks that the
+// coordinator sends are a round of their own: the weights that a job is about to write, and nobody
+// is asked.
 //
 // Messages in:  evaluate (coordinator), state (shards, coordinator), start, finished
-// Messages out: collect (shards of the first server group), layer_weights (the tester's stage), ready{joined} (coordinator: after a
-//               restart, to be asked again)
+// Messages out: collect (shards of the first server group), layer_weights (the tester's stage),
+//               ready{joined} (coordinator: after a restart, to be asked again)
 // Invariant: a round's packets all run with the weights of one collection: version = round.
 #pragma once
 

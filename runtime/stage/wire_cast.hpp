@@ -1,4 +1,5 @@
-// Activations and gradients in fewer bytes, for edges between nodes (plan/wire_format.hpp). In tasks: these touch memory.
+// Activations and gradients in fewer bytes, for edges between nodes (plan/wire_format.hpp). In
+// tasks: these touch memory.
 //
 //   bf16   the upper half of an f32, rounded to the nearest, ties to even: off by at most 2^-8 of the value (2^-9 of the next power of two)
 //   int8   q = round(127 x / m) for each example, m its largest magnitude; off by at most m / 254. An example's numbers do not depend on who

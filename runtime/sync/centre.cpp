@@ -20,7 +20,8 @@ void centre_shard::on_fetch(const header& h, const fetch&, shard_block& b, effec
   serve(b, out);
 }
 
-// Behind what its former self has pushed: the answer says that these steps are not wanted again, so its value must have them.
+// Behind what its former self has pushed: the answer says that these steps are not wanted again, so
+// its value must have them.
 void centre_shard::on_join(const header& h, shard_block& b, effects& out) {
   lines_[b.plan->id].waiting.push_back({h, {}, true});
   serve(b, out);

@@ -1,7 +1,9 @@
-// The shard half of modes whose workers step by themselves and now and then exchange with a centre (downpour, easgd): questions and
-// pushes for a block are served one after the other, in the order they came.
-// Invariants: a worker's push of step t changes the block once (a push of the same or an earlier step of that worker is ignored);
-// a worker's question is answered with a value that has all pushes this worker sent before it.
+// The shard half of modes whose workers step by themselves and now and then exchange with a centre
+// (downpour, easgd): questions and pushes for a block are served one after the other, in the order
+// they came.
+// Invariants: a worker's push of step t changes the block once (a push of the same or an earlier
+// step of that worker is ignored); a worker's question is answered with a value that has all pushes
+// this worker sent before it.
 #pragma once
 
 #include <deque>

@@ -7,7 +7,8 @@
 namespace troupe {
 namespace {
 
-// A layer's parameters, put together: what is here of each is copied to its place, and sums of our own that it lacks are added to it.
+// A layer's parameters, put together: what is here of each is copied to its place, and sums of our
+// own that it lacks are added to it.
 struct assembly {
   struct copy {
     std::size_t param;
@@ -68,7 +69,8 @@ void clocked_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node n
   if (policy_.work_units) count_work_unit(step, node, out);
 }
 
-// Weights of a step mean that all portions of the steps before are in them, also those whose worker could not say so any more.
+// Weights of a step mean that all portions of the steps before are in them, also those whose worker
+// could not say so any more.
 void clocked_worker::tell_step_over(effects& out) {
   std::uint64_t all = ~0ull;
   for (const auto& l : layers_)
@@ -100,7 +102,8 @@ void clocked_worker::on_layer_done(std::uint32_t layer, std::uint64_t step, effe
   try_hand(layer, out);
 }
 
-// Wants what step `step` must have at least; asks also when what is here would do, so that weights do not grow older than they need.
+// Wants what step `step` must have at least; asks also when what is here would do, so that weights
+// do not grow older than they need.
 void clocked_worker::ask(std::uint32_t layer, std::uint64_t step, effects& out) {
   for (auto id : layers_[layer].blocks) {
     auto& c = cache_[id];
@@ -199,7 +202,8 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
   assemble(layer, next, out);
 }
 
-// Every version in turn, as soon as all blocks have it: a stage that runs ahead of its updates, or makes steps again, wants each of them.
+// Every version in turn, as soon as all blocks have it: a stage that runs ahead of its updates, or
+// makes steps again, wants each of them.
 void clocked_worker::hand_next(std::uint32_t layer, effects& out) {
   auto& l = layers_[layer];
   while (!assembling_[layer]) {
@@ -216,7 +220,8 @@ void clocked_worker::hand_next(std::uint32_t layer, effects& out) {
   }
 }
 
-// Whole parameters are handed on as they came; cut ones, and those that lack writes of our own, are put together by a task.
+// Whole parameters are handed on as they came; cut ones, and those that lack writes of our own, are
+// put together by a task.
 void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& out) {
   auto values = std::make_shared<tensors>();
   values->reserve(layers_[layer].params.size());
@@ -260,7 +265,8 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
 
 clocked_shard::clocked_shard(sync_config c, clock_policy p) : shard_sync(std::move(c), gives::weights), policy_(p) {
   clocks_.resize(config_.plan->blocks.size());
-  // So far may blocks be from each other. More than a few versions are not worth their memory: such a job goes back to what was kept.
+  // So far may blocks be from each other. More than a few versions are not worth their memory: such
+  // a job goes back to what was kept.
   blocks_.remember(std::min<std::uint64_t>(policy_.staleness, 7) + 1);
   for (auto& b : blocks_.list()) {
     auto& clock = clocks_[b.plan->id];

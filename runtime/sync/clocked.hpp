@@ -1,11 +1,14 @@
-// Modes in which gradients travel and shards step: bsp, ssp, sandblaster, group_sync, and downpour among groups of several workers.
-// Every gradient belongs to a clock (the step it was computed for); a shard adds the gradients of one clock in the fixed tree over
-// packets and applies their mean once, when the last one is there.
+// Modes in which gradients travel and shards step: bsp, ssp, sandblaster, group_sync, and downpour
+// among groups of several workers. Every gradient belongs to a clock (the step it was computed
+// for); a shard adds the gradients of one clock in the fixed tree over packets and applies their
+// mean once, when the last one is there.
 //
 // What a mode chooses is in `clock_policy`. Invariants, whatever it chooses:
-//   * a gradient is applied exactly once: a push for a clock that is applied, or for a tree node that is there, is ignored;
+//   * a gradient is applied exactly once: a push for a clock that is applied, or for a tree node
+//     that is there, is ignored;
 //   * clocks of one worker group are applied in order;
-//   * with staleness 0 the weights of version t depend on the packets' gradients alone: not on who computed them, nor on any order.
+//   * with staleness 0 the weights of version t depend on the packets' gradients alone: not on who
+//     computed them, nor on any order.
 #pragma once
 
 #include "runtime/sync/shard_sync.hpp"
@@ -14,12 +17,14 @@
 namespace troupe {
 
 struct clock_policy {
-  // How many clocks the weights of a step may lack. 0: exactly the weights of the step; forever: whatever is here.
+  // How many clocks the weights of a step may lack. 0: exactly the weights of the step; forever:
+  // whatever is here.
   static constexpr std::uint64_t forever = ~0ull >> 1;
   std::uint64_t staleness = 0;
   // Workers ask for weights (ssp); else the shard sends every version to all workers of the group.
   bool pull = false;
-  // Packets of a step are dealt while it runs: a version may arrive before our own gradients are done, and ends the step for us.
+  // Packets of a step are dealt while it runs: a version may arrive before our own gradients are
+  // done, and ends the step for us.
   bool work_units = false;
   std::uint32_t work_unit = 1;  // packets of one portion
 };
@@ -39,8 +44,8 @@ class clocked_worker : public worker_sync {
     std::uint64_t version = 0;
     tensor value;
     bool asked = false;  // a fetch is under way
-    // Newer ones, by version: which came while a restarted worker makes a step again that this block has already; or, of a layer with a
-    // delay, before the layer's other blocks.
+    // Newer ones, by version: which came while a restarted worker makes a step again that this
+    // block has already; or, of a layer with a delay, before the layer's other blocks.
     std::map<std::uint64_t, tensor> later;
   };
   // Our own sum of one step's packets that the weights we read may lack: read your own writes.
@@ -54,8 +59,8 @@ class clocked_worker : public worker_sync {
   void keep_own(std::uint32_t layer, own_sum own, effects& out);
   void ask(std::uint32_t layer, std::uint64_t step, effects& out);
   void try_hand(std::uint32_t layer, effects& out);
-  // The layer's stage must be handed every version of the weights, one after the other, and not only the newest (a delay, or a
-  // restarted stage).
+  // The layer's stage must be handed every version of the weights, one after the other, and not
+  // only the newest (a delay, or a restarted stage).
   bool delayed(std::uint32_t layer) const { return policy_.staleness == 0 && out_of_turn(layers_[layer]); }
   bool exact() const { return policy_.staleness == 0 && !policy_.work_units; }  // a step runs at its own version
   void take_later(std::uint32_t layer);
@@ -70,8 +75,8 @@ class clocked_worker : public worker_sync {
   std::vector<std::vector<own_sum>> own_;  // by layer
   std::vector<std::uint32_t> looking_;     // by layer: sums of our own that are being looked at, before they are laid over anything
   std::vector<bool> assembling_;           // by layer
-  // Portions, restarted: what we do again of this step needs its weights in all layers, although some have newer ones already. Until
-  // all do, no layer goes on.
+  // Portions, restarted: what we do again of this step needs its weights in all layers, although
+  // some have newer ones already. Until all do, no layer goes on.
   std::optional<std::uint64_t> hold_;
   std::uint64_t over_ = 0;  // portions: the coordinator knows that steps below are over
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> work_unit_left_;  // (step, first packet): layers still to send
@@ -88,7 +93,8 @@ class clocked_shard : public shard_sync {
   void on_updated(shard_block& b, effects& out) override;
   bool quiet(std::uint64_t step) override;
   std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const override;
-  // All gradients of a clock are here; by default the rule runs at once. Ends in run_update() of the block.
+  // All gradients of a clock are here; by default the rule runs at once. Ends in run_update() of
+  // the block.
   virtual void update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) {
     run_update(b, std::move(due), std::move(sum), packets, 1.0, step, out);
   }

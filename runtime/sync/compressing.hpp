@@ -1,11 +1,14 @@
-// Gradients that travel encoded (spec/codec_spec.hpp, reduce/codec.hpp): what a worker does before it pushes them, and a shard before it
-// takes them. Both in tasks: these touch memory, and it is the host's.
+// Gradients that travel encoded (spec/codec_spec.hpp, reduce/codec.hpp): what a worker does before
+// it pushes them, and a shard before it takes them. Both in tasks: these touch memory, and it is
+// the host's.
 //
-// A worker keeps what its encoding lost, for each block and node of the packet tree that it pushes, and adds it to the next step's sum.
-// That is the worker's and of this plan: a worker that is begun anew (a restart, a move, a loss of nodes, a checkpoint that a job goes on
-// from) begins with nothing kept. What was kept is then lost: it never comes twice.
+// A worker keeps what its encoding lost, for each block and node of the packet tree that it pushes,
+// and adds it to the next step's sum. That is the worker's and of this plan: a worker that is begun
+// anew (a restart, a move, a loss of nodes, a checkpoint that a job goes on from) begins with
+// nothing kept. What was kept is then lost: it never comes twice.
 //
-// Threads: `residuals` belongs to one role, and its tensors to the tasks of that role, which run one after the other.
+// Threads: `residuals` belongs to one role, and its tensors to the tasks of that role, which run
+// one after the other.
 #pragma once
 
 #include <map>
@@ -19,7 +22,8 @@
 
 namespace troupe {
 
-// By block and first packet of the node: values of the block, with the host; empty: all zero. Made by the task that first needs it.
+// By block and first packet of the node: values of the block, with the host; empty: all zero. Made
+// by the task that first needs it.
 using residuals = std::map<std::pair<std::uint32_t, std::uint32_t>, std::shared_ptr<tensor>>;
 
 // The pushes of one sum that are encoded in one task.

@@ -24,7 +24,8 @@ struct period_schedule final : sync_condition {
   std::vector<std::int64_t> periods, at;
   bool due(const condition_view& now) override {
     if (now.step == 0) return false;
-    // The step that has just been finished has number step - 1; its period counts, so that an exchange can fall on at[i].
+    // The step that has just been finished has number step - 1; its period counts, so that an
+    // exchange can fall on at[i].
     const auto finished = static_cast<std::int64_t>(now.step - 1);
     std::size_t i = 0;
     while (i < at.size() && finished >= at[i]) ++i;

@@ -1,21 +1,24 @@
-// downpour: asynchronous SGD with a parameter server (Dean et al. 2012, "Large Scale Distributed Deep Networks", section 4.1 and
-// Algorithm 7.1).
+// downpour: asynchronous SGD with a parameter server (Dean et al. 2012, "Large Scale Distributed
+// Deep Networks", section 4.1 and Algorithm 7.1).
 //
-// Worker half (one replica of the model each). A step: gradient of its own packets; one plain gradient step on its own weights; the
-// gradient is added to what it has not sent yet. Every n_push steps it sends that sum, every n_fetch steps it asks for the shards'
-// weights and goes on with these.
+// Worker half (one replica of the model each). A step: gradient of its own packets; one plain
+// gradient step on its own weights; the gradient is added to what it has not sent yet. Every n_push
+// steps it sends that sum, every n_fetch steps it asks for the shards' weights and goes on with
+// these.
 //
-// Shard half. Applies every push at once with the job's rule (the paper: Adagrad), in the order of arrival; shards know nothing of
-// each other.
+// Shard half. Applies every push at once with the job's rule (the paper: Adagrad), in the order of
+// arrival; shards know nothing of each other.
 //
-// Groups of several workers (SINGA's Downpour): a group computes one gradient together. Its workers push every step, a shard waits
-// for all of the group, applies their mean and gives the group the block: n_push = n_fetch = 1, and bsp inside the group.
+// Groups of several workers (SINGA's Downpour): a group computes one gradient together. Its workers
+// push every step, a shard waits for all of the group, applies their mean and gives the group the
+// block: n_push = n_fetch = 1, and bsp inside the group.
 //
-// Messages, per worker and block: a push every n_push steps, fetch and weights every n_fetch steps. Bytes: the block up, the block down.
+// Messages, per worker and block: a push every n_push steps, fetch and weights every n_fetch steps.
+// Bytes: the block up, the block down.
 //
 // Invariants:
-//   * every gradient enters a push once, and every push is applied once (a second push of a worker's step is ignored); what is held
-//     back is sent when training settles;
+//   * every gradient enters a push once, and every push is applied once (a second push of a
+//     worker's step is ignored); what is held back is sent when training settles;
 //   * one worker with n_push = n_fetch = 1 is plain training with the job's rule, bit for bit.
 #include "ops/option_specs.hpp"
 #include "runtime/sync/centre.hpp"

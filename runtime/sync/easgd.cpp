@@ -1,19 +1,25 @@
-// easgd: elastic averaging SGD (Zhang, Choromanska, LeCun 2015: section 3 synchronous, Algorithm 1 asynchronous), and eamsgd, the same
-// with Nesterov's momentum in the workers (Algorithm 2).
+// easgd: elastic averaging SGD (Zhang, Choromanska, LeCun 2015: section 3 synchronous, Algorithm 1
+// asynchronous), and eamsgd, the same with Nesterov's momentum in the workers (Algorithm 2).
 //
-// Worker half. Every worker has weights w of its own and steps with the job's rule on its own packets. After every tau steps (or when
-// the job's sync condition says so), layer by layer: it asks for the centre c, takes d = alpha (w - c), w -= d, sends d, and goes on.
+// Worker half. Every worker has weights w of its own and steps with the job's rule on its own
+// packets. After every tau steps (or when the job's sync condition says so), layer by layer: it
+// asks for the centre c, takes d = alpha (w - c), w -= d, sends d, and goes on.
 //
-// Shard half. The centre. async: c += d at once, in the order of arrival. sync: questions about exchange k are answered with the same
-// c; when all N workers' differences are here they are added in the workers' order, so that c moves by beta = N alpha towards the
-// mean; then exchange k + 1 may be asked for.
+// Shard half. The centre. async: c += d at once, in the order of arrival. sync: questions about
+// exchange k are answered with the same c; when all N workers' differences are here they are added
+// in the workers' order, so that c moves by beta = N alpha towards the mean; then exchange k + 1
+// may be asked for.
 //
-// Messages every tau steps, per worker and block: fetch, weights, push. Bytes: the block down and up, every tau steps.
+// Messages every tau steps, per worker and block: fetch, weights, push. Bytes: the block down and
+// up, every tau steps.
 //
 // Invariants:
-//   * sum over workers of w, plus c, is the same before and after an exchange (the difference that leaves w enters c, once);
-//   * a worker's difference of one exchange enters the centre once: a second push of the same step is ignored;
-//   * alpha = 0: every worker trains alone. What is evaluated, checkpointed and kept at the end is the centre.
+//   * sum over workers of w, plus c, is the same before and after an exchange (the difference that
+//     leaves w enters c, once);
+//   * a worker's difference of one exchange enters the centre once: a second push of the same step
+//     is ignored;
+//   * alpha = 0: every worker trains alone. What is evaluated, checkpointed and kept at the end is
+//     the centre.
 #include <algorithm>
 
 #include "ops/device.hpp"

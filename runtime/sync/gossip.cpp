@@ -1,26 +1,36 @@
-// gossip: averaging without a centre (GoSGD: Blot, Picard, Cord, Thome 2016; the sums and weights of Kempe, Dobra, Gehrke 2003).
+// gossip: averaging without a centre (GoSGD: Blot, Picard, Cord, Thome 2016; the sums and weights
+// of Kempe, Dobra, Gehrke 2003).
 //
-// Worker half. Every worker has weights w and, per layer, a mass m; all masses are 1/N at first. After every `every` steps it halves
-// its mass and sends (w, m) to one other worker, drawn from (seed, worker, step). Who receives (w', m') takes
-// w = (m w + m' w') / (m + m'), m = m + m'. Nobody waits for anybody.
+// Worker half. Every worker has weights w and, per layer, a mass m; all masses are 1/N at first.
+// After every `every` steps it halves its mass and sends (w, m) to one other worker, drawn from
+// (seed, worker, step). Who receives (w', m') takes w = (m w + m' w') / (m + m'), m = m + m'.
+// Nobody waits for anybody.
 //
-// Who has made all steps up to the boundary that the coordinator told it rests: it tells all others, gives its whole mass to one that still
-// trains, and passes on what reaches it. So mass is where steps are made, however unlike the workers' speeds are: a mean with weights
-// that stopped early would never come to where the others go. When all rest, what is under way stays where it arrives. A worker that
-// trains on behind the boundary first gives every other an equal part of what it has.
+// Who has made all steps up to the boundary that the coordinator told it rests: it tells all
+// others, gives its whole mass to one that still trains, and passes on what reaches it. So mass is
+// where steps are made, however unlike the workers' speeds are: a mean with weights that stopped
+// early would never come to where the others go. When all rest, what is under way stays where it
+// arrives. A worker that trains on behind the boundary first gives every other an equal part of
+// what it has.
 //
-// Shard half. Gives the first weights; else it is only asked for the mean: on a collection it asks all workers for their copies, and
-// when training settles they send them.
+// Shard half. Gives the first weights; else it is only asked for the mean: on a collection it asks
+// all workers for their copies, and when training settles they send them.
 //
-// Messages every `every` steps, per worker: one per layer, to another worker. Bytes: the layer. At a boundary: a word to every other worker,
-// and per layer a message for the mass and for each that comes later.
+// Messages every `every` steps, per worker: one per layer, to another worker. Bytes: the layer. At
+// a boundary: a word to every other worker, and per layer a message for the mass and for each that
+// comes later.
 //
 // Invariants:
-//   * the masses, those under way included, sum to 1, and so the sum of m w changes by gradient steps only;
-//   * when all others rest and nothing is under way, the steps of the one that trains are made with mass 1;
-//   * a message is merged or passed on once: a second one of the same worker, layer, step and count is ignored;
-//   * nothing is passed on for ever: who passes on knows of nobody that it rests to whom it gives, and all who rest say so;
-//   * settling ends with nothing under way: each worker tells every other that it has said all, and passes on nothing behind that.
+//   * the masses, those under way included, sum to 1, and so the sum of m w changes by gradient
+//     steps only;
+//   * when all others rest and nothing is under way, the steps of the one that trains are made with
+//     mass 1;
+//   * a message is merged or passed on once: a second one of the same worker, layer, step and count
+//     is ignored;
+//   * nothing is passed on for ever: who passes on knows of nobody that it rests to whom it gives,
+//     and all who rest say so;
+//   * settling ends with nothing under way: each worker tells every other that it has said all, and
+//     passes on nothing behind that.
 // size: both halves of one protocol; what a worker sends is what the other half counts
 #include <algorithm>
 #include <bit>
@@ -42,9 +52,10 @@
 namespace troupe {
 namespace {
 
-// Types of `user` messages. `share` has (layer, mass, count) in its bytes, the count of what it sent at one boundary (0: on the way); `all_said` nothing, and `said_so` is the same
-// to one who asked by saying it; `want_copy` asks a worker for what it has; `rests`
-// tells that all steps before header.step are made.
+// Types of `user` messages. `share` has (layer, mass, count) in its bytes, the count of what it
+// sent at one boundary (0: on the way); `all_said` nothing, and `said_so` is the same to one who
+// asked by saying it; `want_copy` asks a worker for what it has; `rests` tells that all steps
+// before header.step are made.
 enum gossip_type : std::uint32_t { share = 1, all_said = 2, want_copy = 3, rests = 4, said_so = 5 };
 
 constexpr double least_mass = std::numeric_limits<double>::min();  // halves of it would become 0
@@ -96,7 +107,8 @@ class gossip_worker final : public local_worker {
   void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override { ask_due(layer, step + 1, every_, out); }
 
   void on_due(std::uint32_t layer, std::uint64_t done, bool due, effects& out) override {
-    // A merge has begun with the mass and weights we had: what is sent now would be counted twice. It goes when the merge is over.
+    // A merge has begun with the mass and weights we had: what is sent now would be counted twice.
+    // It goes when the merge is over.
     if (due && busy_[layer]) {
       waiting_[layer] = done;
       return;
@@ -214,7 +226,8 @@ class gossip_worker final : public local_worker {
       ++dropped_;
   }
 
-  // It has been restarted: it trains, whatever it said before, and has not heard what its former self was told.
+  // It has been restarted: it trains, whatever it said before, and has not heard what its former
+  // self was told.
   void meet_again(std::uint32_t worker, std::uint32_t incarnation, effects& out) {
     auto& p = peers_[worker];
     p.incarnation = incarnation;

@@ -1,16 +1,19 @@
-// group_sync: server groups that train apart and are synchronised now and then (SINGA's distributed Hogwild and its server groups;
-// Wang et al. 2015, "SINGA: Putting Deep Learning in the Hands of Multimedia Users", section 5).
+// group_sync: server groups that train apart and are synchronised now and then (SINGA's distributed
+// Hogwild and its server groups; Wang et al. 2015, "SINGA: Putting Deep Learning in the Hands of
+// Multimedia Users", section 5).
 //
-// Worker half. That of bsp, inside its worker group: a step is the mean gradient over the group's packets.
-// Shard half. Every worker group has a server group with all parameters. Block by block: after sync_freq updates a group other than
-// the first sends cur - last to the same block of the first (the master). Master: cur += increment, answers with cur. The sender:
-// cur += answer - what it had when it sent; last = answer. So updates made meanwhile stay.
+// Worker half. That of bsp, inside its worker group: a step is the mean gradient over the group's
+// packets. Shard half. Every worker group has a server group with all parameters. Block by block:
+// after sync_freq updates a group other than the first sends cur - last to the same block of the
+// first (the master). Master: cur += increment, answers with cur. The sender: cur += answer - what
+// it had when it sent; last = answer. So updates made meanwhile stay.
 //
-// Messages, per block: in a group those of bsp; every sync_freq steps one push and one weights between a group and the master. Bytes:
-// the block both ways.
+// Messages, per block: in a group those of bsp; every sync_freq steps one push and one weights
+// between a group and the master. Bytes: the block both ways.
 //
 // Invariants:
-//   * every update of a group reaches the master once, as part of one increment (a second push of the same number is ignored); settling sends the rest;
+//   * every update of a group reaches the master once, as part of one increment (a second push of
+//     the same number is ignored); settling sends the rest;
 //   * one group is bsp.
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"

@@ -48,8 +48,9 @@ void guarded_shard::looked(clock_of at, held_sum what, bool bad, effects& out) {
   decide(at, out);
 }
 
-// What is told again, of a clock that is decided or of blocks that are not the teller's, changes nothing. Nobody is two clocks ahead of us: what we have
-// found about the one between it cannot know.
+// What is told again, of a clock that is decided or of blocks that are not the teller's, changes
+// nothing. Nobody is two clocks ahead of us: what we have found about the one between it cannot
+// know.
 void guarded_shard::on_other(const envelope& e, effects& out) {
   const auto* f = std::get_if<nonfinite_report>(&e.body);
   if (!f || config_.max_skipped == 0 || f->group >= next_.size() || e.h.step < next_[f->group] || e.h.step > next_[f->group] + 1 ||

@@ -1,13 +1,17 @@
-// Steps whose gradient is not finite are left out, by all shards of a server group alike, in modes where the gradients of a clock meet there (bsp,
-// ssp, sandblaster, group_sync, downpour among groups): sync_config::max_skipped > 0.
+// Steps whose gradient is not finite are left out, by all shards of a server group alike, in modes
+// where the gradients of a clock meet there (bsp, ssp, sandblaster, group_sync, downpour among
+// groups): sync_config::max_skipped > 0.
 //
-// A shard that has the whole gradient of a clock for one of its blocks looks at it, and waits with the update. When it has looked at all of its
-// blocks it tells the other shards what it has found; a shard that has heard all of them applies the clock to all of its blocks, or to none: then
-// their weights go on as the next version, unchanged, and the states of the rule with them. Running statistics are blocks like any other.
-// Messages a step: one `nonfinite_report` to each other shard of the server group, none where there is one shard. Updates wait for the last gradient.
-// Where no step may be left out (max_skipped = 0) nothing waits: each gradient is looked at in the task that applies it (shard_sync::run_update).
-// Invariants: what is left out depends on the gradients alone, not on how parameters are cut or in which order words arrive; clocks of one worker
-// group are decided in order.
+// A shard that has the whole gradient of a clock for one of its blocks looks at it, and waits with
+// the update. When it has looked at all of its blocks it tells the other shards what it has found;
+// a shard that has heard all of them applies the clock to all of its blocks, or to none: then their
+// weights go on as the next version, unchanged, and the states of the rule with them. Running
+// statistics are blocks like any other. Messages a step: one `nonfinite_report` to each other shard
+// of the server group, none where there is one shard. Updates wait for the last gradient. Where no
+// step may be left out (max_skipped = 0) nothing waits: each gradient is looked at in the task that
+// applies it (shard_sync::run_update).
+// Invariants: what is left out depends on the gradients alone, not on how parameters are cut or in
+// which order words arrive; clocks of one worker group are decided in order.
 #pragma once
 
 #include <map>

@@ -1,19 +1,24 @@
-// hogwild: workers of one node that read and add to one array without a lock (Niu, Recht, Re, Wright 2011, "Hogwild!"), and SINGA's
-// distributed Hogwild: one such array per node, synchronised with the first as in group_sync.
+// hogwild: workers of one node that read and add to one array without a lock (Niu, Recht, Re,
+// Wright 2011, "Hogwild!"), and SINGA's distributed Hogwild: one such array per node, synchronised
+// with the first as in group_sync.
 //
-// Worker half. A step: gradient of its own packets at the weights it last read; the step of the job's rule gives a difference; the
-// difference is added to the shared array (`shared_effect`: relaxed loads and stores, no lock, outside of every mailbox), the array is
-// read again, and the next step begins. States of the rule are the worker's own.
-// Shard half. Writes the first weights into the array; reads it for collections. With several server groups: after sync_freq steps of
-// its workers it reads the array, sends what has changed since the last time to the first group's shard, which adds it to its array
-// and answers with what it has; the difference to what was sent is added here.
+// Worker half. A step: gradient of its own packets at the weights it last read; the step of the
+// job's rule gives a difference; the difference is added to the shared array (`shared_effect`:
+// relaxed loads and stores, no lock, outside of every mailbox), the array is read again, and the
+// next step begins. States of the rule are the worker's own. Shard half. Writes the first weights
+// into the array; reads it for collections. With several server groups: after sync_freq steps of
+// its workers it reads the array, sends what has changed since the last time to the first group's
+// shard, which adds it to its array and answers with what it has; the difference to what was sent
+// is added here.
 //
-// Messages a step: none for parameters on the node (a note from each worker where server groups synchronise). Bytes between nodes,
-// every sync_freq steps: the block both ways.
+// Messages a step: none for parameters on the node (a note from each worker where server groups
+// synchronise). Bytes between nodes, every sync_freq steps: the block both ways.
 //
 // Invariants:
-//   * an addition may be lost to a concurrent one, element by element; it is never applied twice, and no element is ever torn;
-//   * one worker is plain training with the job's rule (to rounding: the weights are read + difference).
+//   * an addition may be lost to a concurrent one, element by element; it is never applied twice,
+//     and no element is ever torn;
+//   * one worker is plain training with the job's rule (to rounding: the weights are read +
+//     difference).
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
 #include "runtime/messages/fits.hpp"
@@ -38,7 +43,8 @@ class hogwild_worker final : public local_worker {
       : local_worker(std::move(c)), group_(config_.plan->group_of(config_.worker).server_group), added_(layers_.size()) {}
 
  private:
-  // The step's task leaves the new weights in the replica; what is added is the difference to those that were read.
+  // The step's task leaves the new weights in the replica; what is added is the difference to those
+  // that were read.
   void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override {
     before_.resize(replicas_.size());
     for (auto p : layer_at(layer).params) before_[p] = replicas_[p].value;

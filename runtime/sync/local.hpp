@@ -1,9 +1,11 @@
-// Modes whose workers have weights of their own and step by themselves: downpour, easgd, eamsgd, hogwild, gossip. What they do to
-// each other's weights, and when, is the mode.
+// Modes whose workers have weights of their own and step by themselves: downpour, easgd, eamsgd,
+// hogwild, gossip. What they do to each other's weights, and when, is the mode.
 //
-// Per layer and step: the sum of this worker's packets -> one step of the update rule on the worker's own copy (a task) ->
-// on_stepped(), where the mode exchanges, waits, or goes on at once with go_on(): the stage gets version step + 1.
-// Invariant: a layer's copy is changed by one task at a time; what comes meanwhile waits in the mode (`busy`).
+// Per layer and step: the sum of this worker's packets -> one step of the update rule on the
+// worker's own copy (a task) -> on_stepped(), where the mode exchanges, waits, or goes on at once
+// with go_on(): the stage gets version step + 1.
+// Invariant: a layer's copy is changed by one task at a time; what comes meanwhile waits in the
+// mode (`busy`).
 #pragma once
 
 #include "runtime/sync/worker_sync.hpp"
@@ -27,30 +29,34 @@ class local_worker : public worker_sync {
   virtual void on_begun(std::uint32_t layer, std::uint64_t step, effects& out) { go_on(layer, step, out); }
 
   void go_on(std::uint32_t layer, std::uint64_t version, effects& out);
-  // Is an exchange due, now that `done` steps are made? By the job's condition (`when`), or every `habit` steps; answered by on_due(),
-  // later where the condition wants to know how far all weights have moved.
+  // Is an exchange due, now that `done` steps are made? By the job's condition (`when`), or every
+  // `habit` steps; answered by on_due(), later where the condition wants to know how far all
+  // weights have moved.
   void ask_due(std::uint32_t layer, std::uint64_t done, std::uint64_t habit, effects& out);
   virtual void on_due(std::uint32_t layer, std::uint64_t done, bool due, effects& out) { (void)due, go_on(layer, done, out); }
   // The layer's exchange is over: drift is counted from the weights it has now.
   void exchanged(std::uint32_t layer);
-  // A task that changed the layer's copy is over: on_free(), then a step that waited for it begins, else on_idle().
+  // A task that changed the layer's copy is over: on_free(), then a step that waited for it begins,
+  // else on_idle().
   void release(std::uint32_t layer, effects& out);
   virtual void on_free(std::uint32_t layer, effects& out) { (void)layer, (void)out; }
   virtual void on_idle(std::uint32_t layer, effects& out) { (void)layer, (void)out; }
   // When settling: our copies (and the states of our rule) to the shards, with what they count.
   void contribute(double mass, effects& out);
-  // Questions to all shards of a layer; on_centre() when the last has answered. One at a time per layer.
+  // Questions to all shards of a layer; on_centre() when the last has answered. One at a time per
+  // layer.
   void fetch_layer(std::uint32_t layer, std::uint64_t step, effects& out);
   // `blocks` as the shards have them, in the order of layers_[layer].blocks.
   virtual void on_centre(std::uint32_t layer, std::uint64_t step, tensors blocks, effects& out) {
     (void)layer, (void)step, (void)blocks, (void)out;
   }
-  // The layer's copy becomes `blocks` (in the order of layers_[layer].blocks) and the layer goes on at `version`; a task puts cut
-  // parameters together. What on_centre() mostly wants.
+  // The layer's copy becomes `blocks` (in the order of layers_[layer].blocks) and the layer goes on
+  // at `version`; a task puts cut parameters together. What on_centre() mostly wants.
   void take_blocks(std::uint32_t layer, std::uint64_t version, tensors blocks, effects& out);
   // Sends `values` (whole parameters of the layer) cut into blocks, as pushes of step `step`.
   void push_layer(std::uint32_t layer, std::uint64_t step, const tensors& values, effects& out);
-  // For tasks: the parameters `params` from the blocks `ids`, with these values, that they are cut into; `wholes` are declared.
+  // For tasks: the parameters `params` from the blocks `ids`, with these values, that they are cut
+  // into; `wholes` are declared.
   static void join_blocks(device& d, const job_plan& plan, const std::vector<std::uint32_t>& params,
                           const std::vector<std::uint32_t>& ids, const tensors& values, tensors& wholes);
   tensors values_of(std::uint32_t layer) const;

@@ -1,4 +1,5 @@
-// Which parameters of a layer have a gradient that is not finite. For tasks: what is found is there when the task is over.
+// Which parameters of a layer have a gradient that is not finite. For tasks: what is found is there
+// when the task is over.
 #pragma once
 
 #include <cstdint>

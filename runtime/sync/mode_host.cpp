@@ -8,7 +8,8 @@
 namespace troupe {
 namespace {
 
-// Bodies that halves of one mode say to each other. The rest (gradients of our stages, words of the coordinator) has no era.
+// Bodies that halves of one mode say to each other. The rest (gradients of our stages, words of the
+// coordinator) has no era.
 bool of_mode_epoch(const message& m) {
   return std::holds_alternative<push>(m) || std::holds_alternative<weights>(m) || std::holds_alternative<fetch>(m) ||
          std::holds_alternative<state>(m) || std::holds_alternative<ready>(m) || std::holds_alternative<user>(m) ||

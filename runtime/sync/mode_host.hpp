@@ -1,19 +1,25 @@
-// One half of the mode in use, and the switch to another. The worker's and the shard's roles of a job are mode hosts; the half inside
-// changes when the coordinator says `adopt`, at a boundary where all workers have settled.
+// One half of the mode in use, and the switch to another. The worker's and the shard's roles of a
+// job are mode hosts; the half inside changes when the coordinator says `adopt`, at a boundary
+// where all workers have settled.
 //
-// A switch: coordinator -> settle (workers) -> ready{settled} (shards) -> adopt (all) -> ready{adopted} (workers, when every stage
-// has the weights of the boundary). Each switch begins an era, whose number is in every message of the parameter plane
-// (header.flags, high byte): what comes from the era before is late and dropped, what comes from the next waits for our own `adopt`.
+// A switch: coordinator -> settle (workers) -> ready{settled} (shards) -> adopt (all) ->
+// ready{adopted} (workers, when every stage has the weights of the boundary). Each switch begins an
+// era, whose number is in every message of the parameter plane (header.flags, high byte): what
+// comes from the era before is late and dropped, what comes from the next waits for our own
+// `adopt`.
 //
-// A worker that has been restarted begins in the job's first mode and asks the shards where to go on; a shard of a later era answers with
-// the `adopt` of that era, and the worker asks again in its mode.
+// A worker that has been restarted begins in the job's first mode and asks the shards where to go
+// on; a shard of a later era answers with the `adopt` of that era, and the worker asks again in its
+// mode.
 //
-// Where roles are restarted one by one and the mode stays the same, so do the halves: a stage that is made anew may still ask for versions
-// of before the boundary, which a new half would not have.
+// Where roles are restarted one by one and the mode stays the same, so do the halves: a stage that
+// is made anew may still ask for versions of before the boundary, which a new half would not have.
 //
-// Where a job goes on or begins with given weights (sync_config::continued) a shard's half is made when the coordinator has sent all its blocks.
+// Where a job goes on or begins with given weights (sync_config::continued) a shard's half is made
+// when the coordinator has sent all its blocks.
 //
-// Invariant: a shard's blocks pass from half to half unchanged (values, states of the rule, how many updates those have seen).
+// Invariant: a shard's blocks pass from half to half unchanged (values, states of the rule, how
+// many updates those have seen).
 #pragma once
 
 #include <map>

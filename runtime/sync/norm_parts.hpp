@@ -1,6 +1,8 @@
-// What the norm of a gradient is summed over, so that its bits do not depend on what a message carries (topology.max_block): a parameter
-// as a whole where its blocks begin at groups of elements (reduce/norm.hpp), however many shards and blocks there are; where parts of a
-// layer have it and are cut elsewhere, each part: its own groups of elements, or, where it is columns, its rows. Pure.
+// What the norm of a gradient is summed over, so that its bits do not depend on what a message
+// carries (topology.max_block): a parameter as a whole where its blocks begin at groups of elements
+// (reduce/norm.hpp), however many shards and blocks there are; where parts of a layer have it and
+// are cut elsewhere, each part: its own groups of elements, or, where it is columns, its rows.
+// Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,21 @@
-// A replica of a shard on another node: has its blocks too, with the states of the rule, as new as anybody has seen them. Chain replication (van
-// Renesse and Schneider 2004): a shard tells the first of its replicas of every update, each tells the next, the last one's word comes back
-// the same way; only then does the shard hand the new weights to anybody. So whatever a worker has ever been given is with all of the chain,
-// and any one of them will do when nodes are lost (coordinator/surviving_state.hpp).
+// A replica of a shard on another node: has its blocks too, with the states of the rule, as new as
+// anybody has seen them. Chain replication (van Renesse and Schneider 2004): a shard tells the
+// first of its replicas of every update, each tells the next, the last one's word comes back the
+// same way; only then does the shard hand the new weights to anybody. So whatever a worker has ever
+// been given is with all of the chain, and any one of them will do when nodes are lost
+// (coordinator/surviving_state.hpp).
 //
-// Messages in:  state (who is before us in the chain), ready{copied} (who is behind us), quiesce, collect (coordinator), halt
-// Messages out: state (who is behind us), ready{copied} (who is before us), inventory, state (coordinator)
-// Messages an update, per block: one state and one word back, each way of the chain. Bytes: the block and the states of the rule.
+// Messages in:  state (who is before us in the chain), ready{copied} (who is behind us), quiesce,
+//               collect (coordinator), halt
+// Messages out: state (who is behind us), ready{copied} (who is before us), inventory, state
+//               (coordinator) Messages an update, per block: one state and one word back, each way
+//               of the chain. Bytes: the block and the states of the rule.
 //
-// A state here: header.version the block's, header.step how many updates its states have seen, header.flags the era of the mode;
-// state.wanted the oldest version that somebody may want again. No states of the rule: they are as they were.
-// Invariants: versions of one block grow within an era; an update that comes twice is answered and changes nothing.
+// A state here: header.version the block's, header.step how many updates its states have seen,
+// header.flags the era of the mode; state.wanted the oldest version that somebody may want again.
+// No states of the rule: they are as they were.
+// Invariants: versions of one block grow within an era; an update that comes twice is answered and
+// changes nothing.
 // Errors: none, what does not fit is dropped. Threads: as every role.
 #pragma once
 

@@ -1,16 +1,21 @@
-// sandblaster: portions of a batch dealt while the step runs (Dean et al. 2012, section 4.2: the coordinator "assigns each of the N model
-// replicas a small portion of work, much smaller than 1/Nth of the total size of a batch", and "schedules multiple copies of the
-// outstanding portions" at the end; there for L-BFGS, here for the gradient of a synchronous step).
+// sandblaster: portions of a batch dealt while the step runs (Dean et al. 2012, section 4.2: the
+// coordinator "assigns each of the N model replicas a small portion of work, much smaller than
+// 1/Nth of the total size of a batch", and "schedules multiple copies of the outstanding portions"
+// at the end; there for L-BFGS, here for the gradient of a synchronous step).
 //
-// Coordinator. A step's packets are cut into portions of `work_unit` packets. Every worker is given one, and another whenever it says
-// that one is done. When none is left, workers without work get copies of the portions that have been out longest.
-// Worker half. Sums the packets of a portion in the fixed tree and pushes the sum; says `ready{work_unit}`. When weights of the next
-// version arrive first, others have finished the step: what is under way for it flows on without maths, and its sums are forgotten.
-// Shard half. That of bsp: the first answer for a node of the tree wins, a second one is ignored.
+// Coordinator. A step's packets are cut into portions of `work_unit` packets. Every worker is given
+// one, and another whenever it says that one is done. When none is left, workers without work get
+// copies of the portions that have been out longest. Worker half. Sums the packets of a portion in
+// the fixed tree and pushes the sum; says `ready{work_unit}`. When weights of the next version
+// arrive first, others have finished the step: what is under way for it flows on without maths, and
+// its sums are forgotten. Shard half. That of bsp: the first answer for a node of the tree wins, a
+// second one is ignored.
 //
-// Messages a step, per portion and block: one push (two, where it was copied); one weights per worker and block.
+// Messages a step, per portion and block: one push (two, where it was copied); one weights per
+// worker and block.
 //
-// Invariants: every portion enters the sum once; the weights are those of bsp, bit for bit, whoever computed what.
+// Invariants: every portion enters the sum once; the weights are those of bsp, bit for bit, whoever
+// computed what.
 #include <bit>
 
 #include "ops/option_specs.hpp"

@@ -11,11 +11,13 @@
 namespace troupe {
 namespace {
 
-// Elements of a piece: gradient, weights and a state of it stay in a core's cache between the look and the update.
+// Elements of a piece: gradient, weights and a state of it stay in a core's cache between the look
+// and the update.
 constexpr std::int64_t piece = 1 << 15;
 
-// One step of the rule with a gradient that nobody has looked at: piece by piece, so that it comes from memory once. False: it is not finite, and
-// what has been made is of no use. The pieces have the bits of the whole (ops/rule.hpp).
+// One step of the rule with a gradient that nobody has looked at: piece by piece, so that it comes
+// from memory once. False: it is not finite, and what has been made is of no use. The pieces have
+// the bits of the whole (ops/rule.hpp).
 bool update_looking(device& dev, const rule& r, const rule_step& in, const tensor& value, const tensor& gradient, tensor& to,
                     const tensors& states, tensors& states_to) {
   const auto all = gradient.reshaped({gradient.count()});
@@ -165,14 +167,16 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
             if (looks && !at_once) look_for_not_finite(c.dev, (*sum)[0], [next] { next->not_finite = true; });
             if (next->not_finite) return;
             if (!spec.trainable) return fold_statistics(c.dev, spec, packets, value, (*sum)[0], next->value);
-            // In the memory of the gradient, where nobody else sees it (whole() keeps a slice from holding on to more than it is).
+            // In the memory of the gradient, where nobody else sees it (whole() keeps a slice from
+            // holding on to more than it is).
             auto& gradient = (*sum)[0];
             if (gradient.whole() && reclaim(c.dev, gradient))
               next->value = gradient.reshaped(next->value.dims());
             else
               next->value.back(c.dev);
-            // Rule states never leave the shard but for a snapshot: in place unless a snapshot holds them, or they may be wanted as they were:
-            // when nodes are lost; and a device with queues says later what it has found.
+            // Rule states never leave the shard but for a snapshot: in place unless a snapshot
+            // holds them, or they may be wanted as they were: when nodes are lost; and a device
+            // with queues says later what it has found.
             const bool later = looks && spares && &c.dev.host() != &c.dev;
             next->rule = states;
             for (auto& s : next->rule)

@@ -1,5 +1,6 @@
-// What every mode's shard half shares: its blocks of parameters with version and rule state, how they are filled, updated, collected.
-// A plain struct and a list, not a base class: a mode decides by itself when a block changes.
+// What every mode's shard half shares: its blocks of parameters with version and rule state, how
+// they are filled, updated, collected. A plain struct and a list, not a base class: a mode decides
+// by itself when a block changes.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,17 @@ namespace troupe {
 
 header header_between(std::uint32_t job, role_id from, role_id to);
 
-// The value at `step` of something a person may have changed; the first applies where nothing has been set.
+// The value at `step` of something a person may have changed; the first applies where nothing has
+// been set.
 double value_at(const std::vector<std::pair<std::uint64_t, double>>& changes, double first, std::uint64_t step);
 // What the rule is told at `step`, for parameter `p`.
 rule_step rule_step_at(const sync_config& c, std::uint32_t p, std::uint64_t step);
-// train.dynamics.lr, .decay from a step on. Others are ignored (and refused by whoever checked the key).
+// train.dynamics.lr, .decay from a step on. Others are ignored (and refused by whoever checked the
+// key).
 void apply_setting(sync_config& c, const set_value& s);
 
-// What a task makes of a block. Until it has finished the block is as it was, but for rule states that nobody has been sent: in place.
+// What a task makes of a block. Until it has finished the block is as it was, but for rule states
+// that nobody has been sent: in place.
 struct block_update {
   tensor value;
   tensors rule;               // empty: as they were
@@ -45,8 +49,8 @@ struct shard_block {
   tensor value;                               // immutable once sent; an update makes a new one
   tensors rule;                               // state tensors of the update rule
   std::shared_ptr<struct block_update> next;  // being made by the task that runs
-  // The newest first. Where there are other nodes: a worker there may be restarted and ask for the value one version ago, or a node be lost
-  // and the job go on from an earlier version.
+  // The newest first. Where there are other nodes: a worker there may be restarted and ask for the
+  // value one version ago, or a node be lost and the job go on from an earlier version.
   std::deque<past_block> past;
   std::map<std::uint64_t, tensor>
       earlier;          // sync_config::retains_for_replay: the versions before, as many as a restarted stage may want
@@ -63,25 +67,28 @@ class shard_blocks {
   shard_block* find(std::uint32_t id);
   std::uint64_t oldest() const;
 
-  // A task that fills every block, from the fillers or from what there is to begin with. To be followed by filled().
+  // A task that fills every block, from the fillers or from what there is to begin with. To be
+  // followed by filled().
   task_work fill();
   void filled();
-  // A task: first the additions that are due, then one step of the rule with `clip` times the sum over so many packets, divided by them
-  // (running statistics: reduce/fold.hpp). `looks`: at the sum first, which is not applied where it is not finite (block_update::not_finite). To be
+  // A task: first the additions that are due, then one step of the rule with `clip` times the sum
+  // over so many packets, divided by them (running statistics: reduce/fold.hpp). `looks`: at the
+  // sum first, which is not applied where it is not finite (block_update::not_finite). To be
   // followed by updated().
   std::pair<task_work, task_cost> update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
                                          std::uint64_t step, bool looks);
   void updated(shard_block& b);
   // To a replica: the block as it is, or as its next update leaves it.
   void send_copy(const shard_block& b, role_id to, effects& out) const;
-  // From now on so many versions before the newest stay, where there are other nodes. 1 without this.
+  // From now on so many versions before the newest stay, where there are other nodes. 1 without
+  // this.
   void remember(std::size_t versions) { remembered_ = versions; }
-  // What is here (quiesce), for who asks for one version of all: nothing of blocks that are not filled. And that version; of a block that
-  // has no such version, nothing.
+  // What is here (quiesce), for who asks for one version of all: nothing of blocks that are not
+  // filled. And that version; of a block that has no such version, nothing.
   inventory at_hand(std::uint64_t request) const;
   void send_version(const collect& c, role_id asker, std::uint64_t version, effects& out) const;
-  // The step is left out: the next update is another version of the same weights, and the states of the rule are as they were. To be followed by
-  // updated().
+  // The step is left out: the next update is another version of the same weights, and the states of
+  // the rule are as they were. To be followed by updated().
   void leave_out(shard_block& b);
   // Sends the state of every block once it has reached `version`, to whoever asks.
   void collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out);

@@ -1,5 +1,6 @@
-// Tasks with what comes after them. A role that begins many tasks and goes on differently after each keeps the rest of the thought
-// beside the token, instead of a state for every place where it waits.
+// Tasks with what comes after them. A role that begins many tasks and goes on differently after
+// each keeps the rest of the thought beside the token, instead of a state for every place where it
+// waits.
 #pragma once
 
 #include <algorithm>

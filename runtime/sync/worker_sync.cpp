@@ -105,8 +105,8 @@ bool worker_sync::block_fits(role_id src, std::uint32_t block, const tensor& val
   return std::find(mine.begin(), mine.end(), block) != mine.end() && holds(value, b.count, config_.type);
 }
 
-// Of our stage, for packets that are summed here, of a step that it has weights for; a tensor for every parameter that is trained, and for
-// every other one a statistic.
+// Of our stage, for packets that are summed here, of a step that it has weights for; a tensor for
+// every parameter that is trained, and for every other one a statistic.
 bool worker_sync::gradient_fits(const header& h, const gradient& g) const {
   if (g.layer >= layers_.size() || layers_[g.layer].stage == no_role || h.src != layers_[g.layer].stage) return false;
   const auto& l = layers_[g.layer];
@@ -168,7 +168,8 @@ void worker_sync::take_gradient(const header& h, const gradient& g, effects& out
       [this, layer = g.layer, step = h.step, node = node, sum](effects& more) { node_done(layer, step, node, sum, more); }, out);
 }
 
-// Running statistics get their weight in the sum, and take the places of the gradients that their buffers do not have.
+// Running statistics get their weight in the sum, and take the places of the gradients that their
+// buffers do not have.
 void worker_sync::weigh(const header& h, const gradient& g, effects& out) {
   const auto& l = layer_at(g.layer);
   auto weighed = std::make_shared<gradient>(gradient{g.layer, g.grads, {}});
@@ -194,7 +195,8 @@ void worker_sync::node_done(std::uint32_t layer, std::uint64_t step, tree_node n
   step_left(layer, step, out);
 }
 
-// Packets of several steps are under way where there is a delay (or a stage makes steps again), and a later step may be done first.
+// Packets of several steps are under way where there is a delay (or a stage makes steps again), and
+// a later step may be done first.
 void worker_sync::step_left(std::uint32_t layer, std::uint64_t step, effects& out) {
   auto& l = layers_[layer];
   if (!out_of_turn(l)) {
@@ -287,8 +289,9 @@ void worker_sync::take_join(const envelope& e, std::uint32_t block, effects& out
     const auto* w = std::get_if<weights>(&a.body);
     return w ? w->block : std::get<state>(a.body).block;
   };
-  // A layer goes on at the step, or, where it is further (layers that do not depend on each other), at the oldest version that all of
-  // its blocks still have: packets of the steps between flow on void, their gradients are there already.
+  // A layer goes on at the step, or, where it is further (layers that do not depend on each other),
+  // at the oldest version that all of its blocks still have: packets of the steps between flow on
+  // void, their gradients are there already.
   std::map<std::uint32_t, std::uint64_t> oldest;  // by block
   for (const auto& a : answers) {
     if (!(a.h.flags & flag_join)) continue;  // an answer to our former self, or a version that all are told
@@ -319,8 +322,8 @@ void worker_sync::take_join(const envelope& e, std::uint32_t block, effects& out
   out.send({h, ready{ready::what_of::joined}});
 }
 
-// Stages make again whatever packets may still be needed, so they are handed every version that there is, the oldest first. Sums that the
-// shards have already are duplicates there.
+// Stages make again whatever packets may still be needed, so they are handed every version that
+// there is, the oldest first. Sums that the shards have already are duplicates there.
 void worker_sync::go_on_with_all(std::uint64_t step, std::vector<envelope> answers, effects& out) {
   std::stable_sort(answers.begin(), answers.end(), [](const auto& a, const auto& b) { return a.h.version < b.h.version; });
   const auto block_of = [](const envelope& a) { return std::get<weights>(a.body).block; };

@@ -1,14 +1,19 @@
-// The common part of every mode's worker half: the packets' gradients meet in a fixed tree, weights are put together layer by layer
-// and handed to the stages, settling, rejoining after a restart, and the count of how old the weights were.
+// The common part of every mode's worker half: the packets' gradients meet in a fixed tree, weights
+// are put together layer by layer and handed to the stages, settling, rejoining after a restart,
+// and the count of how old the weights were.
 //
-// Messages in:  gradient (stages), weights, state (shards), settle, observe, set_value (coordinator), start, finished, halt
-// Messages out: layer_weights (stages), ready{settled} (shards), observation, ready{joined} (coordinator), fetch, resume_at (after a
-//               restart)
+// Messages in:  gradient (stages), weights, state (shards), settle, observe, set_value
+//               (coordinator), start, finished, halt
+// Messages out: layer_weights (stages), ready{settled} (shards), observation, ready{joined}
+//               (coordinator), fetch, resume_at (after a restart)
 //
 // Invariants:
-//   * a packet's gradient enters its sum once, in the brackets of the fixed tree, whatever the order of arrival;
-//   * a layer's stage gets versions in order; version t + 1 means "step t + 1 may begin" (with a delay d: step t + 1 + d);
-//   * `ready{flushed}` leaves behind everything the worker had to say about steps below the boundary.
+//   * a packet's gradient enters its sum once, in the brackets of the fixed tree, whatever the
+//     order of arrival;
+//   * a layer's stage gets versions in order; version t + 1 means "step t + 1 may begin" (with a
+//     delay d: step t + 1 + d);
+//   * `ready{flushed}` leaves behind everything the worker had to say about steps below the
+//     boundary.
 #pragma once
 
 #include <map>
@@ -29,14 +34,14 @@ class worker_sync : public role {
   role_status status() const override;
 
  protected:
-  // by_block: sums leave as the maximal aligned blocks of the tree over all packets of the group's step (gradients travel). Nodes
-  // count packets from the group's first.
-  // whole: one sum over the worker's own packets (the worker steps by itself).
+  // by_block: sums leave as the maximal aligned blocks of the tree over all packets of the group's
+  // step (gradients travel). Nodes count packets from the group's first. whole: one sum over the
+  // worker's own packets (the worker steps by itself).
   enum class sums { by_block, whole };
   worker_sync(sync_config c, sums s);
 
-  // What this worker has of a parameter: elements from `begin` on (of a parameter cut along axis 1: the block that begins there), as this
-  // shape.
+  // What this worker has of a parameter: elements from `begin` on (of a parameter cut along axis 1:
+  // the block that begins there), as this shape.
   struct part_of {
     std::uint32_t param = 0;  // in the graph
     std::int64_t begin = 0;
@@ -54,28 +59,32 @@ class worker_sync : public role {
     std::map<std::uint64_t, tensors> past;  // sync_config::retains_for_replay: what the stage was handed, for when it is restarted
   };
 
-  // A node of the tree (by_block) or all packets of this worker (whole) are summed, for one layer. The additions have run. No sum: it was not
-  // finite, and a worker that steps by itself and may leave steps out (sync_config::max_skipped) goes on without this one.
+  // A node of the tree (by_block) or all packets of this worker (whole) are summed, for one layer.
+  // The additions have run. No sum: it was not finite, and a worker that steps by itself and may
+  // leave steps out (sync_config::max_skipped) goes on without this one.
   virtual void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) = 0;
   // All packets of the layer's step have come and left.
   virtual void on_layer_done(std::uint32_t layer, std::uint64_t step, effects& out) { (void)layer, (void)step, (void)out; }
   virtual void on_weights(const header& h, const weights& w, effects& out) = 0;
   virtual void on_state(const header& h, const state& s, effects& out) { (void)h, (void)s, (void)out, ++dropped_; }
   virtual void on_other(const envelope& e, effects& out) { (void)e, (void)out, ++dropped_; }
-  // Restarted: every shard has answered, training goes on at `step`. The answers have been passed to on_weights / on_state.
+  // Restarted: every shard has answered, training goes on at `step`. The answers have been passed
+  // to on_weights / on_state.
   virtual void on_joined(std::uint64_t step, effects& out) { (void)step, (void)out; }
-  // Settling, in two parts. All layers have been handed version `step`: finish what is under way with others. Then, once quiet():
-  // send what is held back; `ready` follows it.
+  // Settling, in two parts. All layers have been handed version `step`: finish what is under way
+  // with others. Then, once quiet(): send what is held back; `ready` follows it.
   virtual void on_settling(std::uint64_t step, effects& out) { (void)step, (void)out; }
   virtual bool quiet() const { return tasks_.size() == 0; }
   virtual void on_flush(std::uint64_t step, effects& out) { (void)step, (void)out; }
 
   void hand(std::uint32_t layer, std::uint64_t version, tensors values, effects& out);
-  // The tree that gathers `layer`'s gradients may be left unfinished (portions that others have computed): forget steps below.
+  // The tree that gathers `layer`'s gradients may be left unfinished (portions that others have
+  // computed): forget steps below.
   void forget_sums(std::uint32_t layer, std::uint64_t below);
   void count_read(std::uint32_t layer, std::uint64_t clocks_behind);
-  // Sum over [first, first + span) of the packets of one layer, cut into blocks for their shards (or the reducer beside us). What is to be
-  // encoded leaves when that has been done, in the order of the calls.
+  // Sum over [first, first + span) of the packets of one layer, cut into blocks for their shards
+  // (or the reducer beside us). What is to be encoded leaves when that has been done, in the order
+  // of the calls.
   void push_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const tensors& sum, effects& out);
   // Of the sum of a layer, which parameters of it are not finite.
   void tell_not_finite(std::uint32_t layer, std::uint64_t step, const std::vector<std::uint32_t>& params, effects& out) const;
@@ -90,7 +99,8 @@ class worker_sync : public role {
   bool has_loader() const { return config_.worker < config_.plan->loaders.size(); }
   role_id loader() const { return config_.plan->loaders[config_.worker]; }
   bool joining() const { return joining_.has_value(); }
-  // May a later step of this layer be done before an earlier one? Where its stage runs ahead of its weights, or makes steps again.
+  // May a later step of this layer be done before an earlier one? Where its stage runs ahead of its
+  // weights, or makes steps again.
   bool out_of_turn(const layer_sync& l) const { return l.delay > 0 || config_.retains_for_replay; }
 
   sync_config config_;

@@ -1,4 +1,5 @@
-// The workers' part in gradients that are not finite: of those that step by themselves, and of those that lay sums of their own over weights.
+// The workers' part in gradients that are not finite: of those that step by themselves, and of
+// those that lay sums of their own over weights.
 #include <algorithm>
 
 #include "runtime/sync/clocked.hpp"
@@ -31,7 +32,8 @@ void worker_sync::tell_not_finite(std::uint32_t layer, std::uint64_t step, const
   out.send({h, std::move(f)});
 }
 
-// A sum that the shards will leave out is not to be laid over the weights either. The layer waits for this: our own writes are to be read.
+// A sum that the shards will leave out is not to be laid over the weights either. The layer waits
+// for this: our own writes are to be read.
 void clocked_worker::keep_own(std::uint32_t layer, own_sum own, effects& out) {
   own_[layer].push_back(own);
   if (config_.max_skipped == 0) return;

@@ -1,5 +1,5 @@
-// Layers that move while a job runs embedded. There is one node, so a layer goes from beside the workers to a half of its own: another plan
-// all the same, with other roles, shards and routes.
+// Layers that move while a job runs embedded. There is one node, so a layer goes from beside the
+// workers to a half of its own: another plan all the same, with other roles, shards and routes.
 #include <thread>
 
 #include "actors/repl/repl.hpp"
@@ -43,7 +43,8 @@ watched run_saying(const std::shared_ptr<prepared_job>& j, std::vector<std::pair
   return w;
 }
 
-// The same, but a move waits until the one before is over: how many steps that takes is the machine's affair.
+// The same, but a move waits until the one before is over: how many steps that takes is the
+// machine's affair.
 watched run_moving(const std::shared_ptr<prepared_job>& j, const std::vector<std::pair<std::uint64_t, command>>& moves) {
   watched w;
   embedded_options o;
@@ -160,7 +161,8 @@ TEST(embedded_moves, from_the_repl) {
   std::remove("endless_moves.checkpoint.safetensors");
 }
 
-// Roles of a later plan hear nothing of an earlier one, not even from roles that live elsewhere and have not spoken yet.
+// Roles of a later plan hear nothing of an earlier one, not even from roles that live elsewhere and
+// have not spoken yet.
 TEST(embedded_moves, a_later_plan_is_deaf_to_the_one_before) {
   using namespace testing_actors;
   written_host w;

@@ -1,5 +1,5 @@
-// A job that is stopped and goes on from its checkpoint file, in one process: as if nothing had happened, with all that people had set and that its
-// finish conditions had come to.
+// A job that is stopped and goes on from its checkpoint file, in one process: as if nothing had
+// happened, with all that people had set and that its finish conditions had come to.
 #include <unistd.h>
 
 #include <filesystem>
@@ -73,7 +73,8 @@ class embedded_resume : public testing::Test {
   std::string numerics_ = dev_->numerics_id();
 };
 
-// The reference is a run that was never stopped, and in which the same was set from the same step on.
+// The reference is a run that was never stopped, and in which the same was set from the same step
+// on.
 TEST_F(embedded_resume, what_a_person_has_set_holds_on) {
   for (const char* rule : {"momentum", "adam"}) {
     const overrides set{std::string("train.dynamics={rule=\"") + rule + "\",lr=0.01}", "train.finish.steps=60"};
@@ -108,7 +109,8 @@ TEST_F(embedded_resume, patience_counts_on) {
   EXPECT_GT(embedded(going_on(set, forgetful)).step, 24u);
 }
 
-// Bias correction counts the updates that the moments have seen, and not steps: they differ where the worker steps by itself, say.
+// Bias correction counts the updates that the moments have seen, and not steps: they differ where
+// the worker steps by itself, say.
 TEST_F(embedded_resume, how_many_updates_the_rule_has_seen_is_kept) {
   const overrides set{"train.dynamics={rule=\"adam\",lr=0.01}", "train.finish.steps=60"};
   const auto half = stopped(set, 8);
@@ -182,7 +184,8 @@ std::vector<std::pair<std::string, std::string>> numbers_in(const metadata_map& 
   return fields;
 }
 
-// Every number of a file, with checksums that fit: the job is refused by the field's name, or trains to its end.
+// Every number of a file, with checksums that fit: the job is refused by the field's name, or
+// trains to its end.
 TEST_F(embedded_resume, refuses_or_ends_whatever_number_a_sound_file_has) {
   const overrides set{"train.dynamics.lr=0", "train.finish={patience=3}", "eval.every=4"};
   stopped(set, 6, command{"set", "train.dynamics.decay", 0.002, {}});

@@ -1,4 +1,5 @@
-// An embedded run as a program sees it: it ends with a result, always, and says what happened on the way.
+// An embedded run as a program sees it: it ends with a result, always, and says what happened on
+// the way.
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -142,7 +143,8 @@ TEST(embedded_run, weights_that_are_not_finite_after_the_last_step_are_an_error_
   EXPECT_TRUE(r.weights.empty());
 }
 
-// A data set that shrinks under the job is the job's error, by the file's name, and not the end of the process.
+// A data set that shrinks under the job is the job's error, by the file's name, and not the end of
+// the process.
 TEST(embedded_run, a_packed_data_set_that_is_cut_short_under_it_ends_the_job_by_the_files_name) {
   std::string folder = (std::filesystem::temp_directory_path() / "troupe_cut_XXXXXX").string();
   ASSERT_TRUE(::mkdtemp(folder.data()));

@@ -1,5 +1,5 @@
-// Determinism (docs/determinism.md): whatever the number of workers, shards, sub-solvers and stages, and with no actors at all, the weights
-// after k steps have the same bits.
+// Determinism (docs/determinism.md): whatever the number of workers, shards, sub-solvers and
+// stages, and with no actors at all, the weights after k steps have the same bits.
 #include <filesystem>
 #include <ostream>
 
@@ -46,7 +46,8 @@ INSTANTIATE_TEST_SUITE_P(all, any_company, testing::ValuesIn(companies()), [](co
   return s.str();
 });
 
-// Blocks of 64 elements: nearly every parameter is cut, with one shard and with two, and so is what the coordinator collects.
+// Blocks of 64 elements: nearly every parameter is cut, with one shard and with two, and so is what
+// the coordinator collects.
 TEST(embedded_same_bits, blocks_of_any_size) {
   for (const char* rule : {"momentum", "adam"}) {
     const overrides base{std::string("train.dynamics={rule=\"") + rule + "\",lr=0.01}"};
@@ -62,7 +63,8 @@ TEST(embedded_same_bits, blocks_of_any_size) {
   }
 }
 
-// Stopped, gone on with, switched and moved in small blocks; against a run in large ones that nobody touched.
+// Stopped, gone on with, switched and moved in small blocks; against a run in large ones that
+// nobody touched.
 TEST(embedded_same_bits, blocks_of_any_size_through_checkpoint_switch_and_move) {
   const overrides base{"train.dynamics={rule=\"adam\",lr=0.01}", "train.finish.steps=400", "topology.workers_per_group=2"};
   const auto unbroken = embedded(job_of(lenet_like(), base)).weights_sha256;
@@ -124,8 +126,9 @@ TEST(embedded_same_bits, double_precision) {
   EXPECT_EQ(embedded(job_of(lenet_like(), {"job.precision=f64", "topology.workers_per_group=2"})).weights_sha256, expected);
 }
 
-// Activations in bf16: the bits of the plain loop, whoever computes them; the losses of fp32 as long as roundings have not led elsewhere,
-// which at this job's rate they do after a few steps; and it learns as much.
+// Activations in bf16: the bits of the plain loop, whoever computes them; the losses of fp32 as
+// long as roundings have not led elsewhere, which at this job's rate they do after a few steps; and
+// it learns as much.
 TEST(embedded_same_bits, bf16) {
   const auto job = [](overrides set) {
     set.emplace_back("job.precision=bf16");

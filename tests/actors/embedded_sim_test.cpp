@@ -1,4 +1,5 @@
-// One protocol code: the roles of a job give the same bits as CAF actors and in sim::world, whatever the order of delivery.
+// One protocol code: the roles of a job give the same bits as CAF actors and in sim::world,
+// whatever the order of delivery.
 #include <cstdlib>
 
 #include "runtime/sim/world.hpp"
@@ -40,7 +41,8 @@ TEST(embedded_sim, small_net_under_many_orders) {
   for (std::uint64_t seed = 1; seed <= seeds(200); ++seed) ASSERT_EQ(simulated(j, seed, *d), want) << "seed " << seed;
 }
 
-// The job of configs/jobs/lenet_fashion.toml itself, three steps; other data sets of its shape would do as well.
+// The job of configs/jobs/lenet_fashion.toml itself, three steps; other data sets of its shape
+// would do as well.
 TEST(embedded_sim, lenet_fashion_under_many_orders) {
   const overrides set{"topology.workers_per_group=2", "topology.servers_per_group=2", "pipeline.packets=4", "eval.every=0",
                       "train.finish={steps=2}"};

@@ -19,7 +19,8 @@
 
 namespace troupe::testing_embedded {
 
-// LeNet in small: the same kinds of layers, a branch and a join besides, in a net that does 20 steps in well under a second.
+// LeNet in small: the same kinds of layers, a branch and a join besides, in a net that does 20
+// steps in well under a second.
 inline constexpr const char* lenet_like_text = R"(
 [job]
 name = "small"

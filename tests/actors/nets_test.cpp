@@ -1,5 +1,5 @@
-// The large nets of configs/jobs train through actors: they have the parameters of their papers, losses that are numbers, and weights
-// that move.
+// The large nets of configs/jobs train through actors: they have the parameters of their papers,
+// losses that are numbers, and weights that move.
 #include <cmath>
 
 #include "tests/actors/embedded_support.hpp"

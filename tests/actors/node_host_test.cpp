@@ -1,4 +1,5 @@
-// The host: jobs that come and go, messages from outside, the monitor. Promises 4 (fencing) and 7 (no silent hang) in the small.
+// The host: jobs that come and go, messages from outside, the monitor. Promises 4 (fencing) and 7
+// (no silent hang) in the small.
 #include "actors/shell/node_host.hpp"
 
 #include <gmock/gmock.h>

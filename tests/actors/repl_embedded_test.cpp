@@ -16,7 +16,8 @@ namespace {
 using namespace testing_embedded;
 using namespace std::chrono_literals;
 
-// The process works in a folder of the test's own as long as this lives: jobs leave checkpoints and weights where they run.
+// The process works in a folder of the test's own as long as this lives: jobs leave checkpoints and
+// weights where they run.
 struct working_folder {
   working_folder() { std::filesystem::current_path(here.path); }
   ~working_folder() { std::filesystem::current_path(before); }
@@ -131,7 +132,8 @@ TEST_F(repl_embedded, a_checkpoint_is_answered_when_it_is_on_disk) {
   std::filesystem::remove(file);
 }
 
-// Somebody has put a folder where the file belongs, as a stand-in for a disk that is full: root may write anywhere else.
+// Somebody has put a folder where the file belongs, as a stand-in for a disk that is full: root may
+// write anywhere else.
 TEST_F(repl_embedded, a_checkpoint_that_cannot_be_written_is_said_to_who_asked_and_kept_elsewhere) {
   const std::string file = "unwritable.checkpoint.safetensors";
   const auto second = std::filesystem::absolute("unwritable_second_place");

@@ -1,4 +1,5 @@
-// A backend of words for the REPL: node n1 of two, job 1 that is over and job 2 that runs, with two layers and three modes.
+// A backend of words for the REPL: node n1 of two, job 1 that is over and job 2 that runs, with two
+// layers and three modes.
 #pragma once
 
 #include <functional>

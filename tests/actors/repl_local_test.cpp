@@ -44,8 +44,8 @@ repl_reply whole(repl_session& s, const std::string& line) {
   return r;
 }
 
-// The patience of `mode` counts askings; here nothing waits between them, so a refusal to wait longer is asked again, and so is
-// what finds the last switch still under way.
+// The patience of `mode` counts askings; here nothing waits between them, so a refusal to wait
+// longer is asked again, and so is what finds the last switch still under way.
 repl_reply patiently(repl_session& s, const std::string& line) {
   auto r = whole(s, line);
   for (const auto end = std::chrono::steady_clock::now() + 20s;

@@ -1,4 +1,5 @@
-// The table of commands: whole rows; and completion, from the text before the cursor to what a tab does.
+// The table of commands: whole rows; and completion, from the text before the cursor to what a tab
+// does.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ TEST(repl_table, every_row_is_whole) {
   }
 }
 
-// Where there is nothing, nothing is offered, and a name that may be left out is still asked for by its argument.
+// Where there is nothing, nothing is offered, and a name that may be left out is still asked for by
+// its argument.
 TEST(repl_table, every_argument_can_be_completed_in_an_empty_cluster_too) {
   for (const auto& row : repl_table())
     for (std::size_t i = 0; i <= row.completes.size() + 1; ++i) {

@@ -1,4 +1,5 @@
-// A run of a job is run again from the order in which its roles were handed things: same weights, same errors.
+// A run of a job is run again from the order in which its roles were handed things: same weights,
+// same errors.
 #include <stdexcept>
 
 #include "actors/shell/job_log.hpp"

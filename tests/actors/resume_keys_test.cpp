@@ -1,5 +1,5 @@
-// Which keys may differ between the job that wrote a checkpoint and the one that goes on from it: every key of the job file is in the table, and
-// the table is what resume_from does.
+// Which keys may differ between the job that wrote a checkpoint and the one that goes on from it:
+// every key of the job file is in the table, and the table is what resume_from does.
 #include "runtime/job/resume_keys.hpp"
 
 #include <algorithm>
@@ -44,7 +44,8 @@ std::set<std::string> keys_of_the_file() {
   return keys;
 }
 
-// A job that differs from the one of the checkpoint in this key: overrides, or a change of the text.
+// A job that differs from the one of the checkpoint in this key: overrides, or a change of the
+// text.
 struct other_job {
   overrides set;
   std::string from = {}, to = {};
@@ -174,7 +175,8 @@ TEST_F(resume_key_table, holds_every_key_of_the_job_file_once_and_no_other) {
   }
 }
 
-// What is not tried needs what a test of one process and one file has not: another plugin, other data, several nodes.
+// What is not tried needs what a test of one process and one file has not: another plugin, other
+// data, several nodes.
 TEST_F(resume_key_table, is_what_a_resumed_job_is_refused_for) {
   const std::set<std::string> untried{"plugins",           "data.source",       "train.algorithm",        "train.sampler.*",
                                       "train.sync.*",      "train.sync.when.*", "train.exchange.*",       "train.finish.custom.*",

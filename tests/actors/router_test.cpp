@@ -1,4 +1,5 @@
-// The router of a daemon, with a transport that takes everything: what it refuses to send, and what it says then.
+// The router of a daemon, with a transport that takes everything: what it refuses to send, and what
+// it says then.
 #include "actors/shell/router.hpp"
 
 #include <gtest/gtest.h>
@@ -105,7 +106,8 @@ TEST(router, a_tensor_in_a_region_goes_as_a_piece_of_it_and_the_pair_of_roles_de
 
 net::frame received(const outgoing& sent) { return {sent.type, 0, 0, 0, sent.bytes.size(), sent.block()}; }
 
-// What is dropped in silence leaves a job waiting for ever, so that what cannot be decoded ends the connection.
+// What is dropped in silence leaves a job waiting for ever, so that what cannot be decoded ends the
+// connection.
 TEST(router, names_the_peer_the_message_and_its_sizes_when_a_frame_cannot_be_decoded) {
   router r;
   r.open(7, {"n1", "n2"}, {0, 1});

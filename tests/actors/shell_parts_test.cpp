@@ -1,4 +1,5 @@
-// The values inside the shell, without actors: timers and their wake-ups, a role's own tasks, and the turn that they may take.
+// The values inside the shell, without actors: timers and their wake-ups, a role's own tasks, and
+// the turn that they may take.
 #include <gtest/gtest.h>
 
 #include "actors/shell/own_tasks.hpp"

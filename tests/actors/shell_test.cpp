@@ -53,7 +53,8 @@ TEST(shell, effects_happen_in_order_and_jobs_after_them) {
                {0}, 0);
   w.host.deliver(make_envelope(1, 0, start{}));
   ASSERT_TRUE(w.events.wait_for(8));
-  // The message to itself was in the mailbox when job 7 ended, so it comes before `finished 7`; jobs keep their order.
+  // The message to itself was in the mailbox when job 7 ended, so it comes before `finished 7`;
+  // jobs keep their order.
   EXPECT_THAT(w.events.lines(),
               ElementsAre("note a", "note b", "note c", "job 7", "note got self", "note finished 7", "job 8", "note finished 8"));
 }

@@ -106,7 +106,8 @@ std::shared_ptr<prepared_job> job_that_waits(const overrides& set = {}) {
   return j;
 }
 
-// Twice as long as a job may be silent: it is named, no stall, and the weights are those of a run that was not held up.
+// Twice as long as a job may be silent: it is named, no stall, and the weights are those of a run
+// that was not held up.
 void is_named_and_goes_on(const overrides& set) {
   testing_actors::gate open;
   held_in = &open;

@@ -1,4 +1,5 @@
-// What one hop costs: printed, never asserted (the machine may be busy). A hop is one on(), one send and one trip through CAF.
+// What one hop costs: printed, never asserted (the machine may be busy). A hop is one on(), one
+// send and one trip through CAF.
 #include <atomic>
 #include <iostream>
 

@@ -181,7 +181,8 @@ class stream final : public device {
       std::apply([&](auto&... v) { ((*maths).*primitive)(static_cast<P>(v)...); }, values);
     });
   }
-  // Tensors on the machine's side of the memory, as the primitive declares them: const are read, the others written.
+  // Tensors on the machine's side of the memory, as the primitive declares them: const are read,
+  // the others written.
   template <class P, class A>
   kept<P> translated(call_of& c, A& a) {
     if constexpr (std::is_same_v<P, const tensor&>) {

@@ -1,5 +1,5 @@
-// A device of the machine (machine.hpp): a lane whose primitives are queued, and computed by a CPU device on memory that the host
-// cannot touch. The same bits as that CPU device.
+// A device of the machine (machine.hpp): a lane whose primitives are queued, and computed by a CPU
+// device on memory that the host cannot touch. The same bits as that CPU device.
 #pragma once
 
 #include <memory>

@@ -113,7 +113,8 @@ event machine::enqueue(std::uint32_t q, const std::vector<tensor>& reads, const 
   for (const auto& t : writes)
     for (std::uint32_t r = 0; r < queues; ++r)
       after(r, uses_of(t).read[r], uses_of(t).read_clock[r], blind(t) || fault == planted::write_does_not_wait);
-  // What must have happened before, as the clocks have it: what was not waited for is found here, whoever runs first.
+  // What must have happened before, as the clocks have it: what was not waited for is found here,
+  // whoever runs first.
   const auto must = [&](std::uint32_t other, std::uint64_t at, const char* of) {
     if (at > now[other] && other != q) find(std::string(what) + ": does not come after " + of + " of another lane");
   };

@@ -1,5 +1,6 @@
-// A machine with memory of its own, for tests: CPU maths behind everything that a GPU would do differently. What it proves of Troupe is
-// that nothing but a device touches device memory, and that results do not depend on when queued work runs.
+// A machine with memory of its own, for tests: CPU maths behind everything that a GPU would do
+// differently. What it proves of Troupe is that nothing but a device touches device memory, and
+// that results do not depend on when queued work runs.
 //
 //   memory  one file mapped twice. Tensors carry addresses of a map that nobody may touch (a host access is SIGSEGV, at once); kernels
 //           get the same bytes by the other map.
@@ -72,13 +73,15 @@ class machine : public std::enable_shared_from_this<machine> {
   explicit machine(std::uint64_t seed);
   ~machine();
 
-  // Memory of one of its devices. Their lanes share the queues; none but fetch() may touch another's memory.
+  // Memory of one of its devices. Their lanes share the queues; none but fetch() may touch
+  // another's memory.
   std::shared_ptr<storage> allocate(std::size_t bytes, std::int16_t device);
   std::int16_t space_of(std::int16_t device) const { return fault == planted::crossing_left_out ? std::int16_t{0} : device; }
   bool is_front(const void* p) const { return p >= front_ && p < front_ + room_; }
   std::byte* back_of(const void* front) const { return back_ + (static_cast<const std::byte*>(front) - front_); }
 
-  // Operation `run` of queue `q`. Handles are not kept: what is dropped before it has run may be given out again.
+  // Operation `run` of queue `q`. Handles are not kept: what is dropped before it has run may be
+  // given out again.
   event enqueue(std::uint32_t q, const std::vector<tensor>& reads, const std::vector<tensor>& writes, const char* what,
                 std::function<void()> run);
   bool done(const event& e);
@@ -121,7 +124,8 @@ class machine : public std::enable_shared_from_this<machine> {
   std::vector<std::string> findings_;
   std::uint64_t operations_ = 0, streams_made_ = 0;
   counts counts_;
-  // For when_done. A call may hold the last handle of the machine: its thread looks at nothing else of it.
+  // For when_done. A call may hold the last handle of the machine: its thread looks at nothing else
+  // of it.
   struct calls {
     std::mutex lock;
     std::condition_variable called;

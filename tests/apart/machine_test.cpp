@@ -1,5 +1,5 @@
-// The machine itself: what is computed is what the CPU computes, in whatever order its lanes run; and every planted mistake of order
-// is found, with every seed.
+// The machine itself: what is computed is what the CPU computes, in whatever order its lanes run;
+// and every planted mistake of order is found, with every seed.
 #include <gtest/gtest.h>
 #include <atomic>
 #include <future>
@@ -99,7 +99,8 @@ TEST(apart_machine, what_is_the_hosts_is_read_and_never_written) {
   EXPECT_EQ(brought_home(*d, mine).raw(), mine.raw());
 }
 
-// Two devices of one machine: what lies on one is fetched to the other, which waits for that and touches nothing else of it.
+// Two devices of one machine: what lies on one is fetched to the other, which waits for that and
+// touches nothing else of it.
 std::vector<std::string> between_two(std::uint64_t seed, planted fault, std::vector<float>& values) {
   const auto m = std::make_shared<machine>(seed);
   m->fault = fault;
@@ -156,8 +157,9 @@ TEST(apart_machine, a_task_is_over_when_its_numbers_are_known) {
   }
 }
 
-// What a role does that ends while a task of its lane is not over yet: both wait for the same numbers, each is told once, and the
-// device has yet to say that the task is over when the lane is gone.
+// What a role does that ends while a task of its lane is not over yet: both wait for the same
+// numbers, each is told once, and the device has yet to say that the task is over when the lane is
+// gone.
 TEST(apart_machine, a_lane_that_is_dropped_after_its_wait_is_not_looked_at_any_more) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     const auto m = std::make_shared<machine>(seed);

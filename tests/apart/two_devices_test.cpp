@@ -1,5 +1,6 @@
-// A node that lends two devices, neither of which can touch the other's memory: roles are dealt over both, what they say to each other
-// crosses, and the weights are those of one CPU, bit for bit.
+// A node that lends two devices, neither of which can touch the other's memory: roles are dealt
+// over both, what they say to each other crosses, and the weights are those of one CPU, bit for
+// bit.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -50,7 +51,8 @@ std::size_t crossings(const job_plan& p) {
   }));
 }
 
-// Runs of any net with its layers anywhere, on two nodes; `each` is told the job on CPUs, the one on two devices each, and a seed.
+// Runs of any net with its layers anywhere, on two nodes; `each` is told the job on CPUs, the one
+// on two devices each, and a seed.
 template <class F>
 void placed_nets(std::uint64_t want, F each) {
   std::uint64_t ran = 0, edges = 0;
@@ -95,7 +97,8 @@ TEST(two_devices, what_has_not_crossed_is_found) {
   });
 }
 
-// Workers and shards dealt over the devices, in every mode: sums, weights, differences and shares cross.
+// Workers and shards dealt over the devices, in every mode: sums, weights, differences and shares
+// cross.
 TEST(two_devices, every_mode_says_the_same_there) {
   const std::vector<std::shared_ptr<device>> cpu{make_cpu_device()};
   for (const auto& name : shared_tables()->modes.names()) {

@@ -1,5 +1,6 @@
-// Linked into the simulator's tests with --wrap: every node lends two devices of the machine, and roles are dealt over both.
-// TROUPE_APART_FAULT=nothing_crosses plants that devices take each other's memory for their own.
+// Linked into the simulator's tests with --wrap: every node lends two devices of the machine, and
+// roles are dealt over both. TROUPE_APART_FAULT=nothing_crosses plants that devices take each
+// other's memory for their own.
 #include <gtest/gtest.h>
 #include <cstdlib>
 #include <map>

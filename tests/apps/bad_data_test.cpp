@@ -1,4 +1,5 @@
-// Data that a job cannot be trained on, as a user meets it: a message and an exit code, and no signal.
+// Data that a job cannot be trained on, as a user meets it: a message and an exit code, and no
+// signal.
 #include <filesystem>
 #include <fstream>
 

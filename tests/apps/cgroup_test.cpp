@@ -1,5 +1,6 @@
-// Promise 15 (docs/promises.md): in a cgroup of 256 MB a job that is too large is an error that names what is too much, and no kill by the kernel;
-// one that fits runs. Where no cgroup can be made the test is skipped, by name.
+// Promise 15 (docs/promises.md): in a cgroup of 256 MB a job that is too large is an error that
+// names what is too much, and no kill by the kernel; one that fits runs. Where no cgroup can be
+// made the test is skipped, by name.
 #include "tests/cgroup.hpp"
 #include "tests/apps/child.hpp"
 

@@ -1,4 +1,5 @@
-// The character jobs of configs/jobs as their user runs them: train, stop and go on, test, write text.
+// The character jobs of configs/jobs as their user runs them: train, stop and go on, test, write
+// text.
 #include <signal.h>
 
 #include "runtime/record/checkpoint.hpp"

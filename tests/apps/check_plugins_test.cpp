@@ -1,4 +1,5 @@
-// Which code a command runs because of a file: none where it only checks, and no other bytes than were meant.
+// Which code a command runs because of a file: none where it only checks, and no other bytes than
+// were meant.
 #include "runtime/node/config/plugin.hpp"
 #include "tests/apps/child.hpp"
 

@@ -29,7 +29,8 @@ TEST_F(check, refuses_what_this_machine_cannot_hold) {
   EXPECT_EQ(troupe({"check", big}).err.rfind(big + ":10:1: ", 0), 0u) << troupe({"check", big}).err;
 }
 
-// What check refuses, train and time refuse too, before they take memory: the layer and the shape are named.
+// What check refuses, train and time refuse too, before they take memory: the layer and the shape
+// are named.
 TEST_F(check, and_train_refuse_what_this_machine_cannot_hold_before_it_is_held) {
   auto text = tiny_job();
   text.replace(text.find("outputs = 16"), 12, "outputs = 999999999");

@@ -1,4 +1,5 @@
-// A program run as a user runs it: arguments in; lines, errors and an exit code out. Everything has a deadline, and nothing sleeps.
+// A program run as a user runs it: arguments in; lines, errors and an exit code out. Everything has
+// a deadline, and nothing sleeps.
 #pragma once
 
 #include <gtest/gtest.h>

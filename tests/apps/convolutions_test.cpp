@@ -1,4 +1,5 @@
-// [job] convolution = "measured" as a person meets it: what `troupe time` shows, and that a run which goes on keeps its choice.
+// [job] convolution = "measured" as a person meets it: what `troupe time` shows, and that a run
+// which goes on keeps its choice.
 #include <signal.h>
 
 #include <cstdlib>
@@ -28,7 +29,8 @@ class convolutions_command : public command_test {
   convolutions_command() { setenv("XDG_CACHE_HOME", folder_.c_str(), 1); }
   ~convolutions_command() override { unsetenv("XDG_CACHE_HOME"); }
 
-  // What the machine is to believe of itself: this algorithm is the fastest for every pass of conv1.
+  // What the machine is to believe of itself: this algorithm is the fastest for every pass of
+  // conv1.
   void believe(conv_algorithm a) const {
     const auto d = make_cpu_device();
     convolution_cache cache(convolution_cache_file(), machine_words(*d));

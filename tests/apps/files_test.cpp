@@ -1,4 +1,5 @@
-// Where commands write: what stdout and the files that people name may be, and what is said where they cannot be written.
+// Where commands write: what stdout and the files that people name may be, and what is said where
+// they cannot be written.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -38,7 +39,8 @@ TEST_F(files, a_stdout_that_is_full_is_a_failure_that_stderr_tells) {
   EXPECT_EQ(shell(troupe_program() + " check no.toml > /dev/full").code, 2) << "what was wrong before stays wrong";
 }
 
-// OpenBLAS would spin before main(): the limit is named instead. With a limit that it can live with nothing is said.
+// OpenBLAS would spin before main(): the limit is named instead. With a limit that it can live with
+// nothing is said.
 TEST_F(files, a_limit_on_address_space_that_is_too_small_is_named_at_once) {
   for (const char* limit : {"200000", "262144"}) {
     const auto o = shell("ulimit -v " + std::string(limit) + " && exec timeout -s KILL 20 " + troupe_program() + " --version");
@@ -128,7 +130,8 @@ TEST_F(files, a_link_to_a_file_stays_and_the_file_is_replaced) {
   EXPECT_TRUE(std::holds_alternative<safetensors_content>(read_safetensors(path("far/w"))));
 }
 
-// One step, whose loss is finite and whose update is not: nothing of it is written, and what was there stays.
+// One step, whose loss is finite and whose update is not: nothing of it is written, and what was
+// there stays.
 TEST_F(files, weights_that_are_not_finite_are_not_written) {
   const auto job = write("job.toml", tiny_job());
   ASSERT_EQ(troupe({"train", job, "--out", path("w.safetensors")}).code, 0);

@@ -1,5 +1,5 @@
-// `troupe train` and what is kept of its runs: the folder that a job names, the newest checkpoint that it begins with by itself, and files of
-// weights that fit in part.
+// `troupe train` and what is kept of its runs: the folder that a job names, the newest checkpoint
+// that it begins with by itself, and files of weights that fit in part.
 #include <signal.h>
 
 #include "runtime/record/checkpoint_home.hpp"
@@ -68,7 +68,8 @@ TEST_F(keep_command, a_job_goes_on_by_itself_from_the_newest_that_is_kept_of_it)
   EXPECT_EQ(begins[0]["step"], before);
   EXPECT_NE(begins[0]["message"].get<std::string>().find("goes on from " + dir + "/tiny/run-"), std::string::npos) << begins[0];
   EXPECT_EQ(hash_of(whole), unbroken);
-  // Another job of this name, which does not go on from it: that is said, and nothing begins anew behind anybody's back.
+  // Another job of this name, which does not go on from it: that is said, and nothing begins anew
+  // behind anybody's back.
   const auto other = troupe(with(automatic, {"--set", "job.seed=4"}));
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(last(other)["message"].get<std::string>().find("job.seed is 3 in the checkpoint"), std::string::npos) << other.out;

@@ -52,7 +52,8 @@ TEST_F(pack_command, a_job_trains_to_the_same_weights_from_the_packed_file) {
     }
 }
 
-// A signal in the middle of an epoch: what is left of it, its order and every image's crop are those of the run that nobody stopped.
+// A signal in the middle of an epoch: what is left of it, its order and every image's crop are
+// those of the run that nobody stopped.
 TEST_F(pack_command, a_packed_job_goes_on_where_it_was_stopped) {
   ASSERT_EQ(troupe({"pack", write("job.toml", tiny_job()), "--out", path("data.pack")}).code, 0);
   const auto job = packed_job(path("data.pack"), "augment = { pad = 1, crop = 8, mirror = true }\n");

@@ -1,4 +1,5 @@
-// SINGA's stack of Boltzmann machines and its autoencoder as their user runs them: contrastive divergence, unrolling, backpropagation.
+// SINGA's stack of Boltzmann machines and its autoencoder as their user runs them: contrastive
+// divergence, unrolling, backpropagation.
 #include "runtime/record/safetensors.hpp"
 #include "tests/apps/child.hpp"
 

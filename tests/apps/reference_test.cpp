@@ -1,4 +1,5 @@
-// `troupe reference`: the pages of the job file and of the cluster file. That they are true: tests/node/reference_test.cpp.
+// `troupe reference`: the pages of the job file and of the cluster file. That they are true:
+// tests/node/reference_test.cpp.
 #include "tests/apps/child.hpp"
 
 namespace troupe {

@@ -1,4 +1,5 @@
-// `troupe repl` without a cluster, interrupted: at a terminal and in a script. No signal loses a job.
+// `troupe repl` without a cluster, interrupted: at a terminal and in a script. No signal loses a
+// job.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -33,7 +34,8 @@ class repl_signals_test : public command_test {
     t.type("pause 1\n");
     return t.shows("job 1: pause") && t.shows(prompt);
   }
-  // The checkpoint is whole, and the command that continues it has been printed: it is run for a step.
+  // The checkpoint is whole, and the command that continues it has been printed: it is run for a
+  // step.
   void continues(const std::string& said) const {
     const auto read = load_checkpoint(path("tiny.checkpoint.safetensors"));
     ASSERT_TRUE(std::holds_alternative<checkpoint>(read)) << said;

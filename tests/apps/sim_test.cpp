@@ -133,7 +133,8 @@ TEST_F(sim_command, a_parameter_server_takes_as_long_as_firecaffe_says) {
   EXPECT_NEAR(d["step_seconds_median"].get<double>(), 2 * 128 * 53.513120e6 / 2.8e9, 0.05);
 }
 
-// FireCaffe, section 4: T = B / (p rate) + 2 W log2 p / BW for a binomial tree, one message a step, no overlap.
+// FireCaffe, section 4: T = B / (p rate) + 2 W log2 p / BW for a binomial tree, one message a step,
+// no overlap.
 TEST_F(sim_command, firecaffes_five_rows_are_within_5_percent_of_the_formula) {
   struct row {
     const char* file;
@@ -259,8 +260,9 @@ TEST_F(sim_command, the_trace_is_json_that_perfetto_opens) {
   EXPECT_EQ(begun, ended);
 }
 
-// Bytes on the wire of a run are those that `troupe plan` says: AlexNet, convolutions by batch on three nodes, fc6 on one FC node or two.
-// What the beginning and the end take (first weights, evaluation, collecting) falls out of the difference of two runs.
+// Bytes on the wire of a run are those that `troupe plan` says: AlexNet, convolutions by batch on
+// three nodes, fc6 on one FC node or two. What the beginning and the end take (first weights,
+// evaluation, collecting) falls out of the difference of two runs.
 TEST_F(sim_command, alexnets_conv_nodes_move_what_the_plan_says) {
   const std::vector<std::string> where{config("jobs/alexnet_fc.toml"), "--cluster", config("clusters/alexnet_fc.toml"), "--json"};
   const auto with = [&](const char* command, const std::vector<std::string>& more) {

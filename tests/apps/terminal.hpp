@@ -1,4 +1,5 @@
-// A program at a terminal of its own, as a person uses it: keys in, a screen out. Everything has a deadline, and nothing sleeps.
+// A program at a terminal of its own, as a person uses it: keys in, a screen out. Everything has a
+// deadline, and nothing sleeps.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +23,8 @@ class terminal {
 
   void type(const std::string& keys) const;
   void send(int signal) const;
-  // Until the screen shows `part`, behind what earlier calls have found; false: it did not come, or the program ended first.
+  // Until the screen shows `part`, behind what earlier calls have found; false: it did not come, or
+  // the program ended first.
   bool shows(const std::string& part, std::chrono::milliseconds within = std::chrono::seconds(60));
   bool reads_keys(std::chrono::milliseconds within = std::chrono::seconds(60)) const;  // until keys are read one by one
   // Exit code; 128 + n when signal n ended it; -1 when it still ran.

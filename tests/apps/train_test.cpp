@@ -86,7 +86,8 @@ TEST_F(train_command, beginning_from_weights_is_not_beginning_from_the_seed) {
   EXPECT_NE(hash_of(troupe({"train", job, "--json", "--weights", path("j.safetensors")})), plain);
 }
 
-// Promises 13 and 23 (docs/promises.md): a signal leaves a checkpoint, and the job goes on from it with the bits of an unbroken run.
+// Promises 13 and 23 (docs/promises.md): a signal leaves a checkpoint, and the job goes on from it
+// with the bits of an unbroken run.
 TEST_F(train_command, a_signal_leaves_a_checkpoint_that_continues_bit_for_bit) {
   const auto job = write("job.toml", tiny_job());
   const std::vector<std::string> set{"--set", "train.finish.steps=6000", "--set", "eval.every=0", "--json"};
@@ -203,7 +204,8 @@ TEST_F(train_command, steps_that_are_not_finite_are_left_out_and_one_too_many_in
   EXPECT_EQ(of_kind(objects(o.out), "step").back()["skipped"], 3) << o.out;
 }
 
-// Training that went wrong ends like any other, with exit code 0 and weights: then at least it is said.
+// Training that went wrong ends like any other, with exit code 0 and weights: then at least it is
+// said.
 TEST_F(train_command, a_loss_that_did_not_fall_is_told_before_the_last_word) {
   const auto job = write("job.toml", tiny_job());
   const std::vector<std::string> set{"--set", "train.dynamics={rule=\"adam\",lr=100}"};
@@ -249,7 +251,8 @@ class lost_place : public train_command {
     ::setenv("TMPDIR", path("second").c_str(), 1);
   }
   ~lost_place() override { ::unsetenv("TMPDIR"); }
-  // Trains with these files, and takes the folder `gone` away after the first step; a signal stops it, if it is to be stopped.
+  // Trains with these files, and takes the folder `gone` away after the first step; a signal stops
+  // it, if it is to be stopped.
   outcome train(std::vector<std::string> words, bool stop) {
     words.insert(words.begin(), {"train", write("job.toml", tiny_job()), "--json"});
     if (stop) words.insert(words.end(), {"--set", "train.finish.steps=1000000"});

@@ -100,7 +100,7 @@ TEST_F(usage, check_takes_jobs_and_clusters_and_returns_the_worst) {
 
   const auto made = troupe({"init-cluster", "--cluster", cluster});
   EXPECT_EQ(made.code, 0) << made.err;
-  // A folder for each machine, with what it needs and nothing more; the CA's key is apart from all of them.
+  // Each machine's folder has only the files that it needs. The CA's key is in none of them.
   std::set<std::string> files;
   for (const auto& e : std::filesystem::recursive_directory_iterator(folder_ / "certs"))
     if (!e.is_directory()) files.insert(std::filesystem::relative(e.path(), folder_ / "certs").string());

@@ -1,4 +1,5 @@
-// The texts of troupe for people: hints about commands, options and keys that do not exist, and names of what is printed.
+// The texts of troupe for people: hints about commands, options and keys that do not exist, and
+// names of what is printed.
 #include "tests/apps/child.hpp"
 
 namespace troupe {

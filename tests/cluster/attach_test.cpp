@@ -1,4 +1,5 @@
-// `troupe attach`: a job that its client has left is followed again, by the number that people know it by.
+// `troupe attach`: a job that its client has left is followed again, by the number that people know
+// it by.
 #include <signal.h>
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
-// Data that turns bad under a running job: the job is over with the file's name, and the daemons go on.
+// Data that turns bad under a running job: the job is over with the file's name, and the daemons go
+// on.
 #include <filesystem>
 
 #include "runtime/data/packed.hpp"

@@ -1,5 +1,6 @@
-// What a client may make a daemon read: data under the folders of its cluster file, plugins that the cluster file names, and nothing
-// else. Whoever may submit jobs need not be one who may read the nodes' disks.
+// What a client may make a daemon read: data under the folders of its cluster file, plugins that
+// the cluster file names, and nothing else. Whoever may submit jobs need not be one who may read
+// the nodes' disks.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -108,7 +109,8 @@ TEST_F(cluster_client_files, plugins_are_the_bytes_that_the_cluster_file_means) 
   EXPECT_EQ(run(with("libmine.so#sha256=" + digest), set).outcome.exit_code(), 0) << "who submits may say which bytes he means";
   const auto said = refusal(with("libmine.so#sha256=" + std::string(64, '0')));
   EXPECT_NE(said.find("this node loads only plugins that its cluster file names"), std::string::npos) << said;
-  // Others in its place while the daemon runs change nothing for it, and the next one does not begin with them.
+  // Others in its place while the daemon runs change nothing for it, and the next one does not
+  // begin with them.
   std::ofstream(path("libmine.so"), std::ios::app) << "more";
   EXPECT_EQ(run(tiny_job(), set).outcome.exit_code(), 0);
   kill_hard("n1");

@@ -1,5 +1,6 @@
-// Promise 24 (docs/promises.md): daemons whose clocks are an hour apart, either way, train together, lose a node and go on, to the same weights.
-// Their clocks are shifted by a library that they are started with (clock/shifted_clock.cpp).
+// Promise 24 (docs/promises.md): daemons whose clocks are an hour apart, either way, train
+// together, lose a node and go on, to the same weights. Their clocks are shifted by a library that
+// they are started with (clock/shifted_clock.cpp).
 #include <signal.h>
 
 #include <fstream>

@@ -1,4 +1,5 @@
-// What submissions may cost the coordinator's daemon, without a cluster: a budget, one check at a time, and numbers that do not run out.
+// What submissions may cost the coordinator's daemon, without a cluster: a budget, one check at a
+// time, and numbers that do not run out.
 #include <gtest/gtest.h>
 
 #include <set>

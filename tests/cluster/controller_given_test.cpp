@@ -1,4 +1,5 @@
-// The coordinator's daemon and the file that a job begins with, without a cluster: one piece at a time, and a reason for whoever is refused.
+// The coordinator's daemon and the file that a job begins with, without a cluster: one piece at a
+// time, and a reason for whoever is refused.
 #include <gtest/gtest.h>
 
 #include "actors/control/controller/cluster_controller.hpp"

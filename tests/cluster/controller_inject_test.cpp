@@ -1,4 +1,5 @@
-// Faults that people inject, as the coordinator's daemon and the node decide: who is told what, and when it begins and ends.
+// Faults that people inject, as the coordinator's daemon and the node decide: who is told what, and
+// when it begins and ends.
 #include <gtest/gtest.h>
 
 #include "actors/control/controller/cluster_controller.hpp"

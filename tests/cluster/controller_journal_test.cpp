@@ -58,7 +58,8 @@ TEST_F(controller_journals, the_mode_that_people_have_switched_to_is_that_of_the
   EXPECT_FALSE(asked()->back->live) << "nobody has anything of it";
 }
 
-// Whom people have drained stays away, and who was lost does not; both of them over the next life of the coordinator's daemon as well.
+// Whom people have drained stays away, and who was lost does not; both of them over the next life
+// of the coordinator's daemon as well.
 TEST_F(controller_journals, who_is_drained_stays_away_and_who_was_lost_is_taken_again) {
   begin({"n1", "n2", "n3"});
   moves({"drain", "n3", 0, {}}, {{}, {"n3"}, {}, {}}, {"n1", "n2"});

@@ -1,4 +1,5 @@
-// The coordinator's daemon when connections break, nodes are told to go, or are not there at the beginning; and what people say meanwhile.
+// The coordinator's daemon when connections break, nodes are told to go, or are not there at the
+// beginning; and what people say meanwhile.
 #include "tests/cluster/failing_controller.hpp"
 
 namespace troupe::control {

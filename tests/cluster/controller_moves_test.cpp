@@ -1,4 +1,5 @@
-// The coordinator's daemon and a member while one plan of a job follows another, without a cluster: time is a number, the other nodes are words.
+// The coordinator's daemon and a member while one plan of a job follows another, without a cluster:
+// time is a number, the other nodes are words.
 #include <gtest/gtest.h>
 
 #include "actors/control/controller/cluster_controller.hpp"

@@ -1,5 +1,6 @@
-// The coordinator's daemon when nodes of a job cannot reach each other, or one leaves, while a plan is made: found by storms of faults over simulated
-// daemons (tests/recovery), each of which ended the job once.
+// The coordinator's daemon when nodes of a job cannot reach each other, or one leaves, while a plan
+// is made: found by storms of faults over simulated daemons (tests/recovery), each of which ended
+// the job once.
 #include "tests/cluster/failing_controller.hpp"
 
 namespace troupe::control {

@@ -1,4 +1,5 @@
-// The coordinator's daemon as a state machine, without a cluster: time is a number, and the other nodes are words.
+// The coordinator's daemon as a state machine, without a cluster: time is a number, and the other
+// nodes are words.
 #include <gtest/gtest.h>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -142,7 +143,8 @@ TEST_F(controller, how_a_job_ended_is_told_by_the_next_life_of_the_daemon) {
   EXPECT_EQ(v.jobs[1].message, "node n2 is lost: gone");
 }
 
-// What the coordinator chose when it checked the job is part of the text that every node makes its plan of.
+// What the coordinator chose when it checked the job is part of the text that every node makes its
+// plan of.
 TEST_F(controller, what_was_chosen_for_a_job_goes_to_all_its_nodes) {
   join_all();
   out_.clear();
@@ -232,7 +234,8 @@ TEST_F(controller, a_checkpoint_is_announced_when_it_is_on_disk) {
   EXPECT_EQ(told().at(0).kind, "alert") << "and training goes on";
 }
 
-// What a job ends with and could not be stored is part of its last word, so that whoever waits for the end does not take it for done.
+// What a job ends with and could not be stored is part of its last word, so that whoever waits for
+// the end does not take it for done.
 TEST_F(controller, two_checkpoints_wait_for_the_disk_and_no_more) {
   join_all();
   const auto id = run_one({"n1"});
@@ -349,7 +352,8 @@ TEST(control_member, says_prepared_when_its_roles_are_made_and_every_peer_is_con
   EXPECT_TRUE(m.idle());
 }
 
-// n3's machine was off for a moment: what was left of the connection with its former life ends after the plan with its next life has come.
+// n3's machine was off for a moment: what was left of the connection with its former life ends
+// after the plan with its next life has come.
 TEST(control_member, the_end_of_a_peers_former_connection_is_no_answer_to_the_dial_of_its_next_life) {
   member m("n2", "n1");
   member_orders out;

@@ -1,4 +1,5 @@
-// What the coordinator's daemon sees of a job that runs: tasks that take too long, and what a loss would cost.
+// What the coordinator's daemon sees of a job that runs: tasks that take too long, and what a loss
+// would cost.
 #include <algorithm>
 
 #include "tests/cluster/failing_controller.hpp"
@@ -52,7 +53,8 @@ TEST_F(controller_watching, a_long_task_is_named_and_no_stall_and_a_job_that_sur
             "for hung");
 }
 
-// Its thread cannot be taken from it, but the others can do without its node, in this job and in those after it.
+// Its thread cannot be taken from it, but the others can do without its node, in this job and in
+// those after it.
 TEST_F(controller_watching, a_node_with_a_task_that_never_ends_is_done_without_until_the_task_has_ended_or_the_daemon_is_another) {
   begin({"n1", "n2", "n3"});
   computes_for(1860);

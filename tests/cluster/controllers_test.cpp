@@ -17,7 +17,8 @@ class cluster_controllers : public cluster_test {
   }
 };
 
-// GoogLeNet with both auxiliary heads: convolutions on four nodes, each head and its loss on a node of its own.
+// GoogLeNet with both auxiliary heads: convolutions on four nodes, each head and its loss on a node
+// of its own.
 TEST_F(cluster_controllers, googlenet_with_its_heads_on_three_nodes) {
   make_cluster_like("heads.toml");
   start_all();
@@ -35,7 +36,8 @@ TEST_F(cluster_controllers, googlenet_with_its_heads_on_three_nodes) {
   EXPECT_EQ(hash_of(text, placed), want);
 }
 
-// The fully connected part of LeNet on a node that serves three workers' packets, evaluation included.
+// The fully connected part of LeNet on a node that serves three workers' packets, evaluation
+// included.
 TEST_F(cluster_controllers, lenet_with_its_fully_connected_layers_on_one_node) {
   make_cluster(3);
   start_all();

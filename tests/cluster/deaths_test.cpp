@@ -1,4 +1,5 @@
-// Deaths in number: the coordinator's daemon again and again, any node in every mode. TROUPE_KILL_ROUNDS asks for more of them than CI has time for.
+// Deaths in number: the coordinator's daemon again and again, any node in every mode.
+// TROUPE_KILL_ROUNDS asks for more of them than CI has time for.
 #include <signal.h>
 
 #include <algorithm>
@@ -33,7 +34,8 @@ class cluster_deaths : public cluster_test {
   bool has_roles(const std::string& node) { return ask(node, "roles", true).text.find("\"job\"") != std::string::npos; }
 };
 
-// Promise 6. Each death comes after a checkpoint of the life before, at any step: three without one between them would give the job up.
+// Promise 6. Each death comes after a checkpoint of the life before, at any step: three without one
+// between them would give the job up.
 TEST_F(cluster_deaths, the_coordinator_again_and_again_and_each_time_training_goes_on_within_ten_seconds) {
   make_cluster(4);
   start_all();
@@ -62,7 +64,8 @@ TEST_F(cluster_deaths, the_coordinator_again_and_again_and_each_time_training_go
               static_cast<int>(worst.count()));
 }
 
-// A coordinator that nobody starts again: the others have ended their parts, hold nothing, and go when they are told to.
+// A coordinator that nobody starts again: the others have ended their parts, hold nothing, and go
+// when they are told to.
 TEST_F(cluster_deaths, without_its_coordinator_no_member_holds_anything_of_a_job) {
   make_cluster(3);
   start_all();
@@ -85,8 +88,9 @@ TEST_F(cluster_deaths, without_its_coordinator_no_member_holds_anything_of_a_job
   }
 }
 
-// Whatever the mode: the job makes all of its steps, tells each loss and each step once since what it went back to, and ends at weights that are numbers.
-// In lockstep they are those of a run that nobody disturbed.
+// Whatever the mode: the job makes all of its steps, tells each loss and each step once since what
+// it went back to, and ends at weights that are numbers. In lockstep they are those of a run that
+// nobody disturbed.
 TEST_F(cluster_deaths, at_random_moments_in_every_mode) {
   make_cluster(4);
   start_all();

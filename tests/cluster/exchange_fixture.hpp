@@ -23,7 +23,8 @@ inline std::size_t entries(const char* folder) {
   return n;
 }
 
-// A process of ours that plays another rank: it says "ready" through a pipe when it has got that far, and ends by a signal or by itself.
+// A process of ours that plays another rank: it says "ready" through a pipe when it has got that
+// far, and ends by a signal or by itself.
 class other_process {
  public:
   explicit other_process(const std::function<int(const std::function<void()>& ready)>& body) {

@@ -1,5 +1,5 @@
-// Rounds of every kind and type through libtroupe_exchange, small ones at the daemon and large ones in shared memory; calls that are started and waited for;
-// ranks that the daemon gives; ASGD.
+// Rounds of every kind and type through libtroupe_exchange, small ones at the daemon and large ones
+// in shared memory; calls that are started and waited for; ranks that the daemon gives; ASGD.
 #include <algorithm>
 #include <atomic>
 #include <cmath>

@@ -1,5 +1,6 @@
-// Exchange clients that libtroupe_exchange is not: they send what nobody can read, or read nothing of what they ask for. The daemon
-// lets them go, and serves the others. And a daemon that is not one of this machine.
+// Exchange clients that libtroupe_exchange is not: they send what nobody can read, or read nothing
+// of what they ask for. The daemon lets them go, and serves the others. And a daemon that is not
+// one of this machine.
 #include <cstring>
 
 #include "runtime/exchange/client/frames.hpp"
@@ -61,7 +62,8 @@ TEST_F(cluster_exchange_rude, who_does_not_read_its_answers_is_let_go) {
   ASSERT_TRUE(c.has_frames(2));
   const auto values = make_block(count * 8);
   std::memset(values.get(), 0, count * 8);
-  // Each step is answered with 4 MB, so that 2 buffers and 2 pieces are unread after a handful; a hundred would be 400 MB.
+  // Each step is answered with 4 MB, so that 2 buffers and 2 pieces are unread after a handful; a
+  // hundred would be 400 MB.
   for (std::uint64_t call = 2; call < 102; ++call) {
     c.send(exchange::begin{call, collective_op::exchange, 0, 0});
     for (std::uint64_t at = 0; at < count * 8; at += piece_bytes)
@@ -73,7 +75,8 @@ TEST_F(cluster_exchange_rude, who_does_not_read_its_answers_is_let_go) {
   expect_service();
 }
 
-// A daemon that answers as one on another machine would: sessions are opened, and shared memory is there, elsewhere.
+// A daemon that answers as one on another machine would: sessions are opened, and shared memory is
+// there, elsewhere.
 class far_daemon {
  public:
   far_daemon(const std::string& tls, const std::string& node, std::uint16_t port) {

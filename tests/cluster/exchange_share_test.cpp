@@ -48,8 +48,8 @@ class cluster_exchange_share : public cluster_exchange {
     ADD_FAILURE() << "the daemon shares nothing";
     return at;
   }
-  // Arrays alone are counted: what else a daemon has open comes and goes with its clients (one that was closed before the test began may
-  // still be there when it begins).
+  // Arrays alone are counted: what else a daemon has open comes and goes with its clients (one that
+  // was closed before the test began may still be there when it begins).
   bool daemon_holds_arrays(std::size_t n) {
     const auto held = [&] {
       std::size_t arrays = 0;
@@ -162,7 +162,8 @@ TEST_F(cluster_exchange_share, kill_nine_leaves_no_memory_in_the_daemon) {
     auto* y = open(1, 2);
     share(y, std::vector<float>(100'000, 2));
     share(y, std::vector<double>(10, 2), "of its own");
-    // Once this is answered the daemon has heard that it is full. Had we died before, nobody would know of it, and it would be dropped.
+    // Once this is answered the daemon has heard that it is full. Had we died before, nobody would
+    // know of it, and it would be dropped.
     if (troupe_exchange_lock(y, "l", patient) != 0) return 1;
     ready();
     ::pause();
@@ -247,7 +248,8 @@ TEST_F(cluster_exchange_share, a_fork_may_not_use_them_and_a_lost_daemon_ends_th
   EXPECT_EQ(troupe_exchange_close(x), 0);
 }
 
-// It may enter the session, but the memory is not its user's. It must not leave the others waiting for values either.
+// It may enter the session, but the memory is not its user's. It must not leave the others waiting
+// for values either.
 TEST_F(cluster_exchange_share, another_users_process_is_refused_and_the_next_one_fills) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   other_process stranger([&](const auto& ready) {

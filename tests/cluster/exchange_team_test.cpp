@@ -1,5 +1,6 @@
-// Sums of large buffers between ranks of one machine, taken in shared memory: the bits of the daemon's, and what happens when somebody is late,
-// disagrees, ends in the middle or writes over the memory.
+// Sums of large buffers between ranks of one machine, taken in shared memory: the bits of the
+// daemon's, and what happens when somebody is late, disagrees, ends in the middle or writes over
+// the memory.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -138,7 +139,8 @@ TEST_F(cluster_exchange_team, who_is_late_is_told_and_may_come_again_and_who_dis
   EXPECT_EQ(troupe_exchange_close(y), 0);
 }
 
-// Ranks that come at any moment of the others' patience, here or at the daemon's: every round is made once, by all.
+// Ranks that come at any moment of the others' patience, here or at the daemon's: every round is
+// made once, by all.
 TEST_F(cluster_exchange_team, whoever_comes_early_or_late_no_round_is_lost) {
   ranks(3, TROUPE_EXCHANGE_AVERAGE, 0, [&](int r, troupe_exchange* x) {
     const auto b = declare(x, floats);
@@ -156,7 +158,8 @@ TEST_F(cluster_exchange_team, whoever_comes_early_or_late_no_round_is_lost) {
   });
 }
 
-// Killed somewhere in its rounds. The other one hears of it, and goes on with whoever takes the rank.
+// Killed somewhere in its rounds. The other one hears of it, and goes on with whoever takes the
+// rank.
 TEST_F(cluster_exchange_team, kill_nine_in_the_middle_is_named_and_the_rank_may_be_taken_again) {
   std::mt19937_64 rng(3);
   constexpr std::size_t n = 40 * floats;
@@ -204,7 +207,8 @@ TEST_F(cluster_exchange_team, kill_nine_in_the_middle_is_named_and_the_rank_may_
   EXPECT_EQ(troupe_exchange_close(x), 0);
 }
 
-// A rank of the same user that writes over all of the team's memory: others get wrong sums or an error, and nothing else.
+// A rank of the same user that writes over all of the team's memory: others get wrong sums or an
+// error, and nothing else.
 TEST_F(cluster_exchange_team, nonsense_in_the_memory_spoils_sums_and_nothing_else) {
   constexpr std::size_t n = 8 * floats;
   std::atomic<bool> over{false};

@@ -1,4 +1,5 @@
-// libtroupe_exchange against a real daemon: other people's processes, their threads, deadlines, forks and deaths.
+// libtroupe_exchange against a real daemon: other people's processes, their threads, deadlines,
+// forks and deaths.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -278,7 +279,8 @@ TEST_F(cluster_exchange, threads_of_one_rank_take_turns_and_close_lets_none_of_t
     code = troupe_exchange_barrier(x, patient);  // for a rank that never comes
   });
   while (!going) std::this_thread::yield();
-  // The barrier has begun once this short call has to wait for its turn, or, just before that, is done itself.
+  // The barrier has begun once this short call has to wait for its turn, or, just before that, is
+  // done itself.
   while (troupe_exchange_lock(x, "l", 50) != TROUPE_EXCHANGE_TIMEOUT) troupe_exchange_unlock(x, "l", 50);
   const auto begun = clock::now();
   EXPECT_EQ(troupe_exchange_close(x), 0);

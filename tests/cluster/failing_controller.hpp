@@ -1,4 +1,5 @@
-// The coordinator's daemon with a job that runs and loses nodes, without a cluster: time is a number, the other nodes are words.
+// The coordinator's daemon with a job that runs and loses nodes, without a cluster: time is a
+// number, the other nodes are words.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Daemons that are not there, die, come back, or are told to go: named errors within 10 s, and the others work on.
+// Daemons that are not there, die, come back, or are told to go: named errors within 10 s, and the
+// others work on.
 #include <signal.h>
 
 #include <fstream>
@@ -249,7 +250,8 @@ TEST_F(cluster_failures, what_keeps_a_daemon_from_starting_is_said_at_once) {
   EXPECT_NE(said.find("init-cluster"), std::string::npos) << said;
 }
 
-// Not even one that is stopped, and would go on with its jobs when it wakes, shares its journal with a second daemon of the node.
+// Not even one that is stopped, and would go on with its jobs when it wakes, shares its journal
+// with a second daemon of the node.
 TEST_F(cluster_failures, one_daemon_at_a_time_has_a_state_folder) {
   start("n1");
   const auto what = [&] {

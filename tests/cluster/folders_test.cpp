@@ -1,4 +1,5 @@
-// One folder of certificates a node, as `troupe init-cluster` lays them out: a node's machine needs its own folder and no other.
+// One folder of certificates a node, as `troupe init-cluster` lays them out: a node's machine needs
+// its own folder and no other.
 #include <fstream>
 #include <set>
 

@@ -1,4 +1,5 @@
-// Faults that a person injects into live daemons by `inject`: what each does to a job that runs, who may, and that it ends by itself.
+// Faults that a person injects into live daemons by `inject`: what each does to a job that runs,
+// who may, and that it ends by itself.
 #include <signal.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What injected faults do to a process: it is stopped and woken by nobody's child, and its writes wait.
+// What injected faults do to a process: it is stopped and woken by nobody's child, and its writes
+// wait.
 #include "actors/control/host/injected.hpp"
 
 #include <fcntl.h>
@@ -54,7 +55,8 @@ TEST(injected, a_process_stops_itself_is_woken_and_has_no_child_left) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-// The end of a pipe is closed when its last holder has closed it: who sleeps to wake a stopped process holds nothing.
+// The end of a pipe is closed when its last holder has closed it: who sleeps to wake a stopped
+// process holds nothing.
 TEST(injected, who_wakes_it_has_none_of_its_descriptors) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

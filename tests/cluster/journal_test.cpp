@@ -1,4 +1,5 @@
-// The coordinator's journal: what is read is what was written, up to the first line that is not whole.
+// The coordinator's journal: what is read is what was written, up to the first line that is not
+// whole.
 #include "actors/control/controller/journal.hpp"
 
 #include <gtest/gtest.h>
@@ -110,7 +111,8 @@ TEST(journal, how_jobs_ended_is_found_again_for_the_newest) {
   EXPECT_EQ(f.last.texts, finished(70).last.texts);
 }
 
-// Of the job that runs, after each step; not a line, and not synced: a process that is killed loses nothing of it.
+// Of the job that runs, after each step; not a line, and not synced: a process that is killed loses
+// nothing of it.
 TEST(journal, knows_the_step_that_the_running_job_had_reached_when_the_process_ended) {
   test::temp_dir dir;
   const auto file = std::filesystem::path(dir.path) / "jobs.journal";

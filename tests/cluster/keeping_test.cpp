@@ -1,4 +1,5 @@
-// What daemons keep of jobs, and where: folders that jobs name, the newest that a job begins with by itself, and weights that fit in part.
+// What daemons keep of jobs, and where: folders that jobs name, the newest that a job begins with
+// by itself, and weights that fit in part.
 #include <signal.h>
 
 #include <fstream>

@@ -1,7 +1,8 @@
-// What daemons keep when their jobs are over: memory that a job has taken is given back, so that a daemon needs no more after ten jobs than after two.
+// What daemons keep when their jobs are over: memory that a job has taken is given back, so that a
+// daemon needs no more after ten jobs than after two.
 //
-// The figure is VmRSS less RssFile of /proc/PID/status: anonymous memory, and memory that daemons of one machine share (lent tensors). Programs,
-// libraries and mapped data files are left out.
+// The figure is VmRSS less RssFile of /proc/PID/status: anonymous memory, and memory that daemons
+// of one machine share (lent tensors). Programs, libraries and mapped data files are left out.
 //
 // TROUPE_KEPT_MODES=all: every mode, else gossip and bsp. TROUPE_KEPT_STEPS: steps of each job.
 #include <fstream>
@@ -56,7 +57,8 @@ TEST_P(cluster_kept_memory, is_no_more_after_ten_jobs_than_after_two) {
   }
   std::printf("| mode | daemon | after 2 jobs, MiB | after 10 jobs, MiB |\n");
   for (const auto& n : names_) {
-    // A daemon gives memory back when its job has ended, which its client may hear of a moment before.
+    // A daemon gives memory back when its job has ended, which its client may hear of a moment
+    // before.
     const auto until = clock::now() + 10s;
     auto now = kept_by(daemon(n));
     while (now > after_two[n] + max_more && clock::now() < until) now = kept_by(daemon(n));

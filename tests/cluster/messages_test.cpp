@@ -1,4 +1,5 @@
-// Control messages as bytes: everything comes back as it was, and hostile bytes are answered by nothing.
+// Control messages as bytes: everything comes back as it was, and hostile bytes are answered by
+// nothing.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,4 +1,5 @@
-// The settings that configs/jobs/lenet_modes.toml documents, read from its own lines, for the tests that run them.
+// The settings that configs/jobs/lenet_modes.toml documents, read from its own lines, for the tests
+// that run them.
 #pragma once
 
 #include <map>

@@ -1,5 +1,6 @@
-// Every synchronisation mode on real daemons: a part of an epoch of LeNet on Fashion-MNIST, with a bar that an untrained or a
-// diverging net does not reach. Five epochs: tests/nightly. SINGA's presets on their clusters, and a mode that a plugin brings.
+// Every synchronisation mode on real daemons: a part of an epoch of LeNet on Fashion-MNIST, with a
+// bar that an untrained or a diverging net does not reach. Five epochs: tests/nightly. SINGA's
+// presets on their clusters, and a mode that a plugin brings.
 #include "tests/cluster/modes.hpp"
 
 #include "tests/cluster/processes.hpp"

@@ -1,4 +1,5 @@
-// Layers move and nodes come and go while a job trains on real daemons: the weights are those of a job that nobody touched.
+// Layers move and nodes come and go while a job trains on real daemons: the weights are those of a
+// job that nobody touched.
 #include <thread>
 
 #include "tests/cluster/moves.hpp"

@@ -30,7 +30,8 @@ class move_test : public cluster_test {
     EXPECT_EQ(touched.text("weights_sha256"), still.text("weights_sha256")) << "after " << steps << " steps";
   }
 
-  // Trains while the lines are said one after the other, a few steps apart; returns what a move stood still, ms.
+  // Trains while the lines are said one after the other, a few steps apart; returns what a move
+  // stood still, ms.
   std::vector<double> train_with(const std::string& text, const std::vector<std::string>& set,
                                  const std::vector<std::string>& lines) {
     auto b = begin(text, endless(set));

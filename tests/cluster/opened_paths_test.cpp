@@ -1,5 +1,6 @@
-// A daemon opens no path that a client names. Clients of every role say all that there is to say, with names of files in every text of it.
-// The files are in one folder, and the kernel reports whatever is opened there (inotify). Each name says who has sent it, and in which message.
+// A daemon opens no path that a client names. Clients of every role say all that there is to say,
+// with names of files in every text of it. The files are in one folder, and the kernel reports
+// whatever is opened there (inotify). Each name says who has sent it, and in which message.
 // Longer: TROUPE_OPENED_PATHS=100000, the number of random messages.
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -137,7 +138,8 @@ class cluster_opened_paths : public cluster_test {
     for (const auto& [name, role] :
          {std::pair{"alice", certificate_role::submit}, {"eve", certificate_role::watch}, {"rex", certificate_role::exchange}})
       ASSERT_TRUE(add_operator_certificate(folder_ / "certs", name, role));
-    // What they name is a sound job, so that a daemon that opened it would go on with it; one way to it leads through a folder of data.
+    // What they name is a sound job, so that a daemon that opened it would go on with it; one way
+    // to it leads through a folder of data.
     fs::create_directories(folder_ / "canary");
     fs::create_directories(folder_ / "sets");
     write("sets/rows.csv", "1,2,0\n3,4,1\n");

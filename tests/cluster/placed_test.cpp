@@ -1,5 +1,6 @@
-// Placed layers on real daemons: the configurations of hybrids, multi-node Caffe and the pipeline. A few steps end with the weights of one
-// process that knows of no places (bitwise where only packets are split), and the bytes that travel are those of the plan.
+// Placed layers on real daemons: the configurations of hybrids, multi-node Caffe and the pipeline.
+// A few steps end with the weights of one process that knows of no places (bitwise where only
+// packets are split), and the bytes that travel are those of the plan.
 #include <cmath>
 #include <sstream>
 
@@ -133,7 +134,8 @@ TEST_F(cluster_placed, singas_hybrid_takes_the_step_of_one_process) {
   EXPECT_EQ(gathered.text("weights_sha256"), good_run(text, short_of(2, set)).text("weights_sha256"));
 }
 
-// A sum that travels: each part sends its addend, whoever reads it adds them. In fewer bytes where a layer says so.
+// A sum that travels: each part sends its addend, whoever reads it adds them. In fewer bytes where
+// a layer says so.
 TEST_F(cluster_placed, a_layer_split_along_its_input_takes_the_step_of_one_process) {
   begin_cluster("pipeline4.toml");
   const auto text = config_text("pipeline4.toml");

@@ -1,5 +1,5 @@
-// Peers with a sound certificate that do what they must not, at real daemons: they speak in others' names, ask and never read, have something read
-// that takes for ever. Nobody else notices.
+// Peers with a sound certificate that do what they must not, at real daemons: they speak in others'
+// names, ask and never read, have something read that takes for ever. Nobody else notices.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

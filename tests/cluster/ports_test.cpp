@@ -1,4 +1,5 @@
-// The ports that cluster tests write into their files: no two tests, and no two nodes of one file, may be given the same one.
+// The ports that cluster tests write into their files: no two tests, and no two nodes of one file,
+// may be given the same one.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>

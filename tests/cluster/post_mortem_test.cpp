@@ -1,4 +1,5 @@
-// A job that fails on daemons leaves a folder on each of its nodes, and these together are run again to the same error.
+// A job that fails on daemons leaves a folder on each of its nodes, and these together are run
+// again to the same error.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -103,7 +104,8 @@ TEST_F(cluster_post_mortem, has_the_events_of_the_job_on_the_coordinators_node_a
       << read(two / "report.txt");
 }
 
-// The role is begun anew once from what the shards have, which is not kept: what was before that is.
+// The role is begun anew once from what the shards have, which is not kept: what was before that
+// is.
 TEST_F(cluster_post_mortem, of_a_role_that_fails_twice_has_the_plan_before_too) {
   data_ = {folder_.string()};
   make_cluster(2);

@@ -1,4 +1,5 @@
-// size: one process, clusters of them and the jobs that they run: what every test of daemons begins with
+// size: one process, clusters of them and the jobs that they run: what every test of daemons begins
+// with
 #include "tests/cluster/processes.hpp"
 
 #include <arpa/inet.h>
@@ -109,8 +110,9 @@ std::size_t process::descriptors() const {
 }
 
 std::uint16_t free_port() {
-  // The socket stays bound until this process ends: closed, the kernel would give the port to the next that asks for any.
-  // With SO_REUSEADDR on both sides a daemon may still listen there, since this socket does not.
+  // The socket stays bound until this process ends: closed, the kernel would give the port to the
+  // next that asks for any. With SO_REUSEADDR on both sides a daemon may still listen there, since
+  // this socket does not.
   const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
   ::setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

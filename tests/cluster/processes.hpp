@@ -1,5 +1,5 @@
-// Clusters of real daemons for the tests: a folder with a cluster file and certificates, processes with pipes, and lines waited for
-// with deadlines. Nothing sleeps to wait.
+// Clusters of real daemons for the tests: a folder with a cluster file and certificates, processes
+// with pipes, and lines waited for with deadlines. Nothing sleeps to wait.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,7 +53,8 @@ class process {
   std::string text_[2];
 };
 
-// A port on the loopback that nobody else is given while this process lives; a daemon may listen there. Throws std::runtime_error when there is none.
+// A port on the loopback that nobody else is given while this process lives; a daemon may listen
+// there. Throws std::runtime_error when there is none.
 std::uint16_t free_port();
 
 // n1 (coordinator, worker, server, data), n2, n3, ... (worker, server).
@@ -67,7 +68,8 @@ class cluster_test : public testing::Test {
   std::vector<std::string> plugins_, data_;
   std::vector<std::string> before_;  // words before those of a daemon that is started: a program that becomes it
   void make_cluster(int nodes);
-  // Nodes and roles of a file in configs/clusters, on free ports; its first node is the coordinator.
+  // Nodes and roles of a file in configs/clusters, on free ports; its first node is the
+  // coordinator.
   void make_cluster_like(const std::string& file);
   void start(const std::string& node, bool bad_disk = false);
   void start_all();  // and waits until all have joined

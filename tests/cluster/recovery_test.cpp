@@ -1,4 +1,5 @@
-// Jobs on real daemons that lose nodes and go on: the weights at the end are those of a run that nobody disturbed.
+// Jobs on real daemons that lose nodes and go on: the weights at the end are those of a run that
+// nobody disturbed.
 #include <signal.h>
 
 #include <cstdio>
@@ -355,7 +356,8 @@ TEST_F(cluster_recovery, a_coordinator_that_is_killed_again_and_again_gives_the_
   EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
 }
 
-// Nodes die at random moments, some while the job is on its way back from the last death, now and then the coordinator's own.
+// Nodes die at random moments, some while the job is on its way back from the last death, now and
+// then the coordinator's own.
 TEST_F(cluster_recovery, killed_at_random_moments_it_ends_with_the_weights_of_an_unbroken_run) {
   make_cluster(4);
   start_all();

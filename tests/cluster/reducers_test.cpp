@@ -1,4 +1,5 @@
-// Every reducer on real daemons: the bits of the embedded run (a ring's: those of a ring of as many workers), and the bytes of its formula.
+// Every reducer on real daemons: the bits of the embedded run (a ring's: those of a ring of as many
+// workers), and the bytes of its formula.
 #include "runtime/spec/codec_spec.hpp"
 #include "tests/cluster/embedded_hash.hpp"
 #include "tests/cluster/processes.hpp"
@@ -39,7 +40,8 @@ TEST_F(cluster_reducers, a_ring_trains_to_the_bits_of_a_ring_in_one_process) {
   }
 }
 
-// All nodes together: 2 W (N-1) a step, whichever way; once W (N-1) to begin with, and to the coordinator in the end what it has not.
+// All nodes together: 2 W (N-1) a step, whichever way; once W (N-1) to begin with, and to the
+// coordinator in the end what it has not.
 TEST_F(cluster_reducers, move_the_bytes_of_their_formula) {
   const double w = 4 * (40 + 144 * 2000 + 2000 + 2000 * 4 + 4), n = 3, steps = 50;
   const auto expected = steps * 2 * w * (n - 1) + w * (n - 1) + w * (n - 1) / n;

@@ -1,5 +1,5 @@
-// Strangers at every port of a daemon, control and data: out within a second (silent ones within five), and nothing is left of
-// them.
+// Strangers at every port of a daemon, control and data: out within a second (silent ones within
+// five), and nothing is left of them.
 #include <list>
 #include <random>
 
@@ -26,7 +26,8 @@ class cluster_refusal : public cluster_test {
   std::size_t descriptors() { return daemon("n1").descriptors(); }
   std::vector<std::uint16_t> ports() const { return {control_port("n1"), data_port("n1")}; }
   void unharmed() {
-    // Closing takes the daemon a moment; the log tells nothing about it, so the wait is on the number itself.
+    // Closing takes the daemon a moment; the log tells nothing about it, so the wait is on the
+    // number itself.
     const auto end = clock::now() + 10s;
     while (descriptors() > before_ && clock::now() < end) daemon("n1").wait_log("\x01", 20ms);
     EXPECT_LE(descriptors(), before_) << "descriptors leak";
@@ -38,7 +39,8 @@ class cluster_refusal : public cluster_test {
 };
 
 TEST_F(cluster_refusal, plain_clients_and_the_header_that_crashes_caf_are_out_within_a_second) {
-  // CAF 0.17: operation 0 (server handshake), no flags, no payload. It ends a BASP broker with a segmentation fault.
+  // CAF 0.17: operation 0 (server handshake), no flags, no payload. It ends a BASP broker with a
+  // segmentation fault.
   std::string basp(32, '\0');
   basp[11] = 4;
   std::string noise(4096, '\0');

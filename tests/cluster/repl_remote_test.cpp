@@ -1,4 +1,5 @@
-// The REPL of a daemon from another process: what it tells and does, how soon it answers while all cores train, and `troupe repl`.
+// The REPL of a daemon from another process: what it tells and does, how soon it answers while all
+// cores train, and `troupe repl`.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -55,7 +56,8 @@ TEST_F(cluster_repl, a_running_job_is_seen_and_steered_from_both_nodes) {
   EXPECT_EQ(asked("n1", "jobs")["jobs"][0]["state"], "stopped");
 }
 
-// A file where the coordinator keeps its folders stands in for a disk that is full: root may write anywhere else.
+// A file where the coordinator keeps its folders stands in for a disk that is full: root may write
+// anywhere else.
 TEST_F(cluster_repl, what_cannot_be_stored_is_said_to_who_asked_and_to_who_follows) {
   const auto second = path("second");
   std::filesystem::create_directories(second);
@@ -153,7 +155,8 @@ TEST_F(cluster_repl, a_file_of_mistakes_is_answered_with_the_first_hundred) {
   EXPECT_EQ(r.outcome.messages.size(), 101u) << r.outcome.messages.front();
 }
 
-// One thread per daemon in long jobs, and as many daemons as fill the cores of a small machine. How fast is bench/answers.py's.
+// One thread per daemon in long jobs, and as many daemons as fill the cores of a small machine. How
+// fast is bench/answers.py's.
 TEST_F(cluster_repl, answers_while_all_cores_train) {
   start_all();
   auto heavy = tiny_job();

@@ -1,5 +1,5 @@
-// Jobs that go on from a checkpoint, or begin with given weights, over daemons: the file is the client's, and the weights are those of an unbroken
-// run.
+// Jobs that go on from a checkpoint, or begin with given weights, over daemons: the file is the
+// client's, and the weights are those of an unbroken run.
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -28,7 +28,8 @@ class cluster_resume : public cluster_test {
     a.insert(a.end(), b.begin(), b.end());
     return a;
   }
-  // Trains until a person says stop, and returns the checkpoint that it left, in the folder of the coordinator's state.
+  // Trains until a person says stop, and returns the checkpoint that it left, in the folder of the
+  // coordinator's state.
   std::string stopped(const strings& set, std::uint64_t after = 20) {
     auto b = begin(tiny_job(), set);
     EXPECT_TRUE(b->wait_event("step", 20s, after));

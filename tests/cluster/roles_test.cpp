@@ -1,5 +1,5 @@
-// Who may do what, tried on live daemons by clients of each role, at the coordinator's daemon and at a member's: by the programs' own ways, and
-// by messages that no program of ours sends.
+// Who may do what, tried on live daemons by clients of each role, at the coordinator's daemon and
+// at a member's: by the programs' own ways, and by messages that no program of ours sends.
 #include "runtime/exchange/client/frames.hpp"
 #include "runtime/exchange/hub/message.hpp"
 #include "runtime/exchange/troupe_exchange.h"

@@ -17,7 +17,8 @@
 
 namespace troupe::testing_cluster {
 
-// An operator's session, whatever it says. It keeps every frame unread, so that a daemon may have 1 MiB on its way to it and no more.
+// An operator's session, whatever it says. It keeps every frame unread, so that a daemon may have 1
+// MiB on its way to it and no more.
 class rude_operator {
  public:
   rude_operator(const std::string& tls, std::uint16_t port) {

@@ -1,4 +1,5 @@
-// Jobs on three real daemons: the numbers of the embedded run, bytes that really travelled, one job after the other.
+// Jobs on three real daemons: the numbers of the embedded run, bytes that really travelled, one job
+// after the other.
 #include "actors/embedded.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/node/config/job_file.hpp"
@@ -37,7 +38,8 @@ TEST_F(cluster_run, three_daemons_train_to_the_bits_of_the_embedded_run) {
   }
 }
 
-// Blocks of 32 elements over three nodes, with adam: a message about parameters has at most three times their bytes.
+// Blocks of 32 elements over three nodes, with adam: a message about parameters has at most three
+// times their bytes.
 TEST_F(cluster_run, small_blocks_train_to_the_bits_of_the_embedded_run) {
   const std::string adam = "train.dynamics={rule=\"adam\",lr=0.01}";
   const auto alone = embedded_hash(tiny_job(), {adam});

@@ -1,5 +1,5 @@
-// Daemons of one machine lend each other large tensors. Messages without tensors that are as large travel as bytes, and a frame that cannot be
-// decoded ends the connection with its sender.
+// Daemons of one machine lend each other large tensors. Messages without tensors that are as large
+// travel as bytes, and a frame that cannot be decoded ends the connection with its sender.
 #include <nlohmann/json.hpp>
 
 #include "runtime/messages/wire.hpp"
@@ -16,8 +16,8 @@ class cluster_shared_messages : public cluster_test {
   }
 };
 
-// A gossiping worker that hears nothing of the others counts its reads in one more bin a step: after 1,000 steps its histograms of six parameters
-// have 48 KB.
+// A gossiping worker that hears nothing of the others counts its reads in one more bin a step:
+// after 1,000 steps its histograms of six parameters have 48 KB.
 TEST_F(cluster_shared_messages, a_job_ends_when_its_workers_histograms_are_larger_than_what_is_lent) {
   make_cluster(3);
   start_all();

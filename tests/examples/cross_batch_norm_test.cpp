@@ -15,8 +15,9 @@ std::shared_ptr<const tables> with_plugin() {
   return all;
 }
 
-// The small net with the normalisation between pool1 and its two consumers, dropout left out: its mask is by example, not by packet,
-// but a plain comparison of one packet with four wants no further source of difference.
+// The small net with the normalisation between pool1 and its two consumers, dropout left out: its
+// mask is by example, not by packet, but a plain comparison of one packet with four wants no
+// further source of difference.
 job_spec normalised(const shape_of_job& s) {
   auto j = small_spec(s);
   j.data.batch = 8;
@@ -69,7 +70,8 @@ TEST(cross_batch_norm_example, workers_and_delivery_order_do_not_matter) {
     }
 }
 
-// Four packets with joined statistics are one packet: the same mean and variance, the same gradients.
+// Four packets with joined statistics are one packet: the same mean and variance, the same
+// gradients.
 TEST(cross_batch_norm_example, four_packets_are_one_batch) {
   const auto dev = make_cpu_device();
   shape_of_job four, one;
@@ -85,7 +87,8 @@ TEST(cross_batch_norm_example, four_packets_are_one_batch) {
   }
 }
 
-// What the peers had told the former stage of a step is gone: nobody can go on, and the job says so.
+// What the peers had told the former stage of a step is gone: nobody can go on, and the job says
+// so.
 TEST(cross_batch_norm_example, a_restarted_worker_ends_the_job_by_name) {
   const auto dev = make_cpu_device();
   std::vector<node_spec> nodes(3);

@@ -1,5 +1,6 @@
-// Daemons in cgroups with little memory (promise 15). A job or a request of an exchange client is either served or refused with a reason. The kernel
-// never kills a daemon, and a daemon trains other jobs after a refusal.
+// Daemons in cgroups with little memory (promise 15). A job or a request of an exchange client is
+// either served or refused with a reason. The kernel never kills a daemon, and a daemon trains
+// other jobs after a refusal.
 #include <algorithm>
 #include <random>
 
@@ -119,7 +120,8 @@ TEST_P(memory_in_a_cgroup, clients_of_the_exchange_are_refused_by_name_and_the_d
   expect_trains("the clients have gone");
 }
 
-// Around what fits: large parameters, large activations, both. TROUPE_MEMORY_JOBS sets how many jobs, TROUPE_MEMORY_SEED which.
+// Around what fits: large parameters, large activations, both. TROUPE_MEMORY_JOBS sets how many
+// jobs, TROUPE_MEMORY_SEED which.
 TEST_P(memory_in_a_cgroup, jobs_of_any_size_train_or_are_refused_by_name) {
   const auto seed = from_environment("TROUPE_MEMORY_SEED", 1);
   std::mt19937_64 random(seed);
@@ -128,7 +130,8 @@ TEST_P(memory_in_a_cgroup, jobs_of_any_size_train_or_are_refused_by_name) {
   for (std::uint64_t n = from_environment("TROUPE_MEMORY_JOBS", 4); n > 0 && !HasFatalFailure(); --n) {
     const auto part = limit * std::uniform_real_distribution<double>(0.2, 1.2)(random);
     const bool wide = random() % 2 == 0;
-    // A linear layer on 4 x 6 x 6 values has 144 weights an output, and three or four copies of them; an example of conv1 about 3 KiB.
+    // A linear layer on 4 x 6 x 6 values has 144 weights an output, and three or four copies of
+    // them; an example of conv1 about 3 KiB.
     const auto outputs = std::max(1.0, part / (144 * 4 * 3)), batch = std::max(1.0, part / 6000);
     std::vector<std::string> set{"train.finish={steps=3}", "data.examples=4000000", "data.test_examples=24"};
     set.push_back(wide ? "layer.ip1.outputs=" + std::to_string(static_cast<std::int64_t>(outputs))

@@ -1,5 +1,6 @@
-// Promises 2 and 3 (docs/promises.md): packets between daemons vanish for a while, one way or both, on either plane. Three seconds are nothing;
-// after more the node that is cut off is done without, and taken again. And a link that is busy for long is not a dead one.
+// Promises 2 and 3 (docs/promises.md): packets between daemons vanish for a while, one way or both,
+// on either plane. Three seconds are nothing; after more the node that is cut off is done without,
+// and taken again. And a link that is busy for long is not a dead one.
 #include "tests/faults/cuts.hpp"
 
 namespace troupe::testing_cluster {

@@ -73,7 +73,8 @@ class cut_test : public cluster_test {
     return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + 7, nullptr, 10);
   }
 
-  // Stops the job, and expects that it has been in every way like one that nobody disturbed and that has as many steps.
+  // Stops the job, and expects that it has been in every way like one that nobody disturbed and
+  // that has as many steps.
   run_result expect_same_weights(background& b, const std::string& text, std::vector<std::string> set) {
     EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
     auto r = b.join();

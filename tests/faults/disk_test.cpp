@@ -1,4 +1,5 @@
-// Disks under running daemons: full, and such that fail. Where a file system cannot be mounted or nobody may be traced, these are skipped by name.
+// Disks under running daemons: full, and such that fail. Where a file system cannot be mounted or
+// nobody may be traced, these are skipped by name.
 #include <signal.h>
 #include <sys/mount.h>
 
@@ -131,10 +132,12 @@ TEST_F(full_disk, a_log_that_cannot_be_written_harms_nobody) {
   EXPECT_EQ(daemon("n2").wait(25s), 0);
 }
 
-// Promise 11 with the kernel's own errors, by strace: files of the daemon that makes checkpoints cannot be written.
+// Promise 11 with the kernel's own errors, by strace: files of the daemon that makes checkpoints
+// cannot be written.
 class failing_disk : public disk_test {
  protected:
-  // Why not; empty: n1 is started by strace, which lets these system calls fail. Of files alone: `only` is a path.
+  // Why not; empty: n1 is started by strace, which lets these system calls fail. Of files alone:
+  // `only` is a path.
   std::string inject(const std::string& what, const std::string& only) {
     const std::string strace = "/usr/bin/strace";
     if (!fs::exists(strace)) return "there is no strace";

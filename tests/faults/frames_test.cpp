@@ -1,5 +1,6 @@
-// Promise 16 (docs/promises.md): mutated frames at every port of a daemon that is up, from strangers, from clients and from a node with a sound
-// certificate. It goes on, holds no more memory and no more descriptors. TROUPE_LIVE_FRAMES=1000000 sends so many.
+// Promise 16 (docs/promises.md): mutated frames at every port of a daemon that is up, from
+// strangers, from clients and from a node with a sound certificate. It goes on, holds no more
+// memory and no more descriptors. TROUPE_LIVE_FRAMES=1000000 sends so many.
 #include <cstdlib>
 
 #include "runtime/messages/fits.hpp"
@@ -55,7 +56,8 @@ class cluster_frames : public cluster_test {
     return 1;
   }
 
-  // A session with a sound certificate that begins as it should, or nearly; nothing: it did not come so far.
+  // A session with a sound certificate that begins as it should, or nearly; nothing: it did not
+  // come so far.
   std::unique_ptr<raw_client> session(std::uint16_t port, bool node) {
     auto c = std::make_unique<raw_client>(port);
     if (!c->handshake(folder_ / "certs" / (node ? "n2" : "client"))) return nullptr;

@@ -109,7 +109,8 @@ void network::rules(const std::string& verb, const std::vector<way>& ways) {
   if (!batch({}, lines)) throw std::runtime_error("no rules that drop packets");
 }
 
-// What does not go at once waits for 400 ms of the rate at the most, and is dropped beyond, as in a router.
+// What does not go at once waits for 400 ms of the rate at the most, and is dropped beyond, as in a
+// router.
 void network::set_rate(const std::string& node, const std::string& rate) {
   for (const bool there : {false, true}) {
     auto words = there ? inside(node) : std::vector<std::string>();

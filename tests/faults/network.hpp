@@ -1,7 +1,9 @@
-// A network of a test's own: each node in a network namespace, one router between them, which is where the test itself is. Ways can be cut so
-// that packets vanish and nobody gets a word of it, one way or both, one plane or both; and links can have a rate.
+// A network of a test's own: each node in a network namespace, one router between them, which is
+// where the test itself is. Ways can be cut so that packets vanish and nobody gets a word of it,
+// one way or both, one plane or both; and links can have a rate.
 //
-// The thread that makes it is in the router's namespace until it goes, and so are the threads and programs that it begins meanwhile.
+// The thread that makes it is in the router's namespace until it goes, and so are the threads and
+// programs that it begins meanwhile.
 #pragma once
 
 #include <filesystem>
@@ -26,7 +28,8 @@ class network {
   const std::string& address(const std::string& node) const { return nodes_.at(node).address; }
   std::vector<std::string> inside(const std::string& node) const;
 
-  // From here on packets from one node to another vanish: all, or those of a port, which is the receiver's or the sender's own.
+  // From here on packets from one node to another vanish: all, or those of a port, which is the
+  // receiver's or the sender's own.
   struct way {
     std::string from, to;
     std::uint16_t to_port = 0, from_port = 0;  // 0: any

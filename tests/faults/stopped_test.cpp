@@ -1,5 +1,5 @@
-// Promise 14 (docs/promises.md): whoever stands still for a while costs the others no more memory than their queues may hold. For a minute:
-// tests/nightly.
+// Promise 14 (docs/promises.md): whoever stands still for a while costs the others no more memory
+// than their queues may hold. For a minute: tests/nightly.
 #include "tests/faults/stopping.hpp"
 
 namespace troupe::testing_cluster {

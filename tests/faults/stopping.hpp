@@ -1,4 +1,5 @@
-// Somebody of a cluster stands still (SIGSTOP) while all others work, and what that makes of their memory (promise 14).
+// Somebody of a cluster stands still (SIGSTOP) while all others work, and what that makes of their
+// memory (promise 14).
 #pragma once
 
 #include <signal.h>

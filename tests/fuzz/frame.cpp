@@ -1,4 +1,5 @@
-// The bytes of a connection, whole and in pieces. Checks are made right for most inputs, or no other mistake would ever be reached.
+// The bytes of a connection, whole and in pieces. Checks are made right for most inputs, or no
+// other mistake would ever be reached.
 #include <array>
 #include <memory>
 

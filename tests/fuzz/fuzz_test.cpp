@@ -1,4 +1,5 @@
-// Every target with its sound inputs and mutations of them: without libFuzzer, in any build (promise 20, docs/promises.md).
+// Every target with its sound inputs and mutations of them: without libFuzzer, in any build
+// (promise 20, docs/promises.md).
 #include <gtest/gtest.h>
 
 #include <set>

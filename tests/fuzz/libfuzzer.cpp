@@ -1,4 +1,5 @@
-// What libFuzzer calls, for the one target that is linked. `PROGRAM --sound FOLDER` writes its sound inputs there and ends.
+// What libFuzzer calls, for the one target that is linked. `PROGRAM --sound FOLDER` writes its
+// sound inputs there and ends.
 #include <cstring>
 #include <fstream>
 

@@ -1,4 +1,5 @@
-// The table in front of a frame that lends: whatever it says, no piece lies outside the sender's memory or the frame.
+// The table in front of a frame that lends: whatever it says, no piece lies outside the sender's
+// memory or the frame.
 #include "runtime/node/net/memory_sharing.hpp"
 
 #include <algorithm>

@@ -1,7 +1,9 @@
-// What reads bytes that others have written, one target each: for libFuzzer (scripts/fuzz), and in the ordinary suite over sound inputs and
-// mutations of them, so that no target rots (fuzz_test.cpp).
+// What reads bytes that others have written, one target each: for libFuzzer (scripts/fuzz), and in
+// the ordinary suite over sound inputs and mutations of them, so that no target rots
+// (fuzz_test.cpp).
 //
-// A target must answer anything: it crashes, or calls `broken`, where the code that it is for has a mistake. One process, one thread.
+// A target must answer anything: it crashes, or calls `broken`, where the code that it is for has a
+// mistake. One process, one thread.
 #pragma once
 
 #include <cstddef>

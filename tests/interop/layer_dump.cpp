@@ -1,7 +1,9 @@
-// Writes one safetensors file per layer type and case: inputs, parameters, outputs, gradients of outputs, inputs and parameters, as
-// Troupe computes them. layers_torch_test.py computes the same with PyTorch.
+// Writes one safetensors file per layer type and case: inputs, parameters, outputs, gradients of
+// outputs, inputs and parameters, as Troupe computes them. layers_torch_test.py computes the same
+// with PyTorch.
 //
-// usage: layer_dump DIRECTORY [RANDOM]: also so many random cases of each type that tests/ops/random_layers.hpp knows
+// usage: layer_dump DIRECTORY [RANDOM]: also so many random cases of each type that
+// tests/ops/random_layers.hpp knows
 //        layer_dump DIRECTORY bf16: products, with activations in bf16 (written as f32) and parameters that bf16 holds exactly
 #include <cmath>
 #include <cstdio>

@@ -1,5 +1,6 @@
-// Runs every stock rule for 50 steps on gradients of its own making and writes one safetensors file a case: the first weights, each
-// step's gradient and rate, and the weights after every step. rules_torch_test.py does the same with torch.optim.
+// Runs every stock rule for 50 steps on gradients of its own making and writes one safetensors file
+// a case: the first weights, each step's gradient and rate, and the weights after every step.
+// rules_torch_test.py does the same with torch.optim.
 //
 // usage: rule_dump DIRECTORY
 #include <cstdio>

@@ -1,5 +1,6 @@
-// Counts what this process asks its allocator for: malloc and its relatives are replaced (allocations.cpp), operator new uses them.
-// Not with sanitizers, which replace them too: then nothing is counted, and `counted` says so.
+// Counts what this process asks its allocator for: malloc and its relatives are replaced
+// (allocations.cpp), operator new uses them. Not with sanitizers, which replace them too: then
+// nothing is counted, and `counted` says so.
 #pragma once
 
 #include <cstdint>

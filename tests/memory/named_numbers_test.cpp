@@ -1,6 +1,7 @@
-// For any number in a job file, either the job is refused with the position before memory is allocated, or the plan counts the memory that the job
-// takes. Numbers are drawn by seed, up to the limits of their types. Each job is prepared in a child process, and runs for two steps if its plan is
-// small. TROUPE_NUMBERS (how many) and TROUPE_NUMBERS_SEED change the drawing.
+// For any number in a job file, either the job is refused with the position before memory is
+// allocated, or the plan counts the memory that the job takes. Numbers are drawn by seed, up to the
+// limits of their types. Each job is prepared in a child process, and runs for two steps if its
+// plan is small. TROUPE_NUMBERS (how many) and TROUPE_NUMBERS_SEED change the drawing.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>

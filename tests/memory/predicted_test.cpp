@@ -1,4 +1,5 @@
-// What `troupe plan` says a job will hold, against what the pool of a run had in use at most: never more, and not far less.
+// What `troupe plan` says a job will hold, against what the pool of a run had in use at most: never
+// more, and not far less.
 #include "runtime/cost/plan_memory.hpp"
 #include "tests/actors/embedded_support.hpp"
 

@@ -1,5 +1,5 @@
-// A training step that is like the one before asks the system for no memory: tensors come from the pool, and what a message costs beside
-// them is a few small pieces.
+// A training step that is like the one before asks the system for no memory: tensors come from the
+// pool, and what a message costs beside them is a few small pieces.
 #include <vector>
 
 #include "runtime/sim/world.hpp"
@@ -12,7 +12,8 @@ namespace {
 using namespace testing_embedded;
 using testing_memory::allocations;
 
-// Messages that roles handle in a step, `finished` of their jobs included: the roles are the simulator's, too.
+// Messages that roles handle in a step, `finished` of their jobs included: the roles are the
+// simulator's, too.
 double messages_per_step(const overrides& set) {
   const auto delivered = [&](std::uint64_t steps) {
     auto with = set;
@@ -59,8 +60,9 @@ TEST_P(steady, a_step_takes_little_from_the_system) {
   };
   ASSERT_TRUE(embedded(job_of(lenet_like(), set), o).ok);
   ASSERT_GE(at.size(), windows);
-  // Whoever comes first is chance, and with it how much is under way at once: a step that takes memory each time shows in every window.
-  // So does what actors tell themselves on a busy machine (they yield, they publish), which costs a little and is no message of a role.
+  // Whoever comes first is chance, and with it how much is under way at once: a step that takes
+  // memory each time shows in every window. So does what actors tell themselves on a busy machine
+  // (they yield, they publish), which costs a little and is no message of a role.
   double small = 1e9;
   std::uint64_t large = ~0ull;
   for (std::size_t k = 1; k < at.size(); ++k) {
@@ -79,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         steady_case{"one_packet", {"pipeline.packets=1"}, 1}, steady_case{"four_packets", {}, 1},
         steady_case{"four_packets_two_sub_solvers", {"pipeline.sub_solvers=2"}, 2},
-        // Few messages share what a step costs once: 3.4 to 4.1, by how actors happen to follow each other; 4.5 on a machine with six times the work it can do.
+        // Few messages share what a step costs once: 3.4 to 4.1, by how actors happen to follow
+        // each other; 4.5 on a machine with six times the work it can do.
         steady_case{"fused", {"pipeline.fuse=\"auto\""}, 1, 5.0},
         steady_case{"two_workers", {"topology.workers_per_group=2", "topology.servers_per_group=2"}, 2}),
     [](const auto& i) { return std::string(i.param.name); });

@@ -1,5 +1,6 @@
-// Packets that vanish between daemons for ten seconds and for a minute, one way and both, on either plane; a job of every mode; a link of 20 Mbit/s
-// under tensors of 64 MiB; and somebody who stands still for a minute. The short ones: tests/cluster/cut_test.cpp, stopped_test.cpp.
+// Packet loss between daemons for ten seconds and for a minute, one way and both, on either plane, in
+// every mode; a link of 20 Mbit/s under tensors of 64 MiB; a process stopped for a minute. Short
+// versions: tests/faults/cut_test.cpp and stopped_test.cpp.
 #include "tests/faults/cuts.hpp"
 #include "tests/faults/stopping.hpp"
 
@@ -9,7 +10,8 @@ namespace {
 class nightly_cut : public cut_test {
  protected:
   nightly_cut() : cut_test(TROUPE_BIN_DIR) {}
-  // n3 of 3 nodes is cut off. Whatever is cut, the job goes on, and its weights are those of an unbroken run.
+  // n3 of 3 nodes is cut off. Whatever is cut, the job goes on, and its weights are those of an
+  // unbroken run.
   void cut_for(millis time, plane p, direction d) {
     SCOPED_TRACE(std::string(name_of(p)) + ", " + name_of(d));
     auto set = workers(3, 1);
@@ -24,7 +26,8 @@ class nightly_cut : public cut_test {
       ASSERT_TRUE(b->wait_event("recovered", 30s));
       without = since(cut_at_);
     }
-    // On the data plane alone the others wait for a word of the coordinator's about it, and try once more before they do without.
+    // On the data plane alone the others wait for a word of the coordinator's about it, and try
+    // once more before they do without.
     EXPECT_LE(without, p == plane::data ? 25s : 10s);
     ASSERT_TRUE(b->wait_event("step", 60s, steps_now() + 100));
     std::printf("cut for %d s (%s, %s): gone on after %d ms\n", static_cast<int>(time / 1s), name_of(p), name_of(d),

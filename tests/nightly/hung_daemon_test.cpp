@@ -1,4 +1,5 @@
-// A daemon whose actors hang while its threads for the network do not: heartbeats go on, and nothing else does. No service manager watches it.
+// A daemon whose actors hang while its threads for the network do not: heartbeats go on, and
+// nothing else does. No service manager watches it.
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 

@@ -1,5 +1,5 @@
-// Five epochs of work in every mode: what configs/jobs/lenet_modes.toml promises, on four real daemons and, for the workers that share
-// memory, in one process.
+// Five epochs of work in every mode: what configs/jobs/lenet_modes.toml promises, on four real
+// daemons and, for the workers that share memory, in one process.
 #include "tests/cluster/modes.hpp"
 
 #include "actors/embedded.hpp"

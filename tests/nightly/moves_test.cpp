@@ -1,4 +1,5 @@
-// A hundred moves and twenty drains with their returns, on three daemons that train: the weights of a job that nobody touched.
+// A hundred moves and twenty drains with their returns, on three daemons that train: the weights of
+// a job that nobody touched.
 #include <algorithm>
 #include <random>
 

@@ -1,5 +1,5 @@
-// Multi-node Caffe's five machines (BVLC/caffe#3441) with CIFAR10-full on images: TROUPE_CIFAR10 names a folder with train/CLASS and
-// test/CLASS. Without it these tests are skipped.
+// Multi-node Caffe's five machines (BVLC/caffe#3441) with CIFAR10-full on images: TROUPE_CIFAR10
+// names a folder with train/CLASS and test/CLASS. Without it these tests are skipped.
 #include <cstdlib>
 
 #include "tests/cluster/modes.hpp"
@@ -36,8 +36,8 @@ TEST_F(nightly_multinode, one_step_equals_one_process) {
   EXPECT_EQ(train(true, {"train.finish.steps=1", "eval.every=0"}), one);
 }
 
-// Caffe's schedule (60,000, 65,000, 70,000) scaled to 5,000 steps. Only packets are split, so the weights stay equal to the bit, and the
-// accuracies with them.
+// Caffe's schedule (60,000, 65,000, 70,000) scaled to 5,000 steps. Only packets are split, so the
+// weights stay equal to the bit, and the accuracies with them.
 TEST_F(nightly_multinode, five_thousand_steps_equal_one_process) {
   for (const char* seed : {"1", "2", "3"}) {
     const std::vector<std::string> set{std::string("job.seed=") + seed, "train.finish.steps=5000", "eval.every=0",

@@ -1,6 +1,8 @@
-// Long jobs on daemons of one machine, which lend each other what is large, beside two threads that take the processors' time: each ends, and no
-// message was lost on the way. TROUPE_CAMPAIGN_RUNS (1), TROUPE_CAMPAIGN_SMALL_STEPS (2000) and TROUPE_CAMPAIGN_LENET_STEPS (200) set how much is
-// done; scripts/nightly has the whole campaign. One mode on four daemons: --gtest_filter='*nightly_shared_memory*gossip_on_4'.
+// Long jobs on daemons of one machine, which lend each other what is large, beside two threads that
+// take the processors' time: each ends, and no message was lost on the way. TROUPE_CAMPAIGN_RUNS
+// (1), TROUPE_CAMPAIGN_SMALL_STEPS (2000) and TROUPE_CAMPAIGN_LENET_STEPS (200) set how much is
+// done; scripts/nightly has the whole campaign. One mode on four daemons:
+// --gtest_filter='*nightly_shared_memory*gossip_on_4'.
 #include <atomic>
 #include <cstdlib>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,6 @@
-// Weight rule `latest` on real threads against the simulator that is told how long this machine's jobs take: how many versions come between
-// a packet's forward and its backward. Nightly, since a machine that is busy with other things takes other times than those measured.
+// Weight rule `latest` on real threads against the simulator that is told how long this machine's
+// jobs take: how many versions come between a packet's forward and its backward. Nightly, since a
+// machine that is busy with other things takes other times than those measured.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

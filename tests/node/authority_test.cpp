@@ -1,4 +1,5 @@
-// Certificates after they are made: roles, new pairs, revocations, and how long they are good. Files alone, without a daemon.
+// Certificates after they are made: roles, new pairs, revocations, and how long they are good.
+// Files alone, without a daemon.
 #include "runtime/node/pki/authority.hpp"
 
 #include <gtest/gtest.h>

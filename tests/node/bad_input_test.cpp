@@ -1,5 +1,6 @@
-// Promise 21: every mistake names file, line and column, and says what is wrong. One row a mistake: what replaces which line of a
-// sound job (job_fixture.hpp), and where the first error must point. (Mistakes of several lines or files: bad_together_test.cpp.)
+// Promise 21: every mistake names file, line and column, and says what is wrong. One row a mistake:
+// what replaces which line of a sound job (job_fixture.hpp), and where the first error must point.
+// (Mistakes of several lines or files: bad_together_test.cpp.)
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

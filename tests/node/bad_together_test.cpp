@@ -1,5 +1,5 @@
-// Promise 21, what one line cannot say wrong alone: lines that do not go together, job and cluster, overrides, whole files and the data's
-// files. (One line each: bad_input_test.cpp.)
+// Promise 21, what one line cannot say wrong alone: lines that do not go together, job and cluster,
+// overrides, whole files and the data's files. (One line each: bad_input_test.cpp.)
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

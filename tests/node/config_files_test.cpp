@@ -1,4 +1,5 @@
-// Every file under configs/ is read, built and planned; so a key that changes its meaning is noticed here.
+// Every file under configs/ is read, built and planned; so a key that changes its meaning is
+// noticed here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ std::string text_of(const diagnostics& list) {
   return s;
 }
 
-// What the data sets that no package has are replaced by: ten classes of small pictures, just enough for a batch.
+// What the data sets that no package has are replaced by: ten classes of small pictures, just
+// enough for a batch.
 std::vector<std::string> data_of(const std::string& name) {
   static const test::temp_dir dir, texts;
   if (name.starts_with("char_rnn")) {
@@ -116,7 +118,8 @@ TEST(configs, every_cluster_is_read_and_carries_a_job) {
   }
 }
 
-// SINGA's topologies (worker groups, workers in each, server groups, servers in each), each on its cluster.
+// SINGA's topologies (worker groups, workers in each, server groups, servers in each), each on its
+// cluster.
 TEST(configs, singas_presets_have_singas_topologies) {
   struct preset {
     const char *job, *cluster;
@@ -199,7 +202,8 @@ TEST(configs, the_pipeline_has_a_stage_a_node_and_sends_no_weights) {
           {{0, 1}, there}, {{1, 0}, there}, {{1, 2}, there}, {{2, 1}, there}, {{2, 3}, there}, {{3, 2}, there}, {{0, 3}, labels}}));
 }
 
-// Krizhevsky 2014, "one weird trick" (docs/partitioning.md): what a conv node sends and gets in a step of 256 examples of its own.
+// Krizhevsky 2014, "one weird trick" (docs/partitioning.md): what a conv node sends and gets in a
+// step of 256 examples of its own.
 TEST(configs, alexnets_conv_nodes_move_what_was_derived) {
   const auto moved = [](const std::string& job, const std::vector<std::string>& set) {
     const auto j = prepared(job, nodes_of("alexnet_fc.toml"), set);

@@ -1,4 +1,5 @@
-// Where the data of jobs from outside may lie: every path that every source takes, links, and sources that do not say what they read.
+// Where the data of jobs from outside may lie: every path that every source takes, links, and
+// sources that do not say what they read.
 #include "runtime/node/config/data_folders.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// Job files whose layers would look something up that is not there, or read values as numbers: each is told with its place.
+// Job files whose layers would look something up that is not there, or read values as numbers: each
+// is told with its place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

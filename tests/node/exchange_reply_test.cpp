@@ -1,4 +1,5 @@
-// What a session of the exchange takes from its hub: the answer to the call that waits, whole, and nothing else.
+// What a session of the exchange takes from its hub: the answer to the call that waits, whole, and
+// nothing else.
 #include "runtime/exchange/client/reply.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Image files for tests, written by the libraries that read them: into memory, and as folders of classes.
+// Image files for tests, written by the libraries that read them: into memory, and as folders of
+// classes.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ bytes jpeg_of(std::uint32_t width, std::uint32_t height, const bytes& entries, c
 // Smooth colours that differ by `number`: JPEG keeps them within a few steps.
 bytes picture(std::uint32_t width, std::uint32_t height, int channels, unsigned number);
 
-// A data set of small sound files under `folder`: train/CLASS and test/CLASS, PNG and JPEG by turns.
+// A data set of small sound files under `folder`: train/CLASS and test/CLASS, PNG and JPEG by
+// turns.
 void write_set(const std::string& folder, const std::vector<std::string>& classes, unsigned train, unsigned test,
                std::uint32_t side);
 

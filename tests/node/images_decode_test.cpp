@@ -58,7 +58,8 @@ TEST(images_png, greys_of_every_depth) {
               ElementsAre(0, 85, 170, 255));
   EXPECT_THAT(decoded(png_of(2, 1, {0x1f}, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 4}), 1).bytes, ElementsAre(17, 255));
   EXPECT_THAT(decoded(png_of(2, 1, {9, 200}, {.colour = PNG_COLOR_TYPE_GRAY}), 3).bytes, ElementsAre(9, 9, 9, 200, 200, 200));
-  // 16 bits: 0x0080 / 65535 * 255 = 0.498, 0x0081 = 0.502; 0x12ff rounds up, where cutting would give 0x12.
+  // 16 bits: 0x0080 / 65535 * 255 = 0.498, 0x0081 = 0.502; 0x12ff rounds up, where cutting would
+  // give 0x12.
   EXPECT_THAT(
       decoded(png_of(4, 1, {0x00, 0x80, 0x00, 0x81, 0x12, 0xff, 0xff, 0xff}, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 16}), 1)
           .bytes,
@@ -144,8 +145,8 @@ void fix_checksums(bytes& png) {
   }
 }
 
-// A small file that promises gigabytes is refused by its header; the test would not survive the allocation under a limit, and takes
-// far too long without one.
+// A small file that promises gigabytes is refused by its header; the test would not survive the
+// allocation under a limit, and takes far too long without one.
 TEST(images_decode, giant_promises_are_refused_from_the_header) {
   auto png = png_of(4, 4, picture(4, 4, 3, 0));
   const auto with_size = [&](std::uint32_t w, std::uint32_t h) {
@@ -198,7 +199,8 @@ TEST(images_decode, fuzzed_files_are_answered_by_an_image_or_a_message) {
     }
     if (b.size() > 8 && b[0] == 0x89 && rng.draw_below(2) == 0) fix_checksums(b);
     const int channels = rng.draw_below(2) == 0 ? 1 : 3;
-    // Mostly of a stated size, as a data set has it; else a damaged header may cost a large decoding.
+    // Mostly of a stated size, as a data set has it; else a damaged header may cost a large
+    // decoding.
     const bool stated = rng.draw_below(8) != 0;
     const auto r = decode_image(b, channels, stated ? wanted_size{12, 20} : wanted_size{});
     if (const auto* m = std::get_if<image>(&r)) {
@@ -218,7 +220,8 @@ TEST(images_resize, keeps_what_is_even_and_weighs_what_is_not) {
   for (auto v : resized(flat, 13, 4).bytes) EXPECT_EQ(v, 77);
   // Twice as wide: a quarter and three quarters between the centres, the edge pixels repeated.
   EXPECT_THAT(resized(image{1, 2, 1, {0, 100}}, 1, 4).bytes, ElementsAre(0, 25, 75, 100));
-  // Half as wide: the triangle of radius 2 over a step; weights 1/8 3/8 3/8 1/8, cut and made whole at the edges (3/7 3/7 1/7).
+  // Half as wide: the triangle of radius 2 over a step; weights 1/8 3/8 3/8 1/8, cut and made whole
+  // at the edges (3/7 3/7 1/7).
   EXPECT_THAT(resized(image{1, 4, 1, {0, 0, 70, 70}}, 1, 2).bytes, ElementsAre(10, 60));
   EXPECT_THAT(resized(image{4, 1, 1, {0, 0, 70, 70}}, 2, 1).bytes, ElementsAre(10, 60));
 }

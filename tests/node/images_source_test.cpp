@@ -1,4 +1,5 @@
-// The images source: which files, which labels, which numbers, and every mistake in a folder or in the keys.
+// The images source: which files, which labels, which numbers, and every mistake in a folder or in
+// the keys.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -266,7 +266,8 @@ TEST(job_file, units) {
   EXPECT_FALSE(parse_bytes("512"));
 }
 
-// Promise 20: no text may crash the reader. Every prefix, every byte replaced by a few others, and some monsters.
+// Promise 20: no text may crash the reader. Every prefix, every byte replaced by a few others, and
+// some monsters.
 TEST(job_file, mutated_texts_are_errors_or_jobs_but_never_crashes) {
   const auto text = text_of(sound_lines());
   for (std::size_t n = 0; n < text.size(); n += 3) parse_job(text.substr(0, n), "t", *all_tables());
@@ -285,7 +286,8 @@ TEST(job_file, mutated_texts_are_errors_or_jobs_but_never_crashes) {
   }
 }
 
-// Letters of these ranges, where white space may stand, are undefined behaviour in TOML++ 3.3 as it comes (toml_document.cpp).
+// Letters of these ranges, where white space may stand, are undefined behaviour in TOML++ 3.3 as it
+// comes (toml_document.cpp).
 TEST(job_file, letters_beyond_ascii) {
   const std::string e_acute = "\xc3\xa9";
   auto r = parse_document("\xef\xbb\xbf# " + e_acute + "\nname = \"\"\"a \\\n   " + e_acute + "t" + e_acute + "\"\"\"\n", "t");

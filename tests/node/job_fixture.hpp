@@ -72,7 +72,8 @@ inline std::vector<node_spec> local_node() {
   return {n};
 }
 
-// What somebody who types `troupe train` would be told: the file's mistakes, or else the data's and the model's.
+// What somebody who types `troupe train` would be told: the file's mistakes, or else the data's and
+// the model's.
 inline diagnostics mistakes_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
   auto spec = parse_job(text, "job.toml", *all_tables(), overrides);
   if (auto* e = std::get_if<diagnostics>(&spec)) return *e;

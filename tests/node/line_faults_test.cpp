@@ -1,4 +1,5 @@
-// Faults of a line that are injected: what is dropped waits as on a link that loses packets, what is delayed comes later and in order.
+// Faults of a line that are injected: what is dropped waits as on a link that loses packets, what
+// is delayed comes later and in order.
 #include "runtime/node/net/line_faults.hpp"
 
 #include "tests/node/net_support.hpp"

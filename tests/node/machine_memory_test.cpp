@@ -46,7 +46,8 @@ TEST(machine_memory, of_a_cgroup_v1_is_that_of_the_memory_controller) {
   EXPECT_EQ(l->file, "/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes");
 }
 
-// The path is the machine's, and the files are the container's: its own limit is at the root that it sees.
+// The path is the machine's, and the files are the container's: its own limit is at the root that
+// it sees.
 TEST(machine_memory, in_a_container_is_at_the_root) {
   const auto of = [](const std::string& cgroups, const char* file) {
     const auto l = limit_of(cgroups, {{file, "1000\n"}});

@@ -1,4 +1,5 @@
-// Files with more mistakes than a person reads: the first hundred are told, and how many more there are.
+// Files with more mistakes than a person reads: the first hundred are told, and how many more there
+// are.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// The values inside a connection, without sockets: where frames wait to be taken, what a peer may have outstanding, where bytes are read to.
+// The values inside a connection, without sockets: where frames wait to be taken, what a peer may
+// have outstanding, where bytes are read to.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -138,7 +139,8 @@ TEST(buffer_pool, releases_blocks_that_nobody_has_needed_between_two_calls) {
   EXPECT_EQ(pool->kept_bytes(), 0U);
 }
 
-// Whatever pieces bytes come in, the frames are the same; long payloads go where they belong without staging.
+// Whatever pieces bytes come in, the frames are the same; long payloads go where they belong
+// without staging.
 TEST(receive_buffer, frames_come_out_whatever_pieces_their_bytes_come_in) {
   std::vector<std::byte> stream;
   const std::size_t sizes[] = {0, 1, 100, 40'000, 300'000, 5};

@@ -186,7 +186,8 @@ TEST(net_frame, control_comes_between_the_chunks_of_a_large_frame) {
   EXPECT_TRUE(same(c.got[1], sent));
 }
 
-// Peers of protocol 1 must be able to read our greeting, and we theirs: so that both are told of the other version, and do not guess.
+// Peers of protocol 1 must be able to read our greeting, and we theirs: so that both are told of
+// the other version, and do not guess.
 TEST(net_frame, a_greeting_has_the_header_of_protocol_1) {
   header_block raw;
   encode_header({static_cast<std::uint16_t>(control_type::hello), 0, 0, 0x01020304, 0, 0x42}, raw);
@@ -257,7 +258,8 @@ TEST(net_frame, what_is_wrong_has_a_name_and_stays_wrong) {
   EXPECT_EQ(poor.failure().code, "credit_exceeded");
 }
 
-// 10^5 streams, each damaged in a few places and fed in random slices: nothing but frames that were sent ever comes out.
+// 10^5 streams, each damaged in a few places and fed in random slices: nothing but frames that were
+// sent ever comes out.
 TEST(net_frame, a_hundred_thousand_mutations) {
   const std::vector<bytes> sent = {random_bytes(0, 0), random_bytes(17, 1), random_bytes(300, 2), random_bytes(1500, 3)};
   const bytes good = stream_of(sent);

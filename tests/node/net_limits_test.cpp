@@ -1,4 +1,5 @@
-// What a peer or a stranger may cost: lines of the log, a queue that nobody empties, a name that is kept out by a number.
+// What a peer or a stranger may cost: lines of the log, a queue that nobody empties, a name that is
+// kept out by a number.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Whose turn it is, without I/O: order of each pair, who overtakes whom, the window's two parts; and what a parser makes of chunks of
-// several frames, however they are mixed.
+// Whose turn it is, without I/O: order of each pair, who overtakes whom, the window's two parts;
+// and what a parser makes of chunks of several frames, however they are mixed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -275,8 +275,9 @@ TEST(net_streams, chunks_of_several_frames_become_those_frames_however_they_are_
   }
 }
 
-// Pieces with right checksums in the wrong place: dropped, repeated, swapped, moved to another stream, or with a header changed. Nothing
-// but frames that were sent comes out, and no more is held than eight of them.
+// Pieces with right checksums in the wrong place: dropped, repeated, swapped, moved to another
+// stream, or with a header changed. Nothing but frames that were sent comes out, and no more is
+// held than eight of them.
 TEST(net_streams, hundreds_of_illegal_mixtures) {
   std::size_t failed = 0, delivered = 0;
   std::map<std::string, int> codes;
@@ -299,7 +300,8 @@ TEST(net_streams, hundreds_of_illegal_mixtures) {
     ASSERT_LE(r.largest_sum, 30 * MiB);
     for (const auto& f : r.got) {
       ++delivered;
-      // An id or a destination that was changed in a frame of one chunk is another frame: the sender's word is all there is.
+      // An id or a destination that was changed in a frame of one chunk is another frame: the
+      // sender's word is all there is.
       if (f.bytes > max_chunk) {
         const auto& want = original(f.id, f.bytes);
         ASSERT_TRUE(std::equal(want.begin(), want.end(), f.payload.get())) << seed;

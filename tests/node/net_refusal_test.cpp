@@ -1,4 +1,5 @@
-// Strangers, impostors and peers gone bad: who is let in, how soon the others are out, and that the node goes on serving.
+// Strangers, impostors and peers gone bad: who is let in, how soon the others are out, and that the
+// node goes on serving.
 #include <gtest/gtest.h>
 
 #include <algorithm>

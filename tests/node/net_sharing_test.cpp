@@ -1,5 +1,5 @@
-// Loans between nodes of one machine: what is lent is read where it lies, is its borrower's until that returns it or ends, and nothing that a
-// peer says makes anybody read elsewhere.
+// Loans between nodes of one machine: what is lent is read where it lies, is its borrower's until
+// that returns it or ends, and nothing that a peer says makes anybody read elsewhere.
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -165,7 +165,8 @@ TEST(net_sharing, a_loan_is_kept_until_its_last_handle_is_dropped) {
   EXPECT_TRUE(a.eventually(5s, [&] { return owner.expired(); }));
 }
 
-// Whoever is cut off may go on reading: what it has is neither freed nor used for something else until it says so.
+// Whoever is cut off may go on reading: what it has is neither freed nor used for something else
+// until it says so.
 TEST(net_sharing, a_borrower_that_is_cut_off_keeps_what_it_has_and_returns_it_later) {
   const auto arena = arena_of();
   node a("a", shares(arena)), b("b", shares(arena_of()));

@@ -1,5 +1,5 @@
-// What the tests of the data plane share: a cluster's certificates, a transport that records its events, and a TLS client that can
-// misbehave. Nothing here sleeps to wait.
+// What the tests of the data plane share: a cluster's certificates, a transport that records its
+// events, and a TLS client that can misbehave. Nothing here sleeps to wait.
 #pragma once
 
 #include <arpa/inet.h>
@@ -56,7 +56,8 @@ class temporary_directory {
   std::filesystem::path path_;
 };
 
-// good/: the cluster, with one node, `old`, whose certificate has expired; other/: the same names under another CA.
+// good/: the cluster, with one node, `old`, whose certificate has expired; other/: the same names
+// under another CA.
 struct certificate_sets {
   temporary_directory dir;
   certificate_sets() {

@@ -1,5 +1,5 @@
-// What is the tcp transport's own: heartbeats, names and addresses, certificates, descriptors. What every transport keeps:
-// transport_conformance_test.cpp.
+// What is the tcp transport's own: heartbeats, names and addresses, certificates, descriptors. What
+// every transport keeps: transport_conformance_test.cpp.
 #include <gtest/gtest.h>
 
 #include <future>

@@ -1,4 +1,5 @@
-// The pages of the job file and of the cluster file, and the readers they are written from: neither can say what the other does not.
+// The pages of the job file and of the cluster file, and the readers they are written from: neither
+// can say what the other does not.
 #include "runtime/node/config/reference.hpp"
 
 #include <gtest/gtest.h>
@@ -87,7 +88,8 @@ std::string with_stranger(const std::string& text, const std::string& name) {
   return at == std::string::npos ? text : text.substr(0, at + name.size() + 1) + line + text.substr(at + name.size() + 1);
 }
 
-// The keys that a reader knows in a table: it lists them when it meets one that is like none of them.
+// The keys that a reader knows in a table: it lists them when it meets one that is like none of
+// them.
 words known_to_reader(const diagnostics& errors) {
   const std::string asked = "unknown key '" + std::string(stranger) + "'; known: ";
   for (const auto& e : errors)

@@ -1,4 +1,5 @@
-// Arrays that processes share: nothing torn, nothing lost under the lock, a dead holder's lock goes on, and strangers are refused.
+// Arrays that processes share: nothing torn, nothing lost under the lock, a dead holder's lock goes
+// on, and strangers are refused.
 #include "runtime/exchange/shared/shared_memory.hpp"
 
 #include <fcntl.h>

@@ -278,7 +278,8 @@ TEST(sim_file, every_file_of_the_tree_is_good) {
   EXPECT_GE(scenarios, 7u);
 }
 
-// Sizes of published models: parameters, and TFLOP of an iteration of 1024 examples (three times forward).
+// Sizes of published models: parameters, and TFLOP of an iteration of 1024 examples (three times
+// forward).
 TEST(sim_file, the_nets_have_their_sizes) {
   struct net {
     const char* name;

@@ -1,4 +1,5 @@
-// `troupe plan --suggest` on real nets: fully connected layers leave the workers' data parallelism where that pays, convolutions stay.
+// `troupe plan --suggest` on real nets: fully connected layers leave the workers' data parallelism
+// where that pays, convolutions stay.
 #include "runtime/cost/suggest.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
-// What every transport keeps (runtime/node/net/transport.hpp), over each of them: what arrives, in which order, and what happens when a
-// peer is lost. A new transport is one more value at the end of transport_conformance_test.cpp.
+// What every transport keeps (runtime/node/net/transport.hpp), over each of them: what arrives, in
+// which order, and what happens when a peer is lost. A new transport is one more value at the end
+// of transport_conformance_test.cpp.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// Messages over every transport: each type, with each of its fields that can grow at sizes from nothing to 64 MiB, is decoded to the value that
-// was sent. TROUPE_LAW=all tries every power of two and every type; the default leaves most of the large ones out.
+// Messages over every transport: each type, with each of its fields that can grow at sizes from
+// nothing to 64 MiB, is decoded to the value that was sent. TROUPE_LAW=all tries every power of two
+// and every type; the default leaves most of the large ones out.
 #include <algorithm>
 #include <cstdlib>
 
@@ -55,7 +56,8 @@ void grow(std::pair<std::string, std::vector<std::uint64_t>>& p, std::size_t n) 
   grow(p.second, n);
 }
 
-// As many elements as make up `n` bytes; of those that can grow themselves a few, and the last has what is left.
+// As many elements as make up `n` bytes; of those that can grow themselves a few, and the last has
+// what is left.
 template <class T>
 void grow(std::vector<T>& list, std::size_t n) {
   list.clear();
@@ -92,7 +94,8 @@ std::size_t growing_fields(envelope& e, std::size_t wanted, std::size_t bytes) {
   return g.seen;
 }
 
-// A message's tensors without values stand in its samples, for the codec's sake; no router takes them.
+// A message's tensors without values stand in its samples, for the codec's sake; no router takes
+// them.
 void give_values(tensors& list) {
   std::erase_if(list, [](const tensor& t) { return t && !t.backed(); });
 }

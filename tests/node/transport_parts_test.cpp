@@ -1,4 +1,5 @@
-// Further of what every transport keeps: parts that lie in regions, order of pairs and who overtakes, the queue's bound, counters.
+// Further of what every transport keeps: parts that lie in regions, order of pairs and who
+// overtakes, the queue's bound, counters.
 #include <sys/mman.h>
 
 #include <atomic>

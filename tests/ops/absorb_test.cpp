@@ -1,4 +1,5 @@
-// layer::absorb: what one layer computes in place of two or three has the bits of the layers apart, forward and backward.
+// layer::absorb: what one layer computes in place of two or three has the bits of the layers apart,
+// forward and backward.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -145,7 +146,8 @@ TEST_F(absorbing, blocks_of_images_change_no_bit) {
   expect_same({convolution(24, 3, 1, "auto", 2), relu, pool3}, {9, 6, 33, 31}, dtype::f32);
 }
 
-// Windows that overlap, have padding, leave pixels out or end at the border, on vectors of images and elsewhere.
+// Windows that overlap, have padding, leave pixels out or end at the border, on vectors of images
+// and elsewhere.
 TEST_F(absorbing, every_window_pools_alike) {
   const auto pool = [](i64 kernel, i64 stride, i64 pad, const char* rounding) {
     return link{"max_pool", {{{"kernel", kernel}, {"stride", stride}, {"pad", pad}, {"rounding", std::string(rounding)}}}};
@@ -175,7 +177,8 @@ TEST_F(absorbing, random_chains) {
   }
 }
 
-// Where oneDNN computes both, the next convolution too: what lies between them stays in the library's blocks.
+// Where oneDNN computes both, the next convolution too: what lies between them stays in the
+// library's blocks.
 TEST_F(absorbing, convolutions_by_onednn_go_together) {
   if (const auto why = why_not(conv_algorithm::onednn, {}); !why.empty()) GTEST_SKIP() << why;
   const auto one = [](i64 outputs, i64 kernel, i64 pad, i64 stride = 1, i64 groups = 1, bool bias = true) {
@@ -227,7 +230,8 @@ TEST_F(absorbing, a_linear_layer_takes_an_activation) {
       expect_same({{"linear", {{{"outputs", i64{33}}}}}, f}, {7, 70}, t);
 }
 
-// Small and large, since large results are written in another way; one pixel, where lanes lie along channels.
+// Small and large, since large results are written in another way; one pixel, where lanes lie along
+// channels.
 TEST_F(absorbing, batch_norm_takes_a_relu) {
   for (const auto t : {dtype::f32, dtype::f64})
     for (const shape& in : {shape{3, 5, 7, 6}, shape{9, 40}, shape{1, 2, 1, 5}, shape{40, 8, 32, 32}})

@@ -1,5 +1,6 @@
-// Products and convolutions on AMX tiles against the same in f64: factors are rounded to bf16 first, so that what is left is the rounding of
-// sums in f32. Skipped by name on a processor without tiles.
+// Products and convolutions on AMX tiles against the same in f64: factors are rounded to bf16
+// first, so that what is left is the rounding of sums in f32. Skipped by name on a processor
+// without tiles.
 #include <cmath>
 #include <cstring>
 #include <limits>

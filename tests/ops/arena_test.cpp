@@ -1,4 +1,5 @@
-// Tensors whose memory an arena gives: where they lie, what is told of it, what happens when there is no more, and that all goes back.
+// Tensors whose memory an arena gives: where they lie, what is told of it, what happens when there
+// is no more, and that all goes back.
 #include "ops/arena.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Primitives on bf16 tensors: what f32 makes of the same numbers, rounded once. To the bit, since nothing else is done.
+// Primitives on bf16 tensors: what f32 makes of the same numbers, rounded once. To the bit, since
+// nothing else is done.
 #include <cmath>
 
 #include "ops/bf16.hpp"

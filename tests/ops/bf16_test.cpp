@@ -1,4 +1,5 @@
-// bf16 tensors: conversions, products against f64, convolutions against f32. (Other primitives: bf16_primitives_test.cpp; layers: layers_test.cpp.)
+// bf16 tensors: conversions, products against f64, convolutions against f32. (Other primitives:
+// bf16_primitives_test.cpp; layers: layers_test.cpp.)
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -35,7 +36,8 @@ TEST(bf16, every_pattern_comes_back_from_float) {
   }
 }
 
-// Of the two neighbours the nearer one, told in f64, where their distances are exact; halfway, the one whose last bit is 0.
+// Of the two neighbours the nearer one, told in f64, where their distances are exact; halfway, the
+// one whose last bit is 0.
 std::uint16_t nearest(float x) {
   const auto down = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16);
   if (std::isnan(x)) return down | 0x40;
@@ -101,7 +103,8 @@ TEST(bf16, converts_from_and_to_the_other_types) {
   }
 }
 
-// --- products, against f64: every one is a sum of n terms a b in f32, whose error stays below n 2^-23 of the sum of |a b|.
+// --- products, against f64: every one is a sum of n terms a b in f32, whose error stays below n
+// 2^-23 of the sum of |a b|.
 struct exact {
   std::vector<double> sum, size;
 };

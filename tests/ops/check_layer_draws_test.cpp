@@ -1,5 +1,6 @@
-// What the values that check_layer draws can find: wrong gradients in a part of the inputs only, in one packet, or by a little. And that right
-// functions with kinks, and every stock layer, pass with other seeds.
+// What the values that check_layer draws can find: wrong gradients in a part of the inputs only, in
+// one packet, or by a little. And that right functions with kinks, and every stock layer, pass with
+// other seeds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +21,8 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Where an element stands: its index in the packet's tensor, the length of the last axis, and the packet.
+// Where an element stands: its index in the packet's tensor, the length of the last axis, and the
+// packet.
 struct element_place {
   std::int64_t index, row;
   std::uint32_t packet;
@@ -78,7 +80,8 @@ double swish_gradient(double x, const element_place&) {
   return s + x * s * (1 - s);
 }
 
-// swish with a gradient that is 2 % too large where `wrong` says so; each in a small, an odd and a large tensor, with every seed of ten.
+// swish with a gradient that is 2 % too large where `wrong` says so; each in a small, an odd and a
+// large tensor, with every seed of ten.
 void expect_found(const std::function<bool(double, const element_place&)>& wrong) {
   const auto df = [&](double x, const element_place& at) { return swish_gradient(x, at) * (wrong(x, at) ? 1.02 : 1.0); };
   for (const auto& in : {shape{3, 5}, shape{2, 37}, shape{2, 3, 4, 5}, shape{4, 1024}})

@@ -1,4 +1,5 @@
-// The checker finds what it is there to find: one planted mistake for each promise of check_layer.hpp.
+// The checker finds what it is there to find: one planted mistake for each promise of
+// check_layer.hpp.
 #include "ops/check_layer.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// The algorithm bf16x3: that it is as exact as f32, what it makes of extreme numbers, and that its bits hold still. Every geometry: conv_test.cpp.
+// The algorithm bf16x3: that it is as exact as f32, what it makes of extreme numbers, and that its
+// bits hold still. Every geometry: conv_test.cpp.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -86,7 +87,8 @@ TEST_F(bf16x3, errs_no_more_than_f32_itself) {
   compare("weights", got.dw, f32.dw, right.dw);
 }
 
-// Parts of whole numbers below 2^24 are whole too, and nothing is dropped of products with powers of two.
+// Parts of whole numbers below 2^24 are whole too, and nothing is dropped of products with powers
+// of two.
 TEST_F(bf16x3, is_exact_where_f32_is) {
   conv_geometry g = of_resnet(conv_algorithm::bf16x3);
   operands o(*dev_, g);

@@ -1,4 +1,5 @@
-// Convolution by every algorithm of the table against the composition of im2col, gemm and col2im in f64.
+// Convolution by every algorithm of the table against the composition of im2col, gemm and col2im in
+// f64.
 #include "ops/cpu/conv_rule.hpp"
 
 #include <atomic>
@@ -75,8 +76,8 @@ void check(device& dev, const conv_geometry& g, const reference& r, dtype t, dou
   EXPECT_LT(distance(at_home(dev, dw), at_home(dev, r.dw)), tolerance) << "backward, weights";
 }
 
-// oneDNN adds a gradient of weights up pixel by pixel; the others have blocks. Winograd's patches of 6 x 6 are off by some four times more than
-// those of 4 x 4; auto may be one of them.
+// oneDNN adds a gradient of weights up pixel by pixel; the others have blocks. Winograd's patches
+// of 6 x 6 are off by some four times more than those of 4 x 4; auto may be one of them.
 double tolerance_of(const conv_geometry& g) {
   using enum conv_algorithm;
   if (g.algorithm == automatic || g.algorithm == winograd4 || (g.algorithm == winograd && g.kernel_h == 5)) return 2e-5;
@@ -107,7 +108,8 @@ conv_geometry random_geometry(std::mt19937_64& r) {
   return g;
 }
 
-// The long sums of the reference are the slowest part: one reference serves all algorithms and both types.
+// The long sums of the reference are the slowest part: one reference serves all algorithms and both
+// types.
 TEST_P(every_device, every_convolution_algorithm_agrees_with_the_reference_on_random_geometries) {
   std::mt19937_64 r(7);
   for (int i = 0; i < 150; ++i) {
@@ -135,7 +137,8 @@ TEST(convolution, every_algorithm_keeps_its_accuracy_in_long_sums) {
   }
 }
 
-// So large that their tiles come in several blocks, whose patches overlap where one ends and the next begins.
+// So large that their tiles come in several blocks, whose patches overlap where one ends and the
+// next begins.
 TEST(convolution, winograd_cuts_large_images_with_little_padding) {
   const auto dev = make_cpu_device();
   for (const std::int64_t kernel : {3, 5})
@@ -155,7 +158,8 @@ TEST(convolution, winograd_cuts_large_images_with_little_padding) {
       }
 }
 
-// Every pass against lowering1, called by several threads at once: primitives and their cache are shared.
+// Every pass against lowering1, called by several threads at once: primitives and their cache are
+// shared.
 TEST(convolution, onednn_agrees_with_lowering1_on_random_geometries_and_in_threads) {
   if (const auto why = why_not(conv_algorithm::onednn, {}); !why.empty()) GTEST_SKIP() << why;
   const auto dev = make_cpu_device();

@@ -1,4 +1,5 @@
-// Products of matrices and sums over packets, against naive loops and f64, on every device that there is.
+// Products of matrices and sums over packets, against naive loops and f64, on every device that
+// there is.
 #include <cmath>
 #include <functional>
 #include <random>
@@ -32,7 +33,8 @@ TEST_P(every_device, gemm_agrees_with_a_loop_for_every_transposition) {
     }
 }
 
-// Few rows or short sums have kernels of their own in f32 (ops/cpu/gemm_thin.cpp): against f64, row strides included.
+// Few rows or short sums have kernels of their own in f32 (ops/cpu/gemm_thin.cpp): against f64, row
+// strides included.
 TEST_P(every_device, thin_products_agree_with_f64) {
   const std::int64_t sizes[][3] = {{1, 64, 256},  {32, 96, 272},  {33, 70, 512},  {128, 65, 1024}, {5, 64, 16},   {31, 1040, 130},
                                    {300, 80, 64}, {500, 800, 64}, {64, 528, 300}, {14, 4112, 33},  {64, 500, 800}};
@@ -59,7 +61,8 @@ TEST_P(every_device, thin_products_agree_with_f64) {
         }
 }
 
-// Products of several packets at once, against one after the other: the same bits, whatever their extents.
+// Products of several packets at once, against one after the other: the same bits, whatever their
+// extents.
 TEST_P(every_device, products_of_several_packets_are_those_of_each) {
   std::mt19937_64 rng(7);
   const auto draw = [&](std::int64_t least, std::int64_t most) {

@@ -1,6 +1,6 @@
-// Primitives against naive loops, on every device that there is (device_cases(), support.hpp): each instruction set of this machine, and one
-// whose memory the host cannot touch and whose work runs late. And the promise that results depend on values alone. (Products:
-// device_products_test.cpp.)
+// Primitives against naive loops, on every device that there is (device_cases(), support.hpp): each
+// instruction set of this machine, and one whose memory the host cannot touch and whose work runs
+// late. And the promise that results depend on values alone. (Products: device_products_test.cpp.)
 #include "ops/device.hpp"
 
 #include <cmath>
@@ -195,7 +195,8 @@ TEST_P(every_device, max_pool_breaks_ties_in_row_order_and_lets_nan_win) {
   EXPECT_EQ(values_of<std::int32_t>(index), (std::vector<std::int32_t>{4, 7}));
 }
 
-// Windows and extents around those that have kernels of their own, with many ties; f64 has none of them.
+// Windows and extents around those that have kernels of their own, with many ties; f64 has none of
+// them.
 TEST_P(every_device, pooling_of_f32_agrees_with_f64) {
   for (std::int64_t kernel : {1, 2, 3, 4})
     for (std::int64_t width : {3, 4, 5, 6, 7, 31, 32, 33, 34, 35, 55, 63, 64, 65, 66, 67})

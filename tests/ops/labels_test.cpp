@@ -1,4 +1,5 @@
-// Numbers that come from data and name a place: whatever they are, nothing is read or written outside of the tensors.
+// Numbers that come from data and name a place: whatever they are, nothing is read or written
+// outside of the tensors.
 #include <gtest/gtest.h>
 
 #include <cmath>

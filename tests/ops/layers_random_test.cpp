@@ -1,4 +1,5 @@
-// Layers on random options and shapes: gradients against central differences to 1e-7, and the rest of check_layer. Three hundred a type.
+// Layers on random options and shapes: gradients against central differences to 1e-7, and the rest
+// of check_layer. Three hundred a type.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

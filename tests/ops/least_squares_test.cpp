@@ -1,5 +1,6 @@
-// Every rule on least squares, where the answer is known: |X w - y|^2 / 2 + decay |w|^2 / 2 with X = U diag(s) V^T, so that
-// w* = V diag(s / (s^2 + decay)) U^T y; and for sgd, momentum and nesterov the whole way there, from the roots of a quadratic.
+// Every rule on least squares, where the answer is known: |X w - y|^2 / 2 + decay |w|^2 / 2 with X
+// = U diag(s) V^T, so that w* = V diag(s / (s^2 + decay)) U^T y; and for sgd, momentum and nesterov
+// the whole way there, from the roots of a quadratic.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -103,8 +104,8 @@ std::unique_ptr<schedule> schedule_of(const char* name, options given = {}) {
   return all.find(name)->make(check_options(given, all.find(name)->specs));
 }
 
-// Along each singular direction of curvature h the error obeys e(t + 1) = b e(t) - c e(t - 1), begun by e(0) and e(1); its solution
-// is a sum of powers of the roots of z^2 - b z + c.
+// Along each singular direction of curvature h the error obeys e(t + 1) = b e(t) - c e(t - 1),
+// begun by e(0) and e(1); its solution is a sum of powers of the roots of z^2 - b z + c.
 double error_at(double e0, double e1, double b, double c, int t) {
   using complex = std::complex<double>;
   if (c == 0) return e0 * std::pow(b, t);

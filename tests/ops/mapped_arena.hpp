@@ -1,4 +1,5 @@
-// An arena in one region that is mapped and not of the heap: slabs come first fit, and go back. For tests of what draws from one.
+// An arena in one region that is mapped and not of the heap: slabs come first fit, and go back. For
+// tests of what draws from one.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,4 +1,5 @@
-// Normalisation by channel: against sums in f64, on every instruction set; in one call as in parts, wherever the tensors lie.
+// Normalisation by channel: against sums in f64, on every instruction set; in one call as in parts,
+// wherever the tensors lie.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -150,8 +151,8 @@ TEST(norm, does_not_depend_on_where_tensors_lie) {
   }
 }
 
-// One pass over x, and yet nothing cancels: not with a mean far from zero, nor with a first element far from the mean, nor with
-// examples that are unlike each other.
+// One pass over x, and yet nothing cancels: not with a mean far from zero, nor with a first element
+// far from the mean, nor with examples that are unlike each other.
 TEST(norm, moments_in_one_pass_are_as_good_as_in_two) {
   const norm_geometry g{.outer = 60, .mid = 1, .inner = 300};
   for (const auto& d : test::all_devices())

@@ -69,7 +69,8 @@ TEST(packet_tree, a_cover_has_every_packet_once_and_no_two_nodes_that_could_be_o
       }
 }
 
-// Packets computed as one (ops/packet_sum.hpp) halve the root; ranks of the exchange are all there at once (exchange/hub/arithmetic.cpp).
+// Packets computed as one (ops/packet_sum.hpp) halve the root; ranks of the exchange are all there
+// at once (exchange/hub/arithmetic.cpp).
 std::string halved(std::uint32_t first, std::uint32_t packets) {
   if (packets == 1) return std::to_string(first);
   const auto left = static_cast<std::uint32_t>(left_of(packets));

@@ -1,5 +1,6 @@
-// Random options and input shapes of the stock layers: groups, axes of extent 1, odd borders. Seeded. For the check of gradients
-// (layers_random_test.cpp) and the comparison with PyTorch (tests/interop/layer_dump.cpp), so both see the same cases.
+// Random options and input shapes of the stock layers: groups, axes of extent 1, odd borders.
+// Seeded. For the check of gradients (layers_random_test.cpp) and the comparison with PyTorch
+// (tests/interop/layer_dump.cpp), so both see the same cases.
 #pragma once
 
 #include <algorithm>

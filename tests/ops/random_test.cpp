@@ -12,7 +12,8 @@ namespace {
 
 using test::values_of;
 
-// Random123's known answers (kat_vectors, philox4x32 10) for a zero counter and key, and for all ones in c2, c3 and the key.
+// Random123's known answers (kat_vectors, philox4x32 10) for a zero counter and key, and for all
+// ones in c2, c3 and the key.
 TEST(philox, gives_the_known_answers) {
   for (const auto& dev : test::all_devices()) {
     tensor t = test::empty(*dev, {64});

@@ -1,4 +1,5 @@
-// rbm against loops written from the formulas, and what contrastive divergence is for: the data's exact likelihood rises.
+// rbm against loops written from the formulas, and what contrastive divergence is for: the data's
+// exact likelihood rises.
 #include <cmath>
 #include <functional>
 
@@ -131,8 +132,8 @@ double log_likelihood(const by_hand& r, const numbers& data) {
   return sum / static_cast<double>(r.n);
 }
 
-// Bars and stripes of 3 x 3: fourteen pictures out of 512, of which a machine that knows nothing says log(1 / 512) = -6.24, and one
-// that knows everything log(1 / 14) = -2.64.
+// Bars and stripes of 3 x 3: fourteen pictures out of 512, of which a machine that knows nothing
+// says log(1 / 512) = -6.24, and one that knows everything log(1 / 14) = -2.64.
 TEST(rbm, learns_a_distribution) {
   const auto d = make_cpu_device();
   numbers data;

@@ -1,5 +1,5 @@
-// Products with a packed right operand, and recurrent layers beyond what check_layer sees: carried state, and that an example's numbers
-// do not depend on its packet.
+// Products with a packed right operand, and recurrent layers beyond what check_layer sees: carried
+// state, and that an example's numbers do not depend on its packet.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -65,7 +65,8 @@ tensor part_of(device& d, const tensor& x, std::int64_t example, std::int64_t ex
   return y;
 }
 
-// A sequence in one go, and in two halves with the state carried from one to the other: the same bits. Likewise example by example.
+// A sequence in one go, and in two halves with the state carried from one to the other: the same
+// bits. Likewise example by example.
 TEST(recurrent_layers, carry_their_state_from_one_half_of_a_sequence_to_the_other) {
   const stock layers;
   for (const char* type : {"rnn", "lstm", "gru"})

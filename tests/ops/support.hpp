@@ -1,4 +1,5 @@
-// Helpers of the ops tests: tensors from lists, lists from tensors, devices of every instruction set.
+// Helpers of the ops tests: tensors from lists, lists from tensors, devices of every instruction
+// set.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -27,7 +27,8 @@ double rate(const char* name, options given, std::uint64_t step) {
   return r.find(name)->make(check_options(given, r.find(name)->specs))->lr(0.5, step);
 }
 
-// Three steps of one weight with gradients 1, 2, 3 (half of what is given) from w = 1, lr 0.1, decay 0.01.
+// Three steps of one weight with gradients 1, 2, 3 (half of what is given) from w = 1, lr 0.1,
+// decay 0.01.
 double three_steps(const rule& r) {
   const auto dev = make_cpu_device();
   tensor w = tensor_of<double>(*dev, {1}, {1});
@@ -152,7 +153,8 @@ TEST(rules, adam_goes_by_the_updates_of_its_states_and_not_by_the_step) {
   EXPECT_NEAR(moved(0, 9), -0.5 * 0.1 / (1 - std::pow(0.9, 10)) / std::sqrt(0.001 / (1 - std::pow(0.999, 10))), 1e-8);
 }
 
-// Large weights of their own memory are written past the caches: the same bits as in place, wherever the memory begins.
+// Large weights of their own memory are written past the caches: the same bits as in place,
+// wherever the memory begins.
 TEST(rules, large_updates_out_of_place_are_those_in_place) {
   constexpr std::int64_t n = (1 << 20) + 1061;
   for (const auto& dev : test::all_devices())

@@ -1,4 +1,5 @@
-// What is to happen in a simulation of daemons, in order of (time, order of entry). The clock is the time of what happens now.
+// What is to happen in a simulation of daemons, in order of (time, order of entry). The clock is
+// the time of what happens now.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,8 @@ class agenda {
   std::uint64_t entered_ = 0, done_ = 0;
 };
 
-// What is to happen in one process. While it is stopped (SIGSTOP) nothing happens there: what was to happen does so, in its order, when it goes on.
+// What is to happen in one process. While it is stopped (SIGSTOP) nothing happens there: what was
+// to happen does so, in its order, when it goes on.
 class process_agenda {
  public:
   explicit process_agenda(agenda& all) : all_(all) {}

@@ -1,6 +1,7 @@
-// A daemon in a simulation: the control plane's own state machines (head, member), keeper, checker and journal, put together as
-// actors/control/host/actors.cpp puts them, and roles on a role_host. What blocks takes virtual time, one thing after the other, as in the keeper's
-// actor; files lie in a folder of the machine's, which outlives the daemon.
+// A daemon in a simulation: the control plane's own state machines (head, member), keeper, checker
+// and journal, put together as actors/control/host/actors.cpp puts them, and roles on a role_host.
+// What blocks takes virtual time, one thing after the other, as in the keeper's actor; files lie in
+// a folder of the machine's, which outlives the daemon.
 #pragma once
 
 #include <filesystem>
@@ -47,7 +48,8 @@ struct watcher {
   virtual void on_log(const std::string& node, const std::string& line) = 0;
 };
 
-// size: what a daemon is put together of, as control_actor and what it shares with keeper and checker
+// size: what a daemon is put together of, as control_actor and what it shares with keeper and
+// checker
 class daemon final : public ears {
  public:
   daemon(surroundings& s, watcher& w, std::string node, std::filesystem::path state, std::uint64_t incarnation);

@@ -40,8 +40,9 @@ TEST(recovery_fleet, one_node_dies_in_bsp_and_the_weights_are_those_of_the_unbro
     }
 }
 
-// A second node dies, one with the only copy of some parameters, before the plan that went on without the first has made a step: nothing has been
-// kept on disk, and still not all is made again, for whoever made that plan has what it begins with.
+// A second node dies, one with the only copy of some parameters, before the plan that went on
+// without the first has made a step: nothing has been kept on disk, and still not all is made
+// again, for whoever made that plan has what it begins with.
 TEST(recovery_fleet, a_loss_before_the_next_plan_has_made_a_step_costs_no_more_than_the_one_before) {
   auto c = of("bsp");
   c.nodes = 4;

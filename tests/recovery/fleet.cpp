@@ -220,7 +220,8 @@ void fleet::point(const std::string& who) {
 
 void fleet::on_acted(const acted& a) {
   if (a.old) return void(++old_);
-  // Messages of this plan alone: of a later one nobody may speak yet, of an earlier one nobody is heard.
+  // Messages of this plan alone: of a later one nobody may speak yet, of an earlier one nobody is
+  // heard.
   if (a.what.h.src != no_role && a.what.h.src != a.what.h.dst && a.what.h.incarnation != a.plan_generation)
     violated(a.node + ": role " + a.who.name + " of plan " + std::to_string(a.plan_generation) + " hears '" + name_of(a.what.body) +
              "' of plan " + std::to_string(a.what.h.incarnation));

@@ -1,8 +1,9 @@
-// Some machines with a daemon each, the wires between them, a client that has submitted one job, and what befalls them all. Deterministic: one
-// seed, one run, in virtual time.
+// Some machines with a daemon each, the wires between them, a client that has submitted one job,
+// and what befalls them all. Deterministic: one seed, one run, in virtual time.
 //
 // The laws that hold whatever happens are looked at here; what has been found is in `violations`:
-//   * a role hears nothing of another plan of its job, and the head nothing from a plan before the one that has begun
+//   * a role hears nothing of another plan of its job, and the head nothing from a plan before the
+//     one that has begun
 //   * a job has one last event, and says nothing after it
 //   * a loss that a job outlives is told by `recovered`
 #pragma once
@@ -48,15 +49,15 @@ class fleet final : public watcher {
   const std::vector<std::string>& names() const { return names_; }
   agenda& when() { return agenda_; }
   sim::random& random() { return random_; }
-  // Calls `what` right after what happens then: when a role or a daemon has heard its message number `point` since the job was taken. `who`: the
-  // daemon that has.
+  // Calls `what` right after what happens then: when a role or a daemon has heard its message
+  // number `point` since the job was taken. `who`: the daemon that has.
   void after_point(std::uint64_t point, std::function<void(const std::string& who)> what) {
     hooks_.emplace(point, std::move(what));
   }
   std::uint64_t points() const { return points_; }
 
-  // --- running
-  // Until the client knows how the job has ended, and then some: daemons have time to come to rest. False: that took longer than `most`.
+  // --- running Until the client knows how the job has ended, and then some: daemons have time to
+  // come to rest. False: that took longer than `most`.
   bool run(duration most);
   bool ended() const { return ended_; }
 

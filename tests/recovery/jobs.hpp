@@ -1,4 +1,5 @@
-// Small jobs for the laws of recovery, as job files of the modes' least squares (tests/sim/mode_job.hpp).
+// Small jobs for the laws of recovery, as job files of the modes' least squares
+// (tests/sim/mode_job.hpp).
 #pragma once
 
 #include <sstream>

@@ -1,7 +1,10 @@
-// The roles of one simulated daemon: what node_host and router are to a real one, with the same rules about who is heard.
+// The roles of one simulated daemon: what node_host and router are to a real one, with the same
+// rules about who is heard.
 //
-//   * a message from another node is for a job that is open here, from a role that lives where it came from
-//   * one of an incarnation before the plan's is dropped; roles see incarnations counted from the plan's
+//   * a message from another node is for a job that is open here, from a role that lives where it
+//     came from
+//   * one of an incarnation before the plan's is dropped; roles see incarnations counted from the
+//     plan's
 //   * an exception ends the role, with an event `error` that names it
 //
 // Tasks run at once, and are over after what they take.

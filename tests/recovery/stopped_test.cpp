@@ -1,4 +1,5 @@
-// The coordinator's daemon stands still for so long that all others give it up, and goes on (SIGSTOP, SIGCONT). No node has died, so no step is made again.
+// The coordinator's daemon stands still for so long that all others give it up, and goes on
+// (SIGSTOP, SIGCONT). No node has died, so no step is made again.
 #include <numeric>
 
 #include "tests/recovery/laws.hpp"

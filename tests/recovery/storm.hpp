@@ -1,6 +1,8 @@
-// What befalls a fleet, drawn from a seed: daemons killed and machines lost, once or again, restarted or not; ways cut, one or both, of either
-// plane; daemons stopped (SIGSTOP) that go on later; daemons told to go; the coordinator's daemon killed; and people's words at odd moments.
-// After a while the storm is over: whoever is to come back does, ways are whole, and who had paused the job lets it go on.
+// What befalls a fleet, drawn from a seed: daemons killed and machines lost, once or again,
+// restarted or not; ways cut, one or both, of either plane; daemons stopped (SIGSTOP) that go on
+// later; daemons told to go; the coordinator's daemon killed; and people's words at odd moments.
+// After a while the storm is over: whoever is to come back does, ways are whole, and who had paused
+// the job lets it go on.
 #pragma once
 
 #include "tests/recovery/laws.hpp"

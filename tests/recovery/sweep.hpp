@@ -1,5 +1,6 @@
-// Every point at which a job can be hit: a small job is run once for each message that a role or a daemon has heard, and the daemon that has heard it
-// is killed right after; and once for each pair of points.
+// Every point at which a job can be hit: a small job is run once for each message that a role or a
+// daemon has heard, and the daemon that has heard it is killed right after; and once for each pair
+// of points.
 #pragma once
 
 #include "tests/recovery/laws.hpp"

@@ -20,7 +20,8 @@ TEST(recovery_sweep, whoever_dies_after_whatever_message_every_mode_goes_on) {
   EXPECT_GT(runs, 50u);
 }
 
-// The second death comes while the job is on its way back from the first, or after. All pairs with TROUPE_SWEEP=1.
+// The second death comes while the job is on its way back from the first, or after. All pairs with
+// TROUPE_SWEEP=1.
 TEST(recovery_sweep, two_deaths_after_whatever_messages_are_outlived) {
   const bool all = std::getenv("TROUPE_SWEEP") != nullptr;
   const auto c = smallest("bsp", true);

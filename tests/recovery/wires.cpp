@@ -106,7 +106,8 @@ void wires::drop_later(plane p, const std::string& at, const std::string& peer, 
   agenda_.in(later, [=, this] { drop(p, at, peer, session, why); });
 }
 
-// One side believes in a connection that the other knows nothing of: it hears so with the next sign of life that it gives.
+// One side believes in a connection that the other knows nothing of: it hears so with the next sign
+// of life that it gives.
 void wires::find_half_open(plane p, const std::string& a, const std::string& b) {
   if (!passes(p, a, b)) return;
   const auto check = [&](const std::string& at, const std::string& peer) {

@@ -1,12 +1,14 @@
-// The two planes between simulated daemons, as roles and control plane see TCP: connections that are dialled, carry messages in order, and end
-// on both sides, though not at once. Bytes that cannot pass wait while the connection lives, and go with it.
+// The two planes between simulated daemons, as roles and control plane see TCP: connections that
+// are dialled, carry messages in order, and end on both sides, though not at once. Bytes that
+// cannot pass wait while the connection lives, and go with it.
 //
 //   a daemon is killed     its peers see the connection close
 //   a machine is lost      its peers hear nothing, and give it up after `silence`; sooner when it is there again and knows nothing of them
 //   a daemon is stopped    its peers hear nothing, and give it up after `silence`; it hears of that when it goes on
 //   a way is cut           whoever hears nothing through it for `silence` gives up; the other side sees that close, if it can
 //
-// Order: of a connection of the control plane all, of the data plane each pair of roles. Ways are cut by plane and direction.
+// Order: of a connection of the control plane all, of the data plane each pair of roles. Ways are
+// cut by plane and direction.
 #pragma once
 
 #include <map>
@@ -61,7 +63,8 @@ class wires {
   bool up(plane p, const std::string& at, const std::string& peer) const;
   void cut(plane p, const std::string& from, const std::string& to);
   void mend(plane p, const std::string& from, const std::string& to);
-  // The process stands still: its peers hear nothing of it, and what they send waits in its sockets.
+  // The process stands still: its peers hear nothing of it, and what they send waits in its
+  // sockets.
   void stop(const std::string& node);
   void go_on(const std::string& node);
   std::uint64_t lost() const { return lost_; }

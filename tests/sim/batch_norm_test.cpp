@@ -1,5 +1,6 @@
-// Running statistics (reduce/fold.hpp) and layers whose packets compute together (stage/joint_stage.hpp), on batch_norm: the same
-// bits however the packets lie, the values of one packet after the other, and what modes make of them.
+// Running statistics (reduce/fold.hpp) and layers whose packets compute together
+// (stage/joint_stage.hpp), on batch_norm: the same bits however the packets lie, the values of one
+// packet after the other, and what modes make of them.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -14,7 +15,8 @@
 namespace troupe::testing {
 namespace {
 
-// The small net with a batch_norm behind its convolution and one, not affine, before its scores; dropout would make packets unlike.
+// The small net with a batch_norm behind its convolution and one, not affine, before its scores;
+// dropout would make packets unlike.
 job_spec normal_spec(const shape_of_job& s, const std::string& stats, double momentum = 0.1) {
   auto j = small_spec(s);
   j.precision = "f64";
@@ -109,7 +111,8 @@ TEST_F(batch_norm_world, n_workers_are_one_worker_bit_for_bit_running_statistics
       }
 }
 
-// Clipping by norm leaves statistics alone: with a limit that nothing reaches, the bits are those without.
+// Clipping by norm leaves statistics alone: with a limit that nothing reaches, the bits are those
+// without.
 TEST_F(batch_norm_world, the_norm_over_all_parameters_is_not_over_statistics) {
   auto j = normal_spec({.packets = 4, .workers = 2, .shards = 2}, "packet");
   const auto want = run(j, 2);
@@ -176,8 +179,8 @@ job_spec in_mode(const shape_of_job& s, const std::string& mode, options o) {
   return j;
 }
 
-// One worker of any mode is plain training; several keep statistics that are those of the data: between what they began with and what
-// packets have.
+// One worker of any mode is plain training; several keep statistics that are those of the data:
+// between what they began with and what packets have.
 TEST_F(batch_norm_world, every_mode_keeps_statistics_or_says_why_not) {
   const auto want = plain(in_mode({.packets = 4}, "bsp", {}));
   run_result wanted;
@@ -221,7 +224,8 @@ TEST_F(batch_norm_world, a_plain_loop_takes_no_packets_that_compute_together) {
   EXPECT_NE(refused[0].message.find("the 4 packets of layer 'bn1' compute together"), std::string::npos) << refused[0].message;
 }
 
-// Files of before the statistics had PyTorch's names: weights alone, and checkpoints with the states of the rule.
+// Files of before the statistics had PyTorch's names: weights alone, and checkpoints with the
+// states of the rule.
 named_tensors under_earlier_names(const named_tensors& named) {
   named_tensors out;
   for (auto [name, t] : named) {

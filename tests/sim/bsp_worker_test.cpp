@@ -4,8 +4,9 @@
 namespace troupe::testing {
 namespace {
 
-// Three packets of five: the worker's sums leave as packets [0, 2), which is an addition, and [2, 3), which is none. A step whose last
-// gradient needs no addition is not over while the addition of the others still runs.
+// Three packets of five: the worker's sums leave as packets [0, 2), which is an addition, and [2,
+// 3), which is none. A step whose last gradient needs no addition is not over while the addition of
+// the others still runs.
 TEST(bsp_worker, a_sum_that_is_still_running_is_not_given_up) {
   const std::shared_ptr<device> dev = make_cpu_device();
   shape_of_job s;

@@ -1,4 +1,5 @@
-// The roles of a job in sim::world: every order of delivery, every number of workers, shards and sub-solvers gives the same weights.
+// The roles of a job in sim::world: every order of delivery, every number of workers, shards and
+// sub-solvers gives the same weights.
 #include <cmath>
 
 #include "tests/sim/small_job.hpp"
@@ -58,8 +59,8 @@ TEST_F(bsp_world, weights_do_not_depend_on_workers_shards_sub_solvers_or_fusion)
         }
 }
 
-// bsp's first invariant: a gradient is applied exactly once. Half of all messages of the parameter plane come twice, some of the
-// copies long after their step.
+// bsp's first invariant: a gradient is applied exactly once. Half of all messages of the parameter
+// plane come twice, some of the copies long after their step.
 TEST_F(bsp_world, a_gradient_that_comes_twice_is_applied_once) {
   shape_of_job s;
   s.workers = 3;

@@ -1,5 +1,5 @@
-// The laws of carried state (algorithm "bptt"): who computes what changes no bit, a resumed run is the unbroken one, layers move with
-// their state, and what cannot be kept ends the job by name.
+// The laws of carried state (algorithm "bptt"): who computes what changes no bit, a resumed run is
+// the unbroken one, layers move with their state, and what cannot be kept ends the job by name.
 #include <cmath>
 #include <cstdlib>
 
@@ -30,7 +30,8 @@ struct text_job : shape_of_job {
   double lr = 0.05;
 };
 
-// Training: 279 characters, 55 sequences of 5, 6 steps an epoch; tests: 121 characters, 24 sequences.
+// Training: 279 characters, 55 sequences of 5, 6 steps an epoch; tests: 121 characters, 24
+// sequences.
 job_spec spec_of(const text_job& s) {
   const auto& t = *shared_tables();
   const auto n = [](std::int64_t v) { return option_value(v); };

@@ -1,4 +1,5 @@
-// A chain of fully connected layers over nodes, as pipelines have it: stage i has replicas that share the packets of a step.
+// A chain of fully connected layers over nodes, as pipelines have it: stage i has replicas that
+// share the packets of a step.
 #pragma once
 
 #include "tests/sim/small_job.hpp"
@@ -28,7 +29,8 @@ inline std::vector<node_spec> chain_nodes(std::uint32_t count) {
   return list;
 }
 
-// Layers "a0", "a1", ...: one with parameters a stage, a relu between; `placed` = false: the same net beside one worker.
+// Layers "a0", "a1", ...: one with parameters a stage, a relu between; `placed` = false: the same
+// net beside one worker.
 inline job_spec chain_spec(const chain_shape& c, bool placed = true) {
   shape_of_job s;
   s.packets = c.packets;

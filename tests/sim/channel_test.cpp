@@ -1,4 +1,5 @@
-// The channel's laws on a wire that is worse than any: it loses, repeats and reorders frames and acknowledgements alike.
+// The channel's laws on a wire that is worse than any: it loses, repeats and reorders frames and
+// acknowledgements alike.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ class talking {
  public:
   talking(const terrible_wire& wire, std::uint64_t seed) : wire_(wire), random_(seed) {}
 
-  // Sends `n` messages over some time, then goes on until all is acknowledged or a minute of virtual time is over.
+  // Sends `n` messages over some time, then goes on until all is acknowledged or a minute of
+  // virtual time is over.
   channel_outcome talk(std::uint64_t n) {
     std::uint64_t sent = 0;
     for (; now_ < time_point(60'000'000'000) && (sent < n || sender_.unacknowledged() > 0); now_ += duration(50'000)) {

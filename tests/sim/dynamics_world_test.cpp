@@ -1,5 +1,6 @@
-// Dynamics and finish conditions through the roles: what of the job file reaches the rule of every parameter, that each rule gives
-// the bits of the plain loop on any number of workers and shards, and that a job ends when its conditions say so.
+// Dynamics and finish conditions through the roles: what of the job file reaches the rule of every
+// parameter, that each rule gives the bits of the plain loop on any number of workers and shards,
+// and that a job ends when its conditions say so.
 #include <cmath>
 #include <functional>
 
@@ -113,8 +114,8 @@ TEST(dynamics_world, every_part_reaches_the_rule_of_every_parameter) {
   check(4, 2, 0);
 }
 
-// Slopes of prelu and biases of an rbm do not decay by themselves. What a person writes of them counts: for all parameters of the layer, or
-// one by one.
+// Slopes of prelu and biases of an rbm do not decay by themselves. What a person writes of them
+// counts: for all parameters of the layer, or one by one.
 TEST(dynamics_world, a_written_decay_scale_takes_the_place_of_the_layers_own) {
   auto log = std::make_shared<std::vector<told>>();
   const auto all = with_recorder(log);
@@ -155,7 +156,8 @@ TEST(dynamics_world, a_written_decay_scale_takes_the_place_of_the_layers_own) {
   EXPECT_EQ(decays([](auto& slopes, auto& machine) { slopes.lr_scale = 3, machine.lr_scale = 2; }), (list{0, 1, 0}));
 }
 
-// The norm over all parameters takes a round between the shards; cut as you like, the bits are those of the plain loop.
+// The norm over all parameters takes a round between the shards; cut as you like, the bits are
+// those of the plain loop.
 TEST(dynamics_world, clipping_by_norm_has_the_bits_of_the_plain_loop) {
   const auto with_shape = [&](std::uint32_t workers, std::uint32_t shards, double norm, const char* mode) {
     shape_of_job s;

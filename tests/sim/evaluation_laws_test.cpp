@@ -1,5 +1,6 @@
-// The law of evaluations: whatever counts examples, loss or metric, prints the same number for every batch, number of packets, worker,
-// fusing and place, to rounding: that of one packet with all examples and nothing else in it. Over the catalogue, on random nets.
+// The law of evaluations: whatever counts examples, loss or metric, prints the same number for
+// every batch, number of packets, worker, fusing and place, to rounding: that of one packet with
+// all examples and nothing else in it. Over the catalogue, on random nets.
 #include <cmath>
 #include <map>
 
@@ -42,7 +43,8 @@ class evaluation_net {
   evaluation_net(std::string type, std::uint64_t seed, std::string text)
       : type_(std::move(type)), net_(seed), text_(std::move(text)), row_(*shared_tables()->layers.find(type_)) {}
 
-  // A net around one layer of the type, as one of its cases has it. Nothing is learnt: the weights are those it began with.
+  // A net around one layer of the type, as one of its cases has it. Nothing is learnt: the weights
+  // are those it began with.
   job_spec job() {
     case_ = row_.cases[static_cast<std::size_t>(net_.draw(0, static_cast<std::int64_t>(row_.cases.size()) - 1))];
     shape_of_job s;

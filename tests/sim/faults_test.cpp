@@ -1,4 +1,5 @@
-// Every kind of fault happens, is counted, and leaves roles what they were promised: each message of a pair, in order.
+// Every kind of fault happens, is counted, and leaves roles what they were promised: each message
+// of a pair, in order.
 #include "runtime/sim/faults.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,8 @@ void chatter(cluster& c, int n) {
         if (from != to) c.talk_at(i * 10000, from, to);
 }
 
-// What each role got from the two others, in all: every number of 0 .. n - 1 twice, in order for each of them.
+// What each role got from the two others, in all: every number of 0 .. n - 1 twice, in order for
+// each of them.
 void expect_all(const cluster& c, std::size_t n, std::uint64_t seed) {
   for (int to = 0; to < 3; ++to) {
     auto got = c.steps_at(to);

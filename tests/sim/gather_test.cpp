@@ -67,8 +67,8 @@ TEST(gather, random_flags_in_random_nets_change_no_bit) {
   }
 }
 
-// A worker that comes back does again what it had told the shards: some packets of a step meet weights that have gone on, others came before
-// them. None may wait for those.
+// A worker that comes back does again what it had told the shards: some packets of a step meet
+// weights that have gone on, others came before them. None may wait for those.
 TEST(gather, a_restarted_worker_catches_up) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::uint64_t again = 0;
@@ -172,7 +172,8 @@ TEST(gather, packets_wait_for_each_other_and_go_on_by_themselves) {
   EXPECT_EQ(std::count(d.said.begin(), d.said.end(), "backward 0") + std::count(d.said.begin(), d.said.end(), "backward 1"), 2);
 }
 
-// Its step is over meanwhile (a restarted worker does it again, and what it had said before was enough): the others will come void.
+// Its step is over meanwhile (a restarted worker does it again, and what it had said before was
+// enough): the others will come void.
 TEST(gather, a_packet_does_not_wait_for_others_of_a_step_that_is_over) {
   using strings = std::vector<std::string>;
   driven d;

@@ -1,4 +1,5 @@
-// The worker half of gossip alone: whom it sends to, when it rests, and what it does with its mass then.
+// The worker half of gossip alone: whom it sends to, when it rests, and what it does with its mass
+// then.
 #include <gmock/gmock.h>
 
 #include <bit>
@@ -61,7 +62,8 @@ class gossiper {
     return sync_.say(from(sync_.plan().workers[worker], p.step), std::move(u));
   }
 
-  // Shard `number` asks for copies in round `round`; and what it is told, as (block, mass), where it is told of that round.
+  // Shard `number` asks for copies in round `round`; and what it is told, as (block, mass), where
+  // it is told of that round.
   std::vector<envelope> ask(std::uint32_t number, std::uint64_t round) {
     return sync_.say(from(sync_.plan().shards[number], 0, round), user{want_copy, {}, {}});
   }
@@ -186,7 +188,8 @@ TEST(gossip_worker, tells_a_shard_its_blocks_and_the_mass_that_they_count) {
   EXPECT_EQ(g.copies(g.ask(0, 8), 0, 8), g.all_of(0, 0.125)) << "half of it is under way";
 }
 
-// A step may change the states of the rule in place: a copy of them that leaves meanwhile would change on its way.
+// A step may change the states of the rule in place: a copy of them that leaves meanwhile would
+// change on its way.
 TEST(gossip_worker, gives_a_copy_when_no_step_changes_it) {
   gossiper g(1);
   g.begin();

@@ -1,5 +1,6 @@
-// The gradient of a tensor that has several readers has one order of sums, that of the readers, however layers share stages: the bits of
-// a plain loop, fused or not, with or without recompute, placed or beside the worker. Nets whose layers read one tensor through two inputs.
+// The gradient of a tensor that has several readers has one order of sums, that of the readers,
+// however layers share stages: the bits of a plain loop, fused or not, with or without recompute,
+// placed or beside the worker. Nets whose layers read one tensor through two inputs.
 #include <map>
 
 #include "runtime/plain/plain_loop.hpp"

@@ -1,5 +1,5 @@
-// The halves of hogwild alone, among several server groups: what a worker adds to its node's array and notes, and when a shard tells the
-// first group's what has changed.
+// The halves of hogwild alone, among several server groups: what a worker adds to its node's array
+// and notes, and when a shard tells the first group's what has changed.
 #include <gmock/gmock.h>
 
 #include "tests/sim/lone_role.hpp"

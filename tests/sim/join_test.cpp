@@ -1,5 +1,6 @@
-// Two ways of unlike length from the data to a loss that takes nothing else from the loader: an autoencoder. However packets overtake each
-// other, in training and in evaluation, the ways never fill the loss with halves of different packets.
+// Two ways of unlike length from the data to a loss that takes nothing else from the loader: an
+// autoencoder. However packets overtake each other, in training and in evaluation, the ways never
+// fill the loss with halves of different packets.
 #include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/chain_job.hpp"
 

@@ -1,4 +1,5 @@
-// Runs of placed jobs whose roles are killed and restarted while packets are under way, and jobs to do it to.
+// Runs of placed jobs whose roles are killed and restarted while packets are under way, and jobs to
+// do it to.
 #pragma once
 
 #include "tests/sim/chain_job.hpp"
@@ -43,8 +44,9 @@ inline bool mortal(const role_plan& r) {
   return !r.tester && (r.kind == role_kind::stage || r.kind == role_kind::loader || r.kind == role_kind::worker);
 }
 
-// One to three times, up to `end`: a stage, a loader, a half, several of them, all that a node has of a job's pipeline, or, where it has
-// nothing else, the node itself. The same may be killed again before it has caught up.
+// One to three times, up to `end`: a stage, a loader, a half, several of them, all that a node has
+// of a job's pipeline, or, where it has nothing else, the node itself. The same may be killed again
+// before it has caught up.
 inline std::vector<killing> draw_killings(const job_plan& p, std::uint64_t seed, time_point end) {
   std::mt19937_64 g(seed * 6364136223846793005ull + 11);
   const auto below = [&](std::uint64_t n) { return g() % n; };
@@ -73,7 +75,8 @@ inline std::vector<killing> draw_killings(const job_plan& p, std::uint64_t seed,
 
 // --- a pipeline whose weights are a ledger
 
-// y = x, and one weight for each packet and step: the gradient of packet p at step t is 1 at (p, t).
+// y = x, and one weight for each packet and step: the gradient of packet p at step t is 1 at (p,
+// t).
 struct ledger_layer final : layer {
   std::int64_t steps = 1, packets = 1;
   shapes infer(const shapes& in) const override { return in; }
@@ -112,7 +115,8 @@ inline std::shared_ptr<const tables> ledger_tables() {
   return all;
 }
 
-// The chain of chain_job.hpp with ledgers instead of its layers. Shards are on a node of their own behind the chain's: any of its nodes may go.
+// The chain of chain_job.hpp with ledgers instead of its layers. Shards are on a node of their own
+// behind the chain's: any of its nodes may go.
 inline std::vector<node_spec> apart_nodes(std::uint32_t chain) {
   auto list = chain_nodes(chain + 1);
   for (std::uint32_t i = 0; i < chain; ++i) list[i].roles = {"worker"};

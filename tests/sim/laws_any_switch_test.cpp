@@ -1,6 +1,7 @@
-// The law of switching: whatever mode a job is told to take, at whatever step, however its layers lie and its roles are dealt, it takes the
-// mode or says why not, and comes to its end. Where all modes on its way give the bits of bsp, it ends with the bits of the job that
-// nobody told anything; and what it says of its weights at the end is true of them.
+// The law of switching: whatever mode a job is told to take, at whatever step, however its layers
+// lie and its roles are dealt, it takes the mode or says why not, and comes to its end. Where all
+// modes on its way give the bits of bsp, it ends with the bits of the job that nobody told
+// anything; and what it says of its weights at the end is true of them.
 #include <cmath>
 #include <map>
 
@@ -228,7 +229,8 @@ void check(const drawn& d, std::uint64_t seed, std::map<std::string, std::uint64
   for (const auto& why : got.unheard) ASSERT_NE(why, "") << about();
   kinds["refused"] += got.unheard.size();
   kinds["moved"] += taken > 0 ? got.moved.size() : 0;
-  // Every boundary empties a pipeline, which with the other weight rules changes what its steps have met.
+  // Every boundary empties a pipeline, which with the other weight rules changes what its steps
+  // have met.
   if (exact && d.alone && d.job->plan.groups.size() == 1 && d.job->plan.rule == weight_rule::drain) {
     const auto want = run_in_world(d.alone, draw_world(seed, 0, dev.get()));
     const bool same_cut = !d.feature || got.moved.empty();
@@ -262,7 +264,8 @@ TEST(laws_any_switch, every_word_about_the_mode_is_heard_or_refused_and_the_job_
     EXPECT_GT(kinds[k], 0u) << k;
 }
 
-// A layer apart from the workers has a half of its own, which hears of that layer's blocks alone, and theirs of all others.
+// A layer apart from the workers has a half of its own, which hears of that layer's blocks alone,
+// and theirs of all others.
 TEST(laws_any_switch, a_job_with_a_placed_layer_takes_its_mode_again) {
   const std::shared_ptr<device> dev = make_cpu_device();
   sim::world_config c;

@@ -1,6 +1,7 @@
-// Every role of every mode hears anything that can be said: messages of every kind with any field replaced, those of the run again, later, by another,
-// or to another role than they were meant for; all as they would come from the wire. A job may then stand still or end with an error; no role falls
-// over. TROUPE_ROLE_MESSAGES=1000000 for the long run.
+// Every role of every mode hears anything that can be said: messages of every kind with any field
+// replaced, those of the run again, later, by another, or to another role than they were meant for;
+// all as they would come from the wire. A job may then stand still or end with an error; no role
+// falls over. TROUPE_ROLE_MESSAGES=1000000 for the long run.
 #include <deque>
 #include <map>
 

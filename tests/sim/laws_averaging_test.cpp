@@ -1,11 +1,13 @@
-// Laws of easgd (Zhang, Choromanska, LeCun 2015) and gossip (Blot et al. 2016; Kempe et al. 2003): what averaging must keep.
+// Laws of easgd (Zhang, Choromanska, LeCun 2015) and gossip (Blot et al. 2016; Kempe et al. 2003):
+// what averaging must keep.
 #include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
 namespace {
 
-// What all workers' weights and the centre hold together at the end: the sum over workers (their `state` when they settle) plus the centre.
+// What all workers' weights and the centre hold together at the end: the sum over workers (their
+// `state` when they settle) plus the centre.
 class whole_sum final : public checker {
  public:
   std::map<std::uint32_t, std::vector<double>> sum;                         // by block
@@ -36,7 +38,8 @@ mode_shape averaging_tally(std::uint64_t seed, const std::string& mode, text_opt
   return s;
 }
 
-// The mean that gossip keeps has each gradient once, with the mass its worker had then: more than 0, at most 1.
+// The mean that gossip keeps has each gradient once, with the mass its worker had then: more than
+// 0, at most 1.
 std::string off_mass(const mode_result& r) {
   for (const auto& [name, w] : r.weights)
     for (std::int64_t i = 0; i < w.count(); ++i)
@@ -52,7 +55,8 @@ void elastic_sums(const std::string& variant, const fault_wish& wish) {
   for (const auto seed : law_seeds()) {
     const auto tau = 1 + seed % 5;
     auto shape = averaging_tally(seed, "easgd", {{"tau", std::to_string(tau)}, {"variant", variant}});
-    // N alpha above 2 does not settle, also where all are told a centre before any has moved it: rounding would grow with the weights.
+    // N alpha above 2 does not settle, also where all are told a centre before any has moved it:
+    // rounding would grow with the weights.
     const double alpha = variant == "sync" || shape.workers > 5 ? 0.9 / shape.workers : 0.3;
     shape.options.emplace_back("alpha", variant == "sync" || shape.workers > 5 ? "auto" : "0.3");
     elastic_checker watch(alpha, variant == "sync");
@@ -125,7 +129,8 @@ TEST(laws_gossip, masses_sum_to_1_and_a_message_is_merged_once) {
   sums.expect_all(wish);
 }
 
-// The ledger of a job with one packet a worker: the gradient of step t of worker p counts with the mass that worker had when it stepped.
+// The ledger of a job with one packet a worker: the gradient of step t of worker p counts with the
+// mass that worker had when it stepped.
 std::string off_steps(const mode_result& r, const mass_checker& masses, const prepared_job& j, std::uint64_t steps) {
   if (r.weights.size() != 1) return "no weights";
   const auto* w = r.weights[0].second.data<double>();
@@ -159,8 +164,8 @@ TEST(laws_gossip, the_final_mean_has_every_step_whatever_the_speeds) {
   EXPECT_GT(given_away, seeds());
 }
 
-// One is so slow that the others have made all their steps long before it has, and what they send has arrived. (One draw in 10,000 has
-// some of it still under way when it is half way.)
+// One is so slow that the others have made all their steps long before it has, and what they send
+// has arrived. (One draw in 10,000 has some of it still under way when it is half way.)
 TEST(laws_gossip, who_trains_when_all_others_rest_trains_with_all_mass) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds()) {
@@ -249,8 +254,9 @@ TEST(laws_gossip, restarts_come_to_an_end_whatever_the_speeds) {
   sums.expect_all();
 }
 
-// A restarted worker begins anew, from the weights that the shards have and with the mass of one who begins: sums are others then, but
-// nobody waits for what was lost, and the end is reached with several layers.
+// A restarted worker begins anew, from the weights that the shards have and with the mass of one
+// who begins: sums are others then, but nobody waits for what was lost, and the end is reached with
+// several layers.
 TEST(laws_gossip, several_layers_and_restarts_come_to_an_end) {
   const auto dev = make_cpu_device();
   fault_sums sums;

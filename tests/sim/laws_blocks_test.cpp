@@ -1,5 +1,6 @@
-// The law of blocks: however small they are cut, weights have the bits that they have with one block a shard, and no message about
-// parameters is larger than a block with all states of the rule.
+// The law of blocks: however small they are cut, weights have the bits that they have with one
+// block a shard, and no message about parameters is larger than a block with all states of the
+// rule.
 #include "tests/sim/mode_run.hpp"
 #include "tests/sim/moving.hpp"
 #include "tests/sim/random_net.hpp"
@@ -68,7 +69,8 @@ TEST(laws_blocks, small_blocks_change_no_bit_and_every_message_is_bounded) {
       bounded_messages bound(3 * small);  // the value, and adam's two states
       const auto j = prepare_mode(shape);
       ASSERT_GT(j->plan.blocks.size(), 18u);
-      // EASGD's centre moves by the order of arrival within an exchange only where a crash makes one of it.
+      // EASGD's centre moves by the order of arrival within an exchange only where a crash makes
+      // one of it.
       const auto got =
           run({.job = j, .config = draw_world(seed, shape.workers, dev.get(), {.crash = w.mode == "bsp"}), .checkers = {&bound}});
       ASSERT_EQ(got.violation, "") << w.mode << " seed " << seed;
@@ -105,8 +107,9 @@ TEST(laws_blocks, small_blocks_go_through_switches_of_the_mode) {
   EXPECT_GE(switches, 30u);
 }
 
-// The norm that a gradient is clipped to is a sum over all of it: where parts of a layer are cut at elements of their own, too, it does not
-// matter what a message carries. (At lr = 0.001 one seed of 10,000 showed that it did; steps as long as these show nearly every one.)
+// The norm that a gradient is clipped to is a sum over all of it: where parts of a layer are cut at
+// elements of their own, too, it does not matter what a message carries. (At lr = 0.001 one seed of
+// 10,000 showed that it did; steps as long as these show nearly every one.)
 TEST(laws_blocks, small_blocks_clip_to_the_same_norm) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::uint64_t by_column = 0, by_row = 0;
@@ -136,7 +139,8 @@ TEST(laws_blocks, small_blocks_clip_to_the_same_norm) {
   EXPECT_GT(by_row, seeds(120) / 10);
 }
 
-// Placed layers too, whose columns are cut between rows; and from plan to plan while people move them.
+// Placed layers too, whose columns are cut between rows; and from plan to plan while people move
+// them.
 TEST(laws_blocks, small_blocks_of_any_partition_have_its_bits_and_move) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::uint64_t more = 0, columns = 0, moved = 0;

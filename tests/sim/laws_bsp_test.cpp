@@ -1,4 +1,5 @@
-// Laws of bsp under faults: every gradient is applied exactly once, whatever is lost, repeated, reordered, late, or crashes.
+// Laws of bsp under faults: every gradient is applied exactly once, whatever is lost, repeated,
+// reordered, late, or crashes.
 #include "tests/sim/mode_run.hpp"
 
 namespace troupe::testing {

@@ -1,5 +1,6 @@
-// Laws of gradients that travel encoded: the bits do not depend on what the network does, a codec that happens to lose nothing changes none,
-// and the bytes are those of the formula. That they come to the same minimum: laws_least_squares_test.cpp.
+// Laws of gradients that travel encoded: the bits do not depend on what the network does, a codec
+// that happens to lose nothing changes none, and the bytes are those of the formula. That they come
+// to the same minimum: laws_least_squares_test.cpp.
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {

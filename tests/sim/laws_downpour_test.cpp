@@ -1,5 +1,6 @@
-// Laws of downpour (Dean et al. 2012): every gradient is in one push and applied once, also what is held back when training settles;
-// one worker that pushes and fetches at every step is plain training, bit for bit.
+// Laws of downpour (Dean et al. 2012): every gradient is in one push and applied once, also what is
+// held back when training settles; one worker that pushes and fetches at every step is plain
+// training, bit for bit.
 #include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/mode_checkers.hpp"
 

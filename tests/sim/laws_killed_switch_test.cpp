@@ -1,4 +1,5 @@
-// Laws of switching where layers are placed and their roles are killed: whoever comes back takes the mode of the day, and no bit changes.
+// Laws of switching where layers are placed and their roles are killed: whoever comes back takes
+// the mode of the day, and no bit changes.
 #include "tests/sim/killing.hpp"
 #include "tests/sim/random_net.hpp"
 

@@ -1,5 +1,6 @@
-// The law of restarts where layers are placed: whatever roles of the pipelines are killed, whenever, with whatever faults of the wire, no
-// packet is lost and every gradient is applied once. With drain and stash the weights have the bits of the undisturbed run.
+// The law of restarts where layers are placed: whatever roles of the pipelines are killed,
+// whenever, with whatever faults of the wire, no packet is lost and every gradient is applied once.
+// With drain and stash the weights have the bits of the undisturbed run.
 #include "tests/sim/killing.hpp"
 #include "tests/sim/random_net.hpp"
 
@@ -116,7 +117,8 @@ void must_be_found(const char* name, const std::function<std::unique_ptr<mistake
   FAIL() << name << " has not been found in 300 seeds";
 }
 
-// Takes what a restarted role says again for something new: the half adds a gradient of a packet to its sums once more.
+// Takes what a restarted role says again for something new: the half adds a gradient of a packet to
+// its sums once more.
 struct half_counted_again final : mistake {
   std::map<role_id, std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>>> seen;  // by half: layer, step, packet
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<tensor>> extra;               // by layer, step

@@ -1,5 +1,6 @@
-// The law of the last accuracy: what a job says at its end is an evaluation of the weights that it has written, in every mode, for any number
-// of workers and any interval of evaluation; also when it is the first worker that ends the job.
+// The law of the last accuracy: what a job says at its end is an evaluation of the weights that it
+// has written, in every mode, for any number of workers and any interval of evaluation; also when
+// it is the first worker that ends the job.
 #include <map>
 #include <random>
 
@@ -93,7 +94,8 @@ TEST(laws_last_accuracy, is_that_of_the_written_weights) {
     for (const char* who : {"all", "any"}) EXPECT_GT(rounds[std::string(m.name) + " " + who], 0u) << m.name << " " << who;
 }
 
-// A person who stops a job does not wait for an evaluation: what older weights had is not said of these.
+// A person who stops a job does not wait for an evaluation: what older weights had is not said of
+// these.
 TEST(laws_last_accuracy, is_not_said_of_weights_that_nobody_has_evaluated) {
   const auto dev = make_cpu_device();
   std::vector<node_spec> nodes(1);

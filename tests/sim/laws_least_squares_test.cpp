@@ -1,9 +1,10 @@
-// Every mode with every update rule comes to the minimiser of least squares, which is solved here directly. Gradients are without noise
-// (every packet is the whole data set), the residual is not 0, the rate falls exponentially, so that rules that divide by gradients
-// come to rest too.
-// Bounds on |w - w*| (largest element; |w*| is about 4): 1e-6 for sgd, momentum, nesterov, adagrad; 1e-2 for rmsprop, adam, adamax (their
-// steps have the size of the rate, whatever the gradient), and half the way for adadelta, which takes no rate to speak of;
-// 1e-2 too for server groups, whose momentum knows nothing of what the others' updates have moved.
+// Every mode with every update rule comes to the minimiser of least squares, which is solved here
+// directly. Gradients are without noise (every packet is the whole data set), the residual is not
+// 0, the rate falls exponentially, so that rules that divide by gradients come to rest too. Bounds
+// on |w - w*| (largest element; |w*| is about 4): 1e-6 for sgd, momentum, nesterov, adagrad; 1e-2
+// for rmsprop, adam, adamax (their steps have the size of the rate, whatever the gradient), and
+// half the way for adadelta, which takes no rate to speak of; 1e-2 too for server groups, whose
+// momentum knows nothing of what the others' updates have moved.
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
@@ -107,7 +108,8 @@ TEST_P(laws_least_squares_of, every_mode_comes_to_the_minimiser) {
     const auto got =
         run({.job = prepare_mode(shape), .config = draw_world(5, shape.together ? 0 : shape.workers, dev.get(), {.crash = false})});
     ASSERT_EQ(got.violation, "") << mode;
-    // Group's momentum knows nothing of what its servers are told of others: it circles them, as far as the rate reaches.
+    // Group's momentum knows nothing of what its servers are told of others: it circles them, as
+    // far as the rate reaches.
     const bool circles = mode == "group_sync" && r.bound < 1e-2;
     EXPECT_LT(distance(got, want), circles ? 1e-2 : r.bound) << mode;
   }
@@ -116,8 +118,8 @@ TEST_P(laws_least_squares_of, every_mode_comes_to_the_minimiser) {
 INSTANTIATE_TEST_SUITE_P(rules, laws_least_squares_of, ::testing::ValuesIn(rule_cases),
                          [](const auto& i) { return std::string(i.param.rule); });
 
-// What a codec loses comes with the next steps' gradients: with a rate that falls the weights come to the same place, also where a node
-// is begun anew and what it had kept is gone.
+// What a codec loses comes with the next steps' gradients: with a rate that falls the weights come
+// to the same place, also where a node is begun anew and what it had kept is gone.
 TEST(laws_codecs, come_to_the_minimiser) {
   const auto dev = make_cpu_device();
   const auto want = minimiser(regression_source(examples, columns, 3));
@@ -134,9 +136,10 @@ TEST(laws_codecs, come_to_the_minimiser) {
       }
 }
 
-// Workers of unlike speed: what the slow ones do with weights that the fast ones have left must count. Where 1500 steps do not suffice (110
-// of 10,000 draws, the worst at 3e-4), four times as many at the same rates do. Not for Adam, whose moments are each worker's own
-// (docs/protocols.md says how far away it ends).
+// Workers of unlike speed: what the slow ones do with weights that the fast ones have left must
+// count. Where 1500 steps do not suffice (110 of 10,000 draws, the worst at 3e-4), four times as
+// many at the same rates do. Not for Adam, whose moments are each worker's own (docs/protocols.md
+// says how far away it ends).
 TEST(laws_least_squares, gossip_comes_to_the_minimiser_whatever_the_speeds) {
   const auto dev = make_cpu_device();
   const regression_source data(examples, columns, 3);

@@ -1,4 +1,5 @@
-// Planted mistakes: a role that errs stands in for the real one, and the checkers of the laws must notice within 1,000 seeds.
+// Planted mistakes: a role that errs stands in for the real one, and the checkers of the laws must
+// notice within 1,000 seeds.
 #include "runtime/sync/clocked.hpp"
 #include "tests/sim/mode_checkers.hpp"
 

@@ -1,6 +1,8 @@
-// What daemons of other builds, other jobs or bad will may say: real messages of a run, changed so that they do not fit, told to each role just
-// before the real one. They must change nothing: no effect, no crash, and the job with the honest messages ends with the same bits.
-// And anything at all, with any field replaced: a job may then stand still or end with an error, and no role falls over.
+// What daemons of other builds, other jobs or bad will may say: real messages of a run, changed so
+// that they do not fit, told to each role just before the real one. They must change nothing: no
+// effect, no crash, and the job with the honest messages ends with the same bits. And anything at
+// all, with any field replaced: a job may then stand still or end with an error, and no role falls
+// over.
 #include "runtime/messages/fits.hpp"
 #include "tests/sim/killing.hpp"
 #include "tests/sim/random_net.hpp"
@@ -221,7 +223,8 @@ TEST(laws_mutated, what_does_not_fit_changes_nothing) {
   std::printf("%llu messages that did not fit\n", static_cast<unsigned long long>(total(told)));
 }
 
-// Every mode; what comes of it in modes that depend on timing is the same too, since nothing takes time.
+// Every mode; what comes of it in modes that depend on timing is the same too, since nothing takes
+// time.
 TEST(laws_mutated, what_does_not_fit_changes_nothing_in_any_mode) {
   const std::vector<mode_shape> modes{{.mode = "bsp"},
                                       {.mode = "bsp", .rule = "adam", .reducer = "tree"},
@@ -261,8 +264,8 @@ TEST(laws_mutated, what_does_not_fit_changes_nothing_in_any_mode) {
 
 // --- anything at all
 
-// Any field of a header and of a body becomes anything; some say it twice, some instead of the real message. But for tensors without values, which
-// no host passes on.
+// Any field of a header and of a body becomes anything; some say it twice, some instead of the real
+// message. But for tensors without values, which no host passes on.
 struct babbler final : mistake {
   dice g;
   std::uint64_t told = 0;

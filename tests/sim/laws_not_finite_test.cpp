@@ -1,6 +1,8 @@
-// Laws of gradients that are not finite: a number of one packet's gradient at one step becomes infinite on its way from the stage, and nobody may
-// apply it. In modes whose gradients meet at shards all blocks leave the same step out, whoever holds them; where workers step by themselves the
-// worker that made it leaves it out. What is drawn: the step, the packet, the layer, and how parameters and packets are dealt.
+// Laws of gradients that are not finite: a number of one packet's gradient at one step becomes
+// infinite on its way from the stage, and nobody may apply it. In modes whose gradients meet at
+// shards all blocks leave the same step out, whoever holds them; where workers step by themselves
+// the worker that made it leaves it out. What is drawn: the step, the packet, the layer, and how
+// parameters and packets are dealt.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,7 +13,8 @@
 namespace troupe::testing {
 namespace {
 
-// What goes wrong with the stages: an element of the gradient of a packet at these steps, in one layer.
+// What goes wrong with the stages: an element of the gradient of a packet at these steps, in one
+// layer.
 struct spoilt_gradient : mistake {
   std::set<std::uint64_t> steps;
   std::uint32_t packet = 0, layer = 0;
@@ -63,7 +66,8 @@ struct meeting_case {
 };
 class laws_not_finite : public ::testing::TestWithParam<meeting_case> {};
 
-// The same weights, whoever holds what, in whatever order words come; and where the spoilt step is the last, those of a job one step shorter.
+// The same weights, whoever holds what, in whatever order words come; and where the spoilt step is
+// the last, those of a job one step shorter.
 TEST_P(laws_not_finite, all_blocks_leave_the_same_step_out) {
   const auto dev = make_cpu_device();
   fault_sums sums;
@@ -117,7 +121,8 @@ INSTANTIATE_TEST_SUITE_P(every, laws_not_finite,
                                            meeting_case{"sandblaster", {.mode = "sandblaster"}}),
                          [](const auto& i) { return std::string(i.param.name); });
 
-// As many as may be in a row are left out, one more ends the job, by name; and one that is whole between them begins the row anew.
+// As many as may be in a row are left out, one more ends the job, by name; and one that is whole
+// between them begins the row anew.
 TEST(laws_not_finite_rows, one_more_than_may_be_ends_the_job) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds(40)) {
@@ -139,7 +144,8 @@ TEST(laws_not_finite_rows, one_more_than_may_be_ends_the_job) {
   }
 }
 
-// Where workers step by themselves, what one of them leaves out is no matter of the others: none of it is ever in anybody's weights.
+// Where workers step by themselves, what one of them leaves out is no matter of the others: none of
+// it is ever in anybody's weights.
 TEST(laws_not_finite_alone, a_worker_leaves_its_own_step_out) {
   const auto dev = make_cpu_device();
   const std::vector<mode_shape> cases = {
@@ -187,7 +193,8 @@ TEST(laws_not_finite_alone, groups_leave_their_own_steps_out) {
   }
 }
 
-// A worker that reads its own writes does not read one that all leave out: the step after it is whole again.
+// A worker that reads its own writes does not read one that all leave out: the step after it is
+// whole again.
 TEST(laws_not_finite_alone, what_is_left_out_is_not_laid_over_the_weights) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds(60)) {
@@ -204,7 +211,8 @@ TEST(laws_not_finite_alone, what_is_left_out_is_not_laid_over_the_weights) {
   }
 }
 
-// Planted: a shard that leaves out its own blocks alone, because it does not hear of the others' findings.
+// Planted: a shard that leaves out its own blocks alone, because it does not hear of the others'
+// findings.
 struct ignores_nonfinite_reports final : spoilt_gradient {
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     auto e = in;
@@ -245,7 +253,8 @@ TEST(laws_not_finite_rows, where_all_is_finite_the_weights_are_the_same) {
   }
 }
 
-// Where none may be left out a large block is looked at and updated piece by piece: to the same bits, and nothing in its last piece is overlooked.
+// Where none may be left out a large block is looked at and updated piece by piece: to the same
+// bits, and nothing in its last piece is overlooked.
 TEST(laws_not_finite_rows, pieces_of_a_large_block_have_the_bits_of_the_whole) {
   const auto dev = make_cpu_device();
   for (const char* rule : {"sgd", "momentum", "adam"})

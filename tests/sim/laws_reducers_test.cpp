@@ -1,5 +1,6 @@
-// Laws of the reducers that have shards beside workers or two levels: whatever the way of a sum, its bits are those of `server`; those of
-// a ring are the same for one number of workers, and within rounding of the others'.
+// Laws of the reducers that have shards beside workers or two levels: whatever the way of a sum,
+// its bits are those of `server`; those of a ring are the same for one number of workers, and
+// within rounding of the others'.
 #include <cmath>
 
 #include "runtime/job/auto_reducer.hpp"

@@ -1,5 +1,5 @@
-// Nothing hangs: a node that comes back without what only it had ends the job with an error that names the node and the role, in every
-// mode; what can be repaired goes on.
+// Nothing hangs: a node that comes back without what only it had ends the job with an error that
+// names the node and the role, in every mode; what can be repaired goes on.
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
@@ -124,8 +124,8 @@ class restarted_testers final : public checker {
   std::uint64_t last_ = 0;
 };
 
-// Evaluation: every round that was due is reported once, in order, whoever is restarted while it runs; the tester is beside the last
-// worker.
+// Evaluation: every round that was due is reported once, in order, whoever is restarted while it
+// runs; the tester is beside the last worker.
 TEST(laws_restart, evaluations_come_to_an_end_when_workers_and_the_tester_are_restarted) {
   const auto dev = make_cpu_device();
   fault_sums sums;

@@ -1,5 +1,6 @@
-// Laws of ssp (Ho et al. 2013): staleness 0 is bsp, "inf" never waits, no step reads weights older than its staleness allows, every
-// gradient is applied exactly once. What a step reads is taken from the weights themselves: they are a ledger (mode_job.hpp).
+// Laws of ssp (Ho et al. 2013): staleness 0 is bsp, "inf" never waits, no step reads weights older
+// than its staleness allows, every gradient is applied exactly once. What a step reads is taken
+// from the weights themselves: they are a ledger (mode_job.hpp).
 #include "tests/sim/mode_run.hpp"
 
 namespace troupe::testing {
@@ -23,8 +24,8 @@ TEST(laws_ssp, staleness_0_is_bsp_bit_for_bit_under_faults_and_restarts) {
   sums.expect_all();
 }
 
-// What each forward of step t finds in the weights: gradients of all packets of steps < t - s, its worker's own of all steps < t, none
-// of the others twice.
+// What each forward of step t finds in the weights: gradients of all packets of steps < t - s, its
+// worker's own of all steps < t, none of the others twice.
 struct ledger {
   const prepared_job* job = nullptr;
   std::uint64_t staleness = 0, steps = 0;
@@ -102,9 +103,9 @@ TEST(laws_ssp, no_step_reads_weights_older_than_its_staleness_and_the_histogram_
   }
 }
 
-// "Never blocks": when a worker has made a step of a layer (its gradient of all packets has come), the stage gets the weights of the
-// next step without any message from a shard in between. Observed at the worker: no `weights` delivery hands on a layer that had its
-// gradients before.
+// "Never blocks": when a worker has made a step of a layer (its gradient of all packets has come),
+// the stage gets the weights of the next step without any message from a shard in between. Observed
+// at the worker: no `weights` delivery hands on a layer that had its gradients before.
 class never_waits final : public checker {
  public:
   std::uint64_t handed = 0;

@@ -1,5 +1,5 @@
-// The law of what is left: whichever nodes a job loses, and whenever, it goes on from what the living shards and replicas have, and its weights are
-// those of the job that lost nobody.
+// The law of what is left: whichever nodes a job loses, and whenever, it goes on from what the
+// living shards and replicas have, and its weights are those of the job that lost nobody.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -65,7 +65,8 @@ class drawn_losses {
   std::int64_t draw(std::int64_t least, std::int64_t most) {
     return least + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(most - least + 1));
   }
-  // From a microsecond to ten milliseconds, so that some moments of a step are not met more often than others.
+  // From a microsecond to ten milliseconds, so that some moments of a step are not met more often
+  // than others.
   duration later() {
     return duration(static_cast<std::int64_t>(std::pow(10.0, 3 + 4 * static_cast<double>(draw(0, 1000)) / 1000)));
   }

@@ -1,5 +1,5 @@
-// Laws of live switching: a job that changes its mode again and again, under faults, loses no gradient and applies none twice; the
-// state of the update rule goes along.
+// Laws of live switching: a job that changes its mode again and again, under faults, loses no
+// gradient and applies none twice; the state of the update rule goes along.
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
@@ -12,7 +12,8 @@ struct choice_of_mode {
 
 using draw_of_mode = choice_of_mode (*)(std::mt19937_64&);
 
-// Modes in which gradients travel: nothing is at a worker alone for longer than a step, which it makes again after a restart.
+// Modes in which gradients travel: nothing is at a worker alone for longer than a step, which it
+// makes again after a restart.
 choice_of_mode draw_travelling(std::mt19937_64& g) {
   switch (g() % 4) {
     case 0: return {"bsp", {}};
@@ -31,8 +32,9 @@ choice_of_mode draw_mode(std::mt19937_64& g) {
   }
 }
 
-// What a tally net's weights must have gained in each era (from one adopt to the next): for every packet and step of the era its gradient
-// once, with the factor of the mode; for all others nothing.
+// What a tally net's weights must have gained in each era (from one adopt to the next): for every
+// packet and step of the era its gradient once, with the factor of the mode; for all others
+// nothing.
 //   bsp, ssp, downpour (one group): 1 / workers, in the value that goes from shard to shard
 //   easgd: 1, in the centre plus all workers' copies, above what they began with; gossip: the mass its worker had then, in (0, 1]
 class switch_ledger final : public checker {
@@ -103,7 +105,8 @@ class switch_ledger final : public checker {
   std::map<std::size_t, std::map<std::pair<std::uint32_t, role_id>, std::vector<double>>> copies_;
 };
 
-// A worker that comes back after a switch joins in the mode that all shards had when it came, or a later one.
+// A worker that comes back after a switch joins in the mode that all shards had when it came, or a
+// later one.
 class mode_of_the_day final : public checker {
  public:
   std::uint64_t joined = 0, learnt = 0;  // of them, those whom a shard had to tell
@@ -171,7 +174,8 @@ void crash_more(sim::world_config& c, std::uint64_t seed, std::uint32_t workers)
   c.faults.list.push_back(f);
 }
 
-// `always`: the ledger must be right also when workers were restarted (else what a crashed one held alone is gone).
+// `always`: the ledger must be right also when workers were restarted (else what a crashed one held
+// alone is gone).
 void switching(const fault_wish& wish, draw_of_mode draw = draw_mode, bool always = false) {
   const auto dev = make_cpu_device();
   fault_sums sums;

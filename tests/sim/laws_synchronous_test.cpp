@@ -1,5 +1,5 @@
-// Laws of the other synchronous modes: sandblaster and the tree of reducers are bsp bit for bit; group_sync brings every update of a
-// group to the master once.
+// Laws of the other synchronous modes: sandblaster and the tree of reducers are bsp bit for bit;
+// group_sync brings every update of a group to the master once.
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
@@ -80,7 +80,8 @@ TEST(laws_tree, weights_are_those_of_the_server_reducer_bit_for_bit) {
   sums.expect_all(wish);
 }
 
-// A restarted node has a reducer too: what was in it comes again from below, what had gone down from above.
+// A restarted node has a reducer too: what was in it comes again from below, what had gone down
+// from above.
 class restart_counter final : public checker {
  public:
   std::uint64_t leaves = 0, inner = 0, roots = 0;
@@ -222,7 +223,8 @@ TEST(laws_hogwild, additions_are_lost_or_applied_once_never_twice) {
   EXPECT_GT(kept, lost);
 }
 
-// Groups of one worker, each on a node of its own with its own array: nothing is lost on a node, and between nodes nothing at all.
+// Groups of one worker, each on a node of its own with its own array: nothing is lost on a node,
+// and between nodes nothing at all.
 TEST(laws_hogwild, server_groups_bring_every_update_to_the_first_once) {
   const auto dev = make_cpu_device();
   fault_sums sums;

@@ -1,4 +1,5 @@
-// The loader alone: what it sends for what it is told, when it is told twice, in portions, and after a restart.
+// The loader alone: what it sends for what it is told, when it is told twice, in portions, and
+// after a restart.
 #include "runtime/loader/loader.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,8 @@ namespace {
 
 using sent = std::vector<std::tuple<std::uint64_t, std::uint32_t, int>>;  // step, packet, phase
 
-// A loader whose jobs finish at once and whose consumers give credit back at once: what leaves it, in order.
+// A loader whose jobs finish at once and whose consumers give credit back at once: what leaves it,
+// in order.
 class lone_loader {
  public:
   explicit lone_loader(const shape_of_job& s, bool dynamic = false, bool await_resume = false, std::uint32_t worker = 0)

@@ -1,6 +1,6 @@
-// Loaders and data server in sim::world with consumers that each have a pace of their own: what every worker gets, under every order
-// of delivery, with messages that come twice, with workers far apart, and after restarts. This is how the loaders of an
-// asynchronous mode live.
+// Loaders and data server in sim::world with consumers that each have a pace of their own: what
+// every worker gets, under every order of delivery, with messages that come twice, with workers far
+// apart, and after restarts. This is how the loaders of an asynchronous mode live.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -128,7 +128,8 @@ class loaders_of {
   }
   void run() { ASSERT_TRUE(world_.run(1'000'000)) << "seed " << scene_.seed; }
 
-  // Every worker got its packets of [from, until) in order, each with the examples that the sampler says.
+  // Every worker got its packets of [from, until) in order, each with the examples that the sampler
+  // says.
   void expect_training(std::uint64_t from, std::uint64_t until) {
     for (std::uint32_t w = 0; w < scene_.workers; ++w) {
       auto order = sampler_of(w);
@@ -298,7 +299,8 @@ TEST(loaders, a_resumed_job_gets_what_the_unbroken_one_would_have_got) {
   }
 }
 
-// A loader dies at some time and begins anew with the step at which its worker is; in the tree an inner one, the root, a leaf.
+// A loader dies at some time and begins anew with the step at which its worker is; in the tree an
+// inner one, the root, a leaf.
 TEST(loaders, a_restarted_loader_goes_on_from_the_step_it_is_told) {
   for (const char* kind : kinds)
     for (std::uint64_t seed = 1; seed <= 30; ++seed) {

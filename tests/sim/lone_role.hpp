@@ -1,5 +1,6 @@
-// One role of a job alone, message by message: its tasks run at once, what it sends is kept, and it has its node's shared array (hogwild) to
-// itself. For halves of a mode: what their stages, shards and workers say to them.
+// One role of a job alone, message by message: its tasks run at once, what it sends is kept, and it
+// has its node's shared array (hogwild) to itself. For halves of a mode: what their stages, shards
+// and workers say to them.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Invariant checkers, one beside each mode: they watch what is said and done, know nothing of the inside of a role, and keep the first
-// violation. Jobs for them, and what the ledger of a run must show at the end.
+// Invariant checkers, one beside each mode: they watch what is said and done, know nothing of the
+// inside of a role, and keep the first violation. Jobs for them, and what the ledger of a run must
+// show at the end.
 #pragma once
 
 #include <bit>
@@ -9,7 +10,8 @@
 
 namespace troupe::testing {
 
-// Every element of every weight of a tally net must be `want`: each gradient applied exactly once. Empty when it is.
+// Every element of every weight of a tally net must be `want`: each gradient applied exactly once.
+// Empty when it is.
 inline std::string off_ledger(const run_result& r, const mode_shape& s, double want = 1, double tolerance = 1e-9) {
   std::ostringstream out;
   for (const auto& [name, w] : r.weights)
@@ -33,9 +35,9 @@ const Body* sent(const effect& e, header* h = nullptr) {
 }
 inline bool is(const job_plan& p, role_id r, role_kind k) { return index_of(r) < p.roles.size() && p[r].kind == k; }
 
-// bsp, ssp, sandblaster. A shard gives version v of a block only when a sum of every packet of every step < v has come; a worker hands
-// version t to a stage only when of every block of the layer it has been given version t - staleness or newer, and exactly t when
-// the staleness is 0.
+// bsp, ssp, sandblaster. A shard gives version v of a block only when a sum of every packet of
+// every step < v has come; a worker hands version t to a stage only when of every block of the
+// layer it has been given version t - staleness or newer, and exactly t when the staleness is 0.
 class clocked_checker final : public checker {
  public:
   explicit clocked_checker(std::uint64_t staleness) : staleness_(staleness) {}
@@ -82,7 +84,8 @@ class clocked_checker final : public checker {
   std::map<role_id, std::map<std::uint32_t, std::set<std::uint64_t>>> given_;        // by worker, block: versions
 };
 
-// downpour: a shard updates a block once for every different (worker, step) that has been pushed to it, and not more often.
+// downpour: a shard updates a block once for every different (worker, step) that has been pushed to
+// it, and not more often.
 class push_checker final : public checker {
  private:
   void watch(const seen_event& s, const prepared_job& j) override {
@@ -103,9 +106,10 @@ class push_checker final : public checker {
   std::map<role_id, std::uint64_t> updates_;
 };
 
-// easgd: what leaves a worker's weights enters the centre once. A worker's difference d for a centre c satisfies d = alpha (w - c) and
-// leaves w - d behind, and the centre a shard tells is its first value plus every different difference that has come by then: so the sum over
-// workers of w, plus c, is the same before and after an exchange.
+// easgd: what leaves a worker's weights enters the centre once. A worker's difference d for a
+// centre c satisfies d = alpha (w - c) and leaves w - d behind, and the centre a shard tells is its
+// first value plus every different difference that has come by then: so the sum over workers of w,
+// plus c, is the same before and after an exchange.
 class elastic_checker final : public checker {
  public:
   explicit elastic_checker(double alpha, bool together = false) : alpha_(alpha), together_(together) {}
@@ -177,10 +181,12 @@ class elastic_checker final : public checker {
   std::set<std::tuple<std::uint32_t, role_id, std::uint64_t>> different_;
 };
 
-// gossip: masses. Per layer, the masses of the workers and of what is under way sum to 1 at every moment.
-// A worker's mass is followed from outside: 1/N at first; halved when it sends; grows by a message's when the job that merges it ends
-// (messages of a layer are merged in the order they came; a second copy is none). What is sent with a count (its last four bytes) comes of a
-// boundary: the message that came first, unchanged; or all that the worker has; or the N-th part of it, to each other.
+// gossip: masses. Per layer, the masses of the workers and of what is under way sum to 1 at every
+// moment. A worker's mass is followed from outside: 1/N at first; halved when it sends; grows by a
+// message's when the job that merges it ends (messages of a layer are merged in the order they
+// came; a second copy is none). What is sent with a count (its last four bytes) comes of a
+// boundary: the message that came first, unchanged; or all that the worker has; or the N-th part of
+// it, to each other.
 class mass_checker final : public checker {
  public:
   std::uint64_t merges = 0, passed_on = 0, given_away = 0, parted = 0;

@@ -1,4 +1,5 @@
-// Jobs for the laws of synchronisation modes: tiny nets whose weights say what has been done to them, for any mode and topology.
+// Jobs for the laws of synchronisation modes: tiny nets whose weights say what has been done to
+// them, for any mode and topology.
 //
 //   tally    a layer with one weight per (packet, step). The gradient of packet p at step t is 1 at (p, t) and 0 elsewhere, so the
 //            weights are a ledger: element (p, t) is how often that gradient has been applied, times lr and the mean's factor. Every
@@ -6,8 +7,8 @@
 //   squares  least squares: loss = mean over examples of (x w + b - y)^2 / 2, y an integer. Its minimiser is known.
 //   Both are losses, so a net is some of them beside each other: layers whose weights and gradients travel independently.
 //
-// Node 0 has the coordinator and the shards (or those have nodes of their own behind the workers': `apart`), every worker a node of its
-// own (or all share node 0: `together`).
+// Node 0 has the coordinator and the shards (or those have nodes of their own behind the workers':
+// `apart`), every worker a node of its own (or all share node 0: `together`).
 #pragma once
 
 #include <functional>
@@ -134,7 +135,8 @@ struct squares_layer final : layer {
   }
 };
 
-// --- data: x in {-1, -0.5, ..., 1}^columns, y = round(<w, x> + b) of some w, b; not in its span, so that the minimiser is not w
+// --- data: x in {-1, -0.5, ..., 1}^columns, y = round(<w, x> + b) of some w, b; not in its span,
+// so that the minimiser is not w
 
 inline double hashed(std::uint64_t a, std::uint64_t b) {
   std::uint64_t x = a * 0x9e3779b97f4a7c15ull + b * 0xbf58476d1ce4e5b9ull + 1;

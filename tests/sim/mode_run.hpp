@@ -1,5 +1,5 @@
-// A run of a job in a world with faults, watched: every role is wrapped, so that checkers see each message with the effects it had,
-// and a planted mistake can stand between a role and its messages.
+// A run of a job in a world with faults, watched: every role is wrapped, so that checkers see each
+// message with the effects it had, and a planted mistake can stand between a role and its messages.
 //
 //   checker   sees (role, message in, effects out) after the fact; keeps the first violation with its virtual time
 //   mistake   plays a faulty role: may change what the role gets and what it says
@@ -29,7 +29,8 @@ inline std::vector<std::uint64_t> law_seeds(std::uint64_t in_ci = 200) {
   return all;
 }
 
-// What a message carries, where a checker can look at it. Tests run one at a time, each on one device.
+// What a message carries, where a checker can look at it. Tests run one at a time, each on one
+// device.
 inline device*& device_of_run() {
   static device* d = nullptr;
   return d;

@@ -1,4 +1,5 @@
-// The law of re-placement: whatever people move, drain and add while a job runs, and whenever, its weights are those of the job that nobody touched.
+// The law of re-placement: whatever people move, drain and add while a job runs, and whenever, its
+// weights are those of the job that nobody touched.
 #include <cmath>
 #include <map>
 #include <random>
@@ -78,7 +79,8 @@ class moves : public ::testing::Test {
   const std::shared_ptr<device> dev = make_cpu_device();
 };
 
-// Unless something is split by feature nothing may change a bit (a layer that moves as a whole is whole): momentum, adam and the others, with evaluations, fused or not.
+// Unless something is split by feature nothing may change a bit (a layer that moves as a whole is
+// whole): momentum, adam and the others, with evaluations, fused or not.
 TEST_F(moves, random_moves_of_random_nets_at_random_steps_change_no_bit) {
   std::map<std::string, std::uint64_t> kinds;
   std::uint64_t refused = 0;
@@ -165,7 +167,8 @@ TEST_F(moves, what_people_have_said_outlives_a_move) {
   EXPECT_EQ(switched.bytes(), never.bytes());
 }
 
-// Out of lockstep the weights of a boundary are what all workers have settled on: the job goes on from there and ends well.
+// Out of lockstep the weights of a boundary are what all workers have settled on: the job goes on
+// from there and ends well.
 TEST_F(moves, jobs_out_of_lockstep_move_too) {
   for (const char* mode : {"ssp staleness=2", "downpour", "easgd tau=3 alpha=0.3", "gossip every=2"}) {
     shape_of_job s;

@@ -1,5 +1,5 @@
-// A job that people re-place while it runs, and that loses nodes, in the simulator: each plan has a world of its own, and what the coordinator hands over is all
-// that passes from one to the next.
+// A job that people re-place while it runs, and that loses nodes, in the simulator: each plan has a
+// world of its own, and what the coordinator hands over is all that passes from one to the next.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,8 @@ struct moved_result : run_result {
   std::string nothing_left;                 // why the job could not go on without nodes that it lost: it stands still
 };
 
-// The job's life over all its plans. Wishes in the order of their steps; those whose time has passed come as soon as the next plan runs.
+// The job's life over all its plans. Wishes in the order of their steps; those whose time has
+// passed come as soon as the next plan runs.
 class moving_run {
  public:
   moving_run(std::shared_ptr<prepared_job> original, std::vector<wish> wishes, std::vector<wish> also)

@@ -69,7 +69,8 @@ TEST_F(shared_parameters, a_chunk_behind_every_addition_is_seen) {
   EXPECT_EQ(s.lost(), 0u);
 }
 
-// The value of an element is always a sum of some of the additions, and the sum lacks as many as were lost.
+// The value of an element is always a sum of some of the additions, and the sum lacks as many as
+// were lost.
 TEST_F(shared_parameters, what_is_missing_is_what_was_lost) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     random r(seed);
@@ -98,7 +99,8 @@ TEST_F(shared_parameters, what_is_missing_is_what_was_lost) {
       ASSERT_LE(x, 8.0f);
       sum += static_cast<double>(x);
     }
-    // Four chunks, eight additions each. An overwritten one may be counted by more than one that overwrites it.
+    // Four chunks, eight additions each. An overwritten one may be counted by more than one that
+    // overwrites it.
     EXPECT_GE(static_cast<double>(s.lost()), 8.0 * 4 - sum / 1024) << "seed " << seed;
     EXPECT_EQ(s.lost() == 0, sum == 8.0 * 4096) << "seed " << seed;
     EXPECT_EQ(none.lost(), s.lost()) << "without maths the same is counted";

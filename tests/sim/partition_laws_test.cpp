@@ -1,5 +1,6 @@
-// The law of partitions: however layers are placed, split by packets or by features, in whatever order messages arrive, the weights are
-// those of the whole net in a plain loop. Bitwise where only packets are split (no sum changes its brackets), else up to rounding.
+// The law of partitions: however layers are placed, split by packets or by features, in whatever
+// order messages arrive, the weights are those of the whole net in a plain loop. Bitwise where only
+// packets are split (no sum changes its brackets), else up to rounding.
 #include <cmath>
 #include <map>
 
@@ -18,8 +19,9 @@ std::vector<double> values_of(const tensor& t) {
   return v;
 }
 
-// Largest difference over the largest value, by tensor. Of parameters whose gradient is nothing but rounding (a bias in front of
-// batch_norm, which began at 0), rounding may be all there is: values below 1e-3 count as that.
+// Largest difference over the largest value, by tensor. Of parameters whose gradient is nothing but
+// rounding (a bias in front of batch_norm, which began at 0), rounding may be all there is: values
+// below 1e-3 count as that.
 double difference(const std::vector<std::pair<std::string, tensor>>& a, const std::vector<std::pair<std::string, tensor>>& b) {
   double worst = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
@@ -77,7 +79,8 @@ pair_of_jobs drawn_pair(std::uint64_t seed, const std::string& precision) {
   p.whole = net.job();
   if (!precision.empty()) p.whole.precision = precision;
   p.cut = p.whole;
-  // Which layers are computed as one is nobody's matter: half of the time the parts do it, half of the time the whole.
+  // Which layers are computed as one is nobody's matter: half of the time the parts do it, half of
+  // the time the whole.
   (net.chance(0.5) ? p.whole : p.cut).pipeline.fuse_layers = false;
   p.nodes = static_cast<std::uint32_t>(net.draw(1, 4));
   net.place(p.cut, p.nodes, p.feature);
@@ -162,7 +165,8 @@ TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) 
     EXPECT_GT(kinds[kind], 0) << kind;
 }
 
-// The same to the bit where activations are bf16. Sums over features are of rounded addends there, off by some 2^-8 of a step.
+// The same to the bit where activations are bf16. Sums over features are of rounded addends there,
+// off by some 2^-8 of a step.
 TEST(partition_laws, bf16_makes_no_difference_to_them) {
   counts drawn, kinds;
   compare_partitions("bf16", seeds(100), drawn, kinds);
@@ -170,7 +174,8 @@ TEST(partition_laws, bf16_makes_no_difference_to_them) {
   EXPECT_LE(200 * kinds["flips"], static_cast<int>(seeds(100)));
 }
 
-// Not the planner's word alone: a coordinator that is handed a plan that is not whole starts nobody.
+// Not the planner's word alone: a coordinator that is handed a plan that is not whole starts
+// nobody.
 TEST(partition_laws, a_coordinator_refuses_a_plan_that_leaves_a_layer_to_nobody) {
   const std::shared_ptr<device> dev = make_cpu_device();
   shape_of_job s;

@@ -1,11 +1,13 @@
-// A node of a placed job that is restarted: the job ends with the node's name, or with the weights of an undisturbed run. Never in silence.
-// (Of nodes and roles that hold nothing but packets, where the host restarts roles: laws_killed_test.cpp.)
+// A node of a placed job that is restarted: the job ends with the node's name, or with the weights
+// of an undisturbed run. Never in silence. (Of nodes and roles that hold nothing but packets, where
+// the host restarts roles: laws_killed_test.cpp.)
 #include "tests/sim/random_net.hpp"
 
 namespace troupe::testing {
 namespace {
 
-// `restarts`: roles keep what a restarted one will ask for; then only what nobody else has ends the job.
+// `restarts`: roles keep what a restarted one will ask for; then only what nobody else has ends the
+// job.
 void restart_nodes(bool restarts) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::uint64_t ran = 0, named = 0, whole = 0, gathered = 0;

@@ -1,4 +1,5 @@
-// Random nets and random partitions of them, for the law that no partition changes what is computed. Seeded; draws from every stock layer.
+// Random nets and random partitions of them, for the law that no partition changes what is
+// computed. Seeded; draws from every stock layer.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +59,8 @@ class random_net {
     return j;
   }
 
-  // The same with places, splits and fractions. `feature`: something is split by feature, sums are then taken in another order.
+  // The same with places, splits and fractions. `feature`: something is split by feature, sums are
+  // then taken in another order.
   void place(job_spec& j, std::uint32_t nodes, bool& feature) {
     j.topology.workers_per_group = draw(1, std::min<std::int64_t>(3, j.pipeline.packets));
     j.topology.servers_per_group = draw(1, 3);
@@ -83,12 +85,14 @@ class random_net {
     }
   }
 
-  // Some layers, whatever they are, are made again in backward. None that computes together with other packets is drawn.
+  // Some layers, whatever they are, are made again in backward. None that computes together with
+  // other packets is drawn.
   void recompute(job_spec& j, double share) {
     for (auto& l : j.layers) l.recompute = chance(share);
   }
 
-  // Some linear layers take the packets of a step as one. Not every plan can: all of them must be in flight, in a block of the tree.
+  // Some linear layers take the packets of a step as one. Not every plan can: all of them must be
+  // in flight, in a block of the tree.
   bool gather(job_spec& j, double share) {
     bool some = false;
     for (auto& l : j.layers) {
@@ -184,7 +188,8 @@ class random_net {
     }
   }
 
-  // One tensor through two inputs of one layer, and beside it readers of it that come earlier and later, or not.
+  // One tensor through two inputs of one layer, and beside it readers of it that come earlier and
+  // later, or not.
   void read_twice(job_spec& j) {
     const auto from = at_;
     std::vector<std::string> ways;

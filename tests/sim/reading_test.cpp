@@ -1,4 +1,5 @@
-// Labels and ids on their way from a source: none that the net has no place for gets past the job that reads it, whoever wrote the source.
+// Labels and ids on their way from a source: none that the net has no place for gets past the job
+// that reads it, whoever wrote the source.
 #include <gtest/gtest.h>
 
 #include "runtime/loader/reading.hpp"

@@ -1,4 +1,5 @@
-// Layers with recompute = true: the same bits as without, whatever the net, and less memory (Chen et al. 2016, section 4).
+// Layers with recompute = true: the same bits as without, whatever the net, and less memory (Chen
+// et al. 2016, section 4).
 #include "tests/sim/random_net.hpp"
 
 namespace troupe::testing {

@@ -1,4 +1,5 @@
-// Every kind of role has a whole row: names, what a plan lists, what it does, and somebody who makes it.
+// Every kind of role has a whole row: names, what a plan lists, what it does, and somebody who
+// makes it.
 #include "runtime/plan/role_kinds.hpp"
 
 #include <set>
@@ -78,7 +79,8 @@ TEST(role_kinds, what_a_plan_gives_a_role_is_what_its_row_says) {
   }
 }
 
-// One that is started again says at once that it cannot go on, where its row says that something is gone with it.
+// One that is started again says at once that it cannot go on, where its row says that something is
+// gone with it.
 TEST(role_kinds, what_is_gone_with_a_role_ends_the_job_when_it_is_made_again) {
   const auto j = job_of_all_kinds();
   ASSERT_TRUE(j);

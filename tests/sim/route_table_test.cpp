@@ -1,4 +1,5 @@
-// What a world keeps between events: lanes between nodes, timers of roles, tasks that run elsewhere.
+// What a world keeps between events: lanes between nodes, timers of roles, tasks that run
+// elsewhere.
 #include "runtime/sim/route_table.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// Whole jobs with every sampler in sim::world: weights where the law says what they are, in any order of delivery, with everything
-// that crosses nodes for the loaders coming twice; and the evaluation's own sampler.
+// Whole jobs with every sampler in sim::world: weights where the law says what they are, in any
+// order of delivery, with everything that crosses nodes for the loaders coming twice; and the
+// evaluation's own sampler.
 #include <cmath>
 
 #include "tests/sim/small_job.hpp"
@@ -166,7 +167,8 @@ TEST_F(sampler_world, evaluation_has_its_own_batch_sample_and_split) {
     }
 }
 
-// Any number of packets read at once, by loaders, by the data server and by the root of a broadcast.
+// Any number of packets read at once, by loaders, by the data server and by the root of a
+// broadcast.
 TEST_F(sampler_world, readers_beside_one_another_change_no_bit) {
   for (const char* kind : {"shuffle", "served", "seeded", "replicate"}) {
     auto shape = several_workers();
@@ -184,7 +186,8 @@ TEST_F(sampler_world, readers_beside_one_another_change_no_bit) {
   }
 }
 
-// Augmented images: whoever reads them and however they travel, the weights are those of one worker alone.
+// Augmented images: whoever reads them and however they travel, the weights are those of one worker
+// alone.
 TEST_F(sampler_world, augmented_examples_do_not_depend_on_who_reads_them) {
   const auto augmented = [](job_spec& s) {
     options o;

@@ -1,4 +1,5 @@
-// A tensor without a batch dimension on its way between stages: it says nothing about how many examples its packet has.
+// A tensor without a batch dimension on its way between stages: it says nothing about how many
+// examples its packet has.
 #include <numeric>
 
 #include "ops/layer_support.hpp"

@@ -11,7 +11,8 @@ using ::testing::IsEmpty;
 class flushing : public ::testing::Test {
  protected:
   flushing() { shard.say({}, start{}); }
-  // The rounds that the coordinator is told of. Nothing has been trained, so the boundary is step 0.
+  // The rounds that the coordinator is told of. Nothing has been trained, so the boundary is step
+  // 0.
   std::vector<std::uint64_t> word(role_id who, std::uint64_t round, ready::what_of what = ready::what_of::flushed) {
     std::vector<std::uint64_t> rounds;
     for (const auto& [h, r] : only<ready>(shard.say(from(who, 0, round), ready{what}))) {

@@ -1,4 +1,5 @@
-// Shared parameters in the world: roles of one node add to one array, in virtual time and without a lock.
+// Shared parameters in the world: roles of one node add to one array, in virtual time and without a
+// lock.
 #include <gtest/gtest.h>
 
 #include "ops/tensor_values.hpp"
@@ -69,7 +70,8 @@ TEST(shared_world, alone_nothing_is_lost) {
   const auto o = add({0}, dev.get(), 2);
   EXPECT_EQ(o.highest, 10.0f);
   EXPECT_EQ(o.lost, 0u);
-  // Ten additions of 3 x 16 KiB and a read of 2 x 16 KiB at 10 GB/s, half a microsecond each besides.
+  // Ten additions of 3 x 16 KiB and a read of 2 x 16 KiB at 10 GB/s, half a microsecond each
+  // besides.
   const double bytes = (10 * 3 + 2) * element_count * 4.0;
   EXPECT_NEAR(static_cast<double>(o.end.count()), bytes / 10 + 11 * 500, 100);
 }

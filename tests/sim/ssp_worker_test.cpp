@@ -40,8 +40,8 @@ std::optional<std::uint64_t> asked_for(const std::vector<envelope>& sent, std::u
   return std::nullopt;
 }
 
-// An answer that was under way when the worker went on: it brings nothing new, and is too old for the step the worker wants by now.
-// The worker must ask again, or it waits for ever.
+// An answer that was under way when the worker went on: it brings nothing new, and is too old for
+// the step the worker wants by now. The worker must ask again, or it waits for ever.
 TEST(ssp_worker, asks_again_when_an_answer_brings_nothing_new) {
   lone_worker w(1);
   const auto& first = w.plan().blocks.front();

@@ -1,4 +1,5 @@
-// A stage of a pipeline that is killed at each point of a packet's life: what is said until the packet is through. And what stays bounded.
+// A stage of a pipeline that is killed at each point of a packet's life: what is said until the
+// packet is through. And what stays bounded.
 #include "runtime/stage/stage.hpp"
 #include "tests/sim/killing.hpp"
 

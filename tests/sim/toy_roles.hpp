@@ -1,4 +1,5 @@
-// A cluster of one toy role a node: it sends what it is told and writes down what it gets. For tests of the world itself.
+// A cluster of one toy role a node: it sends what it is told and writes down what it gets. For
+// tests of the world itself.
 #pragma once
 
 #include <gtest/gtest.h>

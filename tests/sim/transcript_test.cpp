@@ -1,5 +1,6 @@
-// Golden transcripts: what the roles of a small job say to each other, message by message, in sim::world without maths.
-// TROUPE_REWRITE=1 writes them anew; the difference is to be read like code.
+// Golden transcripts: what the roles of a small job say to each other, message by message, in
+// sim::world without maths. TROUPE_REWRITE=1 writes them anew; the difference is to be read like
+// code.
 #include <cstdlib>
 #include <fstream>
 #include <sstream>

@@ -1,4 +1,5 @@
-// Weight rules of pipelines (docs/protocols.md; PipeDream, Narayanan et al. 2019, section 3.3): which version of the weights a packet meets.
+// Weight rules of pipelines (docs/protocols.md; PipeDream, Narayanan et al. 2019, section 3.3):
+// which version of the weights a packet meets.
 #include <cmath>
 
 #include "runtime/coordinator/staleness.hpp"
@@ -10,7 +11,8 @@
 namespace troupe::testing {
 namespace {
 
-// A world whose messages and jobs take times drawn from the seed: every seed is another order of delivery.
+// A world whose messages and jobs take times drawn from the seed: every seed is another order of
+// delivery.
 sim::world_config world_of(std::uint64_t seed) {
   sim::world_config c;
   c.seed = seed;
@@ -140,7 +142,8 @@ TEST(weight_rules, stash_is_the_plain_loop_with_delayed_weights_in_any_order_of_
   }
 }
 
-// Nets that are no chain, with joins, splits and fractions. The delays are the plan's; the chains above say that they are right.
+// Nets that are no chain, with joins, splits and fractions. The delays are the plan's; the chains
+// above say that they are right.
 TEST(weight_rules, stash_of_any_partition_of_any_net_is_the_plain_loop_with_delayed_weights) {
   int ran = 0, delayed = 0;
   for (std::uint64_t seed = 1; ran < 200; ++seed) {

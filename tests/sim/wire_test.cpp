@@ -1,4 +1,5 @@
-// Activations and gradients in fewer bytes (`wire`): how far off they are, where they are cast, and what that saves.
+// Activations and gradients in fewer bytes (`wire`): how far off they are, where they are cast, and
+// what that saves.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -84,7 +85,8 @@ TEST_F(wire, int8_is_off_by_half_a_step_of_the_examples_own_scale) {
   EXPECT_EQ(bad[2], 2.0F) << "and spoils no other example";
 }
 
-// Of activations that are bf16 already: "bf16" is as they are, int8 makes of them what it makes of f32.
+// Of activations that are bf16 already: "bf16" is as they are, int8 makes of them what it makes of
+// f32.
 TEST_F(wire, bf16_activations_travel_as_they_are_or_in_int8) {
   std::mt19937 rng(5);
   std::vector<float> x;
@@ -158,7 +160,8 @@ TEST_F(wire, a_job_on_one_node_has_the_bits_of_the_job_without_it) {
             run(std::get<std::shared_ptr<prepared_job>>(cast)).bytes());
 }
 
-// Any net, any partition: pieces, addends and gradients in fewer bytes still meet, and no order of arrival changes a bit.
+// Any net, any partition: pieces, addends and gradients in fewer bytes still meet, and no order of
+// arrival changes a bit.
 TEST_F(wire, random_partitions_end_with_the_same_bits_in_any_order_of_arrival) {
   std::uint64_t ran = 0, casts = 0;
   for (std::uint64_t seed = 1; ran < seeds(60); ++seed) {

@@ -1,4 +1,5 @@
-// What a job says of its weights at the end, compared with an evaluation of the weights that it has written: what `troupe test` would say.
+// What a job says of its weights at the end, compared with an evaluation of the weights that it has
+// written: what `troupe test` would say.
 #pragma once
 
 #include "tests/sim/small_job.hpp"
@@ -17,7 +18,8 @@ inline std::optional<double> value_in(const event_effect* e, const std::string& 
   return std::nullopt;
 }
 
-// The evaluation that a run which begins at its end is all of, as `troupe test` makes it: by one worker with every layer beside it.
+// The evaluation that a run which begins at its end is all of, as `troupe test` makes it: by one
+// worker with every layer beside it.
 inline run_result run_of_the_written(const prepared_job& j, const run_result& r, device* dev) {
   auto spec = j.spec;
   spec.train.sync = {"bsp", {}, {}};
@@ -43,8 +45,8 @@ inline run_result run_of_the_written(const prepared_job& j, const run_result& r,
   return run_in_world(again, c);
 }
 
-// Empty: the accuracy of `done` is that of the written weights, and so is the loss of the last evaluation. Where a job has no test data, or
-// nobody to evaluate, there is nothing to be true.
+// Empty: the accuracy of `done` is that of the written weights, and so is the loss of the last
+// evaluation. Where a job has no test data, or nobody to evaluate, there is nothing to be true.
 inline std::string untrue_of_the_written(const prepared_job& j, const run_result& r, device* dev) {
   const auto* done = last_of(r, "done");
   const auto said = value_in(done, "test_accuracy");

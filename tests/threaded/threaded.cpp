@@ -1,5 +1,6 @@
-// Linked into the simulator's tests with --wrap: every world they make runs its tasks on threads of their own, while roles go on. Results
-// are the same, and ThreadSanitizer (preset tsan) sees what a role and one of its tasks, or two tasks, touch at once.
+// Linked into the simulator's tests with --wrap: every world they make runs its tasks on threads of
+// their own, while roles go on. Results are the same, and ThreadSanitizer (preset tsan) sees what a
+// role and one of its tasks, or two tasks, touch at once.
 #include <future>
 #include <map>
 #include <memory>

@@ -201,7 +201,8 @@ struct run {
   }
 
   std::string save(const std::shared_ptr<const std::string>& bytes, const std::string& sha256) {
-    // Tensors want aligned bytes to view; what counts here is that the file is sound and holds the weights that were announced.
+    // Tensors want aligned bytes to view; what counts here is that the file is sound and holds the
+    // weights that were announced.
     const auto parsed = parse_safetensors(bytes, bytes->data(), bytes->size());
     if (const auto* bad = std::get_if<record_error>(&parsed)) return "the weights that came are damaged: " + bad->to_string();
     if (weights_sha256(std::get<safetensors_content>(parsed).named) != sha256)

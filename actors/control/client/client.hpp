@@ -1,6 +1,8 @@
-// The outside of a running cluster: submits a job to the coordinator's daemon, or finds one there by its number, and follows it. No CAF, no actors: a program that
-// only submits pays for neither. The connection is mutual TLS with the operators' certificate (client.pem, client.key) of the tls
-// folder. Errors: values; nothing throws. Deadlines: an address where no daemon answers is named after at most `reach_within`.
+// The outside of a running cluster: submits a job to the coordinator's daemon, or finds one there
+// by its number, and follows it. No CAF, no actors: a program that only submits pays for neither.
+// The connection is mutual TLS with the operators' certificate (client.pem, client.key) of the tls
+// folder. Errors: values; nothing throws. Deadlines: an address where no daemon answers is named
+// after at most `reach_within`.
 #pragma once
 
 #include <atomic>
@@ -16,13 +18,15 @@
 
 namespace troupe {
 
-// What a job tells, as it travels: the event, and the values of it that are words ("weights_sha256", "file").
+// What a job tells, as it travels: the event, and the values of it that are words
+// ("weights_sha256", "file").
 struct job_event {
   std::uint32_t job = 0;
   event_effect event;
   std::vector<std::pair<std::string, std::string>> texts;
 };
-// One line, no newline: {"event":"step","step":1,...}; `text` becomes "message" (and "where" is its leading `place: ` for errors).
+// One line, no newline: {"event":"step","step":1,...}; `text` becomes "message" (and "where" is its
+// leading `place: ` for errors).
 std::string to_json(const job_event& e);
 
 // Where a cluster is: its name, its certificates, and the daemon to talk to.
@@ -32,7 +36,8 @@ struct cluster_address {
   std::string address;  // host:port of the daemon
   std::string node;     // its name; empty: whoever answers there
 };
-// The coordinator's daemon: the first node with the role "coordinator". An empty address when there is none.
+// The coordinator's daemon: the first node with the role "coordinator". An empty address when there
+// is none.
 cluster_address coordinator_of(const cluster_spec& c);
 
 struct cluster_submission {
@@ -48,7 +53,8 @@ struct cluster_submission {
   std::string out;     // write the final weights here (safetensors), else in the second place; empty: do not fetch them
   bool follow = true;  // false: return once the job is accepted
   std::chrono::milliseconds reach_timeout{8000};
-  // A daemon that is lost while the job is followed may be back: it is asked for the job again for so long.
+  // A daemon that is lost while the job is followed may be back: it is asked for the job again for
+  // so long.
   std::chrono::milliseconds wait_for_daemon{30000};
 };
 
@@ -62,9 +68,10 @@ struct cluster_outcome {
   int exit_code() const { return how == end::refused ? 2 : how == end::failed || how == end::preempted ? 1 : 0; }
 };
 
-// Blocks until the job is done or has failed, or `detach` is set (the job then goes on without us). `on_event` is called on this
-// thread, for every step that was not dropped on the way, and for every other event. A job that is done has failed all the same when its
-// weights, or the checkpoint that it stopped with, are not where they belong: `messages` say why and where else they are.
+// Blocks until the job is done or has failed, or `detach` is set (the job then goes on without us).
+// `on_event` is called on this thread, for every step that was not dropped on the way, and for
+// every other event. A job that is done has failed all the same when its weights, or the checkpoint
+// that it stopped with, are not where they belong: `messages` say why and where else they are.
 cluster_outcome run_on_cluster(const cluster_submission& what, const std::function<void(const job_event&)>& on_event,
                                const std::atomic<bool>& detach);
 

@@ -1,4 +1,5 @@
-// An operator's connection with one daemon: mutual TLS, control messages, blocking calls with deadlines. For one thread.
+// An operator's connection with one daemon: mutual TLS, control messages, blocking calls with
+// deadlines. For one thread.
 #pragma once
 
 #include <chrono>
@@ -14,7 +15,8 @@ namespace troupe {
 
 class client_link {
  public:
-  // Errors: "certificate_missing" and the like (the client's own files), "unreachable" (names address and cause), "bad_address".
+  // Errors: "certificate_missing" and the like (the client's own files), "unreachable" (names
+  // address and cause), "bad_address".
   static net::expected<std::unique_ptr<client_link>> open(const cluster_address& where, std::chrono::milliseconds within);
   ~client_link();
   client_link(const client_link&) = delete;
@@ -22,7 +24,8 @@ class client_link {
 
   // Errors: "too_large" (the connection goes on), "lost".
   net::expected<void> send(const control::message& m);
-  // The next message; nothing after `within` or when the connection is lost and everything that had come is read.
+  // The next message; nothing after `within` or when the connection is lost and everything that had
+  // come is read.
   std::optional<control::message> receive(std::chrono::milliseconds within);
   bool lost() const;
   std::string why_lost() const;       // a sentence with the daemon's name

@@ -1,5 +1,5 @@
-// The coordinator's daemon, as a state machine: who is a member, which jobs wait, and how one job at a time is brought up, watched
-// and brought down over all nodes that its plan uses. Pure but for being told the time: no socket, thread or file.
+// The coordinator's daemon, as a state machine: who is a member, which jobs wait, and how one job
+// at a time is started, watched and ended on all nodes of its plan. Pure: no clock, socket or file.
 //
 //   a job   checking    a keeper reads and plans it; mistakes go back to the client
 //           receiving   the client's file that it is to begin with comes piece by piece; then it is checked again, with that (controller_given.cpp)
@@ -11,8 +11,9 @@
 //           ending      every node ends its roles and tells what it has sent (5 s); stores finish
 //           over
 //
-// Invariants: a job gets exactly one `done`, `preempted` or `error` event, the last; it goes out when its weights are hashed and written. Events
-// wait behind a store that was begun before them, so that a checkpoint is announced when it is on disk. Every wait has a deadline.
+// Invariants: a job gets exactly one `done`, `preempted` or `error` event, the last; it goes out
+// when its weights are hashed and written. Events wait behind a store that was begun before them,
+// so that a checkpoint is announced when it is on disk. Every wait has a deadline.
 #pragma once
 
 #include <chrono>
@@ -49,11 +50,13 @@ struct checked {
   std::uint64_t last_step = 0;
   bool deterministic = true;
   std::shared_ptr<const repl_about> about = {};
-  // What the coordinator has chosen for all nodes ([job] convolution = "measured"): from here on part of the job's text.
+  // What the coordinator has chosen for all nodes ([job] convolution = "measured"): from here on
+  // part of the job's text.
   std::vector<std::string> overrides = {};
   std::vector<std::string> notes = {};  // for the log
   std::uint64_t room = 0;               // the most bytes that a file may have for it to begin with
-  // What it begins with by itself ([checkpoint] resume = "auto"): the newest that is kept of a job of its name, which lies where its file would.
+  // What it begins with by itself ([checkpoint] resume = "auto"): the newest that is kept of a job
+  // of its name, which lies where its file would.
   std::optional<given_file> found = {};
   // It begins with a file, at this step.
   bool continued = false;
@@ -141,7 +144,8 @@ using orders = std::vector<order>;
 
 class cluster_controller {
  public:
-  // `tag` makes job ids of two lives of this daemon differ: nothing of an old job can be taken for a new one's.
+  // `tag` makes job ids of two lives of this daemon differ: nothing of an old job can be taken for
+  // a new one's.
   cluster_controller(const cluster_spec& cluster, std::string self, std::uint16_t tag);
 
   void allow_injections() { may_inject_ = true; }
@@ -155,7 +159,8 @@ class cluster_controller {
   void on_plan_found(const plan_found& f, instant now, orders& out);
   // The coordinator role has ended its plan at this step.
   void on_handover(std::uint32_t job, std::uint64_t step, instant now, orders& out);
-  // One more checkpoint of this job would wait for two others to be written; those of a job that stops are always taken.
+  // One more checkpoint of this job would wait for two others to be written; those of a job that
+  // stops are always taken.
   bool crowded(std::uint32_t job) const;
   void on_store_begun(std::uint32_t job);
   void on_stored(const stored& s, instant now, orders& out);
@@ -163,14 +168,16 @@ class cluster_controller {
   // First of all: what an earlier life of this daemon had taken.
   void restore(const journal_content& found, instant now, orders& out);
   void take_submission(const std::string& owner, const std::string& from, const submit& m, instant now, orders& out);
-  // Job 0: the one that runs. An error, or nothing. Of a person: whoever may not say it has that as the error.
+  // Job 0: the one that runs. An error, or nothing. Of a person: whoever may not say it has that as
+  // the error.
   std::string tell(std::uint32_t job, const command& c, instant now, orders& out);
   std::string tell(const person& who, std::uint32_t job, const command& c, instant now, orders& out);
   std::string owner_of(std::uint32_t job) const;  // empty: there is no such job
   // Stops what runs, refuses what waits and what comes.
   void drain(instant now, orders& out);
   bool drained() const { return draining_ && active_ == 0 && pending_stores() == 0; }
-  // What draining has lost: a job that was stopped for it and whose checkpoint or weights are not where they belong. Empty: nothing.
+  // What draining has lost: a job that was stopped for it and whose checkpoint or weights are not
+  // where they belong. Empty: nothing.
   const std::string& lost_by_draining() const { return lost_by_draining_; }
   std::uint32_t active() const { return active_; }
   // Messages that their senders had no right to.
@@ -213,7 +220,8 @@ class cluster_controller {
     std::set<std::string> silent;   // of `without`: who cannot say what it has
     bool goes_back() const { return !lost.empty(); }
   };
-  // This daemon stood still, and nodes have given it up: they have the job's roles still, and are waited for.
+  // This daemon stood still, and nodes have given it up: they have the job's roles still, and are
+  // waited for.
   struct rejoining {
     static constexpr std::chrono::seconds within{5};
     static constexpr std::chrono::milliseconds all_heard{500};  // the ends of all connections that have ended meanwhile

@@ -140,7 +140,8 @@ std::uint32_t cluster_controller::pending_stores() const {
   return n;
 }
 
-// Whoever runs a task is not one of those who wait for nothing, while its node goes on saying so. True: somebody does, or it was too much.
+// Whoever runs a task is not one of those who wait for nothing, while its node goes on saying so.
+// True: somebody does, or it was too much.
 bool cluster_controller::watch_tasks(job& j, instant now, orders& out) {
   std::vector<watched_task> running;
   for (const auto& [name, m] : members_) {

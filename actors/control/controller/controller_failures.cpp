@@ -11,8 +11,9 @@
 //               the same nodes go on from what they have. Who has not joined within 5 s is lost
 //   back        a node that was lost or has left, and joins again, is added at the next step boundary
 //
-// Invariants: a loss while a plan is prepared for an earlier one begins that anew, and is not counted again; one while nodes swap waits until
-// the others have swapped, and that plan is never begun. A job that cannot go on fails with the loss as its reason.
+// Invariants: a loss while a plan is prepared for an earlier one begins that anew, and is not
+// counted again; one while nodes swap waits until the others have swapped, and that plan is never
+// begun. A job that cannot go on fails with the loss as its reason.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -111,8 +112,9 @@ void cluster_controller::went_back(job& j, const successor& n, instant now, orde
   take_back(j, now, out);
 }
 
-// A role of a living node has failed: all are begun anew, as if the connections between them were gone. One that fails again before the job has
-// come any further fails for a reason that is still there. True: the job goes on.
+// A role of a living node has failed: all are begun anew, as if the connections between them were
+// gone. One that fails again before the job has come any further fails for a reason that is still
+// there. True: the job goes on.
 bool cluster_controller::restart_role(job& j, const std::string& where, const std::string& text, instant now, orders& out) {
   if (!j.node_failures.survives_any() || j.stopping || draining_) return false;
   if (j.next && j.next->goes_back()) return true;  // it ends with the plan that is left
@@ -129,7 +131,8 @@ bool cluster_controller::restart_role(job& j, const std::string& where, const st
   return true;
 }
 
-// Nodes that shut down, and those that are there again: one after the other, each a plan of its own.
+// Nodes that shut down, and those that are there again: one after the other, each a plan of its
+// own.
 void cluster_controller::take_back(job& j, instant now, orders& out) {
   if (j.next || j.back || j.stopping || draining_ || j.last || j.at != phase::running) return;
   for (const auto& n : j.plan.nodes)
@@ -145,8 +148,10 @@ void cluster_controller::refused(job& j, const command& wish, instant now, order
   preempt(j, wish.key + " shuts down, and nobody can take its part", out);
 }
 
-// A task on this node does not end, and nobody can take its thread from it: this job and those after it do without the node, until it ends after all or
-// its daemon has been started again. Told to end its roles the node's keeper waits for that task, and the watchdog of its service manager sees it.
+// A task on this node does not end, and nobody can take its thread from it: this job and those
+// after it do without the node, until it ends after all or its daemon has been started again. Told
+// to end its roles the node's keeper waits for that task, and the watchdog of its service manager
+// sees it.
 void cluster_controller::lose_hung(job& j, const std::string& node, const std::string& why, instant now, orders& out) {
   if (node == self_ || !j.node_failures.survives_any() || j.stopping || draining_) return fail(j, node, why, now, out);
   members_[node].hung = true;
@@ -171,7 +176,8 @@ bool cluster_controller::was_suspended(instant now) const {
   return clock_.ticked != instant{} && now - clock_.ticked > ticks_missed;
 }
 
-// The connection with a node of a job that runs has ended. True: because this daemon stood still, most likely, so that the node may have its roles still.
+// The connection with a node of a job that runs has ended. True: because this daemon stood still,
+// most likely, so that the node may have its roles still.
 bool cluster_controller::comes_back(job& j, const std::string& peer, instant now) {
   j.without_roles.insert(peer);
   const bool sleeps = was_suspended(now);
@@ -214,7 +220,8 @@ bool cluster_controller::take_leave(job& j, const std::string& node, instant now
   return true;
 }
 
-// `by` cannot reach `peer`: most often its own end is heard of within the grace. False: that is no loss that the job may outlive.
+// `by` cannot reach `peer`: most often its own end is heard of within the grace. False: that is no
+// loss that the job may outlive.
 bool cluster_controller::unreachable(job& j, const std::string& peer, const std::string& by, const std::string& why, instant now,
                                      orders& out) {
   const auto at = members_.find(peer);
@@ -224,7 +231,8 @@ bool cluster_controller::unreachable(job& j, const std::string& peer, const std:
   return true;
 }
 
-// A connection between two nodes that are both there is gone, and what travelled on it; where it does not come up again, one of them stays out.
+// A connection between two nodes that are both there is gone, and what travelled on it; where it
+// does not come up again, one of them stays out.
 void cluster_controller::watch_suspects(job& j, instant now, orders& out) {
   const auto who = j.node_failures.overdue(now);
   if (!who) return;

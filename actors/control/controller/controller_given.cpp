@@ -1,11 +1,13 @@
-// cluster_controller: files that clients upload for a job to start from (`troupe train --cluster --resume`, --weights).
+// cluster_controller: files that clients upload for a job to start from (`troupe train --cluster
+// --resume`, --weights).
 //
 //   checking    of the job alone: mistakes in it are found before anything travels
 //   receiving   the head asks for one piece, the keeper writes it, the head asks for the next (a minute each, at most)
 //   checking    again, with the file: the keeper makes the handover of it that the job begins with
 //
-// Invariants: one piece of a file is under way at a time, so memory does not grow with it; a file is no larger than one of this job can be; who
-// is refused is told why, with the file's name as the user gave it; what had come of a file that is not wanted any more is removed.
+// Invariants: one piece of a file is under way at a time, so memory does not grow with it; a file
+// is no larger than one of this job can be; who is refused is told why, with the file's name as the
+// user gave it; what had come of a file that is not wanted any more is removed.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"

@@ -1,4 +1,5 @@
-// cluster_controller: injected faults (actors/view/injection.hpp): who may inject them, and which nodes get them.
+// cluster_controller: injected faults (actors/view/injection.hpp): who may inject them, and which
+// nodes get them.
 #include "actors/control/controller/cluster_controller.hpp"
 #include "actors/view/injection.hpp"
 

@@ -1,5 +1,6 @@
-// The head's fifth part: what it writes down, and how it takes up what a former life of its daemon had taken (journal.hpp). A job that waited
-// waits again, in its place; one that ran begins with its newest checkpoint, as one that is resumed. Who followed it asks for it by number.
+// The head's fifth part: what it writes down, and how it takes up what a former life of its daemon
+// had taken (journal.hpp). A job that waited waits again, in its place; one that ran begins with
+// its newest checkpoint, as one that is resumed. Who followed it asks for it by number.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -7,7 +8,8 @@
 namespace troupe::control {
 namespace {
 
-// Lives of the daemon that one job may outlast without coming to a checkpoint: it may be what ends them.
+// Lives of the daemon that one job may outlast without coming to a checkpoint: it may be what ends
+// them.
 constexpr std::uint32_t lives_of_a_job = 3;
 constexpr std::chrono::minutes turn_timeout{10};  // several are read one after the other
 
@@ -81,8 +83,9 @@ void cluster_controller::note_words(job& j, orders& out) const {
   out.push_back(journal_line{journal_changed(number_of(j.id), j.noted)});
 }
 
-// A job that is taken up has the plan of its file; where people have changed that, or there is no file for what they have set to go with, the first
-// plan that it makes is the one after it, as when it has lost all its nodes.
+// A job that is taken up has the plan of its file; where people have changed that, or there is no
+// file for what they have set to go with, the first plan that it makes is the one after it, as when
+// it has lost all its nodes.
 bool cluster_controller::begins_changed(const job& j) const {
   const bool nowhere = j.given.kind == given_file::nothing && (!j.since.settings.empty() || j.since.paused);
   return j.restored && (nowhere || !(j.noted == amendments{}));

@@ -5,8 +5,9 @@
 //   draining    the coordinator role runs to a step boundary and hands over; other words to it wait from here on
 //   swapping    every node of either plan ends the roles of the one and begins those of the other (60 s, else the job fails)
 //
-// Invariants: one successor at a time. Until `draining` a refusal changes nothing. From `draining` on a node of the new plan that is lost
-// is a loss of the job (controller_failures.cpp); so is one of the old plan at any time, unless it has nothing more to do than to end its roles.
+// Invariants: one successor at a time. Until `draining` a refusal changes nothing. From `draining`
+// on a node of the new plan that is lost is a loss of the job (controller_failures.cpp); so is one
+// of the old plan at any time, unless it has nothing more to do than to end its roles.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -178,8 +179,8 @@ void cluster_controller::swap_done(job& j, instant now, orders& out) {
   take_back(j, now, out);
 }
 
-// A node is gone (or going) while a next plan is prepared. True: only that next plan wanted the node, and the job goes on without
-// it.
+// A node is gone (or going) while a next plan is prepared. True: only that next plan wanted the
+// node, and the job goes on without it.
 bool cluster_controller::lost_to_successor(job& j, const std::string& peer, const std::string& why, instant now, orders& out) {
   if (!j.next || j.at != phase::running || j.next->at == successor::phase::checking) return false;
   const bool before = has(j.plan.nodes, peer), after = has(j.next->plan.nodes, peer);

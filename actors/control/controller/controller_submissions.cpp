@@ -1,7 +1,9 @@
-// cluster_controller: submissions until they are jobs in the queue, and the clients that follow a job's events.
+// cluster_controller: submissions until they are jobs in the queue, and the clients that follow a
+// job's events.
 //
-// Invariants: what is not over stays within a budget of jobs and of bytes (admission.hpp). One check is under way at a time, the others wait
-// here: the keeper's queue has one, and what nobody waits for any more, because its client has gone, costs nothing. Whoever submits is answered
+// Invariants: what is not over stays within a budget of jobs and of bytes (admission.hpp). One
+// check is under way at a time, the others wait here: the keeper's queue has one, and what nobody
+// waits for any more, because its client has gone, costs nothing. Whoever submits is answered
 // within 60 s and what a file takes.
 #include <algorithm>
 

@@ -1,4 +1,5 @@
-// cluster_controller: which messages it accepts from which peer (trust.hpp). A node may report about itself and about jobs that it has a part in.
+// cluster_controller: which messages it accepts from which peer (trust.hpp). A node may report
+// about itself and about jobs that it has a part in.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"

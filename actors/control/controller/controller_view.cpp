@@ -1,4 +1,5 @@
-// cluster_controller: the view that the REPL shows: nodes, jobs and roles as last reported, and the steps at risk if a node failed now.
+// cluster_controller: the view that the REPL shows: nodes, jobs and roles as last reported, and the
+// steps at risk if a node failed now.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -6,8 +7,9 @@
 
 namespace troupe::control {
 
-// Whoever goes back goes to the newest checkpoint, or to what the job began with. So does everybody when the coordinator's daemon is killed. What
-// other nodes take with them is made again with the step that was under way, which nobody has been told of.
+// Whoever goes back goes to the newest checkpoint, or to what the job began with. So does everybody
+// when the coordinator's daemon is killed. What other nodes take with them is made again with the
+// step that was under way, which nobody has been told of.
 std::uint64_t cluster_controller::steps_at_risk(const job& j) const {
   const auto back = std::max(j.kept_step.value_or(0), j.plan.continued ? j.plan.from : 0);
   return j.view.step > back ? j.view.step - back : 0;

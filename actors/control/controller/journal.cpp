@@ -29,7 +29,8 @@ std::string checksum_of(const std::string& text) {
   return digits;
 }
 
-// Bytes that are no UTF-8 do not come here: job files are checked. Were one to come, it is replaced rather than thrown at.
+// Bytes that are no UTF-8 do not come here: job files are checked. Were one to come, it is replaced
+// rather than thrown at.
 std::string line_of(const json& o) {
   const auto text = o.dump(-1, ' ', false, json::error_handler_t::replace);
   return checksum_of(text) + " " + text + "\n";

@@ -1,5 +1,7 @@
-// What the coordinator's daemon must still know after it was killed: which jobs it has taken, in their order, what is kept of the one that
-// runs, and how the last ones ended, for whoever follows them and has not heard it yet. A text file that is only appended to; every line is "<crc32c, 8 hex digits> <JSON object>", synced before it counts:
+// What the coordinator's daemon must still know after it was killed: which jobs it has taken, in
+// their order, what is kept of the one that runs, and how the last ones ended, for whoever follows
+// them and has not heard it yet. A text file that is only appended to; every line is "<crc32c, 8
+// hex digits> <JSON object>", synced before it counts:
 //
 //   {"is":"queued","job":7,"file":..,"text":..,"overrides":[..],"given":..,"given_kind":..,"owner":..}
 //   {"is":"begun","job":7}                    its roles were told to begin; once more after each restart of the daemon
@@ -10,9 +12,11 @@
 //   {"is":"over","job":7,"name":..,"owner":..,"state":..,"weights":..,"step":..,"last_step":..,"kind":..,"text":..,"values":[[key,value],..],
 //    "texts":[[key,value],..],"loss":..,"accuracy":..,"examples_per_s":..,"skipped":..}
 //
-// `job` is the number that people know. A line that is torn or damaged ends what is read, and what is after it; opening a journal writes it
-// anew with what is unfinished and the newest 64 that are over. Beside it a file NAME.step holds the step that the running job has reached: one
-// line of that form, {"job":7,"step":..}, overwritten after each step and not synced. Errors: texts that name the file. Threads: one.
+// `job` is the number that people know. A line that is torn or damaged ends what is read, and what
+// is after it; opening a journal writes it anew with what is unfinished and the newest 64 that are
+// over. Beside it a file NAME.step holds the step that the running job has reached: one line of
+// that form, {"job":7,"step":..}, overwritten after each step and not synced. Errors: texts that
+// name the file. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +82,8 @@ journal_content read_journal(const std::string& text);
 
 class journal {
  public:
-  // Reads what is there, or begins one. What cannot be read counts as not there and is said in `error`.
+  // Reads what is there, or begins one. What cannot be read counts as not there and is said in
+  // `error`.
   explicit journal(std::filesystem::path file, std::string* error = nullptr);
   ~journal();
   journal(const journal&) = delete;

@@ -7,7 +7,8 @@ namespace {
 
 constexpr auto mesh_timeout = std::chrono::seconds(10);
 constexpr auto keep_timeout = std::chrono::seconds(30);
-// Before a fault begins: whoever asked for it has the answer by then, those who follow know of it, and the log is written.
+// Before a fault begins: whoever asked for it has the answer by then, those who follow know of it,
+// and the log is written.
 constexpr auto inject_after = std::chrono::milliseconds(200);
 constexpr std::size_t max_injected = 64;
 
@@ -66,8 +67,8 @@ void member::on_coordinator_up(member_orders& out) {
   say(m, out);
 }
 
-// A coordinator that was silent, or whose connection a newer one replaces, may want the roles of this node again. One that has closed the connection
-// has ended, or has given this node up.
+// A coordinator that was silent, or whose connection a newer one replaces, may want the roles of
+// this node again. One that has closed the connection has ended, or has given this node up.
 bool member::keep_roles(const std::string& reason) {
   return (reason.starts_with("peer_silent") || reason.starts_with("replaced")) && job_ && job_->answered && !job_->ending &&
          !plan_generation_ && !next_;
@@ -121,7 +122,8 @@ void member::connect(hosted_plan& h, member_orders& out) {
     const auto up = data_up_.find(at.node);
     if (up != data_up_.end() && up->second == at.incarnation) continue;
     h.missing.insert(at.node);
-    // Of two nodes the one whose name is smaller dials, so that there are not two connections of which one must be closed.
+    // Of two nodes the one whose name is smaller dials, so that there are not two connections of
+    // which one must be closed.
     if (self_ < at.node) out.push_back(connect_data{at.node, at.data_address});
   }
 }
@@ -155,8 +157,8 @@ void member::on_data_up(const std::string& peer, std::uint64_t incarnation, memb
   if (job_->made && job_->missing.empty()) answer({}, out);
 }
 
-// A plan that waits for a peer's next life hears of the end of the connection with the one before: that is no answer to its own dial, which has
-// done nothing while that connection stood.
+// A plan that waits for a peer's next life hears of the end of the connection with the one before:
+// that is no answer to its own dial, which has done nothing while that connection stood.
 void member::dial_again(const hosted_plan& h, const std::string& peer, member_orders& out) const {
   for (const auto& at : h.what.places)
     if (at.node == peer && self_ < peer) out.push_back(connect_data{peer, at.data_address});

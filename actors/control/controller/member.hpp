@@ -1,14 +1,18 @@
-// A daemon as the member of its cluster, as a state machine: joins the coordinator's daemon, makes its part of a job when told, is
-// connected with every other node of the job before it says so, and tells of losses. Pure but for being told the time.
+// A daemon as the member of its cluster, as a state machine: joins the coordinator's daemon, makes
+// its part of a job when told, is connected with every other node of the job before it says so, and
+// tells of losses. Pure but for being told the time.
 //
-// A coordinator's daemon that falls silent may go on: for 30 s its job's roles stay, and this node says so when it joins again.
+// A coordinator's daemon that falls silent may go on: for 30 s its job's roles stay, and this node
+// says so when it joins again.
 //
 //   out -> joined -> [preparing -> hosting -> ending] -> joined        the coordinator's daemon lost: job ended, out
 //
-// Beside the plan that it hosts a node may have made the job's next one (`revise`); at `swap` it ends the roles of the one and begins those
-// of the other. A node that the next plan does not use is done with the job then, one that the last did not use begins with it.
+// Beside the plan that it hosts a node may have made the job's next one (`revise`); at `swap` it
+// ends the roles of the one and begins those of the other. A node that the next plan does not use
+// is done with the job then, one that the last did not use begins with it.
 //
-// Invariants: one job at a time; `prepared` is said once per job; whatever ends a job here waits for its roles to be gone.
+// Invariants: one job at a time; `prepared` is said once per job; whatever ends a job here waits
+// for its roles to be gone.
 #pragma once
 
 #include <map>
@@ -47,7 +51,8 @@ using member_order =
     std::variant<to_peer, connect_data, make_roles, end_roles, make_plan_order, swap_roles, forget_plan, suffer, log_line>;
 using member_orders = std::vector<member_order>;
 
-// A plan of a job, with roles here. (No part of member: clang 14 takes a nested one for not constructible.)
+// A plan of a job, with roles here. (No part of member: clang 14 takes a nested one for not
+// constructible.)
 struct hosted_plan {
   prepare what;
   bool made = false, answered = false, ending = false;

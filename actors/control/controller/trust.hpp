@@ -1,5 +1,6 @@
-// Who may say what on the control plane. A peer's name is its certificate's: that of a node, or a client's session (net/hello.hpp). What somebody
-// has no right to say changes nothing. Where there is an answer that says so it is given; else it is dropped, counted, and told in the log once.
+// Who may say what on the control plane. A peer's name is its certificate's: that of a node, or a
+// client's session (net/hello.hpp). What somebody has no right to say changes nothing. Where there
+// is an answer that says so it is given; else it is dropped, counted, and told in the log once.
 //
 //   nodes of the cluster file alone      join, prepared, trouble, ended, leaving, report, revised, swapped
 //   the coordinator's daemon alone       joined, prepare, end_job, revise, swap, forget, inject, said, submitted, answer
@@ -10,8 +11,9 @@
 //   clients, and nodes for them          ask: the line's command says who may (actors/repl/command.hpp); what steers a job: its owner, admin
 //   frames of the exchange               clients: exchange, admin
 //
-// A job's owner is who has submitted it, by the name in the certificate. Of what a client asks at another node, that node says whose line it is:
-// nodes are believed in this, as in everything that they compute.
+// A job's owner is who has submitted it, by the name in the certificate. Of what a client asks at
+// another node, that node says whose line it is: nodes are believed in this, as in everything that
+// they compute.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +38,8 @@ std::optional<message> refusal_of(const message& m, const std::string& why);
 // The same of a word to a job, whose owner is known.
 std::string why_not_tell(const person& who, std::uint32_t job, const std::string& owner, const std::string& word);
 
-// Whose line it is. `peer`: who has said it, with the role of its certificate; a node says whose words it passes on.
+// Whose line it is. `peer`: who has said it, with the role of its certificate; a node says whose
+// words it passes on.
 person asker_of(const std::string& peer, certificate_role role, const ask& a);
 
 // What nobody had a right to say, so far.

@@ -36,7 +36,8 @@ checked checker::check(const check_text& asked) const {
   return c;
 }
 
-// Can they be written where the job says, and is there one that it begins with? Then `what` has it, as if the client had sent it.
+// Can they be written where the job says, and is there one that it begins with? Then `what` has it,
+// as if the client had sent it.
 std::optional<diagnostic> checker::look_for_checkpoints(const prepared_job& j, check_text& what, std::optional<given_file>& found,
                                                         std::vector<std::string>& notes) const {
   const auto& c = j.spec.checkpoint;

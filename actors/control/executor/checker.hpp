@@ -1,6 +1,7 @@
-// Checks submissions for the head: reads a job, opens its data, makes its plan, measures its convolutions where it wants that, and looks whether the
-// file that it begins with fits. On the coordinator's node, by an actor of its own: a job whose data are slow or whose plan is large must not hold up
-// what the job executor does for the running job.
+// Checks submissions for the head: reads a job, opens its data, makes its plan, measures its
+// convolutions where it wants that, and looks whether the file that it begins with fits. On the
+// coordinator's node, by an actor of its own: a job whose data are slow or whose plan is large must
+// not hold up what the job executor does for the running job.
 // Errors: values. Nothing throws but std::bad_alloc.
 #pragma once
 

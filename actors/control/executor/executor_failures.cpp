@@ -1,4 +1,5 @@
-// job_executor: reads the newest checkpoint of a job as the handover that its next plan starts from, when a job has to go back.
+// job_executor: reads the newest checkpoint of a job as the handover that its next plan starts
+// from, when a job has to go back.
 #include <algorithm>
 
 #include "actors/control/executor/job_executor.hpp"
@@ -16,7 +17,8 @@ void take_along(handover& h, const going_back& since) {
   }
 }
 
-// What the plan that runs began with, where it has made no step; the newest checkpoint that verifies; else what the job began with: a file of the client's, or the fillers' values.
+// What the plan that runs began with, where it has made no step; the newest checkpoint that
+// verifies; else what the job began with: a file of the client's, or the fillers' values.
 std::variant<handover, std::string> job_executor::last_kept(prepared_job& j) {
   if (began_) {
     auto h = *began_->with;

@@ -1,5 +1,7 @@
-// The keeper's part in files that jobs begin with: written piece by piece below the node's state, read when the job is checked, when its
-// roles are made, and again when a node is lost before the first checkpoint; gone when the job is over. A job that is resumed begins like the next plan of one that runs: with a handover, here made of the file.
+// The keeper's part in files that jobs begin with: written piece by piece below the node's state,
+// read when the job is checked, when its roles are made, and again when a node is lost before the
+// first checkpoint; gone when the job is over. A job that is resumed begins like the next plan of
+// one that runs: with a handover, here made of the file.
 #include <cerrno>
 #include <cstring>
 

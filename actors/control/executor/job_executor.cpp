@@ -26,8 +26,9 @@ amendments changes_of(const revise& r) {
 
 }  // namespace
 
-// Why this machine has too little memory for its part of the job; empty: it has enough, and the part is reserved. The new roles reuse what the devices'
-// pools hold, which belongs to an earlier plan or an earlier job.
+// Why this machine has too little memory for its part of the job; empty: it has enough, and the
+// part is reserved. The new roles reuse what the devices' pools hold, which belongs to an earlier
+// plan or an earlier job.
 std::string job_executor::too_much(const prepared_job& j) {
   const auto held = at_.dev ? at_.dev->pool().bytes_held : 0;
   if (at_.memory) at_.memory->holds(memory_book::part::job, held);
@@ -231,7 +232,8 @@ void job_executor::forget(std::uint32_t job, std::uint32_t plan_generation) {
 
 fs::path job_executor::folder_of(const prepared_job& j) const { return at_.jobs.state / job_folder_name(j.id, j.spec.name); }
 
-// A job that continues after a restart of this daemon keeps the folder of its newest checkpoint, so that `checkpoint.keep` counts the older ones there.
+// A job that continues after a restart of this daemon keeps the folder of its newest checkpoint, so
+// that `checkpoint.keep` counts the older ones there.
 fs::path job_executor::checkpoints_of(const prepared_job& j) const {
   const auto at = at_.taken_up.find(j.id);
   if (at != at_.taken_up.end() && !at->second.kept.empty()) return fs::path(at->second.kept).parent_path();

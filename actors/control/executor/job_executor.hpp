@@ -1,5 +1,6 @@
-// What takes long and blocks, for the control plane and the job that runs: makes its plans, makes and ends its roles, hashes and writes its weights,
-// keeps the files that jobs begin with. Run by one detached actor, one thing at a time, so no other actor ever waits for a disk. Submissions are
+// What takes long and blocks, for the control plane and the job that runs: makes its plans, makes
+// and ends its roles, hashes and writes its weights, keeps the files that jobs begin with. Run by
+// one detached actor, one thing at a time, so no other actor ever waits for a disk. Submissions are
 // checked by another (checker.hpp), so that none of this waits for them.
 // Errors: values. Nothing throws.
 #pragma once
@@ -40,7 +41,8 @@ class job_executor {
   std::string keep(const keep_piece& what);  // an error, or it is written
   void drop(std::uint32_t job);              // its file
   std::string make(const prepare& what);     // an error, or the roles are spawned
-  // Another plan of the job. Of the coordinator's node: what a person's wish makes of the job that runs.
+  // Another plan of the job. Of the coordinator's node: what a person's wish makes of the job that
+  // runs.
   plan_found amend(const check_move& what);
   std::string revise(const control::revise& what);  // an error, or the plan is made
   std::string swap(const control::swap& what);      // an error, or the roles of that plan are spawned
@@ -93,8 +95,8 @@ class job_executor {
     store_effect what;
   };
   std::optional<handed> handed_;
-  // What the plan that runs began with, until it has made a step: before that its shards have not all got it, and a loss would cost all steps since
-  // the last checkpoint.
+  // What the plan that runs began with, until it has made a step: before that its shards have not
+  // all got it, and a loss would cost all steps since the last checkpoint.
   std::optional<store_effect> began_;
   std::map<std::uint32_t, upload> uploads_;           // by job: files to begin with, until it begins
   std::pair<std::uint32_t, second_place> elsewhere_;  // of the job that saved last

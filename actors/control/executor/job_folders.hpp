@@ -1,5 +1,6 @@
-// The folders of a node's state in which its jobs leave weights and checkpoints, and which of them stay: the newest `keep_job_folders` by the
-// time of their last change, and whatever runs. Nobody is asked, so a checkpoint that is to outlive as many later jobs belongs elsewhere.
+// The folders of a node's state in which its jobs leave weights and checkpoints, and which of them
+// stay: the newest `keep_job_folders` by the time of their last change, and whatever runs. Nobody
+// is asked, so a checkpoint that is to outlive as many later jobs belongs elsewhere.
 // Errors: a folder that cannot be removed stays.
 #pragma once
 

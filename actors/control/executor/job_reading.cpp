@@ -14,7 +14,8 @@
 namespace troupe::control {
 namespace {
 
-// The most that a file of the job's weights, states of a rule and what its lanes carry may have, in any type; a little more for what it says.
+// The most that a file of the job's weights, states of a rule and what its lanes carry may have, in
+// any type; a little more for what it says.
 std::uint64_t room_of(const prepared_job& j) {
   double values = 0;
   for (const auto& p : j.graph.params) values += static_cast<double>(p.spec.dims.count());
@@ -80,7 +81,8 @@ std::filesystem::path given_path(const job_place& at, std::uint32_t job) {
 
 namespace {
 
-// A copy costs nothing where both are on one file system. Either way it is there when others remove what it was made of.
+// A copy costs nothing where both are on one file system. Either way it is there when others remove
+// what it was made of.
 std::error_code linked_or_copied(const std::filesystem::path& from, const std::filesystem::path& to) {
   namespace fs = std::filesystem;
   std::error_code ec;

@@ -1,5 +1,6 @@
-// Reservations of this daemon's memory by its two users: the roles of the running job, and the clients of the exchange. Memory that one of them has
-// reserved is not given to the other, even while it is still free.
+// Reservations of this daemon's memory by its two users: the roles of the running job, and the
+// clients of the exchange. Memory that one of them has reserved is not given to the other, even
+// while it is still free.
 // Errors: none.  Threads: any.
 #pragma once
 

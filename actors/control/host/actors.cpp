@@ -41,8 +41,9 @@ class control_actor final : public compat::base_actor {
     now_ = std::chrono::steady_clock::now();
     try {
       std::visit([this](const auto& x) { take(x); }, n.what);
-      // A client that hears of a change may ask for the state of the job at once, so the new state is published before the change
-      // is told. `step` events come by the thousand; what they change is published with the next tick.
+      // A client that hears of a change may ask for the state of the job at once, so the new state
+      // is published before the change is told. `step` events come by the thousand; what they
+      // change is published with the next tick.
       const auto* e = std::get_if<event_in>(&n.what);
       const bool minor = std::holds_alternative<tick_in>(n.what) || std::holds_alternative<probe_back>(n.what) ||
                          (e && e->what.event.kind == "step");
@@ -272,8 +273,8 @@ void control_actor::take(const tick_in&) {
 
 // --- what goes out
 
-// Carries out what head and member have ordered, until nothing is left: an order may bring further ones, also on this node, since
-// the head's own node is a member like any other.
+// Carries out what head and member have ordered, until nothing is left: an order may bring further
+// ones, also on this node, since the head's own node is a member like any other.
 void control_actor::execute_orders() {
   while (!controller_out_.empty() || !member_out_.empty()) {
     for (const auto& x : std::exchange(controller_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
@@ -293,7 +294,8 @@ void control_actor::perform(const to_peer& x) {
     return;
   }
   looped_ = true;
-  // A message from this node to itself: what the head says to members is for our member, the rest for our head.
+  // A message from this node to itself: what the head says to members is for our member, the rest
+  // for our head.
   const bool for_member = std::holds_alternative<joined>(x.what) || std::holds_alternative<prepare>(x.what) ||
                           std::holds_alternative<end_job>(x.what) || std::holds_alternative<revise>(x.what) ||
                           std::holds_alternative<swap>(x.what) || std::holds_alternative<forget>(x.what) ||
@@ -372,7 +374,8 @@ void control_actor::publish() {
   s_.published.put(std::move(v));
 }
 
-// They miss steps. Those who read nothing at all are let go by the transport, when something more is to wait for them.
+// They miss steps. Those who read nothing at all are let go by the transport, when something more
+// is to wait for them.
 void control_actor::find_slow_clients() {
   for (const auto& p : s_.control_net->stats().peers)
     if (p.up && !s_.is_node(p.peer)) controller_->slow(p.peer, p.queued_bytes > slow_bytes);

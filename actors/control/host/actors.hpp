@@ -1,4 +1,5 @@
-// The control plane's actors, as their shells see each other. Includes CAF: only for control_plane*.cpp.
+// The control plane's actors, as their shells see each other. Includes CAF: only for
+// control_plane*.cpp.
 #pragma once
 
 #include <pthread.h>
@@ -45,12 +46,13 @@ class board {
   repl_view view_;
 };
 
-// What may wait, unread, for one of the control plane's peers: beyond it the connection ends at once. An operator's session that has declared
-// buffers of the exchange may have its values there as well (exchange.cpp).
+// What may wait, unread, for one of the control plane's peers: beyond it the connection ends at
+// once. An operator's session that has declared buffers of the exchange may have its values there
+// as well (exchange.cpp).
 constexpr std::uint64_t max_queued_for_operator = std::uint64_t{8} << 20, max_queued_for_node = std::uint64_t{64} << 20;
 
-// An actor's address that can be taken away: CAF 0.17 keeps a detached actor's thread until the last handle is gone, and others may
-// still be posting when the daemon ends.
+// An actor's address that can be taken away: CAF 0.17 keeps a detached actor's thread until the
+// last handle is gone, and others may still be posting when the daemon ends.
 class mailbox {
  public:
   void open(caf::actor who) {
@@ -94,7 +96,8 @@ class thread_clock {
   std::atomic<clockid_t> id_{none};
 };
 
-// What all of them share. Written before the first message; the transports are closed before it goes.
+// What all of them share. Written before the first message; the transports are closed before it
+// goes.
 struct shared {
   control_plane_options options;
   std::string coordinator;  // name of the node whose daemon coordinates
@@ -123,7 +126,8 @@ struct shared {
   void log(const std::string& line) const {
     if (options.log) options.log(line);
   }
-  // Any thread (plane.cpp). Gives memory back to the system: what pools have not needed since the last call; or all that they do not use now.
+  // Any thread (plane.cpp). Gives memory back to the system: what pools have not needed since the
+  // last call; or all that they do not use now.
   void release_unused() const;
   void release_all_unused() const;
 };

@@ -1,4 +1,5 @@
-// The checker's actor: detached, one submission after the other. Whatever happens, the head is answered: it has the next one checked then.
+// The checker's actor: detached, one submission after the other. Whatever happens, the head is
+// answered: it has the next one checked then.
 #include "actors/control/executor/checker.hpp"
 #include "actors/control/host/actors.hpp"
 #include "runtime/base/exception_text.hpp"

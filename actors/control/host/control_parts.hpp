@@ -23,7 +23,8 @@ struct coordinator_line {
   }
 };
 
-// Submissions from REPLs, until the head has an answer to them. Their tokens have the highest bit, those of clients' own have not.
+// Submissions from REPLs, until the head has an answer to them. Their tokens have the highest bit,
+// those of clients' own have not.
 class repl_submissions {
  public:
   static bool has(std::uint64_t token) { return (token >> 63) != 0; }

@@ -1,6 +1,6 @@
-// The actor that hosts the hub of the exchange: frames of the control transport in, its effects out. Detached, because sums of large
-// buffers must not keep layers or the REPL waiting. A frame's credit goes back to its sender when the hub is done with it, so that
-// nobody can fill the mailbox.
+// The actor that hosts the hub of the exchange: frames of the control transport in, its effects
+// out. Detached, because sums of large buffers must not keep layers or the REPL waiting. A frame's
+// credit goes back to its sender when the hub is done with it, so that nobody can fill the mailbox.
 #include <algorithm>
 
 #include "actors/control/host/actors.hpp"
@@ -30,7 +30,8 @@ exchange::hub_limits limits_of(const shared& s) {
   return l;
 }
 
-// Only these may reserve memory in the hub. Finding out how much is left reads files of /proc, which calls of every step should not wait for.
+// Only these may reserve memory in the hub. Finding out how much is left reads files of /proc,
+// which calls of every step should not wait for.
 bool reserves(const exchange::message& m) {
   return std::holds_alternative<exchange::open_session>(m) || std::holds_alternative<exchange::declare>(m) ||
          std::holds_alternative<exchange::share>(m) || std::holds_alternative<exchange::take_lock>(m);
@@ -64,17 +65,20 @@ class exchange_actor final : public compat::base_actor {
   void handle_event(const std::string& peer, const net::frame& f) {
     const auto m = exchange::from_frame(f);
     if (!m) return perform(exchange::drop_effect{peer, net::unreadable(peer, f, "it is no message of the exchange").message});
-    // A client that goes on asking and does not read its answers would have them pile up in the daemon: it is dropped.
+    // A client that goes on asking and does not read its answers would have them pile up in the
+    // daemon: it is dropped.
     if (!std::holds_alternative<exchange::piece>(*m) && unread(peer) > hub_.max_unread(peer))
       return perform(exchange::drop_effect{peer, "it does not read its answers"});
     if (reserves(*m)) hub_.may_reserve(room());
     hub_.on(peer, *m, out_);
     s_.memory.promise(memory_book::part::exchange, hub_.reserved());
-    // A declared buffer makes the client's answers longer: more may wait for it before the first such answer is sent.
+    // A declared buffer makes the client's answers longer: more may wait for it before the first
+    // such answer is sent.
     if (std::holds_alternative<exchange::declare>(*m)) s_.control_net->limit(peer, max_queued_for_operator + hub_.max_unread(peer));
   }
 
-  // The limit of the exchange, or less: the memory that is left when the running job has all that it has reserved.
+  // The limit of the exchange, or less: the memory that is left when the running job has all that
+  // it has reserved.
   std::uint64_t room() {
     s_.memory.holds(memory_book::part::job, s_.dev->pool().bytes_held);
     s_.memory.holds(memory_book::part::exchange, hub_.held());

@@ -1,4 +1,5 @@
-// The keeper's actor: a shell around what blocks for the control plane, detached, one order after the other.
+// The keeper's actor: a shell around what blocks for the control plane, detached, one order after
+// the other.
 #include "actors/control/executor/job_folders.hpp"
 #include "actors/control/host/actors.hpp"
 #include "actors/view/failed_job.hpp"
@@ -63,7 +64,8 @@ class executor_actor final : public compat::base_actor {
   }
   void take(const check_move& x) { answer(keep_.amend(x)); }
   void take(const make_plan_order& x) { answer(revise_done{x.what.what.job, x.what.plan_generation, keep_.revise(x.what)}); }
-  // A role that fails is begun anew once, from what the shards have: that cannot be run again, what was before it can.
+  // A role that fails is begun anew once, from what the shards have: that cannot be run again, what
+  // was before it can.
   std::unique_ptr<failed_job> failed_now(std::uint32_t job) const {
     auto r = keep_.running_of(job);
     if (!r) return nullptr;

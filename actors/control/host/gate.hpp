@@ -1,4 +1,5 @@
-// What comes in at a daemon, before anything is made of it: whoever has no right to it (trust.hpp) is answered here, or dropped.
+// What comes in at a daemon, before anything is made of it: whoever has no right to it (trust.hpp)
+// is answered here, or dropped.
 #pragma once
 
 #include "actors/control/host/actors.hpp"

@@ -1,7 +1,8 @@
 // What a fault that a person injects does to this daemon (actors/view/injection.hpp). Any thread.
 //
-// A stopped process cannot wake itself. A grandchild does, which has no descriptor of ours (the lock of the state folder among them) but one
-// of the process, so that a signal never reaches another of its number; it is nobody's zombie, and goes with the daemon's control group.
+// A stopped process cannot wake itself. A grandchild does, which has no descriptor of ours (the
+// lock of the state folder among them) but one of the process, so that a signal never reaches
+// another of its number; it is nobody's zombie, and goes with the daemon's control group.
 #pragma once
 
 #include <atomic>

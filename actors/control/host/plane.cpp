@@ -72,7 +72,8 @@ net::callbacks callbacks_of(shared& s, bool data) {
 
 }  // namespace
 
-// Clients that are connected, with what their certificates say of them. Of the control transport's thread alone.
+// Clients that are connected, with what their certificates say of them. Of the control transport's
+// thread alone.
 class client_roles {
  public:
   void up(const std::string& peer, certificate_role role) {
@@ -179,7 +180,8 @@ struct control_plane::impl {
     control.faults = s.faults.control;
     control.operators = true;
     control.max_frame = max_message;
-    // What clients send lies here until it is read: a window each, and what has come of a frame. All together have an eighth of the memory.
+    // What clients send lies here until it is read: a window each, and what has come of a frame.
+    // All together have an eighth of the memory.
     if (const auto m = memory_of_this_process(); m.total > 0) {
       control.window = std::clamp(m.total / 64, std::uint64_t{2} << 20, std::uint64_t{16} << 20);
       control.max_operators = static_cast<std::size_t>(std::clamp<std::uint64_t>(m.total / 8 / exchange::max_frame, 16, 1024));

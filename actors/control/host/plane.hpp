@@ -1,4 +1,5 @@
-// A node's daemon, less its command line: node_host, router, the two transports and the control plane's actors, put together.
+// A node's daemon, less its command line: node_host, router, the two transports and the control
+// plane's actors, put together.
 //
 //   control transport   listens on the node's address; daemons and operators         -> control_actor, repl_actor, exchange_actor
 //   data transport      listens on the same host, any port, told at join; daemons    -> router -> roles
@@ -8,9 +9,9 @@
 //   repl_actor          detached; answers from published state, while all cores train
 //   exchange_actor      detached; hosts the hub where processes with training loops of their own meet (runtime/exchange)
 //
-// Control messages travel over our own transport, not CAF's BASP: docs/measurements/control_plane.md says what
-// was measured. The actors are CAF's.
-// Free of CAF headers. Errors: values; no exception leaves.
+// Control messages travel over our own transport, not CAF's BASP:
+// docs/measurements/control_plane.md says what was measured. The actors are CAF's. Free of CAF
+// headers. Errors: values; no exception leaves.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +38,11 @@ struct control_plane_options {
   std::uint64_t exchange_memory = 0;  // bytes that clients of the exchange may reserve; 0: a share of the process's memory
   repl_answers answers;               // to people's lines
   std::function<void(const std::string& line)> log;  // any thread
-  // The control actor, and who else must be alive for it, are (liveness.hpp): ten times a second, on the control actor's thread.
+  // The control actor, and who else must be alive for it, are (liveness.hpp): ten times a second,
+  // on the control actor's thread.
   std::function<void()> on_alive = {};
-  // No job runs here any more, after drain(). `whole`: all that they left is where it belongs. Called on an actor's thread, once.
+  // No job runs here any more, after drain(). `whole`: all that they left is where it belongs.
+  // Called on an actor's thread, once.
   std::function<void(bool whole)> on_drained;
 };
 
@@ -56,7 +59,8 @@ class control_plane {
   control_plane& operator=(const control_plane&) = delete;
 
   listening_ports ports() const;
-  // Any thread. drain: jobs that use this node stop at a boundary, with a checkpoint. checkpoint: the running job, now.
+  // Any thread. drain: jobs that use this node stop at a boundary, with a checkpoint. checkpoint:
+  // the running job, now.
   void drain();
   void checkpoint();
   // Gives memory that has been unused since the last call back to the system.

@@ -1,5 +1,5 @@
-// Asks the daemon's actors whether they are alive (liveness.hpp), from the control actor's ticks: so the watchdog is fed by the actors themselves, and
-// by no clock beside them.
+// Asks the daemon's actors whether they are alive (liveness.hpp), from the control actor's ticks:
+// so the watchdog is fed by the actors themselves, and by no clock beside them.
 #pragma once
 
 #include "actors/control/host/actors.hpp"

@@ -1,5 +1,6 @@
-// The REPL actor of a daemon: detached, so that it never waits for a core that trains; answers from what has been published. What
-// only the coordinator's daemon knows (jobs, nodes) is asked there, with a deadline, and answered to whoever asked here.
+// The REPL actor of a daemon: detached, so that it never waits for a core that trains; answers from
+// what has been published. What only the coordinator's daemon knows (jobs, nodes) is asked there,
+// with a deadline, and answered to whoever asked here.
 #include <algorithm>
 #include <array>
 

@@ -1,5 +1,6 @@
-// What a hub has said to the call that waits, and the values that came with it: no more than that call has room for, in order. Pure;
-// whatever else comes, late answers to earlier calls among it, changes nothing.
+// What a hub has said to the call that waits, and the values that came with it: no more than that
+// call has room for, in order. Pure; whatever else comes, late answers to earlier calls among it,
+// changes nothing.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,9 @@
-// Calls of a session that somebody has started and will wait for: they are made one after the other, in the order in which they were started, on a thread
-// of their own, which begins with the first of them.
+// Calls of a session that somebody has started and will wait for: they are made one after the
+// other, in the order in which they were started, on a thread of their own, which begins with the
+// first of them.
 //
-// Threads: any. stop() ends what has not begun; whoever closes the session ends the call that is being made, and with it everybody who waits. The
-// destructor waits for both.
+// Threads: any. stop() ends what has not begun; whoever closes the session ends the call that is
+// being made, and with it everybody who waits. The destructor waits for both.
 #pragma once
 
 #include <chrono>

@@ -197,7 +197,8 @@ outcome session::call(begin b, void* mine, std::uint64_t count, deadline until) 
   return of_team(b, of) ? call_team(b, of, mine, until) : call_hub(b, of, mine, until);
 }
 
-// Under asgd a worker gives what it has added to what it had of the centre; its own values, when it has had nothing yet.
+// Under asgd a worker gives what it has added to what it had of the centre; its own values, when it
+// has had nothing yet.
 std::vector<std::byte> session::difference(begin& b, const void* mine) {
   const std::lock_guard guard(lock_);
   const auto& of = buffers_[b.buffer];
@@ -209,7 +210,8 @@ std::vector<std::byte> session::difference(begin& b, const void* mine) {
   return out;
 }
 
-// The answer's values, if there are any: an exchange that makes the centre changes nothing. Under lock_.
+// The answer's values, if there are any: an exchange that makes the centre changes nothing. Under
+// lock_.
 void session::apply(const begin& b, void* mine, const std::byte* back) {
   const auto& of = buffers_[b.buffer];
   const auto bytes = of.count * bytes_of(of.type);

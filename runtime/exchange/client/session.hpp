@@ -1,8 +1,10 @@
-// One rank's connection with the hub of a daemon: calls that block with a deadline. What troupe_exchange.h promises about threads,
-// deadlines, values and close is kept here; the C functions only check arguments.
+// One rank's connection with the hub of a daemon: calls that block with a deadline. What
+// troupe_exchange.h promises about threads, deadlines, values and close is kept here; the C
+// functions only check arguments.
 //
-// Threads: the transport's I/O thread puts answers into this object; callers wait for them. Both only under `lock_`. A caller's values
-// are copied before they are sent and after they have come, so that neither a late answer nor a queued message touches them.
+// Threads: the transport's I/O thread puts answers into this object; callers wait for them. Both
+// only under `lock_`. A caller's values are copied before they are sent and after they have come,
+// so that neither a late answer nor a queued message touches them.
 #pragma once
 
 #include <chrono>
@@ -40,7 +42,8 @@ class session {
   };
 
   static outcome open(const place& at, deadline until, std::unique_ptr<session>& made);
-  // Joins the I/O thread. In a fork of the process that opened it there is nothing to destroy: then it must be leaked.
+  // Joins the I/O thread. In a fork of the process that opened it there is nothing to destroy: then
+  // it must be leaked.
   ~session();
   session(const session&) = delete;
   session& operator=(const session&) = delete;
@@ -56,7 +59,8 @@ class session {
   outcome call(begin b, void* values, std::uint64_t count, deadline until);
   outcome set_lock(const std::string& name, bool take, deadline until);
 
-  // Shared arrays (session_shared.cpp). Calls on them ask nobody, so that threads need not take turns.
+  // Shared arrays (session_shared.cpp). Calls on them ask nobody, so that threads need not take
+  // turns.
   struct touch {
     enum class kind : std::uint8_t { read, write, add } what = kind::read;
     void* into = nullptr;        // read
@@ -91,7 +95,8 @@ class session {
   session() = default;
   net::callbacks callbacks_of();
   void take(message&& m);
-  // One call from its turn to its answer. `done` sees the answer and the values that came with it, under the lock.
+  // One call from its turn to its answer. `done` sees the answer and the values that came with it,
+  // under the lock.
   outcome ask(const request& make, const values& v, deadline until,
               const std::function<void(const answer&, const std::byte* back)>& done);
   outcome prepare(std::unique_lock<std::mutex>& guard, const values& v, deadline until);

@@ -18,7 +18,8 @@ outcome session::find_shared(const std::string& name, element type, std::uint64_
   return {};
 }
 
-// Asks the hub where the memory of this name is, fills it if nobody has (`initial`; none: zeros stay), and maps it.
+// Asks the hub where the memory of this name is, fills it if nobody has (`initial`; none: zeros
+// stay), and maps it.
 outcome session::map_shared(const std::string& name, element type, std::uint64_t count, const void* initial, deadline until,
                             std::unique_ptr<shared_array>& made) {
   std::optional<shared_at> where;

@@ -1,7 +1,8 @@
 // A session's rounds in shared memory (team.hpp): whether there are any, and one of them.
 //
-// All ranks go the same way: the first of them asks the hub for the sum of who could. A team that is over is not made again: whoever was in
-// it says that it cannot, and so does who finds its memory used.
+// All ranks go the same way: the first of them asks the hub for the sum of who could. A team that
+// is over is not made again: whoever was in it says that it cannot, and so does who finds its
+// memory used.
 #include <utility>
 
 #include "runtime/exchange/client/session.hpp"

@@ -22,7 +22,8 @@ using word = std::atomic_ref<std::uint32_t>;
 using long_word = std::atomic_ref<std::uint64_t>;
 constexpr std::uint64_t chunk_bytes = std::uint64_t{512} << 10, page = 4096, line_stride = 128;
 
-// Waits for `w` to change from `seen`, and not for long. In memory that processes share the private variant would not do.
+// Waits for `w` to change from `seen`, and not for long. In memory that processes share the private
+// variant would not do.
 void sleep_on(std::uint32_t& w, std::uint32_t seen) {
   constexpr timespec a_while{0, 5'000'000};
   (void)::syscall(SYS_futex, &w, FUTEX_WAIT, seen, &a_while, nullptr, 0);
@@ -37,8 +38,9 @@ constexpr std::uint64_t coming(std::uint32_t round, std::uint64_t rest) { return
 constexpr std::uint32_t round_of(std::uint64_t come) { return static_cast<std::uint32_t>(come >> 32); }
 constexpr std::chrono::milliseconds in_vain{20};
 
-// One of many short waits before a long one. False: it is time for that. Where ranks have a core each nobody else has to run; where they have not, whoever
-// is waited for is most often one of those who would like this core.
+// One of many short waits before a long one. False: it is time for that. Where ranks have a core
+// each nobody else has to run; where they have not, whoever is waited for is most often one of
+// those who would like this core.
 bool waits_on(unsigned& spun, unsigned spins) {
   constexpr unsigned yields = 100;
   if (++spun >= spins + yields) return false;
@@ -51,7 +53,8 @@ bool waits_on(unsigned& spun, unsigned spins) {
 
 }  // namespace
 
-// What one rank says: how many chunks it has laid down, and how many parts it has added; how many wait for either.
+// What one rank says: how many chunks it has laid down, and how many parts it has added; how many
+// wait for either.
 struct team::line {
   alignas(line_stride) std::uint32_t laid;
   std::uint32_t added, waiting, process, left;
@@ -63,7 +66,8 @@ struct team::shared_header {
   std::uint32_t gate, at_gate;  // the gate moves when a round begins, and when it goes to the hub; how many wait for that
 };
 
-// The k-th piece of every rank's part. Pieces lie in slots and results by rank, each in cache lines of its own, so that no two ranks write to one.
+// The k-th piece of every rank's part. Pieces lie in slots and results by rank, each in cache lines
+// of its own, so that no two ranks write to one.
 struct team::chunk {
   const work* of = nullptr;
   std::uint64_t k = 0;
@@ -138,13 +142,15 @@ void team::open_gate() const {
   if (word(top().at_gate).load() != 0) wake(top().gate);
 }
 
-// Nobody writes what it wants in round k + 2 before all have come to k + 1, for which they have compared what they wanted in k.
+// Nobody writes what it wants in round k + 2 before all have come to k + 1, for which they have
+// compared what they wanted in k.
 team::met team::gather(std::uint64_t what, deadline until) {
   const auto round = rounds_;
   const long_word come(top().come);
   long_word(line_of(rank_).wants[round & 1]).store(what);
   for (auto now = come.load();;) {
-    // Anything that is no count of this round's is the hub's, or nonsense, of which the hub will tell.
+    // Anything that is no count of this round's is the hub's, or nonsense, of which the hub will
+    // tell.
     if (round_of(now) != round || (now & low_half) >= ranks_) return met::elsewhere;
     const bool last = (now & low_half) + 1 == ranks_;
     if (!come.compare_exchange_weak(now, last ? coming(round + 1, 0) : now + 1)) continue;
@@ -241,9 +247,11 @@ void team::take(const chunk& c) const {
   }
 }
 
-// In each step: the chunk after this one is laid down, this one is given when all have laid it, and taken when all have given. Nobody lays
-// chunk k + 2 over chunk k before all have given k, nor gives k + 2 over the results of k before all have laid k + 1, which they do after
-// they have taken k - 1... and k's results are taken before k + 2 is laid. Where nothing is laid, that it would be is said all the same.
+// In each step: the chunk after this one is laid down, this one is given when all have laid it, and
+// taken when all have given. Nobody lays chunk k + 2 over chunk k before all have given k, nor
+// gives k + 2 over the results of k before all have laid k + 1, which they do after they have taken
+// k - 1... and k's results are taken before k + 2 is laid. Where nothing is laid, that it would be
+// is said all the same.
 team::ended team::run(const work& of, deadline until, const std::function<bool()>& stops) {
   const auto most = chunk::most(ranks_, bytes_of(of.type));
   std::uint64_t chunks = 0;

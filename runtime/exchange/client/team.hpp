@@ -1,4 +1,5 @@
-// Ranks of one machine whose values meet in shared memory: rounds on large buffers without the daemon.
+// Ranks of one machine whose values meet in shared memory: rounds on large buffers without the
+// daemon.
 //
 //   memory   a shared array of the session's. A page of words, of which each rank writes its own line; for each rank two slots of a chunk;
 //            two chunks of results
@@ -13,8 +14,8 @@
 //   an end   of a process in the middle of a round, or a deadline, leaves values that are done in part: that is said (peer_lost, out_of_step),
 //            and the team is over for good. It is over, too, when a rank has left.
 //
-// Trust: members are processes of one user (memory_file.hpp). No index or length is taken from the memory; who writes nonsense there spoils
-// sums, or makes others wait until their deadline.
+// Trust: members are processes of one user (memory_file.hpp). No index or length is taken from the
+// memory; who writes nonsense there spoils sums, or makes others wait until their deadline.
 // Threads: one call at a time.
 #pragma once
 

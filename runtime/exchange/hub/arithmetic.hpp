@@ -1,4 +1,5 @@
-// The sums of the exchange, on blocks of equal length. The order of every addition is fixed by ranks alone.
+// The sums of the exchange, on blocks of equal length. The order of every addition is fixed by
+// ranks alone.
 //
 //   fold      v_0 = (v_0 + v_1) + (v_2 + v_3) + ...: the fixed tree (ops/tree/packet_tree.hpp) over ranks, so that n ranks with one packet each
 //             add as Troupe's own workers do. The result is left in the first block. The same for products, least and largest values; a mean is

@@ -1,4 +1,5 @@
-// The hub's members, buffers and locks. hub_rounds.cpp has what is computed, hub_shares.cpp the shared memory.
+// The hub's members, buffers and locks. hub_rounds.cpp has what is computed, hub_shares.cpp the
+// shared memory.
 #include "runtime/exchange/hub/hub.hpp"
 
 #include <algorithm>

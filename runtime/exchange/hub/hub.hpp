@@ -1,7 +1,9 @@
-// Where processes with training loops of their own meet: groups of ranks, their buffers, centre variables, reductions, barriers and
-// locks. A value: a message in, effects out; no thread, clock, socket or file. A daemon hosts it, tests call it.
+// Where processes with training loops of their own meet: groups of ranks, their buffers, centre
+// variables, reductions, barriers and locks. A value: a message in, effects out; no thread, clock,
+// socket or file. A daemon hosts it, tests call it.
 //
-// A group is a session name, its size and its law. It begins with its first member and ends, centre and all, with its last one.
+// A group is a session name, its size and its law. It begins with its first member and ends, centre
+// and all, with its last one.
 //
 //   own steps    exchange under `easgd` and `asgd`, `centre`, locks: answered without waiting for other ranks (a lock: for its holder)
 //   shares       memory of the daemon's machine, of which the hub knows the names, the sizes and whether it is full; its bytes are
@@ -10,15 +12,18 @@
 //                complete when every rank has given its part (parts.hpp); a group has one round at a time, since a member makes one call at a time
 //
 // Invariants
-//  - A round changes nothing until every part is there; then every member is answered. What is computed depends on ranks and values,
-//    never on the order of arrival (arithmetic.hpp).
-//  - A member that goes takes its locks and its part of the round with it: the others are told at once ("peer_lost"), and so is whoever
-//    begins a round before that rank is back.
-//  - A cancel takes an incomplete part back. One that comes after its call was done leaves the member behind the others: its further
-//    steps, and rounds of its group, fail with "out_of_step" until it has opened anew. Nothing is ever applied twice.
-//  - A share is given to the second and later members only when it is full. One that nobody fills and nobody waits for is forgotten.
-//  - Memory: a buffer is declared before it is used, and a declaration reserves all that its use can take (hub_limits::bytes), as do a share, a
-//    lock and a client. A member has at most one part here and one answer on its way.
+//  - A round changes nothing until every part is there; then every member is answered. What is
+//    computed depends on ranks and values, never on the order of arrival (arithmetic.hpp).
+//  - A member that goes takes its locks and its part of the round with it: the others are told at
+//    once ("peer_lost"), and so is whoever begins a round before that rank is back.
+//  - A cancel takes an incomplete part back. One that comes after its call was done leaves the
+//    member behind the others: its further steps, and rounds of its group, fail with "out_of_step"
+//    until it has opened anew. Nothing is ever applied twice.
+//  - A share is given to the second and later members only when it is full. One that nobody fills
+//    and nobody waits for is forgotten.
+//  - Memory: a buffer is declared before it is used, and a declaration reserves all that its use
+//    can take (hub_limits::bytes), as do a share, a lock and a client. A member has at most one
+//    part here and one answer on its way.
 //  - A client that breaks the protocol is dropped; nobody else notices more than its going.
 #pragma once
 
@@ -40,7 +45,8 @@ struct hub_limits {
   std::size_t buffers = 4096, locks = 256;       // of one group
   std::size_t shares = 256;                      // of all groups: each is a descriptor
   std::uint64_t bytes = std::uint64_t{4} << 30;  // reserved by all clients, buffers, shares and locks of all groups
-  // Bytes that the host needs for a client's connection; bytes of a buffer or a lock without its values.
+  // Bytes that the host needs for a client's connection; bytes of a buffer or a lock without its
+  // values.
   std::uint64_t client_bytes = 0, entry_bytes = 0;
 };
 
@@ -54,8 +60,8 @@ struct drop_effect {  // end the connection
 struct note_effect {  // for the operator's log
   std::string line;
 };
-// Make the memory unless it is there, say in `what` where, and send it. If it cannot be made: send an answer with code too_large, and
-// tell the hub `filled{id, empty}` in the client's name.
+// Make the memory unless it is there, say in `what` where, and send it. If it cannot be made: send
+// an answer with code too_large, and tell the hub `filled{id, empty}` in the client's name.
 struct share_effect {
   std::string to;
   shared_at what;
@@ -75,12 +81,14 @@ class hub {
   void on(const std::string& client, const message& m, hub_effects& out);
   void on_gone(const std::string& client, const std::string& why, hub_effects& out);
 
-  // What a reader that is slow but honest may have unread, in bytes. For the host, before a client's next call.
+  // What a reader that is slow but honest may have unread, in bytes. For the host, before a
+  // client's next call.
   std::uint64_t max_unread(const std::string& client) const;
 
   std::size_t clients() const { return clients_.size(); }
   std::size_t groups() const { return groups_.size(); }
-  // Bytes reserved, and the part of them that centres and shares have allocated. may_reserve() sets a new limit for later reservations.
+  // Bytes reserved, and the part of them that centres and shares have allocated. may_reserve() sets
+  // a new limit for later reservations.
   std::uint64_t reserved() const { return reserved_; }
   std::uint64_t held() const { return held_; }
   void may_reserve(std::uint64_t bytes) { limits_.bytes = bytes; }

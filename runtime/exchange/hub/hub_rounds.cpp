@@ -1,4 +1,5 @@
-// The hub's calls on buffers: parts come in, steps and rounds are done. hub.cpp has members, buffers and locks.
+// The hub's calls on buffers: parts come in, steps and rounds are done. hub.cpp has members,
+// buffers and locks.
 #include <cstring>
 #include <new>
 
@@ -119,7 +120,8 @@ void hub::step_alone(context c) {
   auto& b = c.g.buffers[p.call.buffer];
   try {
     if (p.call.what == collective_op::centre) return reply_with(c.m, copy_of(b.centre, b.bytes()), b.bytes(), c.out);
-    // The first worker's values are the centre; from then on every worker and the centre pull each other.
+    // The first worker's values are the centre; from then on every worker and the centre pull each
+    // other.
     if (!b.centre) {
       make_centre(b, p.data);
       return reply(c.m, code::ok, {}, c.out);
@@ -134,7 +136,8 @@ void hub::step_alone(context c) {
   reply_with(c.m, p.data, b.bytes(), c.out);
 }
 
-// What the worker has added to what it had of the centre is added to the centre, which it gets. Whoever is new gets the centre.
+// What the worker has added to what it had of the centre is added to the centre, which it gets.
+// Whoever is new gets the centre.
 void hub::step_by_asgd(context c, buffer& b, const part& p) {
   if (p.call.argument == 0) {
     add(b.type, b.centre.get(), p.data.get(), b.count);
@@ -144,7 +147,8 @@ void hub::step_by_asgd(context c, buffer& b, const part& p) {
   reply_with(c.m, p.data, b.bytes(), c.out);
 }
 
-// What everybody gets of, when all have given what they have to. Throws std::bad_alloc; then nothing has changed.
+// What everybody gets of, when all have given what they have to. Throws std::bad_alloc; then
+// nothing has changed.
 block hub::result_of(group& g, const begin& what) {
   if (what.what == collective_op::barrier || what.how == meeting::in_memory) return nullptr;
   const auto& b = g.buffers[what.buffer];

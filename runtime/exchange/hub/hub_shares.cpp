@@ -1,4 +1,5 @@
-// The hub's shared memory: who fills it, who waits for that, and when nobody needs it any more. The bytes are not here.
+// The hub's shared memory: who fills it, who waits for that, and when nobody needs it any more. The
+// bytes are not here.
 #include <algorithm>
 #include <utility>
 
@@ -74,7 +75,8 @@ void hub::handle(context c, const filled& f) {
   }
 }
 
-// The member that was to fill this share has given up or gone: the next one that waits for the share is asked to fill it.
+// The member that was to fill this share has given up or gone: the next one that waits for the
+// share is asked to fill it.
 void hub::pass_on(group& g, memories::iterator at, hub_effects& out) {
   auto& it = at->second;
   if (it.waiting.empty()) {

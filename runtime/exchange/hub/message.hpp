@@ -1,10 +1,13 @@
-// What a process with a training loop of its own and the hub of a daemon say to each other. Plain values; wire.hpp has their bytes.
+// What a process with a training loop of its own and the hub of a daemon say to each other. Plain
+// values; wire.hpp has their bytes.
 //
 //   client -> hub   open_session, declare, begin, piece..., take_lock, free_lock, cancel, leave, share, filled
 //   hub -> client   answer, piece..., shared_at
 //
-// A client makes one call at a time. Calls are numbered upwards from 1; every call but `leave`, `cancel` and `filled` has one
-// answer (`share`: a shared_at, or an answer that says why not), and `answer.bytes` bytes of data follow it as pieces. A `cancel` means that the caller's deadline has passed: it no longer listens.
+// A client makes one call at a time. Calls are numbered upwards from 1; every call but `leave`,
+// `cancel` and `filled` has one answer (`share`: a shared_at, or an answer that says why not), and
+// `answer.bytes` bytes of data follow it as pieces. A `cancel` means that the caller's deadline has
+// passed: it no longer listens.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +19,17 @@
 
 namespace troupe::exchange {
 
-// 2: shared memory. 3: teams. 4: more types, reductions and rounds; ranks by the hub. 5: not_allowed
+// 2: shared memory. 3: teams. 4: more types, reductions and rounds; ranks by the hub. 5:
+// not_allowed
 inline constexpr std::uint32_t protocol = 5;
 inline constexpr std::size_t max_name = 200;   // bytes of a session's, buffer's or lock's name
 inline constexpr std::size_t max_text = 2000;  // bytes of an answer's text
-// Of data in one message. A multiple of every element's size, and small enough for one chunk of the transport.
+// Of data in one message. A multiple of every element's size, and small enough for one chunk of the
+// transport.
 inline constexpr std::size_t piece_bytes = (std::size_t{1} << 20) - 4096;
 
-// Numbers of this interface appear in troupe_exchange.h, which checks that they agree (not_allowed has another one there).
+// Numbers of this interface appear in troupe_exchange.h, which checks that they agree (not_allowed
+// has another one there).
 enum class code : std::uint8_t { ok, bad_argument, mismatch, rank_taken, peer_lost, out_of_step, too_large, not_held, not_allowed };
 enum class element : std::uint8_t { f32, f64, bf16, i32, i64 };
 enum class averaging_method : std::uint8_t { average, easgd, easgd_sync, asgd };
@@ -40,7 +46,8 @@ enum class collective_op : std::uint8_t {
 };
 enum class reduction : std::uint8_t { sum, mean, min, max, product };
 enum class contents : std::uint8_t { empty, full };
-// in_memory: a round of ranks that have their values in memory of their own. All give their word that they are there, and nothing else.
+// in_memory: a round of ranks that have their values in memory of their own. All give their word
+// that they are there, and nothing else.
 enum class meeting : std::uint8_t { with_values, in_memory };
 
 inline constexpr std::uint8_t codes = 9, elements = 5, averaging_methods = 4, collective_ops = 9, reductions = 5,
@@ -78,13 +85,15 @@ struct declare {  // answered with the buffer's number in `value`
   element type = element::f32;
   std::uint64_t count = 0;
 };
-// Calls on a buffer, and the barrier. Whoever has values to give sends them as pieces at once, without waiting for an answer.
+// Calls on a buffer, and the barrier. Whoever has values to give sends them as pieces at once,
+// without waiting for an answer.
 struct begin {
   std::uint64_t call = 0;
   collective_op what = collective_op::barrier;
   std::uint32_t buffer = 0;
-  // all_reduce, reduce_scatter: the reduction. broadcast, gather, scatter: the root's rank. exchange under asgd: 1: the values are the worker's own,
-  // which the centre begins with or takes the place of; 0: they are what the worker has added to what it had of the centre
+  // all_reduce, reduce_scatter: the reduction. broadcast, gather, scatter: the root's rank.
+  // exchange under asgd: 1: the values are the worker's own, which the centre begins with or takes
+  // the place of; 0: they are what the worker has added to what it had of the centre
   std::uint32_t argument = 0;
   meeting how = meeting::with_values;
 };
@@ -112,8 +121,9 @@ struct answer {
   std::uint64_t bytes = 0;  // that follow
 };
 
-// Memory that processes on the daemon's machine share by its name. Whoever asks first fills it, and says so; the others are answered
-// when it is full. If the first one gives up or dies, the next in line fills it.
+// Memory that processes on the daemon's machine share by its name. Whoever asks first fills it, and
+// says so; the others are answered when it is full. If the first one gives up or dies, the next in
+// line fills it.
 struct share {
   std::uint64_t call = 0;
   std::string name;

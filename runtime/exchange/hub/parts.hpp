@@ -1,5 +1,6 @@
-// Which values of a buffer a rank gives in a call, and which it gets: the same for hub, team and session. A buffer is as long on every rank; rank r's
-// part of n values among p ranks is [n r / p, n (r + 1) / p), whether p divides n or not.
+// Which values of a buffer a rank gives in a call, and which it gets: the same for hub, team and
+// session. A buffer is as long on every rank; rank r's part of n values among p ranks is [n r / p,
+// n (r + 1) / p), whether p divides n or not.
 //
 //   call             gives               gets
 //   all_reduce       all                 all, reduced

@@ -1,4 +1,5 @@
-// The C interface: checks arguments, keeps exceptions in, and remembers what went wrong for the thread that asked.
+// The C interface: checks arguments, keeps exceptions in, and remembers what went wrong for the
+// thread that asked.
 #include "runtime/exchange/troupe_exchange.h"
 
 #include <cstring>

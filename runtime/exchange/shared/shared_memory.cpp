@@ -52,8 +52,8 @@ bool write_head(int fd, std::uint64_t token, element type, std::uint64_t count) 
 
 std::optional<shared_file> shared_file::make(element type, std::uint64_t count, std::string& why) {
   const auto bytes = head_bytes + count * bytes_of(type);
-  // More than this process may take is refused here: the kernel would promise it, and then kill some process when the pages are
-  // touched.
+  // More than this process may take is refused here: the kernel would promise it, and then kill
+  // some process when the pages are touched.
   if (const auto m = memory_of_this_process(); m.total > 0 && bytes > m.left - m.left / 4) {
     why = "the daemon cannot make this memory: " + std::to_string(bytes) + " bytes are more than three quarters of the " +
           std::to_string(m.left) + " that are left: " + m.of + " " + std::to_string(m.total);

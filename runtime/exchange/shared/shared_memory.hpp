@@ -1,5 +1,6 @@
-// Arrays that processes of one machine share: Hogwild (Niu et al. 2011) for training loops that are not Troupe's. A daemon makes the
-// memory (shared_file), its clients map it (shared_array) and read, write and add there without asking anybody.
+// Arrays that processes of one machine share: Hogwild (Niu et al. 2011) for training loops that are
+// not Troupe's. A daemon makes the memory (shared_file), its clients map it (shared_array) and
+// read, write and add there without asking anybody.
 //
 //   memory     one memfd: a head of one page (what it is, a lock), then `count` float32 or float64. Its pages are reserved when it is
 //              made (at most three quarters of what the machine has free) and it is sealed against growing and shrinking, so that touching
@@ -8,10 +9,12 @@
 //              + add + store is not one step, so additions can be lost. Whoever takes the lock excludes the others who take it.
 //   the lock   a robust mutex in the head. It goes back when its holder dies, and the next to take it is told so.
 //
-// How a client gets it: it has asked over its TLS session, and opens the daemon's file (memory_file.hpp). Who cannot is refused with a
-// sentence. A random token in the head must be what the daemon said.
+// How a client gets it: it has asked over its TLS session, and opens the daemon's file
+// (memory_file.hpp). Who cannot is refused with a sentence. A random token in the head must be what
+// the daemon said.
 //
-// Threads: all functions of shared_array may be called from any; a lock is given back by the thread that took it.
+// Threads: all functions of shared_array may be called from any; a lock is given back by the thread
+// that took it.
 #pragma once
 
 #include <chrono>
@@ -25,7 +28,8 @@
 
 namespace troupe::exchange {
 
-// The daemon's end: keeps the memory while it lives. It never looks at the values, so that no client can harm it by them.
+// The daemon's end: keeps the memory while it lives. It never looks at the values, so that no
+// client can harm it by them.
 class shared_file {
  public:
   static std::optional<shared_file> make(element type, std::uint64_t count, std::string& why);

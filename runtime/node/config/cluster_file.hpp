@@ -1,5 +1,6 @@
-// Cluster files: TOML -> cluster_spec. Errors: diagnostics with file, line and column, as many as can be found; nothing is opened,
-// resolved or connected to here (missing certificates are the daemon's error).
+// Cluster files: TOML -> cluster_spec. Errors: diagnostics with file, line and column, as many as
+// can be found; nothing is opened, resolved or connected to here (missing certificates are the
+// daemon's error).
 #pragma once
 
 #include <cstdint>

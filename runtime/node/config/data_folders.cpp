@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 
 constexpr int max_entries = 100'000'000;
 
-// As the system finds it, all links followed; what is not there is taken by its name. Empty: nobody can say.
+// As the system finds it, all links followed; what is not there is taken by its name. Empty: nobody
+// can say.
 fs::path resolved(const std::string& path) {
   std::error_code ec;
   if (path.find('\0') != std::string::npos) return {};

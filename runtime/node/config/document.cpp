@@ -76,7 +76,8 @@ bool is_named(const document_value& v, const std::string& name) {
   return s && *s == name;
 }
 
-// The table that path[0 .. size - 2] leads to; tables that are not there are made. Null: `error` says why not.
+// The table that path[0 .. size - 2] leads to; tables that are not there are made. Null: `error`
+// says why not.
 document_table* descend(document_table& root, const std::vector<std::string>& path, const source_position& at, std::string& error) {
   document_table* t = &root;
   for (std::size_t i = 0; i + 1 < path.size(); ++i) {
@@ -124,7 +125,8 @@ std::variant<std::string, diagnostics> read_text(const std::string& path) {
   if (!std::filesystem::exists(status)) return fail("there is no such file");
   if (!std::filesystem::is_regular_file(status))
     return fail(std::string("this is ") + name_of_kind(status.type()) + ", and only regular files are read");
-  // Whatever has taken the place of the file since then is refused when it is opened, and not waited for.
+  // Whatever has taken the place of the file since then is refused when it is opened, and not
+  // waited for.
   std::vector<std::uint8_t> bytes;
   if (std::filesystem::file_size(path, ec) > max_document_bytes && !ec)
     return fail("the file is larger than 1 MiB: this is no configuration");

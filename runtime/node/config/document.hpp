@@ -1,6 +1,7 @@
-// A TOML file as a plain tree with positions: what job and cluster files are read from. toml_document.cpp alone knows TOML++, so
-// the readers compile fast and cannot tell a line of the file from a `--set key=value` of the command line. Errors: values
-// (diagnostics), never exceptions; any text may be given, hostile ones too.
+// A TOML file as a plain tree with positions: what job and cluster files are read from.
+// toml_document.cpp alone knows TOML++, so the readers compile fast and cannot tell a line of the
+// file from a `--set key=value` of the command line. Errors: values (diagnostics), never
+// exceptions; any text may be given, hostile ones too.
 #pragma once
 
 #include <cstdint>
@@ -41,15 +42,17 @@ const document_entry* find_entry(const document_table& t, std::string_view key);
 // "a number", "a table", ... for messages.
 const char* kind_of(const document_value& v);
 
-// The bytes of a configuration file, for every command that reads one. Refuses what cannot be one: a missing file, anything but a regular file
-// (a FIFO is not waited for), more than max_document_bytes.
+// The bytes of a configuration file, for every command that reads one. Refuses what cannot be one:
+// a missing file, anything but a regular file (a FIFO is not waited for), more than
+// max_document_bytes.
 std::variant<std::string, diagnostics> read_text(const std::string& path);
 
 // The text as a tree. Refuses NUL bytes, bad UTF-8 and absurd nesting before the parser sees them.
 std::variant<document_table, diagnostics> parse_document(const std::string& text, const std::string& file);
 
-// Applies `key.path=value` (value in TOML, a bare word is a string). Elements of [[layer]] and [[node]] are reached by name:
-// `layer.conv1.outputs=10`. Positions of what is set name the override.
+// Applies `key.path=value` (value in TOML, a bare word is a string). Elements of [[layer]] and
+// [[node]] are reached by name: `layer.conv1.outputs=10`. Positions of what is set name the
+// override.
 void apply_override(document_table& root, const std::string& override_text, diagnostics& errors);
 
 // The text as a tree with all of them applied.

@@ -1,5 +1,6 @@
-// A trace of crashes for the simulator: a text file with lines "TIME NODE" or "TIME NODE DOWN", as in "3.5h 17 20min"; nodes counted from 1, `#` begins
-// a comment. DOWN: for how long; left away: as the fault says.
+// A trace of crashes for the simulator: a text file with lines "TIME NODE" or "TIME NODE DOWN", as
+// in "3.5h 17 20min"; nodes counted from 1, `#` begins a comment. DOWN: for how long; left away: as
+// the fault says.
 // Errors: the first line that is none of these, with its place.
 #pragma once
 

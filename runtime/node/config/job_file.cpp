@@ -64,7 +64,8 @@ class job_reader {
     return std::nullopt;
   }
 
-  // `{ kind = "...", ... }`: the row that `word_key` names, and its options from whatever the caller has not taken yet.
+  // `{ kind = "...", ... }`: the row that `word_key` names, and its options from whatever the
+  // caller has not taken yet.
   template <class Registry>
   void choose(table_reader& r, const char* word_key, const char* what, const Registry& entries, choice& into) {
     into.at = r.at(word_key);
@@ -165,15 +166,15 @@ class job_reader {
     if (errors_.size() == before) try_to_make(r, *entry, s);
   }
 
-  // The key `algorithm` of a layer: an option like any other where the type declares one of this name; else only "auto" makes
-  // sense.
+  // The key `algorithm` of a layer: an option like any other where the type declares one of this
+  // name; else only "auto" makes sense.
   void read_algorithm(table_reader& r, const layer_type& entry, layer_spec& s) {
     if (std::any_of(entry.specs.begin(), entry.specs.end(), [](const option_spec& o) { return o.name == "algorithm"; })) return;
     if (layer_keys().read_into(r, "algorithm", s.algorithm) && s.algorithm == "auto") s.algorithm.clear();
   }
 
-  // What the declaration cannot say (a filler's own options, options that exclude each other) is checked by the code that will use
-  // it.
+  // What the declaration cannot say (a filler's own options, options that exclude each other) is
+  // checked by the code that will use it.
   void try_to_make(table_reader& r, const layer_type& entry, const layer_spec& s) {
     for (const auto& [key, value] : s.values.values) {
       const auto* table = std::get_if<std::shared_ptr<options>>(&value);

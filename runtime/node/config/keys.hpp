@@ -1,7 +1,9 @@
-// The keys of a configuration file's tables, one row a key: name, kind, range or words, default, one line of documentation. The readers of
-// job and cluster files read by these rows, and `troupe reference` prints them (reference.hpp), so that no page can say other than what is read.
-// A row is bound to a member of the struct that the table becomes, where that is a plain value: the default is then the member's own. Rows of
-// other keys (tables, names of registries' rows, values that are put elsewhere) are read one by one, by name.
+// The keys of a configuration file's tables, one row a key: name, kind, range or words, default,
+// one line of documentation. The readers of job and cluster files read by these rows, and `troupe
+// reference` prints them (reference.hpp), so that no page can say other than what is read. A row is
+// bound to a member of the struct that the table becomes, where that is a plain value: the default
+// is then the member's own. Rows of other keys (tables, names of registries' rows, values that are
+// put elsewhere) are read one by one, by name.
 #pragma once
 
 #include <algorithm>

@@ -48,7 +48,8 @@ std::optional<std::string> bytes_of(const std::filesystem::path& file) {
   return bytes;
 }
 
-// Memory that has these bytes, under a name by which it can be loaded. It stays open: by its number the loader knows what it has loaded.
+// Memory that has these bytes, under a name by which it can be loaded. It stays open: by its number
+// the loader knows what it has loaded.
 std::string name_in_memory(const std::string& bytes, std::string& why) {
   const int fd = ::memfd_create("troupe-plugin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   std::size_t done = 0;

@@ -1,10 +1,12 @@
-// Loads plugins (runtime/job/plugin_abi.hpp) into the tables. A plugin is code: it runs with the rights of this process, so only
-// files that a job or cluster file of the user names are ever loaded. A plugin stays loaded until the process ends: the tables
-// point into it. Errors: values. Codes: "plugin_missing", "plugin_unloadable", "plugin_not_one" (a shared library without the two
-// functions), "plugin_abi" (built for another Troupe), "plugin_failed" (its register_plugin threw), "plugin_changed" (its bytes are not those
-// that were meant). Threads: one at a time for one table.
+// Loads plugins (runtime/job/plugin_abi.hpp) into the tables. A plugin is code: it runs with the
+// rights of this process, so only files that a job or cluster file of the user names are ever
+// loaded. A plugin stays loaded until the process ends: the tables point into it. Errors: values.
+// Codes: "plugin_missing", "plugin_unloadable", "plugin_not_one" (a shared library without the two
+// functions), "plugin_abi" (built for another Troupe), "plugin_failed" (its register_plugin threw),
+// "plugin_changed" (its bytes are not those that were meant). Threads: one at a time for one table.
 //
-// "PATH#sha256=DIGEST" means these bytes and no others: they are read once, and what has the digest is what is loaded, whatever becomes of the file.
+// "PATH#sha256=DIGEST" means these bytes and no others: they are read once, and what has the digest
+// is what is loaded, whatever becomes of the file.
 #pragma once
 
 #include <string>

@@ -14,7 +14,8 @@ std::string relative_to(const std::string& file, const std::string& path) {
 
 namespace {
 
-// One of `only` by its path or by its file's name alone; empty: none. A digest that the name has must be its own.
+// One of `only` by its path or by its file's name alone; empty: none. A digest that the name has
+// must be its own.
 std::string one_of(const std::vector<std::string>& only, const std::string& name, const std::string& full) {
   const auto wanted = split_plugin(name);
   const auto path = split_plugin(full).path;
@@ -28,7 +29,8 @@ std::string one_of(const std::vector<std::string>& only, const std::string& name
   return {};
 }
 
-// Why none of `only` is meant by `name`, as far as one is like it. Folders of this node are not told.
+// Why none of `only` is meant by `name`, as far as one is like it. Folders of this node are not
+// told.
 std::string difference(const std::vector<std::string>& only, const std::string& name) {
   const auto wanted = split_plugin(name);
   const auto file = std::filesystem::path(wanted.path).filename().string();

@@ -1,5 +1,5 @@
-// From a job file's text to a prepared job: plugins, tables, specification, data, graph, plan. What every front end does alike: the
-// command line, a daemon, the REPL.
+// From a job file's text to a prepared job: plugins, tables, specification, data, graph, plan. What
+// every front end does alike: the command line, a daemon, the REPL.
 // Errors: diagnostics; no exception leaves.
 #pragma once
 
@@ -14,7 +14,8 @@
 
 namespace troupe {
 
-// What a host lets the jobs of others name: its plugins, which its tables have already, and folders to read data and to keep checkpoints in.
+// What a host lets the jobs of others name: its plugins, which its tables have already, and folders
+// to read data and to keep checkpoints in.
 struct job_limits {
   std::vector<std::string> plugins, data, checkpoints = {};
 };
@@ -28,8 +29,9 @@ struct job_text {
 
 using job_adjustment = std::function<void(job_spec&, std::vector<node_spec>&)>;
 
-// `all`: the tables to begin with; plugins that the job names are added to a copy. `nodes` empty: one node "local" with the job's
-// devices. `adjust`: changes the specification, and the nodes, before anything is built from them.
+// `all`: the tables to begin with; plugins that the job names are added to a copy. `nodes` empty:
+// one node "local" with the job's devices. `adjust`: changes the specification, and the nodes,
+// before anything is built from them.
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_text(const job_text& what, std::shared_ptr<const tables> all,
                                                                       std::vector<node_spec> nodes = {},
                                                                       const job_adjustment& adjust = {});

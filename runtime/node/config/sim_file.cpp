@@ -274,7 +274,8 @@ class sim_reader {
       r.error("from", "it needs 'from', the time of the crash (or the earliest, with 'until'), or 'every', or 'trace'");
   }
 
-  // every = { kind = "weibull", mean = "500h", shape = 0.7 }: of a node or group, from the time at which it was last there.
+  // every = { kind = "weibull", mean = "500h", shape = 0.7 }: of a node or group, from the time at
+  // which it was last there.
   bool read_arrival(table_reader& r, sim::fault& f) {
     auto e = r.table("every", "'every'");
     if (!e) return false;

@@ -1,5 +1,6 @@
-// Files that describe a simulated cluster (docs/simulation.md): [network], [compute], [[fault]] and, in a scenario, [run]. Nodes are
-// numbered from 1, as their names are (n1, n2, ...); node 1 holds the coordinator.
+// Files that describe a simulated cluster (docs/simulation.md): [network], [compute], [[fault]]
+// and, in a scenario, [run]. Nodes are numbered from 1, as their names are (n1, n2, ...); node 1
+// holds the coordinator.
 // Errors: diagnostics with file, line and column; as many as can be found.
 #pragma once
 
@@ -52,7 +53,8 @@ bool is_scenario(const std::string& path);
 // Nodes that the file names and a cluster of `nodes` does not have.
 diagnostics check_nodes(const sim_spec& s, std::uint32_t nodes);
 
-// Puts the roles that crash alone into the faults, as this plan has them; what is wrong with their names.
+// Puts the roles that crash alone into the faults, as this plan has them; what is wrong with their
+// names.
 diagnostics find_roles(sim_spec& s, const job_plan& p);
 
 }  // namespace troupe

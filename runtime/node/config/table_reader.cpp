@@ -287,7 +287,8 @@ options table_reader::rest(const option_specs& specs) {
   return {};
 }
 
-// A key of this table that is written alike; else where in the file such a key stands; else the keys that this table has.
+// A key of this table that is written alike; else where in the file such a key stands; else the
+// keys that this table has.
 std::string table_reader::hint_about(const std::string& unknown) const {
   if (auto near = did_you_mean(unknown, known_); !near.empty()) return near;
   std::string places;

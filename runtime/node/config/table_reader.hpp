@@ -1,5 +1,6 @@
-// Reads one table of a document key by key into plain values. Every key that is asked for is known from then on; finish() reports
-// the others with the nearest known word. Mistakes are collected, never thrown, and a value that is wrong leaves its target alone.
+// Reads one table of a document key by key into plain values. Every key that is asked for is known
+// from then on; finish() reports the others with the nearest known word. Mistakes are collected,
+// never thrown, and a value that is wrong leaves its target alone.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,14 @@
 namespace troupe {
 
 using key_positions = std::map<std::string, source_position>;
-// Where in the whole file a key like this one stands, as dotted paths: for the hint about an unknown key.
+// Where in the whole file a key like this one stands, as dotted paths: for the hint about an
+// unknown key.
 using key_finder = std::function<std::vector<std::string>(const std::string&)>;
 
 class table_reader {
  public:
-  // `name`: how messages call the table, as in "[train.finish]" or "layer 'conv1'". Positions of keys are noted in `noted` (may be
-  // null) under `prefix` + key. An empty name: the file itself.
+  // `name`: how messages call the table, as in "[train.finish]" or "layer 'conv1'". Positions of
+  // keys are noted in `noted` (may be null) under `prefix` + key. An empty name: the file itself.
   table_reader(const document_table& table, std::string name, source_position at, diagnostics& errors,
                key_positions* noted = nullptr, std::string prefix = {}, const key_finder* elsewhere = nullptr)
       : table_(table),

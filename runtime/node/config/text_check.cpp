@@ -7,7 +7,8 @@ namespace {
 
 constexpr int max_key_parts = 16;
 
-// Length of the UTF-8 sequence at `at`, 0 when it is none: overlong forms, surrogates and values beyond U+10FFFF are none.
+// Length of the UTF-8 sequence at `at`, 0 when it is none: overlong forms, surrogates and values
+// beyond U+10FFFF are none.
 std::size_t sequence_length(std::string_view s, std::size_t at) {
   const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
   const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
@@ -29,11 +30,12 @@ std::size_t sequence_length(std::string_view s, std::size_t at) {
   return 0;
 }
 
-// Follows strings and comments just well enough to count the parts of a dotted key. Where the text is no TOML the parser stops at
-// the first mistake, and up to there both agree on what is a string.
+// Follows strings and comments just well enough to count the parts of a dotted key. Where the text
+// is no TOML the parser stops at the first mistake, and up to there both agree on what is a string.
 class key_depth {
  public:
-  // True while the key (or number) that `at` belongs to is of a sane depth; advances `at` over one token.
+  // True while the key (or number) that `at` belongs to is of a sane depth; advances `at` over one
+  // token.
   bool step(std::string_view s, std::size_t& at) {
     const char c = s[at];
     if (c == '"' || c == '\'') {

@@ -1,5 +1,5 @@
-// What a text must be before TOML++ may see it: it builds the tables of `a.a.a.a` recursively and would run out of stack, and it
-// asserts on NUL.
+// What a text must be before TOML++ may see it: it builds the tables of `a.a.a.a` recursively and
+// would run out of stack, and it asserts on NUL.
 #pragma once
 
 #include <string>

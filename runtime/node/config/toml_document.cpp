@@ -1,4 +1,5 @@
-// The only file that knows TOML++. Its assertions are compiled out: it asserts on texts that check_text has refused already.
+// The only file that knows TOML++. Its assertions are compiled out: it asserts on texts that
+// check_text has refused already.
 #ifndef NDEBUG
 #define NDEBUG
 #endif
@@ -10,9 +11,10 @@
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wpedantic"
 #endif
-// TOML++ 3.3 tells the compiler that what it did not think of cannot happen: a letter from U+00A0 to U+0499 where white space may
-// stand reaches "unreachable" code in its table of white space, which is undefined behaviour. Here its tables answer "no" instead,
-// and its assumptions are not passed on to the compiler.
+// TOML++ 3.3 tells the compiler that what it did not think of cannot happen: a letter from U+00A0
+// to U+0499 where white space may stand reaches "unreachable" code in its table of white space,
+// which is undefined behaviour. Here its tables answer "no" instead, and its assumptions are not
+// passed on to the compiler.
 #include <toml++/impl/forward_declarations.h>
 #undef TOML_ASSUME
 #define TOML_ASSUME(...) static_assert(true)

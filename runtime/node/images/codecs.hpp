@@ -1,8 +1,12 @@
-// Between decode.cpp and the two codecs, and how their errors come back. Both libraries report an error by calling a function that
-// must not return; ours jumps. A jump over a C++ frame is defined only where it skips no destructor, hence the rules:
-//   - `guarded` is the only function that calls setjmp; it has no locals, and nothing but a step runs below it;
-//   - a step is a plain function over a plain struct: what it owns lies in that struct or inside the library;
-//   - what has a destructor (the decoder, which destroys the library's object, and the pixels) lives above `guarded`.
+// Between decode.cpp and the two codecs, and how their errors come back. Both libraries report an
+// error by calling a function that must not return; ours jumps. A jump over a C++ frame is defined
+// only where it skips no destructor, hence the rules:
+//   - `guarded` is the only function that calls setjmp; it has no locals, and nothing but a step
+//     runs below it;
+//   - a step is a plain function over a plain struct: what it owns lies in that struct or inside
+//     the library;
+//   - what has a destructor (the decoder, which destroys the library's object, and the pixels)
+//     lives above `guarded`.
 #pragma once
 
 #include <csetjmp>

@@ -1,7 +1,9 @@
-// Labelled images as folders: FOLDER/CLASS/*.png, *.jpg, *.jpeg (in any case), at any depth below CLASS; torchvision's ImageFolder.
-// The order is that of bytes and not the file system's: classes by name, in a class folders by path, in a folder files by name.
-// Names that begin with a dot and files with other endings are passed over; but images in formats that are not read (.gif, .webp,
-// ...) are an error, so that nobody trains on part of a data set. Symbolic links are followed; one that leads back up is an error.
+// Labelled images as folders: FOLDER/CLASS/*.png, *.jpg, *.jpeg (in any case), at any depth below
+// CLASS; torchvision's ImageFolder. The order is that of bytes and not the file system's: classes
+// by name, in a class folders by path, in a folder files by name. Names that begin with a dot and
+// files with other endings are passed over; but images in formats that are not read (.gif, .webp,
+// ...) are an error, so that nobody trains on part of a data set. Symbolic links are followed; one
+// that leads back up is an error.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// JPEG by libjpeg-turbo's scanline interface: baseline and progressive, 8 bits, grey, YCbCr, RGB, CMYK and YCCK; the accurate integer
-// DCT and smooth chroma, so that the bytes are those of every program that uses the library as it comes.
+// JPEG by libjpeg-turbo's scanline interface: baseline and progressive, 8 bits, grey, YCbCr, RGB,
+// CMYK and YCCK; the accurate integer DCT and smooth chroma, so that the bytes are those of every
+// program that uses the library as it comes.
 #include <cstddef>
 #include <cstdio>
 
@@ -108,7 +109,8 @@ class jpeg_decoder {
     out.height = s_.info.image_height;
     out.width = s_.info.image_width;
     if (auto e = check_size(out.height, out.width, want); !e.empty()) return e;
-    // Some component has a block of 64 values for every 256 pixels at least, whatever the sampling, and a block takes a bit of Huffman's code.
+    // Some component has a block of 64 values for every 256 pixels at least, whatever the sampling,
+    // and a block takes a bit of Huffman's code.
     const auto pixels = static_cast<std::uint64_t>(out.height) * static_cast<std::uint64_t>(out.width);
     if (!s_.info.arith_code && pixels / pixels_a_byte > s_.size)
       return "broken JPEG: the header promises " + std::to_string(pixels) + " pixels, which cannot come out of " +

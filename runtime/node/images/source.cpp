@@ -116,8 +116,9 @@ std::vector<class_folder> classes_in(const folder_choice& f) {
   return std::get<std::vector<class_folder>>(std::move(r));
 }
 
-// Takes a part of each class for testing: those whose names hash lowest, so that neither the job's seed nor a file that is added
-// later moves the others about more than it must. A class keeps at least one image for training.
+// Takes a part of each class for testing: those whose names hash lowest, so that neither the job's
+// seed nor a file that is added later moves the others about more than it must. A class keeps at
+// least one image for training.
 void split_off(const settings& s, std::vector<class_folder>& train, std::vector<class_folder>& test) {
   for (auto& c : train) {
     std::vector<std::pair<std::uint64_t, std::size_t>> order;
@@ -137,7 +138,8 @@ void split_off(const settings& s, std::vector<class_folder>& train, std::vector<
   }
 }
 
-// Labels are places in the list of training classes, in the test set too: a class may be missing there, but not be new.
+// Labels are places in the list of training classes, in the test set too: a class may be missing
+// there, but not be new.
 std::vector<labelled_file> labelled(const std::vector<class_folder>& folders, const std::vector<class_folder>& classes,
                                     const settings& s) {
   std::vector<labelled_file> out;
@@ -158,7 +160,8 @@ void check_length(const std::string& path, const std::string& key) {
     throw option_error(key, path + ": " + std::to_string(bytes) + " bytes are more than an image may have");
 }
 
-// The image in a file, of the size that is asked for or, where it is 0, its own. Throws option_error.
+// The image in a file, of the size that is asked for or, where it is 0, its own. Throws
+// option_error.
 image load(const std::string& path, const settings& s, const std::string& key, const std::string& why) {
   check_length(path, key);
   auto file = read_file(path);

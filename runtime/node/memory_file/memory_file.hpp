@@ -1,10 +1,12 @@
-// Memory that processes of one machine share: a memfd of one of them, which the others open as /proc/PID/fd/N. So the kernel decides who may:
-// processes of the same user that see each other. Passing the descriptor (SCM_RIGHTS) would need a Unix listener beside the TLS one, with a path
+// Memory that processes of one machine share: a memfd of one of them, which the others open as
+// /proc/PID/fd/N. So the kernel decides who may: processes of the same user that see each other.
+// Passing the descriptor (SCM_RIGHTS) would need a Unix listener beside the TLS one, with a path
 // and an authentication of its own; here whoever opens has been told where over a TLS session.
 //
-// The file is sealed against growing and shrinking, so that touching it never fails for want of it. Whoever may open it could also stop the
-// process that made it and write into all of its memory: what lies in it is believed no less and no more than that process's messages are,
-// and no index or length in it is used without a look at it.
+// The file is sealed against growing and shrinking, so that touching it never fails for want of it.
+// Whoever may open it could also stop the process that made it and write into all of its memory:
+// what lies in it is believed no less and no more than that process's messages are, and no index or
+// length in it is used without a look at it.
 //
 // Threads: functions without state.
 #pragma once
@@ -15,7 +17,8 @@
 
 namespace troupe::memory_file {
 
-// The same for all processes of a machine until it boots again; containers too see that of their machine. Empty: unknown.
+// The same for all processes of a machine until it boots again; containers too see that of their
+// machine. Empty: unknown.
 std::string machine();
 
 // One that closes itself.
@@ -52,8 +55,8 @@ struct place {
   std::uint32_t process = 0, descriptor = 0;
 };
 enum class access : std::uint8_t { read, read_write };
-// Opens it, when it is what it should be: on this machine, of that name, of this user, sealed, of that size. `whose` is for the sentence
-// ("the daemon"). None: `why` says it.
+// Opens it, when it is what it should be: on this machine, of that name, of this user, sealed, of
+// that size. `whose` is for the sentence ("the daemon"). None: `why` says it.
 descriptor open(const place& at, const char* name, std::uint64_t bytes, access how, const std::string& whose, std::string& why);
 
 }  // namespace troupe::memory_file

@@ -1,6 +1,7 @@
-// Where received payloads live: blocks aligned to 64 bytes, kept for reuse in size classes, so that a steady stream neither
-// allocates nor touches fresh pages. A block finds its way back by its deleter, from any thread, also after the transport is gone.
-// Blocks come from the heap, or from an arena while that has some (ops/arena.hpp).
+// Where received payloads live: blocks aligned to 64 bytes, kept for reuse in size classes, so that
+// a steady stream neither allocates nor touches fresh pages. A block finds its way back by its
+// deleter, from any thread, also after the transport is gone. Blocks come from the heap, or from an
+// arena while that has some (ops/arena.hpp).
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,8 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   // Charges `account` (if any) frame_cost(bytes). Null when memory is out.
   std::shared_ptr<std::byte> take(std::size_t bytes, std::shared_ptr<credit_account> account);
   std::uint64_t kept_bytes() const;
-  // Frees the blocks that have been unused since the last call: two calls free every block that is unused now. Bytes.
+  // Frees the blocks that have been unused since the last call: two calls free every block that is
+  // unused now. Bytes.
   std::uint64_t release_unused();
   std::uint64_t made_beyond() const;  // blocks from the heap, because the arena had no more
 

@@ -234,7 +234,8 @@ void connection::close(const error& reason) {
   line_.forget();
   hang_up();
   const auto dropped = outbox_.drop();
-  // A write in flight still refers to its buffers; its handler, which comes with an error, lets them go.
+  // A write in flight still refers to its buffers; its handler, which comes with an error, lets
+  // them go.
   if (!out_.writing) out_.queue = send_queue();
   outbox_.forget();
   setting_.owner.on_closed(shared_from_this(), reason);
@@ -340,8 +341,8 @@ void connection::on_timer() {
   if (state_ != state::up)
     return close(
         {"handshake_timeout", "[net] not authenticated within " + std::to_string(setting_.options.handshake.count()) + " ms"});
-  // Silence is counted in our own ticks, not by the clock: a node that was itself stopped for a while sees one tick, then hears its
-  // peers, and declares nobody dead.
+  // Silence is counted in our own ticks, not by the clock: a node that was itself stopped for a
+  // while sees one tick, then hears its peers, and declares nobody dead.
   ++silence_.ticks;
   if (silence_.ticks * setting_.options.heartbeat > setting_.options.silence)
     return close({"peer_silent", "[net] no byte for " + std::to_string(setting_.options.silence.count()) + " ms"});

@@ -1,6 +1,6 @@
-// One TLS connection: handshake, greeting, then frames, credit and heartbeats. It knows the protocol of tcp_transport.hpp but not
-// the other connections: what a greeting means is its owner's decision. All members but send() and the counters run on the I/O
-// thread.
+// One TLS connection: handshake, greeting, then frames, credit and heartbeats. It knows the
+// protocol of tcp_transport.hpp but not the other connections: what a greeting means is its owner's
+// decision. All members but send() and the counters run on the I/O thread.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,8 @@ class connection;
 
 struct connection_owner {
   virtual ~connection_owner() = default;
-  // Answers with bless(), refuse(), or nothing to wait for the peer's welcome. `h.node` is proved by the certificate.
+  // Answers with bless(), refuse(), or nothing to wait for the peer's welcome. `h.node` is proved
+  // by the certificate.
   virtual void on_hello(const std::shared_ptr<connection>& c, const hello& h) = 0;
   virtual void on_welcome(const std::shared_ptr<connection>& c) = 0;
   // An error: the connection is closed with it.
@@ -88,7 +89,8 @@ class connection : public std::enable_shared_from_this<connection> {
     hello peer;
     certificate_role role = certificate_role::node;
   };
-  // What is on its way out. A write in flight refers to the queue's buffers: then it must stay as it is.
+  // What is on its way out. A write in flight refers to the queue's buffers: then it must stay as
+  // it is.
   struct outgoing {
     send_queue queue;
     std::vector<outbox::left> taken;  // empty between two pumps; kept for its memory

@@ -1,4 +1,5 @@
-// Credit of a connection: how the window is dealt out, what a frame costs, and the account of who owes it.
+// Credit of a connection: how the window is dealt out, what a frame costs, and the account of who
+// owes it.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +52,8 @@ using credit_accounts = std::array<std::shared_ptr<credit_account>, frame_classe
 credit_accounts make_accounts(std::uint64_t window);
 std::uint64_t held(const credit_accounts& accounts);
 
-// A payload that lies where its sender has it: no copy, and the same credit as any other. Null when memory is out.
+// A payload that lies where its sender has it: no copy, and the same credit as any other. Null when
+// memory is out.
 std::shared_ptr<std::byte> share_part(const const_part& p, std::shared_ptr<credit_account> account);
 
 }  // namespace troupe::net

@@ -1,5 +1,6 @@
-// Reaches one address: resolves, connects, and tries again with growing pauses until a deadline. What becomes of the socket is its
-// owner's business, who calls again() when that attempt came to nothing. I/O thread only.
+// Reaches one address: resolves, connects, and tries again with growing pauses until a deadline.
+// What becomes of the socket is its owner's business, who calls again() when that attempt came to
+// nothing. I/O thread only.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

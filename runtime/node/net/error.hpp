@@ -1,5 +1,5 @@
-// Failures as values for the node's parts (GCC 12 has no std::expected). `code` is a stable word that programs compare, `message`
-// is for people.
+// Failures as values for the node's parts (GCC 12 has no std::expected). `code` is a stable word
+// that programs compare, `message` is for people.
 #pragma once
 
 #include <string>

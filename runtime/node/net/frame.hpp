@@ -1,14 +1,16 @@
-// The bytes on the wire. A frame travels as chunks of at most 1 MiB, so that nothing ever waits behind a whole tensor. Each chunk is a
-// 32-byte header and its bytes; all numbers little-endian:
+// The bytes on the wire. A frame travels as chunks of at most 1 MiB, so that nothing ever waits
+// behind a whole tensor. Each chunk is a 32-byte header and its bytes; all numbers little-endian:
 //
 //   0 magic u16 | 2 version u8 | 3 stream u8 | 4 type u16 | 6 flags u16 | 8 destination u32 | 12 crc u32 | 16 id u64 | 24 length u64
 //
-// `length` is what is still to come of the payload, this chunk included: the first chunk's is the payload's size, a chunk carries
-// min(length, 1 MiB), and the last one is the one whose length fits. A frame of several chunks has a stream, 1 to 8, as long as it is on
-// its way, and its first chunk alone has no 0x80 there; 0x40 there says that the payload begins with a table of loans (memory_sharing.hpp), which
-// has one chunk and no stream; chunks of other streams, whole frames (stream 0) and control frames (type >= 0xff00, stream 0, never more than 4 KiB) come
-// between. `crc` is the CRC32C of the header (with crc = 0) and the chunk.
-// What comes before the greeting is over, control frames without stream, has not changed since protocol 1: so a peer of another
+// `length` is what is still to come of the payload, this chunk included: the first chunk's is the
+// payload's size, a chunk carries min(length, 1 MiB), and the last one is the one whose length
+// fits. A frame of several chunks has a stream, 1 to 8, as long as it is on its way, and its first
+// chunk alone has no 0x80 there; 0x40 there says that the payload begins with a table of loans
+// (memory_sharing.hpp), which has one chunk and no stream; chunks of other streams, whole frames
+// (stream 0) and control frames (type >= 0xff00, stream 0, never more than 4 KiB) come between.
+// `crc` is the CRC32C of the header (with crc = 0) and the chunk. What comes before the greeting is
+// over, control frames without stream, has not changed since protocol 1: so a peer of another
 // protocol can be told why it is refused.
 #pragma once
 
@@ -53,7 +55,8 @@ using header_block = std::array<std::byte, header_bytes>;
 void encode_header(const frame_header& h, std::span<std::byte, header_bytes> out);
 // The error is "bad_magic" or "bad_version".
 expected<frame_header> decode_header(std::span<const std::byte, header_bytes> in);
-// Encodes the header of a chunk, its crc included. `pieces` make up the chunk; anything with data() and size() will do.
+// Encodes the header of a chunk, its crc included. `pieces` make up the chunk; anything with data()
+// and size() will do.
 template <class Pieces>
 void seal_header(frame_header h, const Pieces& pieces, std::span<std::byte, header_bytes> out) {
   h.crc = 0;
@@ -63,11 +66,12 @@ void seal_header(frame_header h, const Pieces& pieces, std::span<std::byte, head
   encode_header(h, out);
 }
 
-// Bytes in, frames out. No I/O, no clock; memory is bounded by a payload for each stream, which `allocator` may refuse, one control frame
-// and one header. Once failed it stays so.
+// Bytes in, frames out. No I/O, no clock; memory is bounded by a payload for each stream, which
+// `allocator` may refuse, one control frame and one header. Once failed it stays so.
 class frame_parser {
  public:
-  // Asked once per data frame, after every check of its header, for its `length`. An error (or a throw of bad_alloc) fails the parser.
+  // Asked once per data frame, after every check of its header, for its `length`. An error (or a
+  // throw of bad_alloc) fails the parser.
   using allocator = std::function<expected<std::shared_ptr<std::byte>>(const frame_header& h)>;
   enum class result { need_more, complete, failed };
 
@@ -80,8 +84,9 @@ class frame_parser {
   result next(std::span<const std::byte>& in, frame& out);
   bool shares() const { return chunk_header_.shares; }  // the frame that is complete
 
-  // Zero copy: where the next bytes of the chunk being received belong; empty when staging them and next() is better. After
-  // commit(n) bytes have been put there, next() with an empty `in` tells whether that completed the frame.
+  // Zero copy: where the next bytes of the chunk being received belong; empty when staging them and
+  // next() is better. After commit(n) bytes have been put there, next() with an empty `in` tells
+  // whether that completed the frame.
   std::span<std::byte> window();
   void commit(std::size_t n);
 

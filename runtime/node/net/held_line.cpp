@@ -13,7 +13,8 @@ bool held_line::hold(step s, const std::shared_ptr<void>& owner, again then) {
   return true;
 }
 
-// The timer keeps the owner, and not the steps: those would keep it for ever where nothing runs the timer any more.
+// The timer keeps the owner, and not the steps: those would keep it for ever where nothing runs the
+// timer any more.
 void held_line::wait_for_end(const std::shared_ptr<void>& owner) {
   lifted_.expires_after(faults_->drops());
   lifted_.async_wait([this, owner](const error_code& ec) {

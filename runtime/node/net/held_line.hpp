@@ -1,4 +1,5 @@
-// What injected faults (line_faults.hpp) keep back at one connection: its next steps while it drops, frames while it delays. On the I/O thread.
+// What injected faults (line_faults.hpp) keep back at one connection: its next steps while it
+// drops, frames while it delays. On the I/O thread.
 #pragma once
 
 #include <array>
@@ -23,7 +24,8 @@ class held_line {
   held_line(boost::asio::io_context& io, std::shared_ptr<const line_faults> faults)
       : faults_(std::move(faults)), lifted_(io), due_(io) {}
 
-  // True: nothing passes now, and the step (of each kind one) is done when that is over, unless another has taken its place. `owner` lives till then.
+  // True: nothing passes now, and the step (of each kind one) is done when that is over, unless
+  // another has taken its place. `owner` lives till then.
   bool holds(step s, const std::shared_ptr<void>& owner, again then) {
     return faults_ && faults_->drops() != line_faults::clock::duration::zero() && hold(s, owner, std::move(then));
   }

@@ -38,18 +38,21 @@ struct hello {
   memory_at memory;    // that the sender lends; without bytes: none
 };
 
-// 1 to 63 of [A-Za-z0-9._-], not starting with '.' or '-': fits a certificate's common name, a file name and a log line.
+// 1 to 63 of [A-Za-z0-9._-], not starting with '.' or '-': fits a certificate's common name, a file
+// name and a log line.
 bool valid_node_name(std::string_view name);
 
-// A client's certificate is made out to "client", or to "client.NAME" for somebody in particular. Each session calls itself by that and one more
-// word, so that several may be up at once: "client.<word>", "client.NAME.<word>".
+// A client's certificate is made out to "client", or to "client.NAME" for somebody in particular.
+// Each session calls itself by that and one more word, so that several may be up at once:
+// "client.<word>", "client.NAME.<word>".
 bool is_operator(std::string_view name);
 bool valid_operator_name(std::string_view name);    // NAME, or "client": 1 to 32 of [A-Za-z0-9_-]
 std::string operator_of(std::string_view session);  // NAME, or "client"
 bool may_be_called(std::string_view name,
                    std::string_view common_name);  // with a certificate made out to that: a session, or a node
 
-// Of two that meet, the one whose name is smaller decides whether the connection stays; a node always, where an operator dials it.
+// Of two that meet, the one whose name is smaller decides whether the connection stays; a node
+// always, where an operator dials it.
 bool wins_tie_break(std::string_view a, std::string_view b);
 
 std::vector<std::byte> encode_hello(const hello& h);

@@ -13,10 +13,12 @@ namespace troupe::net {
 
 namespace {
 
-// What arrives or leaves takes microseconds, and all who compute wait for it at a step's end. Kernels that deal out time by deadlines (Linux 6.6,
-// EEVDF) let a thread that is woken beside computing ones wait for a slice of theirs, some milliseconds. So this one asks for the shortest
-// slice that there is (since 6.12) and, where it may, for a higher weight (CAP_SYS_NICE or RLIMIT_NICE; the systemd unit has it). A kernel
-// that knows neither says so, and nothing is changed.
+// What arrives or leaves takes microseconds, and all who compute wait for it at a step's end.
+// Kernels that deal out time by deadlines (Linux 6.6, EEVDF) let a thread that is woken beside
+// computing ones wait for a slice of theirs, some milliseconds. So this one asks for the shortest
+// slice that there is (since 6.12) and, where it may, for a higher weight (CAP_SYS_NICE or
+// RLIMIT_NICE; the systemd unit has it). A kernel that knows neither says so, and nothing is
+// changed.
 void be_prompt() noexcept {
   struct {  // the kernel's sched_attr, whose header clashes with the library's
     std::uint32_t size, policy;

@@ -22,7 +22,8 @@ class io_thread {
 
   void run();
   void stop() { io_.stop(); }
-  // Waits until the loop has been stopped. On the thread itself it cannot wait, and returns at once; whoever destroys us waits then.
+  // Waits until the loop has been stopped. On the thread itself it cannot wait, and returns at
+  // once; whoever destroys us waits then.
   void join();
 
   boost::asio::io_context& context() { return io_; }

@@ -1,5 +1,6 @@
-// Faults of a node's connections that a person has injected: whoever makes a transport may give it one (tcp_options::faults), and have it drop or
-// delay for a time. Any thread. While nothing is injected it costs a load for each read and each write.
+// Faults of a node's connections that a person has injected: whoever makes a transport may give it
+// one (tcp_options::faults), and have it drop or delay for a time. Any thread. While nothing is
+// injected it costs a load for each read and each write.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +13,8 @@ class line_faults {
  public:
   using clock = std::chrono::steady_clock;
 
-  // Nothing passes, either way, until then: what comes is left where it is, what goes waits, as where all packets are lost. A second one never
-  // shortens the first.
+  // Nothing passes, either way, until then: what comes is left where it is, what goes waits, as
+  // where all packets are lost. A second one never shortens the first.
   void drop(clock::time_point until) { prolong(drop_until_, until); }
   // Frames that come are handed on so much later, in their order.
   void delay(clock::duration by, clock::time_point until) {

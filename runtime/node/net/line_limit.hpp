@@ -1,5 +1,6 @@
-// How many lines of a log one stranger may cause: the first few of each minute are written, the rest counted, and the count is part of the next
-// line about it. A value, told the time; its memory is bounded, because whoever fills it has as many addresses as it likes.
+// How many lines of a log one stranger may cause: the first few of each minute are written, the
+// rest counted, and the count is part of the next line about it. A value, told the time; its memory
+// is bounded, because whoever fills it has as many addresses as it likes.
 #pragma once
 
 #include <chrono>
@@ -18,7 +19,8 @@ class line_limit {
   static constexpr std::uint32_t lines_a_minute = 5;
   static constexpr std::size_t max_strangers = 1024;  // all further ones count as one
 
-  // `line`, with what was left out before it; nothing when the stranger has had its lines of this minute.
+  // `line`, with what was left out before it; nothing when the stranger has had its lines of this
+  // minute.
   std::optional<std::string> write(const std::string& who, std::string line, instant now) {
     auto& s = strangers_[strangers_.size() < max_strangers || strangers_.contains(who) ? who : std::string()];
     if (now - s.since >= std::chrono::minutes(1)) {
@@ -34,7 +36,8 @@ class line_limit {
     return line;
   }
 
-  // One line about each stranger of whom lines were left out and whose minute is over. Strangers whose minute is over are forgotten.
+  // One line about each stranger of whom lines were left out and whose minute is over. Strangers
+  // whose minute is over are forgotten.
   std::vector<std::string> due(instant now) {
     std::vector<std::string> lines;
     for (auto at = strangers_.begin(); at != strangers_.end();) {

@@ -1,4 +1,5 @@
-// Listens on one named address and hands over what it accepts. It survives a shortage of descriptors. I/O thread only, but bind().
+// Listens on one named address and hands over what it accepts. It survives a shortage of
+// descriptors. I/O thread only, but bind().
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -1,4 +1,5 @@
-// What the transports of one process share: who listens where, and the lock under which two of them are joined.
+// What the transports of one process share: who listens where, and the lock under which two of them
+// are joined.
 #pragma once
 
 #include <map>

@@ -1,8 +1,10 @@
-// One end of local transports: its links, its queues, and the thread that runs what is posted to it. transport.hpp has the promises.
+// One end of local transports: its links, its queues, and the thread that runs what is posted to
+// it. transport.hpp has the promises.
 //
-// A link is known to both ends or to none (local_hub::links). What one end has to tell the other is posted to the other's thread, in
-// order. A frame is not: that there are some is posted, and the receiver's thread takes one at a time, whose turn it is then
-// (send_order), so that small ones need not wait behind the copies of large ones.
+// A link is known to both ends or to none (local_hub::links). What one end has to tell the other is
+// posted to the other's thread, in order. A frame is not: that there are some is posted, and the
+// receiver's thread takes one at a time, whose turn it is then (send_order), so that small ones
+// need not wait behind the copies of large ones.
 #pragma once
 
 #include <condition_variable>
@@ -34,7 +36,8 @@ class local_node : public std::enable_shared_from_this<local_node> {
   void dial_again();  // somebody has begun to listen
 
  private:
-  // What both ends know of their connection; each has its own account of what the other has sent it.
+  // What both ends know of their connection; each has its own account of what the other has sent
+  // it.
   struct link {
     credit_accounts accounts;  // of what we hold
     std::weak_ptr<local_node> other;
@@ -57,7 +60,8 @@ class local_node : public std::enable_shared_from_this<local_node> {
     clock::time_point until;
   };
 
-  // Of all that follows, what touches links holds hub_->links; `posted` work and callbacks run on our thread, without it.
+  // Of all that follows, what touches links holds hub_->links; `posted` work and callbacks run on
+  // our thread, without it.
   void post(std::function<void()> what);
   void loop();
   bool run_next();

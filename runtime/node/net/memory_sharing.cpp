@@ -93,7 +93,8 @@ shared_buffers::shared_buffers(std::shared_ptr<shared_arena> arena, std::shared_
                                memory_file::descriptor process)
     : arena_(std::move(arena)), pool_(std::move(pool)), process_(std::move(process)) {}
 
-// What is still out when this process lets go of its transports is read by somebody: it stays as it is, to the end of the process.
+// What is still out when this process lets go of its transports is read by somebody: it stays as it
+// is, to the end of the process.
 shared_buffers::~shared_buffers() {
   if (out_.empty() || reader_ended()) return;
   // Without memory for it the process ends, as in every destructor.

@@ -1,4 +1,5 @@
-// Loans: large parts of frames that a peer on this machine reads where they lie, instead of being sent their bytes.
+// Loans: large parts of frames that a peer on this machine reads where they lie, instead of being
+// sent their bytes.
 //
 //   who        both ends offer an arena in their hello (shared_arena.hpp). Whoever could map the other's says `reads_shared`; to it may be lent.
 //   a loan     a part that const_part::may_be_shared marks, of at least share_from bytes, that lies in the arena, or is copied there by the
@@ -8,7 +9,8 @@
 //   credit     the loans of a frame and its other bytes are charged to the window's part for large frames: a receiver
 //              that is slow stops its sender either way, though it holds none of the memory.
 //
-// Trust: memory_file.hpp says who can be a borrower. A table that points outside the region ends the connection ("bad_loan").
+// Trust: memory_file.hpp says who can be a borrower. A table that points outside the region ends
+// the connection ("bad_loan").
 #pragma once
 
 #include <cstdint>
@@ -30,14 +32,16 @@ namespace troupe::net {
 // Below that, sending the bytes is cheaper.
 inline constexpr std::uint64_t share_from = std::uint64_t{32} << 10;
 
-// One row of a frame's table: [offset, offset + bytes) of the sender's region are [at, at + bytes) of the frame.
+// One row of a frame's table: [offset, offset + bytes) of the sender's region are [at, at + bytes)
+// of the frame.
 struct shared_buffer {
   std::uint64_t at = 0, offset = 0, bytes = 0, number = 0;
 };
 std::size_t shared_table_bytes(std::size_t shared_buffers);  // a multiple of 64
 std::vector<std::byte> encode_shared_buffers(const std::vector<shared_buffer>& shared_buffers);
-// From the front of a frame's payload. Everything that rows can get wrong is found: places that are no multiples of 64, overlap, lie outside a
-// region of `region_bytes` or do not fit what follows. Error: "bad_loan".
+// From the front of a frame's payload. Everything that rows can get wrong is found: places that are
+// no multiples of 64, overlap, lie outside a region of `region_bytes` or do not fit what follows.
+// Error: "bad_loan".
 expected<std::vector<shared_buffer>> decode_shared_buffers(std::span<const std::byte> payload, std::uint64_t region_bytes);
 
 // What is lent to one process. Any thread.
@@ -46,8 +50,9 @@ class shared_buffers : public std::enable_shared_from_this<shared_buffers> {
   shared_buffers(std::shared_ptr<shared_arena> arena, std::shared_ptr<buffer_pool> pool, memory_file::descriptor process);
   ~shared_buffers();
 
-  // Lends what is worth it of `f`, whose parts have been looked at by prepare(): afterwards its parts are the table and the rest, and f.lent says what
-  // was lent. What is not sent after all is taken back when f.lent drops. Nothing may be worth it.
+  // Lends what is worth it of `f`, whose parts have been looked at by prepare(): afterwards its
+  // parts are the table and the rest, and f.lent says what was lent. What is not sent after all is
+  // taken back when f.lent drops. Nothing may be worth it.
   void share(outgoing_frame& f);
   // False: one of them is not lent to this process.
   bool returned(std::span<const std::byte> numbers);
@@ -120,7 +125,8 @@ class memory_sharing {
   terms meet(const memory_at& peer);
   // A connection on these terms is over. What the peer still has stays lent.
   void part(const terms& t);
-  // Lets go of what was lent to processes that have ended or have returned it. True: some still have something, and no connection.
+  // Lets go of what was lent to processes that have ended or have returned it. True: some still
+  // have something, and no connection.
   bool sweep();
 
  private:
@@ -133,7 +139,8 @@ class memory_sharing {
   std::vector<std::shared_ptr<shared_buffers>> parted_;
 };
 
-// Moves the shared buffers of a received frame into frame::shared, where its receiver finds them, and removes the table. Error: "bad_loan".
+// Moves the shared buffers of a received frame into frame::shared, where its receiver finds them,
+// and removes the table. Error: "bad_loan".
 expected<void> unfold(frame& f, const memory_sharing::terms& from, receive_window& window);
 
 }  // namespace troupe::net

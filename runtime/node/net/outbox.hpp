@@ -1,5 +1,6 @@
-// Where any thread leaves frames for one connection, and its I/O thread takes them: the bound of what may wait, and the count of it.
-// Open between put-up and goodbye; what comes before and after is refused.
+// Where any thread leaves frames for one connection, and its I/O thread takes them: the bound of
+// what may wait, and the count of it. Open between put-up and goodbye; what comes before and after
+// is refused.
 #pragma once
 
 #include <atomic>
@@ -42,7 +43,8 @@ class outbox {
     const std::lock_guard lock(mutex_);
     open_ = false;
   }
-  // What was left and not taken; it dies with the result, outside the lock: owners may do anything in their destructors.
+  // What was left and not taken; it dies with the result, outside the lock: owners may do anything
+  // in their destructors.
   std::vector<left> drop() {
     std::vector<left> dropped;
     const std::lock_guard lock(mutex_);
@@ -64,7 +66,8 @@ class outbox {
     return std::exchange(woken_, true) ? put_result::more : put_result::first;
   }
 
-  // I/O thread. Swaps what was left with `into`, which is empty and gives its memory for the next ones.
+  // I/O thread. Swaps what was left with `into`, which is empty and gives its memory for the next
+  // ones.
   void take(std::vector<left>& into) {
     const std::lock_guard lock(mutex_);
     woken_ = false;

@@ -1,4 +1,5 @@
-// What hangs on the payload of a received frame: its credit, and where its memory goes back to. release_credit() finds them by type.
+// What hangs on the payload of a received frame: its credit, and where its memory goes back to.
+// release_credit() finds them by type.
 #pragma once
 
 #include <atomic>

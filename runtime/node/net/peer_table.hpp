@@ -1,4 +1,5 @@
-// Whom a transport has met: the connection that is up, the latest incarnation, the counters over all connections. Any thread.
+// Whom a transport has met: the connection that is up, the latest incarnation, the counters over
+// all connections. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ class peer_table {
 
   // `c` is up from here on, whichever was before.
   std::shared_ptr<peer_counters> put_up(const link& c);
-  // `c` is closed. Was it the one that was up? One that never was, and came from outside, counts as refused.
+  // `c` is closed. Was it the one that was up? One that never was, and came from outside, counts as
+  // refused.
   bool take_down(const link& c);
   void pending(std::uint64_t count);  // connections that have not greeted yet
 

@@ -1,5 +1,5 @@
-// Where a connection's next bytes are read to: the place in a payload where they belong, or, between payloads, a piece of memory from
-// which the parser takes them.
+// Where a connection's next bytes are read to: the place in a payload where they belong, or,
+// between payloads, a piece of memory from which the parser takes them.
 #pragma once
 
 #include <cstddef>

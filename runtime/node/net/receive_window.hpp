@@ -1,5 +1,6 @@
-// What a peer may have outstanding at this end of a connection, by class of frames: memory is taken for a payload within the window or
-// not at all, and credit goes back as handles are dropped. I/O thread, but for held().
+// What a peer may have outstanding at this end of a connection, by class of frames: memory is taken
+// for a payload within the window or not at all, and credit goes back as handles are dropped. I/O
+// thread, but for held().
 #pragma once
 
 #include <array>
@@ -20,7 +21,8 @@ class receive_window {
 
   // Before memory is taken for a payload. Errors: "credit_exceeded", "out_of_memory".
   expected<std::shared_ptr<std::byte>> admit(const frame_header& h);
-  // Of a frame that has been admitted: `bytes` more of it are lent, and charged by the caller to what this gives.
+  // Of a frame that has been admitted: `bytes` more of it are lent, and charged by the caller to
+  // what this gives.
   std::shared_ptr<credit_account> admit_shared(std::uint64_t bytes);
 
   // What of this class has been given back since it was last asked; the peer is to hear of it.

@@ -6,7 +6,8 @@
 namespace troupe::net {
 namespace {
 
-// How many large frames in line are looked at for a short one: behind those it is found when it has come forward.
+// How many large frames in line are looked at for a short one: behind those it is found when it has
+// come forward.
 constexpr std::size_t looked_at = 64;
 constexpr auto controller_start = static_cast<std::int64_t>(max_chunk);
 

@@ -1,7 +1,7 @@
 // Which of the frames that wait for one peer goes next, whatever carries them. Pure.
 //
-// Order is kept for each pair (source, destination): of a pair only the first frame is looked at, and the next one when all of that is
-// on its way. Among pairs:
+// Order is kept for each pair (source, destination): of a pair only the first frame is looked at,
+// and the next one when all of that is on its way. Among pairs:
 //   small frames (at most small_frame)   first come, first served
 //   large ones                           every other byte belongs to the oldest, the rest to the one of which the least is left: so equal
 //                                        ones go one after the other, a shorter one need not wait for a longer, and none starves
@@ -9,7 +9,8 @@
 //   those that lend (memory_sharing.hpp)        like small ones, behind them
 // A frame of more than one chunk has a stream while it is on its way; there are max_streams. Frames of one chunk need none (stream 0).
 //
-// Window: small and large frames have a part of it each (share_of), so that neither keeps the other from starting. Those that lend are large.
+// Window: small and large frames have a part of it each (share_of), so that neither keeps the other
+// from starting. Those that lend are large.
 #pragma once
 
 #include <array>
@@ -45,7 +46,8 @@ class send_order {
   void open(std::uint64_t window) { window_ = window; }  // until then nothing goes
   bool credit(frame_class c, std::uint64_t bytes);       // false: the peer returns more than it was sent
 
-  // The frame whose turn it is, null if none may go. One that begins takes its cost out of the window. Valid until sent().
+  // The frame whose turn it is, null if none may go. One that begins takes its cost out of the
+  // window. Valid until sent().
   entry* next();
   // `bytes` more of what next() gave are on their way. The frame itself, when that was all of it.
   std::optional<entry> sent(std::uint64_t bytes);

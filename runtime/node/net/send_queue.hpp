@@ -1,5 +1,5 @@
-// What waits to be written on one connection: control frames first, then data, chunk by chunk in send_order's order. Pure: the connection
-// asks for a batch, writes it, and reports it written.
+// What waits to be written on one connection: control frames first, then data, chunk by chunk in
+// send_order's order. Pure: the connection asks for a batch, writes it, and reports it written.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -25,7 +25,8 @@ class send_queue {
   void open(std::uint64_t window) { order_.open(window); }  // until then, only control goes
   bool credit(frame_class c, std::uint64_t bytes) { return order_.credit(c, bytes); }
 
-  // The next buffers to write, about 1 MiB; empty when nothing may go. Valid until written(), before which it is not called again.
+  // The next buffers to write, about 1 MiB; empty when nothing may go. Valid until written(),
+  // before which it is not called again.
   std::span<const boost::asio::const_buffer> next_batch();
 
   struct tally {

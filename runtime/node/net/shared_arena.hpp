@@ -1,7 +1,9 @@
-// Memory of this process that peers on this machine may read: an arena in one sealed memfd, and the other end, where a peer's arena is
-// mapped for reading. What lies in it can be sent as (offset, bytes) instead of as bytes (memory_sharing.hpp).
+// Memory of this process that peers on this machine may read: an arena in one sealed memfd, and the
+// other end, where a peer's arena is mapped for reading. What lies in it can be sent as (offset,
+// bytes) instead of as bytes (memory_sharing.hpp).
 //
-// Its size is a range of addresses, not memory: pages are taken as they are touched, and given to the system again with the slab.
+// Its size is a range of addresses, not memory: pages are taken as they are touched, and given to
+// the system again with the slab.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Whoever is cut off may go on reading what it was lent, until its process ends: looks for that, twice a second, as long as there is somebody. I/O thread.
+// Whoever is cut off may go on reading what it was lent, until its process ends: looks for that,
+// twice a second, as long as there is somebody. I/O thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

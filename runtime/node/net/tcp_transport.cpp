@@ -41,8 +41,9 @@ std::uint64_t latest_believed(const tcp_options& o) {
   return static_cast<std::uint64_t>((now + o.incarnation_ahead).count());
 }
 
-// Small writes leave at once, and what is lost on the way is sent again at least every second: by itself the kernel waits twice as long each time,
-// so that after 3.5 s without a packet there would be nothing until the seventh. Older kernels know the first wish only for streams with little on
+// Small writes leave at once, and what is lost on the way is sent again at least every second: by
+// itself the kernel waits twice as long each time, so that after 3.5 s without a packet there would
+// be nothing until the seventh. Older kernels know the first wish only for streams with little on
 // its way, and the second not at all: they do as before.
 void make_prompt(tcp::socket& s) {
   error_code ignored;
@@ -131,7 +132,8 @@ void tcp_transport::log(const std::string& line) const {
   if (events_.log) events_.log(line);
 }
 
-// A line about who is at the other end: a stranger may try thousands of times a second, each time from another port, and the log is for people.
+// A line about who is at the other end: a stranger may try thousands of times a second, each time
+// from another port, and the log is for people.
 void tcp_transport::log_of(const link& c, const std::string& line) {
   const bool waiting = !lines_.empty();
   const auto who = c->dialed() ? c->remote() : c->remote().substr(0, c->remote().rfind(':'));
@@ -170,7 +172,8 @@ expected<std::uint16_t> tcp_transport::listen(const address& where) {
 
 void tcp_transport::accepted(tcp::socket&& socket) {
   if (pending_.size() >= options_.max_pending) {
-    // The oldest goes: an honest greeting takes milliseconds, so silent strangers cannot keep a peer out.
+    // The oldest goes: an honest greeting takes milliseconds, so silent strangers cannot keep a
+    // peer out.
     const link oldest = pending_.front();
     oldest->close({"too_many_pending", "[net] more than " + std::to_string(options_.max_pending) + " unauthenticated connections"});
   }

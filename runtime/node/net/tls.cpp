@@ -23,7 +23,8 @@ namespace {
 constexpr std::size_t bytes_per_call = std::size_t{8} << 20;
 constexpr long max_certificate_chain = 16 << 10;  // an unauthenticated peer may make us buffer no more (promise 17)
 
-// A list of buffers as two pointers: async_write copies its buffer sequence, and of a vector that would be an allocation.
+// A list of buffers as two pointers: async_write copies its buffer sequence, and of a vector that
+// would be an allocation.
 struct buffer_view {
   using value_type = asio::const_buffer;
   using const_iterator = const asio::const_buffer*;

@@ -1,5 +1,5 @@
-// The only place that knows asio::ssl (its templates are slow to compile): a TLS 1.3 stream behind plain function callbacks.
-// Everything here runs on the I/O thread.
+// The only place that knows asio::ssl (its templates are slow to compile): a TLS 1.3 stream behind
+// plain function callbacks. Everything here runs on the I/O thread.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -18,7 +18,8 @@
 
 namespace troupe::net {
 
-// Certificate, key, CA and what it has revoked (revoked.pem beside it), for all connections that begin with it.
+// Certificate, key, CA and what it has revoked (revoked.pem beside it), for all connections that
+// begin with it.
 class tls_context {
  public:
   struct impl;
@@ -48,11 +49,13 @@ class tls_stream {
   void write(std::span<const boost::asio::const_buffer> buffers, handler done);
   void close();  // pending operations complete with an error
 
-  // Of what is being written: how often the socket has taken a part of it, and the bytes that it has and the peer has not acknowledged.
+  // Of what is being written: how often the socket has taken a part of it, and the bytes that it
+  // has and the peer has not acknowledged.
   std::uint64_t steps_written() const;
   std::uint64_t undelivered();
 
-  // What the peer has proved: nothing before the handshake, nor of a certificate that no cluster's CA makes.
+  // What the peer has proved: nothing before the handshake, nor of a certificate that no cluster's
+  // CA makes.
   struct proved {
     std::string common_name;
     certificate_role role = certificate_role::node;

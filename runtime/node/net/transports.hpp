@@ -1,7 +1,8 @@
-// The transports of a node as one: a table in order of preference, and each peer is reached by the first row that can. A new transport
-// is one file and one row.
+// The transports of a node as one: a table in order of preference, and each peer is reached by the
+// first row that can. A new transport is one file and one row.
 //
-// What transport.hpp promises holds for the whole: callbacks of all rows come one at a time; a peer is up by one row only.
+// What transport.hpp promises holds for the whole: callbacks of all rows come one at a time; a peer
+// is up by one row only.
 #pragma once
 
 #include <functional>
@@ -27,7 +28,8 @@ transport_descriptor local_descriptor(std::shared_ptr<local_hub> hub);  // who l
 // Of a daemon: tcp.
 std::vector<transport_descriptor> stock_transports();
 
-// listen() binds the last row, and the others to the address that it got. Errors: those of the rows.
+// listen() binds the last row, and the others to the address that it got. Errors: those of the
+// rows.
 expected<std::unique_ptr<transport>> make_transports(std::vector<transport_descriptor> entries, const tcp_options& options,
                                                      callbacks events);
 

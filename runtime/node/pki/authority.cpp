@@ -74,7 +74,8 @@ expected<void> keep_replaced(const fs::path& dir, const std::string& name, const
   return write_planned_files({{folder / (name + "." + what.serial + ".pem"), std::move(*text), 0644}}, folder, true);
 }
 
-// Valid like the CA itself, from a day in the past, for clocks that disagree: a list that runs out would shut everybody out.
+// Valid like the CA itself, from a day in the past, for clocks that disagree: a list that runs out
+// would shut everybody out.
 expected<pki::revocations> begin_list(X509* ca, const pki::revocations& before) {
   pki::revocations list(X509_CRL_new());
   const std::unique_ptr<ASN1_TIME, pki::freer<ASN1_TIME_free>> from(X509_gmtime_adj(nullptr, -24L * 60 * 60));

@@ -1,8 +1,10 @@
-// What becomes of a cluster's certificates once they are made: which there are, new pairs, and those that are worth nothing any more. Where the
-// CA's key is; nothing here talks to daemons: files are copied to their machines, and SIGHUP has a daemon read its own.
+// What becomes of a cluster's certificates once they are made: which there are, new pairs, and
+// those that are worth nothing any more. Where the CA's key is; nothing here talks to daemons:
+// files are copied to their machines, and SIGHUP has a daemon read its own.
 //
-// A name is a node's, or a client's: "client", or as in add_operator_certificate(). Certificates that were replaced are kept in the CA's
-// folder replaced/, since who takes a name out wants all that were ever made out to it.
+// A name is a node's, or a client's: "client", or as in add_operator_certificate(). Certificates
+// that were replaced are kept in the CA's folder replaced/, since who takes a name out wants all
+// that were ever made out to it.
 #pragma once
 
 #include <chrono>
@@ -24,11 +26,13 @@ struct listed_certificate {
 // All that lie in `dir` and can be read: the CA first, then by name.
 net::expected<std::vector<listed_certificate>> list_certificates(const std::filesystem::path& dir);
 
-// A new key and certificate with the name, role and hosts of the one that is there, which is good until it expires, or (`revoke`) no longer.
+// A new key and certificate with the name, role and hosts of the one that is there, which is good
+// until it expires, or (`revoke`) no longer.
 net::expected<void> renew_certificate(const std::filesystem::path& dir, const std::string& name, bool revoke,
                                       const certificate_options& options = {});
 
-// Everything that was ever made out to this name, as far as its certificates are here: its serials. The list goes into every folder of `dir`.
+// Everything that was ever made out to this name, as far as its certificates are here: its serials.
+// The list goes into every folder of `dir`.
 net::expected<std::vector<std::string>> revoke_certificates(const std::filesystem::path& dir, const std::string& name);
 
 // Whole days left; negative: since. And the line for a log, if it is time to speak of it.

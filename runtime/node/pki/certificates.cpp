@@ -131,7 +131,8 @@ expected<std::string> pem_of(const identity& id, bool key) {
   return std::string(text, static_cast<std::size_t>(n));
 }
 
-// The pair of `name` in `dir`; in a folder of its own below it, with the CA's certificate beside it, when `ca` is given.
+// The pair of `name` in `dir`; in a folder of its own below it, with the CA's certificate beside
+// it, when `ca` is given.
 expected<void> plan(std::vector<planned_file>& files, fs::path dir, std::string_view name, const identity& id, const identity* ca) {
   auto cert = pem_of(id, false), key = pem_of(id, true);
   if (!cert) return cert.error();

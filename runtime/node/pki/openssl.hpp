@@ -1,4 +1,5 @@
-// OpenSSL's objects with owners, and files of certificates. For the files of this folder and whoever verifies.
+// OpenSSL's objects with owners, and files of certificates. For the files of this folder and
+// whoever verifies.
 #pragma once
 
 #include <openssl/bio.h>
@@ -33,7 +34,8 @@ net::error openssl_error(const std::string& doing);
 // Errors: "certificate_missing", "certificate_unreadable"; of a key "key_exposed" as well.
 net::expected<certificate> load_certificate(const std::filesystem::path& file);
 net::expected<private_key> load_key(const std::filesystem::path& file);
-// What the CA has revoked, as the file beside its certificate says; null: there is none. A list that this CA has not signed is an error.
+// What the CA has revoked, as the file beside its certificate says; null: there is none. A list
+// that this CA has not signed is an error.
 net::expected<revocations> load_revocations(const std::filesystem::path& ca_file);
 bool is_in(const revocations& list, X509* cert);
 

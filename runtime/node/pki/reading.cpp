@@ -1,4 +1,5 @@
-// Reading certificates, keys and the list of those that are revoked, and saying what is wrong with them.
+// Reading certificates, keys and the list of those that are revoked, and saying what is wrong with
+// them.
 #include <arpa/inet.h>
 #include <openssl/bn.h>
 #include <openssl/err.h>

@@ -1,4 +1,5 @@
-// What a certificate says of whom it is made out to: the organizational unit of its subject. The CA has none; one certificate has one.
+// What a certificate says of whom it is made out to: the organizational unit of its subject. The CA
+// has none; one certificate has one.
 //
 //   node       a daemon. Its common name is the node's
 //   admin      everything
@@ -6,8 +7,9 @@
 //   exchange   enters rooms of the exchange, and nothing else
 //   watch      looks
 //
-// Clients' common names are "client", or "client.NAME"; no node's is. Certificates from before there were roles have no unit: such a one is a
-// node's, or that of the one operator whom there was, who may do everything.
+// Clients' common names are "client", or "client.NAME"; no node's is. Certificates from before
+// there were roles have no unit: such a one is a node's, or that of the one operator whom there
+// was, who may do everything.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +27,8 @@ const char* text_of(certificate_role r);
 std::optional<certificate_role> client_role_named(std::string_view word);  // any but node
 std::string client_roles_text();                                           // "admin, submit, exchange, watch"
 
-// Of a subject with this common name and these units; nothing: no certificate of a cluster looks so.
+// Of a subject with this common name and these units; nothing: no certificate of a cluster looks
+// so.
 std::optional<certificate_role> role_of_subject(std::string_view common_name, const std::vector<std::string>& units);
 
 // What somebody wants.

@@ -1,4 +1,5 @@
-// Layers that are wrong, for `troupe check-layer`: crooked, y = slope x with a gradient that takes every slope for 2; and thrower.
+// Layers that are wrong, for `troupe check-layer`: crooked, y = slope x with a gradient that takes
+// every slope for 2; and thrower.
 #include <stdexcept>
 
 #include "ops/device.hpp"

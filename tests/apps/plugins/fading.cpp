@@ -1,7 +1,9 @@
-// From outside: a synchronisation mode. Elastic averaging (Zhang et al. 2015, Algorithm 1) whose pull fades: in its k-th exchange a
-// worker moves by alpha / (1 + k / fade) of its distance to the centre, so that workers first agree and then explore.
+// From outside: a synchronisation mode. Elastic averaging (Zhang et al. 2015, Algorithm 1) whose
+// pull fades: in its k-th exchange a worker moves by alpha / (1 + k / fade) of its distance to the
+// centre, so that workers first agree and then explore.
 //
-// Worker half: every `tau` steps asks for the centre c of a layer; d = pull (w - c); w -= d; pushes d. Shard half: c += d.
+// Worker half: every `tau` steps asks for the centre c of a layer; d = pull (w - c); w -= d; pushes
+// d. Shard half: c += d.
 // Invariant: w plus c is the same before and after an exchange.
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-// A layer that lets everything through, once made; and it is made when the file that its job names, a pipe, has come to its end. For tests of what
-// waits meanwhile.
+// A layer that lets everything through, once made; and it is made when the file that its job names,
+// a pipe, has come to its end. For tests of what waits meanwhile.
 #include <fstream>
 #include <iterator>
 

@@ -1,4 +1,5 @@
-// Blocks become parameters and parameters become blocks, however they are cut; and of what is not wanted nothing is believed.
+// Blocks become parameters and parameters become blocks, however they are cut; and of what is not
+// wanted nothing is believed.
 #include "runtime/coordinator/block_collector.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +19,8 @@ using ::testing::Pair;
 
 class blocks : public ::testing::Test {
  protected:
-  // wide: 2 x 4, cut into columns; long: 4, cut in two; whole: 3. Two packets, of which a stage each carries something.
+  // wide: 2 x 4, cut into columns; long: 4, cut in two; whole: 3. Two packets, of which a stage
+  // each carries something.
   blocks() {
     const auto param = [&](std::string name, shape s) {
       graph_param p;

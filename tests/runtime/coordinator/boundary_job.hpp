@@ -1,4 +1,5 @@
-// A boundary with what it is told of a job that goes as the test says, and the words of everybody whom it waits for.
+// A boundary with what it is told of a job that goes as the test says, and the words of everybody
+// whom it waits for.
 #pragma once
 
 #include <gtest/gtest.h>

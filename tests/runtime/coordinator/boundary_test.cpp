@@ -1,4 +1,5 @@
-// The order of what is done at a boundary, wish by wish and all at once; settling, and switching the mode.
+// The order of what is done at a boundary, wish by wish and all at once; settling, and switching
+// the mode.
 #include "runtime/coordinator/boundary.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// Who waits for what: a pause, rounds beside training, the end where one worker makes it, and wishes at odd times.
+// Who waits for what: a pause, rounds beside training, the end where one worker makes it, and
+// wishes at odd times.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// The coordinator gives every message to the value that it is for, and makes messages and events of the answers: one of each kind.
+// The coordinator gives every message to the value that it is for, and makes messages and events of
+// the answers: one of each kind.
 #include "runtime/coordinator/coordinator.hpp"
 
 #include <gmock/gmock.h>
@@ -216,7 +217,8 @@ TEST(coordinator, keeps_the_job_when_the_interval_has_passed_and_not_again_befor
   EXPECT_THAT(s.granted(), ElementsAre(8u)) << "counted from the last";
 }
 
-// Whoever collects for whatever reason: weights that are no numbers are neither a checkpoint nor a result.
+// Whoever collects for whatever reason: weights that are no numbers are neither a checkpoint nor a
+// result.
 TEST(coordinator, weights_that_are_not_finite_end_the_job_by_name_and_are_not_stored) {
   const auto dev = make_cpu_device();
   for (const char* word : {"stop", "checkpoint"}) {

@@ -1,4 +1,5 @@
-// What the coordinator counts: reports of a packet once, steps complete in order, and nothing of a life that is over.
+// What the coordinator counts: reports of a packet once, steps complete in order, and nothing of a
+// life that is over.
 #include "runtime/coordinator/step_ledger.hpp"
 
 #include <gmock/gmock.h>

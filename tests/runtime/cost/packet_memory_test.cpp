@@ -1,5 +1,5 @@
-// What a packet is said to hold on its way through layers of one node, counted by hand. One element has four bytes; what the stages hold is
-// measured elsewhere (tests/memory).
+// What a packet is said to hold on its way through layers of one node, counted by hand. One element
+// has four bytes; what the stages hold is measured elsewhere (tests/memory).
 #include "runtime/cost/packet_memory.hpp"
 
 #include <gmock/gmock.h>

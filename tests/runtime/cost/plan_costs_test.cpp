@@ -50,7 +50,8 @@ TEST(plan_costs, a_local_shard_is_free) {
   j.topology.servers_per_group = 2;
   std::int64_t n = 0;
   const auto c = costs(j, nodes_named({"n0", "n1"}), n);
-  // n0 sends its sums of shard 1's blocks and gives shard 0's weights to n1: together all parameters once.
+  // n0 sends its sums of shard 1's blocks and gives shard 0's weights to n1: together all
+  // parameters once.
   EXPECT_EQ(c.bytes_per_step.at("n0"), 4.0 * static_cast<double>(n));
   EXPECT_EQ(c.bytes_per_step.at("n1"), 4.0 * static_cast<double>(n));
 }

@@ -31,7 +31,8 @@ struct held {
   }
 };
 
-// small_net(): packets of two examples of 4 x 5 values and a label; weights of 30 x 20 and 10 x 30, and biases.
+// small_net(): packets of two examples of 4 x 5 values and a label; weights of 30 x 20 and 10 x 30,
+// and biases.
 constexpr double parameters = 4 * (600 + 30 + 300 + 10), loaded = 2 * (4 * 20 + 4);
 
 TEST(plan_memory, of_one_node_is_that_of_its_roles) {
@@ -80,7 +81,8 @@ TEST(plan_memory, has_no_states_of_the_rule_for_running_statistics) {
   EXPECT_EQ(h.of("shard0").states, 2 * (parameters + 4 * 30)) << "the scale is trained";
 }
 
-// For kernels of three by three and five by five: 36 elements a tile of both factors, and of 256 tiles of inputs and outputs.
+// For kernels of three by three and five by five: 36 elements a tile of both factors, and of 256
+// tiles of inputs and outputs.
 TEST(plan_memory, of_a_convolution_has_room_for_winograds_transforms) {
   layer_registry all;
   add_stock_layers(all);
@@ -117,7 +119,8 @@ TEST(plan_memory, grows_with_the_packets_that_are_in_flight) {
   EXPECT_EQ(h.memory.nodes[0].activations, h.of("worker0/loader").activations + 3 * 800);
 }
 
-// Shard 0 is on n1, shard 1 on n2; each has half of the elements, and the cut goes through a's weights.
+// Shard 0 is on n1, shard 1 on n2; each has half of the elements, and the cut goes through a's
+// weights.
 TEST(plan_memory, of_two_nodes_has_copies_of_what_comes_from_the_other) {
   auto j = small_net(16, 8);
   j.topology.workers_per_group = j.topology.servers_per_group = 2;

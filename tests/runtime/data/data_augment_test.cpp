@@ -1,4 +1,5 @@
-// Augmentation: values against a second writing of its definition, and that an example's fate depends on nothing but its place.
+// Augmentation: values against a second writing of its definition, and that an example's fate
+// depends on nothing but its place.
 #include "runtime/data/augment.hpp"
 
 #include <gmock/gmock.h>

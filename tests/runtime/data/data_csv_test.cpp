@@ -1,4 +1,5 @@
-// The csv source: which numbers, which labels, every mistake with its line; and bytes that are no csv at all.
+// The csv source: which numbers, which labels, every mistake with its line; and bytes that are no
+// csv at all.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -116,7 +117,8 @@ TEST(data_csv, every_mistake_has_its_line) {
   EXPECT_EQ(error_in("a,b\n1,2\n3,4\n", {.max_values = 3}), "3: more values than memory_mib allows");
 }
 
-// Whoever may name a file need not be one who may read it: a line and a column say enough to find the place.
+// Whoever may name a file need not be one who may read it: a line and a column say enough to find
+// the place.
 TEST(data_csv, mistakes_quote_nothing_of_the_file) {
   const std::string secret = "PRIVATE";
   const csv_format formats[] = {{},
@@ -197,7 +199,8 @@ TEST(data_csv, mistakes_name_the_option_the_file_and_the_line) {
   EXPECT_EQ(f.error(), "path: train.csv:2: column 1: text where a number should be");
 }
 
-// Mutations of a sound file: whatever comes out is a table that is whole and finite, or an error with a line of the file.
+// Mutations of a sound file: whatever comes out is a table that is whole and finite, or an error
+// with a line of the file.
 TEST(data_csv, fuzz) {
   const std::string sound = "id,\"x\",y,class\r\na,1.5,-2e3, 0\nb,\" 3 \",4,1\n\nc,+5,.6,2\n";
   const auto pieces = "0123456789.,-+eE\"\n\r\t ;ainf\xff\x00\xef\xbb\xbf"s;

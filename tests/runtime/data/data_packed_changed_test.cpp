@@ -1,4 +1,5 @@
-// A packed file that changes under its readers: overwritten in place or cut short, it fails by its name, and nobody reads what is not there.
+// A packed file that changes under its readers: overwritten in place or cut short, it fails by its
+// name, and nobody reads what is not there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +23,8 @@ std::shared_ptr<const source> open_changing(const std::string& kind, std::map<st
   return t->open(check_options(options{std::move(keys)}, t->specs), 3);
 }
 
-// Labels (or else the message of what went wrong) of examples that are read as the net would have them.
+// Labels (or else the message of what went wrong) of examples that are read as the net would have
+// them.
 std::string read_as_text(const source& s, const std::vector<std::int64_t>& which) {
   shape data{static_cast<std::int64_t>(which.size())}, label = data;
   for (int i = 0; i < s.example().rank(); ++i) data.push_back(s.example()[i]);

@@ -1,4 +1,5 @@
-// Packed data: what is written is what is read, bit for bit; and whatever else a file may hold is refused, or fails by its name.
+// Packed data: what is written is what is read, bit for bit; and whatever else a file may hold is
+// refused, or fails by its name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -218,7 +219,8 @@ TEST(data_packed, a_damaged_block_fails_by_name_when_it_is_read_and_the_others_d
     }
 }
 
-// A label beyond the classes would be read as an index by a loss layer: its checksum being right does not help.
+// A label beyond the classes would be read as an index by a loss layer: its checksum being right
+// does not help.
 TEST(data_packed, labels_that_are_no_classes_are_refused_whatever_the_checksum) {
   temp_dir dir;
   const auto h = packed(byte_source(20, 5), dir.file("p"));
@@ -265,8 +267,8 @@ TEST(data_packed, nothing_is_left_behind_when_it_cannot_be_written) {
   EXPECT_TRUE(std::filesystem::is_empty(dir.path));
 }
 
-// Mutated files, half of them with a right checksum of the header: each is refused, or read without touching anything outside of it
-// (run under the sanitizers too), or fails by its name.
+// Mutated files, half of them with a right checksum of the header: each is refused, or read without
+// touching anything outside of it (run under the sanitizers too), or fails by its name.
 TEST(data_packed, fuzz) {
   temp_dir dir;
   packed(byte_source(30, 7), dir.file("u8"));

@@ -1,4 +1,5 @@
-// The random order of examples: as a table where it is small, by a network of positions where a table would take memory.
+// The random order of examples: as a table where it is small, by a network of positions where a
+// table would take memory.
 #include "runtime/data/permutation.hpp"
 
 #include <gtest/gtest.h>

@@ -112,7 +112,8 @@ TEST(text_source, refuses_what_rfc_3629_refuses) {
   EXPECT_EQ(open_text(good.path())->classes(), 40);
 }
 
-// Whatever the bytes: an error by name, or sequences whose numbers are inside the vocabulary and spell the file.
+// Whatever the bytes: an error by name, or sequences whose numbers are inside the vocabulary and
+// spell the file.
 TEST(text_source, any_bytes_are_a_text_or_an_error) {
   std::mt19937 rng(3);
   const temp_dir dir;

@@ -1,4 +1,5 @@
-// What a file that is written may replace: a regular file, or nothing. Whoever writes files asks here.
+// What a file that is written may replace: a regular file, or nothing. Whoever writes files asks
+// here.
 #include "runtime/data/file_place.hpp"
 
 #include <gmock/gmock.h>
@@ -74,7 +75,8 @@ TEST_F(places, that_are_links_lead_to_the_file_that_is_replaced) {
   EXPECT_THAT(write(dir.file("round")), HasSubstr("it is a symbolic link that leads nowhere"));
 }
 
-// What stands where the new file is made until it is whole is left, too, and nobody waits for a FIFO's reader.
+// What stands where the new file is made until it is whole is left, too, and nobody waits for a
+// FIFO's reader.
 TEST_F(places, beside_which_something_else_stands_are_not_written) {
   ::mkfifo((file + ".tmp").c_str(), 0600);
   EXPECT_EQ(write(file), file + ".tmp: it is a FIFO, and only regular files are written");

@@ -1,4 +1,5 @@
-// A hub, the clients that talk to it, and all that each has been told. No sockets: a message is a function call.
+// A hub, the clients that talk to it, and all that each has been told. No sockets: a message is a
+// function call.
 #pragma once
 
 #include <gtest/gtest.h>

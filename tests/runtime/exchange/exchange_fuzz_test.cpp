@@ -1,4 +1,5 @@
-// Bytes and messages that nobody honest sends: every input is answered, memory stays within its bound, nothing is left behind.
+// Bytes and messages that nobody honest sends: every input is answered, memory stays within its
+// bound, nothing is left behind.
 #include <set>
 
 #include "runtime/data/random.hpp"

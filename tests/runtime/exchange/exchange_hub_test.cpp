@@ -1,4 +1,5 @@
-// The hub's manners: who waits for whom, who is told what, what is refused, and what is left when everybody has gone.
+// The hub's manners: who waits for whom, who is told what, what is refused, and what is left when
+// everybody has gone.
 #include "tests/runtime/exchange/exchange_desk.hpp"
 
 namespace troupe::exchange::testing {

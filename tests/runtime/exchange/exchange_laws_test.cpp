@@ -1,4 +1,5 @@
-// What the exchange computes: the same bits for every order of arrival, and EASGD's invariants (Zhang, Choromanska, LeCun 2015).
+// What the exchange computes: the same bits for every order of arrival, and EASGD's invariants
+// (Zhang, Choromanska, LeCun 2015).
 #include <cmath>
 #include <limits>
 #include <numeric>

@@ -1,5 +1,7 @@
-// Rounds of every kind on values of every type: what each rank gets, in any order of arrival, whether the ranks divide the buffer or not. The oracle
-// reduces whole numbers, and fractions so small that every order of additions has the same result; the order is a law of its own (exchange_laws_test.cpp).
+// Rounds of every kind on values of every type: what each rank gets, in any order of arrival,
+// whether the ranks divide the buffer or not. The oracle reduces whole numbers, and fractions so
+// small that every order of additions has the same result; the order is a law of its own
+// (exchange_laws_test.cpp).
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -38,7 +40,8 @@ std::int64_t reduced(reduction how, const std::vector<std::int64_t>& v) {
   return 0;
 }
 
-// Small enough for bfloat16's eight bits, in sums and products of five; sums of n are multiples of n, so that means are whole.
+// Small enough for bfloat16's eight bits, in sums and products of five; sums of n are multiples of
+// n, so that means are whole.
 std::vector<std::vector<std::int64_t>> drawn(std::uint32_t ranks, std::size_t n, counter_rng& rng) {
   std::vector<std::vector<std::int64_t>> out(ranks, std::vector<std::int64_t>(n));
   for (std::size_t k = 0; k < n; ++k) {
@@ -227,7 +230,8 @@ TEST(exchange_rounds, the_hub_gives_the_lowest_rank_that_is_free) {
   EXPECT_EQ(enters("z").value, 0u) << "also of one that has gone";
 }
 
-// Workers of a quadratic: what each adds to what it had of the centre is added once, in whatever order they come.
+// Workers of a quadratic: what each adds to what it had of the centre is added once, in whatever
+// order they come.
 TEST(exchange_rounds, asgd_adds_what_every_worker_has_added) {
   counter_rng rng(5);
   constexpr std::uint32_t ranks = 3;

@@ -1,4 +1,5 @@
-// Shared memory as the hub sees it: who fills it, who waits, and when it is given up. The host's part is not here.
+// Shared memory as the hub sees it: who fills it, who waits, and when it is given up. The host's
+// part is not here.
 #include "tests/runtime/exchange/exchange_desk.hpp"
 
 namespace troupe::exchange::testing {

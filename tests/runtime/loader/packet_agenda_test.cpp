@@ -1,4 +1,5 @@
-// What a loader loads next: steps below the grant, portions, rounds of evaluation between them; and what it keeps of what it has sent.
+// What a loader loads next: steps below the grant, portions, rounds of evaluation between them; and
+// what it keeps of what it has sent.
 #include "runtime/loader/packet_agenda.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
-// Messages whose tensors' payloads lie somewhere else, as transports that lend hand them over: the same message as with all of its bytes in one
-// place, and nothing that pieces can get wrong is believed.
+// Messages whose tensors' payloads lie somewhere else, as transports that lend hand them over: the
+// same message as with all of its bytes in one place, and nothing that pieces can get wrong is
+// believed.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -22,7 +23,8 @@ struct taken_apart {
   }
 };
 
-// Parts that `lends` says of lie elsewhere; what is left of such a part's bytes is not zero, and nobody reads it.
+// Parts that `lends` says of lie elsewhere; what is left of such a part's bytes is not zero, and
+// nobody reads it.
 template <class F>
 taken_apart apart(const std::vector<wire_part>& parts, F lends) {
   taken_apart out;

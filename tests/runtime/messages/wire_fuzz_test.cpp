@@ -9,7 +9,8 @@ namespace {
 
 using namespace wire_samples;
 
-// Promise 16 (docs/promises.md). Each input is a sound message with a few bytes changed, cut or added; what is accepted must encode to itself.
+// Promise 16 (docs/promises.md). Each input is a sound message with a few bytes changed, cut or
+// added; what is accepted must encode to itself.
 TEST(wire, a_million_mutated_messages_are_answered) {
   const auto samples = travelling_samples();
   std::vector<std::vector<std::uint8_t>> seeds;

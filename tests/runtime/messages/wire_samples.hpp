@@ -15,7 +15,8 @@
 
 namespace troupe::wire_samples {
 
-// Memory as a transport receives into: aligned, and of exactly the message's size, so that ASan sees every step beyond it.
+// Memory as a transport receives into: aligned, and of exactly the message's size, so that ASan
+// sees every step beyond it.
 struct buffer {
   explicit buffer(std::size_t n)
       : data(static_cast<std::uint8_t*>(::operator new (n, std::align_val_t{wire_alignment})),
@@ -64,7 +65,8 @@ inline tensors several() {
           made<double>(shape{}, 0.25)};
 }
 
-// One filled message of every kind. Each alternative of `message` needs its line here: without it the test does not compile.
+// One filled message of every kind. Each alternative of `message` needs its line here: without it
+// the test does not compile.
 template <class M>
 M sample();
 template <>

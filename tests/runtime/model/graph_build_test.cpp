@@ -215,7 +215,8 @@ TEST(graph, a_packet_of_more_than_a_tensor_may_have_is_refused_at_the_batch) {
               ElementsAre("job.toml:2:5: a packet of the batch would have the shape 2147483647x1024x1024, which is too large"));
 }
 
-// Each layer's parameters would do, 1023 for each of 2^30 values; of two such layers they are too many.
+// Each layer's parameters would do, 1023 for each of 2^30 values; of two such layers they are too
+// many.
 TEST(graph, a_model_of_too_many_parameters_ends_where_they_become_too_many) {
   auto j = job_of({spec("a", "dense", {"data"}, 1023), spec("b", "dense", {"data"}, 1023), spec("both", "sum", {"a", "b"}),
                    spec("loss", "loss", {"both", "label"})});

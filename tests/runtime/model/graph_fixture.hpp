@@ -1,4 +1,5 @@
-// Layers without maths and jobs by hand, for the tests of graph and plan: what matters here are names, shapes and parameters.
+// Layers without maths and jobs by hand, for the tests of graph and plan: what matters here are
+// names, shapes and parameters.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
-// What the edges of a graph hold: values where values are read, whole numbers where labels and ids are, and no number beyond what the
-// layer has a place for. The stock layers, since it is they that index memory by what comes.
+// What the edges of a graph hold: values where values are read, whole numbers where labels and ids
+// are, and no number beyond what the layer has a place for. The stock layers, since it is they that
+// index memory by what comes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +60,8 @@ TEST(graph_types, labels_that_have_no_score_are_refused_however_few_scores_there
   EXPECT_THAT(mistakes({linear("ip", "data", 1), stock("loss", "softmax_loss", {"ip", "label"})}, {.classes = 1}), ElementsAre());
 }
 
-// One score is a yes or no for these two, whatever the class: they compare with the label, and read nothing by it.
+// One score is a yes or no for these two, whatever the class: they compare with the label, and read
+// nothing by it.
 TEST(graph_types, one_score_is_a_yes_or_no_where_the_label_is_only_compared) {
   for (const char* type : {"hinge", "sigmoid_cross_entropy"}) {
     EXPECT_THAT(mistakes({linear("ip", "data", 1), stock("loss", type, {"ip", "label"})}), ElementsAre()) << type;
@@ -84,7 +86,8 @@ TEST(graph_types, an_embedding_of_labels_has_a_row_for_each) {
   EXPECT_THAT(mistakes(net(9)), ElementsAre("job.toml:10:1: layer 'seen': a vocabulary of 9, but the data has 10 different ids"));
 }
 
-// What 'four' computes is trained by a loss of its own, so that nothing else is wrong with who reads it.
+// What 'four' computes is trained by a loss of its own, so that nothing else is wrong with who
+// reads it.
 TEST(graph_types, values_are_no_labels_and_no_ids) {
   const auto fitted = [](std::vector<layer_spec> net) {
     net.push_back(stock("shrunk", "tanh", {"four"}));

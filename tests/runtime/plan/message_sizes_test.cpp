@@ -1,4 +1,5 @@
-// What a plan says in one message between nodes fits into one, whatever the size of a layer; what cannot be made to fit is refused.
+// What a plan says in one message between nodes fits into one, whatever the size of a layer; what
+// cannot be made to fit is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +50,8 @@ struct tried {
   }
 };
 
-// VGG's fc6: 102,760,448 weights. What a shard says when it is collected is the value and all states of the rule.
+// VGG's fc6: 102,760,448 weights. What a shard says when it is collected is the value and all
+// states of the rule.
 TEST(message_sizes, the_largest_layer_with_its_states_fits_into_a_message) {
   for (const std::uint32_t states : {0u, 1u, 2u, 3u, 7u}) {
     const tried t(
@@ -83,7 +85,8 @@ TEST(message_sizes, a_packet_that_does_not_fit_is_refused_by_layer_and_bytes) {
   EXPECT_THAT(texts(*wrong).at(0), HasSubstr("1280000000 bytes"));
 }
 
-// Gossiping workers send each other layers whole: 286,720,000 weights are too many, beside each other on one node they are not.
+// Gossiping workers send each other layers whole: 286,720,000 weights are too many, beside each
+// other on one node they are not.
 TEST(message_sizes, a_layer_that_workers_would_send_whole_is_named) {
   for (const bool apart : {true, false}) {
     auto j = job_of({linear("fc6", "data", 4096), linear("score", "fc6", 4), spec("loss", "softmax_loss", {"score", "label"})});

@@ -1,5 +1,6 @@
-// How layers lie over nodes, and the edges that follow: every row of SINGA's connection table (docs/partitioning.md; Wang et al. 2015, table 2),
-// and Caffe con Troll's fractions (Hadjis et al. 2015).
+// How layers lie over nodes, and the edges that follow: every row of SINGA's connection table
+// (docs/partitioning.md; Wang et al. 2015, table 2), and Caffe con Troll's fractions (Hadjis et al.
+// 2015).
 #include "runtime/plan/partition.hpp"
 
 #include <gmock/gmock.h>
@@ -66,7 +67,8 @@ planned_net plan_of_net(const job_spec& j, const std::vector<node_spec>& nodes) 
   return p;
 }
 
-// a (12 features, 4 packets a step) -> b, which takes the same part of its inputs (relu) or all of them (linear).
+// a (12 features, 4 packets a step) -> b, which takes the same part of its inputs (relu) or all of
+// them (linear).
 std::vector<std::string> edges_between(const way& producer, const way& consumer, const std::string& type = "relu") {
   static job_spec j;  // outlives the graph
   auto b = type == "relu" ? spec("b", "relu", {"a"}) : linear("b", "a", 8);
@@ -135,7 +137,8 @@ TEST(singa_connections, shares_need_not_be_equal_nor_alike) {
 
 const way addends{"input", {"n1", "n2"}, {0.75, 0.25}};
 
-// Not in SINGA's table: outputs that are sums still to be taken. Everybody who reads them gets each addend of what he reads, in the order of the parts.
+// Not in SINGA's table: outputs that are sums still to be taken. Everybody who reads them gets each
+// addend of what he reads, in the order of the parts.
 TEST(partial_outputs, go_from_every_part_to_every_reader) {
   EXPECT_THAT(edges_between(addends, none), ElementsAre("a.0@n1 > b@n1 packets 0+4 features all of all, back, addend",
                                                         "a.1@n2 > b@n1 packets 0+4 features all of all, back, addend"));
@@ -161,7 +164,8 @@ TEST(partial_outputs, read_slices_of_their_input) {
                           "a.1@n2 > b.1@n2 packets 0+4 features 9-12 of 9-12, back, addend"));
 }
 
-// Each part has its columns of the weight, on a shard beside it; what is added once (the bias) only the first.
+// Each part has its columns of the weight, on a shard beside it; what is added once (the bias) only
+// the first.
 TEST(partial_outputs, have_columns_of_the_weight_and_one_bias) {
   static job_spec j;
   j = job_of({laid(linear("a", "data", 12), none), laid(linear("b", "a", 8), addends), laid(linear("score", "b", 4), none),

@@ -1,4 +1,5 @@
-// A plan is refused, by name, when a layer, an input or a parameter is claimed by nobody or twice: correct plans broken in every way.
+// A plan is refused, by name, when a layer, an input or a parameter is claimed by nobody or twice:
+// correct plans broken in every way.
 #include "runtime/plan/plan_check.hpp"
 
 #include <gmock/gmock.h>
@@ -78,7 +79,8 @@ struct planned_job {
   }
 };
 
-// a: 12 features, 9 on n1 and 3 on n2; b beside it; c: packets 0 to 2 on n2, 3 on n1; score and loss on n1.
+// a: 12 features, 9 on n1 and 3 on n2; b beside it; c: packets 0 to 2 on n2, 3 on n1; score and
+// loss on n1.
 job_spec apart() {
   return job_of({laid(stock_layer("a", "linear", "data", 12), "feature", {"n1", "n2"}, {0.75, 0.25}), stock_layer("b", "relu", "a"),
                  laid(stock_layer("c", "linear", "b", 8), "batch", {"n2", "n1"}, {0.75, 0.25}),

@@ -214,7 +214,8 @@ TEST(plan, own_stage_types_are_never_fused) {
   EXPECT_THAT(names, ElementsAre("worker0/a", "worker0/relu", "worker0/b..loss"));
 }
 
-// Three gradients meet at a: (r + s) + t, whatever is fused; s and t in one stage would make it r + (s + t).
+// Three gradients meet at a: (r + s) + t, whatever is fused; s and t in one stage would make it r +
+// (s + t).
 TEST(plan, fusing_keeps_the_order_in_which_gradients_are_added) {
   auto j =
       job_of({spec("a", "dense", {"data"}, 10), spec("r", "same", {"a"}), spec("apart", "halves", {"a"}), spec("s", "same", {"a"}),

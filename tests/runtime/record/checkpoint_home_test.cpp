@@ -1,4 +1,5 @@
-// Folders of checkpoints that jobs name themselves: runs do not collide, and the newest of all that is sound is found.
+// Folders of checkpoints that jobs name themselves: runs do not collide, and the newest of all that
+// is sound is found.
 #include "runtime/record/checkpoint_home.hpp"
 
 #include <fcntl.h>

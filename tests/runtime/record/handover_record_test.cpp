@@ -1,4 +1,5 @@
-// A checkpoint is a handover on disk: what is written comes back, whatever it was, and what is malformed is named.
+// A checkpoint is a handover on disk: what is written comes back, whatever it was, and what is
+// malformed is named.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -256,7 +256,8 @@ TEST(record_checkpoint, a_save_that_fails_keeps_the_old_ones) {
   EXPECT_EQ(load_newest_checkpoint(dir.path).newest->step, 2u);
 }
 
-// Promise 11 (docs/promises.md): the disk fails. What a child said of its attempt; empty: the kernel lets nobody fail.
+// Promise 11 (docs/promises.md): the disk fails. What a child said of its attempt; empty: the
+// kernel lets nobody fail.
 std::string with_failing_fsync(const std::function<std::string()>& attempt) {
   int ends[2];
   if (::pipe(ends) != 0) return "no pipe";

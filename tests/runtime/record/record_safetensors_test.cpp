@@ -134,7 +134,8 @@ TEST(record_safetensors, files_of_other_tools_are_read) {
   EXPECT_EQ(parse_error_of(foreign("{}", 0)).message, "no error");
 }
 
-// PyTorch's num_batches_tracked: nobody here has such numbers, and what lies beside them must be had all the same.
+// PyTorch's num_batches_tracked: nobody here has such numbers, and what lies beside them must be
+// had all the same.
 TEST(record_safetensors, tensors_of_long_integers_are_checked_and_left_out) {
   const auto b = foreign(
       R"({"bn.num":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"bn.w":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})", 12);

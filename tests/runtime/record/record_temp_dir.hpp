@@ -1,4 +1,5 @@
-// What the tests of files share: a folder that goes away with the test, whole files as bytes, and how many fuzz inputs to try.
+// What the tests of files share: a folder that goes away with the test, whole files as bytes, and
+// how many fuzz inputs to try.
 #pragma once
 
 #include <stdlib.h>

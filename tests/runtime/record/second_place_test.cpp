@@ -1,4 +1,5 @@
-// Files that cannot be written where they belong: one second place a job, with the newest of each name in it.
+// Files that cannot be written where they belong: one second place a job, with the newest of each
+// name in it.
 #include "runtime/record/second_place.hpp"
 
 #include <gtest/gtest.h>

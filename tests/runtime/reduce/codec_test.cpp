@@ -1,4 +1,5 @@
-// The codecs of gradients: sizes, what is kept and what is lost, error feedback, and bytes that are no encoding.
+// The codecs of gradients: sizes, what is kept and what is lost, error feedback, and bytes that are
+// no encoding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -72,7 +73,8 @@ TEST(codec, has_the_sizes_that_it_says) {
   EXPECT_LE(share({codec_kind::e3m0}), 0.13);
 }
 
-// Every 16-bit pattern is itself; between two neighbours the nearer one, of two as near the even one.
+// Every 16-bit pattern is itself; between two neighbours the nearer one, of two as near the even
+// one.
 TEST(codec, halves_are_rounded_to_the_nearest_of_all) {
   std::vector<float> all;
   for (unsigned bits = 0; bits < 0x7c00; ++bits) {
@@ -97,7 +99,8 @@ TEST(codec, halves_are_rounded_to_the_nearest_of_all) {
   EXPECT_EQ(sent({codec_kind::fp16}, std::vector<double>{1e300}).values[0], 65504.0);
 }
 
-// Known errors on Gaussian values: of E3M0 0.195 whatever the chunk, of int8 0.0069 with a scale for 256 values and 0.0085 for 4,096 (ours: 1,024).
+// Known errors on Gaussian values: of E3M0 0.195 whatever the chunk, of int8 0.0069 with a scale
+// for 256 values and 0.0085 for 4,096 (ours: 1,024).
 TEST(codec, loses_what_is_known_to_be_lost_of_normal_values) {
   const auto v = normal_values<float>(1 << 18, 3);
   const auto lost = [&](codec_kind k) { return relative_error(v, sent({k}, v).values); };
@@ -135,7 +138,8 @@ TEST(codec, sent_and_residual_are_the_sum_and_the_residual_before) {
   keeps_what_it_does_not_send<double>();
 }
 
-// Small whole numbers over a power of two, and a chunk in which as many values of each sign: means are exact, and so is all.
+// Small whole numbers over a power of two, and a chunk in which as many values of each sign: means
+// are exact, and so is all.
 TEST(codec, onebit_is_exact_on_dyadic_numbers) {
   std::mt19937 g(9);
   std::vector<float> sum(1024), e(1024);

@@ -93,7 +93,8 @@ TEST(norm, of_rows_is_the_same_however_many_come_together) {
   }
 }
 
-// A layer in two parts: cut by columns, by rows at any element, and at groups of elements, where the parameter is one whole.
+// A layer in two parts: cut by columns, by rows at any element, and at groups of elements, where
+// the parameter is one whole.
 TEST(norm, parts_are_what_blocks_cannot_change) {
   const auto block = [](std::uint32_t id, std::int64_t begin, std::int64_t count, std::vector<std::uint32_t> takers,
                         std::int64_t run = 0) {

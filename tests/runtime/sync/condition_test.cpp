@@ -20,7 +20,8 @@ std::unique_ptr<sync_condition> made(const char* kind, options given) {
   return r.find(kind)->make(check_options(given, r.find(kind)->specs));
 }
 
-// The steps at which exchanges happen when they happen as soon as they are due; drift grows by `drift` a step since the last.
+// The steps at which exchanges happen when they happen as soon as they are due; drift grows by
+// `drift` a step since the last.
 std::vector<std::uint64_t> exchanges(sync_condition& c, std::uint64_t steps, double drift = 0) {
   std::vector<std::uint64_t> at;
   condition_view v;
