@@ -39,7 +39,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr auto drain_timeout = std::chrono::seconds(25);
-constexpr auto release_every = std::chrono::seconds(10);  // memory
+constexpr auto release_every = std::chrono::seconds(10);  // how often unused memory is returned to the system
 
 int wrong(const std::string& message) {
   std::fprintf(stderr, "trouped: %s\n", message.c_str());
@@ -56,7 +56,7 @@ const node_spec* node_named(const cluster_spec& c, const std::string& name, std:
   return nullptr;
 }
 
-// There is no plain mode: without certificates there is no daemon.
+// There is no mode without TLS, so a daemon needs certificates.
 std::string check_tls(const cluster_spec& c, const std::string& node) {
   std::error_code ec;
   if (c.tls_dir.empty() || !fs::is_directory(c.tls_dir, ec))
@@ -67,8 +67,8 @@ std::string check_tls(const cluster_spec& c, const std::string& node) {
   return fine ? std::string() : fine.error().message;
 }
 
-// These would end the process by default. A timer or a person sends them by mistake: they are told
-// once, and ignored.
+// Signals that would end the process by default. A timer or a user sends them by mistake: they are
+// logged once and ignored.
 constexpr std::array<std::pair<int, const char*>, 3> signals_without_meaning = {
     {{SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGALRM, "SIGALRM"}}};
 
@@ -98,7 +98,7 @@ class wakeups {
     [[maybe_unused]] const auto n = ::write(drained_, &one, sizeof one);
   }
   bool whole() const { return whole_; }
-  // A signal's number, 0 when drained, -1 after `within`.
+  // Returns a signal's number, 0 when drained, -1 after `within`.
   int wait(std::chrono::milliseconds within) const {
     pollfd fds[] = {{signals_, POLLIN, 0}, {drained_, POLLIN, 0}};
     const auto until = std::chrono::steady_clock::now() + within;
@@ -117,9 +117,9 @@ class wakeups {
   std::atomic<bool> whole_{true};
 };
 
-// Whoever writes never waits: a pipe that nobody reads must not hold up the threads of the network
-// (tried: a daemon whose log was not read for three seconds was declared dead by its peers). When
-// the queue is full the oldest lines go.
+// Asynchronous log: writers never wait. A pipe that is not read must not block the network threads;
+// peers declared a daemon dead whose log was not read for 3 s. When the queue is full, the oldest
+// lines are dropped.
 class event_log {
  public:
   explicit event_log(const std::string& node)
@@ -131,8 +131,8 @@ class event_log {
   }
   void operator()(const std::string& line) const { log_->info("{}", line); }
 
-  // Lets the queue out, for a second at most: a reader that is gone must not keep the process
-  // either. Nothing is logged after it.
+  // Writes the queued lines, for at most 1 s, so that a reader that is gone does not keep the
+  // process from ending. Nothing may be logged after it.
   void drain() {
     struct waiting {
       std::mutex lock;
@@ -156,9 +156,8 @@ class event_log {
   std::shared_ptr<spdlog::async_logger> log_;
 };
 
-// The plane waits for its actors when it goes. One of them may read a submission, for minutes if
-// its plan is huge, and holds nothing that would be worth it: what jobs have left is written by
-// then.
+// Exits after 5 s if the control plane's destructor still waits for its actors. The checker may
+// read a submission for minutes if its plan is huge; the results of jobs are written by then.
 class exit_in_time {
  public:
   exit_in_time(int code, event_log& log)
@@ -187,7 +186,7 @@ class exit_in_time {
   std::thread thread_;
 };
 
-// This node's own, as the files say.
+// Expiry dates of this node's own certificates, read from their files.
 class own_certificates {
  public:
   own_certificates(const cluster_spec& c, const std::string& node) : node_(node), dir_(certificate_folder(c.tls_dir, node)) {
@@ -206,23 +205,23 @@ class own_certificates {
 
 void hang_up(control_plane& plane, own_certificates& own, event_log& log, service_manager& manager) {
   manager.reloading();
-  log("SIGHUP: certificates are read anew, and the job that runs writes a checkpoint");
+  log("SIGHUP: certificates are reloaded, and the running job writes a checkpoint");
   if (const auto done = plane.reload_certificates())
     own.read();
   else
-    log("certificates stay as they were: " + done.error().message);
+    log("certificates were not reloaded: " + done.error().message);
   plane.checkpoint();
   manager.ready("up");
 }
 
-// `notified`: those that the log knows.
+// Logs an ignored signal once. `notified`: the signals that have been logged.
 void tell_of_ignored(int signal, std::set<int>& notified, event_log& log) {
   for (const auto& [s, name] : signals_without_meaning)
     if (s == signal && notified.insert(s).second)
       log(std::string(name) + ": this signal has no meaning for the daemon and is ignored");
 }
 
-// A signal to end.
+// Returns at a signal to end.
 void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificates& own, event_log& log, service_manager& manager,
                       watchdog& dog) {
   auto warn_at = std::chrono::steady_clock::now(), release_at = warn_at + release_every;
@@ -234,7 +233,7 @@ void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificate
       release_at = now + release_every;
     }
     if (dog.look(now)) {
-      log(fmt::format("actors of this daemon have been hung for {} s more than they may: exit", watchdog::patience.count()));
+      log(fmt::format("actors of this daemon have been hung for {} s beyond their limit: exit", watchdog::patience.count()));
       log.drain();
       ::_exit(1);
     }
@@ -245,7 +244,7 @@ void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificate
     const int s = wake.wait(std::chrono::seconds(1));
     if (s == SIGHUP) {
       hang_up(plane, own, log, manager);
-      warn_at = now;  // of the new one
+      warn_at = now;  // for the new certificate
     }
     if (s == SIGTERM || s == SIGINT) return;
     tell_of_ignored(s, notified, log);
@@ -254,7 +253,7 @@ void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificate
 
 int drain(control_plane& plane, const wakeups& wake, event_log& log, service_manager& manager) {
   manager.stopping();
-  log("draining: jobs here go on without this node, or stop at a boundary with a checkpoint; a second signal exits at once");
+  log("draining: jobs on this node continue without it, or stop at a boundary with a checkpoint; a second signal exits at once");
   plane.drain();
   const auto until = std::chrono::steady_clock::now() + drain_timeout;
   while (true) {
@@ -274,11 +273,11 @@ int drain(control_plane& plane, const wakeups& wake, event_log& log, service_man
 net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c, const cluster_rules& rules,
                                                          const state_folder& state, const event_log& log, wakeups& wake,
                                                          service_manager& manager, watchdog& dog) {
-  // Jobs come from others, and may use what these bring: so what is loaded is what somebody has
-  // looked at.
+  // Remote users submit jobs that use the plugins' entries, so only plugins with a reviewed
+  // checksum are loaded.
   for (const auto& p : c.plugins)
     if (const auto [path, sha256] = split_plugin(p); sha256.empty())
-      return net::error{"plugin_unknown", "plugin " + path + ": " + c.file + " does not say which bytes are meant: write \"" +
+      return net::error{"plugin_unknown", "plugin " + path + ": " + c.file + " does not pin its checksum: write \"" +
                                               fs::path(path).filename().string() + "#sha256=" + plugin_sha256(path) + "\""};
   auto all = std::make_shared<tables>(node_tables());
   if (auto loaded = load_plugins(c.plugins, *all); !loaded) return loaded.error();
@@ -301,7 +300,7 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
   return control_plane::open(std::move(p));
 }
 
-// What a person sees first who starts a daemon twice. Empty: it is not.
+// The first error of a daemon that is started twice: its port is taken. Empty if it is free.
 std::string port_taken(const std::string& address) {
   const auto where = net::parse_address(address);
   if (!where) return {};

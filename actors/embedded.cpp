@@ -13,16 +13,16 @@
 namespace troupe {
 namespace {
 
-using note = std::variant<event_effect, store_effect, command>;  // commands: those that the thread in run() obeys
+using note = std::variant<event_effect, store_effect, command>;  // command: handled by the thread in run()
 
-// From actor threads to the thread in run(). Bounded: a reader that cannot keep up (a pipe nobody
-// reads) holds the training up instead of filling the memory.
+// Queue from actor threads to the thread in run(). Bounded: a slow reader (such as a pipe that is
+// not read) delays training instead of filling the memory.
 class note_queue {
  public:
   static constexpr std::size_t bound = 4096;
 
-  // Puts a note into the queue, and `waits` while it is full. A person's command does not wait: it
-  // may come from the very thread that takes notes out.
+  // Adds a note; if `waits`, blocks while the queue is full. A user's command does not wait, since
+  // it may come from the thread that takes notes out.
   void put(note n, bool waits = true) {
     std::unique_lock guard(lock_);
     room_.wait(guard, [&] { return notes_.size() < bound || closed_ || !waits; });
@@ -30,7 +30,7 @@ class note_queue {
     notes_.push_back(std::move(n));
     if (notes_.size() == 1) filled_.notify_one();
   }
-  // All there are, or none after `limit`.
+  // Returns all notes, or none after `limit`.
   std::deque<note> take(std::chrono::milliseconds limit) {
     std::unique_lock guard(lock_);
     filled_.wait_for(guard, limit, [this] { return !notes_.empty(); });
@@ -39,7 +39,7 @@ class note_queue {
     room_.notify_all();
     return taken;
   }
-  // The reader has gone: notes that still come are dropped, so that no actor waits for it.
+  // The reader has ended: later notes are dropped, so that no actor waits.
   void close() {
     std::lock_guard guard(lock_);
     closed_ = true;
@@ -53,8 +53,8 @@ class note_queue {
   bool closed_ = false;
 };
 
-// Has anything moved since the last look? Counts looks and not time, so that a process that was
-// stopped for a while (SIGSTOP, a debugger) is not taken for one that hangs.
+// Detects that no role has handled a message since the last look. Counts looks and not time, so
+// that a process that was stopped for a while (SIGSTOP, a debugger) is not considered hung.
 class stall_watch {
  public:
   static constexpr std::chrono::milliseconds every{1000};
@@ -102,17 +102,17 @@ struct embedded_run::impl {
   void keep_post_mortem();
   bool look_at_tasks(const std::vector<role_published>& entries);
 
-  const std::shared_ptr<const prepared_job> j;  // as it began
+  const std::shared_ptr<const prepared_job> j;  // the job of the first plan
   embedded_options options;
   note_queue notes;
   stall_watch watch;
   task_watch tasks;
-  mutable std::mutex lock;  // of `host`, `early` and `moving`
-  std::mutex looking;       // held by who looks at `host` without `lock`, and by who makes it and lets it go
+  mutable std::mutex lock;  // protects `host`, `early` and `moving`
+  std::mutex looking;       // held while `host` is used without `lock`, and while it is set or released
   std::shared_ptr<node_host> host;
-  std::vector<troupe::command> early;  // said before the job started, or while layers move
+  std::vector<troupe::command> early;  // received before the job started, or while layers move
   bool moving = false;
-  // Plans: the one that runs, the one that is to follow, and why.
+  // The running plan, the next plan, and the command that requested it.
   std::shared_ptr<const prepared_job> running;
   std::shared_ptr<prepared_job> next;
   amendments changes, next_changes;
@@ -129,7 +129,7 @@ embedded_run::embedded_run(std::shared_ptr<const prepared_job> j, embedded_optio
 
 namespace {
 
-// What the thread of a task that hangs still uses, also while this process exits: never let go of.
+// Leaks what the thread of a hung task still uses, also while this process exits.
 template <class T>
 void leave_behind(std::unique_ptr<T> what) {
   static auto& all = *new std::vector<std::unique_ptr<T>>;
@@ -177,7 +177,7 @@ void embedded_run::impl::begin() {
   release();
 }
 
-// --- another plan of the same job
+// --- the next plan of the job
 
 void embedded_run::impl::release() {
   std::lock_guard guard(lock);
@@ -225,7 +225,7 @@ void embedded_run::impl::handle_event(const event_effect& e) {
   if (e.kind == "paused") paused = true;
   if (e.kind == "resumed") paused = false;
   if (e.kind == "mode") set_mode(changes, e.text);
-  if (e.kind == "refused" && !e.values.empty()) {  // the handover
+  if (e.kind == "refused" && !e.values.empty()) {  // the handover was refused
     next.reset();
     release();
   }
@@ -236,7 +236,7 @@ void embedded_run::impl::handle_event(const event_effect& e) {
     result.done = e.values;
     result.weights_sha256 = weights_sha256(result.weights);
   }
-  // "role worker0/conv1: what happened", as the shell says it.
+  // "role worker0/conv1: REASON", as node_host reports it.
   if (e.kind == "error") {
     const auto colon = e.text.find(": ");
     const bool named = e.text.starts_with("role ") && colon != std::string::npos;
@@ -253,7 +253,7 @@ void embedded_run::impl::handle_event(const store_effect& s) {
   if (options.on_store) options.on_store(s);
 }
 
-// True: somebody computes.
+// Returns true if a task of the job runs.
 bool embedded_run::impl::look_at_tasks(const std::vector<role_published>& entries) {
   std::vector<watched_task> tasks_that_run;
   for (const auto& r : entries) tasks_that_run.push_back({{}, r.name, r.task});
@@ -262,7 +262,7 @@ bool embedded_run::impl::look_at_tasks(const std::vector<role_published>& entrie
   if (found.hung && !over) {
     result.hung = true;
     handle_event(event_effect{
-        "error", result.step, {}, "role " + found.hung->what.role + ": " + found.hung->text() + ", and is taken for hung"});
+        "error", result.step, {}, "role " + found.hung->what.role + ": " + found.hung->text() + ", and is considered hung"});
   }
   return found.runs;
 }
@@ -288,15 +288,15 @@ void embedded_run::impl::wait() {
   }
 }
 
-// While the roles are there, and never at the cost of the error itself. Of a job that hangs the log
-// is as it is now.
+// Called while the roles exist; an exception here does not replace the job's error. For a hung job
+// the log is written as it is now.
 void embedded_run::impl::keep_post_mortem() {
   if (result.ok || !options.post_mortem || !host || !running) return;
   try {
     auto from = *options.post_mortem;
     from.node = running->plan.nodes.front().name;
     from.plan_generation = plan_generation;
-    if (plan_generation > 0) {  // with words of its own; what is said to a plan that runs is in its log
+    if (plan_generation > 0) {  // this plan has amendments; commands to a running plan are in its log
       from.changes = changes;
       from.begins.kind = plan_beginning::with::handover;
     } else if (options.begins)
@@ -345,7 +345,7 @@ embedded_result embedded_run::run() {
 void embedded_run::command(troupe::command c) {
   std::unique_lock guard(impl_->lock);
   if (amends(c)) {
-    impl_->moving = true;  // what is said after it is heard after it
+    impl_->moving = true;  // later commands are delivered after it
     guard.unlock();
     impl_->notes.put(std::move(c), false);
   } else if (impl_->host && !impl_->moving)

@@ -1,5 +1,5 @@
-// Embedded mode: a whole job, all its roles, in this process; no port is opened. What `troupe train
-// JOB` does, and what a program that links Troupe may do from its own main().
+// Embedded mode: a whole job with all its roles in this process, without opening a port. Used by
+// `troupe train JOB`, and by programs that link Troupe.
 //
 //   embedded_options o;
 //   o.on_event = print;
@@ -7,12 +7,13 @@
 //
 // Threads: run() may be called once, by one thread, and calls all callbacks on that thread; the
 // actors run on threads of their own. stop() and command() may be called by any thread at any time,
-// callbacks included.
-// Errors: run() never throws and never hangs. The job ends with an error when a role says "error",
-// and when for `stall_after` no role of the job handled a message and no task ran (and the job is
-// not paused). A task that runs for longer than `tasks.watchdog` is named by the event "alert"; one
-// that does not end within `tasks.give_up` ends the job, and run() returns while its thread is
-// still in it: `hung` says so, the host is left behind, and the process should end soon, by _exit.
+// also by callbacks.
+// Errors: run() never throws and never hangs. The job ends with an error when a role reports
+// "error", or when for `stall_after` no role handled a message and no task ran while the job was
+// not paused. A task that runs for longer than `tasks.watchdog` is reported by the event "alert". A
+// task that does not end within `tasks.give_up` ends the job, and run() returns while the task's
+// thread still runs: `hung` is true then, the host is leaked, and the process should end soon, by
+// _exit.
 #pragma once
 
 #include <chrono>
@@ -35,28 +36,28 @@ class node_host;
 
 struct embedded_options {
   unsigned threads = 0;  // of the scheduler; 0: one per core
-  // Where jobs run, by number in the job's list of devices; empty: the CPU.
+  // Devices of the job, by their number in its list of devices; empty: the CPU.
   std::vector<std::shared_ptr<device>> devices;
   std::function<void(const event_effect&)> on_event;
-  // "checkpoint" and "weights", before the event that goes with them. A checkpoint that the
-  // callback cannot save it reports itself.
+  // Called for "checkpoint" and "weights", before the event that belongs to them. The callback
+  // itself reports a checkpoint that it cannot save.
   std::function<void(const store_effect&)> on_store;
   std::chrono::seconds stall_after{120};
   task_limits tasks{};
-  // Where a failed job leaves a folder (runtime/node/post_mortem.hpp), and what it was made of;
-  // none: it leaves nothing.
+  // Where a failed job writes its post-mortem folder (runtime/node/post_mortem.hpp), and the job's
+  // origin; none: no folder.
   std::optional<job_origin> post_mortem{};
-  std::optional<beginning_file> begins{};  // that it was resumed from, or whose weights it was given
+  std::optional<beginning_file> begins{};  // the checkpoint or weights that the job starts from
 };
 
 struct embedded_result {
   bool ok = false;       // false: `error` says why
   bool stopped = false;  // ended early by stop()
-  bool hung = false;     // a task was given up: its thread still runs, and nothing of the job is let go of
-  std::string where;     // of the error: the role, or empty
+  bool hung = false;     // a task did not end: its thread still runs, and the job's memory is not released
+  std::string where;     // role of the error, or empty
   std::string error;
-  std::string post_mortem;                              // the folder that says more; or, where it could not be made, why
-  std::uint64_t step = 0;                               // last complete one
+  std::string post_mortem;                              // the post-mortem folder, or why there is none
+  std::uint64_t step = 0;                               // the last complete one
   std::vector<std::pair<std::string, double>> done;     // values of the event "done"
   std::vector<std::pair<std::string, tensor>> weights;  // final, in layer order
   std::string weights_sha256;
@@ -64,7 +65,7 @@ struct embedded_result {
 
 class embedded_run {
  public:
-  // `j` as prepared for one node.
+  // `j`: prepared for one node.
   embedded_run(std::shared_ptr<const prepared_job> j, embedded_options o);
   ~embedded_run();
   embedded_run(const embedded_run&) = delete;
@@ -74,14 +75,14 @@ class embedded_run {
 
   // Ends the job at the next step boundary, with a checkpoint.
   void stop();
-  // A person's word: pause, resume, checkpoint, eval, set, move LAYER local, ... Answered by
-  // events. While layers move, others wait.
+  // A user's command: pause, resume, checkpoint, eval, set, move LAYER local, ... Answered by
+  // events. While layers move, other commands wait.
   void command(troupe::command c);
-  // Shows the host of the job's roles to `look`, for those who want to look inside; false before
-  // run() and after. run() ends behind it: the host dies on the thread that made it (CAF's logger
-  // waits for that thread), so nobody else may hold it.
+  // Calls `look` with the host of the job's roles. Returns false before run() and after it. run()
+  // waits for `look` to return: the host must be destroyed on the thread that made it (CAF's logger
+  // waits for that thread), so no other thread may hold it.
   bool look(const std::function<void(const node_host&)>& look) const;
-  // The same, for who knows that run() goes on until it has been let go of.
+  // The host itself, for callers that release it before run() ends.
   std::shared_ptr<node_host> host() const;
 
  private:

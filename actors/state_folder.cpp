@@ -18,9 +18,9 @@
 namespace troupe {
 namespace fs = std::filesystem;
 
-// Two daemons with one journal would each end what the other has written, and a stopped one that
-// wakes would go on with jobs that are another's. The system lets go of the lock when the process
-// ends, however it ends; the file stays.
+// Two daemons with one journal would each overwrite the other's entries, and a stopped one that
+// wakes would continue jobs of the other. The system releases the lock when the process ends, in
+// any way; the file stays.
 net::expected<state_folder> state_folder::open(const fs::path& where) {
   ::umask(077);
   std::error_code ec;
@@ -32,10 +32,10 @@ net::expected<state_folder> state_folder::open(const fs::path& where) {
                                             " cannot be used: " + (ec ? ec.message() : std::string("this is not a folder")) +
                                             "; name a folder that this daemon may write to with --state"};
   fs::permissions(where, fs::perms::others_all, fs::perm_options::remove, ec);
-  if (ec) std::fprintf(stderr, "trouped: %s stays as open as it is: %s\n", where.c_str(), ec.message().c_str());
+  if (ec) std::fprintf(stderr, "trouped: %s: cannot restrict its permissions: %s\n", where.c_str(), ec.message().c_str());
   const auto file = (where / "lock").string();
   const int lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  // A full or read-only disk keeps nobody from training.
+  // Without a lock file (full or read-only disk) the daemon still runs.
   if (lock < 0) {
     std::fprintf(stderr, "trouped: %s: %s\n", file.c_str(), std::strerror(errno));
     return state_folder(where, -1);
@@ -46,8 +46,8 @@ net::expected<state_folder> state_folder::open(const fs::path& where) {
     [[maybe_unused]] const auto n = ::pread(lock, pid, sizeof pid - 1, 0);
     ::close(lock);
     if (why == EWOULDBLOCK)
-      return net::error{"state_in_use", "the state folder " + where.string() + " is another daemon's, process " +
-                                            std::string(pid, std::strcspn(pid, "\n")) + ": one at a time"};
+      return net::error{"state_in_use", "the state folder " + where.string() + " is in use by another daemon, process " +
+                                            std::string(pid, std::strcspn(pid, "\n")) + "; one daemon at a time may use it"};
     std::fprintf(stderr, "trouped: %s cannot be locked: %s\n", file.c_str(), std::strerror(why));
     return state_folder(where, -1);
   }
@@ -68,8 +68,8 @@ std::uint64_t state_folder::next_incarnation() const {
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
   const auto file = (path_ / "incarnation").string();
   std::uint64_t last = 0;
-  // Written while the clock was far ahead, it would keep this node out: nobody believes one that is
-  // a day ahead (tcp_options), and clocks may differ by an hour.
+  // An incarnation from a clock far ahead would exclude this node: peers refuse one that is a day
+  // ahead (tcp_options), and clocks may differ by an hour.
   constexpr std::uint64_t believed_ahead = 23 * 60 * 60 * 1000;
   if (std::ifstream in(file); !(in >> last) || last > now + believed_ahead) last = 0;
   const auto mine = std::max(now, last + 1);

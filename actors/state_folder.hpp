@@ -1,5 +1,6 @@
-// What a daemon keeps between its lives: a folder that others do not enter, and that one daemon at
-// a time has. Any thread.
+// The folder in which a daemon keeps state between restarts. Other users cannot read it, and one
+// daemon at a time uses it.
+// Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,17 @@ namespace troupe {
 
 class state_folder {
  public:
-  // Made when it is not there, and closed to others. Errors: "state_in_use", which names the
-  // process that has it, for as long as that one lives. Files that this process makes from now on
-  // are its user's alone (umask).
+  // Creates the folder if necessary, removes access of other users and locks it. Errors:
+  // "state_in_use", which names the process that holds the lock, "state_unusable". Files that this
+  // process creates from now on are readable only by its user (umask).
   static net::expected<state_folder> open(const std::filesystem::path& where);
   ~state_folder();
   state_folder(state_folder&& from) noexcept;
   state_folder& operator=(state_folder&&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // Grows with every start of this node, so that whoever knew an earlier life of it can tell, even
-  // after the clock was set back.
+  // Grows with every start of this node, so that peers recognise messages of an earlier incarnation
+  // even if the clock was set back.
   std::uint64_t next_incarnation() const;
 
  private:

@@ -9,10 +9,12 @@ std::uint64_t bytes_of(const job_text& t) {
 }
 
 std::string over_budget(const job_budget& b, std::size_t jobs, std::uint64_t bytes, std::uint64_t asked) {
-  if (jobs >= b.jobs) return "the queue is full: " + std::to_string(jobs) + " jobs are being checked, wait or run, and no more may";
+  if (jobs >= b.jobs)
+    return "the queue is full: " + std::to_string(jobs) +
+           " jobs are being checked, queued or running; submit again when one is over";
   if (asked <= b.bytes && bytes <= b.bytes - asked) return {};
-  return "the queue is full: the " + std::to_string(jobs) + " jobs that are being checked, wait or run have " +
-         std::to_string(bytes) + " bytes of text, this one " + std::to_string(asked) + ", and all together may have " +
+  return "the queue is full: the " + std::to_string(jobs) + " jobs that are being checked, queued or running have " +
+         std::to_string(bytes) + " bytes of text, this one has " + std::to_string(asked) + ", and the limit for all is " +
          std::to_string(b.bytes);
 }
 

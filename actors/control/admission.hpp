@@ -1,8 +1,8 @@
-// What submissions may take of the coordinator's memory, and how jobs are numbered. Values, without
-// jobs or clients.
+// Limits the memory that submissions take on the coordinator's node, and numbers jobs. Pure
+// functions and values.
 //
 // A submission counts from its arrival until its job is over: while it is checked, while its file
-// comes, while it waits and while it runs.
+// is uploaded, while it is queued and while it runs.
 #pragma once
 
 #include <cstddef>
@@ -16,24 +16,24 @@ namespace troupe::control {
 
 struct job_budget {
   std::size_t jobs = 256;
-  std::uint64_t bytes = std::uint64_t{64} << 20;  // of their texts
+  std::uint64_t bytes = std::uint64_t{64} << 20;  // of job texts
 };
 
-// Every position in a job's text has the name of its file, and so every mistake that is told.
+// Limits file names, because every error message of a job contains the name of its file.
 constexpr std::size_t max_file_name = 4096;
 
 std::uint64_t bytes_of(const job_text& t);
 
-// Why a submission of `asked` bytes is not taken beside `jobs` others that have `bytes`; empty: it
-// is.
+// Why a submission of `asked` bytes exceeds the budget, next to `jobs` others with `bytes`; empty:
+// it does not.
 std::string over_budget(const job_budget& b, std::size_t jobs, std::uint64_t bytes, std::uint64_t asked);
 
-// Ids of jobs are unique over restarts: a tag of the daemon's life, and a number. People count from
-// 1.
+// Job ids are unique over restarts: the tag of the daemon's incarnation and a number. Users see the
+// number, which starts at 1.
 constexpr std::uint32_t number_of(std::uint32_t job) { return job & 0xffff; }
 
-// Numbers do not run out, though whoever is refused has used one up: after 65535 they begin again
-// at 1, with the next tag, and pass over those by which people still know a job.
+// Assigns job ids. Refused submissions use numbers too. After 65535 numbers start again at 1, with
+// the next tag, and skip the numbers of jobs that are still `known`.
 class job_numbers {
  public:
   explicit job_numbers(std::uint16_t tag) : tag_(tag) {}

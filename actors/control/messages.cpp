@@ -41,7 +41,7 @@ struct writer {
   }
 };
 
-// Reads from the front; after the first shortage nothing more is read and ok stays false.
+// Reads values in order. When too few bytes are left, `ok` becomes false and nothing more is read.
 struct reader {
   const char* at;
   std::size_t left;
@@ -77,8 +77,8 @@ struct reader {
     get(p.first);
     get(p.second);
   }
-  // Every element takes at least a byte of input, and a handful of memory: the count is never
-  // believed beforehand.
+  // Every element takes at least one byte of input. Memory is taken per element and not by the
+  // count, which may be false.
   template <class T>
   void get(std::vector<T>& v) {
     std::uint32_t n = 0;

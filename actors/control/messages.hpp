@@ -1,18 +1,20 @@
-// What daemons and clients say to each other beside the data: the control plane's messages and
-// their bytes. They travel as frames of a net::transport of their own (frame.type = index of the
-// alternative + 1, payload = the fields in order; strings and lists: u32 count, then the elements;
-// numbers little-endian). A submission may hold a job file of 1 MiB, a piece of a file 60 KiB; the
-// rest is far below 64 KiB.
+// The messages of the control plane, between daemons and clients, and their wire format. They are
+// frames of a net::transport that is separate from the data plane: frame.type is the index of the
+// alternative + 1, the payload has the fields in order; strings and lists are a u32 count and the
+// elements; numbers are little-endian. A submission may hold a job file of 1 MiB, a piece of a file
+// has at most 60 KiB; other messages are far below 64 KiB.
 //
-//   client -> coordinator's daemon   submit, follow, fetch          answered by submitted, said..., piece
-//   coordinator's daemon -> client   fetch                          answered by piece: of the file that a submission begins with
-//   client -> any daemon             ask                            answered by answer
-//   node   -> coordinator's daemon   join, prepared, trouble, ended, report, leaving, ask, revised, swapped
-//   coordinator's daemon -> node     joined, prepare, end_job, answer, revise, swap, forget, inject
+//   client -> coordinator's daemon  submit, follow, fetch; answered by submitted, said..., piece
+//   coordinator's daemon -> client  fetch, for the file that a submitted job starts from; answered
+//                                   by piece
+//   client -> any daemon            ask, answered by answer
+//   node -> coordinator's daemon    join, prepared, trouble, ended, report, leaving, ask, revised,
+//                                   swapped
+//   coordinator's daemon -> node    joined, prepare, end_job, answer, revise, swap, forget, inject
 //
-// The sender's name is not in a message: the transport has it from the certificate. decode() is
-// total: any bytes are answered by a message or by nothing, and memory stays proportional to the
-// input.
+// A message does not contain its sender: the transport knows it from the certificate. decode()
+// accepts any bytes and returns a message or nullopt; the memory that it takes is proportional to
+// the input.
 #pragma once
 
 #include <cstdint>
@@ -37,22 +39,22 @@ struct join {
   std::uint64_t incarnation = 0;
   std::uint32_t job = 0,
                 plan_generation =
-                    0;  // of the plan whose roles it has still, from before the coordinator's daemon fell silent; job 0: none
+                    0;  // the plan whose roles it has retained since the coordinator's daemon fell silent; job 0: none
   template <class S>
   static auto fields(S& s) {
     return std::tie(s.data_address, s.numerics, s.protocol, s.abi, s.incarnation, s.job, s.plan_generation);
   }
 };
 struct joined {
-  std::string refusal;     // empty: welcome
-  std::uint32_t ends = 0;  // not yet: end the roles of this job and join again
+  std::string refusal;     // empty: accepted
+  std::uint32_t ends = 0;  // not 0: end the roles of this job, then join again
   template <class S>
   static auto fields(S& s) {
     return std::tie(s.refusal, s.ends);
   }
 };
 
-// A job as the client typed it. Every node makes the same plan of it.
+// A job as the client submitted it. Every node makes the same plan from it.
 struct job_text {
   std::string file, text;
   std::vector<std::string> overrides;
@@ -61,7 +63,7 @@ struct job_text {
     return std::tie(s.file, s.text, s.overrides);
   }
 };
-// A file of the client's that the job begins with.
+// A file on the client's machine that the job starts from.
 struct given_file {
   enum kinds : std::uint8_t { nothing, weights, checkpoint };
   std::uint8_t kind = nothing;
@@ -75,8 +77,8 @@ struct given_file {
 struct submit {
   job_text what;
   bool follow = true;
-  std::uint64_t ask = 0;  // given back in `submitted`
-  given_file given = {};  // when the job is found sound, it is asked for piece by piece
+  std::uint64_t ask = 0;  // returned in `submitted`
+  given_file given = {};  // fetched piece by piece once the job is valid
   template <class S>
   static auto fields(S& s) {
     return std::tie(s.what, s.follow, s.ask, s.given);
@@ -85,7 +87,7 @@ struct submit {
 struct submitted {
   std::uint64_t ask = 0;
   std::uint32_t job = 0;              // 0: refused
-  std::vector<std::string> messages;  // why
+  std::vector<std::string> messages;  // why it was refused
   template <class S>
   static auto fields(S& s) {
     return std::tie(s.ask, s.job, s.messages);
@@ -104,8 +106,8 @@ struct prepare {
   std::uint32_t job = 0;
   job_text what;
   std::string plan_hash;
-  std::vector<place> places;  // of the nodes that the plan uses
-  bool continued = false;     // shards and lanes begin with what the coordinator role sends them, at step `from`
+  std::vector<place> places;  // of the nodes of the plan
+  bool continued = false;     // shards and sequence slots start from the coordinator role's state, at step `from`
   std::uint64_t from = 0;
   template <class S>
   static auto fields(S& s) {
@@ -114,14 +116,15 @@ struct prepare {
 };
 struct prepared {
   std::uint32_t job = 0;
-  std::string error;      // empty: roles are in place, and connected with all other nodes
-  std::string peer = {};  // that it cannot reach, where that is the error
+  std::string error;      // empty: roles are spawned, and the node is connected with all others
+  std::string peer = {};  // the unreachable node, if that is the error
   template <class S>
   static auto fields(S& s) {
     return std::tie(s.job, s.error, s.peer);
   }
 };
-// Something is wrong on my side with a job that runs; `node`: who is to blame (a peer, or me).
+// A failure that this node has noticed in a running job. `node`: the node at fault, a peer or the
+// sender itself.
 struct trouble {
   std::uint32_t job = 0;
   std::string node, message;
@@ -132,7 +135,7 @@ struct trouble {
 };
 struct end_job {
   std::uint32_t job = 0;
-  // Of a job that has failed, so that every node may leave a post-mortem; empty: it has not.
+  // Set if the job has failed, so that every node writes a post-mortem; else empty.
   std::string where = {}, error = {};
   std::uint64_t step = 0;
   template <class S>
@@ -143,13 +146,13 @@ struct end_job {
 struct ended {
   std::uint32_t job = 0;
   std::uint64_t tcp_bytes = 0;   // that this node sent to others for this job
-  std::string post_mortem = {};  // its folder there, of a job that has failed; empty: none
+  std::string post_mortem = {};  // folder on this node; empty: none
   template <class S>
   static auto fields(S& s) {
     return std::tie(s.job, s.tcp_bytes, s.post_mortem);
   }
 };
-struct leaving {  // this daemon shuts down: stop what needs it, at a boundary and with a checkpoint
+struct leaving {  // this daemon shuts down: move or stop the job that uses it
   bool yes = true;
   template <class S>
   static auto fields(S& s) {
@@ -157,8 +160,8 @@ struct leaving {  // this daemon shuts down: stop what needs it, at a boundary a
   }
 };
 
-// What roles of a node last published, and the data plane's counters.
-struct task_entry {  // running_task
+// State of a node: last published by its roles, and the counters of the data plane.
+struct task_entry {  // of running_task
   std::string kind;
   std::uint64_t serial = 0, step = 0;
   std::uint32_t packet = 0;
@@ -182,7 +185,7 @@ struct role_entry {
                     s.task);
   }
 };
-struct link_entry {  // repl_link
+struct link_entry {  // of repl_link
   std::string peer, by, why_not;
   std::uint64_t bytes_in = 0, bytes_out = 0, shared_in = 0;
   template <class S>
@@ -190,7 +193,7 @@ struct link_entry {  // repl_link
     return std::tie(s.peer, s.by, s.why_not, s.bytes_in, s.bytes_out, s.shared_in);
   }
 };
-inline constexpr std::size_t max_links_shown = 64;  // of those that are up, the busiest
+inline constexpr std::size_t max_links_shown = 64;  // the busiest of those that are up
 struct report {
   std::uint64_t tcp_in = 0, tcp_out = 0;
   std::vector<role_entry> roles;
@@ -201,7 +204,7 @@ struct report {
   }
 };
 
-// An event of a job, to those who follow it.
+// An event of a job, sent to its followers.
 struct said {
   std::uint32_t job = 0;
   std::string kind, text;
@@ -220,9 +223,8 @@ struct follow {
     return std::tie(s.job);
   }
 };
-// A safetensors file, piece by piece: whoever wants it asks for the next one when it has the last.
-// A client wants the final weights of a job, the coordinator's daemon the file that a job begins
-// with.
+// Transfer of a safetensors file in pieces; the receiver requests each one. A client fetches the
+// final weights of a job, the coordinator's daemon fetches the file that a job starts from.
 struct fetch {
   std::uint32_t job = 0;
   std::uint64_t offset = 0;
@@ -241,13 +243,14 @@ struct piece {
   }
 };
 
-// A line for the REPL actor, and what it says. A client sends the text of the file that its line
-// names; without a file the text is empty.
+// A line for the REPL actor, and its answer. `text`: content of the file that the line names; empty
+// if it names none.
 struct ask {
   std::uint64_t id = 0;
   bool json = false;
   std::string line, text;
-  // Of a node that passes a client's line on: whose. A client's own word for it is not looked at.
+  // Set by a node that forwards a client's line: the client's name and role. Ignored if a client
+  // sets them.
   std::string whose = {};
   std::uint8_t role = 0;
   template <class S>
@@ -265,7 +268,7 @@ struct answer {
   }
 };
 
-// Another plan of a job that runs: what people have changed since it began (runtime/job/amend.hpp).
+// The next plan of a running job: the changes since it began (runtime/job/amend.hpp).
 struct placing {
   std::string layer;
   std::vector<std::string> place;
@@ -275,9 +278,9 @@ struct placing {
     return std::tie(s.layer, s.place, s.whole);
   }
 };
-struct revise {  // make this plan and be connected with its nodes; the one before goes on
+struct revise {  // make this plan and connect to its nodes; the running plan continues
   prepare what;
-  std::uint32_t plan_generation = 0;  // names the plan; later ones have larger numbers, the first has 0
+  std::uint32_t plan_generation = 0;  // of this plan; later ones are larger, the first plan has 0
   std::vector<placing> layers;
   std::vector<std::string> without;
   std::string mode;
@@ -296,7 +299,7 @@ struct revised {
     return std::tie(s.job, s.plan_generation, s.error, s.peer);
   }
 };
-struct swap {  // training stands at this step: end the roles of the plan before, begin those of this one (if you have made it)
+struct swap {  // training has stopped at this step: end the roles of the old plan, begin those of this one (if made here)
   std::uint32_t job = 0, plan_generation = 0;
   std::uint64_t step = 0;
   template <class S>
@@ -313,14 +316,14 @@ struct swapped {
     return std::tie(s.job, s.plan_generation, s.tcp_bytes, s.error);
   }
 };
-struct forget {  // nothing comes of that plan
+struct forget {  // that plan was dropped
   std::uint32_t job = 0, plan_generation = 0;
   template <class S>
   static auto fields(S& s) {
     return std::tie(s.job, s.plan_generation);
   }
 };
-struct inject {  // a person has you suffer this (actors/view/injection.hpp)
+struct inject {  // a user injects this fault
   std::uint8_t what = 0;
   std::uint64_t lasts_ms = 0, by_ms = 0;
   std::string who, until;  // for the log

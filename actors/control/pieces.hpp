@@ -1,4 +1,4 @@
-// Files that travel over the control plane piece by piece, in answer to `fetch`.
+// Transfer of files over the control plane in pieces, as answers to `fetch`.
 #pragma once
 
 #include <chrono>
@@ -9,11 +9,12 @@
 
 namespace troupe::control {
 
-// The piece of the file at `path` that is asked for; an error where there is none. `what`: the
-// file, for the error.
+// Reads the requested piece of the file at `path`; sets `error` if there is no such file. `what`:
+// describes the file in the error.
 piece read_piece(const fetch& f, const std::string& path, const std::string& what);
 
-// What may be added to a deadline for a file of that size to be read and its checksums to be made.
+// Extra time for a deadline in which a file of this size is read and its checksums are computed: 1
+// s per 32 MiB.
 constexpr std::chrono::seconds time_for(std::uint64_t bytes) { return std::chrono::seconds(bytes >> 25); }
 
 }  // namespace troupe::control

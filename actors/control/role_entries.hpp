@@ -1,4 +1,4 @@
-// What roles have published, as it travels to the coordinator's daemon.
+// Converts published role state to and from the form that is sent to the coordinator's daemon.
 #pragma once
 
 #include "actors/control/messages.hpp"

@@ -1,5 +1,6 @@
-// Layers that move while a job runs embedded. There is one node, so a layer goes from beside the
-// workers to a half of its own: another plan all the same, with other roles, shards and routes.
+// Tests of layers that move while a job runs embedded. There is one node, so a layer that is
+// colocated with the workers becomes a placed layer; that is another plan with other roles, shards
+// and routes.
 #include <thread>
 
 #include "actors/repl/repl.hpp"
@@ -25,7 +26,7 @@ struct watched {
   }
 };
 
-// Says each word when the step before it is over.
+// Gives each command at the end of its step.
 watched run_saying(const std::shared_ptr<prepared_job>& j, std::vector<std::pair<std::uint64_t, command>> words) {
   watched w;
   embedded_options o;
@@ -43,8 +44,7 @@ watched run_saying(const std::shared_ptr<prepared_job>& j, std::vector<std::pair
   return w;
 }
 
-// The same, but a move waits until the one before is over: how many steps that takes is the
-// machine's affair.
+// The same, but a move waits for the end of the former move, which may take any number of steps.
 watched run_moving(const std::shared_ptr<prepared_job>& j, const std::vector<std::pair<std::uint64_t, command>>& moves) {
   watched w;
   embedded_options o;
@@ -65,7 +65,7 @@ watched run_moving(const std::shared_ptr<prepared_job>& j, const std::vector<std
   return w;
 }
 
-TEST(embedded_moves, leave_every_bit_as_it_would_have_been) {
+TEST(embedded_moves, moves_do_not_change_the_weights) {
   const overrides set{"train.finish.steps=200", "topology.workers_per_group=2", "topology.servers_per_group=2", "eval.every=50"};
   const auto still = embedded(job_of(lenet_like(), set));
   const auto moved = run_moving(job_of(lenet_like(), set), {{3, move_key("ip2")}, {15, move_key("ip1")}, {30, move_key("conv1")}});
@@ -81,7 +81,7 @@ TEST(embedded_moves, leave_every_bit_as_it_would_have_been) {
   EXPECT_EQ(step, 200u);
 }
 
-TEST(embedded_moves, a_wish_that_cannot_be_is_refused_and_changes_nothing) {
+TEST(embedded_moves, an_impossible_move_is_refused_and_changes_nothing) {
   const overrides set{"train.finish.steps=40"};
   const auto still = embedded(job_of(lenet_like(), set));
   const auto w = run_saying(job_of(lenet_like(), set), {{2, move_key("ip3")},
@@ -99,8 +99,8 @@ TEST(embedded_moves, a_wish_that_cannot_be_is_refused_and_changes_nothing) {
   EXPECT_EQ(w.result.weights_sha256, still.weights_sha256);
 }
 
-// Words that come while the plan changes reach the next one.
-TEST(embedded_moves, other_words_wait_for_the_move_and_are_heard) {
+// Commands that are given while the plan changes reach the next plan.
+TEST(embedded_moves, other_commands_wait_for_the_move_and_take_effect) {
   const auto j = job_of(lenet_like(), {"train.finish.steps=100000000"});
   const auto w = run_saying(j, {{5, move_key("ip1")}, {5, {"pause", {}, 0}}, {5, {"resume", {}, 0}}, {5, {"stop", {}, 0}}});
   EXPECT_TRUE(w.result.ok && w.result.stopped) << w.result.error;
@@ -108,7 +108,7 @@ TEST(embedded_moves, other_words_wait_for_the_move_and_are_heard) {
   EXPECT_LT(w.result.step, 30u);
 }
 
-TEST(embedded_moves, a_job_that_is_paused_moves_and_stays_paused) {
+TEST(embedded_moves, a_paused_job_moves_and_stays_paused) {
   const auto still = embedded(job_of(lenet_like(), {"train.finish.steps=30"}));
   std::vector<std::string> kinds;
   embedded_options o;
@@ -119,7 +119,7 @@ TEST(embedded_moves, a_job_that_is_paused_moves_and_stays_paused) {
     if (e.kind == "step" && e.step == 5) self->command({"pause", {}, 0, {}});
     if (e.kind == "paused") self->command(move_key("ip1"));
     if (e.kind == "moved") self->command({"checkpoint", {}, 0, {}});
-    if (e.kind == "checkpoint") self->command({"resume", {}, 0, {}});  // a paused job writes it: no step has to come first
+    if (e.kind == "checkpoint") self->command({"resume", {}, 0, {}});  // a paused job writes it without a further step
   };
   embedded_run run(job_of(lenet_like(), {"train.finish.steps=30"}), std::move(o));
   self = &run;
@@ -129,7 +129,7 @@ TEST(embedded_moves, a_job_that_is_paused_moves_and_stays_paused) {
   EXPECT_EQ(r.weights_sha256, still.weights_sha256);
 }
 
-TEST(embedded_moves, from_the_repl) {
+TEST(embedded_moves, repl_commands_move_layers) {
   auto backend = make_embedded_backend([](const std::string&) {});
   repl_session session(*backend, false);
   const std::string text = lenet_like();
@@ -138,9 +138,8 @@ TEST(embedded_moves, from_the_repl) {
   while (backend->view().jobs.at(0).step == 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   const auto follow = [&](const std::string& line) {
     auto r = session.run(line);
-    std::string again =
-        r.next;  // the terminal waits between its questions and gives up after a number of them; here the clock decides
-    const auto goes_on = [&] { return !r.next.empty() || r.text.find("has not come to it yet") != std::string::npos; };
+    std::string again = r.next;  // a terminal waits between its polls and gives up after a number of them; here the clock decides
+    const auto goes_on = [&] { return !r.next.empty() || r.text.find("has not executed the command yet") != std::string::npos; };
     while (goes_on() && std::chrono::steady_clock::now() < until) {
       if (!r.next.empty()) again = r.next;
       std::this_thread::yield();
@@ -161,9 +160,9 @@ TEST(embedded_moves, from_the_repl) {
   std::remove("endless_moves.checkpoint.safetensors");
 }
 
-// Roles of a later plan hear nothing of an earlier one, not even from roles that live elsewhere and
-// have not spoken yet.
-TEST(embedded_moves, a_later_plan_is_deaf_to_the_one_before) {
+// Roles of a later plan receive no message of an earlier one, not even from roles of other nodes
+// that have not sent before.
+TEST(embedded_moves, roles_of_a_later_plan_drop_messages_of_an_earlier_plan) {
   using namespace testing_actors;
   written_host w;
   w.host.spawn(

@@ -1,5 +1,5 @@
-// A job that is stopped and goes on from its checkpoint file, in one process: as if nothing had
-// happened, with all that people had set and that its finish conditions had come to.
+// Tests of stopping a job and resuming it from its checkpoint file in one process: it continues as
+// if unbroken, with the settings of users and the progress of its finish conditions.
 #include <unistd.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@ using namespace testing_embedded;
 
 struct stopped_run {
   checkpoint kept;
-  std::optional<set_value> set;  // as the coordinator heard it
+  std::optional<set_value> set;  // as the coordinator applied it
 };
 
 class embedded_resume : public testing::Test {
@@ -31,7 +31,8 @@ class embedded_resume : public testing::Test {
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
   }
-  // Stops at a step, and says `word` two steps before; its checkpoint comes from the disk.
+  // Runs until it is stopped at step `at`, with the command `word` two steps before. Returns the
+  // checkpoint from disk.
   stopped_run stopped(const overrides& set, std::uint64_t at, std::optional<command> word = {}) {
     const auto j = job_of(lenet_like(), set);
     const auto file = (folder_ / "c.safetensors").string();
@@ -73,9 +74,8 @@ class embedded_resume : public testing::Test {
   std::string numerics_ = dev_->numerics_id();
 };
 
-// The reference is a run that was never stopped, and in which the same was set from the same step
-// on.
-TEST_F(embedded_resume, what_a_person_has_set_holds_on) {
+// The reference is an unbroken run with the same setting from the same step on.
+TEST_F(embedded_resume, retains_settings_made_by_a_user) {
   for (const char* rule : {"momentum", "adam"}) {
     const overrides set{std::string("train.dynamics={rule=\"") + rule + "\",lr=0.01}", "train.finish.steps=60"};
     const auto half = stopped(set, 12, command{"set", "train.dynamics.lr", 0.002, {}});
@@ -90,13 +90,13 @@ TEST_F(embedded_resume, what_a_person_has_set_holds_on) {
     more.emplace_back("topology.workers_per_group=2");
     EXPECT_EQ(embedded(going_on(more, half.kept)).weights_sha256, want) << rule << " stopped at step " << half.kept.step;
     EXPECT_NE(embedded(job_of(lenet_like(), set)).weights_sha256, want) << "the setting matters";
-    // Who goes on may say it anew.
+    // An override at the resume replaces the retained setting.
     EXPECT_TRUE(going_on(set, half.kept, {"train.dynamics.lr=0.01"})->before->settings.empty());
     EXPECT_EQ(going_on(set, half.kept, {"train.dynamics.lrr=0.01"})->before->settings.size(), 1u);
   }
 }
 
-TEST_F(embedded_resume, patience_counts_on) {
+TEST_F(embedded_resume, continues_the_count_of_patience) {
   const overrides set{"train.dynamics.lr=0", "train.finish={patience=5}", "eval.every=4"};
   const auto unbroken = embedded(job_of(lenet_like(), set));
   ASSERT_EQ(unbroken.step, 24u) << "the first evaluation is the best there will be";
@@ -109,9 +109,9 @@ TEST_F(embedded_resume, patience_counts_on) {
   EXPECT_GT(embedded(going_on(set, forgetful)).step, 24u);
 }
 
-// Bias correction counts the updates that the moments have seen, and not steps: they differ where
-// the worker steps by itself, say.
-TEST_F(embedded_resume, how_many_updates_the_rule_has_seen_is_kept) {
+// Bias correction counts the updates of the moments and not steps. They differ if, for example, the
+// worker steps by itself.
+TEST_F(embedded_resume, retains_the_update_count_of_the_rule) {
   const overrides set{"train.dynamics={rule=\"adam\",lr=0.01}", "train.finish.steps=60"};
   const auto half = stopped(set, 8);
   auto other = half.kept;
@@ -126,8 +126,8 @@ TEST_F(embedded_resume, how_many_updates_the_rule_has_seen_is_kept) {
   EXPECT_NE(embedded(going_on(set, other)).weights_sha256, embedded(going_on(set, half.kept)).weights_sha256);
 }
 
-// A file of before progress was kept goes on as it always did.
-TEST_F(embedded_resume, an_old_file_goes_on_with_the_same_bits) {
+// A file from before progress was saved.
+TEST_F(embedded_resume, continues_an_old_file_without_progress_with_the_same_bits) {
   for (const char* rule : {"momentum", "adam"}) {
     const overrides set{std::string("train.dynamics={rule=\"") + rule + "\",lr=0.01}", "train.finish.steps=40"};
     auto old = stopped(set, 7).kept;
@@ -136,8 +136,8 @@ TEST_F(embedded_resume, an_old_file_goes_on_with_the_same_bits) {
   }
 }
 
-// Steps, epochs and examples would mean something else.
-TEST_F(embedded_resume, refuses_a_job_that_is_not_the_same_and_names_the_key_and_both_values) {
+// In a different job the saved steps, epochs and examples would have another meaning.
+TEST_F(embedded_resume, names_the_key_and_both_values_when_the_job_differs) {
   const auto c = stopped({}, 3).kept;
   const std::pair<const char*, const char*> wrong[] = {
       {"data.batch=12", "data.batch is 24 in the checkpoint and 12 in the job: "},
@@ -158,8 +158,8 @@ TEST_F(embedded_resume, refuses_a_job_that_is_not_the_same_and_names_the_key_and
   }
 }
 
-// A round under way would never be the one that is counted next, and the job would wait for ever.
-TEST_F(embedded_resume, refuses_numbers_that_no_job_can_have_come_to) {
+// With such a number the round in progress would never match, and the job would wait without end.
+TEST_F(embedded_resume, refuses_progress_numbers_that_no_job_can_reach) {
   const auto c = stopped({}, 3).kept;
   for (const char* key : {"evaluated", "rounds", "updates.ip1.weight"}) {
     auto other = c;
@@ -172,7 +172,7 @@ TEST_F(embedded_resume, refuses_numbers_that_no_job_can_have_come_to) {
   }
 }
 
-// Key, and what stands behind the number.
+// Pairs of a key with a number as its value, and the text after the number.
 std::vector<std::pair<std::string, std::string>> numbers_in(const metadata_map& metadata) {
   std::vector<std::pair<std::string, std::string>> fields;
   for (const auto& [key, text] : metadata) {
@@ -184,9 +184,9 @@ std::vector<std::pair<std::string, std::string>> numbers_in(const metadata_map& 
   return fields;
 }
 
-// Every number of a file, with checksums that fit: the job is refused by the field's name, or
-// trains to its end.
-TEST_F(embedded_resume, refuses_or_ends_whatever_number_a_sound_file_has) {
+// Replaces every number of a file, with valid checksums: the job is either refused with the field's
+// name, or trains to its end.
+TEST_F(embedded_resume, refuses_or_ends_for_any_number_in_a_valid_file) {
   const overrides set{"train.dynamics.lr=0", "train.finish={patience=3}", "eval.every=4"};
   stopped(set, 6, command{"set", "train.dynamics.decay", 0.002, {}});
   const auto file = (folder_ / "c.safetensors").string();
@@ -236,14 +236,14 @@ TEST_F(embedded_resume, refuses_or_ends_whatever_number_a_sound_file_has) {
       }
       ++ended;
       const auto r = embedded(j);
-      const bool named = r.error.find("is not finite") != std::string::npos;  // a rate that people may set, too
+      const bool named = r.error.find("is not finite") != std::string::npos;  // users may set such a rate too
       EXPECT_TRUE(r.ok || named) << key << " = " << metadata[key] << ": " << r.error;
     }
   EXPECT_GT(refused, fields.size() * 4);
   EXPECT_GT(ended, fields.size());
 }
 
-TEST_F(embedded_resume, what_is_malformed_is_refused_by_its_key) {
+TEST_F(embedded_resume, names_the_key_when_a_value_is_malformed) {
   auto c = stopped({}, 3).kept;
   c.progress["rounds"] = "many";
   auto j = job_of(lenet_like());

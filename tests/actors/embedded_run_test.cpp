@@ -1,5 +1,4 @@
-// An embedded run as a program sees it: it ends with a result, always, and says what happened on
-// the way.
+// Tests of embedded_run: every run ends with a result, and events report its progress.
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -26,12 +25,12 @@ std::vector<std::string> kinds_but_steps(const std::shared_ptr<prepared_job>& j)
   return kinds;
 }
 
-TEST(embedded_run, tells_steps_evaluations_and_the_end_in_order) {
+TEST(embedded_run, reports_evaluations_and_the_end_in_order) {
   const auto kinds = kinds_but_steps(job_of(lenet_like(), {"eval.every=8"}));
   EXPECT_EQ(kinds, (std::vector<std::string>{"eval", "eval", "eval", "done"}));
 }
 
-TEST(embedded_run, hands_over_the_final_weights_in_layer_order) {
+TEST(embedded_run, returns_the_final_weights_in_layer_order) {
   const auto j = job_of(lenet_like());
   const auto r = embedded(j);
   ASSERT_EQ(r.weights.size(), j->graph.params.size());
@@ -40,8 +39,9 @@ TEST(embedded_run, hands_over_the_final_weights_in_layer_order) {
   EXPECT_EQ(weights_sha256(r.weights), r.weights_sha256);
 }
 
-// Promise 13 (docs/promises.md), in memory: stop anywhere, go on from the checkpoint, same bits.
-TEST(embedded_run, goes_on_from_a_checkpoint_with_the_same_bits) {
+// Promise 13 (docs/promises.md), in memory: a run that stops at any step and continues from its
+// checkpoint has the same bits.
+TEST(embedded_run, continues_from_a_checkpoint_with_the_same_bits) {
   const auto unbroken = embedded(job_of(lenet_like(), {"train.finish.steps=40"})).weights_sha256;
   for (std::uint64_t at : {1u, 7u, 20u}) {
     store_effect kept;
@@ -66,7 +66,7 @@ TEST(embedded_run, goes_on_from_a_checkpoint_with_the_same_bits) {
   }
 }
 
-TEST(embedded_run, a_stop_before_the_first_step_stops) {
+TEST(embedded_run, stops_when_stop_is_called_before_run) {
   const auto j = job_of(lenet_like(), {"train.finish.steps=1000000"});
   embedded_options o;
   o.threads = 2;
@@ -77,7 +77,7 @@ TEST(embedded_run, a_stop_before_the_first_step_stops) {
   EXPECT_LT(r.step, 20u);
 }
 
-TEST(embedded_run, two_at_a_time_do_not_meet) {
+TEST(embedded_run, two_runs_in_one_process_do_not_affect_each_other) {
   const auto expected = plain_hash(job_of(lenet_like()), 20);
   std::string other;
   std::thread t([&] { other = embedded(job_of(lenet_like())).weights_sha256; });
@@ -86,7 +86,7 @@ TEST(embedded_run, two_at_a_time_do_not_meet) {
   EXPECT_EQ(other, expected);
 }
 
-// A layer whose stage is a role of its own, and what goes wrong in it.
+// A job in which layers of this type have the stage `Role`.
 template <class Role>
 std::shared_ptr<prepared_job> job_with(const char* type) {
   const auto j = job_of(lenet_like());
@@ -104,7 +104,7 @@ struct throwing_stage final : stage {
   }
 };
 
-TEST(embedded_run, an_exception_in_a_role_ends_the_job_with_an_error_that_names_it) {
+TEST(embedded_run, ends_with_an_error_that_names_the_role_when_a_role_throws) {
   const auto r = embedded(job_with<throwing_stage>("dropout"));
   EXPECT_FALSE(r.ok);
   EXPECT_EQ(r.where, "worker0/drop1");
@@ -116,7 +116,7 @@ struct silent_stage final : stage {
   void begin_forward(slot&, effects&) override {}
 };
 
-TEST(embedded_run, a_job_in_which_nothing_happens_any_more_ends_and_says_who_waits) {
+TEST(embedded_run, ends_and_names_the_waiting_role_when_no_message_is_handled) {
   embedded_options o;
   o.stall_after = std::chrono::seconds(2);
   const auto r = embedded(job_with<silent_stage>("dropout"), std::move(o));
@@ -125,14 +125,14 @@ TEST(embedded_run, a_job_in_which_nothing_happens_any_more_ends_and_says_who_wai
   EXPECT_NE(r.error.find("coordinator waits for losses of step 0"), std::string::npos) << r.error;
 }
 
-TEST(embedded_run, weights_that_blow_up_are_an_error_and_not_a_result) {
+TEST(embedded_run, fails_when_weights_become_non_finite) {
   const auto r = embedded(job_of(lenet_like(), {"train.dynamics.lr=1e20"}));
   EXPECT_FALSE(r.ok);
   EXPECT_NE(r.error.find("not finite"), std::string::npos) << r.error;
 }
 
-// One step, whose loss was finite: that its update was not shows in the weights alone.
-TEST(embedded_run, weights_that_are_not_finite_after_the_last_step_are_an_error_and_are_not_stored) {
+// One step with a finite loss: that its update is not finite shows only in the weights.
+TEST(embedded_run, does_not_store_weights_that_are_non_finite_after_the_last_step) {
   std::vector<std::string> stored;
   embedded_options o;
   o.on_store = [&](const store_effect& s) { stored.push_back(s.what); };
@@ -143,9 +143,9 @@ TEST(embedded_run, weights_that_are_not_finite_after_the_last_step_are_an_error_
   EXPECT_TRUE(r.weights.empty());
 }
 
-// A data set that shrinks under the job is the job's error, by the file's name, and not the end of
-// the process.
-TEST(embedded_run, a_packed_data_set_that_is_cut_short_under_it_ends_the_job_by_the_files_name) {
+// A data set that is truncated during the job ends the job with an error that names the file; the
+// process continues.
+TEST(embedded_run, names_the_file_when_a_packed_data_set_is_truncated_during_the_run) {
   std::string folder = (std::filesystem::temp_directory_path() / "troupe_cut_XXXXXX").string();
   ASSERT_TRUE(::mkdtemp(folder.data()));
   const auto file = folder + "/data.pack";
@@ -162,7 +162,7 @@ TEST(embedded_run, a_packed_data_set_that_is_cut_short_under_it_ends_the_job_by_
   EXPECT_NE(r.error.find(file + ": it has been cut short: it had "), std::string::npos) << r.error;
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what is freed
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they do not return freed memory
 double resident_mib() {
   std::ifstream f("/proc/self/statm");
   double total = 0, resident = 0;

@@ -1,5 +1,5 @@
-// Determinism (docs/determinism.md): whatever the number of workers, shards, sub-solvers and
-// stages, and with no actors at all, the weights after k steps have the same bits.
+// Tests of determinism (docs/determinism.md): the weights after k steps have the same bits for any
+// number of workers, shards, sub-solvers and stages, and in a plain loop without actors.
 #include <filesystem>
 #include <ostream>
 
@@ -46,9 +46,9 @@ INSTANTIATE_TEST_SUITE_P(all, any_company, testing::ValuesIn(companies()), [](co
   return s.str();
 });
 
-// Blocks of 64 elements: nearly every parameter is cut, with one shard and with two, and so is what
-// the coordinator collects.
-TEST(embedded_same_bits, blocks_of_any_size) {
+// Blocks of 64 elements, so that nearly every parameter is cut, with one shard and with two, also
+// where the coordinator collects weights.
+TEST(embedded_same_bits, small_blocks_give_the_bits_of_the_plain_loop) {
   for (const char* rule : {"momentum", "adam"}) {
     const overrides base{std::string("train.dynamics={rule=\"") + rule + "\",lr=0.01}"};
     const auto expected = plain_hash(job_of(lenet_like(), base), 20);
@@ -63,9 +63,9 @@ TEST(embedded_same_bits, blocks_of_any_size) {
   }
 }
 
-// Stopped, gone on with, switched and moved in small blocks; against a run in large ones that
-// nobody touched.
-TEST(embedded_same_bits, blocks_of_any_size_through_checkpoint_switch_and_move) {
+// A run in small blocks that is switched, moved, stopped and resumed, against an undisturbed run in
+// large blocks.
+TEST(embedded_same_bits, small_blocks_give_the_same_bits_through_switch_move_and_resume) {
   const overrides base{"train.dynamics={rule=\"adam\",lr=0.01}", "train.finish.steps=400", "topology.workers_per_group=2"};
   const auto unbroken = embedded(job_of(lenet_like(), base)).weights_sha256;
   auto set = base;
@@ -97,7 +97,7 @@ TEST(embedded_same_bits, blocks_of_any_size_through_checkpoint_switch_and_move) 
 }
 
 // Packet counts that are no power of two have a tree with a missing branch.
-TEST(embedded_same_bits, packets_that_are_no_power_of_two) {
+TEST(embedded_same_bits, packet_counts_that_are_no_power_of_two_give_the_same_bits) {
   for (const char* packets : {"pipeline.packets=3", "pipeline.packets=6"}) {
     const auto expected = plain_hash(job_of(lenet_like(), {packets}), 20);
     for (const auto& c : {company{2, 1, 1, "none"}, company{3, 2, 2, "auto"}}) {
@@ -108,7 +108,7 @@ TEST(embedded_same_bits, packets_that_are_no_power_of_two) {
   }
 }
 
-TEST(embedded_same_bits, the_loss_of_every_step_is_the_plain_loops) {
+TEST(embedded_same_bits, every_step_has_the_loss_of_the_plain_loop) {
   std::vector<double> losses;
   embedded_options o;
   o.on_event = [&](const event_effect& e) {
@@ -121,15 +121,15 @@ TEST(embedded_same_bits, the_loss_of_every_step_is_the_plain_loops) {
   EXPECT_LT(losses.back(), losses.front());
 }
 
-TEST(embedded_same_bits, double_precision) {
+TEST(embedded_same_bits, double_precision_gives_the_bits_of_the_plain_loop) {
   const auto expected = plain_hash(job_of(lenet_like(), {"job.precision=f64"}), 20);
   EXPECT_EQ(embedded(job_of(lenet_like(), {"job.precision=f64", "topology.workers_per_group=2"})).weights_sha256, expected);
 }
 
-// Activations in bf16: the bits of the plain loop, whoever computes them; the losses of fp32 as
-// long as roundings have not led elsewhere, which at this job's rate they do after a few steps; and
-// it learns as much.
-TEST(embedded_same_bits, bf16) {
+// Activations in bf16: the bits of the plain loop in every layout. The losses follow those of fp32
+// for a few steps, until roundings make a difference at this job's rate; later the job learns
+// equally well.
+TEST(embedded_same_bits, bf16_gives_the_bits_of_the_plain_loop_and_learns_as_fp32) {
   const auto job = [](overrides set) {
     set.emplace_back("job.precision=bf16");
     return job_of(lenet_like(), set);
@@ -151,8 +151,8 @@ TEST(embedded_same_bits, bf16) {
   for (const auto& [name, w] : narrow.weights()) EXPECT_EQ(w.type(), dtype::f32) << name;
 }
 
-// The real thing, where the data is installed.
-TEST(embedded_same_bits, lenet_on_fashion_mnist_for_200_steps) {
+// On real data, if it is installed.
+TEST(embedded_same_bits, lenet_on_fashion_mnist_has_the_bits_of_the_plain_loop) {
   const std::string file = std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/lenet_fashion.toml";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not written yet";
   const overrides base{"train.finish.epochs=100", "train.finish.steps=200", "eval.every=0"};

@@ -1,4 +1,5 @@
-// Every sampler in an embedded run: the weights that its law says, whatever the threads do.
+// Tests of the samplers in embedded runs: the weights follow from the sampler and not from the
+// timing of threads.
 #include "tests/actors/embedded_support.hpp"
 
 namespace troupe {
@@ -21,7 +22,7 @@ TEST(embedded_samplers, served_and_seeded_have_the_bits_of_shuffle) {
     }
 }
 
-TEST(embedded_samplers, those_that_differ_by_worker_differ_from_shuffle_and_not_from_themselves) {
+TEST(embedded_samplers, samplers_per_worker_are_reproducible_and_differ_from_shuffle) {
   const auto plain = plain_hash(job_of(lenet_like()), 20);
   for (const char* kind : {"shard", "own_order", "replicate"}) {
     const auto first = embedded(job_of(lenet_like(), with(kind, 4)));
@@ -33,8 +34,8 @@ TEST(embedded_samplers, those_that_differ_by_worker_differ_from_shuffle_and_not_
   }
 }
 
-// Real threads finish readings in any order.
-TEST(embedded_samplers, readers_beside_one_another_change_no_bit) {
+// Threads finish reading in any order.
+TEST(embedded_samplers, parallel_readers_do_not_change_the_weights) {
   const auto want = plain_hash(job_of(lenet_like()), 20);
   for (const char* kind : {"shuffle", "served", "seeded"})
     for (const char* readers : {"2", "5"}) {
@@ -48,7 +49,7 @@ TEST(embedded_samplers, readers_beside_one_another_change_no_bit) {
     }
 }
 
-TEST(embedded_samplers, augmented_images_are_the_same_through_actors_and_in_a_plain_loop) {
+TEST(embedded_samplers, augmentation_gives_the_weights_of_the_plain_loop) {
   const overrides augment{"data.augment={ crop = 12, pad = 2, mirror = true, mean = [0.25], scale = [0.5] }"};
   const auto want = plain_hash(job_of(lenet_like(), augment), 20);
   EXPECT_NE(want, plain_hash(job_of(lenet_like()), 20));

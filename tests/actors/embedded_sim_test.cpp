@@ -1,5 +1,5 @@
-// One protocol code: the roles of a job give the same bits as CAF actors and in sim::world,
-// whatever the order of delivery.
+// Tests that the roles of a job give the same bits as CAF actors and in sim::world, in any order of
+// delivery.
 #include <cstdlib>
 
 #include "runtime/sim/world.hpp"
@@ -31,7 +31,7 @@ std::string simulated(const std::shared_ptr<prepared_job>& j, std::uint64_t seed
   return hash;
 }
 
-TEST(embedded_sim, small_net_under_many_orders) {
+TEST(embedded_sim, small_net_has_the_same_bits_in_any_delivery_order) {
   const overrides set{"topology.workers_per_group=3", "topology.servers_per_group=2", "pipeline.sub_solvers=2",
                       "train.finish.steps=5"};
   const auto j = job_of(lenet_like(), set);
@@ -41,9 +41,8 @@ TEST(embedded_sim, small_net_under_many_orders) {
   for (std::uint64_t seed = 1; seed <= seeds(200); ++seed) ASSERT_EQ(simulated(j, seed, *d), want) << "seed " << seed;
 }
 
-// The job of configs/jobs/lenet_fashion.toml itself, three steps; other data sets of its shape
-// would do as well.
-TEST(embedded_sim, lenet_fashion_under_many_orders) {
+// The job of configs/jobs/lenet_fashion.toml itself, for two steps; the data set does not matter.
+TEST(embedded_sim, lenet_fashion_has_the_same_bits_in_any_delivery_order) {
   const overrides set{"topology.workers_per_group=2", "topology.servers_per_group=2", "pipeline.packets=4", "eval.every=0",
                       "train.finish={steps=2}"};
   auto read = read_job_file(TROUPE_SOURCE_DIR "/configs/jobs/lenet_fashion.toml", stock_tables(), set);
@@ -52,7 +51,7 @@ TEST(embedded_sim, lenet_fashion_under_many_orders) {
   const auto want = embedded(j).weights_sha256;
   const auto d = make_cpu_device();
   struct no_test_split final
-      : troupe::source {  // the final evaluation of 10,000 images says nothing here and takes most of the time
+      : troupe::source {  // the final evaluation of 10,000 images is not tested here and would take most of the time
     std::shared_ptr<const source> real;
     shape example() const override { return real->example(); }
     std::int64_t classes() const override { return real->classes(); }

@@ -1,4 +1,4 @@
-// Jobs as text, prepared, for the tests of embedded runs.
+// Helpers for tests of embedded runs: jobs as text, and prepared jobs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +19,7 @@
 
 namespace troupe::testing_embedded {
 
-// LeNet in small: the same kinds of layers, a branch and a join besides, in a net that does 20
-// steps in well under a second.
+// A small LeNet with an additional branch and join; 20 steps take well under a second.
 inline constexpr const char* lenet_like_text = R"(
 [job]
 name = "small"
@@ -97,7 +96,8 @@ inline const char* lenet_like() { return lenet_like_text; }
 
 using overrides = std::vector<std::string>;
 
-// `offered`: the devices of the one node, which a file cannot name where they are the tests' own.
+// `offered`: the devices of the single node; a parameter, because a cluster file cannot name the
+// devices of tests.
 inline std::shared_ptr<prepared_job> take(std::variant<job_spec, diagnostics> spec,
                                           const std::vector<std::string>& offered = {"cpu:0"}) {
   if (auto* bad = std::get_if<diagnostics>(&spec)) {

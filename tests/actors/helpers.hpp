@@ -1,4 +1,4 @@
-// Small roles for testing the shell, and waiting with a deadline.
+// Test helpers for the shell: small roles, and waiting with a deadline.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class gate {
   int left_;
 };
 
-// Everything that is said to callbacks, in order.
+// Collects the lines that callbacks report, in order.
 class journal {
  public:
   void add(std::string line) {
@@ -61,7 +61,7 @@ class journal {
   std::vector<std::string> lines_;
 };
 
-// A role made of one function, counted while it lives.
+// A role that is one function. `witness`: its use count shows whether the role still exists.
 class function_role final : public role {
  public:
   using handler = std::function<void(const envelope&, time_point, effects&)>;
@@ -115,7 +115,7 @@ std::vector<seat> seats(Seats&&... s) {
   return v;
 }
 
-// A host that writes its events down: "kind text".
+// A host that records its events as "kind text".
 struct written_host {
   explicit written_host(unsigned threads = 2, host_config c = {}) : host(prepare(threads, std::move(c))) {}
 

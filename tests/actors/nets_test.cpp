@@ -1,5 +1,5 @@
-// The large nets of configs/jobs train through actors: they have the parameters of their papers,
-// losses that are numbers, and weights that move.
+// Tests that the large nets of configs/jobs train in actors: they have the parameters of their
+// papers, finite losses, and weights that change.
 #include <cmath>
 
 #include "tests/actors/embedded_support.hpp"
@@ -11,8 +11,8 @@ using namespace testing_embedded;
 
 struct net {
   const char* name;
-  std::int64_t parameters;   // as published
-  std::int64_t buffers = 0;  // running statistics beside them
+  std::int64_t parameters;   // as in the paper
+  std::int64_t buffers = 0;  // running statistics, not counted as parameters
 };
 
 class nets : public ::testing::TestWithParam<net> {};

@@ -1,5 +1,5 @@
-// The host: jobs that come and go, messages from outside, the monitor. Promises 4 (fencing) and 7
-// (no silent hang) in the small.
+// Tests of node_host: spawning and ending jobs, messages from outside, the monitor. Promises 4
+// (fencing) and 7 (no silent hang) on a small scale.
 #include "actors/shell/node_host.hpp"
 
 #include <gmock/gmock.h>
@@ -30,15 +30,15 @@ bool eventually(F holds) {
   return false;
 }
 
-TEST(node_host, drops_and_counts_what_nobody_here_waits_for) {
+TEST(node_host, drops_and_counts_messages_without_a_destination) {
   written_host w;
   w.host.spawn(3, seats(make_seat(1, [](const envelope&, time_point, effects& out) { out.send(make_envelope(3, 0, credit{1})); })),
                {1, 0}, 0);
   w.host.deliver(make_envelope(9, 0, start{}));    // no such job
-  w.host.deliver(make_envelope(3, 0, start{}));    // that role lives on node 1
+  w.host.deliver(make_envelope(3, 0, start{}));    // that role runs on node 1
   w.host.deliver(make_envelope(3, 7, start{}));    // no such role
   w.host.command(3, command{"pause", "", 0, {}});  // the coordinator is not here
-  w.host.deliver(make_envelope(3, 1, start{}));    // sends to node 1, and nobody carries messages there
+  w.host.deliver(make_envelope(3, 1, start{}));    // sends to node 1, and there is no on_remote
   EXPECT_TRUE(eventually([&] { return w.host.counts().unknown_role == 4; }));
   EXPECT_EQ(w.host.counts().unknown_job, 1u);
   w.host.end(3);
@@ -48,7 +48,7 @@ TEST(node_host, drops_and_counts_what_nobody_here_waits_for) {
   w.host.end(77);
 }
 
-TEST(node_host, refuses_seats_without_a_place) {
+TEST(node_host, spawn_throws_when_seats_do_not_fit_the_node) {
   node_host h({});
   const auto silent = [](const envelope&, time_point, effects&) {};
   EXPECT_THROW(h.spawn(1, seats(make_seat(2, silent)), {0, 0}, 0), std::invalid_argument);
@@ -97,10 +97,10 @@ TEST(node_host, older_incarnations_are_fenced) {
   EXPECT_EQ(w.host.counts().old_incarnation, 3u);
 }
 
-TEST(node_host, foreign_threads_deliver_and_each_keeps_its_order) {
+TEST(node_host, deliver_keeps_the_order_of_each_calling_thread) {
   written_host w;
   constexpr std::uint32_t threads = 4, each = 5000;
-  std::vector<std::uint64_t> last(threads + 1, 0);  // touched by the role only
+  std::vector<std::uint64_t> last(threads + 1, 0);  // used by the role only
   std::uint64_t heard = 0, disorder = 0;
   w.host.spawn(1,
                seats(make_seat(0,
@@ -126,7 +126,7 @@ TEST(node_host, foreign_threads_deliver_and_each_keeps_its_order) {
   EXPECT_THAT(w.events.lines(), ElementsAre("note disorder 0"));
 }
 
-// Ends a job while `jobs` of its jobs run; the role must live until they are over.
+// Ends a job while `jobs` of its tasks run; the role must exist until they are over.
 void end_while_running(std::uint32_t slots, int jobs) {
   written_host w(2);
   gate running(jobs), let_go, ended;
@@ -156,17 +156,17 @@ void end_while_running(std::uint32_t slots, int jobs) {
     w.host.end(1);
     ended.arrive();
   });
-  EXPECT_FALSE(ended.wait(20ms));  // a job runs: end() has to wait for it
+  EXPECT_FALSE(ended.wait(20ms));  // a task runs: end() has to wait for it
   let_go.arrive();
   EXPECT_TRUE(ended.wait());
   ender.join();
   EXPECT_TRUE(watch.expired());
-  EXPECT_EQ(owners_seen, jobs);  // what waited was not started
+  EXPECT_EQ(owners_seen, jobs);  // tasks that had not started were dropped
 }
-TEST(node_host, end_waits_for_the_inline_job_that_runs) { end_while_running(1, 1); }
-TEST(node_host, end_waits_for_the_sub_solvers_that_run) { end_while_running(2, 2); }
+TEST(node_host, end_waits_for_a_running_inline_task) { end_while_running(1, 1); }
+TEST(node_host, end_waits_for_running_sub_solvers) { end_while_running(2, 2); }
 
-TEST(node_host, destructor_ends_jobs_that_still_talk) {
+TEST(node_host, destructor_ends_jobs_that_still_exchange_messages) {
   auto witness = std::make_shared<int>();
   gate talking(1000);
   {
@@ -195,25 +195,25 @@ std::size_t resident_kib() {
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 1024;
 }
 
-TEST(node_host, fifty_jobs_one_after_the_other_leave_nothing) {
+TEST(node_host, fifty_jobs_in_sequence_leave_no_roles_and_no_memory) {
   written_host w;
   auto witness = std::make_shared<int>();
   std::size_t after_ten = 0;
   for (std::uint32_t n = 0; n < 50; ++n) {
     std::vector<seat> all;
     for (std::uint32_t r = 0; r < 8; ++r) {
-      auto state = std::make_shared<std::vector<double>>(100'000, 1.0);  // 800 kB a role
+      auto state = std::make_shared<std::vector<double>>(100'000, 1.0);  // 800 kB per role
       all.push_back(make_seat(
           r,
           [state, r](const envelope& e, time_point, effects& out) {
             if (e.h.step == 24) return out.event(note("round"));
-            out.set_timer(r, 1h);  // left behind
+            out.set_timer(r, 1h);  // still set when the job ends
             out.run([state](task_context&) { (*state)[0] += 1; }, {}, 1, r);
             if (!std::holds_alternative<finished>(e.body)) out.send(make_envelope(0, (r + 1) % 8, credit{1}, e.h.step + 1));
           },
           1 + r % 3, witness));
     }
-    // Timers of 1 h and jobs that beget jobs: end() cuts them off.
+    // end() must cancel timers of 1 h and tasks that request further tasks.
     w.host.spawn(n, std::move(all), std::vector<std::uint32_t>(8, 0), 0);
     w.host.deliver(make_envelope(n, 0, start{}));
     ASSERT_TRUE(w.events.wait_for(n + 1));
@@ -225,7 +225,7 @@ TEST(node_host, fifty_jobs_one_after_the_other_leave_nothing) {
   EXPECT_TRUE(w.host.published().empty());
   const std::size_t at_end = resident_kib();
   std::cout << "RSS after 10 jobs " << after_ten << " KiB, after 50 " << at_end << " KiB\n";
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what is freed
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they do not return freed memory
   EXPECT_LT(at_end, after_ten + 8 * 1024);
 #endif
 }
@@ -257,11 +257,12 @@ TEST(node_host, monitor_answers_while_every_scheduler_thread_computes) {
   }
   let_go.arrive();
   std::sort(took.begin(), took.end());
-  // That it answers at all is the test: nothing else could run. How fast is bench/answers.py's.
+  // The test is that it answers at all, while nothing else can run; bench/answers.py measures how
+  // fast.
   std::cout << "published(): p50 " << took[1000] << " ms, p99 " << took[1980] << " ms, max " << took.back() << " ms\n";
 }
 
-TEST(node_host, a_role_that_falls_silent_still_publishes_its_last_state) {
+TEST(node_host, an_idle_role_publishes_its_last_state) {
   written_host w;
   w.host.spawn(1, seats(make_seat(0, [](const envelope&, time_point, effects&) {})), {0}, 0);
   for (int i = 0; i < 10; ++i) w.host.deliver(make_envelope(1, 0, credit{1}));
@@ -271,7 +272,7 @@ TEST(node_host, a_role_that_falls_silent_still_publishes_its_last_state) {
   }));
 }
 
-TEST(node_host, trace_sees_every_job_until_it_is_taken_away) {
+TEST(node_host, trace_receives_every_task_until_it_is_removed) {
   for (const std::uint32_t slots : {1u, 2u}) {
     written_host w;
     journal spans;

@@ -1,4 +1,4 @@
-// The REPL without an address: jobs of this process, one after the other.
+// Tests of the REPL without an address: jobs of this process, one after the other.
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
@@ -16,8 +16,8 @@ namespace {
 using namespace testing_embedded;
 using namespace std::chrono_literals;
 
-// The process works in a folder of the test's own as long as this lives: jobs leave checkpoints and
-// weights where they run.
+// Changes the working directory to a temporary folder while it lives: jobs write checkpoints and
+// weights there.
 struct working_folder {
   working_folder() { std::filesystem::current_path(here.path); }
   ~working_folder() { std::filesystem::current_path(before); }
@@ -48,18 +48,18 @@ class repl_embedded : public testing::Test {
     return session_.run("submit small.toml " + more, &text);
   }
 
-  // One that has come far enough to hear what it is told.
+  // Submits a job and waits for its first step, so that commands reach it.
   void submit_and_wait(const std::string& more) {
     EXPECT_EQ(submit(more).how, repl_reply::kind::ok);
     const auto deadline = std::chrono::steady_clock::now() + 30s;
     while (backend_->view().jobs.at(0).step == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   }
-  // A line and all that comes of it.
+  // Runs a line, polls until its effect has occurred, and returns all output.
   repl_reply whole(const std::string& line) {
     std::string all;
     auto r = run_line([&](const std::string& l, const std::string* text) { return session_.run(l, text); }, line, nullptr,
                       [&](const repl_reply& part) { all += (all.empty() ? "" : "\n") + part.text; },
-                      [this] {  // as a terminal does: an asking is repeated when something has been said, or after a while
+                      [this] {  // as in a terminal: polls after new output or a timeout
                         std::unique_lock guard(lock_);
                         changed_.wait_for(guard, 100ms);
                         return true;
@@ -87,7 +87,7 @@ TEST_F(repl_embedded, jobs_run_one_after_the_other) {
   EXPECT_EQ(jobs[1].step, 10u);
 }
 
-TEST_F(repl_embedded, a_mistake_names_its_place_and_queues_nothing) {
+TEST_F(repl_embedded, names_the_key_of_a_mistake_and_queues_nothing) {
   const auto r = submit("data.batch=25");
   EXPECT_NE(r.how, repl_reply::kind::ok);
   EXPECT_NE(r.text.find("batch"), std::string::npos) << r.text;
@@ -95,7 +95,7 @@ TEST_F(repl_embedded, a_mistake_names_its_place_and_queues_nothing) {
   EXPECT_EQ(session_.run("stop").how, repl_reply::kind::failed);
 }
 
-TEST_F(repl_embedded, the_rate_of_a_job_is_0_when_it_is_paused) {
+TEST_F(repl_embedded, shows_rate_0_when_the_job_is_paused) {
   submit_and_wait("train.finish.steps=100000000 job.name=paused");
   const auto becomes = [&](auto wanted) {
     for (const auto deadline = std::chrono::steady_clock::now() + 30s; std::chrono::steady_clock::now() < deadline;
@@ -108,7 +108,7 @@ TEST_F(repl_embedded, the_rate_of_a_job_is_0_when_it_is_paused) {
   EXPECT_TRUE(becomes([](const repl_job& j) { return j.state == "paused" && j.examples_per_s == 0; }));
 }
 
-TEST_F(repl_embedded, layers_and_modes_of_the_job_are_known) {
+TEST_F(repl_embedded, shows_layers_and_completes_modes_of_the_job) {
   EXPECT_EQ(submit("train.finish.steps=100000000 job.name=endless").how, repl_reply::kind::ok);
   const auto deadline = std::chrono::steady_clock::now() + 30s;
   while (backend_->view().jobs.at(0).step == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
@@ -119,7 +119,7 @@ TEST_F(repl_embedded, layers_and_modes_of_the_job_are_known) {
   std::remove("endless.checkpoint.safetensors");
 }
 
-TEST_F(repl_embedded, a_checkpoint_is_answered_when_it_is_on_disk) {
+TEST_F(repl_embedded, answers_a_checkpoint_when_its_file_is_on_disk) {
   submit_and_wait("train.finish.steps=100000000 job.name=answered");
   const std::string file = "answered.checkpoint.safetensors";
   const auto saved = whole("checkpoint 1");
@@ -132,9 +132,8 @@ TEST_F(repl_embedded, a_checkpoint_is_answered_when_it_is_on_disk) {
   std::filesystem::remove(file);
 }
 
-// Somebody has put a folder where the file belongs, as a stand-in for a disk that is full: root may
-// write anywhere else.
-TEST_F(repl_embedded, a_checkpoint_that_cannot_be_written_is_said_to_who_asked_and_kept_elsewhere) {
+// A folder at the file's path stands in for a full disk, since root may write anywhere else.
+TEST_F(repl_embedded, reports_a_failed_checkpoint_and_saves_it_in_the_second_place) {
   const std::string file = "unwritable.checkpoint.safetensors";
   const auto second = std::filesystem::absolute("unwritable_second_place");
   std::filesystem::create_directories(file + "/taken");
@@ -151,14 +150,14 @@ TEST_F(repl_embedded, a_checkpoint_that_cannot_be_written_is_said_to_who_asked_a
   std::size_t whole_ones = 0;
   for (const auto& e : std::filesystem::recursive_directory_iterator(second))
     if (e.is_regular_file()) whole_ones += std::holds_alternative<checkpoint>(load_checkpoint(e.path().string())) ? 1 : 0;
-  EXPECT_EQ(whole_ones, 1u) << "one second place a job, with the newest";
+  EXPECT_EQ(whole_ones, 1u) << "one second place per job, with the newest checkpoint";
   ::unsetenv("TMPDIR");
   std::filesystem::remove_all(file);
   std::filesystem::remove_all(second);
 }
 
-// Nobody asks any more when the REPL is left: its exit code has to say it.
-TEST_F(repl_embedded, the_checkpoint_of_a_job_that_is_left_behind_is_missed) {
+// No command waits for an answer when the REPL ends, so its exit code has to report the failure.
+TEST_F(repl_embedded, reports_an_unsaved_checkpoint_when_the_backend_closes) {
   const std::string file = "left.checkpoint.safetensors";
   const auto second = std::filesystem::absolute("left_second_place");
   std::filesystem::create_directories(second);
@@ -180,7 +179,7 @@ TEST_F(repl_embedded, the_checkpoint_of_a_job_that_is_left_behind_is_missed) {
   std::filesystem::remove_all(second);
 }
 
-TEST_F(repl_embedded, closing_ends_a_job_that_would_run_for_ever) {
+TEST_F(repl_embedded, closing_ends_a_running_job) {
   EXPECT_EQ(submit("train.finish.steps=100000000 job.name=endless").how, repl_reply::kind::ok);
   const auto deadline = std::chrono::steady_clock::now() + 30s;
   while (backend_->view().jobs.at(0).step == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();

@@ -1,4 +1,4 @@
-// A backend of words for the REPL: node n1 of two, job 1 that is over and job 2 that runs, with two
+// A fake backend for the REPL: this is node n1 of two nodes; job 1 is over, job 2 runs, with two
 // layers and three modes.
 #pragma once
 

@@ -1,4 +1,4 @@
-// `inject`: what may be typed, what becomes of it, who may, and what is refused.
+// Tests of `inject`: its syntax, the resulting command, the required rights and its refusals.
 #include <gtest/gtest.h>
 
 #include "actors/repl/command.hpp"
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 class repl_inject : public testing::Test {
  protected:
   repl_reply say(const std::string& line, bool json = false) { return repl_session(backend_, json).run(line); }
-  // What was told, as words.
+  // Returns the injection that the line sent, as text; else the answer.
   std::string told(const std::string& line) {
     backend_.told.clear();
     const auto r = say(line);
@@ -27,7 +27,7 @@ class repl_inject : public testing::Test {
   fake_backend backend_;
 };
 
-TEST_F(repl_inject, says_which_fault_where_how_long_and_by_how_much) {
+TEST_F(repl_inject, parses_fault_node_amount_and_duration) {
   EXPECT_EQ(told("inject kill n2"), "n2: kill");
   EXPECT_EQ(told("inject stop n2"), "n2: stop for 10 s");
   EXPECT_EQ(told("inject stop n2 for 8s"), "n2: stop for 8 s");
@@ -38,27 +38,27 @@ TEST_F(repl_inject, says_which_fault_where_how_long_and_by_how_much) {
   EXPECT_EQ(told("inject slow-disk n2"), "n2: slow-disk by 200 ms for 10 s");
 }
 
-TEST_F(repl_inject, what_cannot_be_meant_is_named_and_told_nobody) {
+TEST_F(repl_inject, names_the_mistake_and_sends_nothing_when_a_line_is_wrong) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"inject", "inject kill|stop|drop|delay|slow-disk NODE [by TIME] [for TIME]"},
       {"inject kill", "NODE [by TIME]"},
-      {"inject stp n2", "'stp' is no fault; did you mean 'stop'? (there is: kill, "},
+      {"inject stp n2", "'stp' is not a fault; did you mean 'stop'? (there is: kill, "},
       {"inject delay 50ms n2", "'n2' is neither 'by' nor 'for'"},
       {"inject kill n2 for 10s", "kill takes no 'for'"},
       {"inject stop n2 by 10s", "stop takes no 'by'"},
       {"inject stop n2 for", "'for' needs a time"},
-      {"inject stop n2 for 10", "'10' is no time"},
-      {"inject stop n2 for 10h", "'10h' is no time"},
-      {"inject stop n2 for -1s", "'-1s' is no time"},
-      {"inject stop n2 for 1e9s", "'1e9s' is no time"},
-      {"inject stop n2 for 99999999999999999999s", "is no time"},
-      {"inject stop n2 for 1s for 2s", "'for' is there twice"},
-      {"inject stop n2 for 0s", "stop for 0 ms: it takes 1 ms to 10 min"},
-      {"inject drop n2 for 0.4ms", "drop for 0 ms: it takes 1 ms to 10 min"},
-      {"inject drop n2 for 601s", "drop for 601 s: it takes 1 ms to 10 min"},
-      {"inject drop n2 for 11min", "drop for 11 min: it takes 1 ms to 10 min"},
-      {"inject delay n2 by 11s", "delay by 11 s: it takes 1 ms to 10 s"},
-      {"inject slow-disk n2 by 0ms", "slow-disk by 0 ms: it takes 1 ms to 10 s"}};
+      {"inject stop n2 for 10", "'10' is not a time"},
+      {"inject stop n2 for 10h", "'10h' is not a time"},
+      {"inject stop n2 for -1s", "'-1s' is not a time"},
+      {"inject stop n2 for 1e9s", "'1e9s' is not a time"},
+      {"inject stop n2 for 99999999999999999999s", "is not a time"},
+      {"inject stop n2 for 1s for 2s", "'for' is given twice"},
+      {"inject stop n2 for 0s", "stop for 0 ms: the time must be 1 ms to 10 min"},
+      {"inject drop n2 for 0.4ms", "drop for 0 ms: the time must be 1 ms to 10 min"},
+      {"inject drop n2 for 601s", "drop for 601 s: the time must be 1 ms to 10 min"},
+      {"inject drop n2 for 11min", "drop for 11 min: the time must be 1 ms to 10 min"},
+      {"inject delay n2 by 11s", "delay by 11 s: the time must be 1 ms to 10 s"},
+      {"inject slow-disk n2 by 0ms", "slow-disk by 0 ms: the time must be 1 ms to 10 s"}};
   for (const auto& [line, why] : wrong) {
     const auto r = say(line);
     EXPECT_EQ(r.how, kind::usage) << line;
@@ -67,31 +67,31 @@ TEST_F(repl_inject, what_cannot_be_meant_is_named_and_told_nobody) {
   EXPECT_TRUE(backend_.told.empty());
 }
 
-TEST_F(repl_inject, a_refusal_is_the_answer) {
+TEST_F(repl_inject, returns_the_refusal_as_the_answer) {
   backend_.refusal = "inject: the cluster file of lab does not allow it";
   const auto r = say("inject kill n2");
   EXPECT_EQ(r.how, kind::failed);
   EXPECT_EQ(r.text, backend_.refusal);
 }
 
-TEST_F(repl_inject, one_process_is_no_cluster) {
+TEST_F(repl_inject, fails_without_a_cluster) {
   backend_.v.cluster.clear();
   EXPECT_EQ(say("inject kill n2").how, kind::failed);
   EXPECT_TRUE(backend_.told.empty());
 }
 
-TEST_F(repl_inject, as_json) {
+TEST_F(repl_inject, answers_in_json) {
   EXPECT_EQ(say("inject delay n2 for 3s", true).text,
             R"({"command":"inject","fault":"delay","node":"n2","lasts_ms":3000,"by_ms":50})");
 }
 
-TEST_F(repl_inject, is_completed) {
+TEST_F(repl_inject, completes_faults_nodes_and_keywords) {
   EXPECT_EQ(repl_complete("inject s", backend_.v), (std::vector<std::string>{"slow-disk", "stop"}));
   EXPECT_EQ(repl_complete("inject stop ", backend_.v), (std::vector<std::string>{"n1", "n2"}));
   EXPECT_EQ(repl_complete("inject stop n2 ", backend_.v), (std::vector<std::string>{"by", "for"}));
 }
 
-TEST(injection, is_for_admin_where_the_cluster_file_allows_it_and_for_its_nodes) {
+TEST(injection, is_allowed_for_admin_on_known_nodes_if_the_cluster_file_allows_it) {
   cluster_spec c;
   c.name = "lab";
   for (const char* name : {"n1", "n2"}) {
@@ -111,10 +111,10 @@ TEST(injection, is_for_admin_where_the_cluster_file_allows_it_and_for_its_nodes)
   EXPECT_NE(why_not_inject(root, true, c, elsewhere).find("(there is: n1, n2)"), std::string::npos);
   auto too_long = sound;
   too_long.lasts = 601s;
-  EXPECT_NE(why_not_inject(root, true, c, too_long).find("it takes 1 ms to 10 min"), std::string::npos);
+  EXPECT_NE(why_not_inject(root, true, c, too_long).find("the time must be 1 ms to 10 min"), std::string::npos);
 }
 
-TEST(injection, is_the_same_as_a_command) {
+TEST(injection, survives_conversion_to_a_command_and_back) {
   for (std::uint8_t k = 0; k < fault_kinds; ++k) {
     const injection i{fault_kind{k}, "n2", fault_lasts(fault_kind{k}) ? 8s : 0s, usual_fault_amount(fault_kind{k})};
     const auto back = injection_of(to_command(i));

@@ -1,4 +1,4 @@
-// The REPL on a job that runs embedded in this process.
+// Test of the REPL on an embedded job in this process.
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -12,7 +12,7 @@ namespace {
 using namespace testing_embedded;
 using namespace std::chrono_literals;
 
-// Which kinds of events there have been.
+// The kinds of events that have occurred.
 class kinds_seen {
  public:
   void add(const std::string& kind) {
@@ -31,7 +31,7 @@ class kinds_seen {
   std::set<std::string> seen_;
 };
 
-// Somebody who waits for the effect of what is asked, and gets all that is said about it.
+// Runs a line, polls until its effect has occurred, and returns all output.
 repl_reply whole(repl_session& s, const std::string& line) {
   std::string all;
   auto r = run_line([&](const std::string& l, const std::string*) { return s.run(l); }, line, nullptr,
@@ -44,18 +44,18 @@ repl_reply whole(repl_session& s, const std::string& line) {
   return r;
 }
 
-// The patience of `mode` counts askings; here nothing waits between them, so a refusal to wait
-// longer is asked again, and so is what finds the last switch still under way.
+// Repeats a line that gave up or that another switch blocked: the patience of `mode` counts polls,
+// and this test does not wait between them.
 repl_reply patiently(repl_session& s, const std::string& line) {
   auto r = whole(s, line);
   for (const auto end = std::chrono::steady_clock::now() + 20s;
-       (r.text.find("not come to it yet") != std::string::npos || r.text.find("is under way") != std::string::npos) &&
+       (r.text.find("has not executed the command yet") != std::string::npos || r.text.find("is under way") != std::string::npos) &&
        std::chrono::steady_clock::now() < end;)
     r = whole(s, line);
   return r;
 }
 
-TEST(repl_local, a_running_embedded_job_is_seen_and_steered) {
+TEST(repl_local, shows_and_steers_a_running_embedded_job) {
   kinds_seen seen;
   embedded_options o;
   o.threads = 2;

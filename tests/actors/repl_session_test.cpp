@@ -1,4 +1,4 @@
-// The REPL's commands on a backend of words: what they say, what they do, and what they refuse.
+// Tests of the REPL's commands on a fake backend: their output, their effects and their refusals.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -22,7 +22,7 @@ class repl_commands_test : public testing::Test {
     EXPECT_TRUE(o.is_object()) << line << ": " << r.text;
     return o;
   }
-  // As a terminal asks: until there is nothing left, or `askings` are used up.
+  // Polls like a terminal, until the answer is complete or `askings` polls are used up.
   repl_reply whole(const std::string& line, bool as_json = false, int askings = 3) {
     std::string all;
     auto r =
@@ -44,7 +44,7 @@ TEST_F(repl_commands_test, status_names_node_and_running_job) {
   EXPECT_EQ(o["job"]["loss"], 1.5);
 }
 
-TEST_F(repl_commands_test, every_listing_is_text_and_json) {
+TEST_F(repl_commands_test, every_listing_has_text_and_json_output) {
   for (const std::string c : {"status", "nodes", "roles", "queues", "waits", "jobs", "help"}) {
     EXPECT_EQ(text(c).how, kind::ok) << c;
     EXPECT_FALSE(text(c).text.empty()) << c;
@@ -58,7 +58,7 @@ TEST_F(repl_commands_test, every_listing_is_text_and_json) {
   EXPECT_EQ(text("roles n3").how, kind::usage);
 }
 
-TEST_F(repl_commands_test, words_to_a_job_go_to_the_one_that_runs_or_is_named) {
+TEST_F(repl_commands_test, commands_go_to_the_running_job_or_the_named_one) {
   for (const std::string c : {"pause", "resume", "stop", "checkpoint", "eval"}) EXPECT_EQ(text(c).how, kind::ok) << c;
   ASSERT_EQ(backend_.told.size(), 5u);
   for (const auto& [job, c] : backend_.told) EXPECT_EQ(job, 2u) << c.name;
@@ -68,7 +68,7 @@ TEST_F(repl_commands_test, words_to_a_job_go_to_the_one_that_runs_or_is_named) {
   EXPECT_EQ(text("stop -1").how, kind::failed);
   EXPECT_EQ(text("stop 1 2").how, kind::usage);
   backend_.v.jobs.pop_back();
-  EXPECT_EQ(text("pause").text, "no job runs");
+  EXPECT_EQ(text("pause").text, "no job is running");
   backend_.refusal = "job 1 is over";
   EXPECT_EQ(text("pause 1").text, "job 1 is over");
 }
@@ -87,7 +87,7 @@ TEST_F(repl_commands_test, set_checks_key_and_value) {
 
 TEST_F(repl_commands_test, mode_waits_for_its_event_and_prints_it) {
   backend_.on_command = [this](const command&) {
-    backend_.said.put(1, {"mode", 8, {}, "easgd"});  // of another job
+    backend_.said.put(1, {"mode", 8, {}, "easgd"});  // of another job, ignored
     backend_.said.put(2, {"step", 8, {{"loss", 1}}, {}});
     backend_.said.put(2, {"mode", 9, {}, "ssp staleness=3"});
   };
@@ -105,29 +105,29 @@ TEST_F(repl_commands_test, mode_waits_for_its_event_and_prints_it) {
   EXPECT_EQ(o["step"], 9);
 }
 
-TEST_F(repl_commands_test, a_refused_switch_fails_with_the_reason) {
+TEST_F(repl_commands_test, mode_fails_with_the_reason_when_the_switch_is_refused) {
   backend_.on_command = [this](const command&) { backend_.said.put(2, {"refused", 9, {}, "unknown mode 'sps'"}); };
   const auto r = whole("mode sps");
   EXPECT_EQ(r.how, kind::failed);
   EXPECT_EQ(r.text, "unknown mode 'sps'");
   backend_.on_command = [this](const command&) { backend_.said.put(2, {"done", 9, {}, "finished"}); };
-  EXPECT_NE(whole("mode ssp").text.find("ended first"), std::string::npos);
+  EXPECT_NE(whole("mode ssp").text.find("ended before it executed"), std::string::npos);
   for (const char* bad : {"mode", "mode ssp staleness 3", "mode ssp =3", "mode ssp 3 staleness=3"})
     EXPECT_EQ(whole(bad).how, kind::usage) << bad;
   EXPECT_EQ(whole("mode ssp 77").how, kind::failed) << "no such job";
 }
 
-TEST_F(repl_commands_test, what_nobody_answers_is_given_up) {
+TEST_F(repl_commands_test, mode_fails_when_its_event_does_not_arrive) {
   auto r = whole("mode ssp", false, 5);
-  EXPECT_FALSE(r.next.empty()) << "would be asked on";
+  EXPECT_FALSE(r.next.empty()) << "still polled";
   r = whole("mode ssp", false, 5000);
   EXPECT_EQ(r.how, kind::failed);
-  EXPECT_NE(r.text.find("has not come to it yet"), std::string::npos) << r.text;
+  EXPECT_NE(r.text.find("has not executed the command yet"), std::string::npos) << r.text;
   backend_.v.jobs[1].state = "failed";
-  EXPECT_NE(whole("mode ssp 2").text.find("does not run"), std::string::npos);
+  EXPECT_NE(whole("mode ssp 2").text.find("is not running"), std::string::npos);
 }
 
-TEST_F(repl_commands_test, an_event_that_the_view_knows_before_the_log_is_waited_for) {
+TEST_F(repl_commands_test, stop_waits_for_an_event_that_the_view_has_before_the_event_log) {
   backend_.on_command = [this](const command&) {
     backend_.v.jobs[1].state = "stopped";
     backend_.v.events = 1;
@@ -139,7 +139,7 @@ TEST_F(repl_commands_test, an_event_that_the_view_knows_before_the_log_is_waited
   EXPECT_EQ(end.how, kind::ok) << end.text;
 }
 
-TEST_F(repl_commands_test, an_option_of_the_mode_is_set_like_a_value) {
+TEST_F(repl_commands_test, set_changes_an_option_of_the_mode) {
   backend_.on_command = [this](const command&) { backend_.said.put(2, {"mode", 9, {}, "ssp staleness=inf"}); };
   EXPECT_EQ(whole("set train.sync.staleness inf").text, "mode ssp staleness=inf from step 9 on");
   const auto& c = backend_.told.back().second;
@@ -150,7 +150,7 @@ TEST_F(repl_commands_test, an_option_of_the_mode_is_set_like_a_value) {
   EXPECT_EQ(whole("set train.sync.staleness").how, kind::usage);
 }
 
-TEST_F(repl_commands_test, staleness_is_a_table_and_json) {
+TEST_F(repl_commands_test, staleness_has_table_and_json_output) {
   backend_.on_command = [this](const command&) {
     event_effect e{"staleness", 9, {}, {}};
     for (const auto& [clocks, times] : {std::pair{0, 30}, {1, 10}, {12, 10}})
@@ -169,7 +169,7 @@ TEST_F(repl_commands_test, staleness_is_a_table_and_json) {
 }
 
 TEST_F(repl_commands_test, watch_follows_steps_and_stops_after_its_lines) {
-  backend_.said.put(2, {"step", 3, {{"loss", 9}}, {}});  // before anybody watched
+  backend_.said.put(2, {"step", 3, {{"loss", 9}}, {}});  // before `watch`, ignored
   std::uint64_t step = 3;
   const auto lines = [&](const std::string& l, const std::string*) {
     auto r = repl_session(backend_, false).run(l);
@@ -189,7 +189,7 @@ TEST_F(repl_commands_test, watch_follows_steps_and_stops_after_its_lines) {
     EXPECT_EQ(text(bad).how, kind::usage) << bad;
 }
 
-TEST_F(repl_commands_test, layer_tells_type_shapes_and_parameters) {
+TEST_F(repl_commands_test, layer_shows_type_shapes_and_parameters) {
   const auto t = text("layer conv1").text;
   for (const char* part : {"conv1: convolution of data", "16x1x28x28  ->  16x20x24x24", "conv1.bias", "20x1x5x5"})
     EXPECT_NE(t.find(part), std::string::npos) << part << " in " << t;
@@ -218,7 +218,7 @@ TEST_F(repl_commands_test, unknown_commands_get_a_suggestion_and_end_scripts_wit
   o.commands = "status; nonsense; stop";
   const auto lines = [this](const std::string& l, const std::string*) { return text(l); };
   EXPECT_EQ(run_repl(lines, o, signals), 2);
-  EXPECT_TRUE(backend_.told.empty()) << "nothing behind a mistake is done";
+  EXPECT_TRUE(backend_.told.empty()) << "nothing after a mistake is executed";
   o.commands = "stop 77";
   EXPECT_EQ(run_repl(lines, o, signals), 1);
   o.commands = "status;;quit; nonsense";
@@ -243,7 +243,7 @@ TEST_F(repl_commands_test, submit_sends_the_text_and_the_overrides) {
   EXPECT_EQ(repl_session(backend_, false).run("submit a.toml", &given).how, kind::later);
 }
 
-TEST(repl_events, json_of_a_job_event_is_one_line_with_whole_numbers_whole) {
+TEST(repl_events, json_of_a_job_event_writes_integral_values_as_integers) {
   job_event e;
   e.event = {"done", 7, {{"steps", 7}, {"seconds", 0.5}, {"tcp_bytes", 4294967297.0}}, "finished"};
   e.texts = {{"weights_sha256", "ab"}};

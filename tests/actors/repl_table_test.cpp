@@ -1,5 +1,5 @@
-// The table of commands: whole rows; and completion, from the text before the cursor to what a tab
-// does.
+// Tests of the table of commands, and of completion, from the text before the cursor to the effect
+// of a tab.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,26 +15,25 @@ namespace {
 using kind = repl_reply::kind;
 using words = std::vector<std::string>;
 
-TEST(repl_table, every_row_is_whole) {
+TEST(repl_table, every_entry_is_complete) {
   std::set<std::string> names;
   for (const auto& row : repl_table()) {
     const auto& [name, arguments, doc] = row.help;
-    EXPECT_TRUE(names.insert(name).second) << name << " is there twice";
+    EXPECT_TRUE(names.insert(name).second) << name << " has two entries";
     EXPECT_FALSE(name.empty() || name[0] == '_' || name.find(' ') != std::string::npos) << name;
     EXPECT_FALSE(doc.empty()) << name;
     ASSERT_TRUE(row.run) << name;
-    EXPECT_LE(row.completes.size(), repl_split(arguments).size()) << name << ": it completes words that it does not take";
+    EXPECT_LE(row.completes.size(), repl_split(arguments).size()) << name << ": it completes arguments that it does not have";
     EXPECT_FALSE(row.takes_file && arguments.find("FILE") == std::string::npos) << name;
     if (!row.follow) continue;
     EXPECT_TRUE(row.follow->handle_event) << name;
-    EXPECT_EQ(find_repl_following(row.follow->name), row.follow) << name << ": two followings have one name";
-    EXPECT_TRUE(row.follow->endless || row.follow->patience > 0) << name << ": it would be given up at once";
+    EXPECT_EQ(find_repl_following(row.follow->name), row.follow) << name << ": two entries follow events by one name";
+    EXPECT_TRUE(row.follow->endless || row.follow->patience > 0) << name << ": it would give up at once";
   }
 }
 
-// Where there is nothing, nothing is offered, and a name that may be left out is still asked for by
-// its argument.
-TEST(repl_table, every_argument_can_be_completed_in_an_empty_cluster_too) {
+// In an empty cluster nothing is offered; an optional name is still completed by its argument.
+TEST(repl_table, completes_every_argument_without_errors_in_an_empty_cluster) {
   for (const auto& row : repl_table())
     for (std::size_t i = 0; i <= row.completes.size() + 1; ++i) {
       std::string line = row.help.name + " ";
@@ -43,8 +42,8 @@ TEST(repl_table, every_argument_can_be_completed_in_an_empty_cluster_too) {
     }
 }
 
-// What help says an argument is and what completes it are of one mind.
-TEST(repl_table, arguments_complete_to_what_help_calls_them) {
+// The kind of an argument in the help text agrees with its completions.
+TEST(repl_table, arguments_complete_to_the_kind_that_help_names) {
   const fake_backend b;
   const std::vector<std::pair<std::string, words>> kinds = {
       {"JOB", {"2"}}, {"NODE", {"n1", "n2"}}, {"LAYER", {"conv1", "relu1"}}, {"COMMAND", repl_choice::commands({{}, b.v})}};
@@ -58,13 +57,13 @@ TEST(repl_table, arguments_complete_to_what_help_calls_them) {
         if (argument != name) continue;
         EXPECT_EQ(repl_complete(before + " ", b.v), fits) << before << " " << name;
       }
-      if (rest) break;  // what stands behind any number of words has no place of its own
+      if (rest) break;  // an argument after `...` has no fixed position
       before += " x";
     }
   }
 }
 
-TEST(repl_table, what_is_followed_is_asked_for_by_its_name) {
+TEST(repl_table, a_followed_event_is_polled_by_its_name) {
   fake_backend b;
   for (const auto& row : repl_table()) {
     if (!row.follow) continue;
@@ -83,10 +82,10 @@ class repl_completion : public testing::Test {
   fake_backend backend_;
 };
 
-TEST_F(repl_completion, knows_commands_modes_options_keys_layers_nodes_and_jobs) {
+TEST_F(repl_completion, offers_commands_modes_options_keys_layers_nodes_and_jobs) {
   EXPECT_EQ(fits("mo"), (words{"mode", "move"}));
   EXPECT_EQ(fits("help sta"), (words{"staleness", "status"}));
-  EXPECT_EQ(fits("mode "), (words{"bsp", "mine", "ssp"})) << "the job's modes, plugins' included";
+  EXPECT_EQ(fits("mode "), (words{"bsp", "mine", "ssp"})) << "the job's modes, including those of plugins";
   EXPECT_EQ(fits("mode mine p"), (words{"pull="}));
   EXPECT_EQ(fits("mode ssp staleness=3 "), (words{"2", "staleness="}));
   EXPECT_EQ(fits("layer c"), (words{"conv1"}));
@@ -101,7 +100,7 @@ TEST_F(repl_completion, knows_commands_modes_options_keys_layers_nodes_and_jobs)
   EXPECT_EQ(all.size(), repl_table().size()) << "no hidden ones";
 }
 
-TEST_F(repl_completion, jobs_are_those_that_can_still_be_told_something) {
+TEST_F(repl_completion, offers_only_jobs_that_are_not_over) {
   EXPECT_EQ(fits("pause "), (words{"2"})) << "job 1 is over";
   repl_job waits;
   waits.id = 12;
@@ -111,15 +110,15 @@ TEST_F(repl_completion, jobs_are_those_that_can_still_be_told_something) {
   EXPECT_EQ(fits("stop 1"), (words{"12"}));
 }
 
-TEST_F(repl_completion, without_a_job_there_are_the_modes_of_this_build) {
+TEST_F(repl_completion, offers_the_modes_of_this_build_without_a_job) {
   backend_.v.jobs[1].about = nullptr;
   const auto modes = fits("mode ");
   EXPECT_TRUE(std::count(modes.begin(), modes.end(), "sandblaster")) << testing::PrintToString(modes);
   EXPECT_EQ(fits("layer "), words{});
 }
 
-// As a terminal asks whoever answers lines: with a line that no person types.
-TEST_F(repl_completion, is_asked_for_by_a_line) {
+// A terminal requests completions by a line that users do not type.
+TEST_F(repl_completion, is_requested_by_a_line) {
   const auto text = [&](const std::string& line) { return repl_session(backend_, false).run(line).text; };
   EXPECT_EQ(text("_complete mo"), "mode\nmove");
   EXPECT_EQ(text("_complete layer c"), "conv1");
@@ -128,9 +127,9 @@ TEST_F(repl_completion, is_asked_for_by_a_line) {
   EXPECT_EQ(text("_complete ").find("_follow"), std::string::npos);
 }
 
-TEST(repl_tab, inserts_what_all_agree_on_and_else_shows_them) {
+TEST(repl_tab, inserts_the_common_prefix_or_shows_all_candidates) {
   const auto insert = [](const std::string& typed, const words& fits) { return repl_press_tab(typed, fits).insert; };
-  EXPECT_EQ(insert("lay", {"layer"}), "er ") << "the only one, and a blank";
+  EXPECT_EQ(insert("lay", {"layer"}), "er ") << "the only candidate, and a blank";
   EXPECT_EQ(insert("mode mine p", {"pull="}), "ull=") << "its value comes next";
   EXPECT_EQ(insert("mode mine pull=", {"pull="}), "");
   EXPECT_EQ(insert("s", {"set", "status", "stop"}), "");

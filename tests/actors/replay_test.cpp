@@ -1,5 +1,5 @@
-// A run of a job is run again from the order in which its roles were handed things: same weights,
-// same errors.
+// Tests of replay: a job is run again from the logged order in which its roles received messages,
+// with the same weights and the same errors.
 #include <stdexcept>
 
 #include "actors/shell/job_log.hpp"
@@ -33,7 +33,7 @@ recorded record(const std::shared_ptr<prepared_job>& j, std::vector<command> wor
   self = &run;
   r.result = run.run();
   if (log) r.part.roles = log->parts();
-  // Through the file's bytes, as everywhere.
+  // Converted to the file format and back, as in a post-mortem.
   auto read = replay::from_bytes(replay::to_bytes(r.part));
   EXPECT_TRUE(std::holds_alternative<replay::node_part>(read));
   r.part = std::get<replay::node_part>(std::move(read));
@@ -92,20 +92,20 @@ void same_again(const overrides& set, std::vector<command> words = {}) {
   EXPECT_LT(bytes, handled * 14) << handled;
 }
 
-TEST(replay, gives_the_weights_of_a_run_in_lockstep) { same_again(two_workers); }
+TEST(replay, reproduces_the_weights_of_a_run_in_lockstep) { same_again(two_workers); }
 
-// What these give depends on who came when, and that is what the log has.
+// The weights of these modes depend on the order of messages, which the log has.
 class replay_of_mode : public ::testing::TestWithParam<const char*> {};
-TEST_P(replay_of_mode, gives_the_weights_of_a_run_bit_for_bit) {
+TEST_P(replay_of_mode, reproduces_the_weights_of_a_run_bit_for_bit) {
   same_again(also(two_workers, {std::string("train.sync={") + GetParam() + "}"}));
 }
 INSTANTIATE_TEST_SUITE_P(modes, replay_of_mode,
                          ::testing::Values("mode=\"ssp\",staleness=2", "mode=\"downpour\"", "mode=\"easgd\"", "mode=\"gossip\""),
                          [](const auto& p) { return std::string(p.param).substr(6, std::string(p.param).find('"', 6) - 6); });
 
-TEST(replay, knows_what_people_said) { same_again(two_workers, {{"set", "train.dynamics.lr", 0.01, {}}, {"eval", {}, 0, {}}}); }
+TEST(replay, replays_user_commands) { same_again(two_workers, {{"set", "train.dynamics.lr", 0.01, {}}, {"eval", {}, 0, {}}}); }
 
-TEST(replay, goes_through_a_change_of_the_mode) {
+TEST(replay, replays_a_mode_switch) {
   same_again(two_workers, {{"mode", "ssp", 0, {{"staleness", "2"}}}});
   same_again(also(two_workers, {"train.sync={mode=\"downpour\"}"}), {{"mode", "bsp", 0, {}}});
 }
@@ -139,14 +139,14 @@ TEST(replay, ends_with_the_same_exception_in_the_same_role) {
   EXPECT_TRUE(found) << run.result.where;
 }
 
-TEST(replay, says_where_it_departs_when_the_job_is_another) {
+TEST(replay, reports_the_first_departure_when_the_job_differs) {
   const auto run = record(unlucky());
   const auto again = play(job_of(lenet_like(), two_workers), run.part);
   ASSERT_FALSE(again.end.departures.empty());
   EXPECT_NE(again.end.departures[0].find("out of luck"), std::string::npos) << again.end.departures[0];
 }
 
-TEST(replay, roles_whose_log_is_lost_go_in_any_order) {
+TEST(replay, reproduces_the_weights_when_the_logs_of_some_roles_are_missing) {
   const auto run = record(job_of(lenet_like(), two_workers));
   const auto j = job_of(lenet_like(), two_workers);
   std::vector<role_id> half;

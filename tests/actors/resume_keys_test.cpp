@@ -1,5 +1,5 @@
-// Which keys may differ between the job that wrote a checkpoint and the one that goes on from it:
-// every key of the job file is in the table, and the table is what resume_from does.
+// Tests of the table of keys that may differ between the job that wrote a checkpoint and the job
+// that resumes it: the table has every key of the job file, and resume_from behaves as it says.
 #include "runtime/job/resume_keys.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string path_of(const std::string& table, const std::string& key) {
   return table.substr(from, table.find(']') - from) + "." + key;
 }
 
-// Every key that holds a value, and the options of every row that a key names.
+// Every key that holds a value, and the options of every entry that a key names.
 std::set<std::string> keys_of_the_file() {
   std::set<std::string> tables, keys;
   for (const auto& t : job_tables()) tables.insert(t.name);
@@ -44,14 +44,14 @@ std::set<std::string> keys_of_the_file() {
   return keys;
 }
 
-// A job that differs from the one of the checkpoint in this key: overrides, or a change of the
-// text.
+// A job that differs from the checkpoint's job in this key: by overrides, or by a change of the
+// text from `from` to `to`.
 struct other_job {
   overrides set;
   std::string from = {}, to = {};
-  overrides both = {};  // of the checkpoint's job, too
+  overrides both = {};  // overrides of both jobs
 };
-// size: a table, one row a key
+// size: a table, one entry per key
 const std::map<std::string, other_job>& other_jobs() {
   static const std::map<std::string, other_job> all{
       {"job.name", {{"job.name=\"other\""}}},
@@ -164,20 +164,20 @@ class resume_key_table : public testing::Test {
   std::string numerics_ = dev_->numerics_id();
 };
 
-TEST_F(resume_key_table, holds_every_key_of_the_job_file_once_and_no_other) {
+TEST_F(resume_key_table, contains_every_key_of_the_job_file_exactly_once) {
   const auto keys = keys_of_the_file();
   EXPECT_GT(keys.size(), 70u);
-  for (const auto& k : keys) EXPECT_TRUE(row_of(k)) << k << " is in no row";
+  for (const auto& k : keys) EXPECT_TRUE(row_of(k)) << k << " has no entry";
   std::set<std::string> seen;
   for (const auto& k : resume_keys()) {
-    EXPECT_TRUE(seen.insert(k.key).second) << k.key << " has two rows";
+    EXPECT_TRUE(seen.insert(k.key).second) << k.key << " has two entries";
     EXPECT_TRUE(keys.contains(k.key) || k.key.find(' ') != std::string::npos) << k.key << " is no key of the job file";
   }
 }
 
-// What is not tried needs what a test of one process and one file has not: another plugin, other
-// data, several nodes.
-TEST_F(resume_key_table, is_what_a_resumed_job_is_refused_for) {
+// Keys in `untried` need more than one process and one file: another plugin, other data, several
+// nodes.
+TEST_F(resume_key_table, agrees_with_the_refusals_of_resume_from) {
   const std::set<std::string> untried{"plugins",           "data.source",       "train.algorithm",        "train.sampler.*",
                                       "train.sync.*",      "train.sync.when.*", "train.exchange.*",       "train.finish.custom.*",
                                       "eval.sampler.kind", "eval.sampler.*",    "topology.server_groups", "topology.replicas"};
@@ -204,7 +204,7 @@ TEST_F(resume_key_table, is_what_a_resumed_job_is_refused_for) {
   }
 }
 
-TEST_F(resume_key_table, takes_the_mode_of_the_file_and_the_one_that_people_had_switched_to) {
+TEST_F(resume_key_table, accepts_the_mode_of_the_job_file_and_the_mode_switched_to) {
   const auto c = kept(*job_of(lenet_like()), "ssp staleness=2");
   auto as_filed = job_of(lenet_like());
   EXPECT_EQ(refusal(*as_filed, c), "");
@@ -216,8 +216,8 @@ TEST_F(resume_key_table, takes_the_mode_of_the_file_and_the_one_that_people_had_
   EXPECT_NE(refusal(*job_of(lenet_like(), {"train.sync={mode=\"ssp\",staleness=3}"}), c), "");
 }
 
-// A plan that people have changed belongs to the same job.
-TEST_F(resume_key_table, does_not_depend_on_what_people_have_moved_or_switched) {
+// A plan with amendments belongs to the same job.
+TEST_F(resume_key_table, does_not_depend_on_moves_and_mode_switches) {
   const auto original = job_of(lenet_like(), {"topology.workers_per_group=2"});
   amendments switched, moved;
   switched.mode = "ssp";
@@ -230,11 +230,11 @@ TEST_F(resume_key_table, does_not_depend_on_what_people_have_moved_or_switched) 
   }
 }
 
-TEST_F(resume_key_table, accepts_what_older_checkpoints_do_not_hold) {
+TEST_F(resume_key_table, accepts_older_checkpoints_without_the_keys) {
   auto c = kept(*job_of(lenet_like()));
   c.made_with.clear();
   EXPECT_EQ(refusal(*job_of(lenet_like(), {"data.batch=12"}), c), "");
-  EXPECT_NE(refusal(*job_of(lenet_like(), {"job.seed=8"}), c), "") << "which all files hold";
+  EXPECT_NE(refusal(*job_of(lenet_like(), {"job.seed=8"}), c), "") << "all files contain the seed";
 }
 
 }  // namespace

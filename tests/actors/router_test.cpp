@@ -1,5 +1,5 @@
-// The router of a daemon, with a transport that takes everything: what it refuses to send, and what
-// it says then.
+// Tests of a daemon's router with a transport that accepts everything: which messages it refuses,
+// and which errors it reports.
 #include "actors/shell/router.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ envelope weights_of(const std::shared_ptr<device>& dev, std::int64_t elements) {
   return e;
 }
 
-// A message as it arrives: its bytes, in one block.
+// A received message: its bytes, in one block.
 struct outgoing {
   std::uint16_t type = 0;
   std::vector<std::byte> bytes;
@@ -61,8 +61,8 @@ outgoing bytes_of(const envelope& e) {
   return out;
 }
 
-// A message that is dropped without a word leaves a job waiting for ever.
-TEST(router, a_message_that_is_too_large_is_an_error_of_the_job) {
+// If such a message were dropped silently, the job would wait without end.
+TEST(router, send_returns_an_error_when_a_message_is_too_large) {
   const std::shared_ptr<device> dev = make_cpu_device();
   taking_transport net;
   router r(4096);
@@ -72,14 +72,14 @@ TEST(router, a_message_that_is_too_large_is_an_error_of_the_job) {
   EXPECT_EQ(net.taken, 1);
   const auto why = r.send(1, weights_of(dev, 1024));
   EXPECT_NE(why.find("role 0: its message 'weights' to node n2 has 4"), std::string::npos) << why;
-  EXPECT_NE(why.find("one may have 4096"), std::string::npos) << why;
+  EXPECT_NE(why.find("the maximum is 4096"), std::string::npos) << why;
   EXPECT_EQ(net.taken, 1);
   net.up = false;
-  EXPECT_EQ(r.send(1, weights_of(dev, 900)), "") << "others know of a peer that is gone";
+  EXPECT_EQ(r.send(1, weights_of(dev, 900)), "") << "the end of a peer is reported elsewhere";
   EXPECT_EQ(r.counts().unsent, 2u);
 }
 
-TEST(router, a_tensor_in_a_region_goes_as_a_piece_of_it_and_the_pair_of_roles_decides_the_order) {
+TEST(router, sends_a_tensor_in_a_region_as_a_part_with_its_pair_of_roles) {
   const auto pool = std::make_shared<cpu::block_pool>(std::make_shared<test::mapped_arena>(1 << 20));
   taking_transport net;
   router r;
@@ -101,14 +101,14 @@ TEST(router, a_tensor_in_a_region_goes_as_a_piece_of_it_and_the_pair_of_roles_de
   ASSERT_EQ(p.region, region);
   EXPECT_EQ(p.region->base + p.offset, at);
   EXPECT_EQ(p.bytes, 4096U);
-  EXPECT_EQ(net.last.parts.front().region, nullptr) << "the head lies on the heap";
+  EXPECT_EQ(net.last.parts.front().region, nullptr) << "the header is in heap memory";
 }
 
 net::frame received(const outgoing& sent) { return {sent.type, 0, 0, 0, sent.bytes.size(), sent.block()}; }
 
-// What is dropped in silence leaves a job waiting for ever, so that what cannot be decoded ends the
-// connection.
-TEST(router, names_the_peer_the_message_and_its_sizes_when_a_frame_cannot_be_decoded) {
+// If a frame that cannot be decoded were dropped silently, the job would wait without end, so it
+// ends the connection.
+TEST(router, names_peer_message_and_sizes_when_a_frame_cannot_be_decoded) {
   router r;
   r.open(7, {"n1", "n2"}, {0, 1});
   auto sent = bytes_of({{.job = 7, .src = role_id{1}, .dst = role_id{0}}, inventory{7, {{1, 2}}, {}}});
@@ -117,7 +117,7 @@ TEST(router, names_the_peer_the_message_and_its_sizes_when_a_frame_cannot_be_dec
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, net::unreadable_frame);
   EXPECT_EQ(refused.error().message, "[net] n2 sent a frame that cannot be decoded (type 1, " + std::to_string(sent.bytes.size()) +
-                                         " bytes, 0 of them lent): inventory: trailing bytes after the payload");
+                                         " bytes, 0 of them shared): inventory: trailing bytes after the payload");
   sent.type = 2;
   EXPECT_FALSE(r.receive("n2", received(sent)));
   auto without = bytes_of({{.job = 7, .src = role_id{1}, .dst = role_id{0}}, weights{3, tensor::declare({4}, dtype::f32)}});
@@ -127,7 +127,7 @@ TEST(router, names_the_peer_the_message_and_its_sizes_when_a_frame_cannot_be_dec
   EXPECT_EQ(r.counts().unreadable, 3U);
 }
 
-// Both happen in sound clusters: a job has just ended, or its roles have just moved.
+// Both happen in working clusters: a job has just ended, or its roles have just moved.
 TEST(router, counts_and_drops_a_message_when_its_job_or_its_source_is_not_known) {
   host_config config;
   config.threads = 1;
@@ -140,7 +140,7 @@ TEST(router, counts_and_drops_a_message_when_its_job_or_its_source_is_not_known)
     return received(bytes_of({{.job = job, .src = role_id{from}, .dst = role_id{0}}, credit{1}}));
   };
   EXPECT_TRUE(r.receive("n2", sound(8, 1)));
-  EXPECT_TRUE(r.receive("n2", sound(7, 2))) << "this role lives on n3";
+  EXPECT_TRUE(r.receive("n2", sound(7, 2))) << "this role runs on n3";
   EXPECT_TRUE(r.receive("n2", sound(7, 9))) << "there is no such role";
   EXPECT_TRUE(r.receive("n2", sound(7, 1)));
   EXPECT_EQ(r.counts().unknown_job, 1U);

@@ -1,5 +1,5 @@
-// The values inside the shell, without actors: timers and their wake-ups, a role's own tasks, and
-// the turn that they may take.
+// Tests of the shell's parts without actors: timers and their wake-ups, a role's own tasks, and the
+// time slice of a turn.
 #include <gtest/gtest.h>
 
 #include "actors/shell/own_tasks.hpp"
@@ -16,7 +16,7 @@ run_effect task(std::uint64_t token) {
   return r;
 }
 
-TEST(shell_parts, timers_come_when_due_the_earliest_first_and_once) {
+TEST(shell_parts, timers_fire_once_when_due_earliest_first) {
   timers t;
   EXPECT_FALSE(t.next_due());
   t.set(1, at(30));
@@ -31,7 +31,7 @@ TEST(shell_parts, timers_come_when_due_the_earliest_first_and_once) {
   EXPECT_FALSE(t.next_due());
 }
 
-TEST(shell_parts, a_timer_that_is_set_again_is_moved_and_one_that_is_cancelled_is_gone) {
+TEST(shell_parts, a_timer_moves_when_set_again_and_does_not_fire_when_cancelled) {
   timers t;
   t.set(1, at(10));
   t.set(1, at(40));
@@ -44,19 +44,19 @@ TEST(shell_parts, a_timer_that_is_set_again_is_moved_and_one_that_is_cancelled_i
   EXPECT_FALSE(t.take_due(at(100)));
 }
 
-TEST(shell_parts, the_clock_is_asked_for_a_wake_up_only_if_it_holds_none_that_is_early_enough) {
+TEST(shell_parts, a_wake_up_is_requested_only_if_none_is_pending_early_enough) {
   timers t;
   EXPECT_TRUE(t.needs_wake(at(50)));
   EXPECT_FALSE(t.needs_wake(at(50)));
   EXPECT_FALSE(t.needs_wake(at(60)));
-  EXPECT_TRUE(t.needs_wake(at(40)));  // before the other
+  EXPECT_TRUE(t.needs_wake(at(40)));  // earlier than the pending one
   t.woken();                          // at 40
   EXPECT_FALSE(t.needs_wake(at(50)));
   t.woken();
   EXPECT_TRUE(t.needs_wake(at(60)));
 }
 
-TEST(shell_parts, tasks_run_in_the_order_in_which_they_were_asked_for) {
+TEST(shell_parts, tasks_run_in_the_order_of_their_requests) {
   own_tasks tasks;
   EXPECT_FALSE(tasks.can_begin());
   std::uint64_t asked = 0, taken = 0;
@@ -72,7 +72,7 @@ TEST(shell_parts, tasks_run_in_the_order_in_which_they_were_asked_for) {
   EXPECT_EQ(taken, asked);
 }
 
-TEST(shell_parts, what_has_run_is_told_once) {
+TEST(shell_parts, a_finished_task_is_reported_once) {
   own_tasks tasks;
   EXPECT_FALSE(tasks.take_ran());
   tasks.ran(9);
@@ -82,7 +82,7 @@ TEST(shell_parts, what_has_run_is_told_once) {
   EXPECT_FALSE(tasks.take_ran());
 }
 
-TEST(shell_parts, nothing_begins_while_a_lane_is_not_over_with_a_task_even_if_the_others_are_forgotten) {
+TEST(shell_parts, no_task_begins_while_a_stream_runs_one_even_after_forget) {
   own_tasks tasks;
   tasks.add(task(1));
   tasks.add(task(2));
@@ -97,7 +97,7 @@ TEST(shell_parts, nothing_begins_while_a_lane_is_not_over_with_a_task_even_if_th
   EXPECT_EQ(tasks.take().token, 3u);
 }
 
-TEST(shell_parts, a_turn_is_over_when_its_tasks_have_taken_their_slice_counted_from_the_first) {
+TEST(shell_parts, a_turn_is_over_when_its_tasks_have_used_the_time_slice) {
   const time_point slice = time_slice;
   work_turn t;
   EXPECT_FALSE(t.over());

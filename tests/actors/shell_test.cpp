@@ -1,4 +1,4 @@
-// What the shell owes a role (runtime/role.hpp): order, jobs, timers, failures.
+// Tests of the shell's guarantees to a role (runtime/role.hpp): order, tasks, timers, failures.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -32,11 +32,11 @@ TEST(shell, ping_pong_across_actors_reaches_its_count) {
   w.host.spawn(1, seats(bounce(0, 1), bounce(1, 0)), {0, 0}, 0);
   w.host.deliver(make_envelope(1, 0, start{}));
   ASSERT_TRUE(w.events.wait_for(1));
-  EXPECT_THAT(w.events.lines(), ElementsAre("note done from 1"));  // src was filled in
+  EXPECT_THAT(w.events.lines(), ElementsAre("note done from 1"));  // the shell sets src
   EXPECT_EQ(w.host.counts().unknown_job + w.host.counts().unknown_role, 0u);
 }
 
-TEST(shell, effects_happen_in_order_and_jobs_after_them) {
+TEST(shell, effects_are_executed_in_order_and_tasks_after_them) {
   written_host w(1);
   w.host.spawn(1,
                seats(make_seat(0,
@@ -53,13 +53,13 @@ TEST(shell, effects_happen_in_order_and_jobs_after_them) {
                {0}, 0);
   w.host.deliver(make_envelope(1, 0, start{}));
   ASSERT_TRUE(w.events.wait_for(8));
-  // The message to itself was in the mailbox when job 7 ended, so it comes before `finished 7`;
-  // jobs keep their order.
+  // The message to the role itself was in the mailbox when job 7 ended, so it comes before
+  // `finished 7`. Tasks keep their order.
   EXPECT_THAT(w.events.lines(),
               ElementsAre("note a", "note b", "note c", "job 7", "note got self", "note finished 7", "job 8", "note finished 8"));
 }
 
-TEST(shell, long_chain_of_inline_jobs_does_not_recurse_or_starve_others) {
+TEST(shell, long_chain_of_inline_tasks_does_not_recurse_or_starve_others) {
   written_host w(1);
   constexpr std::uint64_t chain = 200000;
   std::atomic<bool> other_spoke{false};
@@ -87,7 +87,7 @@ TEST(shell, long_chain_of_inline_jobs_does_not_recurse_or_starve_others) {
   EXPECT_EQ(ran, chain);
 }
 
-TEST(shell, message_reaches_a_role_between_its_jobs) {
+TEST(shell, message_reaches_a_role_between_its_tasks) {
   written_host w(1);
   gate first_runs, message_sent;
   w.host.spawn(1,
@@ -113,7 +113,7 @@ TEST(shell, message_reaches_a_role_between_its_jobs) {
   EXPECT_THAT(w.events.lines(), ElementsAre("note halt", "note finished 0", "note finished 1", "note finished 2"));
 }
 
-TEST(shell, jobs_of_different_slots_overlap_and_of_one_slot_do_not) {
+TEST(shell, tasks_of_different_slots_overlap_and_of_one_slot_do_not) {
   written_host w(2);
   gate both(2);
   std::atomic<int> in_slot[2] = {0, 0};
@@ -129,7 +129,7 @@ TEST(shell, jobs_of_different_slots_overlap_and_of_one_slot_do_not) {
                              if (++in_slot[i % 2] > 1) ++clashes;
                              if (i < 2) {
                                both.arrive();
-                               if (!both.wait()) ++clashes;  // the other slot never ran beside us
+                               if (!both.wait()) ++clashes;  // the other slot did not run in parallel
                              }
                              --in_slot[i % 2];
                            },
@@ -143,7 +143,7 @@ TEST(shell, jobs_of_different_slots_overlap_and_of_one_slot_do_not) {
   EXPECT_EQ(clashes, 0);
 }
 
-// On one thread: role 1 asks role 0 for a job of its own, and then gives one to a sub-solver.
+// On one thread: role 1 makes role 0 request a task, and then runs a task in a sub-solver.
 std::vector<std::string> order_of_jobs(bool gives_way, double bytes, bool adopted = false) {
   written_host w(1);
   auto updates = make_seat(0, [&w, bytes](const envelope& e, time_point, effects& out) {
@@ -161,22 +161,23 @@ std::vector<std::string> order_of_jobs(bool gives_way, double bytes, bool adopte
       2);
   w.host.spawn(1, seats(std::move(updates), std::move(stage)), {0, 0}, 0);
   if (adopted) w.host.deliver(make_envelope(1, 0, adopt{}));
-  w.host.deliver(make_envelope(1, 1, credit{1}));  // sub-solvers have their first turn for being there
+  w.host.deliver(make_envelope(1, 1, credit{1}));  // lets sub-solvers have their initial turn
   EXPECT_TRUE(w.events.wait_for(1));
   w.host.deliver(make_envelope(1, 1, start{}));
   EXPECT_TRUE(w.events.wait_for(3));
   return w.events.lines();
 }
 
-TEST(shell, a_role_that_gives_way_puts_long_jobs_behind_those_of_sub_solvers) {
+TEST(shell, a_role_that_gives_way_runs_long_tasks_after_those_of_sub_solvers) {
   constexpr double long_one = 1 << 30, short_one = 1 << 10;
   EXPECT_THAT(order_of_jobs(true, long_one), ElementsAre("awake", "packet", "update"));
   EXPECT_THAT(order_of_jobs(false, long_one), ElementsAre("awake", "update", "packet"));
   EXPECT_THAT(order_of_jobs(true, short_one), ElementsAre("awake", "update", "packet"));
-  EXPECT_THAT(order_of_jobs(true, long_one, true), ElementsAre("awake", "update", "packet")) << "another mode may not wait for it";
+  EXPECT_THAT(order_of_jobs(true, long_one, true), ElementsAre("awake", "update", "packet"))
+      << "after a mode switch it does not give way";
 }
 
-TEST(shell, what_gives_way_runs_in_the_end) {
+TEST(shell, tasks_that_give_way_run_eventually) {
   written_host w(2);
   constexpr int jobs = 300;
   auto updates = make_seat(0, [](const envelope& e, time_point, effects& out) {
@@ -196,7 +197,7 @@ TEST(shell, what_gives_way_runs_in_the_end) {
   EXPECT_TRUE(w.events.wait_for(jobs));
 }
 
-TEST(shell, timer_fires_once_and_cancelled_or_reset_ones_do_not) {
+TEST(shell, timer_fires_once_and_cancelled_or_replaced_ones_do_not) {
   written_host w(1);
   w.host.spawn(1,
                seats(make_seat(0,
@@ -219,7 +220,7 @@ TEST(shell, timer_fires_once_and_cancelled_or_reset_ones_do_not) {
   EXPECT_THAT(w.events.lines(), ElementsAre("note timer 1", "note timer 3", "note timer 4"));
 }
 
-TEST(shell, exception_in_a_role_becomes_an_error_event_and_silence) {
+TEST(shell, a_role_that_throws_reports_an_error_and_handles_nothing_more) {
   written_host w;
   w.host.spawn(1,
                seats(make_seat(0,
@@ -256,12 +257,12 @@ void throwing_job(std::uint32_t slots) {
   w.host.deliver(make_envelope(1, 0, start{}));
   ASSERT_TRUE(w.events.wait_for(1));
   w.host.end(1);
-  EXPECT_THAT(w.events.lines(), ElementsAre("error role role0: forward: an exception that is no std::exception"));
+  EXPECT_THAT(w.events.lines(), ElementsAre("error role role0: forward: an exception that is not a std::exception"));
 }
-TEST(shell, exception_in_an_inline_job_becomes_an_error_event) { throwing_job(1); }
+TEST(shell, exception_in_an_inline_task_becomes_an_error_event) { throwing_job(1); }
 TEST(shell, exception_in_a_sub_solver_becomes_an_error_event) { throwing_job(3); }
 
-TEST(shell, stop_ends_the_role_after_its_jobs) {
+TEST(shell, stop_ends_the_role_after_its_tasks) {
   written_host w;
   auto witness = std::make_shared<int>();
   w.host.spawn(1,

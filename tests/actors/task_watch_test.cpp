@@ -1,4 +1,4 @@
-// Tasks that run for too long: how they are counted, and what an embedded run says of them.
+// Tests of the watch for overlong tasks, and of its effect on embedded runs.
 #include "actors/supervision/task_watch.hpp"
 
 #include <thread>
@@ -17,7 +17,7 @@ watched_task forward_of(std::uint64_t serial, std::string node = "n2") {
   return {std::move(node), "worker1/conv2", {"forward", serial, true, 12, 3, 0.5}};
 }
 
-// Looks every second, from `from` on: at what, how often.
+// Looks `times` times at the task, once a second. Returns all overlong tasks.
 std::vector<overlong_task> looks(task_watch& w, instant& now, int times, const watched_task& at,
                                  std::optional<overlong_task>* hung = nullptr) {
   std::vector<overlong_task> all;
@@ -30,7 +30,7 @@ std::vector<overlong_task> looks(task_watch& w, instant& now, int times, const w
   return all;
 }
 
-TEST(task_watch, names_a_task_once_when_it_has_been_running_for_so_long) {
+TEST(task_watch, reports_a_task_once_when_it_exceeds_the_watchdog_limit) {
   task_watch w({10s, 60s});
   auto now = instant{} + 5s;
   EXPECT_TRUE(looks(w, now, 10, forward_of(7)).empty());
@@ -38,10 +38,10 @@ TEST(task_watch, names_a_task_once_when_it_has_been_running_for_so_long) {
   ASSERT_EQ(named.size(), 1u);
   EXPECT_EQ(named[0].text(), "the task 'forward' of worker1/conv2 on node n2, packet 3 of step 12, has been running for 10 s");
   EXPECT_EQ(named[0].layer(), "conv2");
-  EXPECT_EQ(looks(w, now, 12, forward_of(8)).size(), 1u) << "another task is another one";
+  EXPECT_EQ(looks(w, now, 12, forward_of(8)).size(), 1u) << "another task is counted anew";
 }
 
-TEST(task_watch, takes_one_for_hung_that_does_not_end) {
+TEST(task_watch, reports_a_task_as_hung_when_it_exceeds_the_give_up_limit) {
   task_watch w({10s, 60s});
   auto now = instant{} + 5s;
   std::optional<overlong_task> hung;
@@ -53,7 +53,7 @@ TEST(task_watch, takes_one_for_hung_that_does_not_end) {
   EXPECT_EQ(hung->seconds, 60);
 }
 
-TEST(task_watch, a_process_that_was_stopped_has_not_seen_a_task_run) {
+TEST(task_watch, does_not_count_time_while_the_process_was_stopped) {
   task_watch w({10s, 60s});
   auto now = instant{} + 5s;
   looks(w, now, 2, forward_of(7));
@@ -61,15 +61,15 @@ TEST(task_watch, a_process_that_was_stopped_has_not_seen_a_task_run) {
   EXPECT_TRUE(w.look({forward_of(7)}, now).overlong.empty());
 }
 
-TEST(task_watch, tasks_of_one_number_on_two_nodes_are_two) {
+TEST(task_watch, tasks_with_one_serial_on_two_nodes_are_counted_separately) {
   task_watch w({10s, 60s});
   auto now = instant{} + 5s;
   looks(w, now, 9, forward_of(7));
   looks(w, now, 9, forward_of(7, "n3"));
-  EXPECT_TRUE(looks(w, now, 9, forward_of(7)).empty()) << "n2 was not running it meanwhile";
+  EXPECT_TRUE(looks(w, now, 9, forward_of(7)).empty()) << "n2 did not run it in the meantime";
 }
 
-TEST(task_watch, nobody_who_runs_a_task_nobody_computes) {
+TEST(task_watch, reports_no_running_task_when_no_role_has_one) {
   task_watch w;
   EXPECT_FALSE(w.look({}, instant{} + 5s).runs);
   EXPECT_FALSE(w.look({{"n1", "tester", {}}}, instant{} + 6s).runs);
@@ -78,9 +78,9 @@ TEST(task_watch, nobody_who_runs_a_task_nobody_computes) {
 // --- embedded
 
 testing_actors::gate* held_in = nullptr;
-std::chrono::hours held_for{0};  // 0: as long as tests are patient
+std::chrono::hours held_for{0};  // 0: `patience`
 
-// Its task of step 3 waits at a gate.
+// A stage whose task of step 3 waits at a gate.
 struct waiting_stage final : stage {
   using stage::stage;
   void begin_forward(slot& s, effects& out) override {
@@ -106,8 +106,8 @@ std::shared_ptr<prepared_job> job_that_waits(const overrides& set = {}) {
   return j;
 }
 
-// Twice as long as a job may be silent: it is named, no stall, and the weights are those of a run
-// that was not held up.
+// The task runs for twice the stall limit: it is reported, it is no stall, and the weights are
+// those of a run without the delay.
 void is_named_and_goes_on(const overrides& set) {
   testing_actors::gate open;
   held_in = &open;
@@ -129,11 +129,11 @@ void is_named_and_goes_on(const overrides& set) {
   EXPECT_EQ(r.weights_sha256, plain_hash(j, 20));
 }
 
-TEST(task_watch, of_an_embedded_run_names_layer_and_packet_of_a_long_task_which_is_no_stall) { is_named_and_goes_on({}); }
-TEST(task_watch, of_an_embedded_run_knows_the_tasks_of_sub_solvers) { is_named_and_goes_on({"pipeline.sub_solvers=2"}); }
+TEST(task_watch, embedded_run_reports_a_long_task_and_does_not_count_it_as_a_stall) { is_named_and_goes_on({}); }
+TEST(task_watch, embedded_run_reports_long_tasks_of_sub_solvers) { is_named_and_goes_on({"pipeline.sub_solvers=2"}); }
 
-TEST(task_watch, an_embedded_run_ends_though_a_task_does_not) {
-  held_in = new testing_actors::gate;  // and nobody opens it: the thread is in there while this process exits
+TEST(task_watch, embedded_run_ends_when_a_task_does_not_end) {
+  held_in = new testing_actors::gate;  // never opened: the thread waits there while this process exits
   held_for = 1h;
   embedded_options o;
   o.tasks = {1s, 3s};
@@ -141,7 +141,7 @@ TEST(task_watch, an_embedded_run_ends_though_a_task_does_not) {
   EXPECT_FALSE(r.ok);
   EXPECT_TRUE(r.hung);
   EXPECT_EQ(r.where, "worker0/drop1");
-  EXPECT_NE(r.error.find("is taken for hung"), std::string::npos) << r.error;
+  EXPECT_NE(r.error.find("is considered hung"), std::string::npos) << r.error;
   held_for = 0h;
 }
 

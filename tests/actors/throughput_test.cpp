@@ -1,5 +1,5 @@
-// What one hop costs: printed, never asserted (the machine may be busy). A hop is one on(), one
-// send and one trip through CAF.
+// Measures the cost of one hop: one on(), one send and one delivery by CAF. Printed and not
+// asserted, since the machine may be busy.
 #include <atomic>
 #include <iostream>
 
@@ -8,7 +8,8 @@
 namespace troupe::testing_actors {
 namespace {
 
-// `balls` messages go round a ring of `roles` until `hops` hops are done; microseconds a hop.
+// Sends `balls` messages around a ring of `roles` until `hops` hops are done. Returns microseconds
+// per hop.
 double ring(unsigned threads, std::uint32_t roles, std::uint32_t balls, std::uint64_t hops, bool with_jobs,
             std::size_t log = host_config{}.message_log) {
   gate done(static_cast<int>(balls));
@@ -34,7 +35,7 @@ double ring(unsigned threads, std::uint32_t roles, std::uint32_t balls, std::uin
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / static_cast<double>(hops);
 }
 
-TEST(throughput, microseconds_a_hop) {
+TEST(throughput, prints_microseconds_per_hop) {
   for (const bool with_jobs : {false, true}) {
     for (const unsigned threads : {1u, 2u}) {
       for (const std::uint32_t balls : {1u, 8u, 64u}) {
@@ -46,8 +47,8 @@ TEST(throughput, microseconds_a_hop) {
   }
 }
 
-// The log of messages (job_log.hpp) is always on: what it takes of a hop that does nothing else.
-TEST(throughput, microseconds_a_hop_with_and_without_the_log_of_messages) {
+// The message log (job_log.hpp) is always on: its cost in a hop that does nothing else.
+TEST(throughput, prints_microseconds_per_hop_with_and_without_the_message_log) {
   double with = 1e9, without = 1e9;
   for (int turn = 0; turn < 5; ++turn) {
     without = std::min(without, ring(2, 8, 8, 200'000, false, 0));

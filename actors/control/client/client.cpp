@@ -19,9 +19,9 @@ namespace {
 using namespace std::chrono_literals;
 using end = cluster_outcome::end;
 constexpr auto look_every = 100ms;
-constexpr auto check_timeout = 65s;  // of the job, by the daemon: it opens the data
+constexpr auto check_timeout = 65s;  // the daemon reads the job and opens its data
 constexpr auto piece_timeout = 5s;
-constexpr auto dial_timeout = 2s;  // when it is asked again
+constexpr auto dial_timeout = 2s;  // per attempt to reconnect
 
 job_event to_job_event(control::said&& m) {
   return {m.job, {std::move(m.kind), m.step, std::move(m.values), std::move(m.text)}, std::move(m.texts)};
@@ -45,10 +45,11 @@ struct run {
   const std::atomic<bool>& detach;
   std::unique_ptr<client_link> connection;
   cluster_outcome result{};
-  std::set<std::pair<std::string, std::uint64_t>> notified{};  // events but steps: a daemon that is asked again tells all of them
-  std::uint64_t step = 0;                                      // the last that was told
-  bool again = false;                                          // events of before may come
-  std::string preempted{};                                     // the job waits for its daemon to be back: what has been said of it
+  std::set<std::pair<std::string, std::uint64_t>>
+      notified{};           // events but steps: after a reconnection the daemon repeats all of them
+  std::uint64_t step = 0;   // the last step event
+  bool again = false;       // after a reconnection: old events may be repeated
+  std::string preempted{};  // the result if the daemon of a preempted job does not return
 
   cluster_outcome end_with(end how, std::string message = {}) {
     result.how = how;
@@ -62,7 +63,7 @@ struct run {
     result.number = control::number_of(id);
   }
 
-  // Nothing: no answer came in time, or the connection is lost, or the caller detaches.
+  // nullopt: no answer in time, the connection is lost, or the caller detaches.
   std::optional<control::submitted> asked_to_follow(std::uint32_t number) {
     (void)link().send(control::follow{number});
     const auto late = std::chrono::steady_clock::now() + piece_timeout;
@@ -87,7 +88,8 @@ struct run {
     return follow();
   }
 
-  // Asks for the job where it was, until somebody answers. Nothing: it is followed again.
+  // Reconnects to the daemon and follows the job again. Returns the outcome if that fails, else
+  // nullopt.
   std::optional<cluster_outcome> follow_again() {
     const auto why = link().why_lost();
     const auto until = std::chrono::steady_clock::now() + what.wait_for_daemon;
@@ -102,7 +104,7 @@ struct run {
       connection = std::move(*made);
       const auto s = asked_to_follow(result.number);
       if (!s) continue;
-      if (s->job == 0) return end_with(end::failed, why + "; and then: " + (s->messages.empty() ? "" : s->messages.front()));
+      if (s->job == 0) return end_with(end::failed, why + "; then: " + (s->messages.empty() ? "" : s->messages.front()));
       again = s->job == result.job;
       note_job(s->job);
       return std::nullopt;
@@ -110,7 +112,7 @@ struct run {
     return preempted.empty() ? end_with(end::failed, why) : end_with(end::preempted, preempted);
   }
 
-  // Of an event that comes: has it been told?
+  // Returns true if the event has been reported before.
   bool is_old(const event_effect& e) {
     if (e.kind != "step") return !notified.emplace(e.kind, e.step).second && again;
     if (again && e.step <= step) return true;
@@ -162,9 +164,10 @@ struct run {
       const auto e = to_job_event(std::move(*s));
       if (is_old(e.event)) continue;
       for (const auto& [key, text] : e.texts)
-        if (e.event.kind == "done" && key == "alert") result.messages.push_back(text);  // not stored where it belongs
+        if (e.event.kind == "done" && key == "alert") result.messages.push_back(text);  // not saved where it belongs
       if (e.event.kind == "done" && !what.out.empty()) {
-        // The weights are fetched before `done` is told: whoever reads of `done` finds their file.
+        // Fetches the weights before `done` is reported: their file exists when the caller sees the
+        // event.
         auto error = fetch_weights(text_of(e, "weights_sha256"));
         if (!error.empty()) result.messages.push_back(std::move(error));
       }
@@ -190,10 +193,10 @@ struct run {
         auto m = link().receive(look_every);
         if (auto* got = m ? std::get_if<control::piece>(&*m) : nullptr) p = std::move(*got);
         if (!p && (link().lost() || std::chrono::steady_clock::now() > deadline))
-          return "the weights did not come: " + (link().lost() ? link().why_lost() : link().daemon() + " did not answer in 5 s");
+          return "cannot fetch the weights: " + (link().lost() ? link().why_lost() : link().daemon() + " did not answer in 5 s");
       }
-      if (!p->error.empty()) return "the weights did not come: " + p->error;
-      if (p->bytes.empty() || p->offset != bytes.size()) return "the weights did not come whole";
+      if (!p->error.empty()) return "cannot fetch the weights: " + p->error;
+      if (p->bytes.empty() || p->offset != bytes.size()) return "cannot fetch the weights: a piece is missing or out of order";
       total = p->total;
       bytes += p->bytes;
     } while (bytes.size() < total);
@@ -201,12 +204,12 @@ struct run {
   }
 
   std::string save(const std::shared_ptr<const std::string>& bytes, const std::string& sha256) {
-    // Tensors want aligned bytes to view; what counts here is that the file is sound and holds the
-    // weights that were announced.
+    // Tests only that the file is valid and holds the announced weights; the tensors are not used,
+    // so alignment does not matter.
     const auto parsed = parse_safetensors(bytes, bytes->data(), bytes->size());
-    if (const auto* bad = std::get_if<record_error>(&parsed)) return "the weights that came are damaged: " + bad->to_string();
+    if (const auto* bad = std::get_if<record_error>(&parsed)) return "the received weights are damaged: " + bad->to_string();
     if (weights_sha256(std::get<safetensors_content>(parsed).named) != sha256)
-      return "the weights that came are not those announced";
+      return "the received weights do not match the announced checksum";
     second_place elsewhere;
     const auto kept = write_or_elsewhere(elsewhere, what.out, [&](const std::string& path) -> std::optional<record_error> {
       auto error = write_file_atomically(path, {{bytes->data(), bytes->size()}});

@@ -13,7 +13,7 @@ struct client_link::impl {
   std::deque<control::message> inbox;
   std::string daemon, reason;
   bool up = false, down = false;
-  std::unique_ptr<net::transport> net;  // last: its callbacks use all of the above
+  std::unique_ptr<net::transport> net;  // last member: its callbacks use the others
 
   net::callbacks callbacks() {
     net::callbacks c;
@@ -31,7 +31,7 @@ struct client_link::impl {
     };
     c.on_frame = [this](const std::string& peer, net::frame&& f) -> net::expected<void> {
       auto m = control::from_frame(f);
-      if (!m) return net::unreadable(peer, f, "it is no control message");
+      if (!m) return net::unreadable(peer, f, "it is not a control message");
       std::lock_guard guard(lock);
       inbox.push_back(std::move(*m));
       changed.notify_all();
@@ -76,8 +76,8 @@ net::expected<std::unique_ptr<client_link>> client_link::open(const cluster_addr
 net::expected<void> client_link::send(const control::message& m) {
   auto f = control::to_frame(m);
   if (const auto bytes = f.parts.front().bytes; bytes > control::max_message)
-    return net::error{"too_large", "this makes a message of " + std::to_string(bytes) + " bytes, and " + impl_->daemon +
-                                       " takes at most " + std::to_string(control::max_message)};
+    return net::error{"too_large", "the message has " + std::to_string(bytes) + " bytes, and " + impl_->daemon +
+                                       " accepts at most " + std::to_string(control::max_message)};
   bool down = false;
   {
     std::lock_guard guard(impl_->lock);

@@ -1,5 +1,6 @@
-// An operator's connection with one daemon: mutual TLS, control messages, blocking calls with
-// deadlines. For one thread.
+// An operator's connection to one daemon: mutual TLS, control messages, blocking calls with
+// deadlines.
+// Threads: one.
 #pragma once
 
 #include <chrono>
@@ -15,17 +16,17 @@ namespace troupe {
 
 class client_link {
  public:
-  // Errors: "certificate_missing" and the like (the client's own files), "unreachable" (names
+  // Errors: "certificate_missing" and other errors of the client's own files, "unreachable" (names
   // address and cause), "bad_address".
   static net::expected<std::unique_ptr<client_link>> open(const cluster_address& where, std::chrono::milliseconds within);
   ~client_link();
   client_link(const client_link&) = delete;
   client_link& operator=(const client_link&) = delete;
 
-  // Errors: "too_large" (the connection goes on), "lost".
+  // Errors: "too_large" (the connection stays usable), "lost".
   net::expected<void> send(const control::message& m);
-  // The next message; nothing after `within` or when the connection is lost and everything that had
-  // come is read.
+  // The next message; nullopt after `within`, or when the connection is lost and all received
+  // messages are read.
   std::optional<control::message> receive(std::chrono::milliseconds within);
   bool lost() const;
   std::string why_lost() const;       // a sentence with the daemon's name

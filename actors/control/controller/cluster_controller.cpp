@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto gather_timeout = 8s;
-constexpr auto gather_again_timeout = 30s;  // nodes find this daemon again
+constexpr auto gather_again_timeout = 30s;  // after a restart: nodes reconnect to this daemon
 constexpr auto prepare_timeout = 60s;
 constexpr auto end_timeout = 5s;
 constexpr auto store_timeout = 60s;
@@ -50,8 +50,10 @@ void cluster_controller::take(const std::string& from, const join& m, instant no
   const auto at = members_.find(from);
   joined answer;
   if (at == members_.end()) answer.refusal = "the cluster file of " + self_ + " has no node named " + from;
-  if (m.protocol != protocol) answer.refusal = from + " speaks another version of the protocol; run the same Troupe on all nodes";
-  if (m.abi != abi_version) answer.refusal = from + " is another build of Troupe (ABI " + std::to_string(m.abi) + ")";
+  if (m.protocol != protocol)
+    answer.refusal = from + " uses another version of the control protocol; run the same Troupe on all nodes";
+  if (m.abi != abi_version)
+    answer.refusal = from + " runs another build of Troupe (ABI " + std::to_string(m.abi) + "); run the same build on all nodes";
   if (!answer.refusal.empty()) {
     out.push_back(to_peer{from, answer});
     out.push_back(log_line{"refused " + from + ": " + answer.refusal});
@@ -84,7 +86,7 @@ void cluster_controller::on_peer_down(const std::string& peer, const std::string
   if (at == members_.end()) return;
   if (std::exchange(at->second.up, false)) {
     at->second.since = now;
-    if (!at->second.hung) ++at->second.node_failures;  // else it has been counted
+    if (!at->second.hung) ++at->second.node_failures;  // a hung node has been counted already
     out.push_back(log_line{"node " + peer + " is lost: " + reason});
   }
   auto* j = find(active_);
@@ -191,7 +193,7 @@ void cluster_controller::runs(job& j, instant now, orders& out) {
 void cluster_controller::take(const std::string& from, const trouble& m, instant now, orders& out) {
   auto* j = find(m.job);
   if (!j || (j->at != phase::preparing && j->at != phase::running)) return;
-  if (((j->next && j->next->goes_back()) || j->back) && m.node != from) return;  // of the plan that is over
+  if (((j->next && j->next->goes_back()) || j->back) && m.node != from) return;  // from roles of the former plan
   if (unreachable(*j, m.node, from, m.message, now, out)) return;
   const auto text = m.node == from ? from + ": " + m.message : m.node + " is lost: " + from + " " + m.message;
   const bool role = m.node == from && m.message.starts_with("role ") && j->at == phase::running;
@@ -243,7 +245,7 @@ void cluster_controller::take(const std::string& from, const ended& m, instant n
   finish(*j, now, out);
 }
 
-// The last event goes out when every node has ended the job and everything is stored.
+// Sends the last event, once every node has ended the job and everything is stored.
 void cluster_controller::finish(job& j, instant now, orders& out) {
   if (j.at != phase::ending || !j.waiting.empty() || j.stores > 0) return;
   release_held(j, now, out);
@@ -263,7 +265,7 @@ void cluster_controller::finish(job& j, instant now, orders& out) {
     j.view.state = e.event.text == "stopped" ? "stopped" : "done";
   } else if (e.event.kind == "preempted") {
     if (!j.unsaved.empty()) e.texts.emplace_back("alert", j.unsaved);
-    if (draining_) e.texts.emplace_back("goes_on", "when " + self_ + " is back");
+    if (draining_) e.texts.emplace_back("goes_on", "when " + self_ + " runs again");
     j.view.state = "preempted";
   } else {
     j.view.state = "failed";
@@ -274,7 +276,7 @@ void cluster_controller::finish(job& j, instant now, orders& out) {
     if (!folders.empty()) e.texts.emplace_back("post_mortem", folders);
   }
   note_lost(j);
-  // The next life of this daemon takes it up.
+  // The next incarnation of this daemon restores an unfinished job.
   const bool unfinished = draining_ && e.event.kind == "preempted";
   if (!unfinished) note_over(j, out);
   if (!unfinished && j.given.kind != given_file::nothing) out.push_back(drop_given{j.id});
@@ -282,12 +284,12 @@ void cluster_controller::finish(job& j, instant now, orders& out) {
                          (j.view.message.empty() ? "" : ", " + j.view.message)});
   say(j, e, out);
   j.followers.clear();
-  j.what = {};  // nobody makes a plan of it any more
+  j.what = {};  // no further plan is made of it
   if (active_ == j.id) active_ = 0;
   next(now, out);
 }
 
-// Of a job that ended while this daemon shuts down, and had begun.
+// Records why a running job that was stopped by draining was not stored.
 void cluster_controller::note_lost(const job& j) {
   if (!draining_ || !j.stopping) return;
   const auto& e = *j.last;
@@ -339,7 +341,7 @@ void cluster_controller::on_tick(instant now, orders& out) {
     const auto text = joined_names(j->waiting) + " did not get ready within 60 s";
     return fail(*j, *j->waiting.begin(), text, now, out);
   }
-  // ending: whoever has not answered is given up; stores get longer.
+  // ending: does not wait for nodes that have not answered; stores have another `store_timeout`.
   j->waiting.clear();
   if (j->stores > 0 && now > j->deadline + store_timeout) {
     j->stores = 0;

@@ -1,19 +1,20 @@
-// The coordinator's daemon, as a state machine: who is a member, which jobs wait, and how one job
-// at a time is started, watched and ended on all nodes of its plan. Pure: no clock, socket or file.
+// Cluster controller: the state machine of the coordinator's daemon. It admits nodes, queues jobs,
+// and starts, watches and ends one job at a time on all nodes of its plan. Pure: no clock, socket
+// or file. Phases of a job, with deadlines:
 //
-//   a job   checking    a keeper reads and plans it; mistakes go back to the client
-//           receiving   the client's file that it is to begin with comes piece by piece; then it is checked again, with that (controller_given.cpp)
-//           queued      jobs run one after the other
-//           gathering   waiting for nodes of the plan that have not joined (8 s)
-//           preparing   every node makes the same plan, spawns its roles, connects to the others (60 s)
-//           running     until the coordinator role says done or error; meanwhile its plan may be followed by another, where people
-//                       move layers (controller_moves.cpp) or nodes are lost (controller_failures.cpp)
-//           ending      every node ends its roles and tells what it has sent (5 s); stores finish
-//           over
+//   checking    the checker reads and plans it; the client gets the mistakes (60 s)
+//   receiving   the client uploads the file that the job starts from; then checking again
+//   queued      jobs run one after the other
+//   gathering   waits for nodes of the plan that have not joined (8 s; after a restart 30 s)
+//   preparing   every node makes the same plan, spawns its roles, connects to the others (60 s)
+//   running     until the coordinator role reports done or error; user commands and node failures
+//               may replace the plan (controller_moves.cpp, controller_failures.cpp)
+//   ending      every node ends its roles and reports the bytes that it sent (5 s); stores finish
+//   over
 //
-// Invariants: a job gets exactly one `done`, `preempted` or `error` event, the last; it goes out
-// when its weights are hashed and written. Events wait behind a store that was begun before them,
-// so that a checkpoint is announced when it is on disk. Every wait has a deadline.
+// Invariants: a job gets exactly one `done`, `preempted` or `error` event, its last; it is sent
+// when the weights are hashed and written. Events wait for stores that were begun before them, so a
+// checkpoint is announced when it is on disk. Every wait has a deadline.
 #pragma once
 
 #include <chrono>
@@ -42,40 +43,40 @@ namespace troupe::control {
 
 using instant = std::chrono::steady_clock::time_point;
 
-// What the job executor found out about a submission.
+// Result of the check of a submission, or the facts about a next plan.
 struct checked {
-  std::vector<std::string> messages;  // not empty: wrong, nothing else is set
+  std::vector<std::string> messages;  // not empty: the mistakes; nothing else is set
   std::string name, plan_hash;
-  std::vector<std::string> nodes;  // that the plan uses
+  std::vector<std::string> nodes;  // of the plan
   std::uint64_t last_step = 0;
   bool deterministic = true;
   std::shared_ptr<const repl_about> about = {};
-  // What the coordinator has chosen for all nodes ([job] convolution = "measured"): from here on
-  // part of the job's text.
+  // Keys that the coordinator has chosen for all nodes ([job] convolution = "measured"); they
+  // become part of the job's text.
   std::vector<std::string> overrides = {};
   std::vector<std::string> notes = {};  // for the log
-  std::uint64_t room = 0;               // the most bytes that a file may have for it to begin with
-  // What it begins with by itself ([checkpoint] resume = "auto"): the newest that is kept of a job
-  // of its name, which lies where its file would.
+  std::uint64_t room = 0;               // maximum bytes of a file that it starts from
+  // With [checkpoint] resume = "auto": the newest checkpoint of a job of this name, already at
+  // given_path().
   std::optional<given_file> found = {};
-  // It begins with a file, at this step.
+  // True if it starts from a file, at this step.
   bool continued = false;
   std::uint64_t from = 0;
-  std::optional<std::uint64_t> max_failures = 0;  // losses that it survives; none: any number
+  std::optional<std::uint64_t> max_failures = 0;  // node failures that it survives; none: any number
   std::int64_t replicas = 1;
-  std::set<std::string> costly = {};  // nodes without which the others have not all that the job goes on from
+  std::set<std::string> costly = {};  // nodes whose failure loses state that no other node has
 };
 struct stored {
   std::uint32_t job = 0;
   std::string what, path, sha256, error;
 };
 
-// What the cluster controller wants done, in order.
+// Actions that the cluster controller requests of its host, in order.
 struct to_peer {
   std::string peer;
   message what;
 };
-// A piece of the file that a job begins with, to the keeper; answered by on_piece_kept.
+// To the job executor: write a piece of an uploaded file. Answered by on_piece_kept.
 struct keep_piece {
   std::uint32_t job = 0;
   std::uint64_t offset = 0;
@@ -85,41 +86,41 @@ struct keep_piece {
 struct drop_given {
   std::uint32_t job = 0;
 };
-struct drop_beginning {  // a plan has made its first step: nobody goes back to what it began with
+struct drop_beginning {  // a plan has made its first step: its handover is not needed again
   std::uint32_t job = 0;
 };
-// What a job that goes back takes with it of the time after the checkpoint.
+// State after the checkpoint that a job retains when it restarts from that checkpoint.
 struct going_back {
-  std::vector<set_value> settings;  // all that people have set
+  std::vector<set_value> settings;  // by users
   bool paused = false;
-  double seconds = 0;                 // since it began
-  bool live = true;                   // it may go on from what living nodes have
-  std::set<std::string> silent = {};  // nodes that cannot say what they have
+  double seconds = 0;                 // since the job began
+  bool live = true;                   // surviving state of the remaining nodes may be used
+  std::set<std::string> silent = {};  // nodes that cannot report surviving state
 };
 struct check_text {
   std::uint32_t job = 0;
   job_text what;
-  given_file given = {};  // to begin with
-  bool received = false;  // it is here
+  given_file given = {};  // the file that the job starts from
+  bool received = false;  // the file is complete on this node
 };
-// A wish about a running job's placement, to the keeper; and the plan it makes of it.
+// To the job executor: plan a requested change of a running job. Answered by plan_found.
 struct check_move {
   std::uint32_t job = 0;
   amendments so_far;
   command wish;
-  job_text what = {};  // of one whose roles have never been made
+  job_text what = {};  // set if the job's roles have never been made here
   std::uint32_t plan_generation = 0;
-  std::optional<going_back> back = {};  // the plan that runs cannot hand over: begin with what was kept last
+  std::optional<going_back> back = {};  // set in recovery: the running plan cannot hand over
 };
 struct plan_found {
   std::uint32_t job = 0;
-  std::string error;  // not empty: nothing else is set
+  std::string error;  // not empty: why there is no plan; nothing else is set
   amendments changes;
   checked plan;
-  std::string mode;  // that the plan is made for, as mode_text() says it
+  std::string mode;  // mode_text() of the plan's mode
   std::uint32_t plan_generation = 0;
-  std::uint64_t from = 0;  // of one that goes back: the step
-  bool live = false;  // of one that lost nodes: those that live have all that it needs, the coordinator role says at which step
+  std::uint64_t from = 0;  // in recovery: the step of the saved state
+  bool live = false;       // in recovery: surviving state suffices; the coordinator role reports its step
 };
 struct begin_job {
   std::uint32_t job = 0;
@@ -131,11 +132,11 @@ struct tell_job {
 struct log_line {
   std::string text;
 };
-// To be on disk before what is ordered after it.
+// Must be on disk before the orders after it are carried out.
 struct journal_line {
   std::string line;
 };
-struct followed_event {  // an event of a job, as those who follow it are told
+struct followed_event {  // an event that was sent to the job's followers
   job_event what;
 };
 using order = std::variant<to_peer, check_text, keep_piece, drop_given, drop_beginning, check_move, begin_job, tell_job,
@@ -144,135 +145,134 @@ using orders = std::vector<order>;
 
 class cluster_controller {
  public:
-  // `tag` makes job ids of two lives of this daemon differ: nothing of an old job can be taken for
-  // a new one's.
+  // `tag` makes job ids of two incarnations of this daemon differ, so messages of a former job are
+  // recognised.
   cluster_controller(const cluster_spec& cluster, std::string self, std::uint16_t tag);
 
   void allow_injections() { may_inject_ = true; }
 
   void on(const std::string& from, const message& m, instant now, orders& out);
-  void on_peer_up(const std::string& peer, std::uint64_t incarnation);  // before what it says
+  void on_peer_up(const std::string& peer, std::uint64_t incarnation);  // before its messages
   void on_peer_down(const std::string& peer, const std::string& reason, instant now, orders& out);
   void on_checked(std::uint32_t job, checked c, instant now, orders& out);
   void on_piece_kept(std::uint32_t job, const std::string& error, instant now, orders& out);
   void on_event(const job_event& e, instant now, orders& out);
   void on_plan_found(const plan_found& f, instant now, orders& out);
-  // The coordinator role has ended its plan at this step.
+  // The coordinator role has handed over at this step.
   void on_handover(std::uint32_t job, std::uint64_t step, instant now, orders& out);
-  // One more checkpoint of this job would wait for two others to be written; those of a job that
-  // stops are always taken.
+  // Returns true if two stores of this running job are in progress, so that a further checkpoint is
+  // left out. False while the job stops.
   bool crowded(std::uint32_t job) const;
   void on_store_begun(std::uint32_t job);
   void on_stored(const stored& s, instant now, orders& out);
   void on_tick(instant now, orders& out);
-  // First of all: what an earlier life of this daemon had taken.
-  void restore(const journal_content& found, instant now, orders& out);
+  void restore(const journal_content& found, instant now, orders& out);  // called first: the jobs of the journal
   void take_submission(const std::string& owner, const std::string& from, const submit& m, instant now, orders& out);
-  // Job 0: the one that runs. An error, or nothing. Of a person: whoever may not say it has that as
-  // the error.
+  // Commands to a job; 0: the running one. Returns an error or an empty string. With a person:
+  // checks that person's rights.
   std::string tell(std::uint32_t job, const command& c, instant now, orders& out);
   std::string tell(const person& who, std::uint32_t job, const command& c, instant now, orders& out);
-  std::string owner_of(std::uint32_t job) const;  // empty: there is no such job
-  // Stops what runs, refuses what waits and what comes.
+  std::string owner_of(std::uint32_t job) const;  // empty: unknown job
+  // Stops the running job with a checkpoint and refuses submissions.
   void drain(instant now, orders& out);
   bool drained() const { return draining_ && active_ == 0 && pending_stores() == 0; }
-  // What draining has lost: a job that was stopped for it and whose checkpoint or weights are not
-  // where they belong. Empty: nothing.
+  // Why a job that was stopped by draining has no checkpoint or weights in its folder. Empty if all
+  // were stored.
   const std::string& lost_by_draining() const { return lost_by_draining_; }
   std::uint32_t active() const { return active_; }
-  // Messages that their senders had no right to.
+  // Messages that were dropped because their senders may not send them.
   std::uint64_t unheard() const { return trust_.dropped.count(); }
 
-  void slow(const std::string& client, bool yes);   // its queue is long: no steps for now
-  std::string weights_of(std::uint32_t job) const;  // path, or empty
+  void slow(const std::string& client, bool yes);   // yes: its queue is long, so it gets no `step` events
+  std::string weights_of(std::uint32_t job) const;  // path; empty: none
   void fill(repl_view& v, instant now) const;       // controller_view.cpp
 
  private:
   enum class phase : std::uint8_t { checking, receiving, queued, gathering, preparing, running, ending, over };
   struct member {
     bool up = false, leaving = false;
-    bool hung = false;  // a task there does not end: no part of a job is given to it until it joins anew
+    bool hung = false;  // a task there does not end; no job uses the node until it ends or the node joins anew
     bool usable() const { return up && !leaving && !hung; }
     join said;
     report last;
     instant since{}, reported{};
     std::uint64_t lives = 0, node_failures = 0;
   };
-  // A plan that is to follow the one that runs.
+  // The next plan of the running job, while it is prepared.
   struct successor {
-    static constexpr std::chrono::seconds made_timeout{60};  // on every node of it
-    static constexpr std::chrono::seconds said_timeout{10};  // what is left
+    static constexpr std::chrono::seconds made_timeout{60};  // by the job executor, and on every node
+    static constexpr std::chrono::seconds said_timeout{10};  // for surviving state
     enum class phase : std::uint8_t { checking, preparing, draining, swapping } at = phase::checking;
-    std::uint32_t plan_generation = 0;  // names it
+    std::uint32_t plan_generation = 0;  // of this plan
     command wish;
     amendments changes;
     checked plan;
     std::string mode;
-    std::set<std::string> waiting;  // nodes that have to answer yet
+    std::set<std::string> waiting;  // nodes that have not answered yet
     instant deadline{}, was_suspended{};
     std::uint64_t step = 0;
-    std::vector<command> held;      // told while nobody could hear them
-    std::string lost;               // why it is needed: nodes are gone. Empty: people want it
-    std::set<std::string> gone;     // of those that the plan before used
-    std::set<std::string> without;  // the same, and who is there but leaves, or cannot be reached by others
-    bool broken = false;            // lost another one while nodes swapped: it is never begun
-    bool live = false;              // goes on from what the others have
-    std::set<std::string> silent;   // of `without`: who cannot say what it has
+    std::vector<command> held;      // commands until this plan runs
+    std::string lost;               // the failure that it recovers from; empty: a user requested it
+    std::set<std::string> gone;     // failed nodes of the running plan
+    std::set<std::string> without;  // `gone`, and nodes of it that leave or are unreachable for others
+    bool broken = false;            // another node failed during the swap: this plan never begins
+    bool live = false;              // continues from surviving state
+    std::set<std::string> silent;   // nodes that cannot report surviving state
     bool goes_back() const { return !lost.empty(); }
   };
-  // This daemon stood still, and nodes have given it up: they have the job's roles still, and are
-  // waited for.
+  // This daemon was suspended and its peers closed their connections. They retain the job's roles
+  // for a while and are expected to join again.
   struct rejoining {
     static constexpr std::chrono::seconds within{5};
-    static constexpr std::chrono::milliseconds all_heard{500};  // the ends of all connections that have ended meanwhile
+    static constexpr std::chrono::milliseconds all_heard{500};  // until the ends of all connections have been reported
     std::set<std::string> waiting;
     std::string why;
     instant since{};
-    std::vector<command> held = {};  // words meanwhile
+    std::vector<command> held = {};  // commands meanwhile
   };
   struct job {
     std::uint32_t id = 0;
     job_text what;
-    given_file given;
-    std::uint64_t received = 0;  // of its bytes
+    given_file given;            // the file that it starts from
+    std::uint64_t received = 0;  // bytes of `given`
     checked plan;
     phase at = phase::checking;
     instant deadline{};
-    std::string submitter;  // until it is answered
+    std::string submitter;  // client that waits for `submitted`; empty: answered
     std::uint64_t ask = 0;
     bool submitter_follows = false, paused = false, stopping = false, restored = false;
-    bool begins = false;                       // its plan is not its first, and has made no step yet
-    std::set<std::string> followers, waiting;  // waiting: nodes that have to answer yet
-    std::set<std::string> notified;            // clients that have had the history
-    std::uint32_t stores = 0;
-    std::string preempted;  // why it is stopped though nobody wants it; empty: somebody does
-    std::string kept;       // its newest checkpoint
+    bool begins = false;                       // the running plan is not the first and has made no step yet
+    std::set<std::string> followers, waiting;  // clients; nodes that have not answered yet
+    std::set<std::string> notified;            // clients that have received the history
+    std::uint32_t stores = 0;                  // writes in progress
+    std::string preempted;  // why the job stops without a stop command, e.g. "n1 shuts down"; empty: not preempted
+    std::string kept;       // path of the newest checkpoint
     std::optional<std::uint64_t> kept_step;
     instant kept_at{};
-    std::vector<std::string> post_mortems;  // "NODE:FOLDER", of a job that has failed
-    std::string unsaved;                    // why the checkpoint that it stopped with is not where it belongs
-    bool stores_late = false;               // some were not waited for
-    std::deque<job_event> held;             // behind a store
-    std::deque<stored> results;             // not yet announced
-    std::deque<job_event> history, steps;
-    std::optional<job_event> last;  // done, preempted or error
-    std::uint64_t tcp_bytes = 0;
-    std::uint64_t progress = 0;
+    std::vector<std::string> post_mortems;  // "NODE:FOLDER", after a failure
+    std::string unsaved;                    // why its last checkpoint is not in its folder; empty: it is
+    bool stores_late = false;               // writes exceeded their deadline
+    std::deque<job_event> held;             // events that wait for a store
+    std::deque<stored> results;             // stores whose event is not sent yet
+    std::deque<job_event> history, steps;   // events sent: all but `step`; the last `step`s
+    std::optional<job_event> last;          // done, preempted or error
+    std::uint64_t tcp_bytes = 0;            // that nodes have sent for it
+    std::uint64_t progress = 0;             // messages that its roles have handled
     instant progress_at{};
     repl_job view;
-    std::string weights;
-    std::uint32_t generations = 0;      // plans after the first, those included of which nothing came
-    amendments changes;                 // that it was made with
-    amendments noted;                   // of them, what people have said, as the journal has it
-    std::uint32_t plan_generation = 0;  // of the plan that runs
+    std::string weights;                // path of the final ones; empty: none
+    std::uint32_t generations = 0;      // plans after the first, including those that never ran
+    amendments changes;                 // of the running plan
+    amendments noted;                   // changes by users, as in the journal
+    std::uint32_t plan_generation = 0;  // of the running plan; ~0: its roles never began
     std::optional<successor> next;
     std::optional<rejoining> back;
-    std::set<std::string> without_roles;  // nodes of the plan that runs whose daemons have been lost since it began
+    std::set<std::string> without_roles;  // nodes of the running plan that have failed since it began
     failure_book node_failures;
-    going_back since;                          // but for `seconds`
-    std::optional<std::uint64_t> role_failed;  // at this step, when all roles were begun anew
+    going_back since;                          // settings and pause by users; other fields unused
+    std::optional<std::uint64_t> role_failed;  // step of the last restart of all roles after a role failed
     instant begun{};
-    std::uint64_t reached = 0;  // the step before this daemon was restarted; 0 after the first new step
+    std::uint64_t reached = 0;  // step before this daemon restarted; 0 after the first new step
     task_watch tasks;
   };
 
@@ -294,7 +294,7 @@ class cluster_controller {
 
   job* find(std::uint32_t id);
   const job* find(std::uint32_t id) const;
-  const job* find_for_command(std::uint32_t number) const;  // by its id, or by the number that people know; 0: the one that runs
+  const job* find_for_command(std::uint32_t number) const;  // an id or a number; 0: the running job
   void next(instant now, orders& out);
   void gather(job& j, instant now, orders& out);
   void runs(job& j, instant now, orders& out);
@@ -390,7 +390,7 @@ class cluster_controller {
   } checks_;
   struct {
     unheeded dropped;
-    std::map<std::string, std::uint64_t> greeted;  // nodes that are connected, with the incarnation that their connections have
+    std::map<std::string, std::uint64_t> greeted;  // connected nodes, with the incarnation of the connection
   } trust_;
 };
 

@@ -10,8 +10,8 @@ namespace troupe::control {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto stall_after = 120s;    // as embedded: no role handled a message for so long
-constexpr auto says_so_timeout = 5s;  // what a node has said of its tasks counts for so long
+constexpr auto stall_after = 120s;    // no role handled a message; as in embedded mode
+constexpr auto says_so_timeout = 5s;  // a node's report of its tasks expires
 constexpr std::size_t keep_steps = 256;
 constexpr std::size_t keep_events = 2048;
 
@@ -63,7 +63,7 @@ void cluster_controller::take_event(job& j, job_event e, instant now, orders& ou
   } else if (kind == "refused" && j.next && j.next->live && j.next->at == successor::phase::draining && !e.event.values.empty()) {
     return nothing_is_left(j, e.event.text, now, out);
   } else if (kind == "refused" && j.next && j.next->at == successor::phase::draining && !e.event.values.empty()) {
-    drop_successor(j, out);  // the coordinator role does not hand over
+    drop_successor(j, out);  // the coordinator role refused the handover
     e.event.values.clear();
   } else if (kind == "checkpoint") {
     for (auto at = j.results.begin(); at != j.results.end(); ++at) {
@@ -140,8 +140,8 @@ std::uint32_t cluster_controller::pending_stores() const {
   return n;
 }
 
-// Whoever runs a task is not one of those who wait for nothing, while its node goes on saying so.
-// True: somebody does, or it was too much.
+// A running task counts as progress while its node keeps reporting it. Overlong tasks are
+// announced, a hung one ends the job or costs its node. Returns true if a task of the job runs.
 bool cluster_controller::watch_tasks(job& j, instant now, orders& out) {
   std::vector<watched_task> running;
   for (const auto& [name, m] : members_) {
@@ -156,7 +156,7 @@ bool cluster_controller::watch_tasks(job& j, instant now, orders& out) {
     out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + ": " + t.text()});
     say(j, std::move(e), out);
   }
-  if (found.hung) lose_hung(j, found.hung->what.node, found.hung->text() + ", and is taken for hung", now, out);
+  if (found.hung) lose_hung(j, found.hung->what.node, found.hung->text() + ", and is considered hung", now, out);
   return found.runs;
 }
 
@@ -179,7 +179,7 @@ void cluster_controller::watch_progress(job& j, instant now, orders& out) {
   fail(j, self_, text, now, out);
 }
 
-// --- people
+// --- commands
 
 const cluster_controller::job* cluster_controller::find_for_command(std::uint32_t number) const {
   if (number == 0) return find(active_);
@@ -204,11 +204,11 @@ std::string cluster_controller::tell(std::uint32_t number, const command& c, ins
   auto* j = const_cast<job*>(find_for_command(number));
   if (!j) return number == 0 ? "no job runs" : "there is no job " + std::to_string(number);
   if (j->at == phase::queued && c.name == "stop") {
-    fail(*j, self_, "taken out of the queue before it began", now, out);
+    fail(*j, self_, "removed from the queue before it started", now, out);
     return {};
   }
   if (j->at == phase::over) return "job " + std::to_string(j->view.id) + " is over";
-  if (j->at != phase::running) return "job " + std::to_string(j->view.id) + " does not run yet";
+  if (j->at != phase::running) return "job " + std::to_string(j->view.id) + " has not started yet";
   if (amends(c)) return wish(*j, c, now, out), std::string();
   if (c.name == "stop") j->stopping = true;
   if (c.name == "pause" || c.name == "resume") {
@@ -224,7 +224,7 @@ void cluster_controller::drain(instant now, orders& out) {
   refuse_submissions(now, out);
   auto* j = find(active_);
   if (!j) return;
-  const auto why = self_ + " shuts down: the job goes on when it is back";
+  const auto why = self_ + " shuts down; the job continues when it runs again";
   if (j->at == phase::running) {
     preempt(*j, why, out);
   } else if (j->at == phase::gathering || j->at == phase::preparing) {
@@ -234,7 +234,8 @@ void cluster_controller::drain(instant now, orders& out) {
   }
 }
 
-// It stops at the next boundary, with a checkpoint. What a person has stopped stays stopped.
+// Stops the job at the next boundary, with a checkpoint. A job that a user has stopped is not
+// preempted.
 void cluster_controller::preempt(job& j, const std::string& why, orders& out) {
   if (!std::exchange(j.stopping, true)) j.preempted = why;
   tell_or_hold(j, {"stop", {}, 0, {}}, out);

@@ -1,31 +1,34 @@
-// cluster_controller: nodes of a running job fail, leave, and join again (docs/failures.md).
+// cluster_controller: nodes of a running job fail, leave and rejoin (docs/failures.md).
 //
-//   lost        the plan that runs cannot come to a boundary: its packets are on their way to roles that are gone. So the next plan, without
-//               those nodes, begins with what the shards that live have (runtime/coordinator/surviving_state.hpp): checking -> preparing -> draining ->
-//               swapping, as in controller_moves.cpp; or, where they have not all or do not say so within 10 s, with what the keeper has kept
-//               last of the job: checking -> preparing -> swapping
-//               The same where nodes are not there when the job is to begin
-//   leaving     a node that shuts down is drained like by a person's word, and may go when its roles are elsewhere
-//   hung        one of its tasks does not end: as lost, though its daemon is there
-//   stopped     this daemon itself stood still for so long that nodes have given it up: they keep their roles for a while (member.hpp), join again, and
-//               the same nodes go on from what they have. Who has not joined within 5 s is lost
-//   back        a node that was lost or has left, and joins again, is added at the next step boundary
+//   failed     the running plan cannot reach a boundary, because roles with its packets are gone.
+//              The next plan, without those nodes, starts from the state of the shards that survive
+//              (runtime/coordinator/surviving_state.hpp): checking -> preparing -> draining ->
+//              swapping, as in controller_moves.cpp. If they do not have all state, or do not
+//              report it within 10 s, it starts from the last saved state: checking -> preparing ->
+//              swapping. The same applies to nodes that are absent when the job is to start
+//   leaving    a node that shuts down is drained as by a user's command; it may exit when its roles
+//              are on other nodes
+//   hung       one of its tasks does not end: treated as failed, though its daemon runs
+//   suspended  this daemon was stopped for so long that nodes closed their connections. They retain
+//              their roles for a while (member.hpp) and join again, and the job continues on the
+//              same nodes from what they have. Nodes that have not joined within 5 s have failed
+//   rejoined   a node that failed or left and joins again is added at the next step boundary
 //
-// Invariants: a loss while a plan is prepared for an earlier one begins that anew, and is not
-// counted again; one while nodes swap waits until the others have swapped, and that plan is never
-// begun. A job that cannot go on fails with the loss as its reason.
+// Invariants: a failure while a recovery plan is prepared restarts the recovery and is not counted
+// again. A failure while nodes swap waits until the others have swapped; that plan never begins. A
+// job that cannot continue fails with the node failure as its reason.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"
 
 namespace troupe::control {
-// `node`: empty when all are there and only connections between them are gone.
+// `node`: the failed node; empty if only connections between nodes have failed.
 void cluster_controller::lose(job& j, const std::string& node, const std::string& why, instant now, orders& out) {
   const bool first = !j.next || !j.next->goes_back();
   if (first) {
     const auto no = j.node_failures.note(why, now);
     if (no) return fail(j, node.empty() ? self_ : node, *no, now, out);
-    // Who waits for the move hears that nothing comes of it.
+    // Answers the user that waits for the move.
     if (j.next) on_event({j.id, {"refused", j.view.step, {}, why}, {}}, now, out);
   }
   if (j.next && j.next->at == successor::phase::swapping) {
@@ -41,14 +44,14 @@ void cluster_controller::lose(job& j, const std::string& node, const std::string
   begin_recovery(j, reason, true, std::move(held), now, out);
 }
 
-// `held`: words that wait for the plan to come. `live`: it may go on from what the others have.
+// `held`: commands for the next plan. `live`: surviving state may be used.
 void cluster_controller::begin_recovery(job& j, const std::string& why, bool live, std::vector<command> held, instant now,
                                         orders& out) {
   if (auto b = std::exchange(j.back, std::nullopt)) held.insert(held.end(), b->held.begin(), b->held.end());
   std::set<std::string> gone, without, down, silent;
   for (const auto& [name, m] : members_)
     if (!m.up || m.hung || (m.leaving && name != self_) || j.node_failures.apart.contains(name))
-      down.insert(name);  // no plan may be made for them
+      down.insert(name);  // excluded from the next plan
   for (const auto& n : j.plan.nodes) {
     const auto& m = members_[n];
     if (!m.up || m.hung) gone.insert(n);
@@ -58,7 +61,7 @@ void cluster_controller::begin_recovery(job& j, const std::string& why, bool liv
   j.node_failures.clear_all();
   for (const auto& n : down)
     if (!j.changes.without.contains(n))
-      j.node_failures.away.insert(n);  // those that people have drained stay so when they are back
+      j.node_failures.away.insert(n);  // nodes that users have drained are not added again when they rejoin
   successor n;
   n.plan_generation = ++j.generations;
   n.wish = loss_of(down);
@@ -77,7 +80,7 @@ void cluster_controller::begin_recovery(job& j, const std::string& why, bool liv
   j.next = std::move(n);
 }
 
-// The plan without the lost nodes is ready everywhere.
+// Called when the plan without the failed nodes is ready on all its nodes.
 void cluster_controller::ask_for_surviving_state(job& j, instant now, orders& out) {
   j.next->at = successor::phase::draining;
   j.next->deadline = now + successor::said_timeout;
@@ -86,9 +89,9 @@ void cluster_controller::ask_for_surviving_state(job& j, instant now, orders& ou
   out.emplace_back(tell_job{j.id, std::move(question)});
 }
 
-// The others have not all that the job needs: it goes back.
+// The surviving nodes lack state that the job needs: restarts it from the last saved state.
 void cluster_controller::nothing_is_left(job& j, const std::string& why, instant now, orders& out) {
-  out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + " goes back to what was kept last: " + why});
+  out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + " restarts from its last saved state: " + why});
   auto held = std::exchange(j.next->held, {});
   const auto lost = j.next->lost;
   drop_successor(j, out);
@@ -112,12 +115,12 @@ void cluster_controller::went_back(job& j, const successor& n, instant now, orde
   take_back(j, now, out);
 }
 
-// A role of a living node has failed: all are begun anew, as if the connections between them were
-// gone. One that fails again before the job has come any further fails for a reason that is still
-// there. True: the job goes on.
+// A role of a working node has failed: all roles are restarted, as if the connections between them
+// had failed. If a role fails again before the job has made a further step, the cause persists and
+// the job fails. Returns true if the failure is handled here.
 bool cluster_controller::restart_role(job& j, const std::string& where, const std::string& text, instant now, orders& out) {
   if (!j.node_failures.survives_any() || j.stopping || draining_) return false;
-  if (j.next && j.next->goes_back()) return true;  // it ends with the plan that is left
+  if (j.next && j.next->goes_back()) return true;  // a recovery in progress ends that role anyway
   if (j.role_failed && j.view.step <= *j.role_failed) return false;
   j.role_failed = j.view.step;
   if (j.next && j.next->at == successor::phase::swapping) return lose(j, {}, text, now, out), true;
@@ -131,8 +134,8 @@ bool cluster_controller::restart_role(job& j, const std::string& where, const st
   return true;
 }
 
-// Nodes that shut down, and those that are there again: one after the other, each a plan of its
-// own.
+// Drains nodes that shut down and adds nodes that have rejoined, one after the other, with one plan
+// each.
 void cluster_controller::take_back(job& j, instant now, orders& out) {
   if (j.next || j.back || j.stopping || draining_ || j.last || j.at != phase::running) return;
   for (const auto& n : j.plan.nodes)
@@ -141,17 +144,17 @@ void cluster_controller::take_back(job& j, instant now, orders& out) {
     if (members_[n].usable() && !j.node_failures.not_now.contains(n)) return wish(j, {"add-node", n, 0, {}}, now, out);
 }
 
-// Nothing comes of a plan for a node that shuts down, or is back.
+// The plan for a node that shuts down or has rejoined was refused.
 void cluster_controller::refused(job& j, const command& wish, instant now, orders& out) {
   if (wish.name == "add-node") j.node_failures.not_now.insert(wish.key);
   if (wish.name != "drain" || !members_[wish.key].leaving) return take_back(j, now, out);
-  preempt(j, wish.key + " shuts down, and nobody can take its part", out);
+  preempt(j, wish.key + " shuts down, and no other node can take its part", out);
 }
 
-// A task on this node does not end, and nobody can take its thread from it: this job and those
-// after it do without the node, until it ends after all or its daemon has been started again. Told
-// to end its roles the node's keeper waits for that task, and the watchdog of its service manager
-// sees it.
+// A task on this node does not end, and its thread cannot be interrupted. This job and later ones
+// run without the node until the task ends or its daemon is restarted. The node's job executor,
+// told to end the roles, waits for the task; the watchdog of the service manager then restarts the
+// daemon.
 void cluster_controller::lose_hung(job& j, const std::string& node, const std::string& why, instant now, orders& out) {
   if (node == self_ || !j.node_failures.survives_any() || j.stopping || draining_) return fail(j, node, why, now, out);
   members_[node].hung = true;
@@ -162,22 +165,23 @@ void cluster_controller::lose_hung(job& j, const std::string& node, const std::s
 
 void cluster_controller::came_to_itself(const std::string& node, instant now, orders& out) {
   members_[node].hung = false;
-  out.push_back(log_line{"the task on node " + node + " that was taken for hung has ended"});
+  out.push_back(log_line{"the task on node " + node + " that was considered hung has ended"});
   auto* j = find(active_);
   if (j && j->at == phase::gathering) gather(*j, now, out);
   if (j && j->at == phase::running) take_back(*j, now, out);
 }
 
-// --- this daemon stood still
+// --- this daemon was suspended
 
-// Since its last tick. Its peers hear nothing of a daemon for 4 s and give it up.
+// Returns true if more than 3 s have passed since the last tick. Peers close a connection that is
+// silent for 4 s.
 bool cluster_controller::was_suspended(instant now) const {
   constexpr auto ticks_missed = std::chrono::seconds(3);
   return clock_.ticked != instant{} && now - clock_.ticked > ticks_missed;
 }
 
-// The connection with a node of a job that runs has ended. True: because this daemon stood still,
-// most likely, so that the node may have its roles still.
+// The connection with a node of the running job has ended. Returns true if the probable cause is
+// that this daemon was suspended, so that the node may still have its roles.
 bool cluster_controller::comes_back(job& j, const std::string& peer, instant now) {
   j.without_roles.insert(peer);
   const bool sleeps = was_suspended(now);
@@ -185,13 +189,13 @@ bool cluster_controller::comes_back(job& j, const std::string& peer, instant now
   if (j.next || draining_ || !j.node_failures.survives_any() || (!sleeps && !slept)) return false;
   if (!j.back) {
     const auto s = std::chrono::duration_cast<std::chrono::seconds>(sleeps ? now - clock_.ticked : clock_.slept).count();
-    j.back = rejoining{{}, self_ + " stood still for " + std::to_string(s) + " s, and others gave it up", now};
+    j.back = rejoining{{}, self_ + " was suspended for " + std::to_string(s) + " s, and nodes closed their connections", now};
   }
   j.back->waiting.insert(peer);
   return true;
 }
 
-// False: it still has roles of a plan that is over, and joins when they are gone.
+// Returns false if the node must first end the roles of a former plan.
 bool cluster_controller::rejoins(job* j, const std::string& from, const join& m, orders& out) {
   if (m.job != 0) {
     const bool wanted = j && j->back && m.job == j->id && m.plan_generation == j->plan_generation &&
@@ -213,15 +217,15 @@ void cluster_controller::watch_rejoining(job& j, instant now, orders& out) {
   j.next->was_suspended = b.since;
 }
 
-// A node of the job shuts down. False: the job has to stop for it.
+// A node of the job shuts down. Returns false if the job has to stop for it.
 bool cluster_controller::take_leave(job& j, const std::string& node, instant now, orders& out) {
   if (!j.node_failures.survives_any() || j.stopping || draining_ || node == self_) return false;
-  take_back(j, now, out);  // or when the plan to come has begun
+  take_back(j, now, out);  // or later, when the next plan has begun
   return true;
 }
 
-// `by` cannot reach `peer`: most often its own end is heard of within the grace. False: that is no
-// loss that the job may outlive.
+// `by` cannot reach `peer`. Waits for a grace time, since the end of `peer` itself is usually
+// reported within it. Returns false if the job cannot survive that failure.
 bool cluster_controller::unreachable(job& j, const std::string& peer, const std::string& by, const std::string& why, instant now,
                                      orders& out) {
   const auto at = members_.find(peer);
@@ -231,8 +235,8 @@ bool cluster_controller::unreachable(job& j, const std::string& peer, const std:
   return true;
 }
 
-// A connection between two nodes that are both there is gone, and what travelled on it; where it
-// does not come up again, one of them stays out.
+// A connection between two running nodes has failed, with the messages in flight. All roles are
+// restarted; if the connection fails again during that recovery, one of the two nodes is left out.
 void cluster_controller::watch_suspects(job& j, instant now, orders& out) {
   const auto who = j.node_failures.overdue(now);
   if (!who) return;

@@ -1,5 +1,5 @@
-// cluster_controller: injected faults (actors/view/injection.hpp): who may inject them, and which
-// nodes get them.
+// cluster_controller: injected faults (actors/view/injection.hpp): checks the rights of the person
+// that injects a fault, and sends the fault to its node.
 #include "actors/control/controller/cluster_controller.hpp"
 #include "actors/view/injection.hpp"
 
@@ -7,15 +7,15 @@ namespace troupe::control {
 
 std::string cluster_controller::inject(const person& who, const command& c, orders& out) {
   const auto i = injection_of(c);
-  if (!i) return "inject: there is no such fault";
+  if (!i) return "inject: unknown fault";
   if (auto why = why_not_inject(who, may_inject_, cluster_, *i); !why.empty()) return why;
-  if (!members_[i->node].up) return "inject: node " + i->node + " is not there";
+  if (!members_[i->node].up) return "inject: node " + i->node + " is not up";
   std::string until;
   for (const auto& [key, text] : c.options)
     if (key == "until" && fault_lasts(i->what)) until = text;
   const auto text = who.name + " injects at " + i->node + ": " + text_of(*i) + (until.empty() ? "" : ", until " + until);
   out.push_back(log_line{text});
-  if (auto* j = find(active_); j && !j->last) {  // they hear of it before the node does
+  if (auto* j = find(active_); j && !j->last) {  // followers are notified before the node
     job_event e{j->id, {"alert", j->view.step, {}, text}, {{"where", i->node}, {"by", who.name}, {"fault", text_of(i->what)}}};
     if (!until.empty()) e.texts.emplace_back("until", until);
     say(*j, std::move(e), out);

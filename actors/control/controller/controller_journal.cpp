@@ -1,6 +1,7 @@
-// The head's fifth part: what it writes down, and how it takes up what a former life of its daemon
-// had taken (journal.hpp). A job that waited waits again, in its place; one that ran begins with
-// its newest checkpoint, as one that is resumed. Who followed it asks for it by number.
+// cluster_controller: writes the journal, and restores from it the jobs of a former incarnation of
+// this daemon (journal.hpp). A job that was queued is queued again in its place. A job that ran
+// starts from its newest checkpoint, like a resumed job. Clients that followed it request it by
+// number.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -8,10 +9,10 @@
 namespace troupe::control {
 namespace {
 
-// Lives of the daemon that one job may outlast without coming to a checkpoint: it may be what ends
-// them.
+// Incarnations of the daemon that may end during a job without a checkpoint between; the job may be
+// the cause.
 constexpr std::uint32_t lives_of_a_job = 3;
-constexpr std::chrono::minutes turn_timeout{10};  // several are read one after the other
+constexpr std::chrono::minutes turn_timeout{10};  // restored jobs are checked one after the other
 
 }  // namespace
 
@@ -56,10 +57,10 @@ void cluster_controller::restore(const journal_content& found, instant now, orde
     j.view.id = u.number;
     j.view.name = u.what.file;
     j.view.owner = u.owner;
-    out.push_back(log_line{"job " + std::to_string(u.number) + " was not over when this daemon ended: " +
-                           (!u.kept.empty() ? "it goes on from " + u.kept
-                            : u.begun > 0   ? "it begins again"
-                                            : "it waits again")});
+    out.push_back(log_line{"job " + std::to_string(u.number) + " was unfinished when this daemon ended: " +
+                           (!u.kept.empty() ? "it continues from " + u.kept
+                            : u.begun > 0   ? "it starts again"
+                                            : "it is queued again")});
     const auto lives =
         "given up: this daemon ended " + std::to_string(u.begun) + " times while the job ran, with no checkpoint between";
     if (u.begun >= lives_of_a_job)
@@ -74,7 +75,7 @@ void cluster_controller::note_set(const job& j, orders& out) const {
   out.push_back(journal_line{journal_set(number_of(j.id), j.since.settings, j.since.paused)});
 }
 
-// What the job is without for now, because nodes are gone, is not what people have said.
+// Writes the changes by users. Nodes that are excluded because they failed are not among them.
 void cluster_controller::note_words(job& j, orders& out) const {
   auto said = j.changes;
   for (const auto& n : j.node_failures.away) said.without.erase(n);
@@ -83,9 +84,9 @@ void cluster_controller::note_words(job& j, orders& out) const {
   out.push_back(journal_line{journal_changed(number_of(j.id), j.noted)});
 }
 
-// A job that is taken up has the plan of its file; where people have changed that, or there is no
-// file for what they have set to go with, the first plan that it makes is the one after it, as when
-// it has lost all its nodes.
+// Returns true if a restored job must not start with the plan of its file: users have changed the
+// plan, or have changed settings and there is no file that could carry them. The first plan is then
+// made like the one after the failure of all nodes.
 bool cluster_controller::begins_changed(const job& j) const {
   const bool nowhere = j.given.kind == given_file::nothing && (!j.since.settings.empty() || j.since.paused);
   return j.restored && (nowhere || !(j.noted == amendments{}));

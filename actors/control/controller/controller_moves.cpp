@@ -1,13 +1,16 @@
 // cluster_controller: replaces the plan of a running job by its next plan (docs/moving.md).
 //
-//   checking    the keeper makes a plan of the wish; what cannot be is refused
-//   preparing   every node of that plan makes it too, and is connected with the others; training goes on (60 s, else refused)
-//   draining    the coordinator role runs to a step boundary and hands over; other words to it wait from here on
-//   swapping    every node of either plan ends the roles of the one and begins those of the other (60 s, else the job fails)
+//   checking    the job executor makes a plan of the requested change, or refuses it
+//   preparing   every node of that plan makes it too and connects to the others; training continues
+//               (60 s, else refused)
+//   draining    the coordinator role runs to a step boundary and hands over; further commands wait
+//   swapping    every node of either plan ends its roles of the old plan and begins those of the
+//               new one (60 s, else the job fails)
 //
-// Invariants: one successor at a time. Until `draining` a refusal changes nothing. From `draining`
-// on a node of the new plan that is lost is a loss of the job (controller_failures.cpp); so is one
-// of the old plan at any time, unless it has nothing more to do than to end its roles.
+// Invariants: one next plan at a time. Before `draining` a refusal changes nothing. From `draining`
+// on the failure of a node of the new plan is a failure of the job (controller_failures.cpp). So is
+// the failure of a node of the old plan at any time, unless that node has only its roles left to
+// end.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -30,7 +33,7 @@ revise revision(const prepare& p, std::uint32_t plan_generation, const amendment
 
 }  // namespace
 
-// Words to the coordinator role reach the next one when this one may have ended.
+// Commands are held for the next coordinator role if the present one may have ended.
 void cluster_controller::tell_or_hold(job& j, command c, orders& out) {
   if (j.back)
     j.back->held.push_back(std::move(c));
@@ -42,7 +45,7 @@ void cluster_controller::tell_or_hold(job& j, command c, orders& out) {
 
 void cluster_controller::wish(job& j, const command& c, instant now, orders& out) {
   const auto no = [&](const std::string& why) { on_event({j.id, {"refused", j.view.step, {}, why}, {}}, now, out); };
-  if (j.back) return no("nodes that were lost join again");
+  if (j.back) return no("failed nodes are rejoining");
   if (j.next) return no("another move is under way: " + done_text(j.next->wish));
   if (j.stopping || draining_) return no("the job is ending");
   const auto node = c.name == "drain" ? std::string() : c.name == "move" && !c.options.empty() ? c.options[0].second : c.key;
@@ -90,9 +93,9 @@ std::string cluster_controller::prepare_successor(job& j, instant now, orders& o
   return {};
 }
 
-// A wish to re-place the job ends here: nothing has changed yet, and the plan in use goes on.
+// Refuses the requested change: nothing has changed yet, and the running plan continues.
 void cluster_controller::refuse(job& j, const std::string& why, instant now, orders& out) {
-  if (j.next && j.next->goes_back())  // but a job that has lost nodes cannot go on as it is
+  if (j.next && j.next->goes_back())  // a recovery cannot be refused: the job fails
     return fail(j, j.next->gone.empty() ? self_ : *j.next->gone.begin(), j.next->lost + "; " + why, now, out);
   const auto wish = j.next ? j.next->wish : command{};
   drop_successor(j, out);
@@ -140,7 +143,7 @@ void cluster_controller::begin_swap(job& j, std::uint64_t step, instant now, ord
   n.deadline = now + swap_timeout;
   for (const auto* list : {&j.plan.nodes, &n.plan.nodes})
     for (const auto& name : *list)
-      if (members_[name].up && !n.gone.contains(name)) n.waiting.insert(name);  // one that is back has no part yet
+      if (members_[name].up && !n.gone.contains(name)) n.waiting.insert(name);  // a node that has rejoined has no roles yet
   for (const auto& name : n.waiting) out.emplace_back(to_peer{name, swap{j.id, n.plan_generation, step}});
 }
 
@@ -159,7 +162,7 @@ void cluster_controller::swap_done(job& j, instant now, orders& out) {
   auto n = std::move(*j.next);
   j.next.reset();
   j.plan = n.plan;
-  j.plan_generation = n.broken ? ~0u : n.plan_generation;  // ~0: roles are made and never begun, so they have nothing to go on from
+  j.plan_generation = n.broken ? ~0u : n.plan_generation;  // ~0: roles that never began have no state
   j.without_roles.clear();
   j.changes = n.changes;
   j.view.about = j.plan.about;
@@ -179,12 +182,12 @@ void cluster_controller::swap_done(job& j, instant now, orders& out) {
   take_back(j, now, out);
 }
 
-// A node is gone (or going) while a next plan is prepared. True: only that next plan wanted the
-// node, and the job goes on without it.
+// A node fails or leaves while a next plan is prepared. Returns true if only the next plan uses the
+// node; the failure is handled here then.
 bool cluster_controller::lost_to_successor(job& j, const std::string& peer, const std::string& why, instant now, orders& out) {
   if (!j.next || j.at != phase::running || j.next->at == successor::phase::checking) return false;
   const bool before = has(j.plan.nodes, peer), after = has(j.next->plan.nodes, peer);
-  if (j.next->at == successor::phase::swapping && before && !after) {  // its roles have ended, one way or the other
+  if (j.next->at == successor::phase::swapping && before && !after) {  // its roles are gone in either case
     if (j.next->waiting.erase(peer) > 0 && j.next->waiting.empty()) swap_done(j, now, out);
     return true;
   }
@@ -199,10 +202,10 @@ bool cluster_controller::lost_to_successor(job& j, const std::string& peer, cons
 void cluster_controller::watch_successor(job& j, instant now, orders& out) {
   if (!j.next || (j.next->at == successor::phase::draining && !j.next->live) || now <= j.next->deadline) return;
   if (j.next->at == successor::phase::draining)
-    return nothing_is_left(j, "not all nodes said within 10 s what they have", now, out);
+    return nothing_is_left(j, "not all nodes reported their state within 10 s", now, out);
   const auto who = j.next->waiting.empty() ? self_ : *j.next->waiting.begin();
   if (j.next->at == successor::phase::swapping)
-    return fail(j, who, "node " + who + " did not take its part of the new plan within 60 s", now, out);
+    return fail(j, who, "node " + who + " did not switch to the new plan within 60 s", now, out);
   refuse(j, who + " did not get ready for the new plan within 60 s", now, out);
 }
 

@@ -1,10 +1,9 @@
-// cluster_controller: submissions until they are jobs in the queue, and the clients that follow a
-// job's events.
+// cluster_controller: submissions until they are queued jobs, and the clients that follow a job's
+// events.
 //
-// Invariants: what is not over stays within a budget of jobs and of bytes (admission.hpp). One
-// check is under way at a time, the others wait here: the keeper's queue has one, and what nobody
-// waits for any more, because its client has gone, costs nothing. Whoever submits is answered
-// within 60 s and what a file takes.
+// Invariants: all jobs that are not over stay within a budget of jobs and bytes (admission.hpp).
+// One check runs at a time; the others wait here, so that a check whose client has gone costs
+// nothing. A submission is answered within 60 s plus the time for its file.
 #include <algorithm>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -19,9 +18,9 @@ constexpr auto answer_timeout = 60s;
 }  // namespace
 
 std::string cluster_controller::why_not_taken(const submit& m) const {
-  if (draining_) return self_ + " shuts down and takes no more jobs";
+  if (draining_) return self_ + " shuts down and accepts no more jobs";
   if (const auto longest = std::max(m.what.file.size(), m.given.file.size()); longest > max_file_name)
-    return "a file's name has " + std::to_string(longest) + " bytes: it may have " + std::to_string(max_file_name);
+    return "a file name has " + std::to_string(longest) + " bytes; it may have at most " + std::to_string(max_file_name);
   std::size_t jobs = 0;
   std::uint64_t bytes = 0;
   for (const auto& [id, j] : jobs_) {
@@ -64,7 +63,7 @@ void cluster_controller::answer_submitter(job& j, std::uint32_t number, std::vec
 
 // --- checks
 
-// Of the job alone, or with the file that has come.
+// Requests a check of the job, or of the job with its file.
 void cluster_controller::ask_for_check(job& j, instant now, orders& out) {
   j.at = phase::checking;
   j.deadline = now + answer_timeout + time_for(j.received);
@@ -120,7 +119,8 @@ void cluster_controller::take_checked(std::uint32_t id, checked c, instant now, 
 }
 
 void cluster_controller::refuse_submission(job& j, std::vector<std::string> messages, instant now, orders& out) {
-  if (j.restored) return fail(j, self_, "cannot be taken up again: " + messages.front(), now, out);  // it had been found sound once
+  if (j.restored)
+    return fail(j, self_, "cannot be restored: " + messages.front(), now, out);  // its check succeeded before the restart
   out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + " refused: " + messages.front()});
   answer_submitter(j, 0, std::move(messages), out);
   if (j.received > 0) out.push_back(drop_given{j.id});
@@ -133,7 +133,7 @@ void cluster_controller::refuse_late_checks(instant now, orders& out) {
     if (j.at != phase::checking || now <= j.deadline) continue;
     refuse_submission(j,
                       {j.id == checks_.under_way ? "reading the job and its data took more than 60 s"
-                                                 : "its turn to be read did not come within 60 s: " + self_ + " reads other jobs"},
+                                                 : "it was not checked within 60 s: " + self_ + " checks other jobs"},
                       now, out);
   }
 }
@@ -148,7 +148,7 @@ void cluster_controller::refuse_submissions(instant now, orders& out) {
   }
 }
 
-// Nobody has been told of these, and nobody will ask for them.
+// Drops submissions of a client that has gone; their numbers are not known to any client.
 void cluster_controller::forget_submissions_of(const std::string& client, instant now, orders& out) {
   for (auto at = jobs_.begin(); at != jobs_.end();) {
     auto& j = (at++)->second;
@@ -156,15 +156,16 @@ void cluster_controller::forget_submissions_of(const std::string& client, instan
     if (j.at != phase::checking && j.at != phase::receiving) continue;
     j.submitter.clear();
     if (j.at == phase::checking)
-      refuse_submission(j, {"its client is gone"}, now, out);
+      refuse_submission(j, {"its client disconnected"}, now, out);
     else
-      refuse_given(j, "its client is gone", out);
+      refuse_given(j, "its client disconnected", out);
   }
 }
 
 // --- followers
 
-// The history is told once on a connection: whoever asks again has had it, and every event since.
+// The history is sent once per connection: a client that asks again has received it and every event
+// since.
 void cluster_controller::take(const std::string& from, const follow& m, instant, orders& out) {
   auto* j = find(m.job);
   for (auto& [id, one] : jobs_)

@@ -16,17 +16,17 @@ bool cluster_controller::has_part(const job& j, const std::string& node) const {
   return in(j.plan.nodes) || (j.next && in(j.next->plan.nodes)) || j.waiting.contains(node);
 }
 
-// Why `from` may not say this; empty: it may.
+// Why `from` may not send this message; empty: it may.
 std::string cluster_controller::no_right(const std::string& from, const message& m) const {
   const auto who = speaker_of(m);
   if (who == speaker::client || who == speaker::asker)
-    return net::is_operator(from) ? std::string() : "only clients do, and it has a node's certificate";
-  if (who == speaker::coordinator) return from == self_ ? std::string() : "only the coordinator's daemon does";
-  if (net::is_operator(from)) return "only nodes do, and it has a client's certificate";
-  if (const auto* j = std::get_if<join>(&m)) {  // of a node that the cluster file does not name: it is told so
+    return net::is_operator(from) ? std::string() : "only clients may send it, and this peer has a node's certificate";
+  if (who == speaker::coordinator) return from == self_ ? std::string() : "only the coordinator's daemon may send it";
+  if (net::is_operator(from)) return "only nodes may send it, and this peer has a client's certificate";
+  if (const auto* j = std::get_if<join>(&m)) {  // an unknown node gets a refusal as its answer
     const auto greeted = trust_.greeted.find(from);
     if (greeted == trust_.greeted.end() || greeted->second == j->incarnation) return {};
-    return "incarnation " + std::to_string(j->incarnation) + " is not the one that its connection began with, " +
+    return "incarnation " + std::to_string(j->incarnation) + " differs from that of its connection, " +
            std::to_string(greeted->second);
   }
   if (!members_.contains(from)) return "the cluster file of " + self_ + " has no node named " + from;

@@ -7,9 +7,9 @@
 
 namespace troupe::control {
 
-// Whoever goes back goes to the newest checkpoint, or to what the job began with. So does everybody
-// when the coordinator's daemon is killed. What other nodes take with them is made again with the
-// step that was under way, which nobody has been told of.
+// Steps since the newest checkpoint, or since the file that the job started from. All of them are
+// repeated if the coordinator's daemon is killed, or if state is lost that no other node has.
+// Otherwise only the step under way is repeated, which has not been reported.
 std::uint64_t cluster_controller::steps_at_risk(const job& j) const {
   const auto back = std::max(j.kept_step.value_or(0), j.plan.continued ? j.plan.from : 0);
   return j.view.step > back ? j.view.step - back : 0;
@@ -38,14 +38,14 @@ repl_node cluster_controller::entry_of(const std::string& name, instant now) con
   if (m.up && !m.hung) entry.steps_at_risk = steps_at_risk(*j, name);
   const auto number = "job " + std::to_string(j->view.id);
   if (const auto s = j->node_failures.suspected(name))
-    entry.note = s->by + " cannot reach it: lost to " + number + " in " +
+    entry.note = s->by + " cannot reach it: counts as failed for " + number + " in " +
                  std::to_string(std::chrono::ceil<std::chrono::seconds>(s->until - now).count()) + " s";
   else if (j->node_failures.apart.contains(name))
-    entry.note = number + " goes on without it: others cannot reach it";
+    entry.note = number + " continues without it: other nodes cannot reach it";
   else if (j->node_failures.away.contains(name))
-    entry.note = number + " goes on without it";
+    entry.note = number + " continues without it";
   else if (j->changes.without.contains(name))
-    entry.note = "drained: " + number + " does not use it before `add-node " + name + "`";
+    entry.note = "drained: " + number + " does not use it until `add-node " + name + "`";
   return entry;
 }
 
@@ -65,7 +65,7 @@ repl_job cluster_controller::entry_of(const job& j, instant now) const {
   entry.replicas = j.plan.replicas;
   entry.kept = j.kept_step;
   if (entry.kept) entry.kept_seconds = seconds_of(now - j.kept_at);
-  if (j.at == phase::running) entry.steps_at_risk = steps_at_risk(j);  // the coordinator's is among the nodes of every job
+  if (j.at == phase::running) entry.steps_at_risk = steps_at_risk(j);  // the coordinator's node is part of every job
   return entry;
 }
 

@@ -29,8 +29,8 @@ std::string checksum_of(const std::string& text) {
   return digits;
 }
 
-// Bytes that are no UTF-8 do not come here: job files are checked. Were one to come, it is replaced
-// rather than thrown at.
+// Texts are UTF-8, since job files are checked. A byte that is not is replaced instead of throwing
+// an exception.
 std::string line_of(const json& o) {
   const auto text = o.dump(-1, ' ', false, json::error_handler_t::replace);
   return checksum_of(text) + " " + text + "\n";
@@ -44,7 +44,7 @@ std::optional<json> object_of(const std::string& line) {
   return o.is_object() ? std::optional(std::move(o)) : std::nullopt;
 }
 
-// A whole number that this type has; what else a sound line may say there is none of ours.
+// A whole number that fits T. Throws otherwise: the line is then not one of this program.
 template <class T>
 T whole(const json& o) {
   if (!o.is_number_unsigned() || o.get<std::uint64_t>() > std::numeric_limits<T>::max())
@@ -54,7 +54,7 @@ T whole(const json& o) {
 
 class reading {
  public:
-  // False: it is none of our lines.
+  // Returns false if the line is not one of this program.
   bool take(const json& o) try {
     const auto is = o.at("is").get<std::string>();
     const auto number = whole<std::uint32_t>(o.at("job"));
@@ -98,7 +98,7 @@ class reading {
     j.given.kind = whole<std::uint8_t>(o.at("given_kind"));
     j.given.file = o.at("given");
     j.given.bytes = whole<std::uint64_t>(o.at("given_bytes"));
-    j.owner = o.value("owner", std::string(client_name));  // lines from before there were owners: all clients were one
+    j.owner = o.value("owner", std::string(client_name));  // lines of versions without owners
     std::erase_if(out_.jobs, [&](const auto& x) { return x.number == number; });
     out_.jobs.push_back(std::move(j));
   }
@@ -238,7 +238,7 @@ journal::journal(std::filesystem::path file, std::string* error) : file_(std::mo
       const auto& f = std::get<file_bytes>(read);
       found_ = read_journal(std::string(static_cast<const char*>(f.data.get()), f.bytes));
     }
-    if (found_.damaged) say("its last lines are damaged, and are left out");
+    if (found_.damaged) say("its last lines are damaged and were ignored");
   }
   const auto step_file = file_.string() + ".step";
   take_step(step_file, found_.jobs);
@@ -246,14 +246,14 @@ journal::journal(std::filesystem::path file, std::string* error) : file_(std::mo
   const auto text = written_again(found_);
   const auto bad = write_file_atomically(file_.string(), {{text.data(), text.size()}});
   if (!bad.empty()) say(bad);
-  if (!bad.empty() && found_.damaged) return;  // what follows a damaged line is not read
+  if (!bad.empty() && found_.damaged) return;  // lines after a damaged one would not be read
   fd_ = ::open(file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (fd_ < 0) {
     say(why_not("cannot be opened"));
     return;
   }
-  size_ = ::lseek(fd_, 0, SEEK_END);  // of `text`, or of what is there still
-  ::fchmod(fd_, 0600);                // the texts of jobs are nobody else's
+  size_ = ::lseek(fd_, 0, SEEK_END);  // of `text`, or of the old content
+  ::fchmod(fd_, 0600);                // job texts are private to this user
 }
 
 journal::~journal() {
@@ -266,12 +266,12 @@ void journal::reached(std::uint32_t job, std::uint64_t step) {
   char text[64], line[96];
   std::snprintf(text, sizeof text, R"({"job":%u,"step":%llu})", job, static_cast<unsigned long long>(step));
   const auto n =
-      std::snprintf(line, sizeof line, "%s %-56s\n", checksum_of(text).c_str(), text);  // as long as any other: it covers the last
+      std::snprintf(line, sizeof line, "%s %-56s\n", checksum_of(text).c_str(), text);  // fixed length: overwrites the last one
   if (::pwrite(step_fd_, line, static_cast<std::size_t>(n), 0) != n) ::close(std::exchange(step_fd_, -1));
 }
 
 std::string journal::append(const std::string& line) {
-  if (fd_ < 0) return file_.string() + ": is not open";
+  if (fd_ < 0) return file_.string() + ": the journal is not open";
   std::size_t done = 0;
   while (done < line.size()) {
     if (before_) before_();
@@ -279,7 +279,7 @@ std::string journal::append(const std::string& line) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       const auto why = why_not("cannot be written");
-      if (::ftruncate(fd_, size_) != 0) ::close(std::exchange(fd_, -1));  // half a line would hide those after it
+      if (::ftruncate(fd_, size_) != 0) ::close(std::exchange(fd_, -1));  // a partial line would hide the lines after it
       return file_.string() + ": " + why;
     }
     done += static_cast<std::size_t>(n);

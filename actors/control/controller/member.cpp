@@ -7,8 +7,7 @@ namespace {
 
 constexpr auto mesh_timeout = std::chrono::seconds(10);
 constexpr auto keep_timeout = std::chrono::seconds(30);
-// Before a fault begins: whoever asked for it has the answer by then, those who follow know of it,
-// and the log is written.
+// Delay before a fault begins, so that the answer, the event and the log line are out first.
 constexpr auto inject_after = std::chrono::milliseconds(200);
 constexpr std::size_t max_injected = 64;
 
@@ -46,7 +45,7 @@ void member::on(const message& m, instant now, member_orders& out) {
 void member::take_end(const end_job& why, member_orders& out) {
   const auto job = why.job;
   if (plan_generation_ && plan_generation_->what.job == job && plan_generation_->swapping) {
-    plan_generation_->ending = true;  // when its roles are there
+    plan_generation_->ending = true;  // ends once its roles exist
     plan_generation_->why = why;
     return;
   }
@@ -67,8 +66,9 @@ void member::on_coordinator_up(member_orders& out) {
   say(m, out);
 }
 
-// A coordinator that was silent, or whose connection a newer one replaces, may want the roles of
-// this node again. One that has closed the connection has ended, or has given this node up.
+// A coordinator's daemon that was silent, or whose connection was replaced by a newer one, may
+// continue with the roles of this node. One that has closed the connection has ended or has
+// declared this node failed.
 bool member::keep_roles(const std::string& reason) {
   return (reason.starts_with("peer_silent") || reason.starts_with("replaced")) && job_ && job_->answered && !job_->ending &&
          !plan_generation_ && !next_;
@@ -122,8 +122,7 @@ void member::connect(hosted_plan& h, member_orders& out) {
     const auto up = data_up_.find(at.node);
     if (up != data_up_.end() && up->second == at.incarnation) continue;
     h.missing.insert(at.node);
-    // Of two nodes the one whose name is smaller dials, so that there are not two connections of
-    // which one must be closed.
+    // Of two nodes the one with the smaller name dials, so that there are never two connections.
     if (self_ < at.node) out.push_back(connect_data{at.node, at.data_address});
   }
 }
@@ -157,8 +156,9 @@ void member::on_data_up(const std::string& peer, std::uint64_t incarnation, memb
   if (job_->made && job_->missing.empty()) answer({}, out);
 }
 
-// A plan that waits for a peer's next life hears of the end of the connection with the one before:
-// that is no answer to its own dial, which has done nothing while that connection stood.
+// A plan that waits for a peer's next incarnation sees the end of the connection with the former
+// one. That end is no answer to this plan's dial, which had no effect while the old connection was
+// up.
 void member::dial_again(const hosted_plan& h, const std::string& peer, member_orders& out) const {
   for (const auto& at : h.what.places)
     if (at.node == peer && self_ < peer) out.push_back(connect_data{peer, at.data_address});
@@ -167,7 +167,7 @@ void member::dial_again(const hosted_plan& h, const std::string& peer, member_or
 void member::on_data_down(const std::string& peer, const std::string& reason, member_orders& out) {
   const bool former = data_up_.erase(peer) > 0;
   if (plan_generation_ && plan_generation_->needs(peer)) {
-    if (plan_generation_->answered)  // ready no more
+    if (plan_generation_->answered)  // no longer ready
       say(revised{plan_generation_->what.job, plan_generation_->plan_generation,
                   "lost the data connection to " + peer + ": " + reason, peer},
           out);
@@ -180,7 +180,7 @@ void member::on_data_down(const std::string& peer, const std::string& reason, me
   }
   if (!job_ || job_->ending || !job_->needs(peer)) return;
   if (plan_generation_ && plan_generation_->swapping && !plan_generation_->needs(peer))
-    return;  // it has nothing more to do with the job
+    return;  // the peer is not part of the next plan
   if (job_->answered) return say(trouble{job_->what.job, peer, "lost the data connection to " + peer + ": " + reason}, out);
   if (!job_->missing.contains(peer))
     job_->missing.insert(peer);
@@ -204,16 +204,16 @@ void member::on_role_error(std::uint32_t job, const std::string& text, member_or
   if (job_ && job_->what.job == job && !job_->ending) say(trouble{job, self_, text}, out);
 }
 
-// --- what people inject
+// --- injected faults
 
 void member::take(const inject& i, instant now, member_orders& out) {
   const auto refuse = [&](const std::string& why) { out.push_back(log_line{i.who + " cannot inject here: " + why}); };
   if (!may_inject_) return refuse("the cluster file of " + self_ + " does not allow it ([cluster] inject)");
   constexpr auto longest = static_cast<std::uint64_t>(longest_fault_time.count());
-  if (i.what >= fault_kinds || i.lasts_ms > longest || i.by_ms > longest) return refuse("there is no such fault");
+  if (i.what >= fault_kinds || i.lasts_ms > longest || i.by_ms > longest) return refuse("unknown fault");
   const injection f{fault_kind{i.what}, self_, fault_time(i.lasts_ms), fault_time(i.by_ms)};
   if (const auto why = why_not_for_so_long(f); !why.empty()) return refuse(why);
-  if (injected_.size() >= max_injected) return refuse(std::to_string(max_injected) + " faults are on already");
+  if (injected_.size() >= max_injected) return refuse(std::to_string(max_injected) + " faults are active already");
   out.push_back(log_line{"injected by " + i.who + ": " + text_of(f) + (i.until.empty() ? "" : ", until " + i.until)});
   injected_.push_back({f, now + inject_after, now + inject_after + f.lasts});
 }

@@ -1,18 +1,19 @@
-// A daemon as the member of its cluster, as a state machine: joins the coordinator's daemon, makes
-// its part of a job when told, is connected with every other node of the job before it says so, and
-// tells of losses. Pure but for being told the time.
+// Member: the state machine of a daemon as a member of its cluster. It joins the coordinator's
+// daemon, makes its part of a job on request, reports `prepared` once it is connected with every
+// other node of the job, and reports failures. Pure; the time is passed in.
 //
-// A coordinator's daemon that falls silent may go on: for 30 s its job's roles stay, and this node
-// says so when it joins again.
+// If the coordinator's daemon falls silent, it may have been suspended: this node retains the job's
+// roles for 30 s and names the job when it joins again.
 //
-//   out -> joined -> [preparing -> hosting -> ending] -> joined        the coordinator's daemon lost: job ended, out
+//   out -> joined -> [preparing -> hosting -> ending] -> joined
+//   any -> out    the connection to the coordinator's daemon was lost; the job is ended
 //
-// Beside the plan that it hosts a node may have made the job's next one (`revise`); at `swap` it
-// ends the roles of the one and begins those of the other. A node that the next plan does not use
-// is done with the job then, one that the last did not use begins with it.
+// In addition to the plan that it hosts, a node may have made the job's next one (`revise`). At
+// `swap` it ends the roles of the former and begins those of the latter. A node that the next plan
+// does not use has finished with the job then; a node that only the next plan uses begins with it.
 //
-// Invariants: one job at a time; `prepared` is said once per job; whatever ends a job here waits
-// for its roles to be gone.
+// Invariants: one job at a time; `prepared` is sent once per job; a job is over here only when its
+// roles have ended.
 #pragma once
 
 #include <map>
@@ -44,31 +45,31 @@ struct swap_roles {  // answered by on_swapped
 struct forget_plan {
   std::uint32_t job = 0, plan_generation = 0;
 };
-struct suffer {  // begins now
+struct suffer {  // the fault begins now
   injection what;
 };
 using member_order =
     std::variant<to_peer, connect_data, make_roles, end_roles, make_plan_order, swap_roles, forget_plan, suffer, log_line>;
 using member_orders = std::vector<member_order>;
 
-// A plan of a job, with roles here. (No part of member: clang 14 takes a nested one for not
-// constructible.)
+// A plan of a job with roles on this node. Not nested in member: clang 14 considers a nested one
+// not constructible.
 struct hosted_plan {
   prepare what;
   bool made = false, answered = false, ending = false;
   std::set<std::string> missing;  // peers without a data connection
   instant deadline{};
-  std::uint32_t plan_generation = 0;  // which plan of the job
-  std::uint32_t left_at = 0;          // ending because this plan does not use us
+  std::uint32_t plan_generation = 0;  // of this plan
+  std::uint32_t left_at = 0;          // not 0: ends because the plan of this generation does not use this node
   bool swapping = false;
-  end_job why = {};  // it ends
+  end_job why = {};  // why it ends
   bool needs(const std::string& peer) const;
 };
 
 class member {
  public:
   member(std::string self, std::string coordinator) : self_(std::move(self)), coordinator_(std::move(coordinator)) {}
-  void introduce(join introduction) { introduction_ = std::move(introduction); }  // before the coordinator comes up
+  void introduce(join introduction) { introduction_ = std::move(introduction); }  // called before on_coordinator_up
   void allow_injections() { may_inject_ = true; }
 
   void on(const message& m, instant now, member_orders& out);
@@ -85,7 +86,7 @@ class member {
   void drain(member_orders& out);
 
   bool joined() const { return joined_; }
-  bool hosts() const { return job_.has_value(); }  // a job's roles
+  bool hosts() const { return job_.has_value(); }  // true: roles of a job
   bool idle() const { return !job_ && !plan_generation_; }
   const std::string& refusal() const { return refusal_; }
 
@@ -112,14 +113,14 @@ class member {
   join introduction_;
   bool joined_ = false;
   struct {
-    bool roles = false;  // of a job, while the coordinator's daemon is silent
+    bool roles = false;  // roles are retained while the coordinator's daemon is silent
     std::optional<instant> until;
-    bool joins_again = false;  // when they are gone
+    bool joins_again = false;  // when the roles have ended
   } keeps_;
   std::string refusal_;
   std::optional<hosted_plan> job_;
   std::optional<hosted_plan> plan_generation_;  // the job's next plan
-  std::optional<prepare> next_;                 // came while the last job's roles were still ending
+  std::optional<prepare> next_;                 // received while the former job's roles were ending
   std::map<std::string, std::uint64_t> data_up_;
   struct injected {
     injection what;
@@ -127,7 +128,7 @@ class member {
     bool begun = false;
   };
   bool may_inject_ = false;
-  std::vector<injected> injected_;  // that is not over
+  std::vector<injected> injected_;  // not over yet
 };
 
 }  // namespace troupe::control

@@ -9,7 +9,8 @@
 namespace troupe::control {
 namespace {
 
-// Nodes that the CA has signed and the cluster file does not name could be many.
+// Bounds `notified_`: there may be any number of certified nodes that the cluster file does not
+// name.
 constexpr std::size_t max_told = 256;
 
 struct spoken {
@@ -29,7 +30,7 @@ constexpr auto all_spoken = [] {
       {"swapped", node},        {"forget", coordinator}, {"inject", coordinator},
   }};
 }();
-static_assert(all_spoken.back().name != nullptr, "a message has no row");
+static_assert(all_spoken.back().name != nullptr, "a message has no entry");
 
 }  // namespace
 
@@ -45,7 +46,7 @@ std::string why_not(const person& who, const message& m) {
 }
 
 std::string why_not_tell(const person& who, std::uint32_t job, const std::string& owner, const std::string& word) {
-  if (word == "staleness") return troupe::why_not(who, right::look, word);  // a question, though a role answers it
+  if (word == "staleness") return troupe::why_not(who, right::look, word);  // a query, though a role answers it
   return why_not_steer(who, job, owner, word);
 }
 
@@ -66,7 +67,8 @@ std::optional<std::string> unheeded::note(const std::string& from, const message
   ++count_;
   const auto certificate = net::is_operator(from) ? std::string(client_name) + "." + net::operator_of(from) : from;
   if (notified_.size() >= max_told || !notified_.insert(certificate).second) return std::nullopt;
-  return from + " has no right to say '" + name_of(m) + "': " + why + " (dropped, as all further ones will be without a word)";
+  return from + " must not send '" + name_of(m) + "': " + why +
+         "; message dropped, further violations by this peer will not be logged";
 }
 
 }  // namespace troupe::control

@@ -1,19 +1,22 @@
-// Who may say what on the control plane. A peer's name is its certificate's: that of a node, or a
-// client's session (net/hello.hpp). What somebody has no right to say changes nothing. Where there
-// is an answer that says so it is given; else it is dropped, counted, and told in the log once.
+// Which peer may send which message on the control plane. A peer's name is that of its certificate:
+// a node, or a client's session (net/hello.hpp). A message without permission changes nothing. It
+// gets a refusal if there is an answer to it; else it is dropped, counted, and logged once per
+// certificate.
 //
-//   nodes of the cluster file alone      join, prepared, trouble, ended, leaving, report, revised, swapped
-//   the coordinator's daemon alone       joined, prepare, end_job, revise, swap, forget, inject, said, submitted, answer
-//   clients alone, as their roles allow (pki/roles.hpp)
-//                submit, piece           submit, admin
-//                follow                  watch, submit, admin
-//                fetch                   of weights: the job's owner, admin
-//   clients, and nodes for them          ask: the line's command says who may (actors/repl/command.hpp); what steers a job: its owner, admin
-//   frames of the exchange               clients: exchange, admin
+//   nodes of the cluster file     join, prepared, trouble, ended, leaving, report, revised, swapped
+//   the coordinator's daemon      joined, prepare, end_job, revise, swap, forget, inject, said,
+//                                 submitted, answer
+//   clients, by role (pki/roles.hpp):
+//     submit, piece               submit, admin
+//     follow                      watch, submit, admin
+//     fetch                       of weights: the job's owner, admin
+//     frames of the exchange      exchange, admin
+//   clients, and nodes for them   ask: its command decides (actors/repl/command.hpp); commands that
+//                                 steer a job: its owner, admin
 //
-// A job's owner is who has submitted it, by the name in the certificate. Of what a client asks at
-// another node, that node says whose line it is: nodes are believed in this, as in everything that
-// they compute.
+// The owner of a job is the client that submitted it, by the name in its certificate. If a client
+// asks at another node, that node reports the client's name; nodes are trusted in this as in
+// everything that they compute.
 #pragma once
 
 #include <cstdint>
@@ -30,22 +33,22 @@ enum class speaker : std::uint8_t { client, asker, node, coordinator };
 speaker speaker_of(const message& m);
 const char* name_of(const message& m);
 
-// Why a client may not say this, whatever it is about; empty: it may.
+// Why a client may not send this message; empty: it may. Does not check what the message is about.
 std::string why_not(const person& who, const message& m);
-// How it is told so; nothing: there is no answer to such a message.
+// The answer that refuses the message; nullopt: such a message has no answer.
 std::optional<message> refusal_of(const message& m, const std::string& why);
 
-// The same of a word to a job, whose owner is known.
+// Why a client may not send the command `word` to a job of this owner; empty: it may.
 std::string why_not_tell(const person& who, std::uint32_t job, const std::string& owner, const std::string& word);
 
-// Whose line it is. `peer`: who has said it, with the role of its certificate; a node says whose
-// words it passes on.
+// The person that entered the line. `peer`: the sender, with the role of its certificate; a node
+// names the person whose line it forwards.
 person asker_of(const std::string& peer, certificate_role role, const ask& a);
 
-// What nobody had a right to say, so far.
+// The messages that were dropped for lack of permission.
 class unheeded {
  public:
-  // Counts one. The line for the log: of each certificate the first.
+  // Counts one message. Returns a log line for the first one of each certificate.
   std::optional<std::string> note(const std::string& from, const message& m, const std::string& why);
   std::uint64_t count() const { return count_; }
 

@@ -36,8 +36,8 @@ checked checker::check(const check_text& asked) const {
   return c;
 }
 
-// Can they be written where the job says, and is there one that it begins with? Then `what` has it,
-// as if the client had sent it.
+// Checks that the checkpoint folder is writable. With resume = "auto" also looks for a checkpoint
+// to start from; `what` then names it, as if the client had uploaded it.
 std::optional<diagnostic> checker::look_for_checkpoints(const prepared_job& j, check_text& what, std::optional<given_file>& found,
                                                         std::vector<std::string>& notes) const {
   const auto& c = j.spec.checkpoint;
@@ -54,7 +54,7 @@ std::optional<diagnostic> checker::look_for_checkpoints(const prepared_job& j, c
   return std::nullopt;
 }
 
-// A job with measured convolutions goes on with those of its checkpoint.
+// A resumed job with measured convolutions retains those of its checkpoint.
 std::variant<resolved_convolutions, diagnostics> checker::resolved(const check_text& what, std::shared_ptr<prepared_job> j) const {
   if (what.given.kind != given_file::checkpoint || j->spec.convolution != "measured") return resolve_convolutions(j, *dev_);
   if (!what.received) return resolved_convolutions{j, {}, {}, {}};

@@ -1,8 +1,8 @@
-// Checks submissions for the head: reads a job, opens its data, makes its plan, measures its
-// convolutions where it wants that, and looks whether the file that it begins with fits. On the
-// coordinator's node, by an actor of its own: a job whose data are slow or whose plan is large must
-// not hold up what the job executor does for the running job.
-// Errors: values. Nothing throws but std::bad_alloc.
+// Checks submissions for the cluster controller: reads the job, opens its data, makes its plan,
+// measures convolutions if the job requests that, and tests the file that the job starts from. Runs
+// on the coordinator's node in an actor of its own, so that slow data or a large plan does not
+// delay the job executor.
+// Errors: values. Throws only std::bad_alloc.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace troupe::control {
 
 class checker {
  public:
-  // `dev`: the node's first device: convolutions are measured on it.
+  // `dev`: the node's first device, on which convolutions are measured.
   checker(job_place at, std::shared_ptr<device> dev) : at_(std::move(at)), dev_(std::move(dev)) {}
 
   checked check(const check_text& what) const;

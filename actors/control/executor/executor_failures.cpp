@@ -1,5 +1,5 @@
-// job_executor: reads the newest checkpoint of a job as the handover that its next plan starts
-// from, when a job has to go back.
+// job_executor: makes the handover with which the next plan starts, from the last saved state, if a
+// failed plan cannot hand over.
 #include <algorithm>
 
 #include "actors/control/executor/job_executor.hpp"
@@ -8,7 +8,7 @@
 #include "runtime/record/checkpoint.hpp"
 
 namespace troupe::control {
-// What people have set since, too: it counts from the same step as before.
+// Settings that users have made since take effect from the same step as before.
 void take_along(handover& h, const going_back& since) {
   h.paused = since.paused;
   for (const auto& s : since.settings) {
@@ -17,8 +17,8 @@ void take_along(handover& h, const going_back& since) {
   }
 }
 
-// What the plan that runs began with, where it has made no step; the newest checkpoint that
-// verifies; else what the job began with: a file of the client's, or the fillers' values.
+// The last saved state: the handover of the running plan if that has made no step; else the newest
+// valid checkpoint; else what the job started from, the client's file or the fillers' values.
 std::variant<handover, std::string> job_executor::last_kept(prepared_job& j) {
   if (began_) {
     auto h = *began_->with;
@@ -41,7 +41,7 @@ std::variant<handover, std::string> job_executor::last_kept(prepared_job& j) {
   return h;
 }
 
-// Do the nodes that live have what the job may go on from? As far as its plan says.
+// Returns true if by the plan the surviving nodes have all state that the job needs.
 bool job_executor::leaves_enough(const check_move& what) const {
   if (!what.back || !what.back->live) return false;
   const auto& mode = what.so_far.mode.empty() ? job_->spec.train.sync.kind : what.so_far.mode;

@@ -1,7 +1,7 @@
-// The keeper's part in files that jobs begin with: written piece by piece below the node's state,
-// read when the job is checked, when its roles are made, and again when a node is lost before the
-// first checkpoint; gone when the job is over. A job that is resumed begins like the next plan of
-// one that runs: with a handover, here made of the file.
+// job_executor: files that jobs start from. They are written piece by piece below the node's state
+// folder, and read when the job is checked, when its roles are made, and in recovery before the
+// first checkpoint. They are removed when the job is over. A resumed job starts like the next plan
+// of a running one: with a handover, which is made from the file.
 #include <cerrno>
 #include <cstring>
 
@@ -49,30 +49,31 @@ void job_executor::drop(std::uint32_t job) {
   fs::remove(given_path(at_.jobs, job), ignored);
 }
 
-// Of every node: where the coordinator role will be the file is, elsewhere its step is enough.
+// Called on every node. The node of the coordinator role needs the file; for the others the step
+// suffices.
 std::string job_executor::continue_as(prepared_job& j, const prepare& what) {
   if (!what.continued) return {};
   auto at = uploads_.find(what.job);
   const bool coordinates = j.plan.nodes[j.plan.roles.front().node].name == at_.jobs.self;
   std::error_code none;
-  if (at == uploads_.end() && coordinates && fs::exists(given_path(at_.jobs, what.job), none)) {  // the checker has found it
+  if (at == uploads_.end() && coordinates && fs::exists(given_path(at_.jobs, what.job), none)) {  // found by the checker
     at = uploads_.try_emplace(what.job).first;
     at->second.path = given_path(at_.jobs, what.job);
     at->second.what = {given_file::checkpoint, at->second.path.string(), 0};
   }
-  if (at == uploads_.end() && coordinates) return "the file that it begins with is gone";
+  if (at == uploads_.end() && coordinates) return "the file that the job starts from is missing";
   if (at == uploads_.end()) return continue_at(j, what.from), std::string();
   at->second.out.close();
   at->second.overrides = what.what.overrides;
   const auto bad = begin_with_given(at_.jobs, j, what.job, at->second.what, what.what.overrides);
   if (!bad && at->second.since) {
     take_along(*j.before, *at->second.since);
-    j.before->notes.clear();  // an earlier life of this daemon has said them
+    j.before->notes.clear();  // an earlier incarnation of this daemon has reported them
   }
   if (bad) return bad->to_string();
   if (j.spec.checkpoint.resume == "auto" && at->second.what.kind == given_file::checkpoint)
-    j.before->notes.push_back("goes on from the checkpoint of step " + std::to_string(j.first_step));
-  return j.first_step == what.from ? std::string() : "the file that it begins with has changed";
+    j.before->notes.push_back("continues from the checkpoint of step " + std::to_string(j.first_step));
+  return j.first_step == what.from ? std::string() : "the file that the job starts from has changed";
 }
 
 }  // namespace troupe::control

@@ -26,9 +26,9 @@ amendments changes_of(const revise& r) {
 
 }  // namespace
 
-// Why this machine has too little memory for its part of the job; empty: it has enough, and the
-// part is reserved. The new roles reuse what the devices' pools hold, which belongs to an earlier
-// plan or an earlier job.
+// Why this machine has too little memory for its part of the job. Empty if it has enough; the part
+// is then reserved. New roles reuse memory in the devices' pools, which belongs to an earlier plan
+// or job.
 std::string job_executor::too_much(const prepared_job& j) {
   const auto held = at_.dev ? at_.dev->pool().bytes_held : 0;
   if (at_.memory) at_.memory->holds(memory_book::part::job, held);
@@ -52,7 +52,7 @@ std::string job_executor::make(const prepare& what) {
   const auto j = std::get<std::shared_ptr<prepared_job>>(m);
   j->id = what.job;
   if (plan_hash(j->plan) != what.plan_hash)
-    return "makes another plan of this job: its cluster file, data or build differ from the coordinator's";
+    return "makes a different plan of this job: its cluster file, data or build differ from the coordinator's";
   if (auto bad = too_much(*j); !bad.empty()) return bad;
   if (auto bad = continue_as(*j, what); !bad.empty()) return bad;
   original_ = j;
@@ -87,14 +87,14 @@ job_origin job_executor::origin_of(const prepare& what) const {
   o.node = at_.jobs.self;
   const auto given = uploads_.find(what.job);
   if (!what.continued) return o;
-  if (given == uploads_.end()) {  // on another node
+  if (given == uploads_.end()) {  // the file is on another node
     o.begins.kind = plan_beginning::with::checkpoint;
     o.begins.step = what.from;
     return o;
   }
   const auto kind =
       given->second.what.kind == given_file::weights ? plan_beginning::with::weights : plan_beginning::with::checkpoint;
-  // What people had said after the file was written is not in it.
+  // Commands after the file was written are not in it.
   if (given->second.since && !given->second.since->settings.empty())
     o.begins.kind = plan_beginning::with::handover;
   else
@@ -125,7 +125,7 @@ void job_executor::drop_beginning_of(std::uint32_t job) {
   if (job_ && job_->id == job) began_.reset();
 }
 
-// --- another plan of a job that runs
+// --- the next plan of a running job
 
 plan_found job_executor::amend(const check_move& what) {
   plan_found f;
@@ -145,7 +145,7 @@ plan_found job_executor::plan_of(const check_move& what) {
   if (what.back && !hosted) f.error = read_original(what.job, what.what);
   if (!f.error.empty()) return f;
   if ((!hosted && !what.back) || !original_ || original_->id != what.job) {
-    f.error = "the job is gone";
+    f.error = "the job has ended";
     return f;
   }
   auto a = amended(hosted ? *job_ : *original_, what.so_far, what.wish);
@@ -167,7 +167,7 @@ plan_found job_executor::plan_of(const check_move& what) {
   return f;
 }
 
-// An error, or the job is here as it was submitted.
+// Sets original_, the job as submitted. Returns an error or an empty string.
 std::string job_executor::read_original(std::uint32_t job, const job_text& what) {
   if (original_ && original_->id == job) return {};
   auto m = read_job(at_.jobs, what);
@@ -199,19 +199,19 @@ std::string job_executor::revise(const control::revise& what) {
     return bad;
   }
   next_.reset();
-  return "makes another plan of this job: its cluster file, data or build differ from the coordinator's";
+  return "makes a different plan of this job: its cluster file, data or build differ from the coordinator's";
 }
 
 void job_executor::hand_over(std::uint32_t job, const store_effect& what) {
   if (!next_ || next_->id != job || (handed_ && handed_->plan_generation >= next_generation_))
-    return;  // a later plan goes back, and not on
+    return;  // a later plan restarts from saved state instead
   handed_ = {next_generation_, what};
 }
 
 std::string job_executor::swap(const control::swap& what) {
   at_.route.close(what.job);
   at_.host.end(what.job);
-  if (!next_ || next_->id != what.job || next_generation_ != what.plan_generation) return "has not made the plan that is to follow";
+  if (!next_ || next_->id != what.job || next_generation_ != what.plan_generation) return "has not made the next plan";
   auto h = std::exchange(handed_, std::nullopt);
   began_.reset();
   if (h && h->plan_generation == what.plan_generation) {
@@ -273,7 +273,7 @@ stored job_executor::save(std::uint32_t job, const store_effect& what) {
   stored s{job, what.what, {}, {}, {}};
   const auto j = job_;
   if (!j || j->id != job) {
-    s.error = "the job is gone";
+    s.error = "the job has ended";
     return s;
   }
   try {

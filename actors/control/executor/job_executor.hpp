@@ -1,7 +1,7 @@
-// What takes long and blocks, for the control plane and the job that runs: makes its plans, makes
-// and ends its roles, hashes and writes its weights, keeps the files that jobs begin with. Run by
-// one detached actor, one thing at a time, so no other actor ever waits for a disk. Submissions are
-// checked by another (checker.hpp), so that none of this waits for them.
+// Job executor: the slow and blocking work for the running job. It makes plans, makes and ends
+// roles, hashes and writes weights, and stores the files that jobs start from. One detached actor
+// runs it, one order at a time, so no other actor waits for a disk. The checker (checker.hpp)
+// checks submissions, so that they do not delay this.
 // Errors: values. Nothing throws.
 #pragma once
 
@@ -31,46 +31,46 @@ class job_executor {
     job_place jobs;
     job_host& host;
     job_routes& route;
-    std::shared_ptr<device> dev = {};                       // the node's first: what a job begins with is filled there
-    std::map<std::uint32_t, unfinished_job> taken_up = {};  // by job: what an earlier life of this daemon had taken
-    before_write before = {};                               // every write of checkpoints and weights
-    memory_book* memory = nullptr;                          // the daemon's, which outlives this; none: all memory is the job's
+    std::shared_ptr<device> dev = {};                       // the node's first: runs the fillers
+    std::map<std::uint32_t, unfinished_job> taken_up = {};  // by job id: restored from the journal
+    before_write before = {};                               // called before every write of checkpoints and weights
+    memory_book* memory = nullptr;                          // outlives this; null: all memory is the job's
   };
   explicit job_executor(place at);
 
-  std::string keep(const keep_piece& what);  // an error, or it is written
-  void drop(std::uint32_t job);              // its file
-  std::string make(const prepare& what);     // an error, or the roles are spawned
-  // Another plan of the job. Of the coordinator's node: what a person's wish makes of the job that
-  // runs.
+  std::string keep(const keep_piece& what);  // returns an error, or empty: written
+  void drop(std::uint32_t job);              // removes the job's file
+  std::string make(const prepare& what);     // returns an error, or empty: the roles are spawned
+  // The next plan of the job. amend: on the coordinator's node only, plans a requested change of
+  // the running job.
   plan_found amend(const check_move& what);
-  std::string revise(const control::revise& what);  // an error, or the plan is made
-  std::string swap(const control::swap& what);      // an error, or the roles of that plan are spawned
+  std::string revise(const control::revise& what);  // returns an error, or empty: the plan is made
+  std::string swap(const control::swap& what);      // returns an error, or empty: its roles are spawned
   void forget(std::uint32_t job, std::uint32_t plan_generation);
   void drop_beginning_of(std::uint32_t job);
-  void hand_over(std::uint32_t job, const store_effect& what);  // from the plan that ends
+  void hand_over(std::uint32_t job, const store_effect& what);  // by the plan that ends
   void end(std::uint32_t job);
-  // The plan whose roles are here, and where it came from; nothing: there is none of this job.
+  // The plan whose roles run here, and its origin; nullopt: no roles of this job.
   struct running {
     std::shared_ptr<const prepared_job> made;
     job_origin from;
   };
   std::optional<running> running_of(std::uint32_t job) const;
   stored save(std::uint32_t job, const store_effect& what);
-  std::size_t remove_old_folders() const;  // of jobs that are over (job_folders.hpp); how many
+  std::size_t remove_old_folders() const;  // of finished jobs (job_folders.hpp); returns their number
 
  private:
   struct upload {
     std::filesystem::path path;
     std::ofstream out;
     given_file what;
-    std::vector<std::string> overrides;  // of the job
-    std::optional<going_back> since;     // what people had said after it was written
+    std::vector<std::string> overrides;  // of the job file
+    std::optional<going_back> since;     // commands after it was written
   };
   std::variant<handover, std::string> last_kept(prepared_job& j);
   std::string read_original(std::uint32_t job, const job_text& what);
   bool leaves_enough(const check_move& what) const;
-  std::string go_back(prepared_job& j, const check_move& what, std::uint64_t& step);  // an error, or it is handed over
+  std::string go_back(prepared_job& j, const check_move& what, std::uint64_t& step);  // returns an error, or sets handed_
   std::string continue_as(prepared_job& j, const prepare& what);
   plan_found plan_of(const check_move& what);
   job_origin origin_of(const prepare& what) const;
@@ -84,25 +84,25 @@ class job_executor {
   kept_file save_weights_in(const std::filesystem::path& folder, const prepared_job& j, const store_effect& what);
 
   const place at_;
-  std::uint64_t promised_ = 0;                    // of this node's memory, to the job that is hosted
-  std::shared_ptr<const prepared_job> job_;       // hosted now
-  std::shared_ptr<const prepared_job> original_;  // the same, or one that may be hosted, as it was submitted
-  std::shared_ptr<prepared_job> next_;            // the plan to come
+  std::uint64_t promised_ = 0;                    // bytes of memory reserved for the hosted job
+  std::shared_ptr<const prepared_job> job_;       // the running plan
+  std::shared_ptr<const prepared_job> original_;  // that job as submitted; or one whose next plan is made here
+  std::shared_ptr<prepared_job> next_;            // the next plan
   std::uint32_t next_generation_ = 0;
   job_origin origin_, next_origin_;  // of job_ and next_
   struct handed {
-    std::uint32_t plan_generation = 0;  // whose beginning it is
+    std::uint32_t plan_generation = 0;  // of the plan that starts with it
     store_effect what;
   };
   std::optional<handed> handed_;
-  // What the plan that runs began with, until it has made a step: before that its shards have not
-  // all got it, and a loss would cost all steps since the last checkpoint.
+  // The handover with which the running plan began, until its first step. Before that not all its
+  // shards have received it, and a failure would lose all steps since the last checkpoint.
   std::optional<store_effect> began_;
-  std::map<std::uint32_t, upload> uploads_;           // by job: files to begin with, until it begins
-  std::pair<std::uint32_t, second_place> elsewhere_;  // of the job that saved last
+  std::map<std::uint32_t, upload> uploads_;           // by job id: files that jobs start from
+  std::pair<std::uint32_t, second_place> elsewhere_;  // of the last job that saved
 };
 
-// What people had said after this was kept: it holds on.
+// Adds the commands that users gave after the handover was saved.
 void take_along(handover& h, const going_back& since);
 
 }  // namespace troupe::control

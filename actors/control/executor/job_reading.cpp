@@ -14,8 +14,8 @@
 namespace troupe::control {
 namespace {
 
-// The most that a file of the job's weights, states of a rule and what its lanes carry may have, in
-// any type; a little more for what it says.
+// Maximum bytes of a file with the job's weights, rule states and carried state in any type, plus
+// 64 MiB for metadata.
 std::uint64_t room_of(const prepared_job& j) {
   double values = 0;
   for (const auto& p : j.graph.params) values += static_cast<double>(p.spec.dims.count());
@@ -28,7 +28,8 @@ std::uint64_t room_of(const prepared_job& j) {
 
 namespace {
 
-// A plan is made with fewer replicas where nodes are lost, so nobody else says it.
+// Plans for fewer nodes reduce the replicas silently, so a job that is submitted with too many is
+// refused here.
 std::optional<diagnostic> too_few_servers(const prepared_job& j) {
   const auto& t = j.spec.topology;
   const auto serves = [](const node_spec& n) { return std::count(n.roles.begin(), n.roles.end(), "server") > 0; };
@@ -45,7 +46,7 @@ read_outcome read_job(const job_place& at, const job_text& what) {
   job_limits limits{at.cluster.plugins, {}};
   for (const auto& n : at.cluster.nodes)
     if (n.name == at.self) limits.data = n.data;
-  for (const auto& n : at.cluster.nodes)  // who writes them is known when there is a plan; every node reads the same file
+  for (const auto& n : at.cluster.nodes)  // the writing node is known only with the plan; all nodes must read the job alike
     if (std::count(n.roles.begin(), n.roles.end(), "coordinator") > 0)
       limits.checkpoints.insert(limits.checkpoints.end(), n.checkpoints.begin(), n.checkpoints.end());
   auto read = prepare_text({what.text, what.file, what.overrides, std::move(limits)}, at.all, at.cluster.nodes);
@@ -81,8 +82,8 @@ std::filesystem::path given_path(const job_place& at, std::uint32_t job) {
 
 namespace {
 
-// A copy costs nothing where both are on one file system. Either way it is there when others remove
-// what it was made of.
+// Hard-links the file, or copies it to another file system. Either way it remains when `from` is
+// removed.
 std::error_code linked_or_copied(const std::filesystem::path& from, const std::filesystem::path& to) {
   namespace fs = std::filesystem;
   std::error_code ec;
@@ -110,10 +111,10 @@ std::variant<std::optional<given_file>, std::string> take_newest(const job_place
       return job_name_of_folder(std::filesystem::path(f).filename().string()) != safe_job_name(j.spec.name);
     });
   auto found = newest_in(folders);
-  for (const auto& bad : found.refused) notes.push_back("passed over: " + bad.to_string());
+  for (const auto& bad : found.refused) notes.push_back("skipped: " + bad.to_string());
   if (!found.newest) return std::nullopt;
   const auto place = given_path(at, job);
-  if (const auto ec = linked_or_copied(found.file, place)) return found.file + ": cannot be taken: " + ec.message();
+  if (const auto ec = linked_or_copied(found.file, place)) return found.file + ": cannot be linked or copied: " + ec.message();
   std::error_code ec;
   const auto bytes = std::filesystem::file_size(place, ec);
   return given_file{given_file::checkpoint, found.file, ec ? 1 : bytes};
@@ -140,7 +141,7 @@ std::optional<record_error> begin_with_given(const job_place& at, prepared_job& 
                                              const std::vector<std::string>& overrides) {
   const auto path = given_path(at, job).string();
   const auto named = [&](record_error e) {
-    e.file = given.file;  // as the client knows it
+    e.file = given.file;  // as named by the client
     return e;
   };
   if (given.kind == given_file::checkpoint) {

@@ -1,4 +1,4 @@
-// The control actor: a shell around head and member, which do not know CAF.
+// The control actor: hosts cluster controller and member, which do not know CAF.
 #include "actors/control/host/actors.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 constexpr auto tick_every = 100ms;
 constexpr auto report_every = 250ms;
 constexpr auto dial_timeout = 5s;
-constexpr std::uint64_t slow_bytes = 256 << 10;  // queued for one client: it misses steps from here
+constexpr std::uint64_t slow_bytes = 256 << 10;  // queued for one client; above, it gets no `step` events
 
 std::uint64_t bytes_out(const net::transport_stats& s) {
   std::uint64_t n = 0;
@@ -41,9 +41,9 @@ class control_actor final : public compat::base_actor {
     now_ = std::chrono::steady_clock::now();
     try {
       std::visit([this](const auto& x) { take(x); }, n.what);
-      // A client that hears of a change may ask for the state of the job at once, so the new state
-      // is published before the change is told. `step` events come by the thousand; what they
-      // change is published with the next tick.
+      // A client that receives an event may query the job's state at once, so the new state is
+      // published before the event is sent. `step` events are frequent; their changes are published
+      // with the next tick.
       const auto* e = std::get_if<event_in>(&n.what);
       const bool minor = std::holds_alternative<tick_in>(n.what) || std::holds_alternative<probe_back>(n.what) ||
                          (e && e->what.event.kind == "step");
@@ -120,13 +120,13 @@ class control_actor final : public compat::base_actor {
   member member_;
   orders controller_out_;
   member_orders member_out_;
-  bool looped_ = false;  // orders to this node itself were among the last ones
+  bool looped_ = false;  // the last orders included messages to this node
   coordinator_line line_;
   bool draining_ = false, drained_ = false;
   instant reported_{};
-  std::uint64_t sent_before_ = 0;  // bytes of the data plane when the job came
+  std::uint64_t sent_before_ = 0;  // data plane bytes when the job arrived
   repl_submissions submissions_;
-  unheeded unheeded_;  // where no head is
+  unheeded unheeded_;  // on nodes without a cluster controller
   pulse pulse_{s_};
 };
 
@@ -155,11 +155,11 @@ control_actor::control_actor(caf::actor_config& c, shared& s)
   controller_->restore(s_.book->found(), now_, controller_out_);
 }
 
-// --- what comes in
+// --- input
 
 void control_actor::take(const message_in& m) {
   if (const auto* s = std::get_if<submit>(&m.what); s && repl_submissions::has(s->ask)) {
-    s_.log(m.peer + " numbers a submission as this daemon numbers those of REPLs: disconnected");
+    s_.log(m.peer + " uses a submission number that is reserved for REPLs: disconnected");
     return s_.control_net->disconnect(m.peer);
   }
   if (turned_away(s_, controller_ ? &*controller_ : nullptr, unheeded_, m)) return;
@@ -171,11 +171,11 @@ void control_actor::take(const message_in& m) {
   } else if (m.peer == s_.coordinator) {
     member_.on(m.what, now_, member_out_);
   } else if (const auto by = speaker_of(m.what); by == speaker::node || by == speaker::coordinator) {
-    const char* why = by == speaker::node ? "this node does not coordinate" : "only the coordinator's daemon does";
+    const char* why = by == speaker::node ? "this node is not the coordinator" : "only the coordinator's daemon may send it";
     if (const auto line = unheeded_.note(m.peer, m.what, why)) s_.log(*line);
   } else if (const auto* s = std::get_if<submit>(&m.what)) {
     const auto text =
-        s_.options.node + " does not coordinate: submit to " + s_.coordinator + " at " + net::to_string(s_.coordinator_at);
+        s_.options.node + " is not the coordinator: submit to " + s_.coordinator + " at " + net::to_string(s_.coordinator_at);
     s_.control_net->send(m.peer, to_frame(submitted{s->ask, 0, {text}}));
   }
 }
@@ -208,11 +208,12 @@ void control_actor::take(const event_in& e) {
 
 void control_actor::take(const store_in& e) {
   if (!controller_) return;
-  if (e.what.what == "handover") {  // the keeper has it before it is told to swap
+  if (e.what.what == "handover") {  // the job executor gets it before the swap
     s_.keep.post(executor_note{e});
     return controller_->on_handover(e.job, e.what.step, now_, controller_out_);
   }
-  // Tensors wait with their stores: more than one that waits is memory that a slow disk takes.
+  // A waiting store holds its tensors. Left out if two stores wait already, so that a slow disk
+  // does not fill the memory.
   const bool left_out = e.what.what == "checkpoint" && controller_->crowded(e.job);
   controller_->on_store_begun(e.job);
   s_.keep.post(executor_note{left_out ? store_in{e.job, {e.what.what, e.what.step, {}, {}}, true} : e});
@@ -238,7 +239,7 @@ void control_actor::take(const tell_in& t) {
   const auto error = controller_->tell(t.who, t.job, what, now_, controller_out_);
   if (error.empty()) return;
   s_.log(t.what.name + ": " + error);
-  s_.said.put(number_of(t.job), {not_reported, 0, {}, error});  // for the REPL, where somebody may wait for the answer
+  s_.said.put(number_of(t.job), {not_reported, 0, {}, error});  // for a REPL that may wait for the answer
 }
 
 void control_actor::take(const listening_in&) {
@@ -271,10 +272,10 @@ void control_actor::take(const tick_in&) {
   publish();
 }
 
-// --- what goes out
+// --- output
 
-// Carries out what head and member have ordered, until nothing is left: an order may bring further
-// ones, also on this node, since the head's own node is a member like any other.
+// Carries out the orders of cluster controller and member until none is left. Messages to this node
+// itself bring further orders: the coordinator's node is a member like any other.
 void control_actor::execute_orders() {
   while (!controller_out_.empty() || !member_out_.empty()) {
     for (const auto& x : std::exchange(controller_out_, {})) std::visit([this](const auto& o) { perform(o); }, x);
@@ -294,8 +295,8 @@ void control_actor::perform(const to_peer& x) {
     return;
   }
   looped_ = true;
-  // A message from this node to itself: what the head says to members is for our member, the rest
-  // for our head.
+  // A message from this node to itself. Messages of the cluster controller to members go to the
+  // member, all others to the cluster controller.
   const bool for_member = std::holds_alternative<joined>(x.what) || std::holds_alternative<prepare>(x.what) ||
                           std::holds_alternative<end_job>(x.what) || std::holds_alternative<revise>(x.what) ||
                           std::holds_alternative<swap>(x.what) || std::holds_alternative<forget>(x.what) ||
@@ -333,7 +334,7 @@ void control_actor::perform(const begin_job& x) {
 
 void control_actor::perform(const suffer& x) {
   if (const auto error = s_.faults.begin(x.what); !error.empty())
-    s_.log(std::string("the injected ") + text_of(x.what.what) + " does not begin: " + error);
+    s_.log(std::string("the injected ") + text_of(x.what.what) + " cannot begin: " + error);
 }
 
 void control_actor::answer_repl(const submitted& m) {
@@ -374,8 +375,8 @@ void control_actor::publish() {
   s_.published.put(std::move(v));
 }
 
-// They miss steps. Those who read nothing at all are let go by the transport, when something more
-// is to wait for them.
+// Slow clients get no `step` events. The transport disconnects clients that read nothing, once
+// their queue is full.
 void control_actor::find_slow_clients() {
   for (const auto& p : s_.control_net->stats().peers)
     if (p.up && !s_.is_node(p.peer)) controller_->slow(p.peer, p.queued_bytes > slow_bytes);

@@ -1,5 +1,5 @@
-// The control plane's actors, as their shells see each other. Includes CAF: only for
-// control_plane*.cpp.
+// The control plane's actors: their messages and shared state. Includes CAF: only for the files of
+// this folder.
 #pragma once
 
 #include <pthread.h>
@@ -29,7 +29,7 @@
 
 namespace troupe::control {
 
-// What the control actor last knew, for readers on any thread.
+// The last published view of the control actor, for readers on any thread.
 class board {
  public:
   void put(repl_view v) {
@@ -46,13 +46,13 @@ class board {
   repl_view view_;
 };
 
-// What may wait, unread, for one of the control plane's peers: beyond it the connection ends at
-// once. An operator's session that has declared buffers of the exchange may have its values there
-// as well (exchange.cpp).
+// Maximum unread bytes that are queued for one peer of the control plane; beyond it the connection
+// is closed at once. A session with declared buffers of the exchange has additional room for their
+// values (exchange.cpp).
 constexpr std::uint64_t max_queued_for_operator = std::uint64_t{8} << 20, max_queued_for_node = std::uint64_t{64} << 20;
 
-// An actor's address that can be taken away: CAF 0.17 keeps a detached actor's thread until the
-// last handle is gone, and others may still be posting when the daemon ends.
+// An actor's address that can be closed. CAF 0.17 keeps a detached actor's thread until the last
+// handle is gone, and other threads may still post while the daemon ends.
 class mailbox {
  public:
   void open(caf::actor who) {
@@ -78,14 +78,14 @@ class mailbox {
   caf::actor who_;
 };
 
-// How long a thread has run, for others to see.
+// CPU time of a thread, readable by other threads.
 class thread_clock {
  public:
-  void mine() {  // on that thread
+  void mine() {  // called on that thread
     clockid_t id{};
     if (::pthread_getcpuclockid(::pthread_self(), &id) == 0) id_ = id;
   }
-  std::chrono::nanoseconds used() const {  // any thread; 0: not known, or it has ended
+  std::chrono::nanoseconds used() const {  // any thread; 0: unknown, or the thread has ended
     timespec t{};
     if (id_ == none || ::clock_gettime(id_, &t) != 0) return {};
     return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
@@ -96,22 +96,22 @@ class thread_clock {
   std::atomic<clockid_t> id_{none};
 };
 
-// What all of them share. Written before the first message; the transports are closed before it
-// goes.
+// State that all actors share. Written before the first message; the transports are closed before
+// it is destroyed.
 struct shared {
   control_plane_options options;
-  std::string coordinator;  // name of the node whose daemon coordinates
+  std::string coordinator;  // name of the coordinator's node
   net::address coordinator_at;
   instant begun = std::chrono::steady_clock::now();
   board published;
-  repl_events said;  // by jobs that this daemon coordinates
+  repl_events said;  // events of jobs that this daemon coordinates
   router route;
   std::unique_ptr<net::transport> control_net, data_net;
-  std::unique_ptr<node_host> host;  // waits for all actors when it goes, and they use all of this
+  std::unique_ptr<node_host> host;  // its destructor waits for all actors, which use the members above
   listening_ports ports;
-  std::shared_ptr<device> dev;    // the first of the node's
-  std::string numerics;           // of all of them
-  std::unique_ptr<journal> book;  // of the coordinator's daemon
+  std::shared_ptr<device> dev;    // the node's first
+  std::string numerics;           // of all devices
+  std::unique_ptr<journal> book;  // on the coordinator's daemon only
   mailbox control, keep, check, repl, exchange;
   thread_clock executor_clock;
   injected_faults faults;
@@ -126,8 +126,8 @@ struct shared {
   void log(const std::string& line) const {
     if (options.log) options.log(line);
   }
-  // Any thread (plane.cpp). Gives memory back to the system: what pools have not needed since the
-  // last call; or all that they do not use now.
+  // Any thread (plane.cpp). Returns memory to the system: what pools have not needed since the last
+  // call, or all that is unused now.
   void release_unused() const;
   void release_all_unused() const;
 };
@@ -140,9 +140,8 @@ inline job_place job_place_of(const shared& s) {
 struct message_in {
   std::string peer;
   message what;
-  person who{};  // of a client: its name and what it may do
-  std::shared_ptr<const void>
-      frame{};  // it came in: its credit goes back when this has been handled, so that nobody can fill the mailbox
+  person who{};                         // of a client: its name and role
+  std::shared_ptr<const void> frame{};  // holds the frame's credit until the message is handled, which bounds the mailbox
 };
 struct link_change {
   bool data = false, up = false;
@@ -155,7 +154,7 @@ struct event_in {
 struct store_in {
   std::uint32_t job = 0;
   store_effect what;
-  bool left_out = false;  // its place in the order of stores is kept, and nothing is written
+  bool left_out = false;  // nothing is written; the store only keeps its place in the order
 };
 struct check_done {
   std::uint32_t job = 0;
@@ -184,7 +183,7 @@ struct swap_roles_done {
 struct save_done {
   stored what;
 };
-struct submit_in {  // from the REPL actor: answer `id` of `peer` when it is known
+struct submit_in {  // from the REPL actor: a submission by line `id` of `peer`, answered when it is checked
   std::string peer, owner;
   std::uint64_t id = 0;
   bool json = false;
@@ -195,7 +194,7 @@ struct tell_in {
   command what;
   person who;
 };
-struct listening_in {};  // the ports are known: join
+struct listening_in {};  // the ports are known: the node can join
 struct drain_in {};
 struct tick_in {};
 struct probe_back {
@@ -207,10 +206,10 @@ struct control_note {
       what;
 };
 
-// --- to whom the watchdog watches: answered by probe_back
+// --- to the watched actors: answered by probe_back
 struct probe {};
 
-// --- to the keeper
+// --- to the job executor
 struct executor_note {
   std::variant<keep_piece, drop_given, drop_beginning, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan,
                store_in, probe>
@@ -226,15 +225,16 @@ struct checker_note {
 struct ask_in {
   std::string peer;
   ask what;
-  person who;                           // whose line it is
-  std::shared_ptr<const void> frame{};  // as of message_in
+  person who;                           // the person that entered the line
+  std::shared_ptr<const void> frame{};  // as in message_in
 };
 struct answer_in {
   answer what;
 };
 struct coordinator_gone {};
 
-// --- to the actor of the exchange: a frame of a process with its own training loop, or its end
+// --- to the actor of the exchange: a frame of a client with an external training loop, or the end
+// of its connection
 struct exchange_in {
   std::string peer;
   net::frame what;
@@ -242,7 +242,7 @@ struct exchange_in {
   std::string reason;
 };
 
-// Of this life of the daemon, in the ids of its jobs.
+// The tag of this incarnation of the daemon in job ids.
 inline std::uint16_t tag_of(const shared& s) { return static_cast<std::uint16_t>(s.options.incarnation % 65521); }
 
 caf::actor spawn_control(caf::actor_system& system, shared& s);

@@ -1,5 +1,5 @@
-// The checker's actor: detached, one submission after the other. Whatever happens, the head is
-// answered: it has the next one checked then.
+// The checker's actor: detached, one submission at a time. It always answers, since the cluster
+// controller sends the next submission only after the answer.
 #include "actors/control/executor/checker.hpp"
 #include "actors/control/host/actors.hpp"
 #include "runtime/base/exception_text.hpp"
@@ -22,7 +22,7 @@ class checker_actor final : public compat::base_actor {
     checked c;
     try {
       c = check_.check(x);
-    } catch (...) {  // memory is out
+    } catch (...) {  // out of memory
       c.messages = {"cannot read this job: " + current_exception_text()};
     }
     s_.control.post(control_note{check_done{x.job, std::move(c)}});

@@ -1,4 +1,4 @@
-// What the control actor keeps beside head and member. Only for actors.cpp.
+// State of the control actor next to cluster controller and member. Only for actors.cpp.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace troupe::control {
 
-// The way to the coordinator's daemon: dialled again and again while it is down.
+// The connection to the coordinator's daemon: dialled once a second while it is down.
 struct coordinator_line {
   bool listening = false;  // this daemon's own ports are known
   bool up = false;
@@ -23,8 +23,8 @@ struct coordinator_line {
   }
 };
 
-// Submissions from REPLs, until the head has an answer to them. Their tokens have the highest bit,
-// those of clients' own have not.
+// Submissions from REPLs that the cluster controller has not answered. Their tokens have the
+// highest bit set, those of clients do not.
 class repl_submissions {
  public:
   static bool has(std::uint64_t token) { return (token >> 63) != 0; }

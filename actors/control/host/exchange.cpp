@@ -1,6 +1,6 @@
-// The actor that hosts the hub of the exchange: frames of the control transport in, its effects
-// out. Detached, because sums of large buffers must not keep layers or the REPL waiting. A frame's
-// credit goes back to its sender when the hub is done with it, so that nobody can fill the mailbox.
+// The actor that hosts the hub of the exchange: frames of the control transport in, the hub's
+// effects out. Detached, because sums of large buffers must not delay layers or the REPL. A frame's
+// credit is returned when the hub has handled it, which bounds the mailbox.
 #include <algorithm>
 
 #include "actors/control/host/actors.hpp"
@@ -13,7 +13,8 @@
 namespace troupe::control {
 namespace {
 
-// A client's connection with its unread bytes; the entry of a buffer or a lock with its name.
+// Bytes counted for a client's connection with its unread bytes, and for the entry of a buffer or
+// lock with its name.
 constexpr std::uint64_t bytes_of_client = std::uint64_t{4} << 20, bytes_of_entry = 1024;
 
 // The bytes that clients may reserve if the cluster file sets no limit.
@@ -30,8 +31,8 @@ exchange::hub_limits limits_of(const shared& s) {
   return l;
 }
 
-// Only these may reserve memory in the hub. Finding out how much is left reads files of /proc,
-// which calls of every step should not wait for.
+// Returns true if the message may reserve memory in the hub. Only then is the free memory
+// determined, since that reads files of /proc.
 bool reserves(const exchange::message& m) {
   return std::holds_alternative<exchange::open_session>(m) || std::holds_alternative<exchange::declare>(m) ||
          std::holds_alternative<exchange::share>(m) || std::holds_alternative<exchange::take_lock>(m);
@@ -64,21 +65,21 @@ class exchange_actor final : public compat::base_actor {
 
   void handle_event(const std::string& peer, const net::frame& f) {
     const auto m = exchange::from_frame(f);
-    if (!m) return perform(exchange::drop_effect{peer, net::unreadable(peer, f, "it is no message of the exchange").message});
-    // A client that goes on asking and does not read its answers would have them pile up in the
-    // daemon: it is dropped.
+    if (!m) return perform(exchange::drop_effect{peer, net::unreadable(peer, f, "it is not a message of the exchange").message});
+    // Disconnects a client that sends requests and does not read its answers, which would fill the
+    // daemon's memory.
     if (!std::holds_alternative<exchange::piece>(*m) && unread(peer) > hub_.max_unread(peer))
       return perform(exchange::drop_effect{peer, "it does not read its answers"});
     if (reserves(*m)) hub_.may_reserve(room());
     hub_.on(peer, *m, out_);
     s_.memory.promise(memory_book::part::exchange, hub_.reserved());
-    // A declared buffer makes the client's answers longer: more may wait for it before the first
-    // such answer is sent.
+    // A declared buffer makes the client's answers longer, so its limit of queued bytes is raised
+    // before the first such answer.
     if (std::holds_alternative<exchange::declare>(*m)) s_.control_net->limit(peer, max_queued_for_operator + hub_.max_unread(peer));
   }
 
-  // The limit of the exchange, or less: the memory that is left when the running job has all that
-  // it has reserved.
+  // The limit of the exchange, or less: the memory that remains after the running job's
+  // reservation.
   std::uint64_t room() {
     s_.memory.holds(memory_book::part::job, s_.dev->pool().bytes_held);
     s_.memory.holds(memory_book::part::exchange, hub_.held());
@@ -107,7 +108,7 @@ class exchange_actor final : public compat::base_actor {
         at = memory_.emplace(a.id, std::move(*made)).first;
       } else {
         perform(exchange::send_effect{e.to, exchange::answer{a.call, exchange::code::too_large, why, 0, 0}});
-        exchange::hub_effects more;  // whoever else waits for it
+        exchange::hub_effects more;  // answers to the other clients that wait for it
         hub_.on(e.to, exchange::filled{a.id, exchange::contents::empty}, more);
         for (auto& x : more) std::visit([this](auto& y) { perform(y); }, x);
         return;
@@ -119,7 +120,7 @@ class exchange_actor final : public compat::base_actor {
   void perform(const exchange::unshare_effect& e) { memory_.erase(e.id); }
 
   shared& s_;
-  const exchange::hub_limits limits_;  // `bytes`: at most, however much memory is left
+  const exchange::hub_limits limits_;  // `bytes`: the upper limit of room()
   exchange::hub hub_;
   exchange::hub_effects out_;
   std::map<std::uint64_t, exchange::shared_file> memory_;  // by a share's id

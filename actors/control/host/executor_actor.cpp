@@ -1,5 +1,4 @@
-// The keeper's actor: a shell around what blocks for the control plane, detached, one order after
-// the other.
+// The job executor's actor: detached, one order at a time.
 #include "actors/control/executor/job_folders.hpp"
 #include "actors/control/host/actors.hpp"
 #include "actors/view/failed_job.hpp"
@@ -7,7 +6,7 @@
 namespace troupe::control {
 namespace {
 
-// As the head numbers them.
+// Restored jobs, by the ids that the cluster controller gives them.
 std::map<std::uint32_t, unfinished_job> taken_up_of(const shared& s) {
   std::map<std::uint32_t, unfinished_job> jobs;
   for (const auto& j : s.book ? s.book->found().jobs : std::vector<unfinished_job>())
@@ -30,7 +29,7 @@ class executor_actor final : public compat::base_actor {
       s_.executor_clock.mine();
       try {
         std::visit([this](const auto& x) { take(x); }, n.what);
-      } catch (const std::exception& e) {  // memory is out; whoever waits for an answer has a deadline
+      } catch (const std::exception& e) {  // out of memory; the missing answer has a deadline
         s_.log(std::string("executor: ") + e.what());
       }
     }};
@@ -64,14 +63,14 @@ class executor_actor final : public compat::base_actor {
   }
   void take(const check_move& x) { answer(keep_.amend(x)); }
   void take(const make_plan_order& x) { answer(revise_done{x.what.what.job, x.what.plan_generation, keep_.revise(x.what)}); }
-  // A role that fails is begun anew once, from what the shards have: that cannot be run again, what
-  // was before it can.
+  // The running plan, for a post-mortem. A plan that restarted after a role failure starts from
+  // shard state and cannot be replayed; the plan before it can (before_).
   std::unique_ptr<failed_job> failed_now(std::uint32_t job) const {
     auto r = keep_.running_of(job);
     if (!r) return nullptr;
     return std::make_unique<failed_job>(*s_.host, std::move(r->made), std::move(r->from));
   }
-  // Where; empty: it could not be.
+  // Returns the folder; empty: it could not be written.
   std::string leave(const end_job& why, const failed_job& what) const {
     const auto kept = what.write(why.where, why.error, why.step, s_.said.after(0, number_of(why.job)));
     const auto* bad = std::get_if<record_error>(&kept);
@@ -93,14 +92,14 @@ class executor_actor final : public compat::base_actor {
     if (x.what.what == "handover")
       keep_.hand_over(x.job, x.what);
     else if (x.left_out)
-      answer(save_done{{x.job, x.what.what, {}, {}, "left out: those before it are still being written"}});
+      answer(save_done{{x.job, x.what.what, {}, {}, "left out: two earlier ones are still being written"}});
     else
       answer(save_done{keep_.save(x.job, x.what)});
   }
 
   shared& s_;
   job_executor keep_;
-  std::unique_ptr<failed_job> before_;  // the last plan of the job that can be run again
+  std::unique_ptr<failed_job> before_;  // the job's last plan that can be replayed
 };
 
 }  // namespace

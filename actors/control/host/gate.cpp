@@ -7,8 +7,8 @@ namespace troupe::control {
 bool turned_away(const shared& s, const cluster_controller* h, unheeded& dropped, const message_in& m) {
   std::string why;
   if (!net::is_operator(m.peer)) {
-    if (speaker_of(m.what) != speaker::client) return false;  // the head, or the member, knows which node may say it
-    why = "only clients do, and it has a node's certificate";
+    if (speaker_of(m.what) != speaker::client) return false;  // cluster controller or member check which node may send it
+    why = "only clients may send it, and this peer has a node's certificate";
   } else {
     why = why_not(m.who, m.what);
     const auto* f = std::get_if<fetch>(&m.what);

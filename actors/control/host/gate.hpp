@@ -1,12 +1,13 @@
-// What comes in at a daemon, before anything is made of it: whoever has no right to it (trust.hpp)
-// is answered here, or dropped.
+// Checks the permission of a received message before it is handled (trust.hpp). A message without
+// permission is answered with a refusal or dropped.
 #pragma once
 
 #include "actors/control/host/actors.hpp"
 
 namespace troupe::control {
 
-// `h`: of the coordinator's daemon. True: nothing is to be done any more.
+// `h`: the cluster controller, on the coordinator's daemon; else null. Returns true if the message
+// was turned away.
 bool turned_away(const shared& s, const cluster_controller* h, unheeded& dropped, const message_in& m);
 
 }  // namespace troupe::control

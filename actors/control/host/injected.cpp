@@ -14,13 +14,13 @@
 namespace troupe::control {
 namespace {
 
-// In a copy of a process with threads: what is safe in a signal handler alone.
+// Runs after fork() in a process that had threads, so only async-signal-safe calls are allowed.
 [[noreturn]] void stop_and_wake(int process, timespec lasts) {
   if (process > 0) (void)::syscall(SYS_close_range, 0u, static_cast<unsigned>(process) - 1, 0u);
   (void)::syscall(SYS_close_range, static_cast<unsigned>(process) + 1, ~0u, 0u);
   sigset_t none;
   ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);  // it is not to be in the way of who ends the service
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);  // must not block the signals that end the service
   if (::syscall(SYS_pidfd_send_signal, process, SIGSTOP, nullptr, 0u) == 0) {
     while (::nanosleep(&lasts, &lasts) != 0 && errno == EINTR) {
     }
@@ -47,7 +47,7 @@ std::string stop_this_process(fault_time lasts) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return status == 0 ? std::string() : "no process that would wake this one";
+  return status == 0 ? std::string() : "cannot start the process that wakes this one";
 }
 
 before_write injected_faults::pace() const {

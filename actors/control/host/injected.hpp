@@ -1,8 +1,9 @@
-// What a fault that a person injects does to this daemon (actors/view/injection.hpp). Any thread.
+// Carries out injected faults in this daemon (actors/view/injection.hpp). Any thread.
 //
-// A stopped process cannot wake itself. A grandchild does, which has no descriptor of ours (the
-// lock of the state folder among them) but one of the process, so that a signal never reaches
-// another of its number; it is nobody's zombie, and goes with the daemon's control group.
+// A stopped process cannot wake itself; a grandchild process wakes it. That holds none of the
+// daemon's descriptors (such as the lock of the state folder) except a pidfd, so a signal never
+// reaches another process with the same number. It is reparented, so it leaves no zombie, and ends
+// with the daemon's control group.
 #pragma once
 
 #include <atomic>
@@ -18,13 +19,13 @@ namespace troupe::control {
 
 class injected_faults {
  public:
-  // Of the transports of either plane.
+  // For the transports of the two planes.
   const std::shared_ptr<net::line_faults> data = std::make_shared<net::line_faults>();
   const std::shared_ptr<net::line_faults> control = std::make_shared<net::line_faults>();
-  // Of who writes to the disk: waits while that is slow. Outlives this.
+  // Called before disk writes: waits while the disk is slowed. The result may outlive this object.
   before_write pace() const;
 
-  std::string begin(const injection& i);  // an error, or it is on; kill does not return
+  std::string begin(const injection& i);  // returns an error, or empty: the fault is active; kill does not return
 
  private:
   struct disk {
@@ -33,10 +34,10 @@ class injected_faults {
   const std::shared_ptr<disk> disk_ = std::make_shared<disk>();
 };
 
-// Stops this process, until the time is over.
+// Stops this process for this time. Returns an error or an empty string.
 std::string stop_this_process(fault_time lasts);
 
-// Of a log: "2026-01-02T03:04:05Z".
+// Time for log lines, as in "2026-01-02T03:04:05Z".
 std::string clock_text(std::chrono::system_clock::time_point t);
 
 }  // namespace troupe::control

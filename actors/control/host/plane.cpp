@@ -30,7 +30,8 @@ const node_spec* node_named(const cluster_spec& c, const std::string& name) {
   return at == c.nodes.end() ? nullptr : &*at;
 }
 
-// Addresses, behind which memory is taken as it is used: as many as the machine has bytes.
+// Bytes of address space for shared buffers: the size of the machine's memory. Memory is allocated
+// only as it is used.
 std::uint64_t addresses_to_share() {
   return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
@@ -52,7 +53,7 @@ net::tcp_options tcp_options_of(const control_plane_options& o) {
   return t;
 }
 
-// Links of either transport, as notes to the control actor.
+// Callbacks of one transport; they post notes to the control actor.
 net::callbacks callbacks_of(shared& s, bool data) {
   net::callbacks c;
   c.on_peer_up = [&s, data](const std::string& peer, std::uint64_t incarnation) {
@@ -61,7 +62,7 @@ net::callbacks callbacks_of(shared& s, bool data) {
   };
   c.on_peer_down = [&s, data](const std::string& peer, const net::error& why) {
     if (!data) s.exchange.post(exchange_in{peer, {}, true, why.message});
-    if (!data && why.code == "queue_full") s.log(peer + " does not read what it asked for: disconnected");
+    if (!data && why.code == "queue_full") s.log(peer + " does not read its answers: disconnected");
     if (why.code == "peer_stalled") s.log(peer + " does not read: " + why.message);
     if (why.code == net::unreadable_frame) s.log(why.message + ": disconnected");
     s.control.post(control_note{link_change{data, false, peer, why.code + ": " + why.message, 0}});
@@ -72,8 +73,8 @@ net::callbacks callbacks_of(shared& s, bool data) {
 
 }  // namespace
 
-// Clients that are connected, with what their certificates say of them. Of the control transport's
-// thread alone.
+// Connected clients with the role of their certificates. Used only by the control transport's
+// thread.
 class client_roles {
  public:
   void up(const std::string& peer, certificate_role role) {
@@ -83,7 +84,7 @@ class client_roles {
     roles_.erase(peer);
     refused_.erase(peer);
   }
-  bool refuse(const std::string& peer) { return refused_.insert(peer).second; }  // true: for the first time
+  bool refuse(const std::string& peer) { return refused_.insert(peer).second; }  // returns true for the first time
   certificate_role of(const std::string& peer) const {
     const auto at = roles_.find(peer);
     return at == roles_.end() ? certificate_role::node : at->second;
@@ -104,15 +105,17 @@ void receive_exchange(shared& s, client_roles& roles, const std::string& peer, n
   const auto* opens = m ? std::get_if<exchange::open_session>(&*m) : nullptr;
   if (!opens || !roles.refuse(peer)) return s.control_net->disconnect(peer);
   s.log(peer + ": " + why);
-  const auto code = opens->version < 5 ? exchange::code::bad_argument : exchange::code::not_allowed;  // older ones do not know it
-  s.control_net->send(peer, exchange::to_frame(exchange::answer{0, code, why, 0, 0}));                // opening has no number
+  const auto code =
+      opens->version < 5 ? exchange::code::bad_argument : exchange::code::not_allowed;  // older clients do not know not_allowed
+  s.control_net->send(peer, exchange::to_frame(exchange::answer{0, code, why, 0, 0}));  // open_session has no call number
 }
 
 void receive_message(shared& s, certificate_role role, const std::string& peer, control::message&& m, const net::frame& f) {
-  // Straight to the REPL actor: a line must not wait for anything.
+  // Lines go directly to the REPL actor, so they do not wait for the control actor.
   if (auto* a = std::get_if<ask>(&m)) {
     auto who = asker_of(peer, role, *a);
-    if (role == certificate_role::node && !s.is_node(peer)) who = {peer, role};  // of the CA's, and not of the cluster file's
+    if (role == certificate_role::node && !s.is_node(peer))
+      who = {peer, role};  // certified, but not in the cluster file: may not forward lines
     return s.repl.post(ask_in{peer, std::move(*a), std::move(who), f.payload});
   }
   if (auto* a = std::get_if<answer>(&m)) {
@@ -126,7 +129,7 @@ net::expected<void> receive_control(shared& s, client_roles& roles, const std::s
   if (exchange::is_exchange_type(f.type) && net::is_operator(peer))
     return receive_exchange(s, roles, peer, std::move(f)), net::expected<void>();
   auto m = from_frame(f);
-  if (!m) return net::unreadable(peer, f, "it is no control message");
+  if (!m) return net::unreadable(peer, f, "it is not a control message");
   receive_message(s, roles.of(peer), peer, std::move(*m), f);
   return {};
 }
@@ -173,15 +176,15 @@ struct control_plane::impl {
     auto control = data;
     if (s.options.shares_memory) {
       auto arena = net::shared_arena::make(addresses_to_share());
-      if (!arena) s.log("no tensor is lent to nodes of this machine: " + arena.error().message);
+      if (!arena) s.log("tensors are not shared with nodes of this machine: " + arena.error().message);
       if (arena) data.shares = std::move(*arena);
     }
     data.faults = s.faults.data;
     control.faults = s.faults.control;
     control.operators = true;
     control.max_frame = max_message;
-    // What clients send lies here until it is read: a window each, and what has come of a frame.
-    // All together have an eighth of the memory.
+    // Limits the receive buffers of all clients together to an eighth of the memory: one window and
+    // one partial frame each.
     if (const auto m = memory_of_this_process(); m.total > 0) {
       control.window = std::clamp(m.total / 64, std::uint64_t{2} << 20, std::uint64_t{16} << 20);
       control.max_operators = static_cast<std::size_t>(std::clamp<std::uint64_t>(m.total / 8 / exchange::max_frame, 16, 1024));
@@ -263,7 +266,7 @@ net::expected<std::unique_ptr<control_plane>> control_plane::open(control_plane_
   if (!me) return net::error{"unknown_node", "the cluster file has no node named " + options.node};
   const auto where = coordinator_of(options.cluster);
   const auto at = net::parse_address(where.address);
-  if (!at) return net::error{"no_coordinator", "no node of the cluster file has the role \"coordinator\" and a sound address"};
+  if (!at) return net::error{"no_coordinator", "no node of the cluster file has the role \"coordinator\" and a valid address"};
   p->s.coordinator = where.node;
   p->s.coordinator_at = *at;
   try {

@@ -1,17 +1,22 @@
-// A node's daemon, less its command line: node_host, router, the two transports and the control
-// plane's actors, put together.
+// A node's daemon without its command line: node_host, router, the two transports and the control
+// plane's actors.
 //
-//   control transport   listens on the node's address; daemons and operators         -> control_actor, repl_actor, exchange_actor
-//   data transport      listens on the same host, any port, told at join; daemons    -> router -> roles
-//   control_actor       detached; hosts the state machines `member` and, on the coordinator's node, `cluster_controller`
-//   executor_actor        detached; does what blocks for the job that runs: makes its plan, spawns and ends roles, writes weights
-//   checker_actor       detached; reads submissions, which may take long, and nothing waits for it but them
-//   repl_actor          detached; answers from published state, while all cores train
-//   exchange_actor      detached; hosts the hub where processes with training loops of their own meet (runtime/exchange)
+//   control transport  listens on the node's address; daemons and operators connect; frames go to
+//                      control_actor, repl_actor and exchange_actor
+//   data transport     listens on the same host, on any port, which join announces; daemons
+//                      connect; frames go to the router, which delivers to roles
+//   control_actor      detached; hosts the state machines `member` and, on the coordinator's node,
+//                      `cluster_controller`
+//   executor_actor     detached; blocking work for the running job: makes its plan, spawns and ends
+//                      roles, writes weights
+//   checker_actor      detached; reads submissions, which may take long; only submissions wait for
+//                      it
+//   repl_actor         detached, so that it answers while all cores train; from published state
+//   exchange_actor     detached; hosts the hub of the exchange, for external training loops
+//                      (runtime/exchange)
 //
-// Control messages travel over our own transport, not CAF's BASP:
-// docs/measurements/control_plane.md says what was measured. The actors are CAF's. Free of CAF
-// headers. Errors: values; no exception leaves.
+// Control messages use this transport and not CAF's BASP (docs/measurements/control_plane.md). The
+// actors are CAF's. This header does not include CAF. Errors: values; no exception leaves.
 #pragma once
 
 #include <cstdint>
@@ -31,18 +36,18 @@ struct control_plane_options {
   cluster_spec cluster;
   std::string node;
   std::shared_ptr<const tables> all;
-  std::filesystem::path state;  // checkpoints and weights go into folders there
+  std::filesystem::path state;  // folders with checkpoints and weights are made here
   std::uint64_t incarnation = 1;
-  bool may_inject = false;            // people of the role admin, faults (actors/view/injection.hpp)
-  bool shares_memory = true;          // large tensors are lent to nodes of this machine (net/memory_sharing.hpp)
+  bool may_inject = false;            // users with the role admin may inject faults (actors/view/injection.hpp)
+  bool shares_memory = true;          // large tensors go through shared buffers on one machine (net/memory_sharing.hpp)
   std::uint64_t exchange_memory = 0;  // bytes that clients of the exchange may reserve; 0: a share of the process's memory
-  repl_answers answers;               // to people's lines
+  repl_answers answers;               // to lines from REPLs
   std::function<void(const std::string& line)> log;  // any thread
-  // The control actor, and who else must be alive for it, are (liveness.hpp): ten times a second,
-  // on the control actor's thread.
+  // Called ten times a second on the control actor's thread, while all watched actors answer
+  // (liveness.hpp).
   std::function<void()> on_alive = {};
-  // No job runs here any more, after drain(). `whole`: all that they left is where it belongs.
-  // Called on an actor's thread, once.
+  // Called once, on an actor's thread, when after drain() no job runs here. `whole`: their results
+  // are all saved where they belong.
   std::function<void(bool whole)> on_drained;
 };
 
@@ -52,7 +57,7 @@ struct listening_ports {
 
 class control_plane {
  public:
-  // Listens; joining goes on by itself from here.
+  // Listens on both ports. Joining the cluster then proceeds in the background.
   static net::expected<std::unique_ptr<control_plane>> open(control_plane_options o);
   ~control_plane();
   control_plane(const control_plane&) = delete;
@@ -60,12 +65,12 @@ class control_plane {
 
   listening_ports ports() const;
   // Any thread. drain: jobs that use this node stop at a boundary, with a checkpoint. checkpoint:
-  // the running job, now.
+  // the running job writes one.
   void drain();
   void checkpoint();
   // Gives memory that has been unused since the last call back to the system.
   void release_unused();
-  // As net::transport has it, on both planes.
+  // As net::transport::reload_certificates, for both planes.
   net::expected<void> reload_certificates();
 
  private:

@@ -13,7 +13,7 @@ void pulse::tick(instant now) {
     said_ = false;
     return s_.options.on_alive();
   }
-  if (!std::exchange(said_, true)) s_.log(*why + ": the watchdog is not told that this daemon is alive");
+  if (!std::exchange(said_, true)) s_.log(*why + ": this daemon is not reported alive to the watchdog");
 }
 
 }  // namespace troupe::control

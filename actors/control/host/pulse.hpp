@@ -1,5 +1,5 @@
-// Asks the daemon's actors whether they are alive (liveness.hpp), from the control actor's ticks:
-// so the watchdog is fed by the actors themselves, and by no clock beside them.
+// Probes the daemon's actors (liveness.hpp) on the control actor's ticks. The watchdog is thus fed
+// by the actors themselves, and not by a clock that would run without them.
 #pragma once
 
 #include "actors/control/host/actors.hpp"
@@ -16,7 +16,7 @@ class pulse {
  private:
   shared& s_;
   liveness alive_;
-  bool said_ = false;  // that somebody is hung
+  bool said_ = false;  // a hung actor has been logged
 };
 
 }  // namespace troupe::control

@@ -1,6 +1,6 @@
-// The REPL actor of a daemon: detached, so that it never waits for a core that trains; answers from
-// what has been published. What only the coordinator's daemon knows (jobs, nodes) is asked there,
-// with a deadline, and answered to whoever asked here.
+// The REPL actor of a daemon. Detached, so that it never waits for a core that trains. It answers
+// from published state. Lines that only the coordinator's daemon can answer (jobs, nodes) are
+// forwarded there with a deadline, and the answer is sent to the client.
 #include <algorithm>
 #include <array>
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto relay_timeout = 5s;
-constexpr auto relay_submit_timeout = 65s;  // the job's data are opened
+constexpr auto relay_submit_timeout = 65s;  // the checker opens the job's data
 constexpr std::size_t max_relays = 1024;
 
 struct look_after_relays {};
@@ -34,7 +34,7 @@ class daemon_backend final : public repl_backend {
   }
   const repl_events& events() const override { return s_.said; }
   std::string why_not(right what, const std::string& doing) const override { return troupe::why_not(who_, what, doing); }
-  // The control actor has the last word; what is published suffices to answer at once.
+  // Refuses at once by the published state; the control actor checks again.
   std::string tell(std::uint32_t job, const command& c) override {
     if (c.name == "inject") return inject_at(c);
     for (const auto& j : s_.published.get().jobs)
@@ -52,7 +52,7 @@ class daemon_backend final : public repl_backend {
  private:
   std::string inject_at(const command& c) {
     const auto i = injection_of(c);
-    if (!i) return "inject: there is no such fault";
+    if (!i) return "inject: unknown fault";
     if (auto why = why_not_inject(who_, s_.options.may_inject, s_.options.cluster, *i); !why.empty()) return why;
     for (const auto& n : s_.published.get().nodes)
       if (n.name == i->node && n.state != "up" && n.state != "leaving") return "inject: node " + n.name + " is " + n.state;
@@ -109,7 +109,7 @@ class repl_actor final : public compat::base_actor {
     }
   }
 
-  // Which lines this node can answer itself.
+  // Returns true if this node can answer the line itself.
   bool here(const std::string& line) const {
     static constexpr std::array<std::string_view, 6> local = {"status", "roles", "queues", "waits", "help", "quit"};
     const auto word = line.substr(0, line.find(' '));
@@ -126,7 +126,7 @@ class repl_actor final : public compat::base_actor {
   void pass_on(const ask_in& a) {
     if (relays_.size() >= max_relays)
       return reply(a.peer, a.what.id,
-                   {repl_reply::kind::failed, std::to_string(max_relays) + " other questions wait for " + s_.coordinator});
+                   {repl_reply::kind::failed, std::to_string(max_relays) + " other requests wait for " + s_.coordinator});
     ask on = a.what;
     on.id = ++asked_;
     on.whose = a.who.name;
