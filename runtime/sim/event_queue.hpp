@@ -1,8 +1,8 @@
-// What the world still has to do, in order of (time, order of entry). Records live in a slab that
-// never moves them and is reused last in, first out, so the queue allocates nothing in a steady
-// state; the heap (4 children a node) holds 16 bytes an event.
-// Limits: 2^24 events at once, 2^40 in all.
-// Threads: none.
+// The world's pending events, in order of (time, order of insertion). Records live in a slab that
+// never moves them and is reused last in, first out, so the queue allocates no memory in a steady
+// state. The heap (4 children per node) holds 16 bytes per event.
+// Limits: 2^24 events at once, 2^40 in total.
+// Not thread-safe.
 #pragma once
 
 #include <cassert>
@@ -25,7 +25,7 @@ class event_queue {
   std::size_t most() const { return max_; }
   time_point next_at() const { return time_point(heap_.front().at); }
 
-  // A record to fill; it stays where it is until give_back.
+  // Returns a record to fill; its address is stable until give_back.
   slot take() {
     if (free_.empty()) grow();
     const auto s = free_.back();
@@ -62,7 +62,7 @@ class event_queue {
   static constexpr std::size_t chunk = 256;
   struct entry {
     std::int64_t at;
-    std::uint64_t key;  // order of entry, slot
+    std::uint64_t key;  // order of insertion, slot
     friend bool operator<(const entry& a, const entry& b) { return a.at != b.at ? a.at < b.at : a.key < b.key; }
   };
 

@@ -20,7 +20,7 @@ fabric::fabric(const network_model& m, std::uint32_t nodes) : model_(m), nodes_(
 }
 
 path fabric::between(std::uint32_t from, std::uint32_t to) const {
-  const std::uint32_t back = model_.full_duplex ? 1 : 0;  // what comes in has links of its own, or not
+  const std::uint32_t back = model_.full_duplex ? 1 : 0;  // full duplex: separate links for incoming messages
   const bool one_switch = model_.fabric == fabric_kind::star || from / model_.rack == to / model_.rack;
   if (one_switch) return {{2 * from, 2 * to + back}, 2};
   return {{2 * from, 2 * nodes_ + 2 * (from / model_.rack), 2 * nodes_ + 2 * (to / model_.rack) + back, 2 * to + back}, 4};

@@ -62,8 +62,8 @@ double faults::slowness(std::uint32_t node, time_point now, fault_counts& counts
 
 namespace {
 
-// Those of nodes 0 .. nodes - 1 that go together; each node for itself where nothing says so. Node
-// 0 stays, unless somebody names it.
+// Returns the groups of nodes that crash together; each node is its own group if the fault names no
+// groups. Node 0 is included only if the fault names it.
 std::vector<std::vector<std::uint32_t>> groups_of(const fault& f, std::uint32_t nodes) {
   auto all = f.groups;
   std::vector<std::uint32_t> each = f.nodes;

@@ -1,6 +1,6 @@
-// Draws the faults of a run. Its random numbers are its own, so that a fault more or less does not
+// Draws the faults of a run. It has its own random numbers, so that one fault more or less does not
 // change what the network draws.
-// Pure: the world asks about each message and task, and tells what time it is.
+// Pure: the world calls it for each message and task and passes the time.
 #pragma once
 
 #include <cstdint>
@@ -16,37 +16,39 @@ class faults {
   faults(fault_model m, std::uint64_t seed) : model_(std::move(m)), random_(seed ^ 0x6661756c74730a0dull) {}
 
   bool any() const { return !model_.list.empty(); }
-  // Does the wire need a channel above it?
+  // Returns true if the wire needs a channel above it.
   bool unreliable() const;
   const fault_model& model() const { return model_; }
 
-  // What happens to a message that leaves node `from` for node `to` now.
+  // The faults of a message that leaves node `from` for node `to` now.
   struct verdict {
     bool lost = false, twice = false;
     duration longer{};
   };
   verdict on_wire(std::uint32_t from, std::uint32_t to, time_point now, fault_counts& counts);
-  // Does the role get it twice?
+  // Returns true if the role receives the message twice.
   bool twice_above(std::uint32_t from, std::uint32_t to, time_point now, fault_counts& counts);
-  // Factor on a task's time.
+  // Factor on the time of a task.
   double slowness(std::uint32_t node, time_point now, fault_counts& counts) const;
 
   struct crash {
     time_point at;
     std::uint32_t node;
     duration restart_after;  // negative: never
-    role_id role = no_role;  // alone; none: the node
+    role_id role = no_role;  // only this role crashes; no_role: the node
   };
-  // All crashes of the run that have a time, by time, for a cluster of so many nodes. Drawn once.
+  // Returns all crashes of the run that have a fixed time, sorted by time, for a cluster of `nodes`
+  // nodes. Call it once: it draws.
   std::vector<crash> crashes(std::uint32_t nodes);
-  // Those that crash at a rate, each unit by itself: which fault, and its nodes. Never node 0,
-  // unless it is named.
+  // Nodes that crash at a rate, each unit independently: the index of the fault, and the unit's
+  // nodes. Contains node 0 only if the fault names it.
   struct unit {
     std::size_t fault = 0;
     std::vector<std::uint32_t> nodes;
   };
   std::vector<unit> units(std::uint32_t nodes) const;
-  // From the time when it was last there.
+  // Draws the time until the unit's next crash, counted from its last restart (at first from the
+  // fault's `from`).
   duration next_crash(const unit& u);
 
   // The clock of a node reads now * rate + ahead.

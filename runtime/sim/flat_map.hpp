@@ -1,6 +1,6 @@
-// A hash table from one 64-bit key to a value: linear probing in one array, no erasure, no
-// allocation but growth. For what the world looks up once a message (lanes between nodes, the last
-// arrival of a pair of roles), where std::unordered_map costs a cache miss more. References are
+// A hash table from a 64-bit key to a value: linear probing in one array, no erasure, allocates
+// only when it grows. The world looks up routes between nodes and the last arrival of a pair of
+// roles once per message, where std::unordered_map would cost one more cache miss. References are
 // valid until the next insertion.
 #pragma once
 

@@ -32,7 +32,7 @@ std::uint32_t param_store::begin(kind what, std::uint32_t block, std::shared_ptr
 
 std::uint32_t param_store::moments(std::uint32_t operation) const { return chunks_of(operations_[operation].value->count()) + 1; }
 
-// A block that nobody has written yet is all zeros.
+// A block that has not been written yet is all zeros.
 param_store::array& param_store::block_of(const pending& o, device* dev) {
   auto& b = blocks_[o.block];
   if (b.writes.empty()) {

@@ -1,13 +1,14 @@
 // Hogwild's shared parameters in virtual time (Niu, Recht, Re, Wright 2011): one array per block
 // that all roles of a node read and add to without a lock. In production an addition is, element by
-// element, a relaxed load and a relaxed store; here a block is cut into chunks, and of each chunk
-// an addition loads what is there and a while later stores the sum. Two additions that overlap in
-// time interleave, and what one stores between the other's load and store is lost, and counted.
+// element, a relaxed load and a relaxed store. Here a block is cut into chunks; an addition loads
+// each chunk and stores the sum some time later. Two additions that overlap in time interleave: a
+// value stored between the other's load and store is lost, and counted.
 //
-// An operation over n chunks has n + 1 moments, evenly spread over its time: at moment k it stores
-// chunk k - 1 and loads chunk k.
-// Invariants: within a chunk nothing is torn; an addition is applied at most once; without overlap
-// nothing is lost. Without a device nothing is stored, and the same is counted.
+// An operation over n chunks has n + 1 moments, evenly spread over its duration: at moment k it
+// stores chunk k - 1 and loads chunk k.
+// Invariants: values within a chunk are never torn; an addition is applied at most once; without
+// overlap no addition is lost. Without a device no values are stored, and the same losses are
+// counted.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +24,19 @@ class param_store {
  public:
   enum class kind : std::uint8_t { read, add, write };
 
-  // `value`: read: where to (gets memory); add: what; write: the block's new content.
+  // `value`: read: the destination (gets memory); add: the addend; write: the block's new content.
+  // Returns the number of the operation.
   std::uint32_t begin(kind what, std::uint32_t block, std::shared_ptr<tensor> value);
-  // How many moments the operation has: at least 2.
+  // Returns the number of moments of the operation, at least 2.
   std::uint32_t moments(std::uint32_t operation) const;
-  // Its next moment has come. True when it was the last one: the operation is over and its number
-  // free.
+  // Runs the next moment of the operation. Returns true if it was the last one; the operation's
+  // number is then free.
   bool advance(std::uint32_t operation, device* dev);
-  // The node has crashed.
+  // Called when the node has crashed.
   void clear();
 
-  std::uint64_t additions() const { return additions_; }  // of a chunk
-  std::uint64_t lost() const { return lost_; }            // of them, overwritten by one that had not seen them
+  std::uint64_t additions() const { return additions_; }  // of a chunk each
+  std::uint64_t lost() const { return lost_; }            // additions overwritten by one that had not loaded them
   static constexpr std::int64_t chunk_elements = 1024;
   static constexpr std::int64_t max_chunks = 32;
 
@@ -49,8 +51,8 @@ class param_store {
     std::uint32_t block = 0;
     std::shared_ptr<tensor> value;
     std::uint32_t moment = 0;
-    tensor loaded;           // add: the chunk as it was
-    std::uint64_t seen = 0;  // its writes by then
+    tensor loaded;           // add: the chunk as loaded
+    std::uint64_t seen = 0;  // number of writes to the chunk at that time
   };
   struct range {
     std::int64_t begin, count;

@@ -1,5 +1,5 @@
-// The cores of every node, and how long a task takes on one: a task begins on the core that is free
-// first. Pure; draws stragglers from random numbers of its own.
+// The cores of every node, and the time that a task takes on one: a task begins on the core that is
+// free first. Pure; draws stragglers from its own random numbers.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ class processors {
  public:
   processors(compute_model m, std::uint64_t seed) : model_(std::move(m)), random_(seed ^ 0x70726f636573736full) {}
 
-  // What the task would take on a node that is neither a straggler nor slowed down by a fault.
+  // Returns the task's time on a node that is neither a straggler nor slowed down by a fault.
   duration time_of(const task_cost& c) const;
-  // What that time becomes on this node: stragglers are drawn, faults make it slower.
+  // Returns that time on this node, with the factors of a drawn straggler and of a slow node.
   duration drawn(std::uint32_t node, duration time, fault_counts& counts);
 
   struct turn {
     time_point begin, end;
   };
   turn run(std::uint32_t node, duration time, time_point now);
-  // A node that crashed starts with idle cores.
+  // Makes all cores of a crashed node idle.
   void clear(std::uint32_t node, time_point now);
 
  private:

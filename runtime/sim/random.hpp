@@ -1,6 +1,6 @@
 // The simulator's random numbers: splitmix64 (Steele, Lea, Flood 2014). Portable: the same seed
-// gives the same run everywhere, which std:: distributions do not promise. (exponential and normal
-// go through libm, whose last bit may differ between machines.)
+// gives the same run on every machine, which std:: distributions do not guarantee. (exponential and
+// normal use libm, whose last bit may differ between machines.)
 #pragma once
 
 #include <cmath>
@@ -24,8 +24,8 @@ class random {
   bool chance(double p) { return p > 0 && unit() < p; }
   // Mean 1.
   double exponential() { return -std::log(1.0 - unit()); }
-  // Mean 0, deviation 1 (Box and Muller 1958; the second number is not kept, so that a draw depends
-  // on the state alone).
+  // Mean 0, standard deviation 1 (Box and Muller 1958). The second number of the pair is discarded,
+  // so that a draw depends only on the state.
   double normal() {
     const double r = std::sqrt(2 * exponential());
     return r * std::cos(6.283185307179586 * unit());

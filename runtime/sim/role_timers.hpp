@@ -1,5 +1,5 @@
-// The timers that a role has set. Every setting has a number, so that the event of one that has
-// been cancelled, or set again, since is known.
+// The timers that a role has set. Every setting has a number, which distinguishes the event of the
+// current setting from those of cancelled or replaced ones.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace troupe::sim {
 
 class role_timers {
  public:
-  // The setting's number; an earlier setting of this timer is over.
+  // Returns the number of the setting, which replaces an earlier setting of this timer.
   std::uint64_t set(std::uint64_t timer) {
     cancel(timer);
     set_.emplace_back(timer, ++settings_);
@@ -20,7 +20,7 @@ class role_timers {
   void cancel(std::uint64_t timer) {
     std::erase_if(set_, [&](const auto& s) { return s.first == timer; });
   }
-  // False: it has been cancelled, or set again.
+  // Returns false if the setting has been cancelled or replaced.
   bool fire(std::uint64_t timer, std::uint64_t number) {
     const auto at = std::find(set_.begin(), set_.end(), std::pair(timer, number));
     if (at == set_.end()) return false;

@@ -1,7 +1,6 @@
-// The lanes that messages have taken, each from one node to another: its way over the fabric, what
-// has gone over it, and, where the wire is unreliable, the channel that hides that (channel.hpp). A
-// lane is made when it is first asked for, and keeps its index. Pure. References to lanes are valid
-// until the next one is made.
+// The routes between nodes: each has its path over the fabric, the traffic it has carried and, if
+// the wire is unreliable, the channel that hides this (channel.hpp). A route is made at its first
+// lookup and keeps its index. Pure. References to routes are valid until the next route is made.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@
 
 namespace troupe::sim {
 
-// Messages and tensor bytes that went from one node to another.
+// Messages and bytes (tensors and headers) sent from one node to another.
 struct traffic {
   std::uint64_t messages = 0, bytes = 0;
 };
@@ -25,7 +24,7 @@ struct traffic {
 struct route {
   std::uint32_t from = 0, to = 0;
   traffic sum;
-  time_point last{};  // latest arrival, where order is kept without a channel
+  time_point last{};  // latest arrival, if the order is kept without a channel
   path way;
   std::unique_ptr<channel_sender> sender;
   std::unique_ptr<channel_receiver> receiver;
@@ -35,7 +34,8 @@ struct route {
 class route_table {
  public:
   route_table() = default;
-  // `resend`: of channels; none: the wire is reliable, and lanes have none.
+  // `resend`: first retransmission timeout of channels; null: the wire is reliable and routes have
+  // no channels.
   route_table(const network_model& m, std::uint32_t nodes, std::optional<duration> resend);
 
   bool reliable() const { return !resend_; }
@@ -47,15 +47,15 @@ class route_table {
   const fabric& wires() const { return fabric_; }
   std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> sums() const;
 
-  // What a crash of the node ends: channels from and to it begin anew. What was under way is lost,
-  // and counted with what they have counted.
+  // Resets the channels from and to a crashed node. Adds their counts, and the messages that they
+  // lose, to `counts`.
   void crash(std::uint32_t node, fault_counts& counts);
-  // What the channels that live have counted.
+  // Adds the counts of the current channels.
   void add_to(fault_counts& counts) const;
 
  private:
   fabric fabric_;
-  bool routed_ = false;  // lanes have a way over links
+  bool routed_ = false;  // routes have a path over links
   std::optional<duration> resend_;
   flat_map<std::uint32_t> at_;  // by both nodes: index + 1
   std::vector<route> all_;

@@ -1,4 +1,5 @@
-// Tasks that run away from the world (world_config::elsewhere), each with what waits for it.
+// Tasks that run outside the world (world_config::elsewhere), each with the function that waits for
+// it.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,13 @@ namespace troupe::sim {
 
 class tasks_elsewhere {
  public:
-  // The task's number, from 1 on.
+  // Returns the task's number, counted from 1.
   std::uint64_t add(std::function<void()> wait) {
     waits_.emplace(++begun_, std::move(wait));
     return begun_;
   }
-  // Until the task is over; one that is none, or has been waited for, is over.
+  // Waits until the task is over. Returns at once if there is no such task or it has been waited
+  // for.
   void wait_for(std::uint64_t number) {
     const auto at = waits_.find(number);
     if (at == waits_.end()) return;

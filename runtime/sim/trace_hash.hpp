@@ -1,6 +1,6 @@
-// The running hash over a run's deliveries: four lanes of 64 bits, each word multiplied and folded
-// into its lane, so that the lanes go through the processor side by side. Not cryptographic: it
-// tells two runs apart, nobody attacks it.
+// The running hash over a run's deliveries: four 64-bit lanes. Each word is multiplied and folded
+// into its lane; the lanes are independent, so the processor computes them in parallel. Not
+// cryptographic: it only distinguishes two runs.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ class trace_hash {
       state_[i] = fold(state_[i] ^ words[i], 0x9fb21c651e98df25ull + 2 * i);
       state_[i] = fold(state_[i] ^ words[i + 4], 0xd6e8feb86659fd93ull + 2 * i);
     }
-    // One lane leans on its neighbour, so that a swap of words between lanes is seen.
+    // Lane 0 depends on lane 3, so that swapping words between lanes changes the hash.
     state_[0] ^= state_[3] << 1;
   }
   const std::array<std::uint64_t, 4>& words() const { return state_; }
@@ -26,8 +26,8 @@ class trace_hash {
   }
 
  private:
-  // Both steps are one to one: the product sends every bit upwards, the shift brings the high ones
-  // down again for the next word.
+  // Both steps are bijective. The product moves bits up, the shift moves the high bits down for the
+  // next word.
   static std::uint64_t fold(std::uint64_t x, std::uint64_t by) {
     x = (x + by) * 0xa0761d6478bd642full;
     return x ^ (x >> 32);

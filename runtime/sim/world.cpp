@@ -19,7 +19,7 @@ void world::add(role_id id, std::uint32_t node, std::unique_ptr<role> r, std::ui
   auto timers = std::move(h.timers);
   timers.clear();
   h = hosted{};
-  h.timers = std::move(timers);  // its numbers go on: what a role before it has set is not this one's
+  h.timers = std::move(timers);  // setting numbers continue, so timers of the former role do not fire
   h.value = std::move(r);
   h.node = node;
   h.dev = on < config_.devices.size() ? config_.devices[on] : config_.dev;
@@ -125,7 +125,7 @@ bool world::step() {
   return true;
 }
 
-// The role reacts; its effects take place while the record is still ours.
+// The role handles the message. Its effects are carried out before the record is released.
 void world::deliver(record& r) {
   auto* h = at_home(r.e.h.dst);
   if (!h) ++report_.counts.lost_in_crash;
@@ -141,7 +141,7 @@ void world::deliver(record& r) {
   const auto self = r.e.h.dst;
   inside_ = true;
   h->value->on(r.e, read_clock(h->node), buffers_.wanted);
-  r.e.body = finished{};  // what it brought is the role's alone, as in the shell
+  r.e.body = finished{};  // releases the tensors: only the role holds them, as in the shell
   take_effects(self);
   inside_ = false;
 }
@@ -210,13 +210,13 @@ void world::run_task(role_id self, run_effect& r) {
       time = duration(static_cast<std::int64_t>(static_cast<double>(time.count()) * f));
   const auto turn = processors_.run(h.node, time, now_);
   if (on_span) on_span(self, r.cost.kind, turn.begin, turn.end);
-  // A role's tasks finish in the order in which they began: what one slot computes may be read by
-  // its next task.
+  // A role's tasks finish in the order in which they began: a task may read results of an earlier
+  // task of another slot.
   h.last_task = std::max(h.last_task, turn.end);
   schedule_local(h.last_task, self, finished{r.token}, number);
 }
 
-// 0: it has run.
+// Returns 0 if the task has already run, else its number.
 std::uint64_t world::begin_task(std::uint64_t seat, device& dev, task_work work) {
   auto run = [&dev, work = std::move(work)] {
     task_context c{dev};
@@ -230,8 +230,8 @@ std::uint64_t world::begin_task(std::uint64_t seat, device& dev, task_work work)
 
 world::~world() { tasks_.wait_for_all(); }
 
-// Takes a core as a task does; its moments (param_store.hpp) are events, so that two of one node
-// interleave.
+// Occupies a core, as a task does. Its moments (param_store.hpp) are events, so operations of one
+// node interleave.
 void world::begin_shared(role_id self, shared_effect& e) {
   auto& h = roles_[index_of(self)];
   auto& store = nodes_[h.node].shared;
@@ -240,7 +240,7 @@ void world::begin_shared(role_id self, shared_effect& e) {
   if (config_.dev && e.kind != shared_effect::kind_of::read) bring_home(*e.value, leaving_stream_of(h));
   const task_cost cost{0, static_cast<double>(e.value->bytes()) * (adds ? 3 : 2), adds ? "add" : "copy"};
   auto turn = processors_.run(h.node, processors_.drawn(h.node, processors_.time_of(cost), report_.counts), now_);
-  // One role's follow each other: it reads what it has added before.
+  // A role's operations run one after the other: it reads what it added before.
   const auto late = std::max(duration{}, h.last_shared - turn.begin);
   turn.begin += late, turn.end += late;
   h.last_shared = turn.end;
@@ -248,10 +248,10 @@ void world::begin_shared(role_id self, shared_effect& e) {
   record* r = nullptr;
   const auto s = fill(r, kind::shared, h.node, h.node);
   r->number = store->begin(static_cast<param_store::kind>(e.kind), e.block, std::move(e.value));
-  r->bytes = store->moments(static_cast<std::uint32_t>(r->number)) - 1;  // steps from the first moment to the last
+  r->bytes = store->moments(static_cast<std::uint32_t>(r->number)) - 1;  // intervals between the first moment and the last
   r->attempt = 0;
   r->sent = turn.begin;
-  r->tail = std::max(turn.begin, turn.end - duration(1));  // over before what begins at its end
+  r->tail = std::max(turn.begin, turn.end - duration(1));  // ends before an operation that begins at turn.end
   r->e.h = {};
   r->e.h.src = r->e.h.dst = self;
   r->e.h.incarnation = h.incarnation;
@@ -260,7 +260,7 @@ void world::begin_shared(role_id self, shared_effect& e) {
 }
 
 void world::go_on_shared(slot s, record& r) {
-  auto* host = config_.dev ? &config_.dev->host() : nullptr;  // what has no mailbox has no device's queues either
+  auto* host = config_.dev ? &config_.dev->host() : nullptr;  // shared arrays are in host memory
   if (!nodes_[r.to].shared->advance(static_cast<std::uint32_t>(r.number), host)) {
     ++r.attempt;
     return queue_.push(r.sent + (r.tail - r.sent) * r.attempt / static_cast<std::int64_t>(r.bytes), s);

@@ -1,14 +1,15 @@
-// A deterministic host for roles: one seeded event queue and a virtual clock. The role values are
-// the ones production hosts.
+// A deterministic host for roles: one seeded event queue and a virtual clock. The roles are the
+// ones that production hosts.
 //
 // Invariants: equal seed, roles and models give the same trace; messages between one pair of roles
-// arrive in the order they were sent, each at least once while both nodes are up; tasks of one role
-// and slot run one after the other; a task's `finished` comes after its cost in virtual time.
-// Faults of the wire (loss, reordering, repetition, partition) lie below a channel per ordered pair
-// of nodes (channel.hpp), as TCP does in production; roles see delay, a second copy where one is
-// asked for `above`, and peers that crash. Without a device (`maths none`) tasks are not run:
-// tensors stay declared, time and order are the same.
-// Threads: none; a world belongs to one thread, many worlds may run side by side.
+// arrive in the order in which they were sent, each at least once while both nodes are up; tasks of
+// one role and slot run one after the other; a task's `finished` arrives after its cost in virtual
+// time.
+// Faults of the wire (loss, reordering, repetition, partition) are hidden by a channel per ordered
+// pair of nodes (channel.hpp), as TCP does in production. Roles see delays, second copies (faults
+// with `above`) and peers that crash. Without a device (`maths none`) tasks do not run: tensors are
+// declared without values; times and order are the same.
+// Threads: a world belongs to one thread; several worlds may run in parallel.
 #pragma once
 
 #include <array>
@@ -40,15 +41,16 @@ struct world_config {
   std::uint64_t seed = 1;
   network_model network;
   compute_model compute;
-  device* dev = nullptr;  // null: maths none
+  device* dev = nullptr;  // null: tasks are not run
   fault_model faults;
-  std::vector<std::string> node_names;  // for peer_down; missing ones are "n<index + 1>"
-  // Runs a task away from here, behind those of the same seat (a number), and returns what waits
-  // for it; the world does when the task's `finished` is due, and before it ends. So a role goes on
-  // while its task runs, as in a cluster. None: tasks run at once.
+  std::vector<std::string> node_names;  // for peer_down; defaults are "n<index + 1>"
+  // Runs a task on another thread, after earlier tasks of the same seat (a number), and returns the
+  // function that waits for it. The world calls that function when the task's `finished` is due and
+  // before the world is destroyed. A role thus continues while its task runs, as in a cluster.
+  // Empty: tasks run at once.
   std::function<std::function<void()>(std::uint64_t seat, std::function<void()>)> elsewhere = {};
-  // Where nodes have several devices: by number in their lists, alike for all nodes; `dev` is one
-  // of them. Empty: `dev` alone.
+  // If nodes have several devices: by index in the nodes' lists, the same for all nodes; `dev` is
+  // one of them. Empty: only `dev`.
   std::vector<device*> devices = {};
   disk_model disk = {};  // of every node
 };
@@ -58,27 +60,27 @@ class world {
   explicit world(world_config c);
   ~world();
 
-  // `on`: which of the node's devices its tasks run on.
+  // `on`: index of the node's device that the role's tasks run on.
   void add(role_id id, std::uint32_t node, std::unique_ptr<role> r, std::uint32_t on = 0);
-  // A message from outside the world, a person's command for instance: delivered now.
+  // Delivers a message from outside the world now, e.g. a user's command.
   void inject(envelope e);
   // Calls `what` at a virtual time (not before now), between two events.
   void at(time_point when, std::function<void()> what);
-  // Handles the next event; false when there is none.
+  // Handles the next event. Returns false if there is none.
   bool step();
-  // Until nothing is left, or `stop` says so, or `limit` events were handled. Returns false at the
-  // limit.
+  // Handles events until none is left, `stop` returns true or `limit` events were handled. Returns
+  // false at the limit.
   bool run(std::uint64_t limit, const std::function<bool()>& stop = {});
 
-  // The node loses its roles, what they waited for and what is under way from and to them. When it
-  // is still down after faults.detect, role 0 hears peer_down; where that one is down itself,
-  // on_event hears the error.
+  // The node loses its roles, their timers and tasks, and the messages in flight from and to it. If
+  // it is still down after faults.detect, role 0 gets peer_down; if role 0 is down too, on_event
+  // gets the error.
   void crash(std::uint32_t node);
-  // Its roles are made anew by `remake`, with the next incarnation, and each gets start{}, in order
-  // of ids.
+  // `remake` makes the node's roles with the next incarnation. Each gets start{}, in order of ids.
   void restart(std::uint32_t node);
-  // One role alone: it loses what it holds and waits for, what it has said and is not there yet,
-  // and what comes while it is down. Restarted as with its node. Nobody is told.
+  // Crashes and restarts a single role. It loses its state, timers and tasks, its messages in
+  // flight, and messages sent to it while it is down. It is restarted as with its node. The
+  // coordinator is not notified.
   void crash(role_id id);
   void restart(role_id id);
   bool up(std::uint32_t node) const { return node >= nodes_.size() || nodes_[node].up; }
@@ -86,7 +88,7 @@ class world {
 
   time_point now() const { return now_; }
   std::uint64_t events() const { return report_.events; }          // handled: deliveries, hops, timers, calls
-  std::uint64_t deliveries() const { return report_.deliveries; }  // of them, what roles saw
+  std::uint64_t deliveries() const { return report_.deliveries; }  // events that roles received
   std::size_t max_queued() const { return queue_.most(); }
   std::uint64_t trace_hash() const { return report_.trace.value(); }
   const std::array<std::uint64_t, 4>& trace_state() const { return report_.trace.words(); }
@@ -97,60 +99,62 @@ class world {
 
   std::function<void(const event_effect&)> on_event;
   std::function<void(const store_effect&)> on_store;
-  // A checkpoint is on disk, that was begun then; one that is left out, as two others waited, is
-  // not heard of.
+  // Called when a checkpoint that was begun at `begun` is on disk; not called for a checkpoint that
+  // is skipped because two others are unfinished.
   std::function<void(std::uint64_t step, time_point begun)> on_stored;
-  std::function<void(const envelope&, time_point)> on_deliver;  // golden transcripts
-  // A task that will have run from `begin` to `end`; a message that crossed nodes. For pictures.
+  std::function<void(const envelope&, time_point)> on_deliver;  // every delivery; for golden transcripts
+  // on_span: a task was scheduled from `begin` to `end`. on_wire: a message has crossed nodes. For
+  // timelines.
   std::function<void(role_id, const char* kind, time_point begin, time_point end)> on_span;
   std::function<void(const envelope&, time_point sent, time_point arrived)> on_wire;
-  // What a task of this role takes, where it has been measured; none: the compute model says.
+  // Returns the measured time of a task of this role; null: the compute model decides.
   std::function<std::optional<duration>(role_id, const task_cost&)> measured;
-  // How many copies of a message arrive; 0 loses it. A second copy raises `attempt` and comes some
-  // time after the first, with other messages between them; it never overtakes. Empty: one.
+  // Returns how many copies of a message arrive; 0 loses it. A second copy raises `attempt` and
+  // arrives some time after the first, with other messages between them; it never overtakes. Empty:
+  // one.
   std::function<int(const envelope&, random&)> copies;
 
  private:
   struct hosted {
     std::unique_ptr<role> value;
     std::uint32_t node = 0, incarnation = 0;
-    std::uint32_t fenced = 0;  // messages of incarnations before are dropped: it has crashed alone
+    std::uint32_t fenced = 0;  // messages of earlier incarnations are dropped; set when the role crashes without its node
     bool there = false;        // add() was called
     bool stopped = false;
-    time_point last_task{}, last_shared{};  // its tasks finish in order; so do its shared effects
+    time_point last_task{}, last_shared{};  // end of the last task and shared effect; both finish in order
     flat_map<time_point> last_from;         // uniform network: latest arrival by source
     role_timers timers;
     device* dev = nullptr;
-    std::vector<std::shared_ptr<device>> streams;  // by slot, of a device that has lanes
-    std::shared_ptr<device> leaving;               // the lane of what crosses to other devices
+    std::vector<std::shared_ptr<device>> streams;  // by slot, if the device has streams
+    std::shared_ptr<device> leaving;               // stream for tensors that go to other devices
   };
   struct node_state {
-    std::uint32_t life = 0;  // raised by every crash: what was under way before it is void
+    std::uint32_t life = 0;  // incarnation of the node: raised by every crash; earlier events are void
     bool up = true;
-    std::unique_ptr<param_store> shared;  // made by the first who needs it
+    std::unique_ptr<param_store> shared;  // made at first use
     faults::clock clock;
-    time_point disk_free{};  // from when it can write the next checkpoint
+    time_point disk_free{};  // when the next checkpoint can be written
     std::uint32_t writing = 0;
   };
   enum class kind : std::uint8_t { deliver, frame, acknowledgement, resend, shared, call };
   struct record {
     envelope e;
     kind what = kind::deliver;
-    std::uint8_t hop = 0;  // links passed; while hop < way.count the event is the head's arrival at the next one
+    std::uint8_t hop = 0;  // links passed; while hop < way.count the event is the head's arrival at the next link
     bool keeps_order = false;
     std::uint32_t from = 0, to = 0;  // nodes
     std::uint32_t from_life = 0, to_life = 0;
     std::uint32_t route = 0, attempt = 0;
-    std::uint64_t number = 0;  // of a timer's setting, sequence of a frame, count of an acknowledgement, index of a call
+    std::uint64_t number = 0;  // timer setting, sequence of a frame, count of an acknowledgement, index of a call, or task
     std::uint64_t bytes = 0;
     time_point sent{}, tail{};
     duration longer{};
   };
   using slot = event_queue<record>::slot;
-  // Empty between events, and there for their memory: a steady world allocates nothing.
+  // Empty between events; kept for their memory, so that a steady world allocates no memory.
   struct buffers {
-    effects wanted;                 // by the role that reacts
-    std::vector<envelope> arrived;  // with one frame
+    effects wanted;                 // effects of the role that handles the event
+    std::vector<envelope> arrived;  // messages that one frame makes deliverable
   };
 
   // world.cpp
@@ -205,7 +209,7 @@ class world {
   std::vector<std::function<void()>> calls_;
   tasks_elsewhere tasks_;
   event_queue<record> queue_;
-  std::size_t lying_in_wait_ = 0;  // of them, crashes at a rate: when nothing else is left, nothing will happen
+  std::size_t lying_in_wait_ = 0;  // queued crashes at a rate; if no other events are queued, the run is over
   buffers buffers_;
 };
 

@@ -1,11 +1,12 @@
-// Nodes that crash and come back.
+// Crashes and restarts of nodes and roles; clocks; checkpoints on disk.
 #include <algorithm>
 
 #include "runtime/sim/world.hpp"
 
 namespace troupe::sim {
 
-// Does this event belong to a node or role as it was before it crashed? Then it is void.
+// Returns true if the event belongs to a former incarnation of its source or destination node; such
+// events are dropped.
 bool world::void_now(const record& r) {
   const auto gone = [&](std::uint32_t node, std::uint32_t life) { return node < nodes_.size() && nodes_[node].life != life; };
   if (gone(r.to, r.to_life)) {
@@ -57,8 +58,8 @@ time_point world::read_clock(std::uint32_t node) const {
   return duration(static_cast<std::int64_t>(static_cast<double>(now_.count()) * c.rate)) + c.ahead;
 }
 
-// As the control plane does it: one after the other, and of those that would wait for two others
-// nothing is written.
+// As in the control plane: checkpoints are written one after the other; one that would be the third
+// is skipped.
 void world::write_checkpoint(std::uint32_t node, const store_effect& s) {
   auto& n = nodes_[node];
   if (n.writing >= 2) return void(++report_.counts.left_out);
@@ -107,7 +108,7 @@ void world::detect(std::uint32_t node, std::uint32_t life) {
   if (nodes_[node].up || nodes_[node].life != life) return;
   ++report_.counts.reported_down;
   const auto name = node < config_.node_names.size() ? config_.node_names[node] : "n" + std::to_string(node + 1);
-  if (!at_home(role_id{0})) {  // nobody is left to be told
+  if (!at_home(role_id{0})) {  // the coordinator is down: there is no role to notify
     if (on_event) on_event({"error", 0, {}, "node " + name + " is lost: it crashed; the coordinator is gone"});
     return;
   }
@@ -167,7 +168,7 @@ void world::restart(role_id id) {
   begin_life(id);
 }
 
-// Was it said by a role that has crashed since, on a node that has not? (Of nodes: void_now.)
+// Returns true if the sender has crashed since, without its node. (For nodes: void_now.)
 bool world::of_past_life(const envelope& e) const {
   return index_of(e.h.src) < roles_.size() && e.h.incarnation < roles_[index_of(e.h.src)].fenced;
 }

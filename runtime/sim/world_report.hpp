@@ -1,4 +1,4 @@
-// What has happened in a world so far.
+// Counts and trace of a world's run so far.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace troupe::sim {
 
 struct world_report {
   std::uint64_t events = 0;      // handled: deliveries, hops, timers, calls
-  std::uint64_t deliveries = 0;  // of them, what roles saw
+  std::uint64_t deliveries = 0;  // events that roles received
   class trace_hash trace;
-  fault_counts counts;  // of what channels and stores count themselves: those that a crash has ended
+  fault_counts counts;  // counts of channels and stores only after a crash has ended them
 
-  // What a delivery is: when, what, from whom, to whom, for which packet.
+  // Adds a delivery to the trace: time, type, source, destination, packet.
   void delivered(const envelope& e, time_point now) {
     const auto both = [](std::uint64_t high, std::uint64_t low) { return high << 32 | (low & 0xffffffff); };
     trace.add({static_cast<std::uint64_t>(now.count()), both(e.h.incarnation, e.body.index()), index_of(e.h.src), index_of(e.h.dst),

@@ -1,5 +1,5 @@
-// From a role's send to its delivery: within a node, over the fabric, through a channel where the
-// wire is unreliable.
+// The path of a message from its send to its delivery: within a node, over the fabric, and through
+// a channel if the wire is unreliable.
 #include <algorithm>
 #include <utility>
 
@@ -20,17 +20,17 @@ void world::send(role_id self, envelope&& e) {
   auto& from = roles_[index_of(self)];
   e.h.incarnation = from.incarnation;
   if (!to) {
-    // A role that is down, or none at all.
+    // The destination is down or does not exist.
     if (index_of(e.h.dst) < roles_.size() && roles_[index_of(e.h.dst)].there) ++report_.counts.lost_in_crash;
     return;
   }
   if (config_.dev) {
-    auto& there = from.node == to->node ? *to->dev : to->dev->host();  // what goes to another node leaves from the host's memory
+    auto& there = from.node == to->node ? *to->dev : to->dev->host();  // messages to other nodes leave from host memory
     if (crosses(*from.dev, there)) cross(e, leaving_stream_of(from), there);
     freeze(e);
   }
   int n = copies ? copies(e, random_) : 1;
-  // What stays on a node is handed over in memory; only what crosses nodes may come twice.
+  // Messages within a node are passed in memory; only messages between nodes may be duplicated.
   if (faults_.any() && from.node != to->node && faults_.twice_above(from.node, to->node, now_, report_.counts)) ++n;
   e.h.trace = static_cast<std::uint32_t>(std::max(n - 1, 0));
   if (n <= 0) return;
@@ -39,7 +39,7 @@ void world::send(role_id self, envelope&& e) {
   const bool shuffled = net.fabric == fabric_kind::uniform && net.shuffle_local;
   auto when = now_ + (shuffled ? drawn_latency() : net.local);
   if (shuffled) {
-    // Equal times keep the order by the queue's order of entry.
+    // At equal times the queue's insertion order decides.
     auto& last = to->last_from[index_of(self)];
     last = when = std::max(last, when);
   }
@@ -49,8 +49,8 @@ void world::send(role_id self, envelope&& e) {
   queue_.push(when, s);
 }
 
-// Its copies come later, but not before it: messages of a pair may come twice, and do not overtake
-// each other.
+// Schedules the copies of a delivered message. They arrive later than the message: messages of a
+// pair may be duplicated but never overtake each other.
 void world::deliver_again(record& r) {
   const auto more = std::exchange(r.e.h.trace, 0u);
   for (std::uint32_t i = 1; i <= more; ++i) {
@@ -78,7 +78,7 @@ void world::send_remote(const hosted& from, hosted& to, envelope&& e) {
   arm(routes_.between(from.node, to.node));
 }
 
-// Onto the wire, if the faults let it.
+// Puts a message on the wire, subject to the faults of the wire.
 void world::put(route& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt) {
   faults::verdict v;
   if (faults_.any()) v = faults_.on_wire(l.from, l.to, now_, report_.counts);
@@ -113,7 +113,7 @@ void world::launch(route& l, envelope&& e, kind what, std::uint64_t number, std:
   queue_.push(when, s);
 }
 
-// The head is at the next link of its way.
+// The head has arrived at the next link of its path.
 void world::pass(slot s, record& r) {
   auto& l = routes_[r.route];
   const auto p = routes_.wires().pass(l.way.links[r.hop++], now_, r.tail, r.bytes);
@@ -150,7 +150,7 @@ void world::take_frame(record& r) {
   auto& there = routes_[r.route];
   auto arrived = std::move(buffers_.arrived);
   const auto answer = there.receiver->take({r.number, r.attempt, std::move(r.e)}, arrived);
-  envelope words;  // an acknowledgement fits into a header
+  envelope words;  // an acknowledgement fits in a header
   words.h.step = answer.answers;
   words.h.packet = answer.attempt;
   auto& back = routes_.between(there.to, there.from);

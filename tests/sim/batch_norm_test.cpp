@@ -1,6 +1,6 @@
 // Running statistics (reduce/fold.hpp) and layers whose packets compute together
-// (stage/joint_stage.hpp), on batch_norm: the same bits however the packets lie, the values of one
-// packet after the other, and what modes make of them.
+// (stage/joint_stage.hpp), with batch_norm: the bits do not depend on the placement of packets, the
+// values are those of folding packet by packet, and every mode keeps or refuses them.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,8 +15,8 @@
 namespace troupe::testing {
 namespace {
 
-// The small net with a batch_norm behind its convolution and one, not affine, before its scores;
-// dropout would make packets unlike.
+// The small net with a batch_norm after its convolution and a non-affine one before its scores. No
+// dropout, which would make the packets differ.
 job_spec normal_spec(const shape_of_job& s, const std::string& stats, double momentum = 0.1) {
   auto j = small_spec(s);
   j.precision = "f64";
@@ -72,7 +72,7 @@ const double* values_of(const run_result& r, const std::string& name) {
   return nullptr;
 }
 
-TEST(fold, weights_and_what_is_left_are_those_of_one_packet_after_the_other) {
+TEST(fold, weights_and_remainder_equal_folding_packets_one_by_one) {
   for (const double momentum : {0.0, 0.1, 0.75, 1.0})
     for (std::uint32_t packets = 1; packets < 9; ++packets) {
       param_spec p;
@@ -90,14 +90,14 @@ TEST(fold, weights_and_what_is_left_are_those_of_one_packet_after_the_other) {
     }
 }
 
-TEST_F(batch_norm_world, n_workers_are_one_worker_bit_for_bit_running_statistics_too) {
+TEST_F(batch_norm_world, weights_and_statistics_do_not_depend_on_the_number_of_workers) {
   const shape_of_job one{.packets = 6};
   const auto want = plain(normal_spec(one, "packet"));
   run_result plain_result;
   plain_result.weights = want;
   for (const double start : {0.0, 1.0}) {
     const auto* running = values_of(plain_result, start == 0.0 ? "bn1.running_mean" : "bn1.running_var");
-    for (int c = 0; c < 3; ++c) EXPECT_NE(running[c], start) << "it has moved";
+    for (int c = 0; c < 3; ++c) EXPECT_NE(running[c], start) << "the statistics have changed";
   }
   for (std::uint32_t workers = 1; workers <= 4; ++workers)
     for (const char* reducer : {"server", "tree"})
@@ -111,16 +111,15 @@ TEST_F(batch_norm_world, n_workers_are_one_worker_bit_for_bit_running_statistics
       }
 }
 
-// Clipping by norm leaves statistics alone: with a limit that nothing reaches, the bits are those
-// without.
-TEST_F(batch_norm_world, the_norm_over_all_parameters_is_not_over_statistics) {
+// With a limit that no gradient reaches, clipping changes no bit of the statistics.
+TEST_F(batch_norm_world, clipping_by_norm_ignores_running_statistics) {
   auto j = normal_spec({.packets = 4, .workers = 2, .shards = 2}, "packet");
   const auto want = run(j, 2);
   j.train.clip.norm = 1e9;
   EXPECT_EQ(run(j, 2).bytes(), want.bytes());
 }
 
-TEST_F(batch_norm_world, statistics_of_the_batch_are_those_of_one_packet_with_all_examples) {
+TEST_F(batch_norm_world, batch_statistics_equal_those_of_one_packet_with_all_examples) {
   shape_of_job one{.packets = 1};
   auto whole = normal_spec(one, "packet", 0.3);
   whole.data.batch = 12;
@@ -140,11 +139,11 @@ TEST_F(batch_norm_world, statistics_of_the_batch_are_those_of_one_packet_with_al
         ASSERT_NEAR(a, b, 1e-10 * std::max(1.0, std::fabs(a))) << want.weights[i].first << " with " << workers << " workers";
       }
     if (first.empty()) first = got.bytes();
-    EXPECT_EQ(got.bytes(), first) << "the same bits wherever the packets are, " << workers << " workers";
+    EXPECT_EQ(got.bytes(), first) << "the bits depend on the placement of packets: " << workers << " workers";
   }
 }
 
-TEST_F(batch_norm_world, measurements_that_come_twice_change_nothing) {
+TEST_F(batch_norm_world, duplicate_measurements_change_no_bit) {
   shape_of_job s{.packets = 4, .workers = 2, .sub_solvers = 2};
   const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_on(normal_spec(s, "batch"), 2));
   sim::world_config c;
@@ -155,7 +154,7 @@ TEST_F(batch_norm_world, measurements_that_come_twice_change_nothing) {
   EXPECT_EQ(got.bytes(), want.bytes());
 }
 
-TEST_F(batch_norm_world, statistics_of_the_batch_want_all_packets_in_flight_and_steps_together) {
+TEST_F(batch_norm_world, batch_statistics_need_all_packets_in_flight_and_lockstep) {
   EXPECT_EQ(refusal_of_norm(normal_spec({.packets = 4, .workers = 2, .sub_solvers = 1}, "batch")),
             "layer 'bn1': its packets compute together, so all of a step must be in flight: a worker has 2 packets, but "
             "pipeline.sub_solvers = 1");
@@ -169,7 +168,7 @@ job_spec in_mode(const shape_of_job& s, const std::string& mode, options o) {
   auto j = normal_spec(s, "packet");
   const char* rule = mode == "eamsgd" ? "nesterov" : "sgd";
   j.train.rule = {rule, checked({}, shared_tables()->rules.find(rule)->specs), {}};
-  j.train.decay = 0;  // what ssp lays over its weights are gradients alone
+  j.train.decay = 0;  // ssp adds only gradients to its weights, no decay
   const auto* m = shared_tables()->modes.find(mode);
   j.train.sync = {mode, checked(std::move(o), m->specs), {}};
   if (m->by_groups) {
@@ -179,16 +178,16 @@ job_spec in_mode(const shape_of_job& s, const std::string& mode, options o) {
   return j;
 }
 
-// One worker of any mode is plain training; several keep statistics that are those of the data:
-// between what they began with and what packets have.
-TEST_F(batch_norm_world, every_mode_keeps_statistics_or_says_why_not) {
+// One worker of any mode is plain training. Several workers keep finite statistics with a positive
+// variance.
+TEST_F(batch_norm_world, every_mode_keeps_statistics_or_is_refused) {
   const auto want = plain(in_mode({.packets = 4}, "bsp", {}));
   run_result wanted;
   wanted.weights = want;
   for (const auto& mode : shared_tables()->modes.names()) {
     const auto got = run(in_mode({.packets = 4}, mode, {}));
     ASSERT_FALSE(got.weights.empty()) << mode;
-    const bool elastic = mode == "easgd" || mode == "eamsgd";  // what is kept at the end is the centre
+    const bool elastic = mode == "easgd" || mode == "eamsgd";  // the final weights are the centre
     for (const auto& [name, t] : got.weights)
       for (std::int64_t k = 0; !elastic && k < t.count(); ++k)
         ASSERT_NEAR(t.data<double>()[k], values_of(wanted, name)[k], 1e-9) << mode << " " << name;
@@ -210,7 +209,7 @@ TEST_F(batch_norm_world, every_mode_keeps_statistics_or_says_why_not) {
             std::string::npos);
 }
 
-TEST_F(batch_norm_world, a_plain_loop_takes_no_packets_that_compute_together) {
+TEST_F(batch_norm_world, plain_loop_refuses_packets_that_compute_together) {
   const auto reasons = [](const std::string& stats, std::uint32_t packets) {
     shape_of_job s;
     s.packets = s.sub_solvers = packets;
@@ -221,11 +220,11 @@ TEST_F(batch_norm_world, a_plain_loop_takes_no_packets_that_compute_together) {
   EXPECT_TRUE(reasons("batch", 1).empty());
   const auto refused = reasons("batch", 4);
   ASSERT_EQ(refused.size(), 2u);
-  EXPECT_NE(refused[0].message.find("the 4 packets of layer 'bn1' compute together"), std::string::npos) << refused[0].message;
+  EXPECT_NE(refused[0].message.find("the 4 packets of layer 'bn1' are computed together"), std::string::npos) << refused[0].message;
 }
 
-// Files of before the statistics had PyTorch's names: weights alone, and checkpoints with the
-// states of the rule.
+// Renames the statistics as in files from before they had PyTorch's names: weights, and checkpoints
+// with rule states.
 named_tensors under_earlier_names(const named_tensors& named) {
   named_tensors out;
   for (auto [name, t] : named) {
@@ -236,7 +235,7 @@ named_tensors under_earlier_names(const named_tensors& named) {
   return out;
 }
 
-TEST_F(batch_norm_world, weights_under_earlier_names_are_taken) {
+TEST_F(batch_norm_world, accepts_weights_with_earlier_names) {
   const auto spec = normal_spec({.packets = 4}, "packet");
   const auto trained = plain(spec), old = under_earlier_names(trained);
   ASSERT_EQ(std::count_if(old.begin(), old.end(), [](const auto& n) { return n.first == "bn2.variance"; }), 1);
@@ -253,7 +252,7 @@ TEST_F(batch_norm_world, weights_under_earlier_names_are_taken) {
   }
 }
 
-TEST_F(batch_norm_world, a_checkpoint_under_earlier_names_is_taken_with_the_states_of_its_rule) {
+TEST_F(batch_norm_world, accepts_a_checkpoint_with_earlier_names_and_rule_states) {
   const auto spec = normal_spec({.packets = 4}, "packet");
   const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_on(spec, 1));
   const auto rule = j->all->rules.find(spec.train.rule.kind)->make(spec.train.rule.values);

@@ -1,13 +1,13 @@
-// The worker half of bsp alone, message by message.
+// The worker sync of bsp without a world, message by message.
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {
 namespace {
 
-// Three packets of five: the worker's sums leave as packets [0, 2), which is an addition, and [2,
-// 3), which is none. A step whose last gradient needs no addition is not over while the addition of
-// the others still runs.
-TEST(bsp_worker, a_sum_that_is_still_running_is_not_given_up) {
+// Three packets of five: the worker pushes packets [0, 2), which needs an addition, and [2, 3),
+// which needs none. A step whose last gradient needs no addition is not over while the addition of
+// the others runs.
+TEST(bsp_worker, step_is_not_over_while_a_sum_is_computed) {
   const std::shared_ptr<device> dev = make_cpu_device();
   shape_of_job s;
   s.packets = 5;

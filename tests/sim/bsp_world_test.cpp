@@ -1,5 +1,5 @@
-// The roles of a job in sim::world: every order of delivery, every number of workers, shards and
-// sub-solvers gives the same weights.
+// The roles of a job in sim::world: the weights do not depend on the order of delivery or on the
+// number of workers, shards and sub-solvers.
 #include <cmath>
 
 #include "tests/sim/small_job.hpp"
@@ -19,7 +19,7 @@ class bsp_world : public ::testing::Test {
   std::unique_ptr<device> dev_;
 };
 
-TEST_F(bsp_world, the_loss_falls) {
+TEST_F(bsp_world, loss_falls_during_training) {
   shape_of_job s;
   s.steps = 60;
   const auto r = run(s, 1);
@@ -59,9 +59,9 @@ TEST_F(bsp_world, weights_do_not_depend_on_workers_shards_sub_solvers_or_fusion)
         }
 }
 
-// bsp's first invariant: a gradient is applied exactly once. Half of all messages of the parameter
-// plane come twice, some of the copies long after their step.
-TEST_F(bsp_world, a_gradient_that_comes_twice_is_applied_once) {
+// bsp's first invariant: a gradient is applied exactly once. Half of all parameter messages are
+// duplicated; some copies arrive long after their step.
+TEST_F(bsp_world, duplicate_gradient_is_applied_once) {
   shape_of_job s;
   s.workers = 3;
   s.shards = 2;
@@ -85,7 +85,7 @@ TEST_F(bsp_world, a_gradient_that_comes_twice_is_applied_once) {
   EXPECT_GT(doubled, 1000u);
 }
 
-TEST_F(bsp_world, the_same_seed_gives_the_same_trace) {
+TEST_F(bsp_world, same_seed_gives_the_same_trace) {
   shape_of_job s;
   s.workers = 4;
   s.shards = 2;
@@ -94,7 +94,7 @@ TEST_F(bsp_world, the_same_seed_gives_the_same_trace) {
   EXPECT_NE(run(s, 5, 4).trace, run(s, 6, 4).trace);
 }
 
-TEST_F(bsp_world, without_maths_the_trace_is_the_same) {
+TEST_F(bsp_world, trace_is_the_same_without_maths) {
   shape_of_job s;
   s.workers = 2;
   sim::world_config c;
@@ -118,10 +118,10 @@ TEST_F(bsp_world, evaluation_does_not_change_training_and_pads_the_last_packet) 
   for (const auto& e : r.events)
     if (e.kind == "eval") ++rounds, accuracy = e.values.at(0).second;
   EXPECT_EQ(rounds, 3);  // steps 2, 4 and the end
-  EXPECT_NEAR(accuracy * 13, std::round(accuracy * 13), 1e-6) << "a mean over the 13 test examples, not over padding";
+  EXPECT_NEAR(accuracy * 13, std::round(accuracy * 13), 1e-6) << "the mean is over the 13 test examples, without padding";
 }
 
-TEST_F(bsp_world, pause_resume_checkpoint_stop_at_a_boundary) {
+TEST_F(bsp_world, pause_checkpoint_resume_and_stop_happen_at_a_boundary) {
   shape_of_job s;
   s.steps = 50;
   auto j = prepare(s);
@@ -149,7 +149,7 @@ TEST_F(bsp_world, pause_resume_checkpoint_stop_at_a_boundary) {
   say(start{});
   ASSERT_TRUE(w.run(1'000'000, [&] { return last_step >= 5; }));
   say(command{"pause", "", 0, {}});
-  ASSERT_TRUE(w.run(1'000'000));  // falls silent
+  ASSERT_TRUE(w.run(1'000'000));  // until no events are left
   ASSERT_EQ(kinds, (std::vector<std::string>{"paused"}));
   const auto paused_at = last_step;
   say(command{"checkpoint", "", 0, {}});

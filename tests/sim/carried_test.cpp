@@ -1,5 +1,6 @@
-// The laws of carried state (algorithm "bptt"): who computes what changes no bit, a resumed run is
-// the unbroken one, layers move with their state, and what cannot be kept ends the job by name.
+// Invariants of carried state (algorithm "bptt"): the distribution of work changes no bit, a
+// resumed run equals the uninterrupted one, layers move with their state, and lost state ends the
+// job with an error that names the node.
 #include <cmath>
 #include <cstdlib>
 
@@ -12,7 +13,7 @@ namespace {
 
 using test::temp_dir;
 
-// 400 characters of 9 kinds that no period of the lanes repeats.
+// Returns a file of 400 characters from an alphabet of 9; no period of the sequence slots repeats.
 std::string text_file() {
   static const temp_dir dir;
   auto path = dir.file("text.txt");
@@ -98,8 +99,8 @@ class carried : public ::testing::Test {
   run_result run(const text_job& s, std::uint64_t seed = 1) const { return run_in_world(prepared_on(spec_of(s)), world(seed)); }
 };
 
-// Forward runs twice, from the state that the packet began with; what it carries on leaves once.
-TEST_F(carried, layers_that_are_made_again_carry_the_same) {
+// Forward runs twice from the packet's initial state; the carried state is sent once.
+TEST_F(carried, recomputed_layers_carry_the_same_state) {
   text_job s;
   s.steps = 15, s.eval_every = 4;
   auto spec = spec_of(s);
@@ -110,7 +111,7 @@ TEST_F(carried, layers_that_are_made_again_carry_the_same) {
   }
 }
 
-TEST_F(carried, the_weights_are_those_of_a_plain_loop_whoever_computes) {
+TEST_F(carried, weights_equal_a_plain_loop_for_any_workers_and_sub_solvers) {
   text_job s;
   s.steps = 15, s.eval_every = 4;
   plain_loop loop(prepared_on(spec_of(s)), dev);
@@ -130,7 +131,7 @@ TEST_F(carried, the_weights_are_those_of_a_plain_loop_whoever_computes) {
       }
 }
 
-TEST_F(carried, messages_that_come_twice_and_late_change_no_bit) {
+TEST_F(carried, duplicate_late_messages_change_no_bit) {
   text_job s;
   s.workers = 2, s.sub_solvers = 2, s.steps = 8, s.eval_every = 3;
   const auto still = run(s);
@@ -147,22 +148,22 @@ TEST_F(carried, messages_that_come_twice_and_late_change_no_bit) {
   }
 }
 
-TEST_F(carried, state_is_what_makes_bptt_differ_from_bp_and_an_epoch_resets_it) {
+TEST_F(carried, bptt_differs_from_bp_by_the_state_and_each_epoch_resets_it) {
   text_job with_state, without;
   without.algorithm = "bp";
   with_state.steps = without.steps = 1;
-  EXPECT_EQ(run(with_state).bytes(), run(without).bytes());  // the first step of an epoch carries nothing
+  EXPECT_EQ(run(with_state).bytes(), run(without).bytes());  // the first step of an epoch has no carried state
   with_state.steps = without.steps = 2;
   EXPECT_NE(run(with_state).bytes(), run(without).bytes());
-  // Without learning every epoch is the first one again.
+  // Without learning every epoch repeats the first.
   with_state.lr = 0, with_state.steps = 18;
   const auto losses = values(run(with_state), "step");
   for (std::size_t i = 6; i < 18; ++i) EXPECT_EQ(losses[i], losses[i % 6]) << i;
   EXPECT_NE(losses[1], losses[0]);
 }
 
-// Lanes of three sequences of 5 each are lanes of one sequence of 15.
-TEST_F(carried, an_evaluation_reads_each_lane_as_one_long_sequence) {
+// Sequence slots of three sequences of length 5 equal slots of one sequence of length 15.
+TEST_F(carried, evaluation_reads_each_sequence_slot_as_one_long_sequence) {
   text_job s;
   s.lr = 0, s.steps = 1, s.packets = 2;
   auto longer = s;
@@ -181,7 +182,7 @@ struct stored {
   std::vector<std::pair<std::string, tensor>> named;
 };
 
-TEST_F(carried, a_resumed_run_is_the_unbroken_one) {
+TEST_F(carried, resumed_run_equals_the_uninterrupted_run) {
   for (const char* mode : {"bsp", "ssp"}) {
     SCOPED_TRACE(mode);
     text_job s;
@@ -207,11 +208,11 @@ TEST_F(carried, a_resumed_run_is_the_unbroken_one) {
     };
     tell(start{});
     ASSERT_TRUE(w.run(2'000'000, [&] { return unbroken.done; }) && unbroken.done);
-    ASSERT_NE(at.step % 6, 0u) << "the checkpoint fell on an epoch, where nothing is carried";
+    ASSERT_NE(at.step % 6, 0u) << "the checkpoint is at the end of an epoch, where no state is carried";
     std::size_t states = 0;
     for (const auto& [name, t] : at.named) states += name.ends_with("@carried") ? 1 : 0;
-    ASSERT_EQ(states, 4u);                     // h and c of the lstm, h of the others
-    if (std::string(mode) != "bsp") continue;  // ssp's history is its own: only that the state is there
+    ASSERT_EQ(states, 4u);                     // h and c of the lstm, h of gru and rnn
+    if (std::string(mode) != "bsp") continue;  // a resumed ssp run has other timing; only the presence of the state is checked
     auto o = s;
     o.workers = 3, o.sub_solvers = 2;
     const auto begun = [&](const text_job& how, const std::vector<std::pair<std::string, tensor>>& named) {
@@ -229,7 +230,7 @@ TEST_F(carried, a_resumed_run_is_the_unbroken_one) {
   }
 }
 
-TEST_F(carried, layers_move_with_their_state) {
+TEST_F(carried, moved_layers_keep_their_state) {
   text_job s;
   s.workers = 2, s.sub_solvers = 2, s.steps = 24, s.eval_every = 7;
   const auto still = run_in_world(prepared_on(spec_of(s), 3), world(2));
@@ -240,7 +241,7 @@ TEST_F(carried, layers_move_with_their_state) {
   EXPECT_EQ(values(got, "eval"), values(still, "eval"));
 }
 
-TEST_F(carried, a_restarted_worker_ends_the_job_by_name) {
+TEST_F(carried, restarted_worker_ends_the_job_and_names_its_node) {
   text_job s;
   s.workers = 3, s.steps = 40;
   auto spec = spec_of(s);
@@ -277,7 +278,7 @@ TEST_F(carried, a_restarted_worker_ends_the_job_by_name) {
     go.h.dst = role_id{0};
     go.body = start{};
     w.inject(go);
-    ASSERT_TRUE(w.run(2'000'000, [&] { return done; }) && done) << "the world fell silent, seed " << seed;
+    ASSERT_TRUE(w.run(2'000'000, [&] { return done; }) && done) << "no events are left, seed " << seed;
     if (error.empty()) {
       EXPECT_EQ(bytes_of(weights), all.bytes()) << "seed " << seed;
       continue;
@@ -289,7 +290,7 @@ TEST_F(carried, a_restarted_worker_ends_the_job_by_name) {
   EXPECT_GT(ended, 10u);
 }
 
-TEST_F(carried, the_other_modes_carry_too) {
+TEST_F(carried, other_modes_carry_state) {
   for (const char* mode : {"ssp", "downpour", "easgd", "eamsgd", "gossip", "hogwild"}) {
     SCOPED_TRACE(mode);
     text_job s;
@@ -301,7 +302,7 @@ TEST_F(carried, the_other_modes_carry_too) {
   }
 }
 
-TEST(carried_jobs, that_cannot_be_are_refused_by_name) {
+TEST(carried_jobs, impossible_jobs_are_refused_with_the_reason) {
   text_job s;
   s.order = "shuffle";
   EXPECT_NE(refusal_on_two(spec_of(s)).find("an example does not go on where the one before it stopped"), std::string::npos);
@@ -312,7 +313,7 @@ TEST(carried_jobs, that_cannot_be_are_refused_by_name) {
   auto j = spec_of(s);
   j.layers.erase(j.layers.begin() + 1, j.layers.begin() + 4);
   j.layers[1].inputs = {"embed"};
-  EXPECT_NE(refusal_on_two(j).find("no layer has any (rnn, lstm, gru)"), std::string::npos);
+  EXPECT_NE(refusal_on_two(j).find("carries state from step to step (rnn, lstm, gru), and there is none"), std::string::npos);
   j = spec_of(s);
   j.layers[1].partition = "feature";
   j.layers[1].place = {"n1", "n2"};

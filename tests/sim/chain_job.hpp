@@ -1,5 +1,5 @@
-// A chain of fully connected layers over nodes, as pipelines have it: stage i has replicas that
-// share the packets of a step.
+// A chain of fully connected layers over nodes, as a pipeline: stage i has replicas that share the
+// packets of a step.
 #pragma once
 
 #include "tests/sim/small_job.hpp"
@@ -7,7 +7,7 @@
 namespace troupe::testing {
 
 struct chain_shape {
-  std::vector<std::uint32_t> replicas{1, 1, 1, 1};  // by stage; each replica has a node of its own
+  std::vector<std::uint32_t> replicas{1, 1, 1, 1};  // by stage; each replica is on its own node
   std::string weights = "stash";
   std::uint32_t packets = 1, sub_solvers = 1;
   std::uint64_t steps = 12;
@@ -29,8 +29,8 @@ inline std::vector<node_spec> chain_nodes(std::uint32_t count) {
   return list;
 }
 
-// Layers "a0", "a1", ...: one with parameters a stage, a relu between; `placed` = false: the same
-// net beside one worker.
+// Layers "a0", "a1", ...: one with parameters per stage, with a relu between them. `placed` =
+// false: the same net colocated with one worker.
 inline job_spec chain_spec(const chain_shape& c, bool placed = true) {
   shape_of_job s;
   s.packets = c.packets;

@@ -1,5 +1,4 @@
-// The channel's laws on a wire that is worse than any: it loses, repeats and reorders frames and
-// acknowledgements alike.
+// Invariants of the channel on a wire that loses, repeats and reorders frames and acknowledgements.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,12 +24,12 @@ struct channel_outcome {
   bool prefix_always = true;
 };
 
-// A sender and a receiver, and the wire between them.
+// A sender, a receiver and the wire between them.
 class talking {
  public:
   talking(const terrible_wire& wire, std::uint64_t seed) : wire_(wire), random_(seed) {}
 
-  // Sends `n` messages over some time, then goes on until all is acknowledged or a minute of
+  // Sends `n` messages over some time and continues until all are acknowledged or a minute of
   // virtual time is over.
   channel_outcome talk(std::uint64_t n) {
     std::uint64_t sent = 0;
@@ -106,7 +105,7 @@ channel_outcome talk(const terrible_wire& wire, std::uint64_t n, std::uint64_t s
 
 class channel_laws : public ::testing::TestWithParam<std::tuple<double, double>> {};
 
-TEST_P(channel_laws, everything_arrives_once_and_in_order) {
+TEST_P(channel_laws, delivers_every_frame_once_and_in_order) {
   const auto [loss, twice] = GetParam();
   std::uint64_t lost = 0, repeated = 0, duplicates = 0, held = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -122,7 +121,7 @@ TEST_P(channel_laws, everything_arrives_once_and_in_order) {
   }
   EXPECT_EQ(lost > 0, loss > 0);
   EXPECT_EQ(repeated > 0, twice > 0);
-  EXPECT_GT(held, 0u) << "latencies differ, so some frame must have overtaken another";
+  EXPECT_GT(held, 0u) << "latencies differ, so a frame must have overtaken another";
   if (twice > 0) {
     EXPECT_GT(duplicates, 0u);
   }
@@ -131,16 +130,16 @@ TEST_P(channel_laws, everything_arrives_once_and_in_order) {
 INSTANTIATE_TEST_SUITE_P(beyond_terrible, channel_laws,
                          ::testing::Combine(::testing::Values(0.0, 0.33, 0.66), ::testing::Values(0.0, 0.5)));
 
-TEST(channel, a_wire_that_comes_back_gets_everything) {
+TEST(channel, delivers_all_frames_after_an_outage) {
   channel_sender s;
   channel_receiver r;
   time_point now{};
   for (std::uint64_t i = 0; i < 40; ++i) {
     envelope e;
     e.h.step = i;
-    s.send(std::move(e), now);  // lost, all of them
+    s.send(std::move(e), now);  // all of them are lost
   }
-  // A second without any wire: patience doubles, so the tries are few.
+  // A second without a wire: the timeout doubles, so there are few attempts.
   std::size_t tries = 0;
   for (; now < time_point(1'000'000'000); now += duration(100'000)) tries += s.overdue(now).empty() ? 0 : 1;
   EXPECT_GT(tries, 5u);
@@ -152,10 +151,10 @@ TEST(channel, a_wire_that_comes_back_gets_everything) {
   for (std::uint64_t i = 0; i < 40; ++i) EXPECT_EQ(out[i].h.step, i);
 }
 
-TEST(channel, patience_follows_the_round_trip) {
+TEST(channel, timeout_follows_the_round_trip) {
   channel_sender s(duration(1'000'000));
   time_point now{};
-  // A round trip of 20 ms: after a few acknowledgements nothing is sent again before its time.
+  // A round trip of 20 ms: after a few acknowledgements no frame is sent again too early.
   std::size_t again = 0;
   for (int i = 0; i < 20; ++i) {
     s.send({}, now);
@@ -168,7 +167,7 @@ TEST(channel, patience_follows_the_round_trip) {
   EXPECT_EQ(again, 0u);
 }
 
-TEST(channel, an_old_acknowledgement_and_an_impossible_one_do_no_harm) {
+TEST(channel, old_and_impossible_acknowledgements_are_harmless) {
   channel_sender s;
   s.send({}, {});
   s.send({}, {});

@@ -1,4 +1,4 @@
-// Coarse jobs: as many parameters and as much work in a few buckets, through the real roles.
+// Coarse jobs: the parameters and the work of a model in a few buckets, run by the real roles.
 #include "runtime/job/coarse.hpp"
 
 #include "tests/sim/small_job.hpp"
@@ -24,17 +24,17 @@ TEST(coarse, keeps_parameters_and_work) {
       EXPECT_EQ(p.offset, offset);
       offset += p.spec.dims.count();
     }
-    EXPECT_LE(most - least, 1) << "equal shares";
+    EXPECT_LE(most - least, 1) << "buckets have equal sizes";
   }
 }
 
-TEST(coarse, a_hundred_thousand_buckets_are_as_many_as_there_are_elements) {
+TEST(coarse, has_at_most_one_bucket_per_parameter_element) {
   const auto j = prepare({});
   EXPECT_EQ(static_cast<std::int64_t>(coarse_graph(j->graph, 100000).layers.size()), j->graph.parameter_count);
   EXPECT_EQ(coarse_graph(j->graph, 0).layers.size(), 1u);
 }
 
-TEST(coarse, runs_with_a_handful_of_roles_a_node) {
+TEST(coarse, runs_with_at_most_four_roles_per_node) {
   std::vector<node_spec> nodes(8);
   for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = "n" + std::to_string(i + 1);
   const auto full = prepare({.packets = 8, .workers = 8, .steps = 6}, 8);
@@ -46,7 +46,7 @@ TEST(coarse, runs_with_a_handful_of_roles_a_node) {
   std::size_t steps = 0;
   for (const auto& e : r.events) {
     steps += e.kind == "step" ? 1 : 0;
-    EXPECT_NE(e.kind, "eval") << "there is nothing to evaluate";
+    EXPECT_NE(e.kind, "eval") << "a coarse job has no test data";
   }
   EXPECT_EQ(steps, 6u);
 }

@@ -1,4 +1,4 @@
-// Nodes that crash and come back: what is lost, what is dropped as stale, who is told.
+// Crashes and restarts of nodes: lost messages, stale messages and reports to the coordinator.
 #include <gtest/gtest.h>
 
 #include "tests/sim/toy_roles.hpp"
@@ -18,13 +18,13 @@ network_model star() {
   return n;
 }
 
-TEST(crash, what_is_under_way_from_and_to_a_node_is_lost) {
+TEST(crash, messages_in_flight_from_and_to_a_crashed_node_are_lost) {
   cluster c(3, star());
-  c.talk_at(0, 0, 1);  // on its way when node 1 dies
+  c.talk_at(0, 0, 1);  // in flight when node 1 crashes
   c.talk_at(0, 1, 2);
-  c.talk_at(0, 0, 2);  // not its business
+  c.talk_at(0, 0, 2);  // not affected by the crash
   c.world().at(duration(60'000), [&] { c.world().crash(1); });
-  c.talk_at(200'000, 2, 1);  // to a dead node
+  c.talk_at(200'000, 2, 1);  // to a node that is down
   c.run();
   EXPECT_EQ(c.steps_at(1).size(), 0u);
   EXPECT_EQ(c.steps_at(2).size(), 1u);
@@ -34,7 +34,7 @@ TEST(crash, what_is_under_way_from_and_to_a_node_is_lost) {
   EXPECT_EQ(c.world().counts().lost_in_crash, 3u);
 }
 
-TEST(crash, a_node_that_stays_down_is_reported_after_the_time_of_detection) {
+TEST(crash, node_that_stays_down_is_reported_after_the_detection_time) {
   cluster c(3, star());
   c.world().at(milliseconds(1), [&] { c.world().crash(2); });
   c.run();
@@ -43,7 +43,7 @@ TEST(crash, a_node_that_stays_down_is_reported_after_the_time_of_detection) {
   EXPECT_EQ(c.world().counts().reported_down, 1u);
 }
 
-TEST(crash, a_node_that_comes_back_in_time_is_not_reported_and_starts_anew) {
+TEST(crash, node_that_restarts_in_time_is_not_reported) {
   cluster c(3, star());
   c.world().at(milliseconds(1), [&] { c.world().crash(2); });
   c.world().at(milliseconds(2), [&] { c.world().restart(2); });
@@ -60,7 +60,7 @@ TEST(crash, a_node_that_comes_back_in_time_is_not_reported_and_starts_anew) {
 
 TEST(crash, messages_of_an_older_incarnation_are_dropped_and_counted) {
   cluster c(2, star());
-  c.talk_at(0, 1, 0);  // arrives after 100 us, when its sender has died and come back
+  c.talk_at(0, 1, 0);  // arrives after 100 us, when its sender has restarted
   c.world().at(duration(20'000), [&] { c.world().crash(1); });
   c.world().at(duration(40'000), [&] { c.world().restart(1); });
   c.talk_at(50'000, 1, 0);
@@ -74,7 +74,7 @@ TEST(crash, messages_of_an_older_incarnation_are_dropped_and_counted) {
   EXPECT_EQ(c.world().counts().stale, 1u);
 }
 
-TEST(crash, timers_and_jobs_die_with_their_node) {
+TEST(crash, timers_and_tasks_are_lost_with_their_node) {
   class clockwork final : public role {
    public:
     explicit clockwork(int& fired) : fired_(fired) {}
@@ -101,7 +101,7 @@ TEST(crash, timers_and_jobs_die_with_their_node) {
   EXPECT_EQ(w.counts().lost_in_crash, 2u);
 }
 
-TEST(crash, channels_begin_anew_with_a_node_that_comes_back) {
+TEST(crash, channels_are_reset_when_a_node_restarts) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     fault_model m;
     fault drop;
@@ -115,7 +115,7 @@ TEST(crash, channels_begin_anew_with_a_node_that_comes_back) {
     for (int i = 0; i < 20; ++i) c.talk_at(7'000'000 + i * 20'000, 0, 1);
     for (int i = 0; i < 20; ++i) c.talk_at(7'000'000 + i * 20'000, 1, 0);
     c.run();
-    // The later ones all arrive, in order, behind what came before the crash.
+    // All later messages arrive, in order, after those from before the crash.
     const auto& got = c.steps_at(1);
     ASSERT_GE(got.size(), 20u) << "seed " << seed;
     for (std::size_t i = 0; i < 20; ++i) ASSERT_EQ(got[got.size() - 20 + i], 20 + i) << "seed " << seed;
@@ -123,7 +123,7 @@ TEST(crash, channels_begin_anew_with_a_node_that_comes_back) {
   }
 }
 
-TEST(crash, a_crash_from_a_faults_file_happens_in_its_window) {
+TEST(crash, crash_of_a_faults_file_happens_in_its_window) {
   fault_model m;
   fault f;
   f.kind = fault_kind::crash;
@@ -136,7 +136,7 @@ TEST(crash, a_crash_from_a_faults_file_happens_in_its_window) {
     for (const auto& c : faults(m, seed).crashes(4)) {
       EXPECT_GE(c.at, milliseconds(1));
       EXPECT_LT(c.at, milliseconds(9));
-      EXPECT_GT(c.node, 0u) << "node 1 has the coordinator: it crashes only by name";
+      EXPECT_GT(c.node, 0u) << "node 0 has the coordinator: it crashes only if the fault names it";
       EXPECT_LT(c.node, 4u);
     }
     cluster c(4, star(), seed, m);

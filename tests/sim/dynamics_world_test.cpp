@@ -1,6 +1,6 @@
-// Dynamics and finish conditions through the roles: what of the job file reaches the rule of every
-// parameter, that each rule gives the bits of the plain loop on any number of workers and shards,
-// and that a job ends when its conditions say so.
+// Dynamics and finish conditions through the roles: settings of the job file reach the rule of
+// every parameter, each rule equals the plain loop bit for bit for any workers and shards, and
+// finish conditions end the job.
 #include <cmath>
 #include <functional>
 
@@ -11,7 +11,7 @@
 namespace troupe::testing {
 namespace {
 
-// A rule that leaves the weights alone and writes down what it is told.
+// A rule that does not change the weights and records its arguments.
 struct told {
   std::int64_t elements;
   rule_step step;
@@ -69,7 +69,7 @@ tables with_recorder(const std::shared_ptr<std::vector<told>>& log) {
   return all;
 }
 
-TEST(dynamics_world, every_part_reaches_the_rule_of_every_parameter) {
+TEST(dynamics_world, every_setting_reaches_the_rule_of_every_parameter) {
   auto log = std::make_shared<std::vector<told>>();
   const auto all = with_recorder(log);
   shape_of_job shape;
@@ -114,9 +114,9 @@ TEST(dynamics_world, every_part_reaches_the_rule_of_every_parameter) {
   check(4, 2, 0);
 }
 
-// Slopes of prelu and biases of an rbm do not decay by themselves. What a person writes of them
-// counts: for all parameters of the layer, or one by one.
-TEST(dynamics_world, a_written_decay_scale_takes_the_place_of_the_layers_own) {
+// By default the slopes of prelu and the biases of an rbm do not decay. The scales in a job
+// override this, for all parameters of a layer or one by one.
+TEST(dynamics_world, decay_scale_of_the_job_overrides_the_layers_own) {
   auto log = std::make_shared<std::vector<told>>();
   const auto all = with_recorder(log);
   const auto decays = [&](const std::function<void(layer_spec & slopes, layer_spec & machine)>& write) {
@@ -128,7 +128,7 @@ TEST(dynamics_world, a_written_decay_scale_takes_the_place_of_the_layers_own) {
     s.layers.push_back(layer_of("hidden", "euclidean", {"machine.1", "machine.1"}));
     s.layers.push_back(layer_of("seen", "euclidean", {"machine.2", "slopes"}));
     write(s.layers[s.layers.size() - 4], s.layers[s.layers.size() - 3]);
-    std::vector<double> found;  // of slope, weight and bias
+    std::vector<double> found;  // of slopes, weight and bias
     for (const bool plain : {false, true}) {
       log->clear();
       const auto j = prepared_here(s, all);
@@ -141,7 +141,7 @@ TEST(dynamics_world, a_written_decay_scale_takes_the_place_of_the_layers_own) {
             mine.push_back(t.step.decay / 0.25);
             break;
           }
-      EXPECT_TRUE(!plain || mine == found) << "the plain loop decays otherwise";
+      EXPECT_TRUE(!plain || mine == found) << "the plain loop has other decays";
       found = mine;
     }
     return found;
@@ -156,9 +156,9 @@ TEST(dynamics_world, a_written_decay_scale_takes_the_place_of_the_layers_own) {
   EXPECT_EQ(decays([](auto& slopes, auto& machine) { slopes.lr_scale = 3, machine.lr_scale = 2; }), (list{0, 1, 0}));
 }
 
-// The norm over all parameters takes a round between the shards; cut as you like, the bits are
-// those of the plain loop.
-TEST(dynamics_world, clipping_by_norm_has_the_bits_of_the_plain_loop) {
+// The norm over all parameters takes a round between the shards. The bits are those of the plain
+// loop for any distribution.
+TEST(dynamics_world, clipping_by_norm_equals_the_plain_loop_bit_for_bit) {
   const auto with_shape = [&](std::uint32_t workers, std::uint32_t shards, double norm, const char* mode) {
     shape_of_job s;
     s.workers = workers;
@@ -170,7 +170,7 @@ TEST(dynamics_world, clipping_by_norm_has_the_bits_of_the_plain_loop) {
   };
   const auto want = plain_bytes(with_shape(1, 1, 0.05, "bsp"), 5);
   ASSERT_FALSE(want.empty());
-  EXPECT_NE(run_here(with_shape(1, 1, 0, "bsp")).bytes(), want) << "the clip matters";
+  EXPECT_NE(run_here(with_shape(1, 1, 0, "bsp")).bytes(), want) << "clipping has no effect in this test";
   for (std::uint32_t shards : {1u, 2u, 3u})
     for (std::uint32_t workers : {1u, 3u}) {
       EXPECT_EQ(run_here(with_shape(workers, shards, 0.05, "bsp")).bytes(), want) << workers << " workers, " << shards << " shards";
@@ -179,7 +179,7 @@ TEST(dynamics_world, clipping_by_norm_has_the_bits_of_the_plain_loop) {
     }
 }
 
-TEST(dynamics_world, every_rule_has_the_bits_of_the_plain_loop) {
+TEST(dynamics_world, every_rule_equals_the_plain_loop_bit_for_bit) {
   const auto all = stock_tables();
   for (const auto& rule : all.rules.names()) {
     SCOPED_TRACE(rule);
@@ -198,7 +198,7 @@ TEST(dynamics_world, every_rule_has_the_bits_of_the_plain_loop) {
     ASSERT_FALSE(want.empty());
     EXPECT_EQ(run_here(with_shape(1, 1, true)).bytes(), want);
     EXPECT_EQ(run_here(with_shape(3, 2, true)).bytes(), want);
-    EXPECT_NE(run_here(with_shape(1, 1, false)).bytes(), want) << "the clip matters";
+    EXPECT_NE(run_here(with_shape(1, 1, false)).bytes(), want) << "clipping has no effect in this test";
   }
 }
 
@@ -210,7 +210,7 @@ TEST(dynamics_world, clipping_by_norm_shortens_the_gradient_and_keeps_its_direct
                 s.train.clip.norm = 1;
                 return prepare_job(s, shared_tables(), {node_spec{}});
               }()))
-      << "what a mode cannot do is refused";
+      << "a mode that cannot clip by norm must refuse it";
   mode.clips_by_norm = true;
   all.modes.add(mode);
   const auto moved = [&](double limit) {
@@ -253,11 +253,11 @@ std::size_t steps_of(const run_result& r) {
   return n;
 }
 
-TEST(finish_world, a_custom_condition_ends_the_job) {
+TEST(finish_world, custom_condition_ends_the_job) {
   struct below final : finish_condition {
     std::uint64_t heard = 0;
     bool after_step(const finish_facts& f) override {
-      EXPECT_EQ(f.steps, ++heard) << "each step once, in order";
+      EXPECT_EQ(f.steps, ++heard) << "each step is reported once, in order";
       EXPECT_TRUE(std::isfinite(f.loss) && f.loss > 0);
       return heard == 7;
     }
@@ -273,16 +273,16 @@ TEST(finish_world, a_custom_condition_ends_the_job) {
   const auto r = run_here(prepared_here(s, all));
   EXPECT_TRUE(r.done);
   EXPECT_GE(steps_of(r), 7u);
-  EXPECT_LE(steps_of(r), 7u + 3u) << "what had been granted by then is done first";
+  EXPECT_LE(steps_of(r), 7u + 3u) << "steps already granted are finished first";
 }
 
-TEST(finish_world, patience_and_target_end_at_an_evaluation) {
+TEST(finish_world, patience_and_target_end_the_job_at_an_evaluation) {
   auto s = small_spec({});
   s.eval.every = 4;
-  s.train.lr = 0;  // nothing gets better
+  s.train.lr = 0;  // the loss does not improve
   s.train.finish = {};
   s.train.finish.patience = 2;
-  EXPECT_EQ(steps_of(run_here(prepared_here(s))), 12u) << "the first evaluation is the best there will be";
+  EXPECT_EQ(steps_of(run_here(prepared_here(s))), 12u) << "the first evaluation is the best one";
   s.train.finish.patience.reset();
   s.train.finish.target_accuracy = 0.0;
   EXPECT_EQ(steps_of(run_here(prepared_here(s))), 4u);

@@ -1,4 +1,5 @@
-// How many nodes a job uses and how many workers it has there, and that its weights do not tell.
+// The number of nodes and workers of a job that may use more or fewer nodes; its weights do not
+// depend on them.
 #include "runtime/job/elastic.hpp"
 
 #include "tests/sim/moving.hpp"
@@ -35,7 +36,7 @@ std::shared_ptr<prepared_job> without(const std::shared_ptr<prepared_job>& j, co
 
 job_spec spec_of(std::uint32_t workers) { return small_spec({.packets = 4, .workers = workers, .shards = 1, .steps = 60}); }
 
-TEST(elastic, workers_follow_the_nodes_and_come_back_with_them) {
+TEST(elastic, number_of_workers_follows_the_number_of_nodes) {
   auto s = spec_of(4);
   s.min_nodes = 1;
   const auto j = prepared_on(s, 4);
@@ -45,20 +46,20 @@ TEST(elastic, workers_follow_the_nodes_and_come_back_with_them) {
   EXPECT_EQ(three->plan.loaders.size(), 3u);
   const auto one = without(j, {"n2", "n3", "n4"});
   EXPECT_EQ(one->plan.loaders.size(), 1u);
-  EXPECT_EQ(without(j, {"n4"})->plan.loaders.size(), 3u) << "of what the file says, and not of what was left";
-  EXPECT_EQ(prepared_on(spec_of(4), 2)->plan.loaders.size(), 4u) << "who says nothing about nodes has the workers of the file";
+  EXPECT_EQ(without(j, {"n4"})->plan.loaders.size(), 3u) << "counted from the job file, not from the former plan";
+  EXPECT_EQ(prepared_on(spec_of(4), 2)->plan.loaders.size(), 4u) << "without min_nodes the job has the workers of its file";
 }
 
-TEST(elastic, no_more_than_max_nodes_are_used) {
+TEST(elastic, uses_at_most_max_nodes) {
   auto s = spec_of(2);
   s.max_nodes = 2;
   const auto j = prepared_on(s, 4);
   EXPECT_EQ(used(*j), (std::set<std::string>{"n1", "n2"}));
-  EXPECT_EQ(used(*without(j, {"n2"})), (std::set<std::string>{"n1", "n3"})) << "another takes its place";
+  EXPECT_EQ(used(*without(j, {"n2"})), (std::set<std::string>{"n1", "n3"})) << "another node replaces it";
   EXPECT_EQ(without(j, {"n2", "n3", "n4"})->plan.loaders.size(), 1u);
 }
 
-TEST(elastic, a_spare_takes_the_place_of_a_lost_node) {
+TEST(elastic, spare_replaces_a_failed_node) {
   auto s = spec_of(4);
   s.spares = 1;
   const auto j = prepared_on(s, 4);
@@ -69,7 +70,7 @@ TEST(elastic, a_spare_takes_the_place_of_a_lost_node) {
   EXPECT_EQ(next->plan.loaders.size(), 4u);
 }
 
-TEST(elastic, fewer_than_min_nodes_are_too_few) {
+TEST(elastic, refuses_fewer_than_min_nodes) {
   auto s = spec_of(2);
   s.min_nodes = 3;
   const auto few = prepare_job(s, shared_tables(), nodes_named(2));
@@ -81,7 +82,7 @@ TEST(elastic, fewer_than_min_nodes_are_too_few) {
   EXPECT_TRUE(std::holds_alternative<diagnostics>(prepare_again(j, a)));
 }
 
-TEST(elastic, weights_do_not_tell_how_many_workers_there_were) {
+TEST(elastic, weights_do_not_depend_on_the_number_of_workers) {
   auto s = spec_of(4);
   s.min_nodes = 1;
   sim::world_config c;

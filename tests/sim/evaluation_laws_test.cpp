@@ -1,6 +1,6 @@
-// The law of evaluations: whatever counts examples, loss or metric, prints the same number for
-// every batch, number of packets, worker, fusing and place, to rounding: that of one packet with
-// all examples and nothing else in it. Over the catalogue, on random nets.
+// Invariant of evaluations: every loss and metric has the same value, to rounding, for any batch,
+// number of packets, workers, fusing and placement: that of one packet with all examples and no
+// padding. Tested over the catalogue, on random nets.
 #include <cmath>
 #include <map>
 
@@ -24,7 +24,7 @@ std::vector<std::string> counting_types() {
   return list;
 }
 
-// What the job's last evaluation says.
+// Returns the values of the job's last evaluation.
 named_values evaluated(const std::shared_ptr<prepared_job>& j, std::uint64_t seed) {
   const std::shared_ptr<device> dev = make_cpu_device();
   sim::world_config c;
@@ -43,8 +43,8 @@ class evaluation_net {
   evaluation_net(std::string type, std::uint64_t seed, std::string text)
       : type_(std::move(type)), net_(seed), text_(std::move(text)), row_(*shared_tables()->layers.find(type_)) {}
 
-  // A net around one layer of the type, as one of its cases has it. Nothing is learnt: the weights
-  // are those it began with.
+  // A net around one layer of the type, with the options of one of its cases. lr is 0: the weights
+  // keep their initial values.
   job_spec job() {
     case_ = row_.cases[static_cast<std::size_t>(net_.draw(0, static_cast<std::int64_t>(row_.cases.size()) - 1))];
     shape_of_job s;
@@ -64,7 +64,7 @@ class evaluation_net {
     return job_;
   }
 
-  // The same cut up in another way. False: in packets that none of its examples fill up.
+  // Distributes the job in another way. Returns true if the last packet has padding.
   bool cut(job_spec& j, std::int64_t examples) {
     j.pipeline.packets = net_.draw(1, 4);
     j.pipeline.sub_solvers = net_.draw(1, 2);
@@ -86,7 +86,7 @@ class evaluation_net {
     job_.layers.push_back(layer_of(name, type, std::move(inputs), std::move(o)));
   }
 
-  // Numbers between 0 and 1, as a Boltzmann machine and soft targets have them.
+  // Values between 0 and 1, as rbm layers and soft targets need them.
   void images() {
     using i = std::int64_t;
     const auto classes = case_.integer_labels ? case_.classes : i{4};
@@ -111,7 +111,7 @@ class evaluation_net {
     if (case_.in.size() > 1 && !case_.integer_labels) second_ = made("second");
   }
 
-  // A label at every place of a sequence.
+  // One label per position of a sequence.
   void text() {
     using i = std::int64_t;
     job_.data.source = "text";
@@ -130,7 +130,7 @@ class evaluation_net {
     if (row_.make(checked(case_.given, row_.specs))->is_metric()) job_.layers.back().phase = "test";
   }
 
-  // Beside its number a layer may make tensors of all examples, which are read.
+  // Reads the further outputs of a layer, tensors of all examples.
   void extra_outputs() {
     const auto outputs = row_.make(checked(case_.given, row_.specs))->infer(case_.in);
     for (std::size_t o = 1; o < outputs.size(); ++o) {
@@ -145,7 +145,8 @@ class evaluation_net {
     }
   }
 
-  // A loss for all that has parameters: of a metric, and of targets.
+  // Adds a loss for layers with parameters that have no gradient otherwise: before a metric, and
+  // before targets.
   void taught() {
     const auto l = row_.make(checked(case_.given, row_.specs));
     if (!l->is_metric() && (second_.empty() || l->differentiable(1))) return;
@@ -176,13 +177,13 @@ class evaluation_laws : public ::testing::TestWithParam<std::string> {
   test::temp_dir dir;
 };
 
-TEST_P(evaluation_laws, any_batch_and_number_of_packets_print_the_same_number) {
+TEST_P(evaluation_laws, values_do_not_depend_on_batch_or_number_of_packets) {
   std::map<std::string, int> had;
   for (std::uint64_t seed = 1; seed <= seeds(60); ++seed) {
     evaluation_net net(GetParam(), seed, dir.file("t.txt"));
     auto whole = net.job();
     auto probe = prepare_job(whole, shared_tables(), nodes_named(1));
-    if (std::holds_alternative<diagnostics>(probe)) continue;  // no such shapes in a net
+    if (std::holds_alternative<diagnostics>(probe)) continue;  // the net cannot have these shapes
     const auto examples = std::get<std::shared_ptr<prepared_job>>(probe)->data->size(split::test);
     whole.eval.batch = examples;
     const auto want = evaluated(std::get<std::shared_ptr<prepared_job>>(prepare_job(whole, shared_tables(), nodes_named(1))), seed);
@@ -191,7 +192,8 @@ TEST_P(evaluation_laws, any_batch_and_number_of_packets_print_the_same_number) {
       auto other = whole;
       const bool padded = net.cut(other, examples);
       auto made = prepare_job(other, shared_tables(), nodes_named(net.nodes()));
-      if (std::holds_alternative<diagnostics>(made)) continue;  // more parts than packets or features; a mode that takes no places
+      if (std::holds_alternative<diagnostics>(made))
+        continue;  // refused: more parts than packets or features, or a mode without placement
       const auto j = std::get<std::shared_ptr<prepared_job>>(made);
       const auto got = evaluated(j, seed);
       ++had["runs"];

@@ -1,4 +1,4 @@
-// Links against times computed by hand.
+// Transfer times over links, compared with times computed by hand.
 #include "runtime/sim/fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -22,37 +22,37 @@ network_model star(double rate, std::int64_t latency, bool cut_through = true) {
 // 936 bytes and the header: 1000 bytes, which take 1000 ns at 1 GB/s.
 constexpr std::int64_t elements = 234;
 
-TEST(fabric, one_message_through_a_star) {
+TEST(fabric, one_message_passes_a_star_in_the_computed_time) {
   // Cut-through: two latencies and one serialisation.
   cluster c(2, star(1e9, 10));
   c.talk(0, 1, elements);
   EXPECT_EQ(c.run(), (arrivals{{1, 0, 1020}}));
-  // Store and forward: every link takes its time.
+  // Store and forward: one serialisation per link.
   cluster s(2, star(1e9, 10, false));
   s.talk(0, 1, elements);
   EXPECT_EQ(s.run(), (arrivals{{1, 0, 2020}}));
 }
 
-TEST(fabric, an_egress_serves_one_after_the_other) {
+TEST(fabric, egress_link_serves_messages_one_after_the_other) {
   cluster c(4, star(1e9, 10));
   for (int to = 1; to < 4; ++to) c.talk(0, to, elements);
   EXPECT_EQ(c.run(), (arrivals{{1, 0, 1020}, {2, 0, 2020}, {3, 0, 3020}}));
 }
 
-TEST(fabric, an_ingress_is_shared) {
+TEST(fabric, ingress_link_is_shared_by_senders) {
   cluster c(4, star(1e9, 10));
   for (int from = 1; from < 4; ++from) c.talk(from, 0, elements);
   EXPECT_EQ(c.run(), (arrivals{{0, 1, 1020}, {0, 2, 2020}, {0, 3, 3020}}));
 }
 
-TEST(fabric, both_directions_of_a_link_are_free_of_each_other) {
+TEST(fabric, full_duplex_directions_do_not_delay_each_other) {
   cluster c(2, star(1e9, 10));
   c.talk(0, 1, elements);
   c.talk(1, 0, elements);
   EXPECT_EQ(c.run(), (arrivals{{0, 1, 1020}, {1, 0, 1020}}));
 }
 
-TEST(fabric, half_duplex_shares_a_link_between_its_directions) {
+TEST(fabric, half_duplex_directions_share_a_link) {
   auto n = star(1e9, 10);
   n.full_duplex = false;
   cluster c(3, n);
@@ -62,7 +62,7 @@ TEST(fabric, half_duplex_shares_a_link_between_its_directions) {
   EXPECT_EQ(c.world().wires().name_of(0), "n1");
 }
 
-TEST(fabric, a_slow_ingress_holds_the_tail_back) {
+TEST(fabric, slow_ingress_delays_the_tail) {
   auto n = star(1e9, 10);
   n.node_bytes_per_second = {{1, 0.5e9}};
   cluster c(3, n);
@@ -71,8 +71,8 @@ TEST(fabric, a_slow_ingress_holds_the_tail_back) {
   EXPECT_EQ(c.run(), (arrivals{{1, 0, 2020}, {2, 0, 2020}}));
 }
 
-TEST(fabric, racks_share_their_uplinks) {
-  // Racks of two; an uplink carries what one node does (oversubscription 2).
+TEST(fabric, messages_of_a_rack_share_its_uplink) {
+  // Racks of two; an uplink has the bandwidth of one node (oversubscription 2).
   auto n = star(1e9, 10);
   n.fabric = fabric_kind::tree;
   n.rack = 2;
@@ -80,11 +80,11 @@ TEST(fabric, racks_share_their_uplinks) {
   cluster c(6, n);
   c.talk(0, 1, elements);  // within the rack: two links
   c.talk(2, 4, elements);  // between racks: four links
-  c.talk(3, 5, elements);  // the same uplink and downlink: behind it
+  c.talk(3, 5, elements);  // the same uplink and downlink: queued behind it
   EXPECT_EQ(c.run(), (arrivals{{1, 0, 1020}, {4, 2, 1040}, {5, 3, 2040}}));
 }
 
-TEST(fabric, traffic_of_a_link_is_counted) {
+TEST(fabric, link_traffic_is_counted) {
   cluster c(3, star(1e9, 10));
   c.talk(0, 1, elements);
   c.talk(0, 2, elements);
@@ -99,7 +99,7 @@ TEST(fabric, traffic_of_a_link_is_counted) {
   EXPECT_EQ(c.world().links().at({0, 1}).messages, 1u);
 }
 
-TEST(fabric, jitter_keeps_the_order_of_a_pair) {
+TEST(fabric, jitter_keeps_the_order_of_a_pair_of_nodes) {
   auto n = star(1e9, 10);
   n.jitter = duration(100000);
   bool spread = false;

@@ -1,4 +1,4 @@
-// Every kind of fault happens, is counted, and leaves roles what they were promised: each message
+// Every kind of fault happens, is counted, and does not break the guarantee to roles: each message
 // of a pair, in order.
 #include "runtime/sim/faults.hpp"
 
@@ -30,7 +30,7 @@ fault one(fault_kind k, double probability) {
   return f;
 }
 
-// Three nodes, each sending each other `n` messages over a millisecond.
+// Three nodes send each other `n` messages each, one every 10 us.
 void chatter(cluster& c, int n) {
   for (int i = 0; i < n; ++i)
     for (int from = 0; from < 3; ++from)
@@ -38,8 +38,7 @@ void chatter(cluster& c, int n) {
         if (from != to) c.talk_at(i * 10000, from, to);
 }
 
-// What each role got from the two others, in all: every number of 0 .. n - 1 twice, in order for
-// each of them.
+// Each role received every number of 0 .. n - 1 twice, once from each of the two others.
 void expect_all(const cluster& c, std::size_t n, std::uint64_t seed) {
   for (int to = 0; to < 3; ++to) {
     auto got = c.steps_at(to);
@@ -96,7 +95,7 @@ TEST_P(wire_faults, delay_alone_needs_no_channel_and_keeps_order) {
   }
 }
 
-TEST_P(wire_faults, a_partition_ends_and_everything_arrives) {
+TEST_P(wire_faults, all_messages_arrive_after_a_partition) {
   fault_model m;
   fault f;
   f.kind = fault_kind::partition;
@@ -109,13 +108,13 @@ TEST_P(wire_faults, a_partition_ends_and_everything_arrives) {
   c.run();
   expect_all(c, 60, 3);
   EXPECT_GT(c.world().counts().cut_off, 10u);
-  // Between the two on the other side nothing was cut off: their last words came at once.
+  // Messages that were cut off arrive after the partition has ended.
   EXPECT_GT(c.world().now(), milliseconds(20));
 }
 
 INSTANTIATE_TEST_SUITE_P(fabrics, wire_faults, ::testing::Values(0, 1));
 
-TEST(faults, a_copy_above_the_channel_reaches_the_role) {
+TEST(faults, copy_above_the_channel_reaches_the_role) {
   fault_model m;
   auto f = one(fault_kind::duplicate, 0.5);
   f.above = true;
@@ -129,7 +128,7 @@ TEST(faults, a_copy_above_the_channel_reaches_the_role) {
   EXPECT_EQ(c.steps_at(0).size() + c.steps_at(1).size() + c.steps_at(2).size(), 360u + n.duplicated_above);
 }
 
-TEST(faults, slow_nodes_and_stragglers_take_longer) {
+TEST(faults, tasks_of_slow_nodes_and_stragglers_take_longer) {
   class worker final : public role {
    public:
     void on(const envelope& e, time_point now, effects& out) override {
@@ -177,14 +176,14 @@ TEST(faults, slow_nodes_and_stragglers_take_longer) {
     differ = differ || t != milliseconds(1);
   }
   EXPECT_TRUE(differ);
-  EXPECT_NEAR(log_sum / 400, 0, 0.1);  // the median stays
+  EXPECT_NEAR(log_sum / 400, 0, 0.1);  // the median is unchanged
   drawn.kind = straggle::exponential;
   double sum = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) sum += static_cast<double>(time_of(drawn, {}, seed, n).count()) / 1e6;
   EXPECT_NEAR(sum / 400, 1.5, 0.1);
 }
 
-TEST(faults, the_same_seed_gives_the_same_trace_with_all_of_them) {
+TEST(faults, same_seed_gives_the_same_trace_with_all_faults) {
   const auto trace = [](std::uint64_t seed) {
     fault_model m;
     m.list = {one(fault_kind::drop, 0.2), one(fault_kind::reorder, 0.2), one(fault_kind::duplicate, 0.2),
@@ -216,11 +215,11 @@ fault rate_of(crash_times when, double mean, double shape = 1) {
   return f;
 }
 
-TEST(faults, crashes_at_a_rate_have_its_mean_and_its_shape) {
+TEST(faults, times_between_crashes_have_the_given_mean_and_shape) {
   for (const double shape : {0.7, 1.0, 3.0}) {
     faults d({{rate_of(shape == 1 ? crash_times::exponential : crash_times::weibull, 3600, shape)}}, 5);
     const auto units = d.units(3);
-    ASSERT_EQ(units.size(), 2u) << "each node by itself, and never the coordinator's";
+    ASSERT_EQ(units.size(), 2u) << "one unit per node, without the coordinator's node";
     EXPECT_EQ(units[0].nodes, std::vector<std::uint32_t>{1});
     double sum = 0, squares = 0;
     constexpr int n = 20000;
@@ -235,7 +234,7 @@ TEST(faults, crashes_at_a_rate_have_its_mean_and_its_shape) {
   }
 }
 
-TEST(faults, nodes_crash_at_a_rate_again_and_again_until_the_end_of_their_time) {
+TEST(faults, nodes_crash_repeatedly_until_the_end_of_the_window) {
   fault_model m;
   m.list = {rate_of(crash_times::exponential, 0.002)};
   m.list[0].restart_after = milliseconds(1);
@@ -245,13 +244,13 @@ TEST(faults, nodes_crash_at_a_rate_again_and_again_until_the_end_of_their_time) 
   c.run();
   const auto n = c.world().counts();
   EXPECT_GT(n.crashed, 50u);
-  EXPECT_LT(n.crashed, 250u) << "a third of 100 ms down, three nodes, 2 ms each";
+  EXPECT_LT(n.crashed, 250u) << "three nodes, 2 ms up and 1 ms down on average, for 100 ms";
   EXPECT_EQ(n.crashed, n.restarted);
   EXPECT_EQ(c.starts(0), 0u);
   EXPECT_GE(c.world().now(), milliseconds(99));
 }
 
-TEST(faults, a_rack_goes_at_once) {
+TEST(faults, nodes_of_a_rack_crash_together) {
   for (const bool racks : {true, false}) {
     fault_model m;
     m.list = {rate_of(crash_times::exponential, 0.004)};
@@ -268,18 +267,18 @@ TEST(faults, a_rack_goes_at_once) {
     EXPECT_GT(c.starts(2), 0u);
     EXPECT_EQ(c.starts(2), c.starts(3));
     EXPECT_NE(c.starts(1), c.starts(2));
-    EXPECT_EQ(c.starts(0), 0u) << "the coordinator's stays, though its rack goes";
+    EXPECT_EQ(c.starts(0), 0u) << "the coordinator's node does not crash with its rack";
   }
 }
 
-TEST(faults, crashes_of_a_list_come_when_it_says) {
+TEST(faults, listed_crashes_happen_at_their_times) {
   fault_model m;
   m.list = {rate_of(crash_times::moments, 0)};
   m.list[0].restart_after = milliseconds(5);
   m.list[0].moments = {
       {milliseconds(3), 2, duration{-1}}, {milliseconds(1), 1, milliseconds(1)}, {milliseconds(1), 9, duration{-1}}};
   const auto all = faults(m, 1).crashes(3);
-  ASSERT_EQ(all.size(), 2u) << "there is no tenth node";
+  ASSERT_EQ(all.size(), 2u) << "node 9 does not exist";
   EXPECT_EQ(all[0].node, 1u);
   EXPECT_EQ(all[0].at, milliseconds(1));
   EXPECT_EQ(all[0].restart_after, milliseconds(1));
@@ -292,7 +291,7 @@ TEST(faults, crashes_of_a_list_come_when_it_says) {
   EXPECT_EQ(c.incarnation(2), 1u);
 }
 
-// A role that sets a timer, and writes down what its clock says.
+// A role that sets a timer and records the times that its clock shows.
 class watchful final : public role {
  public:
   void on(const envelope& e, time_point now, effects& out) override {
@@ -302,7 +301,7 @@ class watchful final : public role {
   std::vector<time_point> read;
 };
 
-TEST(faults, a_clock_that_is_ahead_and_fast_says_so_and_its_timers_are_early) {
+TEST(faults, skewed_clock_reads_ahead_and_its_timers_fire_early) {
   fault_model m;
   fault f;
   f.kind = fault_kind::skew;
@@ -322,10 +321,11 @@ TEST(faults, a_clock_that_is_ahead_and_fast_says_so_and_its_timers_are_early) {
   const auto& right = static_cast<watchful*>(w.find(role_id{0}))->read;
   const auto& wrong = static_cast<watchful*>(w.find(role_id{1}))->read;
   EXPECT_EQ(right, (std::vector<time_point>{milliseconds(0), milliseconds(100)}));
-  EXPECT_EQ(wrong, (std::vector<time_point>{milliseconds(7), milliseconds(107)})) << "80 ms later, by the others' clock";
+  EXPECT_EQ(wrong, (std::vector<time_point>{milliseconds(7), milliseconds(107)}))
+      << "the timer fires after 80 ms of the other clock";
 }
 
-TEST(faults, a_slow_disk_has_checkpoints_left_out) {
+TEST(faults, slow_disk_skips_checkpoints) {
   class keeper final : public role {
    public:
     void on(const envelope& e, time_point, effects& out) override {
@@ -342,7 +342,7 @@ TEST(faults, a_slow_disk_has_checkpoints_left_out) {
     f.factor = factor;
     if (factor != 1) m.list = {f};
     world_config c{1, {}, {}, nullptr, m, {}};
-    c.disk = {4e6, milliseconds(1)};  // 2 ms for these
+    c.disk = {4e6, milliseconds(1)};  // 2 ms per checkpoint here
     sim::world w(c);
     w.add(role_id{0}, 0, std::make_unique<keeper>());
     std::vector<std::int64_t> took;

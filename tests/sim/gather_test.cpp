@@ -1,4 +1,5 @@
-// Layers with gather = true: packets of a step computed as one, to the bits of packet by packet.
+// Layers with gather = true: the packets of a step are computed as one, with the same bits as
+// packet by packet.
 #include "tests/sim/random_net.hpp"
 
 namespace troupe::testing {
@@ -23,7 +24,7 @@ job_spec split_net(bool gather, std::uint32_t packets = 4, std::uint32_t workers
 
 struct gather_outcome {
   std::string bytes;
-  int gradients = 0;  // messages of linear layers
+  int gradients = 0;  // gradient messages of linear layers
 };
 
 gather_outcome run_on_one_node(const job_spec& spec) {
@@ -46,14 +47,14 @@ gather_outcome run_on_one_node(const job_spec& spec) {
   return o;
 }
 
-TEST(gather, one_gradient_a_step_in_place_of_one_a_packet_and_the_same_bits) {
+TEST(gather, sends_one_gradient_per_step_with_the_same_bits) {
   const auto apart = run_on_one_node(split_net(false)), together = run_on_one_node(split_net(true));
   EXPECT_EQ(apart.bytes, together.bytes);
   EXPECT_GT(together.gradients, 0);
   EXPECT_EQ(apart.gradients, 4 * together.gradients);
 }
 
-TEST(gather, random_flags_in_random_nets_change_no_bit) {
+TEST(gather, random_gather_flags_change_no_bit) {
   int flagged = 0;
   for (std::uint64_t seed = 1; flagged < static_cast<int>(seeds(150)); ++seed) {
     random_net net(seed);
@@ -67,9 +68,9 @@ TEST(gather, random_flags_in_random_nets_change_no_bit) {
   }
 }
 
-// A worker that comes back does again what it had told the shards: some packets of a step meet
-// weights that have gone on, others came before them. None may wait for those.
-TEST(gather, a_restarted_worker_catches_up) {
+// A restarted worker repeats work that the shards already have: some packets of a step arrive after
+// their weights have been replaced, others arrived before. No packet may wait for such packets.
+TEST(gather, restarted_worker_catches_up) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::uint64_t again = 0;
   for (std::uint64_t seed = 1; seed <= seeds(300); ++seed) {
@@ -103,12 +104,12 @@ TEST(gather, a_restarted_worker_catches_up) {
   EXPECT_GT(again, seeds(300) / 2);
 }
 
-// The stage of `score` on worker 0, which gathers packets 0 and 1, driven by hand.
+// The stage of `score` on worker 0, which gathers packets 0 and 1, driven message by message.
 struct driven {
   std::shared_ptr<prepared_job> j;
   std::unique_ptr<role> stage;
   role_id self = no_role;
-  std::vector<std::string> said;  // since the last word to it
+  std::vector<std::string> said;  // messages sent in reaction to the last message
   std::vector<run_effect> jobs;
 
   driven() {
@@ -152,7 +153,7 @@ struct driven {
   void backward_of(std::uint32_t packet) { say(packet, 0, backward{tensor::declare(layer().out[0], dtype::f32)}); }
 };
 
-TEST(gather, packets_wait_for_each_other_and_go_on_by_themselves) {
+TEST(gather, packets_wait_for_each_other_and_leave_separately) {
   using strings = std::vector<std::string>;
   driven d;
   d.weights(0);
@@ -172,9 +173,9 @@ TEST(gather, packets_wait_for_each_other_and_go_on_by_themselves) {
   EXPECT_EQ(std::count(d.said.begin(), d.said.end(), "backward 0") + std::count(d.said.begin(), d.said.end(), "backward 1"), 2);
 }
 
-// Its step is over meanwhile (a restarted worker does it again, and what it had said before was
-// enough): the others will come void.
-TEST(gather, a_packet_does_not_wait_for_others_of_a_step_that_is_over) {
+// The packet's step is over meanwhile: a restarted worker repeats it, and the shards had all its
+// gradients. The remaining packets arrive void.
+TEST(gather, packet_does_not_wait_for_packets_of_a_finished_step) {
   using strings = std::vector<std::string>;
   driven d;
   d.weights(0);
@@ -196,20 +197,21 @@ TEST(gather, a_packet_does_not_wait_for_others_of_a_step_that_is_over) {
   EXPECT_EQ(e.said, strings{"backward 0 void"});
 }
 
-TEST(gather, refused_where_packets_cannot_meet) {
+TEST(gather, is_refused_if_packets_cannot_be_computed_together) {
   auto j = split_net(true);
   j.layers[0].gather = true;
   j.layers[0].key_at["gather"] = {"job.toml", 3, 1};
   EXPECT_EQ(refusal(j),
-            "job.toml:3:1: layer 'conv1': gather = true is for layers that can compute several packets as one (linear), not for "
+            "job.toml:3:1: layer 'conv1': gather = true needs a layer that can compute several packets as one (linear), not "
             "convolution");
   j = split_net(true);
   for (auto& l : j.layers) l.recompute = l.gather;
-  EXPECT_NE(refusal(j).find("job.toml:7:3: layer 'left': gather = true does not go with recompute = true"), std::string::npos)
+  EXPECT_NE(refusal(j).find("job.toml:7:3: layer 'left': gather = true cannot be combined with recompute = true"),
+            std::string::npos)
       << refusal(j);
   j = split_net(true);
   j.pipeline.weights = "stash";
-  EXPECT_NE(refusal(j).find("gather = true wants the packets of a step to meet the same weights"), std::string::npos) << refusal(j);
+  EXPECT_NE(refusal(j).find("gather = true needs the same weights for all packets of a step"), std::string::npos) << refusal(j);
   j = split_net(true, 4, 1);
   j.pipeline.sub_solvers = 2;
   EXPECT_NE(
@@ -231,7 +233,7 @@ TEST(gather, refused_where_packets_cannot_meet) {
   EXPECT_NE(refusal(j).find("the packets of a step cannot compute layer 'left' together"), std::string::npos) << refusal(j);
 }
 
-TEST(gather, has_no_layer_in_its_stage_that_gains_nothing_from_waiting) {
+TEST(gather, gathering_stages_host_only_gathering_layers) {
   auto j = split_net(true);
   j.pipeline.fuse = "auto";
   auto made = prepare_job(j, shared_tables(), nodes_named(1));

@@ -1,4 +1,4 @@
-// Text from a net: what it writes is drawn from what the net says of the whole text before.
+// Text generation: characters are drawn from the net's distribution given the whole text before.
 #include <cmath>
 
 #include "ops/tensor_values.hpp"
@@ -33,7 +33,7 @@ class generating : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string text;
-    for (int i = 0; i < 60; ++i) text += "abc\xc3\xa9";  // one character after the other, always in this order
+    for (int i = 0; i < 60; ++i) text += "abc\xc3\xa9";  // the same characters, always in this order
     test::write_bytes(dir.file("t.txt"), {text.begin(), text.end()});
   }
   std::shared_ptr<prepared_job> prepared(std::int64_t sequence, std::int64_t batch) {
@@ -49,8 +49,8 @@ class generating : public ::testing::Test {
   const std::shared_ptr<device> dev = make_cpu_device();
 };
 
-// Character by character, with the state carried: the losses of one long sequence.
-TEST_F(generating, the_distribution_is_that_of_the_net_on_the_whole_text) {
+// Reading character by character with carried state gives the scores of one long sequence.
+TEST_F(generating, distribution_equals_that_of_the_net_on_the_whole_text) {
   const auto j = prepared(9, 1);
   const auto weights = initial_weights(*j, *dev);
   const auto g = made(*j, weights);
@@ -73,14 +73,14 @@ TEST_F(generating, the_distribution_is_that_of_the_net_on_the_whole_text) {
     g->read(ids[t]);
     const auto* scores = x.data<float>() + 12 * t;
     double sum = 0;
-    for (int k = 0; k < 4; ++k) sum += std::exp(scores[k] / 0.7);  // of the vocabulary; the other scores mean nothing
+    for (int k = 0; k < 4; ++k) sum += std::exp(scores[k] / 0.7);  // only the vocabulary; the other scores are unused
     const auto p = g->next(0.7);
     ASSERT_EQ(p.size(), 4u);
     for (std::size_t k = 0; k < 4; ++k) EXPECT_NEAR(p[k], std::exp(scores[k] / 0.7) / sum, 1e-6);
   }
 }
 
-TEST_F(generating, a_trained_net_writes_what_it_has_learnt) {
+TEST_F(generating, trained_net_reproduces_the_learnt_text) {
   auto spec = text_spec(dir.file("t.txt"), 10, 4);
   spec.train.rule = {"adam", checked({}, shared_tables()->rules.find("adam")->specs), {}};
   spec.train.lr = 0.02, spec.train.decay = 0;
@@ -110,7 +110,7 @@ TEST_F(generating, a_trained_net_writes_what_it_has_learnt) {
   EXPECT_NE(write(100, 7).text, write(100, 8).text);
 }
 
-TEST_F(generating, what_cannot_be_written_is_named) {
+TEST_F(generating, reports_unknown_characters_and_sources_without_text) {
   const auto j = prepared(9, 1);
   const auto g = made(*j, initial_weights(*j, *dev));
   std::vector<std::int32_t> ids;
@@ -120,7 +120,7 @@ TEST_F(generating, what_cannot_be_written_is_named) {
   const auto other = prepare({});
   auto none = make_generator(*other, {}, dev);
   ASSERT_TRUE(std::holds_alternative<diagnostic>(none));
-  EXPECT_EQ(std::get<diagnostic>(none).message, "source 'synthetic' has no text to go on with");
+  EXPECT_EQ(std::get<diagnostic>(none).message, "source 'synthetic' is not text: a job generates only from a text source");
 }
 
 }  // namespace

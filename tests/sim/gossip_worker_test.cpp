@@ -1,5 +1,5 @@
-// The worker half of gossip alone: whom it sends to, when it rests, and what it does with its mass
-// then.
+// The worker sync of gossip without a world: its choice of peers, when it rests, and where its mass
+// goes then.
 #include <gmock/gmock.h>
 
 #include <bit>
@@ -15,11 +15,11 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-// Types of its `user` messages.
+// Types of the worker's `user` messages.
 constexpr std::uint32_t share = 1, want_copy = 3, rests = 4;
 
 struct parcel {
-  std::uint32_t to, layer = 0;  // a worker
+  std::uint32_t to, layer = 0;  // receiving worker
   double mass = 0;
   std::uint32_t count = 0;
   std::uint64_t step = 0;
@@ -45,7 +45,7 @@ class gossiper {
   std::vector<envelope> begin() { return sync_.give_states(0); }
   std::vector<envelope> step(std::uint64_t s) { return sync_.give_gradients(s, 0); }
   std::vector<envelope> step_of_layer(std::uint32_t layer, std::uint64_t s) { return sync_.give_gradient(layer, s, 0); }
-  // The coordinator's word number `word`: steps end at `until` for now.
+  // The coordinator's grant with number `word`: steps end at `until` for now.
   std::vector<envelope> boundary(std::uint64_t until, std::uint64_t word) {
     return sync_.say(from(role_id{0}, 0, word), grant{until});
   }
@@ -62,8 +62,8 @@ class gossiper {
     return sync_.say(from(sync_.plan().workers[worker], p.step), std::move(u));
   }
 
-  // Shard `number` asks for copies in round `round`; and what it is told, as (block, mass), where
-  // it is told of that round.
+  // Shard `number` asks for copies in round `round`. `copies` returns the (block, mass) pairs sent
+  // to it for that round.
   std::vector<envelope> ask(std::uint32_t number, std::uint64_t round) {
     return sync_.say(from(sync_.plan().shards[number], 0, round), user{want_copy, {}, {}});
   }
@@ -75,7 +75,7 @@ class gossiper {
         list.emplace_back(s.block, std::bit_cast<double>(h.version));
     return list;
   }
-  // The same for all blocks that the shard has, at this mass.
+  // Returns the same pairs for all blocks of the shard, at this mass.
   std::vector<std::pair<std::uint32_t, double>> all_of(std::uint32_t number, double mass) const {
     std::vector<std::pair<std::uint32_t, double>> list;
     for (const auto& b : sync_.plan().blocks)
@@ -100,12 +100,13 @@ class gossiper {
     }
     return list;
   }
-  // How many times its layer was handed on 0, 1, ... steps after it had last heard of the others.
+  // Returns counts: entry i is how often the layer was passed to its stage i steps after the last
+  // merged share.
   std::vector<std::uint64_t> staleness() {
     const auto told = only<observation>(sync_.say(from(role_id{0}), observe{}));
     return told.at(0).second.histograms.at(0).second;
   }
-  // Workers who are told that this one rests, and where.
+  // Returns the workers that are notified that this one rests, with the step.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> notified_of_rest(const std::vector<envelope>& sent) const {
     std::vector<std::pair<std::uint32_t, std::uint64_t>> list;
     for (const auto& [h, u] : only<user>(sent))
@@ -121,7 +122,7 @@ class gossiper {
   lone_role sync_;
 };
 
-// How many places behind itself each of a hundred shares goes.
+// Returns the distances, in workers, of a hundred shares from the sender to its peer.
 std::vector<std::uint32_t> ways(std::uint32_t self, std::uint64_t seed) {
   gossiper g(gossiper::prepared(4, 1, "1", seed), self);
   g.begin();
@@ -137,15 +138,16 @@ std::ptrdiff_t alike(const std::vector<std::uint32_t>& a, const std::vector<std:
   return n;
 }
 
-// By chance a third of two draws are alike, 33 of 100 and seldom more than 50.
-TEST(gossip_worker, draws_evenly_and_as_no_other_worker_and_no_other_seed_does) {
+// Two independent draws agree in a third of the places: 33 of 100 on average and rarely more than
+// 50.
+TEST(gossip_worker, draws_peers_evenly_and_independently_of_other_workers) {
   std::vector<std::vector<std::uint32_t>> drawn;
   for (std::uint32_t w = 0; w < 4; ++w) drawn.push_back(ways(w, 3));
   for (const auto& d : drawn) {
-    ASSERT_EQ(d.size(), 100u) << "one share a step";
+    ASSERT_EQ(d.size(), 100u) << "one share per step";
     for (std::uint32_t way = 1; way < 4; ++way) {
       const auto n = std::count(d.begin(), d.end(), way);
-      EXPECT_TRUE(n > 15 && n < 55) << n << " of 100 go " << way << " further";
+      EXPECT_TRUE(n > 15 && n < 55) << n << " of 100 go " << way << " workers further";
     }
     for (const auto& other : drawn)
       if (&other != &d) {
@@ -156,12 +158,12 @@ TEST(gossip_worker, draws_evenly_and_as_no_other_worker_and_no_other_seed_does) 
   EXPECT_EQ(alike(drawn[0], ways(0, 3)), 100);
 }
 
-TEST(gossip_worker, sends_half_of_its_mass_after_every_so_many_steps) {
+TEST(gossip_worker, sends_half_of_its_mass_every_n_steps) {
   gossiper g(1, "2");
   EXPECT_THAT(g.shares(g.begin()), IsEmpty());
   for (std::uint64_t s = 0; s < 6; ++s) {
     const auto sent = g.step(s);
-    EXPECT_THAT(g.notified_of_rest(sent), IsEmpty()) << "nobody has said that steps end";
+    EXPECT_THAT(g.notified_of_rest(sent), IsEmpty()) << "no grant has ended the steps";
     const auto shares = g.shares(sent);
     ASSERT_EQ(shares.size(), s % 2) << "after step " << s;
     if (shares.empty()) continue;
@@ -170,7 +172,7 @@ TEST(gossip_worker, sends_half_of_its_mass_after_every_so_many_steps) {
   }
 }
 
-TEST(gossip_worker, counts_the_steps_since_it_has_heard_of_the_others) {
+TEST(gossip_worker, counts_steps_since_the_last_share_of_others) {
   gossiper g(1);
   g.begin();
   for (std::uint64_t s = 0; s < 2; ++s) g.step(s);
@@ -180,31 +182,30 @@ TEST(gossip_worker, counts_the_steps_since_it_has_heard_of_the_others) {
   EXPECT_THAT(g.staleness(), ElementsAre(1u, 2u, 2u));
 }
 
-TEST(gossip_worker, tells_a_shard_its_blocks_and_the_mass_that_they_count) {
+TEST(gossip_worker, sends_a_shard_its_blocks_and_their_mass) {
   gossiper g(1, "1", 4, 2);
-  EXPECT_THAT(g.ask(0, 7), IsEmpty()) << "there is nothing yet";
-  EXPECT_EQ(g.copies(g.begin(), 0, 7), g.all_of(0, 0.25)) << "as soon as there is";
+  EXPECT_THAT(g.ask(0, 7), IsEmpty()) << "the worker has no weights yet";
+  EXPECT_EQ(g.copies(g.begin(), 0, 7), g.all_of(0, 0.25)) << "the request is answered when the weights arrive";
   g.step(0);
-  EXPECT_EQ(g.copies(g.ask(0, 8), 0, 8), g.all_of(0, 0.125)) << "half of it is under way";
+  EXPECT_EQ(g.copies(g.ask(0, 8), 0, 8), g.all_of(0, 0.125)) << "half of the mass is in flight";
 }
 
-// A step may change the states of the rule in place: a copy of them that leaves meanwhile would
-// change on its way.
-TEST(gossip_worker, gives_a_copy_when_no_step_changes_it) {
+// A step may change the rule states in place, so a copy sent during a step would change in flight.
+TEST(gossip_worker, sends_a_copy_only_between_steps) {
   gossiper g(1);
   g.begin();
   g.hold();
   g.step(0);
   EXPECT_THAT(g.copies(g.ask(0, 7), 0, 7), IsEmpty());
-  EXPECT_EQ(g.copies(g.let_go(), 0, 7), g.all_of(0, 0.25)) << "between the step and the share";
+  EXPECT_EQ(g.copies(g.let_go(), 0, 7), g.all_of(0, 0.25)) << "the copy is sent between the step and the share";
 }
 
-TEST(gossip_worker, rests_at_the_boundary_and_gives_its_mass_to_who_trains) {
+TEST(gossip_worker, rests_at_the_boundary_and_gives_its_mass_to_training_peers) {
   gossiper g(1, "1", 4, 2);
   g.begin();
   EXPECT_THAT(g.boundary(1, 1), IsEmpty());
   const auto midway = g.step_of_layer(0, 0);
-  EXPECT_THAT(only<user>(midway), IsEmpty()) << "the other layer has not made the step";
+  EXPECT_THAT(only<user>(midway), IsEmpty()) << "the other layer has not finished the step";
   const auto sent = g.step_of_layer(1, 0);
   EXPECT_THAT(g.notified_of_rest(sent), UnorderedElementsAre(std::pair(0u, 1u), std::pair(2u, 1u), std::pair(3u, 1u)));
   const auto given = g.shares(sent);
@@ -212,44 +213,44 @@ TEST(gossip_worker, rests_at_the_boundary_and_gives_its_mass_to_who_trains) {
   EXPECT_EQ(given[0].layer + given[1].layer, 1u);
   for (const auto& p : given) {
     EXPECT_NE(p.to, 1u);
-    EXPECT_EQ(p.mass, 0.25) << "all of it: what it might send at the boundary is in there";
+    EXPECT_EQ(p.mass, 0.25) << "the whole mass, including the share due at the boundary";
   }
 
   const auto passed = g.shares(g.give(0, {1, 0, 0.125, 0, 1, 7}));
-  ASSERT_EQ(passed.size(), 1u) << "what comes goes on as it is";
+  ASSERT_EQ(passed.size(), 1u) << "a resting worker forwards shares unchanged";
   EXPECT_EQ(passed[0].mass, 0.125);
   EXPECT_EQ(passed[0].value, 7);
-  EXPECT_THAT(g.shares(g.give(0, {1, 0, 0.125, 0, 1, 7})), IsEmpty()) << "the same once more is nothing";
+  EXPECT_THAT(g.shares(g.give(0, {1, 0, 0.125, 0, 1, 7})), IsEmpty()) << "a duplicate share is ignored";
 
   for (std::uint32_t w : {0, 3}) EXPECT_THAT(g.rests_at(w, 1), IsEmpty());
   for (std::uint32_t k = 1; k < 9; ++k) {
     const auto to = g.shares(g.give(0, {1, 0, 0.01, k, 1, 7}));
     ASSERT_EQ(to.size(), 1u);
-    EXPECT_EQ(to[0].to, 2u) << "the only one that still trains";
+    EXPECT_EQ(to[0].to, 2u) << "only worker 2 still trains";
   }
   g.rests_at(2, 1);
-  EXPECT_THAT(g.shares(g.give(2, {1, 0, 0.5, 1, 1, 7})), IsEmpty()) << "all rest, it stays where it has come";
+  EXPECT_THAT(g.shares(g.give(2, {1, 0, 0.5, 1, 1, 7})), IsEmpty()) << "all workers rest, so the share is kept";
 }
 
-TEST(gossip_worker, that_trains_on_gives_every_other_an_equal_part) {
+TEST(gossip_worker, gives_every_peer_an_equal_part_when_it_continues) {
   gossiper g(1);
   g.begin();
   g.boundary(1, 1);
   for (std::uint32_t w : {0, 2, 3}) g.rests_at(w, 1);
-  EXPECT_THAT(g.shares(g.step(0)), IsEmpty()) << "nobody to give it to";
-  g.give(2, {1, 0, 0.25, 1, 1, 0});  // and the half of another's: 1/2 in all
-  EXPECT_THAT(g.boundary(1, 1), IsEmpty()) << "an old word";
+  EXPECT_THAT(g.shares(g.step(0)), IsEmpty()) << "all peers rest";
+  g.give(2, {1, 0, 0.25, 1, 1, 0});  // with half of another worker's mass: 1/2 in total
+  EXPECT_THAT(g.boundary(1, 1), IsEmpty()) << "an old grant";
   const auto parts = g.shares(g.boundary(3, 2));
   std::vector<std::uint32_t> to;
   for (const auto& p : parts) {
     to.push_back(p.to);
     EXPECT_EQ(p.mass, 0.125);
-    EXPECT_EQ(p.step, 1u) << "of the boundary that is behind";
+    EXPECT_EQ(p.step, 1u) << "the step of the last boundary";
   }
   EXPECT_THAT(to, UnorderedElementsAre(0u, 2u, 3u));
   const auto next = g.shares(g.step(1));
   ASSERT_EQ(next.size(), 1u);
-  EXPECT_EQ(next[0].mass, 0.0625) << "half of the part that it has kept";
+  EXPECT_EQ(next[0].mass, 0.0625) << "half of the part that the worker kept";
 }
 
 }  // namespace

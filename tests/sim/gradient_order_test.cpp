@@ -1,6 +1,7 @@
-// The gradient of a tensor that has several readers has one order of sums, that of the readers,
-// however layers share stages: the bits of a plain loop, fused or not, with or without recompute,
-// placed or beside the worker. Nets whose layers read one tensor through two inputs.
+// The gradient of a tensor with several readers is summed in the order of the readers, however
+// layers share stages: the bits equal those of a plain loop, fused or not, with or without
+// recompute, placed or colocated. Tested on nets with layers that read one tensor through two
+// inputs.
 #include <map>
 
 #include "runtime/plain/plain_loop.hpp"
@@ -42,7 +43,8 @@ class gradient_order : public ::testing::Test {
   const std::shared_ptr<device> dev = make_cpu_device();
 };
 
-// Does a layer read one tensor through two of its inputs, and an earlier one too?
+// Returns true if a layer reads one tensor through two of its inputs and an earlier layer reads it
+// too.
 bool reads_twice(const model_graph& g) {
   for (const auto& l : g.layers)
     for (std::size_t k = 0; k < l.inputs.size(); ++k) {
@@ -54,7 +56,7 @@ bool reads_twice(const model_graph& g) {
   return false;
 }
 
-TEST_F(gradient_order, is_that_of_the_readers_whatever_shares_a_stage) {
+TEST_F(gradient_order, is_the_order_of_readers_however_layers_share_stages) {
   std::uint64_t ran = 0, elsewhere = 0;
   for (std::uint64_t seed = 1; ran < seeds(60); ++seed) {
     random_net net(seed);

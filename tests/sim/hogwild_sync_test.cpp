@@ -1,5 +1,5 @@
-// The halves of hogwild alone, among several server groups: what a worker adds to its node's array
-// and notes, and when a shard tells the first group's what has changed.
+// The sync roles of hogwild without a world, with several server groups: additions and notes of a
+// worker, and when a shard sends changes to the first group.
 #include <gmock/gmock.h>
 
 #include "tests/sim/lone_role.hpp"
@@ -12,7 +12,7 @@ using shared_kind = shared_effect::kind_of;
 
 constexpr std::uint32_t note = 1;  // type of the worker's `user` message
 
-// Two groups of one worker and two shards each, on a node each.
+// Two groups of one worker and two shards, each group on its own node.
 std::shared_ptr<prepared_job> two_groups(std::uint32_t groups = 2) {
   return prepare_mode({.mode = "hogwild",
                        .options = {{"sync_freq", "3"}},
@@ -32,7 +32,7 @@ std::vector<std::pair<role_id, std::uint64_t>> notes(const std::vector<envelope>
   return list;
 }
 
-TEST(hogwild_worker, notes_a_step_at_all_shards_of_its_group_when_every_layer_has_added_it) {
+TEST(hogwild_worker, notifies_its_groups_shards_when_all_layers_have_added_a_step) {
   const auto j = two_groups();
   lone_role w(j, j->plan.workers[1]);
   w.give_states(0);
@@ -46,11 +46,11 @@ TEST(hogwild_worker, notes_a_step_at_all_shards_of_its_group_when_every_layer_ha
   const auto alone = two_groups(1);
   lone_role other(alone, alone->plan.workers[1]);
   other.give_states(0);
-  EXPECT_THAT(notes(other.give_gradients(0, 1)), IsEmpty()) << "nobody to synchronise with";
+  EXPECT_THAT(notes(other.give_gradients(0, 1)), IsEmpty()) << "there is no other group";
 }
 
-// What others add meanwhile is in the weights of the next step, and is not added once more.
-TEST(hogwild_worker, adds_the_difference_that_its_step_makes_and_goes_on_with_what_the_array_has) {
+// Additions of other workers are in the weights of the next step and are not added again.
+TEST(hogwild_worker, adds_its_steps_difference_and_continues_with_the_array) {
   const auto j = two_groups();
   lone_role w(j, j->plan.workers[1]);
   const auto place = [&](const param_block& b) { return static_cast<std::uint32_t>(j->plan.blocks.size()) + b.id; };
@@ -58,11 +58,11 @@ TEST(hogwild_worker, adds_the_difference_that_its_step_makes_and_goes_on_with_wh
   w.give_states(2);
   for (std::uint64_t s = 0; s < 2; ++s) {
     const auto given = only<layer_weights>(w.give_gradients(s, 1));
-    ASSERT_EQ(given.size(), 2u) << "a layer each";
+    ASSERT_EQ(given.size(), 2u) << "one message per layer";
     for (const auto& [h, l] : given) {
       EXPECT_EQ(h.version, s + 1);
       for (const auto& t : l.values)
-        EXPECT_EQ(w.first_of(t), 7.5 - 0.5 * static_cast<double>(s)) << "the array, half a gradient further";
+        EXPECT_EQ(w.first_of(t), 7.5 - 0.5 * static_cast<double>(s)) << "the array minus lr times the gradients";
     }
   }
   std::size_t adds = 0;
@@ -70,7 +70,7 @@ TEST(hogwild_worker, adds_the_difference_that_its_step_makes_and_goes_on_with_wh
   EXPECT_EQ(adds, 2 * j->plan.blocks.size());
 }
 
-// A shard of the second group, whose blocks are 1 at first.
+// A shard of the second group, whose blocks start at 0.
 class second_group : public ::testing::Test {
  protected:
   second_group() {
@@ -78,11 +78,11 @@ class second_group : public ::testing::Test {
     for (auto& [place, value] : s.array) s.dev().fill(0, value);
   }
   std::vector<envelope> note_step(std::uint64_t step) { return s.say(from(j->plan.workers[1], step), user{note, {}, {}}); }
-  // As if its worker had added to every element.
+  // Adds `more` to every element, as the group's worker would.
   void add(double more) {
     for (auto& [place, value] : s.array) s.dev().axpy(1, s.filled(value.dims(), more), value);
   }
-  // The first group's answer to push number `number`: all elements are `value` there.
+  // The first group's answer to push `number`: all its elements are `value`.
   std::vector<envelope> answer(std::uint64_t number, double value) {
     std::vector<envelope> sent;
     for (const auto& b : mine())
@@ -95,7 +95,7 @@ class second_group : public ::testing::Test {
       if (j->plan.shard_of(b, 1) == s.self()) list.push_back(&b);
     return list;
   }
-  // All blocks are told to the first group, as so much more than before.
+  // Expects one push per block to the first group, with the increment `value`.
   void expect_increments(const std::vector<envelope>& sent, std::uint64_t number, double value) {
     const auto pushes = only<push>(sent);
     ASSERT_EQ(pushes.size(), mine().size());
@@ -117,22 +117,22 @@ class second_group : public ::testing::Test {
   lone_role s{j, j->plan.shards[2]};
 };
 
-TEST_F(second_group, tells_the_first_what_has_changed_after_so_many_notes) {
+TEST_F(second_group, sends_changes_to_the_first_group_after_every_n_notes) {
   ASSERT_FALSE(mine().empty());
   add(4);
   EXPECT_THAT(note_step(1), IsEmpty());
   EXPECT_THAT(note_step(2), IsEmpty());
-  EXPECT_THAT(note_step(2), IsEmpty()) << "once more is nothing";
+  EXPECT_THAT(note_step(2), IsEmpty()) << "a duplicate note is ignored";
   expect_increments(note_step(3), 1, 4);
-  for (std::uint64_t step = 4; step < 8; ++step) EXPECT_THAT(note_step(step), IsEmpty()) << "the answer is under way";
+  for (std::uint64_t step = 4; step < 8; ++step) EXPECT_THAT(note_step(step), IsEmpty()) << "the answer is still in flight";
   add(1);
   EXPECT_THAT(answer(1, 10), IsEmpty());
-  expect_array(11);  // what the first group has, and what was added here since
+  expect_array(11);  // the first group's value plus additions here since then
   EXPECT_THAT(note_step(8), IsEmpty());
   expect_increments(note_step(9), 2, 1);
 }
 
-TEST_F(second_group, tells_the_rest_before_it_has_settled) {
+TEST_F(second_group, sends_remaining_changes_before_it_has_flushed) {
   add(4);
   for (std::uint64_t step = 1; step < 4; ++step) note_step(step);
   add(1);
@@ -146,8 +146,8 @@ TEST_F(second_group, tells_the_rest_before_it_has_settled) {
   expect_array(11);
 }
 
-// A checkpoint that is due where a plan begins: what was not written yet cannot be read.
-TEST(hogwild_first_group, is_asked_for_its_blocks_before_their_first_values_are_there_and_answers_when_they_are) {
+// A checkpoint may be due at the begin of a plan, before the first values are written.
+TEST(hogwild_first_group, answers_a_collect_only_when_its_first_values_are_written) {
   const auto j = two_groups();
   lone_role s(j, j->plan.shards[0]);
   s.hold();
@@ -161,7 +161,7 @@ TEST(hogwild_first_group, is_asked_for_its_blocks_before_their_first_values_are_
   EXPECT_EQ(answered, blocks);
 }
 
-TEST(hogwild_first_group, adds_an_increment_once_and_answers_it_whenever_it_comes) {
+TEST(hogwild_first_group, adds_an_increment_once_and_answers_its_copy) {
   const auto j = two_groups();
   lone_role s(j, j->plan.shards[0]);
   s.say({}, start{});
@@ -178,7 +178,7 @@ TEST(hogwild_first_group, adds_an_increment_once_and_answers_it_whenever_it_come
     EXPECT_EQ(s.first_of(answers[0].second.value), 7);
   }
   EXPECT_EQ(s.first_of(told(2).at(0).second.value), 9);
-  EXPECT_THAT(told(1), IsEmpty()) << "long answered";
+  EXPECT_THAT(told(1), IsEmpty()) << "an older increment is not answered again";
 }
 
 }  // namespace

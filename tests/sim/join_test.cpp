@@ -1,6 +1,6 @@
-// Two ways of unlike length from the data to a loss that takes nothing else from the loader: an
-// autoencoder. However packets overtake each other, in training and in evaluation, the ways never
-// fill the loss with halves of different packets.
+// An autoencoder: two branches of unequal length lead from the data to a loss that has no other
+// input from the loader. However packets overtake each other, in training and evaluation, the
+// branches never fill the loss with inputs of different packets.
 #include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/chain_job.hpp"
 
@@ -30,7 +30,7 @@ job_spec autoencoder() {
   return j;
 }
 
-TEST(joins, of_ways_of_unlike_length_never_lock_each_other_out) {
+TEST(joins, branches_of_unequal_length_never_deadlock) {
   const std::shared_ptr<device> dev = make_cpu_device();
   for (std::uint64_t seed = 1; seed <= seeds(200); ++seed) {
     auto spec = autoencoder();

@@ -1,5 +1,5 @@
-// Runs of placed jobs whose roles are killed and restarted while packets are under way, and jobs to
-// do it to.
+// Runs of placed jobs whose roles are killed and restarted while packets are in flight, and jobs
+// for such runs.
 #pragma once
 
 #include "tests/sim/chain_job.hpp"
@@ -7,10 +7,10 @@
 
 namespace troupe::testing {
 
-// Roles that die together, and come back together.
+// Roles that are killed together and restarted together.
 struct killing {
   std::vector<role_id> whom;
-  bool node = false;  // the node of the first, with everything on it
+  bool node = false;  // kill the node of the first role, with all its roles
   time_point at{};
   duration down{};
 };
@@ -39,14 +39,14 @@ inline void kill_in(sim::world& w, const std::vector<killing>& all, const job_pl
     });
 }
 
-// May it be killed without an end? Whoever is the only one to have something may not.
+// Returns true if the job survives when the role is killed: another role can restore its state.
 inline bool mortal(const role_plan& r) {
   return !r.tester && (r.kind == role_kind::stage || r.kind == role_kind::loader || r.kind == role_kind::worker);
 }
 
-// One to three times, up to `end`: a stage, a loader, a half, several of them, all that a node has
-// of a job's pipeline, or, where it has nothing else, the node itself. The same may be killed again
-// before it has caught up.
+// Draws one to three killings up to `end`: of a stage, a loader, a worker sync, several of them,
+// all roles of the job's pipeline on a node, or the node itself if it has no other roles. The same
+// role may be killed again before it has caught up.
 inline std::vector<killing> draw_killings(const job_plan& p, std::uint64_t seed, time_point end) {
   std::mt19937_64 g(seed * 6364136223846793005ull + 11);
   const auto below = [&](std::uint64_t n) { return g() % n; };
@@ -75,8 +75,7 @@ inline std::vector<killing> draw_killings(const job_plan& p, std::uint64_t seed,
 
 // --- a pipeline whose weights are a ledger
 
-// y = x, and one weight for each packet and step: the gradient of packet p at step t is 1 at (p,
-// t).
+// y = x, with one weight per packet and step: the gradient of packet p at step t is 1 at (p, t).
 struct ledger_layer final : layer {
   std::int64_t steps = 1, packets = 1;
   shapes infer(const shapes& in) const override { return in; }
@@ -115,8 +114,8 @@ inline std::shared_ptr<const tables> ledger_tables() {
   return all;
 }
 
-// The chain of chain_job.hpp with ledgers instead of its layers. Shards are on a node of their own
-// behind the chain's: any of its nodes may go.
+// Nodes for the chain of chain_job.hpp. The coordinator and the shards are on an extra node, so
+// that any node of the chain may be killed.
 inline std::vector<node_spec> apart_nodes(std::uint32_t chain) {
   auto list = chain_nodes(chain + 1);
   for (std::uint32_t i = 0; i < chain; ++i) list[i].roles = {"worker"};
@@ -166,7 +165,7 @@ inline chain_shape draw_chain(std::uint64_t seed) {
   return c;
 }
 
-// What the job told of every step and every evaluation, but for how long they took.
+// Returns the job's reports of every step and every evaluation, without durations.
 inline std::string told(const run_result& r) {
   std::ostringstream s;
   s.precision(17);

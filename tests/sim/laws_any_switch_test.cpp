@@ -1,7 +1,7 @@
-// The law of switching: whatever mode a job is told to take, at whatever step, however its layers
-// lie and its roles are dealt, it takes the mode or says why not, and comes to its end. Where all
-// modes on its way give the bits of bsp, it ends with the bits of the job that nobody told
-// anything; and what it says of its weights at the end is true of them.
+// Invariant of mode switches: a job executes or refuses every mode command at any step, for any
+// placement of layers and roles, and ends. If all its modes equal bsp bit for bit, its weights
+// equal those of the job without commands. The accuracy that it reports at its end is that of the
+// written weights.
 #include <cmath>
 #include <map>
 
@@ -29,7 +29,7 @@ struct chosen_mode {
   text_pairs options;
 };
 
-// Some of them no mode takes.
+// Draws a mode with options; some draws are invalid.
 chosen_mode draw_mode(random_net& net) {
   const auto n = [&](std::int64_t least, std::int64_t most) { return std::to_string(net.draw(least, most)); };
   const auto elastic = [&]() -> text_pairs {
@@ -58,7 +58,7 @@ chosen_mode draw_mode(random_net& net) {
 }
 
 struct drawn {
-  std::shared_ptr<prepared_job> job, alone;  // alone: the same in bsp; null: bsp cannot be had
+  std::shared_ptr<prepared_job> job, alone;  // alone: the same job in bsp; null: bsp is not possible
   std::vector<wish> moves, words;
   bool feature = false;
   std::uint32_t nodes = 1;
@@ -74,7 +74,7 @@ void draw_training(job_spec& j, random_net& net) {
   static const char* rules[] = {"sgd", "momentum", "adam", "nesterov", "nesterov"};
   const std::string rule = rules[net.draw(0, 4)];
   j.train.rule = {rule, checked({}, shared_tables()->rules.find(rule)->specs), {}};
-  j.train.lr = 1e-4;  // no squared loss may diverge, whatever is drawn
+  j.train.lr = 1e-4;  // no squared loss may diverge for any draw
   j.train.finish.steps = net.draw(8, 20);
   j.train.clip.norm = net.chance(0.1) ? 0.05 : 0.0;
   j.eval.every = net.chance(0.5) ? net.draw(1, 8) : 0;
@@ -153,7 +153,7 @@ drawn draw_job(std::uint64_t seed) {
   }
   if (!d.job) d.job = d.alone;
   if (d.job) return d;
-  // What was drawn suits no mode: the simplest, as far as layers lie where they may.
+  // The draw suits no mode: use the simplest settings that keep the placement.
   j.train.reducer = "server";
   j.train.clip.norm = 0;
   j.pipeline.weights = "drain";
@@ -162,7 +162,7 @@ drawn draw_job(std::uint64_t seed) {
   return d;
 }
 
-// Do its weights have the bits of bsp?
+// Returns true if the mode's weights equal those of bsp bit for bit.
 bool as_bsp(const std::string& mode, const job_plan& p) {
   if (mode.starts_with("bsp") || mode.starts_with("sandblaster") || mode == "ssp staleness=0") return true;
   if (mode.starts_with("group_sync")) return p.groups.size() == 1;
@@ -205,7 +205,7 @@ std::string described(const drawn& d, const moved_result& got) {
   return s;
 }
 
-// Counts of what there was.
+// Runs a drawn job and checks it. `kinds` counts the modes and features that occurred.
 void check(const drawn& d, std::uint64_t seed, std::map<std::string, std::uint64_t>& kinds) {
   static const std::shared_ptr<device> dev = make_cpu_device();
   auto c = draw_world(seed, seed % 2 ? 0 : d.nodes - 1, dev.get(), {.crash = false});
@@ -225,17 +225,17 @@ void check(const drawn& d, std::uint64_t seed, std::map<std::string, std::uint64
     ++kinds[e.text.substr(0, e.text.find(' '))];
     kinds["placed"] += d.job->plan.placed ? 1 : 0;
   }
-  ASSERT_EQ(got.told, taken + got.unheard.size()) << "a word without an answer, " << about();
+  ASSERT_EQ(got.told, taken + got.unheard.size()) << "a command without an answer, " << about();
   for (const auto& why : got.unheard) ASSERT_NE(why, "") << about();
   kinds["refused"] += got.unheard.size();
   kinds["moved"] += taken > 0 ? got.moved.size() : 0;
-  // Every boundary empties a pipeline, which with the other weight rules changes what its steps
-  // have met.
+  // Every boundary empties the pipeline; with other weight rules this changes the versions that
+  // steps use.
   if (exact && d.alone && d.job->plan.groups.size() == 1 && d.job->plan.rule == weight_rule::drain) {
     const auto want = run_in_world(d.alone, draw_world(seed, 0, dev.get()));
     const bool same_cut = !d.feature || got.moved.empty();
     if (same_cut) {
-      ASSERT_TRUE(got.bytes() == want.bytes()) << "other bits, " << about();
+      ASSERT_TRUE(got.bytes() == want.bytes()) << "weights differ from bsp, " << about();
     } else if (d.job->spec.precision == "f64") {
       ASSERT_LT(largest_difference(got, want), 1e-6) << about();
     }
@@ -244,7 +244,7 @@ void check(const drawn& d, std::uint64_t seed, std::map<std::string, std::uint64
   ASSERT_EQ(untrue_of_the_written(*d.job, got, dev.get()), "") << about();
 }
 
-TEST(laws_any_switch, every_word_about_the_mode_is_heard_or_refused_and_the_job_ends) {
+TEST(laws_any_switch, every_mode_command_is_executed_or_refused_and_the_job_ends) {
   std::map<std::string, std::uint64_t> kinds;
   for (const auto seed : law_seeds(300)) {
     const auto d = draw_job(seed);
@@ -264,9 +264,9 @@ TEST(laws_any_switch, every_word_about_the_mode_is_heard_or_refused_and_the_job_
     EXPECT_GT(kinds[k], 0u) << k;
 }
 
-// A layer apart from the workers has a half of its own, which hears of that layer's blocks alone,
-// and theirs of all others.
-TEST(laws_any_switch, a_job_with_a_placed_layer_takes_its_mode_again) {
+// A placed layer has its own worker sync, which handles only the layer's blocks; the workers' syncs
+// handle all others.
+TEST(laws_any_switch, job_with_a_placed_layer_can_switch_to_its_own_mode) {
   const std::shared_ptr<device> dev = make_cpu_device();
   sim::world_config c;
   c.dev = dev.get();
@@ -275,7 +275,7 @@ TEST(laws_any_switch, a_job_with_a_placed_layer_takes_its_mode_again) {
   auto spec = small_spec(s);
   const auto whole = made_of(spec, nodes_of(2, true));
   for (auto& l : spec.layers)
-    if (l.name == "score" || l.name == "relu1") l.place = {"n2"};  // relu1: a half without any block
+    if (l.name == "score" || l.name == "relu1") l.place = {"n2"};  // relu1: a worker sync without blocks
   const auto placed = made_of(spec, nodes_of(2, true));
   ASSERT_TRUE(whole && placed && placed->plan.placed);
   const auto want = run_in_world(whole, c);
@@ -290,8 +290,8 @@ TEST(laws_any_switch, a_job_with_a_placed_layer_takes_its_mode_again) {
   EXPECT_TRUE(moved.bytes() == want.bytes());
 }
 
-// The last steps are granted before the word comes: nothing is left to be trained in that mode.
-TEST(laws_any_switch, a_job_that_ends_first_says_so) {
+// The last steps are granted before the command arrives: no step is left for the new mode.
+TEST(laws_any_switch, switch_is_refused_if_the_job_ends_first) {
   const std::shared_ptr<device> dev = make_cpu_device();
   sim::world_config c;
   c.dev = dev.get();

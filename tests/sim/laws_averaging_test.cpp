@@ -1,17 +1,17 @@
-// Laws of easgd (Zhang, Choromanska, LeCun 2015) and gossip (Blot et al. 2016; Kempe et al. 2003):
-// what averaging must keep.
+// Invariants of easgd (Zhang, Choromanska, LeCun 2015) and gossip (Blot et al. 2016; Kempe et al.
+// 2003): sums and masses that averaging must conserve.
 #include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
 namespace {
 
-// What all workers' weights and the centre hold together at the end: the sum over workers (their
-// `state` when they settle) plus the centre.
+// The sum over the workers' weights (their `state` when they flush). Plus the centre it is
+// conserved.
 class whole_sum final : public checker {
  public:
   std::map<std::uint32_t, std::vector<double>> sum;                         // by block
-  std::map<std::pair<std::uint32_t, role_id>, std::vector<double>> copies;  // by block, worker: what it settled with
+  std::map<std::pair<std::uint32_t, role_id>, std::vector<double>> copies;  // by block, worker: the weights at the flush
  private:
   void watch(const seen_event& s, const prepared_job& j) override {
     if (!is(j.plan, s.self, role_kind::worker)) return;
@@ -38,8 +38,8 @@ mode_shape averaging_tally(std::uint64_t seed, const std::string& mode, text_opt
   return s;
 }
 
-// The mean that gossip keeps has each gradient once, with the mass its worker had then: more than
-// 0, at most 1.
+// Returns the first element of the final gossip mean that is not in (0, 1]: it has each gradient
+// once, weighted by the worker's mass at that step. Empty if there is none.
 std::string off_mass(const mode_result& r) {
   for (const auto& [name, w] : r.weights)
     for (std::int64_t i = 0; i < w.count(); ++i)
@@ -55,8 +55,8 @@ void elastic_sums(const std::string& variant, const fault_wish& wish) {
   for (const auto seed : law_seeds()) {
     const auto tau = 1 + seed % 5;
     auto shape = averaging_tally(seed, "easgd", {{"tau", std::to_string(tau)}, {"variant", variant}});
-    // N alpha above 2 does not settle, also where all are told a centre before any has moved it:
-    // rounding would grow with the weights.
+    // With N alpha above 2 the exchange does not converge, also if all workers get the same centre:
+    // rounding errors would grow with the weights.
     const double alpha = variant == "sync" || shape.workers > 5 ? 0.9 / shape.workers : 0.3;
     shape.options.emplace_back("alpha", variant == "sync" || shape.workers > 5 ? "auto" : "0.3");
     elastic_checker watch(alpha, variant == "sync");
@@ -66,7 +66,7 @@ void elastic_sums(const std::string& variant, const fault_wish& wish) {
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     exchanges += watch.exchanges;
     sums.add(got.counts);
-    if (got.counts.crashed > 0) continue;  // a restarted worker begins from the centre: the sum is another
+    if (got.counts.crashed > 0) continue;  // a restarted worker begins from the centre, which changes the sum
     // Each worker's gradient of a step is in the sum of all weights and the centre once.
     for (const auto& b : job->plan.blocks) {
       const auto& c = got.weights.at(b.param).second;
@@ -82,7 +82,7 @@ void elastic_sums(const std::string& variant, const fault_wish& wish) {
 TEST(laws_easgd, async_exchanges_keep_the_sum_of_workers_and_centre) { elastic_sums("async", {}); }
 TEST(laws_easgd, sync_exchanges_keep_the_sum_of_workers_and_centre) { elastic_sums("sync", {}); }
 
-TEST(laws_easgd, alpha_0_and_one_worker_is_plain_training) {
+TEST(laws_easgd, one_worker_with_alpha_0_is_plain_training) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds()) {
     auto shape =
@@ -108,7 +108,7 @@ TEST(laws_easgd, alpha_0_and_one_worker_is_plain_training) {
   }
 }
 
-TEST(laws_gossip, masses_sum_to_1_and_a_message_is_merged_once) {
+TEST(laws_gossip, masses_sum_to_1_and_every_share_is_merged_once) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   const fault_wish wish{.crash = false};
@@ -129,8 +129,8 @@ TEST(laws_gossip, masses_sum_to_1_and_a_message_is_merged_once) {
   sums.expect_all(wish);
 }
 
-// The ledger of a job with one packet a worker: the gradient of step t of worker p counts with the
-// mass that worker had when it stepped.
+// Checks the ledger of a job with one packet per worker: the gradient of step t of worker p is
+// weighted with the mass of that worker at that step. Returns the first error, or empty.
 std::string off_steps(const mode_result& r, const mass_checker& masses, const prepared_job& j, std::uint64_t steps) {
   if (r.weights.size() != 1) return "no weights";
   const auto* w = r.weights[0].second.data<double>();
@@ -139,12 +139,12 @@ std::string off_steps(const mode_result& r, const mass_checker& masses, const pr
     const auto i = j.plan.range_of(j.plan[worker].worker).first * steps + step;
     if (std::abs(w[i] - mass) > 1e-9)
       return j.plan[worker].name + " made step " + std::to_string(step) + " with mass " + std::to_string(mass) +
-             ", and it counts " + std::to_string(w[i]);
+             ", but it counts " + std::to_string(w[i]);
   }
   return masses.stepped.size() == j.plan.workers.size() * steps ? "" : "not all steps were made";
 }
 
-TEST(laws_gossip, the_final_mean_has_every_step_whatever_the_speeds) {
+TEST(laws_gossip, final_mean_contains_every_step_at_any_speeds) {
   const auto dev = make_cpu_device();
   std::uint64_t passed_on = 0, given_away = 0;
   for (const auto seed : law_seeds()) {
@@ -164,9 +164,9 @@ TEST(laws_gossip, the_final_mean_has_every_step_whatever_the_speeds) {
   EXPECT_GT(given_away, seeds());
 }
 
-// One is so slow that the others have made all their steps long before it has, and what they send
-// has arrived. (One draw in 10,000 has some of it still under way when it is half way.)
-TEST(laws_gossip, who_trains_when_all_others_rest_trains_with_all_mass) {
+// One worker is so slow that the others have made all their steps long before it, and their shares
+// have arrived. (In one of 10,000 draws some shares are still in flight when it is half done.)
+TEST(laws_gossip, last_training_worker_has_all_mass) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds()) {
     auto shape = averaging_tally(seed, "gossip", {{"every", std::to_string(1 + seed % 3)}});
@@ -186,7 +186,7 @@ TEST(laws_gossip, who_trains_when_all_others_rest_trains_with_all_mass) {
   }
 }
 
-// Boundaries in the middle: workers rest there, and go on.
+// Boundaries during training: workers rest there and continue.
 TEST(laws_gossip, pauses_and_checkpoints_lose_no_mass) {
   const auto dev = make_cpu_device();
   std::uint64_t parted = 0, given_away = 0;
@@ -221,8 +221,9 @@ TEST(laws_gossip, pauses_and_checkpoints_lose_no_mass) {
   EXPECT_GT(given_away, seeds());
 }
 
-// The first to make its steps ends the job: the mean is of what all have at that moment.
-TEST(laws_gossip, the_first_one_may_end_the_job_whatever_the_speeds) {
+// The first worker that has made its steps ends the job: the mean is over the weights of all
+// workers at that moment.
+TEST(laws_gossip, first_worker_may_end_the_job_at_any_speeds) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds()) {
     auto shape = averaging_tally(seed, "gossip", {{"every", std::to_string(1 + seed % 3)}});
@@ -238,7 +239,7 @@ TEST(laws_gossip, the_first_one_may_end_the_job_whatever_the_speeds) {
   }
 }
 
-TEST(laws_gossip, restarts_come_to_an_end_whatever_the_speeds) {
+TEST(laws_gossip, job_with_restarts_ends_at_any_speeds) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   for (const auto seed : law_seeds()) {
@@ -254,10 +255,9 @@ TEST(laws_gossip, restarts_come_to_an_end_whatever_the_speeds) {
   sums.expect_all();
 }
 
-// A restarted worker begins anew, from the weights that the shards have and with the mass of one
-// who begins: sums are others then, but nobody waits for what was lost, and the end is reached with
-// several layers.
-TEST(laws_gossip, several_layers_and_restarts_come_to_an_end) {
+// A restarted worker begins with the shards' weights and with the initial mass. The sums then
+// differ, but no role waits for lost shares, and the job ends with several layers too.
+TEST(laws_gossip, job_with_several_layers_and_restarts_ends) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   for (const auto seed : law_seeds()) {

@@ -1,6 +1,5 @@
-// The law of blocks: however small they are cut, weights have the bits that they have with one
-// block a shard, and no message about parameters is larger than a block with all states of the
-// rule.
+// Invariant of blocks: for any block size the weights have the same bits as with one block per
+// shard, and no parameter message is larger than a block with all its rule states.
 #include "tests/sim/mode_run.hpp"
 #include "tests/sim/moving.hpp"
 #include "tests/sim/random_net.hpp"
@@ -8,9 +7,9 @@
 namespace troupe::testing {
 namespace {
 
-constexpr std::int64_t small = 128;  // bytes: 16 elements of f64, the least there is
+constexpr std::int64_t small = 128;  // bytes: 16 elements of f64, the smallest block
 
-// Of what goes from node to node.
+// Bounds the bytes of messages between nodes.
 class bounded_messages final : public checker {
  public:
   explicit bounded_messages(std::size_t most) : max_(most) {}
@@ -24,7 +23,7 @@ class bounded_messages final : public checker {
       const auto bytes = tensor_bytes(send->e.body);
       largest_ = std::max(largest_, bytes);
       must(bytes <= max_, [&] {
-        return j.plan[s.self].name + " says " + name_of(send->e.body) + " of " + std::to_string(bytes) + " bytes to " +
+        return j.plan[s.self].name + " sends " + name_of(send->e.body) + " of " + std::to_string(bytes) + " bytes to " +
                j.plan[send->e.h.dst].name;
       });
     }
@@ -39,7 +38,7 @@ struct way {
   std::uint32_t groups = 1, server_groups = 1;
 };
 
-// Modes whose weights do not depend on when something comes.
+// Modes whose weights do not depend on timing.
 std::vector<way> exact_ways() {
   return {{"bsp", {}},
           {"bsp", {}, "tree"},
@@ -66,21 +65,20 @@ TEST(laws_blocks, small_blocks_change_no_bit_and_every_message_is_bounded) {
       const auto want = run({.job = prepare_mode(shape), .config = draw_world(seed, 0, dev.get())});
       ASSERT_EQ(want.violation, "") << w.mode << " seed " << seed;
       shape.max_block = small;
-      bounded_messages bound(3 * small);  // the value, and adam's two states
+      bounded_messages bound(3 * small);  // the value and adam's two states
       const auto j = prepare_mode(shape);
       ASSERT_GT(j->plan.blocks.size(), 18u);
-      // EASGD's centre moves by the order of arrival within an exchange only where a crash makes
-      // one of it.
+      // The order of arrival within an exchange affects EASGD's centre only after a crash.
       const auto got =
           run({.job = j, .config = draw_world(seed, shape.workers, dev.get(), {.crash = w.mode == "bsp"}), .checkers = {&bound}});
       ASSERT_EQ(got.violation, "") << w.mode << " seed " << seed;
       ASSERT_EQ(got.bytes(), want.bytes()) << w.mode << " " << w.reducer << " seed " << seed;
       largest = std::max(largest, bound.largest());
     }
-  EXPECT_EQ(largest, static_cast<std::size_t>(3 * small)) << "somebody has sent a block with its states";
+  EXPECT_EQ(largest, static_cast<std::size_t>(3 * small)) << "no block with its states was sent";
 }
 
-TEST(laws_blocks, small_blocks_go_through_switches_of_the_mode) {
+TEST(laws_blocks, small_blocks_change_no_bit_across_mode_switches) {
   const auto dev = make_cpu_device();
   std::uint64_t switches = 0;
   for (const auto seed : law_seeds(30)) {
@@ -107,9 +105,9 @@ TEST(laws_blocks, small_blocks_go_through_switches_of_the_mode) {
   EXPECT_GE(switches, 30u);
 }
 
-// The norm that a gradient is clipped to is a sum over all of it: where parts of a layer are cut at
-// elements of their own, too, it does not matter what a message carries. (At lr = 0.001 one seed of
-// 10,000 showed that it did; steps as long as these show nearly every one.)
+// The norm for clipping is a sum over the whole gradient: it must not depend on the cut into
+// messages, also where parts of a layer have their own cuts. (At lr = 0.001 only one seed of 10,000
+// showed a dependence; with lr = 1 nearly every seed does.)
 TEST(laws_blocks, small_blocks_clip_to_the_same_norm) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::uint64_t by_column = 0, by_row = 0;
@@ -139,9 +137,8 @@ TEST(laws_blocks, small_blocks_clip_to_the_same_norm) {
   EXPECT_GT(by_row, seeds(120) / 10);
 }
 
-// Placed layers too, whose columns are cut between rows; and from plan to plan while people move
-// them.
-TEST(laws_blocks, small_blocks_of_any_partition_have_its_bits_and_move) {
+// Placed layers too, whose columns are cut between rows, and across plans when users move layers.
+TEST(laws_blocks, small_blocks_of_any_partition_change_no_bit_and_can_move) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::uint64_t more = 0, columns = 0, moved = 0;
   for (std::uint64_t seed = 1; seed <= seeds(120); ++seed) {
@@ -170,7 +167,7 @@ TEST(laws_blocks, small_blocks_of_any_partition_have_its_bits_and_move) {
     const auto want = run_in_world(whole, c);
     ASSERT_TRUE(want.done) << "seed " << seed;
     ASSERT_EQ(run_in_world(pieces, c).bytes(), want.bytes()) << "seed " << seed;
-    if (feature) continue;  // a layer that moves is whole, and its sums are others
+    if (feature) continue;  // a moved layer is whole, so its sums have another order
     const auto got = run_moved(pieces, {{3, move_key(j.layers.front().name, "n2")}, {6, move_key(j.layers.front().name, "n3")}}, c);
     ASSERT_TRUE(got.done) << "seed " << seed;
     ASSERT_EQ(got.bytes(), want.bytes()) << "seed " << seed;

@@ -1,18 +1,19 @@
-// Laws of bsp under faults: every gradient is applied exactly once, whatever is lost, repeated,
-// reordered, late, or crashes.
+// Invariant of bsp under faults: every gradient is applied exactly once, whether messages are lost,
+// repeated, reordered or late, or nodes crash.
 #include "tests/sim/mode_run.hpp"
 
 namespace troupe::testing {
 namespace {
 
-// Weights after a run without faults, one worker: the reference of every run with the same packets.
+// The weights of a run without faults and with one worker: the reference of every run with the same
+// packets.
 std::string undisturbed(mode_shape s, device& dev) {
   s.workers = 1;
   s.shards = 1;
   return run({.job = prepare_mode(s), .config = draw_world(1, 0, &dev)}).bytes();
 }
 
-TEST(laws_bsp, weights_under_faults_and_restarts_are_those_of_one_undisturbed_worker) {
+TEST(laws_bsp, weights_under_faults_equal_those_of_one_undisturbed_worker) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   for (const auto seed : law_seeds()) {

@@ -1,6 +1,6 @@
-// Laws of gradients that travel encoded: the bits do not depend on what the network does, a codec
-// that happens to lose nothing changes none, and the bytes are those of the formula. That they come
-// to the same minimum: laws_least_squares_test.cpp.
+// Invariants of encoded gradients: the bits do not depend on network faults, a codec that loses no
+// value changes no bit, and the bytes match the formula. Convergence to the minimiser:
+// laws_least_squares_test.cpp.
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
@@ -17,7 +17,7 @@ mode_shape drawn(std::uint64_t seed) {
   return s;
 }
 
-TEST(laws_codecs, have_the_same_bits_whatever_happens) {
+TEST(laws_codecs, weights_do_not_depend_on_network_faults) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   const fault_wish wish{.crash = false};
@@ -34,11 +34,11 @@ TEST(laws_codecs, have_the_same_bits_whatever_happens) {
     other_bits += calm.bytes() != run({.job = prepare_mode(shape), .config = draw_world(1, 0, dev.get())}).bytes();
     sums.add(got.counts);
   }
-  EXPECT_GT(other_bits, 0u) << "else nothing is lost";
+  EXPECT_GT(other_bits, 0u) << "no codec changed any bit";
   sums.expect_all(wish);
 }
 
-TEST(laws_codecs, that_lose_nothing_change_no_bit) {
+TEST(laws_codecs, lossless_codecs_change_no_bit) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds()) {
     auto shape = drawn(seed);
@@ -51,7 +51,7 @@ TEST(laws_codecs, that_lose_nothing_change_no_bit) {
   }
 }
 
-TEST(laws_codecs, of_the_plan_are_the_bytes_of_the_formula) {
+TEST(laws_codecs, planned_bytes_match_the_formula) {
   for (const auto& [codec, share] :
        {std::pair{"fp16", 0.5}, {"bf16", 0.5}, {"int8", 0.251}, {"onebit", 0.0333}, {"topk", 0.02}, {"e3m0", 0.129}}) {
     mode_shape shape{.workers = 2, .layers = 1, .columns = 1 << 15};

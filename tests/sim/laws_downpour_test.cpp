@@ -1,6 +1,6 @@
-// Laws of downpour (Dean et al. 2012): every gradient is in one push and applied once, also what is
-// held back when training settles; one worker that pushes and fetches at every step is plain
-// training, bit for bit.
+// Invariants of downpour (Dean et al. 2012): every gradient is in one push and is applied once,
+// including gradients held back until the flush; one worker that pushes and fetches at every step
+// is plain training, bit for bit.
 #include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/mode_checkers.hpp"
 
@@ -29,7 +29,7 @@ TEST(laws_downpour, one_worker_with_n_push_and_n_fetch_1_is_plain_training) {
   }
 }
 
-TEST(laws_downpour, every_gradient_is_applied_once_held_back_ones_too) {
+TEST(laws_downpour, every_gradient_is_applied_once_including_held_back_ones) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   for (const auto seed : law_seeds()) {
@@ -44,7 +44,7 @@ TEST(laws_downpour, every_gradient_is_applied_once_held_back_ones_too) {
   sums.expect_all();
 }
 
-TEST(laws_downpour, groups_of_several_workers_are_applied_once_a_step) {
+TEST(laws_downpour, gradient_of_a_group_is_applied_once_per_step) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds(100)) {
     auto shape = draw_shape(seed, {.mode = "downpour", .net = "tally"});

@@ -1,4 +1,4 @@
-// What a job is given to begin with reaches every shard, whatever its mode, topology and type.
+// The given initial weights of a job reach every shard in any mode, topology and type.
 #include "tests/sim/mode_job.hpp"
 
 namespace troupe::testing {
@@ -26,8 +26,8 @@ void expect_near(const named& got, const named& want, double within) {
   }
 }
 
-// At a rate of 0 weights stay what they were.
-TEST_F(laws_given, weights_are_what_training_begins_with_in_every_mode) {
+// With lr = 0 the weights keep their values.
+TEST_F(laws_given, training_begins_with_the_given_weights_in_every_mode) {
   const auto trained = run(prepare_mode({.steps = 6}), dev_.get());
   ASSERT_TRUE(trained.done);
   for (const auto& mode : shared_mode_tables()->modes.names()) {
@@ -44,7 +44,7 @@ TEST_F(laws_given, weights_are_what_training_begins_with_in_every_mode) {
   }
 }
 
-TEST_F(laws_given, every_server_group_has_them) {
+TEST_F(laws_given, every_server_group_gets_the_given_weights) {
   const auto trained = run(prepare_mode({.workers = 4, .steps = 6}), dev_.get());
   for (const char* mode : {"group_sync", "hogwild"}) {
     mode_shape s{.mode = mode, .workers = 4, .steps = 6, .lr = 0};
@@ -60,8 +60,8 @@ TEST_F(laws_given, every_server_group_has_them) {
   }
 }
 
-// Of a file of another type: the shard makes them its own.
-TEST_F(laws_given, they_may_be_of_another_type) {
+// Weights of another type, as from a file: the shard converts them.
+TEST_F(laws_given, given_weights_may_have_another_type) {
   const auto trained = run(prepare_mode({.steps = 6}), dev_.get());
   named narrow;
   for (const auto& [name, t] : trained.weights) {
@@ -70,7 +70,7 @@ TEST_F(laws_given, they_may_be_of_another_type) {
     narrow.emplace_back(name, to);
   }
   mode_shape s{.steps = 6, .lr = 0};
-  s.max_block = 64;  // several blocks a parameter
+  s.max_block = 64;  // several blocks per parameter
   s.shards = 2;
   const auto j = prepare_mode(s);
   begin_at(*j, 0, narrow);

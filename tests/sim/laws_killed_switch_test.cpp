@@ -1,5 +1,5 @@
-// Laws of switching where layers are placed and their roles are killed: whoever comes back takes
-// the mode of the day, and no bit changes.
+// Invariant of mode switches in jobs with placed layers whose roles are killed: a restarted role
+// adopts the current mode, and no bit changes.
 #include "tests/sim/killing.hpp"
 #include "tests/sim/random_net.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 std::shared_ptr<prepared_job> placed_job(std::uint64_t seed) {
   random_net net(seed * 31 + 7);
   auto spec = net.job();
-  spec.train.lr = 1e-4;  // no squared loss may diverge, whatever is drawn
+  spec.train.lr = 1e-4;  // no squared loss may diverge for any draw
   spec.train.finish.steps = net.draw(4, 9);
   bool feature = false;
   net.place(spec, 4, feature);
@@ -27,7 +27,7 @@ void say_mode(sim::world& w) {
   w.inject(std::move(e));
 }
 
-TEST(laws_killed, a_killed_role_takes_the_mode_of_the_day) {
+TEST(laws_killed, restarted_role_adopts_the_current_mode) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::uint64_t ran = 0, killed = 0, switched = 0;
   for (auto seed = first_seed(); ran < seeds(300); ++seed) {

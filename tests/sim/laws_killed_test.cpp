@@ -1,6 +1,6 @@
-// The law of restarts where layers are placed: whatever roles of the pipelines are killed,
-// whenever, with whatever faults of the wire, no packet is lost and every gradient is applied once.
-// With drain and stash the weights have the bits of the undisturbed run.
+// Invariant of restarts in jobs with placed layers: for any killed pipeline roles at any time, with
+// any faults of the wire, no packet is lost and every gradient is applied once. With drain and
+// stash the weights equal those of the undisturbed run bit for bit.
 #include "tests/sim/killing.hpp"
 #include "tests/sim/random_net.hpp"
 
@@ -22,7 +22,7 @@ struct tally {
   }
 };
 
-// What is wrong with the killed run, or nothing.
+// Returns the first error of the run with killings; empty if there is none.
 std::string disturbed(const std::shared_ptr<prepared_job>& j, std::uint64_t seed, tally* sums, mistake* wrong = nullptr,
                       bool bitwise = true, const std::function<std::string(const run_result&)>& also = {}) {
   const auto calm = run(run_of(j, seed, false));
@@ -58,7 +58,7 @@ std::shared_ptr<prepared_job> random_placed(std::uint64_t seed) {
   return j->plan.placed ? j : nullptr;
 }
 
-TEST(laws_killed, a_killed_role_loses_no_packet_of_any_net) {
+TEST(laws_killed, killed_roles_lose_no_packet_of_any_net) {
   tally sums;
   for (auto seed = first_seed(); sums.ran < seeds(300); ++seed) {
     const auto j = random_placed(seed);
@@ -85,7 +85,7 @@ TEST(laws_killed, pipelines_of_every_weight_rule_apply_each_gradient_once) {
   }
 }
 
-TEST(laws_killed, stash_and_drain_have_the_bits_of_the_undisturbed_run) {
+TEST(laws_killed, stash_and_drain_equal_the_undisturbed_run_bit_for_bit) {
   tally sums;
   for (auto seed = first_seed(); sums.ran < seeds(300); ++seed) {
     auto shape = draw_chain(seed);
@@ -117,10 +117,10 @@ void must_be_found(const char* name, const std::function<std::unique_ptr<mistake
   FAIL() << name << " has not been found in 300 seeds";
 }
 
-// Takes what a restarted role says again for something new: the half adds a gradient of a packet to
-// its sums once more.
+// Takes a message that a restarted role repeats for a new one: the worker sync adds a packet's
+// gradient to its sums again.
 struct half_counted_again final : mistake {
-  std::map<role_id, std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>>> seen;  // by half: layer, step, packet
+  std::map<role_id, std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>>> seen;  // by worker sync: layer, step, packet
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<tensor>> extra;               // by layer, step
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     const auto before = out.list().size();
@@ -144,7 +144,7 @@ struct half_counted_again final : mistake {
   }
 };
 
-// Neighbours that do not hear that somebody is new: nothing is sent again.
+// Roles of one kind that ignore the start of a restarted neighbour: they repeat no message.
 struct nothing_again_of_kind final : mistake {
   role_kind kind = role_kind::stage;
   explicit nothing_again_of_kind(role_kind k) : kind(k) {}
@@ -154,7 +154,7 @@ struct nothing_again_of_kind final : mistake {
   }
 };
 
-// Says the forwards again and not the backwards.
+// Repeats forwards but not backwards.
 struct one_backward_lost final : mistake {
   void play(role& inner, role_id, const envelope& in, time_point now, effects& out, const prepared_job&) override {
     const auto before = static_cast<std::ptrdiff_t>(out.list().size());
@@ -164,7 +164,7 @@ struct one_backward_lost final : mistake {
   }
 };
 
-// A restarted stage is handed the newest weights alone.
+// A restarted stage gets only the newest weights.
 struct newest_alone final : mistake {
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     const auto before = out.list().size();
@@ -183,13 +183,13 @@ struct newest_alone final : mistake {
   }
 };
 
-TEST(laws_killed, mistakes_are_found) {
-  must_be_found("gradient counted again", [] { return std::make_unique<half_counted_again>(); });
-  must_be_found("nothing sent again by stages", [] { return std::make_unique<nothing_again_of_kind>(role_kind::stage); });
-  must_be_found("nothing sent again by loaders", [] { return std::make_unique<nothing_again_of_kind>(role_kind::loader); });
-  must_be_found("no weights again", [] { return std::make_unique<nothing_again_of_kind>(role_kind::worker); });
-  must_be_found("no backward again", [] { return std::make_unique<one_backward_lost>(); });
-  must_be_found("newest weights alone", [] { return std::make_unique<newest_alone>(); });
+TEST(laws_killed, planted_mistakes_are_found) {
+  must_be_found("gradient is counted again", [] { return std::make_unique<half_counted_again>(); });
+  must_be_found("stages repeat no message", [] { return std::make_unique<nothing_again_of_kind>(role_kind::stage); });
+  must_be_found("loaders repeat no message", [] { return std::make_unique<nothing_again_of_kind>(role_kind::loader); });
+  must_be_found("weights are not repeated", [] { return std::make_unique<nothing_again_of_kind>(role_kind::worker); });
+  must_be_found("backwards are not repeated", [] { return std::make_unique<one_backward_lost>(); });
+  must_be_found("only the newest weights are repeated", [] { return std::make_unique<newest_alone>(); });
 }
 
 }  // namespace

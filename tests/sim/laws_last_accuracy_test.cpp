@@ -1,6 +1,6 @@
-// The law of the last accuracy: what a job says at its end is an evaluation of the weights that it
-// has written, in every mode, for any number of workers and any interval of evaluation; also when
-// it is the first worker that ends the job.
+// Invariant of the final accuracy: the accuracy that a job reports at its end is that of the
+// written weights, in every mode, for any number of workers and any evaluation interval, also if
+// the first worker ends the job.
 #include <map>
 #include <random>
 
@@ -72,7 +72,7 @@ drawn_end draw_end(std::uint64_t seed) {
   return d;
 }
 
-TEST(laws_last_accuracy, is_that_of_the_written_weights) {
+TEST(laws_last_accuracy, equals_the_accuracy_of_the_written_weights) {
   const auto dev = make_cpu_device();
   std::map<std::string, std::uint64_t> rounds;
   for (const auto seed : law_seeds(240)) {
@@ -82,7 +82,7 @@ TEST(laws_last_accuracy, is_that_of_the_written_weights) {
     ASSERT_EQ(got.error(), "") << d.about;
     ASSERT_EQ(untrue_of_the_written(*d.job, got, dev.get()), "") << d.about;
     ++rounds[d.job->spec.train.sync.kind + " " + d.job->spec.train.finish.who];
-    // Once at the end, not twice.
+    // The evaluation at the end is reported once.
     std::vector<std::uint64_t> at;
     for (const auto& e : got.events)
       if (e.kind == "eval") at.push_back(e.step);
@@ -94,9 +94,9 @@ TEST(laws_last_accuracy, is_that_of_the_written_weights) {
     for (const char* who : {"all", "any"}) EXPECT_GT(rounds[std::string(m.name) + " " + who], 0u) << m.name << " " << who;
 }
 
-// A person who stops a job does not wait for an evaluation: what older weights had is not said of
-// these.
-TEST(laws_last_accuracy, is_not_said_of_weights_that_nobody_has_evaluated) {
+// A `stop` command does not wait for an evaluation: the accuracy of older weights is not reported
+// for the final ones.
+TEST(laws_last_accuracy, is_not_reported_for_unevaluated_weights) {
   const auto dev = make_cpu_device();
   std::vector<node_spec> nodes(1);
   nodes[0].name = "n1";

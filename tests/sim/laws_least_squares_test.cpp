@@ -1,10 +1,10 @@
-// Every mode with every update rule comes to the minimiser of least squares, which is solved here
-// directly. Gradients are without noise (every packet is the whole data set), the residual is not
-// 0, the rate falls exponentially, so that rules that divide by gradients come to rest too. Bounds
-// on |w - w*| (largest element; |w*| is about 4): 1e-6 for sgd, momentum, nesterov, adagrad; 1e-2
-// for rmsprop, adam, adamax (their steps have the size of the rate, whatever the gradient), and
-// half the way for adadelta, which takes no rate to speak of; 1e-2 too for server groups, whose
-// momentum knows nothing of what the others' updates have moved.
+// Every mode with every update rule converges to the minimiser of least squares, which is computed
+// directly. Gradients have no noise (every packet is the whole data set), the residual is not 0,
+// and the rate falls exponentially, so that rules that divide by gradients converge too. Bounds on
+// |w - w*| (largest element; |w*| is about 4): 1e-6 for sgd, momentum, nesterov, adagrad; 1e-2 for
+// rmsprop, adam, adamax (their steps have the size of the rate for any gradient); half the distance
+// for adadelta, which hardly uses the rate; 1e-2 for server groups too, whose momentum does not
+// include the updates of other groups.
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::int64_t columns = 4, examples = 24;
 
-// Normal equations by Gauss's elimination with pivots: columns weights, then the bias.
+// Solves the normal equations by Gaussian elimination with pivots. Returns the weights, then the
+// bias.
 std::vector<double> minimiser(const regression_source& data) {
   constexpr std::size_t n = columns + 1;
   std::array<std::array<double, n + 1>, n> m{};
@@ -50,7 +51,7 @@ double distance(const mode_result& r, const std::vector<double>& want) {
 
 struct rule_case {
   const char* rule;
-  double lr, factor, bound;  // the rate is multiplied with `factor` in 100 steps
+  double lr, factor, bound;  // the rate is multiplied by `factor` every 100 steps
 };
 
 mode_shape least_squares(const std::string& mode, text_options options, const rule_case& r, std::uint64_t steps) {
@@ -75,15 +76,15 @@ const rule_case rule_cases[] = {{"sgd", 0.2, 0.9, 1e-6},    {"momentum", 0.03, 0
                                 {"adagrad", 1, 0.99, 1e-6}, {"rmsprop", 0.05, 0.7, 1e-2},  {"adadelta", 1, 0.99, 2},
                                 {"adam", 0.1, 0.7, 1e-2},   {"adamax", 0.1, 0.7, 1e-2}};
 
-TEST(laws_least_squares, have_a_case_for_every_rule) {
+TEST(laws_least_squares, has_a_case_for_every_rule) {
   for (const auto& name : shared_mode_tables()->rules.names())
     EXPECT_TRUE(std::any_of(std::begin(rule_cases), std::end(rule_cases), [&](const auto& r) { return name == r.rule; }))
-        << name << " is not here";
+        << name << " has no case";
 }
 
 class laws_least_squares_of : public ::testing::TestWithParam<rule_case> {};
 
-TEST_P(laws_least_squares_of, every_mode_comes_to_the_minimiser) {
+TEST_P(laws_least_squares_of, every_mode_converges_to_the_minimiser) {
   const auto dev = make_cpu_device();
   const regression_source data(examples, columns, 3);
   const auto want = minimiser(data);
@@ -108,8 +109,8 @@ TEST_P(laws_least_squares_of, every_mode_comes_to_the_minimiser) {
     const auto got =
         run({.job = prepare_mode(shape), .config = draw_world(5, shape.together ? 0 : shape.workers, dev.get(), {.crash = false})});
     ASSERT_EQ(got.violation, "") << mode;
-    // Group's momentum knows nothing of what its servers are told of others: it circles them, as
-    // far as the rate reaches.
+    // The momentum of a server group does not include the updates received from others: the weights
+    // circle the minimiser at a distance that depends on the rate.
     const bool circles = mode == "group_sync" && r.bound < 1e-2;
     EXPECT_LT(distance(got, want), circles ? 1e-2 : r.bound) << mode;
   }
@@ -118,9 +119,9 @@ TEST_P(laws_least_squares_of, every_mode_comes_to_the_minimiser) {
 INSTANTIATE_TEST_SUITE_P(rules, laws_least_squares_of, ::testing::ValuesIn(rule_cases),
                          [](const auto& i) { return std::string(i.param.rule); });
 
-// What a codec loses comes with the next steps' gradients: with a rate that falls the weights come
-// to the same place, also where a node is begun anew and what it had kept is gone.
-TEST(laws_codecs, come_to_the_minimiser) {
+// The residual of a codec is added to later gradients: with a falling rate the weights converge to
+// the same minimiser, also if a node restarts and its residuals are lost.
+TEST(laws_codecs, converge_to_the_minimiser) {
   const auto dev = make_cpu_device();
   const auto want = minimiser(regression_source(examples, columns, 3));
   for (const char* mode : {"bsp", "ssp"})
@@ -130,17 +131,17 @@ TEST(laws_codecs, come_to_the_minimiser) {
         shape.compress = codec, shape.fraction = 0.3, shape.threshold = 0.05, shape.lr = 0.1;
         const auto got = run({.job = prepare_mode(shape), .config = draw_world(5, shape.workers, dev.get(), {.crash = crash})});
         ASSERT_EQ(got.violation, "") << mode << " " << codec;
-        // What is below a threshold for good is kept for good.
+        // Residuals that stay below the threshold are never sent.
         const double bound = std::string(codec) == "threshold" ? 2e-3 : 1e-4;
         EXPECT_LT(distance(got, want), bound) << mode << " " << codec << (crash ? " with crashes" : "");
       }
 }
 
-// Workers of unlike speed: what the slow ones do with weights that the fast ones have left must
-// count. Where 1500 steps do not suffice (110 of 10,000 draws, the worst at 3e-4), four times as
-// many at the same rates do. Not for Adam, whose moments are each worker's own (docs/protocols.md
-// says how far away it ends).
-TEST(laws_least_squares, gossip_comes_to_the_minimiser_whatever_the_speeds) {
+// Workers of different speed: the steps of slow workers, made with weights that fast ones have
+// left, must count. If 1500 steps do not suffice (110 of 10,000 draws, the worst at 3e-4), four
+// times as many with the same rates do. Not tested for Adam, whose moments are local to each worker
+// (docs/protocols.md gives its distance).
+TEST(laws_least_squares, gossip_converges_to_the_minimiser_at_any_speeds) {
   const auto dev = make_cpu_device();
   const regression_source data(examples, columns, 3);
   const auto want = minimiser(data);

@@ -1,12 +1,12 @@
-// Planted mistakes: a role that errs stands in for the real one, and the checkers of the laws must
-// notice within 1,000 seeds.
+// Planted mistakes: a faulty role replaces the real one, and the checkers must find it within 1,000
+// seeds.
 #include "runtime/sync/clocked.hpp"
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
 namespace {
 
-using plan_run = std::function<std::string(std::uint64_t seed)>;  // what was noticed, if anything
+using plan_run = std::function<std::string(std::uint64_t seed)>;  // the violation found; empty: none
 
 void must_be_found(const char* name, const plan_run& one) {
   for (std::uint64_t seed = 1; seed < 1000; ++seed) {
@@ -20,7 +20,7 @@ void must_be_found(const char* name, const plan_run& one) {
 
 std::string noticed(mode_run r) { return run(r).violation; }
 
-// Takes a second copy of a push for a push of its own.
+// Takes a second copy of a push for another push.
 struct skipped_deduplication final : mistake {
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     auto e = in;
@@ -33,7 +33,7 @@ TEST(laws_mistakes, skipped_deduplication_is_found) {
   const auto dev = make_cpu_device();
   must_be_found("skipped de-duplication", [&](std::uint64_t seed) {
     auto shape = downpour_tally(seed);
-    shape.options = {{"n_push", "2"}};  // odd steps are free for the mistake
+    shape.options = {{"n_push", "2"}};  // pushes have even steps, so the faulty copy gets an unused odd one
     push_checker once;
     skipped_deduplication wrong;
     return noticed(
@@ -59,7 +59,7 @@ TEST(laws_mistakes, staleness_off_by_one_is_found) {
   });
 }
 
-// Applies a step when only one packet is still missing.
+// Applies a step when one packet is still missing.
 struct early_apply final : mistake {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::set<std::uint32_t>> came;
   std::vector<double> zeros = std::vector<double>(4096, 0.0);
@@ -89,14 +89,14 @@ TEST(laws_mistakes, early_apply_is_found) {
   });
 }
 
-// A reducer of the tree that does not send again what the restarted one above it has lost.
+// A tree reducer that does not resend the sums that its restarted parent has lost.
 struct nothing_again final : mistake {
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     if (!is(j.plan, self, role_kind::reducer) || !std::holds_alternative<fetch>(in.body)) inner.on(in, now, out);
   }
 };
 
-// A reducer that takes a sum which comes again for one of the next step.
+// A reducer that takes a repeated sum for one of the next step.
 struct counted_again final : mistake {
   std::set<std::tuple<role_id, role_id, std::uint32_t, std::uint64_t, std::uint32_t>> came;
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
@@ -107,7 +107,7 @@ struct counted_again final : mistake {
   }
 };
 
-TEST(laws_mistakes, reducers_that_err_after_a_restart_are_found) {
+TEST(laws_mistakes, reducer_errors_after_a_restart_are_found) {
   const auto dev = make_cpu_device();
   const auto find = [&](const char* name, const std::function<std::unique_ptr<mistake>()>& make) {
     must_be_found(name, [&](std::uint64_t seed) {
@@ -122,7 +122,7 @@ TEST(laws_mistakes, reducers_that_err_after_a_restart_are_found) {
   find("counted again", [] { return std::make_unique<counted_again>(); });
 }
 
-// Says that it has settled and keeps what it held back.
+// Reports that it has flushed without pushing the gradients it held back.
 struct lost_residual final : mistake {
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     const auto before = static_cast<std::ptrdiff_t>(out.list().size());
@@ -145,7 +145,8 @@ TEST(laws_mistakes, lost_residual_is_found) {
   });
 }
 
-// A worker that answers the centre twice; a gossiping one that sends its share twice.
+// A worker that pushes its difference to the centre twice; a gossip worker that sends its share
+// twice.
 struct double_reply final : mistake {
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     const auto before = out.list().size();

@@ -1,8 +1,7 @@
-// What daemons of other builds, other jobs or bad will may say: real messages of a run, changed so
-// that they do not fit, told to each role just before the real one. They must change nothing: no
-// effect, no crash, and the job with the honest messages ends with the same bits. And anything at
-// all, with any field replaced: a job may then stand still or end with an error, and no role falls
-// over.
+// Robustness against messages of other builds, other jobs or attackers: every role gets malformed
+// copies of real messages just before the real ones. They must have no effect, and the job must end
+// with the same bits. Then messages with any field changed: the job may stop or end with an error,
+// but no role crashes.
 #include "runtime/messages/fits.hpp"
 #include "tests/sim/killing.hpp"
 #include "tests/sim/random_net.hpp"
@@ -12,7 +11,7 @@ namespace {
 
 using dice = std::mt19937_64;
 
-// --- tensors that do not fit
+// --- malformed tensors
 
 tensor filled(const shape& s, dtype t) {
   auto x = tensor::allocate(*cpu(), s, t);
@@ -21,14 +20,14 @@ tensor filled(const shape& s, dtype t) {
   return x;
 }
 
-// Another number of elements, another type, or none at all.
+// Returns a tensor with another number of elements or another type, or an empty one.
 tensor unlike(const tensor& t, dice& g) {
   shape s = t.dims();
   const auto other = t.type() == dtype::f64 ? dtype::f32 : dtype::f64;
   switch (g() % 5) {
     case 0: return {};
     case 1: return filled(s, other);
-    case 2: return filled(shape{}, t.type());  // count 1
+    case 2: return filled(shape{}, t.type());  // one element
     case 3: return filled(shape{t.count() + 1 + static_cast<std::int64_t>(g() % 3)}, t.type());
     default: break;
   }
@@ -37,7 +36,7 @@ tensor unlike(const tensor& t, dice& g) {
   s.set(axis, s[axis] + 1);
   return filled(s, t.type());
 }
-// Another of the tensor where that cannot have been meant.
+// The same, but never a tensor with the same type and number of elements.
 tensor other_than(const tensor& t, dice& g) {
   auto x = unlike(t, g);
   while (x && x.type() == t.type() && x.count() == t.count()) x = unlike(t, g);
@@ -53,7 +52,7 @@ void spoil(tensors& all, dice& g) {
   all[at] = all[at] ? other_than(all[at], g) : filled(shape{3}, dtype::f32);
 }
 
-// --- messages that do not fit
+// --- malformed messages
 
 void spoil_header(header& h, dice& g, const job_plan& p, bool ported) {
   switch (g() % (ported ? 5 : 2)) {
@@ -66,7 +65,7 @@ void spoil_header(header& h, dice& g, const job_plan& p, bool ported) {
 }
 
 // size: one case for each kind of message
-// False: messages of this kind are left alone.
+// Returns false if messages of this kind are not changed.
 bool spoil(envelope& e, dice& g, const prepared_job& j) {
   const bool by_header = g() % 3 == 0;
   const auto& p = j.plan;
@@ -132,11 +131,11 @@ bool spoil(envelope& e, dice& g, const prepared_job& j) {
                     e.body);
 }
 
-// Tells every role what does not fit, before what does.
+// Sends every role malformed copies of each message before the message itself.
 struct spoiler final : mistake {
   dice g;
   std::map<std::string, std::uint64_t> told;
-  std::string changed;  // the first that had an effect
+  std::string changed;  // the first malformed message that had an effect
   explicit spoiler(std::uint64_t seed) : g(seed) {}
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     for (int k = 0; k < 2; ++k) {
@@ -160,7 +159,7 @@ std::shared_ptr<prepared_job> prepared_or_none(const job_spec& spec, const std::
   return std::get<std::shared_ptr<prepared_job>>(made);
 }
 
-// Any net, placed anyhow, with stages that gather, edges with fewer bytes, layers split by feature.
+// Any net with any placement: gathering stages, edges with a wire format, layers split by feature.
 std::shared_ptr<prepared_job> any_net(std::uint64_t seed) {
   random_net net(seed);
   auto spec = net.job();
@@ -174,7 +173,7 @@ std::shared_ptr<prepared_job> any_net(std::uint64_t seed) {
   return prepared_or_none(spec, seed % 4 < 2 ? apart_nodes(4) : chain_nodes(4));
 }
 
-// batch_norm of the whole step: stages that talk to each other.
+// batch_norm over the whole step: stages that exchange messages.
 std::shared_ptr<prepared_job> joint_net(std::uint64_t seed) {
   auto spec = small_spec({.packets = 4, .workers = 1 + static_cast<std::uint32_t>(seed % 2), .sub_solvers = 4, .steps = 3});
   std::erase_if(spec.layers, [](const layer_spec& l) { return l.type == "dropout"; });
@@ -199,7 +198,7 @@ std::uint64_t total(const std::map<std::string, std::uint64_t>& told) {
   return n;
 }
 
-TEST(laws_mutated, what_does_not_fit_changes_nothing) {
+TEST(laws_mutated, malformed_messages_change_nothing) {
   std::map<std::string, std::uint64_t> told;
   std::uint64_t ran = 0;
   for (auto seed = first_seed(); ran < seeds(150); ++seed) {
@@ -220,12 +219,12 @@ TEST(laws_mutated, what_does_not_fit_changes_nothing) {
   for (const char* name : {"forward", "backward", "gradient", "weights", "layer_weights", "push", "state"})
     EXPECT_GT(told[name], ran) << name;
   EXPECT_GT(told["user"], 0u);
-  std::printf("%llu messages that did not fit\n", static_cast<unsigned long long>(total(told)));
+  std::printf("%llu malformed messages\n", static_cast<unsigned long long>(total(told)));
 }
 
-// Every mode; what comes of it in modes that depend on timing is the same too, since nothing takes
-// time.
-TEST(laws_mutated, what_does_not_fit_changes_nothing_in_any_mode) {
+// Every mode. In modes that depend on timing the result is the same too, because malformed messages
+// take no virtual time.
+TEST(laws_mutated, malformed_messages_change_nothing_in_any_mode) {
   const std::vector<mode_shape> modes{{.mode = "bsp"},
                                       {.mode = "bsp", .rule = "adam", .reducer = "tree"},
                                       {.mode = "ssp", .options = {{"staleness", "2"}}},
@@ -262,14 +261,14 @@ TEST(laws_mutated, what_does_not_fit_changes_nothing_in_any_mode) {
   }
 }
 
-// --- anything at all
+// --- messages with any field changed
 
-// Any field of a header and of a body becomes anything; some say it twice, some instead of the real
-// message. But for tensors without values, which no host passes on.
+// Sets any field of a header and of a body to any value. The changed message is sent before the
+// real one, or instead of it. Tensors without values are left out: no host delivers them.
 struct babbler final : mistake {
   dice g;
   std::uint64_t told = 0;
-  std::uint64_t rare;  // one message in so many: where there are few, the job comes far before it stands still
+  std::uint64_t rare;  // one message in `rare` is changed: with few changes the job runs longer before it stops
   explicit babbler(std::uint64_t seed) : g(seed), rare(3ull << seed % 6) {}
 
   std::uint64_t number() {
@@ -357,7 +356,7 @@ struct babbler final : mistake {
   }
 };
 
-TEST(laws_mutated, no_role_falls_over_whatever_it_is_told) {
+TEST(laws_mutated, no_role_crashes_on_messages_with_any_field_changed) {
   std::uint64_t told = 0, ended = 0, ran = 0;
   for (auto seed = first_seed(); ran < seeds(300); ++seed) {
     const auto j = any_job(seed);
@@ -372,7 +371,7 @@ TEST(laws_mutated, no_role_falls_over_whatever_it_is_told) {
     ended += got.done ? 1 : 0;
   }
   EXPECT_GT(told, 10 * ran);
-  std::printf("%llu messages, %llu of %llu jobs came to an end all the same\n", static_cast<unsigned long long>(told),
+  std::printf("%llu messages, %llu of %llu jobs ended nevertheless\n", static_cast<unsigned long long>(told),
               static_cast<unsigned long long>(ended), static_cast<unsigned long long>(ran));
 }
 

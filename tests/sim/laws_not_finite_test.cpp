@@ -1,8 +1,8 @@
-// Laws of gradients that are not finite: a number of one packet's gradient at one step becomes
-// infinite on its way from the stage, and nobody may apply it. In modes whose gradients meet at
-// shards all blocks leave the same step out, whoever holds them; where workers step by themselves
-// the worker that made it leaves it out. What is drawn: the step, the packet, the layer, and how
-// parameters and packets are dealt.
+// Invariants of nonfinite gradients: an element of one packet's gradient at one step becomes
+// infinite or NaN between stage and worker, and no role may apply it. In modes whose gradients meet
+// at shards, all blocks skip the same step, for any owners; in modes whose workers step on their
+// own, the worker that computed it skips it. The draw covers the step, the packet, the layer, and
+// the distribution of parameters and packets.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,13 +13,12 @@
 namespace troupe::testing {
 namespace {
 
-// What goes wrong with the stages: an element of the gradient of a packet at these steps, in one
-// layer.
+// Changes an element of one packet's gradient at these steps, in one layer.
 struct spoilt_gradient : mistake {
   std::set<std::uint64_t> steps;
   std::uint32_t packet = 0, layer = 0;
   double with = std::numeric_limits<double>::infinity();
-  std::int64_t at = -1;  // which element; -1: that of the step's number
+  std::int64_t at = -1;  // index of the element; -1: the step's number
   std::uint64_t spoilt = 0;
 
   void play(role& inner, role_id, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
@@ -59,16 +58,16 @@ mode_result run_spoilt(const mode_shape& shape, spoilt_gradient& bad, device* de
       {.job = prepare_mode(shape), .config = draw_world(seed, shape.together ? 0 : shape.workers, dev, wish), .wrong = &bad});
 }
 
-// A case: a mode whose gradients meet.
+// A mode whose gradients meet at shards.
 struct meeting_case {
   const char* name;
   mode_shape shape;
 };
 class laws_not_finite : public ::testing::TestWithParam<meeting_case> {};
 
-// The same weights, whoever holds what, in whatever order words come; and where the spoilt step is
-// the last, those of a job one step shorter.
-TEST_P(laws_not_finite, all_blocks_leave_the_same_step_out) {
+// The weights do not depend on the distribution or the order of messages. If the bad step is the
+// last, they equal those of a job one step shorter.
+TEST_P(laws_not_finite, all_blocks_skip_the_same_step) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   for (const auto seed : law_seeds(60)) {
@@ -121,9 +120,9 @@ INSTANTIATE_TEST_SUITE_P(every, laws_not_finite,
                                            meeting_case{"sandblaster", {.mode = "sandblaster"}}),
                          [](const auto& i) { return std::string(i.param.name); });
 
-// As many as may be in a row are left out, one more ends the job, by name; and one that is whole
-// between them begins the row anew.
-TEST(laws_not_finite_rows, one_more_than_may_be_ends_the_job) {
+// max_skipped consecutive steps are skipped; one more ends the job with an error that names the
+// parameter. A finite step between them resets the count.
+TEST(laws_not_finite_rows, one_step_more_than_max_skipped_ends_the_job) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds(40)) {
     auto shape = draw_shape(seed, {.mode = seed % 2 ? "bsp" : "downpour"});
@@ -144,9 +143,9 @@ TEST(laws_not_finite_rows, one_more_than_may_be_ends_the_job) {
   }
 }
 
-// Where workers step by themselves, what one of them leaves out is no matter of the others: none of
-// it is ever in anybody's weights.
-TEST(laws_not_finite_alone, a_worker_leaves_its_own_step_out) {
+// If workers step on their own, a skipped step of one worker does not affect the others; its
+// gradient never reaches any weights.
+TEST(laws_not_finite_alone, worker_skips_its_own_step) {
   const auto dev = make_cpu_device();
   const std::vector<mode_shape> cases = {
       {.mode = "downpour", .options = {{"n_push", "2"}, {"n_fetch", "3"}}},
@@ -174,8 +173,8 @@ TEST(laws_not_finite_alone, a_worker_leaves_its_own_step_out) {
   }
 }
 
-// Shards and groups that train apart: what has been spoilt in one group reaches no other.
-TEST(laws_not_finite_alone, groups_leave_their_own_steps_out) {
+// Server groups that train separately: a bad gradient of one group reaches no other group.
+TEST(laws_not_finite_alone, groups_skip_their_own_steps) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds(40)) {
     mode_shape shape{.mode = "group_sync", .options = {{"sync_freq", "3"}}};
@@ -193,9 +192,9 @@ TEST(laws_not_finite_alone, groups_leave_their_own_steps_out) {
   }
 }
 
-// A worker that reads its own writes does not read one that all leave out: the step after it is
-// whole again.
-TEST(laws_not_finite_alone, what_is_left_out_is_not_laid_over_the_weights) {
+// A worker that adds its own gradients to fetched weights does not add a skipped one: the next step
+// is finite.
+TEST(laws_not_finite_alone, skipped_step_is_not_added_to_the_workers_weights) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds(60)) {
     auto shape = draw_shape(seed, {.mode = "ssp", .options = {{"staleness", std::to_string(1 + seed % 4)}}});
@@ -211,8 +210,8 @@ TEST(laws_not_finite_alone, what_is_left_out_is_not_laid_over_the_weights) {
   }
 }
 
-// Planted: a shard that leaves out its own blocks alone, because it does not hear of the others'
-// findings.
+// Planted: a shard that skips only its own blocks, because it ignores the nonfinite reports of
+// other shards.
 struct ignores_nonfinite_reports final : spoilt_gradient {
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     auto e = in;
@@ -221,7 +220,7 @@ struct ignores_nonfinite_reports final : spoilt_gradient {
   }
 };
 
-TEST(laws_not_finite_mistakes, blocks_that_decide_by_themselves_are_found) {
+TEST(laws_not_finite_mistakes, shards_that_ignore_nonfinite_reports_are_found) {
   const auto dev = make_cpu_device();
   for (std::uint64_t seed = 1; seed < 100; ++seed) {
     auto shape = draw_shape(seed, {.mode = "bsp", .layers = 3, .max_skipped = 1});
@@ -236,8 +235,8 @@ TEST(laws_not_finite_mistakes, blocks_that_decide_by_themselves_are_found) {
   FAIL() << "not found in 100 seeds";
 }
 
-// Without anything spoilt, a job that may leave steps out has the weights of one that may not.
-TEST(laws_not_finite_rows, where_all_is_finite_the_weights_are_the_same) {
+// With finite gradients, a job that may skip steps has the weights of one that may not.
+TEST(laws_not_finite_rows, max_skipped_changes_no_bit_of_finite_training) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds(40)) {
     const char* modes[] = {"bsp", "ssp", "sandblaster", "group_sync"};
@@ -253,9 +252,9 @@ TEST(laws_not_finite_rows, where_all_is_finite_the_weights_are_the_same) {
   }
 }
 
-// Where none may be left out a large block is looked at and updated piece by piece: to the same
-// bits, and nothing in its last piece is overlooked.
-TEST(laws_not_finite_rows, pieces_of_a_large_block_have_the_bits_of_the_whole) {
+// With max_skipped = 0 a large block is checked and updated in pieces: with the same bits, and
+// errors in its last piece are found.
+TEST(laws_not_finite_rows, large_block_in_pieces_equals_the_whole_block_bit_for_bit) {
   const auto dev = make_cpu_device();
   for (const char* rule : {"sgd", "momentum", "adam"})
     for (const char* precision : {"f64", "fp32"}) {
@@ -278,15 +277,15 @@ TEST(laws_not_finite_rows, pieces_of_a_large_block_have_the_bits_of_the_whole) {
     }
 }
 
-TEST(skipped_steps, are_counted_once_and_in_rows) {
+TEST(skipped_steps, are_counted_once_and_per_consecutive_run) {
   skipped_steps s;
   const skipped_steps::whose shards{false, 0}, worker{true, 0};
   EXPECT_EQ(s.note(shards, 4), 1u);
-  EXPECT_EQ(s.note(shards, 4), std::nullopt) << "another shard says so too";
+  EXPECT_EQ(s.note(shards, 4), std::nullopt) << "another shard reports the same step";
   EXPECT_EQ(s.note(shards, 5), 2u);
   EXPECT_EQ(s.note(shards, 3), std::nullopt) << "late";
-  EXPECT_EQ(s.note(worker, 4), 1u) << "of its own";
-  EXPECT_EQ(s.note(shards, 7), 1u) << "one between them was whole";
+  EXPECT_EQ(s.note(worker, 4), 1u) << "a worker has a separate count";
+  EXPECT_EQ(s.note(shards, 7), 1u) << "the step between them was finite";
   EXPECT_EQ(s.total(), 4u);
 }
 

@@ -1,6 +1,6 @@
-// Laws of the reducers that have shards beside workers or two levels: whatever the way of a sum,
-// its bits are those of `server`; those of a ring are the same for one number of workers, and
-// within rounding of the others'.
+// Invariants of reducers with shards colocated with workers, or with two levels: for any path of a
+// sum the bits equal those of `server`. The bits of a ring depend only on the number of workers,
+// and equal those of the others to rounding.
 #include <cmath>
 
 #include "runtime/job/auto_reducer.hpp"
@@ -19,13 +19,13 @@ std::string undisturbed_server(mode_shape s, device& dev) {
 mode_shape drawn(std::uint64_t seed, const std::string& reducer) {
   auto s = draw_shape(seed, {.mode = "bsp", .rule = "momentum", .reducer = reducer});
   s.worker_nodes = 1 + static_cast<std::uint32_t>(seed * 7 % s.workers);
-  if (seed % 3 == 0) s.max_block = 64;  // many blocks of every layer
+  if (seed % 3 == 0) s.max_block = 64;  // many blocks per layer
   return s;
 }
 
 class laws_reducers : public ::testing::TestWithParam<mode_shape> {};
 
-TEST_P(laws_reducers, have_the_bits_of_the_server_reducer) {
+TEST_P(laws_reducers, equal_the_server_reducer_bit_for_bit) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   const fault_wish wish{.crash = false};
@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(all, laws_reducers,
                            return i.param.reducer == "sharded" ? i.param.reducer : i.param.reducer + "_" + i.param.between;
                          });
 
-// Nodes of several workers that die and come back, the shards being elsewhere.
+// Nodes with several workers crash and restart; the shards are on other nodes.
 TEST(laws_hierarchical, restarted_nodes_with_several_workers_change_no_bit) {
   const auto dev = make_cpu_device();
   fault_sums sums;
@@ -84,8 +84,8 @@ double farthest(const mode_result& a, const mode_result& b) {
   return most;
 }
 
-// The order of a ring's sum depends on nothing but the number of workers.
-TEST(laws_ring, has_the_same_bits_whatever_happens_and_those_of_the_others_to_rounding) {
+// The order of a ring's sum depends only on the number of workers.
+TEST(laws_ring, bits_do_not_depend_on_faults_and_match_server_to_rounding) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   const fault_wish wish{.crash = false};
@@ -105,11 +105,11 @@ TEST(laws_ring, has_the_same_bits_whatever_happens_and_those_of_the_others_to_ro
     other_bits += got.bytes() != server.bytes();
     sums.add(got.counts);
   }
-  EXPECT_GT(other_bits, 0u) << "else it does not sum round";
+  EXPECT_GT(other_bits, 0u) << "the ring never had another order of sums";
   sums.expect_all(wish);
 }
 
-// What each node sends and gets in a step, by the plan.
+// Returns the largest and the smallest bytes per step of a node, by the plan.
 std::pair<double, double> busiest_and_laziest(const prepared_job& j) {
   const auto costs = cost_of(j.plan, j.graph, j.spec);
   double most = 0, least = 1e300;
@@ -121,7 +121,7 @@ std::pair<double, double> busiest_and_laziest(const prepared_job& j) {
   return {most, least};
 }
 
-TEST(reducer_bytes, of_sharded_and_ring_are_two_times_the_parameters_but_for_a_part_at_every_node) {
+TEST(reducer_bytes, every_node_of_sharded_and_ring_sends_2_w_n_minus_1_over_n) {
   for (const char* reducer : {"sharded", "ring"})
     for (std::uint32_t n : {2u, 4u, 8u}) {
       const auto j = prepare_mode({.workers = n, .layers = 1, .reducer = reducer, .columns = 16 * 64});
@@ -132,7 +132,7 @@ TEST(reducer_bytes, of_sharded_and_ring_are_two_times_the_parameters_but_for_a_p
     }
 }
 
-TEST(reducer_bytes, of_hierarchical_do_not_grow_with_the_workers_of_a_node) {
+TEST(reducer_bytes, hierarchical_bytes_do_not_grow_with_workers_per_node) {
   double four = 0;
   for (std::uint32_t each : {1u, 2u, 4u}) {
     const auto j =
@@ -154,13 +154,13 @@ std::string refusal(const mode_shape& s, const std::function<void(job_spec&, std
   return bad ? bad->front().to_string() : "";
 }
 
-TEST(reducer_mistakes, are_told_by_what_the_reducer_wants) {
+TEST(reducer_mistakes, are_refused_with_the_reducers_requirement) {
   EXPECT_EQ(refusal({.reducer = "sharded"}, [](auto&, auto&) {}), "");
   EXPECT_NE(refusal({.reducer = "sharded"}, [](auto& j, auto&) { j.topology.servers_per_group = 3; })
-                .find("reducer \"sharded\" says itself how many shards there are"),
+                .find("reducer \"sharded\" determines the number of shards"),
             std::string::npos);
   EXPECT_NE(refusal({.reducer = "ring"}, [](auto&, auto& nodes) { nodes[1].roles = {"worker"}; })
-                .find("node 'n2' has not the role \"server\""),
+                .find("node 'n2' does not have the role \"server\""),
             std::string::npos);
   EXPECT_NE(refusal({.mode = "ssp", .reducer = "ring"}, [](auto&, auto&) {}).find("does not go through reducers"),
             std::string::npos);
@@ -179,37 +179,37 @@ std::string chosen(const mode_shape& s, std::uint32_t nodes, bool all_may_have_s
   return std::get<std::shared_ptr<prepared_job>>(made)->spec.train.reducer;
 }
 
-TEST(reducer_auto, is_the_one_whose_busiest_node_has_least_to_do) {
+TEST(reducer_auto, picks_the_reducer_with_the_least_loaded_busiest_node) {
   constexpr std::int64_t large = 1 << 20;  // parameters: 8 MiB
-  EXPECT_EQ(chosen({.workers = 1, .layers = 1, .columns = large}, 1), "server") << "nothing travels";
-  EXPECT_EQ(chosen({.workers = 2, .layers = 1, .columns = large}, 2), "server") << "each is as good, and this is simpler";
+  EXPECT_EQ(chosen({.workers = 1, .layers = 1, .columns = large}, 1), "server") << "no bytes are sent";
+  EXPECT_EQ(chosen({.workers = 2, .layers = 1, .columns = large}, 2), "server") << "all are equal, and this is the simplest";
   EXPECT_EQ(chosen({.workers = 8, .layers = 1, .columns = large}, 8), "sharded");
   EXPECT_EQ(chosen({.workers = 8, .layers = 1, .columns = large}, 2), "hierarchical") << "four workers on each of two nodes";
   EXPECT_EQ(chosen({.mode = "ssp", .workers = 8, .layers = 1, .columns = large}, 2), "server")
-      << "its pushes are not summed on the way";
+      << "pushes of ssp are not summed on the way";
   EXPECT_EQ(chosen({.mode = "ssp", .workers = 8, .layers = 1, .columns = large}, 8), "sharded");
-  EXPECT_EQ(chosen({.workers = 16, .layers = 1, .columns = large}, 16, false), "tree") << "shards on one node alone";
+  EXPECT_EQ(chosen({.workers = 16, .layers = 1, .columns = large}, 16, false), "tree") << "only one node may have shards";
   EXPECT_EQ(chosen({.workers = 4, .layers = 1, .columns = 8}, 4), "server") << "eight numbers";
 }
 
-// Prices are those of the plans: what the simulator counts, too.
+// Prices are those of the plans, which the simulator counts too.
 TEST(reducer_auto, prices_bytes_messages_and_hops) {
   const auto price = [](const char* reducer) {
     const auto j = prepare_mode({.workers = 4, .layers = 1, .reducer = reducer, .columns = 16 * 64});
     return cost_of_exchange(j->plan, j->graph, j->spec);
   };
-  const double w = 16 * 64 * 8 + 8;  // and the bias
-  EXPECT_EQ(price("server").bytes, 4 * w) << "the shard is on a node of its own";
+  const double w = 16 * 64 * 8 + 8;  // weights and the bias
+  EXPECT_EQ(price("server").bytes, 4 * w) << "the shard is on another node than the workers";
   EXPECT_EQ(price("server").messages, 2 * 8) << "a push and an answer for each worker, of both blocks";
   EXPECT_EQ(price("server").hops, 2u);
   EXPECT_NEAR(price("sharded").bytes, 1.5 * w, 24);
-  EXPECT_EQ(price("sharded").messages, 12 + 6) << "with each of three other shards and workers; and the bias's, beside one of them";
+  EXPECT_EQ(price("sharded").messages, 12 + 6) << "weights: 6 each for the node's worker and shard; bias: 6 for its shard";
   EXPECT_EQ(price("ring").hops, 8u);
   EXPECT_EQ(price("tree").hops, 8u) << "worker, leaf, inner, root, shard; and back";
 }
 
-// `sharded` puts nothing between workers and shards, so it is for every mode.
-TEST(laws_sharded, runs_every_mode_that_shards_serve) {
+// `sharded` has no roles between workers and shards, so it works in every mode.
+TEST(laws_sharded, runs_in_every_mode_with_shards) {
   const auto dev = make_cpu_device();
   for (const char* mode : {"bsp", "ssp", "downpour", "easgd", "eamsgd", "sandblaster"})
     for (const auto seed : law_seeds(4)) {

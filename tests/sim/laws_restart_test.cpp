@@ -1,5 +1,5 @@
-// Nothing hangs: a node that comes back without what only it had ends the job with an error that
-// names the node and the role, in every mode; what can be repaired goes on.
+// No job hangs: a node that restarts without state that only it had ends the job with an error that
+// names the node and the role, in every mode; a job whose state can be restored continues.
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
@@ -10,10 +10,10 @@ struct mode_case {
   mode_shape shape;
 };
 
-// Every mode; shards on nodes of their own, or on the workers' where a mode wants that.
+// Every mode; shards are on their own nodes, or on the workers' nodes if the mode requires that.
 std::vector<mode_case> all_modes() {
   return {{"bsp", {.mode = "bsp"}},
-          {"bsp, clipped shards' words and several blocks", {.mode = "bsp", .layers = 3, .rule = "adam"}},
+          {"bsp, adam and several blocks", {.mode = "bsp", .layers = 3, .rule = "adam"}},
           {"tree", {.mode = "bsp", .reducer = "tree"}},
           {"ssp", {.mode = "ssp", .options = {{"staleness", "2"}}}},
           {"sandblaster", {.mode = "sandblaster"}},
@@ -42,7 +42,7 @@ mode_shape shaped(std::uint64_t seed, mode_shape s) {
   return s;
 }
 
-TEST(laws_restart, a_shard_that_comes_back_without_its_parameters_ends_the_job_by_name_in_every_mode) {
+TEST(laws_restart, restarted_shard_ends_the_job_and_names_its_node_in_every_mode) {
   const auto dev = make_cpu_device();
   for (const auto& mode : all_modes()) {
     SCOPED_TRACE(mode.name);
@@ -60,14 +60,14 @@ TEST(laws_restart, a_shard_that_comes_back_without_its_parameters_ends_the_job_b
       const auto got = run(r);
       const bool crashed = got.counts.crashed > 0;
       crashes += crashed;
-      if (got.error.empty()) {  // it was over, or what it had was collected
+      if (got.error.empty()) {  // the job had ended, or the shard's state had been collected
         ASSERT_EQ(got.violation, "") << "seed " << seed;
         continue;
       }
       ++ended;
       ASSERT_TRUE(crashed) << "seed " << seed << ": " << got.error;
       ASSERT_EQ(got.error, "node " + job->plan.nodes[shard.node].name + " is lost: " + shard.name +
-                               " was restarted, and its parameters are gone")
+                               " was restarted, and its parameters are lost")
           << "seed " << seed;
       ASSERT_LT(got.took, at + later + std::chrono::seconds(1)) << "seed " << seed;
     }
@@ -78,7 +78,7 @@ TEST(laws_restart, a_shard_that_comes_back_without_its_parameters_ends_the_job_b
   }
 }
 
-TEST(laws_restart, a_coordinator_that_comes_back_ends_the_job_by_name) {
+TEST(laws_restart, restarted_coordinator_ends_the_job_and_names_its_node) {
   const auto dev = make_cpu_device();
   for (const auto seed : law_seeds(50)) {
     const auto shape = draw_shape(seed, {.mode = seed % 2 ? "bsp" : "downpour", .steps = 20});
@@ -87,11 +87,11 @@ TEST(laws_restart, a_coordinator_that_comes_back_ends_the_job_by_name) {
       crash_and_restart(w, 0, duration(static_cast<std::int64_t>(seed * 7919 % 1'000'000)), duration(100'000));
     };
     const auto got = run(r);
-    ASSERT_EQ(got.error, "node n1 is lost: coordinator was restarted, and what it knew of the job is gone") << "seed " << seed;
+    ASSERT_EQ(got.error, "node n1 is lost: coordinator was restarted, and its record of the job is lost") << "seed " << seed;
   }
 }
 
-TEST(laws_restart, a_node_that_stays_away_ends_the_job_and_the_error_says_what_it_had) {
+TEST(laws_restart, node_that_stays_down_ends_the_job_and_the_error_names_its_role) {
   const auto dev = make_cpu_device();
   for (const auto& [node, want] :
        std::vector<std::pair<std::uint32_t, std::string>>{{0, "node n1 is lost: it crashed; the coordinator is gone"},
@@ -106,7 +106,7 @@ TEST(laws_restart, a_node_that_stays_away_ends_the_job_and_the_error_says_what_i
   }
 }
 
-// Rounds that a restarted tester was asked for a second time.
+// Counts the rounds that were requested again from a restarted tester.
 class restarted_testers final : public checker {
  public:
   std::uint64_t asked_again = 0;
@@ -124,9 +124,9 @@ class restarted_testers final : public checker {
   std::uint64_t last_ = 0;
 };
 
-// Evaluation: every round that was due is reported once, in order, whoever is restarted while it
-// runs; the tester is beside the last worker.
-TEST(laws_restart, evaluations_come_to_an_end_when_workers_and_the_tester_are_restarted) {
+// Every due evaluation is reported once, in order, whichever roles restart during it; the tester is
+// colocated with the last worker.
+TEST(laws_restart, evaluations_finish_when_workers_and_the_tester_restart) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   std::uint64_t in_a_round = 0;
@@ -142,7 +142,7 @@ TEST(laws_restart, evaluations_come_to_an_end_when_workers_and_the_tester_are_re
     sim::fault f;
     f.kind = sim::fault_kind::crash;
     f.from = duration(200'000), f.until = duration(9'000'000);
-    f.nodes = {shape.workers};  // the last worker's, and the tester's
+    f.nodes = {shape.workers};  // the node of the last worker and the tester
     f.restart_after = duration(50'000 + static_cast<std::int64_t>(seed % 9) * 100'000);
     f.times = 1 + static_cast<std::uint32_t>(seed % 4);
     config.faults.list.push_back(f);

@@ -1,6 +1,6 @@
-// Laws of ssp (Ho et al. 2013): staleness 0 is bsp, "inf" never waits, no step reads weights older
-// than its staleness allows, every gradient is applied exactly once. What a step reads is taken
-// from the weights themselves: they are a ledger (mode_job.hpp).
+// Invariants of ssp (Ho et al. 2013): staleness 0 is bsp, "inf" never waits, no step reads weights
+// older than its staleness allows, every gradient is applied exactly once. The versions that a step
+// reads are taken from the weights, which are a ledger (mode_job.hpp).
 #include "tests/sim/mode_run.hpp"
 
 namespace troupe::testing {
@@ -24,8 +24,8 @@ TEST(laws_ssp, staleness_0_is_bsp_bit_for_bit_under_faults_and_restarts) {
   sums.expect_all();
 }
 
-// What each forward of step t finds in the weights: gradients of all packets of steps < t - s, its
-// worker's own of all steps < t, none of the others twice.
+// Each forward of step t must read weights with the gradients of all packets of steps < t - s,
+// those of its own worker of all steps < t, and none twice.
 struct ledger {
   const prepared_job* job = nullptr;
   std::uint64_t staleness = 0, steps = 0;
@@ -47,9 +47,11 @@ struct ledger {
             << " of step " << u << " " << n << " times: " << what;
           wrong = s.str();
         };
-        if (!once && !never) return say("not once, not never");
+        if (!once && !never) return say("neither 0 nor 1 times");
         if (never && u + staleness < r.step) return say("too old");
-        if (never && own && u < r.step && !restarts) return say("a write of its own is missing");  // one of a former life may be
+        if (never && own && u < r.step && !restarts)
+          return say(
+              "a gradient of its own worker is missing");  // after a restart, gradients of the former incarnation may be missing
         if (never && u < r.step) oldest = std::max(oldest, r.step - u);
       }
   }
@@ -68,7 +70,7 @@ mode_shape tally_shape(std::uint64_t seed, mode_shape s) {
   return s;
 }
 
-TEST(laws_ssp, no_step_reads_weights_older_than_its_staleness_and_the_histogram_agrees) {
+TEST(laws_ssp, reads_and_histogram_stay_within_the_staleness_bound) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   std::uint64_t stale_reads = 0, seen_worst = 0;
@@ -98,14 +100,15 @@ TEST(laws_ssp, no_step_reads_weights_older_than_its_staleness_and_the_histogram_
   }
   sums.expect_all();
   if (seeds() >= 50) {
-    EXPECT_GT(stale_reads, seeds() / 4) << "staleness has to occur";
-    EXPECT_EQ(seen_worst, 4u) << "up to the bound";
+    EXPECT_GT(stale_reads, seeds() / 4) << "too few stale reads occurred";
+    EXPECT_EQ(seen_worst, 4u) << "the bound of 4 was never reached";
   }
 }
 
-// "Never blocks": when a worker has made a step of a layer (its gradient of all packets has come),
-// the stage gets the weights of the next step without any message from a shard in between. Observed
-// at the worker: no `weights` delivery hands on a layer that had its gradients before.
+// Checks that "inf" never blocks: when a worker has made a step of a layer (it has the gradients of
+// all its packets), the stage gets the weights of the next step without a message from a shard in
+// between. Observed at the worker: no `weights` delivery passes on a layer that already had
+// weights.
 class never_waits final : public checker {
  public:
   std::uint64_t handed = 0;

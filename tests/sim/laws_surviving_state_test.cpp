@@ -1,5 +1,6 @@
-// The law of what is left: whichever nodes a job loses, and whenever, it goes on from what the
-// living shards and replicas have, and its weights are those of the job that lost nobody.
+// Invariant of surviving state: whichever nodes a job loses, at any time, it continues from the
+// state of the surviving shards and replicas, and its weights equal those of the job without
+// failures.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -65,8 +66,7 @@ class drawn_losses {
   std::int64_t draw(std::int64_t least, std::int64_t most) {
     return least + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(most - least + 1));
   }
-  // From a microsecond to ten milliseconds, so that some moments of a step are not met more often
-  // than others.
+  // From a microsecond to ten milliseconds, log-uniform, so that all phases of a step are met.
   duration later() {
     return duration(static_cast<std::int64_t>(std::pow(10.0, 3 + 4 * static_cast<double>(draw(0, 1000)) / 1000)));
   }
@@ -88,16 +88,17 @@ class laws_surviving_state : public ::testing::Test {
     sim::world_config c;
     c.seed = seed;
     c.dev = dev.get();
-    c.faults.detect = std::chrono::hours(1000);  // the host says it, and not the world
+    c.faults.detect = std::chrono::hours(1000);  // the host reports failures, not the world
     return c;
   }
-  // How many losses the job went on from; none: it stood still, because nobody had all of it.
+  // Returns the number of node failures that the job survived; null: it stopped because no node had
+  // all of its state.
   std::optional<std::size_t> check(const std::string& mode, std::uint64_t seed, bool exact) {
     SCOPED_TRACE(mode + ", seed " + std::to_string(seed));
     const auto j = drawn_losses(seed).make(mode);
     const auto got = run_moved(prepared_losing(j), j.wishes, world_of(seed));
     if (!got.nothing_left.empty()) {
-      // All copies of a shard are lost; or it was too early or too late.
+      // All copies of a shard are lost, or the failure was too early or too late.
       const bool known = got.nothing_left.find(" was on node ") != std::string::npos || got.nothing_left == "it was at its end" ||
                          got.nothing_left.find(" has not got its parameters yet") != std::string::npos;
       EXPECT_TRUE(known) << got.nothing_left;
@@ -108,13 +109,13 @@ class laws_surviving_state : public ::testing::Test {
     const auto steps = losses(got);
     const auto again =
         std::adjacent_find(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.first >= b.first; });
-    EXPECT_TRUE(again == steps.end()) << "step " << again->first << " is told of twice";
+    EXPECT_TRUE(again == steps.end()) << "step " << again->first << " is reported twice";
     if (exact) {
       const auto still = run_in_world(prepared_losing(j), world_of(seed));
-      EXPECT_TRUE(got.bytes() == still.bytes()) << "other weights";
-      EXPECT_EQ(got.first_uneven, 0u) << "every step is told of once";
+      EXPECT_TRUE(got.bytes() == still.bytes()) << "the weights differ";
+      EXPECT_EQ(got.first_uneven, 0u) << "every step is reported once";
       EXPECT_EQ(losses(got), losses(still));
-      if (!mode.starts_with("ssp")) {  // its tester's weights change beside it
+      if (!mode.starts_with("ssp")) {  // its tester's weights change during training
         EXPECT_EQ(evals(got), evals(still));
       }
     }
@@ -139,26 +140,26 @@ class laws_surviving_state : public ::testing::Test {
       survived += n.value_or(0);
       stood += n ? 0 : 1;
     }
-    std::printf("%s: went on from %zu losses; %zu jobs lost all copies of a shard\n", mode.c_str(), survived, stood);
+    std::printf("%s: survived %zu node failures; %zu jobs lost all copies of a shard\n", mode.c_str(), survived, stood);
     EXPECT_GT(survived, 0u);
   }
   const std::shared_ptr<device> dev = make_cpu_device();
 };
 
-TEST_F(laws_surviving_state, bsp_loses_no_bit) { check_many("bsp", true, 150); }
-TEST_F(laws_surviving_state, portions_lose_no_bit) { check_many("sandblaster", true, 60); }
-TEST_F(laws_surviving_state, ssp_goes_on) {
+TEST_F(laws_surviving_state, bsp_continues_with_the_same_bits) { check_many("bsp", true, 150); }
+TEST_F(laws_surviving_state, sandblaster_continues_with_the_same_bits) { check_many("sandblaster", true, 60); }
+TEST_F(laws_surviving_state, ssp_continues) {
   check_many("ssp staleness=0", true, 40);
   check_many("ssp staleness=3", false, 60);
 }
-TEST_F(laws_surviving_state, jobs_out_of_lockstep_go_on) {
+TEST_F(laws_surviving_state, downpour_and_easgd_continue) {
   check_many("downpour", false, 60);
   check_many("easgd tau=3 alpha=0.3", false, 60);
 }
-// Where the weights are with the workers, or in arrays of the nodes, or with several server groups.
-TEST_F(laws_surviving_state, jobs_without_one_centre_go_on) {
+// Modes whose weights are with the workers, in arrays of the nodes, or in several server groups.
+TEST_F(laws_surviving_state, jobs_without_one_centre_continue) {
   check_many("gossip every=2", false, 60);
-  check("gossip every=2", 1554, false);  // a loss while the last weights are collected
+  check("gossip every=2", 1554, false);  // a node failure while the last weights are collected
   check_many("group_sync sync_freq=3", false, 60);
   check_many("hogwild sync_freq=3", false, 60);
 }

@@ -1,5 +1,5 @@
-// Laws of live switching: a job that changes its mode again and again, under faults, loses no
-// gradient and applies none twice; the state of the update rule goes along.
+// Invariants of mode switches: a job that changes its mode repeatedly, under faults, loses no
+// gradient and applies none twice; the state of the update rule is kept.
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
@@ -12,8 +12,8 @@ struct choice_of_mode {
 
 using draw_of_mode = choice_of_mode (*)(std::mt19937_64&);
 
-// Modes in which gradients travel: nothing is at a worker alone for longer than a step, which it
-// makes again after a restart.
+// Draws a mode that pushes gradients: no update is only at a worker for longer than a step, which
+// the worker repeats after a restart.
 choice_of_mode draw_travelling(std::mt19937_64& g) {
   switch (g() % 4) {
     case 0: return {"bsp", {}};
@@ -32,11 +32,12 @@ choice_of_mode draw_mode(std::mt19937_64& g) {
   }
 }
 
-// What a tally net's weights must have gained in each era (from one adopt to the next): for every
-// packet and step of the era its gradient once, with the factor of the mode; for all others
-// nothing.
-//   bsp, ssp, downpour (one group): 1 / workers, in the value that goes from shard to shard
-//   easgd: 1, in the centre plus all workers' copies, above what they began with; gossip: the mass its worker had then, in (0, 1]
+// Checks what a tally net's weights gain in each mode epoch (from one adopt to the next): for every
+// packet and step of the mode epoch its gradient once, times the factor of the mode; for all others
+// 0.
+//   bsp, ssp, downpour (one group): 1 / workers, in the values of the shards
+//   easgd: 1, in the centre plus all workers' copies minus their initial values
+//   gossip: the worker's mass at that step, in (0, 1]
 class switch_ledger final : public checker {
  public:
   explicit switch_ledger(std::string mode) { modes_.push_back({std::move(mode), 0}); }
@@ -65,7 +66,7 @@ class switch_ledger final : public checker {
       const auto* w = sent<weights>(e, &h);
       const auto* st = sent<state>(e, &h);
       const std::size_t mode_epoch = h.flags >> 8;
-      if (is(j.plan, s.self, role_kind::shard) && (w || st)) {  // the first value of an era
+      if (is(j.plan, s.self, role_kind::shard) && (w || st)) {  // the first value of a mode epoch
         const auto& v = w ? w->value : st->value;
         values_[mode_epoch].try_emplace(w ? w->block : st->block, values(v));
       }
@@ -79,7 +80,7 @@ class switch_ledger final : public checker {
     const auto workers = static_cast<double>(j.plan.workers.size());
     for (const auto& b : j.plan.blocks) {
       const auto &first = values_[mode_epoch][b.id], &last = values_[mode_epoch + 1][b.id];
-      if (first.empty() || last.empty()) return must(false, [] { return "an era without weights"; });
+      if (first.empty() || last.empty()) return must(false, [] { return "a mode epoch without weights"; });
       for (std::size_t i = 0; i < first.size(); ++i) {
         const auto step = static_cast<std::uint64_t>(b.begin + static_cast<std::int64_t>(i)) % j.last_step;
         const bool inside = step >= from && step < until;
@@ -93,23 +94,23 @@ class switch_ledger final : public checker {
         }
         must(right, [&] {
           std::ostringstream s;
-          s << "era " << mode_epoch << " (" << mode << ", steps " << from << " to " << until << "): element " << i << " of block "
-            << b.id << " (step " << step << ") gains " << gained;
+          s << "mode epoch " << mode_epoch << " (" << mode << ", steps " << from << " to " << until << "): element " << i
+            << " of block " << b.id << " (step " << step << ") gains " << gained;
           return s.str();
         });
       }
     }
   }
   std::vector<mode_epoch_of> modes_;
-  std::map<std::size_t, std::map<std::uint32_t, std::vector<double>>> values_;  // by era, block: at its beginning
+  std::map<std::size_t, std::map<std::uint32_t, std::vector<double>>> values_;  // by mode epoch, block: the first value
   std::map<std::size_t, std::map<std::pair<std::uint32_t, role_id>, std::vector<double>>> copies_;
 };
 
-// A worker that comes back after a switch joins in the mode that all shards had when it came, or a
-// later one.
+// A worker that restarts after a switch joins in the mode epoch that all shards had at its restart,
+// or a later one.
 class mode_of_the_day final : public checker {
  public:
-  std::uint64_t joined = 0, learnt = 0;  // of them, those whom a shard had to tell
+  std::uint64_t joined = 0, learnt = 0;  // workers that joined; of them, those that a shard had to notify
 
  private:
   void watch(const seen_event& s, const prepared_job& j) override {
@@ -130,8 +131,8 @@ class mode_of_the_day final : public checker {
       learnt += told_.erase(s.self);
       const std::uint32_t mode_epoch = h.flags >> 8;
       must(mode_epoch >= came_[s.self], [&] {
-        return j.plan[s.self].name + " joins in era " + std::to_string(mode_epoch) + ", the shards had begun era " +
-               std::to_string(came_[s.self]) + " when it came back";
+        return j.plan[s.self].name + " joins in mode epoch " + std::to_string(mode_epoch) + ", but the shards had begun " +
+               std::to_string(came_[s.self]) + " at its restart";
       });
     }
   }
@@ -139,7 +140,7 @@ class mode_of_the_day final : public checker {
   std::set<role_id> told_;
 };
 
-// After each switch the next one is asked for, a random time later.
+// Requests a switch a random time after each switch.
 mode_result run_switching(mode_run r, std::uint64_t seed, std::uint64_t last_step, draw_of_mode draw = draw_mode) {
   auto g = std::make_shared<std::mt19937_64>(seed * 31 + 7);
   const auto ask = [g, draw](sim::world& w) {
@@ -163,7 +164,7 @@ mode_shape switching_shape(std::uint64_t seed) {
   return shape;
 }
 
-// More crashes, spread over all eras.
+// Adds crashes, spread over all mode epochs.
 void crash_more(sim::world_config& c, std::uint64_t seed, std::uint32_t workers) {
   sim::fault f;
   f.kind = sim::fault_kind::crash;
@@ -174,8 +175,8 @@ void crash_more(sim::world_config& c, std::uint64_t seed, std::uint32_t workers)
   c.faults.list.push_back(f);
 }
 
-// `always`: the ledger must be right also when workers were restarted (else what a crashed one held
-// alone is gone).
+// `always`: check the ledger also if workers were restarted. Otherwise it is not checked then,
+// because state that only a crashed worker had is lost.
 void switching(const fault_wish& wish, draw_of_mode draw = draw_mode, bool always = false) {
   const auto dev = make_cpu_device();
   fault_sums sums;
@@ -196,7 +197,7 @@ void switching(const fault_wish& wish, draw_of_mode draw = draw_mode, bool alway
     joined += day.joined;
     learnt += day.learnt;
   }
-  std::printf("%llu switches; %llu workers joined, %llu were told of a switch that they had not seen\n",
+  std::printf("%llu switches; %llu workers joined, %llu were notified of a switch that they had missed\n",
               static_cast<unsigned long long>(switches), static_cast<unsigned long long>(joined),
               static_cast<unsigned long long>(learnt));
   EXPECT_GT(switches, std::max<std::uint64_t>(1, seeds() / 2));
@@ -207,10 +208,10 @@ void switching(const fault_wish& wish, draw_of_mode draw = draw_mode, bool alway
 }
 
 TEST(laws_switch, no_gradient_is_lost_or_applied_twice) { switching({.crash = false}); }
-TEST(laws_switch, switching_goes_on_when_workers_crash_and_come_back) { switching({}); }
-TEST(laws_switch, restarts_lose_nothing_where_gradients_travel) { switching({}, draw_travelling, true); }
+TEST(laws_switch, switching_continues_when_workers_crash_and_restart) { switching({}); }
+TEST(laws_switch, restarts_lose_no_gradient_in_modes_that_push_gradients) { switching({}, draw_travelling, true); }
 
-// Planted: a shard keeps the mode of the day to itself.
+// Planted: a shard does not notify workers of the current mode.
 struct untold_switch final : mistake {
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     const auto before = static_cast<std::ptrdiff_t>(out.list().size());
@@ -222,7 +223,7 @@ struct untold_switch final : mistake {
   }
 };
 
-// Planted: a worker believes that it is in the mode of the day, and says so.
+// Planted: a restarted worker joins with mode epoch 0 instead of the current one.
 struct unlearnt_switch final : mistake {
   std::set<role_id> back;
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
@@ -236,7 +237,7 @@ struct unlearnt_switch final : mistake {
   }
 };
 
-TEST(laws_mistakes, a_restarted_worker_that_does_not_learn_the_mode_of_the_day_is_found) {
+TEST(laws_mistakes, restarted_worker_that_misses_a_mode_switch_is_found) {
   const auto dev = make_cpu_device();
   const auto find = [&](const char* name, const std::function<std::unique_ptr<mistake>()>& make) {
     for (std::uint64_t seed = 1; seed < 1000; ++seed) {
@@ -255,11 +256,11 @@ TEST(laws_mistakes, a_restarted_worker_that_does_not_learn_the_mode_of_the_day_i
     }
     ADD_FAILURE() << name << " has not been found in 1,000 seeds";
   };
-  find("switch not told", [] { return std::make_unique<untold_switch>(); });
-  find("switch not learnt", [] { return std::make_unique<unlearnt_switch>(); });
+  find("shard does not report the switch", [] { return std::make_unique<untold_switch>(); });
+  find("worker ignores the switch", [] { return std::make_unique<unlearnt_switch>(); });
 }
 
-TEST(laws_switch, adam_goes_through_ssp_and_back_bit_for_bit) {
+TEST(laws_switch, adam_state_survives_a_switch_to_ssp_and_back) {
   const auto dev = make_cpu_device();
   std::uint64_t switches = 0;
   for (const auto seed : law_seeds(100)) {
@@ -281,8 +282,8 @@ TEST(laws_switch, adam_goes_through_ssp_and_back_bit_for_bit) {
   EXPECT_GE(switches, seeds(100));
 }
 
-// An era has eight bits on the way: the 257th switch is told from the first all the same.
-TEST(laws_switch, a_job_may_switch_more_often_than_an_era_has_numbers) {
+// A mode epoch has eight bits in a header: the 257th switch must still differ from the first.
+TEST(laws_switch, job_may_switch_more_often_than_mode_epochs_have_numbers) {
   const auto dev = make_cpu_device();
   auto shape = draw_shape(1, {.mode = "bsp"});
   shape.workers = 2, shape.steps = 1000;

@@ -1,5 +1,5 @@
-// Laws of the other synchronous modes: sandblaster and the tree of reducers are bsp bit for bit;
-// group_sync brings every update of a group to the master once.
+// Invariants of the other synchronous modes: sandblaster and the tree reducer equal bsp bit for
+// bit; group_sync applies every update of a group to the master once.
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
@@ -11,7 +11,7 @@ std::string undisturbed_bsp(mode_shape s, device& dev) {
   return run({.job = prepare_mode(s), .config = draw_world(1, 0, &dev)}).bytes();
 }
 
-// Second answers: pushes of packets that another worker had pushed before.
+// Counts first results, and second ones: pushes of packets that another worker has already pushed.
 class copy_counter final : public checker {
  public:
   std::uint64_t second = 0, first = 0;
@@ -27,7 +27,7 @@ class copy_counter final : public checker {
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, std::set<role_id>> by_;
 };
 
-TEST(laws_sandblaster, is_bsp_bit_for_bit_and_the_first_answer_wins_once) {
+TEST(laws_sandblaster, equals_bsp_bit_for_bit_and_only_the_first_result_counts) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   const fault_wish wish{.crash = false};
@@ -37,7 +37,7 @@ TEST(laws_sandblaster, is_bsp_bit_for_bit_and_the_first_answer_wins_once) {
     shape.packets = 2 * shape.workers + static_cast<std::uint32_t>(seed % 7);
     shape.options = {{"portion", std::to_string(1u << seed % 3)}};
     auto config = draw_world(seed, shape.workers, dev.get(), wish);
-    if (seed % 4 == 0) config.compute.slow = {{1, 300.0}};  // a worker that has all but stopped
+    if (seed % 4 == 0) config.compute.slow = {{1, 300.0}};  // a worker that has almost stopped
     copy_counter answers;
     clocked_checker order(0);
     const auto got = run({.job = prepare_mode(shape), .config = config, .checkers = {&answers, &order}});
@@ -50,7 +50,7 @@ TEST(laws_sandblaster, is_bsp_bit_for_bit_and_the_first_answer_wins_once) {
   sums.expect_all(wish);
 }
 
-TEST(laws_sandblaster, portions_of_a_restarted_worker_are_dealt_again) {
+TEST(laws_sandblaster, work_units_of_a_restarted_worker_are_dealt_again) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   for (const auto seed : law_seeds()) {
@@ -64,7 +64,7 @@ TEST(laws_sandblaster, portions_of_a_restarted_worker_are_dealt_again) {
   sums.expect_all();
 }
 
-TEST(laws_tree, weights_are_those_of_the_server_reducer_bit_for_bit) {
+TEST(laws_tree, weights_equal_the_server_reducer_bit_for_bit) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   const fault_wish wish{.crash = false};
@@ -80,8 +80,8 @@ TEST(laws_tree, weights_are_those_of_the_server_reducer_bit_for_bit) {
   sums.expect_all(wish);
 }
 
-// A restarted node has a reducer too: what was in it comes again from below, what had gone down
-// from above.
+// Counts restarts of reducers. A restarted reducer gets lost sums again from its children and lost
+// weights from its parent.
 class restart_counter final : public checker {
  public:
   std::uint64_t leaves = 0, inner = 0, roots = 0;
@@ -95,7 +95,7 @@ class restart_counter final : public checker {
   }
 };
 
-TEST(laws_tree, restarted_reducers_with_others_below_them_change_no_bit) {
+TEST(laws_tree, restarted_reducers_with_children_change_no_bit) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   restart_counter restarts;
@@ -103,7 +103,7 @@ TEST(laws_tree, restarted_reducers_with_others_below_them_change_no_bit) {
     auto shape = draw_shape(seed, {.mode = "bsp", .rule = "momentum", .reducer = "tree"});
     shape.arity = 2u << seed % 3;
     auto config = draw_world(seed, shape.workers, dev.get());
-    if (seed % 2) {  // those that matter, and more often
+    if (seed % 2) {  // more crashes, of nodes with inner reducers
       sim::fault f;
       f.kind = sim::fault_kind::crash;
       f.from = duration(100'000), f.until = duration(8'000'000);
@@ -129,7 +129,7 @@ TEST(laws_tree, restarted_reducers_with_others_below_them_change_no_bit) {
   sums.expect_all();
 }
 
-TEST(laws_tree, a_switch_of_the_mode_is_refused) {
+TEST(laws_tree, mode_switch_is_refused) {
   const auto dev = make_cpu_device();
   mode_run r{.job = prepare_mode({.mode = "bsp", .workers = 4, .reducer = "tree"}), .config = draw_world(1, 0, dev.get())};
   r.prepare = [](sim::world& w) {
@@ -219,13 +219,13 @@ TEST(laws_hogwild, additions_are_lost_or_applied_once_never_twice) {
         (n > 0.5 ? kept : lost) += 1;
       }
   }
-  EXPECT_GT(lost, 0u) << "with several workers additions do get lost";
+  EXPECT_GT(lost, 0u) << "no addition was lost in any run";
   EXPECT_GT(kept, lost);
 }
 
-// Groups of one worker, each on a node of its own with its own array: nothing is lost on a node,
-// and between nodes nothing at all.
-TEST(laws_hogwild, server_groups_bring_every_update_to_the_first_once) {
+// Groups of one worker, each on its own node with its own array: no addition is lost within a node
+// or between nodes.
+TEST(laws_hogwild, every_update_of_a_server_group_reaches_the_first_once) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   const fault_wish wish{.crash = false};

@@ -1,5 +1,5 @@
-// The loader alone: what it sends for what it is told, when it is told twice, in portions, and
-// after a restart.
+// The loader without a world: the packets that it sends for its commands, for duplicate commands,
+// for work units, and after a restart.
 #include "runtime/loader/loader.hpp"
 
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@ namespace {
 
 using sent = std::vector<std::tuple<std::uint64_t, std::uint32_t, int>>;  // step, packet, phase
 
-// A loader whose jobs finish at once and whose consumers give credit back at once: what leaves it,
-// in order.
+// A loader whose tasks finish at once and whose consumers return credit at once. say() returns the
+// packets that leave it, in order.
 class lone_loader {
  public:
   explicit lone_loader(const shape_of_job& s, bool dynamic = false, bool await_resume = false, std::uint32_t worker = 0)
@@ -74,7 +74,7 @@ class lone_loader {
     return got;
   }
 
-  // Jobs and credit come back in an order of this seed's, from now on.
+  // From now on, tasks and credit are completed in a random order drawn from the seed.
   void shuffle(std::uint64_t seed) { order_.emplace(seed); }
   std::uint32_t max_at_once() const { return max_at_once_; }
 
@@ -94,7 +94,7 @@ shape_of_job two_packets() {
   return s;
 }
 
-TEST(loader, a_grant_that_comes_again_or_late_changes_nothing) {
+TEST(loader, duplicate_or_late_grant_changes_nothing) {
   lone_loader l(two_packets());
   EXPECT_EQ(l.say(grant{2}), (sent{{0, 0, train}, {0, 1, train}, {1, 0, train}, {1, 1, train}}));
   EXPECT_TRUE(l.say(grant{2}).empty());
@@ -102,38 +102,38 @@ TEST(loader, a_grant_that_comes_again_or_late_changes_nothing) {
   EXPECT_TRUE(l.say(grant{1}).empty());
 }
 
-TEST(loader, an_evaluation_that_comes_again_is_not_run_again) {
+TEST(loader, duplicate_evaluation_is_not_run_again) {
   lone_loader l(two_packets());
   l.say(grant{1});
   const auto once = l.say(evaluate{1}, 1);
-  EXPECT_EQ(once.size(), 7u) << "13 test examples, two a packet";
+  EXPECT_EQ(once.size(), 7u) << "13 test examples, two per packet";
   EXPECT_EQ(once.at(6), std::tuple(1u, 6u, test));
   EXPECT_TRUE(l.say(evaluate{1}, 1).empty());
   EXPECT_EQ(l.say(evaluate{2}, 1).size(), 7u);
   EXPECT_TRUE(l.say(evaluate{1}, 1).empty());
 }
 
-TEST(loader, portions_are_loaded_in_the_order_they_came_and_each_packet_once) {
+TEST(loader, work_units_are_loaded_in_order_and_each_packet_once) {
   auto s = two_packets();
   s.packets = 8;
   lone_loader l(s, true);
-  EXPECT_TRUE(l.say(grant{5}).empty()) << "a grant means nothing here";
+  EXPECT_TRUE(l.say(grant{5}).empty()) << "a dynamic loader ignores grants";
   EXPECT_EQ(l.say(work_unit{0, 4, 2}), (sent{{0, 4, train}, {0, 5, train}}));
   EXPECT_EQ(l.say(work_unit{0, 0, 1}), (sent{{0, 0, train}}));
   EXPECT_TRUE(l.say(work_unit{0, 4, 2}).empty()) << "a duplicate";
-  EXPECT_EQ(l.say(work_unit{0, 5, 2}), (sent{{0, 6, train}})) << "only what has not been loaded";
-  EXPECT_EQ(l.say(work_unit{3, 7, 9}), (sent{{3, 7, train}})) << "nothing beyond the step's packets";
+  EXPECT_EQ(l.say(work_unit{0, 5, 2}), (sent{{0, 6, train}})) << "only packets that have not been loaded";
+  EXPECT_EQ(l.say(work_unit{3, 7, 9}), (sent{{3, 7, train}})) << "no packets beyond the step's";
   EXPECT_TRUE(l.say(work_unit{0, 1, 1}).empty()) << "a late duplicate of an older step";
-  EXPECT_EQ(l.say(evaluate{1}, 9).size(), 7u) << "after the portions; versions are the coordinator's business";
+  EXPECT_EQ(l.say(evaluate{1}, 9).size(), 7u) << "the evaluation follows the work units; the loader ignores versions";
 }
 
-TEST(loader, a_static_loader_ignores_portions) {
+TEST(loader, static_loader_ignores_work_units) {
   lone_loader l(two_packets());
   EXPECT_TRUE(l.say(work_unit{0, 0, 2}).empty());
   EXPECT_EQ(l.say(grant{1}).size(), 2u);
 }
 
-TEST(loader, resume_at_says_where_to_begin_unless_it_has_begun) {
+TEST(loader, resume_at_sets_the_first_step_unless_loading_has_begun) {
   lone_loader l(two_packets());
   EXPECT_TRUE(l.say(resume_at{7}).empty());
   EXPECT_TRUE(l.say(resume_at{3}).empty()) << "the second is a duplicate";
@@ -144,11 +144,11 @@ TEST(loader, resume_at_says_where_to_begin_unless_it_has_begun) {
 
   lone_loader other(two_packets());
   other.say(grant{1});
-  EXPECT_TRUE(other.say(resume_at{0}).empty()) << "it has begun with step 0";
+  EXPECT_TRUE(other.say(resume_at{0}).empty()) << "loading has begun with step 0";
   EXPECT_EQ(other.say(grant{2}), (sent{{1, 0, train}, {1, 1, train}}));
 }
 
-TEST(loader, packets_that_are_read_at_once_leave_in_order_whichever_is_done_first) {
+TEST(loader, packets_read_in_parallel_leave_in_order) {
   sent want;
   for (std::uint64_t step = 0; step < 6; ++step)
     for (std::uint32_t packet = 0; packet < 4; ++packet) want.emplace_back(step, packet, train);
@@ -163,11 +163,11 @@ TEST(loader, packets_that_are_read_at_once_leave_in_order_whichever_is_done_firs
       const auto round = l.say(evaluate{1}, 6);
       got.insert(got.end(), round.begin(), round.end());
       ASSERT_EQ(got, want) << readers << " readers, seed " << seed;
-      ASSERT_EQ(l.max_at_once(), readers) << "as many as there may be, and no more; seed " << seed;
+      ASSERT_EQ(l.max_at_once(), readers) << "the loader reads with all readers, and no more; seed " << seed;
     }
 }
 
-TEST(loader, a_restarted_loader_waits_for_resume_at) {
+TEST(loader, restarted_loader_waits_for_resume_at) {
   lone_loader l(two_packets(), false, true);
   EXPECT_TRUE(l.say(grant{3}).empty());
   EXPECT_TRUE(l.say(evaluate{4}, 0).empty());

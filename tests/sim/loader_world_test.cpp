@@ -1,6 +1,6 @@
-// Loaders and data server in sim::world with consumers that each have a pace of their own: what
-// every worker gets, under every order of delivery, with messages that come twice, with workers far
-// apart, and after restarts. This is how the loaders of an asynchronous mode live.
+// Loaders and data server in sim::world, with consumers of different speed as in asynchronous
+// modes: the examples that every worker gets, under every order of delivery, with duplicate
+// messages, with workers far apart, and after restarts.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t seeds_in_ci = 200;
 
-// In place of a stage: keeps what it gets and gives credit back after `pace`.
+// Replaces a stage: keeps the packets it gets and returns credit after `pace`.
 class sink final : public role {
  public:
   struct got {
@@ -56,7 +56,7 @@ class sink final : public role {
   std::uint64_t timers_ = 0;
 };
 
-// Counts what is read; reads are otherwise the source's.
+// Counts the reads and passes them to the source.
 class counted final : public source {
  public:
   explicit counted(std::shared_ptr<const source> s) : of_(std::move(s)) {}
@@ -67,7 +67,7 @@ class counted final : public source {
     ++reads[s == split::train ? 0 : 1];
     of_->read(s, i, data, label);
   }
-  mutable std::atomic<std::uint64_t> reads[2] = {0, 0};  // tasks read, on threads of their own in tests/threaded
+  mutable std::atomic<std::uint64_t> reads[2] = {0, 0};  // incremented by tasks, which have their own threads in tests/threaded
 
  private:
   std::shared_ptr<const source> of_;
@@ -128,8 +128,8 @@ class loaders_of {
   }
   void run() { ASSERT_TRUE(world_.run(1'000'000)) << "seed " << scene_.seed; }
 
-  // Every worker got its packets of [from, until) in order, each with the examples that the sampler
-  // says.
+  // Expects that every worker got its packets of [from, until) in order, each with the examples
+  // that the sampler gives.
   void expect_training(std::uint64_t from, std::uint64_t until) {
     for (std::uint32_t w = 0; w < scene_.workers; ++w) {
       auto order = sampler_of(w);
@@ -167,7 +167,7 @@ class loaders_of {
   std::shared_ptr<prepared_job> job;
   std::shared_ptr<counted> reads;
   std::vector<std::vector<sink*>> sinks;
-  std::map<role_id, int> max_open;  // requests of one loader that were not answered yet
+  std::map<role_id, int> max_open;  // open requests of one loader
   std::map<std::tuple<std::uint64_t, std::uint32_t, role_id>, std::uint32_t> hops;
   std::uint64_t deliveries = 0, doubled = 0, requests = 0, numbers = 0;
   sim::world& world() { return world_; }
@@ -208,7 +208,7 @@ class loaders_of {
 const char* const kinds[] = {"shuffle", "sequential", "shard", "own_order", "replicate", "served", "seeded"};
 const std::vector<duration> uneven{duration(1000), duration(400'000), duration(30'000)};
 
-TEST(loaders, every_worker_gets_its_own_examples_in_its_own_order_at_its_own_pace) {
+TEST(loaders, every_worker_gets_its_examples_in_order_at_its_pace) {
   std::uint64_t doubled = 0;
   for (std::uint64_t seed = 1; seed <= seeds_in_ci; ++seed)
     for (const char* kind : kinds) {
@@ -227,13 +227,14 @@ TEST(loaders, every_worker_gets_its_own_examples_in_its_own_order_at_its_own_pac
       doubled += l.doubled;
       for (const auto& [who, most] : l.max_open)
         if (s.kind != "replicate" && !s.twice) {
-          ASSERT_LE(most, static_cast<int>(s.sub_solvers) + 1) << "a request is credit, seed " << seed;
+          ASSERT_LE(most, static_cast<int>(s.sub_solvers) + 1) << "requests are limited by credit, seed " << seed;
         }
     }
   EXPECT_GT(doubled, 1000u);
 }
 
-// In lock step: read once, sent once over every edge of the tree, at most ceil(log2 n) hops.
+// In lockstep: every packet is read once and sent once over every edge of the tree, with at most
+// ceil(log2 n) hops.
 TEST(loaders, replicate_reads_once_and_broadcasts_in_a_binomial_tree) {
   for (std::uint32_t n = 1; n <= 17; ++n) {
     scene s;
@@ -257,7 +258,7 @@ TEST(loaders, replicate_reads_once_and_broadcasts_in_a_binomial_tree) {
   }
 }
 
-TEST(loaders, a_worker_far_behind_stops_nobody_in_the_tree_and_is_sent_what_it_missed) {
+TEST(loaders, slow_worker_delays_no_other_and_gets_every_packet) {
   for (std::uint32_t slow : {0u, 1u, 2u, 4u}) {
     scene s;
     s.kind = "replicate";
@@ -272,11 +273,11 @@ TEST(loaders, a_worker_far_behind_stops_nobody_in_the_tree_and_is_sent_what_it_m
       if (w != slow) {
         EXPECT_LT(l.sinks[w][0]->last * 20, l.sinks[slow][0]->last) << "worker " << w << " waited for " << slow;
       }
-    EXPECT_LE(l.reads->reads[0], 2u * 30u) << "at most once more, for the one behind";
+    EXPECT_LE(l.reads->reads[0], 2u * 30u) << "read at most once more, for the slow worker";
   }
 }
 
-TEST(loaders, the_seed_travels_once_a_step_and_no_examples) {
+TEST(loaders, seeded_sends_one_seed_per_step_and_no_examples) {
   scene s;
   s.kind = "seeded";
   loaders_of l(s);
@@ -284,10 +285,10 @@ TEST(loaders, the_seed_travels_once_a_step_and_no_examples) {
   l.run();
   EXPECT_EQ(l.deliveries, 0u);
   EXPECT_GE(l.numbers, 3u * 5u);
-  EXPECT_LE(l.numbers, 3u * (5u + 5u)) << "a number asked for ahead of the step before may be asked for twice";
+  EXPECT_LE(l.numbers, 3u * (5u + 5u)) << "a seed requested before the previous step may be requested twice";
 }
 
-TEST(loaders, a_resumed_job_gets_what_the_unbroken_one_would_have_got) {
+TEST(loaders, resumed_job_gets_the_examples_of_the_uninterrupted_one) {
   for (const char* kind : kinds) {
     scene s;
     s.kind = kind;
@@ -299,9 +300,9 @@ TEST(loaders, a_resumed_job_gets_what_the_unbroken_one_would_have_got) {
   }
 }
 
-// A loader dies at some time and begins anew with the step at which its worker is; in the tree an
-// inner one, the root, a leaf.
-TEST(loaders, a_restarted_loader_goes_on_from_the_step_it_is_told) {
+// A loader is restarted at some time and begins with its worker's current step. In the tree it is
+// an inner loader, the root or a leaf.
+TEST(loaders, restarted_loader_continues_at_the_given_step) {
   for (const char* kind : kinds)
     for (std::uint64_t seed = 1; seed <= 30; ++seed) {
       scene s;
@@ -326,14 +327,14 @@ TEST(loaders, a_restarted_loader_goes_on_from_the_step_it_is_told) {
           for (const auto& g : k->list) got.emplace_back(g.step, g.packet);
           for (auto t = other == w ? step : 0; t < 12; ++t)
             for (std::uint32_t p = 0; p < 2; ++p) want.emplace_back(t, l.job->plan.ranges[other].first + p);
-          // What the dead one had sent may still arrive first.
+          // Packets of the former loader may still arrive first.
           while (got.size() > want.size()) got.erase(got.begin());
-          ASSERT_EQ(got, want) << kind << " seed " << seed << " worker " << other << " after " << w << " died";
+          ASSERT_EQ(got, want) << kind << " seed " << seed << " worker " << other << " after " << w << " was restarted";
         }
     }
 }
 
-TEST(loaders, a_restarted_data_server_is_asked_again) {
+TEST(loaders, restarted_data_server_gets_the_requests_again) {
   for (const char* kind : {"served", "seeded"})
     for (std::uint64_t seed = 1; seed <= 30; ++seed) {
       scene s;
@@ -351,7 +352,7 @@ TEST(loaders, a_restarted_data_server_is_asked_again) {
     }
 }
 
-TEST(loaders, evaluation_is_served_as_well_and_read_once) {
+TEST(loaders, evaluation_examples_are_served_and_read_once) {
   for (const char* kind : {"shuffle", "served"}) {
     scene s;
     s.kind = kind;

@@ -1,6 +1,6 @@
-// One role of a job alone, message by message: its tasks run at once, what it sends is kept, and it
-// has its node's shared array (hogwild) to itself. For halves of a mode: what their stages, shards
-// and workers say to them.
+// One role of a job without a world, message by message: its tasks run at once, its messages are
+// kept, and it has a private copy of its node's shared array (hogwild). For tests of sync roles;
+// the test sends the messages of their stages, shards and workers.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,8 @@ class lone_role {
   role_id self() const { return self_; }
   device& dev() { return *dev_; }
 
-  // What it sends for this message and for the ends of the tasks that follow from it, in order.
+  // Returns the messages that the role sends for this message and for the ends of the tasks that
+  // follow from it, in order.
   std::vector<envelope> say(header h, message m) {
     std::vector<envelope> sent, todo{{h, std::move(m)}};
     while (!todo.empty()) {
@@ -51,7 +52,7 @@ class lone_role {
     return sent;
   }
 
-  // Tasks take their time: they run at let_go(), in order, with what follows from them.
+  // After hold(), tasks run only at let_go(), in order, with all that follows from them.
   void hold() { holds_ = true; }
   std::vector<envelope> let_go() {
     holds_ = false;
@@ -71,9 +72,9 @@ class lone_role {
     return t;
   }
 
-  // --- to a worker's half
+  // --- messages to a worker sync
 
-  // The first values of every block, all `value`.
+  // Sends the first values of every block, all `value`.
   std::vector<envelope> give_states(double value) {
     std::vector<envelope> sent;
     const auto group = plan().group_of(worker()).server_group;
@@ -87,7 +88,8 @@ class lone_role {
     }
     return sent;
   }
-  // Of one layer, of the first packet (where a worker has one: the sum); all `value`.
+  // Sends the gradient of one layer and of the worker's first packet (for a worker that gets sums:
+  // the sum); all elements are `value`.
   std::vector<envelope> give_gradient(std::uint32_t layer, std::uint64_t step, double value) {
     header h;
     for (auto s : plan().stages[worker()])
@@ -98,7 +100,7 @@ class lone_role {
     for (auto p : job_->graph.layers[layer].params) grads.push_back(filled(job_->graph.params[p].spec.dims, value));
     return say(h, gradient{layer, grads, {}});
   }
-  // Of all layers.
+  // Sends the gradients of all layers.
   std::vector<envelope> give_gradients(std::uint64_t step, double value) {
     std::vector<envelope> sent;
     for (const auto& l : job_->graph.layers)
@@ -106,7 +108,7 @@ class lone_role {
     return sent;
   }
 
-  // The node's array, by place; and what was done to it, in order: read, add, write.
+  // The node's shared array, by place, and the accesses to it in order: read, add, write.
   std::map<std::uint32_t, tensor> array;
   std::vector<std::pair<shared_effect::kind_of, std::uint32_t>> touched;
 
@@ -136,7 +138,7 @@ class lone_role {
   std::vector<run_effect> held_;
 };
 
-// Of the messages that carry a T: header and body.
+// Returns header and body of the messages that carry a T.
 template <class T>
 std::vector<std::pair<header, T>> only(const std::vector<envelope>& sent) {
   std::vector<std::pair<header, T>> list;

@@ -1,6 +1,6 @@
-// Invariant checkers, one beside each mode: they watch what is said and done, know nothing of the
-// inside of a role, and keep the first violation. Jobs for them, and what the ledger of a run must
-// show at the end.
+// Invariant checkers, one per mode. They observe messages and effects, do not know the internals of
+// a role, and keep the first violation. Also: jobs for them, and the expected ledger at the end of
+// a run.
 #pragma once
 
 #include <bit>
@@ -10,8 +10,8 @@
 
 namespace troupe::testing {
 
-// Every element of every weight of a tally net must be `want`: each gradient applied exactly once.
-// Empty when it is.
+// Returns the first error in the weights of a tally net: every element must be `want`, i.e. each
+// gradient is applied exactly once. Empty if there is none.
 inline std::string off_ledger(const run_result& r, const mode_shape& s, double want = 1, double tolerance = 1e-9) {
   std::ostringstream out;
   for (const auto& [name, w] : r.weights)
@@ -25,7 +25,7 @@ inline std::string off_ledger(const run_result& r, const mode_shape& s, double w
   return r.weights.empty() ? "no weights" : "";
 }
 
-// --- what travels: helpers
+// --- helpers for messages
 
 template <class Body>
 const Body* sent(const effect& e, header* h = nullptr) {
@@ -35,9 +35,9 @@ const Body* sent(const effect& e, header* h = nullptr) {
 }
 inline bool is(const job_plan& p, role_id r, role_kind k) { return index_of(r) < p.roles.size() && p[r].kind == k; }
 
-// bsp, ssp, sandblaster. A shard gives version v of a block only when a sum of every packet of
-// every step < v has come; a worker hands version t to a stage only when of every block of the
-// layer it has been given version t - staleness or newer, and exactly t when the staleness is 0.
+// bsp, ssp, sandblaster. A shard sends version v of a block only after it has received a sum of
+// every packet of every step < v. A worker passes version t to a stage only after it has received,
+// for every block of the layer, version t - staleness or newer; exactly t if the staleness is 0.
 class clocked_checker final : public checker {
  public:
   explicit clocked_checker(std::uint64_t staleness) : staleness_(staleness) {}
@@ -56,13 +56,13 @@ class clocked_checker final : public checker {
       if (!w || h.version == 0) continue;
       const auto& packets = came_[{w->block, h.version - 1}];
       must(packets.size() == j.plan.packets, [&] {
-        return "block " + std::to_string(w->block) + " is given at version " + std::to_string(h.version) + ", and of step " +
-               std::to_string(h.version - 1) + " only " + std::to_string(packets.size()) + " packets had come";
+        return "block " + std::to_string(w->block) + " is sent at version " + std::to_string(h.version) + ", but of step " +
+               std::to_string(h.version - 1) + " only " + std::to_string(packets.size()) + " packets have arrived";
       });
     }
   }
   void worker(const seen_event& s, const prepared_job& j) {
-    if (std::holds_alternative<start>(s.in.body)) given_.erase(s.self);  // another life
+    if (std::holds_alternative<start>(s.in.body)) given_.erase(s.self);  // new incarnation
     if (const auto* w = std::get_if<weights>(&s.in.body)) given_[s.self][w->block].insert(s.in.h.version);
     for (const auto& e : s.out) {
       header h;
@@ -73,8 +73,8 @@ class clocked_checker final : public checker {
         const auto& have = given_[s.self][b.id];
         const bool fits = staleness_ == 0 ? have.count(h.version) > 0 : !have.empty() && *have.rbegin() + staleness_ >= h.version;
         must(fits, [&] {
-          return j.plan[s.self].name + " hands on version " + std::to_string(h.version) + " with block " + std::to_string(b.id) +
-                 " of version " + (have.empty() ? "none" : std::to_string(*have.rbegin()));
+          return j.plan[s.self].name + " passes on version " + std::to_string(h.version) + " with block " + std::to_string(b.id) +
+                 " at version " + (have.empty() ? "none" : std::to_string(*have.rbegin()));
         });
       }
     }
@@ -84,8 +84,8 @@ class clocked_checker final : public checker {
   std::map<role_id, std::map<std::uint32_t, std::set<std::uint64_t>>> given_;        // by worker, block: versions
 };
 
-// downpour: a shard updates a block once for every different (worker, step) that has been pushed to
-// it, and not more often.
+// downpour: a shard updates a block exactly once for every distinct (worker, step) that was pushed
+// to it.
 class push_checker final : public checker {
  private:
   void watch(const seen_event& s, const prepared_job& j) override {
@@ -94,22 +94,22 @@ class push_checker final : public checker {
     for (const auto& e : s.out)
       if (const auto* r = std::get_if<run_effect>(&e); r && std::strcmp(r->cost.kind, "update") == 0) ++updates_[s.self];
     must(updates_[s.self] <= different_[s.self].size(), [&] {
-      return j.plan[s.self].name + " has made " + std::to_string(updates_[s.self]) + " updates of " +
-             std::to_string(different_[s.self].size()) + " different pushes";
+      return j.plan[s.self].name + " made " + std::to_string(updates_[s.self]) + " updates from " +
+             std::to_string(different_[s.self].size()) + " distinct pushes";
     });
   }
   void close(const prepared_job& j) override {
     for (const auto& [shard, all] : different_)
-      must(updates_[shard] == all.size(), [&, from = shard] { return j.plan[from].name + " has left out a push"; });
+      must(updates_[shard] == all.size(), [&, from = shard] { return j.plan[from].name + " skipped a push"; });
   }
   std::map<role_id, std::set<std::tuple<std::uint32_t, role_id, std::uint64_t>>> different_;
   std::map<role_id, std::uint64_t> updates_;
 };
 
-// easgd: what leaves a worker's weights enters the centre once. A worker's difference d for a
-// centre c satisfies d = alpha (w - c) and leaves w - d behind, and the centre a shard tells is its
-// first value plus every different difference that has come by then: so the sum over workers of w,
-// plus c, is the same before and after an exchange.
+// easgd: a difference that a worker subtracts from its weights is added to the centre once. A
+// worker's difference d for a centre c satisfies d = alpha (w - c), and its weights become w - d.
+// The centre that a shard sends is its first value plus every distinct difference received by then.
+// So the sum over workers of w, plus c, is the same before and after an exchange.
 class elastic_checker final : public checker {
  public:
   explicit elastic_checker(double alpha, bool together = false) : alpha_(alpha), together_(together) {}
@@ -127,7 +127,7 @@ class elastic_checker final : public checker {
     if (is(j.plan, s.self, role_kind::shard)) shard(s, j);
   }
   void worker(const seen_event& s, const prepared_job& j) {
-    if (const auto* w = std::get_if<weights>(&s.in.body)) {  // the first answer to its question counts
+    if (const auto* w = std::get_if<weights>(&s.in.body)) {  // the first answer to its fetch counts
       const auto at = asked_.find({s.self, w->block, s.in.h.step});
       if (at != asked_.end() && at->second.empty()) at->second = values(w->value);
     }
@@ -149,7 +149,7 @@ class elastic_checker final : public checker {
         for (std::size_t i = 0; i < d.size() && i < c.size(); ++i) want[i] = alpha_ * (left[i] + d[i] - c[i]);
         ++exchanges;
         must(c.size() == d.size() && apart(d, want) < 1e-9,
-             [&] { return j.plan[s.self].name + " tells a difference that is not alpha (w - c) of the centre it was told"; });
+             [&] { return j.plan[s.self].name + " pushes a difference that is not alpha (w - c) for the centre it received"; });
       }
     }
   }
@@ -168,29 +168,29 @@ class elastic_checker final : public checker {
         for (std::size_t i = 0; i < c.size(); ++i) c[i] += line_[w->block][at][i];
       must(at == h.version * each && apart(c, values(w->value)) < 1e-9, [&] {
         return "block " + std::to_string(w->block) + " of version " + std::to_string(h.version) +
-               " is not its first value plus the differences that came";
+               " is not its first value plus the differences received";
       });
     }
   }
   double alpha_;
   bool together_;
-  std::map<std::tuple<role_id, std::uint32_t, std::uint64_t>, vec> asked_;  // by worker, block, step: the centre it was told
+  std::map<std::tuple<role_id, std::uint32_t, std::uint64_t>, vec> asked_;  // by worker, block, step: the centre received
   std::map<std::uint32_t, vec> centre_;
-  std::map<std::uint32_t, std::vector<vec>> line_;  // by block: differences in the order they came
+  std::map<std::uint32_t, std::vector<vec>> line_;  // by block: differences in order of arrival
   std::map<std::uint32_t, std::size_t> done_;
   std::set<std::tuple<std::uint32_t, role_id, std::uint64_t>> different_;
 };
 
-// gossip: masses. Per layer, the masses of the workers and of what is under way sum to 1 at every
-// moment. A worker's mass is followed from outside: 1/N at first; halved when it sends; grows by a
-// message's when the job that merges it ends (messages of a layer are merged in the order they
-// came; a second copy is none). What is sent with a count (its last four bytes) comes of a
-// boundary: the message that came first, unchanged; or all that the worker has; or the N-th part of
-// it, to each other.
+// gossip: masses. Per layer, the masses of the workers and of the shares in flight sum to 1 at
+// every moment. A worker's mass is tracked from its messages: 1/N at first; halved when it sends a
+// share; increased by a share's mass when the task that merges the share ends. Shares of a layer
+// are merged in order of arrival; a second copy is ignored. A share with a count above 0 (its last
+// four bytes) is sent at a boundary: the oldest received share, forwarded unchanged; or the
+// worker's whole mass; or 1/N of it, to each other worker.
 class mass_checker final : public checker {
  public:
   std::uint64_t merges = 0, passed_on = 0, given_away = 0, parted = 0;
-  std::map<std::pair<role_id, std::uint64_t>, double> stepped;  // of layer 0, by worker, step: the mass it was made with
+  std::map<std::pair<role_id, std::uint64_t>, double> stepped;  // of layer 0, by worker, step: the worker's mass at that step
 
  private:
   struct parcel {
@@ -218,7 +218,7 @@ class mass_checker final : public checker {
       if (const auto* r = std::get_if<run_effect>(&e); r && std::strcmp(r->cost.kind, "update") == 0)
         stepped[{s.self, steps_[s.self]++}] = mass_of(s.self, 0, j);
       if (const auto* u = sent<user>(e); u && u->type == 1) watch_share(s, *u, j);
-      // What they say they have at that moment, when they settle or are asked.
+      // The mass that a worker reports when it flushes or is asked for a copy.
       header h;
       const auto* st = sent<state>(e, &h);
       if (!st) continue;
@@ -226,7 +226,7 @@ class mass_checker final : public checker {
       const double says = std::bit_cast<double>(h.version);
       const double m = mass_of(s.self, layer, j);
       must(std::abs(says - m) < 1e-12,
-           [&] { return j.plan[s.self].name + " says that its mass is " + std::to_string(says) + ", it is " + std::to_string(m); });
+           [&] { return j.plan[s.self].name + " reports mass " + std::to_string(says) + ", but has " + std::to_string(m); });
       if (!(h.flags & flag_join)) flushed_[{static_cast<std::uint64_t>(h.id), st->block}] += says;
     }
   }
@@ -247,7 +247,7 @@ class mass_checker final : public checker {
     auto& whole = wholes_.try_emplace({s.self, layer, count}, m).first->second;
     const bool all = count > 0 && near(m), part = count > 0 && near(whole / workers);
     must(count == 0 ? near(m / 2) : all || part, [&, sent = mass] {
-      return j.plan[s.self].name + " sends mass " + std::to_string(sent) + " of layer " + std::to_string(layer) + ", it has " +
+      return j.plan[s.self].name + " sends mass " + std::to_string(sent) + " of layer " + std::to_string(layer) + ", but has " +
              std::to_string(m);
     });
     given_away += all ? 1 : 0;
@@ -262,7 +262,7 @@ class mass_checker final : public checker {
       line.erase(line.begin());
       return;
     }
-    must(false, [] { return "a merge of nothing"; });
+    must(false, [] { return "a merge without a received share"; });
   }
   bool busy(const key& k) const {
     for (const auto& [at, what] : merging_)
@@ -294,7 +294,7 @@ class mass_checker final : public checker {
   std::map<std::pair<role_id, std::uint64_t>, std::pair<std::uint32_t, double>> merging_;  // by worker, token: layer, mass
   std::set<std::tuple<role_id, role_id, std::uint32_t, std::uint64_t, std::uint32_t>> different_;
   std::map<std::pair<std::uint64_t, std::uint32_t>, double> flushed_;           // by round, block
-  std::map<std::tuple<role_id, std::uint32_t, std::uint32_t>, double> wholes_;  // by worker, layer, count: what it had before
+  std::map<std::tuple<role_id, std::uint32_t, std::uint32_t>, double> wholes_;  // by worker, layer, count: its mass before
   std::map<role_id, std::uint64_t> steps_;
 };
 
@@ -302,7 +302,7 @@ class mass_checker final : public checker {
 
 inline mode_shape downpour_tally(std::uint64_t seed) {
   auto s = draw_shape(seed, {.mode = "downpour", .net = "tally"});
-  s.packets = s.workers;  // one each: the mean over a worker's packets is its gradient
+  s.packets = s.workers;  // one per worker: the mean over a worker's packets is its gradient
   s.groups = s.workers;
   s.lr = -1;
   s.options = {{"n_push", std::to_string(1 + seed % 4)}, {"n_fetch", std::to_string(1 + seed / 4 % 4)}};

@@ -1,14 +1,17 @@
-// Jobs for the laws of synchronisation modes: tiny nets whose weights say what has been done to
-// them, for any mode and topology.
+// Jobs for the invariants of synchronisation modes: tiny nets whose weights record every update,
+// for any mode and topology.
 //
-//   tally    a layer with one weight per (packet, step). The gradient of packet p at step t is 1 at (p, t) and 0 elsewhere, so the
-//            weights are a ledger: element (p, t) is how often that gradient has been applied, times lr and the mean's factor. Every
-//            forward shows the weights it reads to `reads()`.
-//   squares  least squares: loss = mean over examples of (x w + b - y)^2 / 2, y an integer. Its minimiser is known.
-//   Both are losses, so a net is some of them beside each other: layers whose weights and gradients travel independently.
+//   tally    a layer with one weight per (packet, step). The gradient of packet p at step t is 1 at
+//            (p, t) and 0 elsewhere, so the weights are a ledger: element (p, t) is how often that
+//            gradient has been applied, times lr and the factor of the mean. Every forward passes
+//            the weights that it reads to `reads()`.
+//   squares  least squares: loss = mean over examples of (x w + b - y)^2 / 2, y an integer. Its
+//            minimiser is known.
+// Both are losses, so a net is several of them side by side: layers whose weights and gradients
+// travel independently.
 //
-// Node 0 has the coordinator and the shards (or those have nodes of their own behind the workers':
-// `apart`), every worker a node of its own (or all share node 0: `together`).
+// Node 0 has the coordinator and the shards; with `apart` the shards have their own nodes after the
+// workers' nodes. Every worker has its own node; with `together` all roles are on node 0.
 #pragma once
 
 #include <functional>
@@ -25,7 +28,7 @@
 
 namespace troupe::testing {
 
-// --- what a forward reads
+// --- weights that a forward reads
 
 struct weight_read {
   std::uint32_t layer = 0;
@@ -35,12 +38,12 @@ struct weight_read {
   std::int64_t count = 0;
 };
 using read_hook = std::function<void(const weight_read&)>;
-inline read_hook& reads() {  // of the run that is going on; tests run one at a time
+inline read_hook& reads() {  // hook of the current run; tests run one at a time
   static read_hook hook;
   return hook;
 }
 
-// The ledger of one packet at one step: 1 at (packet, step), 0 elsewhere.
+// Sets `ledger` to 1 at the context's (packet, step) and to 0 elsewhere.
 inline void enter(const context& c, std::int64_t steps, tensor& ledger) {
   c.dev.fill(0, ledger);
   if (static_cast<std::int64_t>(c.step) >= steps) return;
@@ -57,11 +60,11 @@ struct tally_layer final : layer {
   }
   bool is_loss() const override { return true; }
   bool differentiable(std::size_t) const override { return false; }
-  std::int64_t ids_below(std::size_t, const shapes&) const override { return 0; }  // labels are numbers to be learned
+  std::int64_t ids_below(std::size_t, const shapes&) const override { return 0; }  // labels are regression targets
   void forward(context& c, plan&, const tensors&, const tensors& params, tensors& out, saved&) const override {
     if (reads() && c.ph == phase::train) {
       const auto w = at_home(c.dev, params[0]);
-      static std::mutex one_at_a_time;  // a task is on a thread of its own in tests/threaded
+      static std::mutex one_at_a_time;  // in tests/threaded every task has its own thread
       const std::lock_guard guard(one_at_a_time);
       reads()({c.layer, c.step, c.packet, w.data<double>(), w.count()});
     }
@@ -82,7 +85,7 @@ struct squares_layer final : layer {
   }
   bool is_loss() const override { return true; }
   bool differentiable(std::size_t) const override { return false; }
-  std::int64_t ids_below(std::size_t, const shapes&) const override { return 0; }  // labels are numbers to be learned
+  std::int64_t ids_below(std::size_t, const shapes&) const override { return 0; }  // labels are regression targets
   template <class T>
   static double residual(const tensors& in, const tensors& params, std::int64_t row, std::int64_t columns) {
     double r = static_cast<double>(params[1].data<T>()[0]) - in[1].data<std::int32_t>()[row];
@@ -90,7 +93,7 @@ struct squares_layer final : layer {
       r += static_cast<double>(in[0].data<T>()[row * columns + k]) * static_cast<double>(params[0].data<T>()[k]);
     return r;
   }
-  // Loops of the host's, so they run on what has been brought there; what they make goes back.
+  // Host loops: inputs are copied to the host, and outputs are copied back to the device.
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override {
     const auto x = all_at_home(c, in), w = all_at_home(c, params);
     auto made = host_tensor_like(c.dev, out[0]);
@@ -135,8 +138,8 @@ struct squares_layer final : layer {
   }
 };
 
-// --- data: x in {-1, -0.5, ..., 1}^columns, y = round(<w, x> + b) of some w, b; not in its span,
-// so that the minimiser is not w
+// --- data: x in {-1, -0.5, ..., 1}^columns, y = round(<w, x> + b + noise) for some w, b; y is not
+// linear in x, so the minimiser is not w
 
 inline double hashed(std::uint64_t a, std::uint64_t b) {
   std::uint64_t x = a * 0x9e3779b97f4a7c15ull + b * 0xbf58476d1ce4e5b9ull + 1;
@@ -150,7 +153,7 @@ class regression_source final : public source {
   regression_source(std::int64_t examples, std::int64_t columns, double noise, std::int64_t test = 0)
       : examples_(examples), columns_(columns), noise_(noise), test_(test) {}
   shape example() const override { return {columns_}; }
-  std::int64_t classes() const override { return 1; }  // there are labels
+  std::int64_t classes() const override { return 1; }  // the source has labels
   std::int64_t size(split s) const override { return s == split::train ? examples_ : test_; }
   double x(std::int64_t i, std::int64_t k) const {
     return std::floor(5 * hashed(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(k) + 100)) / 2 - 1;
@@ -180,7 +183,7 @@ class regression_source final : public source {
   std::int64_t test_;
 };
 
-// Every packet is the same, the first examples there are: gradients have no noise.
+// Every packet has the same examples, the first of the data: gradients have no noise.
 struct whole_sampler final : sampler {
   std::int64_t steps_per_epoch() const override { return 1; }
   std::vector<std::int64_t> indices(std::uint64_t, std::int64_t, std::int64_t count) override {
@@ -234,22 +237,22 @@ using text_options = std::vector<std::pair<std::string, std::string>>;
 struct mode_shape {
   std::string mode = "bsp";
   text_options options = {};
-  std::uint32_t workers = 2, shards = 1, packets = 0 /* 0: one a worker */, layers = 2, sub_solvers = 1;
-  std::uint32_t groups = 1, server_groups = 1;  // of workers / groups each
+  std::uint32_t workers = 2, shards = 1, packets = 0 /* 0: one per worker */, layers = 2, sub_solvers = 1;
+  std::uint32_t groups = 1, server_groups = 1;  // workers / groups workers per group
   std::uint64_t steps = 20;
   std::string net = "squares", rule = "sgd", fuse = "none", reducer = "server", sampler = "shuffle";
   std::uint32_t arity = 2;
-  std::string between = "sharded";  // of reducer hierarchical
-  std::uint32_t worker_nodes = 0;   // 0: one for each worker
+  std::string between = "sharded";  // option of reducer hierarchical
+  std::uint32_t worker_nodes = 0;   // 0: one per worker
   std::string who = "all";          // finish.who
   double lr = 0.05, decay = 0, noise = 3;
   std::string schedule = "fixed";
   text_options schedule_options = {};
   std::int64_t columns = 20, examples = 256, batch_per_packet = 2;
   std::string precision = "f64";
-  bool together = false;                  // everything on node 0
-  bool apart = false;                     // every shard on a node of its own
-  std::int64_t max_block = 0;             // bytes; 0: as a job that says nothing
+  bool together = false;                  // all roles on node 0
+  bool apart = false;                     // every shard on its own node
+  std::int64_t max_block = 0;             // bytes; 0: the default
   std::int64_t test = 0, eval_every = 0;  // examples; steps
   std::int64_t max_skipped = 0;
   double clip_norm = 0;
@@ -257,7 +260,7 @@ struct mode_shape {
   double fraction = 0.01, threshold = 0.001;
   std::uint32_t all_packets() const { return packets > 0 ? packets : workers; }
   std::uint32_t all_worker_nodes() const { return worker_nodes > 0 ? worker_nodes : workers; }
-  // Shards are beside workers, so that a node that is killed takes parameters with it.
+  // True if shards are colocated with workers: killing a worker's node then loses parameters.
   bool shards_with_workers() const {
     return reducer == "sharded" || reducer == "ring" || (reducer == "hierarchical" && between == "sharded");
   }

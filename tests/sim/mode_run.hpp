@@ -1,9 +1,10 @@
-// A run of a job in a world with faults, watched: every role is wrapped, so that checkers see each
-// message with the effects it had, and a planted mistake can stand between a role and its messages.
+// An observed run of a job in a world with faults: every role is wrapped, so that checkers see each
+// message with its effects, and a planted mistake can intercept a role's messages.
 //
-//   checker   sees (role, message in, effects out) after the fact; keeps the first violation with its virtual time
-//   mistake   plays a faulty role: may change what the role gets and what it says
-//   draw()    network, stragglers and every kind of fault of one seed
+//   checker     sees (role, message in, effects out) after the fact; keeps the first violation with
+//               its virtual time
+//   mistake     acts as a faulty role: may change the messages that the role gets and sends
+//   draw_world  network, stragglers and every kind of fault, from a seed
 #pragma once
 
 #include <cmath>
@@ -16,10 +17,11 @@
 
 namespace troupe::testing {
 
-// Seeds of a law: [first_seed(), first_seed() + seeds()).
+// The first seed of an invariant test: TROUPE_SEED, or 1.
 inline std::uint64_t first_seed() { return from_environment("TROUPE_SEED", 1); }
 
-// The seeds of a law: those from first_seed() on, and some that have shown a mistake once.
+// The seeds of an invariant test: seeds() of them from first_seed() on, plus seeds that once found
+// a bug.
 inline std::vector<std::uint64_t> law_seeds(std::uint64_t in_ci = 200) {
   std::vector<std::uint64_t> all(seeds(in_ci));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = first_seed() + i;
@@ -29,8 +31,8 @@ inline std::vector<std::uint64_t> law_seeds(std::uint64_t in_ci = 200) {
   return all;
 }
 
-// What a message carries, where a checker can look at it. Tests run one at a time, each on one
-// device.
+// The device of the current run, and access to a message's tensors on the host. Tests run one at a
+// time, each on one device.
 inline device*& device_of_run() {
   static device* d = nullptr;
   return d;
@@ -55,14 +57,14 @@ class checker {
     now_ = s.now;
     if (first_.empty()) watch(s, j);
   }
-  // After the run.
+  // Called after the run.
   virtual void close(const prepared_job& j) { (void)j; }
   const std::string& violation() const { return first_; }
   std::uint64_t checks() const { return checks_; }
 
  protected:
   virtual void watch(const seen_event& s, const prepared_job& j) = 0;
-  // Notes the first violation.
+  // Records the first violation.
   void must(bool holds, const std::function<std::string()>& what) {
     ++checks_;
     if (holds || !first_.empty()) return;
@@ -78,7 +80,7 @@ class checker {
 class mistake {
  public:
   virtual ~mistake() = default;
-  // By default none: the role gets the message.
+  // Called instead of inner.on(); passes the message to `inner`, changed or not.
   virtual void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) = 0;
 };
 
@@ -111,7 +113,7 @@ struct mode_run {
   std::vector<checker*> checkers = {};
   mistake* wrong = nullptr;
   std::function<int(const envelope&, sim::random&)> copies = {};
-  std::function<void(sim::world&)> prepare = {};  // schedules what a person says, and the like
+  std::function<void(sim::world&)> prepare = {};  // schedules user commands etc.
   std::function<void(sim::world&, const event_effect&)> on_event = {};
   read_hook on_read = {};
   std::uint64_t limit = 20'000'000;
@@ -119,9 +121,9 @@ struct mode_run {
 
 struct mode_result : run_result {
   sim::fault_counts counts;
-  std::string error;                                // of the job
-  std::string violation;                            // of a checker, or "no end"
-  std::map<std::string, std::vector<tensor>> rule;  // of checkpoints: by name
+  std::string error;                                // error of the job
+  std::string violation;                            // of a checker, or that the job did not end
+  std::map<std::string, std::vector<tensor>> rule;  // rule state of checkpoints, by name
   std::vector<std::pair<std::string, tensor>> checkpoint;
   time_point took{};
   const tensor& weight(const std::string& name) const {
@@ -132,17 +134,17 @@ struct mode_result : run_result {
   }
 };
 
-// With TROUPE_TRACE every delivery is printed: for one seed, when a law fails.
+// Prints a delivery. TROUPE_TRACE=1 prints all of them, to debug one failing seed.
 inline void print_delivery(const envelope& e, time_point now, const job_plan& p) {
   const auto name = [&](role_id r) { return index_of(r) < p.roles.size() ? p[r].name.c_str() : "-"; };
   unsigned block = 0;
-  double first = -1;  // element 0, where there are values
+  double first = -1;  // element 0; -1 without values
   const auto note = [&](const tensor& t) { first = t.backed() && t.type() == dtype::f64 ? looked_at(t).data<double>()[0] : -1; };
   if (const auto* a = std::get_if<push>(&e.body)) block = a->block, note(a->sum);
   if (const auto* a = std::get_if<weights>(&e.body)) block = a->block, note(a->value);
   if (const auto* a = std::get_if<fetch>(&e.body)) block = a->block;
   if (const auto* a = std::get_if<state>(&e.body)) block = a->block, note(a->value);
-  if (const auto* r = std::get_if<ready>(&e.body)) block = static_cast<unsigned>(r->what);  // settled, adopted, joined, portion
+  if (const auto* r = std::get_if<ready>(&e.body)) block = static_cast<unsigned>(r->what);  // flushed, adopted, joined, work unit
   if (const auto* x = std::get_if<work_unit>(&e.body)) block = x->first, first = static_cast<double>(x->step);
   std::printf("%lld %s -> %s %s step %llu version %llu clock %u packet %u block %u flags %x inc %u attempt %u first %g\n",
               static_cast<long long>(now.count()), name(e.h.src), name(e.h.dst), name_of(e.body),
@@ -186,7 +188,8 @@ inline mode_result run(const mode_run& r) {
   }
   if (!out.done && out.violation.empty()) {
     std::ostringstream s;
-    s << (quiet ? "the world fell silent" : "no end") << " at " << w.now().count() << " ns after " << w.events() << " events;";
+    s << (quiet ? "no events are left" : "the job did not end") << " at " << w.now().count() << " ns after " << w.events()
+      << " events;";
     for (const auto& p : r.job->plan.roles)
       if (const auto* role = w.find(p.id)) {
         const auto st = role->status();
@@ -202,9 +205,9 @@ inline mode_result run(const mode_run& r) {
 // --- faults of a seed
 
 struct fault_wish {
-  bool crash = true;   // worker nodes
-  bool faults = true;  // any at all
-  bool above = true;   // second copies that the channel does not hide
+  bool crash = true;   // crashes of worker nodes
+  bool faults = true;  // any faults
+  bool above = true;   // second copies above the channel
 };
 
 inline sim::world_config draw_world(std::uint64_t seed, std::uint32_t worker_nodes, device* dev, const fault_wish& wish = {}) {
@@ -260,14 +263,14 @@ inline sim::world_config draw_world(std::uint64_t seed, std::uint32_t worker_nod
   return c;
 }
 
-// Every worker (they have nodes of their own) is up to `most` times as slow as the fastest may be.
+// Draws a slowness factor in [1, most] for every worker; each is on its own node.
 inline void draw_speeds(sim::world_config& c, std::uint64_t seed, std::uint32_t workers, double most) {
   std::mt19937_64 g(seed * 15485863 + 11);
   for (std::uint32_t w = 0; w < workers; ++w)
     c.compute.slow.emplace_back(1 + w, std::pow(most, static_cast<double>(g() % 1001) / 1000));
 }
 
-// A person's word, heard by the coordinator.
+// Sends a user command to the coordinator.
 inline void say(sim::world& w, command c) {
   envelope e;
   e.h.dst = role_id{0};
@@ -275,7 +278,7 @@ inline void say(sim::world& w, command c) {
   w.inject(e);
 }
 
-// What happened over all seeds of a test.
+// Sums of the fault counts over all seeds of a test.
 struct fault_sums {
   sim::fault_counts all;
   void add(const sim::fault_counts& c) {
@@ -285,7 +288,7 @@ struct fault_sums {
     all.lost_in_crash += c.lost_in_crash, all.stale += c.stale, all.resent += c.resent;
     all.wire_duplicates += c.wire_duplicates, all.held += c.held;
   }
-  // Every kind of fault occurred. For 50 seeds and more.
+  // Expects that every kind of fault occurred. Checked only with at least 50 seeds.
   void expect_all(const fault_wish& wish = {}) const {
     if (seeds() < 50) return;
     EXPECT_GT(all.delayed, 0u);
@@ -309,7 +312,7 @@ struct fault_sums {
   }
 };
 
-// Workers, shards, packets and steps of a seed.
+// Draws workers, shards, packets and steps from a seed.
 inline mode_shape draw_shape(std::uint64_t seed, mode_shape s) {
   std::mt19937_64 g(seed * 104729 + 3);
   s.workers = 2 + static_cast<std::uint32_t>(g() % 15);

@@ -1,5 +1,5 @@
-// The law of re-placement: whatever people move, drain and add while a job runs, and whenever, its
-// weights are those of the job that nobody touched.
+// Invariant of re-placement: for any moves, drains and added nodes at any time, a job's weights
+// equal those of the job without them.
 #include <cmath>
 #include <map>
 #include <random>
@@ -32,7 +32,7 @@ std::size_t count(const run_result& r, const std::string& kind) {
   return static_cast<std::size_t>(std::count_if(r.events.begin(), r.events.end(), [&](const auto& e) { return e.kind == kind; }));
 }
 
-// Largest difference over the largest value, of weights in f64.
+// Returns the largest difference of f64 weights divided by the largest value, by tensor.
 double difference(const run_result& a, const run_result& b) {
   double worst = 0;
   for (std::size_t i = 0; i < a.weights.size(); ++i) {
@@ -79,8 +79,8 @@ class moves : public ::testing::Test {
   const std::shared_ptr<device> dev = make_cpu_device();
 };
 
-// Unless something is split by feature nothing may change a bit (a layer that moves as a whole is
-// whole): momentum, adam and the others, with evaluations, fused or not.
+// If no layer is split by feature, moves change no bit, with any rule, with evaluations, fused or
+// not. (A layer that moves as a whole becomes whole, which changes sums over features.)
 TEST_F(moves, random_moves_of_random_nets_at_random_steps_change_no_bit) {
   std::map<std::string, std::uint64_t> kinds;
   std::uint64_t refused = 0;
@@ -125,8 +125,8 @@ TEST_F(moves, random_moves_of_random_nets_at_random_steps_change_no_bit) {
   EXPECT_GT(refused, 0u);
 }
 
-// Parts of layers split by feature keep their cut when one of them moves.
-TEST_F(moves, a_part_of_a_split_layer_moves_and_changes_no_bit) {
+// If one part of a layer that is split by feature moves, the layer keeps its cut.
+TEST_F(moves, moving_a_part_of_a_split_layer_changes_no_bit) {
   shape_of_job s;
   s.workers = 2, s.shards = 2, s.steps = 24, s.rule = "adam";
   auto j = small_spec(s);
@@ -142,8 +142,8 @@ TEST_F(moves, a_part_of_a_split_layer_moves_and_changes_no_bit) {
   EXPECT_EQ(got.bytes(), still.bytes());
 }
 
-// What a person has set, the mode in use and a pause outlive the plan they were said to.
-TEST_F(moves, what_people_have_said_outlives_a_move) {
+// A user's settings and the current mode are kept by the next plan.
+TEST_F(moves, user_settings_and_mode_survive_a_move) {
   shape_of_job s;
   s.workers = 2, s.shards = 2, s.steps = 30, s.rule = "adam", s.eval_every = 10;
   const auto j = small_spec(s);
@@ -155,9 +155,9 @@ TEST_F(moves, what_people_have_said_outlives_a_move) {
   const auto never = run_moved(prepared_for_moves(j, 3), {}, world_of(2, dev.get()));
   ASSERT_EQ(got.moved.size(), 2u);
   EXPECT_EQ(got.bytes(), still.bytes());
-  EXPECT_NE(got.bytes(), never.bytes()) << "setting the rate changes something";
+  EXPECT_NE(got.bytes(), never.bytes()) << "setting the rate has no effect in this test";
   EXPECT_EQ(count(got, "eval"), 3u);
-  // To ssp(0), which is bsp, and back: the next plan begins in the mode that was in use.
+  // To ssp(0), which equals bsp, and back: the next plan begins in the current mode.
   const std::vector<wish> modes{{5, {"mode", "ssp", 0, {{"staleness", "0"}}}}, {18, {"mode", "bsp", 0, {}}}};
   const auto switched = run_moved(prepared_for_moves(j, 3),
                                   {{10, {"drain", "n3", 0, {}}}, {14, {"add-node", "n3", 0, {}}}, {22, move_key("conv1", "n2")}},
@@ -167,9 +167,9 @@ TEST_F(moves, what_people_have_said_outlives_a_move) {
   EXPECT_EQ(switched.bytes(), never.bytes());
 }
 
-// Out of lockstep the weights of a boundary are what all workers have settled on: the job goes on
-// from there and ends well.
-TEST_F(moves, jobs_out_of_lockstep_move_too) {
+// Out of lockstep, the weights of a boundary are those after the flush of all workers: the job
+// continues from them and ends normally.
+TEST_F(moves, jobs_out_of_lockstep_can_move) {
   for (const char* mode : {"ssp staleness=2", "downpour", "easgd tau=3 alpha=0.3", "gossip every=2"}) {
     shape_of_job s;
     s.workers = 2, s.shards = 2, s.steps = 40, s.rule = "sgd", s.eval_every = 10;
@@ -192,7 +192,7 @@ TEST_F(moves, jobs_out_of_lockstep_move_too) {
   }
 }
 
-TEST_F(moves, what_cannot_be_is_refused_and_says_why) {
+TEST_F(moves, impossible_commands_are_refused_with_the_reason) {
   shape_of_job s;
   s.workers = 2, s.steps = 3;
   auto spec = small_spec(s);

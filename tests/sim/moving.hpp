@@ -1,5 +1,6 @@
-// A job that people re-place while it runs, and that loses nodes, in the simulator: each plan has a
-// world of its own, and what the coordinator hands over is all that passes from one to the next.
+// A job whose placement users change while it runs, and that loses nodes, in the simulator: each
+// plan generation has its own world, and only the coordinator's handover passes from one to the
+// next.
 #pragma once
 
 #include <optional>
@@ -10,23 +11,23 @@
 namespace troupe::testing {
 
 struct wish {
-  std::uint64_t after = 0;  // said when this step is complete
+  std::uint64_t after = 0;  // the command is sent when this step is complete
   command what;
-  duration later{};  // or so much later
+  duration later{};  // and this much later
 };
 inline command move_key(const std::string& layer, const std::string& node) { return {"move", layer, 0, {{"node", node}}}; }
 
 struct moved_result : run_result {
-  std::vector<std::string> moved, refused;  // wishes, as people are told of them
-  std::vector<std::string> unheard;         // why other words were refused
-  std::uint64_t told = 0;                   // words about the mode that have reached a coordinator
-  std::vector<std::uint64_t> at;            // the steps of the first
-  std::uint64_t first_uneven = 0;           // a step that did not follow the one before; 0: none
-  std::string nothing_left;                 // why the job could not go on without nodes that it lost: it stands still
+  std::vector<std::string> moved, refused;  // texts of the wishes that were granted, and of those that were refused
+  std::vector<std::string> unheard;         // why other commands were refused
+  std::uint64_t told = 0;                   // commands about the mode that reached a coordinator
+  std::vector<std::uint64_t> at;            // the steps of the granted wishes
+  std::uint64_t first_uneven = 0;           // the first step that did not follow its predecessor; 0: none
+  std::string nothing_left;                 // why the job could not continue after node failures; empty: it could
 };
 
-// The job's life over all its plans. Wishes in the order of their steps; those whose time has
-// passed come as soon as the next plan runs.
+// The job's run over all its plan generations. Wishes are in the order of their steps; a wish whose
+// step has passed is sent as soon as the next plan runs.
 class moving_run {
  public:
   moving_run(std::shared_ptr<prepared_job> original, std::vector<wish> wishes, std::vector<wish> also)
@@ -47,7 +48,7 @@ class moving_run {
   }
 
  private:
-  // False: it came to no end.
+  // Returns false if the job neither ended nor handed over.
   bool one_plan(sim::world& w, std::uint64_t seed) {
     handed_ = false;
     next_.reset();
@@ -62,11 +63,11 @@ class moving_run {
     w.inject(go);
     look(w, now_->first_step);
     const auto over = [this] { return out_.done || handed_ || !out_.nothing_left.empty(); };
-    EXPECT_TRUE(w.run(5'000'000, over)) << "no end, seed " << seed;
+    EXPECT_TRUE(w.run(5'000'000, over)) << "the job did not end, seed " << seed;
     if (!out_.nothing_left.empty()) return false;
     if (out_.done || handed_) return true;
     auto& coordinator = *w.find(role_id{0});
-    ADD_FAILURE() << "the world fell silent, seed " << seed << ": the coordinator waits for " << coordinator.status().waits_for;
+    ADD_FAILURE() << "no events are left, seed " << seed << ": the coordinator waits for " << coordinator.status().waits_for;
     return false;
   }
 
@@ -77,7 +78,7 @@ class moving_run {
     w.inject(std::move(e));
   }
 
-  // Says what is due at this step.
+  // Sends the commands that are due at this step.
   void look(sim::world& w, std::uint64_t step) {
     for (; said_ < also_.size() && also_[said_].after <= step; ++said_)
       w.at(w.now() + also_[said_].later, [&w, what = also_[said_].what] { tell(w, what); });
@@ -94,7 +95,7 @@ class moving_run {
     }
   }
 
-  // The nodes are gone at that moment, and some time later the host says so to the coordinator.
+  // Crashes the nodes after `what.later`. 20 ms later the host reports this to the coordinator.
   void lose(sim::world& w, const wish& what) {
     auto question = what.what;
     question.name = "surviving_state";
@@ -106,7 +107,7 @@ class moving_run {
     w.at(w.now() + what.later + std::chrono::milliseconds(20), [&w, question] { tell(w, question); });
   }
 
-  // Makes the next plan, or says why there is none.
+  // Makes the next plan, or returns why there is none.
   std::optional<std::string> plan_for(const command& what) {
     auto a = amended(*now_, words_, what);
     if (const auto* why = std::get_if<std::string>(&a)) return *why;
@@ -150,15 +151,15 @@ class moving_run {
   const std::shared_ptr<prepared_job> original_;
   const std::vector<wish> wishes_, also_;
   std::shared_ptr<const prepared_job> now_;
-  std::shared_ptr<prepared_job> next_;  // that a handover has been asked for
-  amendments words_, wanted_;           // of the plan that runs; of the next
+  std::shared_ptr<prepared_job> next_;  // the plan of the requested handover
+  amendments words_, wanted_;           // of the current plan; of the next
   bool handed_ = false;
   std::size_t wished_ = 0, said_ = 0;
   std::uint64_t last_step_ = 0;
   moved_result out_;
 };
 
-// `also`: other words, by step.
+// `also`: other commands, by step.
 inline moved_result run_moved(const std::shared_ptr<prepared_job>& original, const std::vector<wish>& wishes, sim::world_config c,
                               const std::vector<wish>& also = {}) {
   return moving_run(original, wishes, also).run(std::move(c));

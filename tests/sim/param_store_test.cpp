@@ -1,4 +1,4 @@
-// Hogwild's shared array: what overlaps interleaves and may be lost, what does not is exact.
+// Hogwild's shared array: overlapping additions interleave and may be lost, others are exact.
 #include "runtime/sim/param_store.hpp"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class shared_parameters : public ::testing::Test {
   std::unique_ptr<device> dev_;
 };
 
-TEST_F(shared_parameters, one_after_the_other_nothing_is_lost) {
+TEST_F(shared_parameters, sequential_additions_lose_nothing) {
   param_store s;
   const std::int64_t n = 5000;
   all_of(s, s.begin(store_kind::write, 0, filled(n, 1)));
@@ -42,7 +42,7 @@ TEST_F(shared_parameters, one_after_the_other_nothing_is_lost) {
   EXPECT_EQ(s.lost(), 0u);
 }
 
-TEST_F(shared_parameters, the_same_moment_loses_one_of_two_additions) {
+TEST_F(shared_parameters, simultaneous_additions_lose_one_of_two) {
   param_store s;
   all_of(s, s.begin(store_kind::write, 0, filled(3000, 0)));
   const auto a = s.begin(store_kind::add, 0, filled(3000, 1)), b = s.begin(store_kind::add, 0, filled(3000, 10));
@@ -51,16 +51,16 @@ TEST_F(shared_parameters, the_same_moment_loses_one_of_two_additions) {
     over = s.advance(b, dev_.get());
   }
   EXPECT_EQ(s.lost(), 3u);
-  for (float x : content(s, 3000)) ASSERT_EQ(x, 10.0f) << "b stored last, and had not seen a";
+  for (float x : content(s, 3000)) ASSERT_EQ(x, 10.0f) << "b stored last and had not loaded the sum of a";
 }
 
-TEST_F(shared_parameters, a_chunk_behind_every_addition_is_seen) {
+TEST_F(shared_parameters, additions_one_chunk_apart_lose_nothing) {
   param_store s;
   all_of(s, s.begin(store_kind::write, 0, filled(4000, 0)));
   const auto a = s.begin(store_kind::add, 0, filled(4000, 1)), b = s.begin(store_kind::add, 0, filled(4000, 10));
   s.advance(a, dev_.get());
   s.advance(a, dev_.get());  // has stored chunk 0 and loaded chunk 1
-  // a is a chunk ahead all the time: b loads what a has stored.
+  // a is always one chunk ahead: b loads the values that a has stored.
   for (int moment = 0; moment < 2; ++moment) s.advance(b, dev_.get()), s.advance(a, dev_.get());
   EXPECT_TRUE(s.advance(a, dev_.get()));
   all_of(s, b);
@@ -69,9 +69,8 @@ TEST_F(shared_parameters, a_chunk_behind_every_addition_is_seen) {
   EXPECT_EQ(s.lost(), 0u);
 }
 
-// The value of an element is always a sum of some of the additions, and the sum lacks as many as
-// were lost.
-TEST_F(shared_parameters, what_is_missing_is_what_was_lost) {
+// The value of an element is a sum of some of the additions; the missing ones are counted as lost.
+TEST_F(shared_parameters, missing_additions_are_counted_as_lost) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     random r(seed);
     param_store s, none;
@@ -99,11 +98,11 @@ TEST_F(shared_parameters, what_is_missing_is_what_was_lost) {
       ASSERT_LE(x, 8.0f);
       sum += static_cast<double>(x);
     }
-    // Four chunks, eight additions each. An overwritten one may be counted by more than one that
-    // overwrites it.
+    // Four chunks, eight additions each. An overwritten addition may be counted once for each
+    // addition that overwrites it.
     EXPECT_GE(static_cast<double>(s.lost()), 8.0 * 4 - sum / 1024) << "seed " << seed;
     EXPECT_EQ(s.lost() == 0, sum == 8.0 * 4096) << "seed " << seed;
-    EXPECT_EQ(none.lost(), s.lost()) << "without maths the same is counted";
+    EXPECT_EQ(none.lost(), s.lost()) << "without maths the same losses are counted";
   }
 }
 

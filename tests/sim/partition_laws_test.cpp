@@ -1,6 +1,6 @@
-// The law of partitions: however layers are placed, split by packets or by features, in whatever
-// order messages arrive, the weights are those of the whole net in a plain loop. Bitwise where only
-// packets are split (no sum changes its brackets), else up to rounding.
+// Invariant of partitions: for any placement and split of layers, by packets or by features, and
+// any order of delivery, the weights equal those of the whole net in a plain loop: bit for bit if
+// only packets are split (no sum changes its order), else to rounding.
 #include <cmath>
 #include <map>
 
@@ -19,9 +19,9 @@ std::vector<double> values_of(const tensor& t) {
   return v;
 }
 
-// Largest difference over the largest value, by tensor. Of parameters whose gradient is nothing but
-// rounding (a bias in front of batch_norm, which began at 0), rounding may be all there is: values
-// below 1e-3 count as that.
+// Returns the largest difference divided by the largest value, by tensor. The gradient of some
+// parameters is only rounding (a bias before batch_norm, which begins at 0): the divisor is at
+// least 1e-3.
 double difference(const std::vector<std::pair<std::string, tensor>>& a, const std::vector<std::pair<std::string, tensor>>& b) {
   double worst = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
@@ -52,7 +52,7 @@ std::string described(const job_spec& j) {
          std::to_string(j.pipeline.sub_solvers) + " sub-solvers, fuse " + j.pipeline.fuse;
 }
 
-// Stages of which some layers are computed as one.
+// Counts the groups of layers that stages compute as one.
 int as_one(const prepared_job& j) {
   int n = 0;
   for (const auto& stages : j.plan.stages)
@@ -70,7 +70,7 @@ using counts = std::map<std::string, int>;
 struct pair_of_jobs {
   job_spec whole, cut;
   std::uint32_t nodes = 1;
-  bool feature = false;  // some layer is split by feature
+  bool feature = false;  // a layer is split by feature
   bool gathers = false;
 };
 pair_of_jobs drawn_pair(std::uint64_t seed, const std::string& precision) {
@@ -79,8 +79,7 @@ pair_of_jobs drawn_pair(std::uint64_t seed, const std::string& precision) {
   p.whole = net.job();
   if (!precision.empty()) p.whole.precision = precision;
   p.cut = p.whole;
-  // Which layers are computed as one is nobody's matter: half of the time the parts do it, half of
-  // the time the whole.
+  // Fusing layers must not change a bit: half of the jobs fuse in the parts, half in the whole.
   (net.chance(0.5) ? p.whole : p.cut).pipeline.fuse_layers = false;
   p.nodes = static_cast<std::uint32_t>(net.draw(1, 4));
   net.place(p.cut, p.nodes, p.feature);
@@ -89,7 +88,7 @@ pair_of_jobs drawn_pair(std::uint64_t seed, const std::string& precision) {
   return p;
 }
 
-// Some of what roles say comes twice.
+// Duplicates some of the messages between roles.
 int copies(const envelope& e, sim::random& r) {
   const bool doubled = std::holds_alternative<forward>(e.body) || std::holds_alternative<backward>(e.body) ||
                        std::holds_alternative<credit>(e.body) || std::holds_alternative<gradient>(e.body) ||
@@ -102,7 +101,7 @@ void count_kinds(const pair_of_jobs& p, const prepared_job& j, counts& drawn, co
   kinds["gathered"] += p.gathers ? 1 : 0;
   for (const auto& l : p.cut.layers) ++drawn[l.type];
   kinds["computed as one"] += as_one(j);
-  ++kinds[p.feature ? "feature" : j.plan.placed ? "placed" : "beside"];
+  ++kinds[p.feature ? "feature" : j.plan.placed ? "placed" : "colocated"];
   const auto& edges = j.plan.edges;
   kinds["input"] += std::any_of(edges.begin(), edges.end(), [](const auto& e) { return e.addend; }) ? 1 : 0;
 }
@@ -112,17 +111,17 @@ void compare_weights(const pair_of_jobs& p, const std::shared_ptr<prepared_job>&
   sim::world_config c;
   c.seed = seed;
   c.dev = dev.get();
-  // Every other net hears a part twice.
+  // With every other seed some messages are duplicated.
   const auto got = run_in_world(j, c, seed % 2 == 0 ? copies : std::function<int(const envelope&, sim::random&)>{});
   ASSERT_TRUE(got.done && !got.weights.empty()) << (got.events.empty() ? "" : got.events.back().text);
   auto alone = prepare_job(p.whole, shared_tables(), nodes_named(1));
   plain_loop loop(std::get<std::shared_ptr<prepared_job>>(alone), dev);
   while (loop.steps() < static_cast<std::uint64_t>(*p.whole.train.finish.steps)) loop.step();
   const auto off = difference(loop.weights(), got.weights);
-  // A normalisation divides by deviations, which may be small, and rounding with them.
+  // A normalisation divides by deviations, which may be small and then amplify rounding errors.
   const auto& layers = p.whole.layers;
   const bool normal = std::any_of(layers.begin(), layers.end(), [](const auto& l) { return l.type.ends_with("_norm"); });
-  // In bf16 a few sums fall on the other side of a maximum, of a margin or of zero: counted.
+  // In bf16 a few sums fall on the other side of a maximum, a margin or zero; these are counted.
   const auto& precision = p.whole.precision;
   const double most = (normal ? 3 : 1) * (precision == "f64" ? 1e-12 : precision == "bf16" ? 1e-2 : 1e-5);
   kinds["flips"] += p.feature && off >= most ? 1 : 0;
@@ -132,7 +131,8 @@ void compare_weights(const pair_of_jobs& p, const std::shared_ptr<prepared_job>&
     ASSERT_EQ(off, 0.0);
 }
 
-// `precision`: of all jobs; empty: as drawn. `drawn`, `kinds`: counts of what there was.
+// `precision`: of all jobs; empty: as drawn. `drawn`, `kinds`: counts of layers and features that
+// occurred.
 void compare_partitions(const std::string& precision, std::uint64_t runs, counts& drawn, counts& kinds) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::uint64_t ran = 0;
@@ -145,7 +145,7 @@ void compare_partitions(const std::string& precision, std::uint64_t runs, counts
       const bool meant =
           why.find("gets none of") != std::string::npos || (p.gathers && why.find("gather = true") != std::string::npos);
       ASSERT_TRUE(meant) << why;
-      continue;  // more parts than features or packets, or packets that cannot meet: refused
+      continue;  // refused: more parts than features or packets, or gather is impossible
     }
     ++ran;
     const auto j = std::get<std::shared_ptr<prepared_job>>(made);
@@ -155,28 +155,27 @@ void compare_partitions(const std::string& precision, std::uint64_t runs, counts
   }
 }
 
-TEST(partition_laws, any_partition_of_any_net_computes_what_the_whole_net_does) {
+TEST(partition_laws, any_partition_of_any_net_gives_the_weights_of_the_whole_net) {
   counts drawn, kinds;
   for (const auto& name : shared_tables()->layers.names()) drawn[name] = 0;
   compare_partitions("", seeds(300), drawn, kinds);
-  if (seeds(300) < 300) return;  // fewer, on request, need not draw everything
-  for (const auto& [type, times] : drawn) EXPECT_GT(times, 0) << "layer " << type << " was never drawn: teach random_net about it";
-  for (const char* kind : {"feature", "input", "placed", "beside", "computed as one", "gathered"})
+  if (seeds(300) < 300) return;  // fewer seeds need not draw all kinds
+  for (const auto& [type, times] : drawn) EXPECT_GT(times, 0) << "layer " << type << " was never drawn: add it to random_net";
+  for (const char* kind : {"feature", "input", "placed", "colocated", "computed as one", "gathered"})
     EXPECT_GT(kinds[kind], 0) << kind;
 }
 
-// The same to the bit where activations are bf16. Sums over features are of rounded addends there,
-// off by some 2^-8 of a step.
-TEST(partition_laws, bf16_makes_no_difference_to_them) {
+// The same for bf16 activations, bit for bit if only packets are split. Sums over features have
+// rounded addends: errors of about 2^-8 of a step.
+TEST(partition_laws, any_partition_of_bf16_nets_gives_the_same_weights) {
   counts drawn, kinds;
   compare_partitions("bf16", seeds(100), drawn, kinds);
-  for (const char* kind : {"feature", "placed", "beside", "computed as one", "gathered"}) EXPECT_GT(kinds[kind], 0) << kind;
+  for (const char* kind : {"feature", "placed", "colocated", "computed as one", "gathered"}) EXPECT_GT(kinds[kind], 0) << kind;
   EXPECT_LE(200 * kinds["flips"], static_cast<int>(seeds(100)));
 }
 
-// Not the planner's word alone: a coordinator that is handed a plan that is not whole starts
-// nobody.
-TEST(partition_laws, a_coordinator_refuses_a_plan_that_leaves_a_layer_to_nobody) {
+// The coordinator checks the plan too: with an incomplete plan it starts no role.
+TEST(partition_laws, coordinator_refuses_a_plan_with_unclaimed_packets) {
   const std::shared_ptr<device> dev = make_cpu_device();
   shape_of_job s;
   s.workers = 2;
@@ -188,9 +187,10 @@ TEST(partition_laws, a_coordinator_refuses_a_plan_that_leaves_a_layer_to_nobody)
   const auto got = run_in_world(j, c);
   ASSERT_EQ(got.events.size(), 1u);
   EXPECT_EQ(got.events[0].kind, "error");
-  EXPECT_EQ(got.events[0].text,
-            "the plan is refused: layer 'pool1': packet 3, features 0 to 2: no part claims them (worker0/pool1 has packets 0 to 1; "
-            "worker1/pool1 has packet 2)");
+  EXPECT_EQ(
+      got.events[0].text,
+      "the plan is refused: layer 'pool1': packet 3, features 0 to 2: no part computes them (worker0/pool1 has packets 0 to 1; "
+      "worker1/pool1 has packet 2)");
   EXPECT_TRUE(got.weights.empty());
 }
 

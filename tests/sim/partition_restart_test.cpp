@@ -1,13 +1,12 @@
-// A node of a placed job that is restarted: the job ends with the node's name, or with the weights
-// of an undisturbed run. Never in silence. (Of nodes and roles that hold nothing but packets, where
-// the host restarts roles: laws_killed_test.cpp.)
+// A node of a placed job is restarted: the job ends with an error that names the node, or with the
+// weights of an undisturbed run. It never hangs. (Restarts of roles that hold only packets:
+// laws_killed_test.cpp.)
 #include "tests/sim/random_net.hpp"
 
 namespace troupe::testing {
 namespace {
 
-// `restarts`: roles keep what a restarted one will ask for; then only what nobody else has ends the
-// job.
+// `restarts`: roles retain messages for replay; then only the loss of unique state ends the job.
 void restart_nodes(bool restarts) {
   const std::shared_ptr<device> dev = make_cpu_device();
   std::uint64_t ran = 0, named = 0, whole = 0, gathered = 0;
@@ -55,8 +54,8 @@ void restart_nodes(bool restarts) {
   EXPECT_GT(gathered, 0u);
 }
 
-TEST(partition_laws, a_restarted_node_ends_the_job_by_name_or_nothing_is_lost) { restart_nodes(false); }
-TEST(partition_laws, a_restarted_node_ends_the_job_only_with_what_nobody_else_has) { restart_nodes(true); }
+TEST(partition_laws, restarted_node_ends_the_job_by_name_or_loses_nothing) { restart_nodes(false); }
+TEST(partition_laws, restarted_node_ends_the_job_only_if_it_had_unique_state) { restart_nodes(true); }
 
 }  // namespace
 }  // namespace troupe::testing

@@ -1,5 +1,5 @@
-// Random nets and random partitions of them, for the law that no partition changes what is
-// computed. Seeded; draws from every stock layer.
+// Random nets and random partitions of them, for the test that no partition changes the computed
+// values. Seeded; draws from every stock layer.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class random_net {
   }
   bool chance(double p) { return std::uniform_real_distribution<double>(0, 1)(rng_) < p; }
 
-  // A job on one node, without any placement.
+  // Draws a job on one node, without placement.
   job_spec job() {
     const auto& t = *shared_tables();
     shape_of_job s;
@@ -33,7 +33,7 @@ class random_net {
     j.train.finish.steps = j.precision == "f64" ? 3 : 1;
     j.eval.every = chance(0.3) ? 1 : 0;
     if (chance(0.2)) j.train.clip.norm = 0.05;
-    j.train.lr = 0.001;  // squared losses of whatever comes out of the draw must not diverge in a few steps
+    j.train.lr = 0.001;  // squared losses of any drawn net must not diverge in a few steps
     j.data.values = checked(with({{"shape", std::vector<std::int64_t>{2, 8, 8}},
                                   {"classes", option_value(std::int64_t{4})},
                                   {"examples", option_value(std::int64_t{64})},
@@ -59,12 +59,12 @@ class random_net {
     return j;
   }
 
-  // The same with places, splits and fractions. `feature`: something is split by feature, sums are
-  // then taken in another order.
+  // Adds places, splits and fractions to a job. `feature` is set if a layer is split by feature:
+  // sums then have another order.
   void place(job_spec& j, std::uint32_t nodes, bool& feature) {
     j.topology.workers_per_group = draw(1, std::min<std::int64_t>(3, j.pipeline.packets));
     j.topology.servers_per_group = draw(1, 3);
-    if (chance(0.05)) return;  // all beside the workers
+    if (chance(0.05)) return;  // all layers are colocated with the workers
     for (auto& l : j.layers) {
       if (chance(0.4)) continue;
       const auto kind = draw(0, 2);
@@ -85,14 +85,14 @@ class random_net {
     }
   }
 
-  // Some layers, whatever they are, are made again in backward. None that computes together with
-  // other packets is drawn.
+  // Sets recompute for random layers. Layers that compute together with other packets are never
+  // drawn.
   void recompute(job_spec& j, double share) {
     for (auto& l : j.layers) l.recompute = chance(share);
   }
 
-  // Some linear layers take the packets of a step as one. Not every plan can: all of them must be
-  // in flight, in a block of the tree.
+  // Sets gather for random linear layers. A plan may refuse it: all packets must be in flight, in a
+  // block of the tree. Returns true if any layer gathers.
   bool gather(job_spec& j, double share) {
     bool some = false;
     for (auto& l : j.layers) {
@@ -110,7 +110,7 @@ class random_net {
     return can.count(l.type) > 0 || (l.type == "prelu" && !l.values.flag("shared"));
   }
 
-  // Along its input.
+  // Returns true if the layer can be split along its input.
   static bool adds(const std::string& type) { return type == "convolution" || type == "linear"; }
 
  private:
@@ -133,7 +133,8 @@ class random_net {
     channels_ = outputs;
   }
 
-  // What is computed as one layer: with pooling before or behind the activation, or without.
+  // Layers that can be computed as one: a convolution and an activation, with pooling before or
+  // after it, or without.
   void pooled_convolution(job_spec& j) {
     using i = std::int64_t;
     convolution(j, at_, draw(2, 6));
@@ -155,7 +156,7 @@ class random_net {
       case 11:
         return add(j, "deconvolution", {from},
                    with({{"outputs", channels_ = draw(2, 5)}, {"kernel", std::int64_t{3}}, {"pad", std::int64_t{1}}}));
-      case 12: {  // twice the same, as outputs of its own
+      case 12: {  // the same tensor twice, as separate outputs
         add(j, "split", {from});
         const auto both = at_;
         return add(j, "eltwise", {both, both + ".1"}, with({{"coeffs", std::vector<double>{1.5, -0.5}}}));
@@ -170,14 +171,14 @@ class random_net {
                    with({{"kernel", std::int64_t{2}}, {"stride", std::int64_t{2}}}));
       }
       case 4: return add(j, "lrn", {from});
-      case 5: {  // two ways that meet
+      case 5: {  // two branches that join
         const auto c = draw(2, 4);
         convolution(j, from, c);
         const auto left = at_;
         convolution(j, from, c);
         return add(j, chance(0.5) ? "eltwise" : "concat", {left, at_}), void(channels_ *= j.layers.back().type == "concat" ? 2 : 1);
       }
-      case 6: {  // cut and put together the other way round
+      case 6: {  // slices, concatenated in reverse order
         if (channels_ % 2 != 0) convolution(j, from, 4);
         add(j, "slice", {at_}, with({{"parts", std::int64_t{2}}}));
         const auto cut = at_;
@@ -188,8 +189,8 @@ class random_net {
     }
   }
 
-  // One tensor through two inputs of one layer, and beside it readers of it that come earlier and
-  // later, or not.
+  // A layer reads one tensor through two inputs; other readers of that tensor may come before and
+  // after it.
   void read_twice(job_spec& j) {
     const auto from = at_;
     std::vector<std::string> ways;
@@ -213,7 +214,7 @@ class random_net {
     if (ways.size() > 1) add(j, "eltwise", ways);
   }
 
-  // Any shape [N, C, ...] -> same.
+  // Any shape [N, C, ...] -> the same shape.
   void activation(job_spec& j) {
     static const char* types[] = {"sigmoid", "tanh", "elu", "gelu", "prelu", "softmax", "scale", "bias"};
     const std::string type = types[draw(0, 7)];
@@ -222,14 +223,14 @@ class random_net {
     if (type == "scale") o = with({{"bias", chance(0.5)}});
     add(j, type, {at_}, o);
   }
-  // An epsilon that keeps rounding small: packets have two examples.
+  // The epsilon keeps rounding errors small: packets have two examples.
   void normalisation(job_spec& j) {
     const bool batch = chance(0.6);
     options o = with({{"epsilon", 0.1}, {"affine", chance(0.7)}});
     if (batch) o.values["momentum"] = 0.25;
     add(j, batch ? "batch_norm" : "layer_norm", {at_}, o);
   }
-  // Larger or smaller, and back again.
+  // Upsamples and pools, or crops and pads: the shape stays.
   void resized(job_spec& j) {
     using i = std::int64_t;
     if (chance(0.5)) {
@@ -244,7 +245,7 @@ class random_net {
   }
   void losses(job_spec& j, const std::string& score) {
     const auto which = draw(0, 6);
-    if (which == 6) {  // a machine that learns to make scores, and sends its gradient on (algorithm "bp")
+    if (which == 6) {  // an rbm that learns the scores and passes a gradient on (algorithm "bp")
       add(j, "rbm", {score}, with({{"units", draw(1, 6)}, {"steps", draw(1, 2)}}));
       const auto machine = at_;
       add(j, "linear", {machine + ".1"}, with({{"outputs", std::int64_t{4}}}));
@@ -257,12 +258,11 @@ class random_net {
     if (which == 4) return add(j, "sigmoid_cross_entropy", {score, "label"});
     add(j, "softmax_loss", {score, "label"});
     if (which != 5) return;
-    add(j, "linear", {j.layers[j.layers.size() - 2].inputs[0]},
-        with({{"outputs", std::int64_t{4}}}));  // from what score is made from
+    add(j, "linear", {j.layers[j.layers.size() - 2].inputs[0]}, with({{"outputs", std::int64_t{4}}}));  // from the input of `score`
     add(j, "euclidean", {score, at_});
   }
 
-  // Channels are its time.
+  // The channels become the time axis.
   void recurrent_layer(job_spec& j) {
     const char* types[] = {"rnn", "lstm", "gru"};
     for (auto n = draw(1, 2); n > 0; --n) add(j, types[draw(0, 2)], {at_}, with({{"units", draw(2, 6)}, {"bias", chance(0.7)}}));
@@ -273,7 +273,7 @@ class random_net {
     if (steps_ && chance(0.3)) return recurrent_layer(j);
     switch (draw(0, 4)) {
       case 3: return activation(j);
-      case 4: {  // the label's vector beside what the net makes of the image
+      case 4: {  // the label's embedding, concatenated with the features
         add(j, "linear", {at_}, with({{"outputs", draw(3, 8)}}));
         const auto made = at_;
         steps_ = false;
@@ -289,7 +289,7 @@ class random_net {
   std::mt19937_64 rng_;
   std::string at_;
   std::int64_t channels_ = 0, extent_ = 0;
-  bool flat_ = false, steps_ = false;  // steps_: [N, T, features], of a recurrent layer
+  bool flat_ = false, steps_ = false;  // steps_: the shape is [N, T, features], as for recurrent layers
 };
 
 }  // namespace troupe::testing

@@ -1,5 +1,5 @@
-// Labels and ids on their way from a source: none that the net has no place for gets past the job
-// that reads it, whoever wrote the source.
+// Labels and ids from a source: the task that reads them rejects values beyond the net's range,
+// whatever the source is.
 #include <gtest/gtest.h>
 
 #include "runtime/loader/reading.hpp"
@@ -8,7 +8,7 @@
 namespace troupe::testing {
 namespace {
 
-// A source from outside, whose labels are not what it says of itself.
+// A faulty source of a plugin, whose labels exceed the number of classes that it declares.
 class careless final : public source {
  public:
   shape example() const override { return {4}; }
@@ -27,7 +27,7 @@ class careless final : public source {
   bool with_ids = false;
 };
 
-// What the job that reads examples 5 to 8 has to say.
+// Returns the error of the task that reads examples 5, 7, 8 and padding, or "read".
 std::string reading(const std::shared_ptr<careless>& from, std::int64_t label_below, phase ph = phase::train) {
   auto graph = std::make_shared<model_graph>();
   graph->data = {4, 4};
@@ -54,18 +54,18 @@ std::string reading(const std::shared_ptr<careless>& from, std::int64_t label_be
   return "read";
 }
 
-TEST(reading, a_label_beyond_the_classes_fails_the_job_that_reads_it) {
+TEST(reading, label_beyond_the_classes_fails_the_read_task) {
   const auto s = std::make_shared<careless>();
   EXPECT_EQ(reading(s, 3), "read");
   s->wrong = 60000;
   EXPECT_EQ(reading(s, 3), "the source gives training example 7 the label 60000, but says that it has 3 classes");
   EXPECT_EQ(reading(s, 3, phase::test), "the source gives test example 7 the label 60000, but says that it has 3 classes");
-  EXPECT_EQ(reading(s, 0), "read") << "no layer looks anything up by it: it may be a number to be learned";
+  EXPECT_EQ(reading(s, 0), "read") << "no layer uses the label as an index: it may be a regression target";
   s->wrong = -5;
   EXPECT_EQ(reading(s, 3), "read") << "padding";
 }
 
-TEST(reading, an_id_beyond_the_vocabulary_fails_the_job_that_reads_it) {
+TEST(reading, id_beyond_the_vocabulary_fails_the_read_task) {
   const auto s = std::make_shared<careless>();
   s->with_ids = true;
   EXPECT_EQ(reading(s, 3), "read");

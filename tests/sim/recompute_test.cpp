@@ -1,5 +1,5 @@
-// Layers with recompute = true: the same bits as without, whatever the net, and less memory (Chen
-// et al. 2016, section 4).
+// Layers with recompute = true: the same bits as without for any net, and less memory (Chen et al.
+// 2016, section 4).
 #include "tests/sim/random_net.hpp"
 
 namespace troupe::testing {
@@ -25,7 +25,7 @@ recompute_outcome run_in_order_of(const job_spec& j, std::uint64_t seed) {
   return {got.bytes(), dev->pool().peak_bytes_in_use};
 }
 
-TEST(recompute, random_flags_in_random_nets_change_no_bit) {
+TEST(recompute, random_recompute_flags_change_no_bit) {
   int flagged = 0;
   for (std::uint64_t seed = 1; seed <= seeds(120); ++seed) {
     random_net net(seed);
@@ -39,7 +39,7 @@ TEST(recompute, random_flags_in_random_nets_change_no_bit) {
   EXPECT_GT(flagged, 100);
 }
 
-// Forty layers on large packets, of which every fifth is kept.
+// Forty layers on large packets; every fifth keeps its activations.
 job_spec deep(bool recompute) {
   shape_of_job s;
   s.packets = 1;
@@ -69,14 +69,14 @@ job_spec deep(bool recompute) {
   return j;
 }
 
-TEST(recompute, the_peak_falls) {
+TEST(recompute, peak_memory_falls) {
   const auto plain = run_in_order_of(deep(false), 1), again = run_in_order_of(deep(true), 1);
   EXPECT_EQ(plain.bytes, again.bytes);
   EXPECT_LT(static_cast<double>(again.peak), 0.75 * static_cast<double>(plain.peak));
 }
 
-// Running statistics are folded once, although forward runs twice.
-TEST(recompute, statistics_leave_once) {
+// Running statistics are folded once although forward runs twice.
+TEST(recompute, running_statistics_are_sent_once) {
   for (const bool eval : {false, true}) {
     shape_of_job s;
     s.eval_every = eval ? 2 : 0;
@@ -89,7 +89,7 @@ TEST(recompute, statistics_leave_once) {
   }
 }
 
-TEST(recompute, refused_where_forward_is_not_the_stages_alone) {
+TEST(recompute, is_refused_for_layers_that_compute_with_other_packets) {
   shape_of_job s;
   s.sub_solvers = 4;
   auto j = small_spec(s);
@@ -98,13 +98,14 @@ TEST(recompute, refused_where_forward_is_not_the_stages_alone) {
   ASSERT_EQ(refusal(j), "");
   j.layers[1].recompute = true;
   j.layers[1].key_at["recompute"] = {"job.toml", 7, 3};
-  EXPECT_EQ(refusal(j), "job.toml:7:3: layer 'norm': recompute = true is not for layers that compute together with other packets");
+  EXPECT_EQ(refusal(j),
+            "job.toml:7:3: layer 'norm': recompute = true is not supported for layers that compute several packets together");
 }
 
-TEST(recompute, refused_where_backward_has_other_weights) {
+TEST(recompute, is_refused_if_backward_has_other_weights) {
   auto j = small_spec({});
   j.pipeline.weights = "latest";
-  j.layers[1].recompute = true;  // relu has none
+  j.layers[1].recompute = true;  // relu has no weights
   EXPECT_EQ(refusal(j), "");
   j.layers[0].recompute = true;
   EXPECT_NE(refusal(j).find("layer 'conv1': recompute = true needs the weights of its forward in backward"), std::string::npos);

@@ -1,5 +1,4 @@
-// Every kind of role has a whole row: names, what a plan lists, what it does, and somebody who
-// makes it.
+// Every kind of role has a complete entry: name, list of roles in a plan, tasks, and construction.
 #include "runtime/plan/role_kinds.hpp"
 
 #include <set>
@@ -10,7 +9,7 @@
 namespace troupe::testing {
 namespace {
 
-// A job whose plan has roles of all kinds.
+// Returns a job whose plan has roles of all kinds.
 std::shared_ptr<prepared_job> job_of_all_kinds() {
   auto spec = small_spec({.packets = 4, .workers = 2});
   spec.data.sampler = {"served", checked({}, shared_tables()->samplers.find("served")->specs), {}};
@@ -25,26 +24,26 @@ std::shared_ptr<prepared_job> job_of_all_kinds() {
   return std::get<std::shared_ptr<prepared_job>>(made);
 }
 
-TEST(role_kinds, every_row_has_a_name_of_its_own_and_says_everything) {
+TEST(role_kinds, every_entry_has_a_unique_name_and_is_complete) {
   std::set<std::string> names;
   for (const auto& row : role_table()) {
     ASSERT_TRUE(row.name && *row.name);
-    EXPECT_TRUE(names.insert(row.name).second) << row.name << " is there twice";
+    EXPECT_TRUE(names.insert(row.name).second) << row.name << " occurs twice";
     EXPECT_EQ(row.name, name_of(row.kind));
     EXPECT_EQ(&traits_of(row.kind), &row);
     EXPECT_TRUE(row.listed) << row.name;
-    EXPECT_TRUE(!row.gone || *row.gone) << row.name << ": null, where nothing is gone";
-    EXPECT_FALSE(row.does.loads && row.does.hosts_layers) << row.name << ": packets begin with it, or come to it";
+    EXPECT_TRUE(!row.gone || *row.gone) << row.name << ": must be null if no state is lost with the role";
+    EXPECT_FALSE(row.does.loads && row.does.hosts_layers) << row.name << ": a role either loads packets or receives them";
   }
 }
 
-TEST(role_kinds, every_role_of_a_plan_is_listed_once_by_its_row) {
+TEST(role_kinds, every_role_of_a_plan_is_listed_once_by_its_entry) {
   const auto j = job_of_all_kinds();
   ASSERT_TRUE(j);
   std::vector<int> seen(j->plan.roles.size(), 0);
   for (const auto& row : role_table()) {
     const auto list = row.listed(j->plan);
-    EXPECT_FALSE(list.empty()) << row.name << ": no plan is known here that has one";
+    EXPECT_FALSE(list.empty()) << row.name << ": the plan of this test has none";
     for (auto r : list) {
       ASSERT_LT(index_of(r), seen.size()) << row.name;
       ++seen[index_of(r)];
@@ -55,14 +54,14 @@ TEST(role_kinds, every_role_of_a_plan_is_listed_once_by_its_row) {
   for (const auto& r : j->plan.roles) EXPECT_EQ(seen[index_of(r.id)], 1) << r.name;
 }
 
-TEST(role_kinds, somebody_makes_every_kind) {
+TEST(role_kinds, every_kind_can_be_made) {
   const auto j = job_of_all_kinds();
   ASSERT_TRUE(j);
   for (const auto& r : j->plan.roles) EXPECT_TRUE(make_role(j, r.id)) << r.name;
 }
 
-// What a role does shows in its plan: nobody has what its row does not speak of.
-TEST(role_kinds, what_a_plan_gives_a_role_is_what_its_row_says) {
+// The plan gives a role only layers, edges, blocks and sums that its entry declares.
+TEST(role_kinds, roles_of_a_plan_match_their_entries) {
   const auto j = job_of_all_kinds();
   ASSERT_TRUE(j);
   const auto& p = j->plan;
@@ -79,9 +78,8 @@ TEST(role_kinds, what_a_plan_gives_a_role_is_what_its_row_says) {
   }
 }
 
-// One that is started again says at once that it cannot go on, where its row says that something is
-// gone with it.
-TEST(role_kinds, what_is_gone_with_a_role_ends_the_job_when_it_is_made_again) {
+// A restarted role reports at once that it cannot continue if its entry declares lost state.
+TEST(role_kinds, restarted_role_with_lost_state_ends_the_job) {
   const auto j = job_of_all_kinds();
   ASSERT_TRUE(j);
   for (const auto& r : j->plan.roles) {

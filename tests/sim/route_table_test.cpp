@@ -1,5 +1,5 @@
-// What a world keeps between events: lanes between nodes, timers of roles, tasks that run
-// elsewhere.
+// State of a world between events: routes between nodes, timers of roles, tasks that run on other
+// threads.
 #include "runtime/sim/route_table.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace troupe::sim {
 namespace {
 
-TEST(route_table, makes_a_lane_once_and_sums_what_goes_over_it) {
+TEST(route_table, makes_a_route_once_and_sums_its_traffic) {
   route_table t(network_model{}, 3, std::nullopt);
   EXPECT_TRUE(t.reliable());
   auto& l = t.between(0, 2);
@@ -19,11 +19,11 @@ TEST(route_table, makes_a_lane_once_and_sums_what_goes_over_it) {
   const auto index = t.index_of(l);
   t.between(2, 0);
   EXPECT_EQ(&t[index], &t.between(0, 2));
-  ASSERT_EQ(t.sums().size(), 1u) << "a lane over which nothing has gone is not told of";
+  ASSERT_EQ(t.sums().size(), 1u) << "a route without traffic is not listed";
   EXPECT_EQ(t.sums().at({0, 2}).bytes, 7u);
 }
 
-TEST(route_table, counts_what_a_crash_ends_once) {
+TEST(route_table, counts_of_a_crashed_channel_are_added_once) {
   route_table t(network_model{}, 2, duration{1000});
   EXPECT_FALSE(t.reliable());
   auto& l = t.between(0, 1);
@@ -40,10 +40,10 @@ TEST(route_table, counts_what_a_crash_ends_once) {
   EXPECT_EQ(ended.wire_duplicates, 1u);
   EXPECT_EQ(ended.lost_in_crash, 1u);
   t.add_to(ended);
-  EXPECT_EQ(ended.wire_duplicates, 1u) << "the channel has begun anew";
+  EXPECT_EQ(ended.wire_duplicates, 1u) << "the channel has been reset";
 }
 
-TEST(role_timers, only_the_latest_setting_fires_and_once) {
+TEST(role_timers, only_the_latest_setting_fires_and_only_once) {
   role_timers t;
   const auto first = t.set(5), again = t.set(5), other = t.set(6);
   EXPECT_FALSE(t.fire(5, first)) << "it has been set again";
@@ -53,7 +53,7 @@ TEST(role_timers, only_the_latest_setting_fires_and_once) {
   EXPECT_FALSE(t.fire(6, other));
   const auto before = t.set(7);
   t.clear();
-  EXPECT_NE(t.set(7), before) << "an event of before is not one of now";
+  EXPECT_NE(t.set(7), before) << "setting numbers are not reused after clear()";
   EXPECT_FALSE(t.fire(7, before));
 }
 
@@ -62,7 +62,7 @@ TEST(tasks_elsewhere, are_waited_for_once) {
   tasks_elsewhere t;
   const auto a = t.add([&] { ++over; });
   t.add([&] { over += 10; });
-  EXPECT_NE(a, 0u) << "0 is a task that runs at once";
+  EXPECT_NE(a, 0u) << "number 0 means that the task has run at once";
   t.wait_for(a);
   t.wait_for(a);
   EXPECT_EQ(over, 1);

@@ -1,6 +1,5 @@
-// Whole jobs with every sampler in sim::world: weights where the law says what they are, in any
-// order of delivery, with everything that crosses nodes for the loaders coming twice; and the
-// evaluation's own sampler.
+// Whole jobs with every sampler in sim::world: the weights equal the reference in any order of
+// delivery, with all loader messages between nodes duplicated; and the sampler of evaluations.
 #include <cmath>
 
 #include "tests/sim/small_job.hpp"
@@ -11,7 +10,7 @@ namespace {
 class sampler_world : public ::testing::Test {
  protected:
   sampler_world() : dev_(make_cpu_device()), rows_(std::make_shared<tables>(stock_tables())) {
-    // The order of `replicate`, every loader reading for itself: what its broadcast must amount to.
+    // The order of `replicate`, with every loader reading locally: the reference for its broadcast.
     auto row = *rows_->samplers.find("replicate");
     row.name = "replicate_read_locally";
     row.how = delivery::local;
@@ -75,7 +74,7 @@ shape_of_job several_workers() {
   return s;
 }
 
-TEST_F(sampler_world, served_and_seeded_train_to_the_bits_of_shuffle) {
+TEST_F(sampler_world, served_and_seeded_equal_shuffle_bit_for_bit) {
   const auto shape = several_workers();
   const auto want = run(prepared(shape, "shuffle"), 1);
   ASSERT_FALSE(want.bytes().empty());
@@ -88,7 +87,7 @@ TEST_F(sampler_world, served_and_seeded_train_to_the_bits_of_shuffle) {
   EXPECT_GT(doubled_, 1000u);
 }
 
-TEST_F(sampler_world, served_trains_to_the_bits_of_the_order_it_serves) {
+TEST_F(sampler_world, served_equals_the_order_it_serves_bit_for_bit) {
   const auto shape = several_workers();
   for (const char* order : {"sequential", "shard", "own_order"}) {
     options o;
@@ -98,7 +97,7 @@ TEST_F(sampler_world, served_trains_to_the_bits_of_the_order_it_serves) {
   }
 }
 
-TEST_F(sampler_world, the_broadcast_of_replicate_amounts_to_reading_locally) {
+TEST_F(sampler_world, replicate_equals_reading_locally_bit_for_bit) {
   for (std::uint32_t workers : {2u, 3u, 4u}) {
     auto shape = several_workers();
     shape.workers = workers;
@@ -109,25 +108,25 @@ TEST_F(sampler_world, the_broadcast_of_replicate_amounts_to_reading_locally) {
   EXPECT_GT(doubled_, 1000u);
 }
 
-TEST_F(sampler_world, one_worker_alone_trains_to_the_bits_of_shuffle_with_every_sampler) {
+TEST_F(sampler_world, every_sampler_equals_shuffle_for_one_worker) {
   shape_of_job shape;
   const auto want = run(prepared(shape, "shuffle", {}, 1), 1).bytes();
   for (const char* kind : {"shard", "own_order", "replicate", "served", "seeded"})
     EXPECT_EQ(run(prepared(shape, kind, {}, 1), 2).bytes(), want) << kind;
 }
 
-TEST_F(sampler_world, scenarios_that_differ_by_worker_do_differ) {
+TEST_F(sampler_world, samplers_that_differ_by_worker_give_different_weights) {
   const auto shape = several_workers();
   std::vector<std::string> seen{run(prepared(shape, "shuffle"), 1).bytes()};
   for (const char* kind : {"shard", "own_order", "replicate", "sequential"}) {
     seen.push_back(run(prepared(shape, kind), 1).bytes());
     for (std::size_t i = 0; i + 1 < seen.size(); ++i) EXPECT_NE(seen[i], seen.back()) << kind;
-    EXPECT_EQ(run(prepared(shape, kind), 7).bytes(), seen.back()) << kind << ": another order of delivery";
+    EXPECT_EQ(run(prepared(shape, kind), 7).bytes(), seen.back()) << kind << ": the weights depend on the order of delivery";
   }
 }
 
-// Steps 6..10 from the weights of step 6: what ten steps in one go give.
-TEST_F(sampler_world, resumed_in_the_middle_every_sampler_ends_where_the_unbroken_run_does) {
+// Steps 6..10 from the weights of step 6 equal ten steps in one run.
+TEST_F(sampler_world, resumed_run_equals_the_uninterrupted_one_for_every_sampler) {
   for (const char* kind : {"shuffle", "shard", "own_order", "replicate", "served", "seeded", "sequential"}) {
     auto shape = several_workers();
     shape.rule = "sgd";
@@ -167,9 +166,9 @@ TEST_F(sampler_world, evaluation_has_its_own_batch_sample_and_split) {
     }
 }
 
-// Any number of packets read at once, by loaders, by the data server and by the root of a
-// broadcast.
-TEST_F(sampler_world, readers_beside_one_another_change_no_bit) {
+// Any number of packets may be read in parallel, by loaders, by the data server and by the root of
+// a broadcast.
+TEST_F(sampler_world, parallel_readers_change_no_bit) {
   for (const char* kind : {"shuffle", "served", "seeded", "replicate"}) {
     auto shape = several_workers();
     shape.packets = 8;
@@ -186,9 +185,8 @@ TEST_F(sampler_world, readers_beside_one_another_change_no_bit) {
   }
 }
 
-// Augmented images: whoever reads them and however they travel, the weights are those of one worker
-// alone.
-TEST_F(sampler_world, augmented_examples_do_not_depend_on_who_reads_them) {
+// Augmented images: for any reading role and path the weights equal those of one worker.
+TEST_F(sampler_world, augmented_examples_do_not_depend_on_the_reading_role) {
   const auto augmented = [](job_spec& s) {
     options o;
     o.values.emplace("crop", std::int64_t{7});

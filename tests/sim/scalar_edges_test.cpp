@@ -1,5 +1,5 @@
-// A tensor without a batch dimension on its way between stages: it says nothing about how many
-// examples its packet has.
+// A tensor without a batch dimension between stages: it does not determine how many examples its
+// packet has.
 #include <numeric>
 
 #include "ops/layer_support.hpp"
@@ -10,7 +10,7 @@
 namespace troupe::testing {
 namespace {
 
-// On the host, wherever `t` lies.
+// Returns the sum of all elements, computed on the host.
 double sum_of(device& d, const tensor& t) {
   const auto here = at_home(d, t);
   return std::accumulate(here.data<float>(), here.data<float>() + here.count(), 0.0);
@@ -29,7 +29,7 @@ struct mean_layer final : layer {
   }
 };
 
-// Input 0 plus the scalar that input 1 is.
+// Input 0 plus the scalar input 1.
 struct shifted_layer final : layer {
   shapes infer(const shapes& in) const override { return {in[0]}; }
   signatures supported() const override { return alike({distribution::broadcast}, 2); }
@@ -64,8 +64,8 @@ std::shared_ptr<const tables> tables_with_scalars() {
   return std::make_shared<const tables>(std::move(t));
 }
 
-// Means of a packet depend on how many packets there are, not on who computes them.
-TEST(scalar_edges, a_scalar_among_the_inputs_leaves_the_packet_its_examples) {
+// The mean of a packet depends on the number of packets, but not on which worker computes it.
+TEST(scalar_edges, scalar_input_does_not_change_a_packets_example_count) {
   auto spec = small_spec({.packets = 4, .workers = 2, .sub_solvers = 2, .steps = 5, .eval_every = 5});
   const auto plain_layer = [](std::string name, std::string type, std::vector<std::string> inputs) {
     layer_spec l;

@@ -1,4 +1,4 @@
-// A shard settles when every worker has said so, and by nobody else's word.
+// A shard has flushed when every worker has sent `flushed`; other messages do not count.
 #include <gmock/gmock.h>
 
 #include "tests/sim/lone_role.hpp"
@@ -11,8 +11,8 @@ using ::testing::IsEmpty;
 class flushing : public ::testing::Test {
  protected:
   flushing() { shard.say({}, start{}); }
-  // The rounds that the coordinator is told of. Nothing has been trained, so the boundary is step
-  // 0.
+  // Returns the rounds that the shard reports to the coordinator. No step has been trained, so the
+  // boundary is step 0.
   std::vector<std::uint64_t> word(role_id who, std::uint64_t round, ready::what_of what = ready::what_of::flushed) {
     std::vector<std::uint64_t> rounds;
     for (const auto& [h, r] : only<ready>(shard.say(from(who, 0, round), ready{what}))) {
@@ -34,20 +34,20 @@ TEST_F(flushing, waits_for_every_worker_once) {
   EXPECT_THAT(word(two, 1), IsEmpty()) << "this round is over";
 }
 
-TEST_F(flushing, hears_workers_alone_and_that_word_alone) {
+TEST_F(flushing, counts_only_flushed_messages_of_workers) {
   word(one, 1);
   for (auto other : {ready::what_of::adopted, ready::what_of::joined, ready::what_of::work_unit})
-    EXPECT_THAT(word(two, 1, other), IsEmpty()) << "it has said something else";
+    EXPECT_THAT(word(two, 1, other), IsEmpty()) << "the message is not `flushed`";
   EXPECT_THAT(word(j->plan.loaders[1], 1), IsEmpty());
   EXPECT_THAT(word(j->plan.stages[1][0], 1), IsEmpty());
   EXPECT_THAT(word(role_id{999}, 1), IsEmpty());
   EXPECT_THAT(word(two, 1), ::testing::ElementsAre(1u));
 }
 
-TEST_F(flushing, begins_anew_with_a_later_round) {
+TEST_F(flushing, starts_again_with_a_later_round) {
   word(one, 1);
-  EXPECT_THAT(word(two, 2), IsEmpty()) << "what was said in the round before is forgotten";
-  EXPECT_THAT(word(one, 1), IsEmpty()) << "an old word";
+  EXPECT_THAT(word(two, 2), IsEmpty()) << "messages of the former round do not count";
+  EXPECT_THAT(word(one, 1), IsEmpty()) << "the message is of a former round";
   EXPECT_THAT(word(one, 2), ::testing::ElementsAre(2u));
 }
 

@@ -1,5 +1,5 @@
-// Shared parameters in the world: roles of one node add to one array, in virtual time and without a
-// lock.
+// Shared parameters in the world: roles of one node add to one array without a lock, in virtual
+// time.
 #include <gtest/gtest.h>
 
 #include "ops/tensor_values.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t element_count = 4096;
 
-// Adds ones `times` times, one after the other; then reads.
+// Adds ones `times` times, one after the other, then reads.
 class adder final : public role {
  public:
   adder(device* dev, int times) : dev_(dev), left_(times) {}
@@ -42,7 +42,7 @@ struct adding_outcome {
   std::uint64_t trace = 0;
 };
 
-// `nodes[i]`: where adder i lives. Ten additions each.
+// Runs adders with ten additions each. `nodes[i]`: the node of adder i.
 adding_outcome add(const std::vector<std::uint32_t>& nodes, device* dev, unsigned cores) {
   world_config c;
   c.dev = dev;
@@ -65,35 +65,34 @@ adding_outcome add(const std::vector<std::uint32_t>& nodes, device* dev, unsigne
   return o;
 }
 
-TEST(shared_world, alone_nothing_is_lost) {
+TEST(shared_world, one_role_loses_no_addition) {
   const auto dev = make_cpu_device();
   const auto o = add({0}, dev.get(), 2);
   EXPECT_EQ(o.highest, 10.0f);
   EXPECT_EQ(o.lost, 0u);
-  // Ten additions of 3 x 16 KiB and a read of 2 x 16 KiB at 10 GB/s, half a microsecond each
-  // besides.
+  // Ten additions of 3 x 16 KiB and a read of 2 x 16 KiB at 10 GB/s, plus half a microsecond each.
   const double bytes = (10 * 3 + 2) * element_count * 4.0;
   EXPECT_NEAR(static_cast<double>(o.end.count()), bytes / 10 + 11 * 500, 100);
 }
 
-TEST(shared_world, two_at_once_lose_updates_and_the_loss_is_counted) {
+TEST(shared_world, concurrent_roles_lose_additions_and_the_loss_is_counted) {
   const auto dev = make_cpu_device();
   const auto o = add({0, 0}, dev.get(), 2);
   EXPECT_GT(o.lost, 0u);
   EXPECT_LT(o.highest, 20.0f);
   EXPECT_GE(o.highest, 10.0f);
-  EXPECT_EQ(add({0, 0}, nullptr, 2).lost, o.lost) << "without maths the same is counted";
+  EXPECT_EQ(add({0, 0}, nullptr, 2).lost, o.lost) << "without maths the same losses are counted";
   EXPECT_EQ(add({0, 0}, nullptr, 2).trace, o.trace);
 }
 
-TEST(shared_world, one_core_takes_turns) {
+TEST(shared_world, roles_on_one_core_lose_no_addition) {
   const auto dev = make_cpu_device();
   const auto o = add({0, 0}, dev.get(), 1);
   EXPECT_EQ(o.lost, 0u);
   EXPECT_EQ(o.highest, 20.0f);
 }
 
-TEST(shared_world, each_node_has_its_own) {
+TEST(shared_world, each_node_has_its_own_array) {
   const auto dev = make_cpu_device();
   const auto o = add({0, 1}, dev.get(), 2);
   EXPECT_EQ(o.lost, 0u);

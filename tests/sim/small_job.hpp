@@ -20,13 +20,13 @@
 
 namespace troupe::testing {
 
-// How many seeds a law is tried with: TROUPE_SEEDS, or so many.
+// The number of seeds of an invariant test: TROUPE_SEEDS, or `in_ci`.
 inline std::uint64_t seeds(std::uint64_t in_ci = 200) { return from_environment("TROUPE_SEEDS", in_ci); }
 
 struct shape_of_job {
   std::uint32_t packets = 4, workers = 1, shards = 1, sub_solvers = 1;
   std::string fuse = "none";
-  bool fuse_layers = false;  // the laws of fusing turn it on: other tests see a stage a layer
+  bool fuse_layers = false;  // tests of fusing set it; other tests have one stage per layer
   std::uint64_t steps = 5;
   std::int64_t eval_every = 0;
   std::string rule = "momentum";
@@ -38,20 +38,20 @@ inline std::shared_ptr<const tables> shared_tables() {
   return all;
 }
 
-// Nodes n1, n2, … that lend themselves to any role.
+// Nodes n1, n2, ... that accept any role.
 inline std::vector<node_spec> nodes_named(std::uint32_t count) {
   std::vector<node_spec> list(count);
   for (std::uint32_t i = 0; i < count; ++i) list[i].name = "n" + std::to_string(i + 1);
   return list;
 }
 
-// A device that tests share.
+// A device shared by tests.
 inline std::shared_ptr<device> cpu() {
   static const std::shared_ptr<device> d = make_cpu_device();
   return d;
 }
 
-// Why one node cannot run the job, with its position; empty where it can.
+// Returns why one node cannot run the job, with the position in the file; empty if it can.
 inline std::string refusal(const job_spec& j) {
   const auto made = prepare_job(j, shared_tables(), nodes_named(1));
   const auto* bad = std::get_if<diagnostics>(&made);
@@ -131,7 +131,7 @@ inline std::shared_ptr<prepared_job> prepare(const shape_of_job& s, std::uint32_
   return std::get<std::shared_ptr<prepared_job>>(made);
 }
 
-// The stage of worker 0 that hosts a layer.
+// Returns the stage of worker 0 that hosts a layer.
 inline role_id stage_of(const prepared_job& j, std::uint32_t layer) {
   for (auto s : j.plan.stages[0])
     if (std::count(j.plan[s].layers.begin(), j.plan[s].layers.end(), layer) > 0) return s;
@@ -143,7 +143,7 @@ struct run_result {
   std::vector<event_effect> events;
   std::uint64_t trace = 0, events_handled = 0, crashed = 0;
   bool done = false;
-  std::string error() const {  // empty: there was none
+  std::string error() const {  // empty: no error
     const auto e = std::find_if(events.begin(), events.end(), [](const event_effect& x) { return x.kind == "error"; });
     return e == events.end() ? "" : e->text;
   }
@@ -161,7 +161,7 @@ inline void crash_and_restart(sim::world& w, std::uint32_t node, duration at, du
   });
 }
 
-// `prepare` may plan what happens to it: crashes, whose roles are made anew.
+// `prepare` may schedule crashes and restarts; the roles are then made again.
 inline run_result run_in_world(const std::shared_ptr<prepared_job>& j, sim::world_config c,
                                std::function<int(const envelope&, sim::random&)> copies = {},
                                const std::function<void(sim::world&)>& prepare = {}) {
@@ -182,8 +182,8 @@ inline run_result run_in_world(const std::shared_ptr<prepared_job>& j, sim::worl
   go.h.dst = role_id{0};
   go.body = start{};
   w.inject(go);
-  EXPECT_TRUE(w.run(2'000'000, [&] { return out.done; })) << "no end after two million events, seed " << c.seed;
-  EXPECT_TRUE(out.done) << "the world fell silent, seed " << c.seed;
+  EXPECT_TRUE(w.run(2'000'000, [&] { return out.done; })) << "the job did not end after two million events, seed " << c.seed;
+  EXPECT_TRUE(out.done) << "no events are left, seed " << c.seed;
   out.trace = w.trace_hash();
   out.events_handled = w.events();
   out.crashed = w.counts().crashed;

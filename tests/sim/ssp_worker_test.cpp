@@ -1,4 +1,4 @@
-// The worker half of ssp alone, message by message.
+// The worker sync of ssp without a world, message by message.
 #include "tests/sim/lone_role.hpp"
 
 namespace troupe::testing {
@@ -33,16 +33,17 @@ class lone_worker {
   lone_role role_;
 };
 
-// The oldest version that a fetch of block `b` among `sent` accepts; none: there is no fetch of it.
+// Returns the oldest version that a fetch of block `b` among `sent` accepts; null if there is no
+// such fetch.
 std::optional<std::uint64_t> asked_for(const std::vector<envelope>& sent, std::uint32_t block) {
   for (const auto& e : sent)
     if (const auto* f = std::get_if<fetch>(&e.body); f && f->block == block) return e.h.version;
   return std::nullopt;
 }
 
-// An answer that was under way when the worker went on: it brings nothing new, and is too old for
-// the step the worker wants by now. The worker must ask again, or it waits for ever.
-TEST(ssp_worker, asks_again_when_an_answer_brings_nothing_new) {
+// An answer that was in flight when the worker continued has no newer version and is too old for
+// the step that the worker needs now. The worker must fetch again, otherwise it waits without end.
+TEST(ssp_worker, fetches_again_when_an_answer_has_no_newer_version) {
   lone_worker w(1);
   const auto& first = w.plan().blocks.front();
   const auto layer = w.layer_of_block(first);
@@ -51,8 +52,8 @@ TEST(ssp_worker, asks_again_when_an_answer_brings_nothing_new) {
     if (w.layer_of_block(b) == layer) blocks.push_back(b);
   for (const auto& b : blocks) w.weights_of(b, 0);
   const auto after_0 = w.gradient_of(layer, 0);
-  ASSERT_EQ(asked_for(after_0, first.id), 0u) << "weights of version 0 will do for step 1";
-  EXPECT_FALSE(asked_for(w.gradient_of(layer, 1), first.id)) << "one question at a time";
+  ASSERT_EQ(asked_for(after_0, first.id), 0u) << "version 0 is new enough for step 1";
+  EXPECT_FALSE(asked_for(w.gradient_of(layer, 1), first.id)) << "one fetch at a time";
   const auto answered = w.weights_of(first, 0);
   EXPECT_EQ(asked_for(answered, first.id), 1u) << "step 2 needs version 1";
 }

@@ -1,5 +1,5 @@
-// A stage of a pipeline that is killed at each point of a packet's life: what is said until the
-// packet is through. And what stays bounded.
+// A stage of a pipeline is killed at each phase of a packet: the messages until the packet has
+// passed, and bounds of the retained packets.
 #include "runtime/stage/stage.hpp"
 #include "tests/sim/killing.hpp"
 
@@ -22,13 +22,14 @@ role_id stage_of(const job_plan& p, const std::string& layer) {
 }
 
 struct killed_run {
-  std::vector<std::string> said;  // to and by the stage, from its restart to the end of the step
+  std::vector<std::string> said;  // messages to and from the stage, from its restart to the end of the step
   std::vector<std::pair<std::string, tensor>> weights;
   std::string error;
   bool done = false;
 };
 
-// Kills the middle stage of three when `now_is` says so of a delivery of step 1, for 50 us.
+// Kills the middle of three stages for 50 us at the first delivery of step 1 for which `now_is`
+// returns true.
 killed_run kill_when(const std::shared_ptr<prepared_job>& j, const std::function<bool(const envelope&, role_id)>& now_is) {
   const auto victim = stage_of(j->plan, "a1..r1");
   sim::world w(quiet_world());
@@ -37,7 +38,7 @@ killed_run kill_when(const std::shared_ptr<prepared_job>& j, const std::function
   w.remake = make;
   killed_run out;
   bool killed = false, back = false, over = false;
-  std::map<std::tuple<role_id, role_id, std::size_t, std::uint64_t>, msg_id> named;  // what is said again keeps its name
+  std::map<std::tuple<role_id, role_id, std::size_t, std::uint64_t>, msg_id> named;  // repeated messages keep their msg_id
   w.on_deliver = [&](const envelope& e, time_point) {
     if (!killed && e.h.step == 1 && now_is(e, victim)) {
       killed = true;
@@ -51,7 +52,7 @@ killed_run kill_when(const std::shared_ptr<prepared_job>& j, const std::function
       EXPECT_EQ(named.try_emplace({e.h.src, e.h.dst, e.body.index(), e.h.step}, e.h.id).first->second, e.h.id);
     }
     if (!back || over || (e.h.src != victim && e.h.dst != victim) || e.h.src == e.h.dst) return;
-    over = e.h.src == victim && e.h.step == 2;  // the next step has come through
+    over = e.h.src == victim && e.h.step == 2;  // the next step has passed the stage
     const auto name = [&](role_id r) { return r == no_role ? std::string("host") : j->plan[r].name; };
     if (over) return;
     out.said.push_back(name(e.h.src) + " -> " + name(e.h.dst) + " " + name_of(e.body) + " " + std::to_string(e.h.step) + "/" +
@@ -94,7 +95,7 @@ void expect_said(const std::vector<std::string>& said, const std::vector<std::st
   EXPECT_EQ(said, want) << got;
 }
 
-TEST(stage_restart, killed_before_its_forward_has_run) {
+TEST(stage_restart, killed_before_forward_replays_the_packet) {
   const auto j = three_stages();
   const auto got =
       kill_when(j, [](const envelope& e, role_id v) { return e.h.dst == v && std::holds_alternative<forward>(e.body); });
@@ -125,7 +126,7 @@ TEST(stage_restart, killed_before_its_forward_has_run) {
   EXPECT_EQ(bytes_of_weights(got.weights), run_in_world(j, quiet_world()).bytes());
 }
 
-TEST(stage_restart, killed_between_forward_and_backward) {
+TEST(stage_restart, killed_between_forward_and_backward_replays_the_packet) {
   const auto j = three_stages();
   const auto got =
       kill_when(j, [](const envelope& e, role_id v) { return e.h.src == v && std::holds_alternative<forward>(e.body); });
@@ -156,7 +157,7 @@ TEST(stage_restart, killed_between_forward_and_backward) {
   EXPECT_EQ(bytes_of_weights(got.weights), run_in_world(j, quiet_world()).bytes());
 }
 
-TEST(stage_restart, killed_after_its_backward) {
+TEST(stage_restart, killed_after_backward_replays_the_packet) {
   const auto j = three_stages();
   const auto got =
       kill_when(j, [](const envelope& e, role_id v) { return e.h.src == v && std::holds_alternative<backward>(e.body); });
@@ -187,7 +188,7 @@ TEST(stage_restart, killed_after_its_backward) {
   EXPECT_EQ(bytes_of_weights(got.weights), run_in_world(j, quiet_world()).bytes());
 }
 
-TEST(stage_restart, four_stages_with_stash_and_eight_packets_in_flight) {
+TEST(stage_restart, kills_change_no_bit_with_stash_and_eight_packets_in_flight) {
   chain_shape c;
   c.weights = "stash";
   c.packets = 2;
@@ -209,8 +210,8 @@ TEST(stage_restart, four_stages_with_stash_and_eight_packets_in_flight) {
     }
 }
 
-// What is kept is let go: the longer a job, the more would be left.
-TEST(stage_restart, what_is_kept_does_not_grow_with_the_steps) {
+// Retained packets are released: their number does not depend on the length of the job.
+TEST(stage_restart, retained_packets_do_not_grow_with_the_steps) {
   const auto max_kept = [](std::uint64_t steps, const char* weights) {
     chain_shape c;
     c.weights = weights;
@@ -233,7 +234,7 @@ TEST(stage_restart, what_is_kept_does_not_grow_with_the_steps) {
     go.body = start{};
     w.inject(go);
     EXPECT_TRUE(w.run(2'000'000, [&] { return done; }) && done);
-    const std::size_t round = 7;  // packets of 13 examples, 2 each
+    const std::size_t round = 7;  // packets of 13 examples, 2 per packet
     EXPECT_LE(most, (j->plan.window() + j->plan.warm_up + 1) * c.packets + round);
     return most;
   };
@@ -244,7 +245,7 @@ TEST(stage_restart, what_is_kept_does_not_grow_with_the_steps) {
   }
 }
 
-TEST(stage_restart, a_host_that_does_not_restart_roles_keeps_nothing) {
+TEST(stage_restart, retains_nothing_if_the_host_does_not_restart_roles) {
   const auto j = three_stages();
   j->restarts = false;
   sim::world w(quiet_world());

@@ -1,4 +1,4 @@
-// `troupe plan --suggest` prices the plans that the job would have: its reducers stand in them.
+// `troupe plan --suggest` prices the plans that the job would have, with its reducers.
 #include "runtime/cost/suggest.hpp"
 #include "runtime/job/options_of_plan.hpp"
 #include "tests/sim/small_job.hpp"
@@ -14,7 +14,7 @@ double busiest(const prepared_job& j) {
   return most;
 }
 
-TEST(suggest, a_job_with_reducers_is_priced_with_them) {
+TEST(suggest, prices_a_job_with_its_reducers) {
   std::vector<node_spec> nodes(4);
   for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = "n" + std::to_string(i + 1);
   auto spec = small_spec({.packets = 4, .workers = 4});
@@ -24,11 +24,10 @@ TEST(suggest, a_job_with_reducers_is_priced_with_them) {
   const auto made = prepare_job(spec, shared_tables(), nodes);
   ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made));
   const auto& j = *std::get<std::shared_ptr<prepared_job>>(made);
-  ASSERT_NE(busiest(j), busiest(*std::get<std::shared_ptr<prepared_job>>(plain))) << "else nothing is seen here";
+  ASSERT_NE(busiest(j), busiest(*std::get<std::shared_ptr<prepared_job>>(plain))) << "the reducer does not change the price";
   const auto s = suggest_places(j.spec, j.graph, nodes, {}, options_of_plan(j));
   EXPECT_EQ(s.by_batch.bytes, busiest(j));
-  for (const auto& r : s.entries)
-    EXPECT_FALSE(r.write) << j.graph.layers[r.layer].name << ": layers that lie apart have no reducers";
+  for (const auto& r : s.entries) EXPECT_FALSE(r.write) << j.graph.layers[r.layer].name << ": placed layers cannot use reducers";
 }
 
 }  // namespace

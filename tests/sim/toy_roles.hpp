@@ -1,5 +1,5 @@
-// A cluster of one toy role a node: it sends what it is told and writes down what it gets. For
-// tests of the world itself.
+// A cluster of one toy role per node, which sends messages on request and records those it
+// receives. For tests of the world itself.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,19 +34,19 @@ class cluster {
     world_.remake = [this](role_id r, std::uint32_t incarnation) { return make(r, incarnation); };
   }
 
-  // `from` sends `to` a message of `elements` floats, at the beginning.
+  // `from` sends `to` a message of `elements` floats now.
   void talk(int from, int to, std::int64_t elements) { tell(from, to, elements, sent_[{from, to}]++); }
-  // At a virtual time.
+  // The same at a virtual time.
   void talk_at(std::int64_t ns, int from, int to, std::int64_t elements = 1) {
     world_.at(time_point(ns), [this, from, to, elements] { talk(from, to, elements); });
   }
   arrivals run(std::uint64_t limit = 1'000'000) {
-    EXPECT_TRUE(world_.run(limit)) << "no end after " << limit << " events";
+    EXPECT_TRUE(world_.run(limit)) << "the world did not become idle within " << limit << " events";
     std::sort(got_.begin(), got_.end(),
               [](const arrival& a, const arrival& b) { return std::tuple(a.at, a.to, a.from) < std::tuple(b.at, b.to, b.from); });
     return got_;
   }
-  // What role `to` got, as numbers in order of sending.
+  // The messages that role `to` received, as numbers in order of sending.
   const std::vector<std::uint64_t>& steps_at(int to) const { return peers_[static_cast<std::size_t>(to)].steps; }
   std::uint32_t starts(int node) const { return peers_[static_cast<std::size_t>(node)].starts; }
   std::uint32_t incarnation(int node) const { return peers_[static_cast<std::size_t>(node)].incarnation; }
@@ -65,7 +65,7 @@ class cluster {
     void on(const envelope& e, time_point now, effects& out) override {
       auto& me = c_.peers_[index_of(self_)];
       if (const auto* u = std::get_if<user>(&e.body)) {
-        if (e.h.src == no_role) {  // told to speak
+        if (e.h.src == no_role) {  // a request to send
           envelope say;
           say.h.src = self_;
           say.h.dst = role_id{u->type};

@@ -1,6 +1,5 @@
-// Golden transcripts: what the roles of a small job say to each other, message by message, in
-// sim::world without maths. TROUPE_REWRITE=1 writes them anew; the difference is to be read like
-// code.
+// Golden transcripts: the messages between the roles of a small job in sim::world without maths.
+// TROUPE_REWRITE=1 rewrites the files; review their diff like code.
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -69,11 +68,11 @@ void compare(const std::shared_ptr<prepared_job>& j, const std::string& name) {
   std::ifstream in(file);
   std::stringstream want;
   want << in.rdbuf();
-  EXPECT_EQ(log, want.str()) << "rewrite with TROUPE_REWRITE=1 and read the difference";
+  EXPECT_EQ(log, want.str()) << "if the change is intended, rewrite with TROUPE_REWRITE=1 and review the diff";
 }
 
-// Two workers on two nodes, one shard, a net of two layers and a loss: short enough to be read.
-TEST(transcript, bsp) {
+// Two workers on two nodes, one shard, a net of one layer and a loss: short enough to review.
+TEST(transcript, bsp_matches_the_golden_file) {
   auto spec = small_spec({.packets = 2, .workers = 2, .steps = 2});
   std::erase_if(spec.layers, [](const layer_spec& l) { return l.name != "score" && l.name != "loss"; });
   spec.layers[0].inputs = {"data"};
@@ -85,7 +84,7 @@ TEST(transcript, bsp) {
   compare(j, "bsp");
 }
 
-// The other modes: two workers on nodes of their own, one parameter layer.
+// The other modes: two workers on their own nodes, one layer with parameters.
 struct transcript_case {
   const char* name;
   mode_shape shape;
@@ -93,7 +92,7 @@ struct transcript_case {
 
 class transcripts : public ::testing::TestWithParam<transcript_case> {};
 
-TEST_P(transcripts, of_a_mode) {
+TEST_P(transcripts, match_the_golden_file) {
   auto shape = GetParam().shape;
   shape.layers = 1;
   shape.columns = 4;

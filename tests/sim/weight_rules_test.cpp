@@ -1,5 +1,5 @@
-// Weight rules of pipelines (docs/protocols.md; PipeDream, Narayanan et al. 2019, section 3.3):
-// which version of the weights a packet meets.
+// Weight rules of pipelines (docs/protocols.md; PipeDream, Narayanan et al. 2019, section 3.3): the
+// version of the weights that each packet uses.
 #include <cmath>
 
 #include "runtime/coordinator/staleness.hpp"
@@ -11,8 +11,7 @@
 namespace troupe::testing {
 namespace {
 
-// A world whose messages and jobs take times drawn from the seed: every seed is another order of
-// delivery.
+// A world with random latencies and task times: every seed gives another order of delivery.
 sim::world_config world_of(std::uint64_t seed) {
   sim::world_config c;
   c.seed = seed;
@@ -35,7 +34,7 @@ double worst_difference(const std::vector<std::pair<std::string, tensor>>& a,
   return worst / largest;
 }
 
-// The oracle: one thread, no messages, every layer with weights so many steps old.
+// The reference: a plain loop, with weights of every layer that are `by_stage` steps old.
 std::vector<std::pair<std::string, tensor>> delayed_loop(const chain_shape& c, const std::vector<std::uint32_t>& by_stage) {
   const auto j = prepared(chain_spec(c, false), 1);
   std::vector<std::uint32_t> delays;
@@ -66,7 +65,7 @@ std::map<std::string, std::uint32_t> max_versions(const chain_shape& c, std::uin
   return most;
 }
 
-TEST(weight_rules, pipedream_versions_of_stage_shapes) {
+TEST(weight_rules, stages_hold_the_versions_of_pipedream) {
   chain_shape c;
   c.replicas = {1, 1, 1, 1};
   EXPECT_EQ(max_versions(c, 1), (std::map<std::string, std::uint32_t>{{"a0", 4}, {"a1", 3}, {"a2", 2}, {"a3", 1}}));
@@ -91,7 +90,7 @@ TEST(weight_rules, warm_up_is_in_whole_steps_and_does_not_depend_on_fusing) {
   EXPECT_EQ(delays(), (std::vector<std::uint32_t>{3, 3, 2, 2, 1, 1, 0, 0}));
   c.fuse = "auto";
   EXPECT_EQ(delays(), (std::vector<std::uint32_t>{3, 3, 2, 2, 1, 1, 0, 0}));
-  c.packets = 2;  // three packets are two steps
+  c.packets = 2;  // a delay of three packets is two steps
   EXPECT_EQ(delays(), (std::vector<std::uint32_t>{2, 2, 1, 1, 1, 1, 0, 0}));
   c.packets = 4;
   EXPECT_EQ(delays(), (std::vector<std::uint32_t>{1, 1, 1, 1, 1, 1, 0, 0}));
@@ -99,7 +98,7 @@ TEST(weight_rules, warm_up_is_in_whole_steps_and_does_not_depend_on_fusing) {
   EXPECT_EQ(delays(), std::vector<std::uint32_t>(8, 0));
 }
 
-TEST(weight_rules, one_stage_with_stash_or_latest_is_drain_bit_for_bit) {
+TEST(weight_rules, one_stage_with_stash_or_latest_equals_drain_bit_for_bit) {
   const shape_of_job s{.packets = 4, .workers = 2, .sub_solvers = 2};
   std::map<std::string, std::string> bytes;
   for (const auto* rule : {"drain", "stash", "latest"}) {
@@ -112,7 +111,7 @@ TEST(weight_rules, one_stage_with_stash_or_latest_is_drain_bit_for_bit) {
   EXPECT_EQ(bytes["drain"], bytes["latest"]);
 }
 
-TEST(weight_rules, stash_is_the_plain_loop_with_delayed_weights_in_any_order_of_delivery) {
+TEST(weight_rules, stash_equals_a_plain_loop_with_delayed_weights_in_any_order) {
   struct row {
     std::vector<std::uint32_t> replicas;
     std::uint32_t packets;
@@ -137,14 +136,14 @@ TEST(weight_rules, stash_is_the_plain_loop_with_delayed_weights_in_any_order_of_
       if (first.empty()) first = got.bytes();
       ASSERT_EQ(first, got.bytes()) << "seed " << seed;
     }
-    // The delays are felt: without them the weights are others.
+    // The delays have an effect: without them the weights differ.
     EXPECT_GT(worst_difference(delayed_loop(c, std::vector<std::uint32_t>(r.delays.size(), 0)), want), 1e-6);
   }
 }
 
-// Nets that are no chain, with joins, splits and fractions. The delays are the plan's; the chains
-// above say that they are right.
-TEST(weight_rules, stash_of_any_partition_of_any_net_is_the_plain_loop_with_delayed_weights) {
+// Nets with joins, splits and fractions. The delays are taken from the plan; the tests of chains
+// above check them.
+TEST(weight_rules, stash_of_any_partition_equals_a_plain_loop_with_delayed_weights) {
   int ran = 0, delayed = 0;
   for (std::uint64_t seed = 1; ran < 200; ++seed) {
     random_net net(seed);
@@ -170,7 +169,7 @@ TEST(weight_rules, stash_of_any_partition_of_any_net_is_the_plain_loop_with_dela
   EXPECT_GT(delayed, 100);
 }
 
-TEST(weight_rules, evaluation_and_the_end_are_boundaries_where_all_layers_have_one_version) {
+TEST(weight_rules, all_layers_have_one_version_at_evaluations_and_at_the_end) {
   chain_shape c;
   c.packets = c.sub_solvers = 2;
   c.eval_every = 3;
@@ -180,10 +179,10 @@ TEST(weight_rules, evaluation_and_the_end_are_boundaries_where_all_layers_have_o
   int rounds = 0;
   for (const auto& e : with.events) rounds += e.kind == "eval" ? 1 : 0;
   EXPECT_EQ(rounds, 4);
-  EXPECT_EQ(with.bytes(), without.bytes()) << "how often one looks changes nothing";
+  EXPECT_EQ(with.bytes(), without.bytes()) << "evaluations changed the weights";
 }
 
-// Counts of a parameter by clocks, from the event at the end.
+// Returns the counts of a parameter's reads by staleness, from the event at the end.
 std::map<std::uint64_t, std::uint64_t> reads_of(const run_result& r, const std::string& parameter) {
   for (const auto& e : r.events)
     if (e.kind == "staleness")
@@ -201,7 +200,7 @@ TEST(weight_rules, staleness_of_stash_is_the_delay_after_the_warm_up) {
   EXPECT_EQ(reads_of(r, "a3.weight"), (counts{{0, 12}}));
 }
 
-TEST(weight_rules, latest_counts_versions_between_forward_and_backward_and_is_bounded_by_the_delay) {
+TEST(weight_rules, staleness_of_latest_is_at_most_the_delay) {
   chain_shape c;
   c.weights = "latest";
   c.steps = 60;
@@ -218,13 +217,13 @@ TEST(weight_rules, latest_counts_versions_between_forward_and_backward_and_is_bo
       EXPECT_EQ(all, c.steps) << "stage " << s;
     }
   }
-  EXPECT_GT(late, 20u * 20u) << "versions do come between forward and backward";
+  EXPECT_GT(late, 20u * 20u) << "no versions arrived between forward and backward";
 }
 
-// Packets between a producer and its consumer: sent, and their credit not yet back.
+// Packets in flight between a producer and its consumer: sent, and credit not yet returned.
 struct edge_watch {
   std::vector<std::uint32_t> open, max_early, max_late;  // by edge
-  std::size_t held_early = 0, held_late = 0;             // packets in all stages, at most
+  std::size_t held_early = 0, held_late = 0;             // largest number of packets in all stages
 };
 
 edge_watch watch_edges(const std::shared_ptr<prepared_job>& j, sim::world_config config) {
@@ -264,7 +263,7 @@ edge_watch watch_edges(const std::shared_ptr<prepared_job>& j, sim::world_config
   return seen;
 }
 
-TEST(weight_rules, a_slow_stage_stops_its_source_and_memory_stays_flat) {
+TEST(weight_rules, slow_stage_throttles_its_source_and_memory_stays_bounded) {
   for (const auto* rule : {"stash", "latest", "drain"}) {
     SCOPED_TRACE(rule);
     chain_shape c;
@@ -281,15 +280,16 @@ TEST(weight_rules, a_slow_stage_stops_its_source_and_memory_stays_flat) {
       EXPECT_LE(seen.max_late[e], std::max(seen.max_early[e], j->plan.in_flight())) << e;
     }
     EXPECT_GT(seen.held_early, 0u);
-    EXPECT_LE(seen.held_late, seen.held_early) << "the second half of the run holds no more packets than the first";
+    EXPECT_LE(seen.held_late, seen.held_early) << "more packets are held in the second half of the run than in the first";
     std::uint32_t stages = 0;
     for (const auto& r : j->plan.roles) stages += r.kind == role_kind::stage && !r.tester ? 1 : 0;
     EXPECT_LE(seen.held_late, stages * j->plan.in_flight()) << "the loader's credit bounds them all";
   }
 }
 
-// The versions that packets had met are gone with the node; the job must say so, not wait.
-TEST(weight_rules, a_restart_ends_a_job_that_stashes) {
+// The weight versions of the packets in flight are lost with the node: the job must end with an
+// error and not hang.
+TEST(weight_rules, restart_ends_a_job_with_stash_or_latest) {
   for (const auto* rule : {"stash", "latest"}) {
     SCOPED_TRACE(rule);
     chain_shape c;
@@ -320,7 +320,7 @@ TEST(weight_rules, a_restart_ends_a_job_that_stashes) {
   }
 }
 
-TEST(weight_rules, other_modes_refuse) {
+TEST(weight_rules, other_modes_refuse_stash) {
   chain_shape c;
   auto spec = chain_spec(c);
   for (auto& l : spec.layers) l.place.clear(), l.partition = "batch", l.key_at.clear();

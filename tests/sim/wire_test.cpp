@@ -1,5 +1,5 @@
-// Activations and gradients in fewer bytes (`wire`): how far off they are, where they are cast, and
-// what that saves.
+// Activations and gradients in fewer bytes (`wire`): rounding errors, the edges that are cast, and
+// the bytes saved.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -54,7 +54,7 @@ class wire : public ::testing::Test {
   }
 };
 
-TEST_F(wire, bf16_is_off_by_one_part_in_256_at_most) {
+TEST_F(wire, bf16_error_is_at_most_one_part_in_256) {
   std::mt19937 rng(3);
   std::vector<float> x;
   for (int i = 0; i < 4096; ++i)
@@ -68,7 +68,7 @@ TEST_F(wire, bf16_is_off_by_one_part_in_256_at_most) {
   EXPECT_EQ(there_and_back<float>({1, 2}, {1.00390625F, 1.01171875F}, wire_format::bf16), (std::vector<float>{1.0F, 1.015625F}));
 }
 
-TEST_F(wire, int8_is_off_by_half_a_step_of_the_examples_own_scale) {
+TEST_F(wire, int8_error_is_at_most_half_a_step_of_the_examples_scale) {
   std::mt19937 rng(4);
   std::vector<double> x;
   for (int n = 0; n < 32; ++n)
@@ -81,13 +81,12 @@ TEST_F(wire, int8_is_off_by_half_a_step_of_the_examples_own_scale) {
   }
   EXPECT_EQ(there_and_back<float>({2, 2}, {0, 0, 127, -127}, wire_format::int8), (std::vector<float>{0, 0, 127, -127}));
   const auto bad = there_and_back<float>({2, 2}, {1, std::numeric_limits<float>::infinity(), 2, 1}, wire_format::int8);
-  EXPECT_TRUE(std::isnan(bad[0]) && std::isnan(bad[1])) << "what is not finite is not hidden";
-  EXPECT_EQ(bad[2], 2.0F) << "and spoils no other example";
+  EXPECT_TRUE(std::isnan(bad[0]) && std::isnan(bad[1])) << "nonfinite values make their example NaN";
+  EXPECT_EQ(bad[2], 2.0F) << "and do not affect other examples";
 }
 
-// Of activations that are bf16 already: "bf16" is as they are, int8 makes of them what it makes of
-// f32.
-TEST_F(wire, bf16_activations_travel_as_they_are_or_in_int8) {
+// bf16 activations: "bf16" sends them unchanged; int8 encodes them like the same values in f32.
+TEST_F(wire, bf16_activations_are_sent_unchanged_or_as_int8) {
   std::mt19937 rng(5);
   std::vector<float> x;
   for (int i = 0; i < 240; ++i) x.push_back(std::normal_distribution<float>()(rng));
@@ -108,8 +107,8 @@ TEST_F(wire, bf16_activations_travel_as_they_are_or_in_int8) {
   EXPECT_TRUE(equal(from_wire(*dev, sent, wire_format::int8, s, dtype::bf16), expected));
 }
 
-// The plan says where: between nodes, and nowhere else.
-TEST_F(wire, only_what_crosses_nodes_is_cast) {
+// The plan casts only edges between nodes.
+TEST_F(wire, casts_only_tensors_that_cross_nodes) {
   const std::vector<std::string> together{"n1"}, crossed{"n1", "n2"};
   for (const char* precision : {"fp32", "f64"}) {
     SCOPED_TRACE(precision);
@@ -125,7 +124,7 @@ TEST_F(wire, only_what_crosses_nodes_is_cast) {
       }
       EXPECT_TRUE(some);
       const auto got = run(j), again = run(j, 77);
-      EXPECT_EQ(got.bytes(), again.bytes()) << "whatever the order of arrival";
+      EXPECT_EQ(got.bytes(), again.bytes()) << "the weights depend on the order of arrival";
       EXPECT_NE(got.bytes(), plain.bytes());
       double worst = 0;
       for (std::size_t i = 0; i < got.weights.size(); ++i) {
@@ -150,7 +149,7 @@ TEST_F(wire, only_what_crosses_nodes_is_cast) {
   }
 }
 
-TEST_F(wire, a_job_on_one_node_has_the_bits_of_the_job_without_it) {
+TEST_F(wire, does_not_change_a_job_on_one_node) {
   shape_of_job s;
   auto j = small_spec(s);
   const auto plain = prepare_job(j, shared_tables(), nodes_named(1));
@@ -160,9 +159,9 @@ TEST_F(wire, a_job_on_one_node_has_the_bits_of_the_job_without_it) {
             run(std::get<std::shared_ptr<prepared_job>>(cast)).bytes());
 }
 
-// Any net, any partition: pieces, addends and gradients in fewer bytes still meet, and no order of
-// arrival changes a bit.
-TEST_F(wire, random_partitions_end_with_the_same_bits_in_any_order_of_arrival) {
+// Any net, any partition: pieces, addends and gradients in fewer bytes are combined correctly, and
+// no order of arrival changes a bit.
+TEST_F(wire, random_partitions_give_the_same_bits_in_any_order_of_arrival) {
   std::uint64_t ran = 0, casts = 0;
   for (std::uint64_t seed = 1; ran < seeds(60); ++seed) {
     random_net net(seed);
@@ -182,7 +181,7 @@ TEST_F(wire, random_partitions_end_with_the_same_bits_in_any_order_of_arrival) {
   EXPECT_GT(casts, 0u);
 }
 
-TEST_F(wire, the_plan_counts_fewer_bytes) {
+TEST_F(wire, plan_counts_fewer_bytes) {
   const auto bytes = [&](const char* format) {
     const auto j = job(format, {"n1", "n2"}, "fp32");
     double sum = 0;

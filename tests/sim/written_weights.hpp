@@ -1,5 +1,5 @@
-// What a job says of its weights at the end, compared with an evaluation of the weights that it has
-// written: what `troupe test` would say.
+// Compares the accuracy that a job reports at its end with an evaluation of the weights that it has
+// written, as `troupe test` makes it.
 #pragma once
 
 #include "tests/sim/small_job.hpp"
@@ -18,8 +18,8 @@ inline std::optional<double> value_in(const event_effect* e, const std::string& 
   return std::nullopt;
 }
 
-// The evaluation that a run which begins at its end is all of, as `troupe test` makes it: by one
-// worker with every layer beside it.
+// Evaluates written weights as `troupe test` does: a run that begins at its end, on one worker with
+// all layers colocated.
 inline run_result run_of_the_written(const prepared_job& j, const run_result& r, device* dev) {
   auto spec = j.spec;
   spec.train.sync = {"bsp", {}, {}};
@@ -45,19 +45,20 @@ inline run_result run_of_the_written(const prepared_job& j, const run_result& r,
   return run_in_world(again, c);
 }
 
-// Empty: the accuracy of `done` is that of the written weights, and so is the loss of the last
-// evaluation. Where a job has no test data, or nobody to evaluate, there is nothing to be true.
+// Returns an error, or empty if the accuracy of `done` is that of the written weights, and the loss
+// of the last evaluation too. Also empty if the job has no test data or no evaluating role.
 inline std::string untrue_of_the_written(const prepared_job& j, const run_result& r, device* dev) {
   const auto* done = last_of(r, "done");
   const auto said = value_in(done, "test_accuracy");
   if (!said) return last_of(r, "eval") ? "an evaluation, but no accuracy at the end" : "";
   const auto again = run_of_the_written(j, r, dev);
   const auto is = value_in(last_of(again, "done"), "test_accuracy");
-  if (said != is) return "says accuracy " + std::to_string(*said) + ", the written weights have " + std::to_string(is.value_or(-1));
-  // Features that are added up in another order, or layers computed apart, round otherwise.
+  if (said != is)
+    return "reports accuracy " + std::to_string(*said) + ", the written weights have " + std::to_string(is.value_or(-1));
+  // Features that are summed in another order, or layers computed separately, round differently.
   const auto loss = value_in(last_of(r, "eval"), "loss"), true_loss = value_in(last_of(again, "eval"), "loss");
   if (!loss || !true_loss || !(std::abs(*loss - *true_loss) <= 1e-5 * std::max(1.0, std::abs(*true_loss))))
-    return "says loss " + std::to_string(loss.value_or(-1)) + ", the written weights have " +
+    return "reports loss " + std::to_string(loss.value_or(-1)) + ", the written weights have " +
            std::to_string(true_loss.value_or(-1));
   return "";
 }
