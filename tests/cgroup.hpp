@@ -1,4 +1,4 @@
-// A cgroup with a limit of memory, for tests that run programs in it.
+// A cgroup with a memory limit, for tests that run programs in it.
 #pragma once
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-// Of whichever kind there is here, v1 or v2; gone with the test.
+// A memory cgroup, v1 or v2, that is removed with the object.
 class small_group {
  public:
   explicit small_group(std::int64_t bytes) {
@@ -23,7 +23,7 @@ class small_group {
       std::error_code ec;
       const auto folder = root + name;
       if (!fs::create_directory(folder, ec)) continue;
-      // The kernel has made the file, or this is no such folder.
+      // The kernel has created the file unless this is not a cgroup folder.
       if (fs::exists(folder + limit, ec) && (std::ofstream(folder + limit) << bytes << std::flush)) {
         folder_ = folder;
         return;
@@ -38,12 +38,12 @@ class small_group {
   small_group(const small_group&) = delete;
   small_group& operator=(const small_group&) = delete;
 
-  const std::string& folder() const { return folder_; }  // empty: no cgroup can be made here
-  // Before a program's own words: a shell steps into the group and becomes the program.
+  const std::string& folder() const { return folder_; }  // empty if no cgroup can be created here
+  // Prefix of a command line: a shell joins the group and execs the program.
   std::vector<std::string> step_into() const {
     return {"/bin/sh", "-c", "echo $$ > " + folder_ + "/cgroup.procs && exec \"$@\"", "sh"};
   }
-  // How many processes the kernel has killed here, because there was no memory left.
+  // The number of processes that the kernel has killed in the group for lack of memory.
   std::uint64_t kills() const {
     for (const char* file : {"/memory.oom_control", "/memory.events"}) {
       std::ifstream in(folder_ + file);

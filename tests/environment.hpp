@@ -1,5 +1,4 @@
-// Numbers that environment variables set for tests: how many seeds, rounds or messages, and which
-// seed.
+// Environment variables that set numbers of tests: seeds, rounds or messages.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// A disk that fails: from here on fsync answers EIO in this process and in those that it begins. A
-// filter of the kernel's (seccomp), so that nothing in Troupe knows of it; to be set in a child,
-// because it cannot be taken away.
+// Simulates a failing disk: fsync returns EIO in this process and in the processes that it starts.
+// It is a seccomp filter of the kernel, so Troupe has no code for it. Call it in a child process,
+// because it cannot be removed.
 #pragma once
 
 #include <linux/filter.h>
@@ -13,7 +13,7 @@
 
 namespace troupe::test {
 
-// False: the kernel does not allow it. Safe between fork and exec.
+// Returns false if the kernel does not allow it. Safe between fork and exec.
 inline bool fail_fsync() {
   sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_fsync, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EIO),

@@ -1,5 +1,5 @@
-// Inputs that are nearly sound: bytes of a sound one with a few changed, cut off, put in, or taken
-// from another.
+// Mutated inputs: a valid input with a few bytes changed, removed, inserted, or copied from another
+// valid input.
 #pragma once
 
 #include <algorithm>

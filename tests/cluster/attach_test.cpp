@@ -1,5 +1,5 @@
-// `troupe attach`: a job that its client has left is followed again, by the number that people know
-// it by.
+// `troupe attach JOB` follows a job again after its client has left, by the job number that was
+// printed.
 #include <signal.h>
 
 #include <nlohmann/json.hpp>
@@ -36,19 +36,19 @@ class cluster_attach : public cluster_test {
   }
 };
 
-TEST_F(cluster_attach, a_job_that_was_left_is_followed_by_the_number_that_is_printed) {
+TEST_F(cluster_attach, attach_by_the_printed_number_follows_a_job_whose_client_left) {
   auto trains = troupe({"train", "job.toml", "--set", "train.finish.steps=100000000", "--set", "eval.every=100000000"});
   ASSERT_TRUE(trains->wait_out("examples/s", 30s)) << trains->log();
   trains->signal(SIGINT);
   EXPECT_EQ(trains->wait(20s), 0);
-  EXPECT_NE(trains->log().find("detached: job 1 goes on"), std::string::npos) << trains->log();
+  EXPECT_NE(trains->log().find("detached: job 1 continues"), std::string::npos) << trains->log();
   EXPECT_NE(trains->log().find("troupe attach 1 --cluster " + path("cluster.toml")), std::string::npos) << trains->log();
 
   auto again = troupe({"attach", "1"});
   ASSERT_TRUE(again->wait_out("examples/s", 30s)) << again->log();
   again->signal(SIGINT);
   EXPECT_EQ(again->wait(20s), 0);
-  EXPECT_NE(again->log().find("detached: job 1 goes on"), std::string::npos) << again->log();
+  EXPECT_NE(again->log().find("detached: job 1 continues"), std::string::npos) << again->log();
 
   auto last = troupe({"attach", "1", "--out", "last.safetensors", "--json"});
   ASSERT_TRUE(last->wait_out("\"event\":\"step\"", 30s)) << last->log();
@@ -60,7 +60,7 @@ TEST_F(cluster_attach, a_job_that_was_left_is_followed_by_the_number_that_is_pri
   EXPECT_EQ(done.value("weights_sha256", "none"), hash_of("last.safetensors"));
 }
 
-TEST_F(cluster_attach, a_job_that_is_over_says_its_result_and_gives_its_weights) {
+TEST_F(cluster_attach, attach_to_a_finished_job_prints_its_result_and_fetches_its_weights) {
   auto trains = troupe({"train", "job.toml", "--out", "first.safetensors"});
   EXPECT_EQ(trains->wait(60s), 0) << trains->log();
   const auto hash = said_hash(trains->out());
@@ -88,7 +88,7 @@ TEST_F(cluster_attach, a_job_that_is_over_says_its_result_and_gives_its_weights)
   EXPECT_NE(gone->log().find("there are no weights of this job"), std::string::npos) << gone->log();
 }
 
-TEST_F(cluster_attach, mistakes_are_exit_2_and_name_the_job) {
+TEST_F(cluster_attach, an_unknown_or_malformed_job_number_exits_2) {
   auto none = troupe({"attach", "7"});
   EXPECT_EQ(none->wait(20s), 2);
   EXPECT_NE(none->log().find("there is no job 7"), std::string::npos) << none->log();
@@ -96,7 +96,7 @@ TEST_F(cluster_attach, mistakes_are_exit_2_and_name_the_job) {
   EXPECT_EQ(word->wait(20s), 2);
 }
 
-TEST_F(cluster_attach, who_may_look_may_follow_and_only_who_may_submit_gets_the_weights) {
+TEST_F(cluster_attach, the_watch_role_may_follow_a_job_but_not_fetch_its_weights) {
   ASSERT_TRUE(add_operator_certificate(folder_ / "certs", "eve", certificate_role::watch));
   EXPECT_EQ(run(tiny_job()).outcome.exit_code(), 0);
   cluster_submission s;

@@ -1,5 +1,5 @@
-// Data that turns bad under a running job: the job is over with the file's name, and the daemons go
-// on.
+// A data file is truncated while a job reads it: the job ends with an error that names the file,
+// and the daemons continue.
 #include <filesystem>
 
 #include "runtime/data/packed.hpp"
@@ -27,7 +27,7 @@ class cluster_data : public cluster_test {
   }
 };
 
-TEST_F(cluster_data, a_packed_file_that_is_cut_short_ends_the_job_and_no_daemon) {
+TEST_F(cluster_data, truncating_a_packed_file_ends_the_job_and_no_daemon) {
   data_ = {folder_.string()};
   make_cluster(2);
   start_all();
@@ -40,7 +40,7 @@ TEST_F(cluster_data, a_packed_file_that_is_cut_short_ends_the_job_and_no_daemon)
   for (const auto& m : r.outcome.messages) all += m + "\n";
   for (const auto& e : r.events) all += e.event.text + "\n";
   EXPECT_NE(all.find("data.pack: it has been cut short: "), std::string::npos) << all;
-  // Who has survived that does the next job.
+  // The daemons still run the next job.
   EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""brief_daemon.py --cluster FILE --node NAME: stands in for trouped in local_cluster_test. n2 is killed as soon as it has been seen; n3 comes up
-after that; the others listen until they are ended."""
+"""brief_daemon.py --cluster FILE --node NAME: replaces trouped in local_cluster_test. n2 kills itself after it has accepted a
+connection; n3 listens only after that; the others listen until they are killed."""
 import os
 import re
 import signal

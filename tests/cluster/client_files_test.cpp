@@ -1,6 +1,6 @@
-// What a client may make a daemon read: data under the folders of its cluster file, plugins that
-// the cluster file names, and nothing else. Whoever may submit jobs need not be one who may read
-// the nodes' disks.
+// Which files a client can make a daemon read: data under the folders that the cluster file allows,
+// and plugins that it names. A client with the right to submit jobs does not get read access to the
+// nodes' disks.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -32,7 +32,7 @@ class cluster_client_files : public cluster_test {
     std::ifstream in(folder_ / name);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  // All that the client is told of a job that is not taken.
+  // All messages that the client receives about a rejected job.
   std::string refusal(const std::string& text) {
     const auto r = run(text);
     EXPECT_EQ(r.outcome.exit_code(), 2);
@@ -42,7 +42,7 @@ class cluster_client_files : public cluster_test {
   }
 };
 
-TEST_F(cluster_client_files, a_daemon_echoes_no_line_of_a_file) {
+TEST_F(cluster_client_files, error_messages_contain_no_content_of_a_file) {
   make_cluster(1);
   start_all();
   const auto secret = write("secret.key", "-----BEGIN PRIVATE KEY-----\nMHcCAQEE\n-----END PRIVATE KEY-----\n");
@@ -50,12 +50,12 @@ TEST_F(cluster_client_files, a_daemon_echoes_no_line_of_a_file) {
   EXPECT_EQ(said.find("PRIVATE"), std::string::npos) << said;
   EXPECT_EQ(said.find("MHcC"), std::string::npos) << said;
   EXPECT_EQ(said.rfind("job.toml:3:1: ", 0), 0u) << said;
-  // And not even whether it is there.
+  // The message does not reveal whether the file exists.
   const auto missing = renamed(refusal(job_on(csv_at(path("nothing.key")))), "nothing.key", "secret.key");
   EXPECT_EQ(missing, said);
 }
 
-TEST_F(cluster_client_files, data_is_read_in_the_folders_of_the_cluster_file_alone) {
+TEST_F(cluster_client_files, data_outside_the_folders_of_the_cluster_file_is_refused) {
   data_ = {"sets"};
   make_cluster(2);
   fs::create_directories(folder_ / "sets/in");
@@ -69,16 +69,16 @@ TEST_F(cluster_client_files, data_is_read_in_the_folders_of_the_cluster_file_alo
     EXPECT_EQ(run(job_on(csv_at(path(good)))).outcome.exit_code(), 0) << good;
   for (const char* bad : {"outside.csv", "sets/link.csv", "sets/../outside.csv", "sets/in/../../outside.csv"}) {
     const auto said = refusal(job_on(csv_at(path(bad))));
-    EXPECT_NE(said.find("this node reads data only under the folders that its cluster file allows"), std::string::npos) << said;
+    EXPECT_NE(said.find("this node reads data only under the folders of its cluster file"), std::string::npos) << said;
   }
-  // An override is as good as a line of the file.
+  // An override is checked like a line of the job file.
   const auto r = run(job_on(csv_at(path("sets/in/rows.csv"))), {"data.path=\"" + path("outside.csv") + "\""});
   EXPECT_EQ(r.outcome.exit_code(), 2);
 }
 
-TEST_F(cluster_client_files, plugins_are_those_of_the_cluster_file_alone) {
+TEST_F(cluster_client_files, a_plugin_that_the_cluster_file_does_not_name_is_refused) {
   const auto plugin = fs::path(TROUPE_BIN_DIR) / "../lib/plugins/libtest_plugin_fading.so";
-  if (!fs::exists(plugin)) GTEST_SKIP() << "no plugins here";
+  if (!fs::exists(plugin)) GTEST_SKIP() << "the test plugins are not built";
   fs::copy_file(plugin, folder_ / "libmine.so");
   fs::copy_file(plugin, folder_ / "libtheirs.so");
   plugins_ = {"libmine.so"};
@@ -87,18 +87,18 @@ TEST_F(cluster_client_files, plugins_are_those_of_the_cluster_file_alone) {
   const auto with = [&](const std::string& name) { return "plugins = [\"" + name + "\"]\n" + tiny_job(); };
   const std::vector<std::string> set{"train.sync={mode=\"fading\",tau=2}", "train.finish={steps=4}"};
   EXPECT_EQ(run(with(path("libmine.so")), set).outcome.exit_code(), 0);
-  EXPECT_EQ(run(with("libmine.so"), set).outcome.exit_code(), 0) << "by its name alone: it lies where the cluster file says";
-  EXPECT_EQ(run(tiny_job(), set).outcome.exit_code(), 0) << "it need not be named";
+  EXPECT_EQ(run(with("libmine.so"), set).outcome.exit_code(), 0) << "by its file name; the cluster file has the path";
+  EXPECT_EQ(run(tiny_job(), set).outcome.exit_code(), 0) << "a job does not have to name the plugin";
   const auto said = refusal(with(path("libtheirs.so")));
   EXPECT_EQ(said.rfind("job.toml:1:12: ", 0), 0u) << said;
   EXPECT_NE(said.find("this node loads only plugins that its cluster file names"), std::string::npos) << said;
   const auto missing = renamed(refusal(with(path("libnobody.so"))), "libnobody", "libtheirs");
-  EXPECT_EQ(missing, said) << "not even whether it is there";
+  EXPECT_EQ(missing, said) << "the message does not reveal whether the file exists";
 }
 
-TEST_F(cluster_client_files, plugins_are_the_bytes_that_the_cluster_file_means) {
+TEST_F(cluster_client_files, a_plugin_whose_digest_differs_is_refused) {
   const auto plugin = fs::path(TROUPE_BIN_DIR) / "../lib/plugins/libtest_plugin_fading.so";
-  if (!fs::exists(plugin)) GTEST_SKIP() << "no plugins here";
+  if (!fs::exists(plugin)) GTEST_SKIP() << "the test plugins are not built";
   fs::copy_file(plugin, folder_ / "libmine.so");
   plugins_ = {"libmine.so"};
   make_cluster(1);
@@ -106,23 +106,22 @@ TEST_F(cluster_client_files, plugins_are_the_bytes_that_the_cluster_file_means) 
   const std::vector<std::string> set{"train.sync={mode=\"fading\",tau=2}", "train.finish={steps=4}"};
   const auto digest = plugin_sha256(path("libmine.so"));
   const auto with = [&](const std::string& name) { return "plugins = [\"" + name + "\"]\n" + tiny_job(); };
-  EXPECT_EQ(run(with("libmine.so#sha256=" + digest), set).outcome.exit_code(), 0) << "who submits may say which bytes he means";
+  EXPECT_EQ(run(with("libmine.so#sha256=" + digest), set).outcome.exit_code(), 0) << "a job may name the plugin's digest";
   const auto said = refusal(with("libmine.so#sha256=" + std::string(64, '0')));
   EXPECT_NE(said.find("this node loads only plugins that its cluster file names"), std::string::npos) << said;
-  // Others in its place while the daemon runs change nothing for it, and the next one does not
-  // begin with them.
+  // Replacing the file does not affect a running daemon. The next daemon refuses to start with it.
   std::ofstream(path("libmine.so"), std::ios::app) << "more";
   EXPECT_EQ(run(tiny_job(), set).outcome.exit_code(), 0);
   kill_hard("n1");
   process changed({std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", path("cluster.toml"), "--node", "n1"}, folder_);
   EXPECT_EQ(changed.wait(), 2);
   EXPECT_NE(
-      changed.log().find("libmine.so: its sha256 is " + plugin_sha256(path("libmine.so")) + ", and what is allowed has " + digest),
+      changed.log().find("libmine.so: its sha256 is " + plugin_sha256(path("libmine.so")) + ", but the allowed one is " + digest),
       std::string::npos)
       << changed.log();
 }
 
-TEST_F(cluster_client_files, a_plugin_without_its_digest_keeps_a_daemon_from_starting) {
+TEST_F(cluster_client_files, a_daemon_does_not_start_with_a_plugin_without_a_digest) {
   make_cluster(1);
   write("libmine.so", "whatever");
   write("cluster.toml", "plugins = [\"libmine.so\"]\n" + text_of_file("cluster.toml"));

@@ -1,6 +1,6 @@
-// Promise 24 (docs/promises.md): daemons whose clocks are an hour apart, either way, train
-// together, lose a node and go on, to the same weights. Their clocks are shifted by a library that
-// they are started with (clock/shifted_clock.cpp).
+// Promise 24 (docs/promises.md): daemons whose clocks differ by an hour train together and recover
+// from a node failure, with the same final weights. A preloaded library shifts their clocks
+// (clock/shifted_clock.cpp).
 #include <signal.h>
 
 #include <fstream>
@@ -20,7 +20,7 @@ class cluster_clock : public cluster_test {
         folder_);
     ASSERT_TRUE(daemons_[node]->wait_out("ready " + node, 20s)) << daemons_[node]->log();
   }
-  // What the daemon's clock said when it began, as it keeps it.
+  // Milliseconds of the daemon's clock at its start, from its incarnation file.
   std::int64_t began(const std::string& node) const {
     std::ifstream in(path("state/" + node + "/incarnation"));
     std::int64_t ms = 0;
@@ -29,7 +29,7 @@ class cluster_clock : public cluster_test {
   }
 };
 
-TEST_F(cluster_clock, daemons_an_hour_apart_either_way_train_lose_a_node_and_take_it_again) {
+TEST_F(cluster_clock, jobs_recover_and_add_the_node_again_when_clocks_differ_by_an_hour) {
   make_cluster(3);
   start_at("n1", "0");
   start_at("n2", "3600");
@@ -47,15 +47,15 @@ TEST_F(cluster_clock, daemons_an_hour_apart_either_way_train_lose_a_node_and_tak
     kill_hard(node);
     ASSERT_TRUE(b->wait_event("recovered", 15s)) << node;
     start_at(node, node == std::string("n2") ? "3600" : "-3600");
-    ASSERT_TRUE(b->wait_event("moved", 20s)) << node << " is taken again";
+    ASSERT_TRUE(b->wait_event("moved", 20s)) << node << " is added again";
     const auto r = b->join();
     ASSERT_EQ(r.outcome.exit_code(), 0) << node;
     EXPECT_EQ(r.text("weights_sha256"), right.text("weights_sha256")) << node;
   }
 }
 
-// The coordinator's own clock wrong: its checkpoints and its journal are as good as any.
-TEST_F(cluster_clock, a_coordinator_an_hour_behind_that_is_back_with_the_right_clock_goes_on) {
+// The checkpoints and the journal of a coordinator with a wrong clock remain usable.
+TEST_F(cluster_clock, a_job_continues_when_the_restarted_coordinator_is_an_hour_earlier) {
   make_cluster(2);
   start_at("n1", "3600");
   start_at("n2", "0");
@@ -67,7 +67,7 @@ TEST_F(cluster_clock, a_coordinator_an_hour_behind_that_is_back_with_the_right_c
   auto b = begin(tiny_job(), set);
   ASSERT_TRUE(b->wait_event("step", 20s, 250));
   kill_hard("n1");
-  start_at("n1", "0");  // its clock has been put right: it is an hour earlier now
+  start_at("n1", "0");  // the clock is corrected: an hour earlier than before
   const auto r = b->join();
   ASSERT_EQ(r.outcome.exit_code(), 0);
   EXPECT_EQ(r.text("weights_sha256"), right.text("weights_sha256"));

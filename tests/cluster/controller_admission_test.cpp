@@ -1,5 +1,5 @@
-// What submissions may cost the coordinator's daemon, without a cluster: a budget, one check at a
-// time, and numbers that do not run out.
+// Admission of jobs by the cluster controller, without a cluster: limits of jobs and bytes, one
+// check at a time, and job numbers that do not run out.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -61,39 +61,40 @@ class controller_admission : public testing::Test {
   instant now_ = instant{} + 1000s;
 };
 
-// Each mistake of a job names the file.
-TEST_F(controller_admission, a_name_of_a_file_that_is_too_long_is_refused) {
+// Every error message about a job contains its file name, so the name's length is limited.
+TEST_F(controller_admission, a_submission_with_a_file_name_over_4096_bytes_is_refused) {
   h_->on("client.x", submit{{std::string(max_file_name + 1, 'n'), "text", {}}, true, 5}, now_, out_);
-  EXPECT_EQ(refusal(), "a file's name has 4097 bytes: it may have 4096");
+  EXPECT_EQ(refusal(), "a file name has 4097 bytes; it may have at most 4096");
   h_->on("client.x", submit{{"job.toml", "text", {}}, true, 5, {given_file::weights, std::string(max_file_name + 1, 'n'), 8}}, now_,
          out_);
-  EXPECT_EQ(refusal(), "a file's name has 4097 bytes: it may have 4096");
+  EXPECT_EQ(refusal(), "a file name has 4097 bytes; it may have at most 4096");
   EXPECT_TRUE(ordered<check_text>().empty());
 }
 
-TEST_F(controller_admission, jobs_that_are_being_checked_count_as_those_that_wait) {
+TEST_F(controller_admission, jobs_being_checked_count_towards_the_limit_of_the_queue) {
   for (int i = 0; i < 256; ++i) submit_as("client." + std::to_string(i));
   EXPECT_TRUE(sent<submitted>().empty());
   submit_as("client.x");
-  EXPECT_EQ(refusal(), "the queue is full: 256 jobs are being checked, wait or run, and no more may");
+  EXPECT_EQ(refusal(), "the queue is full: 256 jobs are being checked, queued or running; submit again when one is over");
   EXPECT_EQ(kept(), 256u);
   h_->on_checked(ordered<check_text>().at(0).job, wrong(), now_, out_);
   submit_as("client.x");
-  EXPECT_EQ(kept(), 256u) << "one is gone, and there is room for another";
+  EXPECT_EQ(kept(), 256u) << "the failed check freed one place";
 }
 
-TEST_F(controller_admission, texts_have_a_budget_of_bytes_all_together) {
+TEST_F(controller_admission, the_texts_of_all_submissions_together_have_a_limit_in_bytes) {
   const std::string text(1 << 20, '#');
   std::uint64_t asks = 0;
   while (sent<submitted>().empty() && asks < 300) submit_as("client.1", ++asks, text);
-  EXPECT_EQ(asks, 64u) << "64 MiB, and each has a name too";
-  EXPECT_NE(refusal().find("have 66060792 bytes of text, this one 1048584, and all together may have 67108864"), std::string::npos)
+  EXPECT_EQ(asks, 64u) << "64 MiB for texts and file names";
+  EXPECT_NE(refusal().find("have 66060792 bytes of text, this one has 1048584, and the limit for all is 67108864"),
+            std::string::npos)
       << refusal();
   submit_as("client.2", 1, "small");
-  EXPECT_EQ(sent<submitted>().size(), 1u) << "what fits is taken";
+  EXPECT_EQ(sent<submitted>().size(), 1u) << "a small submission still fits";
 }
 
-TEST_F(controller_admission, a_job_that_is_over_costs_no_budget) {
+TEST_F(controller_admission, a_finished_job_does_not_count_towards_the_limits) {
   const std::string text(1 << 20, '#');
   for (int i = 0; i < 200; ++i) {
     out_.clear();
@@ -106,7 +107,7 @@ TEST_F(controller_admission, a_job_that_is_over_costs_no_budget) {
   }
 }
 
-TEST_F(controller_admission, what_is_known_of_jobs_that_are_over_is_not_pushed_out_by_submissions) {
+TEST_F(controller_admission, records_of_finished_jobs_survive_200_submissions) {
   submit_as("client.1");
   const auto id = ordered<check_text>().at(0).job;
   h_->on_checked(id, sound(), now_, out_);
@@ -117,10 +118,10 @@ TEST_F(controller_admission, what_is_known_of_jobs_that_are_over_is_not_pushed_o
   h_->on("n1", ended{id, 0}, now_, out_);
   for (int i = 0; i < 200; ++i) submit_as("client.1");
   h_->on_tick(now_, out_);
-  EXPECT_EQ(h_->weights_of(id), "/w") << "its client may be fetching them";
+  EXPECT_EQ(h_->weights_of(id), "/w") << "its client may still fetch them";
 }
 
-TEST_F(controller_admission, one_check_at_a_time_is_under_way) {
+TEST_F(controller_admission, only_one_check_runs_at_a_time) {
   for (int i = 0; i < 3; ++i) submit_as("client." + std::to_string(i));
   auto asked = ordered<check_text>();
   ASSERT_EQ(asked.size(), 1u);
@@ -131,7 +132,7 @@ TEST_F(controller_admission, one_check_at_a_time_is_under_way) {
   EXPECT_EQ(ordered<check_text>().size(), 3u);
 }
 
-TEST_F(controller_admission, what_a_client_that_has_left_wanted_checked_is_dropped) {
+TEST_F(controller_admission, submissions_of_a_disconnected_client_are_dropped) {
   submit_as("client.1");
   for (int i = 0; i < 100; ++i) submit_as("client.2");
   submit_as("client.3");
@@ -142,23 +143,23 @@ TEST_F(controller_admission, what_a_client_that_has_left_wanted_checked_is_dropp
   EXPECT_TRUE(sent<submitted>().empty());
   h_->on_peer_down("client.1", "gone", now_, out_);
   EXPECT_EQ(kept(), 1u);
-  EXPECT_TRUE(ordered<check_text>().empty()) << "the first is still being read";
+  EXPECT_TRUE(ordered<check_text>().empty()) << "the first check is still running";
   h_->on_checked(under_way, sound(), now_, out_);
-  EXPECT_TRUE(sent<prepare>().empty()) << "nobody knows of this job, and it does not run";
+  EXPECT_TRUE(sent<prepare>().empty()) << "the job's client is gone, so it does not run";
   ASSERT_EQ(ordered<check_text>().size(), 1u);
   h_->on_checked(ordered<check_text>()[0].job, sound(), now_, out_);
   EXPECT_EQ(sent<submitted>().size(), 1u);
   EXPECT_EQ(sent<prepare>().size(), 1u);
 }
 
-TEST_F(controller_admission, an_accepted_job_runs_on_when_its_client_leaves) {
+TEST_F(controller_admission, an_accepted_job_keeps_running_when_its_client_disconnects) {
   submit_as("client.1");
   h_->on_checked(ordered<check_text>().at(0).job, sound(), now_, out_);
   h_->on_peer_down("client.1", "gone", now_, out_);
   EXPECT_EQ(kept(), 1u);
 }
 
-TEST_F(controller_admission, whose_turn_does_not_come_is_told_so_and_a_check_that_hangs_is_not_followed_by_others) {
+TEST_F(controller_admission, a_hanging_check_blocks_the_next_ones_and_all_are_refused_after_60_s) {
   submit_as("client.1", 1);
   now_ += 30s;
   submit_as("client.2", 2);
@@ -170,15 +171,15 @@ TEST_F(controller_admission, whose_turn_does_not_come_is_told_so_and_a_check_tha
   now_ += 30s;
   h_->on_tick(now_, out_);
   ASSERT_EQ(sent<submitted>().size(), 2u);
-  EXPECT_EQ(refusal(), "its turn to be read did not come within 60 s: n1 reads other jobs");
+  EXPECT_EQ(refusal(), "it was not checked within 60 s: n1 checks other jobs");
   submit_as("client.3", 3);
-  EXPECT_EQ(ordered<check_text>().size(), 1u) << "it has only one reader";
+  EXPECT_EQ(ordered<check_text>().size(), 1u) << "the checker is still busy";
   h_->on_checked(hangs, sound(), now_, out_);
   EXPECT_EQ(ordered<check_text>().size(), 2u);
   EXPECT_EQ(kept(), 1u);
 }
 
-TEST_F(controller_admission, draining_refuses_what_is_not_yet_a_job) {
+TEST_F(controller_admission, draining_refuses_submissions_that_are_not_accepted_yet) {
   submit_as("client.1", 1);
   submit_as("client.2", 2);
   h_->drain(now_, out_);
@@ -190,10 +191,10 @@ TEST_F(controller_admission, draining_refuses_what_is_not_yet_a_job) {
   EXPECT_EQ(ordered<check_text>().size(), 1u);
 }
 
-TEST_F(controller_admission, refused_submissions_do_not_use_up_the_numbers) {
+TEST_F(controller_admission, refused_submissions_do_not_exhaust_job_numbers) {
   submit_as("client.0");
   const auto first = ordered<check_text>().at(0).job;
-  h_->on_checked(first, sound(), now_, out_);  // people know it as job 1
+  h_->on_checked(first, sound(), now_, out_);  // shown to users as job 1
   for (int i = 0; i < 70'000; ++i) {
     out_.clear();
     submit_as("client.1");
@@ -206,10 +207,10 @@ TEST_F(controller_admission, refused_submissions_do_not_use_up_the_numbers) {
   h_->on_checked(last, sound(), now_, out_);
   EXPECT_EQ(refusal(), "accepted");
   EXPECT_NE(number_of(last), number_of(first));
-  EXPECT_NE(last >> 16, first >> 16) << "another tag: what belonged to an earlier job of that number is not its own";
+  EXPECT_NE(last >> 16, first >> 16) << "another tag, so files of an earlier job with this number are not reused";
 }
 
-TEST(job_numbers, count_from_one_and_begin_again_with_the_next_tag_beside_those_that_are_known) {
+TEST(job_numbers, numbers_wrap_to_the_next_tag_and_skip_those_in_use) {
   job_numbers n(7);
   std::set<std::uint32_t> ids;
   const auto none = [](std::uint32_t) { return false; };
@@ -221,12 +222,12 @@ TEST(job_numbers, count_from_one_and_begin_again_with_the_next_tag_beside_those_
   EXPECT_EQ(n.last(), 8u << 16 | 10);
   job_numbers last_tag(0xffff);
   for (int i = 0; i < 65535; ++i) last_tag.next(none);
-  EXPECT_EQ(last_tag.next(none), 1u) << "never 0, which is no job";
+  EXPECT_EQ(last_tag.next(none), 1u) << "never 0, which means no job";
 }
 
 // --- followers
 
-TEST_F(controller_admission, the_history_is_told_once_on_a_connection) {
+TEST_F(controller_admission, the_history_is_sent_once_per_connection) {
   submit_as("client.1");
   const auto id = ordered<check_text>().at(0).job;
   h_->on_checked(id, sound(), now_, out_);
@@ -238,16 +239,16 @@ TEST_F(controller_admission, the_history_is_told_once_on_a_connection) {
   EXPECT_EQ(sent<submitted>().size(), 50u) << "each is answered";
   out_.clear();
   h_->on("client.1", follow{number_of(id)}, now_, out_);
-  EXPECT_EQ(sent<said>().size(), 0u) << "whoever submitted it has heard everything";
+  EXPECT_EQ(sent<said>().size(), 0u) << "the submitting client has received every event";
   h_->on_event({id, {"done", 100, {}, "finished"}, {}}, now_, out_);
   h_->on("n1", ended{id, 0}, now_, out_);
   out_.clear();
   for (int i = 0; i < 50; ++i) h_->on("client.8", follow{number_of(id)}, now_, out_);
-  EXPECT_EQ(sent<said>().size(), 101u) << "and of one that is over";
+  EXPECT_EQ(sent<said>().size(), 101u) << "also for a finished job";
   out_.clear();
   h_->on_peer_down("client.9", "gone", now_, out_);
   h_->on("client.9", follow{number_of(id)}, now_, out_);
-  EXPECT_EQ(sent<said>().size(), 101u) << "another connection";
+  EXPECT_EQ(sent<said>().size(), 101u) << "on a new connection";
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// The coordinator's daemon when nodes of a running job are lost and come back.
+// The cluster controller when nodes of a running job fail and join again.
 #include "tests/cluster/failing_controller.hpp"
 
 namespace troupe::control {
 namespace {
 
-TEST_F(controller_failures, the_others_make_a_plan_without_it_and_go_on_from_what_was_kept_last) {
+TEST_F(controller_failures, after_a_node_failure_the_others_resume_from_the_last_checkpoint) {
   begin({"n1", "n2", "n3"});
   step(57);
   h_->on_event({id_, {"set", 31, {{"train.dynamics.lr", 0.5}}, {}}, {}}, now_, out_);
@@ -15,15 +15,15 @@ TEST_F(controller_failures, the_others_make_a_plan_without_it_and_go_on_from_wha
   EXPECT_EQ(asked()->wish.name, "lose");
   EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n3"}));
   ASSERT_TRUE(asked()->back);
-  ASSERT_EQ(asked()->back->settings.size(), 1u) << "what a person has set is not lost with the checkpoint's age";
+  ASSERT_EQ(asked()->back->settings.size(), 1u) << "settings newer than the checkpoint are kept";
   EXPECT_EQ(asked()->back->settings[0].from, 31u);
   EXPECT_DOUBLE_EQ(asked()->back->seconds, 3);
   EXPECT_EQ(sent<end_job>().size(), 0u);
   found({"n1", "n2"}, 40);
-  EXPECT_EQ(sent<revise>().size(), 2u) << "nobody talks to the dead";
+  EXPECT_EQ(sent<revise>().size(), 2u) << "nothing is sent to the failed node";
   EXPECT_EQ(sent<revise>()[0].second.without, (std::vector<std::string>{"n3"}));
   ready({"n1", "n2"});
-  EXPECT_TRUE(sent_to_job().empty()) << "nobody is there to hand over";
+  EXPECT_TRUE(sent_to_job().empty()) << "the old plan has no complete state to hand over";
   ASSERT_EQ(sent<swap>().size(), 2u);
   EXPECT_EQ(sent<swap>()[0].second.step, 40u);
   now_ += 200ms;
@@ -37,14 +37,14 @@ TEST_F(controller_failures, the_others_make_a_plan_without_it_and_go_on_from_wha
   EXPECT_EQ(told.texts.at(0), (std::pair<std::string, std::string>{"where", "n3"}));
   repl_view v;
   h_->fill(v, now_);
-  EXPECT_EQ(v.jobs.at(0).step, 40u) << "where it is, and not where it was";
+  EXPECT_EQ(v.jobs.at(0).step, 40u) << "the step after the recovery, not the last reported one";
 }
 
-TEST_F(controller_failures, a_node_that_is_back_is_taken_at_the_next_boundary) {
+TEST_F(controller_failures, a_node_that_joins_again_is_added_at_the_next_boundary) {
   begin({"n1", "n2", "n3"});
   dies("n3");
   joins("n3");
-  EXPECT_EQ(ordered<check_move>(), 1u) << "one plan after the other";
+  EXPECT_EQ(ordered<check_move>(), 1u) << "only one plan change at a time";
   found({"n1", "n2"}, 40);
   ready({"n1", "n2"});
   out_.erase(std::remove_if(out_.begin(), out_.end(), [](const order& o) { return std::holds_alternative<check_move>(o); }),
@@ -53,7 +53,7 @@ TEST_F(controller_failures, a_node_that_is_back_is_taken_at_the_next_boundary) {
   ASSERT_TRUE(asked());
   EXPECT_EQ(asked()->wish.name, "add-node");
   EXPECT_EQ(asked()->wish.key, "n3");
-  EXPECT_FALSE(asked()->back) << "nobody is lost: it is handed over";
+  EXPECT_FALSE(asked()->back) << "no node is missing, so the state is handed over";
   h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3"}), "bsp", asked()->plan_generation, 0}, now_, out_);
   ready({"n1", "n2", "n3"});
   EXPECT_EQ(sent_to_job(), (std::vector<std::string>{"handover"}));
@@ -62,10 +62,10 @@ TEST_F(controller_failures, a_node_that_is_back_is_taken_at_the_next_boundary) {
              out_.end());
   swap_all({"n1", "n2", "n3"});
   EXPECT_EQ(last_said(), "moved: added n3");
-  EXPECT_FALSE(asked()) << "it is not asked for again";
+  EXPECT_FALSE(asked()) << "the node is not requested again";
 }
 
-TEST_F(controller_failures, one_that_cannot_be_taken_again_is_asked_for_once_until_it_joins_anew) {
+TEST_F(controller_failures, a_node_that_cannot_be_added_is_tried_once_per_join) {
   begin({"n1", "n2", "n3"});
   dies("n3");
   found({"n1", "n2"}, 40);
@@ -83,14 +83,14 @@ TEST_F(controller_failures, one_that_cannot_be_taken_again_is_asked_for_once_unt
   EXPECT_TRUE(asked());
 }
 
-TEST_F(controller_failures, nodes_lost_one_after_the_other_are_one_interruption) {
+TEST_F(controller_failures, consecutive_node_failures_are_one_recovery) {
   begin({"n1", "n2", "n3", "n4"}, 1);
   dies("n3");
   const auto first = asked()->plan_generation;
   dies("n4");
   EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n3", "n4"}));
   h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n4"}), "bsp", first, 40}, now_, out_);
-  EXPECT_EQ(sent<revise>().size(), 0u) << "of before the second";
+  EXPECT_EQ(sent<revise>().size(), 0u) << "this plan is from before the second failure";
   found({"n1", "n2"}, 40);
   ready({"n1"});
   dies("n2");
@@ -103,15 +103,15 @@ TEST_F(controller_failures, nodes_lost_one_after_the_other_are_one_interruption)
   EXPECT_EQ(sent<end_job>().size(), 0u);
 }
 
-TEST_F(controller_failures, one_that_is_lost_while_nodes_swap_waits_until_the_others_have) {
+TEST_F(controller_failures, a_node_failure_during_a_swap_is_handled_after_the_swap) {
   begin({"n1", "n2", "n3"});
   dies("n3");
   found({"n1", "n2"}, 40);
   ready({"n1", "n2"});
   dies("n2");
-  EXPECT_EQ(ordered<check_move>(), 1u) << "n1 is between two plans";
+  EXPECT_EQ(ordered<check_move>(), 1u) << "n1 is still swapping plans";
   swap_all({"n1"});
-  EXPECT_EQ(ordered<begin_job>(), 0u) << "a plan with a dead node is not begun";
+  EXPECT_EQ(ordered<begin_job>(), 0u) << "a plan with a failed node does not begin";
   EXPECT_EQ(ordered<check_move>(), 2u);
   EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n2", "n3"}));
   found({"n1"}, 40);
@@ -120,7 +120,7 @@ TEST_F(controller_failures, one_that_is_lost_while_nodes_swap_waits_until_the_ot
   EXPECT_EQ(ordered<begin_job>(), 1u);
 }
 
-TEST_F(controller_failures, a_move_that_people_want_is_refused_for_a_loss_at_every_point) {
+TEST_F(controller_failures, a_node_failure_refuses_a_pending_move_at_every_phase) {
   for (int point = 0; point < 4; ++point) {
     SCOPED_TRACE(point);
     out_.clear();
@@ -140,13 +140,13 @@ TEST_F(controller_failures, a_move_that_people_want_is_refused_for_a_loss_at_eve
     swap_all({"n1", "n3", "n4"});
     EXPECT_EQ(last_said(), "recovered: node n2 is lost: gone; went on without n2");
     if (point > 1) {
-      EXPECT_EQ(sent_to_job().back(), "checkpoint") << "said while nobody could hear it";
+      EXPECT_EQ(sent_to_job().back(), "checkpoint") << "the command was deferred during the move";
     }
     EXPECT_EQ(sent<end_job>().size(), 0u);
   }
 }
 
-TEST_F(controller_failures, a_job_that_cannot_go_on_ends_with_the_loss_as_its_reason) {
+TEST_F(controller_failures, a_job_that_cannot_be_planned_again_ends_naming_the_node_failure) {
   begin({"n1", "n2", "n3"});
   dies("n2");
   h_->on_plan_found({id_, "node 'n2' is the last with the role \"server\"", {}, {}, {}, asked()->plan_generation, 0}, now_, out_);
@@ -156,14 +156,14 @@ TEST_F(controller_failures, a_job_that_cannot_go_on_ends_with_the_loss_as_its_re
   EXPECT_EQ(sent<said>().back().second.texts.at(0).second, "n2");
 }
 
-TEST_F(controller_failures, no_more_losses_than_the_job_allows) {
+TEST_F(controller_failures, a_job_that_allows_no_node_failure_ends_at_the_first) {
   begin({"n1", "n2", "n3"}, 0);
   dies("n2");
   for (const char* n : {"n1", "n3"}) h_->on(n, ended{id_, 0}, now_, out_);
   EXPECT_EQ(last_said(), "error: node n2 is lost: gone");
 }
 
-TEST_F(controller_failures, more_than_three_within_thirty_seconds_are_given_up_with_the_first_named) {
+TEST_F(controller_failures, a_fourth_node_failure_within_30_s_ends_the_job_naming_the_first) {
   begin({"n1", "n2", "n3"});
   const auto lose_and_go_on = [&] {
     dies("n3");
@@ -188,7 +188,8 @@ TEST_F(controller_failures, more_than_three_within_thirty_seconds_are_given_up_w
   dies("n3");
   EXPECT_EQ(sent<end_job>().size(), 1u);
   h_->on("n1", ended{id_, 0}, now_, out_);
-  EXPECT_EQ(last_said(), "error: node n3 is lost: gone; given up after 3 losses within 30 s, the first: node n3 is lost: gone");
+  EXPECT_EQ(last_said(),
+            "error: node n3 is lost: gone; job ended: more than 3 node failures within 30 s, the first: node n3 is lost: gone");
 }
 
 }  // namespace

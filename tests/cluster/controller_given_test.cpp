@@ -1,5 +1,5 @@
-// The coordinator's daemon and the file that a job begins with, without a cluster: one piece at a
-// time, and a reason for whoever is refused.
+// The cluster controller and the file that a job starts from, without a cluster: pieces arrive one
+// at a time, and every refusal has a reason.
 #include <gtest/gtest.h>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -39,13 +39,13 @@ class controller_given : public testing::Test {
     c.room = room;
     return c;
   }
-  // A submission whose job is sound: the head wants its file.
+  // Submits a valid job with a file. Afterwards the cluster controller requests the file.
   std::uint32_t submitted_with(std::uint64_t bytes, const std::string& client = "client.1", std::uint64_t room = 1 << 20) {
     out_.clear();
     h_->on(client, submit{{"job.toml", "text", {}}, true, 5, {given_file::checkpoint, "c.safetensors", bytes}}, now_, out_);
     const auto asked = ordered<check_text>();
     EXPECT_EQ(asked.size(), 1u);
-    EXPECT_FALSE(asked.at(0).received) << "the job alone, before anything travels";
+    EXPECT_FALSE(asked.at(0).received) << "the job text is checked before the upload";
     out_.clear();
     h_->on_checked(asked.at(0).job, sound(room), now_, out_);
     return asked.at(0).job;
@@ -63,18 +63,18 @@ class controller_given : public testing::Test {
   instant now_ = instant{} + 1000s;
 };
 
-TEST_F(controller_given, comes_piece_by_piece_and_then_the_job_is_checked_with_it) {
+TEST_F(controller_given, a_file_is_uploaded_in_pieces_and_checked_with_the_job) {
   const std::string file(100000, 'x');
   const auto id = submitted_with(file.size());
   std::string got;
   while (got.size() < file.size()) {
     const auto asked = sent<fetch>();
-    ASSERT_EQ(asked.size(), 1u) << "one at a time";
+    ASSERT_EQ(asked.size(), 1u) << "one piece at a time";
     EXPECT_EQ(asked[0].offset, got.size());
     EXPECT_EQ(asked[0].job, id);
     out_.clear();
     h_->on("client.1", piece{id, got.size(), file.size(), file.substr(got.size(), piece_bytes), {}}, now_, out_);
-    EXPECT_TRUE(sent<fetch>().empty()) << "the next when the last is written";
+    EXPECT_TRUE(sent<fetch>().empty()) << "the next piece is requested after the last is written";
     const auto kept = ordered<keep_piece>();
     ASSERT_EQ(kept.size(), 1u);
     EXPECT_EQ(kept[0].offset, got.size());
@@ -104,23 +104,23 @@ TEST_F(controller_given, comes_piece_by_piece_and_then_the_job_is_checked_with_i
   EXPECT_EQ(ordered<drop_given>().size(), 1u);
 }
 
-TEST_F(controller_given, whoever_is_refused_is_told_why_and_what_had_come_is_dropped) {
+TEST_F(controller_given, a_refused_upload_has_a_reason_and_its_received_pieces_are_dropped) {
   submitted_with(2000, "client.1", 1000);
-  EXPECT_EQ(refusal(), "c.safetensors: it has 2000 bytes, and what belongs to this job at most 1000");
+  EXPECT_EQ(refusal(), "c.safetensors: the file has 2000 bytes; a file of this job has at most 1000");
   auto id = submitted_with(1000);
   h_->on("client.1", piece{id, 0, 1000, {}, "it is gone"}, now_, out_);
   EXPECT_EQ(refusal(), "c.safetensors: it is gone");
   for (const auto& [offset, bytes] : {std::pair{7u, 10u}, {0u, 1001u}, {0u, 0u}}) {
     id = submitted_with(1000);
     h_->on("client.1", piece{id, offset, 1000, std::string(bytes, 'x'), {}}, now_, out_);
-    EXPECT_EQ(refusal(), "c.safetensors: it did not come as it was announced");
+    EXPECT_EQ(refusal(), "c.safetensors: upload rejected: chunk offset or size does not match the announced file");
     EXPECT_EQ(ordered<drop_given>().size(), 1u);
     EXPECT_TRUE(ordered<keep_piece>().empty());
   }
   id = submitted_with(1000);
   h_->on("client.1", piece{id, 0, 1000, std::string(500, 'x'), {}}, now_, out_);
   h_->on_piece_kept(id, "no space left", now_, out_);
-  EXPECT_EQ(refusal(), "c.safetensors: n1 cannot keep it: no space left");
+  EXPECT_EQ(refusal(), "c.safetensors: n1 cannot store it: no space left");
   id = submitted_with(500);
   h_->on("client.1", piece{id, 0, 500, std::string(500, 'x'), {}}, now_, out_);
   h_->on_piece_kept(id, {}, now_, out_);
@@ -132,13 +132,13 @@ TEST_F(controller_given, whoever_is_refused_is_told_why_and_what_had_come_is_dro
   EXPECT_EQ(ordered<drop_given>().size(), 1u);
   out_.clear();
   h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5, {given_file::weights, "w", 0}}, now_, out_);
-  EXPECT_EQ(refusal(), "w: it is empty");
+  EXPECT_EQ(refusal(), "w: the file is empty");
   out_.clear();
   h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5, {77, "w", 1}}, now_, out_);
-  EXPECT_EQ(refusal(), "w: n1 does not know what this file is for");
+  EXPECT_EQ(refusal(), "w: n1 knows only weights and checkpoints");
 }
 
-TEST_F(controller_given, nobody_waits_for_a_client_that_is_gone_or_silent) {
+TEST_F(controller_given, an_upload_ends_when_its_client_disconnects_or_is_silent_for_60_s) {
   submitted_with(1000);
   out_.clear();
   h_->on_peer_down("client.1", "gone", now_, out_);
@@ -147,24 +147,24 @@ TEST_F(controller_given, nobody_waits_for_a_client_that_is_gone_or_silent) {
   const auto id = submitted_with(1000, "client.2");
   out_.clear();
   h_->on("client.3", piece{id, 0, 1000, "x", {}}, now_, out_);
-  EXPECT_TRUE(out_.empty()) << "another's";
+  EXPECT_TRUE(out_.empty()) << "a piece from another client is ignored";
   now_ += 59s;
   h_->on_tick(now_, out_);
   EXPECT_TRUE(out_.empty());
   now_ += 2s;
   h_->on_tick(now_, out_);
-  EXPECT_EQ(refusal(), "c.safetensors: no piece of it came for 60 s");
+  EXPECT_EQ(refusal(), "c.safetensors: no piece of it was received for 60 s");
   out_.clear();
   h_->on("client.2", piece{id, 0, 1000, "x", {}}, now_, out_);
   h_->on_piece_kept(id, {}, now_, out_);
   EXPECT_TRUE(out_.empty());
 }
 
-TEST_F(controller_given, draining_and_too_many_at_once_refuse) {
+TEST_F(controller_given, uploads_are_refused_over_the_limit_of_8_and_when_draining) {
   for (int i = 0; i < 8; ++i) submitted_with(1000, "client." + std::to_string(i));
   out_.clear();
   h_->on("client.9", submit{{"job.toml", "text", {}}, true, 5, {given_file::weights, "w", 10}}, now_, out_);
-  EXPECT_EQ(refusal(), "files of 8 other jobs are under way");
+  EXPECT_EQ(refusal(), "files of 8 other jobs are being uploaded; try again later");
   out_.clear();
   h_->on("client.8", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
   const auto late = ordered<check_text>().at(0).job;
@@ -175,12 +175,12 @@ TEST_F(controller_given, draining_and_too_many_at_once_refuse) {
   EXPECT_EQ(refusal(), "c.safetensors: n1 shuts down");
   out_.clear();
   h_->on_checked(late, sound(), now_, out_);
-  EXPECT_TRUE(out_.empty()) << "it has been refused";
+  EXPECT_TRUE(out_.empty()) << "the job has been refused already";
   EXPECT_TRUE(h_->drained());
   EXPECT_TRUE(h_->lost_by_draining().empty());
 }
 
-TEST_F(controller_given, what_draining_could_not_store_is_remembered) {
+TEST_F(controller_given, a_checkpoint_that_draining_could_not_store_is_remembered) {
   h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
   const auto id = ordered<check_text>().at(0).job;
   h_->on_checked(id, sound(), now_, out_);

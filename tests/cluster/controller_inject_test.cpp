@@ -1,5 +1,5 @@
-// Faults that people inject, as the coordinator's daemon and the node decide: who is told what, and
-// when it begins and ends.
+// Injected faults in the cluster controller and the member: which node is notified, and when a
+// fault begins and ends.
 #include <gtest/gtest.h>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -47,7 +47,7 @@ class controller_inject : public testing::Test {
   instant now_ = instant{} + 1000s;
 };
 
-TEST_F(controller_inject, the_node_is_told_after_those_who_follow) {
+TEST_F(controller_inject, followers_are_notified_before_the_node_that_gets_the_fault) {
   run_a_job();
   EXPECT_EQ(tell(root_, {fault_kind::delay, "n2", 8s, 50ms}), "");
   const auto sent = sent_in<inject>(out_);
@@ -63,24 +63,25 @@ TEST_F(controller_inject, the_node_is_told_after_those_who_follow) {
   EXPECT_EQ(followed_event[0].first, "client.1");
   EXPECT_EQ(followed_event[0].second.kind, "alert");
   EXPECT_EQ(followed_event[0].second.text, "root injects at n2: delay by 50 ms for 8 s, until noon");
-  EXPECT_TRUE(std::holds_alternative<to_peer>(out_.back()) && std::get<to_peer>(out_.back()).peer == "n2") << "last of all";
+  EXPECT_TRUE(std::holds_alternative<to_peer>(out_.back()) && std::get<to_peer>(out_.back()).peer == "n2")
+      << "the node is notified last";
   ASSERT_EQ(ordered_in<log_line>(out_).size(), 1u);
 }
 
-TEST_F(controller_inject, without_a_job_too_and_the_coordinators_own_node) {
+TEST_F(controller_inject, a_fault_at_the_coordinator_node_needs_no_running_job) {
   EXPECT_EQ(tell(root_, {fault_kind::kill, "n1", 0s, 0ms}), "");
   EXPECT_EQ(sent_in<inject>(out_).size(), 1u);
-  EXPECT_TRUE(sent_in<inject>(out_)[0].second.until.empty()) << "there is no end of it";
+  EXPECT_TRUE(sent_in<inject>(out_)[0].second.until.empty()) << "a kill has no end time";
 }
 
-TEST_F(controller_inject, nobody_is_told_what_is_refused) {
+TEST_F(controller_inject, a_refused_injection_sends_no_message) {
   run_a_job();
   const injection sound{fault_kind::stop, "n2", 8s, 0ms};
   for (const auto role : {certificate_role::submit, certificate_role::watch, certificate_role::exchange, certificate_role::node})
-    EXPECT_NE(tell({"client", role}, sound).find("admin may"), std::string::npos) << "also of the job's owner";
+    EXPECT_NE(tell({"client", role}, sound).find("admin may"), std::string::npos) << "even if the operator owns the job";
   EXPECT_TRUE(out_.empty());
   EXPECT_NE(tell(root_, {fault_kind::stop, "n9", 8s, 0ms}).find("there is no node 'n9'"), std::string::npos);
-  EXPECT_EQ(tell(root_, {fault_kind::stop, "n3", 8s, 0ms}), "inject: node n3 is not there");
+  EXPECT_EQ(tell(root_, {fault_kind::stop, "n3", 8s, 0ms}), "inject: node n3 is not up");
   EXPECT_NE(tell(root_, {fault_kind::stop, "n2", 0s, 0ms}).find("1 ms to 10 min"), std::string::npos);
   EXPECT_TRUE(out_.empty());
   EXPECT_NE(h_->tell(root_, 0, {"inject", "n2", 0, {{"what", "burn"}}}, now_, out_), "");
@@ -108,17 +109,17 @@ class member_inject : public testing::Test {
   member_orders out_;
 };
 
-TEST_F(member_inject, it_is_logged_and_begins_when_that_is_written_and_ends) {
+TEST_F(member_inject, a_fault_begins_after_its_log_line_is_written_and_ends_in_time) {
   m_->on(inject{static_cast<std::uint8_t>(fault_kind::drop), 2000, 0, "root", "noon"}, instant{}, out_);
   EXPECT_EQ(all(), "injected by root: drop for 2 s, until noon\n");
   EXPECT_EQ(at(100ms), "");
   EXPECT_EQ(at(300ms), "[drop for 2 s]\nthe injected drop begins\n");
-  EXPECT_EQ(at(2200ms), "") << "counted from where it began";
+  EXPECT_EQ(at(2200ms), "") << "the duration counts from the begin";
   EXPECT_EQ(at(2300ms), "the injected drop is over\n");
   EXPECT_EQ(at(9000ms), "");
 }
 
-TEST_F(member_inject, several_at_a_time) {
+TEST_F(member_inject, several_faults_run_at_the_same_time) {
   m_->on(inject{static_cast<std::uint8_t>(fault_kind::delay), 1000, 50, "root", {}}, instant{}, out_);
   m_->on(inject{static_cast<std::uint8_t>(fault_kind::slow_disk), 3000, 200, "root", {}}, instant{}, out_);
   EXPECT_EQ(all(), "injected by root: delay by 50 ms for 1 s\ninjected by root: slow-disk by 200 ms for 3 s\n");
@@ -128,7 +129,7 @@ TEST_F(member_inject, several_at_a_time) {
   EXPECT_EQ(at(3200ms), "the injected slow-disk is over\n");
 }
 
-TEST_F(member_inject, what_no_coordinator_of_ours_would_say_is_refused) {
+TEST_F(member_inject, invalid_injections_of_a_coordinator_are_refused) {
   for (const auto& m : {inject{5, 1000, 0, "root", {}}, inject{255, 1000, 0, "root", {}}, inject{1, 0, 0, "root", {}},
                         inject{1, ~0ull, 0, "root", {}}, inject{3, 1000, ~0ull, "root", {}}, inject{3, 1000, 0, "root", {}}}) {
     m_->on(m, instant{}, out_);
@@ -136,10 +137,10 @@ TEST_F(member_inject, what_no_coordinator_of_ours_would_say_is_refused) {
   }
   EXPECT_EQ(at(5s), "");
   for (int i = 0; i < 1000; ++i) m_->on(inject{2, 1000, 0, "root", {}}, instant{}, out_);
-  EXPECT_NE(all().find("64 faults are on already"), std::string::npos);
+  EXPECT_NE(all().find("64 faults are active already"), std::string::npos);
 }
 
-TEST_F(member_inject, a_node_whose_own_cluster_file_does_not_allow_it_suffers_nothing) {
+TEST_F(member_inject, a_node_refuses_faults_that_its_own_cluster_file_does_not_allow) {
   m_.emplace("n2", "n1");
   m_->on(inject{0, 0, 0, "root", {}}, instant{}, out_);
   EXPECT_NE(all().find("the cluster file of n2 does not allow it"), std::string::npos);

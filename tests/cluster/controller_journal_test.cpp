@@ -1,4 +1,5 @@
-// What the coordinator's daemon writes down of a job that runs, and what its next life makes of it.
+// What the cluster controller writes to the journal about a running job, and what it restores from
+// it after a restart.
 #include "tests/cluster/failing_controller.hpp"
 
 namespace troupe::control {
@@ -10,7 +11,7 @@ class controller_journals : public controller_failures {
     for (const auto& l : ordered_in<journal_line>(out_)) lines_ += l.line;
     out_.clear();
   }
-  // The next life, when these nodes are there and the job has been read again.
+  // Restarts the cluster controller from its journal, with these nodes in the job's plan.
   void dies_and_lives(const std::vector<std::string>& nodes, const std::vector<std::string>& there = {"n1", "n2", "n3", "n4"}) {
     note();
     auto all = read_journal(journal_queued(queued()) + lines_);
@@ -45,22 +46,22 @@ class controller_journals : public controller_failures {
   std::uint64_t reached_ = 0;
 };
 
-TEST_F(controller_journals, the_mode_that_people_have_switched_to_is_that_of_the_next_life) {
+TEST_F(controller_journals, a_switched_mode_is_restored_after_a_restart) {
   begin({"n1", "n2"});
   h_->on_event({id_, {"mode", 7, {}, "ssp staleness=3"}, {}}, now_, out_);
-  EXPECT_TRUE(std::holds_alternative<journal_line>(out_.front())) << "before anybody is told";
+  EXPECT_TRUE(std::holds_alternative<journal_line>(out_.front())) << "the journal is written before any notification";
   dies_and_lives({"n1", "n2"});
   EXPECT_EQ(sent<prepare>().size(), 0u);
   ASSERT_NE(asked(), nullptr);
   EXPECT_EQ(asked()->so_far.mode, "ssp");
   EXPECT_EQ(asked()->so_far.mode_options, (std::vector<std::pair<std::string, std::string>>{{"staleness", "3"}}));
   ASSERT_TRUE(asked()->back);
-  EXPECT_FALSE(asked()->back->live) << "nobody has anything of it";
+  EXPECT_FALSE(asked()->back->live) << "no node holds state of the job";
 }
 
-// Whom people have drained stays away, and who was lost does not; both of them over the next life
-// of the coordinator's daemon as well.
-TEST_F(controller_journals, who_is_drained_stays_away_and_who_was_lost_is_taken_again) {
+// A drained node stays out of the job and a failed node is added again, both also after a restart
+// of the coordinator's daemon.
+TEST_F(controller_journals, drained_nodes_stay_out_and_failed_nodes_are_added_after_a_restart) {
   begin({"n1", "n2", "n3"});
   moves({"drain", "n3", 0, {}}, {{}, {"n3"}, {}, {}}, {"n1", "n2"});
   dies("n3");
@@ -81,14 +82,14 @@ TEST_F(controller_journals, who_is_drained_stays_away_and_who_was_lost_is_taken_
   EXPECT_EQ(asked()->so_far.without, (std::set<std::string>{"n3"}));
 }
 
-TEST_F(controller_journals, a_job_that_nobody_has_changed_begins_as_its_file_says) {
+TEST_F(controller_journals, an_unchanged_job_begins_from_its_file_after_a_restart) {
   begin({"n1", "n2"});
   dies_and_lives({"n1", "n2"});
   EXPECT_EQ(sent<prepare>().size(), 2u);
   EXPECT_EQ(asked(), nullptr);
 }
 
-TEST_F(controller_journals, says_in_recovered_that_there_was_no_checkpoint_and_what_is_kept_when_the_coordinator_restarted) {
+TEST_F(controller_journals, recovered_event_after_a_restart_states_kept_changes_and_no_checkpoint) {
   begin({"n1", "n2"});
   h_->on_event({id_, {"mode", 7, {}, "ssp staleness=3"}, {}}, now_, out_);
   dies_and_lives({"n1", "n2"});
@@ -102,8 +103,8 @@ TEST_F(controller_journals, says_in_recovered_that_there_was_no_checkpoint_and_w
             "their roles again; there was no checkpoint, so training restarts at step 0");
 }
 
-// A daemon that is killed has told of steps that no checkpoint holds.
-TEST_F(controller_journals, counts_the_steps_of_the_life_before_that_are_made_again) {
+// A killed daemon may have reported steps that no checkpoint contains.
+TEST_F(controller_journals, steps_reported_before_the_restart_count_as_repeated) {
   begin({"n1", "n2"});
   step(294);
   h_->on_event({id_, {"mode", 294, {}, "ssp staleness=3"}, {}}, now_, out_);
@@ -119,7 +120,7 @@ TEST_F(controller_journals, counts_the_steps_of_the_life_before_that_are_made_ag
   EXPECT_EQ(told[0].values.at(1), (std::pair<std::string, double>{"steps_again", 294}));
 }
 
-TEST_F(controller_journals, shows_the_result_of_a_job_that_was_over_before_this_life) {
+TEST_F(controller_journals, the_result_of_a_job_that_ended_before_the_restart_is_shown) {
   begin({"n1", "n2"});
   h_->on_event({id_, {"step", 20, {{"loss", 0.25}, {"examples_per_s", 2801}, {"skipped", 2}}, {}}, {}}, now_, out_);
   h_->on_event({id_, {"eval", 20, {{"accuracy", 0.875}}, {}}, {}}, now_, out_);
@@ -139,8 +140,8 @@ TEST_F(controller_journals, shows_the_result_of_a_job_that_was_over_before_this_
   EXPECT_EQ(v.jobs[0].skipped, 2u);
 }
 
-// One that is drained may be gone for good: nobody waits for it.
-TEST_F(controller_journals, the_next_life_does_not_wait_for_who_is_drained) {
+// A drained node may never come back, so a restart does not wait for it.
+TEST_F(controller_journals, a_restart_does_not_wait_for_drained_nodes) {
   begin({"n1", "n2", "n3"});
   moves({"drain", "n3", 0, {}}, {{}, {"n3"}, {}, {}}, {"n1", "n2"});
   dies_and_lives({"n1", "n2", "n3"}, {"n1", "n2"});

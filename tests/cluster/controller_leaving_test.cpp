@@ -1,14 +1,14 @@
-// The coordinator's daemon when connections break, nodes are told to go, or are not there at the
-// beginning; and what people say meanwhile.
+// The cluster controller when connections break, nodes shut down or are missing at the start, and
+// commands that arrive meanwhile.
 #include "tests/cluster/failing_controller.hpp"
 
 namespace troupe::control {
 namespace {
 
-TEST_F(controller_failures, a_connection_lost_between_two_that_are_there_begins_the_job_anew_on_the_same_nodes) {
+TEST_F(controller_failures, a_lost_connection_between_live_nodes_restarts_the_job_on_them) {
   begin({"n1", "n2", "n3"});
   h_->on("n2", trouble{id_, "n3", "lost the data connection to n3: reset"}, now_, out_);
-  EXPECT_EQ(ordered<check_move>(), 0u) << "n3 may be dead, and its other connection just lives a little longer";
+  EXPECT_EQ(ordered<check_move>(), 0u) << "n3 may have failed, with its other connection closing later";
   now_ += 4s;
   h_->on_tick(now_, out_);
   EXPECT_EQ(ordered<check_move>(), 0u);
@@ -22,7 +22,7 @@ TEST_F(controller_failures, a_connection_lost_between_two_that_are_there_begins_
   EXPECT_EQ(last_said(), "recovered: node n3 is lost: n2 lost the data connection to n3: reset; all nodes start their roles again");
 }
 
-TEST_F(controller_failures, a_connection_lost_because_its_node_died_is_one_loss) {
+TEST_F(controller_failures, a_lost_connection_to_a_failed_node_counts_as_one_failure) {
   begin({"n1", "n2", "n3"}, 1);
   h_->on("n2", trouble{id_, "n3", "lost the data connection to n3: reset"}, now_, out_);
   dies("n3");
@@ -36,7 +36,7 @@ TEST_F(controller_failures, a_connection_lost_because_its_node_died_is_one_loss)
   EXPECT_EQ(ordered<check_move>(), 1u);
 }
 
-TEST_F(controller_failures, a_job_whose_node_is_not_there_or_goes_before_it_has_begun_begins_without_it) {
+TEST_F(controller_failures, a_job_begins_without_a_node_that_is_missing_or_fails_before_the_start) {
   for (const bool gathering : {true, false}) {
     SCOPED_TRACE(gathering);
     out_.clear();
@@ -56,11 +56,11 @@ TEST_F(controller_failures, a_job_whose_node_is_not_there_or_goes_before_it_has_
       dies("n3");
     }
     ASSERT_TRUE(asked());
-    EXPECT_EQ(asked()->what.text, "text") << "nobody has made it yet";
+    EXPECT_EQ(asked()->what.text, "text") << "no node has made the plan yet";
     EXPECT_EQ(ordered<begin_job>(), 0u);
     found({"n1", "n2"}, 0);
     if (!gathering) h_->on("n2", prepared{id_, {}}, now_, out_);
-    EXPECT_EQ(ordered<begin_job>(), 0u) << "of the plan with three";
+    EXPECT_EQ(ordered<begin_job>(), 0u) << "n2 prepared the plan with three nodes";
     ready({"n1", "n2"});
     swap_all({"n1", "n2"});
     EXPECT_EQ(ordered<begin_job>(), 1u);
@@ -69,13 +69,13 @@ TEST_F(controller_failures, a_job_whose_node_is_not_there_or_goes_before_it_has_
   }
 }
 
-TEST_F(controller_failures, roles_begin_anew_when_one_fails_and_the_job_ends_when_it_fails_again) {
+TEST_F(controller_failures, a_failing_role_restarts_all_roles_once_and_then_ends_the_job) {
   begin({"n1", "n2", "n3"});
   step(57);
   const trouble failed{id_, "n2", "role worker1/conv1: label 9 of 4 classes"};
   h_->on("n2", failed, now_, out_);
   ASSERT_TRUE(asked());
-  EXPECT_TRUE(lost_nodes().empty()) << "all nodes are there";
+  EXPECT_TRUE(lost_nodes().empty()) << "all nodes are connected";
   EXPECT_TRUE(asked()->back->live);
   found({"n1", "n2", "n3"}, 50);
   ready({"n1", "n2", "n3"});
@@ -83,24 +83,24 @@ TEST_F(controller_failures, roles_begin_anew_when_one_fails_and_the_job_ends_whe
   EXPECT_EQ(last_said(), "recovered: node n2: role worker1/conv1: label 9 of 4 classes; all nodes start their roles again");
   EXPECT_EQ(sent<end_job>().size(), 0u);
   h_->on("n2", failed, now_, out_);
-  EXPECT_EQ(sent<end_job>().size(), 3u) << "the reason is still there";
+  EXPECT_EQ(sent<end_job>().size(), 3u) << "the same role fails again";
 }
 
-TEST_F(controller_failures, what_a_shard_had_is_gone_with_it) {
+TEST_F(controller_failures, a_failed_shard_recovers_from_a_checkpoint_not_from_live_state) {
   begin({"n1", "n2"});
   h_->on_event({id_, {"error", 3, {}, "role shard0: out of memory"}, {}}, now_, out_);
   ASSERT_TRUE(asked());
   EXPECT_FALSE(asked()->back->live);
 }
 
-TEST_F(controller_failures, a_job_that_survives_nothing_ends_with_the_first_role_that_fails) {
+TEST_F(controller_failures, a_job_that_allows_no_failure_ends_with_the_first_failed_role) {
   begin({"n1", "n2"}, 0);
   h_->on_event({id_, {"error", 3, {}, "role worker0: no such file"}, {}}, now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 2u);
 }
 
-// The next plan goes on from what the others have, when all are ready for it.
-TEST_F(controller_failures, living_nodes_say_what_they_have_before_they_swap) {
+// The next plan continues from the surviving state once all nodes are ready for it.
+TEST_F(controller_failures, surviving_state_is_collected_before_the_swap) {
   begin({"n1", "n2", "n3"});
   step(57);
   dies("n3");
@@ -115,7 +115,7 @@ TEST_F(controller_failures, living_nodes_say_what_they_have_before_they_swap) {
   EXPECT_EQ(sent<said>().back().second.values.at(1), (std::pair<std::string, double>{"steps_again", 1}));
 }
 
-TEST_F(controller_failures, where_they_have_not_all_or_do_not_say_so_the_job_goes_back) {
+TEST_F(controller_failures, incomplete_or_unreported_state_returns_the_job_to_the_checkpoint) {
   for (const bool silent : {false, true}) {
     out_.clear();
     begin({"n1", "n2", "n3"});
@@ -138,7 +138,7 @@ TEST_F(controller_failures, where_they_have_not_all_or_do_not_say_so_the_job_goe
   }
 }
 
-TEST_F(controller_failures, a_node_that_shuts_down_is_drained_and_taken_again_when_it_is_back) {
+TEST_F(controller_failures, a_node_that_shuts_down_is_drained_and_added_again_when_it_joins) {
   begin({"n1", "n2", "n3"});
   h_->on("n3", leaving{}, now_, out_);
   ASSERT_TRUE(asked());
@@ -152,14 +152,15 @@ TEST_F(controller_failures, a_node_that_shuts_down_is_drained_and_taken_again_wh
   swap_all({"n1", "n2", "n3"});
   EXPECT_EQ(last_said(), "moved: drained n3");
   dies("n3");
-  EXPECT_FALSE(asked()) << "the job does not use it";
+  EXPECT_FALSE(asked()) << "the job does not use n3";
   joins("n3");
   ASSERT_TRUE(asked());
   EXPECT_EQ(asked()->wish.name, "add-node");
 }
 
-// Its connections end before anybody hears that it is gone; its next life has others.
-TEST_F(controller_failures, who_lost_the_connection_to_a_node_that_left_does_not_have_it_lost_when_it_is_back) {
+// The connections of a node that leaves close before its end is reported. The restarted node has
+// new ones.
+TEST_F(controller_failures, a_connection_lost_to_a_drained_node_is_no_failure_after_it_rejoins) {
   begin({"n1", "n2", "n3"});
   h_->on("n3", leaving{}, now_, out_);
   h_->on_plan_found({id_, {}, {}, plan({"n1", "n2"}), "bsp", asked()->plan_generation, 0}, now_, out_);
@@ -179,7 +180,7 @@ TEST_F(controller_failures, who_lost_the_connection_to_a_node_that_left_does_not
   out_.clear();
   now_ += 6s;
   h_->on_tick(now_, out_);
-  EXPECT_FALSE(asked()) << "nothing is lost";
+  EXPECT_FALSE(asked()) << "no connection is missing";
 }
 
 TEST_F(controller_failures, a_node_that_cannot_be_drained_stops_the_job_with_a_checkpoint) {
@@ -191,10 +192,10 @@ TEST_F(controller_failures, a_node_that_cannot_be_drained_stops_the_job_with_a_c
   EXPECT_EQ(sent_to_job(), (std::vector<std::string>{"stop"}));
   h_->on_event({id_, {"done", 9, {}, "stopped"}, {}}, now_, out_);
   for (const char* n : {"n1", "n2"}) h_->on(n, ended{id_, 0}, now_, out_);
-  EXPECT_EQ(last_said(), "preempted: n2 shuts down, and nobody can take its part");
+  EXPECT_EQ(last_said(), "preempted: n2 shuts down, and no other node can take its part");
 }
 
-TEST_F(controller_failures, what_a_person_has_stopped_is_stopped_whoever_shuts_down) {
+TEST_F(controller_failures, a_stopped_job_ends_as_stopped_when_its_node_shuts_down) {
   begin({"n1", "n2"});
   h_->tell(0, {"stop", {}, 0, {}}, now_, out_);
   h_->drain(now_, out_);
@@ -203,7 +204,7 @@ TEST_F(controller_failures, what_a_person_has_stopped_is_stopped_whoever_shuts_d
   EXPECT_EQ(last_said(), "done: stopped");
 }
 
-TEST_F(controller_failures, words_of_people_reach_the_plan_that_goes_on) {
+TEST_F(controller_failures, commands_given_during_a_recovery_reach_the_next_plan) {
   begin({"n1", "n2", "n3"});
   dies("n3");
   h_->tell(0, {"pause", {}, 0, {}}, now_, out_);
@@ -217,7 +218,7 @@ TEST_F(controller_failures, words_of_people_reach_the_plan_that_goes_on) {
   EXPECT_EQ(sent_to_job().back(), "stop");
 }
 
-TEST_F(controller_failures, a_job_that_is_done_in_the_meantime_is_done) {
+TEST_F(controller_failures, a_job_that_finishes_during_a_recovery_is_done) {
   begin({"n1", "n2", "n3"});
   dies("n3");
   h_->on_event({id_, {"done", 100, {}, "finished"}, {}}, now_, out_);

@@ -1,5 +1,5 @@
-// The coordinator's daemon and a member while one plan of a job follows another, without a cluster:
-// time is a number, the other nodes are words.
+// The cluster controller and a member while one plan of a job replaces another, without a cluster:
+// the test sets the time and sends the messages of the other nodes.
 #include <gtest/gtest.h>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -78,7 +78,7 @@ class controller_moves : public testing::Test {
   std::uint32_t id_ = 0;
 };
 
-TEST_F(controller_moves, nodes_shows_that_a_node_is_drained_when_the_plan_without_it_runs) {
+TEST_F(controller_moves, a_node_is_shown_as_drained_once_the_plan_without_it_runs) {
   const auto note_of_n2 = [&] {
     repl_view v;
     h_->fill(v, now_);
@@ -92,29 +92,29 @@ TEST_F(controller_moves, nodes_shows_that_a_node_is_drained_when_the_plan_withou
     for (const auto& [node, s] : swaps) h_->on(node, swapped{id_, s.plan_generation, 0, {}}, now_, out_);
   };
   wish({"drain", "n2", 0, {}});
-  EXPECT_EQ(note_of_n2(), "") << "it has its roles still";
+  EXPECT_EQ(note_of_n2(), "") << "n2 still hosts its roles";
   amendments drained;
   drained.without = {"n2"};
   swap_to({"n1"}, drained);
-  EXPECT_EQ(note_of_n2(), "drained: job 1 does not use it before `add-node n2`");
+  EXPECT_EQ(note_of_n2(), "drained: job 1 does not use it until `add-node n2`");
   out_.clear();
   wish({"add-node", "n2", 0, {}});
   swap_to({"n1", "n2"}, {});
   EXPECT_EQ(note_of_n2(), "");
 }
 
-TEST_F(controller_moves, every_node_makes_the_plan_then_training_stands_then_all_swap_then_it_goes_on) {
+TEST_F(controller_moves, a_move_prepares_all_nodes_then_pauses_swaps_and_continues_training) {
   wish_move();
   EXPECT_EQ(ordered<check_move>(), 1u);
   found({"n1", "n3"});
-  EXPECT_EQ(sent<revise>().size(), 2u) << "n2 has no part in it";
-  EXPECT_TRUE(sent_to_job().empty()) << "training goes on";
+  EXPECT_EQ(sent<revise>().size(), 2u) << "the new plan does not use n2";
+  EXPECT_TRUE(sent_to_job().empty()) << "training continues";
   ready({"n1"});
   EXPECT_TRUE(sent_to_job().empty());
   ready({"n3"});
   EXPECT_EQ(sent_to_job(), (std::vector<std::string>{"handover"}));
   wish({"checkpoint", {}, 0, {}});
-  EXPECT_EQ(sent_to_job().size(), 1u) << "nobody could hear it now";
+  EXPECT_EQ(sent_to_job().size(), 1u) << "deferred until the swap is over";
   h_->on_handover(id_, 120, now_, out_);
   EXPECT_EQ(sent<swap>().size(), 3u);
   h_->on("n1", swapped{id_, 1, 0, {}}, now_, out_);
@@ -129,12 +129,12 @@ TEST_F(controller_moves, every_node_makes_the_plan_then_training_stands_then_all
   EXPECT_NEAR(sent<said>().back().second.values.at(0).second, 35, 0.1);
   out_.clear();
   h_->on_peer_down("n2", "gone", now_, out_);
-  EXPECT_EQ(sent<end_job>().size(), 0u) << "the job does not use it any more";
+  EXPECT_EQ(sent<end_job>().size(), 0u) << "the job no longer uses n2";
   h_->on_peer_down("n3", "gone", now_, out_);
-  EXPECT_EQ(sent<end_job>().size(), 1u) << "and uses this one";
+  EXPECT_EQ(sent<end_job>().size(), 1u) << "the job uses n3";
 }
 
-TEST_F(controller_moves, what_is_refused_before_training_stands_changes_nothing) {
+TEST_F(controller_moves, a_move_refused_before_training_pauses_changes_nothing) {
   wish({"move", "fc6", 0, {{"node", "n9"}}});
   h_->on_plan_found({id_, "no node 'n9'", {}, {}, {}, wished_generation()}, now_, out_);
   EXPECT_EQ(last_said(), "refused: no node 'n9'");
@@ -166,20 +166,20 @@ TEST_F(controller_moves, what_is_refused_before_training_stands_changes_nothing)
   EXPECT_EQ(sent<end_job>().size(), 0u);
 }
 
-TEST_F(controller_moves, a_node_lost_while_training_stands_ends_the_job_by_name) {
+TEST_F(controller_moves, a_node_failure_while_training_is_paused_ends_the_job_naming_the_node) {
   wish_move();
   found({"n1", "n3"});
   ready({"n1", "n3"});
   h_->on_handover(id_, 7, now_, out_);
   h_->on_peer_down("n2", "gone", now_, out_);
-  EXPECT_EQ(sent<end_job>().size(), 0u) << "its roles have nothing more to do";
+  EXPECT_EQ(sent<end_job>().size(), 0u) << "the new plan does not use n2";
   h_->on_peer_down("n3", "gone", now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 1u);
   h_->on("n1", ended{id_, 0}, now_, out_);
   EXPECT_EQ(last_said(), "error: node n3 is lost: gone");
 }
 
-TEST_F(controller_moves, a_swap_that_nobody_answers_ends_the_job) {
+TEST_F(controller_moves, an_unanswered_swap_ends_the_job_after_60_s) {
   wish_move();
   found({"n1", "n3"});
   ready({"n1", "n3"});
@@ -188,15 +188,15 @@ TEST_F(controller_moves, a_swap_that_nobody_answers_ends_the_job) {
   now_ += 61s;
   h_->on_tick(now_, out_);
   for (const char* n : {"n1", "n2", "n3"}) h_->on(n, ended{id_, 0}, now_, out_);
-  EXPECT_EQ(last_said(), "error: node n3 did not take its part of the new plan within 60 s");
+  EXPECT_EQ(last_said(), "error: node n3 did not switch to the new plan within 60 s");
 }
 
-TEST_F(controller_moves, a_job_that_ends_meanwhile_ends_everywhere) {
+TEST_F(controller_moves, a_job_that_ends_during_a_move_ends_on_all_nodes) {
   wish_move();
   found({"n1", "n3"});
   ready({"n1", "n3"});
   h_->on_event({id_, {"done", 9, {}, "finished"}, {}}, now_, out_);
-  EXPECT_EQ(sent<end_job>().size(), 3u) << "n3 has made its part";
+  EXPECT_EQ(sent<end_job>().size(), 3u) << "n3 has prepared the new plan";
 }
 
 // --- a member
@@ -229,7 +229,7 @@ class member_moves : public testing::Test {
   instant now_ = instant{} + 1000s;
 };
 
-TEST_F(member_moves, makes_the_next_plan_beside_the_one_it_hosts_and_swaps_when_told) {
+TEST_F(member_moves, a_member_prepares_the_next_plan_while_hosting_and_swaps_on_request) {
   host(5);
   m_.on(plan(5, 1), now_, out_);
   ASSERT_TRUE(last<make_plan_order>());
@@ -239,7 +239,7 @@ TEST_F(member_moves, makes_the_next_plan_beside_the_one_it_hosts_and_swaps_when_
   m_.on(swap{5, 1, 40}, now_, out_);
   ASSERT_TRUE(last<swap_roles>());
   m_.on(end_job{5}, now_, out_);
-  EXPECT_FALSE(last<end_roles>()) << "when its roles are there";
+  EXPECT_FALSE(last<end_roles>()) << "deferred until the swap is done";
   m_.on_swapped(5, 1, {}, out_);
   ASSERT_TRUE(last<end_roles>());
   m_.on_gone(5, 77, now_, out_);
@@ -247,7 +247,7 @@ TEST_F(member_moves, makes_the_next_plan_beside_the_one_it_hosts_and_swaps_when_
   EXPECT_TRUE(m_.idle());
 }
 
-TEST_F(member_moves, leaves_a_job_whose_plan_does_not_use_it_and_joins_it_again) {
+TEST_F(member_moves, a_member_leaves_a_job_that_does_not_use_it_and_joins_it_again) {
   host(5);
   m_.on(swap{5, 1, 40}, now_, out_);
   ASSERT_TRUE(last<end_roles>());
@@ -262,7 +262,7 @@ TEST_F(member_moves, leaves_a_job_whose_plan_does_not_use_it_and_joins_it_again)
   EXPECT_TRUE(m_.hosts());
 }
 
-TEST_F(member_moves, a_lost_coordinator_ends_both_plans) {
+TEST_F(member_moves, a_lost_coordinator_connection_ends_both_plans) {
   host(5);
   m_.on(plan(5, 1), now_, out_);
   m_.on_coordinator_down("gone", out_);

@@ -1,4 +1,5 @@
-// What a head has ordered, by kind, for the tests that drive one without a cluster.
+// Filters for the orders of a cluster controller by type, for tests that drive one without a
+// cluster.
 #pragma once
 
 #include <string>
@@ -17,7 +18,7 @@ std::vector<O> ordered_in(const orders& out) {
   return v;
 }
 
-// Messages, with those whom they go to.
+// Messages of type M with their destination.
 template <class M>
 std::vector<std::pair<std::string, M>> sent_in(const orders& out) {
   std::vector<std::pair<std::string, M>> v;

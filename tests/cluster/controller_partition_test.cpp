@@ -1,6 +1,6 @@
-// The coordinator's daemon when nodes of a job cannot reach each other, or one leaves, while a plan
-// is made: found by storms of faults over simulated daemons (tests/recovery), each of which ended
-// the job once.
+// The cluster controller when nodes of a job cannot reach each other, or one leaves, while a plan
+// is made. Fault storms over simulated daemons (tests/recovery) found these cases; each of them
+// ended the job before it was fixed.
 #include "tests/cluster/failing_controller.hpp"
 
 namespace troupe::control {
@@ -8,7 +8,7 @@ namespace {
 
 class controller_partition : public controller_failures {
  protected:
-  // A job whose nodes are told to make its first plan, and have not answered.
+  // A job whose nodes have been asked to make its first plan and have not answered.
   void prepare_on(const std::vector<std::string>& nodes) {
     begin(nodes);
     h_.emplace(cluster_, "n1", std::uint16_t{8});
@@ -25,10 +25,10 @@ class controller_partition : public controller_failures {
   std::size_t asked_so_far() const { return ordered<check_move>(); }
 };
 
-TEST_F(controller_partition, one_that_dies_while_the_first_plan_is_made_is_a_loss_whoever_is_heard_first) {
+TEST_F(controller_partition, node_death_during_the_first_plan_is_one_failure) {
   prepare_on({"n1", "n2", "n3"});
   h_->on("n2", prepared{id_, "no data connection to n3: closed", "n3"}, now_, out_);
-  EXPECT_EQ(sent<end_job>().size(), 0u) << "n3's own end will be heard of";
+  EXPECT_EQ(sent<end_job>().size(), 0u) << "the end of n3 itself will be reported";
   pass(100ms);
   EXPECT_EQ(asked_so_far(), 0u);
   dies("n3");
@@ -40,23 +40,23 @@ TEST_F(controller_partition, one_that_dies_while_the_first_plan_is_made_is_a_los
   EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; went on without n3");
 }
 
-TEST_F(controller_partition, a_connection_that_is_gone_before_the_first_plan_has_begun_is_no_end) {
+TEST_F(controller_partition, a_connection_lost_before_the_first_plan_begins_does_not_end_the_job) {
   prepare_on({"n1", "n2", "n3"});
   h_->on("n3", prepared{id_, {}}, now_, out_);
   h_->on("n3", trouble{id_, "n2", "lost the data connection to n2: closed"}, now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 0u);
   pass(5100ms);
-  ASSERT_TRUE(asked()) << "both are there: they begin anew";
+  ASSERT_TRUE(asked()) << "both nodes are connected, so their roles restart";
   EXPECT_TRUE(asked()->wish.options.empty());
 }
 
-TEST_F(controller_partition, what_is_wrong_with_a_node_itself_ends_the_job_as_before) {
+TEST_F(controller_partition, an_error_of_a_node_during_the_first_plan_ends_the_job) {
   prepare_on({"n1", "n2", "n3"});
   h_->on("n2", prepared{id_, "makes another plan of this job"}, now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 3u);
 }
 
-TEST_F(controller_partition, another_loss_that_is_first_heard_of_by_others_begins_the_way_back_anew) {
+TEST_F(controller_partition, a_node_failure_reported_by_a_peer_restarts_the_recovery) {
   begin({"n1", "n2", "n3", "n4"});
   dies("n4");
   found({"n1", "n2", "n3"}, 40);
@@ -68,12 +68,12 @@ TEST_F(controller_partition, another_loss_that_is_first_heard_of_by_others_begin
   EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n3", "n4"}));
 }
 
-TEST_F(controller_partition, of_two_that_stay_apart_one_stays_out_and_ends_its_roles_until_it_joins_anew) {
+TEST_F(controller_partition, one_of_two_nodes_that_stay_disconnected_is_left_out_until_it_joins) {
   begin({"n1", "n2", "n3"});
   h_->on("n2", trouble{id_, "n3", "lost the data connection to n3: closed"}, now_, out_);
   pass(5100ms);
   ASSERT_TRUE(asked());
-  EXPECT_TRUE(asked()->wish.options.empty()) << "first all begin anew";
+  EXPECT_TRUE(asked()->wish.options.empty()) << "the first try restarts all roles";
   found({"n1", "n2", "n3"}, 40);
   h_->on("n2", revised{id_, plan_generation(), "no data connection to n3 within 10 s", "n3"}, now_, out_);
   pass(5100ms);
@@ -83,21 +83,21 @@ TEST_F(controller_partition, of_two_that_stay_apart_one_stays_out_and_ends_its_r
   out_.erase(std::remove_if(out_.begin(), out_.end(), [](const order& o) { return std::holds_alternative<check_move>(o); }),
              out_.end());
   ready({"n1", "n2"});
-  EXPECT_EQ(sent<swap>().size(), 3u) << "n3 is there, and has roles to end";
+  EXPECT_EQ(sent<swap>().size(), 3u) << "n3 is connected and has roles to end";
   swap_all({"n1", "n2", "n3"});
   EXPECT_EQ(last_said(), "recovered: node n3 is lost: n2 lost the data connection to n3: closed; went on without n3");
-  EXPECT_FALSE(asked()) << "it is there, and would be apart again";
+  EXPECT_FALSE(asked()) << "n3 has not joined again, so it is not added";
   dies("n3");
   joins("n3");
   ASSERT_TRUE(asked());
   EXPECT_EQ(asked()->wish.name, "add-node");
 }
 
-TEST_F(controller_partition, one_that_leaves_while_the_way_back_is_prepared_is_not_planned_with) {
+TEST_F(controller_partition, a_node_that_leaves_during_a_recovery_is_not_in_the_next_plan) {
   begin({"n1", "n2", "n3", "n4"});
   dies("n4");
   h_->on("n3", leaving{}, now_, out_);
-  found({"n1", "n2", "n3"}, 40);  // made before the keeper could know
+  found({"n1", "n2", "n3"}, 40);  // planned before the job executor was notified
   ASSERT_EQ(asked_so_far(), 2u);
   EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n3", "n4"}));
   found({"n1", "n2"}, 40);
@@ -106,7 +106,7 @@ TEST_F(controller_partition, one_that_leaves_while_the_way_back_is_prepared_is_n
   EXPECT_EQ(last_said(), "recovered: node n4 is lost: gone; went on without n3, n4");
 }
 
-TEST_F(controller_partition, one_that_leaves_while_the_first_plan_is_made_does_not_end_the_job) {
+TEST_F(controller_partition, a_node_that_leaves_during_the_first_plan_does_not_end_the_job) {
   prepare_on({"n1", "n2", "n3"});
   h_->on("n3", leaving{}, now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 0u);

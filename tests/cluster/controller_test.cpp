@@ -1,5 +1,5 @@
-// The coordinator's daemon as a state machine, without a cluster: time is a number, and the other
-// nodes are words.
+// The cluster controller as a state machine, without a cluster: the test sets the time and sends
+// the messages of the other nodes.
 #include <gtest/gtest.h>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -69,7 +69,7 @@ class controller : public testing::Test {
   instant now_ = instant{} + 1000s;
 };
 
-TEST_F(controller, a_job_is_prepared_everywhere_then_begun_then_ended_everywhere) {
+TEST_F(controller, a_job_is_prepared_on_all_nodes_then_begins_then_ends_on_all_nodes) {
   join_all();
   const auto id = submit_one({"n1", "n3"});
   EXPECT_EQ(sent<submitted>().at(0).second.job, id);
@@ -85,7 +85,7 @@ TEST_F(controller, a_job_is_prepared_everywhere_then_begun_then_ended_everywhere
   EXPECT_EQ(sent<end_job>().size(), 0u) << "the weights are still being written";
   h_->on_stored({id, "weights", "/w", "abc", {}}, now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 2u);
-  EXPECT_EQ(told().size(), 1u) << "done waits for the nodes";
+  EXPECT_EQ(told().size(), 1u) << "the done event waits for all nodes";
   end_all(id, {"n1", "n3"});
   const auto all = told();
   ASSERT_EQ(all.size(), 2u);
@@ -96,8 +96,9 @@ TEST_F(controller, a_job_is_prepared_everywhere_then_begun_then_ended_everywhere
   EXPECT_EQ(h_->active(), 0u);
 }
 
-// Killed after it has written that the job is over, and before whoever follows it has heard so.
-TEST_F(controller, how_a_job_ended_is_told_by_the_next_life_of_the_daemon) {
+// The daemon is killed after it has written to the journal that the job is over, and before
+// followers are notified.
+TEST_F(controller, a_restarted_daemon_reports_how_a_job_ended) {
   join_all();
   std::string lines;
   const auto note = [&] {
@@ -143,9 +144,9 @@ TEST_F(controller, how_a_job_ended_is_told_by_the_next_life_of_the_daemon) {
   EXPECT_EQ(v.jobs[1].message, "node n2 is lost: gone");
 }
 
-// What the coordinator chose when it checked the job is part of the text that every node makes its
-// plan of.
-TEST_F(controller, what_was_chosen_for_a_job_goes_to_all_its_nodes) {
+// Choices that the coordinator makes when it checks a job are overrides of the text from which
+// every node makes its plan.
+TEST_F(controller, choices_made_for_a_job_are_sent_to_all_its_nodes) {
   join_all();
   out_.clear();
   h_->on("client.1", submit{{"job.toml", "text", {"a=1"}}, true, 5}, now_, out_);
@@ -159,14 +160,14 @@ TEST_F(controller, what_was_chosen_for_a_job_goes_to_all_its_nodes) {
     EXPECT_EQ(p.what.overrides, (std::vector<std::string>{"a=1", "layer.conv1.algorithm=\"direct\""})) << node;
 }
 
-TEST_F(controller, a_lost_node_fails_the_job_and_the_next_one_begins) {
+TEST_F(controller, a_node_failure_fails_the_job_and_the_next_job_begins) {
   join_all();
   const auto first = run_one({"n1", "n2"});
   const auto second = submit_one({"n1"});
-  EXPECT_EQ(sent<prepare>().size(), 0u) << "one at a time";
+  EXPECT_EQ(sent<prepare>().size(), 0u) << "one job at a time";
   out_.clear();
   h_->on_peer_down("n2", "gone", now_, out_);
-  EXPECT_EQ(sent<end_job>().size(), 1u) << "nobody talks to the dead";
+  EXPECT_EQ(sent<end_job>().size(), 1u) << "nothing is sent to the failed node";
   end_all(first, {"n1"});
   ASSERT_EQ(told().size(), 1u);
   EXPECT_EQ(told()[0].kind, "error");
@@ -188,7 +189,7 @@ TEST_F(controller, every_wait_has_a_deadline) {
   h_->on_tick(now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 2u);
   EXPECT_EQ(told().size(), 0u);
-  now_ += 6s;  // nobody says `ended`
+  now_ += 6s;  // no node answers `ended`
   h_->on_tick(now_, out_);
   ASSERT_EQ(told().size(), 1u);
   EXPECT_EQ(told()[0].kind, "error");
@@ -199,7 +200,7 @@ TEST_F(controller, every_wait_has_a_deadline) {
   EXPECT_NE(told().back().text.find("no role handled a message"), std::string::npos);
 }
 
-TEST_F(controller, nodes_that_compute_other_numbers_are_refused_by_name) {
+TEST_F(controller, nodes_with_different_numerics_are_refused_by_name) {
   join_one("n1");
   join_one("n2", "other");
   submit_one({"n1", "n2"});
@@ -208,7 +209,7 @@ TEST_F(controller, nodes_that_compute_other_numbers_are_refused_by_name) {
   EXPECT_EQ(sent<prepare>().size(), 0u);
 }
 
-TEST_F(controller, a_stranger_and_another_build_do_not_join) {
+TEST_F(controller, an_unknown_node_and_another_build_cannot_join) {
   h_->on("n9", join{"a", "b", protocol, abi_version, 1}, now_, out_);
   h_->on("n2", join{"a", "b", protocol, abi_version + 1, 1}, now_, out_);
   const auto answers = sent<joined>();
@@ -216,7 +217,7 @@ TEST_F(controller, a_stranger_and_another_build_do_not_join) {
   for (const auto& [to, a] : answers) EXPECT_FALSE(a.refusal.empty()) << to;
 }
 
-TEST_F(controller, a_checkpoint_is_announced_when_it_is_on_disk) {
+TEST_F(controller, a_checkpoint_is_reported_once_it_is_on_disk) {
   join_all();
   const auto id = run_one({"n1"});
   out_.clear();
@@ -231,12 +232,10 @@ TEST_F(controller, a_checkpoint_is_announced_when_it_is_on_disk) {
   h_->on_store_begun(id);
   h_->on_event({id, {"checkpoint", 6, {}, {}}, {}}, now_, out_);
   h_->on_stored({id, "checkpoint", {}, {}, "no space left"}, now_, out_);
-  EXPECT_EQ(told().at(0).kind, "alert") << "and training goes on";
+  EXPECT_EQ(told().at(0).kind, "alert") << "training continues";
 }
 
-// What a job ends with and could not be stored is part of its last word, so that whoever waits for
-// the end does not take it for done.
-TEST_F(controller, two_checkpoints_wait_for_the_disk_and_no_more) {
+TEST_F(controller, a_job_is_crowded_while_two_checkpoints_wait_for_the_disk) {
   join_all();
   const auto id = run_one({"n1"});
   EXPECT_FALSE(h_->crowded(id));
@@ -247,10 +246,12 @@ TEST_F(controller, two_checkpoints_wait_for_the_disk_and_no_more) {
   EXPECT_FALSE(h_->crowded(id));
   h_->on_store_begun(id);
   h_->tell(0, {"stop", {}, 0}, now_, out_);
-  EXPECT_FALSE(h_->crowded(id)) << "what a job stops with is always kept";
+  EXPECT_FALSE(h_->crowded(id)) << "the last checkpoint of a stopping job is always stored";
 }
 
-TEST_F(controller, the_last_word_of_a_stopped_job_says_what_could_not_be_stored) {
+// Failures to store are part of a job's last event, so that a client that waits for the end does
+// not take the job for stored.
+TEST_F(controller, the_done_event_of_a_stopped_job_lists_what_could_not_be_stored) {
   join_all();
   const auto id = run_one({"n1"});
   EXPECT_EQ(h_->tell(0, {"stop", {}, 0}, now_, out_), "");
@@ -267,10 +268,10 @@ TEST_F(controller, the_last_word_of_a_stopped_job_says_what_could_not_be_stored)
   for (const auto& [key, text] : last.texts) alerts += key == "alert" ? text + "\n" : "";
   EXPECT_NE(alerts.find("/c: no space left"), std::string::npos) << alerts;
   EXPECT_NE(alerts.find("/w: no space left"), std::string::npos) << alerts;
-  EXPECT_EQ(h_->weights_of(id), "/tmp/w") << "whoever fetches them gets them from there";
+  EXPECT_EQ(h_->weights_of(id), "/tmp/w") << "clients fetch the weights from the second place";
 }
 
-TEST_F(controller, a_slow_client_misses_steps_and_nothing_else) {
+TEST_F(controller, a_slow_client_misses_only_step_events) {
   join_all();
   const auto id = run_one({"n1"});
   out_.clear();
@@ -281,28 +282,28 @@ TEST_F(controller, a_slow_client_misses_steps_and_nothing_else) {
   EXPECT_EQ(told()[0].kind, "eval");
 }
 
-TEST_F(controller, draining_stops_what_runs_and_leaves_the_rest_for_its_next_life) {
+TEST_F(controller, draining_preempts_the_running_job_and_keeps_the_queue_for_a_restart) {
   join_all();
   const auto id = run_one({"n1"});
   submit_one({"n1"});
   out_.clear();
   h_->drain(now_, out_);
   EXPECT_EQ(ordered<tell_job>(), 1u);
-  EXPECT_TRUE(told().empty()) << "the one that waited goes on waiting";
+  EXPECT_TRUE(told().empty()) << "the waiting job stays in the queue";
   EXPECT_FALSE(h_->drained());
   h_->on_event({id, {"checkpoint", 3, {}, {}}, {}}, now_, out_);
   h_->on_event({id, {"done", 3, {}, "stopped"}, {}}, now_, out_);
   end_all(id, {"n1"});
   EXPECT_TRUE(h_->drained());
   EXPECT_EQ(told().back().kind, "preempted");
-  EXPECT_EQ(told().back().text, "n1 shuts down: the job goes on when it is back");
-  EXPECT_EQ(ordered<journal_line>(), 0u) << "for its next life both jobs are there";
+  EXPECT_EQ(told().back().text, "n1 shuts down; the job continues when it runs again");
+  EXPECT_EQ(ordered<journal_line>(), 0u) << "the journal still contains both jobs";
   out_.clear();
   h_->on("client.2", submit{{"f", "t", {}}, true, 9}, now_, out_);
   EXPECT_EQ(sent<submitted>().at(0).second.job, 0u);
 }
 
-TEST_F(controller, a_late_follower_gets_the_history_and_the_end_last) {
+TEST_F(controller, a_late_follower_receives_the_history_with_the_end_last) {
   join_all();
   const auto id = run_one({"n1"});
   for (std::uint64_t s = 1; s <= 3; ++s) h_->on_event({id, {"step", s, {}, {}}, {}}, now_, out_);
@@ -316,7 +317,7 @@ TEST_F(controller, a_late_follower_gets_the_history_and_the_end_last) {
 
 // --- the member
 
-TEST(control_member, says_prepared_when_its_roles_are_made_and_every_peer_is_connected) {
+TEST(control_member, a_member_is_prepared_when_its_roles_exist_and_all_peers_are_connected) {
   member m("n2", "n1");
   member_orders out;
   const instant now{};
@@ -330,7 +331,7 @@ TEST(control_member, says_prepared_when_its_roles_are_made_and_every_peer_is_con
   std::vector<std::string> dials;
   for (const auto& o : out)
     if (const auto* c = std::get_if<connect_data>(&o)) dials.push_back(c->peer);
-  EXPECT_EQ(dials, std::vector<std::string>{"n3"}) << "an old life of n3 does not count, and n1 dials us";
+  EXPECT_EQ(dials, std::vector<std::string>{"n3"}) << "the connection to n3 is of an old incarnation, and n1 dials this node";
   const auto answers = [&] {
     std::vector<prepared> v;
     for (const auto& o : out)
@@ -352,9 +353,8 @@ TEST(control_member, says_prepared_when_its_roles_are_made_and_every_peer_is_con
   EXPECT_TRUE(m.idle());
 }
 
-// n3's machine was off for a moment: what was left of the connection with its former life ends
-// after the plan with its next life has come.
-TEST(control_member, the_end_of_a_peers_former_connection_is_no_answer_to_the_dial_of_its_next_life) {
+// n3 was restarted. Its old connection ends after the plan with n3's new incarnation has arrived.
+TEST(control_member, the_end_of_a_peers_old_connection_does_not_fail_the_new_dial) {
   member m("n2", "n1");
   member_orders out;
   const instant now{};
@@ -364,10 +364,10 @@ TEST(control_member, the_end_of_a_peers_former_connection_is_no_answer_to_the_di
   m.on_made(9, {}, out);
   out.clear();
   m.on_data_down("n1", "replaced", out);
-  EXPECT_TRUE(out.empty()) << "n1 dials us";
+  EXPECT_TRUE(out.empty()) << "n1 dials this node";
   m.on_data_down("n3", "closed", out);
   ASSERT_EQ(out.size(), 1u);
-  EXPECT_EQ(std::get<connect_data>(out[0]).peer, "n3") << "the dial before did nothing while the connection stood";
+  EXPECT_EQ(std::get<connect_data>(out[0]).peer, "n3") << "the first dial had no effect while the old connection was up";
   out.clear();
   m.on_data_up("n1", 2, out);
   m.on_data_down("n3", "connect_deadline", out);
@@ -375,7 +375,7 @@ TEST(control_member, the_end_of_a_peers_former_connection_is_no_answer_to_the_di
   EXPECT_EQ(std::get<prepared>(std::get<to_peer>(out[0]).what).error, "no data connection to n3: connect_deadline");
 }
 
-TEST(control_member, a_mesh_that_does_not_come_up_is_named_after_ten_seconds) {
+TEST(control_member, an_incomplete_mesh_is_an_error_naming_the_peer_after_ten_seconds) {
   member m("n2", "n1");
   member_orders out;
   instant now{};

@@ -1,4 +1,4 @@
-// What the coordinator's daemon believes of whom, without a cluster.
+// Which messages the cluster controller accepts from which peers, without a cluster.
 #include <gtest/gtest.h>
 
 #include "actors/control/controller/cluster_controller.hpp"
@@ -62,7 +62,7 @@ class controller_trust : public testing::Test {
   std::uint32_t id_ = 0;
 };
 
-TEST_F(controller_trust, what_only_nodes_may_say_changes_nothing_when_a_client_says_it) {
+TEST_F(controller_trust, node_messages_from_a_client_are_ignored) {
   const auto before = node_state("n2");
   const std::vector<message> forged = {trouble{id_, "n2", "forged"},
                                        trouble{id_, "client.1", "forged"},
@@ -79,22 +79,22 @@ TEST_F(controller_trust, what_only_nodes_may_say_changes_nothing_when_a_client_s
   EXPECT_TRUE(ordered<to_peer>().empty());
   EXPECT_EQ(h_->unheard(), forged.size());
   hear("client.2", trouble{id_, "n2", "forged"});
-  ASSERT_EQ(ordered<log_line>().size(), 1u) << "once for a certificate, which all operators share:\n" << logged();
-  EXPECT_NE(logged().find("client.1 has no right to say 'trouble': only nodes do, and it has a client's certificate"),
+  ASSERT_EQ(ordered<log_line>().size(), 1u) << "one line per certificate, which all operators share:\n" << logged();
+  EXPECT_NE(logged().find("client.1 must not send 'trouble': only nodes may send it, and this peer has a client's certificate"),
             std::string::npos)
       << logged();
   EXPECT_EQ(h_->unheard(), forged.size() + 1);
 }
 
-// Whose jobs they are, also of one that a node has passed on.
-TEST_F(controller_trust, a_job_is_steered_by_its_owner_and_by_admin) {
+// Ownership of jobs, also of one that was submitted through another node.
+TEST_F(controller_trust, only_its_owner_and_admin_may_command_a_job) {
   const person eve{"eve", certificate_role::watch}, root{"root", certificate_role::admin};
   EXPECT_EQ(h_->owner_of(id_), "client");
   EXPECT_NE(h_->tell({"alice", certificate_role::submit}, 0, {"stop", {}, 0}, now_, out_).find("job 1 is client's"),
             std::string::npos);
   EXPECT_NE(h_->tell(eve, 1, {"stop", {}, 0}, now_, out_).find("has the role watch"), std::string::npos);
   EXPECT_NE(h_->tell({"n2", certificate_role::node}, 1, {"stop", {}, 0}, now_, out_), "");
-  EXPECT_EQ(h_->tell(eve, 1, {"staleness", {}, 0}, now_, out_), "") << "a question";
+  EXPECT_EQ(h_->tell(eve, 1, {"staleness", {}, 0}, now_, out_), "") << "a query changes nothing";
   EXPECT_EQ(state_of(), "running");
   EXPECT_EQ(h_->tell(root, 0, {"stop", {}, 0}, now_, out_), "");
   EXPECT_EQ(state_of(), "stopping");
@@ -107,7 +107,7 @@ TEST_F(controller_trust, a_job_is_steered_by_its_owner_and_by_admin) {
   EXPECT_EQ(owners, (std::vector<std::string>{"client", "alice", "bob"}));
 }
 
-TEST_F(controller_trust, what_only_clients_say_is_dropped_when_a_node_says_it) {
+TEST_F(controller_trust, client_messages_from_a_node_are_ignored) {
   hear("n2", submit{{"job.toml", "text", {}}, false, 9});
   hear("n2", follow{1});
   EXPECT_TRUE(ordered<to_peer>().empty());
@@ -115,7 +115,7 @@ TEST_F(controller_trust, what_only_clients_say_is_dropped_when_a_node_says_it) {
   EXPECT_EQ(h_->unheard(), 2u);
 }
 
-TEST_F(controller_trust, a_node_named_like_an_operators_session_is_none) {
+TEST_F(controller_trust, a_node_cannot_have_the_name_of_an_operator_session) {
   node_spec s;
   s.name = "client.n4";
   cluster_.nodes.push_back(s);
@@ -124,7 +124,7 @@ TEST_F(controller_trust, a_node_named_like_an_operators_session_is_none) {
   EXPECT_EQ(node_state("client.n4").rfind("absent", 0), 0u);
 }
 
-TEST_F(controller_trust, a_node_that_the_cluster_file_does_not_name_is_not_believed) {
+TEST_F(controller_trust, messages_of_a_node_outside_the_cluster_file_are_ignored) {
   hear("n9", trouble{id_, "n2", "forged"});
   hear("n9", leaving{});
   EXPECT_EQ(state_of(), "running");
@@ -132,7 +132,7 @@ TEST_F(controller_trust, a_node_that_the_cluster_file_does_not_name_is_not_belie
   EXPECT_NE(logged().find("the cluster file of n1 has no node named n9"), std::string::npos) << logged();
 }
 
-TEST_F(controller_trust, a_node_has_no_say_in_a_job_that_it_has_no_part_in) {
+TEST_F(controller_trust, reports_about_a_job_that_does_not_use_the_sender_are_ignored) {
   hear("n3", trouble{id_, "n2", "lost the data connection to n2"});
   hear("n3", trouble{id_, "n3", "mine"});
   hear("n2", trouble{id_, "n3", "lost the data connection to n3"});
@@ -140,11 +140,11 @@ TEST_F(controller_trust, a_node_has_no_say_in_a_job_that_it_has_no_part_in) {
   EXPECT_EQ(h_->unheard(), 3u);
   EXPECT_NE(logged().find("n3 has no part in job 1"), std::string::npos) << logged();
   hear("n2", trouble{id_, "n1", "lost the data connection to n1"});
-  EXPECT_EQ(state_of(), "ending") << "who has a part in it is believed";
+  EXPECT_EQ(state_of(), "ending") << "a node that the job uses is accepted";
   EXPECT_EQ(h_->unheard(), 3u);
 }
 
-TEST_F(controller_trust, a_node_without_a_part_cannot_break_off_a_move) {
+TEST_F(controller_trust, a_node_that_the_job_does_not_use_cannot_cancel_a_move) {
   h_->tell(0, {"drain", "n2", 0, {}}, now_, out_);
   checked c;
   c.name = "tiny", c.plan_hash = "h2", c.nodes = {"n1"};
@@ -152,26 +152,25 @@ TEST_F(controller_trust, a_node_without_a_part_cannot_break_off_a_move) {
   hear("n3", revised{id_, 1, "forged"});
   out_.clear();
   hear("n1", revised{id_, 1, {}});
-  EXPECT_EQ(ordered<tell_job>().size(), 1u) << "it hands over: the move goes on";
+  EXPECT_EQ(ordered<tell_job>().size(), 1u) << "the move continues with the handover";
   h_->on_handover(id_, 10, now_, out_);
   hear("n3", swapped{id_, 1, 0, "forged"});
   EXPECT_EQ(state_of(), "running");
   EXPECT_EQ(h_->unheard(), 2u);
 }
 
-TEST_F(controller_trust, a_join_is_believed_with_the_incarnation_that_its_connection_has) {
+TEST_F(controller_trust, a_join_must_have_the_incarnation_of_its_connection) {
   h_->on_peer_down("n2", "gone", now_, out_);
   h_->on_peer_up("n2", 5);
   out_.clear();
   hear("n2", join{"127.0.0.1:2", "same", protocol, abi_version, std::uint64_t{1} << 63});
   EXPECT_EQ(node_state("n2").rfind("lost", 0), 0u);
-  EXPECT_NE(logged().find("incarnation 9223372036854775808 is not the one that its connection began with, 5"), std::string::npos)
-      << logged();
+  EXPECT_NE(logged().find("incarnation 9223372036854775808 differs from that of its connection, 5"), std::string::npos) << logged();
   hear("n2", join{"127.0.0.1:2", "same", protocol, abi_version, 5});
   EXPECT_EQ(node_state("n2"), "up 5 0");
 }
 
-TEST_F(controller_trust, what_only_the_coordinator_says_is_dropped_whoever_else_says_it) {
+TEST_F(controller_trust, coordinator_messages_from_other_peers_are_ignored) {
   for (const std::string from : {"client.1", "n2"}) {
     hear(from, end_job{id_});
     hear(from, prepare{id_ + 1, {}, {}, {}, false, 0});
@@ -182,7 +181,7 @@ TEST_F(controller_trust, what_only_the_coordinator_says_is_dropped_whoever_else_
   EXPECT_EQ(ordered<log_line>().size(), 2u) << logged();
 }
 
-TEST(trust, every_message_has_its_name_and_its_speaker) {
+TEST(trust, every_message_type_has_a_name_and_an_allowed_sender) {
   const auto is = [](const message& m, const std::string& name, speaker who) { return name_of(m) == name && speaker_of(m) == who; };
   EXPECT_TRUE(is(join{}, "join", speaker::node));
   EXPECT_TRUE(is(joined{}, "joined", speaker::coordinator));
@@ -209,7 +208,7 @@ TEST(trust, every_message_has_its_name_and_its_speaker) {
   EXPECT_TRUE(is(inject{}, "inject", speaker::coordinator));
 }
 
-TEST(trust, of_each_certificate_the_first_word_is_logged_and_all_are_counted) {
+TEST(trust, only_the_first_violation_per_certificate_is_logged_and_all_count) {
   unheeded u;
   EXPECT_TRUE(u.note("client.1", trouble{}, "why"));
   EXPECT_FALSE(u.note("client.2", join{}, "why"));

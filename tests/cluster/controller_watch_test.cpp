@@ -1,5 +1,5 @@
-// What the coordinator's daemon sees of a job that runs: tasks that take too long, and what a loss
-// would cost.
+// What the cluster controller reports about a running job: tasks that take too long, and how many
+// steps a node failure would cost.
 #include <algorithm>
 
 #include "tests/cluster/failing_controller.hpp"
@@ -9,12 +9,12 @@ namespace {
 
 class controller_watching : public controller_failures {
  protected:
-  // n2 says every second that a role of its own is in one task.
+  // n2 reports every second that one of its roles is still in the same task.
   void computes_for(int seconds) {
     role_entry r;
     r.job = id_;
     r.name = "worker0/conv2";
-    r.messages = 5;  // it handles none while it computes
+    r.messages = 5;  // does not increase while the role computes
     r.task = {"forward", 7, 12, 3, true, 0.5};
     for (int i = 0; i < seconds; ++i, now_ += 1s) {
       h_->on("n2", report{0, 0, {r}}, now_, out_);
@@ -33,12 +33,12 @@ class controller_watching : public controller_failures {
   }
 };
 
-TEST_F(controller_watching, a_long_task_is_named_and_no_stall_and_a_job_that_survives_no_loss_ends_with_one_that_never_ends) {
+TEST_F(controller_watching, a_hung_task_is_reported_and_ends_a_job_that_allows_no_failure) {
   begin({"n1", "n2"}, 0);
   computes_for(60);
   EXPECT_TRUE(sent<said>().empty());
   computes_for(300);
-  ASSERT_EQ(sent<said>().size(), 1u) << "once, and 120 s without a message are no stall";
+  ASSERT_EQ(sent<said>().size(), 1u) << "reported once; 120 s without a message are no stall while a task runs";
   const auto alert = sent<said>()[0].second;
   EXPECT_EQ(alert.kind, "alert");
   EXPECT_EQ(alert.text, "the task 'forward' of worker0/conv2 on node n2, packet 3 of step 12, has been running for 60 s");
@@ -49,32 +49,31 @@ TEST_F(controller_watching, a_long_task_is_named_and_no_stall_and_a_job_that_sur
   EXPECT_EQ(sent<end_job>().size(), 2u);
   for (const char* n : {"n1", "n2"}) h_->on(n, ended{id_, 100}, now_, out_);
   EXPECT_EQ(last_said(),
-            "error: the task 'forward' of worker0/conv2 on node n2, packet 3 of step 12, has been running for 1800 s, and is taken "
-            "for hung");
+            "error: the task 'forward' of worker0/conv2 on node n2, packet 3 of step 12, has been running for 1800 s, and is "
+            "considered hung");
 }
 
-// Its thread cannot be taken from it, but the others can do without its node, in this job and in
-// those after it.
-TEST_F(controller_watching, a_node_with_a_task_that_never_ends_is_done_without_until_the_task_has_ended_or_the_daemon_is_another) {
+// The hung thread cannot be stopped, but this job and later ones can continue without its node.
+TEST_F(controller_watching, a_node_with_a_hung_task_is_left_out_until_the_task_ends) {
   begin({"n1", "n2", "n3"});
   computes_for(1860);
   ASSERT_EQ(lost_nodes(), (std::vector<std::string>{"n2"}));
   ASSERT_EQ(sent<end_job>().size(), 1u);
-  EXPECT_EQ(sent<end_job>()[0].first, "n2") << "its keeper waits for the task, and systemd's watchdog for that";
+  EXPECT_EQ(sent<end_job>()[0].first, "n2") << "n2's job executor waits for the task, so systemd's watchdog restarts n2";
   EXPECT_EQ(asked()->back->silent, (std::set<std::string>{"n2"}));
   found_live({"n1", "n3"});
   ready({"n1", "n3"});
   h_->on_handover(id_, 30, now_, out_);
-  EXPECT_EQ(sent<swap>().size(), 2u) << "nobody waits for n2";
+  EXPECT_EQ(sent<swap>().size(), 2u) << "the swap does not wait for n2";
   swap_all({"n1", "n3"});
   EXPECT_EQ(last_said(),
             "recovered: node n2 is lost: the task 'forward' of worker0/conv2 on node n2, packet 3 of step 12, has been running for "
-            "1800 s, and is taken for hung; went on without n2");
+            "1800 s, and is considered hung; went on without n2");
   EXPECT_EQ(seen().nodes.at(1).state, "hung");
   EXPECT_EQ(seen().nodes.at(1).node_failures, 1u);
   out_.clear();
   computes_for(100);
-  EXPECT_EQ(asked(), nullptr) << "once";
+  EXPECT_EQ(asked(), nullptr) << "reported once";
   h_->on("n2", ended{id_, 0}, now_, out_);
   ASSERT_NE(asked(), nullptr);
   EXPECT_EQ(asked()->wish.name, "add-node");
@@ -82,19 +81,19 @@ TEST_F(controller_watching, a_node_with_a_task_that_never_ends_is_done_without_u
   EXPECT_EQ(seen().nodes.at(1).state, "up");
 }
 
-TEST_F(controller_watching, the_next_job_waits_for_no_node_that_hangs) {
+TEST_F(controller_watching, a_hung_node_that_dies_counts_as_one_failure_and_is_up_after_its_join) {
   begin({"n1", "n2", "n3"});
   computes_for(1860);
   out_.clear();
   dies("n2");
-  EXPECT_EQ(seen().nodes.at(1).node_failures, 1u) << "one and the same";
+  EXPECT_EQ(seen().nodes.at(1).node_failures, 1u) << "the hang and the death are one failure";
   EXPECT_EQ(seen().nodes.at(1).state, "lost");
   joins("n2");
   EXPECT_EQ(seen().nodes.at(1).state, "up");
 }
 
-// What a node has said once of a task that runs is no news for ever.
-TEST_F(controller_watching, a_task_of_a_node_that_says_nothing_any_more_keeps_no_job_alive) {
+// A report of a running task expires when the node sends no further reports.
+TEST_F(controller_watching, a_task_of_a_silent_node_does_not_prevent_the_stall_error) {
   begin({"n1", "n2"});
   computes_for(1);
   for (int i = 0; i < 130; ++i, now_ += 1s) h_->on_tick(now_, out_);
@@ -102,11 +101,11 @@ TEST_F(controller_watching, a_task_of_a_node_that_says_nothing_any_more_keeps_no
   EXPECT_NE(last_said().find("no role handled a message"), std::string::npos) << last_said();
 }
 
-TEST_F(controller_watching, what_a_loss_costs_now_is_told_for_every_node) {
+TEST_F(controller_watching, steps_at_risk_are_shown_for_every_node) {
   costly_ = {"n2"};
   begin({"n1", "n2", "n3"});
   step(40);
-  EXPECT_EQ(seen().jobs.at(0).steps_at_risk, 40u) << "nothing is kept";
+  EXPECT_EQ(seen().jobs.at(0).steps_at_risk, 40u) << "there is no checkpoint";
   keeps(50);
   step(57);
   now_ += 3s;
@@ -114,10 +113,10 @@ TEST_F(controller_watching, what_a_loss_costs_now_is_told_for_every_node) {
   EXPECT_EQ(v.jobs.at(0).steps_at_risk, 7u);
   EXPECT_EQ(v.jobs.at(0).kept, 50u);
   EXPECT_EQ(v.jobs.at(0).kept_seconds, 3);
-  EXPECT_EQ(v.nodes.at(0).steps_at_risk, 7u) << "the coordinator's";
+  EXPECT_EQ(v.nodes.at(0).steps_at_risk, 7u) << "the coordinator's node";
   EXPECT_EQ(v.nodes.at(1).steps_at_risk, 7u);
-  EXPECT_EQ(v.nodes.at(2).steps_at_risk, 0u) << "the others have all";
-  EXPECT_FALSE(v.nodes.at(3).steps_at_risk) << "it has no part";
+  EXPECT_EQ(v.nodes.at(2).steps_at_risk, 0u) << "other nodes have copies of its state";
+  EXPECT_FALSE(v.nodes.at(3).steps_at_risk) << "the job does not use n4";
 }
 
 TEST_F(controller_watching, the_rate_of_a_job_is_0_when_it_is_paused) {
@@ -128,23 +127,23 @@ TEST_F(controller_watching, the_rate_of_a_job_is_0_when_it_is_paused) {
   EXPECT_EQ(seen().jobs.at(0).examples_per_s, 0);
 }
 
-TEST_F(controller_watching, lives_and_losses_are_counted) {
+TEST_F(controller_watching, starts_and_failures_of_a_node_are_counted) {
   begin({"n1", "n2", "n3"});
   EXPECT_EQ(seen().nodes.at(1).lives, 1u);
   dies("n2");
   EXPECT_EQ(seen().nodes.at(1).node_failures, 1u);
   EXPECT_EQ(seen().jobs.at(0).node_failures, 1u);
-  EXPECT_EQ(seen().nodes.at(1).note, "job 1 goes on without it");
+  EXPECT_EQ(seen().nodes.at(1).note, "job 1 continues without it");
   joins("n2");
   EXPECT_EQ(seen().nodes.at(1).lives, 2u);
   EXPECT_EQ(seen().nodes.at(1).node_failures, 1u);
 }
 
-TEST_F(controller_watching, who_cannot_be_reached_is_named_with_its_grace) {
+TEST_F(controller_watching, an_unreachable_node_is_shown_with_the_time_until_it_is_lost) {
   begin({"n1", "n2", "n3"});
   h_->on("n2", trouble{id_, "n3", "lost the data connection to n3: reset"}, now_, out_);
   now_ += 2s;
-  EXPECT_EQ(seen().nodes.at(2).note, "n2 cannot reach it: lost to job 1 in 3 s");
+  EXPECT_EQ(seen().nodes.at(2).note, "n2 cannot reach it: counts as failed for job 1 in 3 s");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Placed layers on real daemons: they compute, to the bit, what one process computes.
+// Placed layers on real daemons train to the same bits as one process.
 #include <fstream>
 
 #include "tests/cluster/modes.hpp"
@@ -17,9 +17,9 @@ class cluster_controllers : public cluster_test {
   }
 };
 
-// GoogLeNet with both auxiliary heads: convolutions on four nodes, each head and its loss on a node
-// of its own.
-TEST_F(cluster_controllers, googlenet_with_its_heads_on_three_nodes) {
+// GoogLeNet with both auxiliary heads: the convolutions on four nodes, each head with its loss on a
+// separate node.
+TEST_F(cluster_controllers, googlenet_with_its_heads_on_three_nodes_trains_to_the_same_bits) {
   make_cluster_like("heads.toml");
   start_all();
   std::ifstream in(std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/googlenet.toml", std::ios::binary);
@@ -36,9 +36,9 @@ TEST_F(cluster_controllers, googlenet_with_its_heads_on_three_nodes) {
   EXPECT_EQ(hash_of(text, placed), want);
 }
 
-// The fully connected part of LeNet on a node that serves three workers' packets, evaluation
-// included.
-TEST_F(cluster_controllers, lenet_with_its_fully_connected_layers_on_one_node) {
+// The fully connected layers of LeNet on one node that serves the packets of three workers,
+// evaluation included.
+TEST_F(cluster_controllers, lenet_with_its_linear_layers_on_one_node_trains_to_the_same_bits) {
   make_cluster(3);
   start_all();
   const auto text = config_text("lenet_fashion.toml");

@@ -1,5 +1,5 @@
-// Deaths in number: the coordinator's daemon again and again, any node in every mode.
-// TROUPE_KILL_ROUNDS asks for more of them than CI has time for.
+// Repeated node failures: the coordinator's daemon several times, and a random node in every mode.
+// TROUPE_KILL_ROUNDS sets the number of failures (more in nightly runs than in CI).
 #include <signal.h>
 
 #include <algorithm>
@@ -34,9 +34,9 @@ class cluster_deaths : public cluster_test {
   bool has_roles(const std::string& node) { return ask(node, "roles", true).text.find("\"job\"") != std::string::npos; }
 };
 
-// Promise 6. Each death comes after a checkpoint of the life before, at any step: three without one
-// between them would give the job up.
-TEST_F(cluster_deaths, the_coordinator_again_and_again_and_each_time_training_goes_on_within_ten_seconds) {
+// Promise 6. Each kill comes after a checkpoint of the previous incarnation; three kills without a
+// checkpoint between them would end the job.
+TEST_F(cluster_deaths, training_continues_within_10_s_after_each_coordinator_restart) {
   make_cluster(4);
   start_all();
   const int deaths = rounds(2);
@@ -60,13 +60,13 @@ TEST_F(cluster_deaths, the_coordinator_again_and_again_and_each_time_training_go
   const auto done = b->join();
   expect_done(done);
   EXPECT_EQ(done.text("weights_sha256"), unbroken.text("weights_sha256"));
-  std::printf("kill -9 of the coordinator, %d times: training again after %d ms at most\n", deaths,
+  std::printf("kill -9 of the coordinator, %d times: training continued after at most %d ms\n", deaths,
               static_cast<int>(worst.count()));
 }
 
-// A coordinator that nobody starts again: the others have ended their parts, hold nothing, and go
-// when they are told to.
-TEST_F(cluster_deaths, without_its_coordinator_no_member_holds_anything_of_a_job) {
+// The coordinator is not restarted: the members end their roles, hold no resources of the job, and
+// exit on SIGTERM.
+TEST_F(cluster_deaths, members_release_a_job_when_its_coordinator_is_lost) {
   make_cluster(3);
   start_all();
   const auto before = daemon("n2").descriptors();
@@ -81,17 +81,17 @@ TEST_F(cluster_deaths, without_its_coordinator_no_member_holds_anything_of_a_job
     while (has_roles(node) && since(lost) < 60s) {
     }
     EXPECT_FALSE(has_roles(node)) << ask(node, "roles").text;
-    std::printf("%s holds no role %d ms after the death of its coordinator\n", node.c_str(), static_cast<int>(since(lost).count()));
-    EXPECT_LE(daemon(node).descriptors(), before + 2) << "no connection of the job, no file";
+    std::printf("%s has no roles %d ms after the death of its coordinator\n", node.c_str(), static_cast<int>(since(lost).count()));
+    EXPECT_LE(daemon(node).descriptors(), before + 2) << "connections or files of the job are still open";
     daemon(node).signal(SIGTERM);
     EXPECT_EQ(daemon(node).wait(10s), 0) << daemon(node).log();
   }
 }
 
-// Whatever the mode: the job makes all of its steps, tells each loss and each step once since what
-// it went back to, and ends at weights that are numbers. In lockstep they are those of a run that
-// nobody disturbed.
-TEST_F(cluster_deaths, at_random_moments_in_every_mode) {
+// In every mode the job runs all of its steps, reports each recovery and, after the step that it
+// resumes from, each step once, and ends with finite weights. In lockstep modes the weights equal
+// those of an undisturbed run.
+TEST_F(cluster_deaths, a_job_of_every_mode_survives_a_node_death_at_a_random_step) {
   make_cluster(4);
   start_all();
   const std::set<std::string> lockstep{"bsp", "sandblaster"};
@@ -123,14 +123,14 @@ TEST_F(cluster_deaths, at_random_moments_in_every_mode) {
         }
         if (e.event.kind != "step") continue;
         for (const auto& [name, v] : e.event.values) EXPECT_TRUE(std::isfinite(v)) << name;
-        EXPECT_GT(e.event.step, told) << "told twice";
+        EXPECT_GT(e.event.step, told) << "step reported twice";
         told = e.event.step;
       }
       start(node);
       ASSERT_TRUE(joined(node));
     }
-    std::printf("%s: kill -9, %d times: recovered in %.0f ms at most, %.0f steps again at most\n", mode.c_str(), rounds(1), worst,
-                again);
+    std::printf("%s: kill -9, %d times: recovered in at most %.0f ms, repeated at most %.0f steps\n", mode.c_str(), rounds(1),
+                worst, again);
   }
 }
 

@@ -1,4 +1,4 @@
-// The weights that a job ends with inside one process: what daemons have to end with too.
+// SHA-256 of the weights that a job ends with in one process; daemons must end with the same.
 #pragma once
 
 #include <memory>

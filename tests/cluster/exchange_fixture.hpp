@@ -1,4 +1,4 @@
-// A daemon, sessions of libtroupe_exchange with it, and other processes of ours that play ranks.
+// A daemon, sessions of libtroupe_exchange with it, and child processes that act as ranks.
 #pragma once
 
 #include <fcntl.h>
@@ -23,13 +23,12 @@ inline std::size_t entries(const char* folder) {
   return n;
 }
 
-// A process of ours that plays another rank: it says "ready" through a pipe when it has got that
-// far, and ends by a signal or by itself.
+// A child process that acts as another rank. It reports "ready" through a pipe.
 class other_process {
  public:
   explicit other_process(const std::function<int(const std::function<void()>& ready)>& body) {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("cannot create a pipe");
     pid_ = ::fork();
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);

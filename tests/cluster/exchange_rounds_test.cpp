@@ -1,5 +1,6 @@
-// Rounds of every kind and type through libtroupe_exchange, small ones at the daemon and large ones
-// in shared memory; calls that are started and waited for; ranks that the daemon gives; ASGD.
+// Collective rounds of every operation and element type through libtroupe_exchange: small ones in
+// the daemon, large ones in shared memory. Also asynchronous calls, ranks that the daemon assigns,
+// and ASGD.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -137,7 +138,7 @@ class cluster_exchange_rounds : public cluster_exchange {
   }
 };
 
-TEST_F(cluster_exchange_rounds, every_round_gives_every_rank_what_it_is_to_get) {
+TEST_F(cluster_exchange_rounds, every_collective_op_gives_every_rank_its_correct_result) {
   every_size<float>({1, 2, 3, 5});
   every_size<double>({2, 3});
   every_size<bf16>({2, 3});
@@ -145,7 +146,7 @@ TEST_F(cluster_exchange_rounds, every_round_gives_every_rank_what_it_is_to_get) 
   every_size<std::int64_t>({2});
 }
 
-TEST_F(cluster_exchange_rounds, what_cannot_be_is_refused_alike_however_large_it_is) {
+TEST_F(cluster_exchange_rounds, invalid_arguments_are_refused_for_small_and_large_buffers) {
   ranks(2, TROUPE_EXCHANGE_AVERAGE, 0, [&](int, troupe_exchange* x) {
     for (const std::uint64_t n : {std::uint64_t{10}, team::worth}) {
       std::vector<std::int32_t> v(n);
@@ -165,7 +166,7 @@ TEST_F(cluster_exchange_rounds, what_cannot_be_is_refused_alike_however_large_it
   });
 }
 
-TEST_F(cluster_exchange_rounds, what_is_started_is_done_in_its_order_and_waited_for_once) {
+TEST_F(cluster_exchange_rounds, started_calls_run_in_order_and_can_be_waited_for_once) {
   constexpr std::uint64_t small = 100, large = team::worth / sizeof(float);
   ranks(3, TROUPE_EXCHANGE_AVERAGE, 0, [&](int r, troupe_exchange* x) {
     const auto s = declare(x, small, TROUPE_EXCHANGE_FLOAT32, "s"), l = declare(x, large, TROUPE_EXCHANGE_FLOAT32, "l");
@@ -183,30 +184,32 @@ TEST_F(cluster_exchange_rounds, what_is_started_is_done_in_its_order_and_waited_
       ASSERT_EQ(troupe_exchange_wait(x, request[static_cast<std::size_t>(i)], patient), 0) << troupe_exchange_error_text();
       const auto& got = v[static_cast<std::size_t>(i)];
       EXPECT_TRUE(std::all_of(got.begin(), got.end(), [&](float f) { return f == static_cast<float>(3 + 3 * i); })) << i;
-      EXPECT_EQ(troupe_exchange_wait(x, request[static_cast<std::size_t>(i)], patient), TROUPE_EXCHANGE_BAD_ARGUMENT) << "once";
+      EXPECT_EQ(troupe_exchange_wait(x, request[static_cast<std::size_t>(i)], patient), TROUPE_EXCHANGE_BAD_ARGUMENT)
+          << "waited for twice";
     }
     std::int64_t number = 0;
     std::int32_t done = 7;
-    EXPECT_EQ(troupe_exchange_start(x, 4, s, v[0].data(), small, 0, patient, &number), TROUPE_EXCHANGE_BAD_ARGUMENT) << "a barrier";
+    EXPECT_EQ(troupe_exchange_start(x, 4, s, v[0].data(), small, 0, patient, &number), TROUPE_EXCHANGE_BAD_ARGUMENT)
+        << "a barrier cannot be started";
     EXPECT_EQ(troupe_exchange_start(x, 9, s, v[0].data(), small, 0, patient, &number), TROUPE_EXCHANGE_BAD_ARGUMENT);
     EXPECT_EQ(troupe_exchange_start(x, 1, s, nullptr, small, 0, patient, &number), TROUPE_EXCHANGE_BAD_ARGUMENT);
     EXPECT_EQ(troupe_exchange_test(x, 12345, &done), TROUPE_EXCHANGE_BAD_ARGUMENT);
   });
 }
 
-TEST_F(cluster_exchange_rounds, a_request_whose_deadline_passes_ends_so_and_the_session_goes_on) {
+TEST_F(cluster_exchange_rounds, a_request_past_its_deadline_times_out_and_the_session_continues) {
   auto *x = open(0, 2), *y = open(1, 2);
   const auto b = declare(x, 10), c = declare(y, 10);
   std::vector<float> v(10, 1), w(10, 2);
   std::int64_t late = 0, next = 0;
   ASSERT_EQ(troupe_exchange_start(x, TROUPE_EXCHANGE_CALL_ALL_REDUCE, b, v.data(), 10, TROUPE_EXCHANGE_SUM, 2000, &late), 0);
-  EXPECT_EQ(troupe_exchange_wait(x, late, 1), TROUPE_EXCHANGE_TIMEOUT) << "under way";
+  EXPECT_EQ(troupe_exchange_wait(x, late, 1), TROUPE_EXCHANGE_TIMEOUT) << "the call is still running";
   std::int32_t done = 1;
   EXPECT_EQ(troupe_exchange_test(x, late, &done), 0);
   EXPECT_EQ(done, 0);
-  EXPECT_EQ(troupe_exchange_wait(x, late, patient), TROUPE_EXCHANGE_TIMEOUT) << "over";
+  EXPECT_EQ(troupe_exchange_wait(x, late, patient), TROUPE_EXCHANGE_TIMEOUT) << "the call itself timed out";
   EXPECT_EQ(troupe_exchange_wait(x, late, patient), TROUPE_EXCHANGE_BAD_ARGUMENT);
-  EXPECT_EQ(v[3], 1) << "taken back";
+  EXPECT_EQ(v[3], 1) << "the call was withdrawn and the buffer is unchanged";
   ASSERT_EQ(troupe_exchange_start(x, TROUPE_EXCHANGE_CALL_ALL_REDUCE, b, v.data(), 10, TROUPE_EXCHANGE_SUM, patient, &next), 0);
   EXPECT_EQ(troupe_exchange_all_reduce(y, c, w.data(), 10, TROUPE_EXCHANGE_SUM, patient), 0);
   EXPECT_EQ(troupe_exchange_wait(x, next, patient), 0);
@@ -215,7 +218,7 @@ TEST_F(cluster_exchange_rounds, a_request_whose_deadline_passes_ends_so_and_the_
   EXPECT_EQ(troupe_exchange_close(y), 0);
 }
 
-// Until a thread of ours that has nothing else to wait for sleeps in the call that it was to make.
+// Returns when the thread sleeps, that is when it blocks in the call under test.
 void wait_asleep(const std::atomic<pid_t>& thread) {
   while (true) {
     std::ifstream f("/proc/self/task/" + std::to_string(thread) + "/stat");
@@ -227,8 +230,8 @@ void wait_asleep(const std::atomic<pid_t>& thread) {
   }
 }
 
-// Whoever closes does not wait for others, and those who wait hear of it.
-TEST_F(cluster_exchange_rounds, closing_ends_what_was_started_and_whoever_waits_for_it) {
+// Closing a session does not wait for other ranks and wakes the threads that wait for its calls.
+TEST_F(cluster_exchange_rounds, closing_a_session_ends_started_calls_and_wakes_their_waiters) {
   for (const std::uint64_t n : {std::uint64_t{10}, team::worth / sizeof(float)}) {
     auto *x = open(0, 2), *y = open(1, 2);
     const auto b = declare(x, n);
@@ -246,7 +249,7 @@ TEST_F(cluster_exchange_rounds, closing_ends_what_was_started_and_whoever_waits_
       waiters[1] = ::gettid();
       of_first = troupe_exchange_wait(x, first, patient);
       EXPECT_EQ(v[0], 1);
-      std::vector<float>().swap(v);  // nobody touches them any more
+      std::vector<float>().swap(v);  // the library no longer uses the buffer
     });
     for (const auto& thread : waiters) wait_asleep(thread);
     std::int32_t done = 1;
@@ -262,7 +265,7 @@ TEST_F(cluster_exchange_rounds, closing_ends_what_was_started_and_whoever_waits_
   }
 }
 
-TEST_F(cluster_exchange_rounds, the_daemon_gives_ranks_to_those_who_have_none) {
+TEST_F(cluster_exchange_rounds, the_daemon_assigns_free_ranks_to_sessions_without_one) {
   std::vector<troupe_exchange*> all;
   for (int i = 0; i < 3; ++i) all.push_back(open(TROUPE_EXCHANGE_ANY_RANK, 3));
   std::vector<int> got;
@@ -285,8 +288,8 @@ TEST_F(cluster_exchange_rounds, the_daemon_gives_ranks_to_those_who_have_none) {
   for (auto& t : threads) t.join();
 }
 
-// Each adds ones to its own values; the centre has them all in the end, each once.
-TEST_F(cluster_exchange_rounds, under_asgd_the_centre_has_what_everybody_has_added) {
+// Each rank adds 1 to its own values. At the end the centre contains every addition exactly once.
+TEST_F(cluster_exchange_rounds, the_asgd_centre_contains_every_ranks_additions_once) {
   constexpr int size = 3, steps = 50;
   ranks(size, TROUPE_EXCHANGE_ASGD, 0, [&](int r, troupe_exchange* x) {
     const auto b = declare(x, 4);
@@ -298,7 +301,7 @@ TEST_F(cluster_exchange_rounds, under_asgd_the_centre_has_what_everybody_has_add
     if (r == 0) {
       ASSERT_EQ(troupe_exchange_barrier(x, patient), 0);
     }
-    EXPECT_LT(w[0], 77.0F) << "who is new takes the centre";
+    EXPECT_LT(w[0], 77.0F) << "a new rank starts from the centre";
     for (int s = 0; s < steps; ++s) {
       for (auto& e : w) e += 1;
       ASSERT_EQ(troupe_exchange_exchange(x, b, w.data(), 4, patient), 0);

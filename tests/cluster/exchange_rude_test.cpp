@@ -1,6 +1,6 @@
-// Exchange clients that libtroupe_exchange is not: they send what nobody can read, or read nothing
-// of what they ask for. The daemon lets them go, and serves the others. And a daemon that is not
-// one of this machine.
+// Misbehaving exchange clients: they send messages that cannot be decoded, or do not read their
+// answers. The daemon disconnects them and serves the others. Also a daemon that claims to be on
+// another machine.
 #include <cstring>
 
 #include "runtime/exchange/client/frames.hpp"
@@ -38,7 +38,7 @@ class cluster_exchange_rude : public cluster_test {
   }
 };
 
-TEST_F(cluster_exchange_rude, who_sends_what_cannot_be_read_is_let_go) {
+TEST_F(cluster_exchange_rude, a_client_that_sends_undecodable_messages_is_disconnected) {
   const auto bytes = std::make_shared<const std::string>(1000, '\xff');
   for (std::uint16_t type = first_type; is_exchange_type(type); ++type) {
     rude_client c(path("certs"), control_port("n1"));
@@ -49,21 +49,21 @@ TEST_F(cluster_exchange_rude, who_sends_what_cannot_be_read_is_let_go) {
     EXPECT_TRUE(c.let_go()) << type;
   }
   rude_client c(path("certs"), control_port("n1"));
-  c.send(exchange::begin{1, collective_op::barrier, 0, 0});  // sound, but nobody has opened a session
+  c.send(exchange::begin{1, collective_op::barrier, 0, 0});  // valid, but the client has not opened a session
   EXPECT_TRUE(c.let_go());
   expect_service();
 }
 
-TEST_F(cluster_exchange_rude, who_does_not_read_its_answers_is_let_go) {
+TEST_F(cluster_exchange_rude, a_client_that_does_not_read_its_answers_is_disconnected) {
   rude_client c(path("certs"), control_port("n1"));
-  constexpr std::uint64_t count = 500'000;  // 4 MB, four times what may be on its way unread
+  constexpr std::uint64_t count = 500'000;  // 4 MB, four times the limit of unread data
   c.send(open_session{protocol, "lazy", 0, 1, averaging_method::easgd, 0.5});
   c.send(declare{1, "w", element::f64, count});
   ASSERT_TRUE(c.has_frames(2));
   const auto values = make_block(count * 8);
   std::memset(values.get(), 0, count * 8);
-  // Each step is answered with 4 MB, so that 2 buffers and 2 pieces are unread after a handful; a
-  // hundred would be 400 MB.
+  // Each step is answered with 4 MB, so that 2 buffers and 2 pieces are unread after a few steps;
+  // 100 steps would be 400 MB.
   for (std::uint64_t call = 2; call < 102; ++call) {
     c.send(exchange::begin{call, collective_op::exchange, 0, 0});
     for (std::uint64_t at = 0; at < count * 8; at += piece_bytes)
@@ -75,8 +75,8 @@ TEST_F(cluster_exchange_rude, who_does_not_read_its_answers_is_let_go) {
   expect_service();
 }
 
-// A daemon that answers as one on another machine would: sessions are opened, and shared memory is
-// there, elsewhere.
+// A daemon that answers like one on another machine: it opens sessions and shares memory of a
+// different machine id.
 class far_daemon {
  public:
   far_daemon(const std::string& tls, const std::string& node, std::uint16_t port) {
@@ -120,7 +120,7 @@ class far_daemon {
   std::unique_ptr<net::transport> net_;
 };
 
-TEST_F(cluster_exchange_rude, another_machines_memory_is_refused_and_given_back) {
+TEST_F(cluster_exchange_rude, shared_memory_of_another_machine_is_refused_and_returned_as_empty) {
   const auto port = free_port();
   const auto tls = path("certs");
   far_daemon far(tls, "n1", port);
@@ -133,7 +133,7 @@ TEST_F(cluster_exchange_rude, another_machines_memory_is_refused_and_given_back)
   EXPECT_EQ(troupe_exchange_share(x, "w", TROUPE_EXCHANGE_FLOAT32, 2, v, 20000, &a), TROUPE_EXCHANGE_NOT_LOCAL);
   EXPECT_STREQ(troupe_exchange_error_name(TROUPE_EXCHANGE_NOT_LOCAL), "not_local");
   EXPECT_NE(std::string(troupe_exchange_error_text()).find("another machine"), std::string::npos) << troupe_exchange_error_text();
-  EXPECT_TRUE(far.given_back()) << "others must not wait for us to fill it";
+  EXPECT_TRUE(far.given_back()) << "other ranks must not wait for this one to fill the array";
   EXPECT_EQ(troupe_exchange_close(x), 0);
 }
 

@@ -1,4 +1,4 @@
-// Shared arrays of libtroupe_exchange, in processes that meet at a real daemon.
+// Shared arrays of libtroupe_exchange, in processes that share them through a real daemon.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -30,7 +30,7 @@ class cluster_exchange_share : public cluster_exchange {
     EXPECT_EQ(troupe_exchange_shared_read(x, a, v.data(), n, lock, patient), 0) << troupe_exchange_error_text();
     return v;
   }
-  // Where the daemon keeps the first array that it shares, found from outside.
+  // Finds the daemon's first shared array through /proc.
   shared_at find() {
     shared_at at;
     at.process = static_cast<std::uint32_t>(daemon("n1").pid());
@@ -45,11 +45,11 @@ class cluster_exchange_share : public cluster_exchange {
       std::getline(boot, at.machine);
       return at;
     }
-    ADD_FAILURE() << "the daemon shares nothing";
+    ADD_FAILURE() << "the daemon has no shared array";
     return at;
   }
-  // Arrays alone are counted: what else a daemon has open comes and goes with its clients (one that
-  // was closed before the test began may still be there when it begins).
+  // Counts only arrays: other descriptors of a daemon depend on its clients (one that closed before
+  // the test began may still be open when it begins).
   bool daemon_holds_arrays(std::size_t n) {
     const auto held = [&] {
       std::size_t arrays = 0;
@@ -67,7 +67,7 @@ class cluster_exchange_share : public cluster_exchange {
     out << std::ifstream("/proc/self/maps").rdbuf();
     return out.str();
   }
-  // Two processes that each add 1 to 20'000 numbers 500 times.
+  // Two processes each add 1 to 20'000 numbers 500 times. Returns the numbers.
   std::vector<float> added_by_two(int lock) {
     constexpr std::size_t n = 20'000;
     const auto add = [&](int rank) {
@@ -80,7 +80,7 @@ class cluster_exchange_share : public cluster_exchange {
       return troupe_exchange_barrier(x, patient);
     };
     auto* x = open(0, 3);
-    const auto a = share(x, std::vector<float>(n, 7));  // the first one, so that they begin at 7
+    const auto a = share(x, std::vector<float>(n, 7));  // shared first, so the numbers start at 7
     other_process first([&](const auto&) { return add(1); }), second([&](const auto&) { return add(2); });
     EXPECT_EQ(troupe_exchange_barrier(x, patient), 0) << troupe_exchange_error_text();
     EXPECT_EQ(troupe_exchange_barrier(x, patient), 0) << troupe_exchange_error_text();
@@ -92,11 +92,11 @@ class cluster_exchange_share : public cluster_exchange {
   }
 };
 
-TEST_F(cluster_exchange_share, with_the_lock_nothing_is_lost) {
+TEST_F(cluster_exchange_share, locked_additions_of_two_processes_are_all_counted) {
   for (const float v : added_by_two(1)) ASSERT_EQ(v, 1007);
 }
 
-TEST_F(cluster_exchange_share, without_the_lock_nothing_is_torn_or_made_up) {
+TEST_F(cluster_exchange_share, unlocked_additions_may_be_lost_but_values_are_never_torn) {
   for (const float v : added_by_two(0)) {
     ASSERT_LE(v, 1007);
     ASSERT_GE(v, 8);
@@ -104,7 +104,7 @@ TEST_F(cluster_exchange_share, without_the_lock_nothing_is_torn_or_made_up) {
   }
 }
 
-TEST_F(cluster_exchange_share, the_first_ones_values_are_there_for_all_and_what_is_written_is_seen) {
+TEST_F(cluster_exchange_share, all_ranks_see_the_first_ranks_values_and_later_writes) {
   auto *x = open(0, 2), *y = open(1, 2);
   const std::vector<double> mine{1, 2, 3}, other{4, 5, 6};
   const auto a = share(x, mine), b = share(y, other);
@@ -112,20 +112,20 @@ TEST_F(cluster_exchange_share, the_first_ones_values_are_there_for_all_and_what_
   EXPECT_EQ(troupe_exchange_shared_write(y, b, other.data(), 3, 1, patient), 0);
   EXPECT_EQ(troupe_exchange_shared_add(x, a, mine.data(), 3, -2, 0, patient), 0);
   EXPECT_EQ(read<double>(y, b, 3), (std::vector<double>{2, 1, 0}));
-  EXPECT_EQ(share(x, mine), a) << "shared again: the same number, and no value changes";
+  EXPECT_EQ(share(x, mine), a) << "sharing it again returns the same handle and changes no value";
   EXPECT_EQ(read<double>(x, a, 3), (std::vector<double>{2, 1, 0}));
   const auto c = share(x, mine, "v");
   EXPECT_NE(c, a) << "another array";
   EXPECT_EQ(read<double>(x, c, 3), mine);
   EXPECT_EQ(troupe_exchange_close(x), 0);
-  EXPECT_EQ(read<double>(y, b, 3), (std::vector<double>{2, 1, 0})) << "it lasts while somebody is there";
+  EXPECT_EQ(read<double>(y, b, 3), (std::vector<double>{2, 1, 0})) << "the array exists while the session has a rank";
   EXPECT_EQ(troupe_exchange_close(y), 0);
   x = open(0, 2);
-  EXPECT_EQ(read<double>(x, share(x, mine), 3), mine) << "and no longer";
+  EXPECT_EQ(read<double>(x, share(x, mine), 3), mine) << "the array of the ended session is gone";
   EXPECT_EQ(troupe_exchange_close(x), 0);
 }
 
-TEST_F(cluster_exchange_share, a_lock_that_is_held_is_a_timeout_and_a_dead_holder_is_named) {
+TEST_F(cluster_exchange_share, a_held_lock_times_out_and_the_lock_of_a_dead_process_is_freed) {
   auto* x = open(0, 1);
   const std::vector<float> v{1, 2};
   const auto a = share(x, v);
@@ -144,26 +144,26 @@ TEST_F(cluster_exchange_share, a_lock_that_is_held_is_a_timeout_and_a_dead_holde
   EXPECT_GE(since(begun), 190ms);
   EXPECT_LT(since(begun), 2s);
   EXPECT_NE(std::string(troupe_exchange_error_text()).find("'w'"), std::string::npos) << troupe_exchange_error_text();
-  EXPECT_EQ(troupe_exchange_shared_add(x, a, v.data(), 2, 1, 0, 200), 0) << "without the lock nobody waits";
+  EXPECT_EQ(troupe_exchange_shared_add(x, a, v.data(), 2, 1, 0, 200), 0) << "a call without the lock does not wait";
   holder.kill_hard();
   float out[2] = {9, 9};
   EXPECT_EQ(troupe_exchange_shared_read(x, a, out, 2, 1, patient), TROUPE_EXCHANGE_HOLDER_LOST);
   EXPECT_STREQ(troupe_exchange_error_name(TROUPE_EXCHANGE_HOLDER_LOST), "holder_lost");
   EXPECT_NE(std::string(troupe_exchange_error_text()).find("died"), std::string::npos) << troupe_exchange_error_text();
-  EXPECT_EQ(out[0], 9) << "it has done nothing";
-  EXPECT_EQ(read<float>(x, a, 2, 1), (std::vector<float>{2, 4})) << "and the lock is free";
+  EXPECT_EQ(out[0], 9) << "the failed read changed the buffer";
+  EXPECT_EQ(read<float>(x, a, 2, 1), (std::vector<float>{2, 4})) << "the lock is free again";
   EXPECT_EQ(troupe_exchange_close(x), 0);
 }
 
-TEST_F(cluster_exchange_share, kill_nine_leaves_no_memory_in_the_daemon) {
+TEST_F(cluster_exchange_share, the_daemon_frees_shared_arrays_after_a_killed_rank) {
   auto* x = open(0, 2);
   const auto a = share(x, std::vector<float>(100'000, 1));
   other_process peer([&](const auto& ready) {
     auto* y = open(1, 2);
     share(y, std::vector<float>(100'000, 2));
     share(y, std::vector<double>(10, 2), "of its own");
-    // Once this is answered the daemon has heard that it is full. Had we died before, nobody would
-    // know of it, and it would be dropped.
+    // When this call is answered, the daemon has been notified that the array is filled. If this
+    // process died earlier, the daemon would drop the array.
     if (troupe_exchange_lock(y, "l", patient) != 0) return 1;
     ready();
     ::pause();
@@ -173,7 +173,7 @@ TEST_F(cluster_exchange_share, kill_nine_leaves_no_memory_in_the_daemon) {
   EXPECT_TRUE(daemon_holds_arrays(2));
   peer.kill_hard();
   EXPECT_TRUE(daemon("n1").wait_log("rank 1 is lost", 10s));
-  EXPECT_TRUE(daemon_holds_arrays(2)) << "the arrays are the session's, not the dead rank's";
+  EXPECT_TRUE(daemon_holds_arrays(2)) << "the arrays belong to the session, not to the dead rank";
   EXPECT_EQ(read<float>(x, a, 1000 * 100)[99'999], 1);
   EXPECT_EQ(troupe_exchange_close(x), 0);
   EXPECT_TRUE(daemon_holds_arrays(0));
@@ -185,14 +185,14 @@ TEST_F(cluster_exchange_share, close_unmaps_and_leaves_no_descriptor) {
   auto* x = open(0, 1);
   const auto open_files = entries("/proc/self/fd");
   share(x, std::vector<float>(1000, 1));
-  EXPECT_EQ(entries("/proc/self/fd"), open_files) << "a mapping needs none";
+  EXPECT_EQ(entries("/proc/self/fd"), open_files) << "a mapping needs no open descriptor";
   EXPECT_NE(mappings().find("troupe_shared"), std::string::npos);
   EXPECT_EQ(troupe_exchange_close(x), 0);
   EXPECT_EQ(mappings().find("troupe_shared"), std::string::npos);
   EXPECT_EQ(entries("/proc/self/fd"), files);
 }
 
-TEST_F(cluster_exchange_share, arguments_are_checked) {
+TEST_F(cluster_exchange_share, invalid_arguments_of_shared_arrays_are_refused) {
   auto *x = open(0, 2), *y = open(1, 2);
   std::vector<float> v(3);
   const auto a = share(x, v);
@@ -214,7 +214,8 @@ TEST_F(cluster_exchange_share, arguments_are_checked) {
   EXPECT_EQ(troupe_exchange_shared_read(x, a, v.data(), 4, 0, patient), TROUPE_EXCHANGE_BAD_ARGUMENT);
   EXPECT_EQ(troupe_exchange_shared_read(x, 99, v.data(), 3, 0, patient), TROUPE_EXCHANGE_BAD_ARGUMENT);
   EXPECT_EQ(troupe_exchange_shared_read(x, -1, v.data(), 3, 0, patient), TROUPE_EXCHANGE_BAD_ARGUMENT);
-  EXPECT_EQ(troupe_exchange_shared_read(y, a, v.data(), 3, 0, patient), TROUPE_EXCHANGE_BAD_ARGUMENT) << "it has not shared it";
+  EXPECT_EQ(troupe_exchange_shared_read(y, a, v.data(), 3, 0, patient), TROUPE_EXCHANGE_BAD_ARGUMENT)
+      << "rank 1 has not shared this array";
   EXPECT_EQ(troupe_exchange_shared_write(x, a, nullptr, 3, 0, patient), TROUPE_EXCHANGE_BAD_ARGUMENT);
   EXPECT_EQ(troupe_exchange_shared_add(x, a, v.data(), 3, 1, 2, patient), TROUPE_EXCHANGE_BAD_ARGUMENT);
   EXPECT_EQ(troupe_exchange_shared_add(x, a, v.data(), 3, 1, 0, 0), TROUPE_EXCHANGE_BAD_ARGUMENT);
@@ -222,7 +223,7 @@ TEST_F(cluster_exchange_share, arguments_are_checked) {
   EXPECT_EQ(troupe_exchange_close(y), 0);
 }
 
-TEST_F(cluster_exchange_share, a_fork_may_not_use_them_and_a_lost_daemon_ends_them) {
+TEST_F(cluster_exchange_share, shared_arrays_are_refused_after_a_fork_and_after_a_lost_daemon) {
   auto* x = open(0, 1);
   float v[2] = {1, 2};
   const auto a = share(x, std::vector<float>{1, 2});
@@ -248,9 +249,9 @@ TEST_F(cluster_exchange_share, a_fork_may_not_use_them_and_a_lost_daemon_ends_th
   EXPECT_EQ(troupe_exchange_close(x), 0);
 }
 
-// It may enter the session, but the memory is not its user's. It must not leave the others waiting
-// for values either.
-TEST_F(cluster_exchange_share, another_users_process_is_refused_and_the_next_one_fills) {
+// A process of another user may join the session but must not map the memory. The other ranks must
+// not wait for its values either.
+TEST_F(cluster_exchange_share, another_users_process_is_refused_and_the_next_rank_fills_the_array) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   other_process stranger([&](const auto& ready) {
     auto* y = open(1, 2);
@@ -260,7 +261,7 @@ TEST_F(cluster_exchange_share, another_users_process_is_refused_and_the_next_one
     if (troupe_exchange_share(y, "w", 0, 2, v, patient, &a) != TROUPE_EXCHANGE_NOT_LOCAL) return 1;
     if (std::strstr(troupe_exchange_error_text(), "another user") == nullptr) return 2;
     ready();
-    return troupe_exchange_barrier(y, patient);  // all else goes on as before
+    return troupe_exchange_barrier(y, patient);  // other calls still work
   });
   ASSERT_TRUE(stranger.wait_ready());
   auto* x = open(0, 2);

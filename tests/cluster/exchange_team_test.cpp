@@ -1,5 +1,5 @@
-// Sums of large buffers between ranks of one machine, taken in shared memory: the bits of the
-// daemon's, and what happens when somebody is late, disagrees, ends in the middle or writes over
+// Sums of large buffers between ranks of one machine, computed in shared memory: the bits equal
+// those of the daemon's sums. Also ranks that are late, disagree, die during a round or write over
 // the memory.
 #include <sys/mman.h>
 
@@ -30,7 +30,7 @@ std::vector<std::vector<T>> drawn(int ranks, std::size_t n) {
   return out;
 }
 
-// As the daemon adds.
+// The result as the daemon computes it.
 template <class T>
 std::vector<T> folded(const std::vector<std::vector<T>>& parts, bool mean) {
   constexpr auto e = std::is_same_v<T, float> ? element::f32 : element::f64;
@@ -49,7 +49,7 @@ constexpr std::size_t floats = team::worth / sizeof(float);
 
 class cluster_exchange_team : public cluster_exchange {
  protected:
-  // The session's memory, found from outside: the arrays that the daemon holds.
+  // The number of shared arrays that the daemon holds, found through /proc.
   std::size_t arrays_held() {
     std::size_t n = 0;
     for (const auto& e : std::filesystem::directory_iterator("/proc/" + std::to_string(daemon("n1").pid()) + "/fd")) {
@@ -78,14 +78,14 @@ class cluster_exchange_team : public cluster_exchange {
   }
 };
 
-TEST_F(cluster_exchange_team, sums_have_the_bits_of_the_daemons) {
+TEST_F(cluster_exchange_team, sums_in_shared_memory_have_the_bits_of_the_daemons_sums) {
   for (const int size : {2, 3, 5})
     for (const std::size_t n : {floats, floats + 1, 4 * floats - 3, std::size_t{1000003}}) sums<float>(size, n);
   sums<double>(2, 500'001);
   sums<double>(4, 100'003);
 }
 
-TEST_F(cluster_exchange_team, they_are_taken_in_memory_and_small_ones_go_on_through_the_daemon) {
+TEST_F(cluster_exchange_team, large_rounds_use_shared_memory_and_small_ones_the_daemon) {
   ranks(3, TROUPE_EXCHANGE_AVERAGE, 0, [&](int r, troupe_exchange* x) {
     const auto small = declare(x, 1000, TROUPE_EXCHANGE_FLOAT32, "small");
     const auto large = declare(x, 3 * floats, TROUPE_EXCHANGE_FLOAT32, "large");
@@ -106,12 +106,12 @@ TEST_F(cluster_exchange_team, they_are_taken_in_memory_and_small_ones_go_on_thro
   EXPECT_TRUE(daemon("n1").wait_log("rank 2 has closed", 10s) || daemon("n1").wait_log("has closed", 1s));
 }
 
-TEST_F(cluster_exchange_team, who_is_late_is_told_and_may_come_again_and_who_disagrees_is_named) {
+TEST_F(cluster_exchange_team, a_late_rank_may_retry_and_ranks_that_disagree_get_a_mismatch) {
   auto *x = open(0, 2), *y = open(1, 2);
   const auto b = declare(x, floats), c = declare(y, floats);
   std::vector<float> v(floats, 1), w(floats, 2);
   EXPECT_EQ(troupe_exchange_all_reduce(x, b, v.data(), floats, TROUPE_EXCHANGE_SUM, 100), TROUPE_EXCHANGE_TIMEOUT);
-  EXPECT_EQ(v[7], 1) << "taken back";
+  EXPECT_EQ(v[7], 1) << "the call was withdrawn and the buffer is unchanged";
   const auto both = [&](int rx, int ry) {
     int of_y = 0;
     std::thread other([&] { of_y = troupe_exchange_all_reduce(y, c, w.data(), floats, ry, patient); });
@@ -123,7 +123,7 @@ TEST_F(cluster_exchange_team, who_is_late_is_told_and_may_come_again_and_who_dis
   EXPECT_EQ(v[7], 3);
   EXPECT_EQ(w[floats - 1], 3);
   EXPECT_EQ(troupe_exchange_all_reduce(x, b, v.data(), floats, TROUPE_EXCHANGE_SUM, 100), TROUPE_EXCHANGE_TIMEOUT);
-  EXPECT_EQ(v[7], 3) << "taken back, of a team too";
+  EXPECT_EQ(v[7], 3) << "a withdrawn call of a team leaves the buffer unchanged";
   const auto [sum, mean] = both(TROUPE_EXCHANGE_SUM, TROUPE_EXCHANGE_MEAN);
   EXPECT_EQ(std::pair(sum, mean), std::pair(int{TROUPE_EXCHANGE_MISMATCH}, int{TROUPE_EXCHANGE_MISMATCH}));
   EXPECT_EQ(v[7], 3);
@@ -131,7 +131,7 @@ TEST_F(cluster_exchange_team, who_is_late_is_told_and_may_come_again_and_who_dis
   std::thread other([&] { of_y = troupe_exchange_barrier(y, patient); });
   EXPECT_EQ(troupe_exchange_all_reduce(x, b, v.data(), floats, TROUPE_EXCHANGE_SUM, patient), TROUPE_EXCHANGE_MISMATCH);
   other.join();
-  EXPECT_EQ(of_y, TROUPE_EXCHANGE_MISMATCH) << "the daemon names who calls what";
+  EXPECT_EQ(of_y, TROUPE_EXCHANGE_MISMATCH) << "the daemon reports which rank made which call";
   EXPECT_NE(std::string(troupe_exchange_error_text()).find("barrier"), std::string::npos) << troupe_exchange_error_text();
   EXPECT_EQ(both(TROUPE_EXCHANGE_MEAN, TROUPE_EXCHANGE_MEAN), std::pair(0, 0));
   EXPECT_EQ(w[0], 3);
@@ -139,16 +139,16 @@ TEST_F(cluster_exchange_team, who_is_late_is_told_and_may_come_again_and_who_dis
   EXPECT_EQ(troupe_exchange_close(y), 0);
 }
 
-// Ranks that come at any moment of the others' patience, here or at the daemon's: every round is
-// made once, by all.
-TEST_F(cluster_exchange_team, whoever_comes_early_or_late_no_round_is_lost) {
+// Ranks arrive at any time of the others' waits, in the team or at the daemon. Every round
+// completes once, for all ranks.
+TEST_F(cluster_exchange_team, no_round_is_lost_when_ranks_arrive_early_or_late) {
   ranks(3, TROUPE_EXCHANGE_AVERAGE, 0, [&](int r, troupe_exchange* x) {
     const auto b = declare(x, floats);
     std::mt19937_64 rng(static_cast<unsigned>(r));
     std::vector<float> v(floats);
     for (int round = 0; round < 40; ++round) {
       std::fill(v.begin(), v.end(), static_cast<float>(round + r));
-      // Busy for up to a few times as long as anybody waits in vain.
+      // Busy for up to a few times the team's waiting time.
       const auto until = clock::now() + std::chrono::microseconds(rng() % 3 == 0 ? rng() % 60'000 : 0);
       while (clock::now() < until) std::this_thread::yield();
       ASSERT_EQ(troupe_exchange_all_reduce(x, b, v.data(), floats, TROUPE_EXCHANGE_SUM, patient), 0)
@@ -158,9 +158,9 @@ TEST_F(cluster_exchange_team, whoever_comes_early_or_late_no_round_is_lost) {
   });
 }
 
-// Killed somewhere in its rounds. The other one hears of it, and goes on with whoever takes the
-// rank.
-TEST_F(cluster_exchange_team, kill_nine_in_the_middle_is_named_and_the_rank_may_be_taken_again) {
+// One rank is killed during its rounds. The other rank gets an error and continues with the process
+// that takes the rank.
+TEST_F(cluster_exchange_team, a_killed_rank_is_reported_and_its_rank_can_be_taken_again) {
   std::mt19937_64 rng(3);
   constexpr std::size_t n = 40 * floats;
   const auto play = [&](const auto& ready, int rounds) {
@@ -207,9 +207,9 @@ TEST_F(cluster_exchange_team, kill_nine_in_the_middle_is_named_and_the_rank_may_
   EXPECT_EQ(troupe_exchange_close(x), 0);
 }
 
-// A rank of the same user that writes over all of the team's memory: others get wrong sums or an
-// error, and nothing else.
-TEST_F(cluster_exchange_team, nonsense_in_the_memory_spoils_sums_and_nothing_else) {
+// A rank of the same user overwrites all of the team's memory: other ranks get wrong sums or an
+// error, and no other harm.
+TEST_F(cluster_exchange_team, overwritten_team_memory_causes_only_wrong_sums_or_errors) {
   constexpr std::size_t n = 8 * floats;
   std::atomic<bool> over{false};
   std::vector<std::thread> all;
@@ -218,7 +218,7 @@ TEST_F(cluster_exchange_team, nonsense_in_the_memory_spoils_sums_and_nothing_els
     all.emplace_back([&, r] {
       auto* x = open(r, 2);
       const auto b = declare(x, n);
-      std::vector<float> v(n + 2000, 7);  // behind its end nobody may write
+      std::vector<float> v(n + 2000, 7);  // the last 2000 values must stay unchanged
       EXPECT_EQ(troupe_exchange_all_reduce(x, b, v.data(), n, TROUPE_EXCHANGE_SUM, patient), 0);
       ++ready;
       for (int i = 0; i < 60; ++i) {
@@ -251,7 +251,7 @@ TEST_F(cluster_exchange_team, nonsense_in_the_memory_spoils_sums_and_nothing_els
   rude.join();
 }
 
-TEST_F(cluster_exchange_team, close_unmaps_it) {
+TEST_F(cluster_exchange_team, close_unmaps_the_team_memory) {
   const auto files = entries("/proc/self/fd");
   ranks(2, TROUPE_EXCHANGE_AVERAGE, 0, [&](int, troupe_exchange* x) {
     const auto b = declare(x, floats);

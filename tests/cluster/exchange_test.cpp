@@ -1,5 +1,5 @@
-// libtroupe_exchange against a real daemon: other people's processes, their threads, deadlines,
-// forks and deaths.
+// libtroupe_exchange against a real daemon: client processes, their threads, deadlines, forks and
+// deaths.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -31,8 +31,9 @@ TEST_F(cluster_exchange, all_reduce_of_large_buffers_is_the_same_on_two_to_four_
   }
 }
 
-// More than the control plane lets other clients leave unread, while its watch over them runs.
-TEST_F(cluster_exchange, very_large_buffers_go_through) {
+// Rounds with more unread data than the control plane allows other clients, while its limit on them
+// is active.
+TEST_F(cluster_exchange, rounds_of_64_mb_buffers_succeed) {
   constexpr std::size_t n = 16'000'000;
   ranks(2, TROUPE_EXCHANGE_AVERAGE, 0, [&](int rank, troupe_exchange* x) {
     std::vector<float> v(n);
@@ -45,7 +46,7 @@ TEST_F(cluster_exchange, very_large_buffers_go_through) {
   });
 }
 
-TEST_F(cluster_exchange, easgd_pulls_workers_together_and_keeps_their_sum) {
+TEST_F(cluster_exchange, easgd_moves_workers_to_the_centre_and_preserves_their_sum) {
   for (const int averaging_method : {TROUPE_EXCHANGE_EASGD, TROUPE_EXCHANGE_EASGD_SYNC}) {
     std::vector<std::vector<double>> w{{8, 0, 1}, {0, 4, 1}, {1, 1, 1}};
     std::vector<double> centre(3);
@@ -59,7 +60,7 @@ TEST_F(cluster_exchange, easgd_pulls_workers_together_and_keeps_their_sum) {
       ASSERT_EQ(troupe_exchange_barrier(x, patient), 0);
       for (int i = 0; i < 40; ++i) {
         ASSERT_EQ(troupe_exchange_exchange(x, b, mine.data(), 3, patient), 0) << troupe_exchange_error_text();
-        ASSERT_EQ(troupe_exchange_barrier(x, patient), 0);  // nobody is done with all forty while others begin
+        ASSERT_EQ(troupe_exchange_barrier(x, patient), 0);  // keeps the ranks in step
       }
       if (rank == 0) {
         ASSERT_EQ(troupe_exchange_centre(x, b, centre.data(), 3, patient), 0);
@@ -74,7 +75,7 @@ TEST_F(cluster_exchange, easgd_pulls_workers_together_and_keeps_their_sum) {
   }
 }
 
-TEST_F(cluster_exchange, a_deadline_passes_within_itself_and_the_call_may_be_made_again) {
+TEST_F(cluster_exchange, a_timed_out_call_returns_at_its_deadline_and_can_be_repeated) {
   auto* x = open(0, 2);
   const auto b = declare(x, 4);
   float v[4] = {1, 2, 3, 4};
@@ -84,7 +85,7 @@ TEST_F(cluster_exchange, a_deadline_passes_within_itself_and_the_call_may_be_mad
     EXPECT_GE(since(begun), 190ms);
     EXPECT_LT(since(begun), 2s);
   }
-  EXPECT_EQ(v[3], 4) << "an error leaves the values alone";
+  EXPECT_EQ(v[3], 4) << "a failed call does not change the values";
   EXPECT_STREQ(troupe_exchange_error_name(TROUPE_EXCHANGE_TIMEOUT), "timeout");
   EXPECT_NE(std::string(troupe_exchange_error_text()).find("timeout: the deadline passed"), std::string::npos);
   other_process peer([&](const auto&) {
@@ -98,7 +99,7 @@ TEST_F(cluster_exchange, a_deadline_passes_within_itself_and_the_call_may_be_mad
   troupe_exchange_close(x);
 }
 
-TEST_F(cluster_exchange, a_silent_daemon_and_a_dead_one_are_errors_within_the_deadline) {
+TEST_F(cluster_exchange, a_silent_or_dead_daemon_is_an_error_within_the_deadline) {
   auto o = options(0, 1);
   const auto nobody = "127.0.0.1:" + std::to_string(free_port());
   o.address = nobody.c_str();
@@ -116,9 +117,10 @@ TEST_F(cluster_exchange, a_silent_daemon_and_a_dead_one_are_errors_within_the_de
   EXPECT_EQ(troupe_exchange_barrier(x, 300), TROUPE_EXCHANGE_TIMEOUT);
   EXPECT_LT(since(begun), 2s);
   begun = clock::now();
-  EXPECT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_DISCONNECTED) << "two silent seconds are a death";
+  EXPECT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_DISCONNECTED)
+      << "a daemon that is silent for two seconds counts as dead";
   EXPECT_LT(since(begun), 10s);
-  EXPECT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_DISCONNECTED) << "and it stays so";
+  EXPECT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_DISCONNECTED) << "the session stays disconnected";
   EXPECT_EQ(troupe_exchange_close(x), 0);
   daemon("n1").signal(SIGCONT);
   x = open(0, 1);
@@ -129,7 +131,7 @@ TEST_F(cluster_exchange, a_silent_daemon_and_a_dead_one_are_errors_within_the_de
   EXPECT_EQ(troupe_exchange_close(x), 0);
 }
 
-TEST_F(cluster_exchange, kill_nine_is_named_its_lock_is_released_and_its_descriptors_go) {
+TEST_F(cluster_exchange, a_killed_rank_is_reported_and_its_lock_and_descriptors_are_freed) {
   const auto before = daemon("n1").descriptors();
   auto peer = std::make_unique<other_process>([&](const auto& ready) {
     auto* y = open(1, 2);
@@ -141,7 +143,7 @@ TEST_F(cluster_exchange, kill_nine_is_named_its_lock_is_released_and_its_descrip
   ASSERT_TRUE(peer->wait_ready());
   auto* x = open(0, 2);
   const auto b = declare(x, 2);
-  EXPECT_EQ(troupe_exchange_lock(x, "data", 200), TROUPE_EXCHANGE_TIMEOUT) << "it is held";
+  EXPECT_EQ(troupe_exchange_lock(x, "data", 200), TROUPE_EXCHANGE_TIMEOUT) << "rank 1 holds the lock";
   std::thread later([&] { peer->kill_hard(); });
   float v[2] = {3, 4};
   const auto begun = clock::now();
@@ -150,7 +152,7 @@ TEST_F(cluster_exchange, kill_nine_is_named_its_lock_is_released_and_its_descrip
   later.join();
   EXPECT_NE(std::string(troupe_exchange_error_text()).find("rank 1 is lost"), std::string::npos) << troupe_exchange_error_text();
   EXPECT_EQ(v[0], 3);
-  EXPECT_EQ(troupe_exchange_lock(x, "data", patient), 0) << "a dead holder's lock goes on";
+  EXPECT_EQ(troupe_exchange_lock(x, "data", patient), 0) << "the lock of a dead rank is released";
   EXPECT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_PEER_LOST);
   EXPECT_EQ(troupe_exchange_close(x), 0);
   ASSERT_TRUE(daemon("n1").wait_log("rank 0 has closed", 10s));
@@ -158,7 +160,7 @@ TEST_F(cluster_exchange, kill_nine_is_named_its_lock_is_released_and_its_descrip
   EXPECT_LE(daemon("n1").descriptors(), before);
 }
 
-TEST_F(cluster_exchange, a_rank_that_died_may_be_opened_anew) {
+TEST_F(cluster_exchange, a_rank_that_died_can_be_opened_again) {
   auto peer = std::make_unique<other_process>([&](const auto& ready) {
     auto* y = open(1, 2);
     ready();
@@ -169,7 +171,7 @@ TEST_F(cluster_exchange, a_rank_that_died_may_be_opened_anew) {
   peer->kill_hard();
   ASSERT_EQ(troupe_exchange_barrier(x, patient), TROUPE_EXCHANGE_PEER_LOST);
   other_process again([&](const auto&) { return troupe_exchange_barrier(open(1, 2), patient); });
-  // Until it is there, a barrier says who is missing.
+  // Until the new process has opened rank 1, a barrier returns PEER_LOST.
   int r = TROUPE_EXCHANGE_PEER_LOST;
   for (const auto begun = clock::now(); r == TROUPE_EXCHANGE_PEER_LOST && since(begun) < 20s;)
     r = troupe_exchange_barrier(x, patient);
@@ -209,7 +211,7 @@ TEST_F(cluster_exchange, locks_exclude_across_processes) {
   EXPECT_EQ(n, 150);
 }
 
-TEST_F(cluster_exchange, a_fork_may_not_use_its_parents_session) {
+TEST_F(cluster_exchange, a_forked_child_cannot_use_its_parents_session) {
   auto* x = open(0, 1);
   const auto b = declare(x, 1);
   float v = 1;
@@ -231,7 +233,7 @@ TEST_F(cluster_exchange, a_fork_may_not_use_its_parents_session) {
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  EXPECT_EQ(troupe_exchange_barrier(x, patient), 0) << "the parent's session lives on";
+  EXPECT_EQ(troupe_exchange_barrier(x, patient), 0) << "the parent's session still works";
   EXPECT_EQ(troupe_exchange_close(x), 0);
 }
 
@@ -240,7 +242,7 @@ TEST_F(cluster_exchange, close_leaves_no_thread_no_descriptor_and_no_signal_sett
   sigset_t mask_before, mask_after;
   for (int s = 1; s < 32; ++s) ::sigaction(s, nullptr, &before[s]);
   ::pthread_sigmask(SIG_SETMASK, nullptr, &mask_before);
-  troupe_exchange_close(open(0, 1));  // what libraries below keep for good is there now
+  troupe_exchange_close(open(0, 1));  // libraries now hold what they allocate once
   const auto threads = entries("/proc/self/task"), files = entries("/proc/self/fd");
   for (int i = 0; i < 10; ++i) {
     auto* x = open(0, 1);
@@ -260,7 +262,7 @@ TEST_F(cluster_exchange, close_leaves_no_thread_no_descriptor_and_no_signal_sett
   for (int s = 1; s < 32; ++s) EXPECT_EQ(sigismember(&mask_before, s), sigismember(&mask_after, s)) << "signal " << s;
 }
 
-TEST_F(cluster_exchange, threads_of_one_rank_take_turns_and_close_lets_none_of_them_wait) {
+TEST_F(cluster_exchange, threads_of_one_rank_are_serialized_and_close_wakes_them) {
   auto* x = open(0, 2, TROUPE_EXCHANGE_EASGD, 0.5);
   const auto b = declare(x, 1000);
   std::atomic<int> fine{0};
@@ -276,11 +278,11 @@ TEST_F(cluster_exchange, threads_of_one_rank_take_turns_and_close_lets_none_of_t
   std::atomic<bool> going{false};
   std::thread waits([&] {
     going = true;
-    code = troupe_exchange_barrier(x, patient);  // for a rank that never comes
+    code = troupe_exchange_barrier(x, patient);  // rank 1 never calls it
   });
   while (!going) std::this_thread::yield();
-  // The barrier has begun once this short call has to wait for its turn, or, just before that, is
-  // done itself.
+  // The barrier has begun once this short call times out waiting for its turn. Before that, the
+  // lock may succeed.
   while (troupe_exchange_lock(x, "l", 50) != TROUPE_EXCHANGE_TIMEOUT) troupe_exchange_unlock(x, "l", 50);
   const auto begun = clock::now();
   EXPECT_EQ(troupe_exchange_close(x), 0);
@@ -289,7 +291,7 @@ TEST_F(cluster_exchange, threads_of_one_rank_take_turns_and_close_lets_none_of_t
   EXPECT_EQ(code, TROUPE_EXCHANGE_CLOSED);
 }
 
-TEST_F(cluster_exchange, strangers_are_refused) {
+TEST_F(cluster_exchange, sessions_without_a_certificate_of_the_cluster_are_refused) {
   const auto other = path("other");
   ASSERT_TRUE(make_cluster_certificates(other, "lab", {{"n1", {"127.0.0.1"}}}));
   auto o = options(0, 1);
@@ -303,7 +305,7 @@ TEST_F(cluster_exchange, strangers_are_refused) {
   EXPECT_NE(std::string(troupe_exchange_error_text()).find("ca.pem"), std::string::npos) << troupe_exchange_error_text();
 }
 
-TEST_F(cluster_exchange, arguments_are_checked) {
+TEST_F(cluster_exchange, invalid_arguments_are_refused) {
   troupe_exchange* x = nullptr;
   const auto refuses = [&](const std::function<void(troupe_exchange_options&)>& wrong) {
     auto o = options(0, 2, TROUPE_EXCHANGE_EASGD, 0.5);

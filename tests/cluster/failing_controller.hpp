@@ -1,5 +1,5 @@
-// The coordinator's daemon with a job that runs and loses nodes, without a cluster: time is a
-// number, the other nodes are words.
+// Fixture: a cluster controller with a running job that loses nodes, without a cluster. The test
+// sets the time and sends the messages of the other nodes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class controller_failures : public testing::Test {
     for (const auto& n : lost_nodes()) changes.without.insert(n);
     h_->on_plan_found({id_, {}, changes, plan(std::move(nodes)), "bsp", asked()->plan_generation, from}, now_, out_);
   }
-  // The keeper says that the others have all that the job needs.
+  // The job executor reports that the other nodes have all of the job's state.
   void found_live(std::vector<std::string> nodes) {
     auto changes = asked()->so_far;
     for (const auto& n : lost_nodes()) changes.without.insert(n);
@@ -100,7 +100,7 @@ class controller_failures : public testing::Test {
   std::uint64_t lives_ = 0;
   std::uint32_t id_ = 0;
   std::optional<std::uint64_t> max_;
-  std::set<std::string> costly_;  // nodes without which the others have not all
+  std::set<std::string> costly_;  // nodes whose failure loses state that no other node has
 };
 
 }  // namespace troupe::control

@@ -1,5 +1,5 @@
-// Daemons that are not there, die, come back, or are told to go: named errors within 10 s, and the
-// others work on.
+// Daemons that are missing, die, come back or are told to shut down: errors within 10 s that name
+// the node, and the other daemons continue.
 #include <signal.h>
 
 #include <fstream>
@@ -30,7 +30,7 @@ class cluster_failures : public cluster_test {
   }
 };
 
-TEST_F(cluster_failures, a_daemon_that_is_not_there_is_named_within_ten_seconds) {
+TEST_F(cluster_failures, a_missing_daemon_is_an_error_naming_it_within_ten_seconds) {
   start("n1");
   start("n2");
   ASSERT_TRUE(joined("n2"));
@@ -40,10 +40,10 @@ TEST_F(cluster_failures, a_daemon_that_is_not_there_is_named_within_ten_seconds)
   EXPECT_EQ(r.outcome.exit_code(), 1);
   EXPECT_NE(first_message(r).find("n3"), std::string::npos) << first_message(r);
   EXPECT_EQ(r.text("where"), "n3");
-  EXPECT_EQ(run(tiny_job(), workers(2, 2)).outcome.exit_code(), 0) << "the others are healthy";
+  EXPECT_EQ(run(tiny_job(), workers(2, 2)).outcome.exit_code(), 0) << "the other daemons still run jobs";
 }
 
-TEST_F(cluster_failures, a_coordinator_that_is_not_there_or_silent_is_named_within_ten_seconds) {
+TEST_F(cluster_failures, a_missing_or_silent_coordinator_is_an_error_within_ten_seconds) {
   auto begun = clock::now();
   const auto nobody = run(tiny_job());
   EXPECT_LT(since(begun), 10s);
@@ -51,7 +51,7 @@ TEST_F(cluster_failures, a_coordinator_that_is_not_there_or_silent_is_named_with
   EXPECT_NE(first_message(nobody).find("the daemon of node n1 does not answer at 127.0.0.1"), std::string::npos)
       << first_message(nobody);
   start("n1");
-  daemon("n1").signal(SIGSTOP);  // accepts, and says nothing
+  daemon("n1").signal(SIGSTOP);  // accepts connections and does not answer
   begun = clock::now();
   const auto silent = run(tiny_job());
   EXPECT_LT(since(begun), 10s);
@@ -59,7 +59,7 @@ TEST_F(cluster_failures, a_coordinator_that_is_not_there_or_silent_is_named_with
   daemon("n1").signal(SIGCONT);
 }
 
-TEST_F(cluster_failures, kill_nine_under_a_job_that_may_lose_nobody_names_the_node_and_the_next_job_runs) {
+TEST_F(cluster_failures, a_killed_node_ends_a_job_without_failures_and_the_next_job_runs) {
   start_all();
   auto b = begin(tiny_job(), endless(losing_nobody(workers(3, 2))));
   ASSERT_TRUE(b->wait_event("step", 20s, 20));
@@ -71,15 +71,15 @@ TEST_F(cluster_failures, kill_nine_under_a_job_that_may_lose_nobody_names_the_no
   EXPECT_EQ(r.text("where"), "n3");
   EXPECT_NE(first_message(r).find("n3 is lost"), std::string::npos) << first_message(r);
   RecordProperty("ms_until_named", static_cast<int>(since(begun).count()));
-  std::printf("kill -9 named after %d ms\n", static_cast<int>(since(begun).count()));
-  EXPECT_EQ(run(tiny_job(), workers(2, 2)).outcome.exit_code(), 0) << "without n3";
+  std::printf("kill -9: error after %d ms\n", static_cast<int>(since(begun).count()));
+  EXPECT_EQ(run(tiny_job(), workers(2, 2)).outcome.exit_code(), 0) << "a job without n3";
   start("n3");
   ASSERT_TRUE(joined("n3"));
   const auto again = run(tiny_job(), workers(3, 2));
   EXPECT_EQ(again.outcome.exit_code(), 0) << first_message(again);
 }
 
-TEST_F(cluster_failures, a_stopped_daemon_is_declared_lost_within_ten_seconds_and_fenced_when_it_wakes) {
+TEST_F(cluster_failures, a_stopped_daemon_is_lost_within_ten_seconds_and_fenced_when_it_wakes) {
   start_all();
   auto b = begin(tiny_job(), endless(losing_nobody(workers(3, 1))));
   ASSERT_TRUE(b->wait_event("step", 20s, 20));
@@ -88,7 +88,7 @@ TEST_F(cluster_failures, a_stopped_daemon_is_declared_lost_within_ten_seconds_an
   const auto r = b->join();
   EXPECT_LT(since(begun), 10s);
   EXPECT_EQ(r.text("where"), "n2") << first_message(r);
-  std::printf("SIGSTOP named after %d ms\n", static_cast<int>(since(begun).count()));
+  std::printf("SIGSTOP: error after %d ms\n", static_cast<int>(since(begun).count()));
   daemon("n2").signal(SIGCONT);
   ASSERT_TRUE(daemon("n1").wait_log("node n2 is lost", 10s));
   ASSERT_TRUE(daemon("n2").wait_log("is lost", 10s));
@@ -96,13 +96,13 @@ TEST_F(cluster_failures, a_stopped_daemon_is_declared_lost_within_ten_seconds_an
   EXPECT_EQ(next.outcome.exit_code(), 0) << first_message(next);
 }
 
-TEST_F(cluster_failures, the_coordinator_killed_and_restarted_finds_its_members_again) {
+TEST_F(cluster_failures, a_restarted_coordinator_gets_its_members_back_and_runs_jobs) {
   start_all();
   auto b = begin(tiny_job(), endless(workers(3, 1)));
   ASSERT_TRUE(b->wait_event("step", 20s, 20));
   kill_hard("n1");
   start("n1");
-  ASSERT_TRUE(daemon("n1").wait_log("job 1 (tiny) runs", 30s)) << "it goes on";
+  ASSERT_TRUE(daemon("n1").wait_log("job 1 (tiny) runs", 30s)) << "the job continues";
   ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
   EXPECT_EQ(b->join().outcome.exit_code(), 0);
   const auto r = run(tiny_job(), workers(3, 1));
@@ -132,9 +132,9 @@ TEST_F(cluster_failures, sigterm_during_a_job_leaves_a_checkpoint_that_loads) {
   EXPECT_EQ(found.newest->job, "tiny");
 }
 
-TEST_F(cluster_failures, what_sigterm_left_is_continued_to_the_bits_of_an_unbroken_run) {
+TEST_F(cluster_failures, a_job_resumed_after_sigterm_ends_with_the_bits_of_an_unbroken_run) {
   const auto program = std::string(TROUPE_BIN_DIR) + "/troupe";
-  if (!std::filesystem::exists(program)) GTEST_SKIP() << "no troupe program here";
+  if (!std::filesystem::exists(program)) GTEST_SKIP() << "the program troupe is not built";
   start_all();
   const auto job = write("job.toml", tiny_job());
   const std::vector<std::string> changes = {program, "train",       job, "--json", "--set", "train.finish.steps=4000",
@@ -160,7 +160,7 @@ TEST_F(cluster_failures, what_sigterm_left_is_continued_to_the_bits_of_an_unbrok
   EXPECT_EQ(hash({"--resume", file}), hash({}));
 }
 
-TEST_F(cluster_failures, sigterm_of_a_member_that_a_job_cannot_do_without_stops_it_with_a_checkpoint) {
+TEST_F(cluster_failures, sigterm_of_a_required_member_stops_the_job_with_a_checkpoint) {
   start_all();
   auto b = begin(tiny_job(), endless(losing_nobody(workers(3, 1))));
   ASSERT_TRUE(b->wait_event("step", 20s, 20));
@@ -172,7 +172,7 @@ TEST_F(cluster_failures, sigterm_of_a_member_that_a_job_cannot_do_without_stops_
   EXPECT_TRUE(load_newest_checkpoint(checkpoint_folder()).newest);
 }
 
-TEST_F(cluster_failures, sighup_writes_a_checkpoint_and_training_goes_on) {
+TEST_F(cluster_failures, sighup_writes_a_checkpoint_and_training_continues) {
   start_all();
   auto b = begin(tiny_job(), endless(workers(2, 1)));
   ASSERT_TRUE(b->wait_event("step", 20s, 5));
@@ -181,13 +181,13 @@ TEST_F(cluster_failures, sighup_writes_a_checkpoint_and_training_goes_on) {
   const auto found = load_newest_checkpoint(checkpoint_folder());
   ASSERT_TRUE(found.newest);
   EXPECT_TRUE(b->wait_event("step", 20s, found.newest->step + 10));
-  // A second SIGTERM does not wait.
+  // A second signal ends the daemon without waiting.
   daemon("n1").signal(SIGTERM);
   daemon("n1").signal(SIGINT);
   EXPECT_GE(daemon("n1").wait(5s), 0);
 }
 
-TEST_F(cluster_failures, port_zero_works_and_is_printed) {
+TEST_F(cluster_failures, a_daemon_with_port_zero_prints_the_port_that_it_got) {
   write("zero.toml",
         "[cluster]\nname = \"lab\"\n[cluster.tls]\ndir = \"certs\"\n[[node]]\nname = \"n1\"\naddress = \"127.0.0.1:0\"\n");
   process p({std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", "zero.toml", "--node", "n1"}, folder_);
@@ -199,12 +199,12 @@ TEST_F(cluster_failures, port_zero_works_and_is_printed) {
   EXPECT_EQ(p.wait(10s), 0);
 }
 
-TEST_F(cluster_failures, a_clock_set_back_between_two_lives_of_a_daemon_changes_nothing) {
+TEST_F(cluster_failures, a_clock_set_back_between_two_starts_of_a_daemon_has_no_effect) {
   start("n1");
   start("n2");
   ASSERT_TRUE(joined("n2"));
   kill_hard("n2");
-  // As if the first life had begun an hour later than the second.
+  // The stored incarnation is an hour in the future.
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
   std::filesystem::create_directories(folder_ / "state" / "n2");
   write("state/n2/incarnation", std::to_string((now + 1h).count()) + "\n");
@@ -212,19 +212,19 @@ TEST_F(cluster_failures, a_clock_set_back_between_two_lives_of_a_daemon_changes_
   ASSERT_TRUE(joined("n2"));
   kill_hard("n2");
   start("n2");
-  ASSERT_TRUE(joined("n2")) << "a lower incarnation would be refused";
+  ASSERT_TRUE(joined("n2")) << "a lower incarnation is refused";
   EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
 }
 
-TEST_F(cluster_failures, an_incarnation_from_the_far_future_is_not_taken_up_again) {
+TEST_F(cluster_failures, an_incarnation_from_the_far_future_is_not_continued) {
   start("n1");
   std::filesystem::create_directories(folder_ / "state" / "n2");
-  write("state/n2/incarnation", "9223372036854775808\n");  // of a clock that was wrong by ages, or of a damaged disk
+  write("state/n2/incarnation", "9223372036854775808\n");  // written by a very wrong clock or a damaged disk
   start("n2");
-  ASSERT_TRUE(joined("n2")) << "nobody believes such a one";
+  ASSERT_TRUE(joined("n2")) << "peers refuse such an incarnation";
 }
 
-TEST_F(cluster_failures, what_keeps_a_daemon_from_starting_is_said_at_once) {
+TEST_F(cluster_failures, errors_that_prevent_a_start_are_reported_within_five_seconds) {
   const auto try_start = [&](std::vector<std::string> changes, std::string& said) {
     changes.insert(changes.begin(), std::string(TROUPE_BIN_DIR) + "/trouped");
     process p(changes, folder_);
@@ -250,22 +250,22 @@ TEST_F(cluster_failures, what_keeps_a_daemon_from_starting_is_said_at_once) {
   EXPECT_NE(said.find("init-cluster"), std::string::npos) << said;
 }
 
-// Not even one that is stopped, and would go on with its jobs when it wakes, shares its journal
-// with a second daemon of the node.
-TEST_F(cluster_failures, one_daemon_at_a_time_has_a_state_folder) {
+// Two daemons of a node never share its state folder, not even if the first is stopped and would
+// continue its jobs after SIGCONT.
+TEST_F(cluster_failures, a_second_daemon_with_the_same_state_folder_does_not_start) {
   start("n1");
   const auto what = [&] {
     return file_text(folder_ / "state" / "n1" / "incarnation") + file_text(folder_ / "state" / "n1" / "journal");
   };
   daemon("n1").signal(SIGSTOP);
   const auto before = what();
-  // Another address: the port says nothing about it.
+  // The second daemon has another port, so the port does not prevent its start.
   write("elsewhere.toml",
         "[cluster]\nname = \"test\"\n[cluster.tls]\ndir = \"certs\"\n[[node]]\nname = \"n1\"\naddress = \"127.0.0.1:" +
             std::to_string(free_port()) + "\"\nroles = [\"coordinator\", \"worker\", \"server\", \"data\"]\n");
   process second({std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", "elsewhere.toml", "--node", "n1"}, folder_);
   EXPECT_EQ(second.wait(5s), 2) << second.log();
-  EXPECT_NE(second.log().find("is another daemon's, process " + std::to_string(daemon("n1").pid())), std::string::npos)
+  EXPECT_NE(second.log().find("is in use by another daemon, process " + std::to_string(daemon("n1").pid())), std::string::npos)
       << second.log();
   EXPECT_EQ(what(), before);
   daemon("n1").signal(SIGCONT);

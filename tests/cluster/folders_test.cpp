@@ -1,5 +1,5 @@
-// One folder of certificates a node, as `troupe init-cluster` lays them out: a node's machine needs
-// its own folder and no other.
+// Certificate folders as `troupe init-cluster` creates them, one for each node: the machine of a
+// node needs only its own folder.
 #include <fstream>
 #include <set>
 
@@ -12,13 +12,13 @@ namespace fs = std::filesystem;
 
 class cluster_folders : public cluster_test {};
 
-TEST_F(cluster_folders, a_node_needs_its_own_folder_alone_and_an_operator_the_clients) {
-  make_cluster(2);  // its flat folder goes
+TEST_F(cluster_folders, a_node_needs_only_its_own_folder_and_an_operator_only_the_clients) {
+  make_cluster(2);  // the flat folder that it creates is removed
   fs::remove_all(folder_ / "certs");
   process init({std::string(TROUPE_BIN_DIR) + "/troupe", "init-cluster", "--cluster", path("cluster.toml")}, folder_);
   ASSERT_EQ(init.wait(), 0) << init.log();
   fs::rename(folder_ / "certs", folder_ / "made");
-  // Every machine has the cluster file, and beside it what is its own.
+  // Every machine gets the cluster file and its own certificate folder.
   for (const std::string who : {"n1", "n2", "client"}) {
     fs::create_directories(folder_ / who / "certs");
     fs::copy_file(folder_ / "cluster.toml", folder_ / who / "cluster.toml");

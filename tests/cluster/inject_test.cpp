@@ -1,5 +1,5 @@
-// Faults that a person injects into live daemons by `inject`: what each does to a job that runs,
-// who may, and that it ends by itself.
+// Faults that the command `inject` causes in live daemons: their effect on a running job, the
+// rights that the command needs, and the end of each fault.
 #include <signal.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using kind = repl_reply::kind;
 
 class cluster_inject : public cluster_test {
  protected:
-  // `allowed`: what the cluster file says of it.
+  // `allowed`: whether the cluster file has inject = true.
   void make(int nodes, bool allowed = true) {
     make_cluster(nodes);
     if (!allowed) return;
@@ -58,7 +58,7 @@ class cluster_inject : public cluster_test {
     for (const auto& r : answer["roles"]) step = std::max(step, r["step"].get<std::uint64_t>());
     return step;
   }
-  // A job of three nodes, and the same undisturbed.
+  // Runs a job on three nodes to its end, then begins it again.
   std::unique_ptr<background> begin_and_compare(run_result& unbroken, const std::string& steps) {
     const auto set = with(workers(3, 1), {"train.finish.steps=" + steps, "eval.every=0"});
     unbroken = run(tiny_job(), set);
@@ -68,7 +68,7 @@ class cluster_inject : public cluster_test {
   }
 };
 
-TEST_F(cluster_inject, kill_ends_the_daemon_and_the_job_goes_on_with_the_same_weights) {
+TEST_F(cluster_inject, inject_kill_ends_the_daemon_and_the_job_ends_with_the_same_weights) {
   make(3);
   start_all();
   run_result unbroken;
@@ -83,21 +83,21 @@ TEST_F(cluster_inject, kill_ends_the_daemon_and_the_job_goes_on_with_the_same_we
   EXPECT_EQ(alert(r, "injects"), "client injects at n3: kill");
 }
 
-TEST_F(cluster_inject, stop_for_eight_seconds_is_a_death_and_the_node_is_fenced_and_taken_again) {
+TEST_F(cluster_inject, a_node_stopped_for_eight_seconds_is_lost_fenced_and_added_again) {
   make(3);
   start_all();
   auto b = begin(tiny_job(), endless(workers(3, 1)));
   ASSERT_TRUE(b->wait_event("step", 20s, 100));
-  inject("stop n3 for 8s", "n2");  // which asks n1
+  inject("stop n3 for 8s", "n2");  // n2 forwards it to n1
   ASSERT_TRUE(b->wait_event("recovered", 20s));
   ASSERT_TRUE(daemon("n3").wait_log("the injected stop is over", 20s)) << daemon("n3").log();
-  EXPECT_TRUE(daemon("n3").wait_log("is lost", 20s)) << "it hears that it was given up: " << daemon("n3").log();
-  ASSERT_TRUE(b->wait_event("moved", 30s)) << "taken again";
+  EXPECT_TRUE(daemon("n3").wait_log("is lost", 20s)) << "n3 is notified that it was lost: " << daemon("n3").log();
+  ASSERT_TRUE(b->wait_event("moved", 30s)) << "n3 is added again";
   ASSERT_EQ(ask("n1", "stop").how, kind::ok);
   b->join();
 }
 
-TEST_F(cluster_inject, who_wakes_a_stopped_daemon_holds_neither_its_state_nor_its_streams) {
+TEST_F(cluster_inject, the_process_that_wakes_a_stopped_daemon_holds_no_file_of_it) {
   make(2);
   start_all();
   inject("stop n2 for 60s");
@@ -105,11 +105,11 @@ TEST_F(cluster_inject, who_wakes_a_stopped_daemon_holds_neither_its_state_nor_it
   ASSERT_TRUE(daemon("n1").wait_log("node n2 is lost", 20s));
   kill_hard("n2");
   EXPECT_TRUE(daemon("n2").closed(5s));
-  start("n2");  // at once: nobody has its folder
+  start("n2");  // its state folder is unlocked
   ASSERT_TRUE(joined("n2"));
 }
 
-TEST_F(cluster_inject, drop_for_two_seconds_loses_nothing) {
+TEST_F(cluster_inject, a_drop_of_two_seconds_is_no_node_failure) {
   make(3);
   start_all();
   run_result unbroken;
@@ -118,25 +118,25 @@ TEST_F(cluster_inject, drop_for_two_seconds_loses_nothing) {
   ASSERT_TRUE(daemon("n3").wait_log("the injected drop is over", 20s)) << daemon("n3").log();
   const auto r = b->join();
   expect_done(r, unbroken);
-  EXPECT_EQ(r.count("recovered"), 0u) << "nobody was taken for dead";
+  EXPECT_EQ(r.count("recovered"), 0u) << "no node was declared lost";
   EXPECT_NE(alert(r, "injects").find("client injects at n3: drop for 2 s, until 20"), std::string::npos) << alert(r, "injects");
 }
 
-TEST_F(cluster_inject, drop_for_eight_seconds_is_a_death_and_the_node_comes_back) {
+TEST_F(cluster_inject, a_drop_of_eight_seconds_is_a_failure_and_the_node_is_added_again) {
   make(3);
   start_all();
   auto b = begin(tiny_job(), endless(workers(3, 1)));
   ASSERT_TRUE(b->wait_event("step", 20s, 100));
   inject("drop n3 for 8s");
   ASSERT_TRUE(b->wait_event("recovered", 20s));
-  ASSERT_TRUE(daemon("n3").wait_log("the coordinator's daemon n1 is lost", 20s)) << "it hears nothing either";
+  ASSERT_TRUE(daemon("n3").wait_log("the coordinator's daemon n1 is lost", 20s)) << "n3 receives nothing either";
   ASSERT_TRUE(daemon("n3").wait_log("the injected drop is over", 20s));
-  ASSERT_TRUE(b->wait_event("moved", 30s)) << "taken again";
+  ASSERT_TRUE(b->wait_event("moved", 30s)) << "n3 is added again";
   ASSERT_EQ(ask("n1", "stop").how, kind::ok);
   EXPECT_EQ(b->join().outcome.exit_code(), 0);
 }
 
-TEST_F(cluster_inject, the_coordinators_own_node_suffers_too) {
+TEST_F(cluster_inject, a_drop_at_the_coordinators_node_changes_no_bit) {
   make(3);
   start_all();
   run_result unbroken;
@@ -146,7 +146,7 @@ TEST_F(cluster_inject, the_coordinators_own_node_suffers_too) {
   expect_done(b->join(), unbroken);
 }
 
-TEST_F(cluster_inject, delay_makes_steps_late_and_changes_no_bit) {
+TEST_F(cluster_inject, a_delay_changes_no_bit) {
   make(3);
   start_all();
   run_result unbroken;
@@ -159,7 +159,7 @@ TEST_F(cluster_inject, delay_makes_steps_late_and_changes_no_bit) {
   EXPECT_EQ(r.count("recovered"), 0u);
 }
 
-TEST_F(cluster_inject, training_goes_on_while_a_slow_disk_writes_a_checkpoint) {
+TEST_F(cluster_inject, training_continues_while_a_slow_disk_writes_a_checkpoint) {
   make(2);
   start_all();
   auto b = begin(tiny_job(), endless(workers(2, 1)));
@@ -174,14 +174,14 @@ TEST_F(cluster_inject, training_goes_on_while_a_slow_disk_writes_a_checkpoint) {
   const auto first = newest_step();
   while (writing_checkpoint() && newest_step() < first + 50) {
   }
-  EXPECT_TRUE(writing_checkpoint()) << "fifty steps, and it is not written yet";
+  EXPECT_TRUE(writing_checkpoint()) << "50 steps ran while the checkpoint was being written";
   EXPECT_EQ(saved.get().how, kind::ok);
   ASSERT_EQ(ask("n1", "stop").how, kind::ok);
   const auto r = b->join();
   EXPECT_EQ(r.outcome.exit_code(), 0);
 }
 
-TEST_F(cluster_inject, only_admin_may_only_where_the_cluster_file_allows_it_and_only_to_its_nodes) {
+TEST_F(cluster_inject, only_admin_may_inject_and_only_at_nodes_of_the_cluster) {
   make(2);
   for (const auto& [name, role] : {std::pair{"alice", certificate_role::submit}, {"eve", certificate_role::watch}})
     ASSERT_TRUE(add_operator_certificate(folder_ / "certs", name, role));
@@ -200,7 +200,7 @@ TEST_F(cluster_inject, only_admin_may_only_where_the_cluster_file_allows_it_and_
   EXPECT_EQ(ask("n1", "nodes").text.find("lost"), std::string::npos);
 }
 
-TEST_F(cluster_inject, without_the_key_nobody_may) {
+TEST_F(cluster_inject, inject_is_refused_unless_the_cluster_file_allows_it) {
   make(2, false);
   start_all();
   for (const std::string node : {"n1", "n2"}) {

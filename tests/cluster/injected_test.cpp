@@ -1,5 +1,5 @@
-// What injected faults do to a process: it is stopped and woken by nobody's child, and its writes
-// wait.
+// Effects of injected faults in a process: it stops itself and is woken without keeping a child,
+// and its writes are delayed.
 #include "actors/control/host/injected.hpp"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ class folder {
   std::filesystem::path path_;
 };
 
-TEST(injected, a_process_stops_itself_is_woken_and_has_no_child_left) {
+TEST(injected, a_process_that_stops_itself_is_woken_and_has_no_child_left) {
   const auto child = ::fork();
   if (child == 0) {
     sigset_t wakes;
@@ -55,9 +55,9 @@ TEST(injected, a_process_stops_itself_is_woken_and_has_no_child_left) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-// The end of a pipe is closed when its last holder has closed it: who sleeps to wake a stopped
-// process holds nothing.
-TEST(injected, who_wakes_it_has_none_of_its_descriptors) {
+// A pipe is closed when its last holder closes it. The process that sleeps to wake a stopped
+// process must hold no descriptor.
+TEST(injected, the_process_that_wakes_a_stopped_process_holds_no_descriptor) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const auto child = ::fork();
@@ -73,32 +73,32 @@ TEST(injected, who_wakes_it_has_none_of_its_descriptors) {
   ::kill(child, SIGKILL);
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   char byte = 0;
-  ::alarm(10);  // else this would wait for thirty seconds
-  EXPECT_EQ(::read(ends[0], &byte, 1), 0) << "the end";
+  ::alarm(10);  // otherwise the read would wait for 30 s
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0) << "the pipe is closed";
   ::alarm(0);
   ::close(ends[0]);
 }
 
-TEST(injected, every_write_and_sync_of_a_file_and_a_journal_is_waited_for) {
+TEST(injected, a_slow_disk_delays_every_write_and_sync_of_files_and_journals) {
   const folder f;
   int times = 0;
   const before_write count = [&] { ++times; };
   const std::string text = "abc";
   EXPECT_EQ(write_file_atomically(f / "file", {{text.data(), 3}, {text.data(), 2}}, count), "");
-  EXPECT_EQ(times, 4) << "two parts, the file, the folder";
+  EXPECT_EQ(times, 4) << "two writes, one sync of the file, one of the folder";
   times = 0;
   EXPECT_FALSE(write_safetensors(f / "weights", {}, {{"a", "b"}}, count));
-  EXPECT_EQ(times, 3) << "the header";
+  EXPECT_EQ(times, 3) << "one write of the header and two syncs";
   std::string error;
   journal j(f / "journal", &error);
   EXPECT_EQ(error, "");
   times = 0;
   j.pace(count);
   EXPECT_EQ(j.append(journal_begun(1)), "");
-  EXPECT_EQ(times, 2) << "a line and its sync";
+  EXPECT_EQ(times, 2) << "one write and one sync";
 }
 
-TEST(injected, a_disk_is_slow_until_it_is_not) {
+TEST(injected, a_slow_disk_ends_after_its_duration) {
   injected_faults faults;
   const auto pace = faults.pace();
   const auto took = [&] {
@@ -113,7 +113,7 @@ TEST(injected, a_disk_is_slow_until_it_is_not) {
   }
 }
 
-TEST(injected, a_drop_concerns_both_planes_and_a_delay_one) {
+TEST(injected, a_drop_affects_both_planes_and_a_delay_only_data) {
   injected_faults faults;
   EXPECT_EQ(faults.begin({fault_kind::delay, "n1", 1min, 60ms}), "");
   EXPECT_EQ(faults.data->delays(), 60ms);
@@ -124,7 +124,7 @@ TEST(injected, a_drop_concerns_both_planes_and_a_delay_one) {
   EXPECT_GT(faults.control->drops(), 0ms);
 }
 
-TEST(injected, a_time_for_a_log) {
+TEST(injected, log_times_are_utc_with_seconds) {
   EXPECT_EQ(clock_text(std::chrono::system_clock::from_time_t(1'000'000'000)), "2001-09-09T01:46:40Z");
 }
 

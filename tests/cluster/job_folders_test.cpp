@@ -1,4 +1,4 @@
-// Which folders of jobs stay in a node's state.
+// Which job folders a node keeps in its state folder.
 #include "actors/control/executor/job_folders.hpp"
 
 #include <fstream>
@@ -15,14 +15,14 @@ class job_folders : public testing::Test {
  protected:
   job_folders() {
     std::string name = (fs::temp_directory_path() / "troupe_folders_XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+    if (!::mkdtemp(name.data())) throw std::runtime_error("cannot create a temporary folder");
     state_ = name;
   }
   ~job_folders() override {
     std::error_code ignored;
     fs::remove_all(state_, ignored);
   }
-  // The larger, the newer.
+  // `age`: a larger number is a newer folder.
   fs::path put(const std::string& name, int age) {
     const auto folder = state_ / name;
     fs::create_directories(folder);
@@ -38,7 +38,7 @@ class job_folders : public testing::Test {
   fs::path state_;
 };
 
-TEST_F(job_folders, the_newest_stay_and_so_does_the_one_in_use) {
+TEST_F(job_folders, the_newest_folders_and_the_one_in_use_are_kept) {
   const auto in_use = put("job-1-oldest-9", 1);
   for (int i = 2; i <= 9; ++i) put("job-" + std::to_string(i) + "-tiny-9", i);
   EXPECT_EQ(remove_old_job_folders(state_, in_use, 3), 5u);
@@ -46,7 +46,7 @@ TEST_F(job_folders, the_newest_stay_and_so_does_the_one_in_use) {
   EXPECT_EQ(remove_old_job_folders(state_, in_use, 3), 0u);
 }
 
-TEST_F(job_folders, nothing_else_of_the_state_is_touched) {
+TEST_F(job_folders, other_entries_of_the_state_folder_are_not_removed) {
   for (const std::string name : {"given", "job-", "job-x-tiny-9", "job-1-tiny", "job-1-tiny-x", "my-job-1-tiny-9", "job-1"})
     put(name, 1);
   std::ofstream(state_ / "job-2-file-9") << "a file";
@@ -59,7 +59,7 @@ TEST_F(job_folders, nothing_else_of_the_state_is_touched) {
   EXPECT_EQ(remove_old_job_folders(state_ / "not there", {}, 0), 0u);
 }
 
-TEST(job_folder_names, are_told_from_others_whatever_the_job_is_called) {
+TEST(job_folder_names, are_recognised_for_any_job_name) {
   EXPECT_EQ(job_folder_name(7u << 16 | 12, "my job/../x"), "job-12-my_job____x-7");
   for (const std::string name : {"tiny", "", "-", "a-b-9", "../../etc"})
     EXPECT_TRUE(is_job_folder_name(job_folder_name(7u << 16 | 12, name))) << name;
@@ -83,7 +83,7 @@ class cluster_job_folders : public cluster_test {
   }
 };
 
-TEST_F(cluster_job_folders, a_daemon_removes_the_oldest_when_it_begins_and_when_a_job_ends) {
+TEST_F(cluster_job_folders, a_daemon_removes_the_oldest_folders_at_start_and_after_each_job) {
   make_cluster(1);
   for (int i = 1; i <= 70; ++i) {
     const auto folder = folder_ / "state/n1" / ("job-" + std::to_string(i) + "-before-3");

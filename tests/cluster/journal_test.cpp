@@ -1,5 +1,5 @@
-// The coordinator's journal: what is read is what was written, up to the first line that is not
-// whole.
+// The coordinator's journal: reading returns what was written, up to the first incomplete or
+// damaged line.
 #include "actors/control/controller/journal.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ finished_job finished(std::uint32_t number) {
 
 amendments moved() { return {{{"fc6", {"n2", "n3"}, false}, {"conv1", {}, true}}, {"n4", "n5"}, "ssp", {{"staleness", "3"}}}; }
 
-// Jobs of three kinds: over, running, waiting.
+// Jobs in three states: over, running, waiting.
 std::vector<std::string> some_lines() {
   return {journal_queued(queued(1)),
           journal_queued(queued(2)),
@@ -60,7 +60,7 @@ std::string all(const std::vector<std::string>& lines) {
   return text;
 }
 
-TEST(journal, what_is_not_over_is_found_again_in_its_order) {
+TEST(journal, unfinished_jobs_are_read_back_in_order) {
   const auto c = read_journal(all(some_lines()));
   EXPECT_FALSE(c.damaged);
   EXPECT_EQ(c.last_number, 3u);
@@ -73,7 +73,7 @@ TEST(journal, what_is_not_over_is_found_again_in_its_order) {
   EXPECT_EQ(two.given.bytes, 1234u);
   EXPECT_EQ(two.owner, "alice");
   EXPECT_EQ(two.kept, "/state/job-2/a");
-  EXPECT_EQ(two.begun, 2u) << "since the last checkpoint";
+  EXPECT_EQ(two.begun, 2u) << "starts since the last checkpoint";
   ASSERT_EQ(two.settings.size(), 2u);
   EXPECT_EQ(two.settings[0].value, 0.1);
   EXPECT_EQ(two.settings[1].value, 1e-300);
@@ -85,7 +85,7 @@ TEST(journal, what_is_not_over_is_found_again_in_its_order) {
   EXPECT_EQ(c.jobs[1].begun, 0u);
 }
 
-TEST(journal, how_jobs_ended_is_found_again_for_the_newest) {
+TEST(journal, results_of_the_newest_finished_jobs_are_read_back) {
   std::string text;
   for (std::uint32_t n = 1; n <= 70; ++n) text += journal_queued(queued(n)) + journal_over(finished(n));
   auto not_a_number = finished(71);
@@ -111,9 +111,9 @@ TEST(journal, how_jobs_ended_is_found_again_for_the_newest) {
   EXPECT_EQ(f.last.texts, finished(70).last.texts);
 }
 
-// Of the job that runs, after each step; not a line, and not synced: a process that is killed loses
-// nothing of it.
-TEST(journal, knows_the_step_that_the_running_job_had_reached_when_the_process_ended) {
+// The step of the running job is written to a separate file after each step, without fsync, so that
+// a killed process loses none of it.
+TEST(journal, the_last_step_of_the_running_job_survives_the_process) {
   test::temp_dir dir;
   const auto file = std::filesystem::path(dir.path) / "jobs.journal";
   {
@@ -126,14 +126,14 @@ TEST(journal, knows_the_step_that_the_running_job_had_reached_when_the_process_e
     const journal again(file);
     ASSERT_EQ(again.found().jobs.size(), 2u);
     EXPECT_EQ(again.found().jobs[0].reached, 294u);
-    EXPECT_EQ(again.found().jobs[1].reached, 0u) << "another job";
+    EXPECT_EQ(again.found().jobs[1].reached, 0u) << "the step belongs to another job";
   }
   std::ofstream(file.string() + ".step", std::ios::in | std::ios::out) << "0000";
-  EXPECT_EQ(journal(file).found().jobs[0].reached, 0u) << "damaged";
+  EXPECT_EQ(journal(file).found().jobs[0].reached, 0u) << "a damaged step file is ignored";
 }
 
-// Journals of before results were kept.
-TEST(journal, reads_a_job_that_is_over_without_its_result) {
+// A journal of a version that did not store results.
+TEST(journal, a_finished_job_without_a_result_is_read) {
   const std::string text =
       "{\"is\":\"over\",\"job\":3,\"kind\":\"done\",\"last_step\":5,\"name\":\"tiny\",\"owner\":\"alice\",\"state\":\"done\","
       "\"step\":5,"
@@ -145,8 +145,8 @@ TEST(journal, reads_a_job_that_is_over_without_its_result) {
   EXPECT_EQ(c.finished[0].accuracy, -1);
 }
 
-// One client was all clients then.
-TEST(journal, a_line_from_before_there_were_owners_is_the_job_of_the_client_without_a_name) {
+// A line of a version in which all clients had the same identity.
+TEST(journal, a_job_without_an_owner_belongs_to_the_unnamed_client) {
   const std::string text =
       R"({"file":"f","given":"","given_bytes":0,"given_kind":0,"is":"queued","job":4,"overrides":[],"text":"t"})";
   char digits[16];
@@ -156,7 +156,7 @@ TEST(journal, a_line_from_before_there_were_owners_is_the_job_of_the_client_with
   EXPECT_EQ(c.jobs[0].owner, "client");
 }
 
-TEST(journal, torn_at_any_byte_it_says_what_the_whole_lines_say) {
+TEST(journal, a_journal_torn_at_any_byte_is_read_up_to_its_last_whole_line) {
   const auto lines = some_lines();
   const auto text = all(lines);
   std::size_t whole = 0, end = lines[0].size();
@@ -173,7 +173,7 @@ TEST(journal, torn_at_any_byte_it_says_what_the_whole_lines_say) {
   }
 }
 
-TEST(journal, flipped_bits_end_what_is_read_and_nothing_else) {
+TEST(journal, flipped_bits_are_detected_as_damage) {
   const auto text = all(some_lines());
   std::mt19937_64 r(1);
   for (int k = 0; k < 2000; ++k) {
@@ -187,7 +187,7 @@ TEST(journal, flipped_bits_end_what_is_read_and_nothing_else) {
   for (const char* line : {"", "\n", "x\n", "00000000 {}\n", "00000000  \n"}) read_journal(line);
 }
 
-TEST(journal, a_file_is_taken_up_where_its_last_whole_line_ended) {
+TEST(journal, a_damaged_journal_is_continued_after_its_last_whole_line) {
   test::temp_dir dir;
   const auto file = std::filesystem::path(dir.file("journal"));
   {
@@ -197,7 +197,7 @@ TEST(journal, a_file_is_taken_up_where_its_last_whole_line_ended) {
   }
   struct stat s {};
   ASSERT_EQ(::stat(file.c_str(), &s), 0);
-  EXPECT_EQ(s.st_mode & 0777, 0600u) << "texts of jobs are nobody else's";
+  EXPECT_EQ(s.st_mode & 0777, 0600u) << "other users must not read the texts of jobs";
   const auto before = s.st_size;
   { std::ofstream(file, std::ios::app) << "0000"; }
   std::string error;
@@ -209,17 +209,17 @@ TEST(journal, a_file_is_taken_up_where_its_last_whole_line_ended) {
     EXPECT_EQ(j.append(journal_over(finished(2))), "");
   }
   ASSERT_EQ(::stat(file.c_str(), &s), 0);
-  EXPECT_LT(s.st_size, before) << "what is over is left out";
+  EXPECT_LT(s.st_size, before) << "the rewritten journal omits finished jobs";
   error.clear();
   journal j(file, &error);
   EXPECT_EQ(error, "");
   ASSERT_EQ(j.found().jobs.size(), 1u);
   EXPECT_EQ(j.found().jobs[0].number, 3u);
-  EXPECT_EQ(j.found().last_number, 3u) << "numbers are not given out twice";
+  EXPECT_EQ(j.found().last_number, 3u) << "job numbers are not reused";
 }
 
-// The disk is full when the daemon begins, and still full when it has something to say.
-TEST(journal, what_cannot_be_written_anew_or_appended_leaves_what_is_there) {
+// The disk is full when the daemon starts and still full when it appends.
+TEST(journal, a_failed_rewrite_or_append_leaves_the_journal_unchanged) {
   test::temp_dir dir;
   const auto file = std::filesystem::path(dir.file("journal"));
   {
@@ -227,7 +227,7 @@ TEST(journal, what_cannot_be_written_anew_or_appended_leaves_what_is_there) {
     for (const auto& l : some_lines()) ASSERT_EQ(j.append(l), "");
   }
   const auto bytes = std::filesystem::file_size(file);
-  std::filesystem::create_directory(file.string() + temporary_suffix);  // what it would be written anew by cannot be
+  std::filesystem::create_directory(file.string() + temporary_suffix);  // its temporary file cannot be created
   std::string error;
   journal j(file, &error);
   EXPECT_FALSE(error.empty());
@@ -239,16 +239,16 @@ TEST(journal, what_cannot_be_written_anew_or_appended_leaves_what_is_there) {
   const auto refused = j.append(journal_over(finished(3)));
   ::setrlimit(RLIMIT_FSIZE, &old);
   EXPECT_NE(refused.find("cannot be written"), std::string::npos) << refused;
-  EXPECT_EQ(std::filesystem::file_size(file), bytes) << "lines that were there have been cut off";
-  EXPECT_EQ(j.append(journal_over(finished(3))), "") << "there is room again";
+  EXPECT_EQ(std::filesystem::file_size(file), bytes) << "the failed append changed the journal";
+  EXPECT_EQ(j.append(journal_over(finished(3))), "") << "the disk has space again";
   const auto c = read_journal(all(some_lines()) + journal_over(finished(3)));
   journal again(file);
   ASSERT_EQ(again.found().jobs.size(), c.jobs.size());
   EXPECT_EQ(again.found().jobs[0].number, 2u);
 }
 
-// Behind a torn line nothing would be read.
-TEST(journal, a_damaged_one_that_cannot_be_written_anew_takes_no_more_lines) {
+// Lines after a torn line would not be read.
+TEST(journal, a_damaged_journal_that_cannot_be_rewritten_refuses_appends) {
   test::temp_dir dir;
   const auto file = std::filesystem::path(dir.file("journal"));
   { std::ofstream(file) << all(some_lines()) << "0000"; }
@@ -259,8 +259,8 @@ TEST(journal, a_damaged_one_that_cannot_be_written_anew_takes_no_more_lines) {
   EXPECT_NE(j.append(journal_over(finished(2))), "");
 }
 
-// With a sound checksum: of another program, or of a later version of this one.
-TEST(journal, numbers_that_are_none_end_what_is_read) {
+// Lines with a valid checksum and invalid numbers, from another program or a later version.
+TEST(journal, invalid_job_numbers_are_detected_as_damage) {
   for (const char* job : {"1.9e70", "-1", "4294967296", "2.5", "\"1\"", "true"}) {
     const auto text = std::string(R"({"is":"over","job":)") + job + "}";
     char digits[16];
@@ -272,7 +272,7 @@ TEST(journal, numbers_that_are_none_end_what_is_read) {
   }
 }
 
-TEST(journal, a_folder_that_cannot_be_written_is_said_and_jobs_are_taken_all_the_same) {
+TEST(journal, a_journal_in_an_unwritable_folder_reports_an_error_on_every_use) {
   std::string error;
   journal j("/proc/none/journal", &error);
   EXPECT_FALSE(error.empty());

@@ -1,5 +1,5 @@
-// What daemons keep of jobs, and where: folders that jobs name, the newest that a job begins with
-// by itself, and weights that fit in part.
+// Checkpoints of daemons: folders that jobs name, automatic resume from the newest checkpoint, and
+// weights of which only a part matches.
 #include <signal.h>
 
 #include <fstream>
@@ -27,7 +27,7 @@ class cluster_keeping : public cluster_test {
     return nullptr;
   }
   static std::string hash_of(const run_result& r) { return r.events.empty() ? "none" : r.text("weights_sha256"); }
-  // The cluster file allows these folders.
+  // Adds the folder to the ones that the cluster file allows for checkpoints.
   void allow(const std::string& folder) {
     std::ifstream in(path("cluster.toml"));
     std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -36,7 +36,7 @@ class cluster_keeping : public cluster_test {
     text.insert(at, "checkpoints = [\"" + folder + "\"]\n");
     write("cluster.toml", text);
   }
-  // Trains until a person says stop; the checkpoint that it leaves.
+  // Trains past step `after`, then stops the job. Returns the checkpoint that it wrote.
   std::string stopped(const strings& set, std::uint64_t after) {
     auto b = begin(tiny_job(), set);
     EXPECT_TRUE(b->wait_event("step", 20s, after));
@@ -51,7 +51,7 @@ class cluster_keeping : public cluster_test {
   }
 };
 
-TEST_F(cluster_keeping, a_job_goes_on_by_itself_from_the_newest_that_is_kept_of_it) {
+TEST_F(cluster_keeping, resume_auto_continues_a_job_from_its_newest_checkpoint) {
   make_cluster(2);
   const auto dir = path("shared");
   fs::create_directories(dir);
@@ -61,7 +61,7 @@ TEST_F(cluster_keeping, a_job_goes_on_by_itself_from_the_newest_that_is_kept_of_
   const auto unbroken = hash_of(run(tiny_job(), with(workers(2, 1), set)));
   for (const strings& where : {strings{}, strings{"checkpoint.dir=\"" + dir + "\""}}) {
     const auto automatic = with(with(set, where), {"checkpoint.resume=auto"});
-    const auto file = stopped(with(workers(2, 1), automatic), 30);  // there is none: it begins
+    const auto file = stopped(with(workers(2, 1), automatic), 30);  // there is no checkpoint: the job starts at step 0
     if (!where.empty()) {
       EXPECT_EQ(file.rfind(dir + "/tiny/lab-", 0), 0u) << file;
     }
@@ -71,18 +71,18 @@ TEST_F(cluster_keeping, a_job_goes_on_by_itself_from_the_newest_that_is_kept_of_
     const auto on = run(tiny_job(), with(workers(1, 2), automatic));
     ASSERT_EQ(on.outcome.exit_code(), 0);
     const auto* begins = first(on, "begins");
-    ASSERT_TRUE(begins) << "it did not say what it begins with";
+    ASSERT_TRUE(begins) << "there was no event with the checkpoint that the job begins with";
     EXPECT_EQ(begins->event.step, step);
     EXPECT_EQ(hash_of(on), unbroken);
     if (where.empty()) fs::remove_all(fs::path(file).parent_path());
   }
-  const auto given = folder_ / "state" / "n1" / "given";  // the keeper removes its file after the job's last event
+  const auto given = folder_ / "state" / "n1" / "given";  // the job executor removes the file after the last event
   const auto none = [&] { return !fs::exists(given) || fs::is_empty(given); };
   for (const auto begun = clock::now(); !none() && since(begun) < 5s;) ask("n1", "jobs");
   EXPECT_TRUE(none());
 }
 
-TEST_F(cluster_keeping, as_many_checkpoints_stay_as_the_job_says_when_the_coordinators_daemon_was_started_again_and_again) {
+TEST_F(cluster_keeping, the_number_of_kept_checkpoints_holds_over_coordinator_restarts) {
   make_cluster(2);
   fs::create_directories(path("shared"));
   allow(path("shared"));
@@ -103,7 +103,7 @@ TEST_F(cluster_keeping, as_many_checkpoints_stay_as_the_job_says_when_the_coordi
     }
     return step;
   };
-  // A file that looks like one of ours, in a folder that is none of the job's.
+  // A file with the name of a checkpoint, in a folder that does not belong to the job.
   fs::create_directories(path("state/n1/job-1-other-7"));
   write("state/n1/job-1-other-7/checkpoint-000001-step-1.safetensors", "not ours");
   for (const strings& where : {strings{}, strings{"checkpoint.dir=\"" + path("shared") + "\""}}) {
@@ -122,7 +122,7 @@ TEST_F(cluster_keeping, as_many_checkpoints_stay_as_the_job_says_when_the_coordi
   EXPECT_TRUE(fs::exists(path("state/n1/job-1-other-7/checkpoint-000001-step-1.safetensors")));
 }
 
-TEST_F(cluster_keeping, folders_that_the_cluster_file_does_not_allow_are_refused) {
+TEST_F(cluster_keeping, checkpoint_folders_that_the_cluster_file_does_not_allow_are_refused) {
   make_cluster(2);
   fs::create_directories(path("shared"));
   allow(path("shared"));
@@ -131,7 +131,8 @@ TEST_F(cluster_keeping, folders_that_the_cluster_file_does_not_allow_are_refused
     const auto r = run(tiny_job(), {"checkpoint.dir=\"" + dir + "\""});
     EXPECT_EQ(r.outcome.exit_code(), 2) << dir;
     ASSERT_FALSE(r.outcome.messages.empty());
-    EXPECT_NE(r.outcome.messages[0].find("[checkpoint]: 'dir' leads elsewhere"), std::string::npos) << r.outcome.messages[0];
+    EXPECT_NE(r.outcome.messages[0].find("[checkpoint]: 'dir' is outside the allowed folders"), std::string::npos)
+        << r.outcome.messages[0];
   }
   write("shared/tiny", "a file where its folder would be");
   const auto r = run(tiny_job(), {"checkpoint.dir=\"" + path("shared") + "\""});
@@ -142,7 +143,7 @@ TEST_F(cluster_keeping, folders_that_the_cluster_file_does_not_allow_are_refused
   EXPECT_FALSE(fs::exists(path("elsewhere")));
 }
 
-TEST_F(cluster_keeping, weights_that_fit_in_part_are_taken_alike_here_and_there) {
+TEST_F(cluster_keeping, partly_matching_weights_are_loaded_alike_embedded_and_on_a_cluster) {
   make_cluster(2);
   start_all();
   const auto job = write("job.toml", tiny_job());

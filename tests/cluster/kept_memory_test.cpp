@@ -1,10 +1,12 @@
-// What daemons keep when their jobs are over: memory that a job has taken is given back, so that a
-// daemon needs no more after ten jobs than after two.
+// Memory of daemons after their jobs: a job's memory is freed, so a daemon needs no more after ten
+// jobs than after two.
 //
-// The figure is VmRSS less RssFile of /proc/PID/status: anonymous memory, and memory that daemons
-// of one machine share (lent tensors). Programs, libraries and mapped data files are left out.
+// The test measures VmRSS minus RssFile of /proc/PID/status: anonymous memory, and memory that
+// daemons of one machine share (shared buffers). Programs, libraries and mapped data files are not
+// included.
 //
-// TROUPE_KEPT_MODES=all: every mode, else gossip and bsp. TROUPE_KEPT_STEPS: steps of each job.
+// TROUPE_KEPT_MODES=all: every mode, otherwise gossip and bsp. TROUPE_KEPT_STEPS: steps of each
+// job.
 #include <fstream>
 
 #include "tests/cluster/modes.hpp"
@@ -40,7 +42,7 @@ std::vector<std::string> modes_to_try() {
 
 class cluster_kept_memory : public cluster_test, public testing::WithParamInterface<std::string> {};
 
-TEST_P(cluster_kept_memory, is_no_more_after_ten_jobs_than_after_two) {
+TEST_P(cluster_kept_memory, memory_is_no_more_after_ten_jobs_than_after_two) {
   auto set = modes_for_four_nodes().at(GetParam());
   if (set.empty() || set.back().find("topology=") == std::string::npos) set.emplace_back("topology.workers_per_group=4");
   set.push_back("train.finish={steps=" + std::to_string(from_environment("TROUPE_KEPT_STEPS", 300)) + "}");
@@ -57,8 +59,7 @@ TEST_P(cluster_kept_memory, is_no_more_after_ten_jobs_than_after_two) {
   }
   std::printf("| mode | daemon | after 2 jobs, MiB | after 10 jobs, MiB |\n");
   for (const auto& n : names_) {
-    // A daemon gives memory back when its job has ended, which its client may hear of a moment
-    // before.
+    // A daemon frees memory when its job has ended; its client may be notified shortly before that.
     const auto until = clock::now() + 10s;
     auto now = kept_by(daemon(n));
     while (now > after_two[n] + max_more && clock::now() < until) now = kept_by(daemon(n));

@@ -1,4 +1,4 @@
-// Who counts as hung, by the time that passes, without actors.
+// Which actor counts as hung, as a function of time, without actors.
 #include "actors/supervision/liveness.hpp"
 #include "actors/supervision/watchdog.hpp"
 
@@ -20,7 +20,7 @@ class watched_liveness : public testing::Test {
   liveness::instant now_ = liveness::instant{} + 1000s;
 };
 
-TEST_F(watched_liveness, nobody_is_hung_who_answers) {
+TEST_F(watched_liveness, an_actor_that_answers_is_not_hung) {
   for (int i = 0; i < 1000; ++i) {
     ask_all();
     EXPECT_EQ(hung(), "");
@@ -29,14 +29,14 @@ TEST_F(watched_liveness, nobody_is_hung_who_answers) {
   }
 }
 
-TEST_F(watched_liveness, one_question_at_a_time_and_one_a_second) {
+TEST_F(watched_liveness, an_actor_is_asked_at_most_once_per_second_and_after_its_answer) {
   EXPECT_TRUE(l_.ask(watched_actor::repl, now_));
   now_ += 10s;
-  EXPECT_FALSE(l_.ask(watched_actor::repl, now_)) << "it waits for an answer";
+  EXPECT_FALSE(l_.ask(watched_actor::repl, now_)) << "the last question is not answered";
   l_.answered(watched_actor::repl, now_);
   EXPECT_TRUE(l_.ask(watched_actor::repl, now_));
   l_.answered(watched_actor::repl, now_);
-  EXPECT_FALSE(l_.ask(watched_actor::repl, now_)) << "a moment ago";
+  EXPECT_FALSE(l_.ask(watched_actor::repl, now_)) << "the last question was less than a second ago";
 }
 
 TEST_F(watched_liveness, a_repl_that_does_not_answer_for_twenty_seconds_is_hung) {
@@ -48,10 +48,10 @@ TEST_F(watched_liveness, a_repl_that_does_not_answer_for_twenty_seconds_is_hung)
   now_ += 1s;
   EXPECT_EQ(hung(), "the actor repl has not answered for 21 s");
   l_.answered(watched_actor::repl, now_);
-  EXPECT_EQ(hung(), "") << "late, and alive";
+  EXPECT_EQ(hung(), "") << "a late answer ends the hang";
 }
 
-TEST_F(watched_liveness, a_keeper_that_works_for_an_hour_is_not_hung) {
+TEST_F(watched_liveness, a_job_executor_that_uses_cpu_time_for_an_hour_is_not_hung) {
   ask_all();
   l_.answered(watched_actor::repl, now_);
   l_.answered(watched_actor::exchange, now_);
@@ -64,13 +64,13 @@ TEST_F(watched_liveness, a_keeper_that_works_for_an_hour_is_not_hung) {
   for (int minute = 0; minute < 10; ++minute) {
     now_ += 60s;
     l_.ran(watched_actor::job_executor, ran, now_);
-    EXPECT_EQ(hung(), "") << "a disk may be slow";
+    EXPECT_EQ(hung(), "") << "without CPU time the limit is 10 min, for slow disks";
   }
   now_ += 1s;
   EXPECT_EQ(hung(), "the actor executor has not answered for 4201 s");
 }
 
-TEST_F(watched_liveness, a_clock_that_is_not_known_excuses_nobody) {
+TEST_F(watched_liveness, an_unknown_cpu_time_does_not_count_as_progress) {
   ask_all();
   l_.answered(watched_actor::repl, now_);
   l_.answered(watched_actor::exchange, now_);
@@ -78,7 +78,7 @@ TEST_F(watched_liveness, a_clock_that_is_not_known_excuses_nobody) {
   EXPECT_NE(hung(), "");
 }
 
-TEST(own_watchdog, bites_when_nobody_has_fed_it_for_a_minute_that_it_has_seen) {
+TEST(own_watchdog, expires_after_a_minute_without_feeding_that_it_has_observed) {
   watchdog d;
   auto now = watchdog::instant{} + 1h;
   const auto looks = [&](int n, std::chrono::milliseconds each) {
@@ -92,7 +92,7 @@ TEST(own_watchdog, bites_when_nobody_has_fed_it_for_a_minute_that_it_has_seen) {
   }
   EXPECT_EQ(looks(59, 1s), 0);
   d.fed();
-  EXPECT_EQ(looks(61, 1s), 0) << "from the look at which it was no longer hungry";
+  EXPECT_EQ(looks(61, 1s), 0) << "the minute starts at the first look after feeding";
   d.fed();
   EXPECT_EQ(looks(1, 1s), 0);
   EXPECT_EQ(looks(1, 1h), 0) << "the process was stopped";

@@ -1,4 +1,4 @@
-// scripts/local_cluster as its user runs it: when one daemon dies the others go on.
+// scripts/local_cluster run as by a user: when one daemon dies, the others continue.
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Binds the port for this process, as free_port() does: false when it is somebody's.
+// Binds the port for this process, like free_port(). Returns false if it is in use.
 bool hold(std::uint16_t port) {
   const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
@@ -31,10 +31,10 @@ std::uint16_t ports_in_a_row(int n) {
     while (held < n && first + held < 65535 && hold(static_cast<std::uint16_t>(first + held))) ++held;
     if (held == n) return first;
   }
-  throw std::runtime_error("no ports in a row");
+  throw std::runtime_error("cannot find consecutive free ports");
 }
 
-// The daemon of a node of this cluster file; 0: none runs.
+// The process id of this node's daemon; 0 if none runs.
 pid_t daemon_of(const std::string& file, const std::string& node) {
   for (const auto& e : fs::directory_iterator("/proc")) {
     std::ifstream in(e.path() / "cmdline", std::ios::binary);
@@ -48,7 +48,7 @@ pid_t daemon_of(const std::string& file, const std::string& node) {
 
 class local_cluster : public cluster_test {};
 
-TEST_F(local_cluster, the_others_go_on_when_a_daemon_dies) {
+TEST_F(local_cluster, the_other_daemons_continue_when_one_dies) {
   const auto script = std::string(TROUPE_SOURCE_DIR) + "/scripts/local_cluster";
   const auto file = path("three/cluster.toml");
   process run({"/usr/bin/env", "PORT=" + std::to_string(ports_in_a_row(3)), std::string("BIN=") + TROUPE_BIN_DIR, "/bin/bash",
@@ -68,8 +68,8 @@ TEST_F(local_cluster, the_others_go_on_when_a_daemon_dies) {
   EXPECT_EQ(daemon_of(file, "n1") + daemon_of(file, "n3"), 0);
 }
 
-// Whoever ends while the script waits for somebody else.
-TEST_F(local_cluster, a_daemon_that_ends_before_all_are_up_is_missed_too) {
+// n2 ends while the script waits for n3 to start.
+TEST_F(local_cluster, a_daemon_that_ends_before_all_are_up_is_reported) {
   fs::create_directories(path("bin"));
   fs::create_symlink(std::string(TROUPE_BIN_DIR) + "/troupe", path("bin/troupe"));
   fs::create_symlink(std::string(TROUPE_SOURCE_DIR) + "/tests/cluster/brief_daemon.py", path("bin/trouped"));

@@ -1,4 +1,4 @@
-// A filled control message of every kind, in the order of the variant.
+// One control message of every type with all fields set, in the order of the variant.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Control messages as bytes: everything comes back as it was, and hostile bytes are answered by
-// nothing.
+// Encoding of control messages: decoding returns the message that was encoded, and invalid bytes
+// are rejected.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -9,7 +9,7 @@
 namespace troupe::control {
 namespace {
 
-TEST(control_messages, every_one_comes_back_as_it_was) {
+TEST(control_messages, every_message_type_survives_encoding_and_decoding) {
   const auto all = message_samples();
   EXPECT_EQ(all.size(), std::variant_size_v<message>);
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -21,7 +21,7 @@ TEST(control_messages, every_one_comes_back_as_it_was) {
   }
 }
 
-TEST(control_messages, cut_off_and_prolonged_bytes_are_no_message) {
+TEST(control_messages, truncated_and_extended_messages_are_rejected) {
   for (const auto& m : message_samples()) {
     const auto type = static_cast<std::uint16_t>(m.index() + 1);
     const auto bytes = encode(m);
@@ -32,7 +32,7 @@ TEST(control_messages, cut_off_and_prolonged_bytes_are_no_message) {
   EXPECT_FALSE(decode(999, "", 0));
 }
 
-TEST(control_messages, a_hundred_thousand_mutated_ones_do_no_harm) {
+TEST(control_messages, decoding_100000_mutated_messages_does_not_crash) {
   std::mt19937_64 rng(1);
   const auto all = message_samples();
   std::size_t sound = 0;
@@ -45,9 +45,9 @@ TEST(control_messages, a_hundred_thousand_mutated_ones_do_no_harm) {
   EXPECT_GT(sound, 0u);
 }
 
-TEST(control_messages, a_count_that_promises_too_much_takes_no_memory) {
+TEST(control_messages, a_count_larger_than_the_message_is_rejected) {
   const std::string huge("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff\xff", 20);
-  EXPECT_FALSE(decode(11, huge.data(), huge.size()));  // a report of four thousand million roles
+  EXPECT_FALSE(decode(11, huge.data(), huge.size()));  // a report that announces 2^32 - 1 roles
 }
 
 }  // namespace

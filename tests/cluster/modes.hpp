@@ -1,5 +1,5 @@
-// The settings that configs/jobs/lenet_modes.toml documents, read from its own lines, for the tests
-// that run them.
+// The settings that configs/jobs/lenet_modes.toml documents in its comments, for the tests that run
+// them.
 #pragma once
 
 #include <map>
@@ -8,13 +8,14 @@
 
 namespace troupe::testing_cluster {
 
-// A file of configs/jobs.
+// The text of a file of configs/jobs.
 std::string config_text(const std::string& file);
 
-// By mode: what follows every --set of its line. bsp is the file as it stands.
+// For each mode the values of every --set of its line. bsp is the file without changes.
 std::map<std::string, std::vector<std::string>> documented_modes();
 
-// Of four daemons with a worker each: hogwild shares memory within each node.
+// The same for four daemons with one worker each. hogwild only in its variant that shares memory
+// within each node.
 std::map<std::string, std::vector<std::string>> modes_for_four_nodes();
 
 }  // namespace troupe::testing_cluster

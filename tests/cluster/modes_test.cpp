@@ -1,6 +1,6 @@
-// Every synchronisation mode on real daemons: a part of an epoch of LeNet on Fashion-MNIST, with a
-// bar that an untrained or a diverging net does not reach. Five epochs: tests/nightly. SINGA's
-// presets on their clusters, and a mode that a plugin brings.
+// Every synchronisation mode on real daemons: a part of an epoch of LeNet on Fashion-MNIST must
+// reach an accuracy that untrained and diverging nets do not reach. tests/nightly runs five epochs.
+// Also SINGA's presets on their clusters, and a mode of a plugin.
 #include "tests/cluster/modes.hpp"
 
 #include "tests/cluster/processes.hpp"
@@ -25,11 +25,11 @@ class cluster_modes : public cluster_test {
   }
 };
 
-TEST_F(cluster_modes, each_trains_lenet_on_four_daemons) {
+TEST_F(cluster_modes, every_mode_trains_lenet_on_four_daemons) {
   make_cluster(4);
   start_all();
   const auto modes = modes_for_four_nodes();
-  EXPECT_EQ(modes.size(), 9u) << "stock modes, hogwild once";
+  EXPECT_EQ(modes.size(), 9u) << "all stock modes, with hogwild on nodes only";
   for (const auto& [name, set] : modes) {
     SCOPED_TRACE(name);
     const auto begun = clock::now();
@@ -38,12 +38,12 @@ TEST_F(cluster_modes, each_trains_lenet_on_four_daemons) {
                 std::chrono::duration<double>(clock::now() - begun).count());
     EXPECT_GE(r.value("test_accuracy"), 0.65);
     EXPECT_EQ(r.value("steps"), 150);
-    EXPECT_GT(r.value("tcp_bytes"), 1e6) << "roles lived on more than one node";
+    EXPECT_GT(r.value("tcp_bytes"), 1e6) << "roles ran on more than one node";
   }
 }
 
 // Platoon's setting: two workers, alpha 0.5, tau 10.
-TEST_F(cluster_modes, easgd_as_platoon_sets_it) {
+TEST_F(cluster_modes, easgd_trains_with_the_settings_of_platoon) {
   make_cluster(2);
   start_all();
   auto set = documented_modes().at("easgd");
@@ -54,7 +54,7 @@ TEST_F(cluster_modes, easgd_as_platoon_sets_it) {
   EXPECT_EQ(r.count("staleness"), 1u);
 }
 
-TEST_F(cluster_modes, singas_presets_run_on_nodes_that_serve_and_nodes_that_work) {
+TEST_F(cluster_modes, singas_presets_run_on_separate_server_and_worker_nodes) {
   make_cluster_like("separate.toml");
   start_all();
   for (const char* file : {"singa_sandblaster.toml", "singa_downpour.toml"}) {
@@ -65,7 +65,7 @@ TEST_F(cluster_modes, singas_presets_run_on_nodes_that_serve_and_nodes_that_work
   }
 }
 
-TEST_F(cluster_modes, singas_presets_run_on_nodes_that_do_both) {
+TEST_F(cluster_modes, singas_presets_run_on_nodes_that_are_server_and_worker) {
   make_cluster_like("local3.toml");
   start_all();
   for (const char* file : {"singa_allreduce.toml", "singa_hogwild.toml"}) {
@@ -76,10 +76,10 @@ TEST_F(cluster_modes, singas_presets_run_on_nodes_that_do_both) {
   }
 }
 
-// The plugin is named by the cluster file, and by the job too, which runs as it is elsewhere.
+// The cluster file names the plugin. The job names it too, so that it also runs elsewhere.
 TEST_F(cluster_modes, a_plugins_mode_trains_on_daemons) {
   const auto plugin = std::string(TROUPE_BIN_DIR) + "/../lib/plugins/libtest_plugin_fading.so";
-  if (!std::filesystem::exists(plugin)) GTEST_SKIP() << "no plugins here";
+  if (!std::filesystem::exists(plugin)) GTEST_SKIP() << "the test plugins are not built";
   plugins_ = {plugin};
   make_cluster(2);
   start_all();
@@ -87,7 +87,7 @@ TEST_F(cluster_modes, a_plugins_mode_trains_on_daemons) {
   set.emplace_back("train.sync={mode=\"fading\",tau=2}");
   set.emplace_back("train.finish={steps=200}");
   const auto r = good_run("plugins = [\"" + plugin + "\"]\n" + tiny_job(), set);
-  EXPECT_GE(r.value("test_accuracy"), 0.6) << "of four classes";
+  EXPECT_GE(r.value("test_accuracy"), 0.6) << "chance is 0.25";
 }
 
 }  // namespace

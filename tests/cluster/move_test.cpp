@@ -1,5 +1,5 @@
-// Layers move and nodes come and go while a job trains on real daemons: the weights are those of a
-// job that nobody touched.
+// Layers move and nodes are drained and added while a job trains on real daemons: the weights equal
+// those of an undisturbed job.
 #include <thread>
 
 #include "tests/cluster/moves.hpp"
@@ -21,7 +21,7 @@ TEST_F(cluster_move, ten_moves_and_drains_change_no_bit) {
   EXPECT_NE(ask("n2", "nodes").text.find("n3"), std::string::npos);
 }
 
-TEST_F(cluster_move, layers_of_a_bf16_job_move_too) {
+TEST_F(cluster_move, moves_of_a_bf16_job_change_no_bit) {
   make_cluster(3);
   start_all();
   auto set = workers(3, 2);
@@ -29,7 +29,7 @@ TEST_F(cluster_move, layers_of_a_bf16_job_move_too) {
   train_with(tiny_job(), set, {"move ip2 n2", "move conv1 n3", "drain n3", "add-node n3"});
 }
 
-TEST_F(cluster_move, a_drained_node_may_die_and_come_back) {
+TEST_F(cluster_move, a_drained_node_can_die_restart_and_be_added_again) {
   make_cluster(3);
   start_all();
   auto b = begin(tiny_job(), endless(workers(3, 3)));
@@ -50,10 +50,10 @@ TEST_F(cluster_move, a_drained_node_may_die_and_come_back) {
   expect_as_untouched(*b, tiny_job(), workers(3, 3));
 }
 
-TEST_F(cluster_move, what_cannot_be_is_refused_and_training_goes_on) {
+TEST_F(cluster_move, invalid_moves_are_refused_and_training_continues) {
   make_cluster(3);
   start_all();
-  EXPECT_NE(ask("n1", "move ip1 n2").text.find("no job runs"), std::string::npos);
+  EXPECT_NE(ask("n1", "move ip1 n2").text.find("no job is running"), std::string::npos);
   auto b = begin(tiny_job(), endless(workers(2, 1)));
   ASSERT_TRUE(b->wait_event("step", 20s, 10));
   const auto no = [&](const std::string& line, const std::string& why) {
@@ -74,8 +74,8 @@ TEST_F(cluster_move, what_cannot_be_is_refused_and_training_goes_on) {
   expect_as_untouched(*b, tiny_job(), workers(2, 1));
 }
 
-// A node that is lost while layers move ends the job by its name, and the next job is not harmed.
-TEST_F(cluster_move, a_node_lost_in_the_middle_ends_a_job_that_may_lose_nobody_by_name) {
+// A node failure during a move ends the job with an error that names the node. The next job runs.
+TEST_F(cluster_move, a_node_failure_during_a_move_ends_a_job_that_allows_none) {
   make_cluster(3);
   start_all();
   for (std::uint64_t i = 0; i < 4; ++i) {
@@ -84,7 +84,7 @@ TEST_F(cluster_move, a_node_lost_in_the_middle_ends_a_job_that_may_lose_nobody_b
     auto b = begin(tiny_job(), set);
     ASSERT_TRUE(b->wait_event("step", 20s, 10));
     std::thread asks([&] { ask("n1", "move ip1 n2"); });
-    EXPECT_TRUE(b->wait_event("step", 20s, 10 + 2 * i));  // another moment each time
+    EXPECT_TRUE(b->wait_event("step", 20s, 10 + 2 * i));  // at another time in each round
     kill_hard("n3");
     const auto r = b->join();
     asks.join();

@@ -1,4 +1,4 @@
-// Jobs whose placement people change while they train, against the same jobs left alone.
+// Jobs whose placement changes while they train, compared with the same jobs undisturbed.
 #pragma once
 
 #include <csignal>
@@ -9,7 +9,7 @@ namespace troupe::testing_cluster {
 
 class move_test : public cluster_test {
  protected:
-  // Stops the job, and trains another to the same step that nobody touches.
+  // Stops the job, trains an undisturbed one to the same step, and compares their weights.
   void expect_as_untouched(background& b, const std::string& text, std::vector<std::string> set) {
     ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
     const auto touched = b.join();
@@ -18,7 +18,7 @@ class move_test : public cluster_test {
     std::uint64_t last = 0;
     for (const auto& e : touched.events) {
       if (e.event.kind != "step") continue;
-      EXPECT_GT(e.event.step, last) << "a step twice";
+      EXPECT_GT(e.event.step, last) << "a step was reported twice";
       last = e.event.step;
     }
     const auto steps = static_cast<std::uint64_t>(touched.value("steps"));
@@ -30,8 +30,8 @@ class move_test : public cluster_test {
     EXPECT_EQ(touched.text("weights_sha256"), still.text("weights_sha256")) << "after " << steps << " steps";
   }
 
-  // Trains while the lines are said one after the other, a few steps apart; returns what a move
-  // stood still, ms.
+  // Runs the commands one after the other, a few steps apart, while the job trains. Returns how
+  // long training paused for each, in ms.
   std::vector<double> train_with(const std::string& text, const std::vector<std::string>& set,
                                  const std::vector<std::string>& lines) {
     auto b = begin(text, endless(set));

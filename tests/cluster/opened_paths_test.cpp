@@ -1,7 +1,8 @@
-// A daemon opens no path that a client names. Clients of every role say all that there is to say,
-// with names of files in every text of it. The files are in one folder, and the kernel reports
-// whatever is opened there (inotify). Each name says who has sent it, and in which message.
-// Longer: TROUPE_OPENED_PATHS=100000, the number of random messages.
+// A daemon opens no path that a client names. Clients of every role send every message with file
+// names in each of its texts. The files are in one folder, and the kernel reports every file that
+// is opened there (inotify). Each name contains its sender and message.
+//
+// TROUPE_OPENED_PATHS: the number of random messages, default 400; a long run has 100000.
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names of files below some folders (or files) that any process has opened.
+// Records the names of files in some folders, or of some files, that any process opens.
 class opened_files {
  public:
   explicit opened_files(const std::vector<std::string>& watched) : fd_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
@@ -38,14 +39,14 @@ class opened_files {
   opened_files(const opened_files&) = delete;
   opened_files& operator=(const opened_files&) = delete;
 
-  // All since the last call.
+  // All names since the last call.
   std::set<std::string> take() {
     std::set<std::string> names;
     alignas(inotify_event) char buffer[1 << 16];
     for (ssize_t n = 0; (n = ::read(fd_, buffer, sizeof buffer)) > 0;)
       for (ssize_t at = 0; at < n;) {
         const auto& e = *reinterpret_cast<const inotify_event*>(buffer + at);
-        names.insert((e.mask & IN_Q_OVERFLOW) != 0 ? "(too many to tell)" : e.len > 0 ? e.name : "(the watched folder or file)");
+        names.insert((e.mask & IN_Q_OVERFLOW) != 0 ? "(too many events)" : e.len > 0 ? e.name : "(the watched folder or file)");
         at += static_cast<ssize_t>(sizeof e + e.len);
       }
     return names;
@@ -83,11 +84,11 @@ control::message with_text(control::message m, std::size_t which, const std::str
   return m;
 }
 
-// A client that waits for the answer to what has one.
+// A client that waits for the answer to every message that has one.
 class talker : public rude_operator {
  public:
   using rude_operator::rude_operator;
-  // `given`: the bytes of the file that a job begins with, where it is submitted with one.
+  // `given`: the content of the file that a submitted job starts from.
   void say(control::message m, const std::string& given) {
     const auto id = ++said_;
     if (auto* a = std::get_if<control::ask>(&m)) a->id = id;
@@ -102,7 +103,7 @@ class talker : public rude_operator {
         return r && r->id == id;
       })) << a->line;
     } else if (std::holds_alternative<control::submit>(m)) {
-      std::uint32_t wanted = 0;  // the job whose file the daemon asks for
+      std::uint32_t wanted = 0;  // the job whose file the daemon requests
       const auto answered = [&](const net::frame& f) {
         const auto* r = as<control::submitted>(f);
         return r && r->ask == id;
@@ -138,8 +139,8 @@ class cluster_opened_paths : public cluster_test {
     for (const auto& [name, role] :
          {std::pair{"alice", certificate_role::submit}, {"eve", certificate_role::watch}, {"rex", certificate_role::exchange}})
       ASSERT_TRUE(add_operator_certificate(folder_ / "certs", name, role));
-    // What they name is a sound job, so that a daemon that opened it would go on with it; one way
-    // to it leads through a folder of data.
+    // The names refer to a valid job, so a daemon that opened one would continue with it. One way
+    // to them leads through the data folder.
     fs::create_directories(folder_ / "canary");
     fs::create_directories(folder_ / "sets");
     write("sets/rows.csv", "1,2,0\n3,4,1\n");
@@ -149,7 +150,7 @@ class cluster_opened_paths : public cluster_test {
     watch_ = std::make_unique<opened_files>(std::vector<std::string>{path("canary")});
   }
 
-  // A name of a file of its own, in one of the ways in which one can name it.
+  // Creates a file with a unique name and returns one of four ways to write its path.
   std::string named(const std::string& who, const std::string& what) {
     const auto file = who + "-" + what + "-" + std::to_string(++files_);
     fs::create_hard_link(folder_ / "canary/job.toml", folder_ / "canary" / file);
@@ -163,7 +164,7 @@ class cluster_opened_paths : public cluster_test {
     return *t;
   }
   static std::vector<std::string> short_run() { return {"train.finish.steps=2", "eval.every=0"}; }
-  // A message of every kind; what a daemon would take is sound.
+  // One message of every type. Those that a daemon accepts are valid.
   static std::vector<control::message> sound() {
     auto all = control::message_samples();
     control::ask a;
@@ -193,7 +194,7 @@ class cluster_opened_paths : public cluster_test {
     say("alice", "n1", s);
   }
 
-  // Nothing was opened, also not when every job that has come of it is over.
+  // Expects that no file was opened, also after all submitted jobs are over.
   void expect_nothing_opened() {
     const auto goes_on = [](const std::string& jobs) {
       for (const char* state : {"queued", "running", "paused", "stopping"})
@@ -214,7 +215,7 @@ class cluster_opened_paths : public cluster_test {
   std::size_t files_ = 0;
 };
 
-TEST_F(cluster_opened_paths, the_watch_sees_what_another_process_opens) {
+TEST_F(cluster_opened_paths, inotify_reports_files_that_another_process_opens) {
   process reader({"/bin/cat", path("canary/job.toml")}, folder_);
   EXPECT_EQ(reader.wait(), 0);
   EXPECT_TRUE(watch_->take().contains("job.toml"));
@@ -233,7 +234,7 @@ TEST_F(cluster_opened_paths, no_text_of_a_control_message_is_opened) {
   expect_nothing_opened();
 }
 
-TEST_F(cluster_opened_paths, no_word_of_a_command_is_opened) {
+TEST_F(cluster_opened_paths, no_argument_of_a_command_is_opened) {
   std::vector<std::string> commands{"_follow", "_complete"};
   for (const auto& c : repl_commands()) commands.push_back(c.name);
   for (const auto& who : everybody())
@@ -250,7 +251,7 @@ TEST_F(cluster_opened_paths, no_word_of_a_command_is_opened) {
   expect_nothing_opened();
 }
 
-TEST_F(cluster_opened_paths, no_key_of_a_job_makes_a_daemon_open_a_file_elsewhere) {
+TEST_F(cluster_opened_paths, no_key_of_a_job_opens_a_file_outside_the_allowed_folders) {
   for (const auto& t : job_tables())
     for (const auto& k : t.entries)
       for (int way = 0; way < 4; ++way) {
@@ -262,12 +263,13 @@ TEST_F(cluster_opened_paths, no_key_of_a_job_makes_a_daemon_open_a_file_elsewher
         set.push_back(table + k.name + "=" + (k.kind == key_kind::texts ? "[" + file + "]" : file));
         submit_job(tiny_job(), set);
       }
-  for (const char* why : {"this node loads only plugins that its cluster file names", "[checkpoint]: 'dir' leads elsewhere"})
+  for (const char* why :
+       {"this node loads only plugins that its cluster file names", "[checkpoint]: 'dir' is outside the allowed folders"})
     EXPECT_TRUE(daemon("n1").wait_log(why, 10s)) << why;
   expect_nothing_opened();
 }
 
-TEST_F(cluster_opened_paths, no_source_of_data_opens_a_file_elsewhere) {
+TEST_F(cluster_opened_paths, no_data_source_opens_a_file_outside_the_allowed_folders) {
   const auto job = tiny_job();
   const auto model = job.substr(job.find("[[layer]]"));
   const auto all = node_tables();
@@ -281,14 +283,14 @@ TEST_F(cluster_opened_paths, no_source_of_data_opens_a_file_elsewhere) {
           if (!other.fallback && other.name != option.name) data += other.name + " = \"" + path("sets/rows.csv") + "\"\n";
         submit_job(data + model, short_run());
         if (option.name == "path") {
-          EXPECT_TRUE(daemon("n1").wait_log("'path' leads elsewhere", 10s)) << source;
+          EXPECT_TRUE(daemon("n1").wait_log("'path' is outside the allowed folders", 10s)) << source;
         }
       }
     }
   expect_nothing_opened();
 }
 
-TEST_F(cluster_opened_paths, no_name_in_the_exchange_is_opened) {
+TEST_F(cluster_opened_paths, no_name_in_an_exchange_message_is_opened) {
   for (const std::string who : {"client", "rex"})
     for (int way = 0; way < 4; ++way) {
       rude_operator c(operator_folder(folder_ / "certs", who).string(), control_port("n1"));
@@ -307,7 +309,7 @@ TEST_F(cluster_opened_paths, no_name_in_the_exchange_is_opened) {
   expect_nothing_opened();
 }
 
-TEST_F(cluster_opened_paths, nothing_in_a_clients_greeting_is_opened) {
+TEST_F(cluster_opened_paths, no_field_of_a_clients_hello_is_opened) {
   std::string why;
   auto mine = net::shared_arena::make(std::uint64_t{1} << 20);
   ASSERT_TRUE(mine) << mine.error().message;
@@ -325,14 +327,14 @@ TEST_F(cluster_opened_paths, nothing_in_a_clients_greeting_is_opened) {
           h.wanted = field == 2 ? named(who, "wanted") : "n1";
           h.memory = memory;
         }));
-        c.read();  // it is judged
+        c.read();  // the daemon's answer to the hello
         c.read();
       }
-  EXPECT_TRUE(shared.take().empty()) << "a daemon has opened memory that a client says it lends";
+  EXPECT_TRUE(shared.take().empty()) << "a daemon has opened the shared buffer that a client announced";
   expect_nothing_opened();
 }
 
-TEST_F(cluster_opened_paths, nothing_that_random_messages_name_is_opened) {
+TEST_F(cluster_opened_paths, no_file_named_in_random_messages_is_opened) {
   const auto rounds = from_environment("TROUPE_OPENED_PATHS", 400);
   counter_rng r(20261125);
   const auto messages = sound();
@@ -353,7 +355,7 @@ TEST_F(cluster_opened_paths, nothing_that_random_messages_name_is_opened) {
     const auto who = everybody()[r.draw_below(4)];
     const auto node = std::string(r.draw_below(2) == 0 ? "n1" : "n2");
     auto m = messages[r.draw_below(messages.size())];
-    if (r.draw_below(2) == 0) m = messages[r.draw_below(2) == 0 ? 2 : 15];  // what clients say: submit, ask
+    if (r.draw_below(2) == 0) m = messages[r.draw_below(2) == 0 ? 2 : 15];  // the client messages submit and ask
     const auto texts = texts_of(m);
     for (auto changes = 1 + r.draw_below(3); changes > 0 && texts > 0; --changes) {
       const auto& before = around[r.draw_below(around.size())];

@@ -1,6 +1,6 @@
 // Placed layers on real daemons: the configurations of hybrids, multi-node Caffe and the pipeline.
-// A few steps end with the weights of one process that knows of no places (bitwise where only
-// packets are split), and the bytes that travel are those of the plan.
+// After a few steps the weights equal those of one process without placement (bitwise where only
+// packets are split), and the bytes sent equal those of the plan.
 #include <cmath>
 #include <sstream>
 
@@ -17,7 +17,7 @@ namespace {
 
 using named_tensors = std::vector<std::pair<std::string, tensor>>;
 
-// The job without a word about where its layers lie.
+// The job without its placement.
 std::string unplaced(const std::string& text) {
   std::string out;
   std::istringstream lines(text);
@@ -45,7 +45,7 @@ embedded_result alone(const std::string& text, const std::vector<std::string>& s
   return run.run();
 }
 
-// What the plan says that all nodes send in a step.
+// Bytes that all nodes together send in a step, according to the plan.
 double planned_bytes(const std::string& text, const std::vector<std::string>& set, const std::string& cluster) {
   const auto c = read_cluster_file(std::string(TROUPE_SOURCE_DIR) + "/configs/clusters/" + cluster);
   const auto j = prepared(text, set, std::get<cluster_spec>(c).nodes);
@@ -54,7 +54,8 @@ double planned_bytes(const std::string& text, const std::vector<std::string>& se
   return sum;
 }
 
-// Largest difference over the largest value of any tensor.
+// The largest difference of a tensor's values, relative to the tensor's largest value; the maximum
+// over all tensors.
 double difference(const named_tensors& a, const named_tensors& b) {
   if (a.size() != b.size()) return 1;
   double worst = 0;
@@ -88,12 +89,12 @@ class cluster_placed : public cluster_test {
     make_cluster_like(file);
     start_all();
   }
-  // First weights and the last evaluation fall out of the difference of two runs.
+  // The bytes of the first weights and of the last evaluation cancel in the difference of two runs.
   void expect_planned_bytes(const std::string& text, const std::vector<std::string>& set, const std::string& cluster) {
     const auto few = good_run(text, short_of(2, set)), many = good_run(text, short_of(6, set));
     const auto measured = (many.value("tcp_bytes") - few.value("tcp_bytes")) / 4;
     const auto planned = planned_bytes(text, set, cluster);
-    std::printf("%s: %.0f bytes a step on the wire, %.0f planned\n", cluster.c_str(), measured, planned);
+    std::printf("%s: %.0f bytes per step sent, %.0f planned\n", cluster.c_str(), measured, planned);
     EXPECT_NEAR(measured, planned, 0.01 * planned);
   }
 };
@@ -119,7 +120,7 @@ TEST_F(cluster_placed, a_pipeline_of_four_nodes_trains_to_the_bits_of_one_proces
   expect_planned_bytes(text, {"data.batch=2048", bf16}, "pipeline4.toml");
 }
 
-TEST_F(cluster_placed, singas_hybrid_takes_the_step_of_one_process) {
+TEST_F(cluster_placed, singas_hybrid_computes_the_same_step_as_one_process) {
   begin_cluster("local2.toml");
   const auto text = config_text("singa_hybrid.toml");
   const std::vector<std::string> set{"data.batch=40"};
@@ -134,9 +135,9 @@ TEST_F(cluster_placed, singas_hybrid_takes_the_step_of_one_process) {
   EXPECT_EQ(gathered.text("weights_sha256"), good_run(text, short_of(2, set)).text("weights_sha256"));
 }
 
-// A sum that travels: each part sends its addend, whoever reads it adds them. In fewer bytes where
-// a layer says so.
-TEST_F(cluster_placed, a_layer_split_along_its_input_takes_the_step_of_one_process) {
+// Partial sums travel: each part sends its addend and the receiver adds them. Compressed edges send
+// fewer bytes.
+TEST_F(cluster_placed, a_layer_split_along_its_input_computes_the_step_of_one_process) {
   begin_cluster("pipeline4.toml");
   const auto text = config_text("pipeline4.toml");
   std::vector<std::string> set{"layer.ip2.partition=input", R"(layer.ip2.place=["n2", "n3"])", "layer.ip2.fraction=[0.75, 0.25]"};

@@ -1,5 +1,6 @@
-// Peers with a sound certificate that do what they must not, at real daemons: they speak in others'
-// names, ask and never read, have something read that takes for ever. Nobody else notices.
+// Misbehaving peers with a valid certificate, at real daemons: they forge messages of nodes, send
+// requests and never read the answers, or submit a job whose check never ends. Other peers and jobs
+// are not affected.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@ using namespace control;
 
 class cluster_plane : public cluster_test {
  protected:
-  // The most memory that the daemon has had so far, in MiB.
+  // The largest resident memory of the daemon so far, in MiB.
   std::uint64_t max_memory(const std::string& node) {
     std::ifstream in("/proc/" + std::to_string(daemon(node).pid()) + "/status");
     for (std::string word; in >> word;)
@@ -32,7 +33,7 @@ class cluster_plane : public cluster_test {
   }
 };
 
-TEST_F(cluster_plane, a_client_cannot_end_a_job_in_a_nodes_name) {
+TEST_F(cluster_plane, a_client_cannot_end_a_job_with_forged_node_messages) {
   make_cluster(2);
   start_all();
   auto b = begin(tiny_job(), endless(workers(2, 1)));
@@ -45,20 +46,20 @@ TEST_F(cluster_plane, a_client_cannot_end_a_job_in_a_nodes_name) {
            trouble{known->job, "n2", "forged"}, trouble{known->job, "n1", "forged"}, leaving{}, ended{known->job, 1},
            join{"127.0.0.1:1", "x", protocol, 1, std::uint64_t{1} << 63}, end_job{known->job}})
     ASSERT_TRUE(c->send(m));
-  // At the member too, which takes the coordinator's word alone.
+  // The member also accepts end_job only from the coordinator.
   const auto d = rude("n2");
   ASSERT_TRUE(d->send(end_job{known->job}));
-  EXPECT_TRUE(daemon("n1").wait_log("has no right to say 'trouble'", 10s));
-  EXPECT_TRUE(daemon("n2").wait_log("has no right to say 'end_job'", 10s));
+  EXPECT_TRUE(daemon("n1").wait_log("must not send 'trouble'", 10s));
+  EXPECT_TRUE(daemon("n2").wait_log("must not send 'end_job'", 10s));
   EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
   const auto r = b->join();
   ASSERT_FALSE(r.events.empty());
-  EXPECT_EQ(r.events.back().event.text, "stopped") << "by who may";
+  EXPECT_EQ(r.events.back().event.text, "stopped") << "ended by the stop command";
   EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
 }
 
-// The answer to somebody's `submit` in a REPL would go to the wrong one.
-TEST_F(cluster_plane, a_client_does_not_take_part_in_what_repls_submit) {
+// Otherwise the answer to a `submit` of a REPL session would go to the wrong client.
+TEST_F(cluster_plane, a_client_cannot_use_the_id_range_of_repl_submissions) {
   make_cluster(1);
   start_all();
   const auto c = rude("n1");
@@ -66,7 +67,7 @@ TEST_F(cluster_plane, a_client_does_not_take_part_in_what_repls_submit) {
   EXPECT_TRUE(c->let_go());
 }
 
-TEST_F(cluster_plane, who_asks_a_member_and_never_reads_is_let_go_and_costs_little) {
+TEST_F(cluster_plane, a_client_that_never_reads_answers_is_disconnected_and_costs_little) {
   make_cluster(2);
   start_all();
   const auto before = max_memory("n2");
@@ -75,12 +76,12 @@ TEST_F(cluster_plane, who_asks_a_member_and_never_reads_is_let_go_and_costs_litt
   for (std::uint64_t i = 0; i < 40'000 && c->send(control::ask{i, false, "help", {}}); ++i) {
   }
   EXPECT_TRUE(c->let_go());
-  EXPECT_TRUE(daemon("n2").wait_log("does not read what it asked for: disconnected", 10s));
+  EXPECT_TRUE(daemon("n2").wait_log("does not read its answers: disconnected", 10s));
   EXPECT_LT(max_memory("n2") - before, 100u);
   EXPECT_NE(ask("n2", "status").text.find("n2"), std::string::npos);
 }
 
-TEST_F(cluster_plane, who_follows_a_thousand_times_and_never_reads_costs_little) {
+TEST_F(cluster_plane, a_client_that_follows_5000_times_and_never_reads_costs_little) {
   make_cluster(1);
   start_all();
   auto b = begin(tiny_job(), endless({}));
@@ -93,10 +94,10 @@ TEST_F(cluster_plane, who_follows_a_thousand_times_and_never_reads_costs_little)
   EXPECT_LT(max_memory("n1") - before, 100u);
 }
 
-// The check of a submission that does not end: nothing of the job that runs waits for it.
-TEST_F(cluster_plane, a_job_runs_and_ends_while_another_is_being_read) {
+// A submission's check does not end: the running job does not wait for it.
+TEST_F(cluster_plane, a_job_runs_and_ends_while_the_check_of_another_hangs) {
   const auto plugin = std::string(TROUPE_BIN_DIR) + "/../lib/plugins/libtest_plugin_gate.so";
-  if (!std::filesystem::exists(plugin)) GTEST_SKIP() << "no plugins here";
+  if (!std::filesystem::exists(plugin)) GTEST_SKIP() << "the test plugins are not built";
   plugins_ = {plugin};
   make_cluster(2);
   start_all();
@@ -107,7 +108,7 @@ TEST_F(cluster_plane, a_job_runs_and_ends_while_another_is_being_read) {
   slow.insert(slow.find("[[layer]]\nname = \"loss\""),
               "[[layer]]\nname = \"gate\"\ntype = \"gate\"\ninputs = [\"ip2\"]\npipe = \"" + path("pipe") + "\"\n");
   auto reads = begin(slow);
-  int end = -1;  // of the pipe; it can be opened when the daemon has
+  int end = -1;  // of the pipe; open() succeeds once the daemon has opened it
   for (const auto begun = clock::now(); end < 0 && since(begun) < 20s;) {
     end = ::open(path("pipe").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     daemon("n1").wait_log("\x01", 10ms);
@@ -119,18 +120,18 @@ TEST_F(cluster_plane, a_job_runs_and_ends_while_another_is_being_read) {
   ASSERT_FALSE(r.events.empty());
   EXPECT_EQ(r.events.back().event.text, "stopped");
   EXPECT_EQ(r.text("weights_sha256").size(), 64u);
-  // Its client goes, and so does what it wanted.
+  // The submission is dropped when its client disconnects.
   reads->detach();
   reads.reset();
-  EXPECT_TRUE(daemon("n1").wait_log("refused: its client is gone", 10s));
+  EXPECT_TRUE(daemon("n1").wait_log("refused: its client disconnected", 10s));
   std::filesystem::remove(path("pipe"));
   ::close(end);
-  EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0) << "others are read after it";
+  EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0) << "the next submission is checked";
 }
 
-TEST_F(cluster_plane, a_daemon_ends_while_a_submission_is_being_read) {
+TEST_F(cluster_plane, a_daemon_ends_while_the_check_of_a_submission_hangs) {
   const auto plugin = std::string(TROUPE_BIN_DIR) + "/../lib/plugins/libtest_plugin_gate.so";
-  if (!std::filesystem::exists(plugin)) GTEST_SKIP() << "no plugins here";
+  if (!std::filesystem::exists(plugin)) GTEST_SKIP() << "the test plugins are not built";
   plugins_ = {plugin};
   make_cluster(1);
   start_all();

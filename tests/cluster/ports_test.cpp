@@ -1,5 +1,5 @@
-// The ports that cluster tests write into their files: no two tests, and no two nodes of one file,
-// may be given the same one.
+// free_port() of the cluster tests: no two tests, and no two nodes of a cluster file, get the same
+// port.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,7 +11,8 @@
 namespace troupe::testing_cluster {
 namespace {
 
-// A socket that asks as daemons do, bound to `port` (0: any); 0 when it cannot listen there.
+// Listens like a daemon on `port` (0: any) and closes the socket. Returns the port, 0 if it cannot
+// listen there.
 std::uint16_t listened(std::uint16_t port) {
   const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
@@ -27,14 +28,14 @@ std::uint16_t listened(std::uint16_t port) {
   return ok ? ntohs(a.sin_port) : std::uint16_t{0};
 }
 
-TEST(cluster_ports, a_free_port_is_given_once_and_stays_free) {
+TEST(cluster_ports, free_port_returns_each_port_once_and_a_daemon_can_listen_there) {
   std::set<std::uint16_t> ours;
   for (int i = 0; i < 400; ++i) ours.insert(free_port());
-  EXPECT_EQ(ours.size(), 400u) << "of some 28,000 that the kernel chooses from";
+  EXPECT_EQ(ours.size(), 400u) << "distinct ports of the kernel's 28,000";
   for (int i = 0; i < 400; ++i) {
     const auto theirs = listened(0);
     EXPECT_NE(theirs, 0);
-    EXPECT_FALSE(ours.contains(theirs)) << theirs << " was given to a stranger";
+    EXPECT_FALSE(ours.contains(theirs)) << theirs << " was given to another socket";
   }
   for (const auto p : ours) EXPECT_EQ(listened(p), p) << "a daemon may listen there";
 }

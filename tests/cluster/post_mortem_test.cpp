@@ -1,5 +1,5 @@
-// A job that fails on daemons leaves a folder on each of its nodes, and these together are run
-// again to the same error.
+// A job that fails on daemons leaves a post-mortem on each of its nodes. A replay of them together
+// reproduces the error.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 class cluster_post_mortem : public cluster_test {
  protected:
-  // What node `n` has left, oldest first.
+  // The post-mortems of node `n`, oldest first.
   std::vector<fs::path> left_by(const std::string& n) const {
     std::vector<fs::path> all;
     std::error_code none;
@@ -28,7 +28,7 @@ class cluster_post_mortem : public cluster_test {
     std::ifstream in(file);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  // Runs a job whose loss diverges. `one` and `two`: the folders that n1 and n2 have left of it.
+  // Runs a job whose loss diverges. `one` and `two`: the post-mortems of n1 and n2.
   void fail_on_two_nodes(run_result& failed, fs::path& one, fs::path& two) {
     make_cluster(2);
     start_all();
@@ -41,7 +41,7 @@ class cluster_post_mortem : public cluster_test {
     ASSERT_FALSE(second.empty());
     one = first.front(), two = second.front();
   }
-  // `troupe sim --replay`: its exit code and what it said.
+  // Runs `troupe sim --replay`. Returns its exit code and output.
   std::pair<int, std::string> replay(const std::vector<fs::path>& folders) const {
     std::vector<std::string> changes{std::string(TROUPE_BIN_DIR) + "/troupe", "sim", "--json", "--replay"};
     for (const auto& f : folders) changes.push_back(f.string());
@@ -49,7 +49,7 @@ class cluster_post_mortem : public cluster_test {
     const int code = p.wait();
     return {code, p.out() + p.log()};
   }
-  // The tiny job on packed data whose labels are wrong.
+  // The tiny job on packed data with invalid labels.
   std::string damaged_job() const {
     source_registry all;
     add_stock_sources(all);
@@ -69,7 +69,7 @@ class cluster_post_mortem : public cluster_test {
   }
 };
 
-TEST_F(cluster_post_mortem, of_both_nodes_is_run_again_to_the_same_error) {
+TEST_F(cluster_post_mortem, the_replay_of_both_nodes_ends_with_the_same_error) {
   run_result failed;
   fs::path one, two;
   fail_on_two_nodes(failed, one, two);
@@ -78,12 +78,12 @@ TEST_F(cluster_post_mortem, of_both_nodes_is_run_again_to_the_same_error) {
   const auto both = replay({one, two});
   EXPECT_EQ(both.first, 0) << both.second;
   EXPECT_NE(both.second.find("\"came_again\":true"), std::string::npos) << both.second;
-  // In lockstep the numbers do not depend on what n2's roles heard first.
+  // In lockstep the result does not depend on the order in which n2's roles received messages.
   const auto half = replay({one});
   EXPECT_NE(half.second.find("\"came_again\":true"), std::string::npos) << half.second;
 }
 
-TEST_F(cluster_post_mortem, has_the_events_of_the_job_on_the_coordinators_node_and_says_elsewhere_where_they_are) {
+TEST_F(cluster_post_mortem, the_coordinators_post_mortem_has_the_events_and_others_refer_to_it) {
   run_result failed;
   fs::path one, two;
   fail_on_two_nodes(failed, one, two);
@@ -100,13 +100,13 @@ TEST_F(cluster_post_mortem, has_the_events_of_the_job_on_the_coordinators_node_a
     }
   EXPECT_GT(steps, 0u);
   EXPECT_NE(read(one / "report.txt").find("\nevents     events.jsonl\n"), std::string::npos);
-  EXPECT_NE(read(two / "report.txt").find("\nevents     on node n1, which had the job's coordinator\n"), std::string::npos)
+  EXPECT_NE(read(two / "report.txt").find("\nevents     on node n1, with the job's coordinator\n"), std::string::npos)
       << read(two / "report.txt");
 }
 
-// The role is begun anew once from what the shards have, which is not kept: what was before that
-// is.
-TEST_F(cluster_post_mortem, of_a_role_that_fails_twice_has_the_plan_before_too) {
+// After the first failure the roles restart from state of the shards, which is not stored, so only
+// the first plan can be replayed.
+TEST_F(cluster_post_mortem, a_role_that_fails_twice_leaves_a_post_mortem_of_both_plans) {
   data_ = {folder_.string()};
   make_cluster(2);
   start_all();
@@ -122,7 +122,7 @@ TEST_F(cluster_post_mortem, of_a_role_that_fails_twice_has_the_plan_before_too) 
   EXPECT_NE(first.second.find("\"came_again\":true"), std::string::npos) << first.second;
   const auto last = replay({one[1], two[1]});
   EXPECT_EQ(last.first, 2);
-  EXPECT_NE(last.second.find("this plan began with state handed over by living nodes, which is not kept"), std::string::npos)
+  EXPECT_NE(last.second.find("this plan began with state handed over by running nodes, which is not saved"), std::string::npos)
       << last.second;
 }
 

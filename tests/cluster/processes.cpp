@@ -1,5 +1,4 @@
-// size: one process, clusters of them and the jobs that they run: what every test of daemons begins
-// with
+// size: helpers that all tests of daemons share: processes, clusters and jobs
 #include "tests/cluster/processes.hpp"
 
 #include <arpa/inet.h>
@@ -24,7 +23,7 @@ namespace troupe::testing_cluster {
 
 process::process(const std::vector<std::string>& changes, const std::filesystem::path& where, bool bad_disk) {
   int out[2], err[2];
-  if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipes");
+  if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("cannot create pipes");
   std::vector<char*> argv;
   for (const auto& w : changes) argv.push_back(const_cast<char*>(w.c_str()));
   argv.push_back(nullptr);
@@ -96,7 +95,7 @@ int process::wait(millis within) {
 void process::signal(int number) const {
   if (pid_ <= 0) return;
   ::kill(pid_, number);
-  // It may still run for a while: come back when it stands still.
+  // The process may still run after kill(): wait until it has stopped.
   siginfo_t info;
   if (number == SIGSTOP) ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOWAIT);
 }
@@ -110,9 +109,9 @@ std::size_t process::descriptors() const {
 }
 
 std::uint16_t free_port() {
-  // The socket stays bound until this process ends: closed, the kernel would give the port to the
-  // next that asks for any. With SO_REUSEADDR on both sides a daemon may still listen there, since
-  // this socket does not.
+  // The socket stays bound until this process ends. Otherwise the kernel would give the port to the
+  // next socket that asks for any. With SO_REUSEADDR on both sockets a daemon can listen there,
+  // because this one does not listen.
   const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
   ::setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -122,7 +121,7 @@ std::uint16_t free_port() {
   socklen_t size = sizeof a;
   const bool bound =
       ::bind(s, reinterpret_cast<sockaddr*>(&a), sizeof a) == 0 && ::getsockname(s, reinterpret_cast<sockaddr*>(&a), &size) == 0;
-  if (!bound) throw std::runtime_error("no free port on the loopback");
+  if (!bound) throw std::runtime_error("no free port on the loopback interface");
   return ntohs(a.sin_port);
 }
 
@@ -130,14 +129,14 @@ std::uint16_t free_port() {
 
 cluster_test::cluster_test() {
   std::string name = (std::filesystem::temp_directory_path() / "troupe_cluster_XXXXXX").string();
-  if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+  if (!::mkdtemp(name.data())) throw std::runtime_error("cannot create a temporary folder");
   folder_ = name;
 }
 
 cluster_test::~cluster_test() {
   if (HasFailure())
     for (const auto& [name, d] : daemons_) {
-      d->wait_log("\x01", 0ms);  // reads what there is
+      d->wait_log("\x01", 0ms);  // reads the pending output
       std::fprintf(stderr, "--- log of %s\n%s", name.c_str(), d->log().c_str());
     }
   daemons_.clear();
@@ -205,7 +204,7 @@ void cluster_test::start(const std::string& node, bool bad_disk) {
 }
 
 bool cluster_test::joined(const std::string& node, millis within) {
-  // The daemon's own word: a coordinator's log may hold an earlier life of the node.
+  // Checks the node's own log: the coordinator's may have a line of an earlier incarnation.
   return daemon(node).wait_log("joined the cluster at " + names_.front(), within);
 }
 

@@ -1,5 +1,5 @@
-// Clusters of real daemons for the tests: a folder with a cluster file and certificates, processes
-// with pipes, and lines waited for with deadlines. Nothing sleeps to wait.
+// Clusters of real daemons for tests: a folder with a cluster file and certificates, child
+// processes with pipes, and waits for output with deadlines. No wait uses sleep.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,19 +24,19 @@ using millis = std::chrono::milliseconds;
 
 inline millis since(clock::time_point t) { return std::chrono::duration_cast<millis>(clock::now() - t); }
 
-// One child process. Both of its streams are read whenever somebody waits for something.
+// A child process. Its stdout and stderr are read during every wait.
 class process {
  public:
-  // `bad_disk`: it syncs no file (failing_fsync.hpp).
+  // `bad_disk`: its fsync fails (failing_fsync.hpp).
   process(const std::vector<std::string>& changes, const std::filesystem::path& where, bool bad_disk = false);
-  ~process();  // kills what is left
+  ~process();  // SIGKILL if it still runs
   process(const process&) = delete;
   process& operator=(const process&) = delete;
 
   bool wait_out(const std::string& part, millis within);  // until stdout contains it
   bool wait_log(const std::string& part, millis within);  // stderr
   bool closed(millis within);                             // both streams have ended
-  int wait(millis within = 60s);                          // exit code; 128 + signal; -1 when it still ran
+  int wait(millis within = 60s);                          // exit code; 128 + signal; -1 if it still runs
   void signal(int number) const;
   const std::string& out() const { return text_[0]; }
   const std::string& log() const { return text_[1]; }
@@ -53,8 +53,8 @@ class process {
   std::string text_[2];
 };
 
-// A port on the loopback that nobody else is given while this process lives; a daemon may listen
-// there. Throws std::runtime_error when there is none.
+// A port on the loopback interface that no other socket gets while this process lives; a daemon can
+// listen there. Throws std::runtime_error if there is none.
 std::uint16_t free_port();
 
 // n1 (coordinator, worker, server, data), n2, n3, ... (worker, server).
@@ -63,12 +63,12 @@ class cluster_test : public testing::Test {
   cluster_test();
   ~cluster_test() override;
 
-  // Of the cluster file that is made then.
-  bool machines_apart_ = false;  // the nodes stand for machines of their own: they share no memory
+  // Settings of the cluster file; set them before make_cluster().
+  bool machines_apart_ = false;  // shared_memory = false, like nodes on different machines
   std::vector<std::string> plugins_, data_;
-  std::vector<std::string> before_;  // words before those of a daemon that is started: a program that becomes it
+  std::vector<std::string> before_;  // prepended to a daemon's command line, for a program that execs it
   void make_cluster(int nodes);
-  // Nodes and roles of a file in configs/clusters, on free ports; its first node is the
+  // Nodes and roles of a file in configs/clusters, on free ports. The first node is the
   // coordinator.
   void make_cluster_like(const std::string& file);
   void start(const std::string& node, bool bad_disk = false);
@@ -84,20 +84,20 @@ class cluster_test : public testing::Test {
   cluster_address coordinator() const;
   cluster_address address_of(const std::string& node) const;
   std::uint16_t control_port(const std::string& node) const { return ports_.at(node); }
-  std::uint16_t data_port(const std::string& node) const;  // as its `ready` line says
+  std::uint16_t data_port(const std::string& node) const;  // from its `ready` line
 
   struct run_result {
     cluster_outcome outcome;
     std::vector<job_event> events;
     std::string text(const char* name) const;  // of the last event
-    double value(const char* name) const;      // of the last event, -1 when it has none
+    double value(const char* name) const;      // of the last event; -1 if it has none
     std::size_t count(const std::string& kind) const;
   };
   run_result run(const std::string& text, const std::vector<std::string>& set = {}, const std::string& out = {});
   static run_result run_all(const cluster_submission& s);
   run_result run_with(cluster_submission::beginning from, const std::string& file, const std::string& text,
                       const std::vector<std::string>& set);
-  // The same in the background of a test.
+  // The same in a background thread.
   class background;
   std::unique_ptr<background> begin(const std::string& text, const std::vector<std::string>& set = {});
   std::unique_ptr<background> begin_with(cluster_submission::beginning from, const std::string& file, const std::string& text,
@@ -108,7 +108,7 @@ class cluster_test : public testing::Test {
   }
   static repl_reply ask_at(const cluster_address& where, const std::string& line, bool json = false);
 
-  std::chrono::milliseconds wait_for_daemon_{30000};  // of jobs that are followed
+  std::chrono::milliseconds wait_for_daemon_{30000};  // for jobs in the background
   std::filesystem::path folder_;
   std::vector<std::string> names_;
   std::map<std::string, std::uint16_t> ports_;
@@ -116,7 +116,7 @@ class cluster_test : public testing::Test {
   std::map<std::string, int> starts_;
 };
 
-// A job that trains in a moment; with `steps=0` in the overrides it would not end, see `endless`.
+// A job that trains in about a second. To let it run until it is stopped, use `endless`.
 std::string tiny_job();
 std::vector<std::string> workers(int n, int shards);
 std::vector<std::string> endless(std::vector<std::string> set);
@@ -133,7 +133,7 @@ class cluster_test::background {
  public:
   background(cluster_submission s);
   ~background();
-  bool wait_event(const std::string& kind, millis within, std::uint64_t step = 0);  // one of at least that step
+  bool wait_event(const std::string& kind, millis within, std::uint64_t step = 0);  // an event with at least that step
   run_result join();                                                                // waits for the end
   void detach() { detach_ = true; }
 

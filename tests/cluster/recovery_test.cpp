@@ -1,5 +1,5 @@
-// Jobs on real daemons that lose nodes and go on: the weights at the end are those of a run that
-// nobody disturbed.
+// Jobs on real daemons that lose nodes and continue: the final weights equal those of an
+// undisturbed run.
 #include <signal.h>
 
 #include <cstdio>
@@ -36,7 +36,7 @@ class cluster_recovery : public cluster_test {
   }
 };
 
-TEST_F(cluster_recovery, a_killed_node_is_done_without_and_taken_again_and_the_weights_are_those_of_an_unbroken_run) {
+TEST_F(cluster_recovery, a_killed_node_is_left_out_and_added_again_with_the_same_weights) {
   make_cluster(4);
   start_all();
   const auto set = with(workers(4, 2), {"train.finish.steps=6000", "eval.every=0"});
@@ -47,7 +47,7 @@ TEST_F(cluster_recovery, a_killed_node_is_done_without_and_taken_again_and_the_w
   kill_hard("n2");  // a worker and a shard
   ASSERT_TRUE(b->wait_event("recovered", 10s));
   start("n2");
-  ASSERT_TRUE(b->wait_event("moved", 20s)) << "added again";
+  ASSERT_TRUE(b->wait_event("moved", 20s)) << "the node is added again";
   const auto r = b->join();
   expect_done(r);
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
@@ -58,11 +58,11 @@ TEST_F(cluster_recovery, a_killed_node_is_done_without_and_taken_again_and_the_w
   EXPECT_GE(e->event.step, 200u);
   EXPECT_EQ(e->event.step % 100, 0u);
   EXPECT_LT(value(*e, "ms"), 5000);
-  std::printf("kill -9: recovered in %.0f ms, %.0f steps again\n", value(*e, "ms"), value(*e, "steps_again"));
+  std::printf("kill -9: recovered in %.0f ms, %.0f steps repeated\n", value(*e, "ms"), value(*e, "steps_again"));
 }
 
-// hogwild: every node has an array of its own, which is lost with it.
-TEST_F(cluster_recovery, a_killed_node_has_a_part_again_where_nodes_have_server_groups_of_their_own) {
+// hogwild: every node has its own array of weights, which is lost with it.
+TEST_F(cluster_recovery, a_killed_node_is_added_again_when_every_node_has_a_server_group) {
   make_cluster(3);
   start_all();
   auto b = begin(tiny_job(), endless({"train.sync={mode=\"hogwild\",sync_freq=4}", "train.dynamics={rule=\"sgd\",lr=0.01}",
@@ -71,7 +71,7 @@ TEST_F(cluster_recovery, a_killed_node_has_a_part_again_where_nodes_have_server_
   kill_hard("n3");
   ASSERT_TRUE(b->wait_event("recovered", 10s));
   start("n3");
-  ASSERT_TRUE(b->wait_event("moved", 20s)) << "added again";
+  ASSERT_TRUE(b->wait_event("moved", 20s)) << "the node is added again";
   ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
   const auto r = b->join();
   expect_done(r);
@@ -79,8 +79,8 @@ TEST_F(cluster_recovery, a_killed_node_has_a_part_again_where_nodes_have_server_
   EXPECT_NE(first(r, "moved")->event.text.find("added n3"), std::string::npos);
 }
 
-// One shard, on n1: what a lost worker had of the weights others have too.
-TEST_F(cluster_recovery, a_lost_worker_costs_the_step_that_was_under_way) {
+// One shard, on n1: other nodes have all the weights that the lost worker had.
+TEST_F(cluster_recovery, a_lost_worker_costs_at_most_the_step_in_progress) {
   make_cluster(4);
   start_all();
   const auto set = with(workers(4, 1), {"train.finish.steps=6000", "eval.every=500"});
@@ -94,16 +94,16 @@ TEST_F(cluster_recovery, a_lost_worker_costs_the_step_that_was_under_way) {
   expect_done(r);
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
   EXPECT_EQ(r.count("eval"), unbroken.count("eval"));
-  EXPECT_EQ(r.count("checkpoint"), 0u) << "nothing was kept, and nothing had to be";
+  EXPECT_EQ(r.count("checkpoint"), 0u) << "no checkpoint was needed";
   const auto* e = first(r, "recovered");
   ASSERT_TRUE(e);
-  EXPECT_LE(value(*e, "steps_again"), 1) << "in lockstep";
+  EXPECT_LE(value(*e, "steps_again"), 1) << "lockstep repeats at most one step";
   EXPECT_GE(e->event.step, 249u);
-  std::printf("kill -9 of a worker: recovered in %.0f ms, %.0f steps again\n", value(*e, "ms"), value(*e, "steps_again"));
+  std::printf("kill -9 of a worker: recovered in %.0f ms, %.0f steps repeated\n", value(*e, "ms"), value(*e, "steps_again"));
 }
 
-// Promise 5: every node has a shard, and another one has its copy.
-TEST_F(cluster_recovery, a_lost_shard_is_with_its_replica_and_nothing_is_made_again) {
+// Promise 5: every node has a shard, and another node has its replica.
+TEST_F(cluster_recovery, a_lost_shard_continues_from_its_replica_repeating_at_most_one_step) {
   make_cluster(4);
   start_all();
   const auto set = with(workers(4, 4), {"train.finish.steps=3000", "eval.every=0", "topology.replicas=2"});
@@ -134,7 +134,7 @@ TEST_F(cluster_recovery, a_lost_shard_is_with_its_replica_and_nothing_is_made_ag
   }
 }
 
-TEST_F(cluster_recovery, every_node_is_restarted_one_after_the_other_and_the_job_goes_on) {
+TEST_F(cluster_recovery, a_rolling_restart_of_all_nodes_changes_no_bit) {
   make_cluster(4);
   start_all();
   const auto set = with(workers(4, 2), {"train.finish.steps=9000", "eval.every=0"});
@@ -154,13 +154,13 @@ TEST_F(cluster_recovery, every_node_is_restarted_one_after_the_other_and_the_job
   }
   const auto r = b->join();
   expect_done(r);
-  EXPECT_EQ(r.count("preempted"), 1u) << "when the coordinator's daemon went";
+  EXPECT_EQ(r.count("preempted"), 1u) << "when the coordinator's daemon shut down";
   EXPECT_EQ(r.count("recovered"), 0u);
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
 }
 
-// 2, 4, 1 and 3 workers during one job.
-TEST_F(cluster_recovery, workers_come_and_go_with_their_nodes) {
+// The job has 2, 4, 1 and 3 nodes in turn.
+TEST_F(cluster_recovery, nodes_that_leave_and_join_during_a_job_change_no_bit) {
   make_cluster(4);
   start_all();
   const auto set = with(workers(4, 1), {"train.finish.steps=9000", "eval.every=0", "job.min_nodes=1"});
@@ -193,7 +193,7 @@ TEST_F(cluster_recovery, workers_come_and_go_with_their_nodes) {
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
 }
 
-TEST_F(cluster_recovery, before_the_first_checkpoint_it_begins_again) {
+TEST_F(cluster_recovery, a_job_without_a_checkpoint_restarts_at_step_0_when_a_shard_is_lost) {
   make_cluster(3);
   start_all();
   const auto set = with(workers(3, 3), {"train.finish.steps=2000", "eval.every=0"});
@@ -208,7 +208,7 @@ TEST_F(cluster_recovery, before_the_first_checkpoint_it_begins_again) {
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
 }
 
-TEST_F(cluster_recovery, a_job_that_began_with_a_file_goes_back_to_it) {
+TEST_F(cluster_recovery, a_job_that_began_from_a_file_restarts_from_it_when_a_shard_is_lost) {
   make_cluster(3);
   start_all();
   auto begun = begin(tiny_job(), endless(workers(3, 1)));
@@ -236,7 +236,7 @@ TEST_F(cluster_recovery, a_job_that_began_with_a_file_goes_back_to_it) {
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
 }
 
-TEST_F(cluster_recovery, a_stopped_node_is_done_without_and_fenced_when_it_wakes) {
+TEST_F(cluster_recovery, a_stopped_node_is_left_out_and_fenced_when_it_wakes) {
   make_cluster(3);
   start_all();
   const auto set = with(workers(3, 2), {"train.finish.steps=3000", "eval.every=0", "checkpoint.every=100"});
@@ -254,8 +254,9 @@ TEST_F(cluster_recovery, a_stopped_node_is_done_without_and_fenced_when_it_wakes
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
 }
 
-// For longer than the others wait to hear of it. All shards live, so nothing is made again.
-TEST_F(cluster_recovery, a_stopped_coordinator_goes_on_from_live_state_when_it_wakes) {
+// The coordinator is stopped for longer than the other nodes' timeout. All shards live, so at most
+// a few steps are repeated.
+TEST_F(cluster_recovery, a_stopped_coordinator_continues_from_surviving_state_when_it_wakes) {
   make_cluster(3);
   start_all();
   auto b = begin(tiny_job(), endless(workers(3, 2)));
@@ -270,13 +271,13 @@ TEST_F(cluster_recovery, a_stopped_coordinator_goes_on_from_live_state_when_it_w
   EXPECT_EQ(r.count("recovered"), 1u);
   const auto* e = first(r, "recovered");
   ASSERT_TRUE(e);
-  EXPECT_NE(e->event.text.find("n1 stood still for"), std::string::npos) << e->event.text;
-  EXPECT_GE(e->event.step, 250u) << "nothing has been kept: it began again";
+  EXPECT_NE(e->event.text.find("n1 was suspended for"), std::string::npos) << e->event.text;
+  EXPECT_GE(e->event.step, 250u) << "without a checkpoint the job would restart at step 0";
   EXPECT_LE(value(*e, "steps_again"), 3);
   std::printf("%s: step %.0f, %.0f ms\n", e->event.text.c_str(), static_cast<double>(e->event.step), value(*e, "ms"));
 }
 
-TEST_F(cluster_recovery, a_node_that_is_told_to_go_hands_its_part_over_and_the_job_goes_on) {
+TEST_F(cluster_recovery, sigterm_of_a_node_hands_its_state_over_and_the_job_continues) {
   make_cluster(3);
   start_all();
   const auto set = with(workers(3, 3), {"train.finish.steps=8000", "eval.every=0"});
@@ -292,12 +293,12 @@ TEST_F(cluster_recovery, a_node_that_is_told_to_go_hands_its_part_over_and_the_j
   }
   const auto r = b->join();
   expect_done(r);
-  EXPECT_FALSE(first(r, "recovered")) << "nothing was lost";
-  EXPECT_GE(r.count("moved"), 3u) << "away, back, away";
+  EXPECT_FALSE(first(r, "recovered")) << "no state was lost";
+  EXPECT_GE(r.count("moved"), 3u) << "n2 drained, n2 added, n3 drained";
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
 }
 
-TEST_F(cluster_recovery, a_node_that_is_not_there_at_the_beginning_is_done_without_until_it_comes) {
+TEST_F(cluster_recovery, a_job_begins_without_a_missing_node_and_adds_it_when_it_joins) {
   make_cluster(3);
   start("n1");
   start("n2");
@@ -313,7 +314,7 @@ TEST_F(cluster_recovery, a_node_that_is_not_there_at_the_beginning_is_done_witho
   EXPECT_EQ(r.text("weights_sha256"), run(tiny_job(), set).text("weights_sha256"));
 }
 
-TEST_F(cluster_recovery, a_killed_coordinator_that_is_back_goes_on_with_its_jobs_and_their_clients_follow) {
+TEST_F(cluster_recovery, a_restarted_coordinator_continues_its_jobs_and_their_clients_follow) {
   make_cluster(3);
   start_all();
   const auto set = with(workers(3, 2), {"train.finish.steps=4000", "eval.every=0"});
@@ -332,16 +333,16 @@ TEST_F(cluster_recovery, a_killed_coordinator_that_is_back_goes_on_with_its_jobs
   kill_hard("n1");
   start("n1");
   ASSERT_TRUE(daemon("n1").wait_log("job 2 (tiny) runs", 30s));
-  std::printf("kill -9 of the coordinator: training again after %d ms\n", static_cast<int>(since(begun).count()));
+  std::printf("kill -9 of the coordinator: training continued after %d ms\n", static_cast<int>(since(begun).count()));
   const auto r = b->join();
   expect_done(r);
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
-  EXPECT_EQ(r.outcome.job & 0xffff, 2u) << "the number that people know";
-  EXPECT_TRUE(daemon("n1").wait_log("job 3 (tiny) is over: done", 30s)) << "which had waited";
-  EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.job & 0xffff, 4u) << "no number twice";
+  EXPECT_EQ(r.outcome.job & 0xffff, 2u) << "the job keeps its number";
+  EXPECT_TRUE(daemon("n1").wait_log("job 3 (tiny) is over: done", 30s)) << "the queued job ran too";
+  EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.job & 0xffff, 4u) << "job numbers are not reused";
 }
 
-TEST_F(cluster_recovery, a_coordinator_that_is_killed_again_and_again_gives_the_job_up) {
+TEST_F(cluster_recovery, a_job_is_given_up_after_three_coordinator_deaths_without_progress) {
   make_cluster(2);
   start_all();
   auto b = begin(tiny_job(), endless(workers(2, 1)));
@@ -356,12 +357,11 @@ TEST_F(cluster_recovery, a_coordinator_that_is_killed_again_and_again_gives_the_
   EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
 }
 
-// Nodes die at random moments, some while the job is on its way back from the last death, now and
-// then the coordinator's own.
-TEST_F(cluster_recovery, killed_at_random_moments_it_ends_with_the_weights_of_an_unbroken_run) {
+// Nodes die at random steps, some during a recovery, sometimes the coordinator's node.
+TEST_F(cluster_recovery, random_node_deaths_do_not_change_the_final_weights) {
   make_cluster(4);
   start_all();
-  const auto rounds = from_environment("TROUPE_KILL_ROUNDS", 2);  // three deaths each; scripts/nightly asks for more
+  const auto rounds = from_environment("TROUPE_KILL_ROUNDS", 2);  // three deaths each; more in scripts/nightly
   const auto set = with(workers(4, 2), {"train.finish.steps=5000", "eval.every=0"});
   const auto unbroken = run(tiny_job(), set);
   expect_done(unbroken);
@@ -372,7 +372,7 @@ TEST_F(cluster_recovery, killed_at_random_moments_it_ends_with_the_weights_of_an
     std::uint64_t step = 1;
     for (int death = 0; death < 3; ++death) {
       step += r() % 900;
-      if (!b->wait_event("step", 30s, step)) break;  // it may be over
+      if (!b->wait_event("step", 30s, step)) break;  // the job may be over
       const auto first_to_go = "n" + std::to_string(r() % 5 == 0 ? 1 : 2 + r() % 3);
       const auto second = "n" + std::to_string(2 + r() % 3);
       kill_hard(first_to_go);

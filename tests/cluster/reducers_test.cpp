@@ -1,5 +1,5 @@
-// Every reducer on real daemons: the bits of the embedded run (a ring's: those of a ring of as many
-// workers), and the bytes of its formula.
+// Every reducer on real daemons: the weights have the bits of the embedded run (for a ring: of an
+// embedded ring of as many workers), and the bytes sent equal the formula.
 #include "runtime/spec/codec_spec.hpp"
 #include "tests/cluster/embedded_hash.hpp"
 #include "tests/cluster/processes.hpp"
@@ -40,8 +40,8 @@ TEST_F(cluster_reducers, a_ring_trains_to_the_bits_of_a_ring_in_one_process) {
   }
 }
 
-// All nodes together: 2 W (N-1) a step, whichever way; once W (N-1) to begin with, and to the
-// coordinator in the end what it has not.
+// Bytes that all nodes together send, with W bytes of weights and N nodes: 2 W (N-1) per step with
+// every reducer, W (N-1) at the start, and W (N-1)/N to the coordinator at the end.
 TEST_F(cluster_reducers, move_the_bytes_of_their_formula) {
   const double w = 4 * (40 + 144 * 2000 + 2000 + 2000 * 4 + 4), n = 3, steps = 50;
   const auto expected = steps * 2 * w * (n - 1) + w * (n - 1) + w * (n - 1) / n;
@@ -51,7 +51,7 @@ TEST_F(cluster_reducers, move_the_bytes_of_their_formula) {
     const auto r = run(tiny_job(), set);
     ASSERT_EQ(r.outcome.how, cluster_outcome::end::done)
         << exchange << " " << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
-    std::printf("%s: %.4f of 2 W (N-1) a step\n", exchange, r.value("tcp_bytes") / expected);
+    std::printf("%s: %.4f of 2 W (N-1) per step\n", exchange, r.value("tcp_bytes") / expected);
     EXPECT_NEAR(r.value("tcp_bytes"), expected, 0.01 * expected) << exchange;
   }
 }
@@ -67,7 +67,7 @@ TEST_F(cluster_reducers, with_codecs_train_to_the_bits_of_the_embedded_run) {
   }
 }
 
-// Gradients that are encoded one way, weights as they are the other.
+// Gradients are encoded, weights are sent uncompressed.
 TEST_F(cluster_reducers, with_codecs_move_the_bytes_of_their_formula) {
   const double n = 3, steps = 50;
   for (auto kind : {codec_kind::fp16, codec_kind::int8, codec_kind::onebit}) {

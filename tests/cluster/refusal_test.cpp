@@ -1,5 +1,5 @@
-// Strangers at every port of a daemon, control and data: out within a second (silent ones within
-// five), and nothing is left of them.
+// Unauthenticated clients at the control and data ports of a daemon: they are disconnected within a
+// second (silent ones within five) and leave no descriptors open.
 #include <list>
 #include <random>
 
@@ -17,7 +17,7 @@ class cluster_refusal : public cluster_test {
     make_cluster(2);
     start_all();
     ASSERT_TRUE(daemon("n1").wait_log("node n2 has joined", 10s));
-    // Once, so that what a first job opens for good is not taken for a leak.
+    // The first job opens descriptors that stay open. They must not count as a leak.
     ASSERT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
     before_ = descriptors();
     others_ = std::make_unique<net::testing::temporary_directory>();
@@ -26,11 +26,10 @@ class cluster_refusal : public cluster_test {
   std::size_t descriptors() { return daemon("n1").descriptors(); }
   std::vector<std::uint16_t> ports() const { return {control_port("n1"), data_port("n1")}; }
   void unharmed() {
-    // Closing takes the daemon a moment; the log tells nothing about it, so the wait is on the
-    // number itself.
+    // Closing takes the daemon a moment and is not logged, so wait for the number of descriptors.
     const auto end = clock::now() + 10s;
     while (descriptors() > before_ && clock::now() < end) daemon("n1").wait_log("\x01", 20ms);
-    EXPECT_LE(descriptors(), before_) << "descriptors leak";
+    EXPECT_LE(descriptors(), before_) << "leaked descriptors";
     EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0) << "still runs jobs";
   }
 
@@ -38,7 +37,7 @@ class cluster_refusal : public cluster_test {
   std::unique_ptr<net::testing::temporary_directory> others_;
 };
 
-TEST_F(cluster_refusal, plain_clients_and_the_header_that_crashes_caf_are_out_within_a_second) {
+TEST_F(cluster_refusal, plain_clients_and_a_caf_header_are_disconnected_within_a_second) {
   // CAF 0.17: operation 0 (server handshake), no flags, no payload. It ends a BASP broker with a
   // segmentation fault.
   std::string basp(32, '\0');
@@ -52,13 +51,13 @@ TEST_F(cluster_refusal, plain_clients_and_the_header_that_crashes_caf_are_out_wi
          {std::string("GET / HTTP/1.1\r\n\r\n"), noise, basp, basp + std::string(96, '\xff'), std::string(1, '\0')}) {
       raw_client c(port);
       c.send_plain(text);
-      const bool enough = text.size() > 4;  // a single byte may be the beginning of anything: out after five seconds
+      const bool enough = text.size() > 4;  // a single byte can begin a valid message: closed after 5 s
       EXPECT_TRUE(!enough || c.closed_within(1s)) << port << " " << text.size();
     }
   unharmed();
 }
 
-TEST_F(cluster_refusal, a_wrong_ca_and_no_certificate_are_out_within_a_second) {
+TEST_F(cluster_refusal, a_wrong_ca_and_no_certificate_are_disconnected_within_a_second) {
   for (const auto port : ports())
     for (const auto& stem : {others_->path() / "certs" / "n2", others_->path() / "certs" / "client", std::filesystem::path()}) {
       raw_client c(port);
@@ -75,16 +74,16 @@ TEST_F(cluster_refusal, a_wrong_ca_and_no_certificate_are_out_within_a_second) {
   unharmed();
 }
 
-TEST_F(cluster_refusal, operators_may_not_speak_on_the_data_plane) {
+TEST_F(cluster_refusal, operators_are_refused_on_the_data_plane) {
   auto where = coordinator();
   where.address = "127.0.0.1:" + std::to_string(data_port("n1"));
   std::string error;
   EXPECT_FALSE(connect_repl(where, false, 8s, error));
-  EXPECT_NE(error.find("operators do not speak on the data plane"), std::string::npos) << error;
+  EXPECT_NE(error.find("operators are not accepted on the data plane"), std::string::npos) << error;
   unharmed();
 }
 
-TEST_F(cluster_refusal, silent_connections_are_out_after_five_seconds_and_cannot_keep_an_operator_out) {
+TEST_F(cluster_refusal, silent_connections_are_closed_after_5_s_and_block_no_operator) {
   std::list<raw_client> crowd;
   for (const auto port : ports())
     for (int i = 0; i < 300; ++i) crowd.emplace_back(port);
@@ -97,7 +96,7 @@ TEST_F(cluster_refusal, silent_connections_are_out_after_five_seconds_and_cannot
   unharmed();
 }
 
-TEST_F(cluster_refusal, an_authenticated_client_that_talks_nonsense_is_disconnected_and_harms_nobody) {
+TEST_F(cluster_refusal, an_authenticated_client_that_sends_junk_is_disconnected) {
   std::mt19937_64 rng(11);
   for (int round = 0; round < 40; ++round) {
     raw_client c(control_port("n1"));
@@ -108,7 +107,7 @@ TEST_F(cluster_refusal, an_authenticated_client_that_talks_nonsense_is_disconnec
     };
     ASSERT_TRUE(c.greet("client.x" + std::to_string(round), hello));
     c.read();
-    if (round % 2 == 0) c.write_control(net::control_type::welcome);  // whoever judges
+    if (round % 2 == 0) c.write_control(net::control_type::welcome);  // invalid: only the daemon may send it
     net::frame_header h;
     h.type = static_cast<std::uint16_t>(rng() % 24);
     net::testing::bytes junk(rng() % 2000);

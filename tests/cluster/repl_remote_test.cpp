@@ -1,5 +1,5 @@
-// The REPL of a daemon from another process: what it tells and does, how soon it answers while all
-// cores train, and `troupe repl`.
+// The REPL of a daemon from another process: its answers and commands, its response while all cores
+// train, and `troupe repl`.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -19,7 +19,7 @@ class cluster_repl : public cluster_test {
   json asked(const std::string& node, const std::string& line) { return json::parse(ask(node, line, true).text, nullptr, false); }
 };
 
-TEST_F(cluster_repl, a_running_job_is_seen_and_steered_from_both_nodes) {
+TEST_F(cluster_repl, a_running_job_can_be_inspected_and_controlled_from_both_nodes) {
   start_all();
   auto b = begin(tiny_job(), endless(workers(2, 1)));
   ASSERT_TRUE(b->wait_event("step", 20s, 10));
@@ -29,7 +29,7 @@ TEST_F(cluster_repl, a_running_job_is_seen_and_steered_from_both_nodes) {
   EXPECT_EQ(status["cluster"], "lab");
   EXPECT_EQ(status["nodes_up"], 2);
   EXPECT_GT(status["job"]["step"], 0) << status;
-  EXPECT_EQ(asked("n2", "jobs")["jobs"][0]["state"], "paused") << "n2 asks n1";
+  EXPECT_EQ(asked("n2", "jobs")["jobs"][0]["state"], "paused") << "n2 forwards to n1";
   EXPECT_EQ(ask("n2", "set train.dynamics.lr 0.001").how, kind::ok);
   ASSERT_TRUE(b->wait_event("set", 10s));
   EXPECT_EQ(ask("n2", "resume").how, kind::ok);
@@ -38,7 +38,7 @@ TEST_F(cluster_repl, a_running_job_is_seen_and_steered_from_both_nodes) {
   ASSERT_TRUE(b->wait_event("checkpoint", 10s));
   EXPECT_EQ(ask("n1", "eval").how, kind::ok);
   ASSERT_TRUE(b->wait_event("eval", 10s));
-  json nodes;  // counters come with the nodes' reports, 250 ms apart
+  json nodes;  // counters arrive with the nodes' reports, every 250 ms
   const auto counted = [&] { return nodes.size() == 2 && nodes[0]["tcp_out"] > 1000 && nodes[1]["tcp_out"] > 1000; };
   for (const auto end = clock::now() + 5s; !counted() && clock::now() < end;) nodes = asked("n1", "nodes")["nodes"];
   EXPECT_TRUE(counted()) << nodes;
@@ -46,7 +46,7 @@ TEST_F(cluster_repl, a_running_job_is_seen_and_steered_from_both_nodes) {
     EXPECT_EQ(n["state"], "up");
     ASSERT_EQ(n["links"].size(), 1U) << n;
     EXPECT_EQ(n["links"][0]["peer"], n["name"] == "n1" ? "n2" : "n1");
-    EXPECT_EQ(n["links"][0]["by"], "shm") << "two daemons of this machine";
+    EXPECT_EQ(n["links"][0]["by"], "shm") << "two daemons of one machine";
     EXPECT_EQ(n["links"][0]["bytes_out"], n["tcp_out"]);
   }
   EXPECT_EQ(ask("n1", "stop").how, kind::ok);
@@ -56,9 +56,9 @@ TEST_F(cluster_repl, a_running_job_is_seen_and_steered_from_both_nodes) {
   EXPECT_EQ(asked("n1", "jobs")["jobs"][0]["state"], "stopped");
 }
 
-// A file where the coordinator keeps its folders stands in for a disk that is full: root may write
-// anywhere else.
-TEST_F(cluster_repl, what_cannot_be_stored_is_said_to_who_asked_and_to_who_follows) {
+// A file in place of the coordinator's state folder simulates a full disk; root could write to any
+// folder.
+TEST_F(cluster_repl, a_failed_store_is_reported_to_the_requesting_and_following_clients) {
   const auto second = path("second");
   std::filesystem::create_directories(second);
   ::setenv("TMPDIR", second.c_str(), 1);
@@ -82,14 +82,14 @@ TEST_F(cluster_repl, what_cannot_be_stored_is_said_to_who_asked_and_to_who_follo
   EXPECT_NE(stopped.text.find("weights"), std::string::npos) << stopped.text;
   EXPECT_NE(stopped.text.find(second + "/troupe-"), std::string::npos) << stopped.text;
   const auto r = b->join();
-  EXPECT_EQ(r.outcome.exit_code(), 1) << "the last word was not stored where it belongs";
+  EXPECT_EQ(r.outcome.exit_code(), 1) << "the weights are not in the state folder";
   ASSERT_FALSE(r.outcome.messages.empty());
   EXPECT_NE(r.outcome.messages.front().find(second + "/troupe-"), std::string::npos) << r.outcome.messages.front();
   EXPECT_EQ(r.events.back().event.text, "stopped");
 }
 
-// The client's own file: a folder has taken its place when the weights come.
-TEST_F(cluster_repl, weights_that_the_client_cannot_write_are_in_a_second_place) {
+// When the weights arrive, a folder has the name of the client's file.
+TEST_F(cluster_repl, weights_that_the_client_cannot_write_are_stored_in_a_second_place) {
   start_all();
   std::filesystem::create_directories(path("w.safetensors/taken"));
   std::filesystem::create_directories(path("second"));
@@ -105,12 +105,12 @@ TEST_F(cluster_repl, weights_that_the_client_cannot_write_are_in_a_second_place)
   EXPECT_TRUE(std::filesystem::exists(message.substr(at, message.find(' ', at) - at))) << message;
 }
 
-TEST_F(cluster_repl, roles_of_all_nodes_are_listed_where_the_coordinator_is) {
+TEST_F(cluster_repl, the_coordinators_node_lists_the_roles_of_all_nodes) {
   start_all();
   auto b = begin(tiny_job(), endless(workers(2, 2)));
   ASSERT_TRUE(b->wait_event("step", 20s, 50));
   std::set<std::string> nodes, names;
-  // n2's rows come with its next report, 250 ms apart.
+  // The entries of n2 arrive with its next report, every 250 ms.
   for (const auto end = clock::now() + 5s; nodes.size() < 2 && clock::now() < end;) {
     const auto answer = asked("n1", "roles");
     for (const auto& r : answer["roles"]) {
@@ -125,12 +125,12 @@ TEST_F(cluster_repl, roles_of_all_nodes_are_listed_where_the_coordinator_is) {
   EXPECT_EQ(asked("n1", "roles n2")["roles"][0]["node"], "n2");
 }
 
-TEST_F(cluster_repl, submit_reads_the_file_here_and_mistakes_come_back) {
+TEST_F(cluster_repl, submit_reads_the_clients_file_and_returns_its_errors) {
   start_all();
   const auto good = write("good.toml", tiny_job());
   const auto bad = write("bad.toml", "[jub]\n");
   EXPECT_EQ(asked("n1", "submit " + good)["job"], 1);
-  EXPECT_EQ(asked("n2", "submit " + good)["job"], 2) << "through n2";
+  EXPECT_EQ(asked("n2", "submit " + good)["job"], 2) << "forwarded by n2";
   const auto refused = ask("n1", "submit " + bad);
   EXPECT_EQ(refused.how, kind::usage);
   EXPECT_NE(refused.text.find("bad.toml:1:"), std::string::npos) << refused.text;
@@ -138,8 +138,8 @@ TEST_F(cluster_repl, submit_reads_the_file_here_and_mistakes_come_back) {
   EXPECT_TRUE(daemon("n1").wait_log("job 2 (tiny) is over: done", 30s));
 }
 
-// All that is wrong with it would be 13 MB.
-TEST_F(cluster_repl, a_file_of_mistakes_is_answered_with_the_first_hundred) {
+// All error messages together would be 13 MB.
+TEST_F(cluster_repl, only_the_first_hundred_errors_of_a_file_are_reported) {
   start_all();
   std::string text;
   while (text.size() < 900'000) text += "[[layer]]\n";
@@ -155,16 +155,16 @@ TEST_F(cluster_repl, a_file_of_mistakes_is_answered_with_the_first_hundred) {
   EXPECT_EQ(r.outcome.messages.size(), 101u) << r.outcome.messages.front();
 }
 
-// One thread per daemon in long jobs, and as many daemons as fill the cores of a small machine. How
-// fast is bench/answers.py's.
-TEST_F(cluster_repl, answers_while_all_cores_train) {
+// One thread per daemon runs long tasks; two daemons fill the cores of a small machine.
+// bench/answers.py measures the speed.
+TEST_F(cluster_repl, the_repl_answers_while_all_cores_train) {
   start_all();
   auto heavy = tiny_job();
   heavy.replace(heavy.find("outputs = 16"), 12, "outputs = 8192");
   heavy.replace(heavy.find("outputs = 4"), 11, "outputs = 32");
   heavy.replace(heavy.find("batch = 24"), 10, "batch = 480");
   auto set = endless(workers(2, 1));
-  set.emplace_back("train.dynamics.lr=0.0001");  // at the job's own rate the loss diverges
+  set.emplace_back("train.dynamics.lr=0.0001");  // with the job's own learning rate the loss diverges
   auto b = begin(heavy, set);
   ASSERT_TRUE(b->wait_event("step", 60s));
   std::string error;
@@ -188,17 +188,17 @@ TEST_F(cluster_repl, answers_while_all_cores_train) {
   }
   const auto cores = (busy() - busy_before) / std::chrono::duration<double>(clock::now() - begun).count();
   std::sort(took.begin(), took.end());
-  std::printf("REPL under load: %zu answers, median %.2f ms, p99 %.2f ms, worst %.2f ms; %.2f threads in jobs meanwhile\n",
+  std::printf("REPL under load: %zu answers, median %.2f ms, p99 %.2f ms, worst %.2f ms; %.2f threads in tasks meanwhile\n",
               took.size(), took[took.size() / 2], took[took.size() * 99 / 100], took.back(), cores);
-  EXPECT_GT(cores, 0.5) << "nothing to compete with";
+  EXPECT_GT(cores, 0.5) << "the daemons were not busy";
   b->detach();
 }
 
-TEST_F(cluster_repl, a_coordinator_that_is_gone_is_said_by_the_others) {
+TEST_F(cluster_repl, other_nodes_report_a_lost_coordinator) {
   start_all();
   kill_hard("n1");
   ASSERT_TRUE(daemon("n2").wait_log("is lost", 10s));
-  EXPECT_EQ(ask("n2", "status").how, kind::ok) << "what n2 knows itself";
+  EXPECT_EQ(ask("n2", "status").how, kind::ok) << "n2 answers from its own state";
   const auto begun = clock::now();
   const auto r = ask("n2", "jobs");
   EXPECT_EQ(r.how, kind::failed);
@@ -210,7 +210,7 @@ TEST_F(cluster_repl, a_coordinator_that_is_gone_is_said_by_the_others) {
 
 TEST_F(cluster_repl, troupe_repl_runs_commands_scripts_and_json) {
   const auto program = std::string(TROUPE_BIN_DIR) + "/troupe";
-  if (!std::filesystem::exists(program)) GTEST_SKIP() << "no troupe program here";
+  if (!std::filesystem::exists(program)) GTEST_SKIP() << "the program troupe is not built";
   start_all();
   const auto address = "127.0.0.1:" + std::to_string(control_port("n2"));
   process a({program, "repl", address, "--tls", path("certs"), "-c", "status; help pause"}, folder_);
@@ -223,7 +223,7 @@ TEST_F(cluster_repl, troupe_repl_runs_commands_scripts_and_json) {
   process c({program, "repl", "--cluster", path("cluster.toml"), "-c", "satus; nodes"}, folder_);
   EXPECT_EQ(c.wait(20s), 2);
   EXPECT_NE(c.log().find("did you mean 'status'"), std::string::npos) << c.log();
-  EXPECT_EQ(c.out(), "") << "stops at the first mistake";
+  EXPECT_EQ(c.out(), "") << "the commands stop at the first error";
   process d({program, "repl", "--cluster", path("cluster.toml"), "-c", "pause"}, folder_);
   EXPECT_EQ(d.wait(20s), 1) << "no job runs";
   write("script", "# a remark\nnodes\n\njobs\nquit\nnonsense\n");
@@ -237,7 +237,7 @@ TEST_F(cluster_repl, troupe_repl_runs_commands_scripts_and_json) {
   EXPECT_NE(f.log().find("no daemon answers at"), std::string::npos) << f.log();
 }
 
-TEST_F(cluster_repl, a_line_is_refused_with_its_size_when_it_is_larger_than_a_message_may_be) {
+TEST_F(cluster_repl, a_line_over_the_message_limit_is_refused_with_its_size) {
   start_all();
   std::string error;
   const auto lines = connect_repl(coordinator(), false, 5s, error);
@@ -245,13 +245,13 @@ TEST_F(cluster_repl, a_line_is_refused_with_its_size_when_it_is_larger_than_a_me
   ASSERT_EQ(lines("status", nullptr).how, kind::ok);
   const auto refused = lines("status " + std::string(3 << 20, 'x'), nullptr);
   EXPECT_EQ(refused.how, kind::failed);
-  EXPECT_NE(refused.text.find("this makes a message of 31457"), std::string::npos) << refused.text;
-  EXPECT_NE(refused.text.find("n1 takes at most 2097152"), std::string::npos) << refused.text;
-  EXPECT_EQ(lines("status", nullptr).how, kind::ok) << "the connection goes on";
+  EXPECT_NE(refused.text.find("the message has 31457"), std::string::npos) << refused.text;
+  EXPECT_NE(refused.text.find("n1 accepts at most 2097152"), std::string::npos) << refused.text;
+  EXPECT_EQ(lines("status", nullptr).how, kind::ok) << "the connection stays open";
   const auto job = run(tiny_job() + "# " + std::string(3 << 20, 'x'));
   EXPECT_EQ(job.outcome.how, cluster_outcome::end::failed);
   ASSERT_FALSE(job.outcome.messages.empty());
-  EXPECT_NE(job.outcome.messages.front().find("takes at most 2097152"), std::string::npos) << job.outcome.messages.front();
+  EXPECT_NE(job.outcome.messages.front().find("accepts at most 2097152"), std::string::npos) << job.outcome.messages.front();
 }
 
 TEST_F(cluster_repl, a_following_client_prints_key_and_value_when_a_setting_changes) {

@@ -1,4 +1,4 @@
-// `troupe repl --cluster` at a terminal: Ctrl-C ends what is under way and never the REPL.
+// `troupe repl --cluster` at a terminal: Ctrl-C ends the current line or command, not the REPL.
 #include <signal.h>
 
 #include "tests/apps/terminal.hpp"
@@ -15,7 +15,7 @@ class repl_terminal : public cluster_test {
   void SetUp() override { make_cluster(1); }
 };
 
-TEST_F(repl_terminal, ctrl_c_clears_the_line_or_ends_the_watch_and_the_job_goes_on) {
+TEST_F(repl_terminal, ctrl_c_clears_the_line_or_ends_the_watch_and_not_the_job) {
   const std::string prompt = "troupe> ";
   start_all();
   auto b = begin(tiny_job(), endless(workers(1, 1)));
@@ -32,11 +32,11 @@ TEST_F(repl_terminal, ctrl_c_clears_the_line_or_ends_the_watch_and_the_job_goes_
   t.type(ctrl_c);
   ASSERT_TRUE(t.shows(prompt)) << t.screen();
   t.type("pause 1\n");
-  EXPECT_TRUE(t.shows("job 1: pause asked for") && t.shows(prompt)) << t.screen();
+  EXPECT_TRUE(t.shows("job 1: pause requested") && t.shows(prompt)) << t.screen();
   ASSERT_TRUE(t.reads_keys());
   t.type(ctrl_d);
   EXPECT_EQ(t.wait(20s), 0) << t.screen();
-  EXPECT_TRUE(b->wait_event("paused", 10s)) << "the job is still there";
+  EXPECT_TRUE(b->wait_event("paused", 10s)) << "the job still runs";
   b->detach();
 }
 

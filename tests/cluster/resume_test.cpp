@@ -1,5 +1,5 @@
-// Jobs that go on from a checkpoint, or begin with given weights, over daemons: the file is the
-// client's, and the weights are those of an unbroken run.
+// Jobs on daemons that resume from a checkpoint or start with given weights: the client sends the
+// file, and the final weights equal those of an unbroken run.
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -28,8 +28,8 @@ class cluster_resume : public cluster_test {
     a.insert(a.end(), b.begin(), b.end());
     return a;
   }
-  // Trains until a person says stop, and returns the checkpoint that it left, in the folder of the
-  // coordinator's state.
+  // Trains past step `after`, then stops the job. Returns its checkpoint, a file in the
+  // coordinator's state folder.
   std::string stopped(const strings& set, std::uint64_t after = 20) {
     auto b = begin(tiny_job(), set);
     EXPECT_TRUE(b->wait_event("step", 20s, after));
@@ -42,14 +42,15 @@ class cluster_resume : public cluster_test {
     ADD_FAILURE() << "no checkpoint";
     return {};
   }
-  // Files go when their jobs are over: told by one actor, done by another.
+  // Waits until received files are removed. One actor reports the end of the job, another removes
+  // the files.
   bool nothing_kept() {
     const auto folder = folder_ / "state" / "n1" / "given";
     const auto none = [&] { return !fs::exists(folder) || fs::is_empty(folder); };
     for (const auto begun = clock::now(); !none() && since(begun) < 5s;) ask("n1", "jobs");
     return none();
   }
-  // The program, as a person types it; its last event.
+  // Runs `troupe train` with these arguments. Returns its last event.
   nlohmann::json train(const strings& changes, int code = 0) {
     process p(with({std::string(TROUPE_BIN_DIR) + "/troupe", "train"}, changes), folder_);
     EXPECT_EQ(p.wait(120s), code) << p.out().substr(p.out().size() > 2000 ? p.out().size() - 2000 : 0) << p.log();
@@ -59,7 +60,7 @@ class cluster_resume : public cluster_test {
   }
 };
 
-TEST_F(cluster_resume, a_stopped_job_goes_on_to_the_bits_of_an_unbroken_run) {
+TEST_F(cluster_resume, a_stopped_job_resumes_to_the_bits_of_an_unbroken_run) {
   for (const strings& rule : {strings{}, strings{adam}}) {
     const auto set = with(rule, {"train.finish.steps=1500", "eval.every=0"});
     const auto file = stopped(with(workers(3, 2), set));
@@ -78,8 +79,8 @@ TEST_F(cluster_resume, a_stopped_job_goes_on_to_the_bits_of_an_unbroken_run) {
   }
 }
 
-// What the next plan of a resumed job begins with is again a handover.
-TEST_F(cluster_resume, a_resumed_job_moves_stops_and_goes_on_again) {
+// The next plan of a resumed job begins with a handover.
+TEST_F(cluster_resume, a_resumed_job_can_move_layers_stop_and_resume_again) {
   const auto set = with(workers(3, 2), {adam, "train.finish.steps=3000", "eval.every=0"});
   const auto first = stopped(set);
   cluster_submission s;
@@ -107,19 +108,19 @@ TEST_F(cluster_resume, a_resumed_job_moves_stops_and_goes_on_again) {
   EXPECT_EQ(hash_of(on), hash_of(run(tiny_job(), set)));
 }
 
-TEST_F(cluster_resume, as_a_person_types_it) {
+TEST_F(cluster_resume, troupe_train_resumes_and_starts_from_weights_on_a_cluster) {
   const auto job = write("job.toml", tiny_job());
   const strings changes{
       job, "--json", "--set", "eval.every=0", "--set", "train.finish.steps=900", "--set", "layer.ip1.outputs=2048"};
   const auto cluster = strings{"--cluster", path("cluster.toml")};
   const auto unbroken = train(changes);
   const auto file = stopped(with(workers(2, 1), {"eval.every=0", "train.finish.steps=900", "layer.ip1.outputs=2048"}), 5);
-  ASSERT_GT(fs::file_size(file), 20u * 60u * 1024u) << "it travels in many pieces";
+  ASSERT_GT(fs::file_size(file), 20u * 60u * 1024u) << "the file is sent in more than 20 pieces";
   const auto folder = fs::path(file).parent_path().string();
   const auto on = train(with(with(changes, cluster), {"--resume", folder, "--out", path("w.safetensors")}));
   ASSERT_TRUE(on.is_object() && unbroken.is_object());
   EXPECT_EQ(on["weights_sha256"], unbroken["weights_sha256"]);
-  // Weights, of which the job begins anew: those of its seed are its own.
+  // A job with given weights starts at step 0. Its seed gives different weights.
   process init(
       {std::string(TROUPE_BIN_DIR) + "/troupe", "init", job, "--out", path("i.safetensors"), "--set", "layer.ip1.outputs=2048"},
       folder_);
@@ -131,7 +132,7 @@ TEST_F(cluster_resume, as_a_person_types_it) {
   EXPECT_NE(given["weights_sha256"], train(seven)["weights_sha256"]);
 }
 
-TEST_F(cluster_resume, weights_say_the_same_of_themselves_wherever_they_were_trained) {
+TEST_F(cluster_resume, weights_files_have_the_same_metadata_embedded_and_on_a_cluster) {
   const auto job = write("job.toml", tiny_job());
   const auto here = train({job, "--json", "--out", path("here.safetensors")});
   const auto there = train({job, "--json", "--out", path("there.safetensors"), "--cluster", path("cluster.toml")});
@@ -145,7 +146,7 @@ TEST_F(cluster_resume, weights_say_the_same_of_themselves_wherever_they_were_tra
   EXPECT_EQ(said("there.safetensors"), said("here.safetensors"));
 }
 
-TEST_F(cluster_resume, what_does_not_belong_is_refused_by_name_and_nothing_is_lost) {
+TEST_F(cluster_resume, files_that_do_not_match_the_job_are_refused_by_name) {
   const strings set{"eval.every=0", "train.finish.steps=900"};
   const auto file = stopped(with(workers(2, 1), set));
   const auto refused = [&](beginning from, const std::string& given, strings more, const std::string& why) {
@@ -159,22 +160,22 @@ TEST_F(cluster_resume, what_does_not_belong_is_refused_by_name_and_nothing_is_lo
   refused(beginning::checkpoint, file, {adam}, "train.dynamics.rule is momentum in the checkpoint and adam in the job");
   refused(beginning::checkpoint, file, {"job.seed=4"}, "job.seed is 3 in the checkpoint and 4 in the job");
   refused(beginning::checkpoint, file, {"train.finish.steps=3"}, "and the job ends at step 3");
-  // Files that the program would not even send.
+  // Files that `troupe train` refuses to send.
   fs::copy_file(file, path("bent.safetensors"));
   std::fstream(path("bent.safetensors"), std::ios::in | std::ios::out | std::ios::binary).seekp(-5, std::ios::end).put('\x7f');
   refused(beginning::checkpoint, path("bent.safetensors"), {}, "damaged: its checksum differs");
   write("words", std::string(200 << 10, 'x'));
-  refused(beginning::weights, path("words"), {}, "allowed are 100,000,000");
+  refused(beginning::weights, path("words"), {}, "the limit is 100,000,000");
   write("empty", "");
-  refused(beginning::checkpoint, path("empty"), {}, "it is empty");
+  refused(beginning::checkpoint, path("empty"), {}, "the file is empty");
   write("huge", "x");
   fs::resize_file(path("huge"), 200u << 20);
-  refused(beginning::weights, path("huge"), {}, "bytes, and what belongs to this job at most");
-  // A mistake in the job itself is found first.
+  refused(beginning::weights, path("huge"), {}, "bytes; a file of this job has at most");
+  // An error in the job itself is reported first.
   const auto r = run_with(beginning::checkpoint, file, tiny_job(), {"train.finish.stepps=3"});
   EXPECT_EQ(r.outcome.exit_code(), 2);
   EXPECT_NE(first_message(r).find("stepps"), std::string::npos) << first_message(r);
-  // And by the program, before it talks to anybody.
+  // `troupe train` also reports the damaged file, before it connects.
   const auto job = write("job.toml", tiny_job());
   const auto bent = train({job, "--json", "--cluster", path("cluster.toml"), "--resume", path("bent.safetensors")}, 2);
   EXPECT_EQ(bent.value("where", ""), path("bent.safetensors")) << bent;
@@ -185,11 +186,11 @@ TEST_F(cluster_resume, what_does_not_belong_is_refused_by_name_and_nothing_is_lo
 }
 
 // Promises 11 and 23 (docs/promises.md).
-TEST_F(cluster_resume, a_daemon_whose_disk_fails_trains_on_and_says_so_and_does_not_end_as_if_all_were_well) {
+TEST_F(cluster_resume, a_daemon_with_a_failing_disk_trains_on_alerts_and_exits_with_1) {
   kill_hard("n1");
   {
     process probe({std::string(TROUPE_BIN_DIR) + "/troupe", "modes"}, folder_, true);
-    if (probe.wait() == 126) GTEST_SKIP() << "no seccomp here";
+    if (probe.wait() == 126) GTEST_SKIP() << "seccomp is not available";
   }
   start("n1", true);
   ASSERT_TRUE(cluster_test::joined("n1"));

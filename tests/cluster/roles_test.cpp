@@ -1,5 +1,5 @@
-// Who may do what, tried on live daemons by clients of each role, at the coordinator's daemon and
-// at a member's: by the programs' own ways, and by messages that no program of ours sends.
+// Rights of the certificate roles on live daemons, at the coordinator's node and at a member: with
+// the programs, and with messages that the programs do not send.
 #include "runtime/exchange/client/frames.hpp"
 #include "runtime/exchange/hub/message.hpp"
 #include "runtime/exchange/troupe_exchange.h"
@@ -38,7 +38,7 @@ class cluster_roles : public cluster_test {
     s.overrides = endless(workers(2, 1));
     return std::make_unique<background>(std::move(s));
   }
-  // What a client whose messages are as they are is told.
+  // Sends the message as this client and returns the first answer of type M.
   template <class M>
   M answer_to(const std::string& who, const control::message& m, const std::string& node = "n1") {
     rude_operator c(folder_of(who), control_port(node));
@@ -49,11 +49,11 @@ class cluster_roles : public cluster_test {
   }
 };
 
-TEST_F(cluster_roles, a_job_is_its_owners_and_admins) {
+TEST_F(cluster_roles, only_its_owner_and_admin_may_control_a_job) {
   auto b = begin_as("alice");
   ASSERT_TRUE(b->wait_event("step", 20s, 5));
-  EXPECT_NE(ask_as("eve", "n1", "jobs").text.find("[alice]"), std::string::npos) << "whose it is, is shown";
-  for (const std::string node : {"n1", "n2"})  // n2 passes lines on, and says whose they are
+  EXPECT_NE(ask_as("eve", "n1", "jobs").text.find("[alice]"), std::string::npos) << "the owner is shown";
+  for (const std::string node : {"n1", "n2"})  // n2 forwards lines with the client's name
     for (const std::string line : {"stop", "stop 1", "pause", "set train.dynamics.lr 0.5", "mode ssp staleness=2", "checkpoint",
                                    "eval", "move ip1 n2", "drain n2"}) {
       const auto no = ask_as("bob", node, line);
@@ -62,7 +62,7 @@ TEST_F(cluster_roles, a_job_is_its_owners_and_admins) {
           << node << " " << line << ": " << no.text;
     }
   for (const std::string node : {"n1", "n2"}) {
-    EXPECT_EQ(ask_as("bob", node, "staleness").how, repl_reply::kind::ok) << "a question";
+    EXPECT_EQ(ask_as("bob", node, "staleness").how, repl_reply::kind::ok) << "a query";
     EXPECT_EQ(ask_as("alice", node, "checkpoint").how, repl_reply::kind::ok);
     EXPECT_EQ(ask(node, "eval").how, repl_reply::kind::ok) << "admin";
   }
@@ -72,7 +72,7 @@ TEST_F(cluster_roles, a_job_is_its_owners_and_admins) {
   EXPECT_EQ(r.events.back().event.text, "stopped");
 }
 
-TEST_F(cluster_roles, who_watches_looks_and_nothing_else) {
+TEST_F(cluster_roles, the_watch_role_may_only_look) {
   auto b = begin(tiny_job(), endless(workers(2, 1)));
   ASSERT_TRUE(b->wait_event("step", 20s, 5));
   const auto job = write("job.toml", tiny_job());
@@ -100,12 +100,12 @@ TEST_F(cluster_roles, who_watches_looks_and_nothing_else) {
   EXPECT_NE(r.outcome.messages.front().find("not allowed: submit a job: the certificate of eve has the role watch"),
             std::string::npos);
   EXPECT_NE(answer_to<control::piece>("eve", control::fetch{1, 0}).error.find("not allowed: fetch weights"), std::string::npos);
-  EXPECT_NE(answer_to<control::submitted>("eve", control::follow{1}).job, 0u) << "what a job says may be looked at";
+  EXPECT_NE(answer_to<control::submitted>("eve", control::follow{1}).job, 0u) << "the watch role may follow a job";
   EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
   b->join();
 }
 
-TEST_F(cluster_roles, who_is_for_the_exchange_gets_no_answer_but_a_refusal_anywhere_else) {
+TEST_F(cluster_roles, the_exchange_role_is_refused_outside_the_exchange) {
   for (const std::string line : {"status", "jobs", "stop", "help", "_complete st", "_follow stop 1 0 5"}) {
     const auto no = ask_as("rex", "n1", line);
     EXPECT_EQ(no.how, repl_reply::kind::failed) << line;
@@ -117,8 +117,8 @@ TEST_F(cluster_roles, who_is_for_the_exchange_gets_no_answer_but_a_refusal_anywh
   EXPECT_EQ(answer_to<control::submitted>("rex", control::follow{1}).job, 0u);
 }
 
-// By its frames: the library's own way is in exchange_test.cpp.
-TEST_F(cluster_roles, rooms_of_the_exchange_are_for_exchange_and_admin) {
+// With frames of the exchange; exchange_test.cpp uses the library.
+TEST_F(cluster_roles, only_the_exchange_and_admin_roles_may_open_exchange_sessions) {
   const auto opened = [&](const std::string& who) {
     rude_operator c(folder_of(who), control_port("n1"));
     exchange::open_session o;
@@ -141,7 +141,7 @@ TEST_F(cluster_roles, rooms_of_the_exchange_are_for_exchange_and_admin) {
   EXPECT_NE(opened("eve").find("the certificate of eve has the role watch"), std::string::npos);
 }
 
-TEST_F(cluster_roles, a_session_of_a_certificate_without_the_right_is_not_allowed) {
+TEST_F(cluster_roles, exchange_open_without_the_right_fails_with_not_allowed) {
   const auto address = "127.0.0.1:" + std::to_string(control_port("n1"));
   for (const auto& [who, code] : {std::pair{"rex", TROUPE_EXCHANGE_OK}, std::pair{"alice", TROUPE_EXCHANGE_NOT_ALLOWED}}) {
     const auto tls = folder_of(who);
@@ -156,7 +156,7 @@ TEST_F(cluster_roles, a_session_of_a_certificate_without_the_right_is_not_allowe
       << troupe_exchange_error_text();
 }
 
-TEST_F(cluster_roles, weights_are_fetched_by_the_jobs_owner_and_by_admin) {
+TEST_F(cluster_roles, only_the_jobs_owner_and_admin_may_fetch_weights) {
   cluster_submission s;
   s.where = as("alice");
   s.file = "job.toml";
@@ -172,8 +172,8 @@ TEST_F(cluster_roles, weights_are_fetched_by_the_jobs_owner_and_by_admin) {
   EXPECT_NE(no.error.find("job 1 is alice's"), std::string::npos) << no.error;
 }
 
-// A client that says in whose stead it asks is not believed: nodes alone are.
-TEST_F(cluster_roles, nobody_asks_in_anothers_name) {
+// The client name in an `ask` message is ignored unless a node sent the message.
+TEST_F(cluster_roles, a_client_cannot_ask_in_the_name_of_another) {
   auto b = begin_as("alice");
   ASSERT_TRUE(b->wait_event("step", 20s, 5));
   for (const std::string node : {"n1", "n2"}) {
@@ -186,7 +186,7 @@ TEST_F(cluster_roles, nobody_asks_in_anothers_name) {
   b->join();
 }
 
-TEST_F(cluster_roles, an_owner_stays_one_when_the_coordinator_is_killed) {
+TEST_F(cluster_roles, a_jobs_owner_is_kept_when_the_coordinator_is_killed) {
   auto b = begin_as("alice");
   ASSERT_TRUE(b->wait_event("step", 20s, 5));
   kill_hard("n1");
@@ -198,9 +198,9 @@ TEST_F(cluster_roles, an_owner_stays_one_when_the_coordinator_is_killed) {
   b->join();
 }
 
-// --- certificates that change under daemons
+// --- certificates that change while daemons run
 
-TEST_F(cluster_roles, who_is_revoked_is_out_at_once_and_nobody_else_is) {
+TEST_F(cluster_roles, a_revoked_client_is_disconnected_at_once_and_no_other) {
   const auto before = daemon("n1").log().size();
   rude_operator alice(folder_of("alice"), control_port("n1"));
   auto b = begin(tiny_job(), endless(workers(2, 1)));
@@ -208,35 +208,35 @@ TEST_F(cluster_roles, who_is_revoked_is_out_at_once_and_nobody_else_is) {
   ASSERT_TRUE(revoke_certificates(folder_ / "certs", "alice"));
   daemon("n1").signal(SIGHUP);
   EXPECT_TRUE(alice.let_go());
-  EXPECT_TRUE(b->wait_event("checkpoint", 20s)) << "as it always did";
+  EXPECT_TRUE(b->wait_event("checkpoint", 20s)) << "SIGHUP still writes a checkpoint";
   std::string error;
   EXPECT_FALSE(connect_repl(as("alice"), false, 8s, error));
-  EXPECT_NE(error.find("has been revoked"), std::string::npos) << "her own list says so: " << error;
+  EXPECT_NE(error.find("has been revoked"), std::string::npos) << "alice's own revocation list: " << error;
   std::filesystem::remove(folder_ / "certs/client.alice/revoked.pem");
-  EXPECT_FALSE(connect_repl(as("alice"), false, 2s, error)) << "and without it the daemon does";
+  EXPECT_FALSE(connect_repl(as("alice"), false, 2s, error)) << "the daemon's revocation list";
   EXPECT_TRUE(daemon("n1").wait_log("the peer's certificate: certificate revoked", 5s));
   EXPECT_EQ(ask_as("bob", "n1", "status").how, repl_reply::kind::ok);
-  EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok) << "the job and its client went on";
+  EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok) << "the job and its client continue";
   EXPECT_EQ(b->join().events.back().event.text, "stopped");
   EXPECT_EQ(daemon("n1").log().find("is lost", before), std::string::npos);
 }
 
-TEST_F(cluster_roles, a_daemon_takes_a_new_pair_while_a_job_runs_and_nothing_is_dropped) {
+TEST_F(cluster_roles, a_daemon_reloads_a_renewed_certificate_while_a_job_runs) {
   auto b = begin(tiny_job(), endless(workers(2, 1)));
   ASSERT_TRUE(b->wait_event("step", 20s, 5));
   for (const std::string node : {"n1", "n2"}) ASSERT_TRUE(renew_certificate(folder_ / "certs", node, true));
   for (const std::string node : {"n1", "n2"}) {
     daemon(node).signal(SIGHUP);
-    EXPECT_TRUE(daemon(node).wait_log("SIGHUP: certificates are read anew", 10s));
+    EXPECT_TRUE(daemon(node).wait_log("SIGHUP: certificates are reloaded", 10s));
   }
   EXPECT_TRUE(b->wait_event("checkpoint", 20s));
-  EXPECT_EQ(ask("n1", "status").how, repl_reply::kind::ok) << "with the new one";
+  EXPECT_EQ(ask("n1", "status").how, repl_reply::kind::ok) << "a connection with the new certificate";
   EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
   EXPECT_EQ(b->join().events.back().event.text, "stopped");
-  EXPECT_EQ(daemon("n1").log().find("certificates stay as they were"), std::string::npos);
+  EXPECT_EQ(daemon("n1").log().find("certificates were not reloaded"), std::string::npos);
 }
 
-TEST_F(cluster_roles, a_certificate_that_soon_expires_is_spoken_of_when_the_daemon_starts) {
+TEST_F(cluster_roles, a_certificate_that_expires_soon_is_reported_at_start_and_reload) {
   certificate_options o;
   o.until = 24h * 20;
   ASSERT_TRUE(renew_certificate(folder_ / "certs", "n2", false, o));
@@ -247,7 +247,7 @@ TEST_F(cluster_roles, a_certificate_that_soon_expires_is_spoken_of_when_the_daem
   EXPECT_TRUE(daemon("n2").wait_log("the certificate of n2 expires in 19 days", 10s));
 }
 
-TEST_F(cluster_roles, what_a_daemon_leaves_on_disk_is_nobody_elses_to_read) {
+TEST_F(cluster_roles, files_of_a_daemon_are_not_accessible_to_other_users) {
   ASSERT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
   std::size_t files = 0;
   for (const auto& e : std::filesystem::recursive_directory_iterator(folder_ / "state")) {

@@ -1,4 +1,4 @@
-// A client of a daemon that says what no program of ours would.
+// A client of a daemon that can send messages that Troupe's programs do not send.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 
 namespace troupe::testing_cluster {
 
-// An operator's session, whatever it says. It keeps every frame unread, so that a daemon may have 1
-// MiB on its way to it and no more.
+// An operator's session that sends any message. It keeps received frames without returning credit,
+// so a daemon can have at most 1 MiB in flight to it.
 class rude_operator {
  public:
   rude_operator(const std::string& tls, std::uint16_t port) {
@@ -37,11 +37,11 @@ class rude_operator {
     if (!made) throw std::runtime_error(made.error().message);
     net_ = std::move(*made);
     net_->connect("", {"127.0.0.1", port}, 10s);
-    if (!wait([&] { return !daemon_.empty(); })) throw std::runtime_error("no daemon answers");
+    if (!wait([&] { return !daemon_.empty(); })) throw std::runtime_error("the daemon does not answer");
   }
   bool send(const control::message& m) { return net_->send(daemon_, control::to_frame(m)); }
   bool send_frame(net::outgoing_frame f) { return net_->send(daemon_, std::move(f)); }
-  // Until one has come that `is` likes.
+  // Waits until a frame for which `is` returns true has arrived.
   template <class F>
   bool first_frame(F is) {
     return wait([&] { return std::any_of(frames_.begin(), frames_.end(), is); });
@@ -52,7 +52,7 @@ class rude_operator {
   bool let_go() {
     return wait([&] { return !down_.empty(); });
   }
-  // The first message of this kind that has come.
+  // Waits for the first message of type M.
   template <class M>
   std::optional<M> first() {
     std::optional<M> found;
@@ -80,7 +80,7 @@ class rude_operator {
   std::condition_variable changed_;
   std::string daemon_, down_;
   std::vector<net::frame> frames_;
-  std::unique_ptr<net::transport> net_;  // last: it goes first
+  std::unique_ptr<net::transport> net_;  // last member: destroyed first
 };
 
 }  // namespace troupe::testing_cluster

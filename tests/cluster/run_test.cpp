@@ -1,5 +1,5 @@
-// Jobs on three real daemons: the numbers of the embedded run, bytes that really travelled, one job
-// after the other.
+// Jobs on three real daemons: the same bits as the embedded run, bytes sent between nodes, and a
+// queue of jobs.
 #include "actors/embedded.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/node/config/job_file.hpp"
@@ -28,18 +28,18 @@ TEST_F(cluster_run, three_daemons_train_to_the_bits_of_the_embedded_run) {
     ASSERT_FALSE(r.events.empty());
     EXPECT_EQ(r.events.back().event.kind, "done");
     EXPECT_EQ(r.text("weights_sha256"), alone);
-    EXPECT_GT(r.value("tcp_bytes"), 100000) << "roles lived on more than one node";
+    EXPECT_GT(r.value("tcp_bytes"), 100000) << "roles ran on more than one node";
     EXPECT_EQ(r.value("steps"), 40);
     EXPECT_EQ(r.count("eval"), 2u);
-    EXPECT_EQ(r.count("step"), 40u) << "nobody was slow";
+    EXPECT_EQ(r.count("step"), 40u) << "no step event was dropped";
     const auto file = read_safetensors(path("w.safetensors"));
     ASSERT_TRUE(std::holds_alternative<safetensors_content>(file)) << std::get<record_error>(file).to_string();
     EXPECT_EQ(weights_sha256(std::get<safetensors_content>(file).named), alone);
   }
 }
 
-// Blocks of 32 elements over three nodes, with adam: a message about parameters has at most three
-// times their bytes.
+// Blocks of 32 elements on three nodes, with adam: a parameter message is at most three times as
+// large as the parameters.
 TEST_F(cluster_run, small_blocks_train_to_the_bits_of_the_embedded_run) {
   const std::string adam = "train.dynamics={rule=\"adam\",lr=0.01}";
   const auto alone = embedded_hash(tiny_job(), {adam});
@@ -50,7 +50,7 @@ TEST_F(cluster_run, small_blocks_train_to_the_bits_of_the_embedded_run) {
   EXPECT_EQ(r.text("weights_sha256"), alone);
 }
 
-// As in one process: the coordinator's role looks before it stores.
+// The coordinator role checks weights before they are stored, as in one process.
 TEST_F(cluster_run, weights_that_are_not_finite_fail_the_job_and_are_not_written) {
   auto set = workers(3, 2);
   set.insert(set.end(), {"train.dynamics.lr=1e300", "train.finish.steps=1"});
@@ -62,7 +62,7 @@ TEST_F(cluster_run, weights_that_are_not_finite_fail_the_job_and_are_not_written
   EXPECT_FALSE(std::filesystem::exists(path("w.safetensors")));
 }
 
-// Gradients of parameters cross nodes in four bytes; placed_test.cpp has activations, in two.
+// Parameter gradients are sent in four bytes; placed_test.cpp tests activations in two.
 TEST_F(cluster_run, a_bf16_job_trains_to_the_bits_of_the_embedded_run) {
   const std::string bf16 = "job.precision=\"bf16\"";
   const auto alone = embedded_hash(tiny_job(), {bf16});
@@ -75,7 +75,7 @@ TEST_F(cluster_run, a_bf16_job_trains_to_the_bits_of_the_embedded_run) {
   }
 }
 
-// Examples and seeds that really cross nodes; n1 has the data.
+// Examples and seeds are sent between nodes: only n1 has the data.
 TEST_F(cluster_run, every_sampler_trains_to_the_bits_of_the_embedded_run) {
   const auto plain = embedded_hash(tiny_job(), {});
   for (const char* kind : {"served", "seeded", "replicate", "shard", "own_order"}) {
@@ -92,7 +92,7 @@ TEST_F(cluster_run, every_sampler_trains_to_the_bits_of_the_embedded_run) {
   }
 }
 
-TEST_F(cluster_run, a_queue_of_jobs_runs_one_after_the_other) {
+TEST_F(cluster_run, queued_jobs_run_one_after_the_other) {
   std::vector<std::unique_ptr<background>> jobs;
   for (int i = 0; i < 4; ++i) jobs.push_back(begin(tiny_job(), workers(3, 1)));
   std::set<std::string> hashes;
@@ -107,7 +107,7 @@ TEST_F(cluster_run, a_queue_of_jobs_runs_one_after_the_other) {
   EXPECT_EQ(ids.size(), 4u);
 }
 
-TEST_F(cluster_run, a_mistake_in_the_job_comes_back_with_its_position) {
+TEST_F(cluster_run, an_error_in_the_job_is_returned_with_its_position) {
   auto text = tiny_job();
   text.replace(text.find("outputs = 16"), 12, "outpts = 16");
   const auto r = run(text);
@@ -123,7 +123,7 @@ TEST_F(cluster_run, a_mistake_in_the_job_comes_back_with_its_position) {
   EXPECT_EQ(run(tiny_job()).outcome.exit_code(), 0);
 }
 
-TEST_F(cluster_run, detaching_leaves_the_job_alone) {
+TEST_F(cluster_run, a_job_continues_when_its_client_detaches) {
   auto b = begin(tiny_job(), endless(workers(3, 1)));
   ASSERT_TRUE(b->wait_event("step", 20s, 5));
   b->detach();

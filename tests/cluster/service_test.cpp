@@ -1,4 +1,4 @@
-// A daemon under a service manager, of which there is but the socket here.
+// A daemon under a service manager, which is a notification socket here.
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 namespace troupe::testing_cluster {
 namespace {
 
-// Hears what the daemons say that start while it is there.
+// Receives the notifications of daemons that start while the object exists.
 class notify_socket {
  public:
   notify_socket(const std::string& path, const char* watchdog_usec, const std::string& watchdog_pid = {}) {
@@ -33,7 +33,7 @@ class notify_socket {
   notify_socket(const notify_socket&) = delete;
   notify_socket& operator=(const notify_socket&) = delete;
 
-  // Until a message begins so; what comes before it is kept.
+  // Waits for a message with this beginning. Earlier messages are kept in `heard`.
   bool wait(const std::string& beginning, millis within) {
     const auto end = clock::now() + within;
     while (true) {
@@ -54,7 +54,7 @@ class notify_socket {
 
 class cluster_service : public cluster_test {};
 
-TEST_F(cluster_service, a_daemon_says_when_it_is_ready_reloads_and_stops) {
+TEST_F(cluster_service, a_daemon_notifies_when_it_is_ready_reloads_and_stops) {
   make_cluster(1);
   notify_socket manager(path("notify"), "0");
   start("n1");
@@ -65,10 +65,10 @@ TEST_F(cluster_service, a_daemon_says_when_it_is_ready_reloads_and_stops) {
   daemon("n1").signal(SIGTERM);
   ASSERT_TRUE(manager.wait("STOPPING=1", 10s));
   EXPECT_EQ(daemon("n1").wait(), 0);
-  for (const auto& line : manager.heard) EXPECT_EQ(line.find("WATCHDOG"), std::string::npos) << "nobody waits for it";
+  for (const auto& line : manager.heard) EXPECT_EQ(line.find("WATCHDOG"), std::string::npos) << "the watchdog is disabled";
 }
 
-TEST_F(cluster_service, its_actors_feed_the_watchdog_while_a_job_runs_and_while_nothing_does) {
+TEST_F(cluster_service, a_daemon_feeds_the_watchdog_with_and_without_a_running_job) {
   make_cluster(1);
   notify_socket manager(path("notify"), "1000000");
   start("n1");
@@ -91,10 +91,10 @@ TEST_F(cluster_service, a_watchdog_of_another_process_is_not_fed) {
   for (const auto& line : manager.heard) EXPECT_EQ(line.find("WATCHDOG"), std::string::npos);
 }
 
-TEST_F(cluster_service, a_manager_that_is_gone_or_nonsense_harms_nobody) {
+TEST_F(cluster_service, an_invalid_notification_socket_does_not_affect_a_daemon) {
   make_cluster(1);
   { const notify_socket gone(path("notify"), "1000"); }
-  for (const std::string& where : std::vector<std::string>{path("notify"), "relative", "@nobody", "/" + std::string(500, 'x')}) {
+  for (const std::string& where : std::vector<std::string>{path("notify"), "relative", "@missing", "/" + std::string(500, 'x')}) {
     ::setenv("NOTIFY_SOCKET", where.c_str(), 1);
     ::setenv("WATCHDOG_USEC", "many", 1);
     start("n1");
@@ -105,7 +105,7 @@ TEST_F(cluster_service, a_manager_that_is_gone_or_nonsense_harms_nobody) {
   ::unsetenv("WATCHDOG_USEC");
 }
 
-TEST_F(cluster_service, signals_without_a_meaning_are_told_once_and_end_nothing) {
+TEST_F(cluster_service, unused_signals_are_logged_once_and_ignored) {
   make_cluster(1);
   start("n1");
   const auto line = [](const std::string& name) { return name + ": this signal has no meaning for the daemon and is ignored"; };
@@ -116,13 +116,13 @@ TEST_F(cluster_service, signals_without_a_meaning_are_told_once_and_end_nothing)
     daemon("n1").signal(number);
   }
   EXPECT_EQ(run(tiny_job()).outcome.exit_code(), 0);
-  daemon("n1").signal(SIGTERM);  // its number is the largest: it is taken last
+  daemon("n1").signal(SIGTERM);  // handled last, because its number is the largest
   EXPECT_EQ(daemon("n1").wait(), 0);
   const auto& log = daemon("n1").log();
   for (const auto& [number, name] : all) EXPECT_EQ(log.find(line(name)), log.rfind(line(name))) << name;
 }
 
-TEST_F(cluster_service, a_state_folder_that_is_no_folder_keeps_a_daemon_from_starting) {
+TEST_F(cluster_service, a_daemon_does_not_start_with_an_unusable_state_folder) {
   make_cluster(1);
   const auto file = write("file", "text\n");
   std::filesystem::create_directory_symlink("nowhere", path("lost"));

@@ -1,5 +1,5 @@
-// Daemons of one machine lend each other large tensors. Messages without tensors that are as large
-// travel as bytes, and a frame that cannot be decoded ends the connection with its sender.
+// Daemons of one machine pass large tensors in shared buffers. Large messages without tensors are
+// sent as bytes, and a frame that cannot be decoded ends the connection with its sender.
 #include <nlohmann/json.hpp>
 
 #include "runtime/messages/wire.hpp"
@@ -16,9 +16,9 @@ class cluster_shared_messages : public cluster_test {
   }
 };
 
-// A gossiping worker that hears nothing of the others counts its reads in one more bin a step:
-// after 1,000 steps its histograms of six parameters have 48 KB.
-TEST_F(cluster_shared_messages, a_job_ends_when_its_workers_histograms_are_larger_than_what_is_lent) {
+// A gossip worker that receives nothing from the others adds one bin per step to its histogram of
+// staleness: after 1,000 steps the histograms of six parameters have 48 KB.
+TEST_F(cluster_shared_messages, a_job_with_histograms_larger_than_a_shared_buffer_ends_well) {
   make_cluster(3);
   start_all();
   auto set = workers(3, 3);
@@ -33,8 +33,8 @@ TEST_F(cluster_shared_messages, a_job_ends_when_its_workers_histograms_are_large
   for (const auto* node : {"n1", "n2", "n3"}) EXPECT_EQ(dropped(ask(node, "status", true), "unreadable"), 0U) << node;
 }
 
-// n2 is played by the test, with its certificate.
-TEST_F(cluster_shared_messages, a_peer_is_disconnected_by_name_when_its_message_cannot_be_decoded) {
+// The test acts as n2, with its certificate.
+TEST_F(cluster_shared_messages, a_peer_whose_message_cannot_be_decoded_is_disconnected) {
   make_cluster(2);
   start("n1");
   const auto port = data_port("n1");
@@ -46,11 +46,11 @@ TEST_F(cluster_shared_messages, a_peer_is_disconnected_by_name_when_its_message_
   h.type = 1;
   ASSERT_TRUE(c.write_frame(h, net::testing::bytes(100)));
   EXPECT_TRUE(
-      daemon("n1").wait_log("n2 sent a frame that cannot be decoded (type 1, 100 bytes, 0 of them lent): wire version 0", 10s))
+      daemon("n1").wait_log("n2 sent a frame that cannot be decoded (type 1, 100 bytes, 0 of them shared): wire version 0", 10s))
       << daemon("n1").log();
   EXPECT_TRUE(c.closed_within(5s));
   EXPECT_EQ(dropped(ask("n1", "status", true), "unreadable"), 1U);
-  EXPECT_NE(ask("n1", "status").text.find("1 message of other nodes could not be decoded"), std::string::npos);
+  EXPECT_NE(ask("n1", "status").text.find("1 message from other nodes could not be decoded"), std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The mode of a job that runs on real daemons is switched by a person, again and again, under load.
+// The mode of a job on real daemons is switched by commands, many times under load.
 #include <random>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@ using nlohmann::json;
 class cluster_switch : public cluster_test {
  protected:
   void SetUp() override { make_cluster(3); }
-  // The step of the last one.
+  // Returns the step of the last switch.
   std::uint64_t switch_at_random(background& b, int times);
   void ask_about_modes();
 };
@@ -49,14 +49,14 @@ std::uint64_t cluster_switch::switch_at_random(background& b, int times) {
       step = o["step"].get<std::uint64_t>();
       last = next;
       so_far += next + ", ";
-      ASSERT_TRUE(b.wait_event("step", 20s, step + 30)) << "goes on in mode " << next << " after " << so_far << "\n"
+      ASSERT_TRUE(b.wait_event("step", 20s, step + 30)) << "no progress in mode " << next << " after " << so_far << "\n"
                                                         << ask("n1", "waits").text;
     }();
   }
   return step;
 }
 
-// What is refused, and what words about modes and weights answer.
+// Refused switches, and answers about modes and weights.
 void cluster_switch::ask_about_modes() {
   const auto refused = ask("n2", "mode ssp staleness=-1");
   EXPECT_EQ(refused.how, kind::failed);
@@ -67,12 +67,12 @@ void cluster_switch::ask_about_modes() {
   const auto histogram = json::parse(ask("n2", "staleness", true).text, nullptr, false);
   EXPECT_EQ(histogram["event"], "staleness");
   EXPECT_FALSE(histogram["parameters"]["conv1.weight"].empty()) << histogram;
-  EXPECT_NE(ask("n3", "layer conv1").text.find("conv1.weight"), std::string::npos) << "the coordinator knows the layers";
+  EXPECT_NE(ask("n3", "layer conv1").text.find("conv1.weight"), std::string::npos) << "the coordinator's node answers";
   const auto watched = ask("n2", "watch loss 5", true).text;
   EXPECT_EQ(std::count(watched.begin(), watched.end(), '\n'), 4) << watched;
 }
 
-TEST_F(cluster_switch, ten_random_switches_under_load_and_the_job_ends_well) {
+TEST_F(cluster_switch, a_job_trains_well_over_ten_random_mode_switches) {
   start_all();
   auto set = endless(workers(3, 2));
   set.emplace_back("train.dynamics={rule=\"sgd\",lr=0.02}");
@@ -94,7 +94,7 @@ TEST_F(cluster_switch, ten_random_switches_under_load_and_the_job_ends_well) {
   for (const auto& e : r.events)
     for (const auto& [name, value] : e.event.values)
       if (e.event.kind == "eval" && name == "accuracy") accuracy = value;
-  EXPECT_GE(accuracy, 0.7) << "of four classes, after " << step << " steps";
+  EXPECT_GE(accuracy, 0.7) << "chance is 0.25; after " << step << " steps";
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class memory_in_a_cgroup : public cluster_test, public testing::WithParamInterfa
     tls_ = path("certs");
   }
 
-  void TearDown() override { daemons_.clear(); }  // a group goes when no process is in it
+  void TearDown() override { daemons_.clear(); }  // a cgroup can be removed when it has no process
 
   void expect_alive(const std::string& after) {
     ASSERT_EQ(group_.kills(), 0u) << "the kernel has killed a process after " << after;
@@ -44,7 +44,7 @@ class memory_in_a_cgroup : public cluster_test, public testing::WithParamInterfa
     for (const auto& m : r.outcome.messages) all += m + "\n";
     return all;
   }
-  // Done, or refused by a name.
+  // Runs the job and expects that it is done or refused for its memory.
   run_result expect_answered(const std::vector<std::string>& set, const std::string& what) {
     auto r = run(tiny_job(), set);
     const auto text = said(r);
@@ -61,7 +61,7 @@ class memory_in_a_cgroup : public cluster_test, public testing::WithParamInterfa
     code_ = troupe_exchange_open(&o, &x);
     return x;
   }
-  // Until the daemon has no more: how many were given.
+  // Declares buffers until one is refused. Returns how many were accepted.
   int fill_with_centres(troupe_exchange* x, int most) {
     std::vector<float> values(4 * mib, 1.0f);
     for (int n = 0; n < most; ++n) {
@@ -100,14 +100,14 @@ TEST_P(memory_in_a_cgroup, a_job_of_many_examples_leaves_the_daemon_alive) {
   expect_trains("many examples");
 }
 
-TEST_P(memory_in_a_cgroup, clients_of_the_exchange_are_refused_by_name_and_the_daemon_stays_alive) {
+TEST_P(memory_in_a_cgroup, exchange_clients_over_the_limit_are_refused_and_the_daemon_lives) {
   auto* x = open("centres");
   ASSERT_EQ(code_, 0) << troupe_exchange_error_text();
   const auto centres = fill_with_centres(x, 2000);
   EXPECT_EQ(code_, TROUPE_EXCHANGE_TOO_LARGE) << centres << " centres: " << troupe_exchange_error_text();
   expect_alive("centres");
-  EXPECT_EQ(troupe_exchange_barrier(x, patient_ms), 0) << "the session goes on: " << troupe_exchange_error_text();
-  expect_trains("centres are there");
+  EXPECT_EQ(troupe_exchange_barrier(x, patient_ms), 0) << "the session continues: " << troupe_exchange_error_text();
+  expect_trains("the centres were allocated");
   troupe_exchange_close(x);
 
   auto* y = open("shares");
@@ -115,14 +115,14 @@ TEST_P(memory_in_a_cgroup, clients_of_the_exchange_are_refused_by_name_and_the_d
   const auto shares = fill_with_shares(y, 200);
   EXPECT_EQ(code_, TROUPE_EXCHANGE_TOO_LARGE) << shares << " shares: " << troupe_exchange_error_text();
   expect_alive("shares");
-  expect_trains("shares are there");
+  expect_trains("the shares were allocated");
   troupe_exchange_close(y);
-  expect_trains("the clients have gone");
+  expect_trains("the clients have closed");
 }
 
-// Around what fits: large parameters, large activations, both. TROUPE_MEMORY_JOBS sets how many
-// jobs, TROUPE_MEMORY_SEED which.
-TEST_P(memory_in_a_cgroup, jobs_of_any_size_train_or_are_refused_by_name) {
+// Jobs around the memory limit: large parameters or large activations. TROUPE_MEMORY_JOBS sets the
+// number of jobs, TROUPE_MEMORY_SEED the seed.
+TEST_P(memory_in_a_cgroup, jobs_of_any_size_train_or_are_refused_with_the_reason) {
   const auto seed = from_environment("TROUPE_MEMORY_SEED", 1);
   std::mt19937_64 random(seed);
   expect_trains("nothing");
@@ -130,8 +130,8 @@ TEST_P(memory_in_a_cgroup, jobs_of_any_size_train_or_are_refused_by_name) {
   for (std::uint64_t n = from_environment("TROUPE_MEMORY_JOBS", 4); n > 0 && !HasFatalFailure(); --n) {
     const auto part = limit * std::uniform_real_distribution<double>(0.2, 1.2)(random);
     const bool wide = random() % 2 == 0;
-    // A linear layer on 4 x 6 x 6 values has 144 weights an output, and three or four copies of
-    // them; an example of conv1 about 3 KiB.
+    // A linear layer on 4 x 6 x 6 values has 144 weights per output, in three or four copies; an
+    // example of conv1 takes about 3 KiB.
     const auto outputs = std::max(1.0, part / (144 * 4 * 3)), batch = std::max(1.0, part / 6000);
     std::vector<std::string> set{"train.finish={steps=3}", "data.examples=4000000", "data.test_examples=24"};
     set.push_back(wide ? "layer.ip1.outputs=" + std::to_string(static_cast<std::int64_t>(outputs))

@@ -1,4 +1,4 @@
-// Clusters whose daemons are in network namespaces, and what is cut between them.
+// Clusters whose daemons run in network namespaces, with cuts between them.
 #pragma once
 
 #include <cstdio>
@@ -10,15 +10,16 @@
 namespace troupe::testing_cluster {
 
 enum class plane { control, data, both };
-enum class direction { away, back, both };  // what `node` sends; what it is sent
+enum class direction { away, back, both };  // packets that `node` sends; that it receives
 
 inline const char* name_of(plane p) { return p == plane::control ? "control" : p == plane::data ? "data" : "both planes"; }
 inline const char* name_of(direction d) { return d == direction::away ? "from it" : d == direction::back ? "to it" : "both ways"; }
 
 class cut_test : public cluster_test {
  protected:
-  explicit cut_test(std::string programs) : programs_(std::move(programs)) {}  // their folder
-  // Before anything of the cluster is made. Skips the test where there are no namespaces.
+  explicit cut_test(std::string programs) : programs_(std::move(programs)) {}  // folder of the programs
+  // Creates the namespaces and the cluster and starts its daemons. Skips the test where namespaces
+  // cannot be created.
   void make_nodes(int n) {
     net_ = std::make_unique<network>(folder_);
     if (!net_->why_not().empty()) GTEST_SKIP() << net_->why_not();
@@ -41,7 +42,7 @@ class cut_test : public cluster_test {
     daemons_[node] = std::make_unique<process>(words, folder_);
     ASSERT_TRUE(daemons_[node]->wait_out("ready " + node, 20s)) << daemons_[node]->log();
   }
-  // Everything of one plane between a node and others, by the ports that its daemons listen at.
+  // Cuts one plane between a node and others, by the ports at which the daemons listen.
   void cut(const std::string& node, const std::vector<std::string>& others, plane p, direction d) {
     const auto add = [&](const network::way& w) { cut_.push_back(w); };
     const auto one_way = [&](const std::string& from, const std::string& to) {
@@ -57,13 +58,13 @@ class cut_test : public cluster_test {
     cut_at_ = clock::now();
     net_->cut(cut_);
   }
-  // And how long it was cut.
+  // Ends the cut. Returns how long it lasted.
   millis heal() {
     net_->heal(cut_);
     cut_.clear();
     return since(cut_at_);
   }
-  // The test goes on after so much of the cut.
+  // Returns when the cut has lasted this long.
   void until(millis after_the_cut) {
     while (since(cut_at_) < after_the_cut) daemon("n1").wait_log("\x01", after_the_cut - since(cut_at_));
   }
@@ -73,8 +74,7 @@ class cut_test : public cluster_test {
     return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + 7, nullptr, 10);
   }
 
-  // Stops the job, and expects that it has been in every way like one that nobody disturbed and
-  // that has as many steps.
+  // Stops the job, runs an undisturbed one with as many steps, and expects the same weights.
   run_result expect_same_weights(background& b, const std::string& text, std::vector<std::string> set) {
     EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
     auto r = b.join();

@@ -1,5 +1,5 @@
-// Disks under running daemons: full, and such that fail. Where a file system cannot be mounted or
-// nobody may be traced, these are skipped by name.
+// Full and failing disks of running daemons. Tests are skipped with the reason where a file system
+// cannot be mounted or processes cannot be traced.
 #include <signal.h>
 #include <sys/mount.h>
 
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 class disk_test : public cluster_test {
  protected:
-  // A daemon that is begun by another program.
+  // Starts a daemon through another program that execs it.
   void start_by(std::vector<std::string> words, const std::string& node) {
     words.insert(words.end(), {std::string(TROUPE_BIN_DIR) + "/trouped", "--cluster", path("cluster.toml"), "--node", node});
     daemons_[node] = std::make_unique<process>(words, folder_);
@@ -32,14 +32,16 @@ class full_disk : public disk_test {
     daemons_.clear();
     if (mounted_) ::umount2(path("state/n1").c_str(), MNT_DETACH);
   }
-  // Why not; empty: the state of n1 lies on a file system of this size.
+  // Mounts a file system of this size at the state folder of n1. Returns why it failed; empty on
+  // success.
   std::string mount_state(const char* size) {
     fs::create_directories(path("state/n1"));
     if (::mount("tmpfs", path("state/n1").c_str(), "tmpfs", 0, size) != 0) return std::strerror(errno);
     mounted_ = true;
     return {};
   }
-  // To its end; its weights have no room where they should be, and are somewhere else.
+  // Expects a job that trained to its end and whose weights were stored in a second place for lack
+  // of space.
   static void expect_trained(const run_result& r) {
     EXPECT_EQ(r.value("steps"), 40);
     ASSERT_FALSE(r.outcome.messages.empty());
@@ -58,7 +60,7 @@ class full_disk : public disk_test {
   bool mounted_ = false;
 };
 
-TEST_F(full_disk, training_goes_on_and_says_so_and_the_old_checkpoint_stays) {
+TEST_F(full_disk, training_alerts_and_continues_and_the_old_checkpoint_stays) {
   make_cluster(2);
   if (const auto why = mount_state("size=1m"); !why.empty()) GTEST_SKIP() << "a file system cannot be mounted here: " << why;
   fs::create_directories(path("second"));
@@ -72,16 +74,16 @@ TEST_F(full_disk, training_goes_on_and_says_so_and_the_old_checkpoint_stays) {
   fill();
   daemon("n1").signal(SIGHUP);
   ASSERT_TRUE(b->wait_event("alert", 20s));
-  ASSERT_TRUE(b->wait_event("step", 20s, 400)) << "training went on";
+  ASSERT_TRUE(b->wait_event("step", 20s, 400)) << "training continued";
   std::string folder;
   for (const auto& e : fs::directory_iterator(path("state/n1")))
     if (e.is_directory() && !checkpoint_files(e.path().string()).empty()) folder = e.path().string();
   ASSERT_NE(folder, "");
-  ASSERT_TRUE(load_newest_checkpoint(folder).newest) << "the old one is there and sound";
+  ASSERT_TRUE(load_newest_checkpoint(folder).newest) << "the old checkpoint is valid";
   const auto old = load_newest_checkpoint(folder).newest->step;
   fs::remove(path("state/n1/filler"));
   daemon("n1").signal(SIGHUP);
-  ASSERT_TRUE(b->wait_event("checkpoint", 20s, old + 1)) << "there is room again";
+  ASSERT_TRUE(b->wait_event("checkpoint", 20s, old + 1)) << "a checkpoint is written when there is space again";
   ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
   const auto r = b->join();
   EXPECT_EQ(r.outcome.exit_code(), 0);
@@ -92,26 +94,26 @@ TEST_F(full_disk, training_goes_on_and_says_so_and_the_old_checkpoint_stays) {
   EXPECT_NE(alerts.find("the checkpoint was not saved: "), std::string::npos) << alerts;
 }
 
-TEST_F(full_disk, what_the_journal_has_no_room_for_is_said_and_the_job_runs_all_the_same) {
+TEST_F(full_disk, a_full_disk_under_the_journal_is_reported_and_the_job_runs) {
   make_cluster(2);
   if (const auto why = mount_state("size=1m"); !why.empty()) GTEST_SKIP() << "a file system cannot be mounted here: " << why;
   start_all();
   ASSERT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
   fill();
-  expect_trained(run(tiny_job() + std::string(9000, '#'), workers(2, 1)));  // more than what is left of the journal's last page
+  expect_trained(run(tiny_job() + std::string(9000, '#'), workers(2, 1)));  // more than fits in the journal's last page
   EXPECT_TRUE(daemon("n1").wait_log("journal: cannot be written: No space left on device", 5s));
   fs::remove(path("state/n1/filler"));
-  // What it has written since is as sound as ever.
+  // The journal is valid after the disk has space again.
   auto b = begin(tiny_job(), endless(workers(2, 1)));
   ASSERT_TRUE(b->wait_event("step", 20s, 20));
   kill_hard("n1");
   start("n1");
-  ASSERT_TRUE(daemon("n1").wait_log("(tiny) runs", 30s)) << "it knows of the job";
+  ASSERT_TRUE(daemon("n1").wait_log("(tiny) runs", 30s)) << "the journal has the job";
   ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
   EXPECT_EQ(b->join().outcome.exit_code(), 0);
 }
 
-TEST_F(full_disk, a_daemon_that_begins_on_one_says_so_and_works) {
+TEST_F(full_disk, a_daemon_that_starts_on_a_full_disk_reports_it_and_works) {
   make_cluster(2);
   if (const auto why = mount_state("size=64k"); !why.empty()) GTEST_SKIP() << "a file system cannot be mounted here: " << why;
   fill();
@@ -121,8 +123,8 @@ TEST_F(full_disk, a_daemon_that_begins_on_one_says_so_and_works) {
   expect_trained(run(tiny_job(), workers(2, 1)));
 }
 
-// Whatever reads the log has no room: its lines are lost, and nothing else.
-TEST_F(full_disk, a_log_that_cannot_be_written_harms_nobody) {
+// The log goes to /dev/full: its lines are lost, with no other effect.
+TEST_F(full_disk, a_log_that_cannot_be_written_has_no_other_effect) {
   make_cluster(2);
   start("n1");
   start_by({"/bin/sh", "-c", "exec \"$@\" 2>/dev/full", "sh"}, "n2");
@@ -132,18 +134,18 @@ TEST_F(full_disk, a_log_that_cannot_be_written_harms_nobody) {
   EXPECT_EQ(daemon("n2").wait(25s), 0);
 }
 
-// Promise 11 with the kernel's own errors, by strace: files of the daemon that makes checkpoints
-// cannot be written.
+// Promise 11 with errors of the kernel, injected by strace: writes to files of the daemon that
+// stores checkpoints fail.
 class failing_disk : public disk_test {
  protected:
-  // Why not; empty: n1 is started by strace, which lets these system calls fail. Of files alone:
-  // `only` is a path.
+  // Prepares a start of n1 by strace, which makes these system calls fail, only for the path `only`
+  // if it is set. Returns why that is impossible; empty on success.
   std::string inject(const std::string& what, const std::string& only) {
     const std::string strace = "/usr/bin/strace";
-    if (!fs::exists(strace)) return "there is no strace";
+    if (!fs::exists(strace)) return "strace is not installed";
     process probe({strace, "-f", "-o", "/dev/null", "-e", "trace=fsync", "/bin/true"}, folder_);
-    if (probe.wait() != 0) return "nobody may be traced here: " + probe.log();
-    // -D: the daemon is the test's own child, and strace is beside it.
+    if (probe.wait() != 0) return "processes cannot be traced here: " + probe.log();
+    // -D: the daemon is the child of the test, and strace a separate process.
     before_ = {strace, "-D", "-f", "-o", "/dev/null", "-e", "inject=" + what};
     if (!only.empty()) before_.insert(before_.end(), {"-P", only});
     return {};
@@ -151,7 +153,7 @@ class failing_disk : public disk_test {
   std::vector<std::string> before_;
 };
 
-TEST_F(failing_disk, that_writes_nothing_trains_on_and_the_journal_says_so) {
+TEST_F(failing_disk, a_failing_write_to_the_journal_is_logged_and_training_continues) {
   make_cluster(2);
   if (const auto why = inject("write:error=EIO", path("state/n1/journal")); !why.empty()) GTEST_SKIP() << why;
   start_by(before_, "n1");
@@ -162,9 +164,9 @@ TEST_F(failing_disk, that_writes_nothing_trains_on_and_the_journal_says_so) {
   EXPECT_TRUE(daemon("n1").wait_log("journal: cannot be written: Input/output error", 5s));
 }
 
-TEST_F(failing_disk, that_does_not_sync_keeps_the_old_checkpoint_and_trains_on) {
+TEST_F(failing_disk, a_failing_sync_keeps_the_old_checkpoint_and_training_continues) {
   make_cluster(2);
-  // Of the first ones, the checkpoint's own among them, nothing is known; then none succeeds.
+  // The first 11 syncs succeed, the first checkpoint's among them; later ones fail.
   if (const auto why = inject("fsync:error=EIO:when=12+", {}); !why.empty()) GTEST_SKIP() << why;
   start_by(before_, "n1");
   start("n2");
@@ -179,11 +181,11 @@ TEST_F(failing_disk, that_does_not_sync_keeps_the_old_checkpoint_and_trains_on) 
     ASSERT_TRUE(b->wait_event("step", 20s, step));
     ++kept;
   }
-  ASSERT_TRUE(b->wait_event("step", 20s, 600)) << "training went on";
+  ASSERT_TRUE(b->wait_event("step", 20s, 600)) << "training continued";
   bool old = false;
   for (const auto& e : fs::directory_iterator(path("state/n1")))
     if (e.is_directory() && load_newest_checkpoint(e.path().string()).newest) old = true;
-  EXPECT_TRUE(old) << "the old one is there and sound";
+  EXPECT_TRUE(old) << "the old checkpoint is valid";
   const auto stopped = ask("n1", "stop");
   EXPECT_NE(stopped.how, repl_reply::kind::ok);
   EXPECT_NE(stopped.text.find("Input/output error"), std::string::npos) << stopped.text;

@@ -1,6 +1,7 @@
-// Promise 16 (docs/promises.md): mutated frames at every port of a daemon that is up, from
-// strangers, from clients and from a node with a sound certificate. It goes on, holds no more
-// memory and no more descriptors. TROUPE_LIVE_FRAMES=1000000 sends so many.
+// Promise 16 (docs/promises.md): mutated frames at every port of a running daemon, from
+// unauthenticated clients, from clients and from a node with a valid certificate. The daemon
+// continues and needs no more memory and no more descriptors. TROUPE_LIVE_FRAMES sets the number of
+// frames; nightly 1000000.
 #include <cstdlib>
 
 #include "runtime/messages/fits.hpp"
@@ -28,7 +29,7 @@ bytes as_bytes(const std::string& s) {
 class cluster_frames : public cluster_test {
  protected:
   void SetUp() override {
-    make_cluster(2);  // n2 is played by the test
+    make_cluster(2);  // the test acts as n2
     start("n1");
     for (const auto& m : control::message_samples()) control_.push_back(control::encode(m));
     for (const auto& m : exchange::testing::message_samples()) exchange_.push_back(exchange::testing::joined(exchange::encode(m)));
@@ -46,7 +47,7 @@ class cluster_frames : public cluster_test {
 
   std::uint64_t below(std::uint64_t n) { return random_.draw_below(n); }
 
-  // Whoever has no certificate: the first bytes of anything.
+  // A client without a certificate: mutated first bytes of several protocols.
   std::uint64_t stranger(std::uint16_t port) {
     static const std::vector<std::string> firsts{
         std::string("\x16\x03\x01\x00\xc4\x01\x00\x00\xc0\x03\x03", 11) + std::string(185, '\x5a'),
@@ -56,8 +57,8 @@ class cluster_frames : public cluster_test {
     return 1;
   }
 
-  // A session with a sound certificate that begins as it should, or nearly; nothing: it did not
-  // come so far.
+  // A session with a valid certificate and a valid, sometimes mutated, hello. Null if the daemon
+  // rejected it.
   std::unique_ptr<raw_client> session(std::uint16_t port, bool node) {
     auto c = std::make_unique<raw_client>(port);
     if (!c->handshake(folder_ / "certs" / (node ? "n2" : "client"))) return nullptr;
@@ -69,7 +70,7 @@ class cluster_frames : public cluster_test {
     if (!c->greet(node ? "n2" : "client.x" + std::to_string(++lives_), hello) || !c->read() || !c->read()) return nullptr;
     return c;
   }
-  // One frame whose header or check is wrong: the last of its session.
+  // Sends a frame with an invalid header or checksum, which ends the session.
   std::uint64_t broken(raw_client& c, const bytes& payload) {
     bytes out(net::header_bytes);
     net::frame_header h;
@@ -81,7 +82,8 @@ class cluster_frames : public cluster_test {
     for (auto n = 1 + below(3); n > 0; --n) out[below(out.size())] = static_cast<std::byte>(random_.next());
     return c.write(out) ? 1 : 0;
   }
-  // Up to `most` frames of these; such that the daemon reads on, but for the last.
+  // Sends up to `most` mutated frames that the daemon accepts, then an invalid one. Returns how
+  // many.
   template <class Type, class Sound>
   std::uint64_t talk(std::uint16_t port, bool node, std::uint64_t most, const std::vector<std::string>& of, Type type,
                      Sound sound) {
@@ -141,10 +143,10 @@ class cluster_frames : public cluster_test {
   std::uint64_t lives_ = 0;
 };
 
-TEST_F(cluster_frames, however_many_mutated_ones_it_stays_as_it_was) {
+TEST_F(cluster_frames, mutated_frames_leave_memory_and_descriptors_of_a_daemon_unchanged) {
   const auto most = from_environment("TROUPE_LIVE_FRAMES", 10'000);
   std::uint64_t sent = 0, rounds = 0;
-  while (sent < std::max<std::uint64_t>(most / 4, 5'000)) sent += round();  // it takes what it will ever take
+  while (sent < std::max<std::uint64_t>(most / 4, 5'000)) sent += round();  // memory reaches its maximum
   ASSERT_EQ(run(tiny_job(), workers(1, 1)).outcome.exit_code(), 0);
   const auto memory = memory_of(daemon("n1"));
   const auto descriptors = daemon("n1").descriptors();
@@ -153,11 +155,11 @@ TEST_F(cluster_frames, however_many_mutated_ones_it_stays_as_it_was) {
   const auto took = since(begun), over = millis(10'000);
   const auto end = clock::now();
   while (daemon("n1").descriptors() > descriptors && since(end) < over) daemon("n1").wait_log("\x01", 20ms);
-  EXPECT_LE(daemon("n1").descriptors(), descriptors) << "descriptors leak";
+  EXPECT_LE(daemon("n1").descriptors(), descriptors) << "leaked descriptors";
   EXPECT_EQ(run(tiny_job(), workers(1, 1)).outcome.exit_code(), 0) << "still runs jobs";
   const auto more = memory_of(daemon("n1")) - memory;
   EXPECT_LE(more, 1.0) << "MiB";
-  std::printf("%llu mutated frames on live ports in %.1f s (%llu sessions): %.2f MiB more, descriptors back\n",
+  std::printf("%llu mutated frames on live ports in %.1f s (%llu sessions): %.2f MiB more, no more descriptors\n",
               static_cast<unsigned long long>(sent), std::chrono::duration<double>(took).count(),
               static_cast<unsigned long long>(rounds) * 46, more);
 }

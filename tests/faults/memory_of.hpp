@@ -1,4 +1,4 @@
-// What memory a daemon of the tests has.
+// Memory of a daemon in tests.
 #pragma once
 
 #include <fstream>
@@ -8,7 +8,7 @@
 
 namespace troupe::testing_cluster {
 
-// MiB that are resident now.
+// Resident memory of the process in MiB.
 inline double memory_of(const process& p) {
   std::ifstream in("/proc/" + std::to_string(p.pid()) + "/status");
   double kib = 0;

@@ -23,7 +23,7 @@ std::string program(const char* name) {
   return {};
 }
 
-// One that lives as long as the descriptor.
+// Returns a descriptor of a new network namespace, which exists as long as the descriptor.
 int make_namespace() {
   int made = -1;
   std::thread([&made] {
@@ -41,7 +41,7 @@ network::network(std::filesystem::path folder) : folder_(std::move(folder)) {
   if (!why_not_.empty()) return;
   home_ = ::open(own_namespace, O_RDONLY | O_CLOEXEC);
   if (::unshare(CLONE_NEWNET) != 0) {
-    why_not_ = std::string("no network namespace can be made: ") + std::strerror(errno);
+    why_not_ = std::string("cannot create a network namespace: ") + std::strerror(errno);
     ::close(std::exchange(home_, -1));
     return;
   }
@@ -50,12 +50,12 @@ network::network(std::filesystem::path folder) : folder_(std::move(folder)) {
   if (why_not_.empty() && !batch({},
                                  "link set lo up\nlink add t0 type veth peer name t1\nlink del t0\nrule add from 10.99.0.1 to "
                                  "10.99.0.2 ipproto tcp dport 9 blackhole\n"))
-    why_not_ = "no virtual links, or no rules that drop packets, can be made here";
+    why_not_ = "cannot create virtual links or rules that drop packets";
 }
 
 network::~network() {
   if (home_ >= 0) {
-    if (::setns(home_, CLONE_NEWNET) != 0) std::abort();  // no test after this one would be where it thinks
+    if (::setns(home_, CLONE_NEWNET) != 0) std::abort();  // later tests would run in the wrong namespace
     ::close(home_);
   }
   for (const auto& [name, n] : nodes_) ::close(n.descriptor);
@@ -82,7 +82,7 @@ bool network::batch(const std::vector<std::string>& before, const std::string& l
 
 void network::add(const std::string& node) {
   const int fd = make_namespace();
-  if (fd < 0) throw std::runtime_error("no network namespace for " + node);
+  if (fd < 0) throw std::runtime_error("cannot create a network namespace for " + node);
   const auto router = "10.77." + std::to_string(nodes_.size() + 1) + ".1", at = "10.77." + std::to_string(nodes_.size() + 1) + ".2";
   nodes_[node] = {fd, at};
   const auto link = "to_" + node;
@@ -90,7 +90,7 @@ void network::add(const std::string& node) {
                                   "/24 dev " + link + "\nlink set " + link + " up\n") &&
                     batch(inside(node), "link set lo up\naddr add " + at +
                                             "/24 dev eth0\nlink set eth0 up\nroute add default via " + router + "\n");
-  if (!done) throw std::runtime_error("no link to " + node);
+  if (!done) throw std::runtime_error("cannot create the link to " + node);
 }
 
 std::vector<std::string> network::inside(const std::string& node) const {
@@ -106,17 +106,16 @@ void network::rules(const std::string& verb, const std::vector<way>& ways) {
     if (w.from_port != 0) lines += " sport " + std::to_string(w.from_port);
     lines += " blackhole\n";
   }
-  if (!batch({}, lines)) throw std::runtime_error("no rules that drop packets");
+  if (!batch({}, lines)) throw std::runtime_error("cannot change the rules that drop packets");
 }
 
-// What does not go at once waits for 400 ms of the rate at the most, and is dropped beyond, as in a
-// router.
+// Packets over the rate wait for up to 400 ms and are dropped beyond that, as in a router.
 void network::set_rate(const std::string& node, const std::string& rate) {
   for (const bool there : {false, true}) {
     auto words = there ? inside(node) : std::vector<std::string>();
     words.insert(words.end(), {program("tc"), "qdisc", "replace", "dev", there ? "eth0" : "to_" + node, "root", "tbf", "rate", rate,
                                "burst", "64kb", "latency", "400ms"});
-    if (!run(words)) throw std::runtime_error("no rate for the link of " + node);
+    if (!run(words)) throw std::runtime_error("cannot set the rate of the link of " + node);
   }
 }
 

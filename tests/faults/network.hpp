@@ -1,9 +1,9 @@
-// A network of a test's own: each node in a network namespace, one router between them, which is
-// where the test itself is. Ways can be cut so that packets vanish and nobody gets a word of it,
-// one way or both, one plane or both; and links can have a rate.
+// A network for a test: each node in its own network namespace, with one router between them, in
+// whose namespace the test runs. Ways can be cut, so that packets are dropped without notification,
+// in one or both directions, for one port or all; links can have a rate.
 //
-// The thread that makes it is in the router's namespace until it goes, and so are the threads and
-// programs that it begins meanwhile.
+// The thread that creates the object is in the router's namespace while the object exists, and so
+// are the threads and programs that it starts meanwhile.
 #pragma once
 
 #include <filesystem>
@@ -15,29 +15,30 @@ namespace troupe::testing_cluster {
 
 class network {
  public:
-  explicit network(std::filesystem::path folder);  // for its files
+  explicit network(std::filesystem::path folder);  // for temporary files
   ~network();
   network(const network&) = delete;
   network& operator=(const network&) = delete;
 
-  // What is missing here; empty: all works.
+  // Why networks cannot be created here; empty if they can.
   const std::string& why_not() const { return why_not_; }
 
-  // One more node. Its address, and the words before a program that is to run there.
+  // Adds a node. address(): its IP address; inside(): prefix of a command line that runs in its
+  // namespace.
   void add(const std::string& node);
   const std::string& address(const std::string& node) const { return nodes_.at(node).address; }
   std::vector<std::string> inside(const std::string& node) const;
 
-  // From here on packets from one node to another vanish: all, or those of a port, which is the
-  // receiver's or the sender's own.
+  // One direction between two nodes, for cut() and heal(). Packets of the given port are dropped:
+  // the receiver's (to_port) or the sender's (from_port).
   struct way {
     std::string from, to;
     std::uint16_t to_port = 0, from_port = 0;  // 0: any
   };
-  void cut(const std::vector<way>& ways) { rules("add", ways); }  // all at once
+  void cut(const std::vector<way>& ways) { rules("add", ways); }  // in one batch
   void heal(const std::vector<way>& ways) { rules("del", ways); }
 
-  // Both directions of a node's link, such as "20mbit".
+  // Limits both directions of a node's link, e.g. "20mbit".
   void set_rate(const std::string& node, const std::string& rate);
 
  private:
@@ -47,9 +48,9 @@ class network {
 
   std::filesystem::path folder_;
   std::string why_not_;
-  int home_ = -1;  // the namespace that the thread came from
+  int home_ = -1;  // the thread's original namespace
   struct place {
-    int descriptor = -1;  // of its namespace, which lives as long
+    int descriptor = -1;  // keeps its namespace alive
     std::string address;
   };
   std::map<std::string, place> nodes_;

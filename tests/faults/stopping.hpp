@@ -1,4 +1,4 @@
-// Somebody of a cluster stands still (SIGSTOP) while all others work, and what that makes of their
+// Stops a member or a client of a cluster (SIGSTOP) while the others work, and measures their
 // memory (promise 14).
 #pragma once
 
@@ -14,9 +14,9 @@ namespace troupe::testing_cluster {
 
 class stopping_test : public cluster_test {
  protected:
-  static constexpr double budget = 64;  // MiB that a data connection may have under way
+  static constexpr double budget = 64;  // MiB that a data connection may have in flight
 
-  // How much more memory each of `nodes` had at most, while `who` stood still for so long.
+  // The largest growth of memory in MiB of each of `nodes` while `who` is stopped for this time.
   std::map<std::string, double> growth(process& who, const std::vector<std::string>& nodes, millis time) {
     std::map<std::string, double> before, most;
     for (const auto& n : nodes) before[n] = memory_of(daemon(n));
@@ -28,13 +28,13 @@ class stopping_test : public cluster_test {
     who.signal(SIGCONT);
     return most;
   }
-  // Layers of 1 MB, so that what somebody does not take would soon be much.
+  // Adds layers of 1 MB, so that unsent data would soon be large.
   static std::vector<std::string> large(std::vector<std::string> set) {
     set.emplace_back("layer.ip1.outputs=2000");
     return endless(std::move(set));
   }
 
-  // A member of a job of this mode.
+  // Stops a member of a job with these settings.
   void stop_a_member(const std::vector<std::string>& mode, millis time) {
     auto set = large(workers(4, 2));
     set.insert(set.end(), mode.begin(), mode.end());
@@ -50,7 +50,7 @@ class stopping_test : public cluster_test {
     EXPECT_EQ(b->join().outcome.exit_code(), 0);
   }
 
-  // The program that has submitted a job and follows it: a line for every step.
+  // Stops the program that has submitted a job and prints a line for every step.
   void stop_a_client(const std::string& programs, millis time) {
     const auto job = write("job.toml", tiny_job());
     std::vector<std::string> words{programs + "/troupe", "train", job, "--json", "--cluster", path("cluster.toml")};

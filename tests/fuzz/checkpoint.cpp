@@ -1,4 +1,4 @@
-// Checkpoints: files as they are, and what their metadata say when the checksums are right.
+// Fuzz target: checkpoint files, and their metadata without the checksums.
 #include "runtime/record/checkpoint.hpp"
 
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ void read_checkpoint(input in) {
   if (const auto* wrong = std::get_if<std::string>(&h)) return must(!wrong->empty(), "refused without a reason");
   checkpoint again;
   put_handover(again, std::get<handover>(h), {});
-  must(std::holds_alternative<handover>(handover_of(again)), "what was read is not written so that it can be read");
+  must(std::holds_alternative<handover>(handover_of(again)), "a handover that was read cannot be written and read again");
 }
 
 std::vector<std::string> sound_checkpoint() {

@@ -1,4 +1,4 @@
-// Cluster files, files of simulated clusters and traces of crashes: by the first byte.
+// Fuzz target: cluster files, simulator files and fault traces; the first byte selects which.
 #include "runtime/node/config/cluster_file.hpp"
 
 #include "runtime/node/config/fault_trace.hpp"

@@ -1,4 +1,4 @@
-// Messages of the control plane.
+// Fuzz target: messages of the control plane.
 #include "tests/cluster/message_samples.hpp"
 #include "tests/fuzz/target.hpp"
 
@@ -13,10 +13,10 @@ void read_control(input in) {
   const auto* data = reinterpret_cast<const char*>(r.rest().data());
   const auto m = decode(type, data, r.rest().size());
   if (!m) return;
-  must(m->index() + 1 == type, "another message than was said");
+  must(m->index() + 1 == type, "the decoded message has another type");
   const auto again = encode(*m);
   const auto back = decode(type, again.data(), again.size());
-  must(back && encode(*back) == again, "a message is not what it says");
+  must(back && encode(*back) == again, "encoding and decoding change the message");
 }
 
 std::vector<std::string> sound_control() {

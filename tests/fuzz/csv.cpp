@@ -1,4 +1,4 @@
-// Tables of numbers as text; the first byte says how they are read.
+// Fuzz target: CSV tables; the first byte sets the format options.
 #include "runtime/data/csv_file.hpp"
 
 #include "tests/fuzz/target.hpp"
@@ -17,7 +17,8 @@ void read_csv(input in) {
   const auto read = parse_csv(r.rest(), f);
   if (const auto* wrong = std::get_if<csv_error>(&read)) return must(!wrong->text.empty(), "refused without a reason");
   const auto& t = std::get<csv_table>(read);
-  must(t.values.size() == t.rows() * t.names.size() && t.values.size() <= f.max_values, "not a table");
+  must(t.values.size() == t.rows() * t.names.size() && t.values.size() <= f.max_values,
+       "the table is not rectangular or too large");
 }
 
 std::vector<std::string> sound_csv() {

@@ -1,4 +1,4 @@
-// Messages of the exchange.
+// Fuzz target: messages of the exchange.
 #include <memory>
 
 #include "tests/fuzz/target.hpp"
@@ -12,7 +12,7 @@ void read_exchange(input in) {
   const auto type = static_cast<std::uint16_t>(exchange::first_type + r.number(1));
   const auto bytes = std::make_shared<const std::string>(text(r.rest()));
   const auto m = exchange::decode(type, std::as_bytes(std::span(bytes->data(), bytes->size())), bytes);
-  if (m) must(exchange::testing::joined(exchange::encode(*m)) == *bytes, "a message is not what it says");
+  if (m) must(exchange::testing::joined(exchange::encode(*m)) == *bytes, "decoding and encoding change the bytes");
 }
 
 std::vector<std::string> sound_exchange() {

@@ -1,5 +1,5 @@
-// The bytes of a connection, whole and in pieces. Checks are made right for most inputs, or no
-// other mistake would ever be reached.
+// Fuzz target: the bytes of a connection, whole and in pieces. Most inputs get valid checksums, so
+// that later checks are reached.
 #include <array>
 #include <memory>
 
@@ -24,8 +24,8 @@ void feed(std::span<const std::byte> bytes, std::size_t piece, bool data) {
     auto part = bytes.first(piece < bytes.size() ? piece : bytes.size());
     bytes = bytes.subspan(part.size());
     for (auto r = p.next(part, f); r != frame_parser::result::need_more; r = p.next(part, f)) {
-      if (r == frame_parser::result::failed) return must(!p.failure().code.empty(), "a failure without a name");
-      must(f.payload != nullptr, "a frame without a handle");
+      if (r == frame_parser::result::failed) return must(!p.failure().code.empty(), "a failure without a code");
+      must(f.payload != nullptr, "a frame without a payload");
       held -= f.type >= first_reserved_type || held < f.bytes ? 0 : f.bytes;
     }
     must(part.empty(), "bytes are left over");

@@ -1,4 +1,4 @@
-// Every target with its sound inputs and mutations of them: without libFuzzer, in any build
+// Runs every fuzz target on its valid inputs and mutations of them, without libFuzzer, in any build
 // (promise 20, docs/promises.md).
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 input input_of(const std::string& s) { return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()}; }
 
-TEST(fuzz, every_target_answers_whatever_it_is_given) {
+TEST(fuzz, every_target_handles_mutated_inputs) {
   for (const auto& t : targets()) {
     SCOPED_TRACE(t.name);
     const auto sound = t.sound();
@@ -22,7 +22,7 @@ TEST(fuzz, every_target_answers_whatever_it_is_given) {
     for (const auto& s : sound) t.one(input_of(s));
     counter_rng random(20);
     for (auto n = test::fuzz_inputs(5000); n > 0; --n) {
-      // Of an own allocation, so that a step beyond it is one.
+      // An allocation of the exact size, so that sanitizers find reads beyond the end.
       const auto b = test::mutated(sound, random);
       const std::vector<std::uint8_t> exact(b.begin(), b.end());
       t.one(exact);
@@ -30,7 +30,7 @@ TEST(fuzz, every_target_answers_whatever_it_is_given) {
   }
 }
 
-TEST(fuzz, these_are_all_targets) {
+TEST(fuzz, all_targets_are_linked) {
   std::set<std::string> linked;
   for (const auto& t : targets()) EXPECT_TRUE(linked.insert(t.name).second) << t.name;
   EXPECT_EQ(linked,

@@ -1,4 +1,4 @@
-// What two nodes tell each other first: greetings and refusals.
+// Fuzz target: the first messages of a connection, hello and refusal.
 #include "runtime/node/net/hello.hpp"
 
 #include "tests/fuzz/target.hpp"
@@ -12,11 +12,11 @@ void read_hello(input in) {
   const auto bytes = std::as_bytes(in);
   (void)decode_refusal(bytes);
   const auto h = decode_hello(bytes);
-  if (!h) return must(!h.error().code.empty(), "a refusal without a name");
+  if (!h) return must(!h.error().code.empty(), "an error without a code");
   const auto again = decode_hello(encode_hello(*h));
   must(again && again->node == h->node && again->cluster == h->cluster && again->incarnation == h->incarnation &&
            again->window == h->window,
-       "a greeting is not what it says");
+       "encoding and decoding change the hello");
   (void)may_be_called(h->node, h->wanted);
   (void)operator_of(h->node);
 }

@@ -1,4 +1,4 @@
-// IDX files, plain and compressed.
+// Fuzz target: IDX files, plain and compressed.
 #include <zlib.h>
 
 #include "runtime/data/idx_file.hpp"
@@ -13,7 +13,7 @@ void read_idx(input in) {
   const auto& a = std::get<idx_array>(r);
   std::uint64_t count = 1;
   for (const auto e : a.extents) count *= static_cast<std::uint64_t>(e);
-  must(a.offset + count <= a.bytes.size(), "more than the file has");
+  must(a.offset + count <= a.bytes.size(), "the array is larger than the file");
 }
 
 std::vector<std::string> sound_idx() {

@@ -1,4 +1,4 @@
-// PNG and JPEG files. Checksums of a PNG are made right for half of them.
+// Fuzz target: PNG and JPEG files. Half of the PNG files get valid checksums.
 #include <zlib.h>
 
 #include "runtime/node/images/decode.hpp"
@@ -25,12 +25,13 @@ void read_image(input in) {
   if (how & 1) repair(b);
   const int channels = how & 2 ? 3 : 1;
   const auto size = images::size_of_image(b);
-  // One that is large, and sound, takes long: not what is looked for.
+  // A large valid image takes too long to decode.
   if (const auto* s = std::get_if<images::image_size>(&size); s && s->height * s->width > 1 << 16 && (how & 4) == 0) return;
   const auto read = images::decode_image(b, channels, how & 4 ? images::wanted_size{12, 20} : images::wanted_size{});
   if (const auto* wrong = std::get_if<std::string>(&read)) return must(!wrong->empty(), "refused without a reason");
   const auto& m = std::get<images::image>(read);
-  must(static_cast<std::int64_t>(m.bytes.size()) == m.height * m.width * m.channels && m.channels == channels, "not an image");
+  must(static_cast<std::int64_t>(m.bytes.size()) == m.height * m.width * m.channels && m.channels == channels,
+       "the size of the image does not match its extents");
 }
 
 std::vector<std::string> sound_image() {

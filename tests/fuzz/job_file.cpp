@@ -1,4 +1,4 @@
-// Job files, with a word of the command line. No plugin is loaded.
+// Fuzz target: job files with an override of the command line. No plugin is loaded.
 #include "runtime/node/config/job_file.hpp"
 
 #include "runtime/node/node_tables.hpp"

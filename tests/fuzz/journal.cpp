@@ -1,4 +1,4 @@
-// The coordinator's journal; the checks of its lines are made right where the first byte says so.
+// Fuzz target: the coordinator's journal. If the first byte is 'r', its lines get valid checksums.
 #include "actors/control/controller/journal.hpp"
 
 #include "runtime/checksum/crc32c.hpp"
@@ -25,7 +25,7 @@ void read_journal(input in) {
     t = std::move(all);
   }
   const auto read = control::read_journal(t);
-  for (const auto& j : read.jobs) must(j.number <= read.last_number, "a job without a number of its own");
+  for (const auto& j : read.jobs) must(j.number <= read.last_number, "a job's number is larger than the last number");
 }
 
 std::vector<std::string> sound_journal() {

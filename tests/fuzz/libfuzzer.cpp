@@ -1,5 +1,5 @@
-// What libFuzzer calls, for the one target that is linked. `PROGRAM --sound FOLDER` writes its
-// sound inputs there and ends.
+// Entry points of libFuzzer for the one target that is linked. `PROGRAM --sound FOLDER` writes the
+// target's valid inputs to FOLDER and exits.
 #include <cstring>
 #include <fstream>
 

@@ -1,4 +1,4 @@
-// Messages between roles.
+// Fuzz target: messages between roles.
 #include "runtime/messages/fits.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tests/runtime/messages/wire_samples.hpp"
@@ -11,7 +11,7 @@ void read_message(input in) {
   envelope e;
   std::string error;
   if (!wire_samples::decode_bytes(bytes, e, error)) return must(!error.empty(), "refused without a reason");
-  must(wire_samples::joined(encode(e)) == bytes, "a message is not what it says");
+  must(wire_samples::joined(encode(e)) == bytes, "decoding and encoding change the bytes");
   (void)has_values(e);
 }
 

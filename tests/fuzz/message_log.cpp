@@ -1,4 +1,5 @@
-// The log of what roles were handed; its checksum is made right where the first byte says so.
+// Fuzz target: the log of messages that roles handled. If the first byte is 'r', it gets a valid
+// checksum.
 #include "runtime/checksum/crc32c.hpp"
 #include "runtime/replay/delivery_log.hpp"
 #include "tests/fuzz/target.hpp"
@@ -17,14 +18,14 @@ void read_message_log(input in) {
   const auto read = replay::from_bytes(t);
   const auto* p = std::get_if<replay::node_part>(&read);
   if (!p) return;
-  must(replay::to_bytes(*p) == t, "a log that is not written as it was read");
+  must(replay::to_bytes(*p) == t, "reading and writing change the log");
   for (const auto& role : p->roles)
     for (const auto& c : role.chunks) {
       replay::chunk_reader entries(c);
       std::size_t count = 0;
       while (const auto d = entries.next()) {
-        must(++count <= c.size() && d->whole.size() <= c.size(), "more entries than bytes");
-        must(!replay::to_text(*d).empty(), "an entry without a name");
+        must(++count <= c.size() && d->whole.size() <= c.size(), "the log has more entries than bytes");
+        must(!replay::to_text(*d).empty(), "an entry without text");
       }
     }
 }

@@ -1,4 +1,4 @@
-// Headers of packed data, with their checksum made right.
+// Fuzz target: headers of packed data, with a valid checksum.
 #include "runtime/checksum/crc32c.hpp"
 #include "runtime/data/packed_file.hpp"
 #include "tests/fuzz/target.hpp"
@@ -10,7 +10,7 @@ void read_packed(input in) {
   reader r(in);
   const auto file_bytes = r.number(5);
   std::vector<std::uint8_t> b(r.rest().begin(), r.rest().end());
-  if (b.size() > 20 && (file_bytes & 1) == 0) {  // the header's own length and check
+  if (b.size() > 20 && (file_bytes & 1) == 0) {  // the header's length and checksum
     const auto n = static_cast<std::uint32_t>(b.size());
     const auto put = [&](std::size_t at, std::uint32_t v) {
       for (std::size_t i = 0; i < 4; ++i) b[at + i] = static_cast<std::uint8_t>(v >> (8 * i));
@@ -22,7 +22,8 @@ void read_packed(input in) {
   if (const auto* wrong = std::get_if<std::string>(&read)) return must(!wrong->empty(), "refused without a reason");
   const auto& l = std::get<packed_layout>(read);
   const auto blocks = l.header.blocks(split::train) + l.header.blocks(split::test);
-  must(static_cast<std::uint64_t>(l.first_block + blocks * l.header.block_bytes()) <= file_bytes, "more than the file has");
+  must(static_cast<std::uint64_t>(l.first_block + blocks * l.header.block_bytes()) <= file_bytes,
+       "the blocks are larger than the file");
 }
 
 std::vector<std::string> sound_packed() {

@@ -1,4 +1,4 @@
-// safetensors files, with and without our checksums.
+// Fuzz target: safetensors files, with and without Troupe's checksums.
 #include <memory>
 
 #include "runtime/record/safetensors.hpp"
@@ -19,7 +19,7 @@ void read_safetensors_bytes(input in) {
     std::size_t bytes = 0;
     for (const auto& [name, t] : std::get<safetensors_content>(r).named)
       bytes += static_cast<std::size_t>(t.count()) * size_of(t.type());
-    must(bytes <= owner->size(), "more than the file has");
+    must(bytes <= owner->size(), "the tensors are larger than the file");
   }
 }
 

@@ -1,5 +1,5 @@
-// The table in front of a frame that lends: whatever it says, no piece lies outside the sender's
-// memory or the frame.
+// Fuzz target: the table of shared buffers in a frame. Every decoded piece must be within the
+// sender's region and within the frame.
 #include "runtime/node/net/memory_sharing.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr std::uint64_t region = std::uint64_t{1} << 30;
 void read_shared_buffers(input in) {
   const auto bytes = std::as_bytes(in);
   const auto rows = decode_shared_buffers(bytes, region);
-  if (!rows) return must(rows.error().code == "bad_loan", "a refusal without a name");
+  if (!rows) return must(rows.error().code == "bad_loan", "an error with another code");
   std::uint64_t end = 0, gone = 0;
   const auto table = shared_table_bytes(rows->size());
   must(table <= bytes.size(), "a table beyond the payload");
@@ -27,7 +27,7 @@ void read_shared_buffers(input in) {
     gone += l.bytes / 64 * 64;
   }
   const auto again = encode_shared_buffers(*rows);
-  must(std::equal(again.begin(), again.end(), bytes.begin()), "a table is not what it says");
+  must(std::equal(again.begin(), again.end(), bytes.begin()), "decoding and encoding change the table");
 }
 
 std::vector<std::string> valid_shared_buffers() {

@@ -1,9 +1,8 @@
-// What reads bytes that others have written, one target each: for libFuzzer (scripts/fuzz), and in
-// the ordinary suite over sound inputs and mutations of them, so that no target rots
-// (fuzz_test.cpp).
+// Fuzz targets, one for each reader of untrusted bytes: for libFuzzer (scripts/fuzz), and for the
+// ordinary test suite, which runs them on valid inputs and mutations (fuzz_test.cpp).
 //
-// A target must answer anything: it crashes, or calls `broken`, where the code that it is for has a
-// mistake. One process, one thread.
+// A target must handle any input. It crashes or calls `broken` when the code under test has a bug.
+// One process, one thread.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +20,10 @@ using input = std::span<const std::uint8_t>;
 struct target {
   const char* name;
   void (*one)(input);
-  std::vector<std::string> (*sound)();  // inputs to begin with
+  std::vector<std::string> (*sound)();  // valid inputs to start from
 };
 
-// Those that are linked, by name.
+// The linked targets, in the order of static initialisation.
 std::vector<target>& targets();
 struct entry {
   explicit entry(target t) { targets().push_back(t); }
@@ -43,7 +42,7 @@ std::string text(const Bytes& b) {
   return {reinterpret_cast<const char*>(b.data()), b.size()};
 }
 
-// Takes numbers from the front of an input; zeros when it has ended.
+// Reads numbers and pieces from the front of an input; returns zeros and empty pieces at its end.
 class reader {
  public:
   explicit reader(input in) : in_(in) {}

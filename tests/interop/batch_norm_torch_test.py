@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Files of a net with batch_norm between Troupe and PyTorch: a module takes Troupe's names as they are (load_state_dict, strict), and Troupe
-takes back what the module says of itself, num_batches_tracked included, and tests to the same loss.
+"""Exchanges weights of a net with batch_norm between Troupe and PyTorch: a module loads Troupe's file (load_state_dict, strict), and Troupe
+loads the module's state_dict, num_batches_tracked included, and tests to the same loss and accuracy.
 
 usage: batch_norm_torch_test.py TROUPE_BINARY
 """
@@ -68,7 +68,7 @@ def module():
 
 
 def save(path, state):
-    """As the safetensors package writes a state_dict."""
+    """Writes a state_dict like the safetensors package."""
     header, body = {}, b""
     for name, t in state.items():
         raw = t.numpy().tobytes()
@@ -104,10 +104,10 @@ def main():
         net.load_state_dict({k: torch.tensor(np.array(v)) for k, v in weights.items()}, strict=True)
         state = net.state_dict()
         assert set(state) - set(weights) == {"bn1.num_batches_tracked"}, set(state) ^ set(weights)
-        assert not torch.equal(state["bn1.running_mean"], torch.zeros(4)), "the statistics have moved"
+        assert not torch.equal(state["bn1.running_mean"], torch.zeros(4)), "the running statistics are still zero"
         save(theirs, state)
         assert tested(binary, job, ours) == tested(binary, job, theirs)
-    print("ok: strict, and back")
+    print("ok: loaded by PyTorch (strict) and by Troupe")
 
 
 if __name__ == "__main__":

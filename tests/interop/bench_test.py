@@ -1,4 +1,4 @@
-"""bench/environment.py, bench/peer_kernel.py and bench/step_page.py: which kernels PyTorch runs with, the check of their products, and what pages say.
+"""bench/environment.py, bench/peer_kernel.py and bench/step_page.py: the kernels that PyTorch runs with, the check of their products, the pages' text.
 
 usage: bench_test.py ROOT
 """
@@ -17,7 +17,7 @@ import peer_kernel  # noqa: E402
 import step_page  # noqa: E402
 
 SET = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_L2_SIZE": "512"}
-# They name PyTorch, but none of their figures depends on its products: links to other pages, accuracies, Gloo alone.
+# Pages that name PyTorch without figures that depend on its products: links to other pages, accuracies, Gloo only.
 NO_PRODUCTS = ("accuracy.md", "cifar10.md", "collectives.md", "two_cores.md")
 SIZES = ((1, 1, 1), (7, 13, 31), (33, 17, 65))
 
@@ -32,7 +32,7 @@ def said(rate, wrong=()):
 
 
 def measured(as_set, unset, actors):
-    """actors: with the variables as set, and unset."""
+    """Times for a page. `actors`: Troupe's, with the variables set and unset."""
     times = {}
     for kernel, torch, ours in (("as set", as_set, actors[0]), ("unset", unset, actors[1])):
         times.update({("torch", kernel, layout): [ms] for layout, ms in zip(step_page.LAYOUTS, torch)})
@@ -41,12 +41,12 @@ def measured(as_set, unset, actors):
 
 
 class Kernels(unittest.TestCase):
-    def test_are_tried_as_set_and_unset_where_a_variable_is_set(self):
+    def test_are_tried_with_variables_set_and_unset(self):
         self.assertEqual([(k.name, k.variables) for k in environment.kernels({**SET, "HOME": "/"})], [("as set", SET), ("unset", {})])
         self.assertEqual(len(environment.kernels({"OPENBLAS_L2_SIZE": "512"})), 2)
         self.assertEqual([k.variables for k in environment.kernels({"OPENBLAS_NUM_THREADS": "2"})], [{}])
 
-    def test_decide_the_variables_of_the_peer(self):
+    def test_set_the_variables_of_the_peer(self):
         with mock.patch.dict(os.environ, SET):
             as_set, unset = (environment.peer_env(2, k) for k in environment.kernels(os.environ))
         self.assertEqual({n: as_set[n] for n in SET}, SET)
@@ -62,14 +62,14 @@ class Kernels(unittest.TestCase):
         with self.assertRaises(SystemExit):
             environment.sound([(slow, said(50, ["x"])), (fast, said(100, ["x"]))])
 
-    def test_are_not_right_when_the_check_ends_in_another_way(self):
+    def test_are_wrong_when_the_check_fails_to_run(self):
         with mock.patch.object(environment, "PYTHON", "/bin/false"):
             report = environment.ask_peer(environment.kernels({})[0])
         self.assertEqual(len(report["wrong"]), 1)
         with self.assertRaises(SystemExit):
             environment.sound([(environment.kernels({})[0], report)])
 
-    def test_of_troupe_are_those_that_were_checked_in_the_same_library(self):
+    def test_of_troupe_count_as_checked_only_for_the_same_library(self):
         checked = said(100)
         self.assertTrue(environment.checked_for_troupe(checked, checked))
         for ours in (None, {**checked, "library": "/other.so"}, {**checked, "corename": "Zen"}):
@@ -83,7 +83,7 @@ class Kernels(unittest.TestCase):
 
 
 class Check(unittest.TestCase):
-    def test_passes_right_products_of_all_forms(self):
+    def test_passes_correct_products_of_all_forms(self):
         report = peer_kernel.check(product, SIZES)
         self.assertEqual(report["wrong"], [])
         self.assertEqual(report["products"], 3 * 2 * 8 * 2)
@@ -100,7 +100,7 @@ class Check(unittest.TestCase):
         self.assertEqual(len(report["wrong"]), 4)
         self.assertIn("sgemm 33 x 17 x 65, 2 threads: error 0.01", report["wrong"][0])
 
-    def test_reports_a_fault_of_transposed_operands_and_values_that_are_not_numbers(self):
+    def test_reports_wrong_transposed_products_and_nan(self):
         report = peer_kernel.check(lambda a, b, c, t: product(a, b, c, t) * (1 if a.flags.c_contiguous else numpy.nan), ((7, 13, 31),))
         self.assertEqual(len(report["wrong"]), 16)
         self.assertTrue(all("a transposed" in w for w in report["wrong"]))
@@ -108,7 +108,7 @@ class Check(unittest.TestCase):
 
 
 class Steps(unittest.TestCase):
-    def test_are_compared_with_the_least_times_of_all_kernels(self):
+    def test_are_compared_by_the_smallest_time_of_all_kernels(self):
         r = step_page.row(measured((20.0, 18.0), (12.0, 15.0), (9.0, 8.0)))
         self.assertEqual((r["torch"], r["ours"]), ((12.0, "unset", "nchw"), (8.0, "unset", "actors")))
         self.assertEqual((r["ratio"], r["ratio_as_set"]), (1.5, 2.0))
@@ -116,7 +116,7 @@ class Steps(unittest.TestCase):
         self.assertIn("PyTorch / Troupe 1.50", words)
         self.assertIn("2.00 with the variables as set", words)
 
-    def test_are_compared_without_a_kernel_of_wrong_products(self):
+    def test_are_compared_without_kernels_with_wrong_products(self):
         times = measured((20.0, 18.0), (12.0, 15.0), (9.0, 8.0))
         for layout in step_page.LAYOUTS:
             del times["torch", "as set", layout]
@@ -124,7 +124,7 @@ class Steps(unittest.TestCase):
         self.assertEqual((r["ratio"], r["ratio_as_set"]), (1.5, None))
         self.assertIn("wrong products", step_page.verdict("LeNet b64", 1, r))
 
-    def test_leave_out_a_layout_that_is_much_slower_under_its_kernel(self):
+    def test_omit_a_layout_that_is_much_slower_with_its_kernel(self):
         every = [("torch", k, layout) for k in ("as set", "unset") for layout in step_page.LAYOUTS]
         self.assertEqual(step_page.candidates({}, ("as set", "unset")), every)
         times = {every[0]: [40.0], every[1]: [20.0], every[2]: [10.0], every[3]: [11.0], ("Troupe", "as set", "actors"): [1.0]}
@@ -136,7 +136,7 @@ class Steps(unittest.TestCase):
                 "| epoch of Fashion-MNIST, s | 1 | 21.68 | 14.48 | | 7.93 | 1.82 |\n\n| net | threads | other |\n|---|---|---|\n| LeNet b64 | 1 | 3 |\n")
         self.assertEqual(step_page.read_rows(text), {("LeNet b64", 2): (8.72, 4.78), ("LSTM", 1): (251.4, 181.1)})
 
-    def test_name_the_kernel_of_each_side_where_there_are_several(self):
+    def test_name_the_kernel_of_each_side_when_there_are_several(self):
         two, one = measured((20.0, 18.0), (12.0, 15.0), (9.0, 8.0)), measured((20.0, 18.0), (), (9.0, 8.0))
         del two["Troupe", "unset", "plain"], two["Troupe", "unset", "actors"], one["Troupe", "unset", "plain"], one["Troupe", "unset", "actors"]
         head = step_page.table({("LeNet b64", 1): step_page.row(two)})[0]
@@ -145,7 +145,7 @@ class Steps(unittest.TestCase):
         self.assertIn("| torch NCHW | torch channels-last | Troupe, plain loop | Troupe, actors |", lines[0])
         self.assertIn("| LeNet b64 | 1 | 20.00 | 18.00 | 4.50 | 9.00 | 2.00 | 2.00 |", lines[2])
 
-    def test_stand_on_the_page_with_both_ratios_and_beside_older_ones(self):
+    def test_are_shown_with_both_ratios_and_next_to_older_ones(self):
         rows = {("LeNet b64", t): step_page.row(measured((20.0 / t, 18.0 / t), (12.0 / t, 15.0 / t), (9.0 / t, 8.0 / t))) for t in (1, 2)}
         for load, busy in ((0.1, False), (0.9, True)):
             text = step_page.page(rows, "2026-01-01", "A machine", "`x`", load, None)
@@ -158,13 +158,13 @@ class Steps(unittest.TestCase):
 
 
 class Pages(unittest.TestCase):
-    def test_have_one_section_about_the_environment(self):
+    def test_have_exactly_one_environment_section(self):
         once = environment.with_section("# T\n\ntext\n", "## Environment\n\n| a | b |\n")
         self.assertEqual(once, "# T\n\ntext\n\n## Environment\n\n| a | b |\n")
         self.assertEqual(environment.with_section(once, "## Environment\n\n| c | d |\n"), once.replace("| a | b |", "| c | d |"))
         self.assertIn("## More\n", environment.with_section(once + "\n## More\n", "## Environment\n\n| c | d |\n"))
 
-    def test_say_which_kernel_was_used_and_which_was_wrong(self):
+    def test_name_the_kernels_used_and_the_wrong_ones(self):
         ours = {**said(40), "fma_instructions": "AVX-512", "fma_gflops": [250, 500], "numerics": "openblas-Haswell/x86-64-v4"}
         as_set, unset = environment.kernels(SET)
         peers = [(as_set, said(50, ["sgemm 1 x 1 x 1"])), (unset, said(100))]
@@ -175,14 +175,14 @@ class Pages(unittest.TestCase):
         self.assertIn("sgemm 100 / 200 GFLOP/s; 8 products right |", text)
         self.assertIn("not recorded", environment.section("2026-01-01", "abc", 0.1, {}, [], [], []))
 
-    def test_are_marked_once_where_they_name_pytorch_and_record_nothing(self):
+    def test_are_marked_once_when_they_name_pytorch_without_an_environment(self):
         once = environment.marked("# T, 2026-01-01\n\nBeside PyTorch.\n")
         self.assertEqual(once, f"# T, 2026-01-01\n\n{environment.MARK}\n\nBeside PyTorch.\n")
         self.assertEqual(environment.marked(once), once)
         for text in ("# T\n\nBytes of reducers.\n", "# T\n\nBeside PyTorch.\n\n## Environment\n\n| a | b |\n"):
             self.assertEqual(environment.marked(text), text)
 
-    def test_of_the_repository_record_what_pytorch_ran_with_or_say_that_they_do_not(self):
+    def test_of_the_repository_have_an_environment_or_a_mark(self):
         pages = [p for p in glob.glob(os.path.join(ROOT, "docs/measurements/*.md")) if os.path.basename(p) not in ("README.md", *NO_PRODUCTS)]
         self.assertTrue(pages)
         unmarked = []
@@ -191,7 +191,7 @@ class Pages(unittest.TestCase):
                 text = f.read()
             if environment.marked(text) != text:
                 unmarked.append(os.path.basename(path))
-        self.assertEqual(unmarked, [], "publish them anew, or mark them: bench/environment.py --mark FILE")
+        self.assertEqual(unmarked, [], "publish these pages again, or mark them: bench/environment.py --mark FILE")
 
 
 if __name__ == "__main__":

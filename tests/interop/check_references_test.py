@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/lib/check_references.py: what it accepts and what it reports. usage: check_references_test.py scripts/lib"""
+"""Tests what scripts/lib/check_references.py accepts and reports. usage: check_references_test.py scripts/lib"""
 import os
 import shutil
 import subprocess

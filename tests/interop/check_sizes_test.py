@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/lib/check_sizes.py: what it measures and what excuses it. usage: check_sizes_test.py scripts/lib"""
+"""Tests what scripts/lib/check_sizes.py measures and which `size:` comments it accepts. usage: check_sizes_test.py scripts/lib"""
 import os
 import shutil
 import subprocess
@@ -44,8 +44,8 @@ reason = "// size: it is made for this test\n"
 expect({ONE: function(60)}, "60 lines  runtime/a.cpp:1: f", "0 mistakes")
 expect({ONE: function(61)}, "runtime/a.cpp:1: f: 61 lines, over 60, and no `size:` comment says why", "1 mistakes")
 expect({ONE: function(61, above=reason)}, "0 mistakes")
-expect({ONE: function(61, above="// size: no\n")}, "1 mistakes")  # which is no reason
-expect({ONE: reason + "\nint n;\n" + function(61)}, "runtime/a.cpp:4: f: 61 lines")  # the reason is not beside it
+expect({ONE: function(61, above="// size: no\n")}, "1 mistakes")  # too short to be a reason
+expect({ONE: reason + "\nint n;\n" + function(61)}, "runtime/a.cpp:4: f: 61 lines")  # the comment is not directly above the function
 expect({ONE: function(61, "box<T>::box() noexcept : m_{1}, n_(2) {")}, "runtime/a.cpp:1: box: 61 lines")
 expect({ONE: function(61, "TEST(suite, name) {")}, "runtime/a.cpp:1: TEST(suite,name): 61 lines")
 expect({ONE: "namespace x {\nstruct s {\n" + function(61, "bool operator==(const s&) const {") + "};\n}\n"}, "runtime/a.cpp:3: s::operator==: 61 lines")
@@ -59,6 +59,6 @@ expect({ONE: members(16, reason)}, "0 mistakes")
 expect({ONE: "int n;\n" * 400}, "0 mistakes")
 expect({ONE: "int n;\n" * 401}, "runtime/a.cpp: 401 lines, over 400")
 expect({ONE: reason + "int n;\n" * 700}, "0 mistakes")
-expect({ONE: "int n;\n" + reason + "int n;\n" * 400}, "runtime/a.cpp: 402 lines")  # not in the file's first comment
+expect({ONE: "int n;\n" + reason + "int n;\n" * 400}, "runtime/a.cpp: 402 lines")  # the comment is not the file's first
 expect({"configs/a.toml": "n = 1\n" * 2000, "docs/FILE.md": "a\n" * 2000}, "0 mistakes")
 expect({"bench/a.py": "def main():\n" + "    pass\n" * 61}, "bench/a.py:1: main: 62 lines")

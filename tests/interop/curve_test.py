@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/lib/curve.awk: where it draws its points. usage: curve_test.py curve.awk"""
+"""Tests where scripts/lib/curve.awk draws its points. usage: curve_test.py curve.awk"""
 import subprocess
 import sys
 
@@ -26,7 +26,7 @@ assert falling[-1].split() == ["step", "0", "19"], falling
 # Each column is the mean of its points.
 assert draw([(0, 1), (0, 3), (9, 5)], columns=2, rows=3)[1:4] == ["  5.000 | *", "        |", "  2.000 |*"]
 
-# Constant values, one point and no point are no errors.
+# Constant values, one point and no points are accepted.
 assert grid(draw([(0, 1), (5, 1)], rows=3))[-1].count("*") == 2
 assert draw([(0, 1)]) == [] and draw([]) == []
 print("ok")

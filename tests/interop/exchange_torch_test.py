@@ -1,5 +1,5 @@
-"""exchange_torch_test.py TROUPE_BIN EXAMPLES: two torch processes at a daemon. DistributedDataParallel with our hook has the bits of the one over Gloo; and rounds on
-tensors of every type, waited for or not, are what torch makes of the same values by itself."""
+"""exchange_torch_test.py TROUPE_BIN EXAMPLES: two torch processes use a daemon's exchange. DistributedDataParallel with Troupe's hook gives the same bits as
+with Gloo, and collective rounds on tensors of every type, synchronous or not, give the results that torch computes from the same values."""
 import hashlib
 import json
 import os
@@ -51,13 +51,13 @@ def mean_is_refused(session):
     try:
         session.all_reduce("whole", torch.zeros(3, dtype=torch.int64), "mean")
     except ExchangeError as e:
-        assert e.name == "bad_argument" and "whole numbers have no mean" in str(e), e
+        assert e.name == "bad_argument" and "integers have no mean" in str(e), e
     else:
-        raise AssertionError("a mean of whole numbers")
+        raise AssertionError("a mean of integers")
 
 
 def trained(session, rank):
-    """The hash of the weights after some steps, through our hook or, without a session, over Gloo. Several buckets, of which some go through the daemon."""
+    """The hash of the weights after some steps, with Troupe's hook or, without a session, with Gloo. Some of the buckets are small enough for the daemon."""
     import torch
     import torch.nn as nn
     from troupe_exchange import ddp_hook
@@ -115,7 +115,7 @@ def main():
     assert all(r.returncode == 0 for r in ranks), [r.returncode for r in ranks]
     hashes = {h for s in said for h in json.loads(s.splitlines()[-1]).values()}
     print(f"weights after {STEPS} steps: {hashes}")
-    assert len(hashes) == 1, "not the same bits"
+    assert len(hashes) == 1, "the weights differ"
 
 
 main()

@@ -1,6 +1,6 @@
 // image_dump FOLDER CHANNELS SIZE RESIZE(0|1) OUT: opens an `images` source on FOLDER and writes
-// all training examples as 64-bit floats (value = byte) to OUT; on stdout the shape and the labels.
-// A mistake: its text on stderr, exit code 2.
+// all training examples as 64-bit floats (value = byte) to OUT, and the shape and the labels to
+// stdout. On an error in the options: text on stderr, exit code 2.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""images_pil_test.py IMAGE_DUMP: the images source against PIL, read as torchvision's ImageFolder reads (convert("RGB"), sorted walk).
+"""images_pil_test.py IMAGE_DUMP: compares the images source with PIL, which reads like torchvision's ImageFolder (convert("RGB"), sorted walk).
 
-Files of every form that PIL writes: bytes equal, labels and order equal; resized: within one step of 255.
+For files of every form that PIL writes, bytes, labels and order are equal; resized images differ by at most 1 of 255.
 """
 import os
 import random
@@ -18,7 +18,7 @@ rng = np.random.default_rng(5)
 
 
 def picture(width, height, mode):
-    """Smooth with some noise, so that both codecs have work to do."""
+    """A smooth image with some noise, which exercises both codecs."""
     planes = {"L": 1, "RGB": 3, "RGBA": 4, "CMYK": 4, "LA": 2}[mode]
     y, x = np.mgrid[0:height, 0:width]
     p = np.stack([128 + 90 * np.sin(x / rng.uniform(3, 9) + rng.uniform(0, 6)) * np.cos(y / rng.uniform(3, 9)) for _ in range(planes)], -1)
@@ -38,7 +38,7 @@ def write_set(top, size):
         for c in ("zebra", "Ant", "bee/left", "bee/right", "bee"):
             os.makedirs(os.path.join(top, part, c), exist_ok=True)
             some = list(enumerate(forms))
-            random.shuffle(some)  # the order of creation is not that of names
+            random.shuffle(some)  # so that the order of creation differs from the order of names
             for i, (mode, ending, options) in some if part == "train" else some[:1]:
                 m = picture(*size(), mode if mode not in "P1" else "RGB")
                 m = m.convert(mode) if mode in "P1" else m
@@ -46,7 +46,7 @@ def write_set(top, size):
 
 
 def image_folder(top):
-    """(path, label), as torchvision lists them."""
+    """List of (path, label) in torchvision's order."""
     classes = sorted(e.name for e in os.scandir(top) if e.is_dir())
     out = []
     for label, c in enumerate(classes):
@@ -82,13 +82,13 @@ def main():
             for channels in (3, 1):
                 values, labels = dumped(folder, channels, size, size > 0, work)
                 files = image_folder(os.path.join(folder, "train"))
-                assert len(files) == len(values) and [l for _, l in files] == labels, "order or labels differ"
+                assert len(files) == len(values) and [l for _, l in files] == labels, "the order or the labels differ"
                 for (path, _), got in zip(files, values):
                     want = expected(path, channels, size)
                     far = np.abs(got - want).max()
-                    assert far <= most, f"{path} channels {channels} size {size}: {far} away"
+                    assert far <= most, f"{path} channels {channels} size {size}: differs by {far}"
                     compared += 1
-    print(f"{compared} images, as PIL {Image.__version__} reads them")
+    print(f"{compared} images equal those of PIL {Image.__version__}")
 
 
 main()

@@ -1,10 +1,11 @@
-// Writes one safetensors file per layer type and case: inputs, parameters, outputs, gradients of
-// outputs, inputs and parameters, as Troupe computes them. layers_torch_test.py computes the same
+// Writes one safetensors file per layer type and case: inputs, parameters, outputs, and gradients
+// of outputs, inputs and parameters, as Troupe computes them. layers_torch_test.py compares them
 // with PyTorch.
 //
-// usage: layer_dump DIRECTORY [RANDOM]: also so many random cases of each type that
-// tests/ops/random_layers.hpp knows
-//        layer_dump DIRECTORY bf16: products, with activations in bf16 (written as f32) and parameters that bf16 holds exactly
+// usage: layer_dump DIRECTORY [RANDOM]  also RANDOM random cases of each type that
+//                                       tests/ops/random_layers.hpp supports
+//        layer_dump DIRECTORY bf16      convolution and linear with activations in bf16 (written as
+//                                       f32) and parameters that bf16 represents exactly
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -89,9 +90,9 @@ void dump(const layer_type& type, const layer_case& one, device& d, const std::s
   maths->forward(c, *p, in, params, out, kept);
   for (std::size_t i = 0; i < out.size(); ++i) put("out." + std::to_string(i), out[i]);
   for (std::size_t i = 0; i < stats.size(); ++i) file.emplace_back("stat." + std::to_string(i), stats[i]);
-  if (type.name == "rbm")  // what was drawn
+  if (type.name == "rbm")  // the drawn units
     for (std::size_t i = 0; i < 2; ++i) file.emplace_back("extra." + std::to_string(i), kept.extra[i]);
-  if (!stats.empty()) {  // what evaluation makes of the running ones
+  if (!stats.empty()) {  // the output of an evaluation with the running statistics
     tensors tested{tensor::declare(out[0].dims(), dtype::f32)};
     context t{d, phase::test, 1, 0, 0, 0, 0, 1, nullptr};
     saved none;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every layer's forward and gradients against PyTorch, fp32, to 1e-5 relative.
+"""Compares every layer's outputs and gradients with PyTorch, in fp32, to 1e-5 relative.
 
 usage: layers_torch_test.py LAYER_DUMP_BINARY [bf16]
-bf16: convolution and linear with bf16 activations, against PyTorch's own in bf16 (whose gradients of weights are bf16 too).
-The dump covers every layer type in the registry, every case it ships and random ones; a type without an oracle below fails the test.
+bf16: convolution and linear with bf16 activations, compared with PyTorch in bf16 (whose weight gradients are bf16 too).
+The dump has every layer type of the registry, with all its cases and random ones; a type without an oracle below fails the test.
 """
 import glob
 import os
@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import tensors
 
 HALF = sys.argv[2:] == ["bf16"]
-BOUND = 2**-7 if HALF else 1e-5  # both round: half a unit each of the result, and what sums of rounded numbers add to that
+BOUND = 2**-7 if HALF else 1e-5  # both round the result (half a unit each), and sums add the rounding of their terms
 
 
 class Options:
@@ -45,7 +45,7 @@ class Options:
         return [float(x) for x in self.raw[k].split(",") if x]
 
     def pair(self, k, fallback=None):
-        """kernel or kernel_h, kernel_w; 0 in the pair means the common one."""
+        """(kernel_h, kernel_w); missing or 0 means the common option `kernel`."""
         common = self.int(k) if k in self.raw else fallback
         h = int(self.raw.get(k + "_h", 0)) or common
         w = int(self.raw.get(k + "_w", 0)) or common
@@ -65,7 +65,7 @@ def pool_extent(size, kernel, stride, pad, ceil):
 
 
 def pooled(o, x, kind):
-    """Windows by hand: unfold the padded plane far enough for Caffe's rounding, then reduce what exists."""
+    """Explicit windows: unfolds the plane, padded far enough for Caffe's rounding, and reduces each window."""
     kh, kw = o.pair("kernel")
     kh, kw = kh or x.shape[2], kw or x.shape[3]
     sh, sw = o.pair("stride", 1)
@@ -131,7 +131,7 @@ def accuracy(o, x, w):
 
 
 def recurrent(run, gates):
-    """PyTorch's own recurrent layer of one direction, batch first, from a state of zeros."""
+    """PyTorch's unidirectional recurrent layer, batch first, from a zero state."""
     def oracle(o, x, w):
         n, t = x[0].shape[:2]
         assert w[0].shape[0] == gates * o.int("units")
@@ -141,7 +141,7 @@ def recurrent(run, gates):
 
 
 def per_channel(v, x):
-    """A vector of channels, to be combined with x [N, C, ...]."""
+    """Reshapes a vector of channels so that it broadcasts to x [N, C, ...]."""
     return v.reshape([1, -1] + [1] * (x.dim() - 2))
 
 
@@ -178,7 +178,7 @@ def deconvolution(o, x, w):
 
 
 def targets_of(x):
-    """Labels as Troupe reads them: one class each, or yes and no."""
+    """Targets from labels as Troupe reads them: one class per example, or binary."""
     if x[1].is_floating_point():
         return x[1].detach()
     rows = x[0].reshape(x[0].shape[0], -1)
@@ -207,7 +207,7 @@ def batch_norm(o, x, w, training=True, running=None):
 
 
 def check_running(o, t, x, w):
-    """Folding the packet's statistics into the running ones, and evaluation with them."""
+    """Checks the update of the running statistics by the packet's, and an evaluation with them. Returns the worst difference."""
     running = w[-2].clone().detach(), w[-1].clone().detach()
     worst = tensors.relative(t["tested.0"], batch_norm(o, x, w, False, running).detach().numpy())
     batch_norm(o, x, w, True, running)
@@ -219,7 +219,7 @@ def check_running(o, t, x, w):
 
 
 def rbm(o, x, w, drawn, vk):
-    """Free energies, with what was drawn held constant (outputs: loss, hidden, reconstruction)."""
+    """Free energies with the drawn units constant (outputs: loss, hidden, reconstruction)."""
     weight, c, b = w
     v0, vk = x[0].flatten(1), vk.flatten(1)
     gaussian = o.text("hidden") == "gaussian"
@@ -228,7 +228,7 @@ def rbm(o, x, w, drawn, vk):
         a = F.linear(v, weight, c)
         return (-v @ b - (a**2 / 2 if gaussian else F.softplus(a)).sum(1)).mean()
 
-    rbm.energies = max(abs(free(v).item()) for v in (v0, vk))  # of which the loss is a difference
+    rbm.energies = max(abs(free(v).item()) for v in (v0, vk))  # the loss is their difference
     a = F.linear(v0, weight, c)
     return free(v0) - free(vk), a if gaussian else torch.sigmoid(a), torch.sigmoid(drawn @ weight + b).reshape(x[0].shape)
 
@@ -303,9 +303,9 @@ def check(path):
         sum((a * b.reshape(a.shape)).sum() for a, b in zip(y, g)).backward()
         for name, v in leaves.items():
             if name not in t and v.grad is None:
-                continue  # nothing flows there: targets, what is cropped to
+                continue  # no gradient: targets, the size reference of crop
             if name not in t:
-                sys.exit(f"{path}: Troupe gave no {name}")
+                sys.exit(f"{path}: Troupe wrote no {name}")
             grad = v.grad if v.grad is not None else torch.zeros_like(v)
             worst = max(worst, tensors.relative(t[name], grad.float().numpy()))
     if not worst <= BOUND:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""LeNet on Fashion-MNIST, 200 steps, packets = 4: one and the same weights hash for every number of workers, shards and sub-solvers, fused
-or not, embedded, on three daemons over tcp, and twice in a row.
+"""LeNet on Fashion-MNIST, 200 steps, packets = 4: the same weights hash for every number of workers, shards and sub-solvers, fused or
+not, embedded, on three daemons over TCP, and in a second run.
 
 usage: lenet_hash_test.py TROUPE TROUPED JOB_FILE [--all]
 Without --all every value of every setting appears, but not every combination of them.
@@ -32,13 +32,13 @@ def train(*extra):
     return done
 
 
-held = []  # sockets bound to the ports given out, until we end: closed, the kernel would give the port to the next that asks for any
+held = []  # sockets bound to the ports until this process ends; after a close the kernel could give the port to another process
 
 
 def free_ports(n):
     for _ in range(n):
         s = socket.socket()
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # daemons say so too, and may listen where nobody else does
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # daemons set it too, so they can listen on the bound port
         s.bind(("127.0.0.1", 0))
         held.append(s)
     return [s.getsockname()[1] for s in held[-n:]]

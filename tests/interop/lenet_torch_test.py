@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""LeNet in Troupe and in PyTorch from equal weights on equal data: fp32 to 1e-5 over steps 1-10, f64 to 1e-9 over steps 1-100.
+"""Trains LeNet in Troupe and in PyTorch from equal weights on equal data: fp32 equal to 1e-5 over steps 1-10, f64 to 1e-9 over steps 1-100.
 
 usage: lenet_torch_test.py TROUPE_BINARY JOB_FILE
-Compared as docs/determinism.md says: fp32 training diverges by chaos, so the fp32 bound is on the first ten steps.
+As docs/determinism.md explains, fp32 training is chaotic, so the fp32 bound applies to the first ten steps only.
 """
 import gzip
 import json
@@ -49,7 +49,7 @@ def forward(w, x):
 
 def train_torch(weights, images, labels, steps, dtype, keep):
     w = {k: torch.tensor(v, dtype=dtype, requires_grad=True) for k, v in weights.items()}
-    # As the job file: biases learn at twice the rate (Caffe's LeNet).
+    # Like in the job file, biases learn at twice the rate (Caffe's LeNet).
     groups = [{"params": [v], "lr": LR * (2 if k.endswith(".bias") else 1)} for k, v in w.items()]
     opt = torch.optim.SGD(groups, lr=LR, momentum=MOMENTUM, weight_decay=DECAY)
     kept = {}
@@ -90,7 +90,7 @@ def compare(binary, job, precision, steps, bound):
             got, _ = tensors.load(out)
             assert set(got) == set(weights), (sorted(got), sorted(weights))
             for name, value in got.items():
-                assert not np.array_equal(value, weights[name]), f"{name} has not been trained"
+                assert not np.array_equal(value, weights[name]), f"{name} is unchanged by training"
                 d = tensors.relative(value, ours_at[n][name])
                 worst = max(worst, d)
                 if not d <= bound:

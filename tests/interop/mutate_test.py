@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/lib/mutate.py and mutations.py on a small tree whose tests notice mistakes in one function and not in the other.
+"""Runs scripts/lib/mutate.py and mutations.py on a small tree whose tests detect mutations of one function and not of the other.
 usage: mutate_test.py scripts/lib"""
 import json
 import os
@@ -14,7 +14,7 @@ import tree
 
 SEEN = "int seen(int n) {\n  int sum = 0;\n  for (int i = 0; i < n; ++i) sum += i;\n  return sum;\n}\n"
 UNSEEN = "bool unseen(int a, int b) {\n  // a < b && b < a, \"1\"\n  call(a);\n  return a == b || a > 7;\n}\n"
-# Compiles what has no '7' turned into an 8; the tests pass where seen() is as it was.
+# The build fails if a 7 became an 8; the tests pass if seen() is unchanged.
 BUILD = """#!/bin/bash
 ! grep -q '> 8' runtime/sync/b.cpp || exit 1
 mkdir -p build/release/bin
@@ -60,8 +60,8 @@ with tempfile.TemporaryDirectory() as folder:
     for wanted in (("comparison", "<"), ("comparison", "=="), ("operator", "||"), ("off by one", "7"), ("off by one", "0"), ("statement dropped", "call(a);"),
                    ("wrong variable", "sum")):
         assert wanted in kinds, (wanted, kinds)
-    assert {m.file for m in every} == {"runtime/plan/a.cpp", "runtime/sync/b.cpp"}, every  # runtime/data is no folder of decisions
-    assert all(m.line > 1 for m in every) and not [m for m in every if m.file.endswith("b.cpp") and m.line == 2], "not in heads, comments or strings"
+    assert {m.file for m in every} == {"runtime/plan/a.cpp", "runtime/sync/b.cpp"}, every  # runtime/data is not among the mutated folders
+    assert all(m.line > 1 for m in every) and not [m for m in every if m.file.endswith("b.cpp") and m.line == 2], "mutated a function head, comment or string"
     for m in every:
         before = tree.text(m.file)
         assert before[m.begin:m.end] == m.before and mutations.applied(before, m) != before
@@ -77,9 +77,9 @@ with tempfile.TemporaryDirectory() as folder:
     assert min(count.values()) > 0 and r.stdout.endswith("{killed} killed, {survived} survived, {0} not compiled\n".format(count["not compiled"], **count)), r
     assert r.stdout.count("\nsurvived: ") == count["survived"]
     with open(os.path.join(folder, "build/mutate/tree0/runtime/plan/a.cpp")) as f:
-        assert f.read() == SEEN  # as it was before
+        assert f.read() == SEEN  # the file is restored
 
-    # All are caught: the other file is not there.
+    # Without the other file, all mutations are detected.
     git(folder, "rm", "-q", "runtime/sync/b.cpp")
     git(folder, "commit", "-qm", "seen alone")
     r, log = run(folder, "4")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A layer in the tree is one file and one catalogue line: adds one to a copy of the tree, builds the operators there and checks it.
+"""A new layer needs one file and one catalogue line: adds one to a copy of the tree, builds the operators there and checks the layer.
 
 usage: new_layer_test.py SOURCE_FOLDER COMPILER OPTION...: options for CMake
 """
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-BUILD = "build/release"  # as deep as the tree's own, so that a compiler cache knows what it sees
+BUILD = "build/release"  # same depth as the tree's build folder, so that ccache finds its objects
 
 LAYER = r"""// cube: y = x^3.  shapes [N, ...] -> same.  dx = 3 x^2 dy.
 #include "ops/layer_support.hpp"
@@ -61,7 +61,7 @@ int main() {
   troupe::layer_registry all;
   troupe::add_stock_layers(all);
   const auto* type = all.find("cube");
-  if (type == nullptr) return std::puts("it is not in the catalogue"), 2;
+  if (type == nullptr) return std::puts("the layer is not in the catalogue"), 2;
   const auto findings = troupe::check_layer_type(*type, *troupe::make_cpu_device());
   for (const auto& f : findings) std::puts(f.c_str());
   return findings.empty() ? 0 : 1;
@@ -80,7 +80,7 @@ def built(copy, environment):
 
 
 def checked(copy, compiler):
-    """Exit code and output of a program that checks the layer."""
+    """Returns exit code and output of a program that checks the layer."""
     cache = open(os.path.join(copy, BUILD, "CMakeCache.txt")).read()
     blas = re.search(r"^OPENBLAS_LIBRARY:\w+=(.*)$", cache, re.M).group(1)
     library = os.path.join(copy, BUILD, "lib/libtroupe_ops.a")
@@ -112,7 +112,7 @@ def main():
             code, out = checked(copy, compiler)
             assert (code == 0) == right, f"with dx = {factor} x^2 dy the check ends with {code}:\n{out}"
             assert right or "gradient of input 0" in out, out
-    print("one file, one line: passed; and with a wrong gradient: found")
+    print("one file and one line: passed; a wrong gradient: found")
 
 
 if __name__ == "__main__":

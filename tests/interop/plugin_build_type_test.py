@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A plugin that is configured as the examples say, without a build type, is compiled with optimisation; a type that is given stays.
+"""A plugin that is configured without a build type, like the examples, is compiled with optimisation; a given build type is kept.
 
 usage: plugin_build_type_test.py SOURCE_FOLDER COMPILER
 """
@@ -12,7 +12,7 @@ import tempfile
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(mine LANGUAGES CXX)
 add_library(headers INTERFACE)
-add_library(troupe::plugin ALIAS headers)  # what find_package(troupe) brings
+add_library(troupe::plugin ALIAS headers)  # find_package(troupe) defines it
 include({plugin})
 troupe_add_plugin(mine mine.cpp)
 """

@@ -1,6 +1,6 @@
-// Runs every stock rule for 50 steps on gradients of its own making and writes one safetensors file
-// a case: the first weights, each step's gradient and rate, and the weights after every step.
-// rules_torch_test.py does the same with torch.optim.
+// Runs every stock rule for 50 steps on generated gradients and writes one safetensors file per
+// case: the first weights, the gradient and rate of each step, and the weights after every step.
+// rules_torch_test.py computes the same with torch.optim.
 //
 // usage: rule_dump DIRECTORY
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace troupe;
 
-constexpr std::int64_t steps = 50, elements = 257;  // no multiple of any vector
+constexpr std::int64_t steps = 50, elements = 257;  // not a multiple of a vector length
 
 struct one_case {
   const char* name;
@@ -53,7 +53,7 @@ std::string text_of(const option_value& v) {
   return text;
 }
 
-// A row of `elements` numbers inside a longer tensor.
+// Row i of a tensor of rows with `elements` numbers.
 tensor row(const tensor& t, std::int64_t i) { return t.slice(i * elements, {elements}); }
 
 void dump(const one_case& one, dtype type, double decay, double clip, device& d, const std::string& directory) {
@@ -84,7 +84,7 @@ void dump(const one_case& one, dtype type, double decay, double clip, device& d,
   }
   for (std::int64_t t = 0; t < steps; ++t) {
     auto g = row(gradients, t);
-    d.axpy(0.5, w, g);  // it follows the weights, as a loss's does
+    d.axpy(0.5, w, g);  // the gradient depends on the weights, like a loss's
     rule_step now{.lr = rate->lr(one.lr, static_cast<std::uint64_t>(t)), .decay = decay, .grad_scale = 0.25, .clip_value = clip};
     now.updates = static_cast<std::uint64_t>(t);
     rates.mutable_data<double>()[t] = now.lr;

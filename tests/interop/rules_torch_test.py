@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every update rule against torch.optim: 50 steps, with and without decay, with clipping, at a rate that changes from step to step.
+"""Compares every update rule with torch.optim: 50 steps, with and without decay, with clipping, at a rate that changes every step.
 
 usage: rules_torch_test.py RULE_DUMP
 Bounds: relative difference of the weights after every step, 1e-6 in f32 and 1e-12 in f64.
@@ -21,7 +21,7 @@ BOUND = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
 
 
 def optimizer(rule, p, decay, o):
-    """torch.optim's counterpart of a rule with options o. Its lr is set before every step."""
+    """The torch.optim optimizer for a rule with options o. Its lr is set before every step."""
     common = dict(lr=1.0, weight_decay=decay)
     if rule in ("sgd", "momentum", "nesterov"):
         return torch.optim.SGD([p], momentum=o.get("momentum", 0.0), nesterov=rule == "nesterov", **common)
@@ -53,10 +53,10 @@ def worst_of(path):
         opt.step()
         worst = max(worst, tensors.relative(p.detach().numpy(), t["after"][step]))
     if clip > 0 and clamped == 0:
-        sys.exit(f"{path}: the clip never mattered")
+        sys.exit(f"{path}: no gradient was clipped")
     moved = tensors.relative(t["after"][-1], t["first"])
     if moved < 1e-3:
-        sys.exit(f"{path}: the weights have hardly moved ({moved:.1e})")
+        sys.exit(f"{path}: the weights have hardly changed ({moved:.1e})")
     return meta["rule"], t["after"].dtype, worst
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes safetensors files with numpy alone, as a stranger would from the format's description."""
+"""Reads safetensors files with numpy only, independently of Troupe's code, from the format's description."""
 import json
 import struct
 
@@ -22,7 +22,7 @@ def load(path):
 
 
 def relative(a, b):
-    """Largest difference, relative to the larger of the two tensors' largest magnitudes."""
+    """Largest difference, relative to the largest magnitude in both tensors."""
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     assert a.shape == b.shape, (a.shape, b.shape)
     if a.size == 0:

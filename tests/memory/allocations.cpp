@@ -28,8 +28,8 @@ bool allocations::counted() { return TROUPE_COUNTS != 0; }
 
 #if TROUPE_COUNTS
 extern "C" {
-// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming): glibc's names of what
-// stands behind malloc
+// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming): names of glibc's
+// allocator functions
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
 void* __libc_realloc(void*, std::size_t);

@@ -1,6 +1,6 @@
-// Counts what this process asks its allocator for: malloc and its relatives are replaced
-// (allocations.cpp), operator new uses them. Not with sanitizers, which replace them too: then
-// nothing is counted, and `counted` says so.
+// Counts the allocations of this process: malloc and related functions are replaced
+// (allocations.cpp), and operator new calls them. Sanitizers replace them too; with these nothing
+// is counted, and counted() returns false.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace troupe::testing_memory {
 constexpr std::size_t large_allocation = 4096;
 
 struct allocations {
-  std::uint64_t small = 0, large = 0;  // below large_allocation bytes; the others
+  std::uint64_t small = 0, large = 0;  // below large_allocation bytes; at or above
   static allocations so_far();
   static bool counted();
 };

@@ -1,7 +1,7 @@
 // For any number in a job file, either the job is refused with the position before memory is
-// allocated, or the plan counts the memory that the job takes. Numbers are drawn by seed, up to the
-// limits of their types. Each job is prepared in a child process, and runs for two steps if its
-// plan is small. TROUPE_NUMBERS (how many) and TROUPE_NUMBERS_SEED change the drawing.
+// allocated, or the plan counts the memory that the job takes. Numbers are drawn from a seed, up to
+// the limits of their types. Each job is prepared in a child process and runs for two steps if its
+// plan is small. TROUPE_NUMBERS (count) and TROUPE_NUMBERS_SEED set the draws.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ namespace troupe {
 namespace {
 
 constexpr double mib = 1 << 20;
-constexpr double small_job = 128 * mib;  // is run
+constexpr double small_job = 128 * mib;  // smaller plans run
 constexpr double slack = 64 * mib;       // threads, libraries, messages
 
 constexpr const char* base_job = R"([job]
@@ -68,7 +68,7 @@ lr = 0.01
 schedule = { kind = "fixed" }
 )";
 
-// A number that a job file may name: where, what else has to be set with it, and its bounds.
+// A number in a job file: its key, settings that it needs, and its bounds.
 struct place {
   std::string path;
   double min = 0, max = 0;
@@ -128,7 +128,7 @@ std::string drawn_value(const place& p, std::mt19937_64& random) {
   return std::to_string(static_cast<std::int64_t>(v));
 }
 
-// MiB of this process: the most since `forget_peak`, or now.
+// A line of /proc/self/status in bytes, e.g. VmRSS: (now) or VmHWM: (peak since `forget_peak`).
 double memory_line(const char* word) {
   std::ifstream in("/proc/self/status");
   double kib = 0;
@@ -138,7 +138,7 @@ double memory_line(const char* word) {
 }
 void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5" << std::flush; }
 
-// In the child: what is wrong, or nothing.
+// In the child process: prepares and runs the job. Returns what is wrong; empty if nothing.
 std::string judged(const std::vector<std::string>& set) {
   const auto all = std::make_shared<const tables>(node_tables());
   forget_peak();
@@ -147,7 +147,7 @@ std::string judged(const std::vector<std::string>& set) {
   auto made = prepare_text({base_job, "job.toml", set}, all);
   const auto to_prepare = taken();
   if (const auto* bad = std::get_if<diagnostics>(&made)) {
-    if (to_prepare > slack) return "refused, after " + std::to_string(to_prepare / mib) + " MiB had been taken";
+    if (to_prepare > slack) return "refused after taking " + std::to_string(to_prepare / mib) + " MiB";
     for (const auto& d : *bad)
       if (d.at.line == 0 && d.at.file.rfind("--set", 0) != 0) return "refused without a position: " + d.to_string();
     return {};
@@ -155,7 +155,7 @@ std::string judged(const std::vector<std::string>& set) {
   const auto j = std::get<std::shared_ptr<prepared_job>>(made);
   const auto planned = bytes_on(*j, 0);
   if (to_prepare > slack + planned)
-    return "made ready with " + std::to_string(to_prepare / mib) + " MiB, planned " + std::to_string(planned / mib);
+    return "prepared with " + std::to_string(to_prepare / mib) + " MiB, planned " + std::to_string(planned / mib);
   if (planned > small_job) return {};
   int steps = 0;
   embedded_options o;
@@ -172,10 +172,10 @@ std::string judged(const std::vector<std::string>& set) {
   return r.error.find("bad_alloc") == std::string::npos ? "" : r.error;
 }
 
-// What a child says, or how it ended.
+// Calls judged() in a child process. Returns its result, or how the child ended.
 std::string judged_apart(const std::vector<std::string>& set) {
   int ends[2];
-  if (::pipe(ends) != 0) return "no pipe";
+  if (::pipe(ends) != 0) return "cannot create a pipe";
   const auto pid = ::fork();
   if (pid == 0) {
     const rlimit most{std::uint64_t{3} << 30, std::uint64_t{3} << 30};
@@ -208,8 +208,8 @@ std::string judged_apart(const std::vector<std::string>& set) {
   return said;
 }
 
-TEST(named_numbers, are_counted_in_the_plan_or_refused_by_position) {
-  if (!testing_memory::allocations::counted()) GTEST_SKIP() << "sanitizers take memory of their own";
+TEST(named_numbers, are_counted_in_the_plan_or_refused_with_their_position) {
+  if (!testing_memory::allocations::counted()) GTEST_SKIP() << "sanitizers need extra memory";
   const auto places = all_places(node_tables());
   ASSERT_GT(places.size(), 60u);
   const auto seed = from_environment("TROUPE_NUMBERS_SEED", 1);
@@ -225,9 +225,9 @@ TEST(named_numbers, are_counted_in_the_plan_or_refused_by_position) {
   }
 }
 
-// What has been found so.
-TEST(named_numbers, of_jobs_that_killed_daemons_are_counted_or_refused) {
-  if (!testing_memory::allocations::counted()) GTEST_SKIP() << "sanitizers take memory of their own";
+// Settings that killed daemons before they were counted or refused.
+TEST(named_numbers, of_jobs_that_once_killed_daemons_are_counted_or_refused) {
+  if (!testing_memory::allocations::counted()) GTEST_SKIP() << "sanitizers need extra memory";
   const std::vector<std::vector<std::string>> found{
       {"data.examples=400000000"},
       {"data.examples=1000000000000", "train.sampler.kind=\"own_order\""},

@@ -1,5 +1,5 @@
-// What `troupe plan` says a job will hold, against what the pool of a run had in use at most: never
-// more, and not far less.
+// The memory that `troupe plan` predicts, compared with the peak use of the device pool in a run:
+// never much less, and not far more.
 #include "runtime/cost/plan_memory.hpp"
 #include "tests/actors/embedded_support.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 using namespace testing_embedded;
 
-// Of Fashion-MNIST's shape, from no files.
+// Synthetic data of Fashion-MNIST's shape.
 constexpr const char* digits = "data={source=\"synthetic\", shape=[1, 28, 28], classes=10, batch=64}";
 
 struct planned_case {
@@ -18,7 +18,7 @@ struct planned_case {
 };
 class predicted : public ::testing::TestWithParam<planned_case> {};
 
-TEST_P(predicted, memory_is_what_the_run_takes) {
+TEST_P(predicted, memory_is_close_to_the_measured_peak) {
   auto set = GetParam().set;
   for (const char* always : {"data.examples=512", "data.test_examples=2", "eval.every=0", "train.finish={steps=3}"})
     set.push_back(always);
@@ -33,7 +33,7 @@ TEST_P(predicted, memory_is_what_the_run_takes) {
   const auto want = plan.nodes[0].total(), got = static_cast<double>(dev->pool().peak_bytes_in_use);
   std::cout << "predicted " << want / 1e6 << " MB, measured " << got / 1e6 << " MB: " << got / want << "\n";
   EXPECT_LE(got, 1.05 * want);
-  // Whether packets of several sub-solvers are at their peaks at once is for the machine to say.
+  // With several sub-solvers it depends on timing whether their packets reach their peaks at once.
   EXPECT_GE(got, (o.threads > 1 ? 0.5 : 0.75) * want);
 }
 

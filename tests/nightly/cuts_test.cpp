@@ -1,6 +1,6 @@
-// Packet loss between daemons for ten seconds and for a minute, one way and both, on either plane, in
-// every mode; a link of 20 Mbit/s under tensors of 64 MiB; a process stopped for a minute. Short
-// versions: tests/faults/cut_test.cpp and stopped_test.cpp.
+// Packet loss between daemons for ten seconds and for a minute, in one and both directions, on
+// either plane, in every mode; a link of 20 Mbit/s with tensors of 64 MiB; a process stopped for a
+// minute. Short versions: tests/faults/cut_test.cpp and stopped_test.cpp.
 #include "tests/faults/cuts.hpp"
 #include "tests/faults/stopping.hpp"
 
@@ -10,8 +10,7 @@ namespace {
 class nightly_cut : public cut_test {
  protected:
   nightly_cut() : cut_test(TROUPE_BIN_DIR) {}
-  // n3 of 3 nodes is cut off. Whatever is cut, the job goes on, and its weights are those of an
-  // unbroken run.
+  // n3 of 3 nodes is cut off. The job continues, and its weights equal those of an undisturbed run.
   void cut_for(millis time, plane p, direction d) {
     SCOPED_TRACE(std::string(name_of(p)) + ", " + name_of(d));
     auto set = workers(3, 1);
@@ -26,11 +25,11 @@ class nightly_cut : public cut_test {
       ASSERT_TRUE(b->wait_event("recovered", 30s));
       without = since(cut_at_);
     }
-    // On the data plane alone the others wait for a word of the coordinator's about it, and try
-    // once more before they do without.
+    // If only the data plane is cut, the other nodes wait for the coordinator to report n3 lost,
+    // and retry once before they continue without it.
     EXPECT_LE(without, p == plane::data ? 25s : 10s);
     ASSERT_TRUE(b->wait_event("step", 60s, steps_now() + 100));
-    std::printf("cut for %d s (%s, %s): gone on after %d ms\n", static_cast<int>(time / 1s), name_of(p), name_of(d),
+    std::printf("cut for %d s (%s, %s): continued after %d ms\n", static_cast<int>(time / 1s), name_of(p), name_of(d),
                 static_cast<int>(without.count()));
     set.emplace_back("eval.every=0");
     expect_same_weights(*b, tiny_job(), set);
@@ -44,10 +43,10 @@ class nightly_cut : public cut_test {
   }
 };
 
-TEST_F(nightly_cut, ten_seconds_on_either_plane_one_way_and_both) { cut_every_way(10s); }
-TEST_F(nightly_cut, a_minute_on_either_plane_one_way_and_both) { cut_every_way(60s); }
+TEST_F(nightly_cut, a_job_survives_cuts_of_ten_seconds_on_any_plane_and_direction) { cut_every_way(10s); }
+TEST_F(nightly_cut, a_job_survives_cuts_of_a_minute_on_any_plane_and_direction) { cut_every_way(60s); }
 
-TEST_F(nightly_cut, a_job_of_every_mode_goes_on_without_the_node_and_takes_it_again) {
+TEST_F(nightly_cut, a_job_of_every_mode_continues_without_the_node_and_adds_it_again) {
   make_nodes(4);
   if (IsSkipped()) return;
   for (const auto& [mode, more] : modes_for_four_nodes())
@@ -63,15 +62,15 @@ TEST_F(nightly_cut, a_job_of_every_mode_goes_on_without_the_node_and_takes_it_ag
       until(10s);
       heal();
       EXPECT_TRUE(b->wait_event("step", 60s, steps_now() + 20));
-      std::printf("%s, cut for 10 s (%s): gone on after %d ms\n", mode.c_str(), name_of(p), static_cast<int>(without.count()));
+      std::printf("%s, cut for 10 s (%s): continued after %d ms\n", mode.c_str(), name_of(p), static_cast<int>(without.count()));
       ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
       EXPECT_EQ(b->join().outcome.exit_code(), 0);
       ASSERT_TRUE(joined("n4"));
     }
 }
 
-// A tensor takes half a minute of such a link.
-TEST_F(nightly_cut, a_link_of_20_mbit_under_tensors_of_64_mib_is_a_live_one) {
+// A tensor takes half a minute on this link.
+TEST_F(nightly_cut, a_link_of_20_mbit_with_tensors_of_64_mib_is_no_node_failure) {
   make_nodes(2);
   if (IsSkipped()) return;
   net_->set_rate("n2", "20mbit");
@@ -80,9 +79,8 @@ TEST_F(nightly_cut, a_link_of_20_mbit_under_tensors_of_64_mib_is_a_live_one) {
   const auto begun = clock::now();
   const auto r = run(tiny_job(), set);
   EXPECT_EQ(r.outcome.exit_code(), 0) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
-  EXPECT_EQ(r.count("recovered") + r.count("moved"), 0u) << "a false death";
-  std::printf("tensors of 64 MiB over 20 Mbit/s: 2 steps in %d s, and nobody was declared dead\n",
-              static_cast<int>(since(begun) / 1s));
+  EXPECT_EQ(r.count("recovered") + r.count("moved"), 0u) << "a live node was declared lost";
+  std::printf("tensors of 64 MiB over 20 Mbit/s: 2 steps in %d s, no node declared lost\n", static_cast<int>(since(begun) / 1s));
 }
 
 class nightly_stopped : public stopping_test {
@@ -93,13 +91,13 @@ class nightly_stopped : public stopping_test {
   }
 };
 
-TEST_F(nightly_stopped, a_member_of_a_job_in_lockstep_for_a_minute) { stop_a_member({}, 60s); }
-TEST_F(nightly_stopped, a_member_of_a_job_that_does_not_wait_for_a_minute) {
+TEST_F(nightly_stopped, a_member_of_a_lockstep_job_stopped_for_a_minute_costs_little_memory) { stop_a_member({}, 60s); }
+TEST_F(nightly_stopped, a_member_of_an_asynchronous_job_stopped_for_a_minute_costs_little) {
   stop_a_member(
       {"train.sync={mode=\"downpour\"}", "train.dynamics.lr=0.001", "topology.worker_groups=4", "topology.workers_per_group=1"},
       60s);
 }
-TEST_F(nightly_stopped, a_client_that_follows_for_a_minute) { stop_a_client(TROUPE_BIN_DIR, 60s); }
+TEST_F(nightly_stopped, a_following_client_stopped_for_a_minute_costs_bounded_memory) { stop_a_client(TROUPE_BIN_DIR, 60s); }
 
 }  // namespace
 }  // namespace troupe::testing_cluster

@@ -1,5 +1,5 @@
-// A daemon whose actors hang while its threads for the network do not: heartbeats go on, and
-// nothing else does. No service manager watches it.
+// A daemon whose actors hang while its network threads run: only heartbeats continue. No service
+// manager watches it.
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 class nightly_hung : public cluster_test {
  protected:
-  // Stops the threads of a daemon that actors run on.
+  // Stops the actor threads of a daemon by ptrace. Returns their ids.
   std::vector<pid_t> stop_actors(const std::string& node) {
     std::vector<pid_t> stopped;
     const auto tasks = std::filesystem::path("/proc") / std::to_string(daemon(node).pid()) / "task";
@@ -36,14 +36,14 @@ class nightly_hung : public cluster_test {
   }
 };
 
-TEST_F(nightly_hung, a_daemon_whose_actors_stand_still_ends_itself_and_its_jobs_go_on) {
+TEST_F(nightly_hung, a_daemon_with_hung_actors_exits_and_its_jobs_continue) {
   make_cluster(3);
   start_all();
   auto b = begin(tiny_job(), endless(workers(3, 1)));
   ASSERT_TRUE(b->wait_event("step", 20s, 50));
   const auto threads = stop_actors("n3");
-  if (threads.empty()) GTEST_SKIP() << "nobody may be traced here";
-  ASSERT_TRUE(daemon("n3").wait_log("actors of this daemon have been hung for 60 s more than they may: exit", 100s));
+  if (threads.empty()) GTEST_SKIP() << "processes cannot be traced here";
+  ASSERT_TRUE(daemon("n3").wait_log("actors of this daemon have been hung for 60 s beyond their limit: exit", 100s));
   reap(threads);
   EXPECT_EQ(daemon("n3").wait(), 1);
   ASSERT_TRUE(b->wait_event("recovered", 30s));

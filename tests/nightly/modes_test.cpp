@@ -1,5 +1,5 @@
-// Five epochs of work in every mode: what configs/jobs/lenet_modes.toml promises, on four real
-// daemons and, for the workers that share memory, in one process.
+// Five epochs in every mode reach the accuracy that configs/jobs/lenet_modes.toml states, on four
+// real daemons and, for workers that share memory, in one process.
 #include "tests/cluster/modes.hpp"
 
 #include "actors/embedded.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr double bar = 0.87;
 
-// Test accuracy of an embedded run; -1 when it fails.
+// Test accuracy of an embedded run; -1 if it fails.
 double embedded_accuracy(const std::vector<std::string>& set) {
   const auto all = std::make_shared<const tables>(stock_tables());
   auto spec = parse_job(config_text("lenet_modes.toml"), "lenet_modes.toml", *all, set);
@@ -33,7 +33,7 @@ double embedded_accuracy(const std::vector<std::string>& set) {
 
 class nightly_modes : public cluster_test {};
 
-TEST_F(nightly_modes, each_reaches_its_bar_on_four_daemons) {
+TEST_F(nightly_modes, every_mode_reaches_its_accuracy_on_four_daemons) {
   make_cluster(4);
   start_all();
   for (const auto& [name, set] : modes_for_four_nodes()) {
@@ -44,13 +44,13 @@ TEST_F(nightly_modes, each_reaches_its_bar_on_four_daemons) {
   }
 }
 
-TEST_F(nightly_modes, hogwild_reaches_its_bar_in_shared_memory) {
+TEST_F(nightly_modes, hogwild_reaches_its_accuracy_in_shared_memory) {
   const auto modes = documented_modes();
   for (const char* name : {"hogwild", "hogwild_nodes"}) EXPECT_GE(embedded_accuracy(modes.at(name)), bar) << name;
 }
 
-// Two threads on one array against bsp with two workers, mean of three seeds.
-TEST_F(nightly_modes, hogwild_with_two_threads_is_as_good_as_bsp) {
+// Two threads on one array, compared with bsp with two workers; mean of three seeds.
+TEST_F(nightly_modes, hogwild_with_two_threads_is_as_accurate_as_bsp) {
   double bsp = 0, hogwild = 0;
   for (int seed = 1; seed <= 3; ++seed) {
     const std::vector<std::string> common{"job.seed=" + std::to_string(seed), "topology.workers_per_group=2"};

@@ -1,5 +1,5 @@
-// A hundred moves and twenty drains with their returns, on three daemons that train: the weights of
-// a job that nobody touched.
+// A hundred moves, and twenty drains with the node added again, on three daemons that train: the
+// weights equal those of an undisturbed job.
 #include <algorithm>
 #include <random>
 
@@ -21,7 +21,7 @@ TEST_F(nightly_moves, a_hundred_moves_and_twenty_drains_change_no_bit) {
     const auto& layer = layers[rng() % layers.size()];
     auto node = "n" + std::to_string(1 + rng() % 3);
     if (node == at[layer]) node = node == "n1" ? "n2" : "n1";
-    // A layer that has not been placed follows nobody; one that has is where it was put.
+    // A move to the current node would be refused, so another node is drawn.
     lines.push_back("move " + layer + " " + node);
     at[layer] = node;
     if (i % 5 != 4) continue;
@@ -32,7 +32,7 @@ TEST_F(nightly_moves, a_hundred_moves_and_twenty_drains_change_no_bit) {
   auto ms = train_with(tiny_job(), workers(3, 2), lines);
   ASSERT_EQ(ms.size(), lines.size());
   std::sort(ms.begin(), ms.end());
-  std::printf("%zu changes of plan: stood still %.0f ms in the median, %.0f ms at most\n", ms.size(), ms[ms.size() / 2], ms.back());
+  std::printf("%zu changes of plan: paused %.0f ms in the median, %.0f ms at most\n", ms.size(), ms[ms.size() / 2], ms.back());
 }
 
 }  // namespace

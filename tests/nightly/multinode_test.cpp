@@ -1,5 +1,5 @@
-// Multi-node Caffe's five machines (BVLC/caffe#3441) with CIFAR10-full on images: TROUPE_CIFAR10
-// names a folder with train/CLASS and test/CLASS. Without it these tests are skipped.
+// Multi-node Caffe's five machines (BVLC/caffe#3441) with CIFAR10-full on images. TROUPE_CIFAR10
+// names a folder with train/CLASS and test/CLASS; without it these tests are skipped.
 #include <cstdlib>
 
 #include "tests/cluster/modes.hpp"
@@ -19,7 +19,8 @@ class nightly_multinode : public cluster_test {
     common_ = {std::string("data.path=\"") + folder + "\"", "pipeline.packets=4", "pipeline.fuse=\"auto\"",
                "pipeline.sub_solvers=1"};
   }
-  // The weights' hash and the accuracy, by one worker with the whole net or on all five machines.
+  // Trains with one worker that has the whole net, or on all five machines. Returns the hash of the
+  // weights and the accuracy.
   std::pair<std::string, double> train(bool five, std::vector<std::string> set) {
     set.insert(set.end(), common_.begin(), common_.end());
     if (five) set.insert(set.end(), {"topology.workers_per_group=3", "layer.ip1.place=fc"});
@@ -30,15 +31,15 @@ class nightly_multinode : public cluster_test {
   std::vector<std::string> common_;
 };
 
-TEST_F(nightly_multinode, one_step_equals_one_process) {
+TEST_F(nightly_multinode, one_step_on_five_machines_equals_one_process) {
   const auto one = train(false, {"train.finish.steps=1", "eval.every=0"});
   EXPECT_EQ(one.first.size(), 64u);
   EXPECT_EQ(train(true, {"train.finish.steps=1", "eval.every=0"}), one);
 }
 
-// Caffe's schedule (60,000, 65,000, 70,000) scaled to 5,000 steps. Only packets are split, so the
-// weights stay equal to the bit, and the accuracies with them.
-TEST_F(nightly_multinode, five_thousand_steps_equal_one_process) {
+// Caffe's schedule (60,000, 65,000, 70,000) scaled to 5,000 steps. Only packets are split, so
+// weights and accuracies are equal to the bit.
+TEST_F(nightly_multinode, five_thousand_steps_on_five_machines_equal_one_process) {
   for (const char* seed : {"1", "2", "3"}) {
     const std::vector<std::string> set{std::string("job.seed=") + seed, "train.finish.steps=5000", "eval.every=0",
                                        "train.dynamics.schedule={kind=\"fixed_step\",at=[4286,4643],factor=0.1}"};

@@ -1,7 +1,7 @@
-// Long jobs on daemons of one machine, which lend each other what is large, beside two threads that
-// take the processors' time: each ends, and no message was lost on the way. TROUPE_CAMPAIGN_RUNS
-// (1), TROUPE_CAMPAIGN_SMALL_STEPS (2000) and TROUPE_CAMPAIGN_LENET_STEPS (200) set how much is
-// done; scripts/nightly has the whole campaign. One mode on four daemons:
+// Long jobs on daemons of one machine, which use shared buffers, in parallel with two threads that
+// take processor time: each job ends and no message is lost. TROUPE_CAMPAIGN_RUNS (1),
+// TROUPE_CAMPAIGN_SMALL_STEPS (2000) and TROUPE_CAMPAIGN_LENET_STEPS (200) set the amount of work;
+// scripts/nightly runs the whole campaign. One mode on four daemons:
 // --gtest_filter='*nightly_shared_memory*gossip_on_4'.
 #include <atomic>
 #include <cstdlib>
@@ -34,7 +34,7 @@ class busy_threads {
   std::thread threads_[2];
 };
 
-// The mode, with a worker on each of `nodes`.
+// Settings of the mode with a worker on each of `nodes`.
 std::vector<std::string> settings(const std::string& mode, int nodes) {
   const auto n = std::to_string(nodes);
   const bool groups = mode == "gossip" || mode == "hogwild";
@@ -61,7 +61,7 @@ class nightly_shared_memory : public cluster_test, public testing::WithParamInte
   }
 };
 
-TEST_P(nightly_shared_memory, every_run_ends) {
+TEST_P(nightly_shared_memory, every_job_ends_without_unreadable_messages) {
   make_cluster(GetParam().second);
   start_all();
   const busy_threads beside;

@@ -1,6 +1,6 @@
-// Weight rule `latest` on real threads against the simulator that is told how long this machine's
-// jobs take: how many versions come between a packet's forward and its backward. Nightly, since a
-// machine that is busy with other things takes other times than those measured.
+// Weight rule `latest` on real threads, compared with the simulator with this machine's measured
+// task times: the number of versions between a packet's forward and its backward. Nightly, because
+// on a busy machine the times differ from the measured ones.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -15,7 +15,7 @@ namespace {
 
 using histogram = std::map<std::uint64_t, double>;
 
-// Of each stage's weights; shares that sum to 1.
+// Histogram of each stage's weights, as shares that sum to 1.
 std::map<std::string, histogram> shares_of(const event_effect& e) {
   std::map<std::string, histogram> all;
   for (const auto& row : staleness_of(e))
@@ -30,7 +30,7 @@ double total_variation(const histogram& a, const histogram& b) {
   return sum / 2;
 }
 
-// Medians over a few steps of the plain loop.
+// Median times of layers and update over 9 steps of the plain loop.
 plain_times measured(const job_spec& spec) {
   plain_loop loop(prepared(spec, 1), make_cpu_device());
   std::vector<plain_times> runs(9);
@@ -72,7 +72,7 @@ job_spec spec_of(const chain_shape& c, bool placed) {
   return j;
 }
 
-TEST(nightly_weight_rules, histogram_of_latest_is_the_simulators_with_measured_times) {
+TEST(nightly_weight_rules, histogram_of_latest_matches_the_simulator_with_measured_times) {
   const auto c = shape();
   const auto j = prepared(spec_of(c, true), nodes_of(c));
   ASSERT_EQ(j->plan.warm_up, 3u);

@@ -1,5 +1,5 @@
-// What is to happen in a simulation of daemons, in order of (time, order of entry). The clock is
-// the time of what happens now.
+// Event queue of a simulation of daemons, ordered by (time, order of entry). now() is the time of
+// the current event.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class agenda {
   std::uint64_t done() const { return done_; }
   void at(time_point when, work w) { queue_.push({std::max(when, now_), entered_++, std::move(w)}); }
   void in(duration d, work w) { at(now_ + d, std::move(w)); }
-  // The next thing; false when there is none.
+  // Runs the next event. Returns false if there is none.
   bool step() {
     if (queue_.empty()) return false;
     auto next = std::move(const_cast<entry&>(queue_.top()));
@@ -44,8 +44,8 @@ class agenda {
   std::uint64_t entered_ = 0, done_ = 0;
 };
 
-// What is to happen in one process. While it is stopped (SIGSTOP) nothing happens there: what was
-// to happen does so, in its order, when it goes on.
+// Events of one process. While the process is stopped (SIGSTOP), its events are deferred; they run
+// in order after go_on().
 class process_agenda {
  public:
   explicit process_agenda(agenda& all) : all_(all) {}
@@ -59,7 +59,7 @@ class process_agenda {
     });
   }
   void in(duration d, agenda::work w) { at(now() + d, std::move(w)); }
-  // At once, unless the process is stopped.
+  // Runs `w` now, or after go_on() if the process is stopped.
   void now_or_later(agenda::work w) {
     if (stopped_)
       late_.push_back(std::move(w));
@@ -78,7 +78,7 @@ class process_agenda {
   bool stopped_ = false;
   std::vector<agenda::work> late_;
   const std::shared_ptr<process_agenda*> here_ =
-      std::make_shared<process_agenda*>(this);  // what waits for one that is gone is void
+      std::make_shared<process_agenda*>(this);  // events of a destroyed process are dropped
 };
 
 }  // namespace troupe::recovery

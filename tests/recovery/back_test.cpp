@@ -1,4 +1,4 @@
-// A node that was lost and joins again gets a part of the job again, whatever the mode.
+// A node that failed and joined again gets roles of the job again, in every mode.
 #include "tests/recovery/laws.hpp"
 #include "tests/sim/mode_run.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(recovery_back, a_lost_node_gets_a_part_again_in_every_mode_when_it_has_joined_anew) {
+TEST(recovery_back, a_lost_node_gets_roles_again_in_every_mode_when_it_joins_again) {
   for (const auto& m : modes()) {
     SCOPED_TRACE(m.name);
     small_text t;

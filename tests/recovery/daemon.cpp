@@ -76,7 +76,7 @@ daemon::daemon(surroundings& s, watcher& w, std::string node, std::filesystem::p
 
 daemon::~daemon() = default;
 
-// --- what comes in, one thing after the other
+// --- input, one event after the other
 
 void daemon::post(duration after, std::function<void()> what) {
   when_.in(after, [this, what = std::move(what)] {
@@ -85,7 +85,7 @@ void daemon::post(duration after, std::function<void()> what) {
   });
 }
 
-// In the order in which roles have said it.
+// Keeps the order in which roles emitted their effects.
 void daemon::from_roles(std::function<void()> what) {
   heard_until_ = std::max(heard_until_, s_.when.now() + range{1us, 200us}.drawn(s_.random));
   post(heard_until_ - s_.when.now(), std::move(what));
@@ -162,8 +162,8 @@ void daemon::client_gone(const std::string& client) {
 }
 
 std::string daemon::tell(command c) {
-  if (when_.stopped()) return "it is stopped";
-  auto why = controller_ ? controller_->tell(0, c, now(), controller_out_) : std::string("no coordinator");
+  if (when_.stopped()) return "the daemon is stopped";
+  auto why = controller_ ? controller_->tell(0, c, now(), controller_out_) : std::string("this node is not the coordinator");
   flush();
   return why;
 }
@@ -191,7 +191,7 @@ void daemon::take_store(std::uint32_t job, const store_effect& e) {
   takes.least = duration(static_cast<std::int64_t>(static_cast<double>(takes.least.count()) * slow_disk));
   takes.most = duration(static_cast<std::int64_t>(static_cast<double>(takes.most.count()) * slow_disk));
   keep(takes, [this, job, e, left_out]() -> answer {
-    const auto s = left_out ? control::stored{job, e.what, {}, {}, "left out: those before it are still being written"}
+    const auto s = left_out ? control::stored{job, e.what, {}, {}, "left out: two earlier ones are still being written"}
                             : executor_->save(job, e);
     if (!s.error.empty()) watch_.on_log(node_, "cannot save " + s.what + ": " + s.error);
     return [this, s] { controller_->on_stored(s, now(), controller_out_); };
@@ -222,7 +222,7 @@ void daemon::report_state() {
     s_.net.send(plane::control, node_, coordinator_, control::message(std::move(r)));
 }
 
-// --- what goes out
+// --- output
 
 void daemon::flush() {
   if (settling_) return;

@@ -1,7 +1,7 @@
-// A daemon in a simulation: the control plane's own state machines (head, member), keeper, checker
-// and journal, put together as actors/control/host/actors.cpp puts them, and roles on a role_host.
-// What blocks takes virtual time, one thing after the other, as in the keeper's actor; files lie in
-// a folder of the machine's, which outlives the daemon.
+// A simulated daemon: the control plane's state machines (cluster controller, member), job
+// executor, checker and journal, assembled as in actors/control/host/actors.cpp, with roles on a
+// role_host. Blocking work takes virtual time, one piece after the other, as in the job executor's
+// actor. Files are in a state folder of the machine, which outlives the daemon.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,7 @@ struct executor_times {
   range store{std::chrono::milliseconds(1), std::chrono::milliseconds(40)};
 };
 
-// What all daemons of a simulation have in common.
+// What all daemons of a simulation share.
 struct surroundings {
   agenda& when;
   sim::random& random;
@@ -35,12 +35,12 @@ struct surroundings {
   bool no_fence = false;
 };
 
-// What happens in a daemon, for whoever watches. All are called after the fact.
+// Observer of a daemon. All functions are called after the event.
 struct watcher {
   virtual ~watcher() = default;
   virtual void on_acted(const acted& a) = 0;
   virtual void on_message(const std::string& node, const std::string& from, const control::message& m) = 0;
-  virtual void on_order(const control::order& o) = 0;  // of the head
+  virtual void on_order(const control::order& o) = 0;  // of the cluster controller
   virtual void on_role_event(std::uint32_t job, std::uint32_t plan_generation, const event_effect& e,
                              std::uint32_t generation_now) = 0;
   virtual void on_client_message(const std::string& client, const control::message& m) = 0;
@@ -48,8 +48,7 @@ struct watcher {
   virtual void on_log(const std::string& node, const std::string& line) = 0;
 };
 
-// size: what a daemon is put together of, as control_actor and what it shares with keeper and
-// checker
+// size: one object has all that control_actor shares with the job executor and the checker
 class daemon final : public ears {
  public:
   daemon(surroundings& s, watcher& w, std::string node, std::filesystem::path state, std::uint64_t incarnation);
@@ -62,7 +61,7 @@ class daemon final : public ears {
   bool idle() const { return member_.idle() && roles_.idle(); }
   role_host& roles() { return roles_; }
   double slow_disk = 1;
-  // SIGSTOP and SIGCONT. What comes meanwhile lies in its sockets.
+  // SIGSTOP and SIGCONT. Messages that arrive in between wait in the sockets.
   void stop() { when_.stop(); }
   void go_on() { when_.go_on(); }
   void client_says(const std::string& client, control::message m);
@@ -80,7 +79,7 @@ class daemon final : public ears {
   control::job_place place() const { return {s_.cluster, node_, s_.numerics, s_.all, state_}; }
   void post(duration after, std::function<void()> what);
   void from_roles(std::function<void()> what);
-  // Done by the keeper, when its turn has come; what that returns is heard here some time later.
+  // Runs `what` in the job executor's turn; the answer that it returns runs here some time later.
   using answer = std::function<void()>;
   void keep(const range& takes, std::function<answer()> what);
   void tick();
@@ -100,7 +99,7 @@ class daemon final : public ears {
   void perform(const control::begin_job& x);
   void perform(const control::tell_job& x) { roles_.command(x.job, x.what); }
   void perform(const control::followed_event&) {}
-  void perform(const control::suffer&) {}  // the simulation has faults of its own
+  void perform(const control::suffer&) {}  // the simulation injects its own faults
   void perform(const control::log_line& x) { watch_.on_log(node_, x.text); }
   void perform(const control::journal_line& x);
   void perform(const control::connect_data& x);
@@ -126,7 +125,7 @@ class daemon final : public ears {
   control::member_orders member_out_;
   bool draining_ = false, drained_ = false, line_up_ = false, settling_ = false;
   time_point kept_until_{}, answered_until_{}, checked_until_{}, heard_until_{}, reported_{}, dialled_{};
-  std::map<std::uint32_t, std::uint32_t> generations_, swapping_;  // by job: of the plan that has begun; of the one that is to
+  std::map<std::uint32_t, std::uint32_t> generations_, swapping_;  // by job: generation of the running plan; of the next one
 };
 
 }  // namespace troupe::recovery

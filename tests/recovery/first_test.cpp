@@ -1,4 +1,4 @@
-// The smallest of all: a job on three daemons, and one of them dies.
+// The smallest cases: a job on three daemons, of which one dies.
 #include "tests/recovery/laws.hpp"
 
 namespace troupe::recovery {
@@ -14,7 +14,7 @@ fleet_config of(const std::string& mode, std::uint64_t seed = 1) {
   return c;
 }
 
-TEST(recovery_fleet, an_undisturbed_job_of_every_mode_is_done_and_the_same_seed_is_the_same_run) {
+TEST(recovery_fleet, an_undisturbed_job_of_every_mode_ends_and_a_seed_is_reproducible) {
   for (const auto& m : modes()) {
     const auto a = run_fleet(of(m.name)), b = run_fleet(of(m.name));
     EXPECT_TRUE(a.wrong.empty()) << m.name << ": " << a.wrong;
@@ -28,7 +28,7 @@ TEST(recovery_fleet, an_undisturbed_job_of_every_mode_is_done_and_the_same_seed_
   }
 }
 
-TEST(recovery_fleet, one_node_dies_in_bsp_and_the_weights_are_those_of_the_unbroken_run) {
+TEST(recovery_fleet, a_node_death_in_bsp_does_not_change_the_final_weights) {
   const auto calm = run_fleet(of("bsp"));
   ASSERT_EQ(calm.wrong, "");
   for (const char* who : {"n2", "n3"})
@@ -40,10 +40,10 @@ TEST(recovery_fleet, one_node_dies_in_bsp_and_the_weights_are_those_of_the_unbro
     }
 }
 
-// A second node dies, one with the only copy of some parameters, before the plan that went on
-// without the first has made a step: nothing has been kept on disk, and still not all is made
-// again, for whoever made that plan has what it begins with.
-TEST(recovery_fleet, a_loss_before_the_next_plan_has_made_a_step_costs_no_more_than_the_one_before) {
+// A second node, with the only copy of some parameters, dies before the plan after the first
+// failure has made a step. There is no checkpoint, but the job need not restart at step 0: the
+// makers of that plan still have the state that it begins with.
+TEST(recovery_fleet, a_second_death_before_the_next_plan_makes_a_step_costs_no_step) {
   auto c = of("bsp");
   c.nodes = 4;
   small_text t;

@@ -116,7 +116,7 @@ void fleet::stop_for(const std::string& node, duration time) {
   agenda_.in(time, [this, node, life = m.lives] {
     const auto& now = machines_.at(node);
     if (!now.daemon || now.lives != life) return;
-    on_log(node, "goes on");
+    on_log(node, "continues");
     net_.go_on(node);
     now.daemon->go_on();
   });
@@ -125,7 +125,7 @@ void fleet::stop_for(const std::string& node, duration time) {
 void fleet::drain(const std::string& node) {
   auto& m = machines_.at(node);
   if (!m.daemon) return;
-  on_log(node, "is told to go");
+  on_log(node, "receives SIGTERM");
   m.leaves = true;
   m.daemon->drain();
 }
@@ -146,7 +146,7 @@ void fleet::cut(plane p, const std::string& from, const std::string& to, bool ye
 
 void fleet::tell(command c) {
   auto* d = at(coordinator());
-  const auto why = d ? d->tell(c) : std::string("not there");
+  const auto why = d ? d->tell(c) : std::string("no daemon");
   on_log("client", c.name + " " + c.key + (why.empty() ? "" : ": " + why));
 }
 
@@ -172,7 +172,7 @@ void fleet::on_client_message(const std::string&, const control::message& m) {
 
 namespace {
 
-// A job whose daemon shuts down goes on when that is back.
+// A job whose daemon shuts down continues when the daemon is back.
 template <class Texts>
 bool is_last(const std::string& kind, const Texts& texts) {
   const auto goes_on = [](const auto& t) { return t.first == "goes_on"; };
@@ -190,7 +190,7 @@ void fleet::client_hears(const control::message& m) {
       return;
     }
     on_log("client", "refused: " + (s->messages.empty() ? "" : s->messages.front()));
-    violated((number_ == 0 ? "the job was refused: " : "its client is refused an answer: ") +
+    violated((number_ == 0 ? "the job was refused: " : "a request of its client was refused: ") +
              (s->messages.empty() ? "" : s->messages.front()));
     ended_ = true;
     return;
@@ -205,11 +205,11 @@ void fleet::client_hears(const control::message& m) {
   ended_ = true;
 }
 
-// --- what is seen
+// --- observed events
 
 void fleet::violated(const std::string& what) {
   violations_.push_back("at " + std::to_string(seconds_of(agenda_.now())) + " s: " + what);
-  on_log("law", what);
+  on_log("violation", what);
 }
 
 void fleet::point(const std::string& who) {
@@ -220,11 +220,11 @@ void fleet::point(const std::string& who) {
 
 void fleet::on_acted(const acted& a) {
   if (a.old) return void(++old_);
-  // Messages of this plan alone: of a later one nobody may speak yet, of an earlier one nobody is
-  // heard.
+  // Only messages of this plan may arrive: a later plan has not begun, and the fence drops messages
+  // of earlier ones.
   if (a.what.h.src != no_role && a.what.h.src != a.what.h.dst && a.what.h.incarnation != a.plan_generation)
-    violated(a.node + ": role " + a.who.name + " of plan " + std::to_string(a.plan_generation) + " hears '" + name_of(a.what.body) +
-             "' of plan " + std::to_string(a.what.h.incarnation));
+    violated(a.node + ": role " + a.who.name + " of plan " + std::to_string(a.plan_generation) + " receives '" +
+             name_of(a.what.body) + "' of plan " + std::to_string(a.what.h.incarnation));
   point(a.node);
 }
 
@@ -234,23 +234,23 @@ void fleet::on_message(const std::string& node, const std::string&, const contro
 
 void fleet::on_order(const control::order& o) {
   const auto silent = [this](const char* when) {
-    if (std::exchange(owed_, false)) violated(std::string("no `recovered` for a loss, ") + when);
+    if (std::exchange(owed_, false)) violated(std::string("no `recovered` event for a node failure, ") + when);
   };
   if (const auto* c = std::get_if<control::check_move>(&o); c && c->back) going_back_ = true;
   if (std::holds_alternative<control::begin_job>(o)) {
-    silent("and another plan begins");
+    silent("although another plan begins");
     owed_ = std::exchange(going_back_, false);
   }
   if (const auto* h = std::get_if<control::followed_event>(&o)) {
     if (h->what.event.kind == "recovered") owed_ = false;
-    if (is_last(h->what.event.kind, h->what.texts)) silent("and the job is over");
+    if (is_last(h->what.event.kind, h->what.texts)) silent("although the job is over");
   }
 }
 
 void fleet::on_role_event(std::uint32_t, std::uint32_t plan_generation, const event_effect& e, std::uint32_t generation_now) {
-  if (e.kind == "done") going_back_ = owed_ = false;  // it has come to its end before the next plan began
+  if (e.kind == "done") going_back_ = owed_ = false;  // the job ended before the next plan began
   if (plan_generation != generation_now)
-    violated("'" + e.kind + "' of plan " + std::to_string(plan_generation) + " is heard while plan " +
+    violated("'" + e.kind + "' of plan " + std::to_string(plan_generation) + " arrives while plan " +
              std::to_string(generation_now) + " runs");
 }
 

@@ -1,11 +1,11 @@
-// Some machines with a daemon each, the wires between them, a client that has submitted one job,
-// and what befalls them all. Deterministic: one seed, one run, in virtual time.
+// A fleet: simulated machines with a daemon each, the wires between them, a client that has
+// submitted one job, and faults. Deterministic in virtual time: the same seed gives the same run.
 //
-// The laws that hold whatever happens are looked at here; what has been found is in `violations`:
-//   * a role hears nothing of another plan of its job, and the head nothing from a plan before the
-//     one that has begun
-//   * a job has one last event, and says nothing after it
-//   * a loss that a job outlives is told by `recovered`
+// Checks invariants that hold under all faults; `violations` has what was found:
+//   * a role receives no message of another plan of its job, and the cluster controller none from a
+//     plan before the running one
+//   * a job has exactly one last event, and no event after it
+//   * a node failure that a job survives is reported by `recovered`
 #pragma once
 
 #include <memory>
@@ -20,27 +20,27 @@ namespace troupe::recovery {
 struct fleet_config {
   std::uint64_t seed = 1;
   std::uint32_t nodes = 3;
-  bool coordinator_works = true;  // it has workers and shards, too
+  bool coordinator_works = true;  // the coordinator's node also has workers and shards
   std::string job;                // a job file's text
   wire_times net;
   compute_times compute;
   executor_times job_executor;
   bool logs = false;      // to stdout
-  bool no_fence = false;  // a planted mistake: roles hear messages of a plan before
+  bool no_fence = false;  // a planted bug: roles receive messages of earlier plans
 };
 
-// size: the cluster, its client and what the laws have seen, which belong to one run
+// size: cluster, client and invariants of one run share their state
 class fleet final : public watcher {
  public:
   explicit fleet(fleet_config c, std::shared_ptr<const tables> all);
   ~fleet() override;
 
-  // --- what befalls it
-  void kill(const std::string& node);  // the daemon alone: its connections close
-  void lose(const std::string& node);  // the machine: nothing is heard of it
+  // --- faults and commands
+  void kill(const std::string& node);  // only the daemon: its connections close
+  void lose(const std::string& node);  // the machine: its peers get no notification
   void start(const std::string& node);
   void stop_for(const std::string& node, duration time);  // SIGSTOP, then SIGCONT
-  void drain(const std::string& node);                    // SIGTERM; its daemon goes when it may
+  void drain(const std::string& node);                    // SIGTERM; the daemon ends once it is drained
   void cut(plane p, const std::string& from, const std::string& to, bool yes);
   void tell(command c);
   daemon* at(const std::string& node);
@@ -49,15 +49,15 @@ class fleet final : public watcher {
   const std::vector<std::string>& names() const { return names_; }
   agenda& when() { return agenda_; }
   sim::random& random() { return random_; }
-  // Calls `what` right after what happens then: when a role or a daemon has heard its message
-  // number `point` since the job was taken. `who`: the daemon that has.
+  // Calls `what` right after a role or a daemon has handled message number `point` since the job
+  // was accepted. `who`: the node that handled it.
   void after_point(std::uint64_t point, std::function<void(const std::string& who)> what) {
     hooks_.emplace(point, std::move(what));
   }
   std::uint64_t points() const { return points_; }
 
-  // --- running Until the client knows how the job has ended, and then some: daemons have time to
-  // come to rest. False: that took longer than `most`.
+  // --- running: until the client has received the job's last event, then 90 s more, in which
+  // daemons must release the job. Returns false if that takes longer than `most`.
   bool run(duration most);
   bool ended() const { return ended_; }
 
@@ -71,13 +71,13 @@ class fleet final : public watcher {
   const std::vector<told>& events() const { return events_; }
   std::size_t count(const std::string& kind) const;
   const told* last() const;                        // done or error
-  std::string text(const std::string& key) const;  // of the last
+  std::string text(const std::string& key) const;  // of the last event
   const std::vector<std::string>& violations() const { return violations_; }
   const std::vector<std::string>& log() const { return log_; }
-  std::uint64_t old_messages() const { return old_; }  // of a plan before, that a role did not hear
+  std::uint64_t old_messages() const { return old_; }  // messages of earlier plans that the fence dropped
   time_point submitted_at() const { return submitted_at_; }
-  std::vector<double> weights() const;  // that the job has left in the coordinator's folder
-  std::string waits() const;            // who waits for what
+  std::vector<double> weights() const;  // of the file in the coordinator's folder
+  std::string waits() const;            // waiting roles and what they wait for
 
  private:
   struct machine {
@@ -110,17 +110,17 @@ class fleet final : public watcher {
   std::map<std::string, machine> machines_;
   std::filesystem::path folder_;
   std::multimap<std::uint64_t, std::function<void(const std::string&)>> hooks_;
-  std::vector<std::function<void()>> now_;  // to be done between two events
+  std::vector<std::function<void()>> now_;  // to run between two events
   std::uint64_t points_ = 0, old_ = 0, asked_ = 0;
   // the client
-  std::uint32_t job_ = 0;  // as the daemon of now calls it
+  std::uint32_t job_ = 0;  // the id with the tag of the current daemon
   std::uint32_t number_ = 0;
   time_point submitted_at_{}, heard_until_{};
   std::uint64_t connection_ = 0;
   bool ended_ = false, counting_ = false;
   std::vector<told> events_;
   std::vector<std::string> violations_, log_;
-  bool going_back_ = false, owed_ = false;  // the job has lost somebody; it goes on, and has not said so
+  bool going_back_ = false, owed_ = false;  // a recovery is prepared; its `recovered` is due
 };
 
 }  // namespace troupe::recovery

@@ -1,5 +1,4 @@
-// Small jobs for the laws of recovery, as job files of the modes' least squares
-// (tests/sim/mode_job.hpp).
+// Small jobs for the tests of recovery, as job files: the least squares of tests/sim/mode_job.hpp.
 #pragma once
 
 #include <sstream>
@@ -13,8 +12,8 @@ namespace troupe::recovery {
 
 struct small_mode {
   std::string name;
-  std::string sync;           // of train.sync, without braces
-  bool lockstep = false;      // the weights are those of the unbroken run, bit for bit
+  std::string sync;           // value of train.sync, without braces
+  bool lockstep = false;      // the weights equal those of an undisturbed run bit for bit
   std::string topology = {};  // {W}: number of workers
   std::string exchange = {};
 };
@@ -45,19 +44,19 @@ inline const std::vector<small_mode>& modes() {
 inline const small_mode& mode_named(const std::string& name) {
   for (const auto& m : modes())
     if (m.name == name) return m;
-  ADD_FAILURE() << name << " is no mode of these";
+  ADD_FAILURE() << name << " is not one of these modes";
   return modes().front();
 }
 
 struct small_text {
   std::uint32_t workers = 3, shards = 2, packets = 4, layers = 1;
   std::uint64_t steps = 24;
-  std::string checkpoint = "6";  // every; empty: none
+  std::string checkpoint = "6";  // checkpoint.every; empty: none
   std::string rule = "momentum", sampler = "shuffle", max_failures;
   double lr = 0.03;
   std::uint64_t eval_every = 0;
   std::int64_t columns = 4, examples = 24;
-  bool falling = false;  // the rate, as least squares need it out of lockstep
+  bool falling = false;  // a falling rate; least squares need it outside lockstep
 };
 
 inline std::string replaced(std::string text, const std::string& what, const std::string& by) {

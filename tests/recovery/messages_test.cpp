@@ -1,4 +1,4 @@
-// What people have changed of a job counts in the next life of the coordinator's daemon.
+// Changes that commands made to a job are kept when the coordinator's daemon restarts.
 #include "tests/recovery/laws.hpp"
 
 namespace troupe::recovery {
@@ -21,8 +21,8 @@ void kill_and_start(fleet& f) {
   f.when().in(500ms, [&f] { f.start(f.coordinator()); });
 }
 
-// With a checkpoint to go on from, and without any.
-TEST(recovery_words, a_node_that_people_have_drained_gets_no_part_when_the_coordinator_was_killed) {
+// With checkpoints to resume from, and without.
+TEST(recovery_words, a_drained_node_gets_no_roles_after_the_coordinator_restarts) {
   for (const char* checkpoint : {"10", ""}) {
     const auto c = long_job(checkpoint);
     const auto calm = run_fleet(c);
@@ -40,14 +40,14 @@ TEST(recovery_words, a_node_that_people_have_drained_gets_no_part_when_the_coord
     ASSERT_EQ(got.wrong, "") << checkpoint;
     EXPECT_EQ(got.kind, "done") << got.text;
     EXPECT_EQ(got.moved, 1u);
-    EXPECT_EQ(got.recovered, 1u) << "the plan of the file, and then the one that people had made of it";
+    EXPECT_EQ(got.recovered, 1u) << "one recovery with the changed plan, not with the job file's";
     EXPECT_EQ(got.sha, calm.sha);
     EXPECT_GT(looks, 10u);
     EXPECT_EQ(busy, 0u);
   }
 }
 
-TEST(recovery_words, a_job_that_somebody_has_paused_before_anything_was_kept_of_it_stays_so) {
+TEST(recovery_words, a_paused_job_without_a_checkpoint_stays_paused_after_a_restart) {
   const auto c = long_job("");
   const auto calm = run_fleet(c);
   ASSERT_EQ(calm.wrong, "");

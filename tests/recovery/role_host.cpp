@@ -13,7 +13,7 @@ void role_host::open(std::uint32_t job, std::vector<std::string> nodes, std::vec
 
 void role_host::spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me,
                       std::uint32_t plan_generation) {
-  if (jobs_.count(job)) throw std::invalid_argument("node_host: job " + std::to_string(job) + " is here already");
+  if (jobs_.count(job)) throw std::invalid_argument("node_host: job " + std::to_string(job) + " is already spawned");
   auto h = std::make_unique<hosted>();
   h->job = j;
   h->id = job;
@@ -66,7 +66,7 @@ void role_host::handle(hosted& h, envelope e) {
     h.floors[from] = e.h.incarnation;
   }
   const auto seen = e;
-  if (e.h.incarnation >= h.plan_generation) e.h.incarnation -= h.plan_generation;  // in this plan
+  if (e.h.incarnation >= h.plan_generation) e.h.incarnation -= h.plan_generation;  // relative to the plan's
   const auto self = e.h.dst;
   react(h, self, std::move(e));
   outside_.on_acted({node_, h.id, h.plan_generation, who, seen, false});

@@ -1,13 +1,12 @@
-// The roles of one simulated daemon: what node_host and router are to a real one, with the same
-// rules about who is heard.
+// Hosts the roles of one simulated daemon, in place of node_host and router, with the same rules:
 //
-//   * a message from another node is for a job that is open here, from a role that lives where it
-//     came from
-//   * one of an incarnation before the plan's is dropped; roles see incarnations counted from the
-//     plan's
-//   * an exception ends the role, with an event `error` that names it
+//   * a message from another node is accepted for a job that is open here, from a role that runs on
+//     that node
+//   * messages of an incarnation before the plan's are dropped; roles see incarnations relative to
+//     the plan's
+//   * an exception ends the role, with an `error` event that names it
 //
-// Tasks run at once, and are over after what they take.
+// Tasks run at once; their end is reported after their virtual duration.
 #pragma once
 
 #include <map>
@@ -26,26 +25,26 @@
 namespace troupe::recovery {
 
 struct compute_times {
-  range local{duration{1'000}, duration{50'000}};              // between roles of one node
-  range task{duration{20'000}, std::chrono::milliseconds(1)};  // of a role
+  range local{duration{1'000}, duration{50'000}};              // latency between roles of one node
+  range task{duration{20'000}, std::chrono::milliseconds(1)};  // duration of a role's task
 };
 
-// Something that a role has done, for whoever watches.
+// A message that a role has handled, for the observer.
 struct acted {
   const std::string& node;
   std::uint32_t job = 0, plan_generation = 0;
   const role_plan& who;
   const envelope& what;
-  bool old = false;  // of another plan; not heard
+  bool old = false;  // of an earlier plan; dropped
 };
 
 class role_host final : public job_host, public job_routes {
  public:
   struct outside {
-    std::function<bool(const std::string& node, envelope e)> send;  // false: its node is not connected
+    std::function<bool(const std::string& node, envelope e)> send;  // returns false if the node is not connected
     std::function<void(std::uint32_t job, std::uint32_t plan_generation, const event_effect&)> on_event;
     std::function<void(std::uint32_t job, std::uint32_t plan_generation, const store_effect&)> on_store;
-    std::function<void(const acted&)> on_acted;  // after its effects have taken place
+    std::function<void(const acted&)> on_acted;  // after the effects of the message
   };
   role_host(std::string node, process_agenda& a, sim::random& r, compute_times t, device& dev, outside o)
       : node_(std::move(node)),
@@ -68,7 +67,7 @@ class role_host final : public job_host, public job_routes {
   std::vector<control::role_entry> published() const;
   bool idle() const { return jobs_.empty() && routes_.empty(); }
   std::uint64_t old() const { return old_; }
-  double slow = 1;  // factor on what tasks take
+  double slow = 1;  // factor on the duration of tasks
   bool no_fence = false;
 
  private:
@@ -107,7 +106,7 @@ class role_host final : public job_host, public job_routes {
   const compute_times times_;
   device& dev_;
   const outside outside_;
-  const std::shared_ptr<bool> here_;  // what waits for a host that is gone is void
+  const std::shared_ptr<bool> here_;  // events of a destroyed host are dropped
   std::map<std::uint32_t, std::unique_ptr<hosted>> jobs_;
   std::map<std::uint32_t, table> routes_;
   std::uint64_t serials_ = 0, old_ = 0, unheard_ = 0;

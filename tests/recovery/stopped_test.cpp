@@ -1,5 +1,5 @@
-// The coordinator's daemon stands still for so long that all others give it up, and goes on
-// (SIGSTOP, SIGCONT). No node has died, so no step is made again.
+// The coordinator's daemon is stopped (SIGSTOP) until all other nodes have declared it lost, then
+// continues (SIGCONT). No node has failed, so no step is repeated.
 #include <numeric>
 
 #include "tests/recovery/laws.hpp"
@@ -10,10 +10,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(recovery_stopped, a_coordinator_that_was_stopped_goes_on_from_live_state_in_every_mode) {
+TEST(recovery_stopped, a_stopped_coordinator_continues_from_surviving_state_in_every_mode) {
   for (const auto& m : modes())
     for (const bool works : {true, false}) {
-      SCOPED_TRACE(m.name + (works ? "" : ", nothing on the coordinator's node"));
+      SCOPED_TRACE(m.name + (works ? "" : ", no worker on the coordinator's node"));
       small_text t;
       t.steps = 60, t.checkpoint = "", t.workers = works ? 3 : 2;
       fleet_config c;
@@ -24,7 +24,7 @@ TEST(recovery_stopped, a_coordinator_that_was_stopped_goes_on_from_live_state_in
       ASSERT_EQ(calm.wrong, "");
       std::vector<std::uint64_t> seeds(testing::seeds(3));
       std::iota(seeds.begin(), seeds.end(), testing::first_seed());
-      if (seeds.size() < 39) seeds.push_back(39);  // a node's connection is replaced by a newer one as soon as it has joined again
+      if (seeds.size() < 39) seeds.push_back(39);  // a connection is replaced right after its node joined again
       for (const auto seed : seeds) {
         c.seed = seed;
         const auto got = run_fleet(c, [&](fleet& f) {
@@ -33,7 +33,7 @@ TEST(recovery_stopped, a_coordinator_that_was_stopped_goes_on_from_live_state_in
         ASSERT_EQ(got.wrong, "");
         EXPECT_EQ(got.kind, "done") << got.text;
         ASSERT_EQ(got.recovered, 1u);
-        EXPECT_GT(got.recovered_at[0], 0u) << "nothing has been kept: it began again";
+        EXPECT_GT(got.recovered_at[0], 0u) << "the job restarted at step 0";
         EXPECT_EQ(got.moved, 0u);
         if (m.lockstep) {
           EXPECT_EQ(got.sha, calm.sha);

@@ -1,8 +1,8 @@
-// What befalls a fleet, drawn from a seed: daemons killed and machines lost, once or again,
-// restarted or not; ways cut, one or both, of either plane; daemons stopped (SIGSTOP) that go on
-// later; daemons told to go; the coordinator's daemon killed; and people's words at odd moments.
-// After a while the storm is over: whoever is to come back does, ways are whole, and who had paused
-// the job lets it go on.
+// Random faults in a fleet, drawn from a seed: daemons killed and machines lost, once or
+// repeatedly, restarted or not; connections cut in one or both directions, on either plane; daemons
+// stopped (SIGSTOP) and continued; daemons drained; the coordinator's daemon killed; commands at
+// random times. After some time the storm ends: daemons that are to come back start, connections
+// are restored, and a paused job resumes.
 #pragma once
 
 #include "tests/recovery/laws.hpp"
@@ -13,10 +13,10 @@ struct storm {
   std::uint64_t seed = 1;
   std::string mode;
   fleet_config config;
-  bool stops = false;      // somebody stops the job, or its coordinator is told to go
-  bool same_bits = false;  // unless it is stopped, the weights are those of the unbroken run
-  bool converges = false;  // they come to the minimiser of least squares, as those of the unbroken run do
-  std::string text;        // what is to happen, for people
+  bool stops = false;      // the storm stops the job or drains its coordinator
+  bool same_bits = false;  // a job that is not stopped ends with the weights of an undisturbed run
+  bool converges = false;  // the weights come close to the minimiser of least squares
+  std::string text;        // the planned faults, for messages
   std::vector<std::function<void(fleet&)>> plans;
 };
 
@@ -53,16 +53,17 @@ class storm_maker {
       s_.converges = true;
       t.sampler = "whole", t.falling = true, t.layers = 1, t.eval_every = 0;
       t.steps = 500, t.checkpoint = "50";
-      // Where groups add to each other, so many move so many times as far.
+      // Groups that add their updates to one centre move it once per group, so their rate is
+      // divided.
       if (m.name != "eamsgd") t.rule = "sgd", t.lr = m.topology.empty() ? 0.2 : 0.4 / t.workers;
       c.compute.task = {std::chrono::microseconds(20), std::chrono::microseconds(500)};
     }
     c.job = text_of(m, t);
-    // How long it takes by itself says when things are to happen.
+    // The faults are drawn after an undisturbed run has shown the job's length: draw().
     return std::move(s_);
   }
 
-  // When the length of the undisturbed run is known.
+  // Draws the faults, from the duration and the number of points of the undisturbed run.
   void draw(storm& s, duration took, std::uint64_t points) {
     s_ = std::move(s);
     took_ = took;
@@ -93,7 +94,7 @@ class storm_maker {
   std::string any_node() { return "n" + std::to_string(1 + below(s_.config.nodes)); }
   std::string other_node() { return "n" + std::to_string(2 + below(s_.config.nodes - 1)); }
 
-  // At a point of the run, or at a time while it runs, or a little later.
+  // Schedules a fault at a point of the run, or at a time during or shortly after it.
   void when(const std::string& what, std::function<void(fleet&, const std::string& who)> act) {
     if (below(2) == 0) {
       const auto at = 1 + below(points_ + points_ / 4);
@@ -124,7 +125,7 @@ class storm_maker {
     const bool power = below(3) == 0, back = below(3) > 0, whoever = below(3) == 0;
     const auto node = other_node();
     const auto later = ms(below(2) ? below(2000) : below(15000));
-    when((power ? "power off " : "kill ") + (whoever ? "whoever has heard it" : node) +
+    when((power ? "power off " : "kill ") + (whoever ? "the node that handled it" : node) +
              (back ? ", back after " + std::to_string(later.count()) + " ms" : ""),
          [=](fleet& f, const std::string& who) {
            const auto it = whoever && !who.empty() ? who : node;
@@ -154,7 +155,7 @@ class storm_maker {
 
   void cuts() {
     const auto a = any_node();
-    const bool one = below(2) == 0;  // one peer alone
+    const bool one = below(2) == 0;  // one peer only
     auto b = any_node();
     if (b == a) b = a == "n1" ? "n2" : "n1";
     const auto planes = below(3);  // control, data, both
@@ -237,7 +238,7 @@ class storm_maker {
   std::uint64_t points_ = 1;
 };
 
-// Largest difference of two lists of weights.
+// The largest difference of two lists of weights.
 inline double apart(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size() || a.empty()) return 1e300;
   double most = 0;
@@ -245,17 +246,18 @@ inline double apart(const std::vector<double>& a, const std::vector<double>& b) 
   return most;
 }
 
-// The largest weight is about 4. Server groups circle the minimiser, as far as the rate reaches.
+// The largest weight is about 4. With several server groups the weights oscillate around the
+// minimiser, with an amplitude that the rate determines.
 constexpr double converged = 0.05;
 
-// Ends that are no fault: nobody is left who could do the job's work, or it is a loop.
+// Ends that are correct: no node is left for a role, or the job failed too often.
 inline bool named_end(const std::string& text) {
   return text.find("is the last with the role") != std::string::npos || text.find("given up") != std::string::npos;
 }
 
 struct storm_result {
   outcome calm, got;
-  double off = -1;  // from the minimiser, where that is looked at
+  double off = -1;  // distance from the minimiser; -1 if it is not checked
   std::string text, wrong, mode;
 };
 
@@ -277,15 +279,16 @@ inline storm_result run_storm(std::uint64_t seed, bool no_fence = false) {
   });
   r.wrong = r.got.wrong;
   const bool whole = r.got.kind == "done" && r.got.text != "stopped";
-  if (r.wrong.empty() && r.got.kind == "done" && !whole && !s.stops) r.wrong = "stopped, and nobody wanted that";
+  if (r.wrong.empty() && r.got.kind == "done" && !whole && !s.stops) r.wrong = "stopped without a stop command";
   if (r.wrong.empty() && r.got.kind == "preempted" && s.text.find("to go") == std::string::npos)
-    r.wrong = "preempted, and nobody was told to go";
-  if (r.wrong.empty() && whole && s.same_bits && r.got.sha != r.calm.sha) r.wrong = "the weights are not those of the unbroken run";
+    r.wrong = "preempted without a drained node";
+  if (r.wrong.empty() && whole && s.same_bits && r.got.sha != r.calm.sha)
+    r.wrong = "the weights differ from those of the undisturbed run";
   if (r.wrong.empty() && whole && s.converges) {
     r.off = apart(r.got.weights, r.calm.weights);
-    if (!(r.off < converged)) r.wrong = "it is " + std::to_string(r.off) + " off what it should have learned";
+    if (!(r.off < converged)) r.wrong = "the weights are " + std::to_string(r.off) + " away from the minimiser";
   }
-  if (r.wrong.empty() && r.got.kind == "error" && !named_end(r.got.text)) r.wrong = "an end that need not be: " + r.got.text;
+  if (r.wrong.empty() && r.got.kind == "error" && !named_end(r.got.text)) r.wrong = "an unexpected error: " + r.got.text;
   if (!r.wrong.empty()) r.wrong = "seed " + std::to_string(seed) + ", " + r.text + "\n" + r.wrong;
   return r;
 }

@@ -6,7 +6,7 @@
 namespace troupe::recovery {
 namespace {
 
-// Names, numbers and times aside.
+// The text with numbers replaced by '#', so that similar ends count together.
 std::string kind_of(const std::string& text) {
   std::string s;
   for (const char c : text.substr(0, 160)) s += c >= '0' && c <= '9' ? '#' : c;
@@ -14,7 +14,7 @@ std::string kind_of(const std::string& text) {
   return s;
 }
 
-TEST(recovery_storm, whatever_happens_a_job_ends_as_it_should) {
+TEST(recovery_storm, a_job_ends_correctly_under_random_faults) {
   std::map<std::string, std::uint64_t> ends;
   std::uint64_t recovered = 0, old = 0, moved = 0, wrong = 0, learned = 0;
   double off = 0;
@@ -29,15 +29,15 @@ TEST(recovery_storm, whatever_happens_a_job_ends_as_it_should) {
     ++ends[r.got.kind == "done" ? "done " + r.got.text : kind_of(r.got.text)];
   }
   for (const auto& [text, n] : ends) std::printf("%6llu  %s\n", static_cast<unsigned long long>(n), text.c_str());
-  std::printf("%llu recovered, %llu moved, %llu messages of a plan before\n", static_cast<unsigned long long>(recovered),
+  std::printf("%llu recovered, %llu moved, %llu messages of earlier plans\n", static_cast<unsigned long long>(recovered),
               static_cast<unsigned long long>(moved), static_cast<unsigned long long>(old));
-  std::printf("%llu jobs out of lockstep came to the minimiser, up to %g\n", static_cast<unsigned long long>(learned), off);
+  std::printf("%llu jobs outside lockstep reached the minimiser, up to %g\n", static_cast<unsigned long long>(learned), off);
   if (count < 50) return;
   EXPECT_GT(recovered, 0u);
   EXPECT_GT(moved, 0u);
 }
 
-// A law that would not notice this is no law: a role that hears what a plan before has said.
+// A planted bug that the invariants must find: roles receive messages of earlier plans.
 TEST(recovery_storm, roles_without_a_fence_are_found) {
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     const auto r = run_storm(seed, true);

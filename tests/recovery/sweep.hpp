@@ -1,6 +1,5 @@
-// Every point at which a job can be hit: a small job is run once for each message that a role or a
-// daemon has heard, and the daemon that has heard it is killed right after; and once for each pair
-// of points.
+// A fault at every point of a job: a small job runs once for each message that a role or a daemon
+// handles, and the daemon that handled it is killed right after; and once for each pair of points.
 #pragma once
 
 #include "tests/recovery/laws.hpp"
@@ -20,10 +19,11 @@ inline fleet_config smallest(const std::string& mode, bool coordinator_works) {
 
 struct sweep_result {
   std::uint64_t points = 0, runs = 0, recovered = 0, restarts = 0, old = 0;
-  std::string wrong;  // the first
+  std::string wrong;  // the first failure
 };
 
-// The daemon is back some time later, in two of three runs; the coordinator's always.
+// Kills the daemon, or its machine, at point `at`. It restarts later in two of three runs, the
+// coordinator's always.
 inline void hit(fleet& f, std::uint64_t at, std::uint64_t salt) {
   f.after_point(at, [&f, salt](const std::string& who) {
     const bool power = salt % 5 == 4;
@@ -40,11 +40,11 @@ inline void hit(fleet& f, std::uint64_t at, std::uint64_t salt) {
 inline std::string judged(const outcome& o, const outcome& calm, bool lockstep) {
   if (!o.wrong.empty()) return o.wrong;
   if (o.kind != "done" || o.text == "stopped") return o.kind + ": " + o.text;
-  if (lockstep && o.sha != calm.sha) return "the weights are not those of the unbroken run";
+  if (lockstep && o.sha != calm.sha) return "the weights differ from those of the undisturbed run";
   return {};
 }
 
-// From point `first` on, every `stride`-th.
+// A run for every `stride`-th point, from `first`.
 inline sweep_result sweep(const std::string& mode, bool coordinator_works, std::uint64_t first, std::uint64_t stride) {
   sweep_result r;
   const auto c = smallest(mode, coordinator_works);

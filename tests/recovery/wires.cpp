@@ -34,7 +34,7 @@ void wires::close(const std::string& node, bool silently) {
     const bool hears = !silently && !cut_now(p, node, at);
     const auto later =
         hears ? latency(p).drawn(random_) : times_.silence - duration(static_cast<std::int64_t>(random_.below(1'000'000'000)));
-    drop_later(p, at, peer, later, hears ? "peer_closed: the connection was closed" : "peer_silent: nothing was heard");
+    drop_later(p, at, peer, later, hears ? "peer_closed: the connection was closed" : "peer_silent: no data received");
   }
 }
 
@@ -68,7 +68,7 @@ void wires::try_dial(plane p, const std::string& from, const std::string& to, ti
   }
   if (agenda_.now() >= until) {
     dials_.erase({p, from, to});
-    return me->second.who->on_down(p, to, "connect_deadline: nobody answered");
+    return me->second.who->on_down(p, to, "connect_deadline: no answer");
   }
   agenda_.in(dial_again, [=, this] { try_dial(p, from, to, until, incarnation); });
 }
@@ -82,7 +82,7 @@ void wires::establish(plane p, const std::string& at, const std::string& peer, s
     return;
   }
   if (e.up) {
-    drop(p, at, peer, e.session, "replaced: it has connected anew");
+    drop(p, at, peer, e.session, "replaced: the peer has a newer connection");
     if (!nodes_.count(at) || ends_[{p, at, peer}].session >= session) return;
   }
   ends_[{p, at, peer}] = {true, session};
@@ -106,8 +106,8 @@ void wires::drop_later(plane p, const std::string& at, const std::string& peer, 
   agenda_.in(later, [=, this] { drop(p, at, peer, session, why); });
 }
 
-// One side believes in a connection that the other knows nothing of: it hears so with the next sign
-// of life that it gives.
+// One side has a connection that the other side does not have. It is notified some time after its
+// next keep-alive.
 void wires::find_half_open(plane p, const std::string& a, const std::string& b) {
   if (!passes(p, a, b)) return;
   const auto check = [&](const std::string& at, const std::string& peer) {
@@ -119,15 +119,15 @@ void wires::find_half_open(plane p, const std::string& a, const std::string& b) 
       const auto* theirs = end_at(p, peer, at);
       if (!mine || mine->session != session || (theirs && theirs->session == session) || !passes(p, at, peer)) return;
       if (ends_[{p, peer, at}].session > session || !nodes_.count(peer))
-        return;  // a newer one is on its way here; or nobody answers
-      drop(p, at, peer, session, "peer_reset: it knows nothing of this connection");
+        return;  // a newer connection is being established, or the peer is gone
+      drop(p, at, peer, session, "peer_reset: the peer does not have this connection");
     });
   };
   check(a, b);
   check(b, a);
 }
 
-// --- what travels
+// --- messages
 
 bool wires::send(plane p, const std::string& from, const std::string& to, cargo c) {
   const auto* e = end_at(p, from, to);
@@ -149,7 +149,8 @@ void wires::carry(plane p, const std::string& from, const std::string& to, std::
     if (!there || there->session != session) return void(++lost_);
     nodes_[to].who->on_cargo(p, from, std::move(*box));
   };
-  // A side that is up sooner than the other may speak at once.
+  // A side that is connected before the other may send at once; the message arrives after the other
+  // side is up.
   const auto& other = ends_[{p, to, from}];
   if (other.session < session) last = std::max(last, agenda_.now() + latency(p).most + duration(1));
   agenda_.at(last, arrive);
@@ -162,7 +163,7 @@ void wires::cut(plane p, const std::string& from, const std::string& to) {
   if (!e) return;
   agenda_.in(times_.silence, [=, this, session = e->session] {
     const auto at = cuts_.find({p, from, to});
-    if (at != cuts_.end() && at->second == number) drop(p, to, from, session, "peer_silent: nothing was heard for 5 s");
+    if (at != cuts_.end() && at->second == number) drop(p, to, from, session, "peer_silent: no data received for 5 s");
   });
 }
 
@@ -174,7 +175,7 @@ void wires::stop(const std::string& node) {
     if (peer != node || !e.up) continue;
     agenda_.in(times_.silence, [=, this, p = p, at = at, session = e.session] {
       const auto now = stopped_.find(node);
-      if (now != stopped_.end() && now->second == number) drop(p, at, node, session, "peer_silent: nothing was heard for 5 s");
+      if (now != stopped_.end() && now->second == number) drop(p, at, node, session, "peer_silent: no data received for 5 s");
     });
   }
 }

@@ -1,14 +1,17 @@
-// The two planes between simulated daemons, as roles and control plane see TCP: connections that
-// are dialled, carry messages in order, and end on both sides, though not at once. Bytes that
-// cannot pass wait while the connection lives, and go with it.
+// The two planes between simulated daemons, as roles and the control plane see TCP: connections are
+// dialled, deliver messages in order, and end on both sides, not at the same time. Messages that
+// cannot pass wait while the connection exists and are lost with it.
 //
-//   a daemon is killed     its peers see the connection close
-//   a machine is lost      its peers hear nothing, and give it up after `silence`; sooner when it is there again and knows nothing of them
-//   a daemon is stopped    its peers hear nothing, and give it up after `silence`; it hears of that when it goes on
-//   a way is cut           whoever hears nothing through it for `silence` gives up; the other side sees that close, if it can
+//   a daemon is killed   its peers see the connection close
+//   a machine is lost    its peers receive nothing and drop the connection after `silence`, sooner
+//                        if the machine is back and does not have the connection
+//   a daemon is stopped  its peers receive nothing and drop the connection after `silence`; the
+//                        daemon is notified when it continues
+//   a way is cut         a side that receives nothing for `silence` drops the connection; the other
+//                        side sees it close if the notification can pass
 //
-// Order: of a connection of the control plane all, of the data plane each pair of roles. Ways are
-// cut by plane and direction.
+// Order is kept for all messages of a control connection, and on the data plane for each pair of
+// roles. A way is one direction on one plane between two nodes.
 #pragma once
 
 #include <map>
@@ -42,7 +45,7 @@ struct wire_times {
   duration silence = std::chrono::seconds(5), notices = std::chrono::seconds(1);
 };
 
-// A daemon, as its connections know it.
+// What a daemon implements to receive from its connections.
 class ears {
  public:
   virtual ~ears() = default;
@@ -56,14 +59,14 @@ class wires {
   wires(agenda& a, sim::random& r, wire_times t) : agenda_(a), random_(r), times_(t) {}
 
   void open(const std::string& node, std::uint64_t incarnation, ears& who);
-  // The daemon is gone; `silently`: with its machine, which cannot say so.
+  // The daemon has ended. `silently`: with its machine, so its peers get no notification.
   void close(const std::string& node, bool silently);
   void dial(plane p, const std::string& from, const std::string& to, duration within);
   bool send(plane p, const std::string& from, const std::string& to, cargo c);
   bool up(plane p, const std::string& at, const std::string& peer) const;
   void cut(plane p, const std::string& from, const std::string& to);
   void mend(plane p, const std::string& from, const std::string& to);
-  // The process stands still: its peers hear nothing of it, and what they send waits in its
+  // The process is stopped: its peers receive nothing from it, and what they send waits in its
   // sockets.
   void stop(const std::string& node);
   void go_on(const std::string& node);
@@ -102,11 +105,11 @@ class wires {
   sim::random& random_;
   const wire_times times_;
   std::map<std::string, open_node> nodes_;
-  std::map<way, end> ends_;                   // of `from`, with `to`
-  std::map<way, std::uint64_t> cuts_;         // and which cut it is
-  std::map<way, std::vector<waiting>> held_;  // behind a cut
+  std::map<way, end> ends_;                   // the end at `from` of the connection with `to`
+  std::map<way, std::uint64_t> cuts_;         // number of the cut
+  std::map<way, std::vector<waiting>> held_;  // messages held by a cut
   std::map<way, time_point> dials_;
-  std::map<std::string, std::uint64_t> stopped_;  // nodes, and which stop it is
+  std::map<std::string, std::uint64_t> stopped_;  // number of the stop, by node
   std::map<std::tuple<plane, std::string, std::string, std::uint32_t, std::uint32_t>, time_point> last_;
   std::uint64_t sessions_ = 0, cut_count_ = 0, lost_ = 0;
 };

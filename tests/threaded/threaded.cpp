@@ -1,6 +1,6 @@
-// Linked into the simulator's tests with --wrap: every world they make runs its tasks on threads of
-// their own, while roles go on. Results are the same, and ThreadSanitizer (preset tsan) sees what a
-// role and one of its tasks, or two tasks, touch at once.
+// Linked into the simulator's tests with --wrap: every world runs its tasks on separate threads
+// while roles continue. Results are the same, and ThreadSanitizer (preset tsan) detects memory that
+// a role and one of its tasks, or two tasks, use at the same time.
 #include <future>
 #include <map>
 #include <memory>
@@ -11,7 +11,7 @@
 namespace troupe::sim {
 namespace {
 
-// The tasks of one seat run one behind the other.
+// The tasks of one seat run one after the other.
 class seats {
  public:
   std::function<void()> begin(std::uint64_t seat, std::function<void()> task) {

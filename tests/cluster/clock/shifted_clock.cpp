@@ -1,6 +1,6 @@
-// A clock that is wrong, for a process that is started with this library before all others
-// (LD_PRELOAD): what it is told of the time of day is TROUPE_TEST_CLOCK seconds off. Clocks that
-// count from the machine's start are right, as they are on a machine whose time of day is wrong.
+// A wrong clock for a process that is started with this library in LD_PRELOAD: the time of day is
+// off by TROUPE_TEST_CLOCK seconds. Monotonic clocks are not changed, as on a machine whose time of
+// day is wrong.
 #include <dlfcn.h>
 #include <sys/time.h>
 #include <time.h>
