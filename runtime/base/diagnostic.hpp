@@ -1,4 +1,4 @@
-// A user's mistake, with the place it was made. Printed as `file:line:col: message`.
+// A user's mistake and its position in a file. Printed as `file:line:column: message`.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace troupe {
 
 struct source_position {
   std::string file;
-  int line = 0;  // from 1; 0: no position (an override on the command line names itself in `file`)
+  int line = 0;  // 1-based; 0: no position (`file` alone, e.g. the text of a --set override)
   int column = 0;
   std::string to_string() const { return line > 0 ? file + ":" + std::to_string(line) + ":" + std::to_string(column) : file; }
 };

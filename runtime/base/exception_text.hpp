@@ -1,4 +1,4 @@
-// What a caught exception says, for hosts that turn exceptions into values.
+// The text of the exception that is being handled, for hosts that turn exceptions into values.
 #pragma once
 
 #include <exception>
@@ -6,14 +6,14 @@
 
 namespace troupe {
 
-// To be called inside a catch (...) only.
+// Call only inside a catch (...) block.
 inline std::string current_exception_text() {
   try {
     throw;
   } catch (const std::exception& e) {
     return e.what();
   } catch (...) {
-    return "an exception that is no std::exception";
+    return "an exception that is not a std::exception";
   }
 }
 

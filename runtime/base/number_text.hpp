@@ -1,4 +1,4 @@
-// Numbers as text that gives back the same number, whatever the locale.
+// Converts numbers to text and back without loss, independent of the locale.
 #pragma once
 
 #include <charconv>
@@ -13,7 +13,7 @@ std::string number_text(T number) {
   return {buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr};
 }
 
-// False where `text` is anything but one number of that type; `number` is then as it was.
+// Returns false if `text` is not exactly one number of type T; `number` is then unchanged.
 template <class T>
 bool read_number(const std::string& text, T& number) {
   T read{};

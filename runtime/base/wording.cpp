@@ -13,7 +13,8 @@ std::string in_quotes(std::string_view word) {
   static constexpr char hex[] = "0123456789abcdef";
   std::string s = "'";
   std::size_t end = std::min(word.size(), longest_word);
-  while (end < word.size() && end > 0 && (static_cast<unsigned char>(word[end]) & 0xc0) == 0x80) --end;  // not inside a character
+  while (end < word.size() && end > 0 && (static_cast<unsigned char>(word[end]) & 0xc0) == 0x80)
+    --end;  // do not cut inside a UTF-8 character
   for (std::size_t i = 0; i < end; ++i) {
     const auto c = static_cast<unsigned char>(word[i]);
     if (c >= 0x20 && c != 0x7f)
@@ -40,7 +41,7 @@ std::string bytes_text(double bytes) {
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-  if (word.size() > longest_word) return {};  // edit distance costs its length
+  if (word.size() > longest_word) return {};  // the cost of the edit distance grows with the length
   const auto near = nearest_word(word, candidates);
   return near.empty() ? std::string() : "; did you mean " + in_quotes(near) + "?";
 }

@@ -9,7 +9,7 @@ constexpr tensor_ref of_data{from_data, 0}, of_label{from_data, 1};
 
 bool carries_ids(const model_graph& g, tensor_ref r, dtype activations) { return g.type_of(r, activations) == dtype::i32; }
 
-// What `l` has a place for where its input k is given ids; 0: it looks nothing up.
+// Number of ids that `l` can look up by its input k; 0: the input is not an index.
 std::int64_t places(const graph_layer& l, std::size_t k) {
   return l.maths->holds(k, l.in) == holding::values ? 0 : l.maths->ids_below(k, l.in);
 }
@@ -26,7 +26,9 @@ std::optional<edge_mistake> wrong_type(const model_graph& g, const graph_layer& 
     auto text = "input " + std::to_string(k) + " of a " + l.type + " layer takes " + (ids ? values_are : ids_are) + ", but " +
                 in_quotes(l.spec->inputs[k]) + " (" + l.in[k].to_string() + ")";
     if (from == of_data) text += " of source " + in_quotes(job.data.source);
-    text += " holds " + (from == of_label ? "class numbers (i32)" : ids ? ids_are + ": put an embedding between" : values_are);
+    text += " holds " + (from == of_label ? "class numbers (i32)"
+                         : ids            ? ids_are + ": insert an embedding layer between them"
+                                          : values_are);
     return edge_mistake{"inputs." + std::to_string(k), text};
   }
   return std::nullopt;

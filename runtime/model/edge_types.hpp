@@ -1,6 +1,6 @@
-// What travels over a graph's edges: values, or numbers of things (i32) that name a score or a row.
-// Values read as numbers, and numbers beyond what a layer has a place for, would be memory that is
-// nobody's; so every edge is checked when the graph is built.
+// Element types of a graph's edges: values, or ids (i32) that select a score or a row. Values used
+// as ids, or ids beyond a layer's table, would index memory out of bounds; therefore every edge is
+// checked when the graph is built.
 #pragma once
 
 #include <optional>
@@ -16,11 +16,12 @@ struct edge_mistake {
   std::string text;
 };
 
-// An input of `l`, whose shapes are known, that is given what it cannot read.
+// Returns the first input of `l` whose type the layer cannot read. The shapes of `l` are known.
 std::optional<edge_mistake> wrong_type(const model_graph& g, const graph_layer& l, const job_spec& job);
-// Inputs of `l` that may be given ids for which it has no place: the data has more of them.
+// Returns the inputs of `l` that may receive ids beyond the layer's table, because the data has
+// more ids.
 std::vector<edge_mistake> wrong_ids(const model_graph& g, const graph_layer& l);
-// Sets label_below and id_below of a graph that is sound.
+// Sets label_below and id_below of a valid graph.
 void bound_ids(model_graph& g);
 
 }  // namespace troupe

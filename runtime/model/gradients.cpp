@@ -5,14 +5,14 @@
 namespace troupe {
 namespace {
 
-// Does a gradient go on from layer `g` to what its input k comes from?
+// Returns true if a gradient flows from layer `g` to the producer of its input k.
 bool flows(const model_graph& graph, const graph_layer& g, std::size_t k) {
   const bool learns_alone = graph.local && g.maths->is_loss() && !g.params.empty();
   return g.maths->differentiable(k) && !learns_alone;
 }
 
-// Per layer: does a gradient of its outputs lead to anything that is trained, or (running
-// statistics leave with the gradients) folded?
+// By layer: true if the layer or one that its gradients flow to has parameters, trained or folded
+// (running statistics are sent with the gradients).
 std::vector<bool> trains(const model_graph& graph) {
   std::vector<bool> found(graph.layers.size(), false);
   for (const auto& g : graph.layers) {
@@ -24,7 +24,7 @@ std::vector<bool> trains(const model_graph& graph) {
   return found;
 }
 
-// Per layer: does a loss in training depend on it?
+// By layer: true if a loss in training depends on it.
 std::vector<bool> reaches_loss(const model_graph& graph) {
   std::vector<bool> found(graph.layers.size(), false);
   for (auto g = graph.layers.rbegin(); g != graph.layers.rend(); ++g) {

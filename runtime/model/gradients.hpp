@@ -1,5 +1,4 @@
-// Which gradients have to flow through a model: the last step of build_graph, on a graph that is
-// sound.
+// Which gradients must flow through a model: the last step of build_graph, on a valid graph.
 #pragma once
 
 #include "runtime/model/graph.hpp"
@@ -8,8 +7,8 @@ namespace troupe {
 
 bool has_trainable(const model_graph& graph, const graph_layer& layer);
 
-// Sets wants_backward and grad_in_wanted: a layer works backward when there is something to train
-// at or before it, and a loss that is computed in training at or behind it.
+// Sets wants_backward and grad_in_wanted. A layer runs backward if it or a layer before it has
+// parameters, and a loss computed in training depends on it (or is the layer itself).
 void mark_gradients(model_graph& graph);
 
 }  // namespace troupe

@@ -1,7 +1,7 @@
-// From a job's list of layers to a model_graph: names resolved, layers sorted, shapes inferred,
-// parameters numbered, and the question answered which gradients have to flow. Every stage goes on
-// with what is still sound, so that one run reports as many mistakes as possible without reporting
-// the consequences of one mistake as others.
+// Builds a model_graph from a job's list of layers: resolves names, sorts layers, infers shapes,
+// numbers parameters, and decides which gradients must flow. Every stage continues with the layers
+// that are still valid, so that one run reports as many mistakes as possible, but not the
+// consequences of a reported mistake.
 #include "runtime/model/graph.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr std::int64_t max_packets = 65535;  // header::packet has 16 bits
 
 constexpr std::int32_t unresolved = -2;
 
-// A layer on its way into the graph; indices are positions in the file until sort() has run.
+// A layer under construction; indices are positions in the file until sort() has run.
 struct draft {
   const layer_spec* spec = nullptr;
   const layer_type* type = nullptr;
@@ -74,14 +74,14 @@ class builder {
     const auto batch_at = position_of(job_.data.key_at, "batch", job_.data.at);
     const auto packets_at = position_of(job_.pipeline.key_at, "packets", job_.pipeline.at);
     if (batch < 1 || batch > std::numeric_limits<std::int32_t>::max()) {
-      error(batch_at, "batch must be between 1 and 2147483647, it is " + std::to_string(batch));
+      error(batch_at, "batch must be between 1 and 2147483647, not " + std::to_string(batch));
     } else if (packets < 1 || packets > max_packets) {
-      error(packets_at, "packets must be between 1 and " + std::to_string(max_packets) + ", it is " + std::to_string(packets));
+      error(packets_at, "packets must be between 1 and " + std::to_string(max_packets) + ", not " + std::to_string(packets));
     } else if (batch % packets != 0) {
-      error(packets_at, "packets must divide the batch: " + std::to_string(batch) + " examples cannot travel as " +
+      error(packets_at, "packets must divide the batch: " + std::to_string(batch) + " examples cannot be split into " +
                             std::to_string(packets) + " equal packets");
     } else if (example_.rank() >= shape::max_rank || label_.rank() >= shape::max_rank || !sane(example_)) {
-      error(job_.data.at, "the source's examples have the shape " + example_.to_string() + ", which cannot be batched");
+      error(job_.data.at, "the source's examples have shape " + example_.to_string() + ", which cannot be batched");
     } else {
       graph_.packet_examples = batch / packets;
       graph_.label = shape{graph_.packet_examples};
@@ -91,7 +91,7 @@ class builder {
       for (int i = 0; i < example_.rank(); ++i) graph_.data.push_back(example_[i]);
       for (const auto* s : {&graph_.data, &graph_.label})
         if (!sane(*s)) error(batch_at, "a packet of the batch would have the shape " + s->to_string() + ", which is too large");
-      if (!errors_.empty()) graph_.packet_examples = 0;  // no shape can be inferred from it
+      if (!errors_.empty()) graph_.packet_examples = 0;  // no shape can be inferred
     }
   }
 
@@ -99,10 +99,10 @@ class builder {
     const auto at = position_of(s, "name");
     if (s.name.empty()) return error(at, "a layer needs a name");
     if (s.name == "data" || s.name == "label")
-      return error(at, "a layer cannot be called " + in_quotes(s.name) + ": the source is");
+      return error(at, "a layer cannot be called " + in_quotes(s.name) + "; this name denotes the source");
     const auto bad = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == ' ' || c == '.' || c == '/'; };
     if (std::any_of(s.name.begin(), s.name.end(), bad))
-      return error(at, "the layer name " + in_quotes(s.name) + " has a space, '.', '/' or control character in it");
+      return error(at, "the layer name " + in_quotes(s.name) + " contains a space, '.', '/' or a control character");
   }
 
   void make_drafts() {
@@ -113,8 +113,8 @@ class builder {
       const auto [first, fresh] = by_name_.try_emplace(s.name, static_cast<std::int32_t>(i));
       if (!fresh && !s.name.empty()) {
         const auto& other = job_.layers[static_cast<std::size_t>(first->second)];
-        error(position_of(s, "name"), "there are two layers called " + in_quotes(s.name) + "; the other one is at " +
-                                          position_of(other, "name").to_string());
+        error(position_of(s, "name"),
+              "duplicate layer name " + in_quotes(s.name) + "; first used at " + position_of(other, "name").to_string());
       }
       drafts_.push_back(make_draft(s));
     }
@@ -131,8 +131,8 @@ class builder {
     if (job_.type() == dtype::bf16 && !d.type->takes_bf16)
       layer_error(s, "type", in_quotes(s.type) + " does not compute in bf16: use precision = \"fp32\"");
     try {
-      // The job file's reader has filled in every option; a table made by hand has not been looked
-      // at yet.
+      // The reader of the job file has filled in every option; a table made by hand is not yet
+      // checked.
       const auto present = [&](const option_spec& o) { return s.values.has(o.name); };
       const bool checked =
           s.values.values.size() == d.type->specs.size() && std::all_of(d.type->specs.begin(), d.type->specs.end(), present);
@@ -146,7 +146,7 @@ class builder {
     return d;
   }
 
-  // "ip1", "slice1.1", "data", "label"; layer == unresolved when there is no such thing.
+  // "ip1", "slice1.1", "data", "label"; layer == unresolved if there is no such tensor.
   tensor_ref resolve(const std::string& input) const {
     if (input == "data") return {from_data, 0};
     if (input == "label") return {from_data, 1};
@@ -170,8 +170,8 @@ class builder {
         const auto key = "inputs." + std::to_string(k);
         const auto ref = resolve(s.inputs[k]);
         if (ref.layer == unresolved) {
-          // A comparison with every name of a large file takes a while, and no more mistakes than
-          // these are told.
+          // Comparing with every name of a large file is slow, and mistakes beyond this number are
+          // not shown.
           const auto hint = errors_.size() < max_mistakes_shown ? did_you_mean(s.inputs[k], known) : std::string();
           layer_error(s, key, "unknown input " + in_quotes(s.inputs[k]) + hint);
           names_resolved_ = d.sound = false;
@@ -191,9 +191,8 @@ class builder {
     if (n >= d.type->min_inputs && (d.type->max_inputs < 0 || n <= d.type->max_inputs)) return;
     d.sound = false;
     if (n == 0) {
-      names_resolved_ = false;  // somebody's output is probably meant to come here
-      return layer_error(s, "inputs",
-                         "it has no inputs: say where its values come from, as in inputs = [\"" + likely_input(s) + "\"]");
+      names_resolved_ = false;  // another layer's output is probably meant as its input
+      return layer_error(s, "inputs", "it has no inputs: add them, as in inputs = [\"" + likely_input(s) + "\"]");
     }
     auto wanted = std::to_string(d.type->min_inputs);
     if (d.type->max_inputs < 0)
@@ -251,15 +250,15 @@ class builder {
         if (d.maths->test_phase_only()) g.in_train = false;
         g.loss_weight = d.maths->is_loss() ? d.spec->loss_weight.value_or(1.0) : 0.0;
         if (d.spec->loss_weight && !d.maths->is_loss())
-          layer_error(*d.spec, "loss_weight", "a loss_weight goes with a loss layer, not with " + d.spec->type);
+          layer_error(*d.spec, "loss_weight", "loss_weight is an option of loss layers, not of " + d.spec->type);
       }
       if (d.sound && gather(d, g)) infer_one(g);
       graph_.layers.push_back(std::move(g));
     }
   }
 
-  // Input shapes; false when one of them is not known because of a mistake that has been or is now
-  // reported.
+  // Collects the input shapes. Returns false if one of them is unknown because of a mistake, which
+  // has been reported.
   bool gather(const draft& d, graph_layer& g) {
     for (std::size_t k = 0; k < g.inputs.size(); ++k) {
       const auto r = g.inputs[k];
@@ -269,8 +268,8 @@ class builder {
         names_resolved_ = false;
         if (!from.out.empty())
           layer_error(*d.spec, "inputs." + std::to_string(k),
-                      "layer " + in_quotes(from.name) + " has " + std::to_string(from.out.size()) +
-                          " output(s), there is no output " + std::to_string(r.output));
+                      "layer " + in_quotes(from.name) + " has " + std::to_string(from.out.size()) + " output(s), but no output " +
+                          std::to_string(r.output));
         return false;
       }
       g.in.push_back(*s);
@@ -285,7 +284,7 @@ class builder {
       auto out = g.maths->infer(g.in);
       if (out.size() > max_outputs)
         return layer_error(*g.spec, "",
-                           "it has " + std::to_string(out.size()) + " outputs, at most are " + std::to_string(max_outputs));
+                           "it has " + std::to_string(out.size()) + " outputs, the maximum is " + std::to_string(max_outputs));
       for (const auto& s : out)
         if (!sane(s)) return layer_error(*g.spec, "", "its output " + s.to_string() + " would be empty or too large");
       add_params(g);
@@ -333,7 +332,7 @@ class builder {
       p.full_name = g.name + "." + p.spec.name;
       p.offset = graph_.parameter_count;
       graph_.parameter_count += p.spec.dims.count();
-      if (graph_.parameter_count > max_elements) throw shape_error("the model has more than 2^40 parameters from here on");
+      if (graph_.parameter_count > max_elements) throw shape_error("with this parameter the model has more than 2^40 parameters");
       g.params.push_back(static_cast<std::uint32_t>(graph_.params.size()));
       graph_.params.push_back(std::move(p));
     }
@@ -346,10 +345,10 @@ class builder {
   model_graph graph_;
   diagnostics errors_;
   std::map<std::string, std::int32_t, std::less<>> by_name_;
-  std::vector<draft> drafts_;        // as in the file
+  std::vector<draft> drafts_;        // in file order
   std::vector<std::size_t> order_;   // topological order -> position in the file
-  std::vector<std::int32_t> place_;  // position in the file -> topological order
-  bool names_resolved_ = true;       // false: "unused output" would only repeat another mistake
+  std::vector<std::int32_t> place_;  // inverse of order_
+  bool names_resolved_ = true;       // false: "output is not used" would only repeat another mistake
 };
 
 }  // namespace

@@ -21,9 +21,11 @@ void check_phases(const model_graph& g, diagnostics& errors) {
       const auto& from = g.layers[static_cast<std::size_t>(l.inputs[k].layer)];
       const auto key = "inputs." + std::to_string(k);
       if (l.in_train && !from.in_train)
-        errors.push_back(mistake_of(*l.spec, key, "it runs in training, but its input " + in_quotes(from.name) + " only in tests"));
+        errors.push_back(
+            mistake_of(*l.spec, key, "it runs in training, but its input layer " + in_quotes(from.name) + " runs only in tests"));
       if (l.in_test && !from.in_test)
-        errors.push_back(mistake_of(*l.spec, key, "it runs in tests, but its input " + in_quotes(from.name) + " only in training"));
+        errors.push_back(
+            mistake_of(*l.spec, key, "it runs in tests, but its input layer " + in_quotes(from.name) + " runs only in training"));
     }
 }
 
@@ -31,14 +33,14 @@ void check_ends(const model_graph& g, const job_spec& job, diagnostics& errors) 
   if (g.layers.empty()) return;
   if (std::any_of(g.layers.begin(), g.layers.end(), [](const graph_layer& l) { return !l.maths; })) return;
   if (std::none_of(g.layers.begin(), g.layers.end(), [](const graph_layer& l) { return l.maths->is_loss() && l.in_train; }))
-    errors.push_back({job.at, "no layer is a loss in training: add one, as in type = \"softmax_loss\", inputs = [\"" +
+    errors.push_back({job.at, "no loss layer runs in training: add one, as in type = \"softmax_loss\", inputs = [\"" +
                                   job.layers.back().name + "\", \"label\"]"});
   for (const auto& l : g.layers) {
     if (l.maths->is_loss() || l.maths->is_metric()) continue;
     for (std::size_t o = 0; o < std::max<std::size_t>(l.out.size(), 1); ++o) {
       if (!g.consumers({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)}).empty()) continue;
       const auto which = l.out.size() > 1 ? "its output " + std::to_string(o) : std::string("its output");
-      errors.push_back(mistake_of(*l.spec, "", which + " is used by no layer, and it is neither a loss nor a metric"));
+      errors.push_back(mistake_of(*l.spec, "", which + " is not used by any layer, and the layer is neither a loss nor a metric"));
     }
   }
 }
@@ -50,8 +52,8 @@ void check_evaluated(const model_graph& g, const job_spec& job, diagnostics& err
   const auto fits = [&](const shape& s) { return static_cast<double>(s.count()) * times <= static_cast<double>(max_elements); };
   const auto say = [&](const std::string& who, const std::string& what, const shape& s) {
     errors.push_back({position_of(job.eval.key_at, "batch", job.eval.at), who + "in packets of " + std::to_string(examples) +
-                                                                              " examples, as [eval] batch asks for, its " + what +
-                                                                              " " + s.to_string() + " would be too large"});
+                                                                              " examples (from [eval] batch) its " + what + " " +
+                                                                              s.to_string() + " would be too large"});
   };
   if (!fits(g.data)) return say("", "data", g.data);
   for (const auto& l : g.layers)
@@ -61,8 +63,7 @@ void check_evaluated(const model_graph& g, const job_spec& job, diagnostics& err
 
 void check_trained(const model_graph& g, const job_spec& job, diagnostics& errors) {
   const auto learns = [&g](const graph_layer& l) { return has_trainable(g, l); };
-  if (std::none_of(g.layers.begin(), g.layers.end(), learns))
-    errors.push_back({job.at, "the model has nothing to train: no layer has parameters"});
+  if (std::none_of(g.layers.begin(), g.layers.end(), learns)) errors.push_back({job.at, "no layer has trainable parameters"});
   for (const auto& l : g.layers)
     if (!l.wants_backward && learns(l))
       errors.push_back(mistake_of(*l.spec, "", "it has parameters, but no loss in training depends on it"));
@@ -71,11 +72,13 @@ void check_trained(const model_graph& g, const job_spec& job, diagnostics& error
 void check_algorithm(const model_graph& g, const job_spec& job, diagnostics& errors) {
   const auto at = position_of(job.train.key_at, "algorithm", job.train.at);
   if (job.train.algorithm == "bptt" && !g.carries())
-    errors.push_back(
-        {at, "algorithm = \"bptt\" carries state from step to step, but no layer has any (rnn, lstm, gru): use \"bp\""});
+    errors.push_back({at,
+                      "algorithm = \"bptt\" needs a layer that carries state from step to step (rnn, lstm, gru), and there is "
+                      "none: use \"bp\""});
   const auto alone = [&g](const graph_layer& l) { return l.maths->is_loss() && has_trainable(g, l); };
   if (g.local && std::none_of(g.layers.begin(), g.layers.end(), alone))
-    errors.push_back({at, "algorithm = \"cd\" trains layers that have a loss of their own, but there is none (rbm): use \"bp\""});
+    errors.push_back(
+        {at, "algorithm = \"cd\" needs a layer with parameters that is its own loss (rbm), and there is none: use \"bp\""});
 }
 
 }  // namespace troupe

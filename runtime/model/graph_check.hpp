@@ -1,5 +1,5 @@
-// What must be true of a model as a whole, asked when all its layers are there; each adds the
-// mistakes that it finds.
+// Checks of a model as a whole, after all its layers are built. Each check appends the mistakes
+// that it finds.
 // Threads: functions without state.
 #pragma once
 
@@ -9,25 +9,25 @@
 
 namespace troupe {
 
-// Where a key of a layer's table is, and a mistake there that names the layer.
+// The position of a key of a layer's table, and a mistake at that position, which names the layer.
 source_position position_of(const layer_spec& spec, const std::string& key);
 diagnostic mistake_of(const layer_spec& spec, const std::string& key, const std::string& message);
 
-// What runs in one phase reads only what runs in it too.
+// A layer that runs in a phase reads only layers that run in that phase too.
 void check_phases(const model_graph& g, diagnostics& errors);
-// What nobody reads was a mistake, and somebody has to say what is to be minimised. To be asked
-// when every input is the one that was meant.
+// Every output is used, unless the layer is a loss or metric, and a loss runs in training. Call
+// only if all inputs are resolved.
 void check_ends(const model_graph& g, const job_spec& job, diagnostics& errors);
 
-// Packets of [eval] batch where they are larger than training's: is every tensor still within
-// bounds (shape_bounds.hpp)?
+// If packets of [eval] batch are larger than those of training, every tensor must still be within
+// the bounds (shape_bounds.hpp).
 void check_evaluated(const model_graph& g, const job_spec& job, diagnostics& errors);
 
-// Of a graph whose gradients have been marked (gradients.hpp). Parameters that no gradient ever
-// reaches would leave the worker waiting for them.
+// Every layer with parameters receives gradients; otherwise the worker would wait for them. Call
+// after mark_gradients (gradients.hpp).
 void check_trained(const model_graph& g, const job_spec& job, diagnostics& errors);
-// Does train.algorithm suit the layers? "bptt" needs one that carries state, and "cd" one that
-// learns by itself (rbm).
+// train.algorithm must suit the layers: "bptt" needs a layer that carries state, "cd" one that
+// is its own loss (rbm).
 void check_algorithm(const model_graph& g, const job_spec& job, diagnostics& errors);
 
 }  // namespace troupe

@@ -15,7 +15,7 @@ std::shared_ptr<const layer> absorbed(const model_graph& g, const graph_layer& f
   if (last.out.size() != 1 || next.inputs != std::vector{between} || g.consumers(between).size() != 1) return nullptr;
   if (!last.maths || !next.maths || has_a_will(last) || has_a_will(next)) return nullptr;
   if (last.in_train != next.in_train || last.in_test != next.in_test || last.recompute != next.recompute) return nullptr;
-  // Where no gradient flows through `next`, none of its parameters may want one either.
+  // If no gradient flows through `next`, none of its parameters may receive one either.
   if (last.wants_backward != next.wants_backward || (next.wants_backward && !next.grad_in_wanted[0])) return nullptr;
   return maths.absorb(*next.maths, first.in);
 }

@@ -1,7 +1,7 @@
-// Which layers of a stage are computed as one: a layer and the only reader of its output, where the
-// layer can absorb it (layer::absorb). The bits are those of the layers apart, so whether it is
-// done, and where, is nobody else's matter: gradients, weights, seeds, edges and messages are those
-// of the layers.
+// Which layers of a stage are computed as one: a layer and the only reader of its output, if the
+// layer can absorb the reader (layer::absorb). Results are bit-identical to those of the separate
+// layers, so fusing is invisible to the rest: gradients, weights, seeds, edges and messages are
+// those of the separate layers.
 #pragma once
 
 #include <cstddef>
@@ -14,23 +14,23 @@
 namespace troupe {
 
 struct maths_step {
-  std::vector<std::size_t> at;  // which of the given layers: the first one's inputs are read, the last one's output is written
-  std::shared_ptr<const layer> maths;  // parameters: those of all, one after the other
+  std::vector<std::size_t> at;  // indices into the given layers: inputs of the first are read, outputs of the last are written
+  std::shared_ptr<const layer> maths;  // its parameters: those of all layers, concatenated
   std::size_t first() const { return at.front(); }
   std::size_t last() const { return at.back(); }
 };
 
-// `layers`: of one stage (or the parts of them that are there), in topological order. Without
-// `fuse`: a step a layer. Steps are in the order of their first layers, which is one in which they
-// can be computed; and backwards, in the other.
+// `layers`: of one stage (or the parts of them hosted there), in topological order. Without `fuse`:
+// one step per layer. Steps are in the order of their first layers, which is a valid order of
+// computation; backward runs in reverse order.
 std::vector<maths_step> maths_steps(const model_graph& g, const std::vector<const graph_layer*>& layers, bool fuse);
 
-// The layer that computes `maths` (which stands for layers `first` to `last` already) and `next` as
-// one; null: they stay apart.
+// The layer that computes `maths` (which already covers layers `first` to `last`) and `next` as
+// one; null: they cannot be fused.
 std::shared_ptr<const layer> absorbed(const model_graph& g, const graph_layer& first, const graph_layer& last, const layer& maths,
                                       const graph_layer& next);
 
-// "conv1+relu1": what is written of a step.
+// The display name of a step: "conv1+relu1".
 std::string name_of(const maths_step& s, const std::vector<const graph_layer*>& layers);
 
 }  // namespace troupe

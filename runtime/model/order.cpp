@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-// Kahn 1962, with a heap for the ties.
+// Kahn 1962, with a heap to break ties.
 std::vector<std::size_t> topological_order(const std::vector<std::vector<std::size_t>>& inputs) {
   std::vector<std::size_t> missing(inputs.size()), order;
   std::vector<std::vector<std::size_t>> readers(inputs.size());
@@ -26,8 +26,7 @@ std::vector<std::size_t> topological_order(const std::vector<std::vector<std::si
   return order;
 }
 
-// Every layer that is left has an input that is left, so walking from input to input must come back
-// to where it has been.
+// Every remaining layer has a remaining input, so a walk from input to input must revisit a layer.
 std::vector<std::size_t> find_cycle(const std::vector<std::vector<std::size_t>>& inputs, const std::vector<std::size_t>& order) {
   std::vector<bool> left(inputs.size(), true);
   for (auto i : order) left[i] = false;

@@ -1,4 +1,4 @@
-// Sorting layers so that every one comes after its inputs.
+// Sorts layers topologically.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 
 namespace troupe {
 
-// inputs[i]: the layers that layer i reads. Of the layers whose inputs have gone the first goes
-// first; layers in a cycle, or behind one, are left out.
+// inputs[i]: the layers that layer i reads. Among layers whose inputs are all placed, the lowest
+// number comes first. Layers in a cycle, or that depend on one, are left out.
 std::vector<std::size_t> topological_order(const std::vector<std::vector<std::size_t>>& inputs);
 
-// One cycle among the layers that `order` leaves out, in the direction data flows, from its lowest
-// number on; empty when it leaves none out.
+// One cycle among the layers that `order` leaves out, in the direction of data flow, starting at
+// its lowest number. Empty if `order` contains all layers.
 std::vector<std::size_t> find_cycle(const std::vector<std::vector<std::size_t>>& inputs, const std::vector<std::size_t>& order);
 
 }  // namespace troupe

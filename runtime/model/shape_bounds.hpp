@@ -1,7 +1,6 @@
-// Bounds of what a job may ask layers for. Sizes beyond them are mistakes, not models; and they
-// keep every product that a layer makes of an extent and an option, or of two options, inside 64
-// bits, so that no layer has to look for overflow by itself, plugins' included.
-// Errors: none, or thrown as said.  Threads: functions without state.
+// Upper bounds of tensor extents and integer options. Within them every product of an extent and an
+// option, or of two options, fits into 64 bits, so layers (of plugins too) need no overflow checks.
+// Errors: none, or exceptions as documented below.  Threads: functions without state.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +10,14 @@
 
 namespace troupe {
 
-constexpr std::int64_t max_elements = std::int64_t{1} << 40;      // of a tensor, and of all parameters together
-constexpr std::int64_t max_extent = (std::int64_t{1} << 31) - 1;  // of one axis, and of an integer among a layer's options
+constexpr std::int64_t max_elements = std::int64_t{1} << 40;      // elements of a tensor, and of all parameters together
+constexpr std::int64_t max_extent = (std::int64_t{1} << 31) - 1;  // of one axis, and of an integer option of a layer
 
-// True when every extent is positive and the product stays within the bounds.
+// Returns true if every extent is positive and the product is within the bounds.
 bool sane(const shape& s);
 
-// Every integer of a layer's options, alone or in a list or in a table, is within max_extent.
-// Throws option_error, which names it.
+// Throws option_error, which names the option, if an integer of a layer's options (alone, in a list
+// or in a table) is beyond max_extent.
 void check_numbers(const options& o);
 
 }  // namespace troupe

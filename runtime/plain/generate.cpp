@@ -11,10 +11,10 @@
 namespace troupe {
 namespace {
 
-// A character of UTF-8 has at most this many bytes.
+// The maximum length of a UTF-8 character in bytes.
 constexpr std::size_t longest_symbol = 4;
 
-// The loss's scores, and that there is one loss to ask.
+// The job's softmax_loss of scores and labels; null: there is none.
 const graph_layer* loss_of(const model_graph& g) {
   const auto labelled = [](const graph_layer& l) {
     return l.type == "softmax_loss" && l.inputs.size() == 2 && l.inputs[1] == tensor_ref{from_data, 1} && l.inputs[0].layer >= 0;
@@ -23,7 +23,7 @@ const graph_layer* loss_of(const model_graph& g) {
   return at == g.layers.end() ? nullptr : &*at;
 }
 
-// The job for one character at a time.
+// The job with steps of one character.
 job_spec one_by_one(const prepared_job& j) {
   auto s = j.spec;
   s.data.values.values["sequence"] = std::int64_t{1};
@@ -85,7 +85,7 @@ void text_generator::read(std::int32_t id) {
   std::vector<float> values(static_cast<std::size_t>(scores.count()));
   dev_->download(scores, values.data());
   last_.assign(values.begin(), values.end());
-  last_.resize(std::min(last_.size(), symbols_.size()));  // scores beyond the vocabulary mean nothing
+  last_.resize(std::min(last_.size(), symbols_.size()));  // scores beyond the vocabulary have no meaning
 }
 
 std::vector<double> text_generator::next(double temperature) const {
@@ -104,7 +104,8 @@ std::vector<double> text_generator::next(double temperature) const {
 std::variant<std::unique_ptr<text_generator>, diagnostic> make_generator(const prepared_job& j,
                                                                          const std::vector<std::pair<std::string, tensor>>& weights,
                                                                          std::shared_ptr<device> d) {
-  if (j.data->symbols().empty()) return diagnostic{j.spec.data.at, "source '" + j.spec.data.source + "' has no text to go on with"};
+  if (j.data->symbols().empty())
+    return diagnostic{j.spec.data.at, "source '" + j.spec.data.source + "' is not text: a job generates only from a text source"};
   const auto spec = std::make_shared<job_spec>(one_by_one(j));
   std::shared_ptr<const source> data;
   try {
@@ -116,7 +117,7 @@ std::variant<std::unique_ptr<text_generator>, diagnostic> make_generator(const p
   if (const auto* bad = std::get_if<diagnostics>(&built)) return bad->front();
   auto& g = std::get<model_graph>(built);
   const auto* loss = loss_of(g);
-  if (!loss) return diagnostic{spec->at, "it has no softmax_loss between scores and 'label', so nothing says what comes next"};
+  if (!loss) return diagnostic{spec->at, "the job has no softmax_loss of scores and 'label', which generation needs"};
   std::vector<tensors> params(g.layers.size());
   for (const auto& p : g.params) {
     const auto at = std::find_if(weights.begin(), weights.end(), [&](const auto& n) { return n.first == p.full_name; });
@@ -138,7 +139,7 @@ generated generate(text_generator& g, const std::vector<std::int32_t>& prompt, s
     double left = static_cast<double>(rng.next() >> 11) * 0x1p-53;
     std::size_t k = 0;
     while (k + 1 < p.size() && left >= p[k]) left -= p[k++];
-    while (k > 0 && p[k] == 0) --k;  // what rounding leaves over goes to somebody who can have it
+    while (k > 0 && p[k] == 0) --k;  // a rounding remainder selects the last symbol with probability > 0
     out.text += g.symbols()[k];
     out.nats -= std::log(p[k]) / static_cast<double>(length);
     g.read(static_cast<std::int32_t>(k));

@@ -1,9 +1,9 @@
-// Text from a trained net, one character after the other: the net of a job whose data is text,
-// unrolled over one step, its state carried from character to character. The distribution behind a
-// text is softmax(scores / temperature), scores being what the job's loss reads; drawn with the
-// counter-based stream of the seed, so the same seed gives the same text. Temperature 0: always the
-// likeliest.  Graves 2013, section 3.
-// Errors: make_generator gives a message.  Threads: one at a time.
+// Generates text with a trained net, one character at a time: the net of a job whose data is text,
+// unrolled over one step, with its state carried from character to character. The next character is
+// drawn from softmax(scores / temperature), where the scores are the input of the job's loss, with
+// the counter-based stream of the seed; the same seed gives the same text. Temperature 0: always
+// the most probable character.  Graves 2013, section 3.
+// Errors: make_generator returns a message.  Threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ class text_generator {
                  std::vector<tensors> params, tensor_ref scores, std::shared_ptr<device> d);
   ~text_generator();
 
-  // The numbers of the characters of `text`; false: `error` names the first one that the vocabulary
-  // does not have.
+  // Appends the ids of the characters of `text`. Returns false if the vocabulary lacks one; `error`
+  // names it.
   bool encode(const std::string& text, std::vector<std::int32_t>& ids, std::string& error) const;
   const std::vector<std::string>& symbols() const { return symbols_; }
 
   // Reads one character.
   void read(std::int32_t id);
-  // What may come next, by number, after what has been read; sums to 1.
+  // The probabilities of the next character, by id, after the characters read so far; sum 1.
   std::vector<double> next(double temperature) const;
 
  private:
@@ -45,14 +45,14 @@ class text_generator {
   std::shared_ptr<device> dev_;
 };
 
-// The generator of a prepared job with these weights (which check_weights() has passed); else what
-// is wrong, and where.
+// Makes the generator of a prepared job with these weights, which have passed check_weights().
+// Returns a diagnostic if the job cannot generate text.
 std::variant<std::unique_ptr<text_generator>, diagnostic> make_generator(const prepared_job& j,
                                                                          const std::vector<std::pair<std::string, tensor>>& weights,
                                                                          std::shared_ptr<device> d);
 
-// `length` characters after `prompt`. The text has only what was drawn; nats is the mean of -log of
-// its characters' probabilities.
+// Draws `length` characters after `prompt`. `text` has the drawn characters only; `nats` is the
+// mean of -log of their probabilities.
 struct generated {
   std::string text;
   double nats = 0;

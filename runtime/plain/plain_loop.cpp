@@ -20,7 +20,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Adds the time from its making to its end to a number, if there is one.
+// Adds its lifetime, in seconds, to a number; null: does not measure.
 class stopwatch {
  public:
   explicit stopwatch(double* into) : into_(into) {
@@ -40,15 +40,15 @@ class stopwatch {
 }  // namespace
 
 struct plain_loop::impl {
-  // What one layer holds of the packet under way, and what stays from packet to packet: its plan.
-  // Of layers that are computed as one (model/maths_steps.hpp) the first holds it, but for the
-  // result, which is the last one's.
+  // State of one layer for the current packet; its plan is kept from packet to packet. Of layers
+  // that are computed as one (model/maths_steps.hpp) the first one's `pass` is used, except for
+  // `out`, which is the last one's.
   struct pass {
     tensors in, out, grad_in, grad_params, stats;
     saved kept;
     std::unique_ptr<plan> made;
     std::vector<tensors> carried;  // by packet
-    // Who adds to the gradient of each output, in the consumers' fixed order: {layer, input}.
+    // The inputs whose gradients add up to that of each output, in consumer order: {layer, input}.
     std::vector<std::vector<tensor_ref>> takers;
   };
 
@@ -120,7 +120,7 @@ void plain_loop::impl::load(std::uint32_t packet) {
   label = brought(*dev, label);
 }
 
-// What the layer has carried in this packet's lanes; empty: zeros.
+// The state that the layer carries for this packet's sequence slots; empty: zeros.
 tensors plain_loop::impl::carried_in(const graph_layer& l, std::uint32_t packet) {
   auto& mine = passes[l.index].carried;
   if (l.carries.empty()) return {};
@@ -178,8 +178,8 @@ void plain_loop::impl::step_forward(const maths_step& step, std::uint32_t packet
   sum.second += valid;
 }
 
-// The gradient of an output, summed over its consumers. Those of one layer's inputs are summed
-// before they are added to the others'.
+// The gradient of an output, summed over its consumers. Gradients of several inputs of one layer
+// are summed before they are added to those of other layers.
 tensor plain_loop::impl::gradient_of(const pass& p, std::size_t output) {
   reader_sum sum;
   const auto& takers = p.takers[output];
@@ -235,7 +235,7 @@ void plain_loop::impl::step_backward(const maths_step& step, std::uint32_t packe
   p.kept = {};
 }
 
-// Gradients of one packet into the fixed tree; what is in the tree is ours, so sums are made in
+// Adds the gradients of one packet to the fixed tree. The tree owns its tensors, so sums are in
 // place.
 void plain_loop::impl::collect(std::uint32_t packet) {
   if (trees.empty()) trees.assign(passes.size(), packet_tree<tensors>(j->plan.packets));
@@ -259,8 +259,8 @@ diagnostics plain_loop::why_not(const prepared_job& j) {
   diagnostics list;
   for (const auto& l : j.graph.layers)
     if (l.in_train && l.maths->joint() && j.plan.packets > 1)
-      list.push_back({l.spec->at, "a plain loop takes one packet after the other, but the " + std::to_string(j.plan.packets) +
-                                      " packets of layer '" + l.name + "' compute together; with --set pipeline.packets=1 it can"});
+      list.push_back({l.spec->at, "a plain loop computes one packet after another, but the " + std::to_string(j.plan.packets) +
+                                      " packets of layer '" + l.name + "' are computed together: use --set pipeline.packets=1"});
   return list;
 }
 

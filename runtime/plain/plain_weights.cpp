@@ -58,7 +58,7 @@ void plain_weights::keep_version(std::uint64_t step) {
   versions_.erase(versions_.begin(), versions_.lower_bound(step > most ? step - most : 0));
 }
 
-// Null: the layer has no gradients.
+// Null if the layer has no gradients.
 const tensors* plain_weights::sum_of(std::vector<packet_tree<tensors>>& sums, const graph_layer& l) const {
   return sums[l.index].find(root_of(job_->plan.packets));
 }
@@ -69,7 +69,7 @@ double plain_weights::square_sum_of(const tensor& x) const {
   return dev_->scalar(sum);
 }
 
-// The factor that clipping by norm puts on every gradient: from the norm over all gradients of
+// The factor of clipping by norm, applied to every gradient. The norm is over all gradients of
 // trained parameters.
 double plain_weights::norm_clip(std::vector<packet_tree<tensors>>& sums) const {
   const double most = job_->spec.train.clip.norm;

@@ -1,6 +1,6 @@
-// The parameters of a plain loop: their values, what the update rule remembers of each, and, where
-// a layer's weights are some steps behind, the versions that are still read. The rule is applied to
-// the sums of a step's gradients as a shard applies it.
+// The parameters of a plain loop: values, state of the update rule, and, if a layer's weights lag
+// some steps behind, the versions that are still read. The rule is applied to the sums of a step's
+// gradients in the same way as on a shard.
 // Threads: one at a time.
 #pragma once
 
@@ -18,16 +18,16 @@ namespace troupe {
 
 class plain_weights {
  public:
-  // What the job has been given, or the fillers. `delays`: as plain_loop has them.
+  // Starts from the job's given weights or the fillers. `delays`: as in plain_loop.
   plain_weights(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d, std::vector<std::uint32_t> delays);
 
   bool trained(std::uint32_t param) const { return all_[param].trained; }
-  // What `l` computes step `step` with.
+  // The parameters with which `l` computes step `step`.
   tensors of(const graph_layer& l, std::uint64_t step) const;
-  // Updates are made in place: what a later step reads of this one's version is a copy. To be
-  // called when step `step` begins.
+  // Copies the current version for later steps, because updates are in place. Call at the beginning
+  // of step `step`.
   void keep_version(std::uint64_t step);
-  // With the gradients of all packets of `step`, by layer.
+  // Applies the gradients of all packets of `step`. `sums`: by layer.
   void update(std::vector<packet_tree<tensors>>& sums, std::uint64_t step);
   // By name, in layer order, on the host.
   std::vector<std::pair<std::string, tensor>> named() const;
@@ -48,7 +48,7 @@ class plain_weights {
   std::unique_ptr<rule> rule_;
   std::unique_ptr<schedule> rate_;
   std::vector<std::uint32_t> delays_;          // by layer
-  std::map<std::uint64_t, tensors> versions_;  // by step, parameter; with delays only
+  std::map<std::uint64_t, tensors> versions_;  // by step, then parameter; only with delays
   std::vector<parameter> all_;                 // by index in the graph
 };
 

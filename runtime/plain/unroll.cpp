@@ -6,8 +6,7 @@
 namespace troupe {
 namespace {
 
-// Memory of its own: there is no device here, and a weights file is small beside the training that
-// made it.
+// Allocates its own memory: there is no device here, and a weights file is small.
 tensor transpose(const tensor& w) {
   const auto rows = w.dims()[0], columns = w.dims()[1];
   auto values = std::make_shared<std::vector<float>>(static_cast<std::size_t>(w.count()));
@@ -34,12 +33,12 @@ std::variant<unrolled, std::string> unroll(const std::vector<std::pair<std::stri
     const auto w = find(machine + ".weight"), c = find(machine + ".bias");
     if (!w || !c) return "'" + machine + "' has a visible_bias, but no " + (w ? "bias" : "weight");
     if (w.dims().rank() != 2 || !(visible.dims() == shape{w.dims()[1]}) || !(c.dims() == shape{w.dims()[0]}))
-      return "'" + machine + "' is no Boltzmann machine: weight " + w.dims().to_string() + ", bias " + c.dims().to_string() +
+      return "'" + machine + "' is not a Boltzmann machine: weight " + w.dims().to_string() + ", bias " + c.dims().to_string() +
              ", visible_bias " + visible.dims().to_string();
     if (w.type() != dtype::f32 || c.type() != dtype::f32 || visible.type() != dtype::f32) return "'" + machine + "' is not in f32";
     if (!up.layers.empty() && w.dims()[1] != up.named.back().second.count())
-      return "'" + machine + "' takes " + std::to_string(w.dims()[1]) + " values, but '" + up.layers.back() + "' before it makes " +
-             std::to_string(up.named.back().second.count());
+      return "'" + machine + "' takes " + std::to_string(w.dims()[1]) + " values, but '" + up.layers.back() +
+             "' before it outputs " + std::to_string(up.named.back().second.count());
     up.layers.push_back(machine);
     up.named.emplace_back(machine + ".weight", w);
     up.named.emplace_back(machine + ".bias", c);

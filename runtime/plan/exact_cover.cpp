@@ -7,7 +7,7 @@ namespace {
 
 using fault = cover_fault::what;
 
-// Between two neighbouring boundaries all claims that are there are there for all packets.
+// Between two neighbouring packet boundaries, every claim present covers all packets.
 std::optional<cover_fault> along_features(std::vector<claim>& here, span_of packets, span_of features) {
   std::stable_sort(here.begin(), here.end(), [](const claim& a, const claim& b) { return a.features.begin < b.features.begin; });
   auto at = features.begin;

@@ -1,4 +1,4 @@
-// Rectangles of packets x features that are to cover a rectangle exactly once.
+// Checks that rectangles of packets x features cover a given rectangle exactly once.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ struct span_of {
 
 struct claim {
   span_of packets, features;
-  std::uint32_t who = 0;  // the caller's
+  std::uint32_t who = 0;  // an id chosen by the caller
 };
 
-// The first place, in the order of packets and then features, where the claims are not exactly the
-// `packets` x `features` asked for.
+// The first place, ordered by packets and then features, where the claims do not cover the required
+// `packets` x `features` exactly once; none if they do.
 struct cover_fault {
   enum class what { nobody, twice, beyond } kind = what::nobody;
   span_of packets, features;
-  std::uint32_t first = 0, second = 0;  // who: twice, both; beyond, `first`
+  std::uint32_t first = 0, second = 0;  // the claims' `who`; twice: both; beyond: `first`
 };
 std::optional<cover_fault> exact_cover(std::vector<claim> claims, span_of packets, span_of features);
 

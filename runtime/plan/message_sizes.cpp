@@ -22,7 +22,7 @@ class size_checker {
   }
 
  private:
-  // Of the largest packet that goes this way: an evaluation has its own batch.
+  // The bytes of the largest packet on this route: evaluation has its own batch size.
   std::int64_t largest(std::int64_t bytes, bool in_test) const {
     if (!in_test || job_.eval.batch <= 0 || g_.packet_examples <= 0) return bytes;
     const auto examples = std::max<std::int64_t>(1, job_.eval.batch / std::max<std::int64_t>(job_.pipeline.packets, 1));
@@ -35,7 +35,7 @@ class size_checker {
     const auto& whole = l ? l->out[e.what.output] : e.what.output == 0 ? g_.data : g_.label;
     const auto bytes = largest(wire_bytes(e.wire, cut(whole, e.region), g_.type_of(e.what, job_.type())), e.in_test);
     if (bytes > max_ && told_.insert(e.what.layer).second)
-      l ? error(l->spec ? l->spec->at : job_.at, "layer " + in_quotes(l->name) + ": a packet of what it makes", bytes,
+      l ? error(l->spec ? l->spec->at : job_.at, "layer " + in_quotes(l->name) + ": a packet of its outputs", bytes,
                 p_[e.from].node, p_[e.to].node)
         : error(job_.data.at, "a packet of examples", bytes, p_[e.from].node, p_[e.to].node);
   }
@@ -53,7 +53,7 @@ class size_checker {
     }
   }
 
-  // It goes to the coordinator with a checkpoint.
+  // Carried state is sent to the coordinator for a checkpoint.
   void look_at_carried(const graph_layer& l) {
     std::int64_t bytes = 0;
     for (const auto& c : l.carries) bytes += c.dims.count() * static_cast<std::int64_t>(size_of(job_.type()));
@@ -61,21 +61,21 @@ class size_checker {
     const auto to = p_.roles.front().node;
     for (const auto& r : p_.roles)
       if (r.trains() && r.node != to && std::count(r.layers.begin(), r.layers.end(), l.index) > 0)
-        return error(l.spec ? l.spec->at : job_.at,
-                     "layer " + in_quotes(l.name) + ": what it carries from step to step for a packet", bytes, r.node, to);
+        return error(l.spec ? l.spec->at : job_.at, "layer " + in_quotes(l.name) + ": the state that it carries for a packet",
+                     bytes, r.node, to);
   }
 
   void error(const source_position& at, const std::string& what, std::int64_t bytes, std::uint32_t from, std::uint32_t to) {
-    wrong_.push_back({at, what + " has " + std::to_string(bytes) + " bytes, and a message from node " +
-                              in_quotes(p_.nodes[from].name) + " to " + in_quotes(p_.nodes[to].name) + " may have " +
-                              std::to_string(max_) + ": more packets a step make it smaller"});
+    wrong_.push_back({at, what + " has " + std::to_string(bytes) + " bytes, but a message from node " +
+                              in_quotes(p_.nodes[from].name) + " to " + in_quotes(p_.nodes[to].name) + " can have at most " +
+                              std::to_string(max_) + ": increase pipeline.packets"});
   }
 
   const job_plan& p_;
   const model_graph& g_;
   const job_spec& job_;
   const std::int64_t max_;
-  std::set<std::int32_t> told_;  // layers, or from_data
+  std::set<std::int32_t> told_;  // layers already reported, or from_data
   diagnostics wrong_;
 };
 
@@ -92,9 +92,8 @@ std::string layers_too_large_to_send(const job_plan& p, const model_graph& g, co
     std::int64_t bytes = static_cast<std::int64_t>(wire_overhead);
     for (auto q : l.params) bytes += g.params[q].spec.dims.count() * static_cast<std::int64_t>(size_of(job.parameter_type()));
     if (bytes > most)
-      return "sends all parameters of a layer in one message: those of layer " + in_quotes(l.name) +
-             " and the message around them have " + std::to_string(bytes) + " bytes, one between nodes may have " +
-             std::to_string(most);
+      return "sends all parameters of a layer in one message: with its header, that of layer " + in_quotes(l.name) + " has " +
+             std::to_string(bytes) + " bytes, but a message between nodes can have at most " + std::to_string(most);
   }
   return {};
 }

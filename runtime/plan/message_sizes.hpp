@@ -1,7 +1,7 @@
-// Everything that a plan sends from node to node fits into a message. Blocks of parameters are cut
-// until they do (plan_blocks.cpp); packets are what the job says they are, and one that is too
-// large is the user's mistake, found before anything begins: activations and their gradients,
-// examples that travel, and state that layers carry from step to step.
+// Checks that everything a plan sends between nodes fits into one message. Blocks of parameters are
+// cut until they fit (plan_blocks.cpp). The size of a packet follows from the job; a packet that is
+// too large is a user mistake, found before anything starts. Checked are activations and their
+// gradients, examples that are sent, and state that layers carry from step to step.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,10 @@
 
 namespace troupe {
 
-// One error for each layer whose packet is larger than `most` bytes, less what a message needs for
-// itself.
+// One error per layer whose packet is larger than `most` bytes minus the message overhead.
 diagnostics too_large_to_send(const job_plan& p, const model_graph& g, const job_spec& job, std::int64_t most);
-// Why workers on several nodes cannot send each other all parameters of a layer at once; empty:
-// they can.
+// Why workers on several nodes cannot send each other all parameters of a layer in one message, as
+// the end of a sentence; empty if they can.
 std::string layers_too_large_to_send(const job_plan& p, const model_graph& g, const job_spec& job, std::int64_t most);
 
 }  // namespace troupe

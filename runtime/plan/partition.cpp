@@ -1,4 +1,4 @@
-// Parts of layers: which features and elements each has, and what it is as a layer.
+// Parts of layers: their features and elements, and the part as a layer of its own shapes.
 #include "runtime/plan/partition.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::vector<std::int64_t> share_out(std::int64_t total, const std::vector<double
   std::vector<std::int64_t> counts(fraction.size(), 0);
   auto left = total;
   for (std::size_t k = 1; k < fraction.size(); ++k) {
-    // Not 2 for 0.3 of 10 because 0.3 is a little less than that in binary.
+    // The small term keeps 0.3 of 10 at 3: in binary, 0.3 is slightly less than 0.3.
     counts[k] = static_cast<std::int64_t>(std::floor(fraction[k] * static_cast<double>(total) + 1e-9 * static_cast<double>(total)));
     left -= counts[k];
   }

@@ -1,5 +1,5 @@
-// Who gets which part of a layer: what the job file says, and where it says nothing what the
-// layer's input suggests.
+// Assigns parts of layers to nodes: as the job file specifies, otherwise following the layer's
+// input.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -12,8 +12,8 @@
 namespace troupe {
 namespace {
 
-// Where in the file a mistake of partitioning is shown: at the key itself, at the list that it is
-// an element of ("place.1"), or at whatever other key says how the layer lies.
+// The position at which a partitioning mistake is reported: the key itself, the list that contains
+// it ("place.1"), or another key that determines the layer's parts.
 source_position at_key(const layer_spec& s, const std::string& key) {
   for (const auto& k : {key, key.substr(0, key.find('.')), std::string("fraction"), std::string("place"), std::string("partition")})
     if (const auto i = s.key_at.find(k); i != s.key_at.end()) return i->second;
@@ -31,7 +31,7 @@ bool sums_to_1(const std::vector<double>& fraction) {
 }
 
 std::string wrong_sum(const std::vector<double>& fraction) {
-  return "fractions must sum to 1, these sum to " + number_text(std::accumulate(fraction.begin(), fraction.end(), 0.0));
+  return "fractions must sum to 1, but their sum is " + number_text(std::accumulate(fraction.begin(), fraction.end(), 0.0));
 }
 
 std::string ways_of(const graph_layer& l) {
@@ -44,8 +44,8 @@ std::string ways_of(const graph_layer& l) {
   return joined(ways);
 }
 
-// Features come in runs that are not cut: a flatten's outputs by image plane, grouped convolutions
-// by group.
+// Number of units of features that are not cut: the features of one image plane for flatten, of one
+// group for grouped convolutions.
 std::int64_t units_of(const graph_layer& l) {
   auto unit = features_of(l.out.at(0));
   if (keeps_features(l)) {
@@ -99,14 +99,14 @@ class assigner {
       if (node == names.end()) {
         error(l, key,
               "unknown node " + in_quotes(word.substr(0, slash)) + did_you_mean(word.substr(0, slash), names) +
-                  " (there is: " + joined(names) + ")");
+                  " (available: " + joined(names) + ")");
         continue;
       }
       if (slash != std::string::npos) {
         error(l, key,
               "place " + in_quotes(word) +
-                  " names a device: a layer is placed on a node, and its work goes to whichever of the node's "
-                  "devices is free; write " +
+                  " names a device: layers are placed on nodes, and the plan assigns the devices; "
+                  "write " +
                   in_quotes(*node));
         continue;
       }
@@ -139,8 +139,8 @@ class assigner {
   }
 
   assignment alone(const graph_layer& l, const std::vector<std::uint32_t>& nodes) {
-    if (nodes.size() > 1) error(l, "place", "partition = \"none\" is one place, not " + std::to_string(nodes.size()));
-    if (!l.spec->fraction.empty()) error(l, "fraction", "a fraction of a layer that is not split");
+    if (nodes.size() > 1) error(l, "place", "partition = \"none\" takes one place, not " + std::to_string(nodes.size()));
+    if (!l.spec->fraction.empty()) error(l, "fraction", "fraction is set, but the layer is not split");
     return whole_on(nodes.empty() ? workers_.front() : nodes.front());
   }
 
@@ -225,8 +225,8 @@ class assigner {
     return a;
   }
 
-  // Of a layer for which the job says nothing: it stays where its (first placed) input is, if it
-  // can be split that way; else it goes to the first of the input's nodes.
+  // The assignment of a layer without keys of its own: that of its first placed input if the layer
+  // can be split in the same way, else whole on the first of the input's nodes.
   assignment as_its_input(const graph_layer& l) {
     for (const auto& in : l.inputs) {
       if (in.layer < 0) continue;

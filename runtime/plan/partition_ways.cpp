@@ -10,7 +10,7 @@ bool all_are(const std::vector<distribution>& list, distribution d) {
 
 namespace {
 
-// The signature with these inputs and outputs, if there is one.
+// The signature with these inputs and outputs, if the layer supports it.
 std::optional<signature> supports(const graph_layer& l, distribution inputs, distribution outputs = distribution::split_1) {
   for (auto& s : l.maths->supported())
     if (all_are(s.inputs, inputs) && all_are(s.outputs, outputs)) return s;

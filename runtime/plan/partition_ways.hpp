@@ -1,4 +1,4 @@
-// How a layer may be cut, as its signatures say (ops/layer.hpp). For partition*.cpp.
+// The ways in which a layer can be split, by its signatures (ops/layer.hpp). For partition*.cpp.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace troupe {
 
 bool all_are(const std::vector<distribution>& list, distribution d);
 
-// Each part of the inputs makes the same part of the outputs.
+// Part k of the inputs determines part k of the outputs.
 bool keeps_features(const graph_layer& l);
 bool splits_features(const graph_layer& l);
-// Each part of the input makes an addend of the output.
+// Each part of the input yields an addend of the output.
 std::optional<signature> adds_inputs(const graph_layer& l);
 
 std::int64_t features_of(const shape& s);

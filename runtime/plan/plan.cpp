@@ -1,7 +1,7 @@
-// Placement: every worker is a loader, the stages of the layers that are beside it and the worker
-// half of the sync mode, all on one node; placed layers have stages and a half of their own. The
-// parameters of the former are cut evenly over the shards of a server group, and every server group
-// has all of them. Pure and deterministic: every node computes the same plan.
+// Placement. Every data-parallel worker is a loader, the stages of layers on the worker's node, and
+// the worker sync of the mode, all on one node. Placed layers have stages and worker syncs on their
+// own nodes. Parameters of the former are cut evenly over the shards of a server group; every
+// server group has all parameters. Pure and deterministic: every node computes the same plan.
 #include "runtime/plan/plan.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace troupe {
 namespace {
 
-// Roles and edges, in the order of their numbers.
+// Adds roles and edges in the order of their numbers.
 void add_everything(plan_draft& draft, const plan_options& options) {
   draft.groups = stage_groups(draft.graph, options.own_stage, draft.where,
                               {draft.job.pipeline.fuse == "auto", draft.job.pipeline.fuse_layers});
@@ -32,11 +32,11 @@ void add_everything(plan_draft& draft, const plan_options& options) {
   cut_parameters(draft, options.max_message);
   for (const auto& kind : role_table())
     if (kind.draw) kind.draw(draft, options);
-  draft.within(draft.plan.roles.size(), max_roles, "roles", workers_at(draft.job));  // a plugin's reducer adds its own
+  draft.within(draft.plan.roles.size(), max_roles, "roles", workers_at(draft.job));  // a plugin's reducer adds roles too
   deal_devices(draft.plan);
 }
 
-// Which packets are whose, and which layers lie where.
+// Assigns packets to workers and layers to nodes.
 void assign(plan_draft& draft) {
   auto& plan = draft.plan;
   plan.ranges = worker_ranges(draft.job, static_cast<std::uint32_t>(draft.workers), plan.packets, draft.errors);

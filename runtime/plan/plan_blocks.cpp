@@ -1,4 +1,4 @@
-// Blocks: which shard owns which slice of which parameter.
+// Cuts parameters into blocks and assigns them to shards.
 #include "runtime/plan/plan_draft.hpp"
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 namespace troupe {
 namespace {
 
-// Elements: a cut inside a parameter falls on a cache line of f32, and between the groups that
-// norms are summed by (reduce/norm.hpp).
+// Elements. A cut inside a parameter is aligned to a cache line of f32, and to the groups over
+// which norms are summed (reduce/norm.hpp).
 constexpr std::int64_t cut_multiple = 16;
 
-// The elements of parameter `p` that each half of a placed layer has.
+// The elements of parameter `p` on each worker that hosts a placed layer.
 struct own_elements {
   std::uint32_t taker;
   element_range here;
@@ -29,9 +29,9 @@ std::vector<own_elements> placed_elements(const plan_draft& draft, std::uint32_t
   }
   return list;
 }
-// Every element is on one half only, which is not a data-parallel worker's: it lives beside it.
-// What several halves have (a batch split, a parameter that is not sliced) is dealt over all shards
-// like anything else.
+// Returns true if every element is on exactly one worker of a placed layer: the block is then owned
+// by a shard on the worker's node. Parameters that several workers have (a batch split, a parameter
+// that is not sliced) are dealt over all shards.
 bool apart(const std::vector<own_elements>& placements) {
   return placements.size() == 1 || (placements.size() > 1 && placements[0].here.begin != placements[1].here.begin);
 }
@@ -39,8 +39,8 @@ bool dealt(const plan_draft& draft, std::uint32_t p) {
   return draft.graph.params[p].spec.trainable && !apart(placed_elements(draft, p));
 }
 
-// The end of shard s's part of the elements to deal, as (parameter, element in it): s = shards - 1
-// ends behind everything.
+// The end of each shard's range of the dealt elements, as (parameter, element in it). The last
+// shard's range ends after the last parameter.
 std::vector<std::pair<std::uint32_t, std::int64_t>> cuts(const plan_draft& draft) {
   const auto count_of = [&](std::uint32_t p) { return dealt(draft, p) ? draft.graph.params[p].spec.dims.count() : 0; };
   std::int64_t total = 0;
@@ -48,7 +48,7 @@ std::vector<std::pair<std::uint32_t, std::int64_t>> cuts(const plan_draft& draft
   std::vector<std::pair<std::uint32_t, std::int64_t>> ends;
   const auto n = static_cast<std::int64_t>(draft.shards);
   std::uint32_t p = 0;
-  std::int64_t before = 0;  // elements ahead of parameter p
+  std::int64_t before = 0;  // elements of parameters before p
   for (std::int64_t s = 1; s < n; ++s) {
     const auto target = total / n * s + total % n * s / n;
     for (; p < draft.graph.params.size(); ++p) {
@@ -63,15 +63,15 @@ std::vector<std::pair<std::uint32_t, std::int64_t>> cuts(const plan_draft& draft
   return ends;
 }
 
-// As [topology] max_block has it, or fewer where a block's value and all states of the rule, which
-// are collected and restored together, would be more than a message of `most` bytes.
+// [topology] max_block in elements, or less if a block's value and all states of the rule, which
+// are collected and restored in one message, would exceed `most` bytes.
 std::int64_t block_elements(const plan_draft& draft, std::int64_t most) {
   const auto each = static_cast<std::int64_t>(size_of(draft.job.parameter_type()));
   const auto fits = (most - static_cast<std::int64_t>(wire_overhead)) / (each * (1 + std::int64_t{draft.plan.rule_states}));
   return std::max(std::min(draft.job.topology.max_block / each, fits) / cut_multiple * cut_multiple, cut_multiple);
 }
 
-// Larger ones in pieces: those without a gap anywhere, those of columns between rows.
+// Cuts blocks of more than `most` elements: contiguous ones anywhere, columns between rows.
 std::vector<param_block> in_pieces(const plan_draft& draft, const std::vector<param_block>& whole, std::int64_t most) {
   const auto& t = draft.job.topology;
   std::vector<param_block> pieces;

@@ -26,7 +26,7 @@ class checker {
   checker(const job_plan& p, const model_graph& g) : p_(p), g_(g) {}
 
   std::vector<plan_fault> run() {
-    if (!numbers_hold()) return std::move(faults_);  // nothing can be looked up
+    if (!numbers_hold()) return std::move(faults_);  // later checks use these numbers as indices
     parts_.resize(g_.layers.size());
     for (const auto& r : p_.roles)
       for (std::size_t k = 0; r.trains() && k < r.layers.size(); ++k) parts_[r.layers[k]].push_back({&r, k});
@@ -48,45 +48,45 @@ class checker {
   }
   void fault(const graph_layer& l, std::string text) { fault(static_cast<std::int32_t>(l.index), std::move(text)); }
 
-  // --- every number in the plan means something
+  // --- every number in the plan is valid
 
-  // What the role does, and that it is one.
+  // The duties of a role; null if the role does not exist.
   const role_duties* duties(role_id r) const { return index_of(r) < p_.roles.size() ? &p_[r].does() : nullptr; }
 
   bool numbers_hold() {
     for (std::size_t i = 0; i < p_.roles.size(); ++i) {
       const auto& r = p_.roles[i];
       if (index_of(r.id) != i)
-        fault(-1, "role " + in_quotes(r.name) + " is number " + std::to_string(index_of(r.id)) + " and stands at " +
-                      std::to_string(i) + ": a role is missing, or there twice");
+        fault(-1, "role " + in_quotes(r.name) + " has number " + std::to_string(index_of(r.id)) + " but is at index " +
+                      std::to_string(i) + ": a role is missing or duplicated");
       if (r.device > 0 && r.node < p_.nodes.size() && r.device >= p_.nodes[r.node].devices.size())
-        fault(-1, "role " + in_quotes(r.name) + " is on a device that its node does not lend");
+        fault(-1, "role " + in_quotes(r.name) + " uses a device that its node does not have");
       const auto strange = [&](const std::vector<std::uint32_t>& list, std::size_t all) {
         return std::any_of(list.begin(), list.end(), [&](auto x) { return x >= all; });
       };
       if (r.node >= p_.nodes.size() || strange(r.layers, g_.layers.size()) || strange(r.in_edges, p_.edges.size()) ||
           strange(r.out_edges, p_.edges.size()) || (r.does().hosts_layers && r.parts.size() != r.layers.size()))
-        fault(-1, "role " + in_quotes(r.name) + " names a node, a layer or an edge that is not there");
+        fault(-1, "role " + in_quotes(r.name) + " refers to a node, layer, part or edge that does not exist");
       if (r.trains() && r.worker >= p_.workers.size())
-        fault(-1, "role " + in_quotes(r.name) + " belongs to a worker that is not there");
+        fault(-1, "role " + in_quotes(r.name) + " belongs to a worker that does not exist");
     }
     for (const auto& kind : role_table())
       for (auto r : kind.listed(p_))
         if (index_of(r) >= p_.roles.size() || p_[r].kind != kind.kind)
-          fault(-1, std::string("the plan's list of roles of kind ") + kind.name + " names one that is none");
+          fault(-1, std::string("the plan's list of roles of kind ") + kind.name + " contains a role of another kind");
     for (const auto& e : p_.edges) {
       const auto *from = duties(e.from), *to = duties(e.to);
       if (!from || !(from->loads || from->hosts_layers) || !to || !to->hosts_layers ||
           e.what.layer >= static_cast<std::int32_t>(g_.layers.size()))
-        fault(-1, "an edge joins roles that send or take no tensors");
+        fault(-1, "an edge connects roles that do not send or receive its tensor");
     }
     for (const auto& b : p_.blocks)
       if (const auto* owner = duties(b.shard);
           b.param >= g_.params.size() || !owner || !owner->owns_parameters ||
           std::any_of(b.takers.begin(), b.takers.end(), [&](auto w) { return w >= p_.workers.size(); }))
-        fault(-1, "block " + std::to_string(b.id) + " has a parameter, a shard or a taker that is not there");
+        fault(-1, "block " + std::to_string(b.id) + " refers to a parameter, shard or taker that does not exist");
     if (p_.ranges.size() != p_.loaders.size() || p_.stages.size() != p_.workers.size() || p_.workers.size() < p_.ranges.size())
-      fault(-1, "workers, their loaders and their stages are not as many as each other");
+      fault(-1, "the numbers of workers, loaders and stage lists do not match");
     return faults_.empty();
   }
 
@@ -101,7 +101,7 @@ class checker {
     for (std::size_t i = 0; i < p_.edges.size(); ++i) {
       if (in[i] == 1 && out[i] == 1) continue;
       const auto& e = p_.edges[i];
-      fault(e.what.layer, "the edge from " + p_[e.from].name + " to " + p_[e.to].name + " is not known at " +
+      fault(e.what.layer, "the edge from " + p_[e.from].name + " to " + p_[e.to].name + " is not listed at " +
                               (out[i] == 1 ? p_[e.to].name : p_[e.from].name));
     }
   }
@@ -114,34 +114,34 @@ class checker {
     if (!f) return;
     const auto which = counted("packet", "packets", f->packets);
     const auto name = [&](std::uint32_t w) { return p_[p_.loaders[w]].name; };
-    if (f->kind == cover_fault::what::nobody) fault(-1, which + " of a step: no loader has them");
+    if (f->kind == cover_fault::what::nobody) fault(-1, which + " of a step: no loader loads them");
     if (f->kind == cover_fault::what::twice)
-      fault(-1, which + " of a step: both " + name(f->first) + " and " + name(f->second) + " have them");
+      fault(-1, which + " of a step: both " + name(f->first) + " and " + name(f->second) + " load them");
     if (f->kind == cover_fault::what::beyond)
-      fault(-1, name(f->first) + " has " + which + ", a step has " + std::to_string(p_.packets));
+      fault(-1, name(f->first) + " loads " + which + ", but the number of packets of a step is " + std::to_string(p_.packets));
   }
 
-  // A half finds each layer once among its stages.
+  // Every worker hosts each layer at most once, and every stage belongs to one worker.
   void check_workers() {
     std::vector<int> seen(p_.roles.size(), 0);
     for (std::uint32_t w = 0; w < p_.workers.size(); ++w) {
-      if (p_[p_.workers[w]].worker != w) fault(-1, p_[p_.workers[w]].name + " is not the half of its number");
+      if (p_[p_.workers[w]].worker != w) fault(-1, p_[p_.workers[w]].name + " is not at the index of its worker number");
       std::set<std::uint32_t> layers;
       for (auto s : p_.stages[w]) {
         if (p_[s].worker == w && !p_[s].tester) ++seen[index_of(s)];
         for (auto l : p_[s].layers)
-          if (!layers.insert(l).second) fault(static_cast<std::int32_t>(l), p_[p_.workers[w]].name + " has two parts of it");
+          if (!layers.insert(l).second) fault(static_cast<std::int32_t>(l), p_[p_.workers[w]].name + " hosts it twice");
       }
     }
     for (const auto& r : p_.roles)
       if (r.trains() && !r.layers.empty() && seen[index_of(r.id)] != 1)
-        fault(static_cast<std::int32_t>(r.layers[0]), r.name + " belongs to no worker's half, or to several");
+        fault(static_cast<std::int32_t>(r.layers[0]), r.name + " is a stage of no worker, or of several");
   }
 
-  // --- every layer is claimed once
+  // --- every layer is computed exactly once
 
   std::string parts_text(const std::vector<hosted_part>& parts) const {
-    if (parts.empty()) return "it has no part";
+    if (parts.empty()) return "the layer has no parts";
     std::string s;
     for (std::size_t i = 0; i < std::min(parts.size(), max_named); ++i) {
       s += (i == 0 ? "" : "; ") + parts[i].stage->name + " has " + counted("packet", "packets", span(parts[i].stage->packets));
@@ -162,24 +162,24 @@ class checker {
     const auto all = features_of(adds ? l.in.at(0) : l.out.at(0));
     std::vector<claim> claims;
     for (const auto& c : parts) {
-      if (adds && !is_addend(c)) return fault(l, c.stage->name + " has all of it, and others an addend");
+      if (adds && !is_addend(c)) return fault(l, c.stage->name + " computes the whole layer, but other parts compute addends");
       const auto features = !c.part() ? feature_range{} : adds ? c.part()->inputs : c.part()->features;
       claims.push_back({span(c.stage->packets), span(features, all), static_cast<std::uint32_t>(claims.size())});
     }
     const auto f = exact_cover(claims, {0, p_.packets}, {0, all});
     if (!f) return;
     switch (f->kind) {
-      case cover_fault::what::nobody: return fault(l, place(*f) + ": no part claims them (" + parts_text(parts) + ")");
+      case cover_fault::what::nobody: return fault(l, place(*f) + ": no part computes them (" + parts_text(parts) + ")");
       case cover_fault::what::twice:
-        return fault(l,
-                     place(*f) + ": both " + parts[f->first].stage->name + " and " + parts[f->second].stage->name + " claim them");
+        return fault(
+            l, place(*f) + ": both " + parts[f->first].stage->name + " and " + parts[f->second].stage->name + " compute them");
       case cover_fault::what::beyond:
-        return fault(l, parts[f->first].stage->name + " claims " + place(*f) + ", there are " + std::to_string(p_.packets) +
+        return fault(l, parts[f->first].stage->name + " computes " + place(*f) + ", but there are " + std::to_string(p_.packets) +
                             " packets of " + std::to_string(all) + " features");
     }
   }
 
-  // --- every input of every part is fed once
+  // --- every input of every part is sent exactly once
 
   std::string tensor_name(tensor_ref t) const {
     if (t.layer < 0) return t.output == 0 ? "'data'" : "'label'";
@@ -198,8 +198,8 @@ class checker {
     return part ? made(g_, what, part->features) : feature_range{};
   }
 
-  // What a loader sends for the sake of its credit: to a stage that reports, and hears nothing else
-  // from it.
+  // An edge that exists only for its credit: from a loader to a stage that reports and does not use
+  // the tensor.
   bool is_window(const plan_edge& e) const {
     const auto reports = [this](std::uint32_t l) { return g_.layers[l].maths->is_loss() || g_.layers[l].maths->is_metric(); };
     const auto& to = p_[e.to];
@@ -207,10 +207,10 @@ class checker {
            std::any_of(to.layers.begin(), to.layers.end(), reports);
   }
 
-  // Losses and metrics hear from the loader: its credit bounds the packets that can be under way in
-  // front of them.
+  // Losses and metrics receive packets from the loader: its credit bounds the number of packets in
+  // flight before them.
   void check_window(const role_plan& r) {
-    if (r.tester) return;  // one stage, whose loader waits for it
+    if (r.tester) return;  // a single stage, whose loader waits for it
     for (auto index : r.layers) {
       const auto& l = g_.layers[index];
       if ((!l.maths->is_loss() && !l.maths->is_metric()) || (!l.in_train && !l.in_test)) continue;
@@ -219,7 +219,7 @@ class checker {
         return p_[e.from].does().loads && (e.in_train || !l.in_train) && (e.in_test || !l.in_test);
       };
       if (std::none_of(r.in_edges.begin(), r.in_edges.end(), received))
-        fault(l, r.name + " reports, but no loader waits for it: packets would run ahead of it without bound");
+        fault(l, r.name + " reports, but no loader sends to it: the number of packets in flight has no bound");
     }
   }
 
@@ -233,7 +233,7 @@ class checker {
         const auto fed_by = l.inputs[i].layer < 0 ? -1 : position_of(r, l.inputs[i].layer);
         if (fed_by >= 0) {
           if (fed_by >= static_cast<int>(k) || !(made_by(r, fed_by, l.inputs[i]) == need))
-            fault(l, r.name + " makes another part of " + tensor_name(l.inputs[i]) + " than it reads");
+            fault(l, r.name + " computes another part of " + tensor_name(l.inputs[i]) + " than it reads");
           continue;
         }
         for (auto e : r.in_edges)
@@ -243,10 +243,10 @@ class checker {
     }
     for (auto e : r.in_edges)
       if (!read.count(e) && !is_window(p_.edges[e]))
-        fault(p_.edges[e].what.layer, p_[p_.edges[e].from].name + " sends " + r.name + " what that does not read");
+        fault(p_.edges[e].what.layer, p_[p_.edges[e].from].name + " sends " + r.name + " a tensor that it does not read");
   }
 
-  // One input of one part, in one phase.
+  // Checks one input of one part in one phase.
   bool check_feed(const role_plan& r, const graph_layer& l, std::size_t input, feature_range need, bool train) {
     if (!(train ? l.in_train && !r.tester : l.in_test)) return true;
     const auto what = l.inputs[input];
@@ -254,7 +254,7 @@ class checker {
     const auto wanted = span(need, all);
     const auto packets = r.tester ? span_of{0, 1} : span(r.packets);
     const auto faults = faults_.size();
-    // Of a tensor that is a sum each addend arrives whole, and is not the same as another.
+    // Every addend of a partial tensor must arrive completely, and only once.
     std::map<role_id, std::vector<claim>> from;
     if (what.layer >= 0)
       for (const auto& p : parts_[static_cast<std::size_t>(what.layer)]) {
@@ -272,7 +272,7 @@ class checker {
       check_source(r, l, e, some, region);
       if (e.addend != sum) fault(l, r.name + (sum ? " does not add " : " adds ") + tensor_name(what) + " from " + p_[e.from].name);
       if (train && l.grad_in_wanted[input] && !e.grad_back)
-        fault(l, "no gradient of " + tensor_name(what) + " comes back from " + r.name + " to " + p_[e.from].name);
+        fault(l, "no gradient of " + tensor_name(what) + " is sent back from " + r.name + " to " + p_[e.from].name);
     }
     for (const auto& [who, claims] : from) {
       const auto f = exact_cover(claims, packets, wanted);
@@ -287,45 +287,45 @@ class checker {
     const auto name = [&](std::uint32_t e) { return p_[p_.edges[e].from].name; };
     const auto of = place(f) + " of its input " + tensor_name(what) + ": ";
     switch (f.kind) {
-      case cover_fault::what::nobody: return r.name + " lacks " + of + "nobody sends them";
+      case cover_fault::what::nobody: return r.name + " lacks " + of + "no role sends them";
       case cover_fault::what::twice:
-        return r.name + " gets " + of + "both " + name(f.first) + " and " + name(f.second) + " send them";
-      case cover_fault::what::beyond: return r.name + " gets " + of + name(f.first) + " sends more than it needs";
+        return r.name + " receives " + of + "both " + name(f.first) + " and " + name(f.second) + " send them";
+      case cover_fault::what::beyond: return r.name + " receives " + of + name(f.first) + " sends more than it needs";
     }
     return {};
   }
 
-  // The role at the edge's beginning must have what the edge carries: these packets, and these
-  // features of them.
+  // The role at the start of the edge must compute the packets and features that the edge carries.
   void check_source(const role_plan& r, const graph_layer& l, const plan_edge& e, span_of packets, span_of region) {
     const auto& from = p_[e.from];
     const auto lies = [&](span_of inner, span_of outer) { return inner.begin >= outer.begin && inner.end <= outer.end; };
     const auto says = [&](const std::string& why) {
-      fault(l, r.name + " is to get " + tensor_name(e.what) + " from " + from.name + ", which " + why);
+      fault(l, r.name + " expects " + tensor_name(e.what) + " from " + from.name + ", which " + why);
     };
-    if (from.tester != r.tester) return says("works for another");
+    if (from.tester != r.tester) return says("is not of the same model copy (training or tester)");
     if (e.what.layer < 0) {
-      if (!from.does().loads) return says("loads nothing");
+      if (!from.does().loads) return says("is not a loader");
       if (!from.tester && packets.count() > 0 &&
           !lies(packets, span(p_.ranges[std::min<std::size_t>(from.worker, p_.ranges.size() - 1)])))
         return says("does not load these packets");
       return;
     }
     const int k = position_of(from, e.what.layer);
-    if (k < 0) return says("does not have that layer");
+    if (k < 0) return says("does not host that layer");
     const auto here =
         span(made_by(from, k, e.what), features_of(g_.layers[static_cast<std::size_t>(e.what.layer)].out[e.what.output]));
-    if (packets.count() > 0 && !lies(packets, span(from.packets))) return says("does not have these packets");
-    if (!lies(region, here)) return says("does not make these features");
+    if (packets.count() > 0 && !lies(packets, span(from.packets))) return says("does not compute these packets");
+    if (!lies(region, here)) return says("does not compute these features");
   }
 
   void check_tester() {
     if (p_.tester_stage == no_role) return;
-    if (p_.tester_loader == no_role || p_.tester == no_role) return fault(-1, "the tester's roles are not all there");
+    if (p_.tester_loader == no_role || p_.tester == no_role) return fault(-1, "the tester's role or loader is missing");
     const auto& mine = p_[p_.tester_stage].layers;
     for (const auto& l : g_.layers)
       if (std::count(mine.begin(), mine.end(), l.index) != (l.in_test ? 1 : 0))
-        fault(l, p_[p_.tester_stage].name + (l.in_test ? " does not have it once" : " has it and does not need it"));
+        fault(l, p_[p_.tester_stage].name +
+                     (l.in_test ? " does not host it exactly once" : " hosts it, but it does not run in evaluation"));
   }
 
   const job_plan& p_;

@@ -1,14 +1,14 @@
-// Does a plan do the whole job, and nothing twice? Whoever is about to run one asks: prepare_job,
-// on every node, for the first plan of a job and for each that people make of it later; and the
-// coordinator role before it tells anybody to begin. The planner is not asked to be right.
+// Checks that a plan covers the whole job exactly once. The check does not rely on the planner.
+// Called before a plan is used: by prepare_job on every node, for the first plan of a job and for
+// each later one, and by the coordinator role before it starts the job.
 //
-//   * every layer: the parts that stages host cover (packets of a step) x (features) exactly once;
-//   * every input of every part, in every phase that the layer runs in: edges bring each feature of
-//     each of its packets exactly once, from who makes it, and its gradient has a way back;
-//   * every parameter: blocks cover its elements exactly once, each block is on a shard, and
-//     whoever has a part of the parameter takes the blocks of that part and no other;
-//   * every edge is known at both its ends, every role has its number, every worker's half has its
-//     stages, every packet a loader.
+//   * Layers: the parts that stages host cover (packets of a step) x (features) exactly once.
+//   * Inputs of parts, in every phase that the layer runs in: edges bring each feature of each
+//     packet exactly once, from a role that computes it, and the gradient has a route back.
+//   * Parameters: blocks cover the elements exactly once, each block is on a shard, and a worker
+//     with a part of the parameter takes exactly the blocks of that part.
+//   * Every edge is listed at both ends, every role has its number, every worker its stages, and
+//     every packet a loader.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@
 namespace troupe {
 
 struct plan_fault {
-  std::int32_t layer = -1;  // index in the graph; -1: of no layer
-  std::string text;         // names the layer, the parts, and what is lacking or there twice
+  std::int32_t layer = -1;  // index in the graph; -1: not about a layer
+  std::string text;         // names the layer, the parts, and what is missing or duplicated
 };
 
-// Nothing: the plan is whole. At most one fault for each layer's cover, for each input of a part
-// and for each parameter. Takes any plan, however broken. About (stages x edges of a stage +
-// blocks) steps.
+// Returns an empty list if the plan is valid. Returns at most one fault per layer, per input of a
+// part and per parameter. Accepts any plan, however broken. Takes about (stages x edges of a stage
+// + blocks) steps.
 std::vector<plan_fault> check_plan(const job_plan& p, const model_graph& g);
 
 }  // namespace troupe

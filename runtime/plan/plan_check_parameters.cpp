@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-// Every element has one owner, and goes where it is used.
+// Checks that every element of a parameter has one owner and is sent where it is used.
 class parameter_checker {
  public:
   parameter_checker(const job_plan& p, const model_graph& g, const parts_by_layer& parts) : p_(p), g_(g), parts_(parts) {
@@ -28,14 +28,13 @@ class parameter_checker {
     faults_.push_back({static_cast<std::int32_t>(l.index), "layer " + in_quotes(l.name) + ": " + text});
   }
 
-  // Columns lie in rows of this many elements; 0: no block of the parameter is cut along axis 1.
+  // Length of the rows that columns are cut from; 0: no block of the parameter is cut along axis 1.
   std::int64_t row_of(std::uint32_t q) {
     for (auto b : blocks_[q])
       if (p_.blocks[b].run > 0) return g_.params[q].spec.dims.rank() > 0 ? g_.params[q].spec.dims.count_from(1) : 0;
     return 0;
   }
-  // Elements from `begin` on as what has to be covered once: an interval of all elements, or rows
-  // and columns of them.
+  // A range of elements as a rectangle to cover: an interval of all elements, or rows x columns.
   struct area {
     span_of rows, columns;
   };
@@ -47,7 +46,7 @@ class parameter_checker {
     if (first + e.count / e.run > all / row) return std::nullopt;
     return area{{first, first + e.count / e.run}, {column, column + e.run}};
   }
-  // What a part of a layer works with: of columns, all rows.
+  // The columns that a part of a layer uses; they must extend over all rows.
   static std::optional<span_of> columns_of(const element_range& e, std::int64_t row, std::int64_t all) {
     const auto here = along(e, row, all);
     if (!here || (row > 0 && !(here->rows == span_of{0, all / row}))) return std::nullopt;
@@ -63,11 +62,11 @@ class parameter_checker {
     for (auto b : blocks_[q]) {
       const auto& block = p_.blocks[b];
       const auto which = "block " + std::to_string(b) + " of " + name;
-      if (block.id != b) return fault(l, which + " is numbered " + std::to_string(block.id));
+      if (block.id != b) return fault(l, which + " has id " + std::to_string(block.id));
       if (block.count <= 0) return fault(l, which + " is empty");
-      if (p_[block.shard].group != 0) return fault(l, name + ": " + p_[block.shard].name + " is not of server group 0");
+      if (p_[block.shard].group != 0) return fault(l, name + ": " + p_[block.shard].name + " is not in server group 0");
       const auto here = along({block.begin, block.count, block.run, block.stride}, row, all);
-      if (!here) return fault(l, which + " is neither elements without a gap nor columns");
+      if (!here) return fault(l, which + " is neither a contiguous range of elements nor a range of columns");
       claims.push_back({here->rows, here->columns, b});
     }
     const auto owner = [&](std::uint32_t b) { return p_[p_.blocks[b].shard].name + " (block " + std::to_string(b) + ")"; };
@@ -76,7 +75,7 @@ class parameter_checker {
       if (f->kind == cover_fault::what::nobody) return fault(l, some + ": no shard owns them");
       if (f->kind == cover_fault::what::twice)
         return fault(l, some + ": both " + owner(f->first) + " and " + owner(f->second) + " own them");
-      return fault(l, some + " of " + owner(f->first) + ": it has " + std::to_string(row > 0 ? row : all));
+      return fault(l, some + " of " + owner(f->first) + ": out of range, there are " + std::to_string(row > 0 ? row : all));
     }
     check_takers(q, row);
   }
@@ -85,19 +84,18 @@ class parameter_checker {
     const auto& param = g_.params[q];
     const auto& l = g_.layers[param.layer];
     const auto all = param.spec.dims.count();
-    std::map<std::uint32_t, span_of> uses;  // by half
-    std::set<std::uint32_t> idle;           // halves that have a part of the layer and nothing of this parameter
+    std::map<std::uint32_t, span_of> uses;  // by worker
+    std::set<std::uint32_t> idle;           // workers that host a part of the layer without elements of this parameter
     for (const auto& at : parts_[param.layer]) {
       const auto elements = elements_of(g_, q, at.part());
       const auto here = columns_of(elements, row, all);
-      if (elements.count > 0 && !here)
-        return fault(l, at.stage->name + " works with other columns of " + in_quotes(param.full_name));
+      if (elements.count > 0 && !here) return fault(l, at.stage->name + " uses other columns of " + in_quotes(param.full_name));
       if (elements.count > 0)
         uses.try_emplace(at.stage->worker, *here);
       else
         idle.insert(at.stage->worker);
     }
-    // The usual case, which needs no further look: every worker has the whole parameter.
+    // The usual case needs no further check: every worker has the whole parameter.
     const auto all_here = [&](const auto& u) { return u.first < p_.ranges.size() && u.second == span_of{0, row > 0 ? row : all}; };
     const auto dealt = [&](auto b) { return p_.blocks[b].takers.empty(); };
     if (idle.empty() && uses.size() == p_.ranges.size() && std::all_of(uses.begin(), uses.end(), all_here) &&
@@ -122,16 +120,16 @@ class parameter_checker {
     };
     for (const auto& [w, here] : uses) {
       const bool used = both(owned, here).count() > 0, taken = p_.takes(w, block);
-      if (used && !taken) return says(w, " works with ", " and does not take it");
-      if (!used && taken) return says(w, " takes ", " and has no use for it");
-      if (used && !(both(owned, here) == owned)) return says(w, " works with a part of ", "");
+      if (used && !taken) return says(w, " uses ", " but does not receive it");
+      if (!used && taken) return says(w, " receives ", " but does not use it");
+      if (used && !(both(owned, here) == owned)) return says(w, " uses only a part of ", "");
     }
     std::vector<std::uint32_t> takers = block.takers;
     if (takers.empty())
       for (std::uint32_t w = 0; w < p_.ranges.size(); ++w) takers.push_back(w);
     for (auto w : takers) {
-      if (idle.count(w)) return says(w, " takes ", " and has no use for it");
-      if (!uses.count(w)) return says(w, " takes ", " and has no part of the layer");
+      if (idle.count(w)) return says(w, " receives ", " but does not use it");
+      if (!uses.count(w)) return says(w, " receives ", " but has no part of the layer");
     }
     return true;
   }

@@ -1,4 +1,4 @@
-// The part of plan_check.hpp that is about parameters, and what both parts use. Not for others.
+// The parameter part of check_plan (plan_check.hpp) and shared helpers, for plan_check*.cpp only.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-// A layer, or a part of it, on a stage of training.
+// A layer, or a part of it, on a training stage.
 struct hosted_part {
   const role_plan* stage = nullptr;
   std::size_t position = 0;  // in stage->layers
@@ -17,11 +17,11 @@ struct hosted_part {
 };
 using parts_by_layer = std::vector<std::vector<hosted_part>>;
 
-span_of both(span_of a, span_of b);  // what they have in common
+span_of both(span_of a, span_of b);  // the intersection
 // "packet 3", "packets 3 to 5".
 std::string counted(const char* one, const char* many, span_of s);
 
-// Every number in the plan must be one of something (check_plan has seen to that).
+// Requires that all numbers in the plan are valid, which check_plan has verified.
 std::vector<plan_fault> check_parameters(const job_plan& p, const model_graph& g, const parts_by_layer& parts);
 
 }  // namespace troupe

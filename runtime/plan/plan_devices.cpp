@@ -1,6 +1,6 @@
-// Which device of its node a role computes on. What belongs to one worker is on one device, so that
-// between its stages nothing crosses; workers and shards of a node are dealt over its devices in
-// turn. Who serves everybody is on the node's first.
+// Assigns roles to devices of their nodes. All roles of one worker use the same device, so that
+// nothing is copied between devices from stage to stage. Workers and shards of a node are dealt
+// over its devices round-robin. Roles that serve several workers use the node's first device.
 #include <map>
 #include <utility>
 
@@ -12,7 +12,8 @@ namespace troupe {
 void deal_devices(job_plan& plan) {
   std::vector<std::vector<std::uint32_t>> offered;
   for (const auto& n : plan.nodes) offered.push_back(different_devices(n.devices));
-  std::vector<std::map<std::uint32_t, std::uint32_t>> workers(plan.nodes.size());  // by node: number of a worker among those there
+  std::vector<std::map<std::uint32_t, std::uint32_t>> workers(
+      plan.nodes.size());  // by node: the number of each worker on that node
   std::vector<std::uint32_t> shards(plan.nodes.size());
   for (auto& r : plan.roles) {
     const auto& devices = offered[r.node];

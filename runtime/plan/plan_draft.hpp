@@ -1,5 +1,5 @@
-// A plan while make_plan makes it, and the steps that do: each adds its part to the plan or says
-// what is wrong. Of nobody else's concern.
+// A plan under construction, and the steps of make_plan: each adds its part to the plan or reports
+// mistakes. Internal to plan*.cpp.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace troupe {
 
-// The most that a plan may have. Every node makes all of it, so what a small file can ask for is
-// counted while it is made, and refused before the next of it takes memory.
-constexpr std::size_t max_parts = std::size_t{1} << 20;  // of layers, over all workers: workers x layers
+// Limits of a plan. Every node builds the whole plan, and a small file can request a huge one;
+// therefore sizes are checked before memory is allocated.
+constexpr std::size_t max_parts = std::size_t{1} << 20;  // of layers over all workers: workers x layers
 constexpr std::size_t max_roles = std::size_t{1} << 20;
 constexpr std::size_t max_edges = std::size_t{1} << 21;
 constexpr std::size_t max_blocks = std::size_t{1} << 20;      // of parameters
-constexpr std::size_t max_role_edges = std::size_t{1} << 16;  // that begin or end at one role: a port is 16 bits
-constexpr std::uint64_t max_placing_workers = 4096;           // where layers are placed or split, workers and parts meet each other
+constexpr std::size_t max_role_edges = std::size_t{1} << 16;  // edges at one role: a port has 16 bits
+constexpr std::uint64_t max_placing_workers = 4096;  // with placed or split layers: every worker may have an edge to every part
 
-// Thrown where a limit is reached, and caught by make_plan.
+// Thrown when a limit is exceeded; caught by make_plan.
 struct plan_overrun {
   diagnostic what;
 };
@@ -30,43 +30,44 @@ struct plan_draft {
   const job_spec& job;
   const model_graph& graph;
   const std::vector<node_spec>& nodes;
-  bool lays_out = false;  // the job's reducer puts roles between workers and shards
+  bool lays_out = false;  // the job's reducer adds roles between workers and shards
   reducer_placing placing{};
   job_plan plan{};
   diagnostics errors{};
-  std::uint64_t workers = 1, shards = 1;                   // data-parallel workers; shards of a server group
-  std::vector<std::uint32_t> worker_nodes{}, colocated{};  // nodes that may have workers; the node of each worker
+  std::uint64_t workers = 1, shards = 1;                   // data-parallel workers; shards per server group
+  std::vector<std::uint32_t> worker_nodes{}, colocated{};  // nodes that may have workers; node of each worker
   std::vector<std::vector<std::uint32_t>> groups{};        // layers of each stage
   std::vector<assignment> where{};                         // by layer
-  std::vector<std::vector<role_id>> stage_of{};            // by layer, part
+  std::vector<std::vector<role_id>> stage_of{};            // by layer and part
 
   void error(source_position at, std::string message) { errors.push_back({std::move(at), std::move(message)}); }
   role_plan& add_role(role_kind kind, std::string name, std::uint32_t node, std::uint32_t worker = 0);
-  // Throws where `count` things are more than `most`: "the plan would have more than 1,048,576
-  // roles: ..."
+  // Throws plan_overrun if `count` is more than `most`: "the plan would have more than 1,048,576
+  // roles (the maximum) for ..."
   void within(std::size_t count, std::size_t most, const char* things, const source_position& at) const;
 };
 
-// Where the file says how many workers there are.
+// The position of the key that sets the number of workers.
 source_position workers_at(const job_spec& job);
 
 std::vector<std::uint32_t> nodes_with(const std::vector<node_spec>& nodes, const std::string& role);
 
-// Mistakes (plan_mistakes.cpp). check_topology also counts workers and shards.
+// Checks for mistakes (plan_mistakes.cpp). check_topology also counts workers and shards.
 void check_topology(plan_draft& draft);
 void check_parts(const plan_draft& draft);
-void check_shards(plan_draft& draft);  // where workers are, if the reducer wants them there
+void check_shards(plan_draft& draft);  // every worker's node may have shards, if the reducer needs them there
 void check_placed(plan_draft& draft);
 void check_own_stages(plan_draft& draft, const std::set<std::string>& own);
 void check_memory(plan_draft& draft);
 
-// How many packets can be at a stage at once, and how old its weights may be (plan_slots.cpp).
-bool reports(const graph_layer& l);  // to the coordinator: a loss or a metric
+// The number of packets that can be at a stage at once, and the delay of its weights
+// (plan_slots.cpp).
+bool reports(const graph_layer& l);  // a loss or a metric, which reports to the coordinator
 void warm_up(plan_draft& draft);
 std::uint32_t train_slots(const plan_draft& draft, const std::vector<std::uint32_t>& layers, packet_range packets);
 std::uint32_t under_way(const plan_draft& draft, packet_range packets);
 
-// Roles of workers and of placed layers (plan_roles.cpp), and of what serves them
+// Adds the roles of workers and of placed layers (plan_roles.cpp), and the roles that serve them
 // (plan_servers.cpp).
 void add_worker(plan_draft& draft, std::uint32_t w, std::uint32_t node);
 void add_hosts(plan_draft& draft);
@@ -84,7 +85,7 @@ void add_edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, cons
               packet_range packets, feature_range region, feature_range need, bool addend = false);
 
 void cut_parameters(plan_draft& draft, std::int64_t max_message);  // into blocks (plan_blocks.cpp)
-void add_tester(plan_draft& draft);                                // what evaluates beside training (plan_tester.cpp)
-void deal_devices(job_plan& plan);                                 // roles over the devices of their nodes (plan_devices.cpp)
+void add_tester(plan_draft& draft);                                // evaluation in parallel with training (plan_tester.cpp)
+void deal_devices(job_plan& plan);                                 // assigns roles to devices of their nodes (plan_devices.cpp)
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Edges: what travels between stages, and from loaders to them.
+// Adds the edges between stages and from loaders to stages.
 #include "runtime/plan/plan_draft.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace troupe {
 
 namespace {
 
-// Which part of layer `l` stage `s` is: beside its worker that of the worker's number.
+// The part of layer `l` that stage `s` hosts. Without placement its index is the worker's number.
 const layer_part& part_of(const plan_draft& draft, std::uint32_t l, role_id s) {
   const auto& stages = draft.stage_of[l];
   auto me = static_cast<std::size_t>(draft.plan[s].worker);
@@ -19,8 +19,8 @@ const layer_part& part_of(const plan_draft& draft, std::uint32_t l, role_id s) {
 
 std::uint64_t end_of(packet_range r) { return std::uint64_t{r.first} + r.count; }
 
-// Of things that lie one behind the other in the order of their packets, those that may have some
-// of `p`: with many workers, a few of many.
+// For a list in packet order: the range [first, last) of entries that may overlap `p`. With many
+// workers this is a small part of the list.
 template <class T, class F>
 std::pair<std::size_t, std::size_t> around(const std::vector<T>& list, packet_range p, F packets) {
   const auto first = std::partition_point(list.begin(), list.end(), [&](const T& x) { return end_of(packets(x)) <= p.first; });
@@ -57,10 +57,10 @@ plan_edge& edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, fe
   return plan.edges.back();
 }
 
-// A loss or metric that takes nothing from the loader (a reconstruction beside what it is made
-// from) is sent the labels, or else the data, all the same: only so does its credit bound how many
-// packets are under way. Without, a loader runs ahead of it, and two ways of unlike length that
-// meet there fill it with halves of different packets.
+// A loss or metric without an edge from the loader (e.g. one that compares a reconstruction with
+// its source) receives the labels, or else the data, so that the loader's credit bounds the packets
+// in flight. Otherwise the loader would run ahead, and two routes of different length that meet at
+// the loss would fill it with incomplete packets.
 void add_windows(plan_draft& draft, role_id s) {
   auto& plan = draft.plan;
   const tensor_ref what{from_data, static_cast<std::uint16_t>(draft.graph.classes > 0 ? 1 : 0)};
@@ -86,8 +86,8 @@ void add_windows(plan_draft& draft, role_id s) {
   }
 }
 
-// One edge for each tensor, and part of one, that stage `s` needs from elsewhere, in the order its
-// layers ask for them.
+// Adds one edge for each tensor, or part of one, that stage `s` reads from another role, in the
+// order in which its layers read them.
 void add_edges(plan_draft& draft, role_id s) {
   auto& plan = draft.plan;
   const auto layers = plan[s].layers;
@@ -126,8 +126,7 @@ void add_edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, cons
   auto& e = edge(draft, what, from, to, region, need);
   e.addend = addend;
   const auto* producer = what.layer < 0 ? nullptr : &draft.graph.layers[static_cast<std::size_t>(what.layer)];
-  e.packets =
-      draft.plan.placed ? packets : packet_range{0, ~0u};  // beside its worker alone, a stage takes whatever the loader loads
+  e.packets = draft.plan.placed ? packets : packet_range{0, ~0u};  // if no layer is placed, a stage takes all packets of its loader
   e.credit = draft.plan[from].does().hosts_layers ? under_way(draft, packets) : draft.plan.in_flight();
   if (producer && producer->spec && draft.plan[from].node != draft.plan[to].node) e.wire = wire_format_of(producer->spec->wire);
   e.grad_back = e.grad_back || taker.grad_in_wanted[input];

@@ -1,4 +1,4 @@
-// What people may have got wrong that only shows when roles are laid over nodes.
+// Checks for user mistakes that can only be found when roles are assigned to nodes.
 #include "runtime/plan/plan_draft.hpp"
 
 #include <algorithm>
@@ -18,18 +18,18 @@ void need_role(plan_draft& draft, const char* role) {
 std::int64_t positive(plan_draft& draft, const char* key, std::int64_t value) {
   if (value >= 1 && value <= 65535) return value;
   draft.error(position_of(draft.job.topology.key_at, key, draft.job.topology.at),
-              std::string(key) + " must be between 1 and 65535, it is " + std::to_string(value));
+              std::string(key) + " must be between 1 and 65535, not " + std::to_string(value));
   return 1;
 }
 
-// As the file says, or as the job's reducer wants it.
+// The number of shards per server group: from the file, or as the job's reducer requires.
 std::uint64_t shards_of_a_group(plan_draft& draft) {
   const auto& t = draft.job.topology;
   const auto said = static_cast<std::uint64_t>(positive(draft, "servers_per_group", t.servers_per_group));
   if (draft.placing.of_shards == reducer_placing::shards::as_said) return said;
   if (t.servers_per_group != 1)
     draft.error(position_of(t.key_at, "servers_per_group", t.at),
-                "reducer \"" + draft.job.train.reducer + "\" says itself how many shards there are: leave servers_per_group out");
+                "reducer \"" + draft.job.train.reducer + "\" determines the number of shards: remove servers_per_group");
   const auto served =
       t.server_groups > 1 ? static_cast<std::uint64_t>(std::max<std::int64_t>(t.workers_per_group, 1)) : draft.workers;
   if (draft.placing.of_shards == reducer_placing::shards::colocated_with_workers) return served;
@@ -54,17 +54,17 @@ void check_topology(plan_draft& draft) {
                     std::to_string(t.worker_groups) + " worker groups and " + std::to_string(t.server_groups) + " server groups");
   if (t.server_groups > 1 && t.replicas > 1)
     draft.error(position_of(t.key_at, "replicas", t.at),
-                "replicas must be 1 where server_groups is more than 1: each group has a copy already");
+                "replicas must be 1 if server_groups is more than 1: each server group is already a copy");
   const auto& p = draft.job.pipeline;
   const auto packets_at = position_of(p.key_at, "packets", p.at);
   if (p.packets < 1 || p.packets > 65535)
-    draft.error(packets_at, "packets must be between 1 and 65535, it is " + std::to_string(p.packets));
+    draft.error(packets_at, "packets must be between 1 and 65535, not " + std::to_string(p.packets));
   else if (static_cast<std::uint64_t>(p.packets) < draft.workers)
     draft.error(packets_at, "fewer packets than workers: " + std::to_string(p.packets) + " for " + std::to_string(draft.workers) +
                                 "; every worker needs at least one packet of a step");
   if (p.sub_solvers < 1 || p.sub_solvers > 65535)
     draft.error(position_of(p.key_at, "sub_solvers", p.at),
-                "sub_solvers must be between 1 and 65535, it is " + std::to_string(p.sub_solvers));
+                "sub_solvers must be between 1 and 65535, not " + std::to_string(p.sub_solvers));
 }
 
 source_position workers_at(const job_spec& job) {
@@ -74,12 +74,12 @@ source_position workers_at(const job_spec& job) {
 
 void plan_draft::within(std::size_t count, std::size_t most, const char* things, const source_position& at) const {
   if (count <= most) return;
-  throw plan_overrun{{at, "the plan would have more than " + with_commas(most) + " " + things +
-                              ", which is the most: " + with_commas(workers) + " workers, " + with_commas(graph.layers.size()) +
-                              " layers, " + with_commas(shards) + " shards of a server group"}};
+  throw plan_overrun{{at, "the plan would have more than " + with_commas(most) + " " + things + " (the maximum) for " +
+                              with_commas(workers) + " workers, " + with_commas(graph.layers.size()) + " layers, " +
+                              with_commas(shards) + " shards of a server group"}};
 }
 
-// Before any of them is made.
+// Checked before any part is made.
 void check_parts(const plan_draft& draft) {
   draft.within(draft.workers * draft.graph.layers.size(), max_parts, "parts of layers (workers x layers)", workers_at(draft.job));
 }
@@ -90,25 +90,26 @@ void check_shards(plan_draft& draft) {
   const std::set<std::uint32_t> workers(draft.colocated.begin(), draft.colocated.end());
   for (auto n : workers)
     if (std::count(may.begin(), may.end(), n) == 0)
-      draft.error(draft.nodes[n].at, "reducer \"" + draft.job.train.reducer + "\" has shards where workers are, and node '" +
-                                         draft.nodes[n].name + "' has not the role \"server\"");
+      draft.error(draft.nodes[n].at, "reducer \"" + draft.job.train.reducer +
+                                         "\" needs shards on the nodes of workers, but node '" + draft.nodes[n].name +
+                                         "' does not have the role \"server\"");
 }
 
 void check_placed(plan_draft& draft) {
   const auto& t = draft.job.topology;
   if (draft.workers > max_placing_workers)
-    draft.error(workers_at(draft.job), "layers that are placed or split by feature serve at most " +
-                                           with_commas(max_placing_workers) + " workers, there are " + with_commas(draft.workers));
+    draft.error(workers_at(draft.job), "layers that are placed or split by feature support at most " +
+                                           with_commas(max_placing_workers) + " workers, not " + with_commas(draft.workers));
   if (t.worker_groups > 1)
     draft.error(position_of(t.key_at, "worker_groups", t.at),
-                "layers that are placed or split by feature serve one worker group, there are " + std::to_string(t.worker_groups));
+                "layers that are placed or split by feature support one worker group, not " + std::to_string(t.worker_groups));
   if (draft.lays_out)
-    draft.error(
-        position_of(draft.job.train.key_at, "exchange.reducer", draft.job.train.at),
-        "reducer \"" + draft.job.train.reducer + "\" needs every layer beside every worker; use \"server\" with placed layers");
+    draft.error(position_of(draft.job.train.key_at, "exchange.reducer", draft.job.train.at),
+                "reducer \"" + draft.job.train.reducer +
+                    "\" needs every layer on the node of every worker; use \"server\" with placed layers");
 }
 
-// Actor-based layers do their own maths, on whole tensors.
+// Actor-based layers compute on whole, unencoded tensors.
 void check_own_stages(plan_draft& draft, const std::set<std::string>& own) {
   for (const auto& e : draft.plan.edges) {
     if (e.region.whole() && e.need.whole() && !e.addend && e.wire == wire_format::as_is) continue;
@@ -117,8 +118,8 @@ void check_own_stages(plan_draft& draft, const std::set<std::string>& own) {
         if (own.count(draft.graph.layers[l].type))
           return draft.error(draft.graph.layers[l].spec->at,
                              "layer " + in_quotes(draft.graph.layers[l].name) +
-                                 " is made of actors of its own: neither it nor its neighbours can be split by "
-                                 "feature or along their input, and what is between them travels as it is");
+                                 " is actor-based: neither it nor its neighbours can be split by "
+                                 "feature or along their input, and tensors between them need wire = \"fp32\"");
   }
 }
 
@@ -129,7 +130,7 @@ void check_memory(plan_draft& draft) {
     const auto i = costs.memory.find(n.name);
     if (n.memory_limit <= 0 || i == costs.memory.end() || i->second <= static_cast<double>(n.memory_limit)) continue;
     draft.error(n.at, "over budget: node '" + n.name + "' would hold about " +
-                          std::to_string(static_cast<std::int64_t>(i->second)) + " bytes of this job, its memory_limit is " +
+                          std::to_string(static_cast<std::int64_t>(i->second)) + " bytes of this job, but its memory_limit is " +
                           std::to_string(n.memory_limit));
   }
 }

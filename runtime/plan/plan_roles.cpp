@@ -1,4 +1,4 @@
-// Workers and their stages: loaders, stages beside them, and the halves of placed layers.
+// Adds the roles of workers: loaders, stages and worker syncs, and the workers of placed layers.
 #include "runtime/plan/plan_draft.hpp"
 
 #include <algorithm>
@@ -68,8 +68,8 @@ void add_worker(plan_draft& draft, std::uint32_t w, std::uint32_t node) {
   plan.workers.push_back(worker_role.id);
 }
 
-// The halves of placed layers: one for each node and range of packets (a second part of the same
-// layer there gets its own).
+// Adds the workers of placed layers: one for each node and range of packets. A second part of the
+// same layer on that node gets its own worker.
 void add_hosts(plan_draft& draft) {
   auto& plan = draft.plan;
   struct host {

@@ -1,11 +1,11 @@
-// Server groups and what else serves workers: shards, reducers, the data server.
+// Adds server groups and the roles that serve workers: shards, replicas, the data server.
 #include "runtime/plan/plan_draft.hpp"
 
 #include <algorithm>
 
 namespace troupe {
 
-// Groups are runs of workers, so their packets follow each other too.
+// Groups are consecutive workers, so their packets are consecutive too.
 void add_groups(plan_draft& draft) {
   auto& plan = draft.plan;
   const auto& t = draft.job.topology;
@@ -25,7 +25,7 @@ void add_groups(plan_draft& draft) {
 
 namespace {
 
-// The nodes of the workers that server group `g` is for: of each worker, or each once.
+// The nodes of the workers of server group `g`: one entry per worker, or each node once.
 std::vector<std::uint32_t> nodes_of_workers(const plan_draft& draft, std::uint32_t g) {
   const auto& plan = draft.plan;
   const auto first = plan.server_groups > 1 ? plan.groups[g].first : 0;
@@ -42,7 +42,7 @@ std::vector<std::uint32_t> nodes_of_workers(const plan_draft& draft, std::uint32
 
 }  // namespace
 
-// Separate servers go to nodes without a worker as long as there are any.
+// Shards that are not colocated go to nodes without workers, if there are any.
 void add_shards(plan_draft& draft) {
   auto& plan = draft.plan;
   auto hosts = nodes_with(draft.nodes, "server");
@@ -59,8 +59,8 @@ void add_shards(plan_draft& draft) {
     const auto theirs = nodes_of_workers(draft, g);
     for (std::uint32_t s = 0; s < draft.shards; ++s) {
       const auto number = g * static_cast<std::uint32_t>(draft.shards) + s;
-      // With a server group for each worker group, a colocated group's servers are on its workers'
-      // nodes.
+      // With one server group per worker group, colocated servers are on the nodes of their group's
+      // workers.
       const bool with_group = draft.job.topology.colocated && plan.server_groups > 1;
       const auto node = colocated || with_group ? theirs[s % theirs.size()] : hosts[number % hosts.size()];
       auto& r = draft.add_role(role_kind::shard, "shard" + std::to_string(number), node);
@@ -71,8 +71,8 @@ void add_shards(plan_draft& draft) {
   }
 }
 
-// The replicas of a shard are on the nodes with the role "server" that follow its own, each on
-// another. There may be fewer nodes than replicas are wanted: some may be lost.
+// The replicas of a shard are on the next nodes with role "server" after its own, each on a
+// different node. With fewer nodes than replicas (after node failures) there are fewer replicas.
 void add_replicas(plan_draft& draft) {
   auto& plan = draft.plan;
   const auto hosts = nodes_with(draft.nodes, "server");
@@ -95,7 +95,7 @@ void add_replicas(plan_draft& draft) {
 
 bool has_data_server(const job_spec& job) { return job.data.how == delivery::server || job.data.how == delivery::seeds; }
 
-// On the first node that has the data.
+// The data server is on the first node with role "data".
 void add_data_server(plan_draft& draft) {
   if (has_data_server(draft.job))
     draft.plan.data_server = draft.add_role(role_kind::data_server, "data", nodes_with(draft.nodes, "data").front()).id;

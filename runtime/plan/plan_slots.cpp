@@ -1,4 +1,4 @@
-// How many packets can be at a stage at once.
+// Computes the number of packets that can be at a stage at once.
 #include "runtime/plan/plan_draft.hpp"
 
 #include <algorithm>
@@ -9,12 +9,12 @@ bool reports(const graph_layer& l) { return l.maths->is_loss() || l.maths->is_me
 
 namespace {
 
-// Packets of range `packets` that can be under way at once, in training or in evaluation. A loader
-// has credit for in_flight() packets at each of its consumers, and every loss and metric is one of
-// them (add_windows): the credit is not back until it has seen the packet. With as many sub-solvers
-// and as much credit everywhere behind the loader, no stage ever makes one packet wait for another:
-// joins cannot lock each other out, and a packet of the next step cannot stand in the way of this
-// one's.
+// The number of packets of range `packets` that can be in flight at once, in training or in
+// evaluation. A loader has credit for in_flight() packets at each of its consumers, and every loss
+// and metric is a consumer (add_windows), which returns the credit only when it has received the
+// packet. With as many sub-solvers and as much credit everywhere behind the loader, no packet waits
+// for another at any stage: joins cannot deadlock, and a packet of the next step cannot block one
+// of this step.
 std::uint32_t under_way(const plan_draft& draft, packet_range packets, bool train) {
   const auto& plan = draft.plan;
   if (!plan.placed) return plan.in_flight();
@@ -30,7 +30,7 @@ std::uint32_t under_way(const plan_draft& draft, packet_range packets, bool trai
         for (const auto& p : a.parts) n += intersection(p.packets, r).count > 0 ? plan.in_flight() : 0;
     }
   }
-  return std::max(n, plan.in_flight());  // where nothing reports: an evaluation that evaluates nothing
+  return std::max(n, plan.in_flight());  // no layer reports: an evaluation without losses and metrics
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ std::uint32_t under_way(const plan_draft& draft, packet_range packets) {
   return std::max(under_way(draft, packets, true), under_way(draft, packets, false));
 }
 
-// With a delay of d, the packets of d + 1 steps at most are between their forward and their
+// With a delay of d, at most the packets of d + 1 steps are between their forward and their
 // backward.
 std::uint32_t train_slots(const plan_draft& draft, const std::vector<std::uint32_t>& layers, packet_range packets) {
   std::uint32_t d = 0;

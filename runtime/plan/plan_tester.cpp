@@ -1,10 +1,11 @@
-// What evaluates beside training.
+// Adds the roles that evaluate in parallel with training.
 #include "runtime/plan/plan_draft.hpp"
 
 namespace troupe {
 
-// On a node that offers itself, else beside the last worker: a node that the topology leaves free
-// may be away without harm. One stage with the whole model: it runs when asked.
+// The tester is on the first node with role "tester", else on the node of the last worker: a node
+// that the topology does not use may be down, and the job must not depend on it. It has a single
+// stage with the whole model, which runs on request.
 void add_tester(plan_draft& draft) {
   auto& plan = draft.plan;
   const auto offered = nodes_with(draft.nodes, "tester");

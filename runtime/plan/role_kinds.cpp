@@ -32,7 +32,7 @@ constexpr role_traits entries[] = {
      .listed = [](const job_plan& p) { return one(p.roles.empty() ? no_role : p.roles.front().id); },
      .draw = nullptr,
      .does = {},
-     .gone = "what it knew of the job is gone"},
+     .gone = "its record of the job is lost"},
     {.kind = role_kind::loader,
      .name = "loader",
      .listed = [](const job_plan& p) { return with(p.loaders, p.tester_loader); },
@@ -56,7 +56,7 @@ constexpr role_traits entries[] = {
      .listed = [](const job_plan& p) { return p.shards; },
      .draw = nullptr,
      .does = {.owns_parameters = true, .gives_way = true},
-     .gone = "its parameters are gone"},
+     .gone = "its parameters are lost"},
     {.kind = role_kind::reducer,
      .name = "reducer",
      .listed = [](const job_plan& p) { return p.reducers; },
@@ -83,7 +83,7 @@ constexpr role_traits entries[] = {
      .listed = [](const job_plan& p) { return p.replicas; },
      .draw = [](plan_draft& draft, const plan_options&) { add_replicas(draft); },
      .does = {},
-     .gone = "its copies are gone"},
+     .gone = "its copies are lost"},
 };
 
 constexpr bool in_order() {
@@ -91,7 +91,7 @@ constexpr bool in_order() {
     if (entries[i].kind != static_cast<role_kind>(i)) return false;
   return true;
 }
-static_assert(in_order(), "a row stands at the place of its kind");
+static_assert(in_order(), "descriptors are in the order of role_kind");
 
 }  // namespace
 

@@ -23,32 +23,32 @@ struct role_plan;
 enum class role_kind : std::uint8_t { coordinator, loader, stage, worker, shard, reducer, tester, data_server, replica };
 const char* name_of(role_kind k);
 
-// Whose gradients it adds: those of its own packets, or what others have added of theirs.
+// Which gradients a role adds: those of its own packets, or sums received from other roles.
 enum class role_sums : std::uint8_t { none, of_packets, of_others };
 
-// A role's part in a job: whatever is not said, it does not.
+// The duties of a role. A duty that its descriptor does not set is not one of the kind.
 struct role_duties {
-  bool hosts_layers = false;     // it has layers, parts of them, sub-solvers and edges that lead to it
-  bool loads = false;            // packets begin with it: edges lead from it to those that host layers
-  bool reads_examples = false;   // `slots` packets of them at once
-  bool owns_parameters = false;  // blocks of them lie with it
+  bool hosts_layers = false;     // it has layers, parts of layers, sub-solvers and incoming edges
+  bool loads = false;            // packets start at it: it has edges to roles that host layers
+  bool reads_examples = false;   // of `slots` packets at once
+  bool owns_parameters = false;  // it holds blocks of them
   role_sums adds = role_sums::none;
-  bool passes_packets = false;  // packets, or gradients of them, go through it: where layers are placed it may be lost alone
-  bool gives_way = false;       // what it computes is long, and waits for packets where others may (seat::gives_way)
+  bool passes_packets = false;  // packets, or gradients of packets, pass through it: with placed layers it may fail alone
+  bool gives_way = false;       // its long tasks wait while sub-solvers have queued tasks (seat::gives_way)
 };
 
 // No member has a default: a descriptor that leaves one out does not compile.
 struct role_traits {
   role_kind kind;
   const char* name;  // in plans and JSON
-  // Roles of this kind as the plan lists them, each once.
+  // Roles of this kind in the plan, each once.
   std::vector<role_id> (*listed)(const job_plan&);
-  // Drawn behind everybody else, in the order of the rows. Null: an earlier step of make_plan draws
-  // them (plan.cpp).
+  // Adds roles of this kind after all others, in the order of the table. Null: an earlier step of
+  // make_plan adds them (plan.cpp).
   void (*draw)(plan_draft&, const plan_options&);
 
   role_duties does;
-  const char* gone;  // what nobody else has once it is lost, as the end of a sentence; null: it comes back
+  const char* gone;  // what cannot be recovered if it fails, as the end of a sentence; null: it can be restarted
 };
 
 std::span<const role_traits> role_table();  // by role_kind

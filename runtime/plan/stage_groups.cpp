@@ -16,7 +16,7 @@ class fuser {
 
   std::vector<std::vector<std::uint32_t>> groups(grouping how) {
     std::vector<std::vector<std::uint32_t>> out;
-    std::shared_ptr<const layer> maths;  // of the last of them that are computed as one, from `first` on
+    std::shared_ptr<const layer> maths;  // of the last run of layers that are computed as one, starting with `first`
     const graph_layer* first = nullptr;
     for (const auto& l : g_.layers) {
       const bool wanted = !out.empty() && awaited(out.back());
@@ -37,13 +37,13 @@ class fuser {
  private:
   bool alone(const graph_layer& l) const { return own_.count(l.type) > 0 || (l.maths && l.maths->joint() != nullptr); }
 
-  // Its packets wait for each other: only layers that gain from it share such a stage.
+  // Its packets wait for each other, so only layers that benefit share such a stage.
   bool gathers(const std::vector<std::uint32_t>& group) const {
     return std::any_of(group.begin(), group.end(), [&](std::uint32_t l) { return g_.layers[l].gather; });
   }
 
-  // A layer of the group that is made again in backward has a reader behind the group. Beside it,
-  // that reader keeps no input for as long.
+  // A layer of the group that is recomputed in backward has a reader after the group. In the same
+  // stage, that reader need not keep its input as long.
   bool awaited(const std::vector<std::uint32_t>& group) const {
     return std::any_of(group.begin(), group.end(), [&](std::uint32_t l) {
       if (!g_.layers[l].recompute) return false;
@@ -54,7 +54,7 @@ class fuser {
     });
   }
 
-  // On the same nodes, and each part wants of the group's tensors what the same part makes.
+  // Same nodes and packets, and each part reads of the group's tensors what the same part computes.
   bool lies_as(const graph_layer& l, const std::vector<std::uint32_t>& group) const {
     const auto& here = where_[l.index];
     const auto& there = where_[group.back()];
@@ -74,8 +74,8 @@ class fuser {
   }
 
   // Gradients of a tensor's consumers are added in layer order (ops/reader_sum.hpp). A stage adds
-  // its own consumers first, so with three or more of them it must hold a prefix of that order (or
-  // one consumer only): (a + b) + c, never a + (b + c). Two commute.
+  // those of its own consumers first. With three or more consumers it must therefore host a prefix
+  // of that order, or a single one: (a + b) + c, never a + (b + c). Two commute.
   bool keeps_order(const graph_layer& l, std::uint32_t first_in_group) const {
     for (std::size_t k = 0; k < l.inputs.size(); ++k) {
       if (!l.grad_in_wanted[k]) continue;
@@ -108,10 +108,10 @@ diagnostics cannot_recompute(const model_graph& g, const std::set<std::string>& 
     const auto at = position_of(l.spec->key_at, "recompute", l.spec->at);
     const auto name = "layer " + in_quotes(l.name) + ": recompute = true ";
     if (own_stage.count(l.type) || l.maths->joint())
-      wrong.push_back({at, name + "is not for layers that compute together with other packets"});
+      wrong.push_back({at, name + "is not supported for layers that compute several packets together"});
     else if (rule == weight_rule::latest && !l.params.empty())
       wrong.push_back(
-          {at, name + "needs the weights of its forward in backward, which pipeline.weights = \"latest\" does not keep"});
+          {at, name + "needs the weights of its forward in backward; pipeline.weights = \"latest\" does not keep them"});
   }
   return wrong;
 }
@@ -124,11 +124,11 @@ diagnostics cannot_gather(const model_graph& g, weight_rule rule) {
       wrong.push_back({position_of(l.spec->key_at, "gather", l.spec->at), "layer " + in_quotes(l.name) + ": gather = true " + why});
     };
     if (!l.maths || !l.maths->gathered())
-      refuse("is for layers that can compute several packets as one (linear), not for " + l.type);
+      refuse("needs a layer that can compute several packets as one (linear), not " + l.type);
     else if (l.recompute)
-      refuse("does not go with recompute = true");
+      refuse("cannot be combined with recompute = true");
     else if (rule != weight_rule::drain)
-      refuse("wants the packets of a step to meet the same weights: pipeline.weights = \"drain\"");
+      refuse("needs the same weights for all packets of a step: set pipeline.weights = \"drain\"");
   }
   return wrong;
 }

@@ -20,7 +20,7 @@ pipeline_place place_of(const assignment& a) {
   return p;
 }
 
-// A loss beside one of the nodes of a layer that is split by feature is no stage of its own.
+// A loss on one of the nodes of a layer that is split by feature is not a pipeline stage by itself.
 bool same_stage(const pipeline_place& a, const pipeline_place& b) {
   if (a.packets != b.packets) return false;
   return std::includes(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end()) ||
@@ -37,8 +37,8 @@ weight_rule weight_rule_of(std::string_view name) {
 std::vector<std::uint32_t> warm_up_steps(const model_graph& g, const std::vector<assignment>& where, std::uint32_t packets) {
   std::vector<pipeline_place> places;
   for (const auto& a : where) places.push_back(place_of(a));
-  // Layers are in topological order: from the loss backwards, the replicas of the stages from a
-  // layer on.
+  // Layers are in topological order. From the loss backwards: the number of replicas of all stages
+  // from a layer to the loss.
   std::vector<std::uint64_t> ahead(g.layers.size());
   for (std::size_t i = 0; i < g.layers.size(); ++i) ahead[i] = places[i].packets.size();
   for (std::size_t m = g.layers.size(); m-- > 0;) {

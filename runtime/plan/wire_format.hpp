@@ -1,5 +1,5 @@
-// How activations and their gradients travel along an edge that crosses nodes (`wire` of the
-// producing layer): as they are, or in fewer bytes.
+// The encoding of activations and their gradients on an edge between nodes (`wire` of the producing
+// layer): unchanged, or in fewer bytes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline wire_format wire_format_of(std::string_view name) {
 }
 constexpr const char* name_of(wire_format f) { return f == wire_format::bf16 ? "bf16" : f == wire_format::int8 ? "int8" : "as is"; }
 
-// Shape and type of a tensor on the wire. int8: one byte an element, and behind each example its
+// Shape and type of a tensor as it is sent. int8: one byte per element, and after each example its
 // scale.
 inline dtype wire_dtype(wire_format f, dtype t) {
   return f == wire_format::bf16 ? dtype::bf16 : f == wire_format::int8 ? dtype::u8 : t;

@@ -1,7 +1,7 @@
-// How gradients travel from workers to shards (`compress` of [train.exchange] and of a layer): as
-// they are, or in fewer bytes, by a codec that loses some of each value. What it loses stays with
-// the worker and is added to the next step's (error feedback: Seide et al. 2014, "1-Bit Stochastic
-// Gradient Descent", equations 1 and 2). The numbers: reduce/codec.hpp.
+// How gradients are encoded between workers and shards (`compress` of [train.exchange] and of a
+// layer): unchanged, or in fewer bytes by a lossy codec. The worker keeps the encoding error and
+// adds it to the gradient of the next step (error feedback: Seide et al. 2014, "1-Bit Stochastic
+// Gradient Descent", equations 1 and 2). The codecs: reduce/codec.hpp.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ enum class codec_kind : std::uint8_t { none, fp16, bf16, int8, e3m0, onebit, top
 
 struct codec_spec {
   codec_kind kind = codec_kind::none;
-  double fraction = 0.01;    // topk: of the values, at least one
-  double threshold = 0.001;  // values of this magnitude and more are sent
+  double fraction = 0.01;    // topk: fraction of the values that is sent; at least one value
+  double threshold = 0.001;  // threshold: values of at least this magnitude are sent
   explicit operator bool() const { return kind != codec_kind::none; }
   bool operator==(const codec_spec&) const = default;
 };
@@ -32,17 +32,17 @@ constexpr codec_kind codec_kind_of(std::string_view name) {
 }
 constexpr const char* name_of(codec_kind k) { return codec_words[static_cast<std::size_t>(k)]; }
 
-// Values that share a scale. One chunk of a block ends with the block.
+// Number of values that share a scale. The last chunk of a block may be shorter.
 constexpr std::int64_t codec_chunk(codec_kind k) { return k == codec_kind::e3m0 ? 256 : 1024; }
 
-// topk: how many of n values travel.
+// topk: number of values sent out of n.
 inline std::int64_t values_sent(const codec_spec& s, std::int64_t n) {
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(s.fraction * static_cast<double>(n))), 1,
                                   std::max<std::int64_t>(n, 1));
 }
 
-// Bytes of n values of type t, as codec.cpp writes them; of `threshold`, which sends what there is,
-// the most it may be.
+// Bytes of n values of type t as codec.cpp encodes them. For `threshold`, whose size depends on the
+// values, the maximum.
 inline std::int64_t encoded_bytes(const codec_spec& s, std::int64_t n, dtype t) {
   const auto size = static_cast<std::int64_t>(size_of(t));
   const auto chunks = (n + codec_chunk(s.kind) - 1) / codec_chunk(s.kind);

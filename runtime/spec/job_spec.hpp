@@ -1,6 +1,6 @@
-// A job as data: what a job file says, names and kinds checked, defaults filled in. Made by
-// runtime/node/config/job_file (the only reader of TOML), or by hand in tests. Positions are kept
-// so that later checks (shapes, cycles) still name file, line and column.
+// A job as data: the content of a job file, with names and kinds checked and defaults filled in.
+// Made by runtime/node/config/job_file (the only reader of TOML), or by hand in tests. Positions
+// are kept so that later checks (shapes, cycles) can name file, line and column.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace troupe {
 
-// A table `{ kind = "...", ... }`: the word that names a row of a registry, and that row's checked
-// options.
+// A table `{ kind = "...", ... }`: the name of a registry entry, and the checked options of that
+// entry.
 struct choice {
   std::string kind;
   options values;
@@ -29,38 +29,38 @@ struct layer_spec {
   std::vector<std::string> inputs;  // names of layers, "data", "label", or "slice1.1" for output 1 of slice1
   options values;                   // the type's own options, checked
   double lr_scale = 1.0;
-  std::optional<double> decay_scale;            // not written: each parameter's own multiplier (ops/layer.hpp), else in its place
-  std::vector<double> lr_scales, decay_scales;  // written as a list: one factor a parameter, in the layer's order (weight, bias)
-  std::optional<double> loss_weight;            // of a loss layer; 1 when not given
+  std::optional<double> decay_scale;            // absent: each parameter's own multiplier (ops/layer.hpp); otherwise replaces it
+  std::vector<double> lr_scales, decay_scales;  // written as a list: one factor per parameter, in the layer's order (weight, bias)
+  std::optional<double> loss_weight;            // of a loss layer; absent: 1
   std::string partition = "batch";              // batch | feature | input | none
   std::vector<double> fraction;
-  std::vector<std::string> place;  // nodes, one a part
-  std::string algorithm;           // of this layer's maths, empty = auto
-  bool recompute = false;          // backward runs forward again, in place of what it would keep
+  std::vector<std::string> place;  // node names, one per part
+  std::string algorithm;           // of this layer's maths; empty: auto
+  bool recompute = false;          // backward runs forward again instead of keeping its results
   bool gather = false;             // the packets of a step are computed as one (stage/gather_stage.hpp)
-  std::string wire = "fp32";       // fp32 | bf16 | int8: how its outputs and their gradients travel between nodes
-  std::string compress;            // how its gradients travel to the shards; empty: as train_spec says
-  std::string phase;               // "train", "test" or empty for both
+  std::string wire = "fp32";       // fp32 | bf16 | int8: format of its outputs and their gradients between nodes
+  std::string compress;            // codec of its gradients to the shards; empty: that of train_spec
+  std::string phase;               // "train", "test", or empty for both
   source_position at;
-  std::map<std::string, source_position> key_at;  // of each key, inputs[i] as "inputs.0"
+  std::map<std::string, source_position> key_at;  // by key; inputs[i] as "inputs.0"
 };
 
 // How examples reach a worker's loader; a property of the sampler.
 enum class delivery : std::uint8_t {
-  local,      // every loader reads its own
+  local,      // every loader reads its own examples
   server,     // a data server reads and sends them
-  seeds,      // a data server sends a number for each step, the loader reads what follows from it
-  broadcast,  // worker 0's loader reads, the others pass the examples on in a binomial tree
+  seeds,      // a data server sends a seed for each step, from which the loader derives what to read
+  broadcast,  // worker 0's loader reads; the others forward the examples along a binomial tree
 };
 
 struct data_spec {
   std::string source;  // idx | synthetic | <plugin>
   options values;      // the source's own options (path, ...), checked
   std::int64_t batch = 64;
-  std::int64_t readers = 0;           // packets that are read at once; 0: as the source has it
-  std::optional<options> augment;     // checked
+  std::int64_t readers = 0;           // packets that are read at once; 0: the source's default
+  std::optional<options> augment;     // options, checked
   choice sampler{"shuffle", {}, {}};  // from [train]
-  delivery how = delivery::local;     // the sampler's; prepare_job sets it
+  delivery how = delivery::local;     // set by prepare_job from the sampler
   source_position at;
   std::map<std::string, source_position> key_at;
 };
@@ -71,17 +71,17 @@ struct finish_spec {
   std::optional<double> target_accuracy;
   std::optional<std::int64_t> patience;  // evaluations without a better accuracy
   std::optional<double> seconds;         // from time = "10min"
-  std::optional<choice> custom;          // a row of the table of finish conditions
-  std::string who = "all";               // all | any: which workers have to make their steps
+  std::optional<choice> custom;          // an entry of the table of finish conditions
+  std::string who = "all";               // all | any: which workers must finish their steps
 };
 
-// Of the mean gradient: each element to [-value, value], or all of it to an L2 norm of at most
-// `norm`. 0: not.
+// Bounds the mean gradient: each element to [-value, value], or the whole gradient to an L2 norm of
+// at most `norm`. 0: no bound.
 struct clip_spec {
   double value = 0.0, norm = 0.0;
 };
 
-// dynamics.schedule.warmup: a factor on the schedule that grows from `from` to 1 in `steps` steps.
+// dynamics.schedule.warmup: a factor on the rate that grows from `from` to 1 over `steps` steps.
 struct warmup_spec {
   std::int64_t steps = 0;
   double from = 0.0;
@@ -93,18 +93,18 @@ struct train_spec {
   double decay = 0.0;
   choice schedule{"fixed", {}, {}};
   warmup_spec warmup;
-  std::string lr_scale = "none";  // none | linear | sqrt: the rate grows with the batch over base_batch
+  std::string lr_scale = "none";  // none | linear | sqrt: how the rate grows with batch / base_batch
   std::int64_t base_batch = 0;
   clip_spec clip;
   std::string algorithm = "bp";
   choice sync{"bsp", {}, {}};
-  std::optional<choice> when;  // sync.when: when to exchange, for the modes that leave it open
+  std::optional<choice> when;  // sync.when: when a worker exchanges, for modes with a choice
   std::string reducer = "server";
-  options reducer_values;                     // its own options (arity, ...)
-  std::string compress = "none";              // how gradients travel to the shards: a word of codec_words (codec_spec.hpp)
+  options reducer_values;                     // options of the reducer (arity, ...)
+  std::string compress = "none";              // codec of gradients to the shards: one of codec_words (codec_spec.hpp)
   double fraction = 0.01, threshold = 0.001;  // of the codecs topk and threshold
   finish_spec finish;
-  std::int64_t max_skipped = 0;  // steps in a row that may be left out because their gradient is not finite
+  std::int64_t max_skipped = 0;  // consecutive steps that may be skipped because their gradient is not finite
   bool deterministic = true;
   source_position at;
   std::map<std::string, source_position> key_at;  // "dynamics.lr", "finish.epochs", ...
@@ -119,14 +119,14 @@ struct eval_spec {
   std::map<std::string, source_position> key_at;
 };
 
-// When a running job is kept without being asked, and how many files of it stay.
+// When checkpoints of a running job are written, and how many are retained.
 struct checkpoint_spec {
-  std::int64_t every_steps = 0;  // 0: not by steps
-  double every_seconds = 0;      // 0: not by time
+  std::int64_t every_steps = 0;  // 0: no interval in steps
+  double every_seconds = 0;      // 0: no interval in time
   std::int64_t keep = 2;
-  std::string dir;               // where they go; empty: beside the job, or below the coordinator's state
-  std::string resume = "never";  // never | auto: begin with the newest of the job's own, if there is one
-  std::string match = "all";     // all | names: what a file of weights must have of the job's parameters
+  std::string dir;               // target folder; empty: next to the job file, or in the coordinator's state folder
+  std::string resume = "never";  // never | auto: start from the newest checkpoint of a job of this name, if there is one
+  std::string match = "all";     // all | names: which of the job's parameters a file of weights must contain
   source_position at;
   std::map<std::string, source_position> key_at;
 };
@@ -135,7 +135,7 @@ struct pipeline_spec {
   std::int64_t packets = 1;
   std::int64_t sub_solvers = 1;
   std::string fuse = "none";      // none | auto
-  bool fuse_layers = true;        // compute neighbours as one layer where one absorbs the other
+  bool fuse_layers = true;        // compute adjacent layers as one where a layer can absorb the next
   std::string weights = "drain";  // drain | latest | stash
   source_position at;
   std::map<std::string, source_position> key_at;
@@ -146,9 +146,9 @@ struct topology_spec {
   std::int64_t workers_per_group = 1;
   std::int64_t server_groups = 1;
   std::int64_t servers_per_group = 1;
-  std::int64_t replicas = 1;  // of every shard, itself counted
+  std::int64_t replicas = 1;  // copies of every shard, including the shard itself
   bool colocated = true;
-  std::int64_t max_block = std::int64_t{256} << 20;  // bytes of a parameter that one block may have
+  std::int64_t max_block = std::int64_t{256} << 20;  // maximum size of a block, bytes
   source_position at;
   std::map<std::string, source_position> key_at;
 };
@@ -160,13 +160,13 @@ struct job_spec {
   std::uint64_t seed = 1;
   std::vector<std::string> devices{"cpu:0"};
   std::string precision = "fp32";            // fp32 | f64 | bf16 (docs/precision.md)
-  std::optional<std::int64_t> max_failures;  // losses of nodes that the job survives; none: as many as come one after the other
-  // How many nodes it uses (job/elastic.hpp); 0: whatever there is, and as many as there are less
-  // the spares.
+  std::optional<std::int64_t> max_failures;  // node failures that the job survives; absent: any number
+  // Number of nodes that the job uses (job/elastic.hpp). min_nodes 0: no minimum; max_nodes 0: all
+  // nodes except the spares.
   std::int64_t min_nodes = 0, max_nodes = 0, spares = 0;
   bool elastic = false, nodes_fixed = false;  // set once all nodes are known
-  std::string convolution = "rule";           // rule | measured: what `auto` algorithms of convolutions stand for
-  // Of activations and their gradients; of parameters and everything that belongs to them.
+  std::string convolution = "rule";           // rule | measured: how `auto` algorithms of convolutions are chosen
+  // type(): of activations and their gradients; parameter_type(): of parameters and their state.
   dtype type() const { return precision == "f64" ? dtype::f64 : precision == "bf16" ? dtype::bf16 : dtype::f32; }
   dtype parameter_type() const { return wide_of(type()); }
   source_position at;
@@ -182,13 +182,13 @@ struct job_spec {
 // One node of a cluster file.
 struct node_spec {
   std::string name;
-  std::string address;  // host:port; the data plane's port is told at join
+  std::string address;  // host:port; the data plane's port is sent at join
   std::vector<std::string> devices{"cpu:0"};
   std::vector<std::string> roles{"coordinator", "worker", "server", "data"};
-  std::int64_t memory_limit = 0;  // bytes, 0: none
+  std::int64_t memory_limit = 0;  // bytes; 0: no limit
   std::vector<std::string> data{
-      "/usr/share/datasets"};            // folders that jobs from outside may read data in, resolved against the file's
-  std::vector<std::string> checkpoints;  // folders that they may keep checkpoints in, likewise
+      "/usr/share/datasets"};            // folders in which submitted jobs may read data, resolved against the file's folder
+  std::vector<std::string> checkpoints;  // folders in which they may write checkpoints, resolved likewise
   source_position at;
 };
 struct cluster_spec {

@@ -1,4 +1,4 @@
-// How many mistakes of one file are told.
+// Limits the number of mistakes that are reported for one file.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@ namespace troupe {
 
 constexpr std::size_t max_mistakes_shown = 100;
 
-// All, or the first of them and a line that says how many more there are. A file of 1 MiB can have
-// 200,000 mistakes, and the list travels in one message.
+// Returns all mistakes, or the first 100 and a line with the number of the others. A file of 1 MiB
+// can have 200,000 mistakes, and the list is sent in one message.
 diagnostics shown_mistakes(diagnostics all);
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// What shards have of a job at any moment, for a plan that goes on without lost nodes
-// (coordinator/surviving_state.hpp). A trait of the mode.
+// What shards hold of a job at any moment that a plan without the failed nodes can continue from
+// (coordinator/surviving_state.hpp). A property of the mode.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 namespace troupe {
 
 enum class survivor_rule : std::uint8_t {
-  nothing,   // not all that the job is: it goes back to what was kept last
-  versions,  // its weights at every step of late: they are those of an undisturbed run
-  newest,    // its weights, each block as it is
+  nothing,   // not the whole state: the job restarts from its last checkpoint
+  versions,  // its weights at each of the recent steps: those of an undisturbed run
+  newest,    // its weights, each block at its own version
 };
 
 }  // namespace troupe

@@ -28,7 +28,7 @@ bool host_name(const std::string& h) {
          std::all_of(h.begin(), h.end(), plain);
 }
 
-// Numbers and dots only: must then be four numbers below 256.
+// Returns true if a name of digits and dots only is not four numbers below 256.
 bool bad_ipv4(const std::string& h) {
   if (h.find_first_not_of("0123456789.") != std::string::npos) return false;
   int parts = 0;
@@ -73,12 +73,13 @@ class cluster_reader {
     if (!r->take("name")) r->error("name", "it needs a name");
     if (cluster_keys().read(*r, spec_, "name")) check_name(*r, spec_.name);
     if (!r->take("tls")) {
-      r->error("tls", "there is no [cluster.tls] table; nodes talk over TLS only: `troupe init-cluster` makes the certificates");
+      r->error("tls",
+               "there is no [cluster.tls] table; nodes communicate over TLS only: create certificates with `troupe init-cluster`");
     } else if (auto t = r->table("tls", "[cluster.tls]")) {
       std::string dir;
       if (!t->take("dir")) t->error("dir", "it needs dir, the folder of the certificates");
       if (tls_keys().read_into(*t, "dir", dir)) {
-        if (dir.empty()) t->error("dir", "an empty folder name");
+        if (dir.empty()) t->error("dir", "the folder name is empty");
         spec_.tls_dir = relative_to(spec_.file, dir);
       }
       t->finish();
@@ -91,13 +92,13 @@ class cluster_reader {
     r->finish();
   }
 
-  // Where data may lie, and checkpoints go. No NUL: what is compared later would end there.
+  // Folders for data or checkpoints. NUL is refused, because comparisons would end there.
   void read_folders(table_reader& r, const char* key, std::vector<std::string>& into) {
     std::vector<std::string> folders;
     if (!node_keys().read_into(r, key, folders)) return;
     for (auto& f : folders) {
       if (f.empty() || f.find('\0') != std::string::npos)
-        return r.error(key, "bad folder " + in_quotes(f) + ": \".\" is the folder of this file");
+        return r.error(key, "bad folder " + in_quotes(f) + ": write a path; \".\" is the folder of this file");
       f = relative_to(spec_.file, f);
     }
     into = std::move(folders);
@@ -106,7 +107,7 @@ class cluster_reader {
   static void check_name(table_reader& r, const std::string& name) {
     const auto odd = [](unsigned char c) { return c <= 0x20 || c == 0x7f || c == '/' || c == ':'; };
     if (name.empty() || std::any_of(name.begin(), name.end(), odd))
-      r.error("name", "bad name " + in_quotes(name) + ": a name has no spaces, '/', ':' or control characters");
+      r.error("name", "bad name " + in_quotes(name) + ": a name must not contain spaces, '/', ':' or control characters");
   }
 
   void read_nodes() {
@@ -147,11 +148,11 @@ class cluster_reader {
     r.finish();
   }
 
-  // A name or address that only one node of the file may have.
+  // Checks that a name or address is unique in the file.
   void once(table_reader& r, const char* key, const std::string& word, std::map<std::string, source_position>& seen) {
     const auto [first, fresh] = seen.try_emplace(word, r.at(key));
     if (!fresh)
-      r.error(key, std::string("the ") + key + " " + in_quotes(word) + " is taken already, at " + first->second.to_string());
+      r.error(key, std::string("duplicate ") + key + " " + in_quotes(word) + "; first used at " + first->second.to_string());
   }
 
   void check_address(table_reader& r, const std::string& address) {
@@ -162,19 +163,19 @@ class cluster_reader {
                      "bad address " + in_quotes(address) + ": write host:port, as in \"127.0.0.1:7701\", with a port up to 65535");
     if (a->host == "0.0.0.0" || a->host == "::")
       return r.error("address", "the address " + in_quotes(address) +
-                                    " means every interface: name the one that the others reach this node by");
+                                    " stands for all interfaces: write the address at which the other nodes reach this node");
     if (a->port != 0) once(r, "address", address, addresses_);  // port 0: any free port
   }
 
   void check_role_names(table_reader& r, const std::vector<std::string>& roles) {
-    if (roles.empty()) r.error("roles", "an empty list of roles");
+    if (roles.empty()) r.error("roles", "the list of roles is empty");
     std::set<std::string> seen;
     for (const auto& role : roles) {
       if (std::find(node_roles.begin(), node_roles.end(), role) == node_roles.end())
         r.error("roles",
-                "unknown role " + in_quotes(role) + did_you_mean(role, node_roles) + " (there is: " + joined(node_roles) + ")");
+                "unknown role " + in_quotes(role) + did_you_mean(role, node_roles) + " (available: " + joined(node_roles) + ")");
       else if (!seen.insert(role).second)
-        r.error("roles", "the role " + in_quotes(role) + " is there twice");
+        r.error("roles", "the role " + in_quotes(role) + " is listed twice");
     }
   }
 
@@ -190,7 +191,7 @@ class cluster_reader {
   table_reader root_;
   cluster_spec spec_;
   cluster_rules rules_;
-  std::vector<std::string> data_ = node_spec{}.data, checkpoints_;  // of [cluster]: for every node that does not say its own
+  std::vector<std::string> data_ = node_spec{}.data, checkpoints_;  // of [cluster]: defaults for nodes without their own
   std::map<std::string, source_position> names_, addresses_;
 };
 

@@ -1,6 +1,6 @@
 // Cluster files: TOML -> cluster_spec. Errors: diagnostics with file, line and column, as many as
-// can be found; nothing is opened, resolved or connected to here (missing certificates are the
-// daemon's error).
+// can be found. Nothing is opened, resolved or connected to here (the daemon reports missing
+// certificates).
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace troupe {
 
-// What only daemons ask of it.
+// Settings of a cluster file that only daemons use.
 struct cluster_rules {
-  bool inject = false;        // faults may be injected (actors/view/injection.hpp)
-  bool shared_memory = true;  // tensors are lent to nodes of the same machine (net/memory_sharing.hpp)
+  bool inject = false;        // fault injection is allowed (actors/view/injection.hpp)
+  bool shared_memory = true;  // tensors are shared with nodes on the same machine (net/memory_sharing.hpp)
   std::int64_t exchange_memory =
-      0;  // bytes that clients of the exchange may reserve of a daemon; 0: as it has them (actors/control)
+      0;  // bytes that exchange clients may reserve of a daemon; 0: the daemon's default (actors/control)
 };
 
-// `rules`: of a sound file, told as well.
+// `rules`: set if the file is valid; may be null.
 std::variant<cluster_spec, diagnostics> parse_cluster(const std::string& text, const std::string& file,
                                                       cluster_rules* rules = nullptr);
 std::variant<cluster_spec, diagnostics> read_cluster_file(const std::string& path, cluster_rules* rules = nullptr);

@@ -1,4 +1,4 @@
-// The keys of a cluster file, table by table (keys.hpp). cluster_file.cpp reads by them.
+// The keys of a cluster file, by table (keys.hpp). cluster_file.cpp uses them to read files.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace troupe {
 
-const keys<cluster_spec>& cluster_file_keys();  // the file itself
+const keys<cluster_spec>& cluster_file_keys();  // keys outside any table
 const keys<cluster_spec>& cluster_keys();
 const keys<cluster_spec>& tls_keys();
 const keys<node_spec>& node_keys();
 
-// All of them, in the order of a page.
+// All tables, in the order of the reference page.
 std::vector<key_table> cluster_tables();
 
 }  // namespace troupe

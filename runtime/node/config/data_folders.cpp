@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 constexpr int max_entries = 100'000'000;
 
-// As the system finds it, all links followed; what is not there is taken by its name. Empty: nobody
-// can say.
+// The absolute path with all links resolved; parts that do not exist are kept by name. Empty if the
+// path cannot be resolved.
 fs::path resolved(const std::string& path) {
   std::error_code ec;
   if (path.find('\0') != std::string::npos) return {};
@@ -23,7 +23,7 @@ fs::path resolved(const std::string& path) {
   if (ec) return {};
   auto p = fs::weakly_canonical(whole, ec);
   if (ec) return {};
-  return p.has_filename() ? p : p.parent_path();  // "sets/" that is not there
+  return p.has_filename() ? p : p.parent_path();  // "sets/" that does not exist
 }
 
 class fence {
@@ -45,7 +45,7 @@ class fence {
     });
   }
 
-  // Do all links below a folder stay within? One that leads to a folder is followed.
+  // Returns true if all links below a folder lead inside. Links to folders are followed.
   bool links_stay(const fs::path& folder) {
     if (!walked_.insert(folder).second) return true;
     std::error_code ec;
@@ -64,7 +64,7 @@ class fence {
   int entries_ = 0;
 };
 
-// A source that does not say what it reads: any text may be a path, but for words out of a list.
+// For a source that does not list its files: any text may be a path, except choices from a list.
 std::vector<source_file> every_text(const options& o, const option_specs& specs) {
   std::vector<source_file> list;
   const auto add = [&](const std::string& key, const std::string& text) {
@@ -93,8 +93,8 @@ std::optional<diagnostic> outside_of_folders(const data_spec& d, const source_ty
     for (const auto& f : type.files ? type.files(d.values) : every_text(d.values, type.specs))
       if (!f.path.empty() && !allowed.holds(f))
         return diagnostic{at(f.key), "[data]: " + in_quotes(f.key) +
-                                         " leads elsewhere: this node reads data only under the folders that its "
-                                         "cluster file allows (" +
+                                         " is outside the allowed folders: this node reads data only under the folders of its "
+                                         "cluster file (" +
                                          (folders.empty() ? "none" : joined(folders)) + ")"};
   } catch (const option_error& e) {
     return diagnostic{at(e.key), "[data]: " + std::string(e.what())};
@@ -107,8 +107,8 @@ std::optional<diagnostic> outside_of_folders(const checkpoint_spec& c, const std
   const auto i = c.key_at.find("dir");
   return diagnostic{
       i == c.key_at.end() ? c.at : i->second,
-      "[checkpoint]: 'dir' leads elsewhere: the coordinator's node keeps checkpoints of jobs only under the folders that its "
-      "cluster file allows (checkpoints: " +
+      "[checkpoint]: 'dir' is outside the allowed folders: the coordinator's node writes checkpoints of jobs only under the "
+      "folders of its cluster file (checkpoints: " +
           (folders.empty() ? "none" : joined(folders)) + ")"};
 }
 

@@ -1,7 +1,7 @@
-// Where a daemon reads data for whoever submits jobs: under the folders of its cluster file
-// (`data`), and nowhere else. What a client names is resolved as the system would, links included,
-// before anything is opened; and the answer to what lies outside is the same whether or not it is
-// there. Errors: values. Threads: functions without state.
+// Restricts where a daemon reads data for submitted jobs: under the folders of its cluster file
+// (`data`) only. Paths are resolved as the system would, links included, before anything is opened.
+// The error for a path outside is the same whether or not the path exists. Errors: values.
+// Threads: functions without state.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 
 namespace troupe {
 
-// Likewise of the folder that a job's checkpoints go to, which only the coordinator's node writes
-// into (`checkpoints` in the cluster file).
+// The same check for the checkpoint folder of a job, which only the coordinator's node writes to
+// (`checkpoints` in the cluster file).
 std::optional<diagnostic> outside_of_folders(const checkpoint_spec& c, const std::vector<std::string>& folders);
 
-// What is wrong when this job's data lies elsewhere, or leads elsewhere by links; none: it may be
-// opened.
+// Returns a diagnostic if this job's data is outside the folders, or leads outside through links;
+// none if it may be opened.
 std::optional<diagnostic> outside_of_folders(const data_spec& d, const source_type& type, const std::vector<std::string>& folders);
 
 }  // namespace troupe

@@ -9,7 +9,7 @@
 namespace troupe {
 
 void check_devices(table_reader& r, const std::vector<std::string>& devices) {
-  if (devices.empty()) r.error("devices", "an empty list of devices");
+  if (devices.empty()) r.error("devices", "the list of devices is empty");
   std::set<std::string> seen;
   const auto* value = r.take("devices");
   const auto* list = value ? value->array() : nullptr;
@@ -23,9 +23,9 @@ void check_devices(table_reader& r, const std::vector<std::string>& devices) {
       r.error("devices", "bad device " + in_quotes(d) + ": write \"cpu:0\"");
     else if (const auto why = entry->why_not(); !why.empty())
       r.error_at(list && i < list->size() ? (*list)[i].at : r.at("devices"),
-                 "the device " + in_quotes(d) + " cannot be used: " + why + "; there is: cpu:0, cpu:1, ...");
+                 "the device " + in_quotes(d) + " cannot be used: " + why + "; available: cpu:0, cpu:1, ...");
     else if (!seen.insert(d).second)
-      r.error("devices", "the device " + in_quotes(d) + " is there twice");
+      r.error("devices", "the device " + in_quotes(d) + " is listed twice");
   }
 }
 

@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-// Reports words that name no device, devices that no backend of jobs drives (gpu), names that come
-// twice, and an empty list.
+// Reports invalid device names, devices that this build or machine does not support, duplicates,
+// and an empty list.
 void check_devices(table_reader& r, const std::vector<std::string>& devices);
 
 }  // namespace troupe

@@ -18,7 +18,7 @@ bool bare_word(std::string_view s) {
   return !s.empty() && std::all_of(s.begin(), s.end(), plain);
 }
 
-// The value of an override; errors go to `errors` and give nothing.
+// Parses the value of an override. Returns the error text if it is invalid.
 std::variant<document_value, std::string> parse_value(const std::string& text, const std::string& where) {
   if (text.find('\n') == std::string::npos && text.find('\0') == std::string::npos) {
     auto parsed = parse_document("v = " + text, where);
@@ -33,7 +33,7 @@ std::variant<document_value, std::string> parse_value(const std::string& text, c
   return v;
 }
 
-// Everything in an override stands at the override.
+// Sets the position of a value, and of everything in it, to that of the override.
 void place(document_value& v, const source_position& at) {
   v.at = at;
   if (auto* a = std::get_if<document_array>(&v.value))
@@ -76,8 +76,8 @@ bool is_named(const document_value& v, const std::string& name) {
   return s && *s == name;
 }
 
-// The table that path[0 .. size - 2] leads to; tables that are not there are made. Null: `error`
-// says why not.
+// The table that contains the last element of `path`; missing tables are created. Returns null and
+// sets `error` if an element is not a table.
 document_table* descend(document_table& root, const std::vector<std::string>& path, const source_position& at, std::string& error) {
   document_table* t = &root;
   for (std::size_t i = 0; i + 1 < path.size(); ++i) {
@@ -124,12 +124,11 @@ std::variant<std::string, diagnostics> read_text(const std::string& path) {
   const auto status = std::filesystem::status(path, ec);
   if (!std::filesystem::exists(status)) return fail("there is no such file");
   if (!std::filesystem::is_regular_file(status))
-    return fail(std::string("this is ") + name_of_kind(status.type()) + ", and only regular files are read");
-  // Whatever has taken the place of the file since then is refused when it is opened, and not
-  // waited for.
+    return fail(std::string("this is ") + name_of_kind(status.type()) + ", not a regular file");
+  // If another kind of file has replaced it since this check, opening it fails without blocking.
   std::vector<std::uint8_t> bytes;
   if (std::filesystem::file_size(path, ec) > max_document_bytes && !ec)
-    return fail("the file is larger than 1 MiB: this is no configuration");
+    return fail("the file is larger than 1 MiB, the limit for configuration files");
   if (const auto wrong = read_whole(path, bytes, max_document_bytes); !wrong.empty())
     return fail("the file cannot be read: " + wrong);
   return std::string(bytes.begin(), bytes.end());
@@ -170,7 +169,7 @@ std::variant<document_table, diagnostics> parse_document(const std::string& text
   diagnostics errors;
   if (overrides.size() > max_overrides)
     return diagnostics{
-        {{file, 0, 0}, std::to_string(overrides.size()) + " overrides: there may be " + std::to_string(max_overrides)}};
+        {{file, 0, 0}, std::to_string(overrides.size()) + " overrides; the maximum is " + std::to_string(max_overrides)}};
   if (auto* root = std::get_if<document_table>(&parsed))
     for (const auto& o : overrides) apply_override(*root, o, errors);
   if (!errors.empty()) return shown_mistakes(std::move(errors));

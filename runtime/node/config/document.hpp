@@ -1,7 +1,7 @@
-// A TOML file as a plain tree with positions: what job and cluster files are read from.
-// toml_document.cpp alone knows TOML++, so the readers compile fast and cannot tell a line of the
-// file from a `--set key=value` of the command line. Errors: values (diagnostics), never
-// exceptions; any text may be given, hostile ones too.
+// A TOML file as a plain tree with positions, from which job and cluster files are read. Only
+// toml_document.cpp depends on TOML++, so the readers compile fast, and they treat lines of the
+// file and `--set key=value` of the command line alike. Errors: values (diagnostics), never
+// exceptions; the text may be arbitrary and hostile.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 namespace troupe {
 
 constexpr std::size_t max_document_bytes = std::size_t{1} << 20;
-constexpr std::size_t max_overrides = 10'000;  // of one job
+constexpr std::size_t max_overrides = 10'000;  // per job
 
 struct document_entry;
 struct document_value;
 using document_array = std::vector<document_value>;
 using document_table = std::vector<document_entry>;  // in the order of the file
-struct document_other {};                            // dates and times: no key wants one
+struct document_other {};                            // dates and times, which no key accepts
 
 struct document_value {
   std::variant<bool, std::int64_t, double, std::string, document_array, document_table, document_other> value;
@@ -42,20 +42,19 @@ const document_entry* find_entry(const document_table& t, std::string_view key);
 // "a number", "a table", ... for messages.
 const char* kind_of(const document_value& v);
 
-// The bytes of a configuration file, for every command that reads one. Refuses what cannot be one:
-// a missing file, anything but a regular file (a FIFO is not waited for), more than
-// max_document_bytes.
+// The text of a configuration file, for every command that reads one. Refuses a missing file,
+// anything except a regular file (opening a FIFO does not block), and more than max_document_bytes.
 std::variant<std::string, diagnostics> read_text(const std::string& path);
 
-// The text as a tree. Refuses NUL bytes, bad UTF-8 and absurd nesting before the parser sees them.
+// Parses the text. Refuses NUL bytes, invalid UTF-8 and excessive nesting before TOML++ parses it.
 std::variant<document_table, diagnostics> parse_document(const std::string& text, const std::string& file);
 
-// Applies `key.path=value` (value in TOML, a bare word is a string). Elements of [[layer]] and
-// [[node]] are reached by name: `layer.conv1.outputs=10`. Positions of what is set name the
-// override.
+// Applies `key.path=value` (the value is TOML; a bare word is a string). Elements of [[layer]] and
+// [[node]] are selected by name: `layer.conv1.outputs=10`. Values that are set have the override as
+// their position.
 void apply_override(document_table& root, const std::string& override_text, diagnostics& errors);
 
-// The text as a tree with all of them applied.
+// Parses the text and applies the overrides.
 std::variant<document_table, diagnostics> parse_document(const std::string& text, const std::string& file,
                                                          const std::vector<std::string>& overrides);
 

@@ -17,7 +17,7 @@ std::optional<duration> time_in(const std::string& word) {
   return duration(static_cast<std::int64_t>(std::llround(*s * 1e9)));
 }
 
-// Nodes from 1 to 65535; 0: it is none.
+// Parses a node number from 1 to 65535; 0: invalid.
 std::uint32_t node_in(const std::string& word) {
   if (word.empty() || word.size() > 5 || word.find_first_not_of("0123456789") != std::string::npos) return 0;
   const auto n = std::stoul(word);
@@ -48,10 +48,10 @@ std::variant<std::vector<traced_crash>, diagnostics> parse_fault_trace(const std
     const auto who = node_in(node);
     const auto away = down.empty() ? std::optional(duration{-1}) : time_in(down);
     if (!at || who == 0 || !away || !more.empty())
-      return mistake_at(here, "a line is \"TIME NODE\" or \"TIME NODE DOWN\", as in \"3.5h 17 20min\"");
+      return mistake_at(here, "write \"TIME NODE\" or \"TIME NODE DOWN\", as in \"3.5h 17 20min\"");
     all.push_back({{*at, who - 1, *away}, here});
   }
-  if (all.empty()) return mistake_at({file, 1, 1}, "there is no crash in it");
+  if (all.empty()) return mistake_at({file, 1, 1}, "the trace contains no crashes");
   return all;
 }
 

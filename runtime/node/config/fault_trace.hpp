@@ -1,7 +1,7 @@
 // A trace of crashes for the simulator: a text file with lines "TIME NODE" or "TIME NODE DOWN", as
-// in "3.5h 17 20min"; nodes counted from 1, `#` begins a comment. DOWN: for how long; left away: as
-// the fault says.
-// Errors: the first line that is none of these, with its place.
+// in "3.5h 17 20min". Nodes are counted from 1; `#` starts a comment. DOWN: duration until the
+// restart; if absent, that of the fault applies.
+// Errors: the first invalid line, with its position.
 #pragma once
 
 #include <string>

@@ -51,7 +51,7 @@ class job_reader {
   }
 
  private:
-  // A top-level table whose positions go into `noted`.
+  // A top-level table; positions of its keys go into `noted`.
   std::optional<table_reader> section(const char* key, source_position& at, key_positions* noted, bool required) {
     const auto* v = root_.take(key);
     if (!v) {
@@ -60,25 +60,25 @@ class job_reader {
     }
     at = root_.at(key);
     if (const auto* t = v->table()) return table_reader(*t, "[" + std::string(key) + "]", at, errors_, noted, {}, &elsewhere_);
-    root_.error(key, in_quotes(key) + " must be a table, it is " + kind_of(*v));
+    root_.error(key, in_quotes(key) + " must be a table, not " + kind_of(*v));
     return std::nullopt;
   }
 
-  // `{ kind = "...", ... }`: the row that `word_key` names, and its options from whatever the
-  // caller has not taken yet.
+  // `{ kind = "...", ... }`: the registry entry that `word_key` names, and its options: the keys
+  // that the caller has not taken.
   template <class Registry>
   void choose(table_reader& r, const char* word_key, const char* what, const Registry& entries, choice& into) {
     into.at = r.at(word_key);
     std::string word;
     if (!r.take(word_key)) {
-      r.error(word_key, std::string("it needs a ") + word_key + " (there is: " + joined(entries.names()) + ")");
+      r.error(word_key, std::string("it needs a ") + word_key + " (available: " + joined(entries.names()) + ")");
       return r.forgive();
     }
     if (!r.text(word_key, word)) return r.forgive();
     const auto* entry = entries.find(word);
     if (!entry) {
       r.error(word_key, std::string("unknown ") + what + " " + in_quotes(word) + did_you_mean(word, entries.names()) +
-                            " (there is: " + joined(entries.names()) + ")");
+                            " (available: " + joined(entries.names()) + ")");
       return r.forgive();
     }
     into.kind = word;
@@ -87,7 +87,7 @@ class job_reader {
     if constexpr (requires { entry->make(into.values); }) {
       if (errors_.size() > before || !entry->make) return;
       try {
-        entry->make(into.values);  // what the declaration cannot say: options that contradict each other
+        entry->make(into.values);  // options that contradict each other, which the declaration cannot express
       } catch (const option_error& e) {
         r.error(e.key, e.what());
       }
@@ -101,7 +101,7 @@ class job_reader {
     if (k.read(*r, job_, "name")) {
       const auto odd = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '/'; };
       if (job_.name.empty() || std::any_of(job_.name.begin(), job_.name.end(), odd))
-        r->error("name", "bad name " + in_quotes(job_.name));
+        r->error("name", "bad name (empty, or with '/' or a control character): " + in_quotes(job_.name));
     }
     k.read_each(*r, job_, {"seed", "max_failures", "min_nodes", "max_nodes", "spares"});
     if (k.read(*r, job_, "devices")) check_devices(*r, job_.devices);
@@ -166,15 +166,15 @@ class job_reader {
     if (errors_.size() == before) try_to_make(r, *entry, s);
   }
 
-  // The key `algorithm` of a layer: an option like any other where the type declares one of this
-  // name; else only "auto" makes sense.
+  // The key `algorithm` of a layer is an ordinary option if the type declares one of this name;
+  // otherwise only "auto" is valid.
   void read_algorithm(table_reader& r, const layer_type& entry, layer_spec& s) {
     if (std::any_of(entry.specs.begin(), entry.specs.end(), [](const option_spec& o) { return o.name == "algorithm"; })) return;
     if (layer_keys().read_into(r, "algorithm", s.algorithm) && s.algorithm == "auto") s.algorithm.clear();
   }
 
-  // What the declaration cannot say (a filler's own options, options that exclude each other) is
-  // checked by the code that will use it.
+  // Checks constraints that the declaration cannot express (a filler's own options, options that
+  // exclude each other) with the code that will use them.
   void try_to_make(table_reader& r, const layer_type& entry, const layer_spec& s) {
     for (const auto& [key, value] : s.values.values) {
       const auto* table = std::get_if<std::shared_ptr<options>>(&value);
@@ -218,7 +218,7 @@ class job_reader {
     r->finish();
   }
 
-  // What the file does not choose is the house's choice, with the row's defaults.
+  // If the file does not choose an entry, the default entry with its default options is used.
   template <class Registry>
   void check_default(const char* what, choice& c, const Registry& entries) {
     if (!c.values.values.empty() || !errors_.empty()) return;
@@ -243,13 +243,13 @@ class job_reader {
     dynamics_keys().read_each(r, t, {"lr_scale", "base_batch"});
     const bool base = r.take("base_batch"), scale = r.take("lr_scale");
     if (!base && t.lr_scale != "none") r.error("lr_scale", "it needs base_batch: the batch that lr was chosen for");
-    if (base && !scale) r.error("base_batch", "'base_batch' says nothing without lr_scale (there is: none, linear, sqrt)");
+    if (base && !scale) r.error("base_batch", "'base_batch' has no effect without lr_scale (available: none, linear, sqrt)");
     choose(r, "rule", "update rule", all_.rules, t.rule);
   }
 
   void read_warmup(table_reader& r) {
     auto& w = job_.train.warmup;
-    if (!r.take("steps")) r.error("", "it needs steps: how many until the schedule's own rate is reached");
+    if (!r.take("steps")) r.error("", "it needs steps, the length of the warm-up");
     warmup_keys().read_all(r, w);
     r.finish();
   }
@@ -263,7 +263,7 @@ class job_reader {
     limit("norm", c.norm);
     const bool value = r.take("value"), norm = r.take("norm");
     if (value && norm) r.error("norm", "clip by value or by norm, not by both");
-    if (!value && !norm) r.error("", "say what is clipped: value = 5 (each element) or norm = 5 (the whole gradient)");
+    if (!value && !norm) r.error("", "set a bound: value = 5 (each element) or norm = 5 (the whole gradient)");
     r.finish();
   }
 
@@ -278,13 +278,13 @@ class job_reader {
     r.finish();
   }
 
-  // A number that one codec has.
+  // Reads a number that only one codec uses.
   void read_codec(table_reader& r, const char* key, const char* codec, const double& read) {
     if (!r.take(key)) return;
     if (exchange_keys().read(r, job_.train, key) && read == 0) r.error(key, in_quotes(key) + " must be more than 0");
     const auto has = [codec](const layer_spec& l) { return l.compress == codec; };
     if (job_.train.compress != codec && std::none_of(job_.layers.begin(), job_.layers.end(), has))
-      r.error(key, in_quotes(key) + " says nothing without compress = " + in_quotes(codec));
+      r.error(key, in_quotes(key) + " has no effect without compress = " + in_quotes(codec));
   }
 
   void read_finish(table_reader& r) {
@@ -322,7 +322,7 @@ class job_reader {
       r->error("every", "'every' must be at least 1ms");
     for (const char* key : {"keep", "dir", "resume", "match"}) checkpoint_keys().read(*r, c, key);
     if (!c.dir.empty() && (c.dir.front() != '/' || c.dir.find('\0') != std::string::npos))
-      r->error("dir", "'dir' must be a path that begins with '/': it is used where the job's coordinator runs");
+      r->error("dir", "'dir' must be an absolute path: it is used on the node of the job's coordinator");
     r->finish();
   }
 
@@ -342,7 +342,7 @@ class job_reader {
     r->finish();
   }
 
-  // Keys of different tables that contradict each other.
+  // Checks for keys of different tables that contradict each other.
   void check_together() {
     const auto& f = job_.train.finish;
     for (auto key : {"finish.target_accuracy", "finish.patience"}) {

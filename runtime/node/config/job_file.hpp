@@ -1,9 +1,9 @@
-// Job files: TOML -> job_spec (docs: the job file). Every name, kind and range is checked against
-// the tables, so what comes out can be built without further surprises but those of the model
-// itself (graph.hpp) and of the data (source.hpp).
-// Errors: diagnostics with file, line and column; as many as can be found. Loading a file never
-// runs code: read_plugins only says which plugins it wants, the caller loads them into the tables
-// before parse_job.
+// Job files: TOML -> job_spec (docs/job-file.md). Every name, kind and range is checked against the
+// tables, so that later errors can only concern the model itself (graph.hpp) and the data
+// (source.hpp).
+// Errors: diagnostics with file, line and column; as many as can be found. Reading a file never
+// runs code: read_plugins returns the plugins that it names, and the caller loads them into the
+// tables before parse_job.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@
 
 namespace troupe {
 
-// Plugins that a job or cluster file names, resolved against the file's folder; it is an error when
-// one is not there. `overrides`: "key.path=value", as given to --set. `only`: a plugin must be one
-// of these, by its path or by its file's name, and is found there; no other is looked for.
+// The plugins that a job or cluster file names, resolved against the file's folder; a missing one
+// is an error. `overrides`: "key.path=value", as given to --set. `only`: a plugin must be one of
+// these, given by its path or file name; no other file is accessed.
 std::variant<std::vector<std::string>, diagnostics> read_plugins(const std::string& text, const std::string& file,
                                                                  const std::vector<std::string>& overrides = {},
                                                                  const std::vector<std::string>* only = nullptr);
@@ -30,7 +30,7 @@ std::variant<job_spec, diagnostics> parse_job(const std::string& text, const std
 std::variant<job_spec, diagnostics> read_job_file(const std::string& path, const tables& all,
                                                   const std::vector<std::string>& overrides = {});
 
-// A configuration file's text, for those who send it on.
+// The text of a configuration file, for callers that send it.
 std::variant<std::string, diagnostics> read_config_text(const std::string& path);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// The keys of a job file, table by table (keys.hpp). job_file.cpp reads by them.
+// The keys of a job file, by table (keys.hpp). job_file.cpp uses them to read files.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-const keys<job_spec>& file_keys();  // the file itself
+const keys<job_spec>& file_keys();  // keys outside any table
 const keys<job_spec>& job_keys();
 const keys<data_spec>& data_keys();
 const keys<layer_spec>& layer_keys();
@@ -29,7 +29,7 @@ const keys<checkpoint_spec>& checkpoint_keys();
 const keys<pipeline_spec>& pipeline_keys();
 const keys<topology_spec>& topology_keys();
 
-// All of them, in the order of a page.
+// All tables, in the order of the reference page.
 std::vector<key_table> job_tables();
 
 }  // namespace troupe

@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t longest_key = 80;  // edit distance costs its length
+constexpr std::size_t longest_key = 80;  // the cost of the edit distance grows with the length
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 

@@ -1,5 +1,5 @@
-// Where the keys of a job file stand, as dotted paths ("train.dynamics.lr"): for hints about a key
-// that stands in the wrong table.
+// The keys of a job file as dotted paths ("train.dynamics.lr"): for hints about a key in the wrong
+// table.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace troupe {
 
-// Every key of a job file but those of [[layer]], with the options of the rows that a table may
-// name.
+// All keys of a job file except those of [[layer]], with the options of the entries that a table
+// may choose.
 std::vector<std::string> job_key_paths(const tables& all);
 
-// Those of `paths` that end with the key `name`, or else with the nearest word to it. Of several
-// the least deep ones; none: nothing is near.
+// The `paths` that end with the key `name`, or else with the most similar key; of several, the
+// least nested ones. Empty if no key is similar.
 std::vector<std::string> places_of_key(std::string_view name, const std::vector<std::string>& paths);
 
 }  // namespace troupe

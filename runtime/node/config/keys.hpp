@@ -1,9 +1,9 @@
-// The keys of a configuration file's tables, one row a key: name, kind, range or words, default,
-// one line of documentation. The readers of job and cluster files read by these rows, and `troupe
-// reference` prints them (reference.hpp), so that no page can say other than what is read. A row is
-// bound to a member of the struct that the table becomes, where that is a plain value: the default
-// is then the member's own. Rows of other keys (tables, names of registries' rows, values that are
-// put elsewhere) are read one by one, by name.
+// The keys of a configuration file's tables, one entry per key: name, kind, range or words,
+// default, one line of documentation. The readers of job and cluster files use these entries, and
+// `troupe reference` prints them (reference.hpp), so the reference always matches the reader. An
+// entry is bound to a member of the struct that the table becomes if the key is a plain value; its
+// default is then that of the member. Entries of other keys (tables, names of registry entries,
+// values that are stored elsewhere) are read one by one, by name.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ struct key_descriptor {
   key_kind kind = key_kind::text;
   double min = 0, max = 0;  // of whole and real
   std::vector<std::string> words, planned;
-  std::string fallback;  // as it would be written; empty: there is none
+  std::string fallback;  // the default as it would be written; empty: none
   std::string doc;
   bool required = false;
 };
@@ -56,14 +56,14 @@ bool read_key(table_reader& r, const key_descriptor& k, double& into);        //
 bool read_key(table_reader& r, const key_descriptor& k, bool& into);
 bool read_key(table_reader& r, const key_descriptor& k, double& into, std::vector<double>& list);  // reals
 
-// What stands in a page: the value as the file would say it.
+// A value as it would be written in the file, for the reference.
 std::string written(const std::string& v);
 std::string written(const std::vector<std::string>& v);
 std::string written(std::int64_t v);
 std::string written(double v);
 std::string written(bool v);
 
-// A table of keys as the reference has it.
+// A table of keys for the reference.
 struct key_table {
   std::string name, doc;
   std::vector<key_descriptor> entries;
@@ -77,7 +77,7 @@ struct bound_key {
   key_descriptor entry;
   member to = {};
 
-  // A default that the member's own value does not say.
+  // Sets a default that differs from the member's value, or is described in words.
   bound_key otherwise(std::string fallback) && {
     entry.fallback = std::move(fallback);
     return std::move(*this);
@@ -97,7 +97,7 @@ class keys {
   const std::string& name() const { return name_; }
   const key_descriptor& entry(std::string_view key) const { return at(key).entry; }
 
-  // Reads keys that are bound. True when `key` is there and right.
+  // Reads keys that are bound to members. Returns true if `key` is present and valid.
   bool read(table_reader& r, S& into, std::string_view key) const { return read_bound(r, into, at(key)); }
   void read_each(table_reader& r, S& into, std::initializer_list<std::string_view> list) const {
     for (const auto key : list) read(r, into, key);
@@ -105,7 +105,7 @@ class keys {
   void read_all(table_reader& r, S& into) const {
     for (const auto& k : rows_) read_bound(r, into, k);
   }
-  // Reads a key whose value goes elsewhere.
+  // Reads a key whose value is stored elsewhere.
   template <class... Into>
   bool read_into(table_reader& r, std::string_view key, Into&... into) const {
     return read_key(r, at(key).entry, into...);
@@ -123,7 +123,7 @@ class keys {
  private:
   const bound_key<S>& at(std::string_view key) const {
     const auto i = std::find_if(rows_.begin(), rows_.end(), [&](const auto& k) { return k.entry.name == key; });
-    if (i == rows_.end()) throw std::logic_error(name_ + " has no row for " + std::string(key));
+    if (i == rows_.end()) throw std::logic_error(name_ + " has no entry for " + std::string(key));
     return *i;
   }
 
@@ -156,7 +156,7 @@ class keys {
   }
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12 takes parts of a fresh job_spec for it, in units of eight files
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12 warns about parts of a fresh job_spec in unity builds
   static std::string default_of(const typename bound_key<S>::member& m) {
     const S fresh{};
     return std::visit(
@@ -180,7 +180,7 @@ class keys {
   std::vector<bound_key<S>> rows_;
 };
 
-// Short ways to write rows. The member comes last: `{}` for a value that goes elsewhere.
+// Shorthands for entries. The member comes last: `{}` if the value is stored elsewhere.
 template <class S>
 bound_key<S> text_key(std::string name, std::string doc, typename bound_key<S>::member to = {}) {
   return {{std::move(name), key_kind::text, 0, 0, {}, {}, {}, std::move(doc)}, to};
@@ -210,7 +210,7 @@ bound_key<S> word_key(std::string name, std::vector<std::string> words, std::str
                       std::vector<std::string> planned = {}) {
   return {{std::move(name), key_kind::word, 0, 0, std::move(words), std::move(planned), {}, std::move(doc)}, to};
 }
-// Of the other kinds: read by hand.
+// Keys of other kinds, which are read individually.
 template <class S>
 bound_key<S> other_key(key_kind kind, std::string name, std::string doc, typename bound_key<S>::member to = {}) {
   return {{std::move(name), kind, 0, 0, {}, {}, {}, std::move(doc)}, to};

@@ -48,8 +48,8 @@ std::optional<std::string> bytes_of(const std::filesystem::path& file) {
   return bytes;
 }
 
-// Memory that has these bytes, under a name by which it can be loaded. It stays open: by its number
-// the loader knows what it has loaded.
+// Copies the bytes into sealed memory and returns a file name by which it can be loaded. The file
+// descriptor stays open: the dynamic loader identifies the library by it.
 std::string name_in_memory(const std::string& bytes, std::string& why) {
   const int fd = ::memfd_create("troupe-plugin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   std::size_t done = 0;
@@ -93,12 +93,12 @@ net::expected<void> load_plugin(const std::string& name, tables& into) {
     const auto bytes = bytes_of(file);
     if (!bytes) return failure("plugin_unloadable", path, "it cannot be read");
     if (const auto found = sha256_hex(bytes->data(), bytes->size()); found != sha256)
-      return failure("plugin_changed", path, "its sha256 is " + found + ", and what is allowed has " + sha256);
+      return failure("plugin_changed", path, "its sha256 is " + found + ", but the allowed one is " + sha256);
     std::string why;
     file = name_in_memory(*bytes, why);
-    if (file.empty()) return failure("plugin_unloadable", path, "no memory to load it from: " + why);
+    if (file.empty()) return failure("plugin_unloadable", path, "cannot create memory to load it from: " + why);
   }
-  // NOW: a symbol that is missing is a message here, and not a crash in the middle of training.
+  // NOW: a missing symbol is an error here instead of a crash during training.
   library_ptr library(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!library) return failure("plugin_unloadable", path, last_dl_error());
   const auto version = symbol<decltype(&troupe_abi_version)>(library.get(), "troupe_abi_version");
@@ -110,16 +110,16 @@ net::expected<void> load_plugin(const std::string& name, tables& into) {
     if (const auto theirs = version(); theirs != abi_version)
       return failure("plugin_abi", path,
                      "it was built for ABI " + std::to_string(theirs) + " and this is ABI " + std::to_string(abi_version) +
-                         "; build it again against this Troupe");
+                         "; rebuild it against this version of Troupe");
     enter(into);
   } catch (const std::exception& e) {
-    (void)library.release();  // the tables may hold a part of it already
+    (void)library.release();  // the tables may already refer to it
     return failure("plugin_failed", path, e.what());
   } catch (...) {
     (void)library.release();
-    return failure("plugin_failed", path, "register_plugin threw something that is no exception");
+    return failure("plugin_failed", path, "register_plugin threw an object that is not a std::exception");
   }
-  (void)library.release();  // for good
+  (void)library.release();  // it stays loaded
   return {};
 }
 

@@ -14,8 +14,8 @@ std::string relative_to(const std::string& file, const std::string& path) {
 
 namespace {
 
-// One of `only` by its path or by its file's name alone; empty: none. A digest that the name has
-// must be its own.
+// The entry of `only` that `name` denotes, by its path or by its file name alone; empty: none. If
+// `name` has a digest, the entry must have the same one.
 std::string one_of(const std::vector<std::string>& only, const std::string& name, const std::string& full) {
   const auto wanted = split_plugin(name);
   const auto path = split_plugin(full).path;
@@ -29,8 +29,8 @@ std::string one_of(const std::vector<std::string>& only, const std::string& name
   return {};
 }
 
-// Why none of `only` is meant by `name`, as far as one is like it. Folders of this node are not
-// told.
+// Describes how `name` differs from the entry of `only` with the same file name. Folders of this
+// node are not disclosed.
 std::string difference(const std::vector<std::string>& only, const std::string& name) {
   const auto wanted = split_plugin(name);
   const auto file = std::filesystem::path(wanted.path).filename().string();
@@ -41,8 +41,7 @@ std::string difference(const std::vector<std::string>& only, const std::string& 
     if (files.back() != file) continue;
     if (!wanted.sha256.empty() && wanted.sha256 != has.sha256)
       return "; it names " + in_quotes(file) + (has.sha256.empty() ? " without a sha256" : " with another sha256");
-    return "; it names " + in_quotes(file) + " in another folder: write the name alone, plugins = [\"" + file +
-           "\"], to mean that one";
+    return "; it names " + in_quotes(file) + " in another folder: write the name alone, plugins = [\"" + file + "\"], to select it";
   }
   return did_you_mean(file, files);
 }
@@ -73,7 +72,7 @@ std::vector<std::string> take_plugins(table_reader& root, const std::string& fil
     }
     std::error_code ec;
     if (const auto digest = split_plugin(path).sha256; path.find("#sha256=") != std::string::npos && !is_digest(digest)) {
-      root.error_at(at(), "plugin " + in_quotes(names[i]) + ": a sha256 has 64 digits of 0-9a-f, as `sha256sum FILE` says it");
+      root.error_at(at(), "plugin " + in_quotes(names[i]) + ": a sha256 has 64 digits of 0-9a-f, as printed by `sha256sum FILE`");
       continue;
     }
     if (names[i].empty() || !std::filesystem::is_regular_file(split_plugin(path).path, ec)) {

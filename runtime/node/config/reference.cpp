@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-constexpr double huge = 1e299, beyond_integers = 9e18;  // bounds that nobody means
+constexpr double huge = 1e299, beyond_integers = 9e18;  // bounds that mean "unlimited"
 
 std::string code(const std::string& s) { return s.empty() ? s : "`" + s + "`"; }
 
@@ -33,18 +33,18 @@ std::string range(double min, double max, bool bounded_above) {
 
 std::string takes(const key_descriptor& k) {
   switch (k.kind) {
-    case key_kind::text: return "text";
-    case key_kind::texts: return "list of texts, or one";
+    case key_kind::text: return "string";
+    case key_kind::texts: return "string, or a list of strings";
     case key_kind::whole: return "integer" + range(k.min, k.max, k.max < beyond_integers);
     case key_kind::real: return "number" + range(k.min, k.max, k.max < huge);
     case key_kind::reals: return "number, or a list of numbers" + range(k.min, k.max, k.max < huge);
     case key_kind::flag: return "true or false";
     case key_kind::word: return code_list(k.words);
-    case key_kind::steps_or_time: return "steps, `500`, or a time, `\"5min\"`";
+    case key_kind::steps_or_time: return "number of steps, `500`, or time, `\"5min\"`";
     case key_kind::time: return "time, `\"10min\"` (ns, us, ms, s, min, h, d)";
-    case key_kind::bytes: return "size, `\"512MiB\"`, or a number of bytes";
+    case key_kind::bytes: return "size, `\"512MiB\"`, or number of bytes";
     case key_kind::table: return "table";
-    case key_kind::tables: return "tables";
+    case key_kind::tables: return "list of tables";
     case key_kind::entry: return "name";
   }
   return {};
@@ -58,10 +58,10 @@ std::string takes(const option_spec& s) {
       return "integer" + range(s.min, s.max, above) + (s.choices.empty() ? "" : ", or " + code_list(s.choices));
     case option_kind::real:
       return "number" + range(s.min, s.max, above) + (s.choices.empty() ? "" : ", or " + code_list(s.choices));
-    case option_kind::text: return s.choices.empty() ? "text" : code_list(s.choices);
+    case option_kind::text: return s.choices.empty() ? "string" : code_list(s.choices);
     case option_kind::integers: return "list of integers" + range(s.min, s.max, above);
     case option_kind::reals: return "list of numbers" + range(s.min, s.max, above);
-    case option_kind::texts: return "list of texts";
+    case option_kind::texts: return "list of strings";
     case option_kind::table: return "table";
   }
   return {};
@@ -91,7 +91,7 @@ std::string written_option(const option_value& v) {
       v);
 }
 
-// "docs/data.md" as the link that it is in a page beside it.
+// Turns "docs/data.md" into a link to that page from a page in the same folder.
 std::string linked(std::string s) {
   const std::string folder = "docs/", ending = ".md";
   for (std::size_t at = 0; (at = s.find(folder, at)) != std::string::npos;) {
@@ -106,7 +106,7 @@ std::string linked(std::string s) {
   return s;
 }
 
-// What stands in a cell of a page: no bar, no new line.
+// Escapes text for a table cell: no bar, no newline.
 std::string cell(const std::string& text) {
   const auto s = linked(text);
   std::string out;
@@ -117,12 +117,12 @@ std::string cell(const std::string& text) {
 std::string line(const std::string& name, const std::string& what, const std::string& fallback, const std::string& doc) {
   return "| `" + name + "` | " + cell(what) + " | " + cell(fallback) + " | " + cell(doc) + " |\n";
 }
-constexpr const char* head = "| key | takes | default | |\n|---|---|---|---|\n";
+constexpr const char* head = "| key | value | default | description |\n|---|---|---|---|\n";
 
 std::string page_of(const key_table& t) {
   std::string s = "\n## " + t.name + "\n\n" + (t.doc.empty() ? "" : t.doc + "\n\n") + head;
   for (const auto& k : t.entries) {
-    // A word for people stands as it is, a value as the file would have it.
+    // A default in words is printed as it is, a value as it would be written in the file.
     const bool value = !k.fallback.empty() && (std::string("\"{[0123456789").find(k.fallback[0]) != std::string::npos ||
                                                k.fallback == "true" || k.fallback == "false");
     s += line(k.name, takes(k), k.required ? "required" : value ? code(k.fallback) : k.fallback, k.doc);
@@ -149,8 +149,9 @@ std::string rows_page(const std::string& title, const std::string& doc, const Re
 
 std::string fillers_page() {
   std::string s =
-      "\n# Fillers\n\nFirst values of parameters: the table `weight_filler` (and others of the name) of a layer, with `kind` and "
-      "the options of that kind, as in\n"
+      "\n# Fillers\n\nInitial values of parameters: the table `weight_filler` (or another key ending with `filler`) of a layer, "
+      "with `kind` and "
+      "the options of that kind, for example\n"
       "`weight_filler = { kind = \"gaussian\", std = 0.01 }`.\n";
   for (const auto& kind : filler_kinds()) s += "\n### " + kind + "\n" + options_page(filler_options(kind));
   return s;
@@ -161,41 +162,41 @@ std::string fillers_page() {
 std::string job_reference(const tables& all) {
   std::string s =
       "# The job file\n\n"
-      "Every key of a job file, as the program that reads it has it: this page is what `troupe reference job` prints, and a test "
-      "compares the two.\n"
-      "A job is one TOML file; `configs/jobs/` has complete ones, and `troupe check FILE` says all that is wrong with one, by line "
+      "All keys of a job file. This page is the output of `troupe reference job`; a test "
+      "keeps it up to date.\n"
+      "A job is one TOML file; `configs/jobs/` has examples. `troupe check FILE` reports all mistakes in a file by line "
       "and column.\n"
-      "`--set key.path=value` overrides any key: `--set train.finish.epochs=1`, `--set layer.conv1.outputs=10`. An unknown key is "
-      "an error.\n"
+      "`--set key.path=value` overrides any key: `--set train.finish.epochs=1`, `--set layer.conv1.outputs=10`. Unknown keys are "
+      "errors.\n"
       "";
   for (const auto& t : job_tables()) s += page_of(t);
   s += "\n## [data.augment]\n" + options_page(augmentation::specs());
-  s += rows_page("Sources", "`source` of `[data]`; their options stand in the same table.", all.sources);
+  s += rows_page("Sources", "`source` of `[data]`; the options of a source belong to the same table.", all.sources);
   s += rows_page("Samplers", "`kind` of `[train.sampler]`.", all.samplers);
   s += rows_page("Evaluation samplers", "`kind` of `[eval.sampler]`.", all.eval_samplers);
-  s +=
-      rows_page("Layers", "`type` of a `[[layer]]`; their options stand in the same table. `troupe layers NAME` also shows shapes.",
-                all.layers);
+  s += rows_page("Layers",
+                 "`type` of a `[[layer]]`; the options of a type belong to the same table. `troupe layers NAME` also shows shapes.",
+                 all.layers);
   s += fillers_page();
-  s += rows_page("Update rules", "`rule` of `[train.dynamics]`; their options stand in the same table.", all.rules);
+  s += rows_page("Update rules", "`rule` of `[train.dynamics]`; the options of a rule belong to the same table.", all.rules);
   s += rows_page("Schedules", "`kind` of `[train.dynamics.schedule]`.", all.schedules);
   s += rows_page("Synchronisation modes",
-                 "`mode` of `[train.sync]`; their options stand in the same table. What they are: docs/protocols.md.", all.modes);
+                 "`mode` of `[train.sync]`; the options of a mode belong to the same table. See docs/protocols.md.", all.modes);
   s += rows_page("Sync conditions", "`kind` of `[train.sync.when]`.", all.conditions);
-  s += rows_page("Reducers", "`reducer` of `[train.exchange]`; their options stand in the same table.", all.reducers);
-  s += rows_page("Finish conditions", "`kind` of `[train.finish.custom]`; the keys of `[train.finish]` are rows of the same table.",
-                 all.finishes);
+  s += rows_page("Reducers", "`reducer` of `[train.exchange]`; the options of a reducer belong to the same table.", all.reducers);
+  s += rows_page("Finish conditions",
+                 "`kind` of `[train.finish.custom]`; the keys of `[train.finish]` are the built-in conditions.", all.finishes);
   return s;
 }
 
 std::string cluster_reference() {
   std::string s =
       "# The cluster file\n\n"
-      "Every key of a cluster file, as the program that reads it has it: this page is what `troupe reference cluster` prints, and "
-      "a test compares\n"
-      "the two. Daemons (`trouped --cluster FILE --node NAME`), `troupe train --cluster FILE` and `troupe plan --cluster FILE` "
+      "All keys of a cluster file. This page is the output of `troupe reference cluster`; "
+      "a test keeps it\n"
+      "up to date. Daemons (`trouped --cluster FILE --node NAME`), `troupe train --cluster FILE` and `troupe plan --cluster FILE` "
       "read it;\n"
-      "`configs/clusters/` has some, and `troupe check FILE` says all that is wrong with one, by line and column.\n";
+      "`configs/clusters/` has examples. `troupe check FILE` reports all mistakes in a file by line and column.\n";
   for (const auto& t : cluster_tables()) s += page_of(t);
   return s;
 }

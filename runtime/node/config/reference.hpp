@@ -1,6 +1,6 @@
-// The pages docs/job-file.md and docs/cluster-file.md, written from the tables that the readers
-// read by: every key with its kind, default and range, and every row that a job may name, with its
-// options. `troupe reference` prints them.
+// The pages docs/job-file.md and docs/cluster-file.md, generated from the tables that the readers
+// use: every key with its kind, default and range, and every registry entry that a job may name,
+// with its options. `troupe reference` prints them.
 #pragma once
 
 #include <string>

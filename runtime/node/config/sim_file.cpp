@@ -39,7 +39,7 @@ class sim_reader {
     }
     time(root_, "detect", spec_.faults.detect);
     time(root_, "resend", spec_.faults.resend);
-    if (spec_.faults.resend.count() <= 0) root_.error("resend", "'resend' must be more than nothing");
+    if (spec_.faults.resend.count() <= 0) root_.error("resend", "'resend' must be greater than 0");
     each(root_, "fault", [&](table_reader& r) { read_fault(r); });
     root_.finish();
     std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
@@ -58,7 +58,7 @@ class sim_reader {
     return true;
   }
 
-  // "2.8GB/s", or a plain number of bytes a second. 0: size costs nothing.
+  // "2.8GB/s", or a plain number of bytes per second. 0: no cost per byte.
   bool rate(table_reader& r, std::string_view key, double& into) {
     const auto* v = r.take(key);
     if (!v) return false;
@@ -67,7 +67,7 @@ class sim_reader {
     if (const auto* d = std::get_if<double>(&v->value)) n = *d;
     if (const auto* s = std::get_if<std::string>(&v->value); s && s->ends_with("/s")) n = parse_bytes(s->substr(0, s->size() - 2));
     if (!n || !(*n >= 0 && *n <= 1e18)) {
-      r.error(key, in_quotes(key) + " must be bytes a second, as in \"2.8GB/s\"");
+      r.error(key, in_quotes(key) + " must be bytes per second, as in \"2.8GB/s\"");
       return false;
     }
     into = *n;
@@ -118,7 +118,7 @@ class sim_reader {
     if (!r.take("job")) r.error("job", "it needs a job, the job file");
     if (r.text("job", run.job)) run.job = relative_to(spec_.file, run.job);
     std::int64_t nodes = 0;
-    if (!r.take("nodes")) r.error("nodes", "it needs nodes, how many");
+    if (!r.take("nodes")) r.error("nodes", "it needs nodes, the number of nodes");
     if (r.integer("nodes", nodes, 1, max_nodes)) run.nodes = static_cast<std::uint32_t>(nodes);
     std::int64_t n = 0;
     if (r.integer("steps", n, 1, INT64_MAX)) run.steps = n;
@@ -163,7 +163,7 @@ class sim_reader {
     });
     if (n.fabric == sim::fabric_kind::tree) {
       std::int64_t rack = n.rack;
-      if (!r.take("rack")) r.error("rack", "it needs rack, the number of nodes in one");
+      if (!r.take("rack")) r.error("rack", "it needs rack, the number of nodes per rack");
       if (r.integer("rack", rack, 1, max_nodes)) n.rack = static_cast<std::uint32_t>(rack);
       const bool given = rate(r, "uplink_bandwidth", n.uplink_bytes_per_second);
       if (r.real("oversubscription", n.oversubscription, 1e-3, 1e6) && given)
@@ -197,7 +197,7 @@ class sim_reader {
     each(r, "slow", [&](table_reader& s) {
       double factor = 1;
       const auto at = node(s, "node");
-      if (!s.take("factor")) s.error("factor", "it needs a factor on the time of its jobs");
+      if (!s.take("factor")) s.error("factor", "it needs a factor on the time of its tasks");
       if (s.real("factor", factor, 1e-3, 1e6) && at) c.slow.emplace_back(*at, factor);
     });
     r.finish();
@@ -225,7 +225,7 @@ class sim_reader {
       r.real("probability", f.probability, 0, 1);
     }
     if (f.kind == fault_kind::drop && f.probability >= 1 && !ends)
-      r.error("probability", "with a probability of 1 and no 'until' nothing would ever arrive");
+      r.error("probability", "with a probability of 1 and no 'until' every message would be dropped");
     if (f.kind == fault_kind::delay || f.kind == fault_kind::reorder) read_spread(r, f);
     if (f.kind == fault_kind::duplicate) {
       std::string where = "wire";
@@ -233,13 +233,13 @@ class sim_reader {
       f.above = where == "role";
     }
     if (f.kind == fault_kind::partition) {
-      if (!named) r.error("nodes", "it needs nodes, those of one side");
+      if (!named) r.error("nodes", "it needs nodes, the nodes of one side");
       if (!ends) r.error("until", "it needs an end, 'until'");
     }
     if (f.kind == fault_kind::slow || f.kind == fault_kind::slow_disk) {
       if (!named) r.error("nodes", "it needs nodes");
       if (!r.take("factor"))
-        r.error("factor", "it needs a factor on the time of " + std::string(kind == "slow" ? "jobs" : "checkpoints"));
+        r.error("factor", "it needs a factor on the time of " + std::string(kind == "slow" ? "tasks" : "checkpoints"));
       r.real("factor", f.factor, 1e-3, 1e6);
     }
     if (f.kind == fault_kind::skew) read_skew(r, f, named, ends);
@@ -249,7 +249,8 @@ class sim_reader {
 
   void read_skew(table_reader& r, sim::fault& f, bool named, bool ends) {
     if (!named) r.error("nodes", "it needs nodes");
-    if (ends || f.from != duration{}) r.error(ends ? "until" : "from", "a clock is as it is: there is no 'from' and no 'until'");
+    if (ends || f.from != duration{})
+      r.error(ends ? "until" : "from", "a clock skew lasts for the whole run: remove 'from' and 'until'");
     time(r, "ahead", f.least);
     if (!r.real("rate", f.factor, 0.5, 2) && f.least == duration{}) r.error("rate", "it needs a rate, 'ahead', or both");
   }
@@ -257,7 +258,7 @@ class sim_reader {
   void read_crash(table_reader& r, sim::fault& f, bool named, bool ends) {
     time(r, "restart_after", f.restart_after);
     std::vector<std::string> roles;
-    if (r.texts("roles", roles) && named) r.error("roles", "it has nodes or roles, not both");
+    if (r.texts("roles", roles) && named) r.error("roles", "give 'nodes' or 'roles', not both");
     for (std::size_t i = 0; i < roles.size(); ++i) spec_.roles_named.push_back({spec_.faults.list.size(), roles[i], r.at("roles")});
     std::int64_t times = 1;
     const bool counted = r.integer("times", times, 1, 100000);
@@ -269,25 +270,25 @@ class sim_reader {
     if (traced) read_trace(r, trace, f);
     if (rate + traced + counted > 1) r.error(rate ? "every" : "trace", "give one of 'times', 'every' and 'trace'");
     if (rate && !ends) r.error("until", "it needs an end, 'until'");
-    if (rate && !roles.empty()) r.error("every", "roles crash at 'times', only nodes at a rate");
+    if (rate && !roles.empty()) r.error("every", "'every' is for nodes only: give 'times' for roles");
     if (!rate && !traced && !r.take("from"))
-      r.error("from", "it needs 'from', the time of the crash (or the earliest, with 'until'), or 'every', or 'trace'");
+      r.error("from", "it needs 'from' (the time of the crash, or with 'until' the earliest time), 'every' or 'trace'");
   }
 
-  // every = { kind = "weibull", mean = "500h", shape = 0.7 }: of a node or group, from the time at
-  // which it was last there.
+  // every = { kind = "weibull", mean = "500h", shape = 0.7 }: the time to the next crash of a node
+  // or group, measured from its last start.
   bool read_arrival(table_reader& r, sim::fault& f) {
     auto e = r.table("every", "'every'");
     if (!e) return false;
     std::string kind = "exponential";
     e->word("kind", kind, {"exponential", "weibull"});
     f.when = kind == "weibull" ? sim::crash_times::weibull : sim::crash_times::exponential;
-    if (!e->take("mean")) e->error("mean", "it needs a mean, the time from one crash of a node to the next");
+    if (!e->take("mean")) e->error("mean", "it needs a mean, the mean time between crashes of a node");
     duration mean{};
-    if (time(*e, "mean", mean) && mean.count() <= 0) e->error("mean", "'mean' must be more than nothing");
+    if (time(*e, "mean", mean) && mean.count() <= 0) e->error("mean", "'mean' must be greater than 0");
     f.mean = seconds_of(mean);
     if (f.when == sim::crash_times::weibull) {
-      if (!e->take("shape")) e->error("shape", "it needs a shape: 1 is exponential, below 1 crashes come in bunches");
+      if (!e->take("shape")) e->error("shape", "it needs a shape: 1 is exponential, below 1 crashes are clustered");
       e->real("shape", f.shape, 0.1, 100);
     }
     e->finish();
@@ -315,7 +316,7 @@ class sim_reader {
       if (group.empty()) return wrong(one.at);
     }
     if (f.rack > 0 && v) r.error("groups", "give 'rack' or 'groups', not both");
-    if ((f.rack > 0 || v) && named) r.error(v ? "groups" : "rack", "it has nodes or roles, or groups, not both");
+    if ((f.rack > 0 || v) && named) r.error(v ? "groups" : "rack", "give nodes or roles, or groups, but not both");
   }
 
   void read_trace(table_reader& r, const std::string& name, sim::fault& f) {
@@ -383,8 +384,7 @@ diagnostics find_roles(sim_spec& s, const job_plan& p) {
     }
     if (!role->does().passes_packets || role->tester || !p.placed)
       list.push_back(
-          {at, "'" + name +
-                   "' cannot crash alone, only with its node: that can stages, loaders and halves of jobs with placed layers"});
+          {at, "'" + name + "' cannot crash without its node: only stages, loaders and workers of jobs with placed layers can"});
     s.faults.list[fault].roles.push_back(role->id);
   }
   return list;

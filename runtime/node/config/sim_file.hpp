@@ -1,6 +1,6 @@
 // Files that describe a simulated cluster (docs/simulation.md): [network], [compute], [[fault]]
-// and, in a scenario, [run]. Nodes are numbered from 1, as their names are (n1, n2, ...); node 1
-// holds the coordinator.
+// and, in a scenario, [run]. Nodes are numbered from 1, like their names (n1, n2, ...); node 1
+// has the coordinator.
 // Errors: diagnostics with file, line and column; as many as can be found.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-// [run]: what `troupe sim SCENARIO` runs; flags of the command line come before it.
+// [run]: what `troupe sim SCENARIO` runs; flags of the command line take precedence.
 struct sim_run {
   std::string job;  // resolved against the file's folder
   std::uint32_t nodes = 0;
@@ -31,8 +31,8 @@ struct sim_spec {
   bool has_network = false, has_compute = false, has_faults = false;
   sim::network_model network;
   sim::compute_model compute;
-  double examples_per_second = 0;  // [compute]: forward and backward of one example; sets flops_per_second once the model is known
-  bool measure = false;            // [compute]: time each layer on this machine first
+  double examples_per_second = 0;  // [compute]: forward and backward of an example; sets flops_per_second when the model is known
+  bool measure = false;            // [compute]: first measure each layer on this machine
   sim::fault_model faults;
   std::optional<sim::disk_model> disk;
   std::vector<std::pair<std::uint32_t, source_position>> nodes_named;  // indices from 0, for check_nodes
@@ -47,14 +47,14 @@ struct sim_spec {
 std::variant<sim_spec, diagnostics> parse_sim(const std::string& text, const std::string& file);
 std::variant<sim_spec, diagnostics> read_sim_file(const std::string& path);
 
-// Is this file a scenario (does it have a [run] table)? False for whatever cannot be read.
+// Returns true if the file is a scenario, i.e. has a [run] table; false if it cannot be read.
 bool is_scenario(const std::string& path);
 
-// Nodes that the file names and a cluster of `nodes` does not have.
+// Mistakes: nodes that the file names but a cluster of `nodes` nodes does not have.
 diagnostics check_nodes(const sim_spec& s, std::uint32_t nodes);
 
-// Puts the roles that crash alone into the faults, as this plan has them; what is wrong with their
-// names.
+// Adds the roles that crash alone to the faults, by their ids in this plan. Returns the mistakes in
+// their names.
 diagnostics find_roles(sim_spec& s, const job_plan& p);
 
 }  // namespace troupe

@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-constexpr int max_unknown_keys = 20;  // of one table; a wrong file has thousands
+constexpr int max_unknown_keys = 20;  // limit per table; a file of another kind has thousands
 
 std::string number_text(double v) {
   char buffer[32];
@@ -98,7 +98,7 @@ const document_value* table_reader::take(std::string_view key) {
 }
 
 void table_reader::wrong(std::string_view key, const std::string& wanted, const document_value& v) {
-  error(key, in_quotes(key) + " must be " + wanted + ", it is " + kind_of(v));
+  error(key, in_quotes(key) + " must be " + wanted + ", not " + kind_of(v));
 }
 
 bool table_reader::text(std::string_view key, std::string& into) {
@@ -121,7 +121,7 @@ bool table_reader::texts(std::string_view key, std::vector<std::string>& into) {
   if (!a) return wrong(key, "a list of strings", *v), false;
   for (const auto& e : *a)
     if (!std::holds_alternative<std::string>(e.value)) {
-      error_at(e.at, in_quotes(key) + " must be a list of strings, here is " + kind_of(e));
+      error_at(e.at, in_quotes(key) + " must be a list of strings, but contains " + kind_of(e));
       return false;
     }
   into = list_of<std::string>(*a);
@@ -134,7 +134,7 @@ bool table_reader::integer(std::string_view key, std::int64_t& into, std::int64_
   const auto* i = std::get_if<std::int64_t>(&v->value);
   if (!i) return wrong(key, "an integer", *v), false;
   if (*i < min || *i > max) {
-    error(key, in_quotes(key) + " must be between " + std::to_string(min) + " and " + std::to_string(max) + ", it is " +
+    error(key, in_quotes(key) + " must be between " + std::to_string(min) + " and " + std::to_string(max) + ", not " +
                    std::to_string(*i));
     return false;
   }
@@ -150,7 +150,7 @@ bool table_reader::number(std::string_view key, const document_value& v, double&
   if (!(x >= min && x <= max)) {  // NaN as well
     const auto upper =
         max < 1e300 ? "between " + number_text(min) + " and " + number_text(max) : "finite and at least " + number_text(min);
-    error(key, in_quotes(key) + " must be " + upper + ", it is " + number_text(x));
+    error(key, in_quotes(key) + " must be " + upper + ", not " + number_text(x));
     return false;
   }
   into = x;
@@ -193,10 +193,10 @@ bool table_reader::word(std::string_view key, std::string& into, const std::vect
     return true;
   }
   if (std::find(planned.begin(), planned.end(), s) != planned.end())
-    error(key, std::string(key) + " = \"" + s + "\" is not built yet; there is: " + joined(existing));
+    error(key, std::string(key) + " = \"" + s + "\" is not implemented yet; available: " + joined(existing));
   else
-    error(key,
-          "unknown " + std::string(key) + " " + in_quotes(s) + did_you_mean(s, existing) + " (there is: " + joined(existing) + ")");
+    error(key, "unknown " + std::string(key) + " " + in_quotes(s) + did_you_mean(s, existing) + " (available: " + joined(existing) +
+                   ")");
   return false;
 }
 
@@ -205,7 +205,7 @@ bool table_reader::time(std::string_view key, double& seconds) {
   if (!text(key, s)) return false;
   const auto t = parse_time(s);
   if (!t) {
-    error(key, in_quotes(key) + " must be a time with a unit (ns, us, ms, s, min, h, d) as in \"10min\", it is " + in_quotes(s));
+    error(key, in_quotes(key) + " must be a time with a unit (ns, us, ms, s, min, h, d) as in \"10min\", not " + in_quotes(s));
     return false;
   }
   seconds = *t;
@@ -234,7 +234,7 @@ std::optional<table_reader> table_reader::table(std::string_view key, std::strin
   return table_reader(*t, std::move(name), at(key), errors_, noted_, prefix_ + std::string(key) + ".", elsewhere_);
 }
 
-// A value as an option; the row's declaration says later whether its kind fits.
+// Converts a value to an option; check_options later checks its kind against the declaration.
 std::optional<option_value> table_reader::option(const std::string& key, const document_value& v) {
   if (const auto* b = std::get_if<bool>(&v.value)) return *b;
   if (const auto* i = std::get_if<std::int64_t>(&v.value)) return *i;
@@ -254,7 +254,7 @@ std::optional<option_value> table_reader::option(const std::string& key, const d
     };
     if (std::all_of(a->begin(), a->end(), number)) return reals_of(*a);
   }
-  error_at(v.at, in_quotes(key) + " is " + kind_of(v) + ", which no option takes in this form");
+  error_at(v.at, in_quotes(key) + " is " + kind_of(v) + ", which no option accepts in this form");
   return std::nullopt;
 }
 
@@ -274,7 +274,7 @@ options table_reader::rest(const option_specs& specs) {
   }
   for (const auto& s : specs) known_.push_back(s.name);
   finish();
-  // One mistake at a time: what has been reported is taken out and the others are looked at.
+  // After each reported mistake the option is removed, and the others are checked again.
   for (std::size_t left = specs.size() + 1; left > 0; --left) {
     try {
       return check_options(given, wanted);
@@ -287,8 +287,8 @@ options table_reader::rest(const option_specs& specs) {
   return {};
 }
 
-// A key of this table that is written alike; else where in the file such a key stands; else the
-// keys that this table has.
+// A similar key of this table; else the tables of the file that have a similar key; else the keys
+// of this table.
 std::string table_reader::hint_about(const std::string& unknown) const {
   if (auto near = did_you_mean(unknown, known_); !near.empty()) return near;
   std::string places;

@@ -7,8 +7,8 @@ namespace {
 
 constexpr int max_key_parts = 16;
 
-// Length of the UTF-8 sequence at `at`, 0 when it is none: overlong forms, surrogates and values
-// beyond U+10FFFF are none.
+// Length of the UTF-8 sequence at `at`; 0 if invalid. Overlong forms, surrogates and values beyond
+// U+10FFFF are invalid.
 std::size_t sequence_length(std::string_view s, std::size_t at) {
   const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
   const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
@@ -30,12 +30,12 @@ std::size_t sequence_length(std::string_view s, std::size_t at) {
   return 0;
 }
 
-// Follows strings and comments just well enough to count the parts of a dotted key. Where the text
-// is no TOML the parser stops at the first mistake, and up to there both agree on what is a string.
+// Counts the parts of dotted keys; recognises strings and comments only as far as this needs. In
+// text that is not TOML, the parser stops at the first mistake, and before it both agree on what is
+// a string.
 class key_depth {
  public:
-  // True while the key (or number) that `at` belongs to is of a sane depth; advances `at` over one
-  // token.
+  // Returns true if the key (or number) at `at` is within the limit; advances `at` by one token.
   bool step(std::string_view s, std::size_t& at) {
     const char c = s[at];
     if (c == '"' || c == '\'') {
@@ -67,7 +67,7 @@ class key_depth {
         return;
       } else if (many && s.compare(at, 3, std::string(3, quote)) == 0) {
         at += 3;
-        while (at < s.size() && s[at] == quote) ++at;  // a string may end in one or two quotes of its own
+        while (at < s.size() && s[at] == quote) ++at;  // a string may end with one or two quotes
         return;
       } else {
         ++at;
@@ -98,7 +98,7 @@ bool check_text(std::string_view text, const std::string& file, diagnostics& err
     const auto n = text[at] == '\0' ? 0 : sequence_length(text, at);
     if (n == 0) {
       errors.push_back(
-          {position_at(text, at, file), text[at] == '\0' ? "a NUL byte: this is no text" : "a byte that is not UTF-8"});
+          {position_at(text, at, file), text[at] == '\0' ? "a NUL byte: this is not a text file" : "a byte that is not UTF-8"});
       return false;
     }
     at += n;

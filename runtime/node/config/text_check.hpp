@@ -1,5 +1,5 @@
-// What a text must be before TOML++ may see it: it builds the tables of `a.a.a.a` recursively and
-// would run out of stack, and it asserts on NUL.
+// Checks a text before TOML++ parses it: TOML++ builds the tables of `a.a.a.a` recursively and
+// would overflow the stack, and it asserts on NUL.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-// Appends at most one diagnostic (the first trouble); true when the text may be parsed.
+// Appends at most one diagnostic, for the first mistake. Returns true if the text may be parsed.
 bool check_text(std::string_view text, const std::string& file, diagnostics& errors);
 
 }  // namespace troupe

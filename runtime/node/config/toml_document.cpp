@@ -1,5 +1,5 @@
-// The only file that knows TOML++. Its assertions are compiled out: it asserts on texts that
-// check_text has refused already.
+// The only file that includes TOML++. Assertions are disabled: TOML++ asserts on texts that
+// check_text has already refused.
 #ifndef NDEBUG
 #define NDEBUG
 #endif
@@ -11,10 +11,10 @@
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wpedantic"
 #endif
-// TOML++ 3.3 tells the compiler that what it did not think of cannot happen: a letter from U+00A0
-// to U+0499 where white space may stand reaches "unreachable" code in its table of white space,
-// which is undefined behaviour. Here its tables answer "no" instead, and its assumptions are not
-// passed on to the compiler.
+// TOML++ 3.3 declares cases that it does not handle as impossible: a letter from U+00A0 to U+0499
+// in place of white space reaches "unreachable" code in its table of white space, which is
+// undefined behaviour. The macros below make its tables return false instead, and drop its
+// assumptions.
 #include <toml++/impl/forward_declarations.h>
 #undef TOML_ASSUME
 #define TOML_ASSUME(...) static_assert(true)
@@ -73,7 +73,7 @@ document_value convert(const toml::node& n, const std::string& file) {
   return v;
 }
 
-// TOML++ writes some characters of the file into its messages; a message is one printable line.
+// TOML++ copies characters of the file into its messages; a message must be one printable line.
 std::string one_line(std::string_view s) {
   std::string out;
   for (char c : s) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
@@ -85,7 +85,7 @@ std::string one_line(std::string_view s) {
 std::variant<document_table, diagnostics> parse_document(const std::string& text, const std::string& file) {
   diagnostics errors;
   if (text.size() > max_document_bytes) {
-    errors.push_back({{file, 0, 0}, "the file is larger than 1 MiB: this is no configuration"});
+    errors.push_back({{file, 0, 0}, "the file is larger than 1 MiB, the limit for configuration files"});
     return errors;
   }
   if (!check_text(text, file, errors)) return errors;

@@ -1,5 +1,5 @@
-// Layers without maths and jobs by hand, for the tests of graph and plan: what matters here are
-// names, shapes and parameters.
+// Layers without maths and hand-made jobs, for tests of graph and plan that depend only on names,
+// shapes and parameters.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace troupe::graph_test {
 
-// One class for all: the row of the registry says what it looks like.
+// One class for all kinds; the registry entry sets its kind.
 struct paper_layer : layer {
   enum kind { same, dense, halves, sum, loss, metric, normed } what = same;
   std::int64_t outputs = 0;
@@ -70,7 +70,7 @@ inline layer_registry paper_layers() {
   return r;
 }
 
-// Layer k of the job stands in line 10 (k + 1), its input i in column 20 + i.
+// A layer. job_of places layer k of the job in line 10 (k + 1), its input i in column 20 + i.
 inline layer_spec spec(std::string name, std::string type, std::vector<std::string> inputs, std::int64_t outputs = 0) {
   layer_spec s;
   s.name = std::move(name);
@@ -80,7 +80,7 @@ inline layer_spec spec(std::string name, std::string type, std::vector<std::stri
   return s;
 }
 
-// A linear layer of the stock, its options checked.
+// A stock linear layer with checked options.
 inline layer_spec linear(const std::string& name, const std::string& from, std::int64_t outputs) {
   layer_registry all;
   add_stock_layers(all);
@@ -99,7 +99,7 @@ inline job_spec job_of(std::vector<layer_spec> layers, std::int64_t batch = 8, s
   j.data.source = "synthetic";
   j.data.batch = batch;
   j.pipeline.packets = packets;
-  j.pipeline.fuse_layers = false;  // a stage a layer
+  j.pipeline.fuse_layers = false;  // one stage per layer
   j.pipeline.key_at["packets"] = {"job.toml", 3, 11};
   int line = 10;
   for (auto& s : layers) {

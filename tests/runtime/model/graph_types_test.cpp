@@ -1,6 +1,6 @@
-// What the edges of a graph hold: values where values are read, whole numbers where labels and ids
-// are, and no number beyond what the layer has a place for. The stock layers, since it is they that
-// index memory by what comes.
+// Element types on the edges of a graph: values where values are read, integers where labels and
+// ids are read, and no id beyond the layer's table. Uses the stock layers, because they index
+// memory with their input.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,14 +39,14 @@ std::vector<std::string> mistakes(std::vector<layer_spec> layers, const data& d 
   return e ? texts(*e) : std::vector<std::string>{};
 }
 
-// Layers behind a sound net of one input: a linear layer 'ip' of 10 scores and its loss.
+// Layers added to a valid net of one input: a linear layer 'ip' with 10 scores and its loss.
 std::vector<std::string> with_a_valid_net(const std::vector<layer_spec>& more, const data& d = {}) {
   std::vector<layer_spec> all{linear("ip", "data", 10), stock("good", "softmax_loss", {"ip", "label"})};
   all.insert(all.end(), more.begin(), more.end());
   return mistakes(all, d);
 }
 
-TEST(graph_types, labels_that_have_no_score_are_refused_however_few_scores_there_are) {
+TEST(graph_types, fewer_scores_than_classes_are_refused) {
   for (const std::int64_t n : {1, 3, 9}) {
     const auto is = std::to_string(n);
     EXPECT_THAT(mistakes({linear("ip", "data", n), stock("loss", "softmax_loss", {"ip", "label"}),
@@ -60,9 +60,9 @@ TEST(graph_types, labels_that_have_no_score_are_refused_however_few_scores_there
   EXPECT_THAT(mistakes({linear("ip", "data", 1), stock("loss", "softmax_loss", {"ip", "label"})}, {.classes = 1}), ElementsAre());
 }
 
-// One score is a yes or no for these two, whatever the class: they compare with the label, and read
-// nothing by it.
-TEST(graph_types, one_score_is_a_yes_or_no_where_the_label_is_only_compared) {
+// For these two losses a single score is a yes or no for any class: they compare with the label and
+// do not index with it.
+TEST(graph_types, single_score_is_accepted_if_the_label_is_only_compared) {
   for (const char* type : {"hinge", "sigmoid_cross_entropy"}) {
     EXPECT_THAT(mistakes({linear("ip", "data", 1), stock("loss", type, {"ip", "label"})}), ElementsAre()) << type;
     EXPECT_THAT(
@@ -72,12 +72,12 @@ TEST(graph_types, one_score_is_a_yes_or_no_where_the_label_is_only_compared) {
   }
 }
 
-TEST(graph_types, more_guesses_than_scores) {
+TEST(graph_types, top_k_beyond_the_number_of_scores_is_refused) {
   EXPECT_THAT(with_a_valid_net({stock("seen", "accuracy", {"ip", "label"}, {{{"top_k", std::int64_t{11}}}})}),
-              ElementsAre("job.toml:30:1: layer 'seen': wants at least top_k = 11 classes, got 2x10, 2"));
+              ElementsAre("job.toml:30:1: layer 'seen': expects at least top_k = 11 classes, got 2x10, 2"));
 }
 
-TEST(graph_types, an_embedding_of_labels_has_a_row_for_each) {
+TEST(graph_types, embedding_of_labels_with_too_few_rows_is_refused) {
   const auto net = [](std::int64_t vocabulary) {
     return std::vector{table("seen", "label", vocabulary), linear("ip", "seen", 10),
                        stock("loss", "softmax_loss", {"ip", "label"})};
@@ -86,15 +86,14 @@ TEST(graph_types, an_embedding_of_labels_has_a_row_for_each) {
   EXPECT_THAT(mistakes(net(9)), ElementsAre("job.toml:10:1: layer 'seen': a vocabulary of 9, but the data has 10 different ids"));
 }
 
-// What 'four' computes is trained by a loss of its own, so that nothing else is wrong with who
-// reads it.
-TEST(graph_types, values_are_no_labels_and_no_ids) {
+// The layer 'four' is trained by its own loss, so the graph has no other mistake.
+TEST(graph_types, values_are_refused_as_labels_and_as_ids) {
   const auto fitted = [](std::vector<layer_spec> net) {
     net.push_back(stock("shrunk", "tanh", {"four"}));
     net.push_back(stock("fit", "euclidean", {"four", "shrunk"}));
     return net;
   };
-  // A label of each place, so that values of a label's shape are easily made.
+  // One label per position, so that values with the shape of a label are easily made.
   const data text{.example = shape{4}, .classes = 10, .label = shape{4}, .ids = true};
   const auto net = [&](const char* type, const char* label) {
     return fitted({table("words", "data", 10), stock("steps", "lstm", {"words"}, {{{"units", std::int64_t{10}}}}),
@@ -110,14 +109,14 @@ TEST(graph_types, values_are_no_labels_and_no_ids) {
                                stock("loss", "softmax_loss", {"ip2", "label"})})),
       ElementsAre(
           "job.toml:42:20: layer 'words': input 0 of a embedding layer takes ids (i32), but 'four' (2x4) holds values (f32)"));
-  // Data that are values, in the place of labels.
+  // Data with values in place of labels.
   EXPECT_THAT(
       mistakes({stock("bad", "softmax_loss", {"words", "data"}), table("words", "label", 10)}, {.example = shape{}, .classes = 10}),
       ElementsAre("job.toml:12:21: layer 'bad': input 1 of a softmax_loss layer takes ids (i32), but 'data' (2) of source "
                   "'synthetic' holds values (f32)"));
 }
 
-TEST(graph_types, labels_and_ids_are_no_values) {
+TEST(graph_types, labels_and_ids_are_refused_as_values) {
   const data text{.example = shape{4}, .classes = 10, .label = shape{4}, .ids = true};
   const auto net = [](layer_spec bad) {
     return std::vector{table("words", "data", 10), stock("steps", "lstm", {"words"}, {{{"units", std::int64_t{10}}}}),
@@ -126,7 +125,7 @@ TEST(graph_types, labels_and_ids_are_no_values) {
   EXPECT_THAT(
       mistakes(net(stock("bad", "squared_error", {"data", "label"})), text),
       ElementsAre("job.toml:42:20: layer 'bad': input 0 of a squared_error layer takes values (f32), but 'data' (2x4) of source "
-                  "'synthetic' holds ids (i32): put an embedding between"));
+                  "'synthetic' holds ids (i32): insert an embedding layer between them"));
   EXPECT_THAT(
       with_a_valid_net({stock("bad", "hinge", {"label", "label"})}),
       ElementsAre("job.toml:32:20: layer 'bad': input 0 of a hinge layer takes values (f32), but 'label' (2) holds class numbers "
@@ -139,7 +138,7 @@ TEST(graph_types, labels_and_ids_are_no_values) {
       with_a_valid_net({stock("bad", "euclidean", {"ip", "label"})}),
       ElementsAre("job.toml:32:21: layer 'bad': input 1 of a euclidean layer takes values (f32), but 'label' (2) holds class "
                   "numbers (i32)"));
-  // A label of each place is no target of the logits' shape.
+  // Labels per position are not a target with the shape of the logits.
   EXPECT_THAT(
       mistakes({table("words", "data", 10), linear("four", "words", 4), stock("bad", "sigmoid_cross_entropy", {"four", "label"})},
                text),
@@ -147,8 +146,8 @@ TEST(graph_types, labels_and_ids_are_no_values) {
                   "holds class numbers (i32)"));
 }
 
-// Soft targets are values, and stay allowed.
-TEST(graph_types, targets_of_losses_on_elements_are_values) {
+// Soft targets are values and remain valid.
+TEST(graph_types, element_losses_take_values_as_targets) {
   for (const char* type : {"sigmoid_cross_entropy", "euclidean", "squared_error"})
     EXPECT_THAT(with_a_valid_net({stock("five", "tanh", {"data"}), stock("target", "sigmoid", {"data"}),
                                   stock("against", type, {"five", "target"})}),
@@ -159,8 +158,8 @@ TEST(graph_types, targets_of_losses_on_elements_are_values) {
       ElementsAre("job.toml:42:21: layer 'bad': input 1 of a hinge layer takes ids (i32), but 'soft' (2x10) holds values (f32)"));
 }
 
-// A crop's second input only says how large.
-TEST(graph_types, what_only_its_shape_is_asked_of_may_hold_anything) {
+// A crop's second input only sets the size of the output.
+TEST(graph_types, input_of_which_only_the_shape_is_read_may_have_any_type) {
   const data image{.example = shape{1, 4, 4}};
   EXPECT_THAT(mistakes({stock("wide", "pad", {"data"}, {{{"pad", std::int64_t{1}}}}), stock("cut", "crop", {"wide", "data"}),
                         linear("ip", "cut", 10), stock("loss", "softmax_loss", {"ip", "label"})},

@@ -1,4 +1,4 @@
-// Rectangles that are to cover a rectangle once: the first place where they do not is named.
+// exact_cover checks that rectangles cover a rectangle exactly once and names the first fault.
 #include "runtime/plan/exact_cover.hpp"
 
 #include <gtest/gtest.h>
@@ -23,19 +23,19 @@ void expect_fault(const std::vector<claim>& claims, what kind, span_of in_packet
   EXPECT_EQ(f->second, second);
 }
 
-TEST(exact_cover, is_one_in_whatever_pieces_and_order) {
+TEST(exact_cover, accepts_any_pieces_in_any_order) {
   EXPECT_FALSE(of({{packets, features, 0}}));
   EXPECT_FALSE(of({{{2, 4}, {4, 10}, 0}, {{0, 2}, features, 1}, {{2, 4}, {0, 4}, 2}}));
   EXPECT_FALSE(of({{{0, 1}, {0, 5}, 0}, {{0, 1}, {5, 10}, 1}, {{1, 4}, {0, 7}, 2}, {{1, 2}, {7, 10}, 3}, {{2, 4}, {7, 10}, 4}}));
 }
 
-TEST(exact_cover, does_not_hear_of_claims_of_nothing) {
+TEST(exact_cover, ignores_empty_claims) {
   EXPECT_FALSE(
       of({{packets, features, 0}, {{2, 2}, features, 1}, {packets, {5, 5}, 2}, {packets, {20, 10}, 3}, {{9, 9}, {7, 7}, 4}}));
   expect_fault({}, what::nobody, packets, features);
 }
 
-TEST(exact_cover, names_the_first_place_that_nobody_has) {
+TEST(exact_cover, names_the_first_place_without_a_claim) {
   expect_fault({{packets, {0, 9}, 1}}, what::nobody, packets, {9, 10});
   expect_fault({{packets, {1, 10}, 1}}, what::nobody, packets, {0, 1});
   expect_fault({{{0, 3}, features, 1}}, what::nobody, {3, 4}, features);
@@ -43,13 +43,13 @@ TEST(exact_cover, names_the_first_place_that_nobody_has) {
   expect_fault({{packets, {0, 4}, 1}, {{0, 2}, {4, 10}, 2}, {{3, 4}, {4, 10}, 3}}, what::nobody, {2, 3}, {4, 10});
 }
 
-TEST(exact_cover, names_the_first_place_that_two_have) {
+TEST(exact_cover, names_the_first_place_with_two_claims) {
   expect_fault({{packets, {0, 6}, 1}, {packets, {5, 10}, 2}}, what::twice, packets, {5, 6}, 1, 2);
   expect_fault({{{0, 3}, features, 1}, {{2, 4}, features, 2}}, what::twice, {2, 3}, features, 1, 2);
   expect_fault({{packets, features, 1}, {{1, 2}, {3, 4}, 2}}, what::twice, {1, 2}, {3, 4}, 1, 2);
 }
 
-TEST(exact_cover, names_who_has_what_is_not_there) {
+TEST(exact_cover, names_a_claim_that_is_out_of_range) {
   expect_fault({{packets, features, 1}, {{4, 5}, features, 2}}, what::beyond, {4, 5}, features, 2);
   expect_fault({{{-1, 4}, features, 3}}, what::beyond, {-1, 4}, features, 3);
   expect_fault({{packets, {0, 5}, 1}, {packets, {5, 11}, 2}}, what::beyond, packets, {5, 11}, 2);

@@ -1,5 +1,5 @@
-// What a plan says in one message between nodes fits into one, whatever the size of a layer; what
-// cannot be made to fit is refused.
+// Everything that a plan sends in one message between nodes fits into it, for layers of any size;
+// plans for which this is impossible are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,9 +50,9 @@ struct tried {
   }
 };
 
-// VGG's fc6: 102,760,448 weights. What a shard says when it is collected is the value and all
-// states of the rule.
-TEST(message_sizes, the_largest_layer_with_its_states_fits_into_a_message) {
+// VGG's fc6: 102,760,448 weights. A shard sends the value and all states of the rule of a block in
+// one message when they are collected.
+TEST(message_sizes, blocks_of_a_large_layer_fit_into_a_message_with_all_rule_states) {
   for (const std::uint32_t states : {0u, 1u, 2u, 3u, 7u}) {
     const tried t(
         job_of({linear("fc6", "data", 4096), linear("score", "fc6", 4), spec("loss", "softmax_loss", {"score", "label"})}),
@@ -62,7 +62,7 @@ TEST(message_sizes, the_largest_layer_with_its_states_fits_into_a_message) {
   }
 }
 
-// The same where its input is split: every part has columns of the weights, on a node of its own.
+// The same with a split input: every part has columns of the weights, on its own node.
 TEST(message_sizes, columns_are_cut_between_rows) {
   const tried t(
       job_of({at(linear("wide", "data", 400000), "none", {"n1"}), at(linear("fc", "wide", 2000), "input", {"n1", "n2"}),
@@ -72,22 +72,22 @@ TEST(message_sizes, columns_are_cut_between_rows) {
   EXPECT_TRUE(check_plan(t.made(), t.graph).empty());
 }
 
-// A packet of activations is what the job says it is: 64 examples of 5,000,000 features.
-TEST(message_sizes, a_packet_that_does_not_fit_is_refused_by_layer_and_bytes) {
+// The size of a packet of activations follows from the job: 64 examples of 5,000,000 features.
+TEST(message_sizes, packet_beyond_the_message_limit_is_refused_with_layer_and_bytes) {
   auto j = job_of({at(linear("wide", "data", 5000000), "none", {"n1"}), at(linear("score", "wide", 4), "none", {"n2"}),
                    at(spec("loss", "softmax_loss", {"score", "label"}), "none", {"n2"})});
   j.data.batch = 64;
   j.pipeline.packets = 1;
   const tried t(std::move(j), shape{5}, 1);
   const auto* wrong = std::get_if<diagnostics>(&t.plan);
-  ASSERT_TRUE(wrong) << "1.28 GB would have to travel as one message";
+  ASSERT_TRUE(wrong) << "1.28 GB do not fit into one message";
   EXPECT_THAT(texts(*wrong).at(0), HasSubstr("layer 'wide'"));
   EXPECT_THAT(texts(*wrong).at(0), HasSubstr("1280000000 bytes"));
 }
 
-// Gossiping workers send each other layers whole: 286,720,000 weights are too many, beside each
-// other on one node they are not.
-TEST(message_sizes, a_layer_that_workers_would_send_whole_is_named) {
+// Gossiping workers send each other whole layers: 286,720,000 weights do not fit into a message
+// between nodes; workers on one node need no message.
+TEST(message_sizes, layer_too_large_to_send_whole_between_workers_is_named) {
   for (const bool apart : {true, false}) {
     auto j = job_of({linear("fc6", "data", 4096), linear("score", "fc6", 4), spec("loss", "softmax_loss", {"score", "label"})});
     j.topology.workers_per_group = apart ? 2 : 1;

@@ -1,6 +1,6 @@
-// How layers lie over nodes, and the edges that follow: every row of SINGA's connection table
-// (docs/partitioning.md; Wang et al. 2015, table 2), and Caffe con Troll's fractions (Hadjis et al.
-// 2015).
+// The distribution of layers over nodes and the resulting edges: every row of SINGA's connection
+// table (docs/partitioning.md; Wang et al. 2015, table 2), and Caffe con Troll's fractions (Hadjis
+// et al. 2015).
 #include "runtime/plan/partition.hpp"
 
 #include <gmock/gmock.h>
@@ -67,8 +67,8 @@ planned_net plan_of_net(const job_spec& j, const std::vector<node_spec>& nodes) 
   return p;
 }
 
-// a (12 features, 4 packets a step) -> b, which takes the same part of its inputs (relu) or all of
-// them (linear).
+// The edges a (12 features, 4 packets a step) -> b. b reads the matching part of its input (relu)
+// or all of it (linear).
 std::vector<std::string> edges_between(const way& producer, const way& consumer, const std::string& type = "relu") {
   static job_spec j;  // outlives the graph
   auto b = type == "relu" ? spec("b", "relu", {"a"}) : linear("b", "a", 8);
@@ -99,7 +99,7 @@ TEST(singa_connections, feature_to_batch_slices_and_concatenates) {
 }
 
 // A layer that is split by feature but reads all of its input (SINGA's inner product).
-TEST(singa_connections, whoever_reads_everything_gets_everything) {
+TEST(singa_connections, reader_of_the_whole_input_receives_all_of_it) {
   EXPECT_THAT(edges_between(zero, one, "linear"), ElementsAre("a.0@n1 > b.0@n1 packets 0+2 features all of all, back",
                                                               "a.1@n2 > b.0@n1 packets 2+2 features all of all, back",
                                                               "a.0@n1 > b.1@n2 packets 0+2 features all of all, back",
@@ -110,7 +110,7 @@ TEST(singa_connections, whoever_reads_everything_gets_everything) {
                                                              "a.1@n2 > b.1@n2 packets 0+4 features 6-12 of all, back"));
 }
 
-TEST(singa_connections, what_is_not_partitioned_is_sliced_for_who_is_and_gathered_from_them) {
+TEST(singa_connections, undivided_layers_are_sliced_for_and_gathered_from_split_ones) {
   EXPECT_THAT(edges_between(none, none), ElementsAre("a@n1 > b@n1 packets 0+4 features all of all, back"));
   EXPECT_THAT(edges_between(none, zero), ElementsAre("a@n1 > b.0@n1 packets 0+2 features all of all, back",
                                                      "a@n1 > b.1@n2 packets 2+2 features all of all, back"));
@@ -124,7 +124,7 @@ TEST(singa_connections, what_is_not_partitioned_is_sliced_for_who_is_and_gathere
                                                     "a.1@n2 > b@n1 packets 0+4 features 6-12 of all, back"));
 }
 
-TEST(singa_connections, shares_need_not_be_equal_nor_alike) {
+TEST(singa_connections, producer_and_consumer_may_have_different_shares) {
   EXPECT_THAT(edges_between({"feature", {"n1", "n2"}, {0.75, 0.25}}, {"feature", {"n2", "n1"}, {0.5, 0.5}}),
               UnorderedElementsAre("a.0@n1 > b.0@n2 packets 0+4 features 0-6 of 0-6, back",
                                    "a.0@n1 > b.1@n1 packets 0+4 features 6-9 of 6-12, back",
@@ -137,9 +137,9 @@ TEST(singa_connections, shares_need_not_be_equal_nor_alike) {
 
 const way addends{"input", {"n1", "n2"}, {0.75, 0.25}};
 
-// Not in SINGA's table: outputs that are sums still to be taken. Everybody who reads them gets each
-// addend of what he reads, in the order of the parts.
-TEST(partial_outputs, go_from_every_part_to_every_reader) {
+// Not in SINGA's table: outputs that are partial sums. Every reader receives each addend of what it
+// reads, in the order of the parts.
+TEST(partial_outputs, are_sent_from_every_part_to_every_reader) {
   EXPECT_THAT(edges_between(addends, none), ElementsAre("a.0@n1 > b@n1 packets 0+4 features all of all, back, addend",
                                                         "a.1@n2 > b@n1 packets 0+4 features all of all, back, addend"));
   EXPECT_THAT(edges_between(addends, one), ElementsAre("a.0@n1 > b.0@n1 packets 0+4 features 0-6 of 0-6, back, addend",
@@ -152,7 +152,7 @@ TEST(partial_outputs, go_from_every_part_to_every_reader) {
                                                         "a.1@n2 > b.1@n2 packets 2+2 features all of all, back, addend"));
 }
 
-// The input is like that of a layer that works on features: nobody gets more of it than his slice.
+// The input is read as by a layer that is split by feature: each part receives only its slice.
 TEST(partial_outputs, read_slices_of_their_input) {
   EXPECT_THAT(edges_between(one, addends, "linear"), ElementsAre("a.0@n1 > b.0@n1 packets 0+4 features 0-6 of 0-9, back",
                                                                  "a.1@n2 > b.0@n1 packets 0+4 features 6-9 of 0-9, back",
@@ -164,8 +164,8 @@ TEST(partial_outputs, read_slices_of_their_input) {
                           "a.1@n2 > b.1@n2 packets 0+4 features 9-12 of 9-12, back, addend"));
 }
 
-// Each part has its columns of the weight, on a shard beside it; what is added once (the bias) only
-// the first.
+// Each part has its columns of the weight, on a shard of its node; what is added once (the bias)
+// belongs to the first part only.
 TEST(partial_outputs, have_columns_of_the_weight_and_one_bias) {
   static job_spec j;
   j = job_of({laid(linear("a", "data", 12), none), laid(linear("b", "a", 8), addends), laid(linear("score", "b", 4), none),
@@ -188,7 +188,7 @@ TEST(partial_outputs, have_columns_of_the_weight_and_one_bias) {
   }
 }
 
-// Whatever the two assignments, a consumer gets each feature of each of its packets exactly once.
+// For any two assignments, a consumer receives each feature of each of its packets exactly once.
 TEST(singa_connections, every_packet_and_feature_arrives_once) {
   const std::vector<way> ways{
       zero, one, none, {"feature", {"n1", "n2", "n1"}, {0.5, 0.25, 0.25}}, {"batch", {"n2", "n1", "n2"}, {0.5, 0.25, 0.25}}};
@@ -232,7 +232,7 @@ TEST(fractions, con_trolls_batch_of_256_is_160_and_sixteen_times_6) {
   EXPECT_EQ(std::accumulate(want.begin(), want.end(), std::int64_t{0}), 256);
 }
 
-TEST(fractions, con_trolls_split_in_a_plan_of_seventeen_places) {
+TEST(fractions, con_trolls_split_is_planned_over_seventeen_places) {
   std::vector<std::string> names;
   for (int i = 0; i < 17; ++i) names.push_back("n" + std::to_string(i));
   auto j = job_of({laid(linear("a", "data", 12), {"batch", names, con_troll()}), laid(linear("score", "a", 4), none),
@@ -249,7 +249,7 @@ TEST(fractions, con_trolls_split_in_a_plan_of_seventeen_places) {
   EXPECT_EQ(p.edges("a").size(), 17u) << "each part sends the loss its own packets";
 }
 
-TEST(fractions, are_those_of_the_workers_too) {
+TEST(fractions, of_a_colocated_layer_set_the_packets_of_the_workers) {
   auto a = linear("a", "data", 12);
   a.fraction = {0.75, 0.25};
   auto j = job_of({a, linear("score", "a", 4), spec("loss", "softmax_loss", {"score", "label"})});

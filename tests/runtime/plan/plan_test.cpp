@@ -38,7 +38,7 @@ std::vector<std::string> plan_errors_of(const job_spec& j, const std::vector<nod
   return e ? texts(*e) : std::vector<std::string>{};
 }
 
-// What every plan must satisfy.
+// Properties that every plan must have.
 void expect_sound(const planned& x) {
   const auto& p = x.plan;
   for (std::size_t i = 0; i < p.roles.size(); ++i) EXPECT_EQ(index_of(p.roles[i].id), i);
@@ -55,7 +55,7 @@ void expect_sound(const planned& x) {
     }
   }
   for (const auto& e : p.edges) {
-    EXPECT_LT(index_of(e.from), index_of(e.to)) << "edges go forward, so there is no cycle";
+    EXPECT_LT(index_of(e.from), index_of(e.to)) << "edges go forward, so the stage graph has no cycle";
     EXPECT_EQ(p[e.from].worker, p[e.to].worker);
   }
   for (const auto& stages : p.stages) {  // every layer once
@@ -89,7 +89,7 @@ void expect_sound(const planned& x) {
   EXPECT_EQ(block, p.blocks.size());
 }
 
-TEST(plan, one_worker_on_one_node) {
+TEST(plan, of_one_worker_has_one_stage_per_layer) {
   const auto x = plan_of(small_net(), nodes_named({"local"}));
   expect_sound(x);
   std::vector<std::string> names;
@@ -105,10 +105,10 @@ TEST(plan, one_worker_on_one_node) {
   EXPECT_TRUE(x.plan.edges[loss.in_edges[0]].grad_back);
   EXPECT_FALSE(x.plan.edges[loss.in_edges[1]].grad_back);
   EXPECT_EQ(x.plan.edges[loss.in_edges[1]].what, (tensor_ref{from_data, 1}));
-  EXPECT_FALSE(x.plan.edges[x.plan.roles[2].in_edges[0]].grad_back) << "data wants no gradient";
+  EXPECT_FALSE(x.plan.edges[x.plan.roles[2].in_edges[0]].grad_back) << "data needs no gradient";
 }
 
-TEST(plan, workers_and_shards_are_dealt_over_the_nodes_that_take_them) {
+TEST(plan, deals_workers_and_shards_over_the_nodes_with_their_roles) {
   auto nodes = nodes_named({"n0", "n1", "n2"});
   nodes[0].roles = {"coordinator", "server"};
   nodes[1].roles = {"worker"};
@@ -133,7 +133,7 @@ TEST(plan, workers_and_shards_are_dealt_over_the_nodes_that_take_them) {
   EXPECT_THAT(counts, ElementsAre(3, 3, 2, 2, 2));
 }
 
-TEST(plan, separate_servers_avoid_nodes_with_workers) {
+TEST(plan, puts_separate_servers_on_nodes_without_workers) {
   auto j = small_net();
   j.topology.workers_per_group = 2;
   j.topology.servers_per_group = 2;
@@ -143,7 +143,7 @@ TEST(plan, separate_servers_avoid_nodes_with_workers) {
   expect_sound(plan_of(j, nodes_named({"local"})));
 }
 
-TEST(plan, parameters_are_cut_evenly) {
+TEST(plan, cuts_parameters_evenly) {
   for (int shards = 1; shards <= 70; ++shards) {
     auto j = small_net();
     j.topology.servers_per_group = shards;
@@ -155,7 +155,7 @@ TEST(plan, parameters_are_cut_evenly) {
   }
 }
 
-TEST(plan, a_layers_buffers_live_with_its_first_block) {
+TEST(plan, puts_buffers_of_a_layer_on_the_shard_of_its_first_block) {
   auto j = job_of({spec("a", "dense", {"data"}, 30), spec("n", "normed", {"a"}), spec("b", "dense", {"n"}, 10),
                    spec("loss", "loss", {"b", "label"})});
   for (int shards : {1, 2, 3, 7, 20}) {
@@ -174,7 +174,7 @@ TEST(plan, a_layers_buffers_live_with_its_first_block) {
   }
 }
 
-TEST(plan, fuse_makes_one_stage_of_a_chain_and_one_edge_per_tensor) {
+TEST(plan, with_fuse_has_one_stage_for_a_chain_and_one_edge_per_tensor) {
   auto j = small_net();
   j.pipeline.fuse = "auto";
   const auto x = plan_of(j, nodes_named({"local"}));
@@ -182,12 +182,12 @@ TEST(plan, fuse_makes_one_stage_of_a_chain_and_one_edge_per_tensor) {
   ASSERT_EQ(x.plan.stages[0].size(), 1u);
   const auto& s = x.plan[x.plan.stages[0][0]];
   EXPECT_EQ(s.name, "worker0/a..loss");
-  EXPECT_EQ(s.in_edges.size(), 2u) << "data once, label once for both its readers";
+  EXPECT_EQ(s.in_edges.size(), 2u) << "one for data, one for label, which has two readers";
   EXPECT_TRUE(s.out_edges.empty());
 }
 
-// A node that the topology leaves free may be down: the job must not need it for its evaluation.
-TEST(plan, the_tester_is_beside_the_last_worker_or_where_a_node_offers) {
+// A node that the topology does not use may be down; evaluation must not depend on it.
+TEST(plan, puts_the_tester_next_to_the_last_worker_or_on_a_tester_node) {
   auto j = small_net();
   j.pipeline.packets = 2;
   j.topology.workers_per_group = 2;
@@ -204,7 +204,7 @@ TEST(plan, the_tester_is_beside_the_last_worker_or_where_a_node_offers) {
   EXPECT_EQ(tester_of(nodes), "n3");
 }
 
-TEST(plan, own_stage_types_are_never_fused) {
+TEST(plan, never_fuses_own_stage_types) {
   auto j = small_net();
   j.pipeline.fuse = "auto";
   const auto x = plan_of(j, nodes_named({"local"}), {"same"});
@@ -214,9 +214,9 @@ TEST(plan, own_stage_types_are_never_fused) {
   EXPECT_THAT(names, ElementsAre("worker0/a", "worker0/relu", "worker0/b..loss"));
 }
 
-// Three gradients meet at a: (r + s) + t, whatever is fused; s and t in one stage would make it r +
+// Three gradients meet at a: (r + s) + t, with any fusing; s and t in one stage would make it r +
 // (s + t).
-TEST(plan, fusing_keeps_the_order_in_which_gradients_are_added) {
+TEST(plan, with_fuse_keeps_the_order_in_which_gradients_are_added) {
   auto j =
       job_of({spec("a", "dense", {"data"}, 10), spec("r", "same", {"a"}), spec("apart", "halves", {"a"}), spec("s", "same", {"a"}),
               spec("t", "same", {"a"}), spec("join", "sum", {"r", "s", "t"}), spec("seen0", "metric", {"apart", "label"}),
@@ -229,7 +229,7 @@ TEST(plan, fusing_keeps_the_order_in_which_gradients_are_added) {
   EXPECT_THAT(names, ElementsAre("worker0/a..r", "worker0/apart", "worker0/s", "worker0/t..loss"));
 }
 
-TEST(plan, a_data_server_lives_on_a_node_that_has_the_data_and_its_bytes_count) {
+TEST(plan, puts_the_data_server_on_a_data_node_and_counts_its_bytes) {
   auto nodes = nodes_named({"n0", "n1", "n2"});
   nodes[0].roles = {"coordinator", "worker", "server"};
   nodes[1].roles = {"worker"};
@@ -262,7 +262,7 @@ TEST(plan, a_data_server_lives_on_a_node_that_has_the_data_and_its_bytes_count) 
   EXPECT_THAT(plan_errors_of(j, nodes), ElementsAre(HasSubstr("no node has the role \"data\"")));
 }
 
-TEST(plan, mistakes_name_their_place) {
+TEST(plan, reports_mistakes_with_their_position) {
   auto j = small_net();
   j.topology.workers_per_group = 5;
   EXPECT_THAT(plan_errors_of(j, nodes_named({"local"})),
@@ -279,11 +279,11 @@ TEST(plan, mistakes_name_their_place) {
   j.topology.workers_per_group = 0;
   j.topology.at = {"job.toml", 5, 1};
   EXPECT_THAT(plan_errors_of(j, nodes_named({"n"})),
-              ElementsAre("job.toml:5:1: workers_per_group must be between 1 and 65535, it is 0"));
+              ElementsAre("job.toml:5:1: workers_per_group must be between 1 and 65535, not 0"));
 }
 
-// A few lines of a file ask for millions of roles: said at once, and none of them is made.
-TEST(plan, of_an_absurd_size_is_refused_by_the_limit_that_it_breaks) {
+// A few lines of a file request millions of roles: the plan is refused before any role is made.
+TEST(plan, beyond_a_size_limit_is_refused_with_that_limit) {
   std::vector<layer_spec> layers{spec("a", "dense", {"data"}, 30)};
   for (int k = 1; k < 99; ++k) layers.push_back(spec("l" + std::to_string(k), "same", {layers.back().name}));
   layers.push_back(spec("loss", "loss", {layers.back().name, "label"}));
@@ -293,26 +293,24 @@ TEST(plan, of_an_absurd_size_is_refused_by_the_limit_that_it_breaks) {
   j.topology.workers_per_group = 65535;
   EXPECT_THAT(
       plan_errors_of(j, nodes_named({"local"})),
-      ElementsAre("job.toml:6:1: the plan would have more than 1,048,576 parts of layers (workers x layers), which is the most: "
+      ElementsAre("job.toml:6:1: the plan would have more than 1,048,576 parts of layers (workers x layers) (the maximum) for "
                   "65,535 workers, 100 layers, 1 shards of a server group"));
   j = small_net(65535, 65535);
   j.topology.key_at["workers_per_group"] = {"job.toml", 6, 1};
   j.topology.workers_per_group = 65535;
   j.layers[0].place = {"local"};
-  EXPECT_THAT(
-      plan_errors_of(j, nodes_named({"local"})),
-      ElementsAre("job.toml:6:1: layers that are placed or split by feature serve at most 4,096 workers, there are 65,535"));
+  EXPECT_THAT(plan_errors_of(j, nodes_named({"local"})),
+              ElementsAre("job.toml:6:1: layers that are placed or split by feature support at most 4,096 workers, not 65,535"));
   j = small_net();
   j.topology.key_at["max_block"] = {"job.toml", 7, 1};
   j.topology.max_block = 1;
   j.layers[0].values.values["outputs"] = std::int64_t{1000000};
-  EXPECT_THAT(
-      plan_errors_of(j, nodes_named({"local"})),
-      ElementsAre(HasSubstr("job.toml:7:1: the plan would have more than 1,048,576 blocks of parameters, which is the most")));
+  EXPECT_THAT(plan_errors_of(j, nodes_named({"local"})),
+              ElementsAre(HasSubstr("job.toml:7:1: the plan would have more than 1,048,576 blocks of parameters (the maximum)")));
 }
 
-// As many workers as there may be: every stage has its worker's edges, and none of the others'.
-TEST(plan, of_many_workers_has_edges_between_each_ones_own) {
+// With many workers, every stage has edges of its own worker only.
+TEST(plan, of_many_workers_has_no_edges_between_workers) {
   auto j = small_net(1000, 1000);
   j.topology.workers_per_group = 1000;
   const auto x = plan_of(j, nodes_named({"local"}));
