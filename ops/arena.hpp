@@ -1,6 +1,6 @@
-// Where pools get their blocks from, if not from the heap: a region that a device, another process
-// or a network card knows of. Pools that draw from one: cpu::block_pool, net::buffer_pool. They
-// keep what they have taken for reuse, and give it back when they go.
+// A source of pool memory other than the heap: a region that a device, another process or a network
+// card can access. cpu::block_pool and net::buffer_pool can use one. They retain slabs for reuse
+// and return them when they are destroyed.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 namespace troupe {
 
 struct slab {
-  std::byte* data = nullptr;  // aligned to 64; null: there is none
+  std::byte* data = nullptr;  // aligned to 64 bytes; null: no memory
   std::size_t bytes = 0;
-  std::shared_ptr<const memory_region> region;  // [data, data + bytes) lies in it
+  std::shared_ptr<const memory_region> region;  // contains [data, data + bytes)
 };
 
-// Any thread.
+// Safe from any thread.
 class arena {
  public:
   virtual ~arena() = default;
-  // At least `bytes` bytes; without data when the arena has no more. Pools then turn to the heap,
-  // and count it.
+  // Returns at least `bytes` bytes, or a slab without data if the arena is exhausted. Pools then
+  // use the heap and count this.
   virtual slab take(std::size_t bytes) = 0;
   virtual void give_back(const slab& s) noexcept = 0;
 };

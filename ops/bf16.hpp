@@ -1,7 +1,7 @@
-// bf16: the upper half of a float. The element of tensors of dtype::bf16, and its two conversions
-// for one value: exact to float, to the nearest, ties to even, from it; a NaN stays one (a quiet
-// one, of its sign and upper bits), what is too large becomes infinite, and subnormal numbers are
-// kept. Arrays: device::copy (ops/cpu/half.inl).
+// bf16, the upper 16 bits of a float: the element of dtype::bf16, and conversions of single values.
+// bf16 to float is exact. Float to bf16 rounds to nearest, ties to even: a NaN becomes a quiet NaN
+// with the same sign and upper bits, values that are too large become infinite, subnormal numbers
+// are preserved. device::copy converts arrays (ops/cpu/half.inl).
 #pragma once
 
 #include <bit>

@@ -55,14 +55,14 @@ std::vector<std::string> check_layer(const layer_type& type, const layer_case& c
 
 std::vector<std::string> check_layer_entry(const layer_type& type) {
   std::vector<std::string> all;
-  if (type.doc.empty()) all.push_back("the row has no doc");
+  if (type.doc.empty()) all.push_back("the entry has no documentation");
   for (const auto& s : type.specs)
-    if (s.doc.empty()) all.push_back("option '" + s.name + "' has no doc");
+    if (s.doc.empty()) all.push_back("option '" + s.name + "' has no documentation");
   if (type.cases.size() < 5) all.push_back("fewer than five cases");
   for (const auto& c : type.cases) {
     const auto inputs = static_cast<int>(c.in.size());
     if (inputs < type.min_inputs || inputs > type.max_inputs)
-      all.push_back("case '" + c.name + "': " + std::to_string(inputs) + " inputs, the row allows " +
+      all.push_back("case '" + c.name + "': " + std::to_string(inputs) + " inputs, the entry allows " +
                     std::to_string(type.min_inputs) + " to " + std::to_string(type.max_inputs));
   }
   return all;

@@ -1,4 +1,4 @@
-// The checks of check_layer, each in a file of its kind (check_layer_*.cpp).
+// The checks of check_layer; each group is in its own file (check_layer_*.cpp).
 #pragma once
 
 #include <set>
@@ -44,7 +44,7 @@ class layer_checker : layer_passes {
 
   std::vector<std::string> findings_;
   layer_coverage seen_;
-  std::set<std::string> wrong_;  // tensors whose gradients have a finding already
+  std::set<std::string> wrong_;  // tensors for which a wrong gradient was reported
 };
 
 }  // namespace troupe

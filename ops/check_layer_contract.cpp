@@ -1,4 +1,5 @@
-// What a layer declares, against what it does: shapes, what it writes and what it leaves alone.
+// Checks a layer's declarations against its behaviour: shapes, written elements, unmodified
+// tensors.
 #include <algorithm>
 #include <cmath>
 
@@ -15,21 +16,21 @@ void layer_checker::check_written(const char* what, const tensors& got, const sh
       find(numbered(what, i) + " has no memory");
     else if (any_nan(home(got[i])))
       find(numbered(what, i) +
-           " has elements that were not written, or NaN (was something used that backward_needs() does not ask for?)");
+           " has elements that were not written, or NaN (does backward() use a tensor that backward_needs() does not request?)");
   }
 }
 
-// What it says that its inputs hold is what the case gives it, and it has a place for every label.
+// holds() matches the case's inputs, and ids_below() admits every label.
 void layer_checker::check_inputs() {
   for (std::size_t i = 0; i < case_.in.size(); ++i) {
     const bool label = case_.integer_labels && i + 1 == case_.in.size();
     const auto says = layer_.holds(i, case_.in);
     if (says == (label ? holding::values : holding::ids))
-      find(numbered("input", i) + " is " + (label ? "labels" : "values") + " in this case, but holds() says " +
+      find(numbered("input", i) + " is " + (label ? "labels" : "values") + " in this case, but holds() returns " +
            (label ? "values" : "ids"));
     const auto below = label && says != holding::values ? layer_.ids_below(i, case_.in) : 0;
     if (below > 0 && below < case_.classes)
-      find(numbered("input", i) + " has " + std::to_string(case_.classes) + " classes in this case, but ids_below() says " +
+      find(numbered("input", i) + " has " + std::to_string(case_.classes) + " classes in this case, but ids_below() returns " +
            std::to_string(below));
   }
 }
@@ -51,11 +52,11 @@ void layer_checker::check_contract(const pass_values& v) {
     shapes dims;
     for (const auto& spec : specs_) dims.push_back(spec.dims);
     check_written("gradient of parameter", r.grad_params, dims);
-    if (!same_bits(kept, out)) find("backward() changes an output of forward()");
+    if (!same_bits(kept, out)) find("backward() modifies an output of forward()");
   }
-  if (!same_bits(in, v.in)) find("an input is changed");
-  if (!same_bits(params, v.params)) find("a parameter is changed");
-  if (!same_bits(grad_out, v.grad_out)) find("an incoming gradient is changed");
+  if (!same_bits(in, v.in)) find("an input is modified");
+  if (!same_bits(params, v.params)) find("a parameter is modified");
+  if (!same_bits(grad_out, v.grad_out)) find("an incoming gradient is modified");
 }
 
 void layer_checker::check_saved(const pass_values& v, const tensors& out, const saved& s) {
@@ -66,11 +67,11 @@ void layer_checker::check_saved(const pass_values& v, const tensors& out, const 
     bytes += x.count() * static_cast<std::int64_t>(floating(x) ? size_of(dtype::f32) : size_of(x.type()));
   }
   if (bytes > needs_.saved_bytes)
-    find("forward() saves " + std::to_string(bytes) + " bytes, backward_needs() says " + std::to_string(needs_.saved_bytes));
+    find("forward() saves " + std::to_string(bytes) + " bytes, backward_needs() declares " + std::to_string(needs_.saved_bytes));
 }
 
-// One statistic for each buffer, in training, and the same outputs whether somebody wants them or
-// not.
+// In training, one statistic per buffer, and the same outputs whether or not statistics are
+// requested.
 void layer_checker::check_statistics(const pass_values& v) {
   shapes wanted_dims;
   for (const auto& p : specs_)
@@ -81,11 +82,11 @@ void layer_checker::check_statistics(const pass_values& v) {
   saved s, t;
   layer_.forward(c, *make_plan(phase::train, dtype::f64), v.in, v.params, out, s);
   if (stats.size() != wanted_dims.size())
-    return find("leaves " + std::to_string(stats.size()) + " statistics, has " + std::to_string(wanted_dims.size()) +
-                " parameters that are not trainable");
+    return find("forward() stores " + std::to_string(stats.size()) + " statistics, the layer has " +
+                std::to_string(wanted_dims.size()) + " parameters that are not trainable");
   check_written("statistic", stats, wanted_dims);
   if (!same_bits(out, forward(v, *make_plan(phase::train, dtype::f64), t, phase::train)))
-    find("an output changes when somebody wants statistics");
+    find("an output changes when statistics are requested");
 }
 
 void layer_checker::check_test_phase(const pass_values& v) {

@@ -1,5 +1,5 @@
-// Gradients against central differences, and when only some of them are wanted or they are added to
-// others.
+// Checks of gradients: against central differences, with only some of them requested, and
+// accumulated.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-// One packet of values, its plan, what forward() makes of them, and the gradients that come in, as
+// One draw: a packet of values, its plan, the outputs of forward(), and the incoming gradients as
 // one list of elements.
 struct layer_checker::drawn {
   pass_values v;
@@ -17,7 +17,7 @@ struct layer_checker::drawn {
   std::vector<double> out, weights;
 };
 
-// Draws alternate between two packets and between normal and wide values; a seed gives two of them.
+// Draws alternate between two packets and between normal and wide values. A seed gives two draws.
 void layer_checker::check_gradients() {
   constexpr int most = 32;
   while (seen_.draws < 2 * how_.seeds || (seen_.draws < most && seen_.compared < how_.samples)) {
@@ -53,8 +53,8 @@ void layer_checker::note_range(const tensors& in) {
 
 namespace {
 
-// `samples` of `count` elements: the first, the last, and others spread over the tensor, at other
-// places with every `start`.
+// Selects `samples` of `count` elements: the first, the last, and others spread over the tensor,
+// which depend on `start`.
 std::set<std::int64_t> elements_to_try(std::int64_t count, std::int64_t samples, std::int64_t start) {
   if (count == 0) return {};
   std::set<std::int64_t> chosen{0, count - 1};
@@ -78,15 +78,16 @@ void layer_checker::check_gradient(const std::string& what, const drawn& d, tens
     const std::string error = compare(d, list, i, j, value(found, j));
     if (error.empty()) continue;
     find("gradient of " + what + ", element " + std::to_string(j) + " of packet " + std::to_string(d.packet) + ": " + error);
-    wrong_.insert(what);  // one element tells enough
+    wrong_.insert(what);  // report one element per tensor
     return;
   }
 }
 
-// Central differences with the given step and a smaller one (a kink may lie within the larger step,
-// but not within both unless the point sits on it). On a kink, anything between the two one-sided
-// derivatives is a right answer. Differences are taken of each output and then added: an output
-// that does not change adds no rounding error, and `rounding` bounds that of those which do.
+// Compares one element with central differences, for the given step and a smaller one. A kink may
+// lie within the larger step, but lies within both only if the point is at the kink; then any value
+// between the two one-sided derivatives is accepted. Differences are computed per output element
+// and then summed: an unchanged element adds no rounding error, and `rounding` bounds that of the
+// others.
 std::string layer_checker::compare(const drawn& d, tensors pass_values::*list, std::size_t i, std::int64_t j, double analytic) {
   double rounding = 0;
   const auto shifted = [&](double by) {
@@ -123,7 +124,7 @@ std::string layer_checker::compare(const drawn& d, tensors pass_values::*list, s
     ++seen_.kinks;
     return "";
   }
-  return "backward() says " + std::to_string(analytic) + ", central differences " + std::to_string((left + right) / 2) +
+  return "backward() computes " + std::to_string(analytic) + ", central differences give " + std::to_string((left + right) / 2) +
          (kink ? " (at a kink: " + std::to_string(left) + " and " + std::to_string(right) + ")" : "") + ", at the value " +
          std::to_string(x);
 }
@@ -134,14 +135,14 @@ void layer_checker::check_skipping(const pass_values& v) {
   forward(v, *p, s, phase::train);
   const pass_results all = backward(v, *p, s);
   if (!same_bits(all.grad_params, backward(v, *p, s, 0, false, true).grad_params))
-    find("gradients of parameters change when nobody wants those of inputs");
+    find("gradients of parameters change when those of inputs are not requested");
   if (!same_bits(all.grad_in, backward(v, *p, s, 0, true, false).grad_in))
-    find("gradients of inputs change when nobody wants those of parameters");
+    find("gradients of inputs change when those of parameters are not requested");
   const pass_results none = backward(v, *p, s, 0, false, false);
   const auto unwanted = [](const tensor& t) { return bool(t); };
   if (std::any_of(none.grad_in.begin(), none.grad_in.end(), unwanted) ||
       std::any_of(none.grad_params.begin(), none.grad_params.end(), unwanted))
-    find("a gradient that nobody wants is made");
+    find("a gradient that was not requested is computed");
 }
 
 void layer_checker::check_accumulate(const pass_values& v) {
@@ -159,8 +160,8 @@ void layer_checker::check_accumulate(const pass_values& v) {
     }
     const pass_results added = backward(w, *p, s, 0, true, true, &before);
     if (!same_bits(sum, added.grad_params))
-      find(std::string("with accumulate, gradients of parameters are not old plus new (") + name_of(t) + ")");
-    if (!same_bits(fresh.grad_in, added.grad_in)) find("accumulate changes gradients of inputs");
+      find(std::string("with accumulate, gradients of parameters are not the old values plus the new ones (") + name_of(t) + ")");
+    if (!same_bits(fresh.grad_in, added.grad_in)) find("accumulate changes the gradients of inputs");
   }
 }
 

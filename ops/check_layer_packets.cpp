@@ -1,4 +1,4 @@
-// Packets beside one another, as one, and in the memory of what is read.
+// Checks of several packets: interleaved, computed in one call, and computed in place.
 #include <algorithm>
 #include <cmath>
 
@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-// One packet after the other, against forward 0, forward 1, backward 0, backward 1, with two plans
-// and with one.
+// Compares packets in sequence with forward 0, forward 1, backward 0, backward 1, with two plans
+// and with a shared plan.
 void layer_checker::check_purity() {
   const pass_values v[2] = {random_values(0), random_values(1)};
   pass_results alone[2];
@@ -27,14 +27,14 @@ void layer_checker::check_purity() {
     }
     if (!same)
       find(std::string("impure: two packets in flight ") + (shared ? "through one plan" : "with a plan each") +
-           " differ from one after the other; does the layer keep something of a pass?");
+           " differ from packets in sequence (does the layer keep state of a pass?)");
   }
 }
 
-// In the memory of what is read, in both phases and types: the same bits.
+// Computation in place gives the same bits, in both phases and all types.
 void layer_checker::check_in_place(const pass_values& given) {
   if (case_.in.empty() || out_shapes_.size() != 1 || !(out_shapes_[0] == case_.in[0]))
-    return find("in_place() with an output unlike input 0");
+    return find("in_place() is true, but the shape of the output differs from input 0");
   for (const dtype t : types())
     for (const phase ph : {phase::train, phase::test}) {
       const pass_values v = converted(given, t);
@@ -46,9 +46,9 @@ void layer_checker::check_in_place(const pass_values& given) {
       out.push_back(in[0]);
       context c = make_context(ph);
       saved again;
-      if (!needs_.inputs || ph == phase::test) {  // else no host does it
+      if (!needs_.inputs || ph == phase::test) {  // otherwise hosts do not use it
         layer_.forward(c, *p, in, v.params, out, again);
-        if (!same_bits(apart, out)) find("forward in the memory of input 0 makes other values");
+        if (!same_bits(apart, out)) find("forward() in place gives different outputs");
       }
       if (ph == phase::test || !differentiable()) continue;
       const pass_results r = backward(v, *p, s);
@@ -58,11 +58,11 @@ void layer_checker::check_in_place(const pass_values& given) {
         if (g) g = poisoned(g.dims(), g.type());
       layer_.backward(c, *p, s, v.params, grad_out, grad_in, grad_params, false);
       if (!same_bits(r.grad_in, grad_in) || !same_bits(r.grad_params, grad_params))
-        find("backward in the memory of the incoming gradient makes other gradients");
+        find("backward() in place gives different gradients");
     }
 }
 
-// Several packets as one, against one after the other and their gradients added.
+// Several packets in one call, against single packets with their gradients added.
 void layer_checker::check_gathered() {
   for (const dtype t : types())
     for (const std::uint32_t packets : {2U, 3U, 4U}) {
@@ -90,8 +90,8 @@ void layer_checker::check_gathered() {
       saved s;
       tensors out = poisoned_like(want.out);
       layer_.gathered()->forward_all(c, packets, *p, v.in, v.params, out, s);
-      const std::string what = std::to_string(packets) + " packets as one (" + name_of(t) + "): ";
-      if (!same_bits(want.out, out)) find(what + "other outputs than one by one");
+      const std::string what = std::to_string(packets) + " packets in one call (" + name_of(t) + "): ";
+      if (!same_bits(want.out, out)) find(what + "outputs differ from those of single packets");
       if (!differentiable()) continue;
       s.inputs = needs_.inputs ? v.in : poisoned_like(v.in);
       s.outputs = needs_.outputs ? out : poisoned_like(out);
@@ -106,7 +106,7 @@ void layer_checker::check_gathered() {
                            [&](std::int64_t k, tensor& to) { dev_.copy(alone[static_cast<std::size_t>(k)].grad_params[i], to); });
       }
       layer_.gathered()->backward_all(c, packets, *p, s, v.params, v.grad_out, grad_in, grad_params);
-      if (!same_bits(want.grad_in, grad_in)) find(what + "other gradients of inputs than one by one");
+      if (!same_bits(want.grad_in, grad_in)) find(what + "gradients of inputs differ from those of single packets");
       if (!same_bits(sums, grad_params)) find(what + "gradients of parameters are not the sum over the packets");
     }
 }

@@ -9,13 +9,12 @@ namespace troupe {
 tensor layer_passes::random(shape s, std::uint32_t number, double deviation) {
   tensor narrow = tensor::allocate(dev_, s, dtype::f32), wide = tensor::allocate(dev_, s, dtype::f64);
   dev_.fill_gaussian({seed_, number, 0x40000000U}, 0.0, deviation, narrow);
-  dev_.copy(narrow, wide);  // values that f32 holds exactly, so that both types see the same
+  dev_.copy(narrow, wide);  // values are exact in f32, so that both types get the same numbers
   return wide;
 }
 
-// Of eight elements in a row three are normal, two uniform in [-8, 8], two near a number where
-// functions often have a kink, but further from it than a step of the differences, and one lies in
-// 8 to 24 on either side.
+// Of eight consecutive elements, three are normal, two uniform in [-8, 8], two near a common kink
+// but further from it than a step of the differences, and one has a magnitude of 8 to 24.
 tensor layer_passes::wide_random(shape s, std::uint32_t number) {
   constexpr double kinks[] = {0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6};
   const auto uniform = [&](std::uint32_t which, double low, double high) {
@@ -34,7 +33,7 @@ tensor layer_passes::wide_random(shape s, std::uint32_t number) {
       x = std::copysign(kinks[static_cast<std::size_t>(value(choice, i)) % std::size(kinks)], n) +
           std::copysign(0.004 + 0.05 * std::fabs(u), u);
     if (kind == 3) x = std::copysign(8 + 16 * std::fabs(u), u);
-    values.mutable_data<double>()[i] = static_cast<float>(x);  // as random()
+    values.mutable_data<double>()[i] = static_cast<float>(x);  // exact in f32, as in random()
   }
   dev_.fetch(values, there);
   return there;
@@ -60,7 +59,7 @@ pass_values layer_passes::random_values(std::uint32_t packet, spread of_inputs) 
     ++number;
     v.in.push_back(label ? labels(s, number) : of_inputs == spread::wide ? wide_random(s, number) : random(s, number));
   }
-  number = 500;  // parameters are shared by the packets
+  number = 500;  // parameters do not depend on the packet
   for (const auto& p : specs_) {
     v.params.push_back(random(p.dims, ++number, 0.5));
     if (!p.trainable) dev_.map(unary::absolute, 0.0, v.params.back(), v.params.back());  // a running variance is not negative

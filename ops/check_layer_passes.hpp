@@ -1,4 +1,4 @@
-// Passes of a layer over random values, for check_layer's checks.
+// Runs passes of a layer over random values, for the checks of check_layer.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-// What goes into one pass and what comes out of it.
+// Inputs and results of one pass.
 struct pass_values {
   tensors in, params, grad_out;
   dtype type = dtype::f64;  // of activations
@@ -22,7 +22,7 @@ struct pass_results {
   tensors out, grad_in, grad_params;
 };
 
-enum class spread { normal, wide };  // of inputs: of deviation 1, or over [-24, 24]
+enum class spread { normal, wide };  // of inputs: standard normal, or over [-24, 24]
 
 class layer_passes {
  public:
@@ -51,7 +51,7 @@ class layer_passes {
   tensor wide_random(shape s, std::uint32_t number);
   pass_values random_values(std::uint32_t packet, spread of_inputs = spread::normal);
   tensors converted(const tensors& from, dtype t);
-  // As a job in t has them.
+  // Converts values to the tensor types of a job of type `t`.
   pass_values converted(const pass_values& v, dtype t);
   tensor copied(const tensor& x);
   tensors copied(const tensors& xs);
@@ -62,15 +62,15 @@ class layer_passes {
   context make_context(phase ph, std::uint32_t packet = 0) const;
   std::unique_ptr<plan> make_plan(phase ph, dtype t) const;
   tensors forward(const pass_values& v, plan& p, saved& s, phase ph, std::uint32_t packet = 0);
-  // `want_in` and `want_params` tell which gradients to ask for; those of `into` (if any) are added
-  // to.
+  // `want_in` and `want_params` select the gradients to request. If `into` is not null, parameter
+  // gradients are accumulated into its tensors.
   pass_results backward(const pass_values& v, plan& p, const saved& s, std::uint32_t packet = 0, bool want_in = true,
                         bool want_params = true, const tensors* into = nullptr);
   pass_results both(const pass_values& v, plan& p, std::uint32_t packet = 0);
-  // Elements of all outputs of a forward pass in training, one list.
+  // All output elements of a forward pass in training.
   std::vector<double> outputs_of(const pass_values& v, plan& p, std::uint32_t packet);
 
-  // For the host to look at: what lies elsewhere comes home.
+  // Tensors in host memory, for reading.
   tensor home(const tensor& t) const { return at_home(dev_, t); }
   tensors home(tensors list) const {
     for (auto& t : list) t = home(t);
@@ -83,7 +83,7 @@ class layer_passes {
   const layer_case& case_;
   device& dev_;
   const layer_check& how_;
-  std::uint64_t seed_;  // of the values and of what the layer draws
+  std::uint64_t seed_;  // of the values and of the layer's random numbers
   shapes out_shapes_;
   param_specs specs_;
   struct backward_needs needs_;

@@ -1,4 +1,4 @@
-// Narrower types against wider ones.
+// Comparison of narrow types with wide ones.
 #include <algorithm>
 #include <cmath>
 
@@ -16,14 +16,14 @@ void layer_checker::check_f32(const pass_values& v) {
 
 void layer_checker::check_bf16(const pass_values& given) {
   pass_values v = converted(given, dtype::bf16);
-  v.params = converted(converted(v.params, dtype::bf16), dtype::f32);  // which products round
+  v.params = converted(converted(v.params, dtype::bf16), dtype::f32);  // to the precision of products
   const pass_results a = both(converted(v, dtype::f32), *make_plan(phase::train, dtype::f32)),
                      b = both(v, *make_plan(phase::train, dtype::bf16));
   check_written("in bf16, output", b.out, out_shapes_);
   for (std::size_t i = 0; i < b.out.size(); ++i)
     if (b.out[i].type() != output_type(layer_, i, v.type)) find(numbered("in bf16, output", i) + " is " + name_of(b.out[i].type()));
   for (std::size_t i = 0; i < b.grad_in.size(); ++i)
-    if (b.grad_in[i] && b.grad_in[i].type() != v.type) find(numbered("in bf16, gradient of input", i) + " is not");
+    if (b.grad_in[i] && b.grad_in[i].type() != v.type) find(numbered("in bf16, gradient of input", i) + " is not bf16");
   for (std::size_t i = 0; i < b.grad_params.size(); ++i)
     if (b.grad_params[i] && b.grad_params[i].type() != dtype::f32)
       find(numbered("in bf16, gradient of parameter", i) + " is not f32");
@@ -48,7 +48,7 @@ void layer_checker::compare_types(const char* what, const tensors& wide, const t
     }
     if (!(error <= tolerance * largest))
       find(numbered(what, i) + ": " + name_of(narrow[i].type()) + " differs from " + name_of(wide[i].type()) + " by " +
-           std::to_string(error) + ", the largest being " + std::to_string(largest));
+           std::to_string(error) + "; the largest element is " + std::to_string(largest));
   }
 }
 

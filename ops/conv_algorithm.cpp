@@ -75,7 +75,7 @@ std::string why_not(conv_algorithm a, const conv_geometry& g) {
   const bool fits = g.kernel_h == g.kernel_w && (g.kernel_h == 3 || (five && g.kernel_h == 5)) && g.unit_stride() &&
                     g.dilation_h == 1 && g.dilation_w == 1 && g.pad_h < g.kernel_h && g.pad_w < g.kernel_w;
   return fits ? std::string()
-              : name_of(a) + " wants kernel 3" + (five ? " or 5" : "") + ", stride 1, dilation 1 and less padding than kernel";
+              : name_of(a) + " requires kernel 3" + (five ? " or 5" : "") + ", stride 1, dilation 1 and less padding than kernel";
 }
 
 }  // namespace troupe

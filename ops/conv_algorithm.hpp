@@ -12,7 +12,8 @@
 
 namespace troupe {
 
-// Changes with every change of the algorithms or of the CPU's rule. It is part of the numerics id.
+// Changes with every change of the algorithms or of the CPU's selection rule. Part of the numerics
+// id.
 inline constexpr const char* conv_table_id = "conv9";
 
 inline constexpr conv_pass conv_passes_all[] = {conv_pass::forward, conv_pass::backward_data, conv_pass::backward_weights};
@@ -28,29 +29,29 @@ struct conv_choice {
   friend bool operator==(const conv_choice&, const conv_choice&) = default;
 };
 
-conv_algorithm algorithm_of(const conv_geometry& g, conv_pass p);  // as g has it
+conv_algorithm algorithm_of(const conv_geometry& g, conv_pass p);  // the one that g names
 conv_choice choice_of(const conv_geometry& g);
 
-// What a layer that is a convolution also is, for those who choose its algorithms
+// Interface of layers that are convolutions, for the selection of their algorithms
 // (runtime/job/convolutions.hpp).
 struct convolving {
   virtual ~convolving() = default;
-  virtual conv_geometry geometry(const shape& x) const = 0;  // of one packet, with the algorithms that the options name
+  virtual conv_geometry geometry(const shape& x) const = 0;  // geometry of one packet, with the algorithms named by the options
 };
 
 std::vector<std::string> conv_algorithm_names();  // "auto" first
 conv_algorithm conv_algorithm_named(std::string_view name);
 std::string name_of(conv_algorithm a);
 const char* name_of(conv_pass p);
-bool has_f64(conv_algorithm a);  // the others compute f64 as lowering1 does
+bool has_f64(conv_algorithm a);  // the other algorithms compute f64 with lowering1
 
-// Empty when `a` can do convolutions with this kernel, stride, dilation and padding; else what it
-// supports. Batch and extents do not matter.
+// Empty if `a` supports this kernel, stride, dilation and padding; otherwise the reason why not.
+// Batch and extents do not matter.
 std::string why_not(conv_algorithm a, const conv_geometry& g);
 
-// Whether `from` may leave its y to `to` as the device likes it (conv_geometry::own_y and own_x):
-// all passes of both are named `onednn`, and features fill the blocks that the library lays them
-// in.
+// Returns true if `from` may pass y to `to` in the device's layout (conv_geometry::own_y and
+// own_x): all passes of both use `onednn`, and the features fill the blocks of the library's
+// layout.
 bool blocks_between(const conv_geometry& from, const conv_geometry& to);
 
 }  // namespace troupe

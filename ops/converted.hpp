@@ -1,11 +1,11 @@
-// A tensor in another element type (device::copy says which there are).
+// Conversion of a tensor to another element type. device::copy lists the supported types.
 #pragma once
 
 #include "ops/device.hpp"
 
 namespace troupe {
 
-// `t` itself where it has the type, else a copy.
+// Returns `t` itself if it has the type, otherwise a converted copy.
 inline tensor converted_to(device& d, const tensor& t, dtype type) {
   if (t.type() == type) return t;
   tensor made = tensor::allocate(d, t.dims(), type);

@@ -1,5 +1,5 @@
-// The parts of a device that follow from its other primitives: the reference convolution and small
-// helpers.
+// Default implementations of device members in terms of the primitives: the reference convolution
+// and small helpers.
 #include "ops/device.hpp"
 
 #include <cassert>
@@ -77,7 +77,7 @@ bool device::needs_input(unary f) {
 
 namespace {
 
-// Slices of one image and one group of a convolution.
+// Views of one image and one group of a convolution.
 struct conv_slices {
   const conv_geometry& g;
   std::int64_t columns() const { return g.pixels(); }

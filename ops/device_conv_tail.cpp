@@ -1,5 +1,5 @@
-// A convolution and its tail by the other primitives of a device, block by block of images
-// (device.hpp).
+// Default implementation of a convolution with its tail (device.hpp), block by block of images, in
+// terms of a device's other primitives.
 #include <algorithm>
 #include <cassert>
 
@@ -9,11 +9,11 @@ namespace troupe {
 
 namespace {
 
-// Images [first, first + count) of a batch: what the primitives are given of each tensor.
+// Images [first, first + count) of a batch: geometry and views of each tensor for the primitives.
 struct image_block {
   conv_geometry g;
   pool_geometry window;
-  std::int64_t first, x, z, y;  // elements of an image: of the input, the sums, and what is left of them
+  std::int64_t first, x, z, y;  // x, z, y: elements per image of the input, of the convolution's result, and of the tail's result
 
   image_block(const conv_geometry& all, const conv_tail& t, std::int64_t from, std::int64_t count)
       : g(all), window(t.window), first(from), x(all.channels * all.height * all.width), z(all.outputs * all.pixels()) {
@@ -30,8 +30,8 @@ void each_block(device& d, const conv_geometry& g, const conv_tail& t, F f) {
   for (std::int64_t first = 0; first < g.batch; first += at_once) f(image_block(g, t, first, std::min(at_once, g.batch - first)));
 }
 
-// The gradient of a block's sums: dy itself, or made in `sums`, by way of `mapped` where it is
-// pooled too.
+// The gradient of a block's convolution result: dy itself, or computed in `sums`; `mapped` is
+// scratch memory if the tail both maps and pools.
 tensor gradient_of_sums(device& d, const image_block& b, const conv_tail& t, const tensor& y, const tensor& index, const tensor& dy,
                         const tensor& sums, const tensor& mapped) {
   tensor gradient = b.of(dy, b.y);

@@ -7,8 +7,8 @@ namespace troupe {
 namespace {
 
 std::string none() { return {}; }
-// A kernel or two on a GPU are no backend yet: roles need lanes and a memory that knows whose it
-// is.
+// The CUDA kernels alone are not a backend: roles need streams and memory that belongs to a memory
+// space.
 std::string no_gpu() { return "this build has no GPU backend for jobs"; }
 
 const device_descriptor* row_of(const std::string& kind) {
@@ -24,7 +24,7 @@ bool one_device(const std::string& a, const std::string& b) {
   return row && row->alike && kind == parse_device(b).kind;
 }
 
-// The first entry that is the same device.
+// Index of the first entry that names the same device.
 std::size_t first_like(const std::vector<std::string>& list, std::size_t i) {
   const auto at = std::find_if(list.begin(), list.end(), [&](const auto& other) { return one_device(list[i], other); });
   return static_cast<std::size_t>(at - list.begin());

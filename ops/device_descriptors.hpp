@@ -1,4 +1,4 @@
-// Devices by name, as job and cluster files have them in `devices`: "cpu:0", "gpu:1". One row a
+// Devices by name, as in `devices` of job and cluster files: "cpu:0", "gpu:1". One entry per
 // backend.
 #pragma once
 
@@ -14,27 +14,27 @@ namespace troupe {
 
 struct device_descriptor {
   std::string kind;                    // the word before the colon
-  bool alike = true;                   // its numbers are threads of one device, over one memory
-  std::string (*why_not)() = nullptr;  // why jobs cannot have one here; empty: they can
+  bool alike = true;                   // all numbers name the same device; each is one thread of it
+  std::string (*why_not)() = nullptr;  // reason why jobs cannot use the device; empty: they can
   std::shared_ptr<device> (*make)(int number) = nullptr;
 };
 const std::vector<device_descriptor>& device_descriptors();
 
 struct device_word {
   std::string kind;
-  int number = -1;  // -1: the word names no device
+  int number = -1;  // -1: not a valid device name
 };
 device_word parse_device(std::string_view word);
 
-// Of a node's list, the entries that are devices of their own: "cpu:0", "cpu:1", "gpu:0" are two,
-// of index 0 and 2.
+// Indices of the list's entries that are distinct devices. "cpu:0", "cpu:1", "gpu:0" are two
+// devices, with indices 0 and 2.
 std::vector<std::uint32_t> different_devices(const std::vector<std::string>& list);
 
-// One device for each entry of the list; entries that are not devices of their own share one. Null
-// where there is none.
+// One device for each entry of the list; entries of the same device share one. Null if the device
+// is not available.
 std::vector<std::shared_ptr<device>> make_devices(const std::vector<std::string>& list);
 
-// What names the bits of all of them: the different numerics ids, in the order of the list.
+// The distinct numerics ids of the devices, in list order. They identify the bits of the results.
 std::string numerics_of(const std::vector<std::shared_ptr<device>>& list);
 
 }  // namespace troupe

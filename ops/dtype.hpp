@@ -1,5 +1,5 @@
-// Element types. Maths runs in f32 or, for checks on the CPU, f64; bf16 is what activations may be
-// kept in (docs/precision.md); i32 and u8 carry labels and raw images.
+// Element types. Maths runs in f32, or in f64 for checks on the CPU. bf16 is a storage type of
+// activations (docs/precision.md). i32 and u8 hold labels and raw images.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ constexpr std::size_t size_of(dtype t) {
   }
   return 0;
 }
-// Of many elements, for estimates.
+// Size of `elements` elements, for estimates.
 constexpr double bytes_of(std::int64_t elements, dtype t) {
   return static_cast<double>(elements) * static_cast<double>(size_of(t));
 }
 
-// Of what belongs to activations of type t and is not kept in fewer bits: parameters, sums,
-// statistics, losses.
+// The type of parameters, sums, statistics and losses where activations have type t: f32 for bf16,
+// otherwise t.
 constexpr dtype wide_of(dtype t) { return t == dtype::bf16 ? dtype::f32 : t; }
 
 constexpr const char* name_of(dtype t) {

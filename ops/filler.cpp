@@ -11,10 +11,11 @@ namespace troupe {
 std::vector<std::string> filler_kinds() { return {"constant", "uniform", "gaussian", "xavier", "msra"}; }
 
 option_specs filler_options(const std::string& kind) {
-  if (kind == "constant") return {real_option("value", 0.0, "every element")};
-  if (kind == "uniform") return {real_option("min", 0.0, "lower end"), real_option("max", 1.0, "upper end")};
+  if (kind == "constant") return {real_option("value", 0.0, "value of every element")};
+  if (kind == "uniform") return {real_option("min", 0.0, "lower bound"), real_option("max", 1.0, "upper bound")};
   if (kind == "gaussian") return {real_option("mean", 0.0, "mean"), real_option("std", 1.0, "standard deviation", 0.0)};
-  return {choice_option("norm", {"fan_in", "fan_out", "average"}, "what the variance is divided by")};
+  return {choice_option("norm", {"fan_in", "fan_out", "average"},
+                        "fan that the variance is divided by: inputs, outputs, or their mean")};
 }
 
 filler_spec filler_from(const options& table, const std::string& fallback) {
@@ -46,7 +47,7 @@ void fill_param(device& d, const param_spec& p, std::uint64_t seed, std::uint32_
   t.back(d);
   const std::string& kind = p.filler.kind;
   const options v = check_options(p.filler.values, filler_options(kind));
-  // Dropout streams have b = layer index; the top bit keeps fillers apart from them.
+  // Dropout streams have b = layer index. The top bit keeps filler streams distinct from them.
   const rng_stream stream{.key = seed, .a = layer, .b = 0x80000000U | param};
   if (kind == "constant") {
     d.fill(v.real("value"), t);

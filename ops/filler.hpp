@@ -1,11 +1,12 @@
-// Fillers: initial values of parameters, as Caffe defines them. With n = fan_in = count / dims[0]
-// (or fan_out = count / dims[1], or their mean, by `norm`):
+// Fillers: initial values of parameters, as defined by Caffe. n is fan_in = count / dims[0],
+// fan_out = count / dims[1], or their mean, as `norm` says:
 //   constant  value
 //   uniform   in (min, max)
 //   gaussian  mean, std
 //   xavier    uniform in (-s, s), s = sqrt(3 / n)          Glorot and Bengio 2010
 //   msra      gaussian, mean 0, std = sqrt(2 / n)          He et al. 2015
-// Numbers come from a Philox stream of (seed, layer, parameter): the same on every machine, and for f32 and f64 up to rounding.
+// Random numbers come from a Philox stream of (seed, layer, parameter): the same on every machine,
+// and the same for f32 and f64 up to rounding.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +22,12 @@ class device;
 std::vector<std::string> filler_kinds();
 option_specs filler_options(const std::string& kind);
 
-// From a table {kind = "gaussian", std = 0.01}, as a layer's `weight_filler` has it; `fallback` is
-// the kind of an empty table. Throws option_error.
+// Parses a table such as {kind = "gaussian", std = 0.01}, the value of a layer's `weight_filler`.
+// `fallback` is the kind if the table names none. Throws option_error.
 filler_spec filler_from(const options& table, const std::string& fallback);
 
-// Backs `t` and fills it with the initial values of `p`, parameter number `param` of layer number
-// `layer`.
+// Backs `t` and fills it with the initial values of `p`. `layer` and `param` are the indices of the
+// layer and of its parameter.
 void fill_param(device& d, const param_spec& p, std::uint64_t seed, std::uint32_t layer, std::uint32_t param, tensor& t);
 
 }  // namespace troupe

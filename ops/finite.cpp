@@ -10,8 +10,8 @@
 namespace troupe {
 namespace {
 
-// A number is finite unless all bits of its exponent are set. In blocks, so that the test of many
-// is one of the machine's instructions and a large tensor ends early.
+// A number is finite unless all bits of its exponent are set. Works in blocks, so that the compiler
+// vectorises the check and a large tensor returns early.
 template <class Bits>
 bool finite_bits(const void* from, std::int64_t count, Bits exponent) {
   constexpr std::int64_t block = 4096;

@@ -1,5 +1,6 @@
-// Are all numbers of a tensor finite? One pass over the host's memory.
-// Errors: none.  Threads: a function without state.
+// Checks that all numbers of a tensor are finite. One pass over host memory.
+// Errors: none.
+// Threads: stateless functions.
 #pragma once
 
 #include <functional>
@@ -10,12 +11,13 @@ namespace troupe {
 
 class device;
 
-// True also of what has no memory, and of numbers of things. The memory must be the host's.
+// Returns true also for tensors without memory and for integer types. The memory must be on the
+// host.
 bool all_finite(const tensor& t);
 
-// In a task: calls `otherwise` before the task is over where a number of `t` is not finite; at once
-// where the host may look for itself. On a device with queues the sum of squares tells, so that
-// there f64 beyond 1e154 counts as not finite.
+// For use in a task: calls `otherwise` before the task is over if an element of `t` is not finite;
+// immediately if the host can read `t`. A device with queues checks the sum of squares instead, so
+// f64 values beyond 1e154 count as not finite there.
 void look_for_not_finite(device& d, const tensor& t, std::function<void()> otherwise);
 
 }  // namespace troupe

@@ -12,7 +12,7 @@ std::string to_string(const shapes& s) {
 }
 
 void want(bool ok, const std::string& what, const shapes& got) {
-  if (!ok) throw shape_error("wants " + what + ", got " + to_string(got));
+  if (!ok) throw shape_error("expects " + what + ", got " + to_string(got));
 }
 
 bool scores_of_labels(const shape& scores, const shape& labels) {

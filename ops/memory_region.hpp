@@ -1,8 +1,8 @@
-// A piece of memory with a name of its own: what others can be told "(region, offset, length)" of
-// instead of being sent the bytes. An arena's slabs lie in one; so does what processes of a machine
-// share, and what a device or a network card has been shown.
+// A named piece of memory. Frames can refer to its contents as (region, offset, length) instead of
+// carrying the bytes. Regions contain the slabs of an arena, memory shared between processes of a
+// machine, and memory registered with a device or a network card.
 //
-// Invariant: base and bytes never change, and the memory is there as long as the region is. Any
+// Invariant: base and bytes never change, and the memory lives as long as the region. Safe from any
 // thread.
 #pragma once
 
@@ -12,18 +12,18 @@
 
 namespace troupe {
 
-// heap: of this process alone; shared: processes of this machine may map it by `id`; device: the
-// host cannot look into it.
+// heap: private to this process. shared: other processes of the machine can map it by `id`. device:
+// not readable by the host.
 enum class memory_kind : std::uint8_t { heap, shared, device };
 
 struct memory_region {
   std::byte* base = nullptr;
   std::size_t bytes = 0;
   memory_kind kind = memory_kind::heap;
-  std::string id;  // names it on this machine; empty: nobody else can reach it
+  std::string id;  // name on this machine; empty: not accessible to other processes
 
   memory_region() = default;
-  memory_region(const memory_region&) = delete;  // it is one place, not a value
+  memory_region(const memory_region&) = delete;  // identifies one piece of memory, so it is not copied
   memory_region& operator=(const memory_region&) = delete;
   virtual ~memory_region() = default;
 

@@ -1,10 +1,10 @@
-// Where memory lies, and whether what was written there is there yet.
+// Memory spaces, and completion of pending writes.
 //
-// A device with queues (lanes, device.hpp) returns from a primitive before it has run. What it
-// writes carries a `completion`; whoever goes on with it on the same device need not look: lanes
-// wait for each other. The host may look at memory of its own space only, and gets what lies
-// elsewhere by device::fetch() and device::later(). On the CPU everything lies in the host's space
-// and is there at once.
+// A device with queues (streams, device.hpp) returns from a primitive before it has run. Memory
+// that the primitive writes carries a `completion`. Further primitives on the same device need not
+// check it, since streams wait for each other. The host may read only memory of its own space; it
+// reads other memory with device::fetch() and device::later(). On the CPU all memory is in the
+// host's space and all writes are complete on return.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 namespace troupe {
 
 struct memory_space {
-  std::int16_t device = -1;  // number of the device whose memory it is; -1: the host's
+  std::int16_t device = -1;  // number of the device that owns the memory; -1: the host
   bool host() const { return device < 0; }
   friend bool operator==(memory_space, memory_space) = default;
 };
 
-// A point in a lane's queue. Any thread.
+// A point in a stream's queue. Safe from any thread.
 struct completion {
   virtual ~completion() = default;
   virtual bool done() const = 0;

@@ -1,4 +1,4 @@
-// Short ways to declare options. A value without default makes the option required.
+// Shorthands for declaring options. An option without a default is required.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ inline option_spec real_option(std::string name, double fallback, std::string do
 inline option_spec flag_option(std::string name, bool fallback, std::string doc) {
   return option_of(std::move(name), option_kind::boolean, fallback, std::move(doc));
 }
-// A count, or the word "inf" (`count_of` reads it).
+// A count or "inf"; count_of() reads it.
 inline option_spec count_or_inf_option(std::string name, std::int64_t fallback, std::string doc, double min = 0) {
   auto s = integer_option(std::move(name), fallback, std::move(doc), min);
   s.choices = {"inf"};

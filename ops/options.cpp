@@ -35,13 +35,13 @@ std::string joined(const std::vector<std::string>& words) {
   return s;
 }
 
-// The value as `kind`, an integer widened where a number is asked for; empty when the kinds do not
-// agree.
+// Converts the value to the declared kind; an integer becomes a real where a real is declared.
+// Empty if the kinds do not match.
 std::optional<option_value> converted(const option_value& v, const option_spec& spec) {
   const auto kind = spec.kind;
   const bool number = kind == option_kind::integer || kind == option_kind::real;
   if (number && !spec.choices.empty() && std::holds_alternative<std::string>(v)) return v;
-  const auto index = static_cast<option_kind>(v.index());  // the variant lists its alternatives in the order of option_kind
+  const auto index = static_cast<option_kind>(v.index());  // the variant's alternatives have the order of option_kind
   if (index == kind) return v;
   if (kind == option_kind::real && index == option_kind::integer) return static_cast<double>(std::get<std::int64_t>(v));
   if (kind == option_kind::reals && index == option_kind::integers) {
@@ -109,7 +109,7 @@ void check_known(const options& given, const option_specs& specs) {
     if (!near.empty())
       message += "; did you mean '" + near + "'?";
     else
-      message += names.empty() ? "; there are none here" : "; known: " + joined(names);
+      message += names.empty() ? "; this table has no options" : "; known: " + joined(names);
     throw option_error(key, message);
   }
 }
@@ -182,9 +182,10 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(1, (word.size() + 1) / 3) + 1;
   for (const auto& c : candidates) {
-    // The distance is at least the difference of the lengths.
+    // The edit distance is at least the difference of the lengths.
     if (std::max(word.size(), c.size()) - std::min(word.size(), c.size()) >= best_distance) continue;
-    // Optimal string alignment distance: insert, delete, replace, swap neighbours.
+    // Optimal string alignment distance: insertions, deletions, substitutions, transpositions of
+    // neighbours.
     std::vector<std::vector<std::size_t>> d(word.size() + 1, std::vector<std::size_t>(c.size() + 1));
     for (std::size_t i = 0; i <= word.size(); ++i) {
       for (std::size_t j = 0; j <= c.size(); ++j) {

@@ -1,7 +1,7 @@
-// Options of layers, rules, fillers, sources and modes: what a table of a job file holds beyond the
-// keys of the house. A type declares its options (name, kind, default, range, one line of
-// documentation); the job file's parser checks names and kinds against the declaration, so that a
-// mistake names file, line and column before anything starts.
+// Options of layers, rules, fillers, sources and modes: the keys of a job file's table beyond the
+// common ones. A type declares its options (name, kind, default, range, documentation). The job
+// file's parser checks names and values against the declarations, so that an error names file, line
+// and column before the job starts.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace troupe {
 
-// A user's mistake in a value. `key` names the option (may be empty); whoever knows the file adds
-// the position.
+// A user error in an option. `key` names the option and may be empty. The caller that knows the
+// file adds the position.
 struct option_error : std::runtime_error {
   option_error(std::string key_, const std::string& text) : std::runtime_error(text), key(std::move(key_)) {}
   std::string key;
@@ -33,17 +33,17 @@ using option_value = std::variant<bool, std::int64_t, double, std::string, std::
 struct option_spec {
   std::string name;
   option_kind kind = option_kind::integer;
-  std::optional<option_value> fallback;  // none: the option is required
+  std::optional<option_value> fallback;  // empty: the option is required
   std::string doc;
   double min = -1e300;  // inclusive bounds for integer, real and their lists
   double max = 1e300;
   std::vector<std::string>
-      choices;  // for text: the allowed words; empty = any. For integer and real: words allowed beside numbers ("inf")
+      choices;  // text: allowed words, empty = any; integer and real: words allowed in addition to numbers ("inf")
 };
 using option_specs = std::vector<option_spec>;
 
-// Checked values. get<T>() asserts presence: a checked table holds every declared option, defaults
-// filled in.
+// Checked values, with defaults filled in: every declared option is present. get<T>() throws
+// option_error if `key` is missing.
 struct options {
   std::map<std::string, option_value, std::less<>> values;
 
@@ -61,20 +61,21 @@ struct options {
   const options& table(std::string_view key) const { return *get<std::shared_ptr<options>>(key); }
 };
 
-// Fills defaults, converts integer to real where a real is declared, checks kinds, bounds and
-// choices. Throws option_error naming the key: unknown (with the nearest known name), missing,
-// wrong kind, out of range.
+// Fills in defaults, converts integers to real where a real is declared, and checks kinds, bounds
+// and choices. Throws option_error with the key: unknown (with the nearest known name), missing,
+// wrong kind, or out of range.
 options check_options(const options& given, const option_specs& specs);
 
-// Values as a person types them (`mode ssp staleness=3`), read as their declarations say; then
-// checked as above.
+// Parses values as typed by a user (`mode ssp staleness=3`) according to their declarations, and
+// checks them as above.
 options options_from_text(const std::vector<std::pair<std::string, std::string>>& given, const option_specs& specs);
 
-// The other way: numbers, words and flags; options of other kinds are left out (they keep their
-// defaults).
+// The inverse: values of numbers, texts and flags. Options of other kinds are omitted and keep
+// their defaults.
 std::vector<std::pair<std::string, std::string>> options_to_text(const options& o);
 
-// The candidate nearest to `word` by edit distance, or empty when none is near ("did you mean").
+// Returns the candidate nearest to `word` by edit distance, for "did you mean". Empty if none is
+// near.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace troupe

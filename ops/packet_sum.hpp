@@ -1,4 +1,4 @@
-// Several packets as one: sums over the packets of a step in the fixed tree (tree/packet_tree.hpp).
+// Sums over several packets of a step, in the order of the fixed tree (tree/packet_tree.hpp).
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-// sum = that of what make(packet, to) assigns for each of `packets` packets from `first` on. Of
-// packets > 1 it allocates one addend for each level of the tree.
+// sum = sum over packets first .. first + packets - 1 of the tensor that make(packet, to) assigns
+// to `to`. For packets > 1, allocates one addend per level of the tree.
 template <class Make>
 void sum_over_packets(device& d, std::int64_t packets, tensor& sum, const Make& make, std::int64_t first = 0) {
   if (packets == 1) return make(first, sum);
@@ -20,8 +20,8 @@ void sum_over_packets(device& d, std::int64_t packets, tensor& sum, const Make& 
   d.apply(binary::add, sum, right, sum);
 }
 
-// Packets one behind the other along axis 0, and the k-th of `packets` such. Empty: nobody has
-// them; one alone is as it is.
+// stacked() concatenates packets along axis 0: empty if the parts are empty; a single part is
+// returned as it is. packet_of() returns the k-th of `packets` concatenated packets.
 inline tensor stacked(device& d, const tensors& parts) {
   if (parts.size() == 1 || !parts[0]) return parts[0];
   shape s = parts[0].dims();

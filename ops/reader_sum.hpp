@@ -1,6 +1,6 @@
-// The gradient of a tensor that several layers read (docs/ARCHITECTURE.md, invariant 6): the
-// readers' gradients, one after the other in layer order; one that reads it through several inputs
-// adds those up first, in the order of its inputs, as it does where it lies elsewhere.
+// The gradient of a tensor that several layers read (docs/ARCHITECTURE.md, invariant 6): the sum of
+// the readers' gradients in layer order. A reader that uses the tensor for several inputs first
+// adds their gradients in input order, as it does on another node.
 #pragma once
 
 #include <utility>
@@ -11,9 +11,9 @@ namespace troupe {
 
 class reader_sum {
  public:
-  // An empty part adds nothing. The first is taken as it is; from the second on the sum is made in
-  // the first one's memory when nobody else has it, and else gets its own, since what was sent is
-  // immutable and what a layer made may be a view of something else.
+  // Adds `part`; an empty part adds nothing. The first part is used as it is. Further parts are
+  // added in its memory if there is no other handle; otherwise the sum gets new memory, since sent
+  // tensors are immutable and a layer's result may be a view of another tensor.
   void add(device& d, tensor part) {
     if (!part) return;
     if (!sum_) {
@@ -27,7 +27,7 @@ class reader_sum {
       own_ = true;
     }
   }
-  // Empty: nobody had any.
+  // Empty if all parts were empty.
   tensor take() { return std::move(sum_); }
 
  private:

@@ -1,5 +1,4 @@
-// From a tensor to the region that its memory lies in, if it lies in one: to be sent as (region,
-// offset, length).
+// Finds the memory region of a tensor, so that it can be sent as (region, offset, length).
 #pragma once
 
 #include <memory>
@@ -9,15 +8,14 @@
 
 namespace troupe {
 
-// The deleter of a block that lies in a region, by which it is known; what happens at the end is
-// for the control block's allocator, as in cpu/block_pool.cpp. So storage is no larger for those
-// that lie in none.
+// Deleter of a block inside a region, which records the region. The control block's allocator frees
+// the memory (cpu/block_pool.cpp). A deleter keeps `storage` small for blocks outside regions.
 struct lies_in {
-  const memory_region* region;  // alive as long as the block
+  const memory_region* region;  // outlives the block
   void operator()(storage*) const {}
 };
 
-// Alive as long as the tensor's memory is. Null: it lies in none.
+// The region of the tensor's memory; the pointer keeps the memory alive. Null if it has none.
 inline std::shared_ptr<const memory_region> region_of(const tensor& t) {
   const auto* d = t.backed() ? std::get_deleter<lies_in>(t.block()) : nullptr;
   return d != nullptr ? std::shared_ptr<const memory_region>(t.block(), d->region) : nullptr;

@@ -1,4 +1,4 @@
-// The table of stock rules, and what they share.
+// The registry of stock update rules, and their shared parts.
 #include "ops/rule.hpp"
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-// The stock rules: one line each. NAME_type() is defined in a file of ops/rules.
+// The stock rules. NAME_type() is defined in a file of ops/rules.
 // clang-format off
 #define TROUPE_STOCK_RULES(RULE) \
   RULE(sgd) \
@@ -59,7 +59,9 @@ std::unique_ptr<rule> adaptive(adaptive_spec base, std::vector<std::string> name
   return std::make_unique<adaptive_update_rule>(base, std::move(names), std::move(numbers));
 }
 
-option_spec eps_option(double fallback) { return real_option("eps", fallback, "keeps a divisor away from zero", 0.0, 1.0); }
+option_spec eps_option(double fallback) {
+  return real_option("eps", fallback, "small constant that avoids division by zero", 0.0, 1.0);
+}
 
 option_spec share_option(std::string name, double fallback, std::string doc) {
   return real_option(std::move(name), fallback, std::move(doc), 0.0, std::nextafter(1.0, 0.0));

@@ -1,8 +1,8 @@
-// Update rules: how a gradient changes a weight. A rule is const and holds only its options; what
-// it remembers between steps (momentum) are state tensors of the weight's shape, which the shard
-// keeps, checkpoints and passes in. States start at zero.
-// Invariant: element i of the results depends on element i of the arguments only, so any slicing of
-// a tensor gives the same bits.
+// Update rules compute new weights from gradients. A rule is const and holds only its options.
+// State between steps (momentum) is in tensors of the weight's shape, which the shard owns,
+// checkpoints and passes in. States start at zero.
+// Invariant: element i of the results depends only on element i of the arguments, so slicing a
+// tensor does not change the bits.
 // Threads: const; may run on slices of one tensor at the same time.
 #pragma once
 
@@ -20,22 +20,22 @@ namespace troupe {
 
 class device;
 
-// One step's numbers. `lr` and `decay` include schedule and multipliers. The gradient that counts
-// is grad_scale times what is given, each element clamped to [-clip_value, clip_value] when that is
-// not 0, before decay adds its term.
+// Numbers of one step. `lr` and `decay` include schedule and multipliers. The effective gradient is
+// grad_scale times the given one, with each element clamped to [-clip_value, clip_value] unless
+// clip_value is 0, plus the decay term.
 struct rule_step {
   double lr = 0.0, decay = 0.0, grad_scale = 1.0;
   double clip_value = 0.0;
   std::uint64_t step = 0;     // of the job
-  std::uint64_t updates = 0;  // that these states have seen already: what a bias correction goes by
+  std::uint64_t updates = 0;  // updates that these states have had before this one, for bias corrections
 };
 
 struct rule {
   virtual ~rule() = default;
-  // Names of the state tensors, as checkpoints have them ("momentum").
+  // Names of the state tensors in checkpoints ("momentum").
   virtual std::vector<std::string> states() const { return {}; }
-  // Outputs that are only declared get memory; they may also be the inputs themselves (in place)
-  // where those are not frozen.
+  // Declared outputs are backed. Outputs may be the inputs themselves (in place) unless those are
+  // frozen.
   virtual void update(device& dev, const rule_step& now, const tensor& weight_in, const tensor& grad, tensor& weight_out,
                       const tensors& states_in, tensors& states_out) const = 0;
 };
@@ -43,7 +43,7 @@ struct rule {
 struct rule_type {
   std::string name;  // as in dynamics = { rule = "momentum", ... }
   std::string doc;
-  option_specs specs;  // beyond lr, decay and schedule, which every rule has
+  option_specs specs;  // in addition to lr, decay and schedule, which every rule has
   std::function<std::unique_ptr<rule>(const options&)> make;
 };
 

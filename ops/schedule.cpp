@@ -1,13 +1,12 @@
-// Step counts from 0; x/y whole is rounded down. The names are SINGA's (v0.2, its learning rate
-// types) and Caffe's.
+// The stock schedules. Steps count from 0. The names are those of SINGA v0.2 and Caffe.
 //   fixed        base
-//   step         base factor^(step / every, whole)
-//   fixed_step   base times the factors of all `at` <= step                (Caffe's "multistep")
+//   step         base factor^floor(step / every)
+//   fixed_step   base times the factors of all `at` <= step     Caffe: multistep
 //   linear       base + (final - base) step / steps, then final
-//   exponential  base factor^(step / every)                                (SINGA: factor 1/2)
-//   inverse      base (1 + gamma step)^-power                              (Caffe's "inv")
-//   inverse_t    base / (1 + step / t)                                     (SINGA writes final_lr for t)
-//   poly         base (1 - step / steps)^power, then 0                     (Caffe's "poly")
+//   exponential  base factor^(step / every)                     SINGA: factor 1/2
+//   inverse      base (1 + gamma step)^-power                   Caffe: inv
+//   inverse_t    base / (1 + step / t)                          SINGA calls t final_lr
+//   poly         base (1 - step / steps)^power, then 0          Caffe: poly
 #include "ops/schedule.hpp"
 
 #include <cmath>
@@ -41,12 +40,13 @@ schedule_type fixed() {
 
 schedule_type step_type() {
   return {.name = "step",
-          .doc = "lr = base factor^(step / every), rounded down",
-          .specs = {required_integer("every", "steps between two changes"),
-                    real_option("factor", 0.1, "what the rate is multiplied with", 0.0)},
+          .doc = "lr = base factor^floor(step / every)",
+          .specs = {required_integer("every", "number of steps between two changes"),
+                    real_option("factor", 0.1, "factor on the rate at each change", 0.0)},
           .make = [](const options& o) {
             return schedule_from([every = whole(o, "every"), factor = o.real("factor")](double base, std::uint64_t step) {
-              for (std::uint64_t i = 0; i < step / every && base != 0.0; ++i) base *= factor;  // no pow: the same on every machine
+              // No pow(): the same bits on every machine.
+              for (std::uint64_t i = 0; i < step / every && base != 0.0; ++i) base *= factor;
               return base;
             });
           }};
@@ -57,7 +57,7 @@ std::unique_ptr<schedule> make_fixed_step(const options& o) {
   const auto& factors = o.get<std::vector<double>>("factors");
   for (const auto at : o.get<std::vector<std::int64_t>>("at")) {
     if (!changes.empty() && static_cast<std::uint64_t>(at) <= changes.back().first)
-      throw option_error("at", "option 'at' must list steps in rising order");
+      throw option_error("at", "option 'at' must list steps in ascending order");
     changes.emplace_back(at, o.real("factor"));
   }
   if (changes.empty()) throw option_error("at", "option 'at' must list at least one step");
@@ -73,19 +73,23 @@ std::unique_ptr<schedule> make_fixed_step(const options& o) {
 }
 
 schedule_type fixed_step() {
-  return {.name = "fixed_step",
-          .doc = "lr = base times the factor of every step in `at` that has been reached",
-          .specs = {bounded(option_of("at", option_kind::integers, std::nullopt, "steps at which the rate changes"), 0, 1e15),
-                    real_option("factor", 0.1, "what the rate is multiplied with, each time", 0.0),
-                    bounded(option_of("factors", option_kind::reals, std::vector<double>{}, "or one factor for each step"), 0.0)},
-          .make = make_fixed_step};
+  return {
+      .name = "fixed_step",
+      .doc = "lr = base times the factors of all steps in `at` that have been reached",
+      .specs = {bounded(option_of("at", option_kind::integers, std::nullopt, "steps at which the rate changes, in ascending order"),
+                        0, 1e15),
+                real_option("factor", 0.1, "factor on the rate at each change", 0.0),
+                bounded(option_of("factors", option_kind::reals, std::vector<double>{},
+                                  "one factor for each step of `at`; replaces `factor`"),
+                        0.0)},
+      .make = make_fixed_step};
 }
 
 schedule_type linear() {
   return {.name = "linear",
-          .doc = "lr = base + (final - base) step / steps, from then on final",
-          .specs = {required_integer("steps", "steps until the rate is `final`"),
-                    real_option("final", 0.0, "the rate at the end, as it is, not a share of the base", 0.0)},
+          .doc = "lr = base + (final - base) step / steps, and final from step `steps` on",
+          .specs = {required_integer("steps", "number of steps until the rate is `final`"),
+                    real_option("final", 0.0, "final rate, an absolute value", 0.0)},
           .make = [](const options& o) {
             return schedule_from([steps = whole(o, "steps"), final = o.real("final")](double base, std::uint64_t step) {
               if (step >= steps) return final;
@@ -98,8 +102,8 @@ schedule_type linear() {
 schedule_type exponential() {
   return {.name = "exponential",
           .doc = "lr = base factor^(step / every)",
-          .specs = {required_integer("every", "steps in which the rate falls by `factor`"),
-                    real_option("factor", 0.5, "what the rate is multiplied with in `every` steps", 0.0)},
+          .specs = {required_integer("every", "number of steps in which the rate changes by `factor`"),
+                    real_option("factor", 0.5, "factor on the rate per `every` steps", 0.0)},
           .make = [](const options& o) {
             return schedule_from(
                 [every = static_cast<double>(o.integer("every")), factor = o.real("factor")](double base, std::uint64_t step) {
@@ -111,7 +115,7 @@ schedule_type exponential() {
 schedule_type inverse() {
   return {.name = "inverse",
           .doc = "lr = base (1 + gamma step)^-power",
-          .specs = {real_option("gamma", 0.0001, "how fast the rate falls", 0.0), real_option("power", 0.75, "its exponent", 0.0)},
+          .specs = {real_option("gamma", 0.0001, "rate of decay per step", 0.0), real_option("power", 0.75, "exponent", 0.0)},
           .make = [](const options& o) {
             return schedule_from([gamma = o.real("gamma"), power = o.real("power")](double base, std::uint64_t step) {
               return base * std::pow(1.0 + gamma * static_cast<double>(step), -power);
@@ -122,7 +126,7 @@ schedule_type inverse() {
 schedule_type inverse_t() {
   return {.name = "inverse_t",
           .doc = "lr = base / (1 + step / t)",
-          .specs = {real_option("t", 10000.0, "steps until the rate is half the base", 1e-9)},
+          .specs = {real_option("t", 10000.0, "number of steps until the rate is half of base", 1e-9)},
           .make = [](const options& o) {
             return schedule_from(
                 [t = o.real("t")](double base, std::uint64_t step) { return base / (1.0 + static_cast<double>(step) / t); });
@@ -131,8 +135,8 @@ schedule_type inverse_t() {
 
 schedule_type poly() {
   return {.name = "poly",
-          .doc = "lr = base (1 - step / steps)^power, from then on 0",
-          .specs = {required_integer("steps", "steps until the rate is 0"), real_option("power", 1.0, "the exponent", 0.0)},
+          .doc = "lr = base (1 - step / steps)^power, and 0 from step `steps` on",
+          .specs = {required_integer("steps", "number of steps until the rate is 0"), real_option("power", 1.0, "exponent", 0.0)},
           .make = [](const options& o) {
             return schedule_from([steps = whole(o, "steps"), power = o.real("power")](double base, std::uint64_t step) {
               if (step >= steps) return 0.0;

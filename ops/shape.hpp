@@ -1,7 +1,7 @@
 // Shape of a tensor: up to six extents, outermost first (N, C, H, W for images). A value type
 // without heap memory.
-// Errors: none; extents are checked where a shape is made from user input (layer::infer).  Threads:
-// a plain value.
+// Errors: none; extents are checked where a shape is made from user input (layer::infer).
+// Threads: a plain value.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ class shape {
 
   // Number of elements; 1 for a scalar (rank 0).
   std::int64_t count() const { return count_from(0); }
-  // Product of the extents from `axis` on; 1 when axis == rank().
+  // Product of the extents from `axis` on; 1 if axis == rank().
   std::int64_t count_from(int axis) const {
     std::int64_t n = 1;
     for (int i = axis; i < rank_; ++i) n *= (*this)[i];

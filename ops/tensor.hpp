@@ -1,11 +1,12 @@
-// Tensor: a shape and dtype over reference-counted storage that comes from a device's pool. Copying
-// a tensor copies the handle. Three states:
-//   empty     no shape, no storage; `!t`
-//   declared  shape and dtype, no storage: what a role hands on before (or, with `--maths none`, without) the maths
-//   backed    storage present
-// Once a tensor has been sent it is immutable: `freeze()` marks the storage, and mutable access to frozen storage asserts.
-// Threads: handles are values; storage may be read by many threads, written by one before it is
-// sent.
+// Tensor: a shape and an element type over reference-counted storage from a device's pool. Copying
+// a tensor copies the handle. A tensor is in one of three states:
+//   empty     no shape and no storage; `!t`
+//   declared  shape and type without storage: before its values are computed, or with `--maths
+//             none`
+//   backed    with storage
+// A sent tensor is immutable: `freeze()` marks the storage, and mutable access to it asserts.
+// Threads: handles are values. Storage may be read by many threads, and written by one thread
+// before it is sent.
 #pragma once
 
 #include <atomic>
@@ -22,14 +23,14 @@ namespace troupe {
 
 class device;
 
-// One block of memory. Returned to its owner's pool when the last handle drops.
+// One block of memory. It returns to its pool when the last handle drops.
 struct storage {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   bool frozen = false;
-  bool foreign = false;  // memory that is not ours to reuse (borrowed, adopted)
+  bool foreign = false;  // borrowed or adopted memory, which must not be reused
   memory_space space{};
-  std::shared_ptr<completion> ready;  // of who wrote it last; null: it is there
+  std::shared_ptr<completion> ready;  // completion of the last write; null: complete
 };
 
 class tensor {
@@ -44,26 +45,26 @@ class tensor {
     x.present_ = true;
     return x;
   }
-  // Uninitialised memory from the device's pool (defined in device.cpp).
+  // Uninitialised memory from the device's pool (defined in tensor.cpp).
   static tensor allocate(device& d, shape s, dtype t);
-  // A view of memory the caller owns and keeps alive (ops as a library, mapped files).
+  // A view of memory that the caller owns and keeps alive (ops as a library, mapped files).
   static tensor borrow(void* data, shape s, dtype t);
-  // A frozen view of memory that lives as long as `owner` does (a received frame, a file in
-  // memory); any handle keeps it alive.
+  // A frozen view of memory that lives as long as `owner`, such as a received frame or a file in
+  // memory. Every handle keeps the owner alive.
   static tensor adopt(std::shared_ptr<const void> owner, const void* data, shape s, dtype t) {
     struct held final : storage {
       std::shared_ptr<const void> owner;
     };
     tensor x = declare(s, t);
     auto view = std::make_shared<held>();
-    view->data = static_cast<std::byte*>(const_cast<void*>(data));  // never written: frozen
+    view->data = static_cast<std::byte*>(const_cast<void*>(data));  // frozen, so never written
     view->bytes = x.bytes();
     view->frozen = view->foreign = true;
     view->owner = std::move(owner);
     x.storage_ = std::move(view);
     return x;
   }
-  // Keeps the memory alive without the tensor (a payload on its way to a socket). Null when not
+  // Keeps the memory alive without the tensor, e.g. a payload that is being sent. Null if not
   // backed.
   std::shared_ptr<const void> owner() const { return storage_; }
 
@@ -74,11 +75,10 @@ class tensor {
   std::int64_t count() const { return shape_.count(); }
   std::size_t bytes() const { return static_cast<std::size_t>(count()) * size_of(dtype_); }
 
-  // Gives a declared tensor its memory; keeps memory it already has.
+  // Allocates memory for a declared tensor. A backed tensor keeps its memory.
   void back(device& d);
 
-  // The one door to memory, and it is the host's: what lies elsewhere is a device's matter
-  // (memory_space.hpp).
+  // Access to the memory, which must be the host's. Devices access other memory (memory_space.hpp).
   const void* raw() const {
     assert(storage_ != nullptr && storage_->space.host());
     return storage_->data + offset_;
@@ -100,9 +100,9 @@ class tensor {
     return static_cast<T*>(raw_mutable());
   }
 
-  // Gives a declared tensor the memory of another one of its shape and type, which is then declared
-  // only. Touches nothing but where the memory is: what either tensor is may be read on another
-  // thread meanwhile.
+  // Moves the memory of `other`, which has the same shape and type, to this tensor; `other` becomes
+  // declared. Changes only the storage handles: another thread may read shape and type of both
+  // tensors at the same time.
   void take_memory(tensor& other) {
     assert(present_ && shape_ == other.shape_ && dtype_ == other.dtype_);
     storage_ = std::move(other.storage_);
@@ -110,7 +110,7 @@ class tensor {
     other.let_go();
   }
 
-  // Same memory, other shape of equal count.
+  // Same memory, another shape of equal count.
   tensor reshaped(shape s) const {
     assert(s.count() == count());
     tensor x = *this;
@@ -130,10 +130,10 @@ class tensor {
     if (storage_) storage_->frozen = true;
   }
   memory_space space() const { return storage_ ? storage_->space : memory_space{}; }
-  // For devices: the block behind it, and where in it the tensor begins.
+  // For devices: the storage block, and the offset of the tensor in it, in bytes.
   const std::shared_ptr<storage>& block() const { return storage_; }
   std::size_t offset() const { return offset_; }
-  // A view of `block` from `offset` on (devices and tests).
+  // A view of `block` from `offset` on, in bytes (for devices and tests).
   static tensor view(std::shared_ptr<storage> block, std::size_t offset, shape s, dtype t) {
     tensor x = declare(s, t);
     x.storage_ = std::move(block);
@@ -141,13 +141,13 @@ class tensor {
     return x;
   }
 
-  // True when no other handle sees this storage: then it may be written again, sent or not. For
-  // sums that reuse an addend's memory.
+  // Makes the storage writable again if this is its only handle, even if it was sent. Returns false
+  // otherwise. Used by sums that reuse the memory of an addend.
   bool reclaim() {
     if (!storage_ || storage_->foreign || storage_.use_count() != 1) return false;
-      // What the last other holder read is read before we write.
+      // Orders the reads of other, dropped handles before the writes of this thread.
 #if defined(__SANITIZE_THREAD__)
-    (void)std::shared_ptr<storage>(storage_);  // TSan knows no fences; counting up and down again acquires in a way that it sees
+    (void)std::shared_ptr<storage>(storage_);  // TSan does not model fences; it understands an acquire of the reference count
 #else
     std::atomic_thread_fence(std::memory_order_acquire);
 #endif
@@ -155,13 +155,13 @@ class tensor {
     return true;
   }
   bool frozen() const { return storage_ && storage_->frozen; }
-  // Declared again: what it was is known, and the memory goes to whoever else has a handle, or back
+  // Drops the memory; the tensor becomes declared. The memory stays with other handles or returns
   // to the pool.
   void let_go() {
     storage_.reset();
     offset_ = 0;
   }
-  // All of its storage, and no part of it.
+  // Returns true if the tensor covers its whole storage.
   bool whole() const { return storage_ && storage_->bytes == bytes(); }
   bool same_storage(const tensor& o) const { return storage_ == o.storage_; }
 

@@ -1,5 +1,5 @@
-// Looking at the elements of tensors on the host, for checks and tests: slow. What lies elsewhere
-// is fetched first (at_home).
+// Access to single elements of tensors on the host, for checks and tests. Slow. Tensors in other
+// memory are fetched first (at_home).
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 
 namespace troupe {
 
-// `t` where the host can look at it: itself, or a copy. Waits for whoever writes it.
+// Returns `t` in host memory: `t` itself, or a copy. Blocks until it is written.
 inline tensor at_home(device& d, const tensor& t) {
   if (!t.backed() || t.space().host()) return t;
   tensor here = tensor::allocate(d.host(), t.dims(), t.type());
   d.download(t, here.raw_mutable());
   return here;
 }
-// Of `t`'s type and shape, with the host: to be filled by loops there, and fetched to `t`.
+// A tensor of t's type and shape in host memory, to be filled by the host and fetched to `t`.
 inline tensor host_tensor_like(device& d, const tensor& t) { return tensor::allocate(d.host(), t.dims(), t.type()); }
 
 inline double value(const tensor& t, std::int64_t i) {

@@ -1,4 +1,4 @@
-// A table of named things that a job can ask for: layers, rules, schedules. Rows have a `name`, a
+// A registry of types that a job file can name: layers, rules, schedules. Entries have a `name`, a
 // `doc` and `specs` (their options).
 #pragma once
 
@@ -13,7 +13,7 @@ namespace troupe {
 template <class Row>
 class type_table {
  public:
-  // A later row of the same name replaces the earlier one.
+  // A later entry of the same name replaces the earlier one.
   void add(Row row) {
     std::string name = row.name;
     rows_.insert_or_assign(std::move(name), std::move(row));

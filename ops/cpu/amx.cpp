@@ -9,8 +9,8 @@ namespace troupe::cpu {
 
 namespace {
 
-// Linux hands the tile registers out to a process that asks for them (arch_prctl(2),
-// ARCH_REQ_XCOMP_PERM), its threads included.
+// Linux grants the tile registers to a process on request (arch_prctl(2), ARCH_REQ_XCOMP_PERM). The
+// permission covers all its threads.
 bool granted() {
 #if defined(__linux__) && defined(__x86_64__) && defined(SYS_arch_prctl)
   constexpr int request_permission = 0x1023, tile_data = 18;

@@ -1,10 +1,14 @@
-// Convolutions on AMX tiles. Every pass is a sum over taps of products of small matrices with
-// planes that are moved by the tap (amx_grid.hpp):
-//   y[o][p]     = sum over t, v of w[o][v, t] x[v][p + shift(t)]      tiles: outputs x channels, channels in pairs x pixels
-//   dx[v][q]    = sum over t, o of w[o][v, t] dy[o][q - shift(t)]     tiles: channels x outputs, outputs in pairs x pixels
-//   dw[t][v][o] = sum over p of x[v][p + shift(t)] dy[o][p]           tiles: channels x pixels, pixels in pairs x outputs
-// Planes of a block of images lie on one grid behind each other, with zeros of dy where the grid has no output, so that a move never
-// brings anything in from outside. Nothing is lowered: an element is stored once for each pass (twice or more only where a group has few channels).
+// Convolutions on AMX tiles. Every pass is a sum over taps t of products of small matrices with
+// planes that are shifted by the tap (amx_grid.hpp):
+//   y[o][p]     = sum over t, v of w[o][v, t] x[v][p + shift(t)]
+//                 tiles: outputs x channels, channels in pairs x pixels
+//   dx[v][q]    = sum over t, o of w[o][v, t] dy[o][q - shift(t)]
+//                 tiles: channels x outputs, outputs in pairs x pixels
+//   dw[t][v][o] = sum over p of x[v][p + shift(t)] dy[o][p]
+//                 tiles: channels x pixels, pixels in pairs x outputs
+// The planes of a block of images are adjacent on one grid. dy is zero where the grid has no
+// output, so a shift never reads values from another image. There is no im2col: each pass stores an
+// element once, or several times if a group has few channels.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -18,8 +22,8 @@ namespace troupe::cpu {
 
 namespace {
 
-// The planes of a block of images: they stay in the second cache while all rows of weights pass by,
-// and are large enough that those rows, or the sums of the weights' gradient, do not pass too
+// Size of the planes of a block of images: small enough to stay in the L2 cache while all rows of
+// weights are read, large enough that the weights, or the sums of their gradient, are not read too
 // often.
 constexpr i64 tile_bytes = 2 * tile_elements, block_bytes = i64{1} << 19, block_bytes_of_weights = 3 * block_bytes;
 
@@ -28,20 +32,20 @@ i64 up(i64 n, i64 to) { return (n + to - 1) / to * to; }
 tensor words(device& d, i64 n) { return tensor::allocate(d, shape{std::max<i64>(n, 1)}, dtype::bf16); }
 std::uint16_t* at(tensor& t) { return static_cast<std::uint16_t*>(t.raw_mutable()); }
 
-// The activation of one group and one block of images on the grid.
+// The activations of one group and one block of images on the grid.
 class staged {
  public:
-  // `margin`: zeros before the first pixel and behind the last one that a tile may read.
+  // `margin`: number of zeros before the first and after the last pixel that a tile may read.
   staged(device& d, i64 planes, i64 pixels, i64 margin) : planes_(planes), margin_(up(margin, 32)) {
-    pitch_ = up(margin_ + pixels + margin + 64, 64) + 32;  // rows of tiles should not fall on the same sets of the cache
+    pitch_ = up(margin_ + pixels + margin + 64, 64) + 32;  // the padding avoids cache set conflicts between the rows of a tile
     memory_ = words(d, up(planes, 32) * pitch_);
     std::memset(memory_.raw_mutable(), 0, memory_.bytes());
   }
   std::uint16_t* plane(i64 v) { return at(memory_) + v * pitch_ + margin_; }
   i64 pitch() const { return pitch_; }
 
-  // Pairs of planes: [rows][pitch][2], as many as planes, two by two, or more; what a pair lacks is
-  // zeros.
+  // Interleaves planes in pairs: [rows][pitch][2]. `rows` may exceed the number of pairs; missing
+  // planes are zero.
   void pairs(const amx_kernels& k, i64 rows, tensor& t) {
     for (i64 r = 0; r < rows; ++r) {
       auto* to = at(t) + r * 2 * pitch_;
@@ -146,13 +150,13 @@ class convolver {
  private:
   i64 offsets() const { return s_.channels / std::max<i64>(1, g_.group_channels()); }
 
-  // The sum over `n` channels or outputs in equal chunks of at most a tile, each even.
+  // Splits the sum over `n` channels or outputs into equal, even chunks of at most one tile.
   void set_sums(i64 n) {
     chunks_ = std::max<i64>(1, up(n, tile_sum) / tile_sum);
     sum_ = std::max<i64>(2, up((n + chunks_ - 1) / chunks_, 2));
   }
 
-  // Of channel v: its plane in the group, and its offsets.
+  // The plane of channel v in the group, and its offsets.
   struct channel {
     i64 plane;
     std::size_t row, column;
@@ -161,7 +165,7 @@ class convolver {
     const auto columns = static_cast<i64>(s_.columns.offsets.size());
     return {v / offsets(), static_cast<std::size_t>(v % offsets() / columns), static_cast<std::size_t>(v % columns)};
   }
-  // Where kernel element (v, tap) lies in the weights of an output; -1: there is none.
+  // Index of kernel element (v, tap) in the weights of an output; -1 if there is none.
   i64 weight_of(i64 v, i64 tap) const {
     const auto c = channel_of(v);
     const auto n = static_cast<i64>(s_.columns.taps.size());
@@ -170,8 +174,8 @@ class convolver {
     return i < 0 || j < 0 ? -1 : (c.plane * g_.kernel_h + i) * g_.kernel_w + j;
   }
 
-  // The places [first, last) of an axis of the grid that lie inside the image, of a channel that
-  // begins at pixel `begin` of it.
+  // The range [first, last) of an axis of the grid that is inside the image, for a channel that
+  // starts at pixel `begin`.
   struct places {
     i64 first, last;
   };
@@ -212,8 +216,8 @@ class convolver {
       }
   }
 
-  // The sums of a channel that is a plane of dx, cut to it. What dx has beyond the grid, no output
-  // reads.
+  // Writes the sums of a channel that is a plane of dx, cropped to the image. Elements of dx beyond
+  // the grid are zero, since no output reads them.
   void take_plane(const float* sums, tensor& dx, i64 element) const {
     const i64 left = std::min(g_.pad_w, s_.width), top = std::min(g_.pad_h, s_.height);
     const i64 wide = std::min(g_.width, s_.width - left), high = std::min(g_.height, s_.height - top);
@@ -225,7 +229,7 @@ class convolver {
     finish(high, wide, sums + top * s_.width + left, s_.width, 0.0f, dx, element, g_.width);
   }
 
-  // The sums of channel v, added to the plane of dx that it was taken from.
+  // Adds the sums of channel v to its plane of dx.
   void take_channel(i64 v, const float* sums, float* to) const {
     const auto c = channel_of(v);
     const i64 row = s_.rows.offsets[c.row] - g_.pad_h, column = s_.columns.offsets[c.column] - g_.pad_w;
@@ -237,8 +241,8 @@ class convolver {
     }
   }
 
-  // Left tiles, [blocks of 16][taps][chunks]; fill(first row, rows, tap, to) puts the rows of one
-  // block, row stride chunks_ sum_.
+  // Packs left tiles, [blocks of 16][taps][chunks]. fill(first row, rows, tap, to) writes the rows
+  // of one block, with row stride chunks_ sum_.
   template <class F>
   tensor pack(i64 rows, F fill) const {
     const i64 blocks = up(rows, 16) / 16, steps = s_.taps() * chunks_, ld = chunks_ * sum_;
@@ -256,7 +260,7 @@ class convolver {
   }
   tensor pack_forward(const float* w) const {
     std::vector<i64> e(static_cast<std::size_t>(s_.channels));
-    i64 of_tap = -1, step = 0;  // e is that tap's; step: e[v] = e[0] + v step, 0 where it is not so
+    i64 of_tap = -1, step = 0;  // e belongs to of_tap; e[v] = e[0] + v step, or step = 0 if there is no such step
     return pack(g_.group_outputs(), [&](i64 first, i64 rows, i64 t, float* p) {
       if (of_tap != t) of_tap = t, step = elements_of(t, e);
       for (i64 r = 0; r < rows; ++r) {
@@ -277,7 +281,7 @@ class convolver {
           for (i64 o = 0; o < g_.group_outputs(); ++o) p[r * chunks_ * sum_ + o] = w[o * g_.patch() + e];
     });
   }
-  // The weights of a tap, channel by channel; their distance when they all have one.
+  // Indices of a tap's weights, one per channel. Returns their common distance, 0 if there is none.
   i64 elements_of(i64 tap, std::vector<i64>& e) const {
     bool even = true;
     for (std::size_t v = 0; v < e.size(); ++v) {
@@ -287,7 +291,7 @@ class convolver {
     return even ? (e.size() > 1 ? e[1] - e[0] : 1) : 0;
   }
 
-  // For each row of the left factor and each image: take(row, image, sums of its grid).
+  // Calls take(row, image, sums of its grid) for each row of the left factor and each image.
   template <class F>
   void each_block(const tensor& packed, const tensor& pairs, const staged& planes, i64 rows, i64 images, i64 sign, F take) {
     const i64 steps = s_.taps() * chunks_, pixels = images * s_.pixels(), ld = up(pixels, 32);
@@ -331,7 +335,7 @@ class convolver {
   void take_weights(const float* sums, i64 outputs, i64 channels, float* dw, bool add, bool none) const {
     if (!add) std::fill_n(dw, g_.group_outputs() * g_.patch(), 0.0f);
     if (none) return;
-    for (i64 first = 0; first < g_.group_outputs(); first += 16) {  // so many rows of dw that stay in the first cache
+    for (i64 first = 0; first < g_.group_outputs(); first += 16) {  // this number of rows of dw stays in the L1 cache
       const i64 rows = std::min<i64>(16, g_.group_outputs() - first);
       for (i64 v = 0; v < s_.channels; ++v)
         for (i64 t = 0; t < s_.taps(); ++t) {

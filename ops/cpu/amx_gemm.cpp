@@ -1,6 +1,6 @@
-// Products of matrices on AMX tiles. Blocks as in Goto and van de Geijn (2008): the right factor is
-// packed in panels that stay in the second cache, the left one, whole, before that. Factors are
-// rounded to bf16 while they are packed, so a weight in f32 is read once.
+// Matrix products on AMX tiles. Blocking as in Goto and van de Geijn (2008): the right factor is
+// packed in panels that stay in the L2 cache; the left factor is packed completely beforehand.
+// Factors are rounded to bf16 during packing, so an f32 weight is read once.
 #include <algorithm>
 
 #include "ops/cpu/amx.hpp"
@@ -12,9 +12,9 @@ namespace {
 
 constexpr i64 part_rows = 512, panel_elements = i64{1} << 19;
 
-// Elements of the sum and columns of a panel. With few rows the right factor is what takes time,
-// and it is read in pieces of its rows that are as long as they can be: every piece is on another
-// page.
+// Elements of the sum, and columns, of a panel. With few rows of c, reading the right factor
+// dominates. It is then read in the longest possible pieces of its rows, since each piece is on
+// another page.
 struct panel_shape {
   i64 sum, columns;
 };
@@ -26,8 +26,8 @@ constexpr i64 tile_bytes = 2 * tile_elements;
 
 i64 up(i64 n, i64 to) { return (n + to - 1) / to * to; }
 
-// size: the extents of one product and where its packed factors lie, set once; every pass reads
-// most of them
+// size: the extents of one product and the locations of its packed factors are set once, and every
+// pass reads most of them
 class blocked {
  public:
   blocked(device& d, const amx_kernels& k, const gemm_spec& s, const tensor& a, const tensor& b, tensor& c)
@@ -40,8 +40,8 @@ class blocked {
     columns_ =
         one_sum_ ? std::max<i64>(32, panel_elements / std::max<i64>(tile_sum, up(s.k, tile_sum)) / 32 * 32) : panel_of(s).columns;
     columns_ = std::min(columns_, up(s.n, 32));
-    // The gradient of large weights: no cache keeps it until it is read, and a store that does not
-    // go there need not fetch it first.
+    // Large results (gradients of large weights) leave the caches before they are read.
+    // Non-temporal stores then avoid fetching the lines first.
     constexpr i64 too_large = i64{1} << 23;  // elements
     streams_ = c.type() == dtype::f32 && s.alpha == 1.0 && s.beta == 0.0 && s.m * s.n >= too_large && ldc_ % 16 == 0 &&
                reinterpret_cast<std::uintptr_t>(c.raw()) % 64 == 0;
@@ -74,7 +74,7 @@ class blocked {
   static pack_source source(const tensor& t, bool transposed, i64 ld) { return {t.raw(), ld, t.type() == dtype::f32, transposed}; }
   tensor buffer(i64 elements, dtype t) { return tensor::allocate(device_, shape{elements}, t); }
 
-  // op(from)[i ...][j ...]
+  // Source of op(from)[i ...][j ...].
   static pack_source at(pack_source s, i64 i, i64 j) {
     const i64 elements = s.transposed ? j * s.ld + i : i * s.ld + j;
     s.from = static_cast<const std::byte*>(s.from) + elements * (s.f32 ? 4 : 2);
@@ -86,17 +86,15 @@ class blocked {
       k_.pack_left(at(left_, m, 0), std::min<i64>(16, s_.m - m), s_.k, packed_ + m / 16 * steps_ * tile_bytes);
   }
 
-  // Columns [n, n + wide), elements [first, first + sum) of the sums; the tiles of 16 columns after
-  // each other.
+  // Packs columns [n, n + wide) and elements [first, first + sum) of the sums, one tile of 16
+  // columns after the other.
   void pack_panel(i64 n, i64 wide, i64 first, i64 sum) {
     in_panel_ = up(sum, tile_sum) / tile_sum;
     if (!right_.transposed) return k_.pair_rows(at(right_, first, n), sum, wide, row_bytes(), panel_);
     for (i64 j = 0; j < wide; j += 16)
       k_.pack_right(at(right_, first, n + j), sum, std::min<i64>(16, wide - j), panel_ + j / 16 * in_panel_ * tile_bytes);
   }
-  i64 row_bytes() const {
-    return 4 * columns_ + 64;
-  }  // not a power of two: the rows of a tile should be in different sets of the cache
+  i64 row_bytes() const { return 4 * columns_ + 64; }  // the 64 bytes avoid cache set conflicts between the rows of a tile
 
   void block(i64 m, i64 rows, i64 j, i64 columns, i64 first_step, float* c, i64 ldc, bool add) {
     const tile_walk a{packed_ + (m / 16 * steps_ + first_step) * tile_bytes, 64, steps_ * tile_bytes, tile_bytes, nullptr};
@@ -111,7 +109,7 @@ class blocked {
     k_.finish(n, from, static_cast<float>(s_.alpha), 0.0f, s_.beta != 0.0, c_.type() == dtype::f32, to);
   }
 
-  // The sums are whole after one panel: from the tiles to c, where they fit.
+  // For sums that one panel completes: writes tiles directly to c where whole tiles fit.
   void row_of_blocks(i64 m, i64 n, i64 wide) {
     const i64 rows = std::min<i64>(32, s_.m - m);
     for (i64 j = 0; j < wide; j += 32) {
@@ -158,7 +156,7 @@ class blocked {
 void amx_gemm(device& d, const amx_kernels& k, const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
   if (s.m <= 0 || s.n <= 0) return;
   if (s.beta == 0.0 || s.beta == 1.0) return blocked(d, k, s, a, b, c).run();
-  tensor sums = tensor::allocate(d, c.dims(), dtype::f32);  // nobody is in a hurry for these
+  tensor sums = tensor::allocate(d, c.dims(), dtype::f32);  // rare case, not optimised
   d.copy(c, sums);
   gemm_spec added = s;
   added.beta = 1.0;

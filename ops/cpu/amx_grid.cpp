@@ -26,8 +26,8 @@ axis_cut cut_axis(way w, i64 kernel, i64 stride, i64 dilation) {
   return a;
 }
 
-// Cycles a pixel, roughly: 16 a step and tile of 16 outputs and 16 pixels, and what it takes to
-// store a channel's pixel twice.
+// Rough cost in units of 16 cycles per 16 pixels: one per step and tile of 16 outputs, plus the
+// cost of storing a channel's pixel twice.
 double cost(const conv_geometry& g, const grid& s) {
   const i64 steps = s.taps() * ((s.channels + tile_sum - 1) / tile_sum), tiles = (g.group_outputs() + 15) / 16;
   return static_cast<double>(steps * tiles) + 0.5 * static_cast<double>(s.channels);

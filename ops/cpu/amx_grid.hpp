@@ -1,10 +1,13 @@
-// How a convolution becomes products over planes. The padded image is cut into "channels" (a
-// channel of the image at one phase of the stride, or moved by one tap) whose pixels lie on one
-// grid, so that an output pixel p of tap t reads grid pixel p + shift(t) of every channel: along an
-// axis with stride s and dilation d, kernel element i is at i d = offset(v) + s tap(t). Three ways
-// for an axis: `moved` (stride 1: one offset, a tap for each element), `phases` (dilation 1: an
-// offset for each phase of the stride) and `spread` (an offset for each element, one tap; pixels
-// are stored once for each element that reads them). Pure functions of the geometry.
+// Maps a convolution to products over planes. The padded image is split into "channels" (a channel
+// of the image at one phase of the stride, or shifted by one tap) whose pixels are on one grid.
+// Output pixel p of tap t then reads grid pixel p + shift(t) of every channel: along an axis with
+// stride s and dilation d, kernel element i is at i d = offset(v) + s tap(t). There are three ways
+// to split an axis:
+//   moved   stride 1: one offset, a tap per kernel element
+//   phases  dilation 1: an offset per phase of the stride
+//   spread  an offset per kernel element, one tap; pixels are stored once per element that reads
+//           them
+// Pure functions of the geometry.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +23,7 @@ struct axis_cut {
   std::vector<i64> offsets;  // of the channels, in pixels of the padded image
   std::vector<i64> taps;     // in pixels of the grid
   i64 stride = 1, dilation = 1, kernel = 1;
-  // The kernel element of an offset and a tap, -1 when there is none.
+  // The kernel element of an offset and a tap, -1 if there is none.
   i64 element(std::size_t offset, std::size_t tap) const {
     const i64 at = offsets[offset] + stride * taps[tap];
     return at % dilation == 0 && at / dilation < kernel ? at / dilation : -1;
@@ -29,10 +32,10 @@ struct axis_cut {
 
 struct grid {
   axis_cut rows, columns;
-  i64 channels = 0;           // of one group, with their offsets: c x rows.offsets x columns.offsets
-  i64 height = 0, width = 0;  // of the grid of one image
+  i64 channels = 0;           // of one group: its channels x rows.offsets x columns.offsets
+  i64 height = 0, width = 0;  // of one image's grid
   i64 taps() const { return static_cast<i64>(rows.taps.size() * columns.taps.size()); }
-  i64 shift(i64 tap) const {  // of rows.taps x columns.taps
+  i64 shift(i64 tap) const {  // tap: index in rows.taps x columns.taps
     const auto n = static_cast<i64>(columns.taps.size());
     return rows.taps[static_cast<std::size_t>(tap / n)] * width + columns.taps[static_cast<std::size_t>(tap % n)];
   }
@@ -40,7 +43,7 @@ struct grid {
   i64 pixels() const { return height * width; }
 };
 
-// `small`: channels that store pixels more than once are allowed where that makes fewer steps.
+// `small`: allows channels that store pixels more than once, if that needs fewer steps.
 grid grid_of(const conv_geometry& g, bool small);
 
 }  // namespace troupe::cpu

@@ -1,9 +1,8 @@
-// The inner loops of convolution with a vector of images: an element is `lanes` images side by
-// side, so that any number of channels and outputs fills the vectors and any stride reads whole
-// ones.
+// Inner loops of convolution with vectors of images: an element is `lanes` images, so that any
+// number of channels and outputs fills the vectors and any stride reads whole vectors.
 
-// R results at P places: sums over k of a[k][row] v[k_offset[k] + place], assigned with bias, or
-// added one after the other: results of neighbouring rows may lie at one place.
+// R results at P places: sums over k of a[k][row] v[k_offset[k] + place]. Assigned, with bias, or
+// added one after the other, since results of neighbouring rows may be at the same place.
 template <class T, int R, int P>
 void batch_tile_of(const batch_product<T>& s, const T* a, const T* bias, const T* v, const std::int32_t* to_offset, T* to) {
   vec<T> sum[R * P];
@@ -99,14 +98,14 @@ void batch_dot(int rows, int columns, const batch_sum& s, const T* dy, const T* 
   table[rows - 1](columns, s, dy, x, offset, c, ldc);
 }
 
-// Rows and columns [begin, end) of a window that lie inside the image.
+// Rows or columns [begin, end) of a window that are inside the image.
 struct window_range {
   i64 begin, end;
   window_range(i64 out, i64 stride, i64 pad, i64 kernel, i64 extent)
       : begin(largest(out * stride - pad, 0)), end(smallest(out * stride - pad + kernel, extent)) {}
 };
 
-// Pooling of vectors of images. f(output, rows, columns, plane of x) for the outputs in their
+// Pooling on vectors of images. Calls f(output, rows, columns, plane of x) for the outputs in
 // order.
 template <class F>
 inline void each_window(const pool_geometry& g, F f) {
@@ -119,7 +118,7 @@ inline void each_window(const pool_geometry& g, F f) {
     }
 }
 
-// As max_pool: the first in row order wins a tie, a NaN over everything.
+// As max_pool: the first in row order wins a tie, a NaN wins over every number.
 template <class T>
 void batch_pool(const pool_geometry& g, const T* x, T* y, std::int32_t* index) {
   constexpr int lanes = lanes_of<T>;
@@ -143,7 +142,7 @@ void batch_pool(const pool_geometry& g, const T* x, T* y, std::int32_t* index) {
 template <class T>
 void batch_pool_backward(const pool_geometry& g, const T* dy, const std::int32_t* index, T* dx) {
   constexpr int lanes = lanes_of<T>;
-  // Windows side by side that cover all: every element is of one, and is written once.
+  // Adjacent windows that cover the image: each element belongs to one window and is written once.
   const bool side_by_side = g.pad_h == 0 && g.pad_w == 0 && g.stride_h == g.kernel_h && g.stride_w == g.kernel_w &&
                             g.out_h * g.stride_h >= g.height && g.out_w * g.stride_w >= g.width;
   if (!side_by_side) fill(g.planes * g.height * g.width * lanes, T(0), dx);

@@ -11,14 +11,14 @@ namespace troupe::cpu {
 
 namespace {
 
-constexpr i64 piece = 8192;  // elements: of a few operands, in f32, the nearest cache holds most
+constexpr i64 piece = 8192;  // in elements; the L1 cache holds most of a few f32 operands of this size
 
 template <class... Tensor>
 bool all_bf16(const Tensor&... t) {
   return ((t.type() == dtype::bf16) && ...);
 }
 
-// What lies between two convolutions, lies as everywhere: these have no layout of their own.
+// bf16 tensors between two convolutions have the standard layout.
 conv_geometry in_planes(conv_geometry g) {
   g.own_x = g.own_y = false;
   return g;
@@ -27,7 +27,7 @@ conv_geometry in_planes(conv_geometry g) {
 const half* bits(const tensor& t) { return &t.data<bf16>()->bits; }
 half* bits(tensor& t) { return &t.mutable_data<bf16>()->bits; }
 
-// f(first, count) for stretches of about `piece` elements, `each` to a row, of n rows.
+// Calls f(first, count) for pieces of n rows of `each` elements, about `piece` elements each.
 template <class F>
 void stretches(i64 n, i64 each, F f) {
   const i64 at_once = std::max<i64>(1, piece / std::max<i64>(1, each));
@@ -51,7 +51,7 @@ class bf16_device final : public widened {
     if (!any_bf16(t)) return d_->fill(value, t);
     std::fill_n(bits(t), t.count(), to_bf16(static_cast<float>(value)).bits);
   }
-  // Other types than f32 by way of it.
+  // Conversions to and from types other than f32 go through f32.
   void copy(const tensor& from, tensor& to) override {
     assert(from.count() == to.count());
     if (from.type() == to.type() || !any_bf16(from, to)) return d_->copy(from, to);
@@ -70,7 +70,7 @@ class bf16_device final : public widened {
     d_->copy_block({b.rows, b.length, 0, b.length, b.to_offset, b.to_stride}, made, to);
   }
 
-  // A sum of products whose factors are f32 is one of f32, wherever it goes.
+  // A product of f32 factors is computed in f32, whatever the type of c.
   void gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) override {
     if (any_bf16(a, b)) return gemm_bf16(*this, tiles_, s, a, b, c);
     in_f32 w(*this);
@@ -88,7 +88,7 @@ class bf16_device final : public widened {
   void gemm_stacked(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) override {
     if (!any_bf16(a, b, c)) return d_->gemm_stacked(s, packets, a, b, c);
     if (!tiles_ || !any_bf16(a, b)) return device::gemm_stacked(s, packets, a, b, c);
-    gemm_spec all = s;  // on tiles a row's sums are the same chain whatever the other rows are
+    gemm_spec all = s;  // on tiles, the sums of a row do not depend on the other rows
     all.m *= packets;
     gemm(all, a, b, c);
   }
@@ -183,15 +183,15 @@ class bf16_device final : public widened {
     any_bf16(x, dy) ? conv_backward_weights_bf16(*this, tiles_, in_planes(g), x, dy, dw, add)
                     : d_->conv_backward_weights(g, x, dy, dw, add);
   }
-  // By the primitives of this device, so that sums of bf16 are those of bf16.
+  // In terms of this device's primitives, so that bf16 tensors get bf16 sums.
   void conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db,
                                 bool add) override {
     device::conv_backward_parameters(g, x, dy, dw, db, add);
   }
   i64 images_at_once(const conv_geometry& g) const override { return d_->images_at_once(g); }
   conv_algorithm algorithm_on(const conv_geometry& g, conv_pass pass) const override { return d_->algorithm_on(g, pass); }
-  // Of bf16 by the primitives above, whose sums are rounded before they are pooled: to the same
-  // bits as one after the other.
+  // bf16 uses the primitives above, which round sums before pooling: the same bits as the separate
+  // calls.
   void conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
                          tensor& y, tensor& index) override {
     if (!any_bf16(x, y)) return d_->conv_tail_forward(g, t, x, w, bias, y, index);
@@ -203,7 +203,7 @@ class bf16_device final : public widened {
     device::conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
   }
 
-  // What has a stride, y and dy, is cut out and put back: in between lie other time steps.
+  // y and dy have a stride, with other time steps in between: they are computed densely and copied.
   void cell_forward(const cell_spec& s, const tensor& bias, tensor& gates, const tensor& h_before, const tensor& c_before,
                     tensor& c, tensor& h, tensor& y) override {
     if (!any_bf16(bias, gates, h_before, c_before, c, h, y)) return d_->cell_forward(s, bias, gates, h_before, c_before, c, h, y);
@@ -302,12 +302,13 @@ class bf16_device final : public widened {
  private:
   tensor lrn_scratch(const lrn_geometry& g) { return tensor::allocate(*this, shape{2 * g.channels * half_strip}, dtype::f32); }
 
-  // f(part): part(t) is the same stretch of every tensor of n elements.
+  // Calls f(part): part(t) is the same piece of any tensor of n elements.
   template <class F>
   static void each(i64 n, F f) {
     stretches(n, 1, [&](i64 first, i64 count) { f([=](const tensor& t) { return t.slice(first, shape{count}); }); });
   }
-  // The same with whole examples of a tensor like `x`, the first of them number `first`.
+  // The same for whole examples of a tensor like `x`; `first` is the index of the piece's first
+  // example.
   template <class F>
   static void examples(const shape& x, F f) {
     const i64 row = x.count_from(1);
@@ -315,7 +316,7 @@ class bf16_device final : public widened {
       f(first, [=](const tensor& t) { return t.slice(first * row, shape{count, row}); });
     });
   }
-  // f(geometry of some planes, their part of the image, of what is left of it).
+  // Calls f(geometry of some planes, part of the input, part of the output).
   template <class F>
   static void planes(const pool_geometry& g, F f) {
     const i64 inside = g.height * g.width, outside = g.out_h * g.out_w;

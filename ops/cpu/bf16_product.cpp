@@ -1,4 +1,4 @@
-// On AMX tiles where there are any; else the reference: operands are rounded, widened, and
+// Uses AMX tiles if available. Otherwise the reference: operands are rounded, widened, and
 // multiplied by the f32 kernels.
 #include "ops/cpu/bf16_product.hpp"
 
@@ -11,10 +11,10 @@ namespace troupe::cpu {
 
 namespace {
 
-// The values of `t` as a product sees them, in f32.
+// `t` rounded to bf16, in f32: the operand of a product.
 tensor rounded(device& d, const tensor& t) { return converted_to(d, converted_to(d, t, dtype::bf16), dtype::f32); }
 
-// Calls f with an f32 tensor for what is to become `to`.
+// Calls f with an f32 tensor whose values then become `to`.
 template <class F>
 void made_in_f32(device& d, tensor& to, F f) {
   if (to.type() == dtype::f32) return f(to);
@@ -29,7 +29,7 @@ void gemm_bf16(device& d, const amx_kernels* tiles, const gemm_spec& s, const te
   if (tiles) return amx_gemm(d, *tiles, s, a, b, c);
   const tensor left = rounded(d, a), right = rounded(d, b);
   made_in_f32(d, c, [&](tensor& sums) {
-    const bool gaps = s.ldc != 0 && s.ldc != s.n;  // what lies between the rows of c stays
+    const bool gaps = s.ldc != 0 && s.ldc != s.n;  // elements between the rows of c are preserved
     if (c.type() != dtype::f32 && (gaps || s.beta != 0.0)) d.copy(c, sums);
     d.gemm(s, left, right, sums);
   });

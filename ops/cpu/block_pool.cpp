@@ -16,21 +16,21 @@ namespace troupe::cpu {
 
 namespace {
 
-// Large blocks lie on huge pages where the system has some to give: kernels walk through them in
-// steps of whole small pages, channel by channel, and would look each of these up. Only what lies
-// inside the block is asked for, so it takes no more memory.
+// Large blocks use huge pages where available. Kernels access them with strides of whole small
+// pages, channel by channel, which would need a TLB entry each. Only memory inside the block is
+// advised, so usage does not grow.
 void* aligned_memory(std::size_t bytes) {
   constexpr std::size_t huge = std::size_t{1} << 21, line = 64;
   if (bytes < huge) return std::aligned_alloc(line, bytes);
-  void* memory = nullptr;  // aligned_alloc would want a multiple of the alignment
+  void* memory = nullptr;  // aligned_alloc would require a multiple of the alignment
   if (::posix_memalign(&memory, huge, bytes) != 0) return nullptr;
 #ifdef MADV_HUGEPAGE
-  (void)::madvise(memory, bytes / huge * huge, MADV_HUGEPAGE);  // a wish: nothing depends on it
+  (void)::madvise(memory, bytes / huge * huge, MADV_HUGEPAGE);  // a hint; may fail
 #endif
   return memory;
 }
 
-// Of this process. A pool that goes waits for who releases.
+// All pools of this process. A pool's destructor waits for a release in progress.
 struct all_pools {
   std::mutex mutex;
   std::set<block_pool*> list;
@@ -56,9 +56,8 @@ std::size_t block_pool::release_unused_of_all() {
   return bytes;
 }
 
-// The allocator of a shared_ptr's control block: it places it in the header of the memory block
-// itself, and returns that to the pool when the control block goes, which is the last thing that
-// happens to it. It keeps the pool alive.
+// Allocator of a shared_ptr's control block: places it in the header of the memory block. Its
+// deallocation is the last use of the block and returns it to the pool. Keeps the pool alive.
 template <class T>
 struct block_pool::header_allocator {
   using value_type = T;
@@ -85,7 +84,7 @@ struct block_pool::header_allocator {
   }
 };
 
-// Four classes for each power of two from 256 bytes on: at most a quarter of a block is wasted.
+// Four classes per power of two from 256 bytes on, so at most a quarter of a block is wasted.
 std::size_t block_pool::class_of(std::size_t bytes) {
   if (bytes <= 256) return 0;
   const auto log = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log + 1)
@@ -99,7 +98,7 @@ std::size_t block_pool::bytes_of(std::size_t size_class) {
   return (std::size_t{1} << log) + ((quarter + 1) << (log - 2));
 }
 
-// With uninitialised data of `size` bytes and 64 more.
+// Creates a block with `size` bytes of uninitialised data, plus 64 spare bytes.
 block_pool::block* block_pool::make(std::size_t size) {
   slab of_arena;
   if (arena_) of_arena = arena_->take(size + spare);

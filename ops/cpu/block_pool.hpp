@@ -1,10 +1,9 @@
-// Memory blocks by size class, kept for reuse: a training step asks for the same sizes again and
-// again, and after the first step gets every one of them without malloc. release_unused() frees
-// what only an earlier peak has needed. A block carries its bookkeeping (the storage and its
-// reference counts) in front of the data, so that handing one out costs a lock and a few writes.
-// Blocks come from the heap or from an arena (ops/arena.hpp). With an arena only the data lies
-// there: bookkeeping is not for others to see or spoil. What the arena cannot give comes from the
-// heap.
+// A pool of memory blocks by size class. A training step requests the same sizes repeatedly; after
+// the first step no request needs malloc. release_unused() frees blocks that only an earlier peak
+// needed. A block's bookkeeping (the storage and its reference counts) precedes the data, so an
+// allocation costs a lock and a few writes. Blocks come from the heap or from an arena
+// (ops/arena.hpp). With an arena, only the data is in it, so other processes cannot access the
+// bookkeeping. If the arena is exhausted, blocks come from the heap.
 // Invariant: a block is either held by one shared_ptr control block or in its class's free list.
 // Threads: all members may be called from any thread.
 #pragma once
@@ -27,14 +26,14 @@ class block_pool : public std::enable_shared_from_this<block_pool> {
   block_pool& operator=(const block_pool&) = delete;
   ~block_pool();
 
-  // At least `bytes` bytes, aligned to 64, with 64 more behind them that may be read and written.
+  // At least `bytes` bytes, aligned to 64, followed by 64 spare bytes that may be read and written.
   std::shared_ptr<storage> allocate(std::size_t bytes);
   device::pool_statistics statistics() const;
-  // Frees the blocks that have been unused since the last call: two calls free every block that is
-  // unused now. Bytes.
+  // Frees the blocks that have been unused since the last call, so two calls free every block that
+  // is unused now. Returns the number of bytes.
   std::size_t release_unused();
-  static std::size_t release_unused_of_all();  // pools of this process
-  std::uint64_t made_beyond() const;           // blocks from the heap, because the arena had no more
+  static std::size_t release_unused_of_all();  // for all pools of this process
+  std::uint64_t made_beyond() const;           // number of heap blocks created because the arena was exhausted
 
  private:
   static constexpr std::size_t header = 256, spare = 64;
@@ -42,14 +41,14 @@ class block_pool : public std::enable_shared_from_this<block_pool> {
   struct block {
     storage view;
     std::size_t size_class = 0;
-    slab memory;  // of the data, if the arena's
+    slab memory;  // the data's memory if it comes from the arena
   };
   template <class T>
   struct header_allocator;
 
   struct free_list {
     std::vector<block*> blocks;  // the last one is used next
-    std::size_t unused = 0;      // the first so many have been here since the last release
+    std::size_t unused = 0;      // number of blocks, from the front, unused since the last release
   };
 
   static std::size_t class_of(std::size_t bytes);

@@ -1,5 +1,5 @@
-// One time step of recurrent cells, after and before the products with the weights: everything that
-// is done to a gate, in one pass. Layouts and formulas: cell_spec in geometry.hpp.
+// The element-wise part of one time step of recurrent cells, in one pass over the gates. The
+// products with the weights are separate. Layouts and formulas: cell_spec in geometry.hpp.
 
 template <class T>
 inline void rnn_row(bool relu, i64 n, const T* bias, const T* gates, T* h, T* y) {

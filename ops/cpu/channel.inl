@@ -1,5 +1,5 @@
-// Sums and maps by channel, rows by number, and sums of a few elements along an axis. Tensors are
-// [outer, mid, inner]; where inner is 1 the loops run along mid.
+// Sums and maps by channel, lookup of rows by id, and resampling along an axis. Tensors are [outer,
+// mid, inner]; if inner is 1, the loops run along mid.
 
 template <class T>
 void reduce_product(i64 outer, i64 mid, i64 inner, const T* x, const T* y, T* out) {
@@ -27,7 +27,8 @@ void reduce_product(i64 outer, i64 mid, i64 inner, const T* x, const T* y, T* ou
   }
 }
 
-// One row of blend, its coefficients along the row (`each_own`) or one for all of it.
+// One row of blend. `each_own`: coefficients vary along the row; otherwise one set for the whole
+// row.
 template <bool each_own, class T>
 inline void blend_row(i64 n, const T* x, const T* a, const T* y, const T* b, const T* shift, T* out) {
   const T one = T(1), zero = T(0);

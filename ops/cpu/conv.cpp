@@ -46,7 +46,7 @@ i64 images_at_once(const conv_geometry& g, cpu_level level) {
   for (const auto pass : {forward, backward_data, backward_weights})
     if (const auto a = chosen(g, pass, level);
         a == conv_algorithm::winograd || a == conv_algorithm::winograd4 || a == conv_algorithm::onednn)
-      return g.batch;  // their own blocks are as large as weights in another layout want
+      return g.batch;  // these pack weights per call, so a block needs all images
   const i64 image = std::max<i64>(1, g.channels * g.height * g.width + g.outputs * g.pixels());
   const i64 images = std::max({i64{1}, cached / image, ceil_div(pixels_enough, std::max<i64>(1, g.pixels()))});
   constexpr i64 lanes = 16;  // of vectors of images

@@ -1,6 +1,5 @@
-// The algorithms of convolution on the CPU: one row of passes each, one file each
-// (conv_<name>.cpp). ops/conv_algorithm.hpp says which geometries a row takes; it is called for no
-// other.
+// The convolution algorithms of the CPU: one conv_passes each, in conv_<name>.cpp. An algorithm is
+// called only for geometries that why_not() of ops/conv_algorithm.hpp accepts.
 #pragma once
 
 #include <initializer_list>
@@ -27,28 +26,28 @@ template <class T>
 conv_passes<T> conv_lowering2();
 template <class T>
 conv_passes<T> conv_lowering3();
-conv_passes<float> conv_direct();  // f32 only; backward_data falls back on lowering1 for strides
+conv_passes<float> conv_direct();  // f32 only; backward_data uses lowering1 for strides
 conv_passes<float> conv_batch();   // f32 only: direct with vectors of images
-// The same with max pooling on the vectors, before anything leaves them; backward makes all
-// gradients of one set of vectors. Null: nobody wants it, or (window) nothing is pooled.
+// conv_batch with max pooling on the vectors, and with all gradients computed from one set of
+// vectors. Null: the gradient is not needed, or (window) there is no pooling.
 void conv_batch_pooled(device& d, const kernels<float>& k, const conv_geometry& g, const pool_geometry& window, const float* x,
                        const float* w, const float* bias, float* y, std::int32_t* index);
 void conv_batch_backward(device& d, const kernels<float>& k, const conv_geometry& g, const pool_geometry* window, const float* x,
                          const float* w, const float* dy, const std::int32_t* index, float* dx, float* dw, float* db);
-// Whether that is how these passes of a geometry are made.
+// Returns true if these passes of the geometry use conv_batch.
 bool in_vectors(const conv_geometry& g, std::initializer_list<conv_pass> passes, cpu_level level);
 
 conv_passes<float> conv_winograd();   // f32 only
 conv_passes<float> conv_winograd4();  // f32 only
-conv_passes<float> conv_bf16x3();     // f32 only, where bf16x3_here()
+conv_passes<float> conv_bf16x3();     // f32 only, if bf16x3_here()
 // onednn: onednn.hpp, f32 only
 
-// Images that are taken through all passes of a geometry before the next: their activations stay in
-// the second cache, and they are enough for what every call has to do once, such as packing the
-// weights.
+// Number of images that pass through all steps of a geometry before the next ones. Their
+// activations fit in the L2 cache, and they are enough to amortise work per call such as packing
+// the weights.
 i64 images_at_once(const conv_geometry& g, cpu_level level);
 
-// The row for one pass of this geometry.
+// The algorithm of one pass of this geometry.
 template <class T>
 conv_passes<T> passes_of(const conv_geometry& g, conv_pass pass, cpu_level level);
 

@@ -1,9 +1,12 @@
-// direct, for channels or features that would not fill a vector: vectors lie over images instead
-// (kernels: batch.inl). A block of `lanes` images is held as [channel][row][pixel][image], with
-// zero padding; images that do not exist are zeros.
-//   forward            tiles of outputs x two pixels; the sum over the patch in stretches, whose pixels stay in the nearest cache
-//   backward, data     tiles of patch elements x two pixels, summed over the outputs and added where the patch lies
-//   backward, weights  tiles of outputs x patch elements, summed over the pixels, then over the images of the vector
+// The algorithm `direct` for few channels or features: vectors hold images (kernels: batch.inl). A
+// block of `lanes` images is stored as [channel][row][pixel][image], with zero padding; missing
+// images are zero.
+//   forward            tiles of outputs x two pixels; the sum over the patch is split into
+//                      stretches whose pixels stay in the L1 cache
+//   backward, data     tiles of patch elements x two pixels, summed over the outputs and added at
+//                      the patch's position
+//   backward, weights  tiles of outputs x patch elements, summed over the pixels, then over the
+//                      images of the vector
 #include <optional>
 
 #include "ops/cpu/conv.hpp"
@@ -15,7 +18,7 @@ namespace {
 
 using T = float;
 
-// Blocks of images between NCHW and vectors of images.
+// Converts blocks of images between NCHW and vectors of images.
 class image_vectors {
  public:
   image_vectors(device& d, const kernels<T>& k, i64 batch, i64 planes, i64 channels, i64 height, i64 width, i64 pad_h, i64 pad_w)
@@ -31,7 +34,7 @@ class image_vectors {
         plane_((height + 2 * pad_h) * row_),
         memory_(d, channels * plane_) {
     assert(channels * plane_ < (i64{1} << 31));
-    if (pad_h > 0 || pad_w > 0) clear();  // else every element is written before it is read
+    if (pad_h > 0 || pad_w > 0) clear();  // otherwise every element is written before it is read
   }
   T* data() { return memory_.data; }
   void clear() { zero(memory_.data, channels_ * plane_); }
@@ -39,7 +42,7 @@ class image_vectors {
   i64 row() const { return row_; }
   i64 plane() const { return plane_; }
 
-  // Channels [first, first + channels) of the images of a block.
+  // Loads channels [first, first + channels) of a block's images.
   void load(i64 block, i64 first, const T* x) {
     if (valid(block) < k_.lanes) clear();
     each(block, first, [&](i64 at, i64 pixels, T* to) {
@@ -54,7 +57,8 @@ class image_vectors {
 
  private:
   i64 valid(i64 block) const { return std::min<i64>(k_.lanes, batch_ - block * k_.lanes); }
-  // f(element of the first image, pixels, place): whole planes without padding, rows with it.
+  // Calls f(index of the first image's element, pixels, address): per plane without padding, else
+  // per row.
   template <class F>
   void each(i64 block, i64 first, F f) {
     const bool whole = pad_h_ == 0 && pad_w_ == 0;
@@ -76,7 +80,7 @@ image_vectors vectors_of_y(device& d, const kernels<T>& k, const conv_geometry& 
   return {d, k, g.batch, g.outputs, g.group_outputs(), g.out_h(), g.out_w(), 0, 0};
 }
 
-// Patch elements in the order of the weights -> offsets in the vectors of x.
+// Offsets of the patch elements in the vectors of x, in the order of the weights.
 void patch_offsets(const kernels<T>& k, const conv_geometry& g, const image_vectors& x, std::int32_t* to) {
   for (i64 c = 0; c < g.group_channels(); ++c)
     for (i64 i = 0; i < g.kernel_h; ++i)
@@ -84,7 +88,8 @@ void patch_offsets(const kernels<T>& k, const conv_geometry& g, const image_vect
         *to++ = static_cast<std::int32_t>(c * x.plane() + i * g.dilation_h * x.row() + j * g.dilation_w * k.lanes);
 }
 
-// f(offset in x, offset in y, places) for the pixels of an image, two by two along each row.
+// Calls f(offset in x, offset in y, places) for the pixels of an image, two at a time along each
+// row.
 template <class F>
 void each_place(const kernels<T>& k, const conv_geometry& g, const image_vectors& x, F f) {
   for (i64 oy = 0; oy < g.out_h(); ++oy)
@@ -92,7 +97,7 @@ void each_place(const kernels<T>& k, const conv_geometry& g, const image_vectors
       f(oy * g.stride_h * x.row() + ox * g.stride_w * k.lanes, (oy * g.out_w() + ox) * k.lanes, ox + 1 < g.out_w() ? 2 : 1);
 }
 
-// Forward, block by block: the sums of a group's outputs as vectors of images.
+// Forward of one block: a group's outputs as vectors of images.
 struct forward_blocks {
   const kernels<T>& k;
   const conv_geometry& g;
@@ -150,7 +155,7 @@ void forward(device& d, const kernels<T>& k, const conv_geometry& g, const T* x,
   }
 }
 
-// From the gradients of sums, as vectors of images, to those of x.
+// Backward of one block: gradients of x from those of y, as vectors of images.
 struct data_blocks {
   const kernels<T>& k;
   const conv_geometry& g;
@@ -204,7 +209,7 @@ void backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const
   }
 }
 
-// From the same, and x, to those of the weights, which are added to.
+// Backward of one block: adds the gradients of the weights.
 struct weights_blocks {
   const kernels<T>& k;
   const conv_geometry& g;
@@ -246,8 +251,8 @@ void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, co
     }
 }
 
-// What a window leaves of a group's outputs, and where it was: the latter are whole numbers that
-// only move.
+// Results of pooling a group's outputs, and the indices of the maxima. Indices are integers, but
+// they are only moved, so they share the vectors' float type.
 struct pooled_vectors {
   pool_geometry window;
   image_vectors values, winners;

@@ -1,11 +1,14 @@
-// bf16x3: f32 by the matrix unit for bf16 (bf16x3.hpp). Nothing is gathered: a tile is 16 pairs of
-// channels times 16 neighbouring places, and the kernel's taps are moved tiles.
-//   forward            for every tap and 16 channels, three tiles of weights meet two of places; 16 outputs x 4 x 16 pixels at a time
-//   backward, data     the same with outputs and channels exchanged, and taps turned round. With strides, the pixels that lie alike
-//                      between two strides are a convolution of dy each, by some of the taps
+// The algorithm bf16x3: f32 on the bf16 matrix unit (bf16x3.hpp). There is no im2col: a tile is 16
+// pairs of channels times 16 neighbouring places, and the kernel's taps are shifted tiles.
+//   forward            for every tap and 16 channels, three tiles of weights are multiplied with
+//                      two of places; 16 outputs x 4 x 16 pixels at a time
+//   backward, data     the same with outputs and channels exchanged and the taps reversed. With
+//                      strides, the pixels at each phase of the stride are a convolution of dy with
+//                      some of the taps
 //   backward, weights  conv_bf16x3_weights.cpp
-// The stage has, for each row of the image and 16 channels, a copy for each column of taps, moved by so much: so every tile begins at a multiple of 64
-// bytes. Where rows are short, those of a few images are interleaved, place by place (`mixed` images make a set).
+// For each row of the image and 16 channels, the stage has one copy per column of taps, shifted so
+// that every tile is aligned to 64 bytes. If rows are short, those of `mixed` images are
+// interleaved place by place; these images are a set.
 #include "ops/cpu/conv_bf16x3.hpp"
 
 #include <algorithm>
@@ -19,10 +22,10 @@ namespace troupe::cpu {
 namespace {
 
 using T = float;
-constexpr i64 tile = 16, tile_weights = 3 * tile * 2 * tile,
-              near = 16384;  // near: elements of weights that the nearest cache holds beside all else
+// near: elements of weights that fit in the L1 cache in addition to the other data.
+constexpr i64 tile = 16, tile_weights = 3 * tile * 2 * tile, near = 16384;
 
-// The taps that some outputs have: y[oy][ox] += w[tap[i][j]] x[oy stride + row[i]][ox stride +
+// Taps that contribute to some outputs: y[oy][ox] += w[tap[i][j]] x[oy stride + row[i]][ox stride +
 // column[j]].
 struct tap_grid {
   scratch<i64> row, column, tap;
@@ -30,7 +33,7 @@ struct tap_grid {
   tap_grid(device& d, const conv_geometry& g) : row(d, g.kernel_h), column(d, g.kernel_w), tap(d, g.kernel_h * g.kernel_w) {}
 };
 
-// A convolution as sums over taps, of one group.
+// A convolution of one group, as sums over taps.
 struct sum_over_taps {
   const T* x;
   i64 batch, x_image, channels, height, width, stride_h, stride_w;
@@ -39,12 +42,13 @@ struct sum_over_taps {
   const i64 *row, *column, *tap;
   i64 rows, columns;
   const T* bias;
-  T* y;  // [image][output][row][column], at these distances
+  T* y;  // [image][output][row][column], with the distances below
   i64 out_h, out_w, y_image, y_plane, y_row, y_step;
   i64 tap_count() const { return rows * columns; }
 };
 
-// size: the geometry of one convolution, measured once, and its memory; every pass reads most of it
+// size: the geometry of one convolution and its memory are set up once, and every pass reads most
+// of them
 class correlation {
  public:
   correlation(device& d, const bf16x3_kernels& k, const sum_over_taps& s)
@@ -60,7 +64,7 @@ class correlation {
         weights_(d, features_ * chunks_ * s.tap_count() * tile_weights) {
     measure();
     const i64 set = std::max<i64>(1, rows_ * row()), heavy = i64{1} << 19, room = i64{1} << 18;  // bytes of weights, units
-    const bool again = features_ * chunks_ * s.tap_count() * tile_weights * 2 > heavy;  // weights that leave the cache in between
+    const bool again = features_ * chunks_ * s.tap_count() * tile_weights * 2 > heavy;  // weights leave the cache between sets
     sets_ = ceil_div(s.batch, mixed_);
     at_once_ = std::clamp<i64>(again ? room / set : 1, 1, sets_);
     stage_.emplace(d, at_once_ * set);
@@ -92,12 +96,12 @@ class correlation {
  private:
   i64 copies() const { return moves_ ? 1 : s_.columns; }
   i64 places() const { return across_ * tile; }
-  i64 chunk() const { return copies() * 3 * 8 * places(); }  // units of a row of the stage, of 16 channels
+  i64 chunk() const { return copies() * 3 * 8 * places(); }  // units of a row of the stage, for 16 channels
   i64 row() const { return chunks_ * chunk(); }
   i64 sum_row() const { return border_ + places(); }
   i64 apart() const { return tile * sum_row(); }
 
-  // What surrounds the image, and where everything lies.
+  // Computes the borders of the image and the layout of the stage.
   void measure() {
     i64 low = 0, last = 0, left = 0, right = 0;
     for (i64 t = 0; t < s_.rows; ++t) low = std::min(low, s_.row[t]), last = std::max(last, s_.row[t]);
@@ -107,8 +111,8 @@ class correlation {
     across_ = ceil_div((moves_ ? s_.width : s_.out_w) * mixed_, tile);
     if (moves_) {
       left_ = 0, phase_ = places(), count_ = places();
-      // Results beyond the image are zero: between two rows of them there are enough for both, in
-      // front of an output's first place as well.
+      // Results outside the image are zero. The border between two rows serves both, and there is
+      // one before the first place of an output.
       border_ = ceil_div(std::max(-left, std::max<i64>(0, s_.out_w + right - s_.width)) * mixed_ + tile, tile) * tile;
       for (i64 c = 0; c < s_.columns; ++c) shift_.data[c] = border_ + s_.column[c] * mixed_;
     } else {
@@ -137,7 +141,7 @@ class correlation {
               s_.w + f * tile * s_.output_step + c * tile * s_.channel_step + s_.tap[t], s_.output_step, s_.channel_step, to);
   }
 
-  // Images of a set that there are.
+  // Number of existing images of a set.
   i64 images(i64 set) const { return std::min(mixed_, s_.batch - set * mixed_); }
 
   void fill(i64 set, bf16_pair* stage) {
@@ -211,7 +215,7 @@ class correlation {
     }
   }
 
-  // A tile's places back to the images they are of.
+  // Writes a tile's places to their images.
   void put(i64 oy, i64 ox, i64 images, i64 outputs, const T* sums, const T* bias, T* y) const {
     for (i64 i = 0; i < images; ++i) {
       std::int32_t pick[tile];
@@ -273,7 +277,7 @@ void forward(device& d, const kernels<T>&, const conv_geometry& g, const T* x, c
   }
 }
 
-// The taps by which pixels (a stride_h + y, b stride_w + x) of the image are reached, in terms of a
+// Finds the taps that reach the pixels (a stride_h + y, b stride_w + x) of the image, in terms of a
 // and b.
 void find_taps(const conv_geometry& g, i64 y, i64 x, tap_grid& to) {
   to.rows = to.columns = 0;

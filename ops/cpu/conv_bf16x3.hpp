@@ -1,4 +1,4 @@
-// What the files of the algorithm bf16x3 share (conv_bf16x3.cpp).
+// Shared by the files of the algorithm bf16x3 (conv_bf16x3.cpp).
 #pragma once
 
 #include "ops/cpu/bf16x3.hpp"
@@ -6,7 +6,7 @@
 
 namespace troupe::cpu {
 
-// The matrix unit is configured while this lives.
+// Configures the matrix unit for its lifetime.
 class tiles_in_use {
  public:
   explicit tiles_in_use(const bf16x3_kernels& k) : k_(k) { k.begin(); }
@@ -18,12 +18,12 @@ class tiles_in_use {
   const bf16x3_kernels& k_;
 };
 
-// Images whose rows of so many places fill a tile's row together.
+// Number of images whose rows of `places` together fill a row of a tile.
 inline i64 mixed_images(i64 places) { return std::max<i64>(1, 16 / places); }
 
-// The elements of the units of a row, stored as `stride` phases of `phase` places each
-// (conv_stage.hpp), `mixed` images side by side in each place, of which `images` are there, `image`
-// elements apart. `left`: places before the first of `width` elements.
+// Computes the element of each unit of a row. The row is stored as `stride` phases of `phase`
+// places (conv_stage.hpp), with `mixed` images interleaved in each place, of which `images` exist,
+// `image` elements apart. `left`: places before the first of `width` elements.
 inline void interleave(i64 images, i64 mixed, i64 stride, i64 phase, i64 left, i64 width, i64 image, i64 count,
                        std::int32_t* from) {
   for (i64 u = 0; u < count; ++u) {

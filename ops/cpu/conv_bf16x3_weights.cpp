@@ -1,8 +1,8 @@
-// bf16x3, backward, weights (conv_bf16x3.cpp): dw[o][c][tap] = sum over places of dy[o][place]
-// x[c][place moved by the tap], as products of tiles [16 outputs][places] with [places][16
-// channels]. A unit is a place of two images, so that every tap is a whole number of rows of a tile
-// away. A set is 2 x mixed images: where rows are short, `mixed` pairs are interleaved, place by
-// place. Sums of a few sets are made in registers, then added.
+// The algorithm bf16x3, backward, weights (conv_bf16x3.cpp): dw[o][c][tap] = sum over places of
+// dy[o][place] x[c][place shifted by the tap], as products of tiles [16 outputs][places] and
+// [places][16 channels]. A unit holds one place of two images, so that the shift of every tap is a
+// whole number of tile rows. A set is 2 x mixed images: if rows are short, `mixed` pairs are
+// interleaved place by place. Sums of a few sets are computed in registers, then added.
 #include <algorithm>
 
 #include "ops/cpu/conv_bf16x3.hpp"
@@ -14,13 +14,14 @@ namespace {
 using T = float;
 constexpr i64 tile = 16;
 
-// Images `first`, ... as `pairs` of two, image p with image p + pairs; or one alone.
+// `pairs` pairs of images from `first` on: image p with image p + pairs; or a single image.
 struct image_set {
   i64 first, pairs;
   bool alone;
 };
 
-// size: the geometry of one gradient, measured once, and its memory; every pass reads most of it
+// size: the geometry of one gradient and its memory are set up once, and every pass reads most of
+// them
 class weights_gradient {
  public:
   weights_gradient(device& d, const bf16x3_kernels& k, const conv_geometry& g)
@@ -44,7 +45,7 @@ class weights_gradient {
     for (i64 i = 0; i < at_once_; ++i) surround(x_.data + i * x_set());
     zero(x_.data + at_once_ * x_set(), tile);
     if (g.group_outputs() % tile != 0 || (mixed_ == 1 && g.out_w() % tile != 0))
-      zero(dy_.data, at_once_ * dy_set());  // else all is written
+      zero(dy_.data, at_once_ * dy_set());  // otherwise all of it is written
   }
 
   void run(i64 group, const T* x, const T* dy) {
@@ -74,7 +75,7 @@ class weights_gradient {
   }
 
  private:
-  static constexpr i64 steps_enough = 32;  // of the matrix unit, for what every sum costs once
+  static constexpr i64 steps_enough = 32;  // matrix unit steps that amortise the fixed cost of a sum
 
   i64 x_part() const { return places_ * tile; }
   i64 x_row() const { return chunks_ * 3 * x_part(); }
@@ -84,7 +85,7 @@ class weights_gradient {
   i64 dy_set() const { return g_.out_h() * dy_row(); }
   bool gathers_x() const { return mixed_ > 1 || g_.stride_w > 1; }
 
-  // Zeros around the image; places that are gathered have their own.
+  // Zeros around the image. Gathered places have their own.
   void surround(bf16_pair* to) const {
     for (i64 r = 0; r < rows_; ++r, to += x_row()) {
       if (r < g_.pad_h || r >= g_.pad_h + g_.height) {
@@ -98,7 +99,7 @@ class weights_gradient {
     }
   }
 
-  // Whole sets, then pairs that are left, then an image that is.
+  // Whole sets, then the remaining pairs, then a remaining image.
   i64 sets() const {
     const i64 left = g_.batch % (2 * mixed_);
     return g_.batch / (2 * mixed_) + (left > 1 ? 1 : 0) + left % 2;

@@ -1,10 +1,13 @@
-// direct: no columns. Vectors lie over output features, elements of the staged image are broadcast
-// (kernels: direct.inl); or, where rows of outputs are whole vectors, forward lays them along
-// these, and broadcasts weights (batch.inl).
-//   forward            strips of pixels of an output row x blocks of two vectors of features, summed over the whole patch in registers,
-//                      written to NCHW through a transposition in registers
-//   backward, data     the same with the kernel turned round and features and channels exchanged; for strides, lowering1
-//   backward, weights  dy as [pixel][feature]; the sums of a few taps stay in registers over all pixels of a block of images
+// The algorithm `direct`: no im2col. Vectors hold output features, and elements of the staged image
+// are broadcast (kernels: direct.inl). If rows of outputs are whole vectors, forward uses vectors
+// of pixels and broadcasts weights (batch.inl).
+//   forward            strips of pixels of an output row x blocks of two vectors of features,
+//                      summed over the whole patch in registers and written to NCHW by a
+//                      transposition in registers
+//   backward, data     the same with the kernel rotated and features and channels exchanged;
+//                      lowering1 for strides
+//   backward, weights  dy as [pixel][feature]; the sums of a few taps stay in registers over all
+//                      pixels of a block of images
 #include "ops/cpu/conv.hpp"
 #include "ops/cpu/conv_stage.hpp"
 
@@ -14,7 +17,7 @@ namespace {
 
 using T = float;
 
-// Features in blocks of two vectors; what is left may need only one.
+// Blocks of features, two vectors each; the last block may need only one.
 struct feature_blocks {
   i64 features, lanes;
   i64 count() const { return ceil_div(features, 2 * lanes); }
@@ -25,7 +28,7 @@ struct feature_blocks {
   i64 padded() const { return count() == 0 ? 0 : first(count() - 1) + width(count() - 1); }
 };
 
-// Rows of whole vectors of pixels need no transposition: lanes lie along them, and weights are
+// Rows of whole vectors of pixels need no transposition: vectors hold pixels, and weights are
 // broadcast.
 bool along_rows(const kernels<T>& k, const conv_geometry& g) { return g.stride_w == 1 && g.out_w() % k.lanes == 0; }
 
@@ -68,7 +71,7 @@ void forward(device& d, const kernels<T>& k, const conv_geometry& g, const T* x,
   scratch<std::int32_t> offsets(d, patch);
   scratch<T> packed(d, features.padded() * patch), biases(d, features.padded());
   low.offsets(offsets.data, false);
-  // A stretch of the sum is so long that its weights stay in the nearest cache from strip to strip.
+  // Length of a stretch of the sum whose weights stay in the L1 cache between strips.
   constexpr i64 stretch = 160;
   const even_blocks strips(g.out_w(), k.tile_rows), stretches(patch, stretch);
   scratch<T> partial(d, stretches.blocks > 1 ? low.images(0) * g.pixels() * 2 * k.lanes : 1);
@@ -126,14 +129,14 @@ void backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const
   forward(d, k, back, dy, turned.data, nullptr, dx);
 }
 
-// Taps that are neighbours in the stage, in runs of at most direct_taps.
+// Adjacent taps of the stage, in runs of at most direct_taps.
 struct tap_run {
-  i64 offset, first_row;  // rows of the sums, in the order of the runs
+  i64 offset, first_row;  // in rows of the sums, in the order of the runs
   int taps;
 };
 
-// row_of[r]: which element of the patch row r of the sums is. Neither list allocates: both come
-// from the pool.
+// row_of[r]: the patch element of row r of the sums. Both lists use pool memory, so they do not
+// allocate.
 struct run_table {
   scratch<tap_run> runs;
   scratch<i64> row_of;
@@ -159,7 +162,7 @@ struct run_table {
   }
 };
 
-// All runs of one length over one block of images and one block of features, as many at a time as
+// Adds all runs of one length over a block of images and a block of features, as many at a time as
 // fit into registers.
 void add_runs(const kernels<T>& k, const run_table& table, int taps, int vectors, const direct_block& b, const T* dy,
               const T* stage, T* sums, T* spare) {
@@ -197,7 +200,7 @@ void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, co
       low.load(block, group, x);
       const direct_block all{low.images(block), g.out_h(), g.out_w(), low.image_step(), low.row_step()};
       for (i64 f = 0; f < features.count(); ++f) {
-        if (features.valid(f) < features.width(f)) zero(spread.data, most);  // lanes that no transposition writes
+        if (features.valid(f) < features.width(f)) zero(spread.data, most);  // elements that no transposition writes
         for (i64 b = 0; b < low.images(block); ++b)
           k.transpose_matrix(features.valid(f), pixels,
                              dy + ((low.first_image(block) + b) * g.outputs + group * outputs + features.first(f)) * pixels, pixels,

@@ -1,13 +1,15 @@
-// lowering2 and lowering3: the product first, with fewer or no copies of the image, and the sum of
-// shifted slices after it (Hadjis et al. 2015, "Caffe con Troll", figure 3: the more is lifted, the
-// less is lowered, and the larger the product).
+// lowering2 and lowering3: the product comes first, with fewer or no copies of the image, followed
+// by a sum of shifted slices (Hadjis et al. 2015, "Caffe con Troll", figure 3: the more is lifted,
+// the less is lowered, and the larger the product).
 //
-// Taps of a kernel are (e, l): what is expanded before the product and what is lifted after it.
-//   lowering2   e = j (the kernel's columns), l = i (its rows)   columns [b][y][ox], y a row of the image
-//   lowering3   e = nothing, l = (i, j)                          columns [b][y][x]
+// The taps of a kernel are (e, l): e is expanded before the product, l is lifted after it.
+//   lowering2   e = j (the kernel's columns), l = i (its rows)   columns [b][y][ox], y an image row
+//   lowering3   e is empty, l = (i, j)                           columns [b][y][x]
 // With A[l, o][c, e] = w and X[c, e][columns] the expanded images of a block:
-//   forward            R = A X,  y[b, o, oy, ox] = bias + sum over l of R[l, o][the column that l shifts (oy, ox) to]
-//   backward, data     E = dy put where R was read, zero elsewhere;  dX = A^T E, dx = its columns added where X was read
+//   forward            R = A X,  y[b, o, oy, ox] = bias + sum over l of R[l, o][column], column the
+//                      one that l shifts (oy, ox) to
+//   backward, data     E = dy at the columns where R was read, zero elsewhere;  dX = A^T E, and dx
+//                      gets its columns added where X was read
 //   backward, weights  dA += E X^T
 #include <array>
 
@@ -28,14 +30,14 @@ class lifting {
     image_ = g.height * width_;
     deep_ = g.group_channels() * expanded_;
     rows_ = lifted_ * g.group_outputs();
-    constexpr i64 wanted = i64{1} << 21;  // elements of X and R together: they stay in the cache nearest to memory
+    constexpr i64 wanted = i64{1} << 21;  // elements of X and R together; they stay in the last-level cache
     images_ = std::clamp<i64>(wanted / std::max<i64>(1, image_ * (deep_ + rows_)), 1, g.batch);
     matrix_ = make(rows_ * deep_), columns_ = make(deep_ * images_ * image_), slices_ = make(rows_ * images_ * image_);
   }
 
   i64 blocks() const { return ceil_div(g_.batch, images_); }
 
-  // w as A, and A's gradient as w's.
+  // Converts w to A, and the gradient of A to that of w.
   void arrange(const T* w, i64 group) {
     each_weight(group, [&](i64 at, i64 a) { at_of(matrix_)[a] = w[at]; });
   }
@@ -105,7 +107,7 @@ class lifting {
     if (s.m * s.n * s.k > 0) d_.gemm(s, a, b, c);
   }
 
-  // The image's column that tap j meets at ox, and the ox for which it lies inside.
+  // The image column that tap j reads for ox, and the range of ox for which it is inside the image.
   i64 at(i64 ox, i64 j) const { return ox * g_.stride_w + j * g_.dilation_w - g_.pad_w; }
   std::array<i64, 2> inside(i64 j) const {
     i64 low = 0, high = g_.out_w();
@@ -125,8 +127,8 @@ class lifting {
         }
   }
 
-  // f(oy, low, high, column of (oy, low), step of columns): the output pixels that meet the image
-  // under lifted tap l.
+  // Calls f(oy, low, high, column of (oy, low), step of columns) for the output pixels whose lifted
+  // tap l is inside the image.
   template <class F>
   void each_shift(i64 l, F f) const {
     const i64 i = Expand ? l : l / g_.kernel_w, j = Expand ? 0 : l % g_.kernel_w;

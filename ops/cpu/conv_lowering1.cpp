@@ -1,11 +1,11 @@
-// lowering1: the patches of all output pixels as columns, then one product: matrix products over
-// panels of output pixels (batched: a panel may span images; Hadjis et al. 2015, "Caffe con
-// Troll"), with the lowering done panel by panel, so that what would be the column matrix never
-// leaves the cache. For f64 this is what the other algorithms fall back on.
+// lowering1: the patches of all output pixels as columns, then one product. The product runs over
+// panels of output pixels; a panel may span images (Hadjis et al. 2015, "Caffe con Troll"). Each
+// panel is lowered just before its product, so its part of the column matrix stays in the cache.
+// The other algorithms use lowering1 for f64.
 //
-//   forward           y[o][panel]  = w[o][k]   * gather(x)          tiles of `tile_rows` outputs
-//   backward, data    gather^T(w[k][o]^T * dy[o][panel])            scatter adds into the stage of dx
-//   backward, weights dw[o][k]    += dy[o][panel] . gather(x)[k]    dot tiles over all panels of a block
+//   forward            y[o][panel] = w[o][k] * gather(x)            tiles of `tile_rows` outputs
+//   backward, data     gather^T(w[k][o]^T * dy[o][panel])           scatter adds to the stage of dx
+//   backward, weights  dw[o][k] += dy[o][panel] . gather(x)[k]      dot tiles over a block's panels
 #include "ops/cpu/conv.hpp"
 #include "ops/cpu/conv_stage.hpp"
 
@@ -56,8 +56,8 @@ void backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const
   lowering<T> low(d, k, g, 16 * width);
   scratch<std::int32_t> offsets(d, patch);
   scratch<T> packed(d, outputs * patch), panel(d, outputs * width), columns(d, k.tile_rows * width + k.slack);
-  // Channel fastest: neighbouring rows then meet different planes, and no addition waits for the
-  // store of the one before it.
+  // Channel fastest: consecutive rows then belong to different planes, and no addition depends on
+  // the preceding store.
   low.offsets(offsets.data, true);
   const i64 taps = g.kernel_h * g.kernel_w, channels = g.group_channels();
   const even_blocks tiles(patch, k.tile_rows);
@@ -93,8 +93,8 @@ void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, co
   const i64 most = low.max_panels();
   scratch<std::int32_t> offsets(d, patch);
   scratch<run_list> runs(d, most);
-  // left: [row block][panel][row][width], right: [panel][column][width] of one column block: both
-  // are read from end to end.
+  // left: [row block][panel][row][width]; right: [panel][column][width] of one column block. Both
+  // are read sequentially.
   scratch<T> left(d, most * outputs * width), right(d, most * k.dot_columns * width + k.slack);
   low.offsets(offsets.data, false);
   if (!add) zero(dw, g.outputs * patch);

@@ -8,8 +8,8 @@ namespace {
 
 std::int64_t empty_lanes(std::int64_t features) { return (features + 15) / 16 * 16 - features; }
 
-// The form of Winograd's algorithm that makes the fewest products, tiles beyond the image's edge
-// counted; automatic: none can.
+// The form of Winograd's algorithm with the fewest products, counting tiles that extend beyond the
+// image. automatic: none supports the geometry.
 conv_algorithm transformed(const conv_geometry& g) {
   using enum conv_algorithm;
   const auto products = [&](std::int64_t tile, std::int64_t patch) {
@@ -19,8 +19,8 @@ conv_algorithm transformed(const conv_geometry& g) {
   return why_not(winograd, g).empty() ? winograd : automatic;
 }
 
-// Tiles are of 16 channels and 16 outputs, of which a quarter may be empty. As measured: between
-// strides, tiles are moved too often.
+// Tiles hold 16 channels and 16 outputs; up to a quarter may be empty. With strides the tiles are
+// shifted more often, so bf16x3 measured faster only for some passes.
 bool by_matrix_unit(const conv_geometry& g, conv_pass pass) {
   using enum conv_algorithm;
   const auto in = g.group_channels(), out = g.group_outputs();
@@ -35,7 +35,7 @@ bool over_images(const conv_geometry& g) {
   const auto out = g.group_outputs();
   const auto images = g.of_batch > 0 ? g.of_batch : g.batch;
   const bool images_fill = 8 * empty_lanes(images) <= images, features_fill = 16 * empty_lanes(out) <= out;
-  // A vector of images holds 16 of them at once: more than this leaves the cache.
+  // A vector of images holds 16 images at a time. Larger blocks do not fit into the cache.
   const auto block = 16 * (g.group_channels() * (g.height + 2 * g.pad_h) * (g.width + 2 * g.pad_w) + out * g.pixels());
   return images_fill && !features_fill && block <= (1 << 19);
 }
@@ -44,9 +44,9 @@ conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, cpu_leve
   using enum conv_algorithm;
   if (level == cpu_level::basic) return lowering1;
   const auto in = g.group_channels(), out = g.group_outputs();
-  // Winograd's transforms pay off only where each of their elements meets many features: more of
-  // them where the plain sums are faster, and there for small tiles, whose patches overlap more,
-  // and for weights' gradients, where both factors are transformed.
+  // Winograd's transforms pay off only if each element is used for many features. More features are
+  // needed where plain sums are faster: there for small tiles, whose patches overlap more. For
+  // gradients of weights both factors are transformed.
   const conv_algorithm fewest = transformed(g);
   const auto features = fewest == automatic ? 0 : std::min(in, out);
   if (level == cpu_level::tiles && features >= (fewest == winograd4 ? 32 : 48) && pass != conv_pass::backward_weights)
@@ -55,7 +55,7 @@ conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, cpu_leve
   if (features >= 16) return fewest;
   if (over_images(g)) return direct;
   if (pass == conv_pass::backward_data && !g.unit_stride()) return lowering1;
-  // Vectors of features that are mostly empty, or rows of few pixels, are better lowered.
+  // Feature vectors that are mostly empty, and short rows, are faster with lowering.
   const auto lanes = pass == conv_pass::backward_data ? in : out;
   const auto row = pass == conv_pass::backward_data ? g.width : g.out_w();
   return empty_lanes(lanes) == 0 && row >= 6 ? direct : lowering1;

@@ -1,10 +1,11 @@
-// What the algorithms of convolution share: scratch memory, the stage, and panels of outputs.
+// Shared by the convolution algorithms: scratch memory, the stage, and panels of outputs.
 //
 // The stage holds a block of images with zero padding around each plane. A row of width W is stored
 // as stride_w phases (x % stride_w) of ceil(W / stride_w) elements, so that the pixels that one tap
-// of the kernel meets along an output row are contiguous for every stride. Output pixel (oy, ox) of
-// image b and patch element (c, i, j) meet at element
-//   offset(b, oy, ox) + k_offset(c, i, j)  of the stage: that separation is what gathering, scattering and broadcasting rest on.
+// of the kernel reads along an output row are contiguous for every stride. The input element of
+// output pixel (oy, ox) of image b and patch element (c, i, j) is at
+//   offset(b, oy, ox) + k_offset(c, i, j)
+// of the stage. Gathering, scattering and broadcasting use this separation.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace troupe::cpu {
 
 constexpr i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
 
-// Scratch memory from the pool; returned when it goes.
+// Scratch memory from the pool, returned by the destructor.
 template <class T>
 struct scratch {
   std::shared_ptr<storage> memory;
@@ -38,7 +39,7 @@ void zero(T* to, i64 count) {
   std::memset(to, 0, static_cast<std::size_t>(count) * sizeof(T));
 }
 
-// `count` rows in blocks of at most `most`, as even as possible.
+// Splits `count` rows into blocks of at most `most` rows, as evenly as possible.
 struct even_blocks {
   i64 count, blocks;
   even_blocks(i64 n, i64 most) : count(n), blocks(ceil_div(n, most)) {}
@@ -56,7 +57,7 @@ class lowering {
     row_ = phase_ * g.stride_w;
     image_ = g.group_channels() * padded_h_ * row_;
     images_ = std::clamp<i64>(ceil_div(pixels_wanted, pixels_), 1, g.batch);
-    assert(image_ < (i64{1} << 31));  // offsets within an image are 32 bits
+    assert(image_ < (i64{1} << 31));  // offsets within an image have 32 bits
     find_phases();
     stage_.emplace(d, images_ * image_ + k.slack);
     clear();
@@ -71,7 +72,7 @@ class lowering {
   i64 panels(i64 block) const { return ceil_div(images(block) * pixels_, k_.panel_width); }
   i64 max_panels() const { return panels(0); }
 
-  // Patch element (c, i, j) -> offset in the stage; channel fastest when `tap_major`.
+  // Offsets of the patch elements (c, i, j) in the stage. tap_major: channel fastest.
   void offsets(std::int32_t* to, bool tap_major) const {
     for (i64 c = 0; c < g_.group_channels(); ++c)
       for (i64 i = 0; i < g_.kernel_h; ++i)
@@ -84,13 +85,13 @@ class lowering {
         }
   }
 
-  // Where the pixels of an output row of an image of the block begin.
+  // Offset of the first pixel of an output row.
   i64 row_offset(i64 image, i64 oy) const { return image * image_ + oy * g_.stride_h * row_; }
-  // Between taps of a kernel's row, j and j + stride_w: 1. Between rows of output pixels:
+  // Distance between rows of output pixels. Taps j and j + stride_w of a kernel row are 1 apart.
   i64 row_step() const { return g_.stride_h * row_; }
   i64 image_step() const { return image_; }
 
-  // The runs of a panel: pieces of output rows.
+  // The runs of a panel: parts of output rows.
   run_list runs(i64 block, i64 panel) const {
     run_list list;
     each_piece(block, panel, out_w_, [&](i64 image, i64 pixel, i64 column, i64 length) {
@@ -103,8 +104,8 @@ class lowering {
     return list;
   }
 
-  // Calls f(image in block, pixel, column, length) for the pieces of a panel, none of which crosses
-  // a multiple of `unit` pixels.
+  // Calls f(image in block, pixel, column, length) for the parts of a panel. No part crosses a
+  // multiple of `unit` pixels.
   template <class F>
   void each_piece(i64 block, i64 panel, i64 unit, F f) const {
     const i64 begin = panel * k_.panel_width;
@@ -120,7 +121,7 @@ class lowering {
     }
   }
 
-  // Images of the block between x and the stage (interior only; the padding stays zero).
+  // Copies images of the block between x and the stage. The padding stays zero.
   void load(i64 block, i64 group, const T* x) {
     if (plain() && g_.groups == 1) return copy(stage_->data, x + first_image(block) * image_, images(block) * image_);
     if (g_.stride_w == 1) {
@@ -139,8 +140,8 @@ class lowering {
   }
 
  private:
-  bool plain() const { return g_.pad_h == 0 && g_.pad_w == 0 && g_.stride_w == 1; }  // the stage holds just the images
-  // f(first element of the image's plane, place of its first row)
+  bool plain() const { return g_.pad_h == 0 && g_.pad_w == 0 && g_.stride_w == 1; }  // the stage is a copy of the images
+  // Calls f(index of the image plane's first element, address of its first row in the stage).
   template <class F>
   void each_plane(i64 block, i64 group, F f) const {
     for (i64 b = 0; b < images(block); ++b)
@@ -155,8 +156,8 @@ class lowering {
       for (i64 y = 0; y < g_.height; ++y) f(at + y * g_.width, rows + y * row_);
     });
   }
-  // What a phase holds of a row: `count` elements of the image from `first` on, stride apart, at
-  // `place` of the stage's row.
+  // One phase of a row: `count` elements of the image from `first` on, stride apart, at `place` in
+  // the stage's row.
   struct phase_of_row {
     i64 first, place, count;
   };
@@ -182,8 +183,8 @@ class lowering {
   std::optional<scratch<T>> stage_;
 };
 
-// Panels of y or dy: [rows][panel_width], rows being a group's outputs. Columns beyond the last
-// pixel are zeroed.
+// Panels of y or dy: [rows][panel_width], one row per output of a group. Columns after the last
+// pixel are zero.
 template <class T>
 struct output_panels {
   const lowering<T>& low;
@@ -194,7 +195,7 @@ struct output_panels {
   i64 start(i64 block, i64 image, i64 pixel) const {
     return ((low.first_image(block) + image) * g.outputs + group * g.group_outputs()) * g.pixels() + pixel;
   }
-  // Rows [first, first + rows) of a panel.
+  // Copies rows [first, first + rows) of a panel.
   void pack(i64 block, i64 panel, const T* dy, i64 first, i64 rows, T* to) const {
     i64 filled = 0;
     low.each_piece(block, panel, g.pixels(), [&](i64 image, i64 pixel, i64 column, i64 length) {

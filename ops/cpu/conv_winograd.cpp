@@ -1,13 +1,15 @@
 // winograd: F(M x M, R x R) (Lavin and Gray 2016, "Fast algorithms for convolutional neural
-// networks"): (M + R - 1)^2 products of matrices in place of M^2 R^2 for every tile of M x M
-// outputs. `winograd` has M = 2, R = 3 or 5; `winograd4` M = 4, R = 3. Stride 1 (kernels:
-// winograd.inl).
-//   forward            M[f] = U[f] V[f] for the elements f of the transforms U of w [o][c] and V of x [c][tile];  y = A^T M A + bias
-//   backward, data     the same with the kernel turned round and features and channels exchanged; or, where y has fewer tiles than x, the
-//                      adjoint: patches B [U[f]^T (A dy A^T)[f]] B^T of dx, which overlap and are added
+// networks"): (M + R - 1)^2 matrix products instead of M^2 R^2 for every tile of M x M outputs.
+// `winograd` has M = 2, R = 3 or 5; `winograd4` has M = 4, R = 3. Stride 1 (kernels: winograd.inl).
+//   forward            M[f] = U[f] V[f] for the elements f of the transforms U of w [o][c] and V of
+//                      x [c][tile];  y = A^T M A + bias
+//   backward, data     the same with the kernel rotated and features and channels exchanged; or, if
+//                      y has fewer tiles than x, the adjoint: patches B [U[f]^T (A dy A^T)[f]] B^T
+//                      of dx, which overlap and are added
 //   backward, weights  dU[f] = (A dy A^T)[f] V[f]^T over all tiles;  dw = G^T dU G
-// Tiles are numbered row by row and image by image; a block is some rows of them, cut into panels. The sums are of fp32 and lose about
-// one bit (patches of 4 x 4) or three (6 x 6) to the plain ones.
+// Tiles are numbered row by row and image by image. A block is several rows of tiles, split into
+// panels. Sums are in fp32 and lose about one bit (patches of 4 x 4) or three bits (6 x 6) compared
+// with the plain sums.
 #include <utility>
 
 #include "ops/cpu/conv.hpp"
@@ -23,8 +25,8 @@ const form& form_of(const kernels<T>& k, const conv_geometry& g) {
   return Tile == 4 ? k.winograd4x3 : g.kernel_h == 3 ? k.winograd2x3 : k.winograd2x5;
 }
 
-// The products M[f] = U[f] V[f] of one block after the other. taps(k) tells where the taps of input
-// k lie for all outputs side by side: {first, stride}.
+// Computes the products M[f] = U[f] V[f], block by block. taps(k) returns the address of input k's
+// taps for the first output and the stride between outputs: {first, stride}.
 class products {
  public:
   template <class Taps>
@@ -44,7 +46,8 @@ class products {
         w.weights(rows_.size(t), first + rows_.begin(t), stride, u_.data + rows_.begin(t) * in + c * rows_.size(t), u_apart_);
     }
   }
-  // So many that the transforms of a block are about as large as U, or stay in the second cache.
+  // Number of tiles for which the transforms of a block are about as large as U, or fit into the L2
+  // cache.
   static i64 tiles_wanted(const kernels<T>& k, const form& w, i64 in, i64 out) {
     const i64 enough = std::max<i64>(i64{1} << 17, 2 * w.parts() * apart_for(k, in * out));
     return std::max<i64>(k.panel_width, enough / (w.parts() * (in + out)));
@@ -68,7 +71,7 @@ class products {
   scratch<T> u_, m_;
 };
 
-// y = x correlated with kernels.
+// y = x correlated with the kernels.
 template <class Taps>
 void correlate(device& d, const kernels<T>& k, const form& w, const conv_geometry& g, i64 group, const T* x, const Taps& taps,
                const T* bias, T* y) {
@@ -91,11 +94,11 @@ void correlate(device& d, const kernels<T>& k, const form& w, const conv_geometr
   }
 }
 
-// Planes of dx from the patches of a block's tiles. Patches reach over `more` of their neighbours
-// in each direction: a grid of tiles with as many empty ones between rows, and between images, lets
-// vectors go on from row to row.
-// size: distances in the grid, set once, and the memory that they describe; all passes read most of
-// them
+// Computes planes of dx from the patches of a block's tiles. Patches extend over `more` neighbours
+// in each direction. The grid of tiles has that many empty tiles between rows and between images,
+// so that vectors can cross rows.
+// size: distances in the grid and the memory that they describe are set once, and all passes read
+// most of them
 class patchwork {
  public:
   patchwork(device& d, const kernels<T>& k, const form& f, const conv_geometry& g, const tiling& t)
@@ -114,7 +117,7 @@ class patchwork {
         pieces_(d, t.panels(0) * k.panel_width),
         counts_(d, t.panels(0)) {}
 
-  // Before the planes of a block.
+  // Called before the planes of a block.
   void begin(i64 block) {
     block_ = block;
     if (tiles_.tiles(block) != filled_) zero(patches_.data, f_.parts() * plane_ + k_.lanes);
@@ -123,7 +126,7 @@ class patchwork {
       counts_.data[p] = tiles_.grid_pieces(more_, block, p, pieces_.data + p * k_.panel_width);
   }
 
-  // dx: the channel's plane of the first image; `number`: the channel's among the products.
+  // dx: the channel's plane of the first image. `number`: index of the channel among the products.
   void plane(const products& m, i64 number, T* dx) {
     for (i64 p = 0; p < tiles_.panels(block_); ++p)
       f_.patches(m.panel(p, number), m.apart(), pieces_.data + p * k_.panel_width, counts_.data[p], patches_.data + front_, plane_);
@@ -136,8 +139,8 @@ class patchwork {
   }
 
  private:
-  // The pixels of one image that the block's patches reach; the first of them may have come from
-  // the block before too.
+  // Copies the pixels of one image that the block's patches reach. The first ones may also have a
+  // part from the preceding block.
   void take(const tile_rows_of& part, const T* from, T* plane) const {
     const i64 again = part.row > 0 ? f_.patch() - f_.tile : 0;
     for (i64 r = 0; r < f_.tile * (part.count + more_); ++r) {
@@ -175,7 +178,7 @@ void forward(device& d, const kernels<T>& k, const conv_geometry& g, const T* x,
 
 i64 tiles_of(i64 side, i64 height, i64 width) { return ceil_div(height, side) * ceil_div(width, side); }
 
-// About as many as are wanted, and few empty columns in their panels.
+// Number of images per block: close to `wanted` tiles, with few empty columns in the panels.
 i64 images_of_a_block(i64 batch, i64 of_image, i64 wanted, i64 width) {
   const i64 most = std::clamp<i64>(wanted / of_image + 1, 1, batch);
   const auto panels = [&](i64 images) { return ceil_div(images * of_image, width); };
@@ -185,7 +188,7 @@ i64 images_of_a_block(i64 batch, i64 of_image, i64 wanted, i64 width) {
   return best;
 }
 
-// As many whole images at a time as make a block, or blocks within one image.
+// Processes as many whole images at a time as a block holds, or several blocks of one image.
 void add_patches(device& d, const kernels<T>& k, const form& f, const conv_geometry& g, i64 group, const T* dy, const T* w, T* dx) {
   const i64 in = g.group_outputs(), out = g.group_channels(), count = g.kernel_h * g.kernel_w;
   const i64 wanted = products::tiles_wanted(k, f, in, out), of_image = tiles_of(f.tile, g.out_h(), g.out_w());
@@ -231,7 +234,7 @@ void backward_data(device& d, const kernels<T>& k, const conv_geometry& g, const
   for (i64 group = 0; group < g.groups; ++group)
     correlate(
         d, k, f, back, group, dy,
-        [&](i64 o) {  // from the last tap to the first
+        [&](i64 o) {  // the kernel rotated: from the last tap to the first
           k.transpose_matrix(channels, count, w + (group * g.group_outputs() + o) * g.patch(), count, taps.data, channels);
           return std::pair<const T*, i64>(taps.data + (count - 1) * channels, -channels);
         },
@@ -242,7 +245,7 @@ template <int Tile>
 void backward_weights(device& d, const kernels<T>& k, const conv_geometry& g, const T* x, const T* dy, T* dw, bool add) {
   const form& w = form_of<Tile>(k, g);
   const i64 in = g.group_channels(), out = g.group_outputs(), width = k.panel_width, parts = w.parts();
-  const tiling tiles(k, w, g, 8 * width);  // so few that both transforms stay in the second cache
+  const tiling tiles(k, w, g, 8 * width);  // few enough that both transforms fit into the L2 cache
   transformed v(d, k, parts, in, k.dot_columns, tiles.panels(0)), e(d, k, parts, out, k.dot_rows, tiles.panels(0));
   transformer input(d, k, w, tiles, {x, g.channels, g.height, g.width, g.pad_h, g.pad_w, w.patch()});
   transformer gradient(d, k, w, tiles, {dy, g.outputs, g.out_h(), g.out_w(), 0, 0, w.tile});

@@ -1,6 +1,6 @@
-// The CPU device of f32 and f64 (bf16_device.cpp puts bf16 around it): checks sizes, finds the
-// element type, and calls the kernels of one instruction set, OpenBLAS, or conv.cpp. Memory and
-// copies are in cpu_device.cpp, the primitives by family in device_*.cpp.
+// The CPU device for f32 and f64 (bf16_device.cpp adds bf16). Checks sizes, selects the element
+// type, and calls the kernels of one instruction set, OpenBLAS, or conv.cpp. Memory and copies are
+// in cpu_device.cpp, the primitives in device_*.cpp.
 #pragma once
 
 #include <cassert>

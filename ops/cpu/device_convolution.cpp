@@ -1,4 +1,4 @@
-// The CPU device: convolutions, by the algorithm of each pass (conv.cpp).
+// The CPU device: convolutions, with the algorithm of each pass (conv.cpp).
 #include "ops/cpu/conv.hpp"
 #include "ops/cpu/cpu_device.hpp"
 #include "ops/cpu/onednn.hpp"
@@ -57,7 +57,7 @@ void cpu_device::conv_tail_backward(const conv_geometry& g, const conv_tail& t, 
                       t.pools ? index.data<std::int32_t>() : nullptr, wanted(dx), wanted(dw), wanted(db));
 }
 
-// oneDNN makes both gradients at once, from dy as it likes to read it.
+// oneDNN computes both gradients in one call, from dy in its own layout.
 void cpu_device::conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db,
                                           bool add) {
   if (dy.type() != dtype::f32 || !db.backed() || algorithm_of(g, conv_pass::backward_weights) != conv_algorithm::onednn)
@@ -68,8 +68,8 @@ void cpu_device::conv_backward_parameters(const conv_geometry& g, const tensor& 
 
 namespace {
 
-// Calls f(row of the column matrix, output pixel, element of the plane) for the elements that lie
-// inside the image, and outside(row, output pixel) for the padding.
+// Calls inside(row of the column matrix, output pixel, element of the plane) for elements inside
+// the image, and outside(row, output pixel) for padding.
 template <class F, class P>
 void each_patch_element(const conv_geometry& g, F inside, P outside) {
   const i64 taps = g.kernel_h * g.kernel_w, out_h = g.out_h(), out_w = g.out_w();

@@ -1,4 +1,4 @@
-// The CPU device: element by element: sums, maps, and the cells of recurrent layers.
+// The CPU device: element-wise sums and maps, and the cells of recurrent layers.
 #include "ops/cpu/cpu_device.hpp"
 
 namespace troupe::cpu {

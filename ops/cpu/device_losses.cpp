@@ -1,4 +1,4 @@
-// The CPU device: losses, softmax and counting.
+// The CPU device: losses, softmax and top_k.
 #include "ops/cpu/cpu_device.hpp"
 
 namespace troupe::cpu {

@@ -1,4 +1,4 @@
-// The CPU device: products of matrices: OpenBLAS, or kernels where products are thin or packed.
+// The CPU device: matrix products, with OpenBLAS, or with own kernels for thin or packed products.
 #include "ops/cpu/cpu_device.hpp"
 #include "ops/cpu/gemm.hpp"
 
@@ -31,8 +31,8 @@ void cpu_device::gemm_packed(const gemm_spec& s, const tensor& a, const tensor& 
   });
 }
 
-// Thin products by the kernel that the packets alone would have (is_thin asks one of them), with b
-// read once.
+// Thin products use the kernel that each packet alone would use (is_thin checks one packet), and
+// read b once.
 void cpu_device::gemm_stacked(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) {
   if (packets == 1) return gemm(s, a, b, c);
   gemm_spec all = s;
@@ -41,7 +41,7 @@ void cpu_device::gemm_stacked(const gemm_spec& s, i64 packets, const tensor& a, 
   thin_gemm(*this, set_.f32, all, a.data<float>(), b.data<float>(), out<float>(c));
 }
 
-// Likewise, with c written once.
+// Likewise, and c is written once.
 void cpu_device::gemm_summed(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) {
   if (packets == 1) return gemm(s, a, b, c);
   gemm_spec all = s;

@@ -1,4 +1,4 @@
-// The CPU device: what is drawn.
+// The CPU device: random numbers.
 #include "ops/cpu/cpu_device.hpp"
 
 namespace troupe::cpu {

@@ -1,4 +1,4 @@
-// The CPU device: sums over axes, and the normalisations that are made of them.
+// The CPU device: sums over axes, and normalisation.
 #include "ops/cpu/cpu_device.hpp"
 
 namespace troupe::cpu {

@@ -1,4 +1,4 @@
-// The CPU device: windows: pooling and local response normalisation.
+// The CPU device: pooling and local response normalisation.
 #include <algorithm>
 
 #include "ops/cpu/cpu_device.hpp"
@@ -36,7 +36,7 @@ tensor cpu_device::lrn_scratch(const lrn_geometry& g, dtype t) {
 
 void cpu_device::max_pool(const pool_geometry& whole, const tensor& x, tensor& y, tensor& index) {
   auto g = whole;
-  if (g.out_w == 1) g.stride_w = 1;  // one output a row uses no stride, and the scratch row below grows with it
+  if (g.out_w == 1) g.stride_w = 1;  // with one output per row the stride is unused; 1 keeps the scratch row below small
   run("max_pool", y, [&](const auto& k, auto v) {
     using T = decltype(v);
     const i64 row = std::max(g.pad_w + g.width, (g.out_w - 1) * g.stride_w + g.kernel_w);

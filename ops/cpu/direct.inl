@@ -1,6 +1,6 @@
-// The inner loops of direct convolution: vectors lie over output features, and elements of the
-// staged image are broadcast, so that nothing is gathered. Written for 32 registers of 512 bits;
-// elsewhere they are right but slow.
+// Inner loops of direct convolution. Vectors hold output features, and elements of the staged image
+// are broadcast, so nothing is gathered. Written for 32 registers of 512 bits; correct but slow on
+// other machines.
 
 // to[c][r] = from[r][c]
 template <class T>
@@ -17,7 +17,7 @@ void transpose_matrix(i64 rows, i64 columns, const T* from, i64 from_stride, T* 
     }
 }
 
-// Pixels of one output row (side by side in the stage) times V vectors of features.
+// Computes P adjacent pixels of an output row times V vectors of features.
 template <class T, int V, int P>
 void direct_strip(const direct_sum<T>& s, const T* stage, T* partial, T* y) {
   constexpr int lanes = lanes_of<T>;
@@ -81,9 +81,9 @@ void direct(int vectors, int pixels, const direct_sum<T>& s, const T* stage, T* 
   (vectors == 1 ? one::row : two::row)[pixels - 1](s, stage, partial, y);
 }
 
-// The gradient of weights: over all pixels of the block, V vectors of dy times `N` neighbouring
-// elements of the stage for each of G runs. dy [image][row][pixel][V x lanes]; to[g] [N][V x
-// lanes], added to.
+// Gradient of the weights: sums over all pixels of the block of V vectors of dy times N adjacent
+// elements of the stage, for each of G runs. dy [image][row][pixel][V x lanes]. Adds to to[g] [N][V
+// x lanes].
 template <class T, int V, int N, int G>
 void direct_runs(const direct_block& b, const T* dy, const T* stage, const i64* offset, T* const* to) {
   constexpr int lanes = lanes_of<T>;

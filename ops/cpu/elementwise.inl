@@ -1,5 +1,4 @@
-// Loops over one array after the other. `GCC ivdep`: input and output are the same memory or do not
-// overlap.
+// Loops over arrays. `GCC ivdep`: input and output are the same memory or do not overlap.
 
 template <class T>
 void fill(i64 n, T value, T* x) {
@@ -17,8 +16,8 @@ void scale(i64 n, T a, T* x) {
   for (i64 i = 0; i < n; ++i) x[i] *= a;
 }
 
-// A large output of its own is written by way of a few KiB that stay in the nearest cache:
-// run(first, count, out).
+// Writes a large, separate output through a buffer of a few KiB in the L1 cache: run(first, count,
+// out).
 template <class T, class Run>
 inline void in_stretches(i64 n, bool own, T* out, const Run& run) {
   constexpr i64 stretch = 1024, large = (i64{1} << 20) / i64{sizeof(T)};
@@ -76,7 +75,7 @@ void add_bias(i64 outer, i64 channels, i64 inner, const T* bias, T* y) {
   }
 }
 
-// A sum in a fixed order that vectorises: 16 lanes, then a tree over the lanes.
+// A sum in a fixed order that can be vectorised: 16 lanes, then a tree over the lanes.
 template <class T>
 inline void add_lanes(i64 n, const T* x, T (&lane)[16]) {
   i64 i = 0;
@@ -105,9 +104,9 @@ void reduce_sum(i64 outer, i64 mid, i64 inner, const T* x, T* out) {
   }
 }
 
-// The fixed tree of device::sum_squares: groups of 16 elements are leaves. Partial sums wait as the
-// digits of a binary counter do: sum[k] is there when bit k of the number of leaves so far is set,
-// and a new leaf carries.
+// The fixed tree of device::sum_squares, with groups of 16 elements as leaves. Partial sums are
+// kept like the digits of a binary counter: sum[k] is in use if bit k of the number of leaves is
+// set, and a new leaf carries.
 template <class T>
 double sum_squares(i64 n, const T* x) {
   double sum[64];

@@ -1,4 +1,4 @@
-// Products by OpenBLAS.
+// Matrix products with OpenBLAS.
 #include <cblas-openblas.h>
 #include <cstdio>
 #include <cstdlib>
@@ -8,8 +8,7 @@
 namespace troupe::cpu {
 
 void blas_gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
-  // OpenMP keeps its thread count per thread, so OpenBLAS must be told once in each thread that
-  // calls it.
+  // OpenMP has a thread count per thread, so it is set once in each thread that calls OpenBLAS.
   thread_local const bool single = (openblas_set_num_threads(1), true);
   (void)single;
   const auto size = [](i64 n) { return static_cast<blasint>(n); };

@@ -1,7 +1,9 @@
-// c = op(a) b and c = a b^T for thin products (gemm.hpp), by the kernels of batch.inl.
-//   b        tiles of rows x two vectors of columns; b is read in strips of two vectors through stretches of k, which stay in the
-//            nearest cache for all rows. Sums are continued from stretch to stretch in c.
-//   b^T      tiles of rows x rows of b, lanes along k; stretches of b's rows stay in the nearest cache for all rows of a.
+// c = op(a) b and c = a b^T for thin products (gemm.hpp), with the kernels of batch.inl.
+//   b    tiles of rows x two vectors of columns. b is read in strips of two vectors over stretches
+//   of
+//        k, which stay in the L1 cache for all rows. Sums continue from stretch to stretch in c.
+//   b^T  tiles of rows x rows of b, with vectors along k. Stretches of b's rows stay in the L1
+//        cache for all rows of a.
 #include <algorithm>
 #include <bit>
 
@@ -21,7 +23,7 @@ struct strides {
       : a(s.lda ? s.lda : (s.transpose_a ? s.m : s.k)), b(s.ldb ? s.ldb : (s.transpose_b ? s.k : s.n)), c(s.ldc ? s.ldc : s.n) {}
 };
 
-// op(a) as [tile][k][row].
+// Packs op(a) as [tile][k][row].
 void pack(const kernels<T>& k, const gemm_spec& s, const even_blocks& tiles, i64 lda, const T* a, T* to) {
   for (i64 t = 0; t < tiles.blocks; ++t) {
     T* tile = to + tiles.begin(t) * s.k;
@@ -33,8 +35,8 @@ void pack(const kernels<T>& k, const gemm_spec& s, const even_blocks& tiles, i64
   }
 }
 
-// Wide rows of b are read as a few streams side by side, for columns whose results stay in the
-// second cache.
+// Wide rows of b are read as a few parallel streams, for columns whose results stay in the L2
+// cache.
 bool reads_wide(const gemm_spec& s) { return s.n > 2048; }
 even_blocks stretches_of(const gemm_spec& s) { return {s.k, reads_wide(s) ? 24 : 128}; }
 
@@ -53,13 +55,13 @@ void columns_side_by_side(device& d, const kernels<T>& k, const gemm_spec& s, co
     k.batch_tile(tiles.size(t), n + k.lanes < s.n ? 2 : 1, sum, packed.data + tiles.begin(t) * s.k + from * tiles.size(t), nullptr,
                  b + n, rows_of_c.data + tiles.begin(t), c + n);
   };
-  if (s.k <= s.m) {  // c is the large one: written row by row
+  if (s.k <= s.m) {  // c is the larger matrix: write it row by row
     for (i64 t = 0; t < tiles.blocks; ++t)
       for (i64 part = 0; part < stretches.blocks; ++part)
         for (i64 n = 0; n < s.n; n += strip) multiply(part, n, t);
     return;
   }
-  const i64 panel = reads_wide(s) ? 4096 : 512;  // columns of c that are finished before the next
+  const i64 panel = reads_wide(s) ? 4096 : 512;  // number of columns of c that are completed before the next ones
   for (i64 first = 0; first < s.n; first += panel)
     for (i64 part = 0; part < stretches.blocks; ++part)
       for (i64 n = first; n < std::min(first + panel, s.n); n += strip)
@@ -82,8 +84,8 @@ void rows_by_rows(device& d, const kernels<T>& k, const gemm_spec& s, const T* a
     }
 }
 
-// A tile of c at a time: the packets' sums, each by the stretches that it has alone, added while
-// the tile is near.
+// Sums over packets, tile by tile of c: each packet is summed in the same stretches as alone, and
+// added while the tile is in the cache.
 class summed_tiles {
  public:
   summed_tiles(device& d, const kernels<T>& k, const gemm_spec& s, i64 packets, const T* a, const T* b)
@@ -117,7 +119,7 @@ class summed_tiles {
       k_.batch_tile(tiles_.size(t), n + k_.lanes < s_.n ? 2 : 1, product, left, nullptr, b_ + p * s_.k * s_.n + n, rows, to);
     }
   }
-  // `free`: room for the sums of halves on the right.
+  // `free`: scratch for the sums of right subtrees.
   void sum(i64 t, i64 n, i64 first, i64 packets, const std::int32_t* rows, T* to, T* free) {
     if (packets == 1) return add_packet(t, n, first, rows, to, false);
     const i64 left = left_of(packets);

@@ -1,4 +1,4 @@
-// bf16 as arrays of its bits (ops/bf16.hpp): conversions, and what needs no arithmetic.
+// bf16 arrays as arrays of bits (ops/bf16.hpp): conversions, and operations without arithmetic.
 
 inline std::uint32_t bits_from(float x) {
   std::uint32_t u;
@@ -15,7 +15,7 @@ inline void widen(i64 n, const half* x, float* y) {
   for (i64 i = 0; i < n; ++i) y[i] = float_from(std::uint32_t{x[i]} << 16);
 }
 
-// Nearest, ties to even; a NaN becomes a quiet one.
+// Rounds to nearest, ties to even; a NaN becomes a quiet NaN.
 inline half half_from(float x) {
   const std::uint32_t u = bits_from(x);
   const std::uint32_t nearest = u + 0x7fffU + (u >> 16 & 1U), quiet = u | 0x400000U;
@@ -28,7 +28,7 @@ inline void narrow(i64 n, const float* x, half* y) {
   for (i64 i = 0; i < n; ++i) y[i] = half_from(x[i]);
 }
 
-// Below zero, and neither -0 nor NaN, which stay.
+// True for numbers less than zero; false for -0 and NaN, which relu leaves unchanged.
 inline bool is_negative(half x) { return x > 0x8000U && x <= 0xff80U; }
 inline bool is_positive(half x) { return static_cast<half>(x - 1U) < 0x7f80U; }
 
@@ -42,7 +42,7 @@ inline void relu_backward_half(i64 n, const half* y, const half* dy, half* dx) {
   for (i64 i = 0; i < n; ++i) dx[i] = is_positive(y[i]) ? dy[i] : half{0};
 }
 
-// In the order of reduce_sum of f32.
+// Adds in the order of the f32 reduce_sum.
 inline void reduce_sum_half(i64 outer, i64 mid, i64 inner, const half* x, float* out) {
   if (inner == 1) {
     fill(mid, 0.0F, out);
@@ -63,9 +63,9 @@ inline void reduce_sum_half(i64 outer, i64 mid, i64 inner, const half* x, float*
   }
 }
 
-// Local response normalisation across channels (lrn.inl has the formulas): a few pixels of all
-// channels at a time, so that what lies between is read where it was written. scratch: 2 channels
-// half_strip elements. sum[i] over the channels of the window around c.
+// Local response normalisation across channels (formulas: lrn.inl), for a strip of pixels of all
+// channels at a time, so that intermediate values stay in the cache. scratch: 2 channels half_strip
+// elements. sum_window: sum[i] over the channels of the window around c.
 inline void sum_window(i64 c, i64 channels, i64 radius, const float* of, float* sum) {
   if (radius == 2 && c >= 2 && c + 2 < channels) {
     const float* p = of + (c - 2) * half_strip;
@@ -78,14 +78,14 @@ inline void sum_window(i64 c, i64 channels, i64 radius, const float* of, float* 
     for (i64 i = 0; i < half_strip; ++i) sum[i] += of[w * half_strip + i];
 }
 
-// 1 / sqrt(x) to 5e-6, which is more than a half can hold.
+// 1 / sqrt(x) with a relative error of 5e-6, which is below the precision of bf16.
 inline float rough_inverse_root(float x) {
   float y = float_from(0x5f375a86U - (bits_from(x) >> 1));
   const float h = 0.5F * x;
   for (int i = 0; i < 2; ++i) y = y * (1.5F - h * y * y);
   return y;
 }
-// s^-beta, and s^(-beta - 1) in `over`.
+// Returns s^-beta; `over` gets s^(-beta - 1).
 struct power_of_075 {
   float operator()(float s, float& over) const {
     const float r = rough_inverse_root(s), square = r * r, power = square * rough_inverse_root(r);
@@ -102,8 +102,8 @@ struct any_power {
   }
 };
 
-// f(first pixel, pixels): strips of a plane. Whole ones, of which the last may begin inside the one
-// before (what is written there is the same); a plane that is smaller is one of its own.
+// Calls f(first pixel, pixels) for the strips of a plane. All strips are whole: the last one may
+// overlap the one before, where both write the same values. A smaller plane is a single part.
 template <class Whole, class Part>
 inline void each_strip(i64 inner, Whole whole, Part part) {
   if (inner < half_strip) return part(i64{0}, inner);
@@ -194,7 +194,7 @@ inline void lrn_backward_half(const lrn_geometry& g, const half* x, const half* 
   lrn_backward_half_with(g, any_power{static_cast<float>(g.beta)}, x, scale, dy, dx, scratch);
 }
 
-// The geometries of pool2.inl; false: it is another one.
+// Supports the geometries of pool2.inl; returns false for others.
 inline bool max_pool_half(const pool_geometry& g, const half* x, half* y, std::int32_t* index) {
   const int window = window_by_two(g);
   if (window == 2) max_pool_by_two<2>(g, x, y, index);

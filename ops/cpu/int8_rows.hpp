@@ -1,4 +1,4 @@
-// Rows in a byte an element, with a scale behind each (device::to_int8).
+// Rows of one byte per element, each followed by its scale (device::to_int8).
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Kernels for AMX. See amx.hpp for what this file may include, and ops/CMakeLists.txt for its
+// Kernels for AMX. amx.hpp states what this file may include, ops/CMakeLists.txt its compiler
 // flags.
 #include "ops/cpu/amx.hpp"
 
@@ -15,7 +15,7 @@ struct alignas(64) tile_config {
   unsigned char rows[16] = {};
 };
 
-// Tiles 0..3: results, 4 and 5: left, 6 and 7: right.
+// Tiles 0 to 3 hold results, 4 and 5 the left factor, 6 and 7 the right factor.
 void begin(int sum) {
   tile_config c;
   for (int i = 0; i < 8; ++i) {
@@ -23,7 +23,7 @@ void begin(int sum) {
     c.rows[i] = static_cast<unsigned char>(right ? sum / 2 : 16);
     c.bytes[i] = static_cast<unsigned short>(left ? 2 * sum : 64);
   }
-  asm volatile("" ::: "memory");  // the intrinsic says of 8 bytes only that it reads them
+  asm volatile("" ::: "memory");  // the intrinsic declares a read of only 8 bytes
   _tile_loadconfig(&c);
 }
 
@@ -73,7 +73,7 @@ void product(int m_tiles, int n_tiles, int steps, const tile_walk& a, const tile
   f(steps, a, b, c, ldc, add);
 }
 
-// How many of `n` elements from `at` on there are, as a mask of up to `most`.
+// Mask of the elements from `at` on that exist, out of `n`; at most `most` bits.
 inline unsigned mask_of(i64 n, i64 at, i64 most) {
   const i64 there = n - at < 0 ? 0 : n - at > most ? most : n - at;
   return there >= 32 ? 0xffffffffu : (1u << there) - 1u;
@@ -81,7 +81,7 @@ inline unsigned mask_of(i64 n, i64 at, i64 most) {
 
 inline __m512i rounded(__m512 high, __m512 low) { return (__m512i)_mm512_cvtne2ps_pbh(high, low); }
 
-// 32 neighbours of a row.
+// 32 consecutive elements of a row.
 template <bool F32>
 inline __m512i load_entry(const void* from, i64 at, unsigned mask) {
   if constexpr (F32) {
@@ -93,7 +93,7 @@ inline __m512i load_entry(const void* from, i64 at, unsigned mask) {
   }
 }
 
-// Two rows of 16, as pairs.
+// Two rows of 16 elements, as pairs.
 template <bool F32>
 inline __m512i load_pairs(const void* from, i64 first, i64 second, unsigned mask_first, unsigned mask_second) {
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4,
@@ -111,7 +111,7 @@ inline __m512i load_pairs(const void* from, i64 first, i64 second, unsigned mask
   return _mm512_permutexvar_epi16(order, both);
 }
 
-// 16 x 16 of 32 bits.
+// Transposes 16 x 16 elements of 32 bits.
 inline void transpose(__m512i (&r)[16]) {
   __m512i t[16];
   for (int i = 0; i < 8; ++i) {
@@ -139,11 +139,12 @@ inline void store_tile(const __m512i (&r)[16], char* to) {
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + 64 * i, r[i]);
 }
 
-// Tiles whose rows are `rows` (at most 16) rows of from, [rows][sum]; Turned: transposed as 32-bit
+// Packs tiles whose rows are up to 16 rows of from, [rows][sum]. Turned: transposed as 32-bit
 // units.
 template <bool F32, bool Turned>
 void pack_along(const void* from, i64 ld, i64 rows, i64 sum, char* to) {
-  constexpr i64 ahead = F32 ? 128 : 256;  // elements: the rows are read side by side, more of them than the prefetcher follows
+  // In elements; there are more parallel streams of rows than the hardware prefetcher follows.
+  constexpr i64 ahead = F32 ? 128 : 256;
   for (i64 k = 0; k < sum; k += 32, to += 1024) {
     const unsigned mask = mask_of(sum, k, 32);
     __m512i r[16];
@@ -160,7 +161,7 @@ void pack_along(const void* from, i64 ld, i64 rows, i64 sum, char* to) {
   }
 }
 
-// Tiles from pairs of rows of from, [sum][columns], columns at most 16.
+// Packs tiles from pairs of rows of from, [sum][columns], with at most 16 columns.
 template <bool F32, bool Turned>
 void pack_across(const void* from, i64 ld, i64 sum, i64 columns, char* to) {
   const unsigned mask = mask_of(columns, 0, 16);
@@ -284,7 +285,7 @@ const amx_kernels* compiled_amx() { return &set; }
 
 }  // namespace troupe::cpu
 
-#else  // the compiler was not asked for it, or does not know it
+#else  // compiled without the flags for AMX
 
 namespace troupe::cpu {
 const amx_kernels* compiled_amx() { return nullptr; }

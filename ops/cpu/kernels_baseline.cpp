@@ -1,5 +1,5 @@
-// CPU kernels, baseline. See kernels.hpp for what this file may include, and ops/CMakeLists.txt for
-// its flags.
+// CPU kernels, baseline. kernels.hpp states what this file may include, ops/CMakeLists.txt its
+// compiler flags.
 #include "ops/cpu/kernels.hpp"
 
 #define TROUPE_VECTOR_BYTES 16

@@ -1,5 +1,5 @@
-// The matrix unit's kernels (bf16x3.hpp). See kernels.hpp for what this file may include, and
-// ops/CMakeLists.txt for its flags.
+// Kernels of bf16x3.hpp for the matrix unit. kernels.hpp states what this file may include,
+// ops/CMakeLists.txt its compiler flags.
 #include "ops/cpu/bf16x3.hpp"
 
 #if defined(__AMX_BF16__) && defined(__AVX512F__)
@@ -12,7 +12,7 @@ namespace {
 
 using u16 = std::uint16_t;
 
-// All eight tiles of 16 rows of 64 bytes.
+// Configures all eight tiles as 16 rows of 64 bytes.
 struct alignas(64) tile_shapes {
   std::uint8_t palette = 1, start = 0, reserved[14] = {};
   u16 bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -25,7 +25,7 @@ void begin() {
 }
 void end() { _tile_release(); }
 
-// Tile register numbers are part of the instruction.
+// Tile register numbers are encoded in the instruction.
 #define TROUPE_STEP(c)                                \
   _tile_loadd(7, places[c] + at, stride);             \
   _tile_dpbf16ps(c, 4, 7);                            \
@@ -78,7 +78,8 @@ void tiles(int n, const bf16x3_sum& s, const bf16_pair* const* places, float* co
   _tile_loadd(a3, w + (3 * c + 2) * 512, 64); \
   _tile_dpbf16ps(c, a3, 7)
 
-// Up to five columns' sums stay in tiles 0 to 4; weights pass through 3 to 5, or through 5 alone.
+// Sums of up to five columns stay in tiles 0 to 4; weights are loaded to tiles 3 to 5, or only to
+// 5.
 template <int N>
 void moved_of(const bf16x3_sum& s, const bf16_pair* places, float* to, i64 apart, i64 to_row) {
   const i64 stride = 4 * s.row;
@@ -128,8 +129,8 @@ void moved(int columns, const bf16x3_sum& s, const bf16_pair* places, float* to,
   }
 }
 
-// The three parts of 16 numbers, each as f32 whose lower half is zero. Halves are rounded up, so
-// that NaN and infinity end as NaN.
+// The three parts of 16 numbers, each an f32 whose lower 16 bits are zero. Ties are rounded up, so
+// that NaN and infinity give NaN.
 struct parts {
   __m512i one, two, three;
   explicit parts(__m512 x) {
@@ -140,7 +141,7 @@ struct parts {
     three = _mm512_castps_si512(_mm512_sub_ps(rest, _mm512_castsi512_ps(two)));
   }
 };
-// Units of a (low) and b.
+// Units of a (low half) and b (high half).
 inline __m512i paired(__m512i a, __m512i b) {
   const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000U));
   return _mm512_or_si512(_mm512_and_si512(b, upper), _mm512_srli_epi32(a, 16));
@@ -149,15 +150,15 @@ inline __mmask16 first_of(i64 n) {
   return n >= 16 ? __mmask16(0xffff) : n <= 0 ? __mmask16(0) : static_cast<__mmask16>((1U << n) - 1);
 }
 
-// 16 numbers from unit `at` of a row on, where nothing is contiguous; a null row is zero.
+// 16 numbers from unit `at` of a row on, if the row is not contiguous. A null row is zero.
 inline __m512 gathered(const bf16x3_row& r, const float* x, i64 at) {
   const __m512i from = _mm512_loadu_si512(r.from + at);
   const __mmask16 there = _mm512_cmpge_epi32_mask(from, _mm512_setzero_si512());
   return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), there, from, x, 4);
 }
 
-// f(unit, numbers of a, numbers of b): all of a gathered row, or what its contiguous elements
-// become, and up to 15 zeros behind them.
+// Calls f(unit, numbers of a, numbers of b) for a gathered row, or for a contiguous row and up to
+// 15 zeros after it.
 template <class F>
 inline void each_vector(const bf16x3_row& r, const float* a, const float* b, F f) {
   const __m512 none = _mm512_setzero_ps();
@@ -243,8 +244,8 @@ inline void transpose(__m512* v) {
   }
 }
 
-// Units from `at` on of 16 planes (those beyond `planes` are zero), turned: v[unit] has the planes
-// side by side.
+// Transposed units from `at` on of 16 planes: v[unit] holds all planes. Planes from `planes` on are
+// zero.
 inline void turned(const bf16x3_row& r, int planes, const float* x, i64 plane, i64 at, __mmask16 m, __m512* v) {
   __m512 u[16];
 #pragma GCC unroll 16
@@ -364,7 +365,7 @@ const bf16x3_kernels* bf16x3_compiled() { return __builtin_cpu_supports("x86-64-
 
 }  // namespace troupe::cpu
 
-#else  // the compiler was not asked for it: another processor family
+#else  // compiled without the flags for AMX
 
 namespace troupe::cpu {
 const bf16x3_kernels* bf16x3_compiled() { return nullptr; }

@@ -1,5 +1,5 @@
-// CPU kernels, x86-64-v3. See kernels.hpp for what this file may include, and ops/CMakeLists.txt
-// for its flags.
+// CPU kernels, x86-64-v3. kernels.hpp states what this file may include, ops/CMakeLists.txt its
+// compiler flags.
 #include "ops/cpu/kernels.hpp"
 
 #ifdef __AVX2__
@@ -21,7 +21,7 @@ const kernel_set* kernels_v3() { return __builtin_cpu_supports("x86-64-v3") ? &s
 
 }  // namespace troupe::cpu
 
-#else  // the compiler was not asked for it: another processor family
+#else  // compiled without the flags for x86-64-v3
 
 namespace troupe::cpu {
 const kernel_set* kernels_v3() { return nullptr; }

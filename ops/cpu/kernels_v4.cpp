@@ -1,5 +1,5 @@
-// CPU kernels, x86-64-v4. See kernels.hpp for what this file may include, and ops/CMakeLists.txt
-// for its flags.
+// CPU kernels, x86-64-v4. kernels.hpp states what this file may include, ops/CMakeLists.txt its
+// compiler flags.
 #include "ops/cpu/kernels.hpp"
 
 #ifdef __AVX512F__
@@ -21,7 +21,7 @@ const kernel_set* kernels_v4() { return __builtin_cpu_supports("x86-64-v4") ? &s
 
 }  // namespace troupe::cpu
 
-#else  // the compiler was not asked for it: another processor family
+#else  // compiled without the flags for x86-64-v4
 
 namespace troupe::cpu {
 const kernel_set* kernels_v4() { return nullptr; }

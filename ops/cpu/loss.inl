@@ -1,6 +1,6 @@
 // Softmax with cross entropy, and top-k accuracy. A row with a negative label is padding and does
-// not count. A label beyond the classes is wrong data, and nothing is looked up by it: NaN, so that
-// it does not pass unseen, and no hit.
+// not count. A label beyond the classes is invalid data and is not used as an index: the loss is
+// NaN, so that the error is noticed, and the row counts as wrong.
 
 inline i64 valid_rows(i64 rows, const std::int32_t* labels) {
   i64 n = 0;
@@ -118,7 +118,7 @@ void softmax_backward(i64 outer, i64 classes, i64 inner, const T* y, const T* dy
   }
 }
 
-// One element: `value` of the loss and, returned, its slope. f: device's enum pointwise.
+// One element: `value` gets the loss; returns its slope. f: value of the enum `pointwise`.
 template <int f, class T>
 inline T pointwise_at(T x, T t, T& value) {
   if constexpr (f == 0) {

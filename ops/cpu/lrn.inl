@@ -1,6 +1,8 @@
 // Local response normalisation, Krizhevsky et al. 2012, section 3.3, with Caffe's alpha / |window|.
-//   across channels: the window is `size` channels around c at one pixel; all loops run along the pixels of a plane.
-//   within channel:  the window is size x size pixels, zero outside; sums of shifted padded planes, contiguous from end to end.
+//   across channels  the window is `size` channels around c at one pixel; all loops run along the
+//                    pixels of a plane
+//   within channel   the window is size x size pixels, zero outside the image; sums of shifted
+//                    padded planes, which are contiguous
 // Backward: dx = dy scale^-beta - 2 alpha beta / |window| x sum over the window of (dy x
 // scale^(-beta-1)).
 
@@ -10,7 +12,7 @@ inline void lrn_apply(i64 n, T beta, const T* x, const T* scale, T* y) {
   each(n, x, scale, y, [beta](T v, T s) { return v * power_minus(s, beta); });
 }
 
-// out[c] = sum over the window of in[c'], channels [first, last).
+// out[c] = sum of in[c'] over the channels c' of the window around c.
 template <class T>
 inline void sum_channels(i64 c, i64 channels, i64 radius, i64 inner, const T* in, T* out) {
   if (radius == 2 && c >= 2 && c + 2 < channels) {
@@ -23,12 +25,12 @@ inline void sum_channels(i64 c, i64 channels, i64 radius, i64 inner, const T* in
   for (i64 w = largest(c - radius, 0); w < smallest(c + radius + 1, channels); ++w) axpy(inner, T(1), in + w * inner, out);
 }
 
-// out = box sum of `in` (one plane), through two padded planes of scratch.
+// out = box sum of `in` (one plane), using two padded planes of scratch.
 template <class T>
 inline void sum_box(i64 height, i64 width, i64 radius, const T* in, T* out, T* scratch) {
   const i64 stride = width + 2 * radius;
   const i64 body = height * stride;
-  T* padded = scratch;  // radius rows of zeros above and below
+  T* padded = scratch;  // with radius rows of zeros above and below
   T* rows = scratch + (height + 2 * radius) * stride + 2 * radius;
   fill((height + 2 * radius) * stride + 2 * radius, T(0), padded);
   for (i64 y = 0; y < height; ++y) {
@@ -44,7 +46,7 @@ inline void sum_box(i64 height, i64 width, i64 radius, const T* in, T* out, T* s
     for (i64 x = 0; x < width; ++x) out[y * width + x] = padded[y * stride + x];
 }
 
-// Box sums of 3 x 3 of f(element) without copies: lanes along the row, the neighbours by unaligned
+// 3 x 3 box sums of f(element) without copies: vectors along the row, neighbours by unaligned
 // loads.
 template <class T, class F>
 inline void sum_nine(i64 height, i64 width, F f, T* out) {
@@ -72,7 +74,7 @@ void lrn(const lrn_geometry& g, const T* x, T* y, T* scale, T* scratch) {
   const T share = static_cast<T>(g.alpha / static_cast<double>(g.across_channels ? g.size : g.size * g.size));
   const T beta = static_cast<T>(g.beta), k = static_cast<T>(g.k);
   const i64 image = g.channels * inner;
-  T* square = scratch;  // of one image
+  T* square = scratch;  // squares of one image
   for (i64 n = 0; n < g.batch; ++n) {
     const bool nine = !g.across_channels && radius == 1;
     if (!nine) each(image, x, square, [](T v) { return v * v; });
@@ -104,7 +106,7 @@ void lrn_backward(const lrn_geometry& g, const T* x, const T* scale, const T* dy
   const T factor = static_cast<T>(2.0 * share * g.beta), beta = static_cast<T>(g.beta);
   const i64 image = g.channels * inner;
   T* ratio = scratch;        // dy x scale^(-beta-1), of one image
-  T* sum = scratch + image;  // its window sums, of one channel
+  T* sum = scratch + image;  // window sums of `ratio` for one channel
   for (i64 n = 0; n < g.batch; ++n) {
     lrn_apply(image, beta, dy, scale, dx);
     for (i64 i = 0; i < image; ++i) ratio[i] = dx[i] * x[i] / scale[i];

@@ -1,6 +1,6 @@
-// exp, log and friends in plain arithmetic: they vectorise, and give the same bits on every
-// instruction set (no fma, no libm). Errors below 2 units in the last place of the type in the
-// ranges that nets use.
+// exp, log and related functions in plain arithmetic. They can be vectorised, and give the same
+// bits on every instruction set (no fma, no libm). Errors are below 2 units in the last place in
+// the ranges that nets use.
 
 inline i64 largest(i64 a, i64 b) { return a > b ? a : b; }
 inline i64 smallest(i64 a, i64 b) { return a < b ? a : b; }
@@ -83,7 +83,7 @@ inline T log_of(T x) {
   using int_t = typename b::type;
   const bool small = x < b::smallest;
   const T scaled = small ? x * T(int_t(1) << (b::mantissa + 1)) : x;
-  const int_t bits = to_bits(scaled) & ~(int_t(1) << (8 * sizeof(T) - 1));  // of |x|, so that nothing overflows
+  const int_t bits = to_bits(scaled) & ~(int_t(1) << (8 * sizeof(T) - 1));  // bits of |x|, so that nothing overflows
   const int_t e = (bits - b::sqrt_half) >> b::mantissa;
   const T m = from_bits<T>(bits - (e << b::mantissa));
   const T s = (m - T(1)) / (m + T(1));
@@ -116,8 +116,8 @@ inline T sigmoid_of(T x) {
   return T(1) / (T(1) + exp_of(-x));
 }
 
-// tanh(x) = (1 - e) / (1 + e), e = exp(-2 |x|); near 0 by its series, where the quotient would
-// cancel.
+// tanh(x) = (1 - e) / (1 + e), e = exp(-2 |x|). Near 0 by its series, where the quotient would lose
+// digits to cancellation.
 template <class T>
 inline T tanh_of(T x) {
   const T a = x < T(0) ? -x : x;
@@ -129,8 +129,8 @@ inline T tanh_of(T x) {
   return x < T(0) ? -y : (x == x ? y : x);
 }
 
-// x^-1/2 for x > 0. f32: from the usual first guess by Newton's method, three times cheaper than
-// root and quotient.
+// x^-1/2 for x > 0. f32: Newton's method from the usual first guess, three times as fast as root
+// and quotient.
 template <class T>
 inline T inverse_root(T x) {
   if constexpr (sizeof(T) == 4) {
@@ -142,7 +142,7 @@ inline T inverse_root(T x) {
     return T(1) / square_root(x);
   }
 }
-// x^-beta for x > 0; the exponents of the usual nets without exp and log.
+// x^-beta for x > 0; the common exponent 0.75 without exp and log.
 template <class T>
 inline T power_075(T x) {
   const T r = inverse_root(x);
@@ -154,8 +154,8 @@ inline T power_minus(T x, T beta) {
 }
 
 // The normal distribution: cdf(x) = erfc(-x / sqrt 2) / 2. With a = |x| / sqrt 2, erfc(a) =
-// exp(-a^2) p(u) / (1 + 2 a), p a polynomial in u = (a - k) / (a + k), k = 3.75 (the form is
-// Shepherd and Laframboise's, 1981; coefficients by interpolation at Chebyshev nodes).
+// exp(-a^2) p(u) / (1 + 2 a), p a polynomial in u = (a - k) / (a + k), k = 3.75. The form is that
+// of Shepherd and Laframboise 1981; the coefficients are interpolated at Chebyshev nodes.
 inline float erfc_series(float u) {
   constexpr float c[] = {1.23751263F,     -0.140240659F,   0.00358543802F, 0.0822784339F,  -0.108804565F,
                          0.0922906917F,   -0.058688252F,   0.0284094304F,  -0.0097646905F, 0.00167573425F,
@@ -178,7 +178,7 @@ inline double erfc_series(double u) {
 template <class T>
 inline T normal_cdf(T x) {
   const T wide = (x < T(0) ? -x : x) * T(0.70710678118654752440);
-  const T a = wide > T(100) ? T(100) : wide;  // so that infinity stays a number
+  const T a = wide > T(100) ? T(100) : wide;  // keeps infinity finite
   const T tail = T(0.5) * exp_of(-a * a) * erfc_series((a - T(3.75)) / (a + T(3.75))) / (T(1) + T(2) * a);
   return x < T(0) ? tail : T(1) - tail;
 }

@@ -1,17 +1,16 @@
-// Normalisation by channel of x [outer, mid, inner] (device::norm_*): every mid has a mean and a
-// scale of its own. Nothing but x, y and their gradients is as large as x. A channel's sums come
-// first and its elements are written next, while they are in a near cache.
+// Normalisation by channel of x [outer, mid, inner] (device::norm_*): every mid has its own mean
+// and scale. Only x, y and their gradients have the size of x. The sums of a channel are computed
+// first, and its elements are written next, while they are in the cache.
 //
-// Sums run over blocks of at most `norm_block` elements in lanes of T, and over the blocks in
-// double, in an order that extents alone decide. Mean and squared distances are taken in one pass:
-// those of a block from the mean so far, joined as Chan, Golub and LeVeque 1979, eq. 1.5. A block
-// that lies far from that mean adds as much to the result as it may lose to rounding, so nothing
-// cancels.
+// Sums run over blocks of at most `norm_block` elements in vectors of T, and over the blocks in
+// double. The order depends only on the extents. Mean and squared deviations are computed in one
+// pass: the deviations of a block from the mean so far, combined as in Chan, Golub and LeVeque
+// 1979, eq. 1.5. A block that is far from that mean contributes as much to the result as it may
+// lose to rounding, so there is no cancellation.
 
 constexpr i64 norm_block = 2048;
 
-// The table of a normalisation, rows of `mid` elements: y = (x - mean) slope + shift, xhat = (x -
-// mean) r.
+// A column of the table of a normalisation: y = (x - mean) slope + shift, xhat = (x - mean) r.
 template <class T>
 struct norm_row {
   T mean, r, slope, shift;
@@ -20,7 +19,7 @@ struct norm_row {
   vec<T> at(vec<T> x) const { return fused(x - mean, slope - vec<T>{}, shift - vec<T>{}); }
 };
 
-// Lanes from the n-th on become zero.
+// Sets the lanes from the n-th on to zero.
 template <class T>
 inline vec<T> keep_first(vec<T> v, i64 n) {
   if (n >= lanes_of<T>) return v;
@@ -38,8 +37,8 @@ inline T sum_of(vec<T> v) {
   return lane[0];
 }
 
-// N sums over `rows` rows of n elements, `step` apart: f(first element, how many, N sums to add
-// to), elements beyond them being zero.
+// Computes N sums over `rows` rows of n elements, `step` apart. f(first element, count, N sums to
+// add to) adds one vector; elements beyond `count` must be zero.
 template <class T, int N, class F>
 inline void sum_block(i64 rows, i64 step, i64 n, T (&total)[N], F f) {
   constexpr int lanes = lanes_of<T>, chains = 4;
@@ -55,8 +54,9 @@ inline void sum_block(i64 rows, i64 step, i64 n, T (&total)[N], F f) {
   for (int k = 0; k < N; ++k) total[k] = sum_of<T>((sum[0][k] + sum[1][k]) + (sum[2][k] + sum[3][k]));
 }
 
-// f(first element, rows, elements of a row) for the blocks of channel m; rows of a block are mid *
-// inner apart.
+// Calls f(first element, rows, elements of a row) for the blocks of channel m. Rows of a block are
+// mid
+// * inner apart.
 template <class F>
 inline void each_norm_block(i64 outer, i64 mid, i64 inner, i64 m, F f) {
   const i64 rows = inner < norm_block ? norm_block / inner : 1;
@@ -92,7 +92,7 @@ void channel_moments(i64 outer, i64 mid, i64 inner, i64 m, const T* x, T* mean, 
   *variance = static_cast<T>(squares < 0 ? 0.0 : squares / count);
 }
 
-// Where inner is 1 channels lie side by side: two passes, with lanes along mid.
+// If inner is 1, channels are adjacent: two passes, with vectors along mid.
 template <class T>
 void row_moments(i64 outer, i64 mid, const T* x, T* mean, T* variance) {
   const T share = T(1) / static_cast<T>(outer);
@@ -114,7 +114,7 @@ void moments(i64 outer, i64 mid, i64 inner, const T* x, T* mean, T* variance) {
   for (i64 m = 0; m < mid; ++m) channel_moments(outer, mid, inner, m, x, mean + m, variance + m);
 }
 
-// w and b may be null: 1 and 0.
+// w and b may be null, which means 1 and 0.
 template <class T>
 void norm_table(const norm_geometry& g, i64 first, i64 count, const T* variance, const T* w, const T* b, T* table) {
   T *r = table + g.mid, *slope = table + 2 * g.mid, *shift = table + 3 * g.mid;
@@ -130,7 +130,8 @@ void norm_table_all(const norm_geometry& g, const T* mean, const T* variance, co
   norm_table(g, 0, g.mid, variance, w, b, table);
 }
 
-// How rows of g are written: large ones past the caches, which leaves x in them for a second look.
+// Returns true if rows of g are written with non-temporal stores: large ones, so that x stays in
+// the caches for the next pass.
 template <class T>
 inline bool streamed(const norm_geometry& g, const T* to) {
   constexpr i64 large = (i64{1} << 20) / i64{sizeof(T)};
@@ -158,7 +159,7 @@ inline void norm_row_apply(const norm_geometry& g, bool past, i64 row, const T* 
     past ? norm_row_apply<false, true>(g.inner, c, x, y) : norm_row_apply<false, false>(g.inner, c, x, y);
 }
 
-// Where inner is 1: lanes along mid, everything of a channel in its column.
+// For inner = 1: vectors along mid; the values of a channel are in its column.
 template <class T>
 struct norm_columns {
   const T *mean, *r, *slope, *shift;
@@ -170,7 +171,7 @@ struct norm_columns {
 
 template <class T>
 void norm_apply(const norm_geometry& g, const T* x, const T* table, T* y) {
-  if (g.inner > 1) {  // in the order of memory
+  if (g.inner > 1) {  // in memory order
     const bool past = streamed(g, y);
     for (i64 row = 0; row < g.outer * g.mid; ++row) norm_row_apply(g, past, row, x, table, y);
     return end_streams();
@@ -200,7 +201,7 @@ void norm_forward(const norm_geometry& g, const T* x, const T* w, const T* b, T*
   end_streams();
 }
 
-// sums: of dy and of dy xhat; dy counts where y > 0 alone when g is rectified.
+// sums: of dy, and of dy xhat. If g is rectified, dy counts only where y > 0.
 template <bool rectified, class T>
 void norm_channel_sums(const norm_geometry& g, i64 m, const T* x, const T* table, const T* dy, T* sums) {
   const norm_row<T> c(table, g.mid, m);

@@ -1,10 +1,10 @@
-// Pooling, lanes along the row.
+// Pooling, with vectors along the row.
 //
-// Max pooling works on whole vectors: first down the columns of a window (contiguous loads), then
-// along the row, from two scratch rows with borders: the column's maximum, and its position in the
-// plane (as a T: exact below 2^24).
+// Max pooling first reduces the columns of a window (contiguous loads), then the row, using two
+// scratch rows with borders: the maximum of each column, and its position in the plane (as a T,
+// exact below 2^24).
 
-// A vector at p, of which only the elements before `end` may be touched.
+// Loads a vector at p; reads only elements before `end`, the others are zero.
 template <class T>
 inline vec<T> load_before(const T* p, const T* end) {
   if (p + lanes_of<T> <= end) return load(p);
@@ -32,7 +32,7 @@ inline vec<T> choose(vec_bits<T> mask, vec<T> a, vec<T> b) {
   return mask ? a : b;
 }
 
-// Elements p[0], p[stride], ...
+// Loads elements p[0], p[stride], ...
 template <int S, class T>
 inline vec<T> load_strided(const T* p, i64 stride) {
   if constexpr (S == 1) return load(p);
@@ -49,8 +49,8 @@ inline vec<T> load_strided(const T* p, i64 stride) {
 
 template <class T>
 struct max_row {
-  T *best, *at;  // scratch rows; element 0 is the left border's first
-  i64 length;    // borders and image, in whole vectors with room to spare
+  T *best, *at;  // scratch rows; element 0 is the first one of the left border
+  i64 length;    // borders and image, in whole vectors plus slack
 };
 
 // Fills the scratch rows for window rows [first, last).
@@ -70,7 +70,7 @@ inline void max_columns(const pool_geometry& g, const T* plane, const T* end, i6
     store(row.best + g.pad_w + x, best);
     store(row.at + g.pad_w + x, at);
   }
-  for (i64 x = g.pad_w + g.width; x < row.length; x += lanes) {  // the right border, over what the last vector wrote too much
+  for (i64 x = g.pad_w + g.width; x < row.length; x += lanes) {  // the right border, which the last vector may have overwritten
     store(row.best + x, vec<T>{} - T(__builtin_inf()));
     store(row.at + x, vec<T>{} + T(1 << 24));
   }
@@ -100,7 +100,7 @@ inline void max_pool_rows(const pool_geometry& g, const T* x, T* y, std::int32_t
           best = choose<T>(better, v, best);
           at = choose<T>(better, w, at);
         }
-        // A row may write over the start of the next one, which is written later.
+        // A row may overwrite the start of the next one, which is written later.
         store_before<T>(y + o, y_end, best);
         store_before<T>(index + o, index_end, at);
       }
@@ -167,7 +167,7 @@ void avg_pool_backward(const pool_geometry& g, const tap_range* taps, const T* c
     if (window_by_two(g) == 3) return avg_pool_backward_by_two<3>(g, columns, dy, dx);
   }
   T* share = scratch;          // dy / elements
-  T* row = scratch + g.out_w;  // what each row of the window gets
+  T* row = scratch + g.out_w;  // share of each row of the window
   fill(g.planes * g.height * g.width, T(0), dx);
   for (i64 p = 0; p < g.planes; ++p) {
     for (i64 oy = 0; oy < g.out_h; ++oy) {

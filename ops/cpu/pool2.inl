@@ -1,13 +1,13 @@
-// Pooling with stride 2 and square windows of 2 or 3, no padding: what nets use. Lanes along the
-// outputs of a row; taps come as the even and odd pixels of whole vectors, winners as offsets
-// within the window. Values are floats or halves; of the latter what is computed with is widened,
-// and what leaves is rounded. Backward is a gather: an element of dx adds, in the outputs' order,
-// the dy of those windows that it has won (or its share of them).
+// Pooling with stride 2 and square windows of 2 or 3, without padding: the common case. Vectors
+// along the outputs of a row. Taps are the even and odd pixels of whole vectors, maxima are offsets
+// within the window. Values are floats or bf16; the latter are widened for the computation and
+// rounded on output. Backward is a gather: an element of dx adds, in the order of the outputs, the
+// dy of the windows whose maximum it is (or its share of them).
 
 inline float value_at(float x) { return x; }
 inline float value_at(half x) { return load_first(&x, 1)[0]; }
 
-// Window of output (oy, ox), clipped at the image: the general rule, for borders.
+// Window of output (oy, ox), clipped to the image: the general case, for borders.
 template <int K, class T>
 inline void max_window(const pool_geometry& g, const T* plane, i64 oy, i64 ox, T* y, std::int32_t* index) {
   i64 at = 2 * oy * g.width + 2 * ox;
@@ -21,8 +21,8 @@ inline void max_window(const pool_geometry& g, const T* plane, i64 oy, i64 ox, T
   index[ox] = static_cast<std::int32_t>(at);
 }
 
-// `rows`: of the window that lie inside the image. Clipped: the last windows reach beyond the row,
-// whose next elements are no part of them.
+// `rows`: window rows inside the image. Clipped: the last windows extend beyond the row, and must
+// not use the elements of the next row.
 template <int K, bool Clipped, class S>
 inline void max_row_by_two(i64 rows, i64 width, i64 start, i64 outputs, const S* x, S* y, std::int32_t* index) {
   using T = float;
@@ -58,7 +58,7 @@ void max_pool_by_two(const pool_geometry& g, const S* x, S* y, std::int32_t* ind
   constexpr int lanes = lanes_of<float>;
   const i64 plane = g.height * g.width;
   const bool clipped = 2 * (g.out_w - 1) + K > g.width;
-  const i64 reach = 2 * ((g.out_w + lanes - 1) / lanes * lanes) + 2;  // elements that whole vectors read of a row
+  const i64 reach = 2 * ((g.out_w + lanes - 1) / lanes * lanes) + 2;  // number of elements of a row that whole vectors read
   const S* end = x + g.planes * plane;
   for (i64 p = 0; p < g.planes; ++p, x += plane)
     for (i64 oy = 0; oy < g.out_h; ++oy, y += g.out_w, index += g.out_w) {
@@ -72,8 +72,7 @@ void max_pool_by_two(const pool_geometry& g, const S* x, S* y, std::int32_t* ind
     }
 }
 
-// dy and winners of the outputs of a row that start at p, `count` of them there; the others have a
-// dy of zero. The first lane becomes zero.
+// Shifts the lanes up by one; the first becomes zero.
 template <class V>
 inline V moved_up(V v) {
   vec_bits<float> before;
@@ -81,6 +80,7 @@ inline V moved_up(V v) {
   return __builtin_shuffle(v, V{}, before);
 }
 
+// dy and maxima of `count` outputs of a row from p on; dy is zero beyond them.
 struct row_of_winners {
   vec<float> dy;
   vec_bits<float> at;
@@ -91,7 +91,7 @@ struct row_of_winners {
   vec<float> won(vec_bits<float> where) const { return at == where ? dy : vec<float>{}; }
 };
 
-// The first n of even[0], odd[0], even[1], ...
+// Stores the first n of even[0], odd[0], even[1], ...
 template <class S>
 inline void store_pairs(S* to, vec<float> even, vec<float> odd, i64 n) {
   constexpr int lanes = lanes_of<float>;
@@ -135,14 +135,14 @@ void max_pool_backward_by_two(const pool_geometry& g, const S* dy, const std::in
       }
 }
 
-// Whether the kernels of this file take a geometry: 2, 3 or 0.
+// The window size, 2 or 3, if the kernels of this file support the geometry; otherwise 0.
 inline int window_by_two(const pool_geometry& g) {
   const bool fits = g.kernel_h == g.kernel_w && g.stride_h == 2 && g.stride_w == 2 && g.pad_h == 0 && g.pad_w == 0 &&
                     g.width >= g.kernel_w && (g.kernel_h == 2 || g.kernel_h == 3);
   return fits ? static_cast<int>(g.kernel_h) : 0;
 }
 
-// Rows of a window: clipped at the image, or at image plus padding.
+// Number of rows of a window, clipped to the image, or to image plus padding.
 inline i64 window_rows(const pool_geometry& g, i64 oy) {
   const i64 start = oy * g.stride_h - g.pad_h;
   const i64 end = smallest(start + g.kernel_h, g.height + (g.count_padding ? g.pad_h : 0));
@@ -160,7 +160,7 @@ void avg_pool_by_two(const pool_geometry& g, const float* columns, const float* 
       const i64 end = smallest(2 * oy + K, g.height);
       const T rows = static_cast<T>(window_rows(g, oy));
       for (i64 ox = 0; ox < g.out_w; ox += lanes) {
-        vec<T> part[4] = {};  // columns 2 ox .., and from 2 ox + 2 on
+        vec<T> part[4] = {};  // columns from 2 ox on, and from 2 ox + 2 on
         for (i64 iy = 2 * oy; iy < end; ++iy) {
           const T* row = x + iy * g.width + 2 * ox;
           const i64 left = g.width - 2 * ox;
@@ -183,7 +183,7 @@ void avg_pool_backward_by_two(const pool_geometry& g, const float* columns, cons
   using T = float;
   constexpr int lanes = lanes_of<T>;
   const i64 plane = g.height * g.width, out = g.out_h * g.out_w;
-  // What output b + lane of row oy gives each element of its window.
+  // The share that output b + lane of row oy gives to each element of its window.
   const auto share = [&](const T* d, i64 oy, i64 b) {
     const i64 count = g.out_w - b;
     if (count <= 0) return vec<T>{};

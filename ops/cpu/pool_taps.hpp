@@ -1,5 +1,5 @@
-// What the kernels of average pooling are told of a row: which outputs a tap meets, and how wide
-// each output's window is.
+// Row parameters of the average pooling kernels: the outputs that a tap contributes to, and the
+// width of each output's window.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace troupe::cpu {
 
-// The outputs o of a row with 0 <= o * stride + tap - pad < width, for each tap.
+// For each tap, the outputs o of a row with 0 <= o * stride + tap - pad < width.
 inline std::vector<tap_range> tap_ranges(const pool_geometry& g) {
   std::vector<tap_range> taps;
   for (i64 j = 0; j < g.kernel_w; ++j) {
@@ -21,7 +21,7 @@ inline std::vector<tap_range> tap_ranges(const pool_geometry& g) {
   return taps;
 }
 
-// The extent of each output's window along its row: clipped at the image, or at image plus padding.
+// Extent of each output's window along its row, clipped to the image, or to image plus padding.
 template <class T>
 std::vector<T> column_extents(const pool_geometry& g) {
   std::vector<T> extents;

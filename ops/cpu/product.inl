@@ -1,10 +1,10 @@
-// Products with a packed right operand: c[m, n] = a[m, k] b[k, n]. b lies in panels of panel_of<T>
-// columns, [k][columns] each, the last one filled up with zeros; a is packed here, `depth` of k and
-// up to product_tiles tiles of rows at a time. An element of c is summed over k in the same order
-// whatever m is, so a row does not depend on its neighbours. Goto and van de Geijn 2008.
+// Products with a packed right operand: c[m, n] = a[m, k] b[k, n]. b is in panels of panel_of<T>
+// columns, [k][columns] each, the last one padded with zeros. a is packed here, `depth` elements of
+// k and up to product_tiles tiles of rows at a time. An element of c is summed over k in the same
+// order for every m, so a row does not depend on other rows. Goto and van de Geijn 2008.
 
-constexpr int product_depth = 256;  // of k: a panel of it fits the first-level cache
-constexpr int product_tiles = 32;   // of rows: they stay in the second-level cache
+constexpr int product_depth = 256;  // elements of k; a panel of this depth fits into the L1 cache
+constexpr int product_tiles = 32;   // tiles of rows; they stay in the L2 cache
 
 // v[i][j] becomes v[j][i]: each round swaps the off-diagonal quarters of all squares of one size.
 template <class T, int Width>
@@ -27,8 +27,8 @@ inline void transpose_squares(vec<T>* v) {
   }
 }
 
-// packed[k][row] of `rows` rows of a, each `lda` apart. What the last group of a column writes too
-// much, the next column overwrites.
+// packed[k][row] of `rows` rows of a, `lda` apart. The excess elements that the last group of a
+// column writes are overwritten by the next column.
 template <class T>
 inline void pack_rows(int rows, i64 depth, const T* a, i64 lda, T* packed) {
   constexpr int lanes = lanes_of<T>;
@@ -46,9 +46,9 @@ inline void pack_rows(int rows, i64 depth, const T* a, i64 lda, T* packed) {
     for (int r = 0; r < rows; ++r) packed[k * rows + r] = a[r * lda + k];
 }
 
-// Columns of a transposed a, [k][rows]: `tiles` tiles whose first rows are row_of(0), row_of(1),
-// ... One pass over a, whose rows may lie far apart. What a tile's column writes too much, its next
-// column overwrites; the last one writes no more than it has.
+// Columns of a transposed a, [k][rows]: `tiles` tiles with first rows row_of(0), row_of(1), ... One
+// pass over a, whose rows may be far apart. Excess elements of a tile's column are overwritten by
+// its next column; the last column writes no excess.
 template <class T, class F>
 inline void pack_columns(i64 tiles, F row_of, i64 depth, const T* a, i64 lda, T* packed) {
   constexpr int lanes = lanes_of<T>;
@@ -91,7 +91,7 @@ void product_tile(i64 depth, const T* a, const T* panel, T* c, i64 ldc, bool add
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
     left[r] = right[r] = vec<T>{};
-    __builtin_prefetch(c + r * ldc, 1);  // rows lie far apart, and were last used long ago
+    __builtin_prefetch(c + r * ldc, 1);  // rows are far apart and probably not in the cache
     __builtin_prefetch(c + r * ldc + lanes, 1);
   }
   for (i64 k = 0; k < depth; ++k, a += R, panel += panel_of<T>) {
@@ -130,13 +130,13 @@ inline void product_piece(int rows, int columns, i64 depth, const T* a, const T*
     for (int i = 0; i < columns; ++i) c[r * ldc + i] = (add ? c[r * ldc + i] : T(0)) + whole[r * width + i];
 }
 
-// `scratch` holds product_scratch elements of the table. `add`: to what c has.
+// `scratch`: product_scratch elements of the table. `add`: adds to c.
 template <class T>
 void product(bool transpose_a, i64 m, i64 n, i64 k_count, const T* a, i64 lda, const T* panels, T* c, i64 ldc, bool add,
              T* scratch) {
   constexpr int width = panel_of<T>;
   const i64 tiles = (m + TROUPE_TILE_ROWS - 1) / TROUPE_TILE_ROWS;
-  const auto row_of = [&](i64 tile) { return tile * m / tiles; };  // tiles differ by one row at most
+  const auto row_of = [&](i64 tile) { return tile * m / tiles; };  // sizes of tiles differ by at most one row
   for (i64 first = 0; first < tiles; first += product_tiles) {
     const i64 end = smallest(tiles, first + product_tiles);
     for (i64 k = 0; k < k_count; k += product_depth) {

@@ -1,15 +1,15 @@
 // Philox 4x32-10 (Salmon et al. 2011), sixteen counters at a time. Number i of a stream is word (i
-// % 64) / 16 of counter (i / 64) * 16 + i % 16, so that the four words of sixteen counters lie side
-// by side.
+// % 64) / 16 of counter (i / 64) * 16 + i % 16, so that equal words of sixteen counters are
+// adjacent.
 
 constexpr int random_block = 64;
 using word = std::uint32_t;
 
-// Both halves of the products of all words with one.
+// High and low parts of the products of all words with m.
 typedef std::uint64_t long_word_lanes __attribute__((vector_size(TROUPE_VECTOR_BYTES)));
 inline long_word_lanes even_products(long_word_lanes x, word m) {
 #if TROUPE_VECTOR_BYTES == 64
-  // All of them under a mask: without it GCC 12 warns of what its own header leaves uninitialised.
+  // A masked multiplication: GCC 12 warns about uninitialised values of its own header otherwise.
   return (long_word_lanes)_mm512_maskz_mul_epu32(0xff, (__m512i)x, _mm512_set1_epi32(static_cast<int>(m)));
 #elif TROUPE_VECTOR_BYTES == 32
   return (long_word_lanes)_mm256_mul_epu32((__m256i)x, _mm256_set1_epi32(static_cast<int>(m)));
@@ -29,7 +29,8 @@ inline void philox(std::uint64_t key, std::uint64_t block, word c1, word c2, wor
   const std::uint64_t first = block * 16;
   for (int at = 0; at < 16; at += lanes) {
     word_lanes x0, x1 = word_lanes{} + (c1 + static_cast<word>(first >> 32)), x2 = word_lanes{} + c2, x3 = word_lanes{} + c3;
-    for (int l = 0; l < lanes; ++l) x0[l] = static_cast<word>(first) + static_cast<word>(at + l);  // a multiple of 16: no carry
+    // `first` is a multiple of 16: no carry.
+    for (int l = 0; l < lanes; ++l) x0[l] = static_cast<word>(first) + static_cast<word>(at + l);
     word k0 = static_cast<word>(key), k1 = static_cast<word>(key >> 32);
 #pragma GCC unroll 10
     for (int round = 0; round < 10; ++round) {
@@ -77,7 +78,7 @@ inline void fill_random(const rng_stream& s, i64 n, T* x, F f) {
   }
 }
 
-// In (0, 1), exact in f64: f32 and f64 runs start from the same numbers, up to the rounding to f32.
+// In (0, 1), exact in f64. f32 and f64 runs use the same numbers, up to rounding to f32.
 inline double unit(word r) { return (static_cast<double>(r) + 0.5) * (1.0 / 4294967296.0); }
 
 template <class T>
@@ -87,8 +88,7 @@ void fill_uniform(const rng_stream& s, double low, double high, i64 n, T* x) {
   });
 }
 
-// cos and sin of 2 pi u, u in (0, 1), by Taylor series on the octant nearest to a multiple of pi /
-// 2.
+// cos and sin of 2 pi u, u in (0, 1), by Taylor series around the nearest multiple of pi / 2.
 inline void turn(double u, double& c, double& s) {
   const int quarter = static_cast<int>(u * 4.0 + 0.5);
   const double t = (u * 4.0 - quarter) * 1.57079632679489661923;  // |t| <= pi / 4

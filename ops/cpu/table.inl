@@ -1,5 +1,6 @@
-// One kernel_set from the sources: included by kernels_<isa>.cpp inside its unnamed namespace,
-// after the macros that it needs. The blank lines between the includes keep their order.
+// Defines a kernel_set from the sources. kernels_<isa>.cpp includes this file inside its unnamed
+// namespace, after defining these macros. The blank lines between the includes preserve their
+// order.
 //   TROUPE_VECTOR_BYTES  width of a register
 //   TROUPE_TILE_ROWS     14 with 32 registers, 6 with 16
 #include "ops/cpu/maths.inl"
@@ -28,7 +29,7 @@
 
 #include "ops/cpu/half.inl"
 
-// size: one line a kernel, in the order of the table; there is nothing to find out in it
+// size: one line per kernel, in the order of the table
 template <class T>
 constexpr kernels<T> make_table() {
   kernels<T> t{};
@@ -92,7 +93,7 @@ constexpr kernels<T> make_table() {
   t.tile = tile<T>;
   t.dot = dot<T>;
   t.lanes = lanes_of<T>;
-  if constexpr (sizeof(T) == 4) {  // f64 is for checks: it is lowered
+  if constexpr (sizeof(T) == 4) {  // f64 is for checks and uses lowering
     t.transpose_matrix = transpose_matrix<T>;
     t.direct = direct<T>;
     t.direct_weights = direct_weights<T>;

@@ -1,7 +1,7 @@
-// The inner loops of convolution: products of a packed matrix with a panel of pixels, lanes along
-// the pixels. TROUPE_TILE_ROWS suits them to the number of registers.
+// Inner loops of convolution: products of a packed matrix and a panel of pixels, with vectors along
+// the pixels. TROUPE_TILE_ROWS matches the number of registers.
 
-// The first n lanes set, 0 <= n <= lanes.
+// Mask of the first n lanes, 0 <= n <= lanes.
 template <class T>
 inline vec_bits<T> first_lanes(int n) {
   using int_t = typename bits_of<T>::type;
@@ -17,7 +17,7 @@ void take_strided(i64 n, i64 stride, const T* from, T* to) {
     vec_bits<T> even;
     for (int l = 0; l < lanes; ++l) even[l] = 2 * l;
     const auto pair = [&](const T* p) { return __builtin_shuffle(load(p), load(p + lanes), even); };
-    // Whole vectors, and none beyond the last element that is wanted.
+    // Whole vectors, but none beyond the last required element.
     for (; stride * (i + lanes) <= stride * (n - 1) + 1; i += lanes)
       store(to + i, stride == 2 ? pair(from + 2 * i) : __builtin_shuffle(pair(from + 4 * i), pair(from + 4 * i + 2 * lanes), even));
   }
@@ -46,8 +46,8 @@ void copy_panel(i64 rows, const T* from, i64 stride, T* panel) {
   }
 }
 
-// Whole vectors: what a run writes too much, the next run, the next k or the padding behind the
-// last pixel overwrites. R pieces of at most a vector each, or R = 0: any runs.
+// Writes whole vectors: excess elements of a run are overwritten by the next run, the next k or the
+// padding after the last pixel. R pieces of at most one vector each, or any runs for R = 0.
 template <int R, class T>
 inline void gather_rows(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* stage, T* panel) {
   constexpr int lanes = lanes_of<T>;
@@ -85,8 +85,8 @@ void gather_panel(const run_list& runs, i64 k_count, const std::int32_t* k_offse
   gather_rows<0>(runs, k_count, k_offset, stage, panel);
 }
 
-// One run at a time over all k: neighbouring k lie in different planes, so no load waits for the
-// store before it.
+// One run at a time over all k: consecutive k are in different planes, so no load depends on the
+// preceding store.
 template <class T>
 void scatter_panel(const run_list& runs, i64 k_count, const std::int32_t* k_offset, const T* panel, T* stage) {
   constexpr int lanes = lanes_of<T>;
@@ -146,8 +146,8 @@ void tile(int rows, i64 k_count, const T* a, const T* panel, const T* bias, T* c
   table::row[rows - 1](k_count, a, panel, bias, c, ldc);
 }
 
-// Replaces N vectors by the sums of their lanes, side by side in ceil(N / lanes) vectors: each
-// round adds the two halves of every segment of two vectors and packs the results into one; a
+// Replaces N vectors by the sums of their lanes, packed into ceil(N / lanes) vectors. Each round
+// adds the two halves of every segment of two vectors and packs the results into one vector; a
 // segment starts as a vector and ends as a lane.
 template <class T, int N, int Segment>
 inline void sum_lanes(vec<T>* v) {

@@ -1,9 +1,9 @@
-// Update rules, each one pass over weight, gradient and states (device.hpp has the formulas). In
-// place: an output is its input's own memory or does not overlap it. Numbers that do not depend on
-// the element come ready-made, computed in f64.
+// Update rules, each one pass over weights, gradients and states (formulas: device.hpp). An output
+// is the memory of its input or does not overlap it. Values that do not depend on the element are
+// computed in f64 beforehand.
 
-// The gradient that counts: scaled, clamped (a limit of infinity leaves it as it is, a NaN too),
-// with decay added.
+// The gradient that the rules use: scaled, clamped (an infinite limit does not change it, NaN
+// included), plus decay.
 template <class T>
 struct counted_gradient {
   T scale, limit, decay;
@@ -16,10 +16,10 @@ struct counted_gradient {
   }
 };
 
-// run(first, count, out): elements [first, first + count) of an update, whose new weights go to
-// `out`. A large output of its own is written by way of a few KiB that stay in the nearest cache,
-// which saves one of the four large reads of an update with momentum. In the place of what is read
-// there is nothing to save, and the next step finds its weights in the cache.
+// Calls run(first, count, out) for elements [first, first + count) of an update, whose new weights
+// go to `out`. A large, separate output is written through a buffer of a few KiB in the L1 cache,
+// which saves one of the four large reads of an update with momentum. In place there is nothing to
+// save, and the next step finds its weights in the cache.
 template <class T, class Run>
 void in_runs(i64 n, const T* w, const T* g, T* w_out, const Run& run) {
   constexpr i64 stretch = 1024, large = (i64{4} << 20) / i64{sizeof(T)};
@@ -80,7 +80,7 @@ void adagrad(const adaptive_spec& s, i64 n, const T* w, const T* g, const T* con
   }
 }
 
-// Centred and with momentum are choices of the job: known before the loop.
+// `centered` and momentum (`heavy`) are template parameters, since they are fixed for a job.
 template <bool centered, bool heavy, class T>
 void rmsprop_loop(const adaptive_spec& s, i64 n, const T* w, const T* g, const T* const* in, T* w_out, T* const* out) {
   const counted_gradient<T> counted(s.gradient);
@@ -95,7 +95,7 @@ void rmsprop_loop(const adaptive_spec& s, i64 n, const T* w, const T* g, const T
     if constexpr (centered) {
       const T m = keep * mean[i] + add * d;
       mean_out[i] = m;
-      // A variance: not below zero, whatever the rounding.
+      // A variance, so rounding must not make it negative.
       a = a - m * m;
       a = a < T(0) ? T(0) : a;
     }
@@ -164,7 +164,7 @@ void adamax(const adaptive_spec& s, i64 n, const T* w, const T* g, const T* cons
     const T m = keep_1 * mean[i] + add_1 * d;
     const T size = (d < T(0) ? -d : d) + eps;
     T u = keep_2 * norm[i];
-    u = size > u || size != size ? size : u;  // a NaN stays visible
+    u = size > u || size != size ? size : u;  // preserves a NaN
     mean_out[i] = m;
     norm_out[i] = u;
     w_out[i] = w[i] - lr * (m / u);

@@ -1,11 +1,10 @@
-// Vectors: the compiler's own vector types, TROUPE_VECTOR_BYTES wide, loaded and stored at any
-// address.
+// Vectors: the compiler's vector types of TROUPE_VECTOR_BYTES, with unaligned loads and stores.
 
 template <class T>
 struct vector_of {
   static constexpr int lanes = TROUPE_VECTOR_BYTES / static_cast<int>(sizeof(T));
   typedef T type __attribute__((vector_size(TROUPE_VECTOR_BYTES), may_alias));
-  typedef T loose __attribute__((vector_size(TROUPE_VECTOR_BYTES), aligned(sizeof(T)), may_alias));  // at any address
+  typedef T loose __attribute__((vector_size(TROUPE_VECTOR_BYTES), aligned(sizeof(T)), may_alias));  // unaligned
 };
 template <class T>
 using vec = typename vector_of<T>::type;
@@ -25,8 +24,8 @@ inline void store(T* p, vec<T> v) {
   *reinterpret_cast<typename vector_of<T>::loose*>(p) = v;
 }
 
-// a * x + y, fused where the machine has it: the one place where results depend on the instruction
-// set.
+// a * x + y, fused if the machine supports it. This is the only place where results depend on the
+// instruction set.
 #if TROUPE_VECTOR_BYTES == 64
 inline vec<float> fused(vec<float> a, vec<float> x, vec<float> y) {
   return (vec<float>)_mm512_fmadd_ps((__m512)a, (__m512)x, (__m512)y);
@@ -48,8 +47,8 @@ inline V fused(V a, V x, V y) {
 }
 #endif
 
-// The first n lanes, 0 <= n <= lanes, of which nothing else is touched; the others are loaded as
-// zero.
+// Loads or stores the first n lanes, 0 <= n <= lanes, and accesses no other memory. The other lanes
+// are loaded as zero.
 template <class T>
 inline vec<T> load_first(const T* p, i64 n) {
   if (n >= lanes_of<T>) return load(p);
@@ -79,7 +78,7 @@ inline void store_first(T* p, vec<T> v, i64 n) {
 #endif
 }
 
-// Vectors of floats from and to halves (half.inl): widened, and rounded to the nearest, ties to
+// Conversion between vectors of floats and bf16 (half.inl): widened; rounded to nearest, ties to
 // even.
 typedef half half_lanes __attribute__((vector_size(TROUPE_VECTOR_BYTES / 2), aligned(2), may_alias));
 typedef std::uint32_t word_lanes __attribute__((vector_size(TROUPE_VECTOR_BYTES)));
@@ -114,8 +113,8 @@ inline void store_first(half* p, vec<float> v, i64 n) {
 #endif
 }
 
-// Past the caches, where the machine can: what does not fit them anyway need not be read before it
-// is overwritten. `p` is aligned.
+// Non-temporal stores where supported. Data that does not fit into the caches need not be read
+// before it is overwritten. `p` is aligned.
 template <class T>
 inline void stream(T* p, vec<T> v) {
 #if TROUPE_VECTOR_BYTES == 64
@@ -137,7 +136,7 @@ void stream(const T* from, i64 n, T* to) {
   for (; i + lanes_of<T> <= n; i += lanes_of<T>) stream(to + i, load(from + i));
   for (; i < n; ++i) to[i] = from[i];
 }
-// Such stores are not ordered by what hands their memory to another thread.
+// Non-temporal stores are not ordered by the synchronisation that passes memory to another thread.
 inline void end_streams() {
 #if TROUPE_VECTOR_BYTES >= 32
   _mm_sfence();

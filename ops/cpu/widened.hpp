@@ -1,6 +1,6 @@
-// A device around another one of f32 and f64, on which every primitive takes bf16 tensors too: they
-// are widened for the call, and what was written for them is rounded once when it is over. Derived
-// from the list of primitives; bf16_device.cpp says what is done otherwise.
+// Adds bf16 tensors to a device of f32 and f64, for every primitive: inputs are widened for the
+// call, and each bf16 output is rounded once after it. Generated from the list of primitives.
+// bf16_device.cpp overrides some of them.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ bool any_bf16(const Tensor&... t) {
   return ((t && t.type() == dtype::bf16) || ...);
 }
 
-// One call of a primitive.
+// The converted tensors of one call of a primitive.
 class in_f32 {
  public:
   explicit in_f32(device& d) : d_(d) {}
@@ -73,8 +73,8 @@ class widened : public device {
     in_f32 w(*this);
     ((*d_).*primitive)(one<P>(w, adds, arguments)...);
   }
-  // As the primitive declares it: const tensor& is read, tensor& is written, the rest (lists of
-  // parameters' states among it) is itself.
+  // Converts an argument by the type of the primitive's parameter: const tensor& is read, tensor&
+  // is written, other types (including lists of states) are passed on unchanged.
   template <class P, class A>
   static decltype(auto) one(in_f32& w, bool adds, A& a) {
     if constexpr (std::is_same_v<P, const tensor&>)

@@ -1,10 +1,10 @@
 // Winograd's minimal filtering F(M x M, R x R): M = 2 with R = 3 or 5, M = 4 with R = 3 (Lavin and
 // Gray 2016). A patch d of side N = M + R - 1 gives M x M outputs
 //   y = A^T [(G g G^T) . (B^T d B)] A,
-// one dimension after the other (winograd_transforms.inl).
-// Lanes along tiles, whose patches are M pixels apart. Nothing but the first `tiles` columns is written.
+// one dimension after the other (winograd_transforms.inl). Vectors run along tiles, whose patches
+// are M pixels apart. Only the first `tiles` columns are written.
 
-// B^T v of rows v = d B, tile by tile.
+// Stores B^T v for rows v = d B, per tile.
 template <class T, int N>
 inline void winograd_store(const vec<T> (&v)[N][N], T* to, i64 apart, i64 tiles) {
 #pragma GCC unroll 6
@@ -36,10 +36,10 @@ inline void winograd_phases(Load at, vec<T> (&v)[M]) {
   }
 }
 
-// `rows` rows of pixels, `step` apart, as M times every M-th column, `across` of each to a row,
-// `gap` apart; with Shifts > 1 each of them as often, from one column further each time. Beyond
-// `width` pixels are zero. Whole vectors are written, row after row, so that the last one leaves
-// some elements behind its end.
+// Splits `rows` rows of pixels, `step` apart, into M sets of every M-th column, `across` elements
+// per row, the sets `gap` apart. With Shifts > 1, each set also shifted by up to Shifts - 1
+// columns. Pixels beyond `width` are zero. Writes whole vectors, row after row, so the last one
+// leaves some elements after its end.
 template <class T, int M, int Shifts>
 void winograd_split(i64 rows, i64 step, i64 width, i64 across, const T* from, T* to, i64 gap) {
   for (i64 r = 0; r < rows; ++r, from += step, to += across)
@@ -55,12 +55,12 @@ void winograd_split(i64 rows, i64 step, i64 width, i64 across, const T* from, T*
       }
 }
 
-// How many tiles further a patch reaches.
+// Number of neighbouring tiles that a patch extends into.
 template <int M, int R>
 constexpr int winograd_reach = (M + R - 2) / M;
 
-// Tiles one after the other, from row to row of an image, from pixels split with all shifts: those
-// of rows i = 0 to M - 1 of each tile.
+// Transforms consecutive tiles of an image, across rows, from pixels split with all shifts: rows i
+// = 0 to M - 1 of each tile.
 template <class T, int M, int R>
 void winograd_input(i64 tiles, const T* p, i64 across, i64 gap, T* to, i64 apart) {
   constexpr int N = M + R - 1, shifts = winograd_reach<M, R> + 1;
@@ -77,9 +77,9 @@ void winograd_input(i64 tiles, const T* p, i64 across, i64 gap, T* to, i64 apart
   }
 }
 
-// The same where the padding is (R - 1) / 2, also from image to image: of tiles outside, pixels are
-// zero. p: pixels split without shifts, M x M kinds of them, `gap` apart: those of rows i = 0 to M
-// - 1 of each tile, in M times every M-th column.
+// The same for padding (R - 1) / 2, also across images: pixels of tiles outside the image are zero.
+// p: pixels split without shifts into M x M sets, `gap` apart: rows i = 0 to M - 1 of each tile, in
+// M sets of every M-th column.
 template <class T, int M, int R>
 void winograd_split_input(i64 tiles, const tile_place& first, const T* p, i64 gap, T* to, i64 apart) {
   constexpr int lanes = lanes_of<T>, N = M + R - 1, pad = (R - 1) / 2;
@@ -98,7 +98,7 @@ void winograd_split_input(i64 tiles, const tile_place& first, const T* p, i64 ga
     vec<T> v[N][N];  // rows of d B
 #pragma GCC unroll 6
     for (int i = 0; i < N; ++i) {
-      const int above = i < pad ? -1 : i >= pad + M ? 1 : 0;  // the tile whose row it is
+      const int above = i < pad ? -1 : i >= pad + M ? 1 : 0;  // vertical neighbour that holds the row: -1, 0 or 1
       const T* pixels = p + (i - pad - above * M) * M * gap + above * at.across + t;
       vec<T> d[N];
 #pragma GCC unroll 6
@@ -120,7 +120,7 @@ void winograd_split_input(i64 tiles, const tile_place& first, const T* p, i64 ga
   }
 }
 
-// A d A^T, d of M x M; p as above.
+// A d A^T for M x M pixels d; p as above.
 template <class T, int M, int R>
 void winograd_gradient(i64 tiles, const T* p, i64 gap, T* to, i64 apart) {
   constexpr int N = M + R - 1;
@@ -145,7 +145,7 @@ void winograd_gradient(i64 tiles, const T* p, i64 gap, T* to, i64 apart) {
   }
 }
 
-// v[0][0] v[1][0] ... v[M - 1][0] v[0][1] ...
+// Stores v[0][0] v[1][0] ... v[M - 1][0] v[0][1] ...
 template <class T, int M>
 inline void winograd_store_phases(const vec<T> (&v)[M], T* to) {
   constexpr int lanes = lanes_of<T>;
@@ -167,7 +167,7 @@ inline void winograd_store_phases(const vec<T> (&v)[M], T* to) {
   }
 }
 
-// One panel of results to the pieces of rows of pixels that it is made of.
+// Writes one panel of results to its pieces of pixel rows.
 template <class T, int M, int R>
 void winograd_output(const T* m, i64 apart, T bias, const tile_piece* pieces, int count, i64 stride, T* y) {
   constexpr int lanes = lanes_of<T>, width = M * panel_of<T>, N = M + R - 1;
@@ -198,7 +198,7 @@ void winograd_output(const T* m, i64 apart, T bias, const tile_piece* pieces, in
     for (int i = 0; i < piece.rows; ++i) {
       const T* from = rows + i * width + piece.column;
       T* to = y + piece.at + i * stride;
-      if (piece.length == lanes / 2)  // within what was stored as one vector
+      if (piece.length == lanes / 2)  // only the first half of a vector is valid
         __builtin_memcpy(to, from, lanes / 2 * sizeof(T));
       else
         for (int at = 0; at < piece.length; at += lanes)
@@ -207,8 +207,8 @@ void winograd_output(const T* m, i64 apart, T bias, const tile_piece* pieces, in
   }
 }
 
-// One panel of results, B m B^T, to the pieces of the grid of tiles that it is made of: element (i,
-// j) at (N i + j) * plane.
+// Writes one panel of results, B m B^T, to its pieces of the grid of tiles: element (i, j) at (N i
+// + j) * plane.
 template <class T, int M, int R>
 void winograd_patches(const T* m, i64 apart, const tile_piece* pieces, int count, T* to, i64 plane) {
   constexpr int lanes = lanes_of<T>, width = panel_of<T>, N = M + R - 1;
@@ -240,8 +240,8 @@ void winograd_patches(const T* m, i64 apart, const tile_piece* pieces, int count
                     load_first(elements + f * width + pieces[p].column + at, pieces[p].length - at), pieces[p].length - at);
 }
 
-// The sum of overlapping patches, n places of a grid with rows of `pitch` of them: pixel row i of
-// every place's M at to + i * gap. Before patches, and in the grid between images, lie
+// Sums overlapping patches for n places of a grid with rows of `pitch` places: pixel row i of every
+// place's M at to + i * gap. Before the patches, and between images of the grid, there are
 // winograd_reach rows and columns of zeros.
 template <class T, int M, int R>
 void winograd_overlap(i64 n, const T* patches, i64 plane, i64 pitch, T* to, i64 gap) {
@@ -259,7 +259,7 @@ void winograd_overlap(i64 n, const T* patches, i64 plane, i64 pitch, T* to, i64 
     }
 }
 
-// Kernels g side by side: G g G^T.
+// G g G^T of adjacent kernels g.
 template <class T, int M, int R>
 void winograd_weights(i64 n, const T* taps, i64 stride, T* to, i64 apart) {
   constexpr int lanes = lanes_of<T>, N = M + R - 1;

@@ -1,4 +1,4 @@
-// winograd: how the tiles of images lie in blocks and panels (conv_winograd.cpp).
+// winograd: assignment of the images' tiles to blocks and panels (conv_winograd.cpp).
 #pragma once
 
 #include <algorithm>
@@ -10,18 +10,18 @@ namespace troupe::cpu::winograd {
 using T = float;
 using form = winograd_form<T>;
 
-// From one part of a transform to the next: what is `size` and a line of the cache, so that the
-// same element of all parts, written together, does not lie in one set of it.
+// Distance between the parts of a transform: `size` plus a cache line, so that the same element of
+// all parts, which is written at the same time, is not in the same cache set.
 inline i64 apart_for(const kernels<T>& k, i64 size) { return size + k.lanes; }
 
-// Rows [r, r + n) of the tiles of one image.
+// Rows [row, row + count) of the tiles of one image.
 struct tile_rows_of {
   i64 image, row, count, first_tile;  // first_tile: in the block
 };
 
 class tiling {
  public:
-  // Blocks of about `tiles_wanted` tiles, which may end within an image; 0: one block of all.
+  // Blocks of about `tiles_wanted` tiles, which may end inside an image. 0: a single block.
   tiling(const kernels<T>& k, const form& f, const conv_geometry& g, i64 tiles_wanted)
       : width_(k.panel_width),
         side_(f.tile),
@@ -30,7 +30,8 @@ class tiling {
         all_(g.batch * rows_) {
     const i64 most = tiles_wanted == 0 ? all_ : std::clamp<i64>(tiles_wanted / across_, 1, all_);
     block_ = most;
-    for (i64 rows = most; tiles_wanted > 0 && 2 * rows > most; --rows)  // the least of whose last panel is empty
+    // Choose the size that leaves the smallest part of the last panel empty.
+    for (i64 rows = most; tiles_wanted > 0 && 2 * rows > most; --rows)
       if (empty(rows) * block_ < empty(block_) * rows) block_ = rows;
   }
   i64 across() const { return across_; }
@@ -39,8 +40,8 @@ class tiling {
   i64 panels(i64 block) const { return ceil_div(tiles(block), width_); }
   i64 max_rows() const { return block_; }
   i64 max_rows_of_an_image() const { return std::min(block_, rows_); }
-  // The first row of a block, and the row behind its last one, are not the first ones of their
-  // images.
+  // Return true if the block starts (ends) inside an image: its first row, or the row after its
+  // last one, is not the first row of an image.
   bool begins_timeout(i64 block) const { return block * block_ % rows_ != 0; }
   bool ends_timeout(i64 block) const { return std::min(all_, (block + 1) * block_) % rows_ != 0; }
   tile_place place(i64 block, i64 tile) const {
@@ -56,8 +57,8 @@ class tiling {
       at += count;
     }
   }
-  // f(panel, column, tile, tiles) for the pieces of `count` tiles that start at `first`, cut where
-  // panels end.
+  // Calls f(panel, column, tile, tiles) for the pieces of `count` tiles from `first` on, split at
+  // the ends of panels.
   template <class F>
   void each_piece(i64 first, i64 count, F f) const {
     for (i64 t = 0; t < count;) {
@@ -66,8 +67,8 @@ class tiling {
       t += length;
     }
   }
-  // Where a panel's tiles lie in the first of the `planes` planes of each image. `to` has room for
-  // one piece a tile.
+  // Locations of a panel's tiles in the first of the `planes` planes of each image. `to` has room
+  // for one piece per tile.
   int pieces(const conv_geometry& g, i64 planes, i64 block, i64 panel, tile_piece* to) const {
     return each_row(block, panel, [&](i64 row, i64 x, i64 column, i64 length) {
       const i64 y = side_ * (row % rows_);
@@ -75,8 +76,8 @@ class tiling {
                static_cast<int>(std::min(side_ * length, g.out_w() - side_ * x)), static_cast<int>(std::min(side_, g.out_h() - y))};
     });
   }
-  // The same in a grid of the block's tiles whose rows have `more` places more than an image's, and
-  // images `more` rows.
+  // The same in a grid of the block's tiles that has `more` extra places per row and `more` extra
+  // rows per image.
   int grid_pieces(i64 more, i64 block, i64 panel, tile_piece* to) const {
     const i64 first = block * block_;
     return each_row(block, panel, [&](i64 row, i64 x, i64 column, i64 length) {
@@ -86,8 +87,8 @@ class tiling {
   }
 
  private:
-  // f(row, x, column, length) for what each row of tiles, counted over all images, has of a panel;
-  // how many have.
+  // Calls f(row, x, column, length) for the part of a panel in each row of tiles, rows counted over
+  // all images. Returns the number of calls.
   template <class F>
   int each_row(i64 block, i64 panel, F f) const {
     const i64 end = std::min((panel + 1) * width_, tiles(block));

@@ -1,29 +1,28 @@
-// winograd: planes of pixels as transforms of their tiles' patches (conv_winograd.cpp).
+// winograd: transforms of the patches of planes of pixels (conv_winograd.cpp).
 #pragma once
 
 #include "ops/cpu/winograd_tiling.hpp"
 
 namespace troupe::cpu::winograd {
 
-// The transform of planes [rows][panels of tiles]: rows in blocks (one block of all for products,
-// small ones for dots), each [panel][row][tile].
+// The transform of planes, [rows][panels of tiles]: rows in blocks (one block for products, small
+// ones for dots), each [panel][row][tile].
 struct transformed {
   even_blocks blocks;
-  i64 apart;  // between the parts
+  i64 apart;  // distance between the parts
   scratch<T> data;
   transformed(device& d, const kernels<T>& k, i64 parts, i64 rows, i64 at_once, i64 panels)
       : blocks(rows, at_once), apart(apart_for(k, rows * panels * k.panel_width)), data(d, parts * apart + k.slack) {}
 };
 
-// The planes that are transformed: of x (with padding) or of dy (whose patches are the tiles).
+// The planes to transform: those of x (with padding) or of dy (whose patches are the tiles).
 struct planes {
   const T* data;
-  i64 all, height, width, pad_h, pad_w;  // `all` planes in each image
+  i64 all, height, width, pad_h, pad_w;  // `all`: planes per image
   i64 patch;                             // rows and columns of one tile's patch
 };
 
-// Pixels are split into every M-th row and column, so that vectors go on from one row of tiles to
-// the next.
+// Pixels are split into every M-th row and column, so that vectors can cross rows of tiles.
 class transformer {
  public:
   transformer(device& d, const kernels<T>& k, const form& f, const tiling& t, const planes& p)
@@ -57,12 +56,12 @@ class transformer {
   }
 
  private:
-  // Neither are patches tiles, nor are there as many rows and columns of outputs as of pixels (or
-  // more).
+  // Returns true if patches are larger than tiles, and there are fewer rows or columns of outputs
+  // than of pixels.
   bool with_shifts() const { return !tiles_alone_ && !as_tiles_; }
   const T* plane(i64 image, i64 number) const { return p_.data + (image * p_.all + number) * p_.height * p_.width; }
 
-  // As many tiles of pixels as of outputs: vectors go on from image to image too.
+  // For as many tiles of pixels as of outputs: vectors can cross images too.
   void all_images(i64 block, i64 number, T* start, i64 panel_step, i64 apart) {
     const i64 across = tiles_.across(), tiles = tiles_.tiles(block);
     T* p = stage_.data + k_.lanes + across;
@@ -89,8 +88,8 @@ class transformer {
       });
     });
   }
-  // Every M-th row of an image with its borders of zeros, from `first` on, `count` of them; those
-  // below it are zero.
+  // Splits every M-th row of an image with its zero borders, `count` rows from `first` on. Rows
+  // below the image are zero.
   void split(const T* from, i64 first, i64 count, T* to) {
     const i64 across = tiles_.across(), step = f_.tile, width = p_.width + 2 * border_w_;
     const auto zeros = [&](i64 row, i64 rows) {
@@ -108,7 +107,7 @@ class transformer {
         split_rows(1, 0, width, across, bordered_.data, to + (above + r) * across, gap_);
       }
     }
-    zeros(0, above);  // after what is written too much
+    zeros(0, above);  // last, since earlier rows write excess elements here
     zeros(above + inside, count - above - inside);
   }
 
@@ -117,9 +116,9 @@ class transformer {
   const tiling& tiles_;
   planes p_;
   bool tiles_alone_, as_tiles_;
-  i64 border_h_, border_w_;  // of zeros; as_tiles_: beyond the padding of as many outputs as pixels
-  i64 kinds_, gap_;          // of split pixels of a row; between two of them
-  scratch<T> bordered_;      // a row
+  i64 border_h_, border_w_;  // zero borders; with as_tiles_, beyond the padding that gives as many outputs as pixels
+  i64 kinds_, gap_;          // number of sets of split pixels per row; distance between sets
+  scratch<T> bordered_;      // one row
   scratch<T> stage_;
 };
 

@@ -1,10 +1,14 @@
-// One dimension of winograd.inl's transforms, lane by lane. A^T, B^T and G are Toom and Cook's for
-// N - 1 points and infinity. N = 4: 0, 1, -1;
-//   B^T = 1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1      A^T = 1 1 1 0, 0 1 -1 -1      G = 1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1.
-// N = 6: 0, p, -p, q, -q (winograd_points). Row z of B^T has the coefficients of (the product of all x - z') / (x - z), infinity's those of the
-// product; A^T has z^i, and 1 for infinity and the last i; G has z^j / (the product of z - z', z' != z), and 1 for infinity and the last j.
+// One dimension of the transforms of winograd.inl, lane by lane. A^T, B^T and G are those of Toom
+// and Cook for N - 1 points and infinity. N = 4: points 0, 1, -1.
+//   B^T = 1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1
+//   A^T = 1 1 1 0, 0 1 -1 -1
+//   G = 1 0 0, 1/2 1/2 1/2, 1/2 -1/2 1/2, 0 0 1
+// N = 6: points 0, p, -p, q, -q (winograd_points).
+//   B^T  row z: coefficients of (the product of all x - z') / (x - z); infinity: of the product
+//   A^T  z^i; infinity: 1 for the last i
+//   G    z^j / (the product of z - z', z' != z); infinity: 1 for the last j
 
-// Exact in binary, and where the error of results is about least: a third of that of 1 and 2.
+// Exact in binary, with nearly the least error of the results: a third of that of 1 and 2.
 struct winograd_points {
   static constexpr double p = 0.75, q = 1.5, p2 = p * p, q2 = q * q;
 };
@@ -100,7 +104,7 @@ inline void winograd_kernel(const vec<T> (&g)[3], vec<T> (&u)[4]) {
   const vec<T> ends = g[0] + g[2];
   u[0] = g[0], u[1] = T(0.5) * (ends + g[1]), u[2] = T(0.5) * (ends - g[1]), u[3] = g[2];
 }
-// 1 / the product of z - z' for z = 0, p and q (that of -z is z's).
+// 1 / the product of z - z' for z = 0, p and q. The value for -z is that for z.
 template <class T>
 struct winograd_shares {
   using z = winograd_points;

@@ -1,4 +1,4 @@
-// Stands in for ops/cuda where the toolkit is absent: the same symbols, and a reason.
+// Replaces ops/cuda in builds without the toolkit: the same symbols, and a reason.
 #include "ops/device.hpp"
 
 namespace troupe {

@@ -1,6 +1,7 @@
-// accuracy: the share of valid labels that are among the top_k largest scores. A label < 0 is
-// padding; one beyond the scores is no hit.
-//   shapes  scores [N, C], labels [N] i32, or scores [N, T, C], labels [N, T] -> scalar. A metric: no gradient.
+// accuracy: the fraction of valid labels that are among the top_k largest scores. A negative label
+// is padding; a label beyond the scores counts as wrong.
+//   shapes  scores [N, C], labels [N] i32, or scores [N, T, C], labels [N, T] -> scalar
+// A metric: no gradient.
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -39,10 +40,9 @@ layer_type accuracy_layer() {
   using i = std::int64_t;
   return {.name = "accuracy",
           .doc =
-              "The share of valid labels that are among the top_k largest scores; a negative label is padding. scores [N, C], "
-              "labels [N] "
-              "i32, or scores [N, T, C], labels [N, T] -> scalar. A metric of the test phase.",
-          .specs = {integer_option("top_k", 1, "how many guesses count", 1)},
+              "Fraction of valid labels that are among the top_k largest scores; a negative label is padding. scores [N, C], "
+              "labels [N] i32, or scores [N, T, C], labels [N, T] -> scalar. A metric of the test phase.",
+          .specs = {integer_option("top_k", 1, "number of largest scores that are compared with the label", 1)},
           .make = [](const options& o) { return std::make_unique<accuracy>(o); },
           .cases = {labelled("ten classes", {}, {{8, 10}, {8}}, 10), labelled("top 5", {{{"top_k", i{5}}}}, {{4, 9}, {4}}, 9),
                     labelled("one example", {}, {{1, 2}, {1}}, 2), labelled("all classes", {{{"top_k", i{3}}}}, {{5, 3}, {5}}, 3),

@@ -1,4 +1,4 @@
-// What element-wise activations share: any shape -> same, y = f(x) by device::map, any split.
+// Base of element-wise activations: any shape -> same, y = f(x) by device::map, any distribution.
 #pragma once
 
 #include "ops/layer_support.hpp"

@@ -1,7 +1,7 @@
-// avg_pool: y = mean of x over each window, zeros in the padding. The divisor counts padding (but
-// nothing beyond it), as in Caffe and PyTorch, unless count_padding = false.
-//   shapes  [N, C, H, W] -> [N, C, OH, OW], as max_pool
-//   gradient  dx = sum over the windows that hold the pixel of dy / divisor
+// avg_pool: y = mean of x over each window, with zeros in the padding. The divisor counts padding
+// (but nothing beyond it), as in Caffe and PyTorch, unless count_padding = false.
+//   shapes    [N, C, H, W] -> [N, C, OH, OW], as max_pool
+//   gradient  dx = sum of dy / divisor over the windows that contain the pixel
 //   LeCun et al. 1998 (without its weights); Caffe's pooling layer.
 #include "ops/layers/pooling.hpp"
 
@@ -33,7 +33,7 @@ std::vector<layer_case> avg_pool_cases() {
 
 option_specs specs() {
   auto all = pooling_options();
-  all.push_back(flag_option("count_padding", true, "the divisor counts padding"));
+  all.push_back(flag_option("count_padding", true, "count padding in the divisor"));
   return all;
 }
 
@@ -44,7 +44,8 @@ layer_type avg_pool_layer() {
       .name = "avg_pool",
       .doc =
           "y = mean of x over each window. [N, C, H, W] -> [N, C, OH, OW], OH = (H + 2 pad - kernel) / stride + 1, rounded up and "
-          "clipped as Caffe does, unless rounding = \"floor\". The divisor counts padding unless count_padding = false.",
+          "clipped as in Caffe, or rounded down with rounding = \"floor\". The divisor counts padding unless count_padding = "
+          "false.",
       .specs = specs(),
       .make = [](const options& o) { return std::make_unique<avg_pool>(o); },
       .cases = avg_pool_cases()};

@@ -1,5 +1,6 @@
-// Layers whose rows and columns are each sums of a few input rows and columns (pad, upsample): one
-// resample along the width, one along the height, and their transposes back.
+// Base of layers whose output rows and columns are each sums of a few input rows and columns (pad,
+// upsample). Forward is one resample along the width and one along the height, backward their
+// transposes.
 #pragma once
 
 #include <memory>
@@ -8,8 +9,8 @@
 
 namespace troupe {
 
-// Element j of the output is the sum over `taps` of weight x input element; a negative index counts
-// as zero.
+// Element j of the output is the sum of weight x input[index] over `taps` terms. A negative index
+// contributes zero.
 struct axis_map {
   std::int64_t in = 0, taps = 1;
   std::vector<std::int32_t> index;
@@ -27,20 +28,20 @@ struct axis_map {
 };
 
 struct image_map : layer {
-  // The height and the width of the output, from numbers alone: no map is made for a size that
-  // nobody has looked at. Throws shape_error.
+  // Height and width of the output, computed without building the maps, so that infer() checks the
+  // size first. Throws shape_error.
   virtual shape sides(const shapes& in) const = 0;
-  // Along the height and the width of an image.
+  // The maps along the height and along the width.
   virtual axis_map rows(const shapes& in) const = 0;
   virtual axis_map columns(const shapes& in) const = 0;
 
-  static constexpr std::int64_t max_side = std::int64_t{1} << 24;  // a map has an element for each row and column
+  static constexpr std::int64_t max_side = std::int64_t{1} << 24;  // a map has an entry per row or column
 
   shapes infer(const shapes& in) const override {
     want(in.size() == 1 && in[0].rank() == 4, "one input [N, C, H, W]", in);
     const shape to = sides(in);
     want(to[0] <= max_side && to[1] <= max_side,
-         "an image that it makes at most " + std::to_string(max_side) + " pixels high and wide, not " + to.to_string(), in);
+         "an output of at most " + std::to_string(max_side) + " pixels in height and width, not " + to.to_string(), in);
     return {shape{in[0][0], in[0][1], to[0], to[1]}};
   }
   signatures supported() const override {

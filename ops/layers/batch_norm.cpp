@@ -1,15 +1,19 @@
 // batch_norm: y = w xhat + b, xhat = (x - mean) r, r = 1 / sqrt(var + epsilon), by channel (axis
 // 1).
-//   training  mean and (biased) variance over examples and pixels, of the packet, or with stats = "batch" of all packets of the step,
-//             wherever they are computed (joint_maths). They leave as statistics (the variance times M / (M - 1), M elements), which
-//             the shard folds into the running ones, packet by packet or once a step (runtime/reduce/fold.hpp):
+//   training  mean and biased variance over examples and pixels: of the packet, or with stats =
+//             "batch" of all packets of the step, on any node (joint_maths). They are also the
+//             statistics (the variance times M / (M - 1) for M elements). The shard folds them into
+//             the running values, per packet or once per step (runtime/reduce/fold.hpp):
 //             running = (1 - momentum) running + momentum statistic
 //   testing   the running mean and variance
-//   shapes    [N, C, ...] -> same; weight, bias (affine), and the buffers running_mean, running_var: [C]
-//   gradient  with g = dy w: dx = r (g - sum g / M - xhat sum(g xhat) / M), dw = sum of dy xhat, db = sum of dy; w is forward's
-//   with a relu behind it (absorb): y is max(0, ...), and dy counts where that is above zero, found from x again
-//   Ioffe and Szegedy 2015, algorithms 1 and 2; means and variances are joined as in Chan, Golub and LeVeque 1979, eq. 1.5. Momentum,
-//   epsilon, variances and names as PyTorch has them.
+//   shapes    [N, C, ...] -> same; weight, bias (affine), and the buffers running_mean,
+//             running_var: [C]
+//   gradient  with g = dy w: dx = r (g - sum g / M - xhat sum(g xhat) / M), dw = sum of dy xhat,
+//             db = sum of dy; w is the one that forward used
+//   fused     with a following relu (absorb): y = max(0, ...), and the gradient passes where y > 0,
+//             which backward recomputes from x
+//   Ioffe and Szegedy 2015, algorithms 1 and 2. Means and variances of packets are combined as in
+//   Chan, Golub and LeVeque 1979, eq. 1.5. Momentum, epsilon, variances and names as in PyTorch.
 #include "ops/layers/activation.hpp"
 
 namespace troupe {
@@ -18,7 +22,7 @@ namespace {
 
 struct batch_norm final : layer, joint_maths {
   double epsilon, momentum;
-  bool affine, whole_batch, rectified = false;  // rectified: followed by relu
+  bool affine, whole_batch, rectified = false;  // a relu follows
   filler_spec ones, zeros;
   explicit batch_norm(const options& o)
       : epsilon(o.real("epsilon")),
@@ -61,8 +65,8 @@ struct batch_norm final : layer, joint_maths {
     return both;
   }
 
-  // --- joint_maths: a measurement is the packet's mean and variance; back, the sums of dy and of
-  // dy xhat.
+  // --- joint_maths: the measurement of forward is the packet's mean and variance, that of backward
+  // the sums of dy and of dy xhat.
   shape measured(const shapes& in) const override { return {2, in[0][1]}; }
 
   tensor measure(context& c, const tensors& in) const override {
@@ -111,7 +115,7 @@ struct batch_norm final : layer, joint_maths {
     c.dev.norm_slope(g, s.inputs[0], s.extra[0], sums, count, grad_out[0], backed(c.dev, grad_in[0]));
   }
 
-  // --- one packet by itself
+  // --- single packet
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved& s) const override {
     const tensor& x = in[0];
     const auto g = geometry(x.dims());
@@ -144,10 +148,10 @@ struct batch_norm final : layer, joint_maths {
   tensor bias(const tensors& params) const { return affine ? params[1] : tensor(); }
   static tensor vector_like(device& d, const tensor& x) { return tensor::allocate(d, shape{x.dims()[1]}, wide_of(x.type())); }
   static tensor sums_like(device& d, const tensor& x) { return tensor::allocate(d, shape{2, x.dims()[1]}, wide_of(x.type())); }
-  // Row k of a measurement or a table.
+  // Row k of a measurement or table.
   static tensor row(const tensor& m, std::int64_t k) { return m.slice(k * m.dims()[1], shape{m.dims()[1]}); }
 
-  // `variance` is ours to scale.
+  // Scales `variance` in place.
   static void leave_statistics(context& c, const norm_geometry& g, double packets, const tensor& mean, tensor& variance) {
     if (c.stats_out == nullptr) return;
     const double m = static_cast<double>(g.outer * g.inner) * packets;
@@ -166,17 +170,15 @@ struct batch_norm final : layer, joint_maths {
 layer_type batch_norm_layer() {
   return {.name = "batch_norm",
           .doc =
-              "y = weight (x - mean) / sqrt(var + epsilon) + bias by channel; in training with mean and variance of the packet, or "
-              "with "
-              "stats = \"batch\" of all packets of the step; they are folded into running ones (running = (1 - momentum) running + "
-              "momentum "
-              "new), with which testing computes. [N, C, ...] -> same; weight, bias, and the buffers running_mean, running_var: "
-              "[C]. With g = "
-              "dy weight: dx = r (g - mean of g - xhat mean of (g xhat)). Not "
-              "split by feature. Ioffe and Szegedy 2015.",
-          .specs = {choice_option("stats", {"packet", "batch"}, "what mean and variance are taken over in training"),
+              "y = weight (x - mean) / sqrt(var + epsilon) + bias by channel. Training uses mean and variance of the packet, or "
+              "with stats = \"batch\" of all packets of the step, and folds them into running values (running = (1 - momentum) "
+              "running + momentum new). Testing uses the running values. [N, C, ...] -> same; weight, bias, and the buffers "
+              "running_mean, running_var: [C]. With g = dy weight: dx = r (g - mean of g - xhat mean of (g xhat)). Cannot be split "
+              "by feature. Ioffe and Szegedy 2015.",
+          .specs = {choice_option("stats", {"packet", "batch"},
+                                  "set of examples for mean and variance in training: one packet, or the step's whole batch"),
                     real_option("epsilon", 1e-5, "added to the variance", 1e-30),
-                    real_option("momentum", 0.1, "weight of new statistics in the running ones", 0.0, 1.0),
+                    real_option("momentum", 0.1, "weight of new statistics in the running values", 0.0, 1.0),
                     flag_option("affine", true, "learn weight and bias")},
           .make = [](const options& o) { return std::make_unique<batch_norm>(o); },
           .cases = {example("image", {}, {{2, 3, 4, 5}}), example("rows", {}, {{6, 19}}),

@@ -46,7 +46,7 @@ struct bias final : layer {
 layer_type bias_layer() {
   return {.name = "bias",
           .doc = "y = x + bias[c], c along axis 1. [N, C, ...] -> same; bias [C]. dx = dy, dbias[c] = sum of dy.",
-          .specs = {table_option("bias_filler", "initial bias, zero by default")},
+          .specs = {table_option("bias_filler", "filler of the bias; default zero")},
           .make = [](const options& o) { return std::make_unique<bias>(o); },
           .cases = {example("image", {}, {{2, 3, 4, 5}}), example("rows", {}, {{4, 19}}), example("one element", {}, {{1, 1}}),
                     example("size-1 axes", {}, {{3, 1, 1, 18}}), example("one pixel", {}, {{2, 5, 1, 1}})}};

@@ -1,4 +1,4 @@
-// The stock layers: one line each. NAME_layer() is defined in NAME.cpp.
+// The list of stock layers. NAME_layer() is defined in NAME.cpp.
 #include "ops/registry.hpp"
 
 // clang-format off

@@ -1,6 +1,5 @@
-// concat: y = the inputs one after the other along `axis`.  dx[i] = the part of dy that came from
-// input i.
-//   shapes  equal but for `axis` -> their sum there. The example axis cannot be joined.
+// concat: concatenates the inputs along `axis`.  dx[i] = the part of dy that belongs to input i.
+//   shapes  equal except along `axis` -> the sum of the extents there. Not along the example axis.
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -31,8 +30,7 @@ struct concat final : layer {
     return {.inputs = false};
   }
 
-  // Calls f(i, block) with the part of the joined tensor that is input i, as a copy from the joined
-  // tensor to the input.
+  // Calls f(i, block) for each input i: `block` copies its part of the joined tensor to the input.
   template <class F>
   void each_part(const shape& joined, const tensors& parts, F f) const {
     std::int64_t offset = 0;
@@ -50,7 +48,7 @@ struct concat final : layer {
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved& s) const override {
     out[0].back(c.dev);
     s.extra.clear();
-    for (const auto& x : in) s.extra.push_back(tensor::declare(x.dims(), x.type()));  // extents only: all that backward wants
+    for (const auto& x : in) s.extra.push_back(tensor::declare(x.dims(), x.type()));  // shapes only: backward needs no values
     each_part(out[0].dims(), in, [&](std::size_t i, const device::block& b) {
       c.dev.copy_block({b.rows, b.length, b.to_offset, b.to_stride, b.from_offset, b.from_stride}, in[i], out[0]);
     });
@@ -68,8 +66,8 @@ struct concat final : layer {
 layer_type concat_layer() {
   using i = std::int64_t;
   return {.name = "concat",
-          .doc = "The inputs one after the other along `axis` (not the example axis).",
-          .specs = {integer_option("axis", 1, "the axis that grows", 1)},
+          .doc = "Concatenates the inputs along `axis` (not the example axis).",
+          .specs = {integer_option("axis", 1, "axis along which the inputs are concatenated", 1)},
           .make = [](const options& o) { return std::make_unique<concat>(o); },
           .cases = {example("channels", {}, {{2, 3, 2, 2}, {2, 1, 2, 2}}), example("one input", {}, {{3, 4}}),
                     example("three", {}, {{2, 2}, {2, 5}, {2, 1}}),

@@ -1,19 +1,19 @@
-// The options that convolution and deconvolution have in common.
+// Options that convolution and deconvolution share.
 #pragma once
 
 #include "ops/layer_support.hpp"
 
 namespace troupe {
 
-// Kernel, stride, pad, dilation, groups and outputs; batch, channels and extents come with the
-// input. Throws option_error.
+// Reads kernel, stride, pad, dilation, groups and outputs. Batch, channels and extents are set from
+// the input later. Throws option_error.
 inline conv_geometry conv_window(const options& o) {
   conv_geometry g;
   g.outputs = o.integer("outputs");
   const std::int64_t kernel = o.integer("kernel");
   g.kernel_h = o.integer("kernel_h") > 0 ? o.integer("kernel_h") : kernel;
   g.kernel_w = o.integer("kernel_w") > 0 ? o.integer("kernel_w") : kernel;
-  if (g.kernel_h <= 0 || g.kernel_w <= 0) throw option_error("kernel", "give 'kernel', or 'kernel_h' and 'kernel_w'");
+  if (g.kernel_h <= 0 || g.kernel_w <= 0) throw option_error("kernel", "set 'kernel', or both 'kernel_h' and 'kernel_w'");
   g.stride_h = g.stride_w = o.integer("stride");
   g.pad_h = g.pad_w = o.integer("pad");
   g.dilation_h = g.dilation_w = o.integer("dilation");
@@ -22,7 +22,7 @@ inline conv_geometry conv_window(const options& o) {
   return g;
 }
 
-// Options of an example.
+// Options for a check_layer case.
 inline options conv_options(std::int64_t outputs, std::int64_t kernel, std::map<std::string, option_value, std::less<>> more = {}) {
   more["outputs"] = outputs;
   more["kernel"] = kernel;

@@ -1,7 +1,9 @@
 // convolution: y[n, o] = bias[o] + sum over c of w[o, c] cross-correlated with x[n, c].
-//   shapes  x [N, C, H, W] -> y [N, outputs, OH, OW], OH = (H + 2 pad - dilation (kernel - 1) - 1) / stride + 1 rounded down;
-//           w [outputs, C / groups, kernel_h, kernel_w], bias [outputs]
-//   gradient  dw = dy correlated with x, dx = dy convolved with w, dbias = sum of dy over examples and pixels
+//   shapes    x [N, C, H, W] -> y [N, outputs, OH, OW],
+//             OH = (H + 2 pad - dilation (kernel - 1) - 1) / stride + 1, rounded down;
+//             w [outputs, C / groups, kernel_h, kernel_w], bias [outputs]
+//   gradient  dw = dy correlated with x, dx = dy convolved with w, dbias = sum of dy over examples
+//             and pixels
 //   LeCun et al. 1998; groups: Krizhevsky et al. 2012; dilation: Yu and Koltun 2016.
 #include "ops/layers/convolution.hpp"
 
@@ -32,7 +34,7 @@ conv_geometry convolution::geometry(const shape& x) const {
 shapes convolution::infer(const shapes& in) const {
   want(in.size() == 1 && in[0].rank() == 4, "one input [N, C, H, W]", in);
   const conv_geometry g = geometry(in[0]);
-  want(g.channels % g.groups == 0, "channels in a multiple of groups = " + std::to_string(g.groups), in);
+  want(g.channels % g.groups == 0, "a number of channels that is a multiple of groups = " + std::to_string(g.groups), in);
   const shape kernel{g.dilation_h * (g.kernel_h - 1) + 1, g.dilation_w * (g.kernel_w - 1) + 1};
   want(g.height + 2 * g.pad_h >= kernel[0] && g.width + 2 * g.pad_w >= kernel[1],
        "an image no smaller than the kernel's extent " + kernel.to_string() + " (pad " + std::to_string(g.pad_h) + ")", in);
@@ -127,7 +129,7 @@ std::vector<std::string> names_or_same() {
   return names;
 }
 
-// Every case by every algorithm that takes it.
+// Every case with every algorithm that supports it.
 std::vector<layer_case> cases_of_all() {
   std::vector<layer_case> all = convolution_cases();
   const std::size_t plain = all.size();
@@ -156,23 +158,26 @@ layer_type convolution_layer() {
   return {
       .name = "convolution",
       .doc =
-          "y[n, o] = bias[o] + sum over c of w[o, c] * x[n, c] (cross-correlation). [N, C, H, W] -> [N, outputs, OH, OW], "
-          "OH = (H + 2 pad - dilation (kernel - 1) - 1) / stride + 1. weight [outputs, C / groups, kernel_h, kernel_w], bias "
+          "y[n, o] = bias[o] + sum over c of w[o, c] * x[n, c] (cross-correlation). [N, C, H, W] -> [N, outputs, OH, OW], OH = (H "
+          "+ 2 pad - dilation (kernel - 1) - 1) / stride + 1, rounded down. weight [outputs, C / groups, kernel_h, kernel_w], bias "
           "[outputs]. LeCun et al. 1998.",
-      .specs = {required_integer("outputs", "output channels"), integer_option("kernel", 0, "height and width of the kernel"),
-                integer_option("kernel_h", 0, "its height, where they differ"),
-                integer_option("kernel_w", 0, "its width, where they differ"),
-                integer_option("stride", 1, "step between windows", 1), integer_option("pad", 0, "zeros around the image"),
-                integer_option("dilation", 1, "step between kernel elements", 1),
-                integer_option("groups", 1, "channels and outputs are cut in so many independent groups", 1),
+      .specs = {required_integer("outputs", "number of output channels"),
+                integer_option("kernel", 0, "height and width of the kernel"),
+                integer_option("kernel_h", 0, "height of the kernel, if not square"),
+                integer_option("kernel_w", 0, "width of the kernel, if not square"),
+                integer_option("stride", 1, "distance between windows, in pixels", 1),
+                integer_option("pad", 0, "rows and columns of zeros on each side of the image"),
+                integer_option("dilation", 1, "distance between kernel elements, in pixels", 1),
+                integer_option("groups", 1, "number of independent groups of channels and outputs", 1),
                 flag_option("bias", true, "add a bias to each output channel"),
                 choice_option("algorithm", conv_algorithm_names(),
-                              "how it is computed in f32 (f64: as lowering1, but for the lowerings); auto: by a fixed rule, or as "
-                              "measured ([job] convolution)"),
-                choice_option("algorithm_data", names_or_same(), "the same for the gradient of its input; same: as algorithm"),
-                choice_option("algorithm_weights", names_or_same(), "the same for the gradient of its weights"),
-                table_option("weight_filler", "initial weights, xavier by default"),
-                table_option("bias_filler", "initial bias, zero by default")},
+                              "algorithm of the f32 passes; f64 uses lowering1 unless another lowering is named; auto: chosen "
+                              "by a fixed rule, or measured with [job] convolution = \"measured\""),
+                choice_option("algorithm_data", names_or_same(), "algorithm for the gradient of the input; same: as algorithm"),
+                choice_option("algorithm_weights", names_or_same(),
+                              "algorithm for the gradient of the weights; same: as algorithm"),
+                table_option("weight_filler", "filler of the weights; default xavier"),
+                table_option("bias_filler", "filler of the bias; default zero")},
       .make = [](const options& o) { return std::make_unique<convolution>(o); },
       .cases = cases_of_all()};
 }

@@ -1,5 +1,5 @@
-// convolution as a layer, and what it becomes when it absorbs its neighbours (layer::absorb): for
-// convolution*.cpp alone.
+// The convolution layer, and the layers that it becomes when it absorbs its neighbours
+// (layer::absorb). Internal to convolution*.cpp.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct convolution final : layer, convolving {
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override;
   void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,
                 tensors& grad_params, bool accumulate) const override;
-  // The same through a tail that has made y and index of the sums. dx is made when it is declared.
+  // Backward through a tail; y and index are those of forward. Computes dx if it is declared.
   struct pass {
     tensor x{}, y{}, index{};
     std::span<const tensor> params{};
@@ -36,23 +36,23 @@ struct convolution final : layer, convolving {
                 std::span<tensor> grad_params, bool accumulate) const;
 };
 
-// A convolution and what follows it: max_pool and an activation, or one of the latter, or neither.
+// A convolution with an optional max_pool and an optional activation.
 struct convolution_with_tail {
   convolution base;
-  std::shared_ptr<const pooling> pool;  // null: none
+  std::shared_ptr<const pooling> pool;  // null: no pooling
   bool maps = false;
   unary f = unary::relu;
   double parameter = 0.0;
 
   explicit convolution_with_tail(const convolution& c) : base(c) {}
-  // Whether `next` could be taken, and now is.
+  // Absorbs `next` if possible; returns true if it did.
   bool take(const layer& next);
   conv_tail tail(const shape& x) const;
   shapes infer(const shapes& in) const { return pool ? pool->infer(base.infer(in)) : base.infer(in); }
   std::size_t param_count() const { return base.bias ? 2 : 1; }
 
-  // One pass. y, and where it pools index, are made by forward and wanted again; own_x, own_y: see
-  // conv_geometry.
+  // The tensors of one pass. forward computes y and, with pooling, index; backward reads them.
+  // own_x, own_y: see conv_geometry.
   struct pass : convolution::pass {
     bool own_x = false, own_y = false;
   };
@@ -63,8 +63,7 @@ struct convolution_with_tail {
   conv_geometry geometry(const pass& p) const;
 };
 
-// One or several of those, each on what the one before has made. Null: `first` does not go together
-// with `next`.
+// One or several convolutions with tails, in sequence. Null: `first` cannot absorb `next`.
 std::shared_ptr<const layer> convolution_chain(const convolution& first, const layer& next, const shapes& in);
 
 }  // namespace troupe

@@ -1,6 +1,6 @@
-// What a convolution absorbs, to the bits of the layers apart: max_pool and an activation; and the
-// next convolution, where the two can leave what lies between them as the device likes it
-// (blocks_between), so that it is not put in order and out of it again.
+// Fusion of a convolution with its successors, bit-identical to the separate layers: a max_pool and
+// an activation, and a further convolution if the device can keep the tensor between them in its
+// own layout (blocks_between), which avoids two reorderings.
 #include "ops/layers/activation.hpp"
 #include "ops/layers/convolution.hpp"
 
@@ -11,8 +11,8 @@ bool convolution_with_tail::take(const layer& next) {
     maps = true, f = a->function(), parameter = a->parameter();
     return true;
   }
-  // The largest is the same before relu and after it; what is below 0 in all of a window has no
-  // gradient, wherever it goes.
+  // max_pool and relu commute: the maximum is the same, and a window whose elements are all
+  // negative passes no gradient in either order.
   const bool commutes = !maps || (f == unary::relu && parameter == 0.0);
   if (auto p = as_max_pool(next); p && !pool && commutes) {
     pool = std::move(p);
@@ -48,11 +48,11 @@ void convolution_with_tail::backward(context& c, const pass& p, const tensor& dy
 
 namespace {
 
-// What is between two of them lies in saved::extra, and after them index, where the last one pools.
+// saved::extra holds the tensors between the links, then index if the last link pools.
 struct chain final : layer {
   std::vector<convolution_with_tail> links;  // only the last may pool
 
-  // Of every link's x, and of the result.
+  // Shapes of every link's x, and of the result.
   shapes between(const shape& x) const {
     shapes all{x};
     for (const auto& l : links) all.push_back(l.infer({all.back()})[0]);

@@ -1,7 +1,7 @@
-// crop: the box of x that begins at `offsets` on the axes from `axis` on. Its extents are `size`,
+// crop: the box of x that starts at `offsets` on the axes from `axis` on. Its extents are `size`,
 // or those of a second input.
-//   shapes  [N, C, H, W] with size = [h, w] -> [N, C, h, w]; one offset for all axes, or one each
-//   gradient  dx = dy in the box, 0 around it; the second input has none.  Caffe's crop layer.
+//   shapes    [N, C, H, W] with size = [h, w] -> [N, C, h, w]; one offset for all axes, or one each
+//   gradient  dx = dy inside the box, 0 elsewhere; the second input has none.  Caffe's crop layer.
 #include "ops/layers/region.hpp"
 
 namespace troupe {
@@ -28,16 +28,16 @@ struct crop final : layer {
     const shape& x = in.at(0);
     want(x.rank() > axis, "an input with an axis " + std::to_string(axis), in);
     const auto axes = static_cast<std::size_t>(x.rank() - axis);
-    want(in.size() == (size.empty() ? 2 : 1),
-         size.empty() ? "'size', or a second input that has it" : "one input, where 'size' is given", in);
+    want(in.size() == (size.empty() ? 2 : 1), size.empty() ? "option 'size' or a second input" : "one input, since 'size' is set",
+         in);
     want(size.empty() ? in[1].rank() == x.rank() : size.size() == axes, "a size for each axis from " + std::to_string(axis), in);
     want(offsets.size() <= 1 || offsets.size() == axes, "one offset, or one for each axis from " + std::to_string(axis), in);
     const shape at = begin(x);
     shape out = x;
     for (int i = axis; i < x.rank(); ++i) {
       out.set(i, size.empty() ? in[1][i] : size[static_cast<std::size_t>(i - axis)]);
-      want(out[i] <= x[i] && at[i] <= x[i] - out[i],  // their sum may be more than a number holds
-           "a box inside the input: axis " + std::to_string(i) + " begins at " + std::to_string(at[i]) + " and has " +
+      want(out[i] <= x[i] && at[i] <= x[i] - out[i],  // the sum could overflow
+           "a box inside the input: axis " + std::to_string(i) + " starts at " + std::to_string(at[i]) + " and has " +
                std::to_string(out[i]),
            in);
     }
@@ -75,13 +75,13 @@ layer_type crop_layer() {
   return {
       .name = "crop",
       .doc =
-          "The box of the input that begins at `offsets` on the axes from `axis` on, as large as `size` or as a second input. dx = "
-          "dy in the box, 0 around it.",
-      .specs = {integer_option("axis", 2, "the first axis that is cut", 1),
-                bounded(option_of("size", option_kind::integers, list{}, "extents of the box; without, those of the second input"),
+          "The box of the input that starts at `offsets` on the axes from `axis` on, with the extents `size` or those of a second "
+          "input. dx = dy inside the box, 0 elsewhere.",
+      .specs = {integer_option("axis", 2, "first axis that is cropped", 1),
+                bounded(option_of("size", option_kind::integers, list{}, "extents of the box; default: those of the second input"),
                         1),
                 bounded(option_of("offsets", option_kind::integers, list{},
-                                  "where the box begins: one for all axes, or one each; 0 by default"),
+                                  "start of the box: one offset for all axes, or one each; default 0"),
                         0)},
       .make = [](const options& o) { return std::make_unique<crop>(o); },
       .cases = {example("image", with(2, {2, 3}, {1, 2}), {{2, 3, 4, 5}}),

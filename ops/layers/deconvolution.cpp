@@ -1,10 +1,13 @@
-// deconvolution (transposed convolution): the map that the gradient of a convolution is, as a
-// layer.
-//   y[n, o] = bias[o] + sum over c of w[c, o] spread by x[n, c]: y[i stride - pad + k dilation] gets x[i] w[k]
-//   shapes  x [N, C, H, W] -> y [N, outputs, OH, OW], OH = (H - 1) stride - 2 pad + dilation (kernel - 1) + 1 + output_pad;
-//           w [C, outputs / groups, kernel_h, kernel_w], bias [outputs]
-//   gradient  dx = dy convolved with w, dw = x correlated with dy, dbias = sum of dy.   Zeiler et al. 2010; Caffe, PyTorch.
-//   Not split by feature: its weights lie input channel by input channel.
+// deconvolution: transposed convolution. Its forward is the gradient of a convolution with respect
+// to the input.
+//   formula   y[n, o] = bias[o] + sum over c of w[c, o] spread by x[n, c]:
+//             y[i stride - pad + k dilation] += x[i] w[k]
+//   shapes    x [N, C, H, W] -> y [N, outputs, OH, OW],
+//             OH = (H - 1) stride - 2 pad + dilation (kernel - 1) + 1 + output_pad;
+//             w [C, outputs / groups, kernel_h, kernel_w], bias [outputs]
+//   gradient  dx = dy convolved with w, dw = x correlated with dy, dbias = sum of dy
+//   Zeiler et al. 2010; Caffe, PyTorch.
+//   Cannot be split by feature: the weights are ordered by input channel.
 #include "ops/layers/conv_window.hpp"
 
 namespace troupe {
@@ -12,7 +15,7 @@ namespace troupe {
 namespace {
 
 struct deconvolution final : layer {
-  conv_geometry base;  // of the convolution that this transposes: its input is our output
+  conv_geometry base;  // of the transposed convolution: its input is the output of this layer
   std::int64_t outputs, output_pad;
   bool bias;
   filler_spec weight_filler, bias_filler;
@@ -33,9 +36,9 @@ struct deconvolution final : layer {
   }
   shapes infer(const shapes& in) const override {
     want(in.size() == 1 && in[0].rank() == 4, "one input [N, C, H, W]", in);
-    want(in[0][1] % base.groups == 0, "channels in a multiple of groups = " + std::to_string(base.groups), in);
+    want(in[0][1] % base.groups == 0, "a number of channels that is a multiple of groups = " + std::to_string(base.groups), in);
     const conv_geometry g = geometry(in[0]);
-    want(g.height > 0 && g.width > 0, "an image of which pad = " + std::to_string(g.pad_h) + " leaves something", in);
+    want(g.height > 0 && g.width > 0, "an output that is not empty with pad = " + std::to_string(g.pad_h) + "", in);
     return {shape{g.batch, outputs, g.height, g.width}};
   }
   signatures supported() const override {
@@ -91,21 +94,21 @@ std::vector<layer_case> deconvolution_cases() {
 layer_type deconvolution_layer() {
   return {.name = "deconvolution",
           .doc =
-              "Transposed convolution: y[i stride - pad + k dilation] gets x[i] w[k]. [N, C, H, W] -> [N, outputs, OH, OW], OH = "
-              "(H - 1) "
-              "stride - 2 pad + dilation (kernel - 1) + 1 + output_pad. weight [C, outputs / groups, kernel_h, kernel_w], bias "
-              "[outputs]. dx = dy convolved with w. Zeiler et al. 2010.",
-          .specs = {required_integer("outputs", "output channels"), integer_option("kernel", 0, "height and width of the kernel"),
-                    integer_option("kernel_h", 0, "its height, where they differ"),
-                    integer_option("kernel_w", 0, "its width, where they differ"),
-                    integer_option("stride", 1, "step between the windows that pixels spread to", 1),
-                    integer_option("pad", 0, "rows and columns taken off all around"),
-                    integer_option("output_pad", 0, "rows and columns added at the end; below stride"),
-                    integer_option("dilation", 1, "step between kernel elements", 1),
-                    integer_option("groups", 1, "channels and outputs are cut in so many independent groups", 1),
+              "Transposed convolution: y[i stride - pad + k dilation] += x[i] w[k]. [N, C, H, W] -> [N, outputs, OH, OW], OH = (H "
+              "- 1) stride - 2 pad + dilation (kernel - 1) + 1 + output_pad. weight [C, outputs / groups, kernel_h, kernel_w], "
+              "bias [outputs]. dx = dy convolved with w. Zeiler et al. 2010.",
+          .specs = {required_integer("outputs", "number of output channels"),
+                    integer_option("kernel", 0, "height and width of the kernel"),
+                    integer_option("kernel_h", 0, "height of the kernel, if not square"),
+                    integer_option("kernel_w", 0, "width of the kernel, if not square"),
+                    integer_option("stride", 1, "distance between the windows of neighbouring pixels, in output pixels", 1),
+                    integer_option("pad", 0, "rows and columns removed on each side of the output"),
+                    integer_option("output_pad", 0, "rows and columns added at the bottom and right; less than stride"),
+                    integer_option("dilation", 1, "distance between kernel elements, in pixels", 1),
+                    integer_option("groups", 1, "number of independent groups of channels and outputs", 1),
                     flag_option("bias", true, "add a bias to each output channel"),
-                    table_option("weight_filler", "initial weights, xavier by default"),
-                    table_option("bias_filler", "initial bias, zero by default")},
+                    table_option("weight_filler", "filler of the weights; default xavier"),
+                    table_option("bias_filler", "filler of the bias; default zero")},
           .make = [](const options& o) { return std::make_unique<deconvolution>(o); },
           .cases = deconvolution_cases()};
 }

@@ -1,7 +1,8 @@
-// dropout: in training y = x mask / (1 - ratio), mask = 0 with probability ratio; in testing y = x.
-// dx = dy mask / (1 - ratio).
-//   shapes  [N, ...] -> same. The mask is drawn by (seed, layer, step, example index), again in backward: packets and workers
-//   do not change it, and nothing is kept.  Srivastava et al. 2014.
+// dropout: training: y = x mask / (1 - ratio), mask = 0 with probability ratio; testing: y = x. dx
+// = dy mask / (1 - ratio).
+//   shapes  [N, ...] -> same.
+// The mask depends on (seed, layer, step, example index) and is drawn again in backward. It is the
+// same for any number of packets and workers, and no tensor is saved.  Srivastava et al. 2014.
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -10,10 +11,10 @@ namespace {
 
 struct dropout final : layer {
   double ratio;
-  // Of a part: where it lies on axis 1 of the whole layer, whose mask it uses.
+  // For a part of a split layer: its position on axis 1 of the whole layer, whose mask it uses.
   std::int64_t first_feature = 0, features = 0;
   explicit dropout(const options& o) : ratio(o.real("ratio")) {
-    if (ratio >= 1.0) throw option_error("ratio", "'ratio' must be below 1");
+    if (ratio >= 1.0) throw option_error("ratio", "'ratio' must be less than 1");
   }
 
   shapes infer(const shapes& in) const override {
@@ -66,15 +67,16 @@ struct dropout final : layer {
 }  // namespace
 
 layer_type dropout_layer() {
-  return {
-      .name = "dropout",
-      .doc = "In training y = x mask / (1 - ratio), in testing y = x; the mask is drawn by example index. Srivastava et al. 2014.",
-      .specs = {real_option("ratio", 0.5, "share of elements that are dropped", 0.0, 1.0)},
-      .make = [](const options& o) { return std::make_unique<dropout>(o); },
-      .cases = {example("half", {}, {{4, 10}}), example("image", {{{"ratio", 0.3}}}, {{2, 3, 4, 5}}),
-                example("nothing dropped", {{{"ratio", 0.0}}}, {{3, 5}}),
-                example("more than one block", {{{"ratio", 0.9}}}, {{2, 150}}), example("one element", {}, {{1, 1}}),
-                example("a vector of examples", {}, {{9}})}};
+  return {.name = "dropout",
+          .doc =
+              "Training: y = x mask / (1 - ratio); testing: y = x. The mask is a function of seed, layer, step and example. "
+              "Srivastava et al. 2014.",
+          .specs = {real_option("ratio", 0.5, "probability that an element is dropped", 0.0, 1.0)},
+          .make = [](const options& o) { return std::make_unique<dropout>(o); },
+          .cases = {example("half", {}, {{4, 10}}), example("image", {{{"ratio", 0.3}}}, {{2, 3, 4, 5}}),
+                    example("nothing dropped", {{{"ratio", 0.0}}}, {{3, 5}}),
+                    example("more than one block", {{{"ratio", 0.9}}}, {{2, 150}}), example("one element", {}, {{1, 1}}),
+                    example("a vector of examples", {}, {{9}})}};
 }
 
 }  // namespace troupe

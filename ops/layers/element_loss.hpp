@@ -1,5 +1,6 @@
-// Losses that are a sum over elements, divided by the packet's valid examples, as Caffe counts
-// them. Forward leaves the slope of the loss at each element, so that backward is one product.
+// Base of losses that are a sum over elements divided by the number of valid examples of the
+// packet, as in Caffe. Forward saves the derivative of the loss for each element; backward
+// multiplies it.
 #pragma once
 
 #include "ops/layers/loss.hpp"
@@ -9,8 +10,8 @@ namespace troupe {
 struct element_loss : loss_layer {
   explicit element_loss(pointwise f) : f_(f) {}
 
-  // One score is a yes or no. With any number of them labels are compared and never looked up; but
-  // one beyond the scores is a mistake.
+  // With a single score, labels are only compared with 0, so any label is valid. With several
+  // scores, a label must be one of them.
   std::int64_t ids_below(std::size_t input, const shapes& in) const override {
     const auto scores = loss_layer::ids_below(input, in);
     return scores > 1 ? scores : 0;

@@ -1,8 +1,11 @@
-// eltwise: element by element, over one or more inputs of one shape:
+// eltwise: element-wise operation on one or more inputs of equal shape:
 //   sum   y = sum of coeffs[i] x[i]     dx[i] = coeffs[i] dy
 //   prod  y = product of x[i]           dx[i] = dy times the product of the others
-//   max   y = max of x[i]               dx[i] = dy where x[i] is the maximum; the first input wins a tie
-// With a relu behind it (absorb) y is max(0, ...), and dy counts where y > 0. Memory is walked through once, piece by piece.
+//   max   y = max of x[i]               dx[i] = dy where x[i] is the maximum; the first input wins
+//         a
+//                                       tie
+// With a following relu (absorb): y = max(0, ...), and the gradient passes where y > 0. Computes
+// block by block, so that memory is read once.
 #include <algorithm>
 
 #include "ops/layers/activation.hpp"
@@ -14,19 +17,20 @@ namespace {
 struct eltwise final : layer {
   enum class operation : std::uint8_t { sum, prod, max } op;
   std::vector<double> coeffs;
-  bool rectified = false;  // followed by relu
+  bool rectified = false;  // a relu follows
 
   explicit eltwise(const options& o) : coeffs(o.get<std::vector<double>>("coeffs")) {
     const std::string& word = o.text("operation");
     op = word == "sum" ? operation::sum : word == "prod" ? operation::prod : operation::max;
-    if (op != operation::sum && !coeffs.empty()) throw option_error("coeffs", "'coeffs' go with operation = \"sum\" only");
+    if (op != operation::sum && !coeffs.empty()) throw option_error("coeffs", "'coeffs' requires operation = \"sum\"");
   }
   double coeff(std::size_t i) const { return coeffs.empty() ? 1.0 : coeffs[i]; }
 
   shapes infer(const shapes& in) const override {
     want(!in.empty(), "an input", in);
     for (const auto& s : in) want(s == in[0], "inputs of one shape", in);
-    want(coeffs.empty() || coeffs.size() == in.size(), "as many inputs as coeffs (" + std::to_string(coeffs.size()) + ")", in);
+    want(coeffs.empty() || coeffs.size() == in.size(), "one input for each of the coeffs (" + std::to_string(coeffs.size()) + ")",
+         in);
     return {in[0]};
   }
   signatures supported() const override {
@@ -40,7 +44,8 @@ struct eltwise final : layer {
   }
   std::shared_ptr<const layer> absorb(const layer& next, const shapes&) const override {
     const auto* relu = dynamic_cast<const activation*>(&next);
-    if (rectified || op == operation::max || relu == nullptr || !relu->rectifies()) return nullptr;  // max wants its own outputs
+    // The gradient of max reads its own output.
+    if (rectified || op == operation::max || relu == nullptr || !relu->rectifies()) return nullptr;
     auto both = std::make_shared<eltwise>(*this);
     both->rectified = true;
     return both;
@@ -48,7 +53,7 @@ struct eltwise final : layer {
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
     tensor& y = backed(c.dev, out[0]);
     if (plain_pair(in)) return c.dev.apply(rectified ? binary::rectified_sum : binary::add, in[0], in[1], y);
-    constexpr std::int64_t piece = 8192;  // elements: a few inputs' pieces fit into the nearest cache
+    constexpr std::int64_t piece = 8192;  // elements; the blocks of a few inputs fit into the L1 cache
     for (std::int64_t at = 0; at < y.count(); at += piece) {
       const auto part = [&](const tensor& t) { return t.slice(at, shape{std::min(piece, y.count() - at)}); };
       tensor to = part(y);
@@ -66,7 +71,7 @@ struct eltwise final : layer {
     }
     for (std::size_t i = 0; i < grad_in.size(); ++i) {
       if (!wanted(grad_in, i)) continue;
-      if (op == operation::sum && coeff(i) == 1.0) {  // a view: nothing to compute
+      if (op == operation::sum && coeff(i) == 1.0) {  // a view; no computation
         grad_in[i] = dy;
         continue;
       }
@@ -79,7 +84,7 @@ struct eltwise final : layer {
     }
   }
   bool plain_pair(const tensors& in) const { return op == operation::sum && in.size() == 2 && coeff(0) == 1.0 && coeff(1) == 1.0; }
-  // What the operation makes of the same part of every input.
+  // Applies the operation to one part of every input.
   template <class Part>
   void combine(device& d, const tensors& in, const Part& part, tensor& to) const {
     d.copy(part(in[0]), to);
@@ -91,7 +96,7 @@ struct eltwise final : layer {
         d.apply(op == operation::prod ? binary::multiply : binary::maximum, to, part(in[i]), to);
     }
   }
-  // What one input takes, the later ones no longer find.
+  // Each input takes the gradient where it equals the maximum; later inputs get the rest.
   void backward_max(context& c, const saved& s, const tensor& dy, tensors& grad_in) const {
     tensor left = tensor::allocate(c.dev, dy.dims(), dy.type());
     c.dev.copy(dy, left);
@@ -108,18 +113,19 @@ struct eltwise final : layer {
 
 layer_type eltwise_layer() {
   const auto with = [](const char* operation) { return options{{{"operation", std::string(operation)}}}; };
-  return {.name = "eltwise",
-          .doc = "Sum (with coeffs), product or maximum of inputs of one shape, element by element.",
-          .specs = {choice_option("operation", {"sum", "prod", "max"}, "what is done"),
-                    option_of("coeffs", option_kind::reals, std::vector<double>{}, "one for each input of a sum; 1 by default")},
-          .make = [](const options& o) { return std::make_unique<eltwise>(o); },
-          .cases = {example("sum", {}, {{2, 3, 2}, {2, 3, 2}}),
-                    example("difference", {{{"coeffs", std::vector<double>{1.0, -2.5}}}}, {{3, 4}, {3, 4}}),
-                    example("product of three", with("prod"), {{2, 5}, {2, 5}, {2, 5}}),
-                    example("max", with("max"), {{2, 3, 3}, {2, 3, 3}, {2, 3, 3}}), example("one input", with("prod"), {{1, 1}}),
-                    example("scaled", {{{"coeffs", std::vector<double>{0.5}}}}, {{4}})},
-          .min_inputs = 1,
-          .max_inputs = 64};
+  return {
+      .name = "eltwise",
+      .doc = "Element-wise sum (weighted by coeffs), product or maximum of inputs of equal shape.",
+      .specs = {choice_option("operation", {"sum", "prod", "max"}, "the element-wise operation"),
+                option_of("coeffs", option_kind::reals, std::vector<double>{}, "weights of a sum, one for each input; default 1")},
+      .make = [](const options& o) { return std::make_unique<eltwise>(o); },
+      .cases = {example("sum", {}, {{2, 3, 2}, {2, 3, 2}}),
+                example("difference", {{{"coeffs", std::vector<double>{1.0, -2.5}}}}, {{3, 4}, {3, 4}}),
+                example("product of three", with("prod"), {{2, 5}, {2, 5}, {2, 5}}),
+                example("max", with("max"), {{2, 3, 3}, {2, 3, 3}, {2, 3, 3}}), example("one input", with("prod"), {{1, 1}}),
+                example("scaled", {{{"coeffs", std::vector<double>{0.5}}}}, {{4}})},
+      .min_inputs = 1,
+      .max_inputs = 64};
 }
 
 }  // namespace troupe

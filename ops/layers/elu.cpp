@@ -11,7 +11,7 @@ layer_type elu_layer() {
   cases.push_back(example("alpha 0 is relu", options{{{"alpha", 0.0}}}, {{2, 5}}));
   return {.name = "elu",
           .doc = "y = x for x > 0, alpha (exp(x) - 1) otherwise; dx = dy, or dy (y + alpha). Any shape. Clevert et al. 2016.",
-          .specs = {real_option("alpha", 1.0, "what y falls to: -alpha", 0.0)},
+          .specs = {real_option("alpha", 1.0, "y approaches -alpha for very negative x", 0.0)},
           .make = [](const options& o) { return std::make_unique<activation>(unary::elu, o.real("alpha")); },
           .cases = cases};
 }

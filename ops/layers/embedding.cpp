@@ -1,7 +1,8 @@
-// embedding: y = the row of the table that each id names. ids [N] -> [N, outputs]; ids [N, T] ->
-// [N, T, outputs], [N, A, B] likewise.
-//   gradient  dtable[v] = sum of dy over the places where id v stands, in their order
-//   A negative id is padding: zeros, and no gradient. An id beyond the table gives NaN, so that wrong data does not pass unseen.
+// embedding: y = table[id] for each id. ids [N] -> [N, outputs]; ids [N, T] -> [N, T, outputs];
+// higher ranks likewise.
+//   gradient  dtable[v] = sum of dy over the occurrences of id v, in order
+//   A negative id is padding: it gives zeros and has no gradient. An id beyond the table gives NaN,
+//   so that wrong data is noticed.
 //   Bengio et al. 2003, section 2.
 #include "ops/layer_support.hpp"
 
@@ -51,12 +52,12 @@ layer_type embedding_layer() {
   return {
       .name = "embedding",
       .doc =
-          "y = the row of the table that each id names. ids [N] i32 -> [N, outputs], [N, T] -> [N, T, outputs]; weight "
-          "[vocabulary, "
-          "outputs]. The gradient of a row is the sum of dy where its id stands; a negative id is padding (zeros). Bengio et al. "
+          "y = table[id] for each id. ids [N] i32 -> [N, outputs], [N, T] -> [N, T, outputs]; weight [vocabulary, outputs]. The "
+          "gradient of a row is the sum of dy over the occurrences of its id. A negative id is padding (zeros). Bengio et al. "
           "2003.",
-      .specs = {required_integer("vocabulary", "number of ids, from 0"), required_integer("outputs", "length of a vector"),
-                table_option("weight_filler", "initial table, gaussian with std 1 by default")},
+      .specs = {required_integer("vocabulary", "number of rows; valid ids are 0 to vocabulary - 1"),
+                required_integer("outputs", "length of a row"),
+                table_option("weight_filler", "filler of the table; default gaussian with std 1")},
       .make = [](const options& o) { return std::make_unique<embedding>(o); },
       .cases = {labelled("one id an example", table(5, 3), {{4}}, 5), labelled("sequences", table(7, 4), {{3, 6}}, 7),
                 labelled("one example", table(2, 1), {{1}}, 2), labelled("one word", table(1, 5), {{3, 2}}, 1),

@@ -1,5 +1,6 @@
 // euclidean: loss = 1 / (2 N) sum over the elements of (a - b)^2.
-//   shapes  a, b [N, ...] alike -> scalar.  da = dloss (a - b) / N, db = -da.  Caffe's euclidean loss.
+//   shapes    a, b [N, ...] of equal shape -> scalar
+//   gradient  da = dloss (a - b) / N, db = -da.  Caffe's euclidean loss.
 #include "ops/layers/element_loss.hpp"
 
 namespace troupe {
@@ -26,15 +27,17 @@ struct euclidean final : element_loss {
 }  // namespace
 
 layer_type euclidean_layer() {
-  return {.name = "euclidean",
-          .doc = "1 / (2 N) sum over the elements of (a - b)^2. a, b [N, ...] alike -> scalar. da = dloss (a - b) / N, db = -da.",
-          .specs = {},
-          .make = [](const options&) { return std::make_unique<euclidean>(); },
-          .cases = {example("rows", {}, {{4, 10}, {4, 10}}), example("image", {}, {{2, 3, 4, 5}, {2, 3, 4, 5}}),
-                    example("vector", {}, {{7}, {7}}), example("one element", {}, {{1, 1}, {1, 1}}),
-                    example("long rows", {}, {{2, 37}, {2, 37}})},
-          .min_inputs = 2,
-          .max_inputs = 2};
+  return {
+      .name = "euclidean",
+      .doc =
+          "1 / (2 N) sum over the elements of (a - b)^2. a, b [N, ...] of equal shape -> scalar. da = dloss (a - b) / N, db = -da.",
+      .specs = {},
+      .make = [](const options&) { return std::make_unique<euclidean>(); },
+      .cases = {example("rows", {}, {{4, 10}, {4, 10}}), example("image", {}, {{2, 3, 4, 5}, {2, 3, 4, 5}}),
+                example("vector", {}, {{7}, {7}}), example("one element", {}, {{1, 1}, {1, 1}}),
+                example("long rows", {}, {{2, 37}, {2, 37}})},
+      .min_inputs = 2,
+      .max_inputs = 2};
 }
 
 }  // namespace troupe

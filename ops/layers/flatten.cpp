@@ -1,4 +1,4 @@
-// flatten: [N, ...] -> [N, D], the same memory.  dx = dy in the old shape.
+// flatten: [N, ...] -> [N, D], sharing the memory.  dx = dy in the original shape.
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -30,7 +30,7 @@ struct flatten final : layer {
 
 layer_type flatten_layer() {
   return {.name = "flatten",
-          .doc = "[N, ...] -> [N, D], the same memory.",
+          .doc = "Reshapes [N, ...] to [N, D], sharing the memory.",
           .specs = {},
           .make = [](const options&) { return std::make_unique<flatten>(); },
           .cases = {example("image", {}, {{2, 3, 4, 5}}), example("matrix", {}, {{3, 4}}), example("vector", {}, {{6}}),

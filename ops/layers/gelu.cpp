@@ -1,7 +1,7 @@
-// gelu: y = x F(x), F the normal distribution: F(x) = (1 + erf(x / sqrt 2)) / 2.  dx = dy (F(x) + x
-// F'(x)).
-//   approximate = "tanh": y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), and its derivative.
-//   shapes  any -> same.  Hendrycks and Gimpel 2016.
+// gelu: y = x F(x), F(x) = (1 + erf(x / sqrt 2)) / 2 the normal distribution function. dx = dy
+// (F(x) + x F'(x)).
+//   approximate = "tanh"  y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), and its derivative
+//   shapes                any -> same.  Hendrycks and Gimpel 2016.
 #include "ops/layers/activation.hpp"
 
 namespace troupe {
@@ -16,7 +16,7 @@ layer_type gelu_layer() {
       .doc =
           "y = x (1 + erf(x / sqrt 2)) / 2, or with approximate = \"tanh\" y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). "
           "Any shape. Hendrycks and Gimpel 2016.",
-      .specs = {choice_option("approximate", {"none", "tanh"}, "how the normal distribution is computed")},
+      .specs = {choice_option("approximate", {"none", "tanh"}, "approximation of the normal distribution function")},
       .make =
           [](const options& o) {
             return std::make_unique<activation>(o.text("approximate") == "tanh" ? unary::gelu_tanh : unary::gelu);

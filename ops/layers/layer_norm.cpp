@@ -1,8 +1,10 @@
-// layer_norm: y = w (x - mean) / sqrt(var + epsilon) + b; mean and (biased) variance of each
-// example, over the axes from `axis` on.
-//   shapes  [N, ...] -> same; weight and bias have the axes from `axis` on ([N, T, D] with axis 2: a mean for each n, t; weight [D])
-//   gradient  with g = dy w: dx = r (g - mean of g - xhat mean of (g xhat)), dw = sum of dy xhat, db = sum of dy over the examples
-//   Ba, Kiros and Hinton 2016. Not split by feature: the mean is over features.
+// layer_norm: y = w (x - mean) / sqrt(var + epsilon) + b, with mean and biased variance of each
+// example over the axes from `axis` on.
+//   shapes    [N, ...] -> same; weight and bias have the axes from `axis` on ([N, T, D] with axis
+//             2: a mean for each n, t; weight [D])
+//   gradient  with g = dy w: dx = r (g - mean of g - xhat mean of (g xhat)), dw = sum of dy xhat,
+//             db = sum of dy over the examples
+// Ba, Kiros and Hinton 2016. Cannot be split by feature: the mean is over features.
 #include "ops/layers/normalise.hpp"
 
 namespace troupe {
@@ -39,7 +41,7 @@ struct layer_norm final : layer {
   struct backward_needs backward_needs(const shapes& in) const override {
     return {.saved_bytes = 8 * (in[0].count() / in[0].count_from(axis))};
   }
-  // Rows are the mids: one mean each.
+  // Rows are the middle extent: one mean each.
   normal_extents rows(const shape& x) const { return {1, x.count() / x.count_from(axis), x.count_from(axis)}; }
 
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved& s) const override {
@@ -85,11 +87,10 @@ layer_type layer_norm_layer() {
   return {
       .name = "layer_norm",
       .doc =
-          "y = weight (x - mean) / sqrt(var + epsilon) + bias, mean and variance of each example over the axes from `axis` on, "
-          "which "
-          "weight and bias have too. Any shape -> same. With g = dy weight: dx = r (g - mean of g - xhat mean of (g xhat)). Ba et "
-          "al. 2016.",
-      .specs = {integer_option("axis", 1, "the first axis that a mean is over", 1),
+          "y = weight (x - mean) / sqrt(var + epsilon) + bias, with mean and variance of each example over the axes from `axis` "
+          "on, which are also the axes of weight and bias. Any shape -> same. With g = dy weight: dx = r (g - mean of g - xhat "
+          "mean of (g xhat)). Ba et al. 2016.",
+      .specs = {integer_option("axis", 1, "first axis of the mean", 1),
                 real_option("epsilon", 1e-5, "added to the variance", 1e-30), flag_option("affine", true, "learn weight and bias")},
       .make = [](const options& o) { return std::make_unique<layer_norm>(o); },
       .cases = {example("rows", {}, {{4, 19}}), example("image", {}, {{2, 3, 4, 5}}),

@@ -1,6 +1,6 @@
 // linear: y = x w^T + bias, with the axes of x from `axis` on flattened (Caffe's InnerProduct).
-//   shapes  x [N, ...] of D elements a row -> y [N, outputs]; axis 2: x [N, T, ...] -> y [N, T, outputs], the same w at each T
-//           w [outputs, D], bias [outputs]
+//   shapes    x [N, ...] of D elements per row -> y [N, outputs]; with axis 2: x [N, T, ...] ->
+//             y [N, T, outputs], with the same w for each T; w [outputs, D], bias [outputs]
 //   gradient  dx = dy w, dw = dy^T x, dbias = sum of dy over the rows
 #include "ops/layers/activation.hpp"
 #include "ops/packet_sum.hpp"
@@ -14,7 +14,7 @@ struct linear final : layer, gathered_maths {
   int axis;
   bool bias;
   filler_spec weight_filler, bias_filler;
-  // An activation that it has absorbed.
+  // An absorbed activation.
   bool maps = false;
   unary f = unary::relu;
   double parameter = 0.0;
@@ -28,7 +28,7 @@ struct linear final : layer, gathered_maths {
 
   shapes infer(const shapes& in) const override {
     want(in.size() == 1 && in[0].rank() >= axis,
-         axis == 1 ? "one input [N, ...]" : "one input of at least axis = " + std::to_string(axis) + " axes", in);
+         axis == 1 ? "one input [N, ...]" : "one input with at least axis = " + std::to_string(axis) + " axes", in);
     shape out;
     for (int i = 0; i < axis; ++i) out.push_back(in[0][i]);
     out.push_back(outputs);
@@ -38,7 +38,7 @@ struct linear final : layer, gathered_maths {
   signatures supported() const override {
     using enum distribution;
     signatures s = alike({split_0, broadcast}, 1, bias ? 2 : 1);
-    if (axis > 1) return s;  // axis 1 is not that of the outputs
+    if (axis > 1) return s;  // axis 1 is not the axis of the outputs
     s.push_back({{broadcast}, bias ? std::vector{split_0, split_0} : std::vector{split_0}, {split_1}});
     s.push_back({{split_1}, bias ? std::vector{split_1, broadcast} : std::vector{split_1}, {partial}});
     return s;
@@ -80,7 +80,7 @@ struct linear final : layer, gathered_maths {
                    saved&) const override {
     const std::int64_t rows = rows_of(in[0].dims()), width = in[0].dims().count_from(axis);
     tensor& y = backed(c.dev, out[0]);
-    const bool apart = bias && y.type() == dtype::bf16;  // rounded once, with the bias
+    const bool apart = bias && y.type() == dtype::bf16;  // so that y is rounded once, with the bias
     tensor sums = apart ? tensor::allocate(c.dev, y.dims(), dtype::f32) : y;
     c.dev.gemm_stacked({.transpose_b = true, .m = rows / packets, .n = outputs, .k = width}, packets, in[0], params[0], sums);
     if (bias) c.dev.add_bias(rows, outputs, 1, params[1], sums);
@@ -123,25 +123,24 @@ struct linear final : layer, gathered_maths {
 
 layer_type linear_layer() {
   using i = std::int64_t;
-  return {
-      .name = "linear",
-      .doc =
-          "y = x w^T + bias; [N, ...] flattened to [N, D] -> [N, outputs], or from `axis` on: 2 keeps [N, T] of sequences. weight "
-          "[outputs, D], bias [outputs].",
-      .specs = {required_integer("outputs", "outputs for each example"), flag_option("bias", true, "add a bias to each output"),
-                bounded(integer_option("axis", 1, "axes from here on are flattened; those before are kept"), 1,
-                        shape::max_rank - 1),
-                table_option("weight_filler", "initial weights, xavier by default"),
-                table_option("bias_filler", "initial bias, zero by default")},
-      .make = [](const options& o) { return std::make_unique<linear>(o); },
-      .cases = {example("matrix", {{{"outputs", i{5}}}}, {{4, 7}}), example("image", {{{"outputs", i{3}}}}, {{2, 2, 3, 4}}),
-                example("no bias", {{{"outputs", i{4}}, {"bias", false}}}, {{3, 6}}),
-                example("one example", {{{"outputs", i{2}}}}, {{1, 9}}),
-                example("one input, one output", {{{"outputs", i{1}}}}, {{3, 1}}),
-                example("wide", {{{"outputs", i{33}}}}, {{5, 40}}),
-                example("wider than the batch is long", {{{"outputs", i{64}}}}, {{17, 256}}),
-                example("each step of a sequence", {{{"outputs", i{3}}, {"axis", i{2}}}}, {{2, 4, 5}}),
-                example("two axes kept, two flattened", {{{"outputs", i{3}}, {"axis", i{2}}}}, {{2, 3, 2, 2}})}};
+  return {.name = "linear",
+          .doc =
+              "y = x w^T + bias. The axes from `axis` on are flattened: [N, ...] -> [N, outputs]; axis = 2: [N, T, ...] -> [N, T, "
+              "outputs]. weight [outputs, D], bias [outputs].",
+          .specs = {required_integer("outputs", "number of outputs"), flag_option("bias", true, "add a bias to each output"),
+                    bounded(integer_option("axis", 1, "first axis that is flattened; the axes before it are kept"), 1,
+                            shape::max_rank - 1),
+                    table_option("weight_filler", "filler of the weights; default xavier"),
+                    table_option("bias_filler", "filler of the bias; default zero")},
+          .make = [](const options& o) { return std::make_unique<linear>(o); },
+          .cases = {example("matrix", {{{"outputs", i{5}}}}, {{4, 7}}), example("image", {{{"outputs", i{3}}}}, {{2, 2, 3, 4}}),
+                    example("no bias", {{{"outputs", i{4}}, {"bias", false}}}, {{3, 6}}),
+                    example("one example", {{{"outputs", i{2}}}}, {{1, 9}}),
+                    example("one input, one output", {{{"outputs", i{1}}}}, {{3, 1}}),
+                    example("wide", {{{"outputs", i{33}}}}, {{5, 40}}),
+                    example("wider than the batch is long", {{{"outputs", i{64}}}}, {{17, 256}}),
+                    example("each step of a sequence", {{{"outputs", i{3}}, {"axis", i{2}}}}, {{2, 4, 5}}),
+                    example("two axes kept, two flattened", {{{"outputs", i{3}}, {"axis", i{2}}}}, {{2, 3, 2, 2}})}};
 }
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// What losses of a prediction and its target share: a mean over the packet, no gradient for the
+// Base of losses of a prediction and its target: a mean over the packet, no gradient for the
 // target, and one tensor of the prediction's size from forward to backward.
 #pragma once
 

@@ -1,8 +1,9 @@
 // lrn: y = x scale^-beta, scale = k + alpha / |window| sum over the window of x^2.
-//   window  across_channels: `size` channels around the pixel's own; within_channel: size x size pixels of one channel
-//   shapes  [N, C, H, W] -> same
+//   window    across_channels: `size` channels centred on the pixel's own; within_channel: size x
+//             size pixels of one channel
+//   shapes    [N, C, H, W] -> same
 //   gradient  dx = dy scale^-beta - 2 alpha beta / |window| x sum over the window of (dy y / scale)
-//   Krizhevsky et al. 2012, section 3.3; alpha / |window| as in Caffe and torch.nn.LocalResponseNorm.
+// Krizhevsky et al. 2012, section 3.3; alpha / |window| as in Caffe and torch.nn.LocalResponseNorm.
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -53,11 +54,12 @@ layer_type lrn_layer() {
   return {
       .name = "lrn",
       .doc =
-          "y = x scale^-beta, scale = k + alpha / |window| * sum over the window of x^2; the window is `size` channels, or size x "
-          "size pixels of one channel. [N, C, H, W] -> same. Krizhevsky et al. 2012, 3.3.",
-      .specs = {integer_option("size", 5, "extent of the window; odd", 1), real_option("alpha", 1.0, "weight of the window", 0.0),
-                real_option("beta", 0.75, "exponent", 0.0), real_option("k", 1.0, "added to the sum", 1e-12),
-                choice_option("region", {"across_channels", "within_channel"}, "where the window lies")},
+          "Local response normalisation: y = x scale^-beta, scale = k + alpha / |window| * sum over the window of x^2. The window "
+          "is `size` channels, or size x size pixels of one channel. [N, C, H, W] -> same. Krizhevsky et al. 2012, 3.3.",
+      .specs = {integer_option("size", 5, "extent of the window; odd", 1),
+                real_option("alpha", 1.0, "factor of the sum of squares", 0.0), real_option("beta", 0.75, "exponent", 0.0),
+                real_option("k", 1.0, "constant added to the sum", 1e-12),
+                choice_option("region", {"across_channels", "within_channel"}, "direction of the window")},
       .make = [](const options& o) { return std::make_unique<lrn>(o); },
       .cases = {example("across", {}, {{2, 7, 3, 4}}),
                 example("across, wider than the channels", {{{"size", i{9}}}}, {{2, 3, 2, 2}}),

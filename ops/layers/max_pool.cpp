@@ -1,7 +1,8 @@
-// max_pool: y = max of x over each window; padding never wins.
-//   shapes  [N, C, H, W] -> [N, C, OH, OW], OH = (H + 2 pad - kernel) / stride + 1, rounded up unless rounding = "floor"
-//   gradient  dx = dy at the winner, which forward remembers; the first in row order wins a tie
-//   Krizhevsky et al. 2012, section 3.4; Caffe's pooling layer.
+// max_pool: y = max of x over each window; padding is never the maximum.
+//   shapes    [N, C, H, W] -> [N, C, OH, OW], OH = (H + 2 pad - kernel) / stride + 1, rounded up
+//             unless rounding = "floor"
+//   gradient  dx = dy at the maximum, whose index forward saves; the first in row order wins a tie
+// Krizhevsky et al. 2012, section 3.4; Caffe's pooling layer.
 #include "ops/layers/pooling.hpp"
 
 namespace troupe {
@@ -36,7 +37,7 @@ layer_type max_pool_layer() {
       .name = "max_pool",
       .doc =
           "y = max of x over each window. [N, C, H, W] -> [N, C, OH, OW], OH = (H + 2 pad - kernel) / stride + 1, rounded up and "
-          "clipped as Caffe does, unless rounding = \"floor\". The gradient goes to the first maximum in row order.",
+          "clipped as in Caffe, or rounded down with rounding = \"floor\". The gradient goes to the first maximum in row order.",
       .specs = pooling_options(),
       .make = [](const options& o) { return std::make_unique<max_pool>(o); },
       .cases = pooling_cases()};

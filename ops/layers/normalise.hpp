@@ -1,5 +1,5 @@
-// What layers that normalise share. x is [outer, mid, inner]; each mid has a mean and r = 1 /
-// sqrt(variance + epsilon) of its own.
+// Shared computation of normalising layers. x is [outer, mid, inner]; each mid has its own mean and
+// r = 1 / sqrt(variance + epsilon).
 #pragma once
 
 #include "ops/layer_support.hpp"
@@ -8,7 +8,7 @@ namespace troupe {
 
 struct normal_extents {
   std::int64_t outer = 1, mid = 1, inner = 1;
-  std::int64_t count() const { return outer * inner; }  // elements that a mean is over
+  std::int64_t count() const { return outer * inner; }  // number of elements per mean
 };
 
 // xhat = (x - mean) r
@@ -21,9 +21,9 @@ inline tensor standardised(device& d, const normal_extents& e, const tensor& x, 
   return xhat;
 }
 
-// dx = r (g - mean of g - xhat mean of (g xhat)), where g = dy scale: given the sums of g and of g
-// xhat. In `dx`, which may be g. Ioffe and Szegedy 2015, section 3 (the derivative through mean and
-// variance, put together).
+// Computes dx = r (g - mean of g - xhat mean of (g xhat)), g = dy scale, from the sums of g and of
+// g xhat. `dx` may be g. Ioffe and Szegedy 2015, section 3 (the derivatives through mean and
+// variance combined).
 inline void standardised_backward(device& d, const normal_extents& e, const tensor& g, const tensor& xhat, const tensor& r,
                                   const tensor& sum_g, const tensor& sum_g_xhat, double count, tensor& dx) {
   tensor slope = tensor::allocate(d, r.dims(), r.type()), shift = tensor::allocate(d, r.dims(), r.type());

@@ -1,7 +1,7 @@
-// pad: an image with a border. mode = "zero": zeros; "edge": the nearest pixel; "reflect": the
+// pad: adds a border to an image. mode = "zero": zeros; "edge": the nearest pixel; "reflect": the
 // image mirrored at its border pixels.
-//   shapes  [N, C, H, W] -> [N, C, top + H + bottom, left + W + right]
-//   gradient  dx = the sum of dy over the places where the pixel stands
+//   shapes    [N, C, H, W] -> [N, C, top + H + bottom, left + W + right]
+//   gradient  dx = the sum of dy over all copies of the pixel
 #include "ops/layers/axis_map.hpp"
 
 namespace troupe {
@@ -17,7 +17,7 @@ struct pad final : image_map {
   }
   shape sides(const shapes& in) const override {
     const auto mirrors = [&](std::int64_t extent, std::int64_t before, std::int64_t behind) {
-      want(mode != "reflect" || (before < extent && behind < extent), "an image larger than a border that reflects it", in);
+      want(mode != "reflect" || (before < extent && behind < extent), "an image larger than its reflected border", in);
     };
     mirrors(in[0][2], top, bottom), mirrors(in[0][3], left, right);
     return {top + in[0][2] + bottom, left + in[0][3] + right};
@@ -45,21 +45,18 @@ struct pad final : image_map {
 layer_type pad_layer() {
   using i = std::int64_t;
   const auto with = [](i all, const char* mode) { return options{{{"pad", all}, {"mode", std::string(mode)}}}; };
-  const auto side = [](const char* name) {
-    return integer_option(name, -1, std::string("the border there, where it differs; -1: as 'pad'"), -1);
-  };
+  const auto side = [](const char* name) { return integer_option(name, -1, std::string("border on this side; -1: as 'pad'"), -1); };
   const options oblong{{{"top", i{1}}, {"bottom", i{0}}, {"left", i{2}}, {"right", i{3}}, {"mode", std::string("reflect")}}};
-  return {
-      .name = "pad",
-      .doc =
-          "An image with a border of zeros, of its nearest pixels, or of itself mirrored at the border pixels. [N, C, H, W] -> [N, "
-          "C, top + H + bottom, left + W + right]. dx = the sum of dy where the pixel stands.",
-      .specs = {integer_option("pad", 0, "the border on all sides"), side("top"), side("bottom"), side("left"), side("right"),
-                choice_option("mode", {"zero", "reflect", "edge"}, "what the border holds")},
-      .make = [](const options& o) { return std::make_unique<pad>(o); },
-      .cases = {example("zero", with(2, "zero"), {{2, 3, 4, 5}}), example("edge", with(3, "edge"), {{2, 2, 3, 2}}),
-                example("reflect", with(2, "reflect"), {{1, 2, 3, 4}}), example("unlike sides", oblong, {{2, 1, 2, 5}}),
-                example("one pixel", with(1, "edge"), {{2, 2, 1, 1}}), example("no border", {}, {{2, 1, 3, 1}})}};
+  return {.name = "pad",
+          .doc =
+              "Adds a border of zeros, of the nearest pixels, or of the image mirrored at its border pixels. [N, C, H, W] -> [N, "
+              "C, top + H + bottom, left + W + right]. dx = the sum of dy over all copies of the pixel.",
+          .specs = {integer_option("pad", 0, "border on all sides, in pixels"), side("top"), side("bottom"), side("left"),
+                    side("right"), choice_option("mode", {"zero", "reflect", "edge"}, "contents of the border")},
+          .make = [](const options& o) { return std::make_unique<pad>(o); },
+          .cases = {example("zero", with(2, "zero"), {{2, 3, 4, 5}}), example("edge", with(3, "edge"), {{2, 2, 3, 2}}),
+                    example("reflect", with(2, "reflect"), {{1, 2, 3, 4}}), example("unlike sides", oblong, {{2, 1, 2, 5}}),
+                    example("one pixel", with(1, "edge"), {{2, 2, 1, 1}}), example("no border", {}, {{2, 1, 3, 1}})}};
 }
 
 }  // namespace troupe

@@ -21,9 +21,9 @@ pooling::pooling(const options& o)
       ceil_(o.text("rounding") == "ceil"),
       count_padding_(!o.has("count_padding") || o.flag("count_padding")) {
   if ((kernel_h_ <= 0) != (kernel_w_ <= 0))
-    throw option_error("kernel", "give 'kernel', or 'kernel_h' and 'kernel_w', or none of them");
+    throw option_error("kernel", "set 'kernel', or both 'kernel_h' and 'kernel_w', or none of them");
   if (kernel_h_ > 0 && (pad_ >= kernel_h_ || pad_ >= kernel_w_)) throw option_error("pad", "'pad' must be smaller than the kernel");
-  if (kernel_h_ <= 0 && (pad_ != 0 || stride_ != 1)) throw option_error("kernel", "'stride' and 'pad' need a 'kernel'");
+  if (kernel_h_ <= 0 && (pad_ != 0 || stride_ != 1)) throw option_error("kernel", "'stride' and 'pad' require a 'kernel'");
 }
 
 pool_geometry pooling::geometry(const shape& x) const {
@@ -55,12 +55,12 @@ signatures pooling::supported() const {
 }
 
 option_specs pooling_options() {
-  return {integer_option("kernel", 0, "height and width of the window; without one, the whole image"),
-          integer_option("kernel_h", 0, "its height, where they differ"),
-          integer_option("kernel_w", 0, "its width, where they differ"),
-          integer_option("stride", 1, "step between windows", 1),
-          integer_option("pad", 0, "padding around the image"),
-          choice_option("rounding", {"ceil", "floor"}, "how a window that does not fit is counted: Caffe's way or PyTorch's")};
+  return {integer_option("kernel", 0, "height and width of the window; 0: the whole image"),
+          integer_option("kernel_h", 0, "height of the window, if not square"),
+          integer_option("kernel_w", 0, "width of the window, if not square"),
+          integer_option("stride", 1, "distance between windows, in pixels", 1),
+          integer_option("pad", 0, "rows and columns of padding on each side of the image"),
+          choice_option("rounding", {"ceil", "floor"}, "rounding of the output extents: ceil as in Caffe, floor as in PyTorch")};
 }
 
 std::vector<layer_case> pooling_cases() {

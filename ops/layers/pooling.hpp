@@ -1,5 +1,5 @@
-// What max_pool and avg_pool share: options and geometry. Extents of the output follow Caffe:
-// rounded up by default, and a last window that would start beyond image and padding is dropped.
+// Base of max_pool and avg_pool: options and geometry. Output extents follow Caffe: rounded up by
+// default, and a last window that would start beyond image and padding is dropped.
 #pragma once
 
 #include "ops/layer_support.hpp"
@@ -17,7 +17,7 @@ struct pooling : layer {
   bool ceil_, count_padding_;
 };
 
-// A copy of the layer, when it is a max_pool; else null.
+// Returns a copy of the layer if it is a max_pool, otherwise null.
 std::shared_ptr<const pooling> as_max_pool(const layer& l);
 
 option_specs pooling_options();

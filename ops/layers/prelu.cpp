@@ -1,8 +1,9 @@
-// prelu: y = max(x, 0) + a[c] min(x, 0), a learned: one slope a channel (axis 1), or one for all
-// (shared = true).
-//   shapes  [N, C, ...] -> same; slope [C], or [1]
+// prelu: y = max(x, 0) + a[c] min(x, 0) with learned slopes a: one per channel (axis 1), or a
+// single one (shared = true).
+//   shapes    [N, C, ...] -> same; slope [C], or [1]
 //   gradient  dx = dy for x > 0, a[c] dy otherwise; da[c] = sum of dy min(x, 0) over the channel
-//   He et al. 2015, eqs. 1, 9 to 11 (slopes begin at 0.25, and do not decay unless the job's decay_scale says so).
+// He et al. 2015, eqs. 1, 9 to 11. Slopes start at 0.25 and do not decay unless the job sets
+// decay_scale.
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -53,7 +54,7 @@ struct prelu final : layer {
       c.dev.reduce_product(e.outer, e.channels, e.inner, below, grad_out[0], da);
     });
     if (!wanted(grad_in, 0)) return;
-    c.dev.map_backward(unary::relu, 0.0, {}, x, grad_out[0], above);  // where x > 0
+    c.dev.map_backward(unary::relu, 0.0, {}, x, grad_out[0], above);  // dy where x > 0
     c.dev.apply(binary::subtract, grad_out[0], above, below);
     c.dev.blend(e.outer, e.channels, e.inner, above, {}, below, params[0], {}, backed(c.dev, grad_in[0]));
   }
@@ -63,15 +64,17 @@ struct prelu final : layer {
 
 layer_type prelu_layer() {
   const options shared{{{"shared", true}}};
-  return {.name = "prelu",
-          .doc =
-              "y = max(x, 0) + slope[c] min(x, 0) with learned slopes. [N, C, ...] -> same; slope [C], or [1] when shared. The "
-              "gradient of a slope is the sum of dy min(x, 0). Slopes do not decay unless decay_scale is written. He et al. 2015.",
-          .specs = {flag_option("shared", false, "one slope for all channels"), real_option("slope", 0.25, "initial slopes")},
-          .make = [](const options& o) { return std::make_unique<prelu>(o); },
-          .cases = {example("image", {}, {{2, 3, 4, 5}}), example("rows", {}, {{4, 19}}), example("shared", shared, {{2, 3, 4}}),
-                    example("shared vector", shared, {{6}}), example("one element", {}, {{1, 1}}),
-                    example("size-1 axes", {}, {{3, 1, 1, 18}})}};
+  return {
+      .name = "prelu",
+      .doc =
+          "y = max(x, 0) + slope[c] min(x, 0) with learned slopes. [N, C, ...] -> same; slope [C], or [1] with shared = true. The "
+          "gradient of a slope is the sum of dy min(x, 0). Slopes do not decay unless decay_scale is set. He et al. 2015.",
+      .specs = {flag_option("shared", false, "one slope for all channels"),
+                real_option("slope", 0.25, "initial value of the slopes")},
+      .make = [](const options& o) { return std::make_unique<prelu>(o); },
+      .cases = {example("image", {}, {{2, 3, 4, 5}}), example("rows", {}, {{4, 19}}), example("shared", shared, {{2, 3, 4}}),
+                example("shared vector", shared, {{6}}), example("one element", {}, {{1, 1}}),
+                example("size-1 axes", {}, {{3, 1, 1, 18}})}};
 }
 
 }  // namespace troupe

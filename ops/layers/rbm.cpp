@@ -1,15 +1,20 @@
-// rbm: a restricted Boltzmann machine that learns by contrastive divergence, CD-k.
-//   energy    E(v, h) = -b.v - c.h - h.(W v) for binary h; with hidden = "gaussian" (unit variance) |h - c|^2 / 2 takes the place of -c.h
-//   free      F(v) = -b.v - sum log(1 + exp(a)), or -b.v - sum a^2 / 2 up to a constant for gaussian h, a = c + W v
-//   outputs   0: the loss, mean of F(v0) - F(vk) over the packet; 1: p(h | v0), or a for gaussian h [N, units]; 2: p(v | h) of the last
-//             step, the reconstruction, like the input
-//   vk        from v0 by k steps of Gibbs sampling: h ~ p(h | v), v = p(v | h), or with visible = "sample" v ~ p(v | h). Testing draws
-//             nothing: h is p(h | v), too
-//   gradient  with everything that was drawn, and vk, held constant. Then that of the loss is contrastive divergence:
-//             dW = (<h v> of vk - <h v> of v0) / N, dc = (<h> - <h>) / N, db = (sum vk - sum v0) / N
-//   shapes    v [N, ...] of V elements in [0, 1]; weight [units, V], bias c [units], visible_bias b [V]
-//   Numbers are drawn by (seed, layer, step, example index), so packets and workers do not change them.
-//   Hinton 2002, eqs. 5 and 9; Hinton 2010, "A Practical Guide", sections 3 and 13.2 (gaussian units).
+// rbm: a restricted Boltzmann machine, trained by contrastive divergence, CD-k.
+//   energy    E(v, h) = -b.v - c.h - h.(W v) for binary h; with hidden = "gaussian" (unit
+//             variance), |h - c|^2 / 2 replaces -c.h
+//   free      F(v) = -b.v - sum log(1 + exp(a)) for binary h, -b.v - sum a^2 / 2 up to a constant
+//             for gaussian h, a = c + W v
+//   outputs   0: the loss, mean of F(v0) - F(vk) over the packet
+//             1: p(h | v0), or a for gaussian h [N, units]
+//             2: p(v | h) of the last step, the reconstruction, in the shape of the input
+//   vk        from v0 by k steps of Gibbs sampling: h ~ p(h | v), v = p(v | h), or with visible =
+//             "sample" v ~ p(v | h). Testing draws no numbers: h = p(h | v)
+//   gradient  with all drawn numbers and vk held constant. The gradient of the loss is contrastive
+//             divergence: dW = (<h v> of vk - <h v> of v0) / N, dc = (<h> of vk - <h> of v0) / N,
+//             db = (sum vk - sum v0) / N
+//   shapes    v [N, ...] of V elements in [0, 1]; weight [units, V], bias c [units], visible_bias b
+//             [V]
+// Random numbers depend on (seed, layer, step, example index), not on packets and workers. Hinton
+// 2002, eqs. 5 and 9; Hinton 2010, "A Practical Guide", sections 3 and 13.2 (gaussian units).
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -91,8 +96,8 @@ struct rbm final : layer {
     const tensor &drawn = s.extra[0], &v = s.extra[1], &h = s.extra[2];
     const auto n = static_cast<double>(e.examples);
     const tensor up = times(d, grad_out[0], 1.0 / n), down = times(d, grad_out[0], -1.0 / n);
-    // Of the activations: those of v0, of vk, and of the reconstruction (nobody sends a gradient
-    // for it in contrastive divergence).
+    // Gradients of the activations: those of v0, of vk, and of the reconstruction, which is not
+    // used with contrastive divergence.
     const tensor da0 = gradient_of_a0(d, h0, down, grad_out[1]), da = by_scalar(d, h, up);
     tensor dp;
     if (grad_out[2]) {
@@ -130,7 +135,7 @@ struct rbm final : layer {
     extents(const rbm& r, const shape& in) : examples(in[0]), visible{in[0], in.count_from(1)}, hidden{in[0], r.units} {}
   };
 
-  // a = c + W v, wide
+  // a = c + W v, in the wide type.
   tensor activations(device& d, const extents& e, const tensor& v, const tensors& params) const {
     tensor a = tensor::allocate(d, e.hidden, wide_of(v.type()));
     d.gemm({.transpose_b = true, .m = e.examples, .n = units, .k = e.visible[1]}, v, params[0], a);
@@ -151,8 +156,8 @@ struct rbm final : layer {
     d.map(unary::sigmoid, 0.0, a, p);
     return p;
   }
-  // Half step k of the chain has a stream of its own, apart from those of other layers (fewer than
-  // 2^20 of them) and of fillers.
+  // Each half step k of the chain has its own stream, distinct from those of other layers (fewer
+  // than 2^20) and of fillers.
   tensor drawn_from(context& c, draw kind, std::int64_t k, const tensor& x) const {
     if (c.ph == phase::test) return x;
     tensor y = tensor::allocate(c.dev, x.dims(), x.type());
@@ -160,7 +165,7 @@ struct rbm final : layer {
     c.dev.sample(kind, {.key = c.seed, .a = static_cast<std::uint32_t>(c.step), .b = c.layer + half}, c.first_example, x, y);
     return y;
   }
-  // What h adds to -F, a mean over the packet.
+  // The term of h in -F, a mean over the packet.
   void hidden_term(device& d, const tensor& a, tensor& term) const {
     tensor none = tensor::allocate(d, a.dims(), a.type()), slope = tensor::allocate(d, a.dims(), a.type());
     d.fill(0.0, none);
@@ -204,29 +209,28 @@ layer_type rbm_layer() {
   using i = std::int64_t;
   const auto units = [](i n, std::map<std::string, option_value, std::less<>> more = {}) {
     more.emplace("units", n);
-    more.emplace("visible", std::string("sample"));  // a step function: central differences want constant draws
+    more.emplace("visible", std::string("sample"));  // a step function: central differences need constant draws
     return options{std::move(more)};
   };
-  return {
-      .name = "rbm",
-      .doc =
-          "A restricted Boltzmann machine, trained by contrastive divergence CD-k. v [N, ...] of V elements in [0, 1]; outputs: "
-          "the "
-          "loss, mean of F(v0) - F(vk), F(v) = -b.v - sum log(1 + exp(c + W v)); hidden probabilities [N, units]; the "
-          "reconstruction, like v. weight W [units, V], bias c [units], visible_bias b [V]. Gradient with vk held constant: dW = "
-          "(sum of h v at vk - at v0) / N. Under algorithm = \"cd\" nothing flows on to its input, so that each rbm of a stack "
-          "learns by itself. Biases do not decay unless decay_scale is written. Hinton 2002.",
-      .specs = {required_integer("units", "hidden units"),
-                bounded(integer_option("steps", 1, "k, steps of Gibbs sampling to the reconstruction"), 1, 1000),
-                choice_option("hidden", {"binary", "gaussian"}, "hidden units: 0 or 1, or linear with unit variance"),
-                choice_option("visible", {"mean", "sample"}, "what a reconstruction sends up: its probabilities, or 0 and 1"),
-                table_option("weight_filler", "initial weights, by default gaussian with std = 0.01"),
-                table_option("bias_filler", "initial bias of hidden units, zero by default"),
-                table_option("visible_bias_filler", "initial bias of visible units, zero by default")},
-      .make = [](const options& o) { return std::make_unique<rbm>(o); },
-      .cases = {example("rows", units(5), {{4, 7}}), example("image", units(3), {{2, 2, 3, 4}}),
-                example("three steps", units(6, {{"steps", i{3}}}), {{3, 5}}), example("one of each", units(1), {{1, 1}}),
-                example("wide", units(70), {{2, 90}})}};
+  return {.name = "rbm",
+          .doc =
+              "A restricted Boltzmann machine, trained by contrastive divergence CD-k. v [N, ...] of V elements in [0, 1]; "
+              "outputs: the loss, mean of F(v0) - F(vk), F(v) = -b.v - sum log(1 + exp(c + W v)); hidden probabilities [N, units]; "
+              "the reconstruction, in the shape of v. weight W [units, V], bias c [units], visible_bias b [V]. Gradient with vk "
+              "held constant: dW = (sum of h v at vk - at v0) / N. With algorithm = \"cd\" no gradient flows to the input, so each "
+              "rbm of a stack is trained separately. Biases do not decay unless decay_scale is set. Hinton 2002.",
+          .specs = {required_integer("units", "number of hidden units"),
+                    bounded(integer_option("steps", 1, "k, the number of Gibbs sampling steps"), 1, 1000),
+                    choice_option("hidden", {"binary", "gaussian"}, "hidden units: 0 or 1, or linear with unit variance"),
+                    choice_option("visible", {"mean", "sample"},
+                                  "values of visible units during sampling: their probabilities, or samples 0 and 1"),
+                    table_option("weight_filler", "filler of the weights; default gaussian with std = 0.01"),
+                    table_option("bias_filler", "filler of the hidden units' bias; default zero"),
+                    table_option("visible_bias_filler", "filler of the visible units' bias; default zero")},
+          .make = [](const options& o) { return std::make_unique<rbm>(o); },
+          .cases = {example("rows", units(5), {{4, 7}}), example("image", units(3), {{2, 2, 3, 4}}),
+                    example("three steps", units(6, {{"steps", i{3}}}), {{3, 5}}), example("one of each", units(1), {{1, 1}}),
+                    example("wide", units(70), {{2, 90}})}};
 }
 
 }  // namespace troupe

@@ -8,9 +8,9 @@ namespace troupe {
 
 namespace {
 
-// Gates [begin, begin + count) of a step get the products of h with rows [row, row + count) of
-// weight_hh. Of gru, n's part of h is kept apart from n's part of x (it is multiplied with r): the
-// fourth column.
+// Gates [begin, begin + count) of a step receive the products of h with rows [row, row + count) of
+// weight_hh. For gru, the part of n that comes from h is in a fourth column, separate from the part
+// that comes from x, since it is multiplied by r.
 struct hidden_part {
   std::int64_t begin, count, row;
 };
@@ -19,17 +19,17 @@ std::vector<hidden_part> hidden_parts(cell_kind k) {
   return {{0, k == cell_kind::lstm ? 4 : 1, 0}};
 }
 
-// Uniform in (-s, s), s = 1 / sqrt(units), unless the job says otherwise.
+// Default: uniform in (-s, s), s = 1 / sqrt(units).
 filler_spec filler_of(const options& table, std::int64_t units) {
   if (!table.values.empty()) return filler_from(table, "uniform");
   const double s = 1.0 / std::sqrt(static_cast<double>(units));
   return {"uniform", options{{{"min", -s}, {"max", s}}}};
 }
 
-// Below this many columns of the result, packing the left operand costs more than it brings.
+// With fewer columns of the result, packing the left operand costs more time than it saves.
 constexpr std::int64_t few_columns = 128;
 
-// Weights as the factor of many products whose other one is of type t: rounded once.
+// Weights in the type of the other operand, rounded once for many products.
 tensor factor(device& d, const tensor& w, dtype t) { return t == dtype::bf16 ? converted_to(d, w, t) : w; }
 
 tensor from(const tensor& t, std::int64_t begin) { return t.slice(begin, shape{t.count() - begin}); }
@@ -40,8 +40,8 @@ struct recurrent::extents {
   std::int64_t examples, steps, inputs, units;
   std::int64_t rows() const { return examples * steps; }
   std::int64_t state() const { return examples * units; }
-  // x and dx, from examples first to steps first and back. With one step or one example they are
-  // the same.
+  // Conversions of x and dx between examples-first and steps-first order, which are the same for a
+  // single step or example.
   bool alike() const { return examples == 1 || steps == 1; }
   void steps_first(device& d, const tensor& x, tensor& to) const {
     for (std::int64_t t = 0; t < steps; ++t)
@@ -102,7 +102,7 @@ double recurrent::flops(const shapes& in) const {
   return 2.0 * static_cast<double>(e.rows()) * static_cast<double>(gates() * units_) * static_cast<double>(e.inputs + units_);
 }
 
-// By column of a step.
+// One bias per column of a step.
 tensor recurrent::joint_bias(device& d, const tensors& params, dtype t) const {
   tensor b = tensor::allocate(d, shape{columns() * units_}, t);
   d.fill(0.0, b);
@@ -123,7 +123,7 @@ void recurrent::forward(context& c, plan&, const tensors& in, const tensors& par
   const auto width = columns() * units_, step = e.examples * width;
   tensor x = in[0];
   if (!e.alike()) e.steps_first(d, in[0], x = tensor::allocate(d, in[0].dims(), type));
-  const auto wide = wide_of(type);  // of gates, and of c, which is a sum
+  const auto wide = wide_of(type);  // for the gates, and for c, which is a sum
   tensor g = tensor::allocate(d, shape{e.rows(), width}, wide), c_all;
   tensor h_all = tensor::allocate(d, shape{(e.steps + 1) * e.examples, units_}, type);
   if (has_c()) c_all = tensor::allocate(d, h_all.dims(), wide);
@@ -139,7 +139,7 @@ void recurrent::forward(context& c, plan&, const tensors& in, const tensors& par
   std::vector<std::pair<gemm_spec, tensor>> of_h;
   const tensor hidden_weights = factor(d, params[1], type);
   for (const auto& p : hidden_parts(kind_)) {
-    const bool apart = p.begin != p.row;  // nothing of x is there
+    const bool apart = p.begin != p.row;  // the column has no part of x
     const gemm_spec spec{
         .transpose_b = true, .m = e.examples, .n = p.count * units_, .k = units_, .beta = apart ? 0.0 : 1.0, .ldc = width};
     of_h.emplace_back(spec, d.pack(spec, from(hidden_weights, p.row * units_ * units_)));
@@ -169,7 +169,7 @@ void recurrent::forward(context& c, plan&, const tensors& in, const tensors& par
   s.extra = {g, x, h_all, c_all};
 }
 
-// Of the sums of products, steps first.
+// Gradient of the sums of products, steps first.
 tensor recurrent::gates_gradient(device& d, const extents& e, const saved& s, const tensors& params, const tensor& dy) const {
   const auto type = dy.type();
   const auto width = columns() * units_, step = e.examples * width;
@@ -180,7 +180,7 @@ tensor recurrent::gates_gradient(device& d, const extents& e, const saved& s, co
   std::vector<std::pair<gemm_spec, tensor>> to_h;
   const tensor hidden_weights = factor(d, params[1], type);
   for (const auto& p : hidden_parts(kind_)) {
-    const bool adds = kind_ == cell_kind::gru;  // to what passes by the products
+    const bool adds = kind_ == cell_kind::gru;  // to the part that bypasses the products
     const gemm_spec spec{.m = e.examples, .n = units_, .k = p.count * units_, .beta = adds ? 1.0 : 0.0, .lda = width};
     to_h.emplace_back(spec, d.pack(spec, from(hidden_weights, p.row * units_ * units_)));
   }
@@ -249,9 +249,10 @@ void recurrent::backward(context& c, plan&, const saved& s, const tensors& param
 }
 
 option_specs recurrent_options() {
-  return {required_integer("units", "length of the state and of an output"), flag_option("bias", true, "both biases of each gate"),
-          table_option("weight_filler", "initial weights, uniform in (-s, s) by default, s = 1 / sqrt(units)"),
-          table_option("bias_filler", "initial biases, as the weights by default")};
+  return {required_integer("units", "length of the state and of each output"),
+          flag_option("bias", true, "add both biases to each gate"),
+          table_option("weight_filler", "filler of the weights; default uniform in (-s, s), s = 1 / sqrt(units)"),
+          table_option("bias_filler", "filler of the biases; default as for the weights")};
 }
 
 std::vector<layer_case> recurrent_cases(const options& more) {

@@ -1,10 +1,15 @@
-// What rnn, lstm and gru share: a recurrent net of one layer, unrolled over time inside the layer.
-//   shapes  x [N, T, ...] of D elements a step -> y [N, T, units], the states h_1 .. h_T
-//   with p_t = W_ih x_t + b_ih + W_hh h_(t-1) + b_hh, and the cell of geometry.hpp (cell_spec) on p_t
-//   parameters  weight_ih [G units, D], weight_hh [G units, units], bias_ih, bias_hh [G units]; the G gates in PyTorch's order
-//   gradient  back through the T steps of the packet and no further (Werbos 1990). h_0 (lstm: and c_0) is zero, or what the host carries
-//   over from the step before (context::carried_in): truncated back-propagation, Williams and Peng 1990.
-// The part of x is one product for all T steps, forward and backward; so are the gradients of the weights.
+// Implementation of rnn, lstm and gru: a recurrent net of one layer, unrolled over time inside the
+// layer.
+//   shapes      x [N, T, ...] of D elements per step -> y [N, T, units], the states h_1 .. h_T
+//   formula     p_t = W_ih x_t + b_ih + W_hh h_(t-1) + b_hh, then the cell of geometry.hpp
+//               (cell_spec) applied to p_t
+//   parameters  weight_ih [G units, D], weight_hh [G units, units], bias_ih, bias_hh [G units],
+//               with the G gates in PyTorch's order
+//   gradient    through the T steps of the packet (Werbos 1990). h_0 (and c_0 of lstm) is zero, or
+//               the state that the host carries over from the previous step (context::carried_in):
+//               truncated back-propagation, Williams and Peng 1990.
+// The products with x are one product for all T steps, forward and backward, and so are the
+// gradients of the weights.
 #pragma once
 
 #include <memory>
@@ -33,7 +38,7 @@ class recurrent final : public layer {
   extents of(const shape& x) const;
   bool has_c() const { return kind_ == cell_kind::lstm; }
   std::int64_t gates() const;    // of weights and biases
-  std::int64_t columns() const;  // of what is kept of a step
+  std::int64_t columns() const;  // gate columns saved per step
   tensor joint_bias(device& d, const tensors& params, dtype t) const;
   void bias_gradients(device& d, const extents& e, const tensor& dgates, tensors& grad_params, bool accumulate) const;
   void weight_gradients(device& d, const extents& e, const saved& s, const tensor& dgates, tensors& grad_params,
@@ -47,7 +52,7 @@ class recurrent final : public layer {
 };
 
 option_specs recurrent_options();
-// Cases for check_layer, with `more` added to the options of each.
+// Cases for check_layer, each with the additional options `more`.
 std::vector<layer_case> recurrent_cases(const options& more = {});
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// A box inside a tensor: copied out of it, or into it. For layers that cut or surround (crop, pad).
+// Copies a box out of a tensor or into it. For crop and pad.
 #pragma once
 
 #include <functional>
@@ -7,12 +7,12 @@
 
 namespace troupe {
 
-// `box` has the rank of `whole`, and lies at `at` in it; axis 0 is whole. Runs as long as the box
-// allows are copied at once. out = true: from whole to box; else from box to whole, of which the
-// rest stays.
+// `box` has the rank of `whole` and starts at `at`; axis 0 is copied completely. Copies runs that
+// are as long as possible. out = true: from `whole` to the box; false: from the box to `whole`,
+// whose other elements are unchanged.
 inline void copy_region(device& d, const shape& whole, const shape& box, const shape& at, bool out, const tensor& from,
                         tensor& to) {
-  int last = whole.rank() - 1;  // the last axis that is cut; behind it everything is contiguous in both
+  int last = whole.rank() - 1;  // the last cropped axis; the axes after it are contiguous in both
   while (last > 1 && box[last] == whole[last]) --last;
   const std::function<void(int, std::int64_t, std::int64_t)> copy = [&](int axis, std::int64_t in_whole, std::int64_t in_box) {
     if (axis + 1 < last) {
@@ -20,7 +20,7 @@ inline void copy_region(device& d, const shape& whole, const shape& box, const s
         copy(axis + 1, in_whole + (at[axis] + i) * whole.count_from(axis + 1), in_box + i * box.count_from(axis + 1));
       return;
     }
-    // Rows along `axis`, each a run along the axes from `last` on.
+    // Rows along `axis`, each a run over the axes from `last` on.
     in_whole += at[axis] * whole.count_from(axis + 1) + at[last] * whole.count_from(last + 1);
     device::block b{.rows = box[axis],
                     .length = box.count_from(last),

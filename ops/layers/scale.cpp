@@ -1,6 +1,7 @@
 // scale: y = w[c] x + b[c], c along axis 1.  dx = w[c] dy, dw[c] = sum of dy x, db[c] = sum of dy
 // over the channel.
-//   shapes  [N, C, ...] -> same; weight [C], with `bias` also bias [C].  What Caffe puts behind its batch normalisation.
+//   shapes  [N, C, ...] -> same; weight [C], with `bias` also bias [C].
+// In Caffe, this layer follows the batch normalisation.
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -58,8 +59,8 @@ layer_type scale_layer() {
               "y = weight[c] x + bias[c], c along axis 1. [N, C, ...] -> same; weight [C], and with bias = true bias [C]. "
               "dx = weight[c] dy, dweight[c] = sum of dy x, dbias[c] = sum of dy.",
           .specs = {flag_option("bias", false, "add a bias to each channel"),
-                    table_option("weight_filler", "initial weights, 1 by default"),
-                    table_option("bias_filler", "initial bias, zero by default")},
+                    table_option("weight_filler", "filler of the weights; default 1"),
+                    table_option("bias_filler", "filler of the bias; default zero")},
           .make = [](const options& o) { return std::make_unique<scale>(o); },
           .cases = {example("image", {}, {{2, 3, 4, 5}}), example("image, bias", biased, {{2, 3, 4, 5}}),
                     example("rows", biased, {{4, 19}}), example("one element", {}, {{1, 1}}),

@@ -1,6 +1,7 @@
-// slice: the input cut along `axis` before each of `points`; without points, in `parts` equal
-// pieces.
-//   shapes  [..., A, ...] -> [..., points[0], ...], [..., points[1] - points[0], ...], ...  dx = the gradients side by side.
+// slice: splits the input along `axis` before each of `points`, or without points into `parts`
+// equal pieces.
+//   shapes    [..., A, ...] -> [..., points[0], ...], [..., points[1] - points[0], ...], ...
+//   gradient  dx = the gradients concatenated
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -14,7 +15,7 @@ struct slice final : layer {
   explicit slice(const options& o)
       : axis(static_cast<int>(o.integer("axis"))), points(o.get<std::vector<std::int64_t>>("points")), parts(o.integer("parts")) {}
 
-  // Where the pieces begin, and the end.
+  // Start of each piece, and the end of the axis.
   std::vector<std::int64_t> bounds(const shape& x) const {
     std::vector<std::int64_t> all{0};
     all.insert(all.end(), points.begin(), points.end());
@@ -25,12 +26,13 @@ struct slice final : layer {
   }
   shapes infer(const shapes& in) const override {
     want(in.size() == 1 && in[0].rank() > axis, "one input with an axis " + std::to_string(axis), in);
-    if (points.empty()) want(in[0][axis] % parts == 0, "an axis that can be cut in " + std::to_string(parts) + " equal parts", in);
+    if (points.empty())
+      want(in[0][axis] % parts == 0, "an axis that is divisible into " + std::to_string(parts) + " equal parts", in);
     want(points.size() < max_outputs, "fewer than " + std::to_string(max_outputs) + " points", in);
     const auto at = bounds(in[0]);
     shapes out;
     for (std::size_t i = 0; i + 1 < at.size(); ++i) {
-      want(at[i] < at[i + 1], "points that rise and lie inside the axis", in);
+      want(at[i] < at[i + 1], "ascending points inside the axis", in);
       out.push_back(in[0]);
       out.back().set(axis, at[i + 1] - at[i]);
     }
@@ -78,10 +80,12 @@ layer_type slice_layer() {
   using list = std::vector<i>;
   return {
       .name = "slice",
-      .doc = "The input cut along `axis` before each of `points`, or in `parts` equal pieces.",
-      .specs = {integer_option("axis", 1, "the axis that is cut", 1),
-                bounded(option_of("points", option_kind::integers, list{}, "where to cut"), 1),
-                bounded(integer_option("parts", 2, "equal pieces, where there are no points"), 1, max_outputs)},
+      .doc = "Splits the input along `axis` before each of `points`, or into `parts` equal pieces.",
+      .specs = {integer_option("axis", 1, "axis that is split", 1),
+                bounded(option_of("points", option_kind::integers, list{},
+                                  "first index of each piece after the first, in ascending order"),
+                        1),
+                bounded(integer_option("parts", 2, "number of equal pieces, if there are no points"), 1, max_outputs)},
       .make = [](const options& o) { return std::make_unique<slice>(o); },
       .cases = {example("halves", {}, {{2, 4, 3, 2}}), example("points", {{{"points", list{1, 3}}}}, {{2, 6}}),
                 example("last axis", {{{"axis", i{2}}, {"points", list{2}}}}, {{2, 3, 5}}),

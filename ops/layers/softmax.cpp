@@ -1,5 +1,6 @@
 // softmax: y = exp(x) / sum over axis 1 of exp(x).  dx = y (dy - sum over axis 1 of y dy).
-//   shapes  [N, C, ...] -> same.  Bridle 1990. With a loss of its own: softmax_loss. Not split by feature: the sum is over features.
+//   shapes  [N, C, ...] -> same.  Bridle 1990.
+// softmax_loss combines it with a loss. Cannot be split by feature: the sum is over features.
 #include "ops/layer_support.hpp"
 
 namespace troupe {

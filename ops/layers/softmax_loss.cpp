@@ -1,8 +1,9 @@
-// softmax_loss: loss = mean over the valid labels of -log p[label], p = softmax(logits). A label <
-// 0 is padding; one beyond the scores makes the loss NaN.
-//   shapes  logits [N, ...] of C classes, labels [N] i32 -> scalar; or one label a place: logits [N, T, ...], labels [N, T].
-//   dlogits = dloss (p - onehot(label)) / valid labels.
-//   Padding occurs in evaluation only: a packet's loss is the mean over its own valid labels.
+// softmax_loss: loss = mean over the valid labels of -log p[label], p = softmax(logits). A negative
+// label is padding; a label beyond the scores makes the loss NaN.
+//   shapes    logits [N, ...] of C classes, labels [N] i32 -> scalar; or one label per position:
+//             logits [N, T, ...], labels [N, T]
+//   gradient  dlogits = dloss (p - onehot(label)) / valid labels
+// Padding occurs in evaluation only: a packet's loss is the mean over its own valid labels.
 #include "ops/layers/loss.hpp"
 
 namespace troupe {
@@ -31,8 +32,7 @@ layer_type softmax_loss_layer() {
   return {.name = "softmax_loss",
           .doc =
               "Mean over the valid labels of -log softmax(logits)[label]; a negative label is padding. logits [N, C], labels [N] "
-              "i32, or "
-              "logits [N, T, C], labels [N, T] -> scalar.",
+              "i32, or logits [N, T, C], labels [N, T] -> scalar.",
           .specs = {},
           .make = [](const options&) { return std::make_unique<softmax_loss>(); },
           .cases = {labelled("ten classes", {}, {{4, 10}, {4}}, 10), labelled("one example", {}, {{1, 3}, {1}}, 3),

@@ -1,7 +1,7 @@
-// split: `copies` outputs, each the input (the same memory).  dx = the sum of the gradients, added
-// in the order of the outputs.
-//   shapes  any -> that, `copies` times. A layer's output may also be read by several layers without it; SINGA's and Caffe's files
-//   have it as a layer.
+// split: `copies` outputs, each sharing the memory of the input.  dx = the sum of the gradients,
+// added in the order of the outputs.
+//   shapes  any -> the same, `copies` times
+// Several layers can also read one output without it; it exists for job files of SINGA and Caffe.
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -40,7 +40,7 @@ struct split final : layer {
 layer_type split_layer() {
   const auto with = [](std::int64_t n) { return options{{{"copies", n}}}; };
   return {.name = "split",
-          .doc = "`copies` outputs, each the input (the same memory); dx = the sum of their gradients. Any shape.",
+          .doc = "`copies` outputs that share the memory of the input; dx = the sum of their gradients. Any shape.",
           .specs = {bounded(integer_option("copies", 2, "number of outputs"), 1, max_outputs)},
           .make = [](const options& o) { return std::make_unique<split>(o); },
           .cases = {example("two", {}, {{2, 3, 4}}), example("three", with(3), {{5, 2}}), example("one", with(1), {{3}}),

@@ -1,6 +1,6 @@
-// squared_error: 1 / N sum over the elements of (a - b)^2, as reconstructions are judged by. A
+// squared_error: 1 / N sum over the elements of (a - b)^2, e.g. to evaluate reconstructions. A
 // metric: no gradient.
-//   shapes  a, b [N, ...] alike -> scalar
+//   shapes  a, b [N, ...] of equal shape -> scalar
 #include "ops/layer_support.hpp"
 
 namespace troupe {
@@ -34,7 +34,7 @@ struct squared_error final : layer {
 
 layer_type squared_error_layer() {
   return {.name = "squared_error",
-          .doc = "1 / N sum over the elements of (a - b)^2. a, b [N, ...] alike -> scalar. A metric of the test phase.",
+          .doc = "1 / N sum over the elements of (a - b)^2. a, b [N, ...] of equal shape -> scalar. A metric of the test phase.",
           .specs = {},
           .make = [](const options&) { return std::make_unique<squared_error>(); },
           .cases = {example("rows", {}, {{4, 10}, {4, 10}}), example("image", {}, {{2, 3, 4, 5}, {2, 3, 4, 5}}),

@@ -1,5 +1,5 @@
 // tanh: y = tanh(x).  dx = dy (1 - y^2).
-//   shapes  any -> same.  LeCun et al. 1998 (efficient backprop, 4.4), without its scale.
+//   shapes  any -> same.  LeCun et al. 1998 (Efficient BackProp, 4.4), without its scale.
 #include "ops/layers/activation.hpp"
 
 namespace troupe {

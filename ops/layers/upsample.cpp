@@ -1,9 +1,10 @@
-// upsample: an image made larger (or smaller: there is no filter). mode = "nearest": y[i, j] =
-// x[floor(i H / OH), floor(j W / OW)]; "bilinear": the weighted mean of the four pixels around ((i
-// + 1/2) H / OH - 1/2, ...), at the border of those there are; align_corners: around (i (H - 1) /
-// (OH - 1), ...).
-//   shapes  [N, C, H, W] -> [N, C, H factor, W factor], or [N, C, height, width]
-//   gradient  dx = the sum of weight dy over the places where the pixel is used
+// upsample: resizes an image, up or down (without a low-pass filter).
+//   nearest        y[i, j] = x[floor(i H / OH), floor(j W / OW)]
+//   bilinear       the weighted mean of the four pixels around ((i + 1/2) H / OH - 1/2, ...), or of
+//                  those that exist at the border
+//   align_corners  bilinear around (i (H - 1) / (OH - 1), ...)
+//   shapes         [N, C, H, W] -> [N, C, H factor, W factor], or [N, C, height, width]
+//   gradient       dx = the sum of weight dy over the output pixels that use the pixel
 #include <cmath>
 
 #include "ops/layers/axis_map.hpp"
@@ -21,8 +22,8 @@ struct upsample final : image_map {
         width(o.integer("width")),
         bilinear(o.text("mode") == "bilinear"),
         align_corners(o.flag("align_corners")) {
-    if ((height > 0) != (width > 0)) throw option_error("height", "give 'height' and 'width', or 'factor'");
-    if (align_corners && !bilinear) throw option_error("align_corners", "'align_corners' goes with mode = \"bilinear\"");
+    if ((height > 0) != (width > 0)) throw option_error("height", "set both 'height' and 'width', or 'factor'");
+    if (align_corners && !bilinear) throw option_error("align_corners", "'align_corners' requires mode = \"bilinear\"");
   }
   shape sides(const shapes& in) const override {
     return {height > 0 ? height : in[0][2] * factor, width > 0 ? width : in[0][3] * factor};
@@ -56,11 +57,13 @@ layer_type upsample_layer() {
   const std::string bilinear = "bilinear";
   return {.name = "upsample",
           .doc =
-              "An image made larger: each pixel repeated (nearest), or weighted means of four (bilinear). [N, C, H, W] -> [N, C, H "
-              "factor, W factor], or [N, C, height, width]. dx = the sum of weight dy where the pixel is used.",
-          .specs = {integer_option("factor", 2, "how much larger", 1), integer_option("height", 0, "instead of a factor"),
-                    integer_option("width", 0, "instead of a factor"), choice_option("mode", {"nearest", "bilinear"}, "how"),
-                    flag_option("align_corners", false, "bilinear: the corner pixels stay where they are")},
+              "Resizes an image: repeats pixels (nearest), or interpolates between four (bilinear). [N, C, H, W] -> [N, C, H "
+              "factor, W factor], or [N, C, height, width]. dx = the sum of weight dy over the output pixels that use the pixel.",
+          .specs = {integer_option("factor", 2, "ratio of output to input height and width", 1),
+                    integer_option("height", 0, "output height, instead of a factor"),
+                    integer_option("width", 0, "output width, instead of a factor"),
+                    choice_option("mode", {"nearest", "bilinear"}, "interpolation between pixels"),
+                    flag_option("align_corners", false, "bilinear: the corner pixels of input and output coincide")},
           .make = [](const options& o) { return std::make_unique<upsample>(o); },
           .cases = {example("twice", {}, {{2, 3, 4, 5}}), example("bilinear", options{{{"mode", bilinear}}}, {{2, 2, 3, 4}}),
                     example("corners", options{{{"mode", bilinear}, {"factor", i{3}}, {"align_corners", true}}}, {{1, 2, 3, 2}}),

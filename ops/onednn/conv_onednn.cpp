@@ -1,15 +1,15 @@
-// Convolution by oneDNN's primitives (algorithm "onednn"). The library chooses the layouts of all
-// three tensors; what lies otherwise (activations NCHW, weights OIHW) is reordered on the way in
-// and out, so a pass costs its convolution and up to three passes over memory. Between two
-// convolutions that follow each other (conv_geometry::own_x, own_y) activations lie in the blocks
-// of features that the library mostly wants, and a reorder is only made where it does not: the
-// primitives, and so the bits, are the same either way.
+// Convolution with oneDNN's primitives (algorithm "onednn"). The library chooses the layouts of all
+// three tensors. Tensors in other layouts (activations NCHW, weights OIHW) are reordered on input
+// and output, so a pass costs its convolution and up to three passes over memory. Between two
+// consecutive convolutions (conv_geometry::own_x, own_y), activations are in the blocked layout
+// that the library usually prefers, and are reordered only if it does not. The primitives, and
+// therefore the bits, are the same in both cases.
 //
-// Primitives are cached by geometry and pass, for the whole process. A primitive is immutable once
-// made: its scratch memory is the caller's, from the device's pool. So any number of threads runs
-// one at the same time, and there is no state that could change results. Each thread tells OpenMP
-// that it wants one thread, before it makes or runs a primitive: the library cuts its work, and
-// with it its sums, by the number of threads it finds.
+// Primitives are cached by geometry and pass, for the whole process. A primitive is immutable: its
+// scratch memory belongs to the caller and comes from the device's pool. Any number of threads can
+// run one at the same time, and there is no state that could change results. Each thread sets
+// OpenMP's thread count to one before it creates or runs a primitive, since the library splits its
+// work, and with it its sums, by that number.
 #include <omp.h>
 
 #include <array>
@@ -27,7 +27,7 @@ namespace {
 
 using dnnl::memory;
 
-// Never destroyed: threads may outlive main's statics, and primitives hold it.
+// Never destroyed: threads may outlive static objects, and primitives refer to it.
 dnnl::engine& the_engine() {
   static auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return *engine;
@@ -44,7 +44,7 @@ dnnl::primitive_attr with_own_scratch() {
   return a;
 }
 
-// A tensor of a pass: as it lies with us, as the primitive wants it, and what is between.
+// A tensor of a pass: its layout here, the primitive's layout, and the reorder between them.
 struct operand {
   int name = 0;  // DNNL_ARG_...
   memory::desc ours, theirs;
@@ -55,7 +55,7 @@ struct operand {
 
 struct pass_plan {
   operand first, second, result;
-  memory::desc bias;  // where the pass has one: forward, or its gradient beside that of the weights
+  memory::desc bias;  // of passes with a bias: forward, and the gradient that is computed with that of the weights
   dnnl::primitive primitive;
   memory::desc scratch;
 };
@@ -92,7 +92,7 @@ operand operand_of(int name, const memory::desc& ours, const memory::desc& their
   return o;
 }
 
-constexpr auto algorithm = dnnl::algorithm::convolution_direct;  // its sums are plain ones; Winograd is our own
+constexpr auto algorithm = dnnl::algorithm::convolution_direct;  // plain sums; Winograd is a separate algorithm here
 
 memory::desc bias_of(const conv_geometry& g) { return {{g.outputs}, memory::data_type::f32, memory::format_tag::x}; }
 
@@ -170,11 +170,11 @@ plan_key key_of(const conv_geometry& g, conv_pass pass, bool bias) {
 }
 
 std::shared_ptr<const pass_plan> plan_of(const conv_geometry& g, conv_pass pass, bool bias) {
-  constexpr std::size_t most = 1024;  // of all jobs of a process; more are made anew when they are needed again
+  constexpr std::size_t most = 1024;  // for all jobs of the process; the cache is cleared when it is full
   static std::mutex lock;
   static auto* const plans = new std::map<plan_key, std::shared_ptr<const pass_plan>>;
   const auto key = key_of(g, pass, bias);
-  const std::lock_guard guard(lock);  // held while one is made: milliseconds, once a geometry
+  const std::lock_guard guard(lock);  // held while a primitive is created: milliseconds, once per geometry
   if (const auto at = plans->find(key); at != plans->end()) return at->second;
   if (plans->size() >= most) plans->clear();
   auto made = std::make_shared<const pass_plan>(pass == conv_pass::forward         ? make_forward(g, bias)
@@ -186,13 +186,13 @@ std::shared_ptr<const pass_plan> plan_of(const conv_geometry& g, conv_pass pass,
 
 // --- one call
 
-// Memory for the time of one call.
+// Memory of one call.
 class call {
  public:
   call(device& d, const pass_plan& p) : device_(d), stream_(the_engine()) { arguments_[DNNL_ARG_SCRATCHPAD] = fresh(p.scratch); }
 
   void give(const operand& o, const float* values) {
-    memory ours(o.ours, the_engine(), const_cast<float*>(values));  // the library takes no const, and does not write
+    memory ours(o.ours, the_engine(), const_cast<float*>(values));  // the library takes non-const pointers, but does not write
     if (o.reordered) {
       const memory theirs = fresh(o.theirs);
       reorder(o, ours, theirs);
@@ -249,7 +249,7 @@ void backward_data(device& d, const kernels<float>&, const conv_geometry& g, con
   c.run(*p, dx);
 }
 
-// dbias: null where nobody wants it.
+// dbias: null if not needed.
 void assign_parameters(device& d, const conv_geometry& g, const float* x, const float* dy, float* dw, float* dbias) {
   stay_single();
   const auto p = plan_of(g, conv_pass::backward_weights, dbias != nullptr);
@@ -292,7 +292,7 @@ std::string onednn_id() {
 
 conv_passes<float> conv_onednn() { return {forward, backward_data, backward_weights}; }
 
-// The library only assigns: what is to be added is made apart.
+// The library only assigns; with `add`, gradients are computed separately.
 void conv_onednn_parameters(device& d, const kernels<float>& k, const conv_geometry& g, const float* x, const float* dy, float* dw,
                             float* db, bool add) {
   if (!add) return assign_parameters(d, g, x, dy, dw, db);

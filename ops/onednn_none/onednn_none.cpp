@@ -1,5 +1,5 @@
-// Stands in for ops/onednn where the library is absent: the same symbols. Nobody calls the passes,
-// since why_not() refuses them.
+// Replaces ops/onednn in builds without the library: the same symbols. The passes are never called,
+// since why_not() refuses the algorithm.
 #include "ops/cpu/onednn.hpp"
 
 namespace troupe::cpu {

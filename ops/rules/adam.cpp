@@ -1,9 +1,8 @@
-// Adam and Adamax, as torch.optim.Adam and Adamax have them; n counts the updates, from 1, and d =
-// g + decay w:
+// Adam and Adamax as in torch.optim; n counts the updates from 1, and d = g + decay w:
 //   adam    m' = beta1 m + (1 - beta1) d,  s' = beta2 s + (1 - beta2) d^2,
 //           w' = w - lr / (1 - beta1^n) m' / (sqrt(s') / sqrt(1 - beta2^n) + eps)
 //   adamax  m' as above,  u' = max(beta2 u, |d| + eps),  w' = w - lr / (1 - beta1^n) m' / u'
-// Decay is an L2 term of the gradient, not AdamW's. Kingma and Ba 2015, algorithms 1 and 2.
+// Decay is an L2 term of the gradient, unlike AdamW. Kingma and Ba 2015, algorithms 1 and 2.
 #include <cmath>
 
 #include "ops/option_specs.hpp"
@@ -15,10 +14,10 @@ namespace {
 
 double correction(double keep, std::uint64_t updates) { return 1.0 - std::pow(keep, static_cast<double>(updates + 1)); }
 
-// What both begin with: beta1, beta2, eps.
+// The options of both rules: beta1, beta2, eps.
 option_specs moments_options() {
-  return {share_option("beta1", 0.9, "share of the mean kept from step to step"),
-          share_option("beta2", 0.999, "share of the second moment kept from step to step"), eps_option(1e-8)};
+  return {share_option("beta1", 0.9, "decay rate of the first moment"),
+          share_option("beta2", 0.999, "decay rate of the second moment"), eps_option(1e-8)};
 }
 adaptive_spec moments_of(const options& o, adaptive_rule r) {
   return {.rule = r, .eps = o.real("eps"), .keep_1 = o.real("beta1"), .keep_2 = o.real("beta2")};
@@ -29,7 +28,7 @@ adaptive_spec moments_of(const options& o, adaptive_rule r) {
 rule_type adam_type() {
   return {.name = "adam",
           .doc =
-              "mean and mean square of d = g + decay w, both without bias; w' = w - lr mean / (sqrt(square) + eps). Kingma and "
+              "bias-corrected mean and mean square of d = g + decay w; w' = w - lr mean / (sqrt(square) + eps). Kingma and "
               "Ba 2015",
           .specs = moments_options(),
           .make = [](const options& o) {

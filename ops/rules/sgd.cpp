@@ -1,8 +1,8 @@
-// The rules of torch.optim.SGD (PyTorch documentation, "SGD", dampening 0), with d = g + decay w:
+// The rules of torch.optim.SGD (dampening 0), with d = g + decay w:
 //   sgd       w' = w - lr d
 //   momentum  v' = momentum v + d,  w' = w - lr v'
 //   nesterov  v' = momentum v + d,  w' = w - lr (d + momentum v')
-// Sutskever et al. 2013 and Caffe put lr inside the velocity; the two agree while lr is constant.
+// Sutskever et al. 2013 and Caffe put lr inside the velocity; both forms agree for a constant lr.
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
 #include "ops/rules/rules.hpp"
@@ -34,7 +34,7 @@ struct sgd_rule final : rule {
 rule_type with_velocity(const char* name, const char* doc, bool nesterov) {
   return {.name = name,
           .doc = doc,
-          .specs = {real_option("momentum", 0.9, "share of the velocity kept from step to step", 0.0, 1.0)},
+          .specs = {real_option("momentum", 0.9, "momentum coefficient: fraction of the velocity kept per step", 0.0, 1.0)},
           .make = [nesterov](const options& o) {
             return std::make_unique<sgd_rule>(sgd_spec{.momentum = o.real("momentum"), .nesterov = nesterov});
           }};

@@ -1,15 +1,15 @@
-// The fixed binary tree over the packets of a step (docs/determinism.md). Leaf i is packet i; a
-// node (first, span) with span a power of two and first a multiple of it covers packets [first,
-// first + span) that exist; its value is left + right. Whoever computes a part of the sum uses the
-// same brackets, so the result is the same bit for bit, whatever the number of workers.
+// The fixed binary tree over the packets of a step (docs/determinism.md). Leaf i is packet i. Node
+// (first, span), with span a power of two and first a multiple of it, covers the existing packets
+// of [first, first + span). Its value is left + right. Every partial sum uses this bracketing, so
+// the result has the same bits for any number of workers.
 //
-// Everybody's: gradients of packets, sums of squares over groups of elements, packets computed as
-// one, ranks of the exchange. So it knows neither tensors nor roles: pure arithmetic, in headers
-// alone.
+// The same tree orders the gradients of packets, sums of squares over groups of elements, packets
+// that are computed together, and the ranks of the exchange. It therefore depends on neither
+// tensors nor roles: pure arithmetic, in headers only.
 //
-// Invariants: a block is taken once (a duplicate is refused); every addition has the lower packets
-// on its left; blocks that miss their right half because the packets end are the same node as their
-// left child (`normal` form is the largest such span).
+// Invariants: a block is added once (a duplicate is refused). Every addition has the lower packets
+// on its left. A block without right child, because the packets end, is the same node as its left
+// child; `normal` returns the largest such span.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ inline tree_node root_of(std::uint32_t packets) { return {0, std::bit_ceil(packe
 // The largest node that covers the same packets.
 inline tree_node normal(tree_node n, std::uint32_t packets) {
   const auto root = root_of(packets);
-  // As long as the node is a left child whose right sibling holds no packet, it is the same node as
-  // its parent.
+  // While the node is a left child whose right sibling holds no packet, it is the same node as its
+  // parent.
   while (n.span < root.span && (n.first & n.span) == 0 && n.first + n.span >= packets) n.span *= 2;
   return n;
 }
@@ -45,8 +45,8 @@ inline bool well_formed(tree_node n, std::uint32_t packets) {
   return std::has_single_bit(n.span) && n.span <= root_of(packets).span && n.first % n.span == 0 && n.first < packets;
 }
 
-// The maximal aligned blocks of the packets [first, first + count) that exist, in order: what a
-// worker sends.
+// The maximal aligned blocks of the existing packets in [first, first + count), in order. A worker
+// sends these blocks.
 inline std::vector<tree_node> cover(std::uint32_t first, std::uint32_t count, std::uint32_t packets) {
   std::vector<tree_node> out;
   const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{first} + count, packets);
@@ -61,29 +61,29 @@ inline std::vector<tree_node> cover(std::uint32_t first, std::uint32_t count, st
   return out;
 }
 
-// Packets of the root's left half; there are at least 2.
+// Number of packets in the root's left subtree. `packets` must be at least 2.
 inline std::int64_t left_of(std::int64_t packets) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(packets)) / 2);
 }
 
-// Every addition of the tree over `packets` values that are all there: what stands at the first
-// index takes what stands at the second.
+// Performs every addition of the tree over `packets` values: join(a, b) adds the value at index b
+// to that at index a.
 template <class Join>
 void join_all(std::size_t packets, Join&& join) {
   for (std::size_t span = 1; span < packets; span *= 2)
     for (std::size_t first = 0; first + span < packets; first += 2 * span) join(first, first + span);
 }
 
-// Collects blocks and says which additions are due. T is what is added (tensors); `join(left,
-// right)` makes the parent's value.
+// Collects blocks and performs the additions that are possible. T is the type of the values
+// (tensors); `join(left, right)` returns the parent's value.
 template <class T>
 class packet_tree {
  public:
   explicit packet_tree(std::uint32_t packets) : packets_(packets) {}
 
-  // Takes a block and joins upward while the sibling is there, but not above a node of `stop_at` (a
-  // worker stops at the blocks it sends; a shard at the root). Returns the node that now holds the
-  // value, and false when the block was already there.
+  // Adds a block and joins it with its sibling, if present, and so on upward, but not above a node
+  // of `stop_at`: a worker stops at the blocks that it sends, a shard at the root. Returns the node
+  // that now holds the value, and false if the block was already present.
   template <class Join>
   std::pair<tree_node, bool> add(tree_node n, T value, const std::vector<tree_node>& stop_at, Join&& join) {
     n = normal(n, packets_);
@@ -109,11 +109,11 @@ class packet_tree {
     return at == held_.end() ? nullptr : &at->second;
   }
   std::size_t size() const { return held_.size(); }
-  // Has this node come, as itself or inside one that has been joined?
+  // Returns true if the node was added, itself or as part of a larger node.
   bool has(tree_node n) const { return seen(normal(n, packets_)); }
 
  private:
-  // Present as itself or inside a node that has been joined already.
+  // Returns true if the node is present or part of a node that has been joined.
   bool seen(tree_node n) const {
     for (const auto& [k, v] : held_)
       if (k.first <= n.first && n.first < k.first + k.span) return true;

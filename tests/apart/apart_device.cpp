@@ -13,7 +13,7 @@ namespace {
 
 using byte_list = std::vector<std::byte>;
 
-// Tables of a resample are the caller's, for the time of the call.
+// A resample with copies of its tables, which belong to the caller only during the call.
 struct kept_resample {
   resample_geometry g;
   std::shared_ptr<std::vector<std::int32_t>> index;
@@ -31,7 +31,7 @@ struct kept_resample {
 template <class P>
 using kept = std::conditional_t<std::is_same_v<std::decay_t<P>, resample_geometry>, kept_resample, std::decay_t<P>>;
 
-// What one primitive reads and writes.
+// The tensors that one primitive reads and writes.
 struct call_of {
   const char* what;
   std::vector<tensor> reads, writes;
@@ -106,7 +106,7 @@ class stream final : public device {
     promised_->list.push_back({machine_->written(t), t, std::move(then)});
   }
 
-  // The layout is the maths device's own: made at once, and kept with the host.
+  // The layout is that of the maths device. It is computed immediately and stays on the host.
   tensor pack(const gemm_spec& s, const tensor& b) override {
     if (b.space().host()) return maths_->pack(s, b);
     machine_->wait(machine_->written(b));
@@ -125,34 +125,35 @@ class stream final : public device {
 #undef TROUPE_PRIMITIVE
 
  private:
-  // What the host was promised before the task is over: a number, or a tensor that has come home.
+  // A result that the host gets before the task is over: a number, or a tensor in host memory.
   struct promise {
     event when;
     tensor number;
     std::function<void(double)> then;
   };
-  // Outlives the lane while when_over() has still to look at it.
+  // Outlives the stream while when_over() has not finished.
   struct promises {
     std::shared_ptr<device> maths;
     std::shared_ptr<machine> on;
     std::vector<promise> list;
     std::mutex keeping;
   };
-  // Waits, and tells: once, by who comes first. Who comes second waits until it has been told.
+  // Waits for the results and reports each once. A concurrent second caller blocks until that is
+  // done.
   static void keep(promises& all) {
     std::lock_guard guard(all.keeping);
     auto& m = *all.on;
     for (auto& p : std::exchange(all.list, {})) {
       if (m.fault != planted::reported_too_early) m.wait(p.when);
-      if (!m.done(p.when)) m.find("the host is told a number before it has been computed");
+      if (!m.done(p.when)) m.find("the host receives a number before it has been computed");
       if (p.then) p.then(all.maths->scalar(tensor::borrow(back_of(m, p.number), p.number.dims(), p.number.type())));
     }
   }
 
-  // From this device's memory to that of another, or within it.
+  // Copies within this device's memory, or to that of another device.
   void across(const tensor& from, tensor& to) {
     own(from, "fetch");
-    if (to.frozen()) throw std::logic_error("apart: fetch is to write what has been sent");
+    if (to.frozen()) throw std::logic_error("apart: fetch must not write a sent tensor");
     put({"fetch", {from}, {to}}, [target = back(to), source = back(from), n = from.bytes()] { std::memcpy(target, source, n); });
   }
   void own(const tensor& t, const char* what) const {
@@ -162,8 +163,8 @@ class stream final : public device {
   static std::byte* back_of(const machine& m, const tensor& t) { return m.back_of(t.block()->data + t.offset()); }
   std::byte* back(const tensor& t) const { return back_of(*machine_, t); }
   std::byte* writable(tensor& t, const char* what) const {
-    if (t.space().host()) throw std::logic_error(std::string("apart: ") + what + " is to write the host's memory");
-    if (t.frozen()) throw std::logic_error(std::string("apart: ") + what + " is to write what has been sent");
+    if (t.space().host()) throw std::logic_error(std::string("apart: ") + what + " must not write host memory");
+    if (t.frozen()) throw std::logic_error(std::string("apart: ") + what + " must not write a sent tensor");
     own(t, what);
     return back(t);
   }
@@ -181,7 +182,7 @@ class stream final : public device {
       std::apply([&](auto&... v) { ((*maths).*primitive)(static_cast<P>(v)...); }, values);
     });
   }
-  // Tensors on the machine's side of the memory, as the primitive declares them: const are read,
+  // Tensors at the machine's addresses. As the primitive declares them, const tensors are read and
   // the others written.
   template <class P, class A>
   kept<P> translated(call_of& c, A& a) {
@@ -203,7 +204,7 @@ class stream final : public device {
   }
   tensor read(call_of& c, const tensor& t) {
     if (!t.backed()) return t;
-    if (t.space().host()) {  // fetched; but what pack() made nobody writes any more
+    if (t.space().host()) {  // copied, except the result of pack(), which is never written again
       if (std::string_view(c.what) == "gemm_packed") return t;
       tensor here = tensor::allocate(*maths_, t.dims(), t.type());
       std::memcpy(here.raw_mutable(), t.raw(), t.bytes());

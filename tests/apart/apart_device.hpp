@@ -1,5 +1,5 @@
-// A device of the machine (machine.hpp): a lane whose primitives are queued, and computed by a CPU
-// device on memory that the host cannot touch. The same bits as that CPU device.
+// A device of the machine (machine.hpp): a stream whose primitives are queued and computed by a CPU
+// device, on memory that the host cannot access. The bits are those of the CPU device.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace troupe::apart {
 
-// `number`: which device of the machine, "apart:0".
+// `number`: index of the device in the machine, as in "apart:0".
 std::unique_ptr<device> make_device(std::shared_ptr<device> maths, std::shared_ptr<machine> m, std::int16_t number = 0);
 
 }  // namespace troupe::apart

@@ -1,5 +1,5 @@
-// Linked into the tests of the simulator and of the actors with --wrap: where they make a CPU
-// device they get one of the machine. TROUPE_APART_SEED draws the order in which queued work runs.
+// Linked into the tests of the simulator and of the actors with --wrap: each CPU device that they
+// create becomes a device of the machine. TROUPE_APART_SEED seeds the order of queued work.
 #include <gtest/gtest.h>
 #include <string>
 

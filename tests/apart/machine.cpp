@@ -113,10 +113,9 @@ event machine::enqueue(std::uint32_t q, const std::vector<tensor>& reads, const 
   for (const auto& t : writes)
     for (std::uint32_t r = 0; r < queues; ++r)
       after(r, uses_of(t).read[r], uses_of(t).read_clock[r], blind(t) || fault == planted::write_does_not_wait);
-  // What must have happened before, as the clocks have it: what was not waited for is found here,
-  // whoever runs first.
+  // Checks the order by the vector clocks. A missing wait is found here, for every execution order.
   const auto must = [&](std::uint32_t other, std::uint64_t at, const char* of) {
-    if (at > now[other] && other != q) find(std::string(what) + ": does not come after " + of + " of another lane");
+    if (at > now[other] && other != q) find(std::string(what) + ": is not ordered after " + of + " of another stream");
   };
   now[q] = ++put_[q];
   for (const auto& t : reads) must(uses_of(t).written.queue, uses_of(t).written.at, "the write");
@@ -163,7 +162,7 @@ void machine::run_until(const event& e) {
     std::uint32_t q = first;
     while (!may_run(q)) {
       q = (q + 1) % queues;
-      if (q == first) throw std::logic_error("apart: lanes wait for each other");
+      if (q == first) throw std::logic_error("apart: deadlock: streams wait for each other");
     }
     run_one(q);
   }

@@ -1,5 +1,5 @@
-// The machine itself: what is computed is what the CPU computes, in whatever order its lanes run;
-// and every planted mistake of order is found, with every seed.
+// Tests of the machine: results equal those of the CPU for every execution order, and every planted
+// mistake is found for every seed.
 #include <gtest/gtest.h>
 #include <atomic>
 #include <future>
@@ -15,7 +15,7 @@ struct outcome {
   std::vector<std::string> findings;
 };
 
-// Two lanes work on each other's tensors, drop some, and tell a number.
+// Two streams use each other's tensors, drop some, and report a number.
 outcome run(std::uint64_t seed, planted fault) {
   const auto m = std::make_shared<machine>(seed);
   m->fault = fault;
@@ -67,13 +67,13 @@ TEST(apart_machine, finds_every_planted_mistake_with_every_seed) {
       EXPECT_FALSE(run(seed, fault).findings.empty()) << static_cast<int>(fault) << ", seed " << seed;
 }
 
-TEST(apart_machine, finds_a_number_that_is_told_too_early) {
+TEST(apart_machine, finds_a_number_that_is_reported_too_early) {
   int found = 0;
   for (std::uint64_t seed = 1; seed < 50; ++seed) found += run(seed, planted::reported_too_early).findings.empty() ? 0 : 1;
-  EXPECT_GT(found, 25) << "by luck it may have been computed";
+  EXPECT_GT(found, 25) << "it may have been computed by chance";
 }
 
-TEST(apart_machine, its_memory_cannot_be_touched) {
+TEST(apart_machine, host_access_to_device_memory_faults) {
   const auto m = std::make_shared<machine>(1);
   std::shared_ptr<device> maths = make_cpu_device();
   const auto d = make_device(maths, m);
@@ -83,7 +83,7 @@ TEST(apart_machine, its_memory_cannot_be_touched) {
   EXPECT_DEATH((void)*p, "");
 }
 
-TEST(apart_machine, what_is_the_hosts_is_read_and_never_written) {
+TEST(apart_machine, host_memory_is_read_and_never_written) {
   const auto m = std::make_shared<machine>(1);
   std::shared_ptr<device> maths = make_cpu_device();
   const auto d = make_device(maths, m);
@@ -99,8 +99,8 @@ TEST(apart_machine, what_is_the_hosts_is_read_and_never_written) {
   EXPECT_EQ(brought_home(*d, mine).raw(), mine.raw());
 }
 
-// Two devices of one machine: what lies on one is fetched to the other, which waits for that and
-// touches nothing else of it.
+// Two devices of one machine: a tensor of one is fetched to the other, which waits for it and
+// accesses no other memory of the first.
 std::vector<std::string> between_two(std::uint64_t seed, planted fault, std::vector<float>& values) {
   const auto m = std::make_shared<machine>(seed);
   m->fault = fault;
@@ -120,13 +120,13 @@ std::vector<std::string> between_two(std::uint64_t seed, planted fault, std::vec
   }
   EXPECT_THROW(other->axpy(1.0, x, sum), std::logic_error);
   EXPECT_THROW(one->fill(0, sum), std::logic_error);
-  EXPECT_THROW(other->fetch(x, sum), std::logic_error) << "who has it gives it away";
+  EXPECT_THROW(other->fetch(x, sum), std::logic_error) << "only the owning device may send a tensor";
   values.resize(100);
   other->download(sum, values.data());
   return m->findings();
 }
 
-TEST(apart_machine, what_lies_on_another_device_is_fetched_and_not_touched) {
+TEST(apart_machine, memory_of_another_device_is_fetched_and_not_accessed) {
   for (std::uint64_t seed = 1; seed < 50; ++seed) {
     std::vector<float> values;
     const auto findings = between_two(seed, planted::none, values);
@@ -147,7 +147,7 @@ TEST(apart_machine, a_task_is_over_when_its_numbers_are_known) {
     d->begin_task();
     d->fill(i, t);
     d->later(t, [&](double v) { told = v; });
-    EXPECT_EQ(told, -1) << "not while the task runs";
+    EXPECT_EQ(told, -1) << "not while the task is running";
     if (!d->end_task()) {
       std::promise<void> over;
       d->when_over([&] { over.set_value(); });
@@ -157,10 +157,10 @@ TEST(apart_machine, a_task_is_over_when_its_numbers_are_known) {
   }
 }
 
-// What a role does that ends while a task of its lane is not over yet: both wait for the same
-// numbers, each is told once, and the device has yet to say that the task is over when the lane is
-// gone.
-TEST(apart_machine, a_lane_that_is_dropped_after_its_wait_is_not_looked_at_any_more) {
+// A role ends while a task of its stream is not over: when_over() and wait_over() wait for the same
+// numbers, each number is reported once, and the stream is dropped before when_over() has reported
+// that the task is over.
+TEST(apart_machine, stream_dropped_after_wait_over_is_not_used_again) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     const auto m = std::make_shared<machine>(seed);
     std::shared_ptr<device> maths = make_cpu_device();
@@ -168,7 +168,7 @@ TEST(apart_machine, a_lane_that_is_dropped_after_its_wait_is_not_looked_at_any_m
     auto stream = d->make_stream();
     auto t = tensor::allocate(*stream, {1}, dtype::f32);
     std::promise<void> goes_on, over;
-    const bool holds_back = seed % 2 == 0;  // else both wait at once
+    const bool holds_back = seed % 2 == 0;  // otherwise both wait at the same time
     if (holds_back) m->when_done([f = goes_on.get_future().share()] { f.wait(); });
     std::atomic<int> told = 0;
     stream->begin_task();

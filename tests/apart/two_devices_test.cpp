@@ -1,6 +1,5 @@
-// A node that lends two devices, neither of which can touch the other's memory: roles are dealt
-// over both, what they say to each other crosses, and the weights are those of one CPU, bit for
-// bit.
+// A node with two devices that cannot access each other's memory: roles are assigned to both, their
+// messages cross, and the weights have the bits of a single CPU.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -44,15 +43,15 @@ run_result run(const std::shared_ptr<prepared_job>& j, std::uint64_t seed, const
   return run_in_world(j, c);
 }
 
-// Edges of the plan between roles of one node that are on different devices.
+// Number of edges of the plan between roles of one node that are on different devices.
 std::size_t crossings(const job_plan& p) {
   return static_cast<std::size_t>(std::count_if(p.edges.begin(), p.edges.end(), [&](const plan_edge& e) {
     return p[e.from].node == p[e.to].node && p[e.from].device != p[e.to].device;
   }));
 }
 
-// Runs of any net with its layers anywhere, on two nodes; `each` is told the job on CPUs, the one
-// on two devices each, and a seed.
+// Runs random nets with layers at random places, on two nodes. Calls `each` with the job on CPUs,
+// the job on two devices per node, and a seed.
 template <class F>
 void placed_nets(std::uint64_t want, F each) {
   std::uint64_t ran = 0, edges = 0;
@@ -68,10 +67,10 @@ void placed_nets(std::uint64_t want, F each) {
     edges += crossings(j->plan);
     each(std::get<std::shared_ptr<prepared_job>>(plain), j, seed);
   }
-  EXPECT_GT(edges, ran) << "tensors cross between devices of a node";
+  EXPECT_GT(edges, ran) << "tensors must cross between devices of a node";
 }
 
-TEST(two_devices, placed_layers_end_with_the_bits_of_one_cpu) {
+TEST(two_devices, placed_layers_have_the_bits_of_one_cpu) {
   const std::vector<std::shared_ptr<device>> cpu{make_cpu_device()};
   placed_nets(25, [&](const auto& plain, const auto& j, std::uint64_t seed) {
     const auto want = run(plain, seed, cpu);
@@ -83,23 +82,23 @@ TEST(two_devices, placed_layers_end_with_the_bits_of_one_cpu) {
   });
 }
 
-// The planted mistake: devices say that the memory of all is one, so hosts let nothing cross.
-TEST(two_devices, what_has_not_crossed_is_found) {
+// Planted mistake: all devices report one memory space, so hosts do not transfer tensors.
+TEST(two_devices, missing_transfers_are_found) {
   placed_nets(10, [&](const auto&, const auto& j, std::uint64_t seed) {
     const two_devices d(seed, apart::planted::crossing_left_out);
     if (crossings(j->plan) == 0) return;
     try {
       run(j, seed, d.list);
-      ADD_FAILURE() << "nobody noticed, seed " << seed;
+      ADD_FAILURE() << "the missing transfer was not detected, seed " << seed;
     } catch (const std::logic_error& e) {
       EXPECT_NE(std::string(e.what()).find("is given memory of apart:"), std::string::npos) << e.what();
     }
   });
 }
 
-// Workers and shards dealt over the devices, in every mode: sums, weights, differences and shares
+// Workers and shards on different devices, in every mode: sums, weights, differences and shares
 // cross.
-TEST(two_devices, every_mode_says_the_same_there) {
+TEST(two_devices, every_mode_has_the_bits_of_one_cpu) {
   const std::vector<std::shared_ptr<device>> cpu{make_cpu_device()};
   for (const auto& name : shared_tables()->modes.names()) {
     SCOPED_TRACE(name);
@@ -124,7 +123,7 @@ TEST(two_devices, every_mode_says_the_same_there) {
   }
 }
 
-// The same by actors, with threads of their own.
+// The same with actors, which have their own threads.
 TEST(two_devices, an_embedded_job_has_the_weights_of_one_cpu) {
   using namespace testing_embedded;
   for (const overrides& set : {overrides{"topology.workers_per_group=2", "topology.servers_per_group=2", "pipeline.sub_solvers=2"},

@@ -1,6 +1,6 @@
-// Linked into the simulator's tests with --wrap: every node lends two devices of the machine, and
-// roles are dealt over both. TROUPE_APART_FAULT=nothing_crosses plants that devices take each
-// other's memory for their own.
+// Linked into the simulator's tests with --wrap: every node has two devices of the machine, and
+// roles are assigned to both. TROUPE_APART_FAULT=nothing_crosses plants a mistake: devices use each
+// other's memory without a transfer.
 #include <gtest/gtest.h>
 #include <cstdlib>
 #include <map>
@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-// The second device of a machine, by its first. They live on: each test has a process of its own.
+// The second device of a machine, keyed by the first. Never removed: each test has its own process.
 std::map<const device*, std::shared_ptr<device>>& seconds() {
   static std::map<const device*, std::shared_ptr<device>> all;
   return all;

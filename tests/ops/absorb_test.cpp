@@ -1,5 +1,5 @@
-// layer::absorb: what one layer computes in place of two or three has the bits of the layers apart,
-// forward and backward.
+// layer::absorb: a fused layer has the bits of the two or three separate layers, forward and
+// backward.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -57,7 +57,7 @@ class absorbing : public testing::Test {
     if (needs.outputs) p.kept.outputs = out;
     return out;
   }
-  // Gradients of all inputs or of none, and of the parameters that are trained.
+  // Gradients of all inputs or of none, and of the trainable parameters.
   tensors backward(const layer& l, pass& p, const tensors& params, const tensor& dy, tensors& grad_params, bool wants_dx) {
     context c{*dev_};
     tensors dx(p.in.size());
@@ -82,7 +82,7 @@ class absorbing : public testing::Test {
     result apart, together;
     std::vector<std::shared_ptr<const layer>> layers;
     std::vector<pass> passes(chain.size());
-    std::vector<tensors> own(chain.size());  // parameters
+    std::vector<tensors> own(chain.size());  // parameters of each layer
     tensors at = x;
     auto next = params.begin();
     for (std::size_t i = 0; i < chain.size(); ++i) {
@@ -123,7 +123,7 @@ link convolution(i64 outputs, i64 kernel, i64 pad, const char* algorithm = "auto
 const link relu{"relu", {}}, leaky{"relu", {{{"slope", 0.1}}}}, curve{"tanh", {}},
     pool3{"max_pool", {{{"kernel", i64{3}}, {"stride", i64{2}}}}}, pool2{"max_pool", {{{"kernel", i64{2}}, {"stride", i64{2}}}}};
 
-TEST_F(absorbing, a_convolution_takes_activations_and_pooling_in_either_order) {
+TEST_F(absorbing, convolution_absorbs_activations_and_pooling_in_either_order) {
   for (const auto t : {dtype::f32, dtype::f64})
     for (const auto& tail :
          std::vector<std::vector<link>>{{relu}, {leaky}, {curve}, {pool2}, {pool3}, {relu, pool2}, {pool3, relu}, {pool2, curve}})
@@ -136,8 +136,8 @@ TEST_F(absorbing, a_convolution_takes_activations_and_pooling_in_either_order) {
       }
 }
 
-// As nets have them: more images than one block takes, and a last block that is not full.
-TEST_F(absorbing, blocks_of_images_change_no_bit) {
+// As in common nets: more images than one block holds, and a partial last block.
+TEST_F(absorbing, blocks_of_images_do_not_change_bits) {
   expect_same({convolution(20, 5, 0), pool2}, {40, 1, 28, 28}, dtype::f32, false);
   expect_same({convolution(50, 5, 0), pool2}, {40, 20, 12, 12}, dtype::f32);
   expect_same({convolution(32, 5, 2), pool3, relu}, {7, 3, 32, 32}, dtype::f32);
@@ -146,9 +146,9 @@ TEST_F(absorbing, blocks_of_images_change_no_bit) {
   expect_same({convolution(24, 3, 1, "auto", 2), relu, pool3}, {9, 6, 33, 31}, dtype::f32);
 }
 
-// Windows that overlap, have padding, leave pixels out or end at the border, on vectors of images
-// and elsewhere.
-TEST_F(absorbing, every_window_pools_alike) {
+// Windows that overlap, have padding, skip pixels or end at the border, with and without vectors of
+// images.
+TEST_F(absorbing, every_pooling_window_gives_the_same_bits) {
   const auto pool = [](i64 kernel, i64 stride, i64 pad, const char* rounding) {
     return link{"max_pool", {{{"kernel", kernel}, {"stride", stride}, {"pad", pad}, {"rounding", std::string(rounding)}}}};
   };
@@ -161,7 +161,7 @@ TEST_F(absorbing, every_window_pools_alike) {
       }
 }
 
-TEST_F(absorbing, random_chains) {
+TEST_F(absorbing, random_chains_have_the_bits_of_separate_layers) {
   std::mt19937_64 rng(11);
   const auto draw = [&](i64 least, i64 most) { return std::uniform_int_distribution<i64>(least, most)(rng); };
   for (int n = 0; n < 200; ++n) {
@@ -177,9 +177,9 @@ TEST_F(absorbing, random_chains) {
   }
 }
 
-// Where oneDNN computes both, the next convolution too: what lies between them stays in the
-// library's blocks.
-TEST_F(absorbing, convolutions_by_onednn_go_together) {
+// If oneDNN computes both, a convolution absorbs the next one: the tensor between them stays in the
+// library's blocked layout.
+TEST_F(absorbing, consecutive_onednn_convolutions_are_absorbed) {
   if (const auto why = why_not(conv_algorithm::onednn, {}); !why.empty()) GTEST_SKIP() << why;
   const auto one = [](i64 outputs, i64 kernel, i64 pad, i64 stride = 1, i64 groups = 1, bool bias = true) {
     link l = convolution(outputs, kernel, pad, "onednn", stride);
@@ -197,16 +197,16 @@ TEST_F(absorbing, convolutions_by_onednn_go_together) {
     }
   };
   for (const auto t : {dtype::f32, dtype::f64, dtype::bf16}) same(t);
-  dev_ = make_cpu_device("baseline");  // bf16 by way of f32's convolutions
+  dev_ = make_cpu_device("baseline");  // bf16 uses the convolutions of f32
   same(dtype::bf16);
   const shapes in{{2, 3, 12, 12}};
   EXPECT_EQ(absorb_all({one(20, 3, 1), relu, one(16, 3, 1)}, in), nullptr) << "20 features leave a block partly empty";
-  EXPECT_EQ(absorb_all({one(16, 3, 1), pool2, one(16, 3, 1)}, in), nullptr) << "pooling takes planes";
-  EXPECT_EQ(absorb_all({one(16, 3, 1), convolution(16, 3, 1, "direct")}, in), nullptr) << "direct takes planes";
+  EXPECT_EQ(absorb_all({one(16, 3, 1), pool2, one(16, 3, 1)}, in), nullptr) << "pooling requires the standard layout";
+  EXPECT_EQ(absorb_all({one(16, 3, 1), convolution(16, 3, 1, "direct")}, in), nullptr) << "direct requires the standard layout";
   EXPECT_EQ(absorb_all({convolution(16, 3, 1), convolution(16, 3, 1)}, in), nullptr);
 }
 
-TEST_F(absorbing, random_convolutions_by_onednn) {
+TEST_F(absorbing, random_onednn_convolutions_have_the_bits_of_separate_layers) {
   if (const auto why = why_not(conv_algorithm::onednn, {}); !why.empty()) GTEST_SKIP() << why;
   std::mt19937_64 rng(17);
   const auto draw = [&](i64 least, i64 most) { return std::uniform_int_distribution<i64>(least, most)(rng); };
@@ -224,22 +224,22 @@ TEST_F(absorbing, random_convolutions_by_onednn) {
   }
 }
 
-TEST_F(absorbing, a_linear_layer_takes_an_activation) {
+TEST_F(absorbing, linear_absorbs_an_activation) {
   for (const auto t : {dtype::f32, dtype::f64})
     for (const auto& f : {relu, leaky, curve, link{"sigmoid", {}}, link{"elu", {}}})
       expect_same({{"linear", {{{"outputs", i64{33}}}}}, f}, {7, 70}, t);
 }
 
-// Small and large, since large results are written in another way; one pixel, where lanes lie along
-// channels.
-TEST_F(absorbing, batch_norm_takes_a_relu) {
+// Small and large, since large results are written with non-temporal stores; a single pixel, where
+// vectors hold channels.
+TEST_F(absorbing, batch_norm_absorbs_a_relu) {
   for (const auto t : {dtype::f32, dtype::f64})
     for (const shape& in : {shape{3, 5, 7, 6}, shape{9, 40}, shape{1, 2, 1, 5}, shape{40, 8, 32, 32}})
       for (const bool affine : {true, false})
         for (const bool wants_dx : {true, false}) expect_same({{"batch_norm", {{{"affine", affine}}}}, relu}, in, t, wants_dx);
 }
 
-TEST_F(absorbing, eltwise_takes_a_relu) {
+TEST_F(absorbing, eltwise_absorbs_a_relu) {
   const link sum{"eltwise", {}}, prod{"eltwise", {{{"operation", std::string("prod")}}}},
       difference{"eltwise", {{{"coeffs", std::vector<double>{0.5, -2.0}}}}};
   for (const auto t : {dtype::f32, dtype::f64})
@@ -249,11 +249,11 @@ TEST_F(absorbing, eltwise_takes_a_relu) {
     }
 }
 
-TEST_F(absorbing, what_does_not_commute_or_needs_what_is_gone_stays_apart) {
+TEST_F(absorbing, layers_that_cannot_be_fused_stay_separate) {
   const shapes in{{2, 3, 8, 8}};
   const link linear{"linear", {{{"outputs", i64{4}}}}};
-  EXPECT_EQ(absorb_all({convolution(4, 3, 1), link{"gelu", {}}}, in), nullptr) << "gelu's gradient wants its input";
-  EXPECT_EQ(absorb_all({convolution(4, 3, 1), leaky, pool2}, in), nullptr) << "rounding may make a tie of what was none";
+  EXPECT_EQ(absorb_all({convolution(4, 3, 1), link{"gelu", {}}}, in), nullptr) << "gelu's gradient needs its input";
+  EXPECT_EQ(absorb_all({convolution(4, 3, 1), leaky, pool2}, in), nullptr) << "rounding may create ties";
   EXPECT_EQ(absorb_all({convolution(4, 3, 1), curve, pool2}, in), nullptr);
   EXPECT_EQ(absorb_all({convolution(4, 3, 1), relu, relu}, in), nullptr);
   EXPECT_EQ(absorb_all({convolution(4, 3, 1), pool2, pool2}, in), nullptr);
@@ -261,7 +261,8 @@ TEST_F(absorbing, what_does_not_commute_or_needs_what_is_gone_stays_apart) {
   EXPECT_EQ(absorb_all({linear, link{"dropout", {}}}, in), nullptr);
   EXPECT_EQ(absorb_all({relu, relu}, in), nullptr);
   EXPECT_EQ(absorb_all({link{"batch_norm", {}}, leaky}, in), nullptr);
-  EXPECT_EQ(absorb_all({link{"eltwise", {{{"operation", std::string("max")}}}}, relu}, in), nullptr) << "max wants its own outputs";
+  EXPECT_EQ(absorb_all({link{"eltwise", {{{"operation", std::string("max")}}}}, relu}, in), nullptr)
+      << "the gradient of max needs its own outputs";
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
-// Products and convolutions on AMX tiles against the same in f64: factors are rounded to bf16
-// first, so that what is left is the rounding of sums in f32. Skipped by name on a processor
-// without tiles.
+// Products and convolutions on AMX tiles against f64. Factors are rounded to bf16 first, so that
+// the only difference is the rounding of f32 sums. Skipped by name on a processor without tiles.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -16,7 +15,7 @@ using cpu::amx;
 
 struct amx_test : testing::Test {
   void SetUp() override {
-    if (!amx()) GTEST_SKIP() << "this processor has no AMX, or the operating system does not lend it";
+    if (!amx()) GTEST_SKIP() << "this processor has no AMX, or the operating system does not permit it";
     dev = make_cpu_device();
   }
   tensor as(const tensor& from, dtype t) {
@@ -24,14 +23,14 @@ struct amx_test : testing::Test {
     dev->copy(from, to);
     return to;
   }
-  // Gaussian values that bf16 has, in f64.
+  // Gaussian values that are exact in bf16, in f64.
   tensor values(shape s, std::uint64_t key) { return as(as(test::gaussian(*dev, s, key, dtype::f32), dtype::bf16), dtype::f64); }
   tensor poisoned(shape s, dtype t) {
     tensor x = tensor::allocate(*dev, s, dtype::f32);
     dev->fill(std::nan(""), x);
     return t == dtype::f32 ? x : as(x, t);
   }
-  // The largest difference over the root of the mean square of what is right.
+  // The largest difference, relative to the root mean square of the reference.
   double distance(const tensor& got, const tensor& right) {
     const tensor g = as(as(got, dtype::f32), dtype::f64);
     double worst = 0, squares = 0;
@@ -42,7 +41,7 @@ struct amx_test : testing::Test {
     }
     return worst / (1e-30 + std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(1, right.count()))));
   }
-  // bf16 output: f32's, rounded.
+  // A bf16 output equals the rounded f32 output.
   void expect_rounded(const tensor& narrow, const tensor& wide) {
     const tensor right = as(wide, dtype::bf16);
     EXPECT_EQ(std::memcmp(narrow.raw(), right.raw(), right.bytes()), 0);
@@ -85,7 +84,7 @@ void amx_test::check(const conv_geometry& g) {
 
   cpu::amx_conv_backward_weights(*dev, *amx(), g, xb, dyb, dw2, true);
   dev->scale(2.0, dw);
-  EXPECT_LT(distance(dw2, dw), close) << "backward weights, added";
+  EXPECT_LT(distance(dw2, dw), close) << "backward weights, accumulated";
 }
 
 void amx_test::check(const gemm_spec& s, dtype at, dtype bt) {
@@ -103,7 +102,7 @@ void amx_test::check(const gemm_spec& s, dtype at, dtype bt) {
   EXPECT_LT(distance(c3, as(as(c2, dtype::bf16), dtype::f64)), s.beta != 0.0 ? 1e-2 : 1e-9);
 }
 
-TEST_F(amx_test, product_of_every_form) {
+TEST_F(amx_test, products_of_every_form_agree_with_f64) {
   for (const bool ta : {false, true})
     for (const bool tb : {false, true})
       for (const double beta : {0.0, 1.0})
@@ -121,12 +120,12 @@ TEST_F(amx_test, product_of_every_form) {
                     at, bt);
 }
 
-TEST_F(amx_test, product_that_is_streamed_past_the_caches) {
+TEST_F(amx_test, streamed_products_agree_with_f64) {
   check({.transpose_a = true, .m = 2064, .n = 4112, .k = 3}, dtype::bf16, dtype::bf16);
   check({.transpose_a = true, .m = 2061, .n = 4112, .k = 3}, dtype::bf16, dtype::bf16);
 }
 
-TEST_F(amx_test, product_of_random_extents) {
+TEST_F(amx_test, products_of_random_extents_agree_with_f64) {
   std::mt19937 random(7);
   for (int i = 0; i < 200; ++i) {
     const auto pick = [&](int most) { return static_cast<std::int64_t>(1 + random() % static_cast<unsigned>(most)); };
@@ -140,7 +139,7 @@ TEST_F(amx_test, product_of_random_extents) {
   }
 }
 
-TEST_F(amx_test, product_with_gaps_between_rows) {
+TEST_F(amx_test, products_preserve_gaps_between_rows) {
   constexpr std::int64_t m = 20, n = 40, k = 50;
   const tensor a = values({m, k + 3}, 1), b = values({k, n + 5}, 2);
   tensor c = test::empty(*dev, {m, n + 2}), c2 = test::empty(*dev, {m, n + 2}, dtype::f32);
@@ -152,14 +151,14 @@ TEST_F(amx_test, product_with_gaps_between_rows) {
   EXPECT_LT(distance(c2, c), close);
 }
 
-TEST_F(amx_test, empty_sum_makes_zeros) {
+TEST_F(amx_test, empty_sum_gives_zeros) {
   tensor c = poisoned({3, 4}, dtype::f32);
   cpu::amx_gemm(*dev, *amx(), {.m = 3, .n = 4, .k = 0}, tensor::allocate(*dev, {3, 0}, dtype::bf16),
                 tensor::allocate(*dev, {0, 4}, dtype::bf16), c);
   for (float v : test::values_of<float>(c)) EXPECT_EQ(v, 0.0f);
 }
 
-TEST_F(amx_test, convolutions_of_the_nets) {
+TEST_F(amx_test, convolutions_of_common_nets_agree_with_f64) {
   check({.batch = 2,
          .channels = 3,
          .height = 67,
@@ -196,7 +195,7 @@ TEST_F(amx_test, convolutions_of_the_nets) {
   check({.batch = 4, .channels = 24, .height = 9, .width = 7, .outputs = 40, .stride_h = 2, .stride_w = 2});
 }
 
-TEST_F(amx_test, random_convolutions) {
+TEST_F(amx_test, random_convolutions_agree_with_f64) {
   std::mt19937 random(11);
   for (int i = 0; i < 400; ++i) {
     const auto pick = [&](int least, int most) {
@@ -218,7 +217,7 @@ TEST_F(amx_test, random_convolutions) {
   }
 }
 
-TEST_F(amx_test, rounds_factors_to_the_nearest_even) {
+TEST_F(amx_test, rounds_factors_to_nearest_even) {
   const std::vector<float> f = {1.00390625f, 1.01171875f, std::numeric_limits<float>::infinity(),
                                 std::nanf("")};  // ties: down to 1, up to 1.015625
   tensor a = tensor::allocate(*dev, {4, 1}, dtype::f32), one = tensor::allocate(*dev, {1, 1}, dtype::bf16),

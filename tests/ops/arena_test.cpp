@@ -1,5 +1,5 @@
-// Tensors whose memory an arena gives: where they lie, what is told of it, what happens when there
-// is no more, and that all goes back.
+// Tensors in the memory of an arena: their region, an exhausted arena, and the return of all
+// memory.
 #include "ops/arena.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using test::mapped_arena;
 
 bool within(const memory_region& r, const std::byte* p, std::size_t n) { return p >= r.base && p + n <= r.base + r.bytes; }
 
-TEST(arena, blocks_lie_in_it_and_know_their_region) {
+TEST(arena, blocks_are_in_the_arena_and_know_their_region) {
   const auto from = std::make_shared<mapped_arena>(1 << 20);
   const auto pool = std::make_shared<cpu::block_pool>(from);
   for (const std::size_t n : {0, 1, 64, 300, 5000, 100000}) {
@@ -27,12 +27,12 @@ TEST(arena, blocks_lie_in_it_and_know_their_region) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(s->data) % 64, 0U);
     EXPECT_EQ(region_of(tensor::view(s, 0, {1}, dtype::u8)), from->region());
     std::memset(s->data, 7, n + 64);
-    EXPECT_FALSE(within(*from->region(), reinterpret_cast<const std::byte*>(s.get()), 1)) << "bookkeeping lies elsewhere";
+    EXPECT_FALSE(within(*from->region(), reinterpret_cast<const std::byte*>(s.get()), 1)) << "bookkeeping is outside the arena";
   }
   EXPECT_EQ(pool->made_beyond(), 0U);
 }
 
-TEST(arena, a_tensor_says_where_it_lies_and_keeps_it_there) {
+TEST(arena, a_tensor_reports_its_region_and_keeps_it_alive) {
   auto from = std::make_shared<mapped_arena>(1 << 20);
   auto pool = std::make_shared<cpu::block_pool>(from);
   const tensor t = tensor::view(pool->allocate(400), 0, {100}, dtype::f32), tail = t.slice(60, {40});
@@ -44,12 +44,12 @@ TEST(arena, a_tensor_says_where_it_lies_and_keeps_it_there) {
   const std::weak_ptr<mapped_arena> watch = from;
   from.reset();
   pool.reset();
-  EXPECT_FALSE(watch.expired()) << "the tensor keeps the pool, and the pool its arena";
+  EXPECT_FALSE(watch.expired()) << "the tensor keeps the pool alive, and the pool its arena";
   EXPECT_EQ(region_of(tensor::view(std::make_shared<cpu::block_pool>()->allocate(400), 0, {100}, dtype::f32)), nullptr);
   EXPECT_EQ(region_of(tensor()), nullptr);
 }
 
-TEST(arena, what_it_cannot_give_comes_from_the_heap_and_is_counted) {
+TEST(arena, an_exhausted_arena_falls_back_to_the_heap_and_counts_it) {
   const auto from = std::make_shared<mapped_arena>(1 << 16);
   {
     const auto pool = std::make_shared<cpu::block_pool>(from);
@@ -69,10 +69,10 @@ TEST(arena, what_it_cannot_give_comes_from_the_heap_and_is_counted) {
     const auto again = pool->allocate(12000);
     EXPECT_EQ(pool->statistics().blocks_reused, 1U);
   }
-  EXPECT_TRUE(from->whole()) << "all of it came back with the pool";
+  EXPECT_TRUE(from->whole()) << "all memory was returned when the pool was destroyed";
 }
 
-TEST(arena, a_region_holds_what_lies_in_it) {
+TEST(arena, region_holds_checks_offset_and_length) {
   test::mapped_region r(4096);
   EXPECT_TRUE(r.holds(0, 4096) && r.holds(4096, 0) && r.holds(4095, 1));
   EXPECT_FALSE(r.holds(4095, 2) || r.holds(4097, 0) || r.holds(1, ~std::size_t{0}) || r.holds(~std::size_t{0}, 2));

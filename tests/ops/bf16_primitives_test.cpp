@@ -1,5 +1,5 @@
-// Primitives on bf16 tensors: what f32 makes of the same numbers, rounded once. To the bit, since
-// nothing else is done.
+// Primitives on bf16 tensors equal those of f32 on the same numbers, rounded once. Compared bit by
+// bit, since there is no other difference.
 #include <cmath>
 
 #include "ops/bf16.hpp"
@@ -22,7 +22,7 @@ struct bf16_primitive : testing::Test {
   }
 };
 
-TEST_F(bf16_primitive, maps) {
+TEST_F(bf16_primitive, maps_have_the_rounded_bits_of_f32) {
   tensor x = half_gaussian(*d, shape{20001}, 1), dy = half_gaussian(*d, shape{20001}, 2);
   x.mutable_data<bf16>()[0] = to_bf16(-0.0F), x.mutable_data<bf16>()[1] = to_bf16(std::nanf("")),
   x.mutable_data<bf16>()[2] = to_bf16(-INFINITY);
@@ -41,7 +41,7 @@ TEST_F(bf16_primitive, maps) {
     }
 }
 
-TEST_F(bf16_primitive, arithmetic) {
+TEST_F(bf16_primitive, arithmetic_has_the_rounded_bits_of_f32) {
   const tensor x = half_gaussian(*d, shape{3, 5000}, 1), y = half_gaussian(*d, shape{3, 5000}, 2),
                b = gaussian(*d, shape{5000}, 3, dtype::f32);
   for (const auto op : {binary::add, binary::subtract, binary::multiply, binary::maximum, binary::rectified_sum}) {
@@ -75,7 +75,7 @@ TEST_F(bf16_primitive, arithmetic) {
   EXPECT_EQ(test::squares_of(*d, x), test::squares_of(*d, wide(x)));
 }
 
-TEST_F(bf16_primitive, pooling_and_normalisation) {
+TEST_F(bf16_primitive, pooling_and_normalisation_agree_with_f32) {
   const lrn_geometry across{.batch = 3, .channels = 40, .height = 9, .width = 11};
   lrn_geometry within = across;
   within.across_channels = false, within.size = 3;
@@ -101,7 +101,7 @@ TEST_F(bf16_primitive, pooling_and_normalisation) {
       d->lrn(g, in, y, scale), d->lrn(g, wide(in), y32, scale32);
       d->lrn_backward(g, in, scale, slope, dx), d->lrn_backward(g, wide(in), scale32, wide(slope), dx32);
       for (std::int64_t i = 0; i < s.count(); ++i) {
-        ASSERT_NEAR(value(y, i), value(y32, i), 0x1.04p-8 * std::fabs(value(y32, i)));  // rounded, by a root that is off by 5e-6
+        ASSERT_NEAR(value(y, i), value(y32, i), 0x1.04p-8 * std::fabs(value(y32, i)));  // rounded, with a root whose error is 5e-6
         ASSERT_NEAR(value(scale, i), value(scale32, i), 0x1.04p-8 * value(scale32, i));
         ASSERT_NEAR(value(dx, i), value(dx32, i), 0.02 * (1 + std::fabs(value(dx32, i))));
       }
@@ -124,7 +124,7 @@ TEST_F(bf16_primitive, pooling_and_normalisation) {
   expect_rounded(dx, dx32);
 }
 
-TEST_F(bf16_primitive, draws_are_those_of_f32) {
+TEST_F(bf16_primitive, draws_equal_those_of_f32) {
   for (const auto& s : {shape{40, 700}, shape{3, 20000}}) {
     const tensor x = half_gaussian(*d, s, 1);
     tensor y = poisoned(*d, s, dtype::bf16), y32 = poisoned(*d, s, dtype::f32);
@@ -135,8 +135,8 @@ TEST_F(bf16_primitive, draws_are_those_of_f32) {
   }
 }
 
-// What is between a convolution and its tail is rounded as if somebody saw it.
-TEST_F(bf16_primitive, a_convolution_with_its_tail_has_the_bits_of_the_layers_apart) {
+// The tensor between a convolution and its tail is rounded, as with separate layers.
+TEST_F(bf16_primitive, convolution_with_tail_has_the_bits_of_separate_layers) {
   const conv_geometry g{.batch = 37, .channels = 3, .height = 15, .width = 15, .outputs = 8, .kernel_h = 3, .kernel_w = 3};
   const conv_tail t{.pools = true,
                     .maps = true,
@@ -173,7 +173,7 @@ TEST_F(bf16_primitive, a_convolution_with_its_tail_has_the_bits_of_the_layers_ap
   EXPECT_TRUE(same_bits(dx, dx2));
 }
 
-// In the test phase an rbm draws nothing, so that its values can be compared.
+// In the test phase an rbm draws no numbers, so its values can be compared.
 TEST_F(bf16_primitive, rbm_without_draws_agrees_with_f32) {
   const test::stock stock;
   const auto l = stock.make("rbm", options{{{"units", std::int64_t{70}}}});

@@ -19,7 +19,7 @@ using test::gaussian;
 using test::half_gaussian;
 using test::poisoned;
 
-TEST(bf16, every_pattern_comes_back_from_float) {
+TEST(bf16, every_bit_pattern_survives_a_round_trip_through_float) {
   for (auto& d : all_devices()) {
     tensor all = tensor::allocate(*d, shape{65536}, dtype::bf16);
     for (int i = 0; i < 65536; ++i) all.mutable_data<bf16>()[i].bits = static_cast<std::uint16_t>(i);
@@ -36,13 +36,13 @@ TEST(bf16, every_pattern_comes_back_from_float) {
   }
 }
 
-// Of the two neighbours the nearer one, told in f64, where their distances are exact; halfway, the
+// The nearer of the two bf16 neighbours, computed in f64, where distances are exact. On a tie, the
 // one whose last bit is 0.
 std::uint16_t nearest(float x) {
   const auto down = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16);
   if (std::isnan(x)) return down | 0x40;
   const auto up = static_cast<std::uint16_t>(down + 1);
-  const auto at = [](std::uint16_t bits) {  // beyond the largest: where the next one would be
+  const auto at = [](std::uint16_t bits) {  // beyond the largest number: the next one that would exist
     const double v = static_cast<double>(to_float(bf16{bits}));
     return std::isinf(v) ? std::copysign(0x1p128, v) : v;
   };
@@ -51,7 +51,7 @@ std::uint16_t nearest(float x) {
   return below < above || (below == above && down % 2 == 0) ? down : up;
 }
 
-TEST(bf16, rounds_to_the_nearest_and_ties_to_even) {
+TEST(bf16, rounds_to_nearest_with_ties_to_even) {
   std::vector<float> values{0.0F,
                             -0.0F,
                             1.0F,
@@ -74,7 +74,7 @@ TEST(bf16, rounds_to_the_nearest_and_ties_to_even) {
   for (int i = 0; i < 200000; ++i) {
     bits = bits * 1664525U + 1013904223U;
     values.push_back(std::bit_cast<float>(bits));
-    values.push_back(std::bit_cast<float>((bits & 0xffff0000U) | 0x8000U));  // halfway
+    values.push_back(std::bit_cast<float>((bits & 0xffff0000U) | 0x8000U));  // a tie
     values.push_back(std::bit_cast<float>((bits & 0xffff0000U) | (0x7fffU + (bits & 3U))));
   }
   for (auto& d : all_devices()) {
@@ -87,7 +87,7 @@ TEST(bf16, rounds_to_the_nearest_and_ties_to_even) {
   }
 }
 
-TEST(bf16, converts_from_and_to_the_other_types) {
+TEST(bf16, converts_to_and_from_other_types) {
   for (auto& d : all_devices()) {
     const std::vector<double> whole{0, 1, 2, 127, 200};
     const std::vector<tensor> all{test::tensor_of<double>(*d, shape{5}, whole),
@@ -103,8 +103,8 @@ TEST(bf16, converts_from_and_to_the_other_types) {
   }
 }
 
-// --- products, against f64: every one is a sum of n terms a b in f32, whose error stays below n
-// 2^-23 of the sum of |a b|.
+// --- products against f64. Each is a sum of n terms a b in f32, whose error is below n 2^-23 of
+// the sum of |a b|.
 struct exact {
   std::vector<double> sum, size;
 };
@@ -135,7 +135,7 @@ void expect_product(device& d, const gemm_spec& s, dtype ta, dtype tb, dtype tc)
   const tensor b = converted(d, gaussian(d, shape{(s.transpose_b ? s.n : s.k) * ldb}, 2, dtype::f32), tb);
   const tensor before = converted(d, gaussian(d, shape{s.m * ldc}, 3, dtype::f32), tc);
   tensor c = s.beta == 0.0 ? poisoned(d, before.dims(), tc) : converted(d, before, tc);
-  if (s.beta == 0.0 && ldc > s.n) d.copy(before, c);  // what is between the rows stays
+  if (s.beta == 0.0 && ldc > s.n) d.copy(before, c);  // elements between the rows are preserved
   const exact e = product(s, a, b, before);
   d.gemm(s, a, b, c);
   const double rounding = tc == dtype::bf16 ? 0x1p-8 : 0;
@@ -169,12 +169,12 @@ TEST(bf16, products_agree_with_f64) {
           }
 }
 
-TEST(bf16, alpha_and_beta_of_a_product_count) {
+TEST(bf16, products_apply_alpha_and_beta) {
   using enum dtype;
   for (auto& d : all_devices()) expect_product(*d, {.m = 7, .n = 9, .k = 21, .alpha = -0.5, .beta = 2.0}, bf16, bf16, bf16);
 }
 
-TEST(bf16, a_packed_factor_gives_rows_that_depend_on_nothing_else) {
+TEST(bf16, rows_of_a_packed_product_do_not_depend_on_other_rows) {
   for (auto& d : all_devices()) {
     const gemm_spec s{.transpose_b = true, .m = 9, .n = 37, .k = 50};
     const tensor a = half_gaussian(*d, shape{9, 50}, 1), b = half_gaussian(*d, shape{37, 50}, 2), packed = d->pack(s, b);
@@ -189,7 +189,7 @@ TEST(bf16, a_packed_factor_gives_rows_that_depend_on_nothing_else) {
   }
 }
 
-// One with padding, one with strides, one in groups, one dilated.
+// One with padding, one with strides, one with groups, one dilated.
 const conv_geometry convolutions[] = {
     {.batch = 3, .channels = 4, .height = 9, .width = 7, .outputs = 6, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1},
     {.batch = 2,
@@ -221,7 +221,7 @@ const conv_geometry convolutions[] = {
      .dilation_h = 2,
      .dilation_w = 2}};
 
-// By the largest value.
+// Relative to the largest value.
 void expect_close(const tensor& narrow, const tensor& wide, double tolerance) {
   double largest = 0;
   for (std::int64_t i = 0; i < wide.count(); ++i) largest = std::max(largest, std::fabs(value(wide, i)));
@@ -248,7 +248,7 @@ void expect_convolution(device& d, const conv_geometry& g) {
   tensor dw = poisoned(d, ws, dtype::f32), wide_dw = poisoned(d, ws, dtype::f32);
   d.conv_backward_weights(g, x, dy, dw);
   d.conv_backward_weights(plain, wide_x, wide_of_dy, wide_dw);
-  expect_close(dw, wide_dw, 1e-4);  // f32: another order of the sum
+  expect_close(dw, wide_dw, 1e-4);  // f32 sums in another order
   d.conv_backward_weights(g, x, dy, dw, true);
   d.conv_backward_weights(plain, wide_x, wide_of_dy, wide_dw, true);
   expect_close(dw, wide_dw, 1e-4);

@@ -1,5 +1,5 @@
-// What the values that check_layer draws can find: wrong gradients in a part of the inputs only, in
-// one packet, or by a little. And that right functions with kinks, and every stock layer, pass with
+// The values that check_layer draws reveal wrong gradients that affect only some inputs, only one
+// packet, or only by a small amount. Correct functions with kinks, and every stock layer, pass with
 // other seeds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,8 +21,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Where an element stands: its index in the packet's tensor, the length of the last axis, and the
-// packet.
+// Position of an element: index in the packet's tensor, length of the last axis, and packet.
 struct element_place {
   std::int64_t index, row;
   std::uint32_t packet;
@@ -30,7 +29,7 @@ struct element_place {
 using real_function = std::function<double(double)>;
 using real_gradient = std::function<double(double, const element_place&)>;
 
-// y = f(x) by element; backward multiplies by `df`, which may be wrong.
+// y = f(x), element-wise; backward multiplies by `df`, which may be wrong.
 struct element_layer final : layer {
   real_function f;
   real_gradient df;
@@ -80,8 +79,8 @@ double swish_gradient(double x, const element_place&) {
   return s + x * s * (1 - s);
 }
 
-// swish with a gradient that is 2 % too large where `wrong` says so; each in a small, an odd and a
-// large tensor, with every seed of ten.
+// Expects an error for swish with a gradient that is 2 % too large where `wrong` returns true: in a
+// small, an odd and a large tensor, for each of ten seeds.
 void expect_found(const std::function<bool(double, const element_place&)>& wrong) {
   const auto df = [&](double x, const element_place& at) { return swish_gradient(x, at) * (wrong(x, at) ? 1.02 : 1.0); };
   for (const auto& in : {shape{3, 5}, shape{2, 37}, shape{2, 3, 4, 5}, shape{4, 1024}})
@@ -97,7 +96,7 @@ TEST(check_layer_draws, finds_a_hard_swish_whose_gradient_is_0_from_3_on) {
       EXPECT_THAT(findings_of(hard_swish, wrong, in, {.seed = seed}), Contains(HasSubstr("gradient of input 0")))
           << in.to_string() << ", seed " << seed;
 }
-TEST(check_layer_draws, passes_right_functions_with_kinks_whatever_the_seed) {
+TEST(check_layer_draws, accepts_correct_functions_with_kinks_for_every_seed) {
   const std::vector<std::pair<real_function, real_gradient>> right{
       {hard_swish, hard_swish_gradient},
       {[](double x) { return std::fabs(x); }, [](double x, const element_place&) { return x < 0 ? -1.0 : 1.0; }},
@@ -109,7 +108,7 @@ TEST(check_layer_draws, passes_right_functions_with_kinks_whatever_the_seed) {
     for (std::uint64_t seed = 1; seed <= 50; ++seed)
       EXPECT_THAT(findings_of(f, df, {4, 31}, {.seed = seed}), IsEmpty()) << "seed " << seed;
 }
-TEST(check_layer_draws, passes_functions_that_grow_fast) {
+TEST(check_layer_draws, accepts_fast_growing_functions) {
   const auto cube = [](double x, const element_place&) { return 3 * x * x; };
   const auto e = [](double x, const element_place&) { return std::exp(x); };
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -118,7 +117,7 @@ TEST(check_layer_draws, passes_functions_that_grow_fast) {
   }
 }
 
-// One output of many: what rounding leaves of a large sum is no mistake.
+// A single output: the rounding error of a large sum must not be reported.
 struct square_sum final : layer {
   double factor;
   explicit square_sum(double of_gradient) : factor(of_gradient) {}
@@ -136,7 +135,7 @@ struct square_sum final : layer {
     c.dev.scale(factor * value(grad_out[0], 0), grad_in[0]);
   }
 };
-TEST(check_layer_draws, takes_the_rounding_of_a_large_sum_for_no_mistake) {
+TEST(check_layer_draws, tolerates_the_rounding_error_of_a_large_sum) {
   for (const double factor : {2.0, 2.04}) {
     const layer_type type{.name = "square_sum",
                           .doc = "y = sum of x^2",
@@ -168,7 +167,7 @@ TEST(check_layer_draws, finds_a_gradient_that_is_off_by_two_percent) {
   expect_found([](double, const element_place&) { return true; });
 }
 
-TEST(check_layer_draws, says_what_was_compared) {
+TEST(check_layer_draws, reports_its_coverage) {
   layer_coverage seen;
   const auto type =
       row_of([](double x) { return std::fabs(x); }, [](double x, const element_place&) { return x < 0 ? -1.0 : 1.0; });
@@ -181,8 +180,8 @@ TEST(check_layer_draws, says_what_was_compared) {
   EXPECT_GT(seen.high, 4);
 }
 
-TEST(check_layer_draws, pass_every_stock_layer_with_other_seeds) {
-  // One seed checks all stock layers, which takes as long as forty seeds of a law.
+TEST(check_layer_draws, accepts_every_stock_layer_with_other_seeds) {
+  // One seed checks all stock layers and takes as long as forty seeds of a law (tests/sim/laws_*).
   const auto seeds = std::clamp<std::uint64_t>(from_environment("TROUPE_SEEDS", 80) / 40, 1, 5);
   layer_registry rows;
   add_stock_layers(rows);
@@ -191,7 +190,7 @@ TEST(check_layer_draws, pass_every_stock_layer_with_other_seeds) {
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
       layer_check how{.seed = 1 + 1000 * seed};
       if (name == "rbm" || name == "rnn")
-        how.bf16_tolerance = 1e30;  // what is drawn, or a relu, depends on the last bit (layers_test.cpp)
+        how.bf16_tolerance = 1e30;  // drawn numbers, and a relu, depend on the last bit (layers_test.cpp)
       for (const auto& finding : check_layer_type(*rows.find(name), *dev, how))
         ADD_FAILURE() << name << ", seed " << how.seed << ": " << finding;
     }

@@ -1,5 +1,4 @@
-// The checker finds what it is there to find: one planted mistake for each promise of
-// check_layer.hpp.
+// check_layer finds a planted mistake for each check that check_layer.hpp lists.
 #include "ops/check_layer.hpp"
 
 #include <gmock/gmock.h>
@@ -14,7 +13,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// y = w x^2 for one weight, right in every respect but the planted one.
+// y = w x^2 for one weight, correct except for the planted mistake.
 enum class mistake {
   none,
   gradient,
@@ -33,7 +32,7 @@ enum class mistake {
 
 struct planted final : layer, gathered_maths {
   mistake m;
-  mutable tensor remembered;  // what a layer must not have
+  mutable tensor remembered;  // state, which a layer must not have
   explicit planted(mistake which) : m(which) {}
 
   shapes infer(const shapes& in) const override { return in; }
@@ -103,9 +102,9 @@ std::vector<std::string> findings(mistake m) {
   return check_layer(type, example("vector", {}, {shape{3, 4}}), *make_cpu_device());
 }
 
-TEST(check_layer, finds_nothing_where_nothing_is_wrong) { EXPECT_THAT(findings(mistake::none), IsEmpty()); }
-TEST(check_layer, finds_an_input_that_holds_something_else_than_is_said) {
-  EXPECT_THAT(findings(mistake::says_ids), Contains(HasSubstr("input 0 is values in this case, but holds() says ids")));
+TEST(check_layer, accepts_a_correct_layer) { EXPECT_THAT(findings(mistake::none), IsEmpty()); }
+TEST(check_layer, finds_an_input_that_contradicts_holds) {
+  EXPECT_THAT(findings(mistake::says_ids), Contains(HasSubstr("input 0 is values in this case, but holds() returns ids")));
 }
 TEST(check_layer, finds_a_wrong_gradient_of_an_input) {
   EXPECT_THAT(findings(mistake::gradient), Contains(HasSubstr("gradient of input 0")));
@@ -113,32 +112,32 @@ TEST(check_layer, finds_a_wrong_gradient_of_an_input) {
 TEST(check_layer, finds_a_wrong_gradient_of_a_parameter) {
   EXPECT_THAT(findings(mistake::weight_gradient), Contains(HasSubstr("gradient of parameter 'weight'")));
 }
-TEST(check_layer, finds_a_layer_that_keeps_something_of_a_pass) {
+TEST(check_layer, finds_a_layer_that_keeps_state_of_a_pass) {
   EXPECT_THAT(findings(mistake::impure), Contains(HasSubstr("impure")));
 }
 TEST(check_layer, finds_elements_that_are_not_written) {
   EXPECT_THAT(findings(mistake::unwritten), Contains(HasSubstr("not written")));
 }
-TEST(check_layer, finds_use_of_what_was_not_asked_for) {
+TEST(check_layer, finds_use_of_tensors_that_were_not_requested) {
   EXPECT_THAT(findings(mistake::undeclared_need), Contains(HasSubstr("backward_needs()")));
 }
-TEST(check_layer, finds_assignment_where_it_should_add) {
+TEST(check_layer, finds_assignment_instead_of_accumulation) {
   EXPECT_THAT(findings(mistake::no_accumulate), Contains(HasSubstr("accumulate")));
 }
-TEST(check_layer, finds_a_changed_input) {
-  EXPECT_THAT(findings(mistake::changes_input), Contains(HasSubstr("an input is changed")));
+TEST(check_layer, finds_a_modified_input) {
+  EXPECT_THAT(findings(mistake::changes_input), Contains(HasSubstr("an input is modified")));
 }
-TEST(check_layer, finds_a_shape_that_infer_did_not_announce) {
+TEST(check_layer, finds_an_output_shape_that_differs_from_infer) {
   EXPECT_THAT(findings(mistake::wrong_shape), Contains(HasSubstr("declared 3x4")));
 }
-TEST(check_layer, finds_more_saved_than_announced) {
+TEST(check_layer, finds_more_saved_bytes_than_declared) {
   EXPECT_THAT(findings(mistake::saves_more), Contains(HasSubstr("saves 48 bytes")));
 }
 TEST(check_layer, finds_packets_that_are_added_in_another_order) {
   EXPECT_THAT(findings(mistake::sums_as_one_packet),
-              Contains(HasSubstr("2 packets as one (f64): gradients of parameters are not the sum over the packets")));
+              Contains(HasSubstr("2 packets in one call (f64): gradients of parameters are not the sum over the packets")));
 }
-TEST(check_layer, passes_a_kink) { EXPECT_THAT(findings(mistake::kink), IsEmpty()); }
+TEST(check_layer, accepts_a_kink) { EXPECT_THAT(findings(mistake::kink), IsEmpty()); }
 
 TEST(check_layer, reports_wrong_options_and_shapes) {
   layer_registry r;
@@ -147,10 +146,10 @@ TEST(check_layer, reports_wrong_options_and_shapes) {
   EXPECT_THAT(check_layer(*r.find("relu"), example("", {{{"slop", 0.1}}}, {{2}}), *dev),
               Contains(HasSubstr("did you mean 'slope'?")));
   EXPECT_THAT(check_layer(*r.find("lrn"), example("", {}, {{2, 3}}), *dev),
-              Contains(HasSubstr("wants one input [N, C, H, W], got 2x3")));
+              Contains(HasSubstr("expects one input [N, C, H, W], got 2x3")));
 }
 
-TEST(check_layer, wants_documentation_and_cases_of_a_row) {
+TEST(check_layer, requires_documentation_and_cases_of_an_entry) {
   const layer_type type{.name = "bare",
                         .doc = "",
                         .specs = {},

@@ -1,5 +1,5 @@
-// The algorithm bf16x3: that it is as exact as f32, what it makes of extreme numbers, and that its
-// bits hold still. Every geometry: conv_test.cpp.
+// The algorithm bf16x3: its accuracy against f32, its results for extreme numbers, and reproducible
+// bits. conv_test.cpp covers all geometries.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -70,7 +70,7 @@ class bf16x3 : public ::testing::Test {
   const std::unique_ptr<device> dev_ = make_cpu_device();
 };
 
-TEST_F(bf16x3, errs_no_more_than_f32_itself) {
+TEST_F(bf16x3, error_is_no_larger_than_that_of_f32) {
   const auto g = of_resnet(conv_algorithm::bf16x3), plain = of_resnet(conv_algorithm::lowering1);
   operands o(*dev_, g);
   const passes got = computed(*dev_, g, o), f32 = computed(*dev_, plain, o);
@@ -87,8 +87,7 @@ TEST_F(bf16x3, errs_no_more_than_f32_itself) {
   compare("weights", got.dw, f32.dw, right.dw);
 }
 
-// Parts of whole numbers below 2^24 are whole too, and nothing is dropped of products with powers
-// of two.
+// The parts of integers below 2^24 are integers, and products with powers of two lose no part.
 TEST_F(bf16x3, is_exact_where_f32_is) {
   conv_geometry g = of_resnet(conv_algorithm::bf16x3);
   operands o(*dev_, g);
@@ -100,7 +99,7 @@ TEST_F(bf16x3, is_exact_where_f32_is) {
   EXPECT_EQ(test::values_of<float>(got.y), test::values_of<float>(computed(*dev_, g, o).y));
 }
 
-TEST_F(bf16x3, shows_what_is_no_number_and_takes_what_is_small_as_zero) {
+TEST_F(bf16x3, gives_nan_for_extremes_and_zero_for_tiny_numbers) {
   const conv_geometry g{.batch = 1, .channels = 16, .height = 1, .width = 16, .outputs = 16, .algorithm = conv_algorithm::bf16x3};
   operands o(*dev_, g);
   dev_->fill(1.0, o.x);
@@ -116,8 +115,8 @@ TEST_F(bf16x3, shows_what_is_no_number_and_takes_what_is_small_as_zero) {
   EXPECT_EQ(y[7], 16.0F);
 }
 
-// Images that are computed together, or by another thread, change nothing.
-TEST_F(bf16x3, gives_an_image_the_same_bits_in_every_company) {
+// Bits do not depend on images that are computed together, or on the thread.
+TEST_F(bf16x3, bits_of_an_image_do_not_depend_on_other_images_or_threads) {
   for (const std::int64_t width : {16, 5}) {
     conv_geometry g = of_resnet(conv_algorithm::bf16x3);
     g.width = width;
@@ -139,7 +138,7 @@ TEST_F(bf16x3, gives_an_image_the_same_bits_in_every_company) {
   }
 }
 
-TEST_F(bf16x3, adds_to_a_gradient_that_is_there) {
+TEST_F(bf16x3, accumulates_gradients) {
   const auto g = of_resnet(conv_algorithm::bf16x3);
   const operands o(*dev_, g);
   tensor dw = test::empty(*dev_, o.w.dims(), dtype::f32), once = test::empty(*dev_, o.w.dims(), dtype::f32);
@@ -150,7 +149,7 @@ TEST_F(bf16x3, adds_to_a_gradient_that_is_there) {
   EXPECT_EQ(test::values_of<float>(dw), test::values_of<float>(once));
 }
 
-TEST_F(bf16x3, is_what_auto_says_where_tiles_are_full_and_part_of_the_numerics_id) {
+TEST_F(bf16x3, is_chosen_by_auto_for_full_tiles_and_named_in_the_numerics_id) {
   conv_geometry g = of_resnet(conv_algorithm::automatic);
   EXPECT_EQ(automatic_choice(g, conv_pass::forward, cpu_level::tiles), conv_algorithm::winograd4) << "many channels";
   EXPECT_EQ(automatic_choice(g, conv_pass::backward_weights, cpu_level::tiles), conv_algorithm::bf16x3);
@@ -160,7 +159,8 @@ TEST_F(bf16x3, is_what_auto_says_where_tiles_are_full_and_part_of_the_numerics_i
   g.channels = 3;
   for (const auto pass : conv_passes_all) EXPECT_NE(automatic_choice(g, pass, cpu_level::tiles), conv_algorithm::bf16x3);
   EXPECT_NE(dev_->numerics_id().find("/amx"), std::string::npos);
-  EXPECT_EQ(make_cpu_device("x86-64-v4")->numerics_id().find("/amx"), std::string::npos) << "pinned: like bits on unlike machines";
+  EXPECT_EQ(make_cpu_device("x86-64-v4")->numerics_id().find("/amx"), std::string::npos)
+      << "a pinned instruction set gives equal bits on different machines";
   EXPECT_EQ(make_cpu_device("x86-64-v4-amx")->numerics_id(), dev_->numerics_id());
 }
 

@@ -1,5 +1,4 @@
-// Convolution by every algorithm of the table against the composition of im2col, gemm and col2im in
-// f64.
+// Every convolution algorithm against the composition of im2col, gemm and col2im in f64.
 #include "ops/cpu/conv_rule.hpp"
 
 #include <atomic>
@@ -22,7 +21,7 @@ tensor as(device& d, const tensor& from, dtype t) {
   return to;
 }
 
-// The largest difference, relative to the root of the mean square of what is right.
+// The largest difference, relative to the root mean square of the reference.
 double distance(const tensor& got, const tensor& right) {
   double worst = 0, squares = 0;
   for (std::int64_t i = 0; i < right.count(); ++i) {
@@ -42,7 +41,7 @@ std::string text_of(const conv_geometry& g) {
   return s;
 }
 
-// Inputs of a geometry, and the outputs of the reference, in f64.
+// Inputs of a geometry, and the reference outputs, in f64.
 struct reference {
   tensor x, w, bias, dy, y, dx, dw;
 };
@@ -76,8 +75,9 @@ void check(device& dev, const conv_geometry& g, const reference& r, dtype t, dou
   EXPECT_LT(distance(at_home(dev, dw), at_home(dev, r.dw)), tolerance) << "backward, weights";
 }
 
-// oneDNN adds a gradient of weights up pixel by pixel; the others have blocks. Winograd's patches
-// of 6 x 6 are off by some four times more than those of 4 x 4; auto may be one of them.
+// oneDNN adds the gradient of the weights pixel by pixel, the other algorithms in blocks.
+// Winograd's patches of 6 x 6 have about four times the error of those of 4 x 4; `auto` may choose
+// one of them.
 double tolerance_of(const conv_geometry& g) {
   using enum conv_algorithm;
   if (g.algorithm == automatic || g.algorithm == winograd4 || (g.algorithm == winograd && g.kernel_h == 5)) return 2e-5;
@@ -91,7 +91,7 @@ conv_geometry random_geometry(std::mt19937_64& r) {
   g.batch = r() % 4 == 0 ? 13 + upto(22) : upto(4);
   g.channels = g.groups * upto(r() % 4 == 0 ? 40 : 7);
   g.outputs = g.groups * upto(r() % 4 == 0 ? 70 : 9);
-  if (r() % 2 == 0) {  // what winograd takes
+  if (r() % 2 == 0) {  // supported by winograd
     g.kernel_h = g.kernel_w = r() % 2 == 0 ? 3 : 5;
     g.pad_h = upto(g.kernel_h) - 1, g.pad_w = upto(g.kernel_w) - 1;
   } else {
@@ -108,9 +108,9 @@ conv_geometry random_geometry(std::mt19937_64& r) {
   return g;
 }
 
-// The long sums of the reference are the slowest part: one reference serves all algorithms and both
-// types.
-TEST_P(every_device, every_convolution_algorithm_agrees_with_the_reference_on_random_geometries) {
+// The long sums of the reference take most of the time, so one reference serves all algorithms and
+// both types.
+TEST_P(every_device, every_convolution_algorithm_agrees_with_the_reference) {
   std::mt19937_64 r(7);
   for (int i = 0; i < 150; ++i) {
     conv_geometry g = random_geometry(r);
@@ -125,8 +125,8 @@ TEST_P(every_device, every_convolution_algorithm_agrees_with_the_reference_on_ra
   }
 }
 
-// Sums as long as those of the nets: where fp32 has most to lose.
-TEST(convolution, every_algorithm_keeps_its_accuracy_in_long_sums) {
+// Sums as long as in common nets, where fp32 loses most.
+TEST(convolution, every_algorithm_is_accurate_for_long_sums) {
   const auto dev = make_cpu_device();
   conv_geometry g{
       .batch = 2, .channels = 256, .height = 13, .width = 13, .outputs = 64, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1};
@@ -137,9 +137,8 @@ TEST(convolution, every_algorithm_keeps_its_accuracy_in_long_sums) {
   }
 }
 
-// So large that their tiles come in several blocks, whose patches overlap where one ends and the
-// next begins.
-TEST(convolution, winograd_cuts_large_images_with_little_padding) {
+// Images large enough for several blocks of tiles, whose patches overlap at the ends of blocks.
+TEST(convolution, winograd_splits_large_images_into_blocks) {
   const auto dev = make_cpu_device();
   for (const std::int64_t kernel : {3, 5})
     for (std::int64_t pad = 0; pad < kernel / 2; ++pad)
@@ -158,8 +157,8 @@ TEST(convolution, winograd_cuts_large_images_with_little_padding) {
       }
 }
 
-// Every pass against lowering1, called by several threads at once: primitives and their cache are
-// shared.
+// Every pass against lowering1, called by several threads at the same time, which share primitives
+// and their cache.
 TEST(convolution, onednn_agrees_with_lowering1_on_random_geometries_and_in_threads) {
   if (const auto why = why_not(conv_algorithm::onednn, {}); !why.empty()) GTEST_SKIP() << why;
   const auto dev = make_cpu_device();
@@ -168,7 +167,7 @@ TEST(convolution, onednn_agrees_with_lowering1_on_random_geometries_and_in_threa
   constexpr int rounds = 40;
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&] {
-      std::mt19937_64 r(23);  // the same geometries in all of them
+      std::mt19937_64 r(23);  // the same geometries in all threads
       for (int i = 0; i < rounds; ++i) {
         conv_geometry g = random_geometry(r);
         const shape xs{g.batch, g.channels, g.height, g.width}, ys{g.batch, g.outputs, g.out_h(), g.out_w()};
@@ -189,7 +188,7 @@ TEST(convolution, onednn_agrees_with_lowering1_on_random_geometries_and_in_threa
         bool all = true;
         for (std::size_t k = 0; k < 4; ++k) {
           const double d = distance(results[1][k], as(*dev, results[0][k], dtype::f64));
-          all = all && d < tolerance_of(g);  // g.algorithm is onednn since the loop
+          all = all && d < tolerance_of(g);  // g.algorithm is onednn from the loop on
           EXPECT_LT(d, tolerance_of(g)) << k << ": " << text_of(g);
         }
         agreed += all;
@@ -232,7 +231,7 @@ TEST(convolution, onednn_gives_the_same_bits_every_time) {
   }
 }
 
-TEST(convolution, onednn_adds_to_a_gradient_that_is_there) {
+TEST(convolution, onednn_accumulates_gradients) {
   if (const auto why = why_not(conv_algorithm::onednn, {}); !why.empty()) GTEST_SKIP() << why;
   const auto dev = make_cpu_device();
   const shape xs{37, 6, 14, 13}, ys{37, 20, 14, 13}, ws{20, 6, 3, 3};
@@ -249,8 +248,8 @@ TEST(convolution, onednn_adds_to_a_gradient_that_is_there) {
   EXPECT_LT(distance(dw, as(*dev, right, dtype::f64)), tolerance_of({.algorithm = conv_algorithm::onednn}));
 }
 
-// Each pass by an algorithm of its own, and "same" means that of `algorithm`.
-TEST(convolution, passes_may_have_algorithms_of_their_own) {
+// Each pass can have its own algorithm; "same" means that of `algorithm`.
+TEST(convolution, passes_can_have_different_algorithms) {
   const test::stock layers;
   const auto made = [&](std::map<std::string, option_value, std::less<>> more) {
     more["outputs"] = std::int64_t{4}, more["kernel"] = std::int64_t{3};
@@ -278,8 +277,9 @@ TEST(convolution, auto_is_a_supported_algorithm_for_every_geometry) {
   }
 }
 
-// The rule takes the tiles whose products are fewer, and none where transforms meet few features.
-TEST(convolution, auto_takes_winograd_where_it_saves_products) {
+// The rule chooses the tiles with fewer products, and no Winograd if transforms are used for few
+// features.
+TEST(convolution, auto_chooses_winograd_where_it_saves_products) {
   const auto chosen = [](std::int64_t features, std::int64_t extent, std::int64_t kernel, cpu_level level) {
     const conv_geometry g{.batch = 4,
                           .channels = features,
@@ -298,13 +298,13 @@ TEST(convolution, auto_takes_winograd_where_it_saves_products) {
   EXPECT_EQ(chosen(16, 32, 3, cpu_level::wide), winograd4);
   EXPECT_EQ(chosen(32, 16, 5, cpu_level::wide), winograd);
   EXPECT_EQ(chosen(16, 16, 5, cpu_level::wide), winograd);
-  EXPECT_EQ(chosen(20, 16, 5, cpu_level::tiles), winograd);  // its tiles would be a third empty
+  EXPECT_EQ(chosen(20, 16, 5, cpu_level::tiles), winograd);  // tiles of bf16x3 would be a third empty
   EXPECT_EQ(chosen(15, 16, 5, cpu_level::wide), lowering1);
   EXPECT_EQ(chosen(64, 8, 7, cpu_level::wide), direct);
   EXPECT_EQ(chosen(64, 8, 3, cpu_level::basic), lowering1);
 }
 
-TEST(convolution, an_algorithm_that_cannot_says_what_it_can) {
+TEST(convolution, unsupported_algorithm_reports_what_it_supports) {
   layer_registry rows;
   add_stock_layers(rows);
   const layer_type* row = rows.find("convolution");
@@ -318,7 +318,7 @@ TEST(convolution, an_algorithm_that_cannot_says_what_it_can) {
   };
   using i = std::int64_t;
   const options strided{{{"outputs", i{4}}, {"kernel", i{3}}, {"stride", i{2}}, {"algorithm", std::string("winograd")}}};
-  EXPECT_EQ(refusal(strided), "algorithm: winograd wants kernel 3 or 5, stride 1, dilation 1 and less padding than kernel");
+  EXPECT_EQ(refusal(strided), "algorithm: winograd requires kernel 3 or 5, stride 1, dilation 1 and less padding than kernel");
   options plain = strided;
   plain.values["stride"] = i{1};
   EXPECT_EQ(refusal(plain), "");
@@ -326,7 +326,7 @@ TEST(convolution, an_algorithm_that_cannot_says_what_it_can) {
   wide.values["kernel"] = i{5};
   EXPECT_EQ(refusal(wide), "");
   wide.values["algorithm"] = std::string("winograd4");
-  EXPECT_EQ(refusal(wide), "algorithm: winograd4 wants kernel 3, stride 1, dilation 1 and less padding than kernel");
+  EXPECT_EQ(refusal(wide), "algorithm: winograd4 requires kernel 3, stride 1, dilation 1 and less padding than kernel");
 }
 
 }  // namespace

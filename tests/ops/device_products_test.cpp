@@ -1,5 +1,4 @@
-// Products of matrices and sums over packets, against naive loops and f64, on every device that
-// there is.
+// Matrix products and sums over packets, against naive loops and f64, on every available device.
 #include <cmath>
 #include <functional>
 #include <random>
@@ -33,8 +32,8 @@ TEST_P(every_device, gemm_agrees_with_a_loop_for_every_transposition) {
     }
 }
 
-// Few rows or short sums have kernels of their own in f32 (ops/cpu/gemm_thin.cpp): against f64, row
-// strides included.
+// Few rows or short sums have their own f32 kernels (ops/cpu/gemm_thin.cpp). Compared with f64,
+// including row strides.
 TEST_P(every_device, thin_products_agree_with_f64) {
   const std::int64_t sizes[][3] = {{1, 64, 256},  {32, 96, 272},  {33, 70, 512},  {128, 65, 1024}, {5, 64, 16},   {31, 1040, 130},
                                    {300, 80, 64}, {500, 800, 64}, {64, 528, 300}, {14, 4112, 33},  {64, 500, 800}};
@@ -61,16 +60,15 @@ TEST_P(every_device, thin_products_agree_with_f64) {
         }
 }
 
-// Products of several packets at once, against one after the other: the same bits, whatever their
-// extents.
-TEST_P(every_device, products_of_several_packets_are_those_of_each) {
+// Products of several packets in one call have the same bits as separate calls, for all extents.
+TEST_P(every_device, products_of_several_packets_equal_those_of_each) {
   std::mt19937_64 rng(7);
   const auto draw = [&](std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(rng);
   };
   for (int round = 0; round < 90; ++round) {
     const std::int64_t packets = draw(2, 9);
-    // Every other one of the extents that have kernels of their own.
+    // Every second round uses extents that have their own kernels.
     const bool thin = round % 2 == 0;
     const std::int64_t m = draw(1, 70), n = thin ? 16 * draw(4, 140) : draw(1, 90), k = thin ? 16 * draw(16, 24) : draw(1, 90);
     const auto type = round % 3 == 0 ? dtype::f64 : round % 3 == 1 ? dtype::f32 : dtype::bf16;
@@ -83,13 +81,13 @@ TEST_P(every_device, products_of_several_packets_are_those_of_each) {
     };
     for (const bool tb : {false, true}) {
       const gemm_spec s{.transpose_b = tb, .m = m, .n = n, .k = k};
-      const tensor a = made({packets * m, k}, 1), b = gaussian(*dev, {n, k}, 2, wide_of(type));  // weights are wide
+      const tensor a = made({packets * m, k}, 1), b = gaussian(*dev, {n, k}, 2, wide_of(type));  // weights have the wide type
       tensor c = test::empty(*dev, {packets * m, n}, type), each = test::empty(*dev, c.dims(), type);
       dev->gemm_stacked(s, packets, a, b, c);
       dev->device::gemm_stacked(s, packets, a, b, each);
       ASSERT_TRUE(same_bits(home(c), home(each))) << packets << " of " << m << " " << n << " " << k << " " << tb;
     }
-    const gemm_spec s{.transpose_a = true, .m = k, .n = n, .k = m};  // as a gradient has them
+    const gemm_spec s{.transpose_a = true, .m = k, .n = n, .k = m};  // as in a gradient
     const tensor a = made({packets * m, k}, 3), b = made({packets * m, n}, 4);
     tensor c = test::empty(*dev, {k, n}, wide_of(type)), each = test::empty(*dev, c.dims(), c.type());
     dev->gemm_summed(s, packets, a, b, c);
@@ -98,7 +96,7 @@ TEST_P(every_device, products_of_several_packets_are_those_of_each) {
   }
 }
 
-// The tree is that of the gradients that workers add (ops/tree/packet_tree.hpp).
+// The tree is the one in which workers add gradients (ops/tree/packet_tree.hpp).
 TEST_P(every_device, packets_are_added_in_the_order_of_the_tree) {
   for (std::int64_t packets = 1; packets <= 40; ++packets) {
     int made = 0;

@@ -1,6 +1,6 @@
-// Primitives against naive loops, on every device that there is (device_cases(), support.hpp): each
-// instruction set of this machine, and one whose memory the host cannot touch and whose work runs
-// late. And the promise that results depend on values alone. (Products: device_products_test.cpp.)
+// Primitives against naive loops, on every available device (device_cases(), support.hpp): each
+// instruction set of this machine, and one whose memory the host cannot access and whose work runs
+// late. Also tests that results depend only on values. (Products: device_products_test.cpp.)
 #include "ops/device.hpp"
 
 #include <cmath>
@@ -18,20 +18,20 @@ using test::every_device;
 using test::gaussian;
 using test::tensor_of;
 
-TEST(device, names_its_numerics) {
+TEST(device, reports_its_numerics_id) {
   const auto dev = make_cpu_device("baseline");
   EXPECT_EQ(dev->name(), "cpu");
   EXPECT_NE(dev->numerics_id().find("/baseline"), std::string::npos);
   EXPECT_EQ(make_cpu_device("pdp-11"), nullptr);
 }
 
-TEST(device, without_cuda_says_why) {
+TEST(device, reports_why_cuda_is_not_available) {
   if (cuda_available()) GTEST_SKIP();
   EXPECT_EQ(make_cuda_device(0), nullptr);
   EXPECT_FALSE(cuda_reason().empty());
 }
 
-// For the tests of device_products_test.cpp and conv_test.cpp too.
+// Also for the tests of device_products_test.cpp and conv_test.cpp.
 INSTANTIATE_TEST_SUITE_P(contract, every_device, testing::ValuesIn(test::device_cases()),
                          [](const auto& row) { return row.param.name; });
 
@@ -102,7 +102,7 @@ TEST_P(every_device, sums_rows_columns_and_planes) {
   EXPECT_EQ(test::squares_of(*dev, x), 91 * 101);
 }
 
-TEST_P(every_device, adds_scales_and_picks) {
+TEST_P(every_device, adds_scales_and_selects) {
   const tensor x = tensor_of<double>(*dev, {3}, {1, -2, 3}), y = tensor_of<double>(*dev, {3}, {2, -2, 1});
   tensor z = empty(*dev, {3});
   const std::pair<binary, std::vector<double>> rows[] = {
@@ -137,7 +137,7 @@ double largest_difference(const tensor& a, const tensor& b) {
   return d;
 }
 
-// The device's own convolution against the composition of im2col, gemm and col2im.
+// The device's convolution against the composition of im2col, gemm and col2im.
 TEST_P(every_device, convolution_agrees_with_the_reference) {
   const conv_geometry rows[] = {
       {.batch = 3, .channels = 2, .height = 9, .width = 7, .outputs = 5, .kernel_h = 3, .kernel_w = 2, .pad_h = 1},
@@ -195,8 +195,8 @@ TEST_P(every_device, max_pool_breaks_ties_in_row_order_and_lets_nan_win) {
   EXPECT_EQ(values_of<std::int32_t>(index), (std::vector<std::int32_t>{4, 7}));
 }
 
-// Windows and extents around those that have kernels of their own, with many ties; f64 has none of
-// them.
+// Windows and extents near those that have their own kernels, with many ties. f64 has no such
+// kernels.
 TEST_P(every_device, pooling_of_f32_agrees_with_f64) {
   for (std::int64_t kernel : {1, 2, 3, 4})
     for (std::int64_t width : {3, 4, 5, 6, 7, 31, 32, 33, 34, 35, 55, 63, 64, 65, 66, 67})
@@ -259,7 +259,7 @@ TEST_P(every_device, lrn_within_a_channel_of_f32_agrees_with_f64) {
   }
 }
 
-TEST_P(every_device, softmax_loss_leaves_padding_out) {
+TEST_P(every_device, softmax_loss_ignores_padding) {
   const tensor x = tensor_of<double>(*dev, {3, 2}, {0, 0, 1000, 0, 5, 7});
   const tensor labels = tensor_of<std::int32_t>(*dev, {3}, {1, 0, -1});
   tensor p = empty(*dev, {3, 2}), loss = empty(*dev, {1}), one = tensor_of<double>(*dev, {1}, {1}), dx = empty(*dev, {3, 2});
@@ -274,12 +274,12 @@ TEST_P(every_device, softmax_loss_leaves_padding_out) {
   dev->softmax_loss(x, none, p, loss);
   EXPECT_EQ(dev->scalar(loss), 0);
   dev->top_k(1, x, labels, loss);
-  EXPECT_EQ(dev->scalar(loss), 0.5);  // a tie goes to the lower class
+  EXPECT_EQ(dev->scalar(loss), 0.5);  // on a tie the lower class ranks first
   dev->top_k(2, x, labels, loss);
   EXPECT_EQ(dev->scalar(loss), 1);
 }
 
-// One convolution and one product, with every tensor `shift` elements into a larger block.
+// One convolution and one product, with every tensor offset by `shift` elements in a larger block.
 std::vector<float> shifted_results(device& dev, std::int64_t shift) {
   const auto place = [&](shape s, std::uint64_t key) {
     const tensor values = gaussian(dev, s, key, dtype::f32);

@@ -1,4 +1,4 @@
-// The fixture of tests that run on every device that there is.
+// Fixture of tests that run on every available device.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// Numbers that come from data and name a place: whatever they are, nothing is read or written
-// outside of the tensors.
+// Labels and ids from data: out-of-range values never cause access outside the tensors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,8 +13,8 @@ using namespace test;
 
 constexpr std::int32_t beyond[] = {3, 4, 60000, std::numeric_limits<std::int32_t>::max()};
 
-// Wrong data does not pass unseen: the loss is NaN, as an embedding's rows are.
-TEST(labels, a_class_without_a_score_makes_the_loss_nan_and_touches_nothing_else) {
+// Invalid data is noticed: the loss is NaN, as are the rows of an embedding.
+TEST(labels, label_without_a_score_gives_nan_and_writes_nothing_else) {
   for (const auto& d : all_devices())
     for (const auto wrong : beyond) {
       const auto x = tensor_of<float>(*d, {2, 3}, {1, 2, 3, 4, 5, 6});
@@ -24,7 +23,7 @@ TEST(labels, a_class_without_a_score_makes_the_loss_nan_and_touches_nothing_else
       d->softmax_loss(x, labels, p, loss);
       EXPECT_TRUE(std::isnan(values_of<float>(loss)[0])) << wrong;
 
-      // The gradient in the middle of memory that is ours.
+      // The gradient is in the middle of memory of this test.
       auto all = empty(*d, {4, 3}, dtype::f32);
       d->fill(7, all);
       auto dx = all.slice(3, {2, 3});
@@ -36,10 +35,10 @@ TEST(labels, a_class_without_a_score_makes_the_loss_nan_and_touches_nothing_else
     }
 }
 
-TEST(labels, a_class_without_a_score_is_never_a_hit) {
+TEST(labels, label_without_a_score_counts_as_wrong) {
   for (const auto& d : all_devices())
     for (const auto wrong : beyond) {
-      // The scores of another row lie where the label points to, and are the largest.
+      // The scores of another row are at the label's position and are the largest.
       const auto x = tensor_of<float>(*d, {2, 3}, {1, 2, 3, 9, 9, 9});
       auto share = empty(*d, {}, dtype::f32);
       d->top_k(1, x, tensor_of<std::int32_t>(*d, {2}, {wrong, 0}), share);

@@ -1,4 +1,4 @@
-// Layers on values small enough to work out by hand, and the shapes of nets that everybody knows.
+// Layers on values that can be computed by hand, and shapes of well-known nets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ struct layer_values : testing::Test {
   }
 };
 
-TEST_F(layer_values, convolution) {
+TEST_F(layer_values, convolution_gives_the_values_computed_by_hand) {
   const tensors params{tensor_of(*dev, {1, 1, 2, 2}, {1, 0, 0, -1}), tensor_of(*dev, {1}, {10})};
   EXPECT_EQ(run("convolution", {{{"outputs", i{1}}, {"kernel", i{2}}}}, {iota({1, 1, 3, 3})}, params), (reals{6, 6, 6, 6}));
 }
@@ -60,13 +60,13 @@ TEST_F(layer_values, pooling_rounds_like_caffe_or_like_torch) {
   EXPECT_EQ(run("avg_pool", {}, {iota({1, 2, 2, 2})}), (reals{1.5, 5.5}));
 }
 
-TEST_F(layer_values, linear_and_relu) {
+TEST_F(layer_values, linear_and_relu_give_the_values_computed_by_hand) {
   const tensors params{tensor_of(*dev, {2, 2}, {1, 2, 3, 4}), tensor_of(*dev, {2}, {100, 200})};
   EXPECT_EQ(run("linear", {{{"outputs", i{2}}}}, {tensor_of(*dev, {1, 2, 1}, {10, 20})}, params), (reals{150, 310}));
   EXPECT_EQ(run("relu", {{{"slope", 0.5}}}, {tensor_of(*dev, {3}, {-2, 0, 3})}), (reals{-1, 0, 3}));
 }
 
-TEST_F(layer_values, lrn) {
+TEST_F(layer_values, lrn_gives_the_values_computed_by_hand) {
   const auto y = run("lrn", {{{"size", i{3}}, {"alpha", 3.0}}}, {tensor_of(*dev, {1, 3, 1, 1}, {1, 2, 3})});
   for (int c = 0; c < 3; ++c) {
     const double scale[] = {1 + 5, 1 + 14, 1 + 13};
@@ -86,34 +86,34 @@ TEST_F(layer_values, concat_undoes_slice) {
   EXPECT_EQ(run("concat", {}, parts), values_of(x));
 }
 
-TEST_F(layer_values, eltwise) {
+TEST_F(layer_values, eltwise_gives_the_values_computed_by_hand) {
   const tensors in{tensor_of(*dev, {3}, {1, 5, 3}), tensor_of(*dev, {3}, {2, 4, 3})};
   EXPECT_EQ(run("eltwise", {{{"coeffs", reals{1, -2}}}}, in), (reals{-3, -3, -3}));
   EXPECT_EQ(run("eltwise", {{{"operation", std::string("prod")}}}, in), (reals{2, 20, 9}));
   EXPECT_EQ(run("eltwise", {{{"operation", std::string("max")}}}, in), (reals{2, 5, 3}));
 }
 
-TEST_F(layer_values, mistakes_name_what_was_wanted_and_what_came) {
+TEST_F(layer_values, shape_errors_name_expected_and_given_shapes) {
   EXPECT_EQ(shape_mistake("convolution", {{{"outputs", i{1}}, {"kernel", i{5}}}}, {{1, 1, 4, 4}}),
-            "wants an image no smaller than the kernel's extent 5x5 (pad 0), got 1x1x4x4");
-  EXPECT_EQ(shape_mistake("concat", {}, {{2, 3, 4}, {2, 3, 5}}), "wants inputs that differ along axis 1 only, got 2x3x4, 2x3x5");
+            "expects an image no smaller than the kernel's extent 5x5 (pad 0), got 1x1x4x4");
+  EXPECT_EQ(shape_mistake("concat", {}, {{2, 3, 4}, {2, 3, 5}}), "expects inputs that differ along axis 1 only, got 2x3x4, 2x3x5");
   EXPECT_EQ(shape_mistake("softmax_loss", {}, {{4, 10}, {5}}),
-            "wants logits [N, C] and labels [N], or [N, T, C] and [N, T], got 4x10, 5");
+            "expects logits [N, C] and labels [N], or [N, T, C] and [N, T], got 4x10, 5");
   EXPECT_EQ(shape_mistake("slice", {{{"points", std::vector<i>{2, 2}}}}, {{1, 4}}),
-            "wants points that rise and lie inside the axis, got 1x4");
+            "expects ascending points inside the axis, got 1x4");
   EXPECT_THROW(stock.make("convolution", {{{"outputs", i{1}}}}), option_error);
   EXPECT_THROW(stock.make("lrn", {{{"size", i{4}}}}), option_error);
 }
 
-// A size is looked at before anything of that size is made.
-TEST_F(layer_values, sizes_that_no_image_has_are_refused_before_they_take_memory) {
+// Sizes are checked before anything of that size is allocated.
+TEST_F(layer_values, oversized_outputs_are_refused_before_allocation) {
   const shape image{2, 3, 4, 5};
   const i most = std::numeric_limits<i>::max();
   EXPECT_THAT(shape_mistake("upsample", {{{"factor", i{1000000000}}}}, {image}), HasSubstr("not 4000000000x5000000000"));
   EXPECT_THAT(shape_mistake("upsample", {{{"height", i{1000000000}}, {"width", i{1}}}}, {image}), HasSubstr("not 1000000000x1"));
-  EXPECT_THAT(shape_mistake("pad", {{{"pad", i{1000000000}}}}, {image}), HasSubstr("at most 16777216 pixels high and wide"));
+  EXPECT_THAT(shape_mistake("pad", {{{"pad", i{1000000000}}}}, {image}), HasSubstr("at most 16777216 pixels in height and width"));
   EXPECT_THAT(shape_mistake("crop", {{{"size", std::vector<i>{2, 2}}, {"offsets", std::vector<i>{most}}}}, {image}),
-              HasSubstr("axis 2 begins at 9223372036854775807 and has 2"));
+              HasSubstr("axis 2 starts at 9223372036854775807 and has 2"));
   EXPECT_THAT(shape_mistake("crop", {{{"size", std::vector<i>{most, 2}}, {"offsets", std::vector<i>{1}}}}, {image}),
               HasSubstr("a box inside the input"));
 }
@@ -124,7 +124,7 @@ TEST_F(layer_values, more_outputs_than_can_be_named_are_refused) {
   EXPECT_EQ(stock.make("split", {{{"copies", max_outputs}}})->infer({{2}}).size(), static_cast<std::size_t>(max_outputs));
 }
 
-TEST(finite, is_what_every_number_must_be) {
+TEST(finite, all_finite_finds_every_nonfinite_element) {
   const auto dev = make_cpu_device();
   for (const auto type : {dtype::f32, dtype::f64, dtype::bf16}) {
     auto t = tensor::allocate(*dev, {10001}, type);

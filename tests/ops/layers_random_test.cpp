@@ -1,5 +1,5 @@
-// Layers on random options and shapes: gradients against central differences to 1e-7, and the rest
-// of check_layer. Three hundred a type.
+// Layers with random options and shapes: gradients against central differences to 1e-7, and the
+// other checks of check_layer. Three hundred cases per type.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ namespace {
 
 class random_layer : public testing::TestWithParam<std::string> {};
 
-TEST_P(random_layer, passes_check_layer_whatever_its_shapes) {
+TEST_P(random_layer, passes_check_layer_for_random_shapes) {
   const auto count = static_cast<int>(from_environment("TROUPE_SEEDS", 300));
   layer_registry r;
   add_stock_layers(r);

@@ -1,6 +1,6 @@
-// Every rule on least squares, where the answer is known: |X w - y|^2 / 2 + decay |w|^2 / 2 with X
-// = U diag(s) V^T, so that w* = V diag(s / (s^2 + decay)) U^T y; and for sgd, momentum and nesterov
-// the whole way there, from the roots of a quadratic.
+// Every update rule on a least squares problem with a known solution: |X w - y|^2 / 2 + decay |w|^2
+// / 2 with X = U diag(s) V^T, so that w* = V diag(s / (s^2 + decay)) U^T y. For sgd, momentum and
+// nesterov also the whole trajectory, from the roots of a quadratic.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using test::values_of;
 constexpr std::size_t rows = 9, columns = 4;
 using point = std::array<double, columns>;
 
-// I - 2 v v^T / v^T v: an orthogonal matrix, and its own inverse.
+// I - 2 v v^T / v^T v: an orthogonal matrix that is its own inverse.
 template <std::size_t n>
 std::array<std::array<double, n>, n> reflection(const std::array<double, n>& v) {
   double squares = 0;
@@ -104,8 +104,8 @@ std::unique_ptr<schedule> schedule_of(const char* name, options given = {}) {
   return all.find(name)->make(check_options(given, all.find(name)->specs));
 }
 
-// Along each singular direction of curvature h the error obeys e(t + 1) = b e(t) - c e(t - 1),
-// begun by e(0) and e(1); its solution is a sum of powers of the roots of z^2 - b z + c.
+// Along each singular direction of curvature h the error satisfies e(t + 1) = b e(t) - c e(t - 1),
+// with initial values e(0) and e(1). The solution is a sum of powers of the roots of z^2 - b z + c.
 double error_at(double e0, double e1, double b, double c, int t) {
   using complex = std::complex<double>;
   if (c == 0) return e0 * std::pow(b, t);
@@ -138,19 +138,19 @@ void expect_closed_form(const char* name, double momentum, bool nesterov) {
   }
 }
 
-TEST(least_squares, sgd_goes_the_way_of_the_closed_form) { expect_closed_form("sgd", 0, false); }
-TEST(least_squares, momentum_goes_the_way_of_the_closed_form) { expect_closed_form("momentum", 0.7, false); }
-TEST(least_squares, nesterov_goes_the_way_of_the_closed_form) { expect_closed_form("nesterov", 0.7, true); }
+TEST(least_squares, sgd_follows_the_closed_form) { expect_closed_form("sgd", 0, false); }
+TEST(least_squares, momentum_follows_the_closed_form) { expect_closed_form("momentum", 0.7, false); }
+TEST(least_squares, nesterov_follows_the_closed_form) { expect_closed_form("nesterov", 0.7, true); }
 
 struct bound_case {
   const char* rule;
   options given;
   double lr;
   std::uint64_t steps;
-  double bound;  // on the distance from the minimiser, of the distance at the beginning
+  double bound;  // bound on the distance from the minimiser, relative to the initial distance
 };
 
-// Adaptive rules do not settle at a constant rate: theirs falls to zero in a straight line.
+// Adaptive rules do not converge at a constant rate; theirs decreases linearly to zero.
 TEST(least_squares, every_rule_reaches_the_minimiser) {
   const std::vector<bound_case> list{{"sgd", {}, 0.2, 400, 1e-8},
                                      {"momentum", {}, 0.05, 1000, 1e-12},
@@ -166,7 +166,7 @@ TEST(least_squares, every_rule_reaches_the_minimiser) {
   add_stock_rules(rules);
   for (const auto& name : rules.names())
     EXPECT_TRUE(std::any_of(list.begin(), list.end(), [&](const bound_case& b) { return b.rule == name; }))
-        << name << " has no row";
+        << name << " has no entry";
   for (const auto& one : list)
     for (const double decay : {0.0, 0.3}) {
       const least_squares p(decay);

@@ -1,5 +1,5 @@
-// An arena in one region that is mapped and not of the heap: slabs come first fit, and go back. For
-// tests of what draws from one.
+// An arena in a single mapped region outside the heap, with first-fit allocation. For tests of
+// pools that use an arena.
 #pragma once
 
 #include <sys/mman.h>
@@ -60,7 +60,7 @@ class mapped_arena final : public arena {
     const std::lock_guard lock(mutex_);
     return taken_;
   }
-  bool whole() const {  // everything is back
+  bool whole() const {  // all slabs were returned
     const std::lock_guard lock(mutex_);
     return free_.size() == 1 && free_.begin()->second == region_->bytes;
   }

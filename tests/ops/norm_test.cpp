@@ -1,5 +1,5 @@
-// Normalisation by channel: against sums in f64, on every instruction set; in one call as in parts,
-// wherever the tensors lie.
+// Normalisation by channel: against sums in f64, on every instruction set; as one call and in
+// steps, at any address.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -136,8 +136,8 @@ TEST(norm, one_call_and_its_parts_give_the_same_bits) {
     }
 }
 
-// Large and aligned results are written in another way than others.
-TEST(norm, does_not_depend_on_where_tensors_lie) {
+// Large and aligned results are written with non-temporal stores.
+TEST(norm, bits_do_not_depend_on_tensor_addresses) {
   const norm_geometry g{.outer = 130, .mid = 4, .inner = 1024, .epsilon = 1e-5, .rectified = true};
   for (const auto& d : test::all_devices()) {
     pass p(*d, g, dtype::f32), q(*d, g, dtype::f32);
@@ -151,9 +151,9 @@ TEST(norm, does_not_depend_on_where_tensors_lie) {
   }
 }
 
-// One pass over x, and yet nothing cancels: not with a mean far from zero, nor with a first element
-// far from the mean, nor with examples that are unlike each other.
-TEST(norm, moments_in_one_pass_are_as_good_as_in_two) {
+// One pass over x without cancellation: neither for a mean far from zero, nor for a first element
+// far from the mean, nor for examples that differ from each other.
+TEST(norm, one_pass_moments_are_as_accurate_as_two_passes) {
   const norm_geometry g{.outer = 60, .mid = 1, .inner = 300};
   for (const auto& d : test::all_devices())
     for (const double mean : {0.0, 1e4, -3e5})
@@ -175,7 +175,7 @@ TEST(norm, moments_in_one_pass_are_as_good_as_in_two) {
         }
 }
 
-TEST(norm, a_nan_reaches_its_whole_channel_and_no_other) {
+TEST(norm, nan_affects_its_whole_channel_and_no_other) {
   const norm_geometry g{.outer = 4, .mid = 2, .inner = 40, .epsilon = 1e-5, .rectified = true};
   for (const auto& d : test::all_devices()) {
     pass p(*d, g, dtype::f32);

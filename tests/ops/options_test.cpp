@@ -17,7 +17,7 @@ option_specs example_specs() {
           table_option("filler", "a table")};
 }
 
-// The message of the option_error that checking `given` throws, with its key in front.
+// The message of the option_error that checking `given` throws, after its key.
 std::string mistake_in(std::map<std::string, option_value, std::less<>> given) {
   try {
     check_options({std::move(given)}, example_specs());
@@ -28,7 +28,7 @@ std::string mistake_in(std::map<std::string, option_value, std::less<>> given) {
 }
 using i = std::int64_t;
 
-TEST(options, fill_in_defaults) {
+TEST(options, fills_in_defaults) {
   const options o = check_options({{{"outputs", i{3}}}}, example_specs());
   EXPECT_EQ(o.integer("outputs"), 3);
   EXPECT_EQ(o.real("rate"), 0.5);
@@ -37,20 +37,20 @@ TEST(options, fill_in_defaults) {
   EXPECT_TRUE(o.table("filler").values.empty());
 }
 
-TEST(options, widen_integers_where_numbers_are_declared) {
+TEST(options, converts_integers_to_reals_where_declared) {
   const options o = check_options({{{"outputs", i{3}}, {"rate", i{1}}, {"weights", std::vector<i>{1, 2}}}}, example_specs());
   EXPECT_EQ(o.real("rate"), 1.0);
   EXPECT_EQ(o.get<std::vector<double>>("weights"), (std::vector<double>{1, 2}));
 }
 
-TEST(options, take_an_empty_list_of_any_kind) {
+TEST(options, accepts_an_empty_list_of_any_kind) {
   const options o = check_options({{{"outputs", i{1}}, {"weights", std::vector<std::string>{}}, {"points", std::vector<double>{}}}},
                                   example_specs());
   EXPECT_TRUE(o.get<std::vector<double>>("weights").empty());
   EXPECT_TRUE(o.get<std::vector<i>>("points").empty());
 }
 
-TEST(options, name_the_mistake_and_the_nearest_name) {
+TEST(options, errors_name_the_option_and_the_nearest_name) {
   EXPECT_EQ(mistake_in({{"outputs", i{1}}, {"ouputs", i{2}}}), "ouputs: unknown option 'ouputs'; did you mean 'outputs'?");
   EXPECT_EQ(mistake_in({{"outputs", i{1}}, {"xyzzy", i{2}}}),
             "xyzzy: unknown option 'xyzzy'; known: outputs, rate, region, bias, points, weights, filler");
@@ -63,7 +63,7 @@ TEST(options, name_the_mistake_and_the_nearest_name) {
   EXPECT_EQ(mistake_in({{"outputs", i{1}}, {"points", std::vector<i>{2, 0}}}), "points: option 'points' must be at least 1, not 0");
 }
 
-TEST(nearest_word, forgives_one_slip_in_three_letters) {
+TEST(nearest_word, tolerates_one_typo_in_three_letters) {
   const std::vector<std::string> words{"momentum", "nesterov", "sgd"};
   EXPECT_EQ(nearest_word("momentun", words), "momentum");
   EXPECT_EQ(nearest_word("mometnum", words), "momentum");

@@ -1,4 +1,4 @@
-// The fixed tree over packets: docs/determinism.md.
+// The fixed tree over packets (docs/determinism.md).
 #include "ops/tree/packet_tree.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 std::string brackets(std::string a, std::string b) { return "(" + a + "+" + b + ")"; }
 
-// The sum as an expression, made from one list of blocks in the given order.
+// The sum as an expression, from a list of blocks in the given order.
 std::string expression(std::uint32_t packets, const std::vector<tree_node>& order, const std::vector<std::string>& values) {
   packet_tree<std::string> tree(packets);
   for (std::size_t i = 0; i < order.size(); ++i)
@@ -43,14 +43,14 @@ TEST(packet_tree, cover_is_maximal_aligned_blocks) {
   EXPECT_EQ(cover(0, 3, 3), (std::vector<tree_node>{{0, 4}}));
   EXPECT_EQ(cover(0, 3, 8), (std::vector<tree_node>{{0, 2}, {2, 1}}));
   EXPECT_EQ(cover(3, 5, 8), (std::vector<tree_node>{{3, 1}, {4, 4}}));
-  EXPECT_EQ(cover(0, 6, 6), (std::vector<tree_node>{{0, 8}})) << "the root, where the packets end before it does";
+  EXPECT_EQ(cover(0, 6, 6), (std::vector<tree_node>{{0, 8}})) << "the root, even if the packets end before it";
   EXPECT_EQ(cover(3, 3, 6), (std::vector<tree_node>{{3, 1}, {4, 4}}));
   EXPECT_EQ(cover(0, 1, 1), (std::vector<tree_node>{{0, 1}}));
-  EXPECT_EQ(cover(2, ~0u, 4), (std::vector<tree_node>{{2, 2}})) << "of packets that exist";
+  EXPECT_EQ(cover(2, ~0u, 4), (std::vector<tree_node>{{2, 2}})) << "only existing packets";
   EXPECT_TRUE(cover(1, 0, 4).empty());
 }
 
-TEST(packet_tree, a_cover_has_every_packet_once_and_no_two_nodes_that_could_be_one) {
+TEST(packet_tree, cover_has_every_packet_once_and_is_maximal) {
   for (std::uint32_t packets = 1; packets <= 33; ++packets)
     for (std::uint32_t first = 0; first < packets; ++first)
       for (std::uint32_t count = 1; first + count <= packets; ++count) {
@@ -69,15 +69,15 @@ TEST(packet_tree, a_cover_has_every_packet_once_and_no_two_nodes_that_could_be_o
       }
 }
 
-// Packets computed as one (ops/packet_sum.hpp) halve the root; ranks of the exchange are all there
-// at once (exchange/hub/arithmetic.cpp).
+// The other two summation orders: packets computed in one call (ops/packet_sum.hpp) split the root
+// recursively; ranks of the exchange are all present at once (exchange/hub/arithmetic.cpp).
 std::string halved(std::uint32_t first, std::uint32_t packets) {
   if (packets == 1) return std::to_string(first);
   const auto left = static_cast<std::uint32_t>(left_of(packets));
   return brackets(halved(first, left), halved(first + left, packets - left));
 }
 
-TEST(packet_tree, whoever_adds_otherwise_has_the_same_brackets) {
+TEST(packet_tree, other_summation_code_uses_the_same_brackets) {
   for (std::uint32_t packets = 1; packets <= 33; ++packets) {
     std::vector<std::string> all;
     for (std::uint32_t p = 0; p < packets; ++p) all.push_back(std::to_string(p));
@@ -87,7 +87,7 @@ TEST(packet_tree, whoever_adds_otherwise_has_the_same_brackets) {
   }
 }
 
-// Whoever computes a part, and in whatever order the parts arrive, the brackets are the same.
+// The brackets do not depend on which worker computes a part, or on the order of arrival.
 TEST(packet_tree, any_workers_and_any_order_give_the_same_expression) {
   std::mt19937 rng(7);
   for (std::uint32_t packets = 1; packets <= 19; ++packets) {
@@ -111,7 +111,7 @@ TEST(packet_tree, any_workers_and_any_order_give_the_same_expression) {
   }
 }
 
-TEST(packet_tree, a_duplicate_is_refused_also_inside_a_joined_node) {
+TEST(packet_tree, duplicate_is_refused_even_inside_a_joined_node) {
   packet_tree<std::string> tree(4);
   auto join = [](std::string a, std::string b) { return brackets(a, b); };
   EXPECT_TRUE(tree.add({0, 1}, "0", {}, join).second);
@@ -133,7 +133,7 @@ TEST(packet_tree, a_worker_stops_at_the_blocks_it_sends) {
   EXPECT_EQ(tree.size(), 2u);
 }
 
-TEST(packet_tree, nodes_that_are_none_are_recognised) {
+TEST(packet_tree, malformed_nodes_are_recognised) {
   EXPECT_FALSE(well_formed({0, 3}, 8));
   EXPECT_FALSE(well_formed({1, 2}, 8));
   EXPECT_FALSE(well_formed({8, 1}, 8));

@@ -1,6 +1,6 @@
 // Random options and input shapes of the stock layers: groups, axes of extent 1, odd borders.
-// Seeded. For the check of gradients (layers_random_test.cpp) and the comparison with PyTorch
-// (tests/interop/layer_dump.cpp), so both see the same cases.
+// Seeded. Used by the check of gradients (layers_random_test.cpp) and the comparison with PyTorch
+// (tests/interop/layer_dump.cpp), so that both use the same cases.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class random_layers {
   using i = std::int64_t;
   explicit random_layers(std::uint64_t seed) : rng_(seed) {}
 
-  // Types it knows; the others have their cases only.
+  // The supported layer types; others are tested only with their own cases.
   static std::vector<std::string> types() {
     std::vector<std::string> all;
     for (const auto& [name, make] : makers()) all.push_back(name);
@@ -33,7 +33,7 @@ class random_layers {
   using maker = std::function<layer_case(random_layers&)>;
 
   i in(i least, i most) { return std::uniform_int_distribution<i>(least, most)(rng_); }
-  // Often 1, seldom large.
+  // Often 1, rarely large.
   i extent(i most = 9) { return in(0, 3) == 0 ? 1 : in(1, most); }
   bool chance() { return in(0, 1) == 1; }
   shape any(int least_rank = 1, int max_rank = 5) {
@@ -75,7 +75,7 @@ class random_layers {
   layer_case upsample() {
     const bool bilinear = chance();
     options o = with({{"mode", word(bilinear, "bilinear", "nearest")}, {"align_corners", bilinear && chance()}});
-    if (chance() || !bilinear)  // nearest to any size: PyTorch finds the pixel in floating point, and now and then another one
+    if (chance() || !bilinear)  // with nearest, PyTorch computes the pixel in floating point and sometimes picks another one
       o.values["factor"] = in(1, 4);
     else
       o.values["height"] = in(1, 12), o.values["width"] = in(1, 12);
@@ -115,7 +115,7 @@ class random_layers {
     const i classes = x.count_from(1);
     return labelled("", {}, {x, {x[0]}}, classes == 1 ? 2 : classes);
   }
-  // At least two elements a mean: of one, nothing is left but rounding.
+  // At least two elements per mean; with one element only rounding errors remain.
   layer_case layer_norm() {
     shape x = any(2, 5);
     const i axis = in(1, x.rank() - 1);

@@ -60,7 +60,7 @@ tensor filled(device& d, filler_spec spec, std::uint64_t seed = 1, std::uint32_t
   return x;
 }
 
-TEST(filler, has_the_distribution_that_it_names) {
+TEST(filler, has_the_named_distribution) {
   const auto dev = make_cpu_device();
   const auto check = [&](filler_spec spec, double mean, double variance, double bound) {
     const moments m = moments_of(filled(*dev, spec));
@@ -94,7 +94,7 @@ TEST(filler, gives_f32_the_rounded_numbers_of_f64) {
   for (std::size_t i = 0; i < wide.size(); ++i) ASSERT_EQ(static_cast<float>(wide[i]), narrow[i]);
 }
 
-TEST(filler, comes_from_a_table) {
+TEST(filler, is_parsed_from_a_table) {
   const filler_spec s = filler_from({{{"kind", std::string("gaussian")}, {"std", 0.01}}}, "xavier");
   EXPECT_EQ(s.kind, "gaussian");
   EXPECT_EQ(s.values.real("std"), 0.01);
@@ -103,7 +103,7 @@ TEST(filler, comes_from_a_table) {
   EXPECT_THROW(filler_from({{{"std", 1.0}}}, "xavier"), option_error);
 }
 
-TEST(dropout, does_not_depend_on_how_the_batch_is_cut) {
+TEST(dropout, mask_does_not_depend_on_how_the_batch_is_split) {
   const auto dev = make_cpu_device();
   const test::stock stock;
   const auto l = stock.make("dropout", {{{"ratio", 0.4}}});

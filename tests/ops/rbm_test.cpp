@@ -1,5 +1,5 @@
-// rbm against loops written from the formulas, and what contrastive divergence is for: the data's
-// exact likelihood rises.
+// rbm against loops written from the formulas, and the effect of contrastive divergence: the exact
+// likelihood of the data rises.
 #include <cmath>
 #include <functional>
 
@@ -18,7 +18,7 @@ struct made {
   saved kept;
 };
 
-// One pass in training, with gradients of the loss alone.
+// One training pass, with gradients of the loss only.
 made one_pass(device& d, const options& given, const tensor& v, const tensors& params, context c) {
   made m;
   m.maths = test::stock().make("rbm", given);
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(units, rbm_values,
                                          std::pair{"gaussian", "sample"}),
                          [](const auto& i) { return std::string(i.param.first) + "_" + i.param.second; });
 
-// log p(v) of binary units by counting all configurations.
+// log p(v) of binary units by enumeration of all configurations.
 double log_likelihood(const by_hand& r, const numbers& data) {
   double z = 0;
   for (std::int64_t bits = 0; bits < (std::int64_t{1} << r.v); ++bits) {
@@ -132,8 +132,8 @@ double log_likelihood(const by_hand& r, const numbers& data) {
   return sum / static_cast<double>(r.n);
 }
 
-// Bars and stripes of 3 x 3: fourteen pictures out of 512, of which a machine that knows nothing
-// says log(1 / 512) = -6.24, and one that knows everything log(1 / 14) = -2.64.
+// Bars and stripes of 3 x 3: fourteen of 512 pictures. The log likelihood is log(1 / 512) = -6.24
+// for a uniform model and log(1 / 14) = -2.64 for a perfect one.
 TEST(rbm, learns_a_distribution) {
   const auto d = make_cpu_device();
   numbers data;
@@ -175,7 +175,7 @@ TEST(rbm, draws_nothing_in_the_test_phase) {
   EXPECT_NE(run(phase::train, 1), run(phase::train, 2));
 }
 
-TEST(sample, has_the_probabilities_asked_for_however_the_batch_is_cut) {
+TEST(sample, has_the_requested_probabilities_for_any_batch_split) {
   for (const auto& d : test::all_devices()) {
     tensor p = tensor::allocate(*d, {100, 70}, dtype::f64);
     d->fill(0.3, p);
@@ -191,7 +191,7 @@ TEST(sample, has_the_probabilities_asked_for_however_the_batch_is_cut) {
       EXPECT_EQ(all, pieces);
       double mean = 0, squares = 0;
       for (const double x : all) mean += x / 7000, squares += x * x / 7000;
-      EXPECT_NEAR(mean, 0.3, 0.04);  // three deviations are 0.036 and 0.016
+      EXPECT_NEAR(mean, 0.3, 0.04);  // three standard deviations are 0.036 and 0.016
       EXPECT_NEAR(squares - mean * mean, kind == draw::gaussian ? 1.0 : 0.21, 0.06);
     }
     d->fill(1.0, p);

@@ -1,5 +1,5 @@
-// Products with a packed right operand, and recurrent layers beyond what check_layer sees: carried
-// state, and that an example's numbers do not depend on its packet.
+// Products with a packed right operand, and properties of recurrent layers that check_layer does
+// not test: carried state, and results of an example that do not depend on its packet.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace test;
 
-TEST(packed_products, are_products_for_all_shapes_and_strides) {
+TEST(packed_products, agree_with_products_for_all_shapes_and_strides) {
   std::mt19937 rng(5);
   const auto draw = [&](std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(rng);
@@ -43,7 +43,7 @@ TEST(packed_products, are_products_for_all_shapes_and_strides) {
     }
 }
 
-TEST(packed_products, give_a_row_the_same_bits_whatever_its_neighbours) {
+TEST(packed_products, bits_of_a_row_do_not_depend_on_other_rows) {
   for (auto& d : all_devices()) {
     const gemm_spec all{.m = 61, .n = 45, .k = 300};
     const tensor a = gaussian(*d, {61, 300}, 1, dtype::f32), b = gaussian(*d, {300, 45}, 2, dtype::f32), packed = d->pack(all, b);
@@ -65,9 +65,9 @@ tensor part_of(device& d, const tensor& x, std::int64_t example, std::int64_t ex
   return y;
 }
 
-// A sequence in one go, and in two halves with the state carried from one to the other: the same
-// bits. Likewise example by example.
-TEST(recurrent_layers, carry_their_state_from_one_half_of_a_sequence_to_the_other) {
+// A sequence in one packet has the same bits as in two parts with carried state, and the same bits
+// example by example.
+TEST(recurrent_layers, carry_state_from_one_packet_to_the_next) {
   const stock layers;
   for (const char* type : {"rnn", "lstm", "gru"})
     for (auto& d : all_devices()) {
@@ -98,8 +98,8 @@ TEST(recurrent_layers, carry_their_state_from_one_half_of_a_sequence_to_the_othe
     }
 }
 
-// The gradient with a state carried in: against central differences, the state being a constant.
-TEST(recurrent_layers, work_back_through_the_packet_from_a_carried_state) {
+// Gradients with a carried state, against central differences with a constant state.
+TEST(recurrent_layers, gradients_with_carried_state_match_central_differences) {
   const stock layers;
   const auto d = make_cpu_device();
   for (const char* type : {"rnn", "lstm", "gru"}) {

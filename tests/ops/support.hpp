@@ -22,7 +22,7 @@ inline std::vector<std::unique_ptr<device>> all_devices() {
   return all;
 }
 
-// What keeps the contract of ops/device.hpp, a row each: a backend is one more.
+// Devices that must satisfy the contract of ops/device.hpp, one entry each. A new backend adds one.
 struct device_case {
   std::string name;
   std::shared_ptr<device> (*make)();
@@ -40,7 +40,7 @@ inline std::vector<device_case> device_cases() {
          return std::shared_ptr<device>(apart::make_device(make_cpu_device(), std::make_shared<apart::machine>(1)));
        }},
   };
-  std::erase_if(all, [](const device_case& c) { return !c.make(); });  // kernels that this machine does not run
+  std::erase_if(all, [](const device_case& c) { return !c.make(); });  // instruction sets that this machine does not support
   return all;
 }
 
@@ -68,7 +68,7 @@ inline tensor gaussian(device& d, shape s, std::uint64_t key, dtype t = dtype::f
 }
 inline tensor empty(device& d, shape s, dtype t = dtype::f64) { return tensor::allocate(d, s, t); }
 
-// A layer of the catalogue, run once forward.
+// A stock layer, run forward once.
 struct stock {
   layer_registry rows;
   stock() { add_stock_layers(rows); }

@@ -37,7 +37,7 @@ TEST(tensor, shares_memory_between_handles_slices_and_shapes) {
   EXPECT_TRUE(row.same_storage(t));
 }
 
-TEST(tensor, borrows_the_memory_of_a_user) {
+TEST(tensor, borrows_memory_of_the_caller) {
   float values[4] = {1, 2, 3, 4};
   tensor t = tensor::borrow(values, shape{4}, dtype::f32);
   t.mutable_data<float>()[2] = 7;
@@ -55,10 +55,10 @@ TEST(tensor, freezes_every_handle_on_its_memory) {
 #endif
   t = tensor();
   other = tensor();
-  EXPECT_FALSE(tensor::allocate(*dev, shape{4}, dtype::f32).frozen());  // the block comes back thawed
+  EXPECT_FALSE(tensor::allocate(*dev, shape{4}, dtype::f32).frozen());  // a reused block is not frozen
 }
 
-TEST(pool, gives_the_same_blocks_again_and_asks_for_no_more) {
+TEST(pool, reuses_blocks_without_further_allocation) {
   const auto dev = make_cpu_device();
   const auto step = [&] {
     for (std::int64_t n : {1, 100, 5000, 100000}) {
@@ -75,7 +75,7 @@ TEST(pool, gives_the_same_blocks_again_and_asks_for_no_more) {
   EXPECT_EQ(dev->pool().bytes_held, first.bytes_held);
 }
 
-TEST(pool, outlives_its_device_while_tensors_do) {
+TEST(pool, outlives_its_device_while_tensors_exist) {
   auto dev = make_cpu_device();
   tensor t = tensor::allocate(*dev, shape{1000}, dtype::f32);
   dev.reset();
@@ -98,7 +98,7 @@ TEST(pool, serves_several_threads) {
   EXPECT_EQ(dev->pool().bytes_in_use, 0U);
 }
 
-TEST(tensor, is_read_as_what_it_holds_in_every_build) {
+TEST(tensor, access_with_a_wrong_type_throws_in_every_build) {
   const auto d = make_cpu_device();
   auto values = tensor::allocate(*d, {2}, dtype::f32);
   const auto message = [](auto f) -> std::string {

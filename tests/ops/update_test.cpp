@@ -27,7 +27,7 @@ double rate(const char* name, options given, std::uint64_t step) {
   return r.find(name)->make(check_options(given, r.find(name)->specs))->lr(0.5, step);
 }
 
-// Three steps of one weight with gradients 1, 2, 3 (half of what is given) from w = 1, lr 0.1,
+// Three steps of one weight with gradients 1, 2, 3 (half of the given ones) from w = 1, lr 0.1,
 // decay 0.01.
 double three_steps(const rule& r) {
   const auto dev = make_cpu_device();
@@ -72,7 +72,7 @@ struct named_case {
   std::string rule;
   options given;
 };
-// Every stock rule, those with choices in all their forms.
+// Every stock rule, and the variants of those with options.
 std::vector<named_case> every_rule() {
   std::vector<named_case> all{{"rmsprop", {{{"centered", true}}}},
                               {"rmsprop", {{{"momentum", 0.9}}}},
@@ -85,7 +85,8 @@ std::vector<named_case> every_rule() {
 
 const rule_step some_step{.lr = 0.1, .decay = 1e-3, .grad_scale = 0.5, .clip_value = 0.6, .step = 90, .updates = 7};
 
-// One update of 101 elements, cut at `cuts`, in place or not; the bytes of weights and states.
+// One update of 101 elements, sliced at `cuts`, in place or not. Returns the bytes of weights and
+// states.
 std::string one_update(device& dev, const rule& r, dtype type, const std::vector<std::int64_t>& cuts, bool in_place) {
   const auto make = [&](std::uint64_t key) {
     tensor t = test::gaussian(dev, {101}, key, type);
@@ -109,7 +110,7 @@ std::string one_update(device& dev, const rule& r, dtype type, const std::vector
   return bytes;
 }
 
-TEST(rules, give_the_same_bits_for_any_slicing_in_place_and_on_every_instruction_set) {
+TEST(rules, give_the_same_bits_for_any_slicing_and_instruction_set) {
   for (const auto& one : every_rule())
     for (const dtype type : {dtype::f32, dtype::f64}) {
       const auto r = make_rule(one.rule.c_str(), one.given);
@@ -123,7 +124,7 @@ TEST(rules, give_the_same_bits_for_any_slicing_in_place_and_on_every_instruction
     }
 }
 
-TEST(rules, begin_where_states_are_zero) {
+TEST(rules, start_from_zero_states) {
   const auto dev = make_cpu_device();
   for (const auto& one : every_rule()) {
     SCOPED_TRACE(one.rule);
@@ -133,14 +134,14 @@ TEST(rules, begin_where_states_are_zero) {
     tensors states(r->states().size());
     for (auto& s : states) s = tensor_of<double>(*dev, {2}, {0, 0});
     r->update(*dev, {.lr = 0.01}, w, g, w, states, states);
-    EXPECT_LT(values_of(w)[0], 1.0);  // against the gradient, and finite
+    EXPECT_LT(values_of(w)[0], 1.0);  // moves against the gradient, and is finite
     EXPECT_GT(values_of(w)[1], -1.0);
     EXPECT_GT(values_of(w)[0], 0.5);
     EXPECT_LT(values_of(w)[1], -0.5);
   }
 }
 
-TEST(rules, adam_goes_by_the_updates_of_its_states_and_not_by_the_step) {
+TEST(rules, adam_uses_the_update_count_of_its_states) {
   const auto dev = make_cpu_device();
   const auto moved = [&](std::uint64_t step, std::uint64_t updates) {
     tensor w = tensor_of<double>(*dev, {1}, {0});
@@ -149,13 +150,13 @@ TEST(rules, adam_goes_by_the_updates_of_its_states_and_not_by_the_step) {
                               states);
     return values_of(w)[0];
   };
-  EXPECT_NEAR(moved(1000, 0), -0.5, 1e-8) << "the first update is of size lr";
+  EXPECT_NEAR(moved(1000, 0), -0.5, 1e-8) << "the first update has size lr";
   EXPECT_NEAR(moved(0, 9), -0.5 * 0.1 / (1 - std::pow(0.9, 10)) / std::sqrt(0.001 / (1 - std::pow(0.999, 10))), 1e-8);
 }
 
-// Large weights of their own memory are written past the caches: the same bits as in place,
-// wherever the memory begins.
-TEST(rules, large_updates_out_of_place_are_those_in_place) {
+// Large out-of-place updates use non-temporal stores, and have the same bits as in place, at any
+// address.
+TEST(rules, large_updates_have_the_same_bits_in_and_out_of_place) {
   constexpr std::int64_t n = (1 << 20) + 1061;
   for (const auto& dev : test::all_devices())
     for (const auto* name : {"sgd", "momentum", "nesterov"})
@@ -182,7 +183,8 @@ TEST(rules, large_updates_out_of_place_are_those_in_place) {
         };
         const auto near = run(true), far = run(false);
         EXPECT_TRUE(near.first == far.first);
-        for (std::int64_t i = 0; i < offset; ++i) EXPECT_EQ(far.second[static_cast<std::size_t>(i)], 7) << "before it";
+        for (std::int64_t i = 0; i < offset; ++i)
+          EXPECT_EQ(far.second[static_cast<std::size_t>(i)], 7) << "elements before the tensor are unchanged";
       }
 }
 
@@ -202,7 +204,7 @@ TEST(rules, clamp_the_mean_gradient_before_decay) {
 }
 
 TEST(clip, brings_the_norm_of_all_parameters_to_the_limit) {
-  EXPECT_EQ(norm_clip_factor(5, {9, 16}, 1), 1) << "just the limit";
+  EXPECT_EQ(norm_clip_factor(5, {9, 16}, 1), 1) << "exactly at the limit";
   EXPECT_DOUBLE_EQ(norm_clip_factor(5, {36, 64}, 1), 0.5);
   EXPECT_DOUBLE_EQ(norm_clip_factor(5, {36, 64}, 2), 0.25) << "the norm of the mean";
   EXPECT_EQ(norm_clip_factor(5, {}, 1), 1);
@@ -240,7 +242,7 @@ TEST(schedules, follow_their_formulas) {
   EXPECT_THROW(rate("step", {}, 0), option_error);
 }
 
-// The steps of Caffe's CIFAR10-full.
+// The schedule of Caffe's CIFAR10-full.
 TEST(schedules, fixed_step_changes_at_the_steps_that_are_listed) {
   const options caffe{{{"at", std::vector<whole>{60000, 65000}}}};
   EXPECT_EQ(rate("fixed_step", caffe, 59999), 0.5);
@@ -256,7 +258,7 @@ TEST(schedules, fixed_step_changes_at_the_steps_that_are_listed) {
   EXPECT_THROW(rate("fixed_step", {{{"at", std::vector<whole>{4}}, {"factors", std::vector<double>{1, 2}}}}, 0), option_error);
 }
 
-TEST(schedules, warm_up_goes_before_any_of_them) {
+TEST(schedules, warm_up_applies_to_every_schedule) {
   schedule_registry r;
   add_stock_schedules(r);
   const auto made = [&](const char* name, options given) { return r.find(name)->make(check_options(given, r.find(name)->specs)); };
@@ -281,7 +283,7 @@ TEST(schedules, warm_up_goes_before_any_of_them) {
   }
 }
 
-TEST(schedules, the_rate_grows_with_the_batch) {
+TEST(schedules, rate_scales_with_the_batch) {
   EXPECT_EQ(batch_factor("none", 1024, 64), 1);
   EXPECT_EQ(batch_factor("linear", 1024, 64), 16);
   EXPECT_EQ(batch_factor("sqrt", 1024, 64), 4);
@@ -291,7 +293,7 @@ TEST(schedules, the_rate_grows_with_the_batch) {
   const auto ends = r.find("linear")->make(check_options({{{"steps", whole{10}}, {"final", 0.25}}}, r.find("linear")->specs));
   const auto twice =
       scaled_by(r.find("linear")->make(check_options({{{"steps", whole{10}}, {"final", 0.25}}}, r.find("linear")->specs)), 2);
-  for (std::uint64_t t : {0u, 3u, 10u, 99u}) EXPECT_EQ(twice->lr(1, t), 2 * ends->lr(1, t)) << "a rate that is given as it is, too";
+  for (std::uint64_t t : {0u, 3u, 10u, 99u}) EXPECT_EQ(twice->lr(1, t), 2 * ends->lr(1, t)) << "also the absolute final rate";
 }
 
 }  // namespace
