@@ -45,7 +45,7 @@ std::vector<conv_algorithm> candidates(const conv_geometry& g) {
   return list;
 }
 
-// Nothing: these are not times by algorithm.
+// Empty if `o` is not a table of times by algorithm.
 std::optional<conv_times> times_from(const json& o) {
   if (!o.is_object() || o.empty() || o.size() > 16) return std::nullopt;
   const auto names = conv_algorithm_names();
@@ -59,8 +59,8 @@ std::optional<conv_times> times_from(const json& o) {
   return t;
 }
 
-using shape_times = std::map<std::string, conv_times>;     // by words of pass and shape
-using machine_times = std::map<std::string, shape_times>;  // by words of the machine
+using shape_times = std::map<std::string, conv_times>;     // by text of pass and shape
+using machine_times = std::map<std::string, shape_times>;  // by machine_words()
 
 json to_json(const shape_times& all) {
   json o = json::object();
@@ -69,8 +69,8 @@ json to_json(const shape_times& all) {
   return o;
 }
 
-// What a file says. Only what has been looked at is kept, so nothing in it can be larger or deeper
-// than a table of times.
+// Reads a file and keeps only values that have been checked, so the result cannot be larger or
+// deeper than a table of times. If the file cannot be used, empty, with the reason in `trouble`.
 machine_times read(const std::string& file, std::string& trouble) {
   std::error_code ec;
   if (file.empty() || !fs::exists(file, ec)) return {};
@@ -87,20 +87,20 @@ machine_times read(const std::string& file, std::string& trouble) {
   const auto kind = all.find("format"), machines = all.find("machines");
   if (!all.is_object() || kind == all.end() || !kind->is_number_integer() || *kind != format || machines == all.end() ||
       !machines->is_object() || machines->size() > max_machines)
-    return useless("it is no table of times in a form that is known");
+    return useless("it is not a table of times in a known format");
   machine_times found;
   for (const auto& [machine, part] : machines->items()) {
-    if (!part.is_object() || part.size() > max_passes) return useless("a machine's part is no table of times");
+    if (!part.is_object() || part.size() > max_passes) return useless("the entry of a machine is not a table of times");
     for (const auto& [shape, o] : part.items()) {
       auto t = times_from(o);
-      if (!t) return useless("what it says of '" + shape.substr(0, 100) + "' are no times of algorithms");
+      if (!t) return useless("the entry '" + shape.substr(0, 100) + "' has no valid times of algorithms");
       found[machine].emplace(shape, std::move(*t));
     }
   }
   return found;
 }
 
-// The model's name as the system has it; empty where it does not say.
+// The processor's model name; empty if the system does not state it.
 std::string processor() {
   std::ifstream f("/proc/cpuinfo");
   for (std::string line; std::getline(f, line);)
@@ -114,7 +114,7 @@ std::string processor() {
 std::string convolution_cache_file() {
   const auto folder = [](const char* name) {
     const char* v = std::getenv(name);
-    return v != nullptr && fs::path(v).is_absolute() ? fs::path(v) : fs::path();  // XDG: a relative one does not count
+    return v != nullptr && fs::path(v).is_absolute() ? fs::path(v) : fs::path();  // XDG ignores relative paths
   };
   auto base = folder("XDG_CACHE_HOME");
   if (base.empty() && !folder("HOME").empty()) base = folder("HOME") / ".cache";
@@ -126,7 +126,7 @@ std::string machine_words(const device& d) { return processor() + ", " + d.numer
 convolution_cache::convolution_cache(std::string file, std::string machine) : file_(std::move(file)), machine_(std::move(machine)) {
   std::string trouble;
   mine_ = read(file_, trouble)[machine_];
-  if (!trouble.empty()) warnings_.push_back(file_ + " is left out of account: " + trouble);
+  if (!trouble.empty()) warnings_.push_back(file_ + " is ignored: " + trouble);
 }
 
 const conv_times* convolution_cache::find(const conv_geometry& g, conv_pass p) const {
@@ -158,14 +158,14 @@ void convolution_cache::save() {
   auto text = text_of(now);
   if (text.size() > max_cache_bytes) text = text_of({{machine_, mine_}});
   if (const auto why = replace(text); !why.empty())
-    warnings_.push_back("times of convolutions are not remembered: " + file_ + ": " + why);
+    warnings_.push_back("times of convolutions cannot be saved: " + file_ + ": " + why);
 }
 
 std::string convolution_cache::replace(const std::string& text) const {
   std::error_code ec;
   fs::create_directories(fs::path(file_).parent_path(), ec);
   if (ec) return ec.message();
-  // Beside its place first, under a name that no other process writes to.
+  // Written first to a file next to it, whose name no other process uses.
   const auto fresh = file_ + "." + std::to_string(getpid());
   if (auto why = write_file_atomically(fresh, {{text.data(), text.size()}}); !why.empty()) return why;
   fs::rename(fresh, file_, ec);
@@ -187,7 +187,8 @@ double operations(const conv_geometry& g) {
   return 2.0 * static_cast<double>(g.batch) * static_cast<double>(g.outputs * g.pixels()) * static_cast<double>(g.patch());
 }
 
-// As few images as a call of some 20 ms has, if `direct` goes about them as about the whole batch.
+// Reduces the batch to the number of images that take some 20 ms per call, if `direct` computes
+// them like the whole batch.
 conv_geometry part_of(const conv_geometry& g) {
   constexpr double enough = 3e9;
   conv_geometry part = g;
@@ -220,8 +221,8 @@ class trial {
     if (pass_ == conv_pass::backward_weights) device_.conv_backward_weights(g, x_, y_, w_);
     return std::max(thread_ms() - begin, 1e-5);
   }
-  // The best of several: what else the machine does only ever adds. The first call is left out: it
-  // also makes what is kept.
+  // The best of several calls, since other work on the machine only adds time. The first call is
+  // not counted: it also allocates what later calls reuse.
   double ms(conv_algorithm a) {
     constexpr int least_calls = 3, max_calls = 100;
     constexpr double enough = 25;
@@ -253,7 +254,7 @@ conv_times time_convolution(device& d, const conv_geometry& whole, conv_pass p) 
   trial all(d, g, p), single(d, one, p);
   conv_times t;
   double best = max_ms;
-  // lowering2 and lowering3 may take seconds where they do not fit: one image tells.
+  // lowering2 and lowering3 may take seconds on unsuitable shapes: one image is timed first.
   const auto risky = [](conv_algorithm a) { return a == conv_algorithm::lowering2 || a == conv_algorithm::lowering3; };
   auto list = candidates(g);
   std::stable_partition(list.begin(), list.end(), [&](conv_algorithm a) { return !risky(a); });

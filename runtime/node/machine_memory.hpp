@@ -1,6 +1,7 @@
 // How much memory a job may use in this process: the memory that is left (runtime/memory), less a
-// reserve for what no plan counts.
-// Errors: none; a file that cannot be read sets no limit.  Threads: functions without state.
+// reserve for memory that no plan counts.
+// Errors: none; a file that cannot be read sets no limit.
+// Threads: functions without state.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace troupe {
 std::uint64_t reserve_of(const process_memory& m);
 
 // `held`: bytes that the process holds now and a job would reuse (pools of devices). `promised`:
-// free bytes that are reserved for others.
+// free bytes that are reserved for other jobs.
 memory_budget job_memory(const process_memory& m, std::uint64_t held = 0, std::uint64_t promised = 0);
 
 // For this process, now.

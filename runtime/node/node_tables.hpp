@@ -1,5 +1,5 @@
-// The stock tables (runtime/job/tables.hpp) and the rows that third-party libraries keep out of the
-// pure runtime. What programs and daemons start from; plugins add to it.
+// The stock tables (runtime/job/tables.hpp) and the entries that need third-party libraries, which
+// the pure runtime does not use. Programs and daemons start with these tables; plugins add entries.
 #pragma once
 
 #include "runtime/job/tables.hpp"

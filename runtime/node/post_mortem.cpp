@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using mortem_json = nlohmann::ordered_json;
 
-// A second name of the file that the plan began with, which others may remove.
+// A hard link to the file that the plan began with; the original may be removed.
 constexpr const char* beginning_name = "begins-with.safetensors";
 constexpr const char* file_names[] = {"report.txt", "job.toml", "plan.json", "events.jsonl", "roles.json", "messages.bin"};
 
@@ -111,18 +111,18 @@ std::string report_text(const post_mortem_facts& f, const fs::path& folder) {
   s += "seed       " + std::to_string(f.made.spec.seed) + "\n";
   s += "mode       " + mode_text(f.made) + "\n";
   s += "plan       " + m.messages.job +
-       (m.plan_generation > 0 ? ", the " + std::to_string(m.plan_generation) + ". after the first" : "") + "\n";
+       (m.plan_generation > 0 ? ", generation " + std::to_string(m.plan_generation) + " of the job" : "") + "\n";
   s += "begins     with " + std::string(word_of(m.begins.kind)) + (m.begins.file.empty() ? "" : " " + m.begins.file) + "\n";
   s += "build      troupe 0.1.0, " __VERSION__ "\n";
   s += "messages   " + std::to_string(messages) + " of " + std::to_string(m.messages.roles.size()) + " roles\n";
   const auto& heard_by = f.made.plan.nodes[f.made.plan.roles.front().node].name;
-  s += "events     " +
-       (heard_by == m.messages.node ? "events.jsonl" : "on node " + heard_by + ", which had the job's coordinator") + "\n\n";
+  s += "events     " + (heard_by == m.messages.node ? "events.jsonl" : "on node " + heard_by + ", with the job's coordinator") +
+       "\n\n";
   const auto no = why_no_replay(m);
-  s += no.empty() ? "To run it again: troupe sim --replay " + folder.string() +
+  s += no.empty() ? "To replay it: troupe sim --replay " + folder.string() +
                         (m.nodes.size() > 1 ? " (and the folders of the other nodes)" : "")
-                  : "It cannot be run again: " + no;
-  s += "\n\nroles that wait, or compute\n";
+                  : "It cannot be replayed: " + no;
+  s += "\n\nroles that wait or compute\n";
   for (const auto& r : f.roles) {
     if (!r.task.empty()) s += "  " + r.name + ": " + r.task + "\n";
     if (!r.status.waits_for.empty()) s += "  " + r.name + " waits for " + r.status.waits_for + "\n";
@@ -144,7 +144,7 @@ bool is_post_mortem(const fs::path& folder) {
          fs::is_regular_file(folder / "messages.bin", ec);
 }
 
-// By their names, which begin with the time. Of a folder only what we have written is removed.
+// Keeps the newest; names begin with the time. Removes only files that write_post_mortem() writes.
 void remove_old(const fs::path& home) {
   std::vector<fs::path> found;
   std::error_code ec;
@@ -168,9 +168,9 @@ std::string word_for_path(const std::string& name) {
 
 std::string why_no_replay(const post_mortem& m) {
   if (m.messages.roles.empty()) return "no log of messages was kept";
-  if (!m.messages.complete()) return "the log of messages had no room for the first ones";
+  if (!m.messages.complete()) return "the log of messages is incomplete: it had no room for the first ones";
   if (m.begins.kind == plan_beginning::with::handover)
-    return "this plan began with state handed over by living nodes, which is not kept";
+    return "this plan began with state handed over by running nodes, which is not saved";
   return {};
 }
 
@@ -181,7 +181,7 @@ std::variant<std::string, record_error> write_post_mortem(const fs::path& home, 
   const auto name = when_text(f.seconds_since_1970, "%Y%m%d-%H%M%S-") + word_for_path(f.made.spec.name);
   auto folder = home / name;
   for (int n = 2; !fs::create_directory(folder, ec); ++n) {
-    if (ec || n > 1000) return record_error{folder.string(), {}, ec ? ec.message() : "there are too many of this name"};
+    if (ec || n > 1000) return record_error{folder.string(), {}, ec ? ec.message() : "too many folders with this name exist"};
     folder = home / (name + "-" + std::to_string(n));
   }
   fs::permissions(folder, fs::perms::owner_all, ec);
@@ -190,7 +190,7 @@ std::variant<std::string, record_error> write_post_mortem(const fs::path& home, 
                                events_jsonl(f),        roles_json(f),      replay::to_bytes(f.mortem.messages)};
   for (std::size_t i = 0; i < std::size(file_names); ++i)
     if (auto bad = written_file(folder / file_names[i], texts[i])) return std::move(*bad);
-  // On another file system it stays where it is.
+  // Not possible across file systems; the original is used then.
   if (!f.mortem.begins.sha256.empty()) fs::create_hard_link(f.mortem.begins.file, folder / beginning_name, ec);
   remove_old(home);
   return folder.string();
@@ -244,7 +244,7 @@ void take_plan(post_mortem& m, const mortem_json& o) {
 
 std::variant<post_mortem, record_error> read_post_mortem(const fs::path& folder) {
   std::error_code ec;
-  if (!fs::is_directory(folder, ec)) return record_error{folder.string(), {}, "there is no such folder"};
+  if (!fs::is_directory(folder, ec)) return record_error{folder.string(), {}, "no such folder"};
   std::string texts[3];
   const char* names[] = {"job.toml", "plan.json", "messages.bin"};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -257,7 +257,7 @@ std::variant<post_mortem, record_error> read_post_mortem(const fs::path& folder)
   const auto plan = (folder / names[1]).string();
   try {
     const auto o = mortem_json::parse(texts[1]);
-    if (o.at("format") != 1) return record_error{plan, {}, "it is of another version of Troupe"};
+    if (o.at("format") != 1) return record_error{plan, {}, "it was written by another version of Troupe"};
     take_plan(m, o);
   } catch (const mortem_json::exception& e) {
     return record_error{plan, {}, std::string("it is damaged: ") + e.what()};

@@ -1,16 +1,16 @@
-// What a failed job leaves for those who look into it, a folder for each node that had a part in
-// it:
+// The folder that a failed job leaves for diagnosis, one on each node that took part in it:
 //
-//   report.txt      for people: what failed, where, when, and how to run it again
+//   report.txt      for users: what failed, where, when, and how to replay it
 //   job.toml        the job's text as it was submitted
-//   plan.json       what the plan was made of: overrides, nodes, changes since; what it began with
-//   events.jsonl    what the job said last
-//   roles.json      what its roles were doing
-//   begins-with.safetensors   where it began with a file: a second name of that file, if it was the same still
-//   messages.bin    in which order they were handed what (runtime/replay): `troupe sim --replay` runs them again
+//   plan.json       the inputs of the plan: overrides, nodes, changes; how it began
+//   events.jsonl    the last events of the job
+//   roles.json      the state of its roles
+//   messages.bin    the messages that its roles received, in order (runtime/replay), for
+//                   `troupe sim --replay`
+//   begins-with.safetensors   a hard link to the file that the plan began with, if it is unchanged
 //
-// Folders are for their owner alone (0700), and the newest few stay. Errors: values that name the
-// file; nothing throws but for lack of memory.
+// Folders are for their owner only (0700), and only the newest few are kept. Errors: values that
+// name the file; nothing throws except std::bad_alloc.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,12 @@ namespace troupe {
 
 constexpr std::size_t keep_post_mortems = 5;
 
-// What a plan began with.
+// The state that a plan began with.
 struct plan_beginning {
   enum class with : std::uint8_t { fillers, weights, checkpoint, handover };
   with kind = with::fillers;
-  std::string file;    // of weights and checkpoints; empty: it is on the node of the coordinator role
-  std::string sha256;  // of its bytes; empty: they are not there any more
+  std::string file;    // of weights and checkpoints; empty: the file is on the node of the coordinator role
+  std::string sha256;  // of its bytes; empty: they are no longer available
   std::uint64_t step = 0;
 };
 
@@ -44,36 +44,35 @@ struct post_mortem_role {
   role_status status;
   std::uint64_t messages = 0;
   double busy_seconds = 0;
-  std::string task;  // that runs: "forward of packet 1 of step 3, for 2.1 s"; empty: none
+  std::string task;  // the running task, e.g. "forward of packet 1 of step 3, for 2.1 s"; empty: none
 };
 
 struct post_mortem {
   job_text what;
   std::vector<node_spec> nodes;  // that the plan could use
   std::uint32_t job = 0, plan_generation = 0;
-  amendments changes;  // of this leg
+  amendments changes;  // of this plan generation
   plan_beginning begins;
   std::string where, error;
-  std::uint64_t step = 0;  // last complete one
+  std::uint64_t step = 0;  // last complete step
   replay::node_part messages;
 };
 
 struct post_mortem_facts {
-  post_mortem mortem;  // its job as in `made`
+  post_mortem mortem;  // of the job in `made`
   const prepared_job& made;
   std::vector<std::pair<event_effect, std::vector<std::pair<std::string, std::string>>>> events;
   std::vector<post_mortem_role> roles;
   std::int64_t seconds_since_1970 = 0;
 };
 
-// Makes a folder of its own in `home`, and removes all but the newest. The folder, or why there is
-// none.
+// Makes a folder in `home`, and removes all but the newest. Returns the folder or an error.
 std::variant<std::string, record_error> write_post_mortem(const std::filesystem::path& home, const post_mortem_facts& f);
 
-// Why it cannot be run again; empty: it can.
+// Returns why the job cannot be replayed; empty if it can.
 std::string why_no_replay(const post_mortem& m);
 
-// Reads one. Errors name the file.
+// Reads a folder of write_post_mortem(). Errors name the file.
 std::variant<post_mortem, record_error> read_post_mortem(const std::filesystem::path& folder);
 
 }  // namespace troupe

@@ -29,7 +29,7 @@ net::outgoing_frame to_frame(const envelope& e) {
 }
 
 std::string from_frame(const net::frame& f, envelope& out) {
-  if (f.type != envelope_type) return "only messages between roles travel here";
+  if (f.type != envelope_type) return "only frames with messages between roles are accepted";
   std::vector<wire_piece> elsewhere;
   elsewhere.reserve(f.shared.size());
   for (const auto& p : f.shared) elsewhere.push_back({p.at, p.bytes, p.data.get(), p.data});

@@ -1,6 +1,6 @@
 // Messages between roles as frames of a transport, for both of its ends: type 1, source and
 // destination are the roles, id is the message's, the payload is the wire format
-// (runtime/messages/wire.hpp). Tensors alone may be lent (net/memory_sharing.hpp).
+// (runtime/messages/wire.hpp). Only tensors may be shared (net/memory_sharing.hpp).
 // Threads: functions without state.
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace troupe {
 
-// Without parts: the message never leaves its host.
+// A message that must not leave its host becomes a frame without parts.
 net::outgoing_frame to_frame(const envelope& e);
-// Why the frame is no message; empty: `out` is the message.
+// Returns why the frame is not a valid message; empty if `out` is set to the message.
 std::string from_frame(const net::frame& f, envelope& out);
 
 }  // namespace troupe

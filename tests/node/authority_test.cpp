@@ -1,5 +1,5 @@
-// Certificates after they are made: roles, new pairs, revocations, and how long they are good.
-// Files alone, without a daemon.
+// Certificates after they are made: roles, renewal, revocation and expiry. Files only, without a
+// daemon.
 #include "runtime/node/pki/authority.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-class authority : public testing::TestWithParam<bool> {  // in folders of their own, or all in one
+class authority : public testing::TestWithParam<bool> {  // parameter: one folder each, or all in one
  protected:
   void SetUp() override {
     certificate_options o;
@@ -67,7 +67,7 @@ TEST_P(authority, certificates_carry_the_role_that_they_are_made_for) {
   }
 }
 
-TEST_P(authority, a_clients_name_is_nobody_elses) {
+TEST_P(authority, a_clients_name_must_be_valid_and_unique) {
   EXPECT_EQ(add_operator_certificate(dir_, "n1", certificate_role::watch).error().code, "exists");
   EXPECT_EQ(add_operator_certificate(dir_, "al.ice", certificate_role::watch).error().code, "bad_name");
   EXPECT_EQ(add_operator_certificate(dir_, "../x", certificate_role::watch).error().code, "bad_name");
@@ -75,11 +75,11 @@ TEST_P(authority, a_clients_name_is_nobody_elses) {
   EXPECT_EQ(add_operator_certificate(dir_, "alice", certificate_role::node).error().code, "bad_role");
   ASSERT_TRUE(add_operator_certificate(dir_, "alice", certificate_role::watch));
   EXPECT_EQ(add_operator_certificate(dir_, "alice", certificate_role::admin).error().code, "exists")
-      << "a role is not changed by the way";
+      << "adding a client again does not change its role";
   EXPECT_EQ(add_node_certificate(dir_, {"alice", {}}).error().code, "exists");
 }
 
-TEST_P(authority, a_new_pair_has_the_name_the_role_and_the_hosts_of_the_one_before) {
+TEST_P(authority, a_renewed_pair_keeps_the_name_the_role_and_the_hosts) {
   ASSERT_TRUE(add_operator_certificate(dir_, "alice", certificate_role::submit));
   for (const std::string name : {"n1", "client", "alice"}) {
     const auto file = name == "alice" ? operator_folder(dir_, name) / "client.pem" : file_of(name);
@@ -97,22 +97,22 @@ TEST_P(authority, a_new_pair_has_the_name_the_role_and_the_hosts_of_the_one_befo
   }
   EXPECT_EQ(check("n1"), "");
   EXPECT_EQ(check_client("alice"), "");
-  EXPECT_FALSE(fs::exists(certificate_folder(dir_, "ca") / revoked_file)) << "the ones before are good until they expire";
+  EXPECT_FALSE(fs::exists(certificate_folder(dir_, "ca") / revoked_file)) << "the former ones are valid until they expire";
   EXPECT_EQ(renew_certificate(dir_, "n9", false).error().code, "unknown_name");
   EXPECT_EQ(renew_certificate(dir_, "ca", false).error().code, "bad_name");
 }
 
-TEST_P(authority, whoever_is_revoked_is_so_with_all_that_was_made_out_to_him) {
+TEST_P(authority, revocation_covers_all_certificates_of_the_name) {
   ASSERT_TRUE(renew_certificate(dir_, "n2", false));
   const auto gone = revoke_certificates(dir_, "n2");
   ASSERT_TRUE(gone) << gone.error().message;
   EXPECT_EQ(gone->size(), 2u);
   EXPECT_EQ(check("n2"), "certificate_revoked");
-  EXPECT_EQ(check("n1"), "") << "nobody else is";
+  EXPECT_EQ(check("n1"), "") << "no other name is revoked";
   ASSERT_TRUE(revoke_certificates(dir_, "client"));
   EXPECT_EQ(check("client"), "certificate_revoked");
   EXPECT_EQ(check("n2"), "certificate_revoked") << "the list grows";
-  EXPECT_TRUE(revoke_certificates(dir_, "n2")->empty()) << "they are in it already";
+  EXPECT_TRUE(revoke_certificates(dir_, "n2")->empty()) << "already revoked";
   ASSERT_TRUE(renew_certificate(dir_, "n2", false));
   EXPECT_EQ(check("n2"), "") << "a new pair is another certificate";
   const auto all = list_certificates(dir_);
@@ -122,19 +122,19 @@ TEST_P(authority, whoever_is_revoked_is_so_with_all_that_was_made_out_to_him) {
   EXPECT_EQ(text, "ca client! n1 n2 ");
 }
 
-TEST_P(authority, renewing_may_revoke_what_was_before) {
+TEST_P(authority, renewal_can_revoke_the_former_certificate) {
   const auto before = read_certificate(file_of("n1"))->serial;
   ASSERT_TRUE(renew_certificate(dir_, "n1", true));
   EXPECT_EQ(check("n1"), "");
   ASSERT_TRUE(add_node_certificate(dir_, {"n3", {}}));
-  EXPECT_EQ(fs::exists(certificate_folder(dir_, "n3") / revoked_file), true) << "who comes later knows it too";
+  EXPECT_EQ(fs::exists(certificate_folder(dir_, "n3") / revoked_file), true) << "a node added later gets the list";
   const auto old = certificate_folder(dir_, "ca") / "replaced" / ("n1." + before + ".pem");
   ASSERT_TRUE(fs::exists(old));
   fs::copy_file(old, file_of("n1"), fs::copy_options::overwrite_existing);
   EXPECT_NE(check("n1"), "");
 }
 
-TEST_P(authority, a_list_that_the_ca_has_not_signed_is_none) {
+TEST_P(authority, a_list_that_the_ca_has_not_signed_is_an_error) {
   net::testing::temporary_directory other;
   ASSERT_TRUE(make_cluster_certificates(other.path() / "certs", "troop", {{"n1", {}}}));
   ASSERT_TRUE(revoke_certificates(other.path() / "certs", "n1"));
@@ -144,7 +144,7 @@ TEST_P(authority, a_list_that_the_ca_has_not_signed_is_none) {
   EXPECT_EQ(check("n1"), "certificate_unreadable");
 }
 
-TEST(authority_time, a_certificate_is_spoken_of_thirty_days_before_its_end_and_once_a_day) {
+TEST(authority_time, expiry_is_reported_once_a_day_from_thirty_days_before) {
   net::testing::temporary_directory parent;
   const auto dir = parent.path() / "certs";
   ASSERT_TRUE(make_cluster_certificates(dir, "troop", {{"n1", {}}}));
@@ -159,7 +159,7 @@ TEST(authority_time, a_certificate_is_spoken_of_thirty_days_before_its_end_and_o
   EXPECT_TRUE(notes.due(now + 24h * 10 - 1h).empty());
   const auto later = now + 24h * 12;
   const auto lines = notes.due(later);
-  ASSERT_EQ(lines.size(), 1u) << "the CA's is good for years";
+  ASSERT_EQ(lines.size(), 1u) << "the CA's certificate is valid for years";
   EXPECT_NE(lines[0].find("the certificate of n1 expires in 27 days: `troupe certs renew n1`"), std::string::npos) << lines[0];
   EXPECT_TRUE(notes.due(later + 23h).empty()) << "once a day";
   EXPECT_EQ(notes.due(later + 25h).size(), 1u);
@@ -167,7 +167,7 @@ TEST(authority_time, a_certificate_is_spoken_of_thirty_days_before_its_end_and_o
   EXPECT_NE(notes.due(now + 24h * 41)[0].find("has expired"), std::string::npos);
 }
 
-TEST(roles, what_each_may) {
+TEST(roles, each_role_has_its_rights) {
   const auto everything = {right::look, right::run_jobs, right::exchange, right::all};
   const auto may_all = [&](certificate_role r) {
     std::string text;
@@ -188,31 +188,31 @@ TEST(roles, jobs_are_steered_by_their_owners_and_by_admin) {
             "not allowed: stop: job 3 is alice's, and bob has the role submit; its owner and admin may");
   EXPECT_EQ(why_not_steer({"alice", certificate_role::watch}, 3, "alice", "stop"),
             "not allowed: stop: the certificate of alice has the role watch; submit and admin may")
-      << "she had another role when she submitted it";
+      << "alice had another role when she submitted the job";
 }
 
-TEST(roles, subjects_that_no_cluster_makes_have_none) {
+TEST(roles, subjects_that_no_ca_issues_have_no_role) {
   using list = std::vector<std::string>;
-  EXPECT_EQ(role_of_subject("n1", list{}), certificate_role::node) << "from before there were roles";
+  EXPECT_EQ(role_of_subject("n1", list{}), certificate_role::node) << "made before there were roles";
   EXPECT_EQ(role_of_subject("n1", list{"node"}), certificate_role::node);
-  EXPECT_EQ(role_of_subject("client", list{}), certificate_role::admin) << "from before there were roles";
+  EXPECT_EQ(role_of_subject("client", list{}), certificate_role::admin) << "made before there were roles";
   EXPECT_EQ(role_of_subject("client", list{"watch"}), certificate_role::watch);
   EXPECT_EQ(role_of_subject("client.alice", list{"submit"}), certificate_role::submit);
   for (const auto& units : {list{"admin"}, list{"watch"}, list{"node", "admin"}, list{""}})
-    EXPECT_EQ(role_of_subject("n1", units), std::nullopt) << "a node is no client";
+    EXPECT_EQ(role_of_subject("n1", units), std::nullopt) << "a node cannot have a client's role";
   for (const auto& units : {list{}, list{"node"}, list{"root"}, list{"watch", "admin"}})
     EXPECT_EQ(role_of_subject("client.alice", units), std::nullopt);
   EXPECT_EQ(role_of_subject("client", list{"watch", "admin"}), std::nullopt);
   EXPECT_EQ(role_of_subject("", list{"admin"}), std::nullopt);
 }
 
-TEST(roles, sessions_are_called_by_the_name_in_the_certificate) {
+TEST(roles, session_names_must_match_the_certificate) {
   using namespace net;
   EXPECT_TRUE(may_be_called("n1", "n1"));
   EXPECT_TRUE(may_be_called("client.x", "client"));
   EXPECT_TRUE(may_be_called("client.alice.x", "client.alice"));
-  EXPECT_FALSE(may_be_called("client.alice.x", "client")) << "the job would be hers";
-  EXPECT_FALSE(may_be_called("client.alice", "client.alice")) << "it would be the one without a name";
+  EXPECT_FALSE(may_be_called("client.alice.x", "client")) << "its jobs would be alice's";
+  EXPECT_FALSE(may_be_called("client.alice", "client.alice")) << "it would be a session of the client without a name";
   EXPECT_FALSE(may_be_called("client.x", "client.alice"));
   EXPECT_FALSE(may_be_called("client.alicex", "client.alice"));
   EXPECT_FALSE(may_be_called("client.alice.x.y", "client.alice"));

@@ -1,5 +1,5 @@
-// Promise 21, what one line cannot say wrong alone: lines that do not go together, job and cluster,
-// overrides, whole files and the data's files. (One line each: bad_input_test.cpp.)
+// Promise 21, mistakes that involve more than one line: contradicting lines, job and cluster,
+// overrides, whole files and the data's files. Mistakes in one line: bad_input_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 using namespace job_test;
 using ::testing::HasSubstr;
 
-TEST(bad_input, a_topology_that_does_not_suit_the_mode) {
+TEST(bad_input, a_topology_that_does_not_suit_the_mode_is_an_error) {
   const auto at = [](const std::string& sync, const std::string& topology, const std::vector<node_spec>& nodes) {
     auto lines = sound_lines();
     lines[26] = sync;
@@ -38,12 +38,12 @@ TEST(bad_input, a_topology_that_does_not_suit_the_mode) {
   nodes[1].name = "n2";
   const std::string hogwild = "sync = { mode = \"hogwild\" }";
   EXPECT_THAT(at(hogwild, "workers_per_group = 2", nodes), HasSubstr("job.toml:38:2: hogwild shares memory: worker1 on node 'n2'"));
-  EXPECT_EQ(at(hogwild, "worker_groups = 2\nserver_groups = 2", nodes), "") << "an array a node";
+  EXPECT_EQ(at(hogwild, "worker_groups = 2\nserver_groups = 2", nodes), "") << "one array per node";
   EXPECT_EQ(at(hogwild, "workers_per_group = 4", local_node()), "");
 }
 
-// Layers that are placed, and what does not go with them.
-TEST(bad_input, what_placed_layers_do_not_go_with) {
+// Modes and reducers that do not support placed layers.
+TEST(bad_input, placed_layers_are_an_error_when_the_mode_does_not_support_them) {
   const auto at = [](const std::string& sync, const std::string& topology) {
     auto lines = sound_lines();
     lines[19] = "outputs = 10\nplace = \"local\"";
@@ -60,12 +60,13 @@ TEST(bad_input, what_placed_layers_do_not_go_with) {
                           "splits some (modes that can: bsp)"));
   EXPECT_THAT(
       at(bsp + "\nexchange = { reducer = \"tree\" }", two),
-      HasSubstr("job.toml:29:14: reducer \"tree\" needs every layer beside every worker; use \"server\" with placed layers"));
+      HasSubstr(
+          "job.toml:29:14: reducer \"tree\" needs every layer on the node of every worker; use \"server\" with placed layers"));
   EXPECT_THAT(at("sync = { mode = \"downpour\" }", "workers_per_group = 1\nworker_groups = 2"),
-              HasSubstr("job.toml:41:1: layers that are placed or split by feature serve one worker group, there are 2"));
+              HasSubstr("job.toml:41:1: layers that are placed or split by feature support one worker group, not 2"));
 }
 
-TEST(bad_input, a_node_that_would_hold_more_than_it_may) {
+TEST(bad_input, a_node_over_its_memory_limit_is_an_error) {
   auto lines = sound_lines();
   lines[19] = "outputs = 10\nplace = \"fc\"";
   auto spec = parse_job(text_of(lines), "job.toml", *all_tables(), {});
@@ -94,15 +95,15 @@ const override_case override_cases[] = {
     {"unknown key", "train.finish.epoch=1", "unknown key 'epoch'; did you mean 'epochs'?"},
     {"unknown table", "trian.finish.epochs=1", "unknown key 'trian'; did you mean 'train'?"},
     {"wrong value", "train.finish.epochs=-3", "'epochs' must be between 1 and"},
-    {"wrong type", "data.batch=[1, 2]", "'batch' must be an integer, it is a list"},
+    {"wrong type", "data.batch=[1, 2]", "'batch' must be an integer, not a list"},
     {"bad value", "data.batch=[1, 2", "bad value '[1, 2'"},
     {"two values", "data.batch=1\nseed=2", "bad value '1\\x0aseed=2'"},
     {"through a value", "data.batch.size=1", "'batch' is an integer, not a table"},
     {"unknown layer", "layer.conv9.outputs=3", "there is no layer called 'conv9'"},
-    {"not finite", "train.dynamics.lr=nan", "'lr' must be finite and at least 0, it is nan"},
+    {"not finite", "train.dynamics.lr=nan", "'lr' must be finite and at least 0, not nan"},
 };
 
-TEST(bad_input, every_bad_override_names_itself) {
+TEST(bad_input, every_error_in_an_override_names_the_override) {
   for (const auto& r : override_cases) {
     SCOPED_TRACE(r.what);
     const auto e = mistakes_of(text_of(sound_lines()), {r.text});
@@ -112,7 +113,7 @@ TEST(bad_input, every_bad_override_names_itself) {
   }
 }
 
-TEST(bad_input, a_finish_condition_that_needs_evaluations) {
+TEST(bad_input, a_finish_condition_without_its_evaluations_is_an_error) {
   auto lines = sound_lines();
   lines[27] = "finish = { custom = { kind = \"patience\", evaluations = 3 } }";
   EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
@@ -121,7 +122,7 @@ TEST(bad_input, a_finish_condition_that_needs_evaluations) {
             "job.toml:28:23: [train.finish.custom]: 'patience' needs evaluations: set [eval] every\n");
 }
 
-TEST(bad_input, whole_files) {
+TEST(bad_input, empty_and_binary_files_are_errors_at_the_first_line) {
   const auto first = [](const std::string& text) {
     const auto e = mistakes_of(text);
     return e.empty() ? std::string("no error") : e.front().to_string();
@@ -132,8 +133,8 @@ TEST(bad_input, whole_files) {
   EXPECT_EQ(first("= 3\n").rfind("job.toml:1:1: ", 0), 0u);
 }
 
-// The data's files: the error stands at the key that named them.
-TEST(bad_input, data_files) {
+// Errors in data files are reported at the key that names the file.
+TEST(bad_input, errors_in_data_files_point_at_the_key) {
   const auto folder = std::filesystem::temp_directory_path() / "troupe_bad_input_test";
   std::filesystem::create_directories(folder);
   auto lines = sound_lines();

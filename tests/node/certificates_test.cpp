@@ -45,7 +45,7 @@ TEST_F(certificates_test, a_cluster_gets_its_files_with_closed_modes) {
     EXPECT_EQ(mode_of(dir / (std::string(name) + ".key")), 0600U);
     EXPECT_EQ(mode_of(dir / (std::string(name) + ".pem")), 0644U);
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(dir), {}), 8) << "nothing is left over";
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir), {}), 8) << "no temporary file is left";
   for (const char* name : {"n1", "n2", "client"}) EXPECT_EQ(check(name), "");
 
   const auto info = read_certificate(dir / "n1.pem");
@@ -55,12 +55,12 @@ TEST_F(certificates_test, a_cluster_gets_its_files_with_closed_modes) {
   EXPECT_EQ(info->hosts, (std::vector<std::string>{"n1", "10.0.0.1", "fe80::1", "host.example"}));
   EXPECT_FALSE(info->ca);
   const auto now = std::chrono::system_clock::now();
-  EXPECT_LT(info->from, now - 1h) << "clocks an hour off change nothing";
+  EXPECT_LT(info->from, now - 1h) << "clocks may differ by an hour";
   EXPECT_GT(info->until, now + 24h * 365);
   EXPECT_TRUE(read_certificate(dir / "ca.pem")->ca);
 }
 
-TEST_F(certificates_test, a_folder_each_holds_what_its_machine_needs_and_no_key_of_another) {
+TEST_F(certificates_test, each_folder_has_its_machines_files_and_no_key_of_another) {
   certificate_options o;
   o.one_folder_each = true;
   ASSERT_TRUE(make(o));
@@ -78,13 +78,13 @@ TEST_F(certificates_test, a_folder_each_holds_what_its_machine_needs_and_no_key_
   EXPECT_EQ(make(o).error().code, "exists");
   ASSERT_TRUE(add_node_certificate(dir, {"n3", {}}));
   EXPECT_TRUE(check_certificate(dir / "n3/ca.pem", dir / "n3/n3.pem", dir / "n3/n3.key", "n3"));
-  // What was given away works alone: its folder as such, or below a folder of certificates.
+  // A copied folder works alone: when it is given itself, or as a folder below the given one.
   fs::rename(dir / "n1", parent.path() / "n1");
   EXPECT_EQ(certificate_folder(parent.path() / "n1", "n1"), parent.path() / "n1");
   EXPECT_EQ(certificate_folder(parent.path(), "n1"), parent.path() / "n1");
 }
 
-TEST_F(certificates_test, folders_do_not_come_to_lie_beside_a_cluster_that_has_all_in_one) {
+TEST_F(certificates_test, folders_are_not_mixed_with_a_cluster_that_has_all_in_one) {
   ASSERT_TRUE(make());
   EXPECT_EQ(certificate_folder(dir, "n1"), dir);
   certificate_options o;
@@ -93,10 +93,10 @@ TEST_F(certificates_test, folders_do_not_come_to_lie_beside_a_cluster_that_has_a
   EXPECT_FALSE(fs::exists(dir / "n1"));
   o.overwrite = true;
   ASSERT_TRUE(make(o));
-  EXPECT_EQ(certificate_folder(dir, "n1"), dir / "n1") << "the new ones";
+  EXPECT_EQ(certificate_folder(dir, "n1"), dir / "n1") << "the new folders";
 }
 
-TEST_F(certificates_test, nothing_is_overwritten_unless_asked) {
+TEST_F(certificates_test, nothing_is_overwritten_without_the_option) {
   ASSERT_TRUE(make());
   const std::string key = file_text(dir / "n1.key");
   fs::remove(dir / "ca.pem");
@@ -145,7 +145,7 @@ TEST_F(certificates_test, a_directory_open_to_others_is_closed_if_empty_and_refu
   EXPECT_EQ(make().error().code, "cannot_write");
 }
 
-TEST_F(certificates_test, what_is_wrong_with_a_certificate_has_a_name) {
+TEST_F(certificates_test, each_error_of_a_certificate_has_a_code) {
   ASSERT_TRUE(make());
   certificate_options o;
   o.from = -48h;

@@ -1,4 +1,4 @@
-// Cluster files: what a sound one becomes, and where mistakes are found.
+// Cluster files: the result of a valid one, and the position of each mistake.
 #include "runtime/node/config/cluster_file.hpp"
 
 #include <gmock/gmock.h>
@@ -39,12 +39,12 @@ std::string first_error(const std::string& text) {
   return e && !e->empty() ? e->front().to_string() : "no error";
 }
 
-TEST(cluster_file, a_sound_file) {
+TEST(cluster_file, a_valid_file_becomes_a_spec) {
   auto r = parse_cluster(with(0, ""), "conf/c.toml");
   ASSERT_TRUE(std::holds_alternative<cluster_spec>(r)) << first_error(with(0, ""));
   const auto& c = std::get<cluster_spec>(r);
   EXPECT_EQ(c.name, "lab");
-  EXPECT_EQ(c.tls_dir, "conf/certs") << "beside the file";
+  EXPECT_EQ(c.tls_dir, "conf/certs") << "relative to the file";
   ASSERT_EQ(c.nodes.size(), 2u);
   EXPECT_EQ(c.nodes[0].at.to_string(), "conf/c.toml:5:1");
   EXPECT_THAT(c.nodes[0].devices, ElementsAre("cpu:0", "cpu:1"));
@@ -53,7 +53,7 @@ TEST(cluster_file, a_sound_file) {
   EXPECT_EQ(c.nodes[1].memory_limit, std::int64_t{2} << 30);
 }
 
-TEST(cluster_file, faults_may_be_injected_where_it_says_so) {
+TEST(cluster_file, faults_may_be_injected_only_if_inject_is_true) {
   const auto allowed = [](const std::string& text) {
     cluster_rules rules;
     const auto r = parse_cluster(text, "conf/c.toml", &rules);
@@ -76,32 +76,32 @@ TEST(cluster_file, every_mistake_names_line_and_column) {
       {"unknown key", 2, "name = \"lab\"\nheartbeat = 3", "3:1", "[cluster]: unknown key 'heartbeat'"},
       {"unknown table", 5, "[[nodes]]", "5:3", "unknown key 'nodes'; did you mean 'node'?"},
       {"no name", 2, "", "1:2", "[cluster]: it needs a name"},
-      {"no tls", 3, "[other]", "1:2", "there is no [cluster.tls] table; nodes talk over TLS only"},
+      {"no tls", 3, "[other]", "1:2", "there is no [cluster.tls] table; nodes communicate over TLS only"},
       {"tls without dir", 4, "", "3:10", "[cluster.tls]: it needs dir"},
-      {"duplicate node", 11, "name = \"n1\"", "11:1", "node 'n1': the name 'n1' is taken already, at conf/c.toml:6:1"},
+      {"duplicate node", 11, "name = \"n1\"", "11:1", "node 'n1': duplicate name 'n1'; first used at conf/c.toml:6:1"},
       {"duplicate address", 12, "address = \"127.0.0.1:7701\"", "12:1",
-       "node 'n2': the address '127.0.0.1:7701' is taken already, at conf/c.toml:7:1"},
+       "node 'n2': duplicate address '127.0.0.1:7701'; first used at conf/c.toml:7:1"},
       {"no address", 12, "", "10:1", "node 'n2': it needs an address"},
       {"address without port", 7, "address = \"127.0.0.1\"", "7:1", "bad address '127.0.0.1'"},
       {"port out of range", 7, "address = \"127.0.0.1:77010\"", "7:1", "bad address '127.0.0.1:77010'"},
       {"negative port", 7, "address = \"127.0.0.1:-1\"", "7:1", "bad address"},
-      {"half an IPv4 address", 7, "address = \"127.0.0.256:1\"", "7:1", "bad address"},
+      {"an invalid IPv4 address", 7, "address = \"127.0.0.256:1\"", "7:1", "bad address"},
       {"bad host", 7, "address = \"no_host!:1\"", "7:1", "bad address"},
       {"bare IPv6", 12, "address = \"::1:7702\"", "12:1", "bad address"},
-      {"every interface", 7, "address = \"0.0.0.0:7701\"", "7:1", "means every interface"},
+      {"every interface", 7, "address = \"0.0.0.0:7701\"", "7:1", "stands for all interfaces"},
       {"unknown role", 9, "roles = [\"coordinator\", \"wroker\"]", "9:1", "unknown role 'wroker'; did you mean 'worker'?"},
       {"no coordinator", 9, "roles = [\"server\"]", "5:3", "no node has the role 'coordinator'"},
       {"no worker", 13, "roles = [\"server\"]", "5:3", "no node has the role 'worker'"},
       {"no roles", 13, "roles = []", "5:3", "no node has the role 'worker'"},
       {"bad device", 8, "devices = [\"cpu0\"]", "8:1", "bad device 'cpu0'"},
       {"a device that no backend drives", 8, "devices = [\"cpu:0\", \"gpu:0\"]", "8:21",
-       "node 'n1': the device 'gpu:0' cannot be used: this build has no GPU backend for jobs; there is: cpu:0, cpu:1, ..."},
-      {"a device twice", 8, "devices = [\"cpu:0\", \"cpu:0\"]", "8:1", "the device 'cpu:0' is there twice"},
+       "node 'n1': the device 'gpu:0' cannot be used: this build has no GPU backend for jobs; available: cpu:0, cpu:1, ..."},
+      {"a device twice", 8, "devices = [\"cpu:0\", \"cpu:0\"]", "8:1", "the device 'cpu:0' is listed twice"},
       {"bad name", 6, "name = \"n 1\"", "6:1", "bad name 'n 1'"},
       {"bad limit", 14, "memory_limit = \"2 Gigs\"", "14:1", "'memory_limit' must be a size"},
       {"plugin", 1, "plugins = [\"libx.so\"]\n[cluster]", "1:12", "there is no plugin 'libx.so' (looked for 'conf/libx.so')"},
       {"digest", 1, "plugins = [\"libx.so#sha256=12\"]\n[cluster]", "1:12",
-       "plugin 'libx.so#sha256=12': a sha256 has 64 digits of 0-9a-f, as `sha256sum FILE` says it"},
+       "plugin 'libx.so#sha256=12': a sha256 has 64 digits of 0-9a-f, as printed by `sha256sum FILE`"},
       {"syntax", 6, "name = n1", "6:", "Error while parsing"},
   };
   for (const auto& r : entries) {
@@ -112,7 +112,7 @@ TEST(cluster_file, every_mistake_names_line_and_column) {
   }
 }
 
-TEST(cluster_file, data_is_read_in_folders_beside_the_file_or_where_data_sets_are_kept) {
+TEST(cluster_file, data_folders_are_relative_to_the_file_or_the_default) {
   const auto folders = [](const std::string& text) {
     auto r = parse_cluster(text, "conf/c.toml");
     std::vector<std::vector<std::string>> list;
@@ -124,12 +124,13 @@ TEST(cluster_file, data_is_read_in_folders_beside_the_file_or_where_data_sets_ar
   const std::vector<std::string> usual{"/usr/share/datasets"};
   EXPECT_EQ(folders(with(0, "")), (lists{usual, usual}));
   EXPECT_EQ(folders(with(2, "name = \"lab\"\ndata = [\"sets\", \"/srv/x\"]")), (lists(2, {"conf/sets", "/srv/x"})));
-  EXPECT_EQ(folders(with(2, "name = \"lab\"\ndata = \"sets\"\n") + "data = []\n"), (lists{{"conf/sets"}, {}})) << "a node's own";
+  EXPECT_EQ(folders(with(2, "name = \"lab\"\ndata = \"sets\"\n") + "data = []\n"), (lists{{"conf/sets"}, {}}))
+      << "set for one node";
   EXPECT_EQ(first_error(with(7, "address = \"127.0.0.1:7701\"\ndata = [\"\"]")),
-            "conf/c.toml:8:1: node 'n1': bad folder '': \".\" is the folder of this file");
+            "conf/c.toml:8:1: node 'n1': bad folder '': write a path; \".\" is the folder of this file");
 }
 
-TEST(cluster_file, checkpoints_go_into_folders_that_it_names_and_into_none_otherwise) {
+TEST(cluster_file, checkpoint_folders_are_those_named_and_none_by_default) {
   const auto folders = [](const std::string& text) {
     auto r = parse_cluster(text, "conf/c.toml");
     std::vector<std::vector<std::string>> list;
@@ -141,16 +142,16 @@ TEST(cluster_file, checkpoints_go_into_folders_that_it_names_and_into_none_other
   EXPECT_EQ(folders(with(0, "")), (lists{{}, {}}));
   EXPECT_EQ(folders(with(2, "name = \"lab\"\ncheckpoints = [\"kept\", \"/srv/x\"]")), (lists(2, {"conf/kept", "/srv/x"})));
   EXPECT_EQ(first_error(with(7, "address = \"127.0.0.1:7701\"\ncheckpoints = [\"\"]")),
-            "conf/c.toml:8:1: node 'n1': bad folder '': \".\" is the folder of this file");
+            "conf/c.toml:8:1: node 'n1': bad folder '': write a path; \".\" is the folder of this file");
 }
 
-TEST(cluster_file, nothing_at_all) {
+TEST(cluster_file, an_empty_file_is_an_error) {
   auto r = parse_cluster("", "c.toml");
   EXPECT_EQ(std::get<diagnostics>(r).size(), 2u);
   EXPECT_EQ(first_error(""), "conf/c.toml:1:1: there is no [cluster] table");
 }
 
-TEST(cluster_file, port_zero_means_any_and_may_come_twice) {
+TEST(cluster_file, port_zero_means_any_port_and_may_be_repeated) {
   auto text = with(7, "address = \"127.0.0.1:0\"");
   text.replace(text.find("[::1]:7702"), 10, "127.0.0.1:0");
   EXPECT_EQ(first_error(text), "no error");

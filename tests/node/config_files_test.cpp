@@ -1,5 +1,5 @@
-// Every file under configs/ is read, built and planned; so a key that changes its meaning is
-// noticed here.
+// Reads, builds and plans every file under configs/, so that a key that changes its meaning is
+// noticed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,8 +30,8 @@ std::string text_of(const diagnostics& list) {
   return s;
 }
 
-// What the data sets that no package has are replaced by: ten classes of small pictures, just
-// enough for a batch.
+// Overrides that replace the data sets that no package has: ten classes of small pictures, or a
+// text, just enough for a batch.
 std::vector<std::string> data_of(const std::string& name) {
   static const test::temp_dir dir, texts;
   if (name.starts_with("char_rnn")) {
@@ -81,7 +81,7 @@ std::vector<node_spec> nodes_of(const std::string& cluster) {
   return std::get<cluster_spec>(c).nodes;
 }
 
-// Jobs that name nodes, and the cluster that has these.
+// Jobs that name nodes, and the cluster files with these nodes.
 const std::map<std::string, std::string> clusters_of_jobs{{"alexnet_fc.toml", "alexnet_fc.toml"},
                                                           {"multinode_caffe.toml", "multinode_caffe.toml"},
                                                           {"pipeline4.toml", "pipeline4.toml"},
@@ -101,7 +101,7 @@ TEST(configs, every_job_is_read_built_and_planned) {
   }
 }
 
-TEST(configs, every_cluster_is_read_and_carries_a_job) {
+TEST(configs, every_cluster_is_read_and_can_run_a_job) {
   for (const auto& f : files_in("clusters")) {
     SCOPED_TRACE(f);
     auto c = read_cluster_file(f);
@@ -148,7 +148,7 @@ TEST(configs, singas_presets_have_singas_topologies) {
   }
 }
 
-// Layers by the nodes that have them, as "layer.part@node packets first+count".
+// The placed parts of layers, as "layer.part@node packets first+count".
 std::vector<std::string> placed_parts(const prepared_job& j) {
   std::vector<std::string> list;
   for (const auto& r : j.plan.roles) {
@@ -159,7 +159,7 @@ std::vector<std::string> placed_parts(const prepared_job& j) {
   return list;
 }
 
-// Each parameter's elements by the node of their shard.
+// The number of a layer's parameter elements, by the node of their shard.
 std::map<std::string, std::int64_t> owners(const prepared_job& j, const std::string& layer) {
   std::map<std::string, std::int64_t> by;
   for (const auto& b : j.plan.blocks)
@@ -174,7 +174,7 @@ TEST(configs, singas_hybrid_splits_ip1_by_feature_between_the_workers) {
   const auto j = prepared("singa_hybrid.toml", nodes_of("local2.toml"));
   ASSERT_TRUE(j);
   EXPECT_EQ(placed_parts(*j), (parts{"ip1.0@n1 packets 0+2", "ip1.1@n2 packets 0+2"}));
-  EXPECT_EQ(owners(*j, "ip1"), (owned{{"n1", 5 * 1025}, {"n2", 5 * 1025}})) << "each keeps its slice only";
+  EXPECT_EQ(owners(*j, "ip1"), (owned{{"n1", 5 * 1025}, {"n2", 5 * 1025}})) << "each node has its slice only";
   EXPECT_EQ(owners(*j, "conv1"), (owned{{"n1", 32 * 76}}));
 }
 
@@ -188,7 +188,7 @@ TEST(configs, multinode_caffes_fc_node_serves_three_conv_nodes) {
     EXPECT_EQ(j->plan.nodes[j->plan[j->plan.workers[w]].node].name, "conv" + std::to_string(w + 1));
 }
 
-TEST(configs, the_pipeline_has_a_stage_a_node_and_sends_no_weights) {
+TEST(configs, the_pipeline_has_one_stage_per_node_and_sends_no_weights) {
   const auto j = prepared("pipeline4.toml", nodes_of("pipeline4.toml"));
   ASSERT_TRUE(j);
   EXPECT_EQ(placed_parts(*j), (parts{"ip1+relu1@n1 packets 0+32", "ip2+relu2@n2 packets 0+32", "ip3+relu3@n3 packets 0+32",
@@ -202,9 +202,9 @@ TEST(configs, the_pipeline_has_a_stage_a_node_and_sends_no_weights) {
           {{0, 1}, there}, {{1, 0}, there}, {{1, 2}, there}, {{2, 1}, there}, {{2, 3}, there}, {{3, 2}, there}, {{0, 3}, labels}}));
 }
 
-// Krizhevsky 2014, "one weird trick" (docs/partitioning.md): what a conv node sends and gets in a
-// step of 256 examples of its own.
-TEST(configs, alexnets_conv_nodes_move_what_was_derived) {
+// Krizhevsky 2014, "one weird trick" (docs/partitioning.md): bytes that a conv node sends and
+// receives in a step with 256 examples per node.
+TEST(configs, alexnets_conv_nodes_move_the_derived_number_of_bytes) {
   const auto moved = [](const std::string& job, const std::vector<std::string>& set) {
     const auto j = prepared(job, nodes_of("alexnet_fc.toml"), set);
     EXPECT_EQ(j->graph.parameter_count, 60965224);
@@ -216,7 +216,7 @@ TEST(configs, alexnets_conv_nodes_move_what_was_derived) {
     }
     return costs.bytes_per_step.at("conv1") + costs.received.at("conv1");
   };
-  const double weights = 2 * 4 * 2334080, pool5 = 2 * 256 * 9216 * 4, labels = 256 * 4;  // both ways, but the labels
+  const double weights = 2 * 4 * 2334080, pool5 = 2 * 256 * 9216 * 4, labels = 256 * 4;  // in both directions, except the labels
   const auto one = moved("alexnet_fc.toml", {"layer.fc6.partition=none", "layer.fc6.place=fc1"});
   EXPECT_EQ(one, weights + pool5 + labels);
   EXPECT_NEAR(one, 37.5e6, 0.01 * 37.5e6);
@@ -229,7 +229,7 @@ TEST(configs, alexnets_conv_nodes_move_what_was_derived) {
   EXPECT_NEAR(data_parallel, 487.7e6, 0.01 * 487.7e6);
 }
 
-TEST(configs, alexnets_fc6_is_cut_in_two) {
+TEST(configs, alexnets_fc6_is_split_over_two_nodes) {
   const auto j = prepared("alexnet_fc.toml", nodes_of("alexnet_fc.toml"));
   ASSERT_TRUE(j);
   EXPECT_EQ(owners(*j, "fc6"), (owned{{"fc1", 2048 * 9217}, {"fc2", 2048 * 9217}}));
@@ -237,7 +237,7 @@ TEST(configs, alexnets_fc6_is_cut_in_two) {
   EXPECT_EQ(owners(*j, "conv2"), (owned{{"ps", 256 * 48 * 25 + 256}}));
 }
 
-TEST(configs, lenet_is_caffes) {
+TEST(configs, lenet_matches_caffes) {
   const auto j = prepared("lenet_fashion.toml", one_node());
   ASSERT_TRUE(j);
   EXPECT_EQ(j->graph.parameter_count, 431080);
@@ -252,7 +252,7 @@ TEST(configs, mlp_has_its_parameters) {
   EXPECT_EQ(j->graph.parameter_count, 784 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10);
 }
 
-TEST(configs, cifar10_full_is_caffes) {
+TEST(configs, cifar10_full_matches_caffes) {
   const auto j = prepared("cifar10_full.toml", one_node());
   ASSERT_TRUE(j);
   EXPECT_EQ(j->graph.parameter_count, 89578);

@@ -1,4 +1,4 @@
-// What is chosen for the convolutions of a measured job, and the file that remembers the times.
+// The algorithms that are chosen for the convolutions of a measured job, and the file of times.
 #include "runtime/node/convolution_times.hpp"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_F(convolution_times, the_rule_stays_unless_another_is_clearly_faster) {
   EXPECT_EQ(fastest({}, direct), direct);
 }
 
-TEST_F(convolution_times, only_open_passes_of_measured_jobs_are_open) {
+TEST_F(convolution_times, only_measured_jobs_leave_passes_open) {
   EXPECT_TRUE(open_conv_tasks(*job({})).empty());
   EXPECT_TRUE(open_conv_tasks(*job({"job.convolution=measured", "job.precision=f64"})).empty());
   const auto passes = [](const std::vector<conv_task>& list) {
@@ -76,7 +76,7 @@ TEST_F(convolution_times, only_open_passes_of_measured_jobs_are_open) {
     for (const auto& t : list) s += t.name + "." + name_of(t.pass) + " ";
     return s;
   };
-  // Nobody wants the gradient of the data.
+  // No layer needs the gradient of the data.
   EXPECT_EQ(passes(open_conv_tasks(*job())), "conv1.forward conv1.weights ");
   EXPECT_EQ(passes(open_conv_tasks(*job({"job.convolution=measured", "layer.conv1.algorithm_weights=lowering2"}))),
             "conv1.forward ");
@@ -84,7 +84,7 @@ TEST_F(convolution_times, only_open_passes_of_measured_jobs_are_open) {
   EXPECT_EQ(open_conv_tasks(*job())[0].geometry.batch, 2) << "of one packet";
 }
 
-TEST_F(convolution_times, a_choice_is_text_and_back) {
+TEST_F(convolution_times, a_choice_round_trips_as_text) {
   const conv_table t{{"conv1", {direct, lowering1, winograd}}, {"b/c=d", {automatic, onednn, lowering3}}};
   EXPECT_EQ(to_text({{"conv1", {direct, lowering1, winograd}}}), "conv1=direct/lowering1/winograd");
   EXPECT_EQ(conv_table_from(to_text(t)), t);
@@ -94,7 +94,7 @@ TEST_F(convolution_times, a_choice_is_text_and_back) {
     EXPECT_FALSE(conv_table_from(bad)) << bad;
 }
 
-// What travels to other nodes makes the same job as what is put into the one at hand.
+// The overrides that are sent to other nodes make the same job as the table that is applied here.
 TEST_F(convolution_times, overrides_and_the_table_make_the_same_job) {
   const conv_table t{{"conv1", {lowering3, automatic, lowering2}}};
   auto set = overrides_of(t);
@@ -107,7 +107,7 @@ TEST_F(convolution_times, overrides_and_the_table_make_the_same_job) {
   EXPECT_EQ(convolutions_to_keep(*by_text), convolutions_to_keep(*by_table));
   EXPECT_EQ(kept_convolutions(convolutions_to_keep(*by_text)), "conv1=lowering3/auto/lowering2");
   EXPECT_TRUE(convolutions_to_keep(*job({})).empty());
-  EXPECT_TRUE(open_conv_tasks(*by_text).empty()) << "nobody measures a second time";
+  EXPECT_TRUE(open_conv_tasks(*by_text).empty()) << "no pass is left to measure";
 }
 
 TEST_F(convolution_times, a_choice_for_a_layer_that_is_no_convolution_is_refused) {
@@ -118,7 +118,7 @@ TEST_F(convolution_times, a_choice_for_a_layer_that_is_no_convolution_is_refused
   }
 }
 
-TEST_F(convolution_times, every_algorithm_that_can_is_timed) {
+TEST_F(convolution_times, every_supported_algorithm_is_timed) {
   conv_geometry g{
       .batch = 3, .channels = 2, .height = 9, .width = 8, .outputs = 5, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1};
   for (const auto p : conv_passes_all) {
@@ -130,7 +130,7 @@ TEST_F(convolution_times, every_algorithm_that_can_is_timed) {
   EXPECT_EQ(time_convolution(*dev_, g, conv_pass::forward).count(winograd), 0u);
 }
 
-TEST_F(convolution_times, what_was_timed_once_is_remembered_and_decides) {
+TEST_F(convolution_times, saved_times_decide_the_choice) {
   const auto tasks = open_conv_tasks(*job());
   convolution_cache cache(file(), machine_words(*dev_));
   for (const auto& t : tasks) {
@@ -147,7 +147,7 @@ TEST_F(convolution_times, what_was_timed_once_is_remembered_and_decides) {
   EXPECT_EQ(s.times[0].ms.at(lowering3), 0.5);
 }
 
-TEST_F(convolution_times, a_job_without_figures_is_timed_and_the_next_one_has_the_same_choice) {
+TEST_F(convolution_times, a_job_without_saved_times_is_timed_and_the_next_chooses_the_same) {
   const auto a = release(job());
   ASSERT_FALSE(text().empty());
   const auto b = release(job());
@@ -156,10 +156,10 @@ TEST_F(convolution_times, a_job_without_figures_is_timed_and_the_next_one_has_th
     for (const auto& [algorithm, ms] : a.times[i].ms) EXPECT_NEAR(b.times[i].ms.at(algorithm), ms, 1e-5);
   EXPECT_TRUE(open_conv_tasks(*a.job).empty());
   for (const auto& e : fs::directory_iterator(fs::path(file()).parent_path()))
-    EXPECT_EQ(e.path().string(), file()) << "left behind";
+    EXPECT_EQ(e.path().string(), file()) << "a temporary file is left";
 }
 
-TEST_F(convolution_times, other_machines_figures_stay_in_the_file_and_do_not_count_here) {
+TEST_F(convolution_times, times_of_other_machines_stay_in_the_file_and_are_not_used) {
   const auto task = open_conv_tasks(*job())[0];
   auto times = all_of(task.geometry, 5);
   times[lowering3] = 0.001;
@@ -175,8 +175,8 @@ TEST_F(convolution_times, other_machines_figures_stay_in_the_file_and_do_not_cou
   EXPECT_EQ(again.find(task.geometry, task.pass)->at(lowering3), 0.001);
 }
 
-// Another build's figures: an algorithm is missing, so that pass is timed anew.
-TEST_F(convolution_times, figures_that_lack_an_algorithm_do_not_count) {
+// Times of another build that lacks an algorithm: the pass is timed again.
+TEST_F(convolution_times, times_that_lack_an_algorithm_are_not_used) {
   const auto task = open_conv_tasks(*job())[0];
   auto times = all_of(task.geometry, 5);
   times.erase(lowering2);
@@ -185,7 +185,7 @@ TEST_F(convolution_times, figures_that_lack_an_algorithm_do_not_count) {
   EXPECT_EQ(c.find(task.geometry, task.pass), nullptr);
 }
 
-TEST_F(convolution_times, a_file_that_is_none_is_left_out_with_a_warning_and_replaced) {
+TEST_F(convolution_times, an_invalid_file_is_ignored_with_a_warning_and_replaced) {
   const std::string deep = std::string(200000, '[') + std::string(200000, ']');
   const std::string start = R"({"format":1,"machines":{"m":)";
   for (const std::string& bad :
@@ -208,17 +208,17 @@ TEST_F(convolution_times, a_file_that_is_none_is_left_out_with_a_warning_and_rep
   }
 }
 
-TEST_F(convolution_times, a_place_that_cannot_be_written_is_a_warning) {
+TEST_F(convolution_times, a_path_that_cannot_be_written_is_a_warning) {
   write("x");
   const auto task = open_conv_tasks(*job())[0];
   convolution_cache c(file() + "/below/a/file.json", "m");
   c.put(task.geometry, task.pass, all_of(task.geometry, 1));
   c.save();
   ASSERT_EQ(c.warnings().size(), 1u);
-  EXPECT_NE(c.warnings()[0].find("not remembered"), std::string::npos);
+  EXPECT_NE(c.warnings()[0].find("cannot be saved"), std::string::npos);
 }
 
-TEST_F(convolution_times, the_file_lies_where_caches_lie) {
+TEST_F(convolution_times, the_file_is_in_the_users_cache_folder) {
   const auto with = [](const char* xdg, const char* home) {
     xdg ? setenv("XDG_CACHE_HOME", xdg, 1) : unsetenv("XDG_CACHE_HOME");
     home ? setenv("HOME", home, 1) : unsetenv("HOME");

@@ -1,5 +1,5 @@
-// Where the data of jobs from outside may lie: every path that every source takes, links, and
-// sources that do not say what they read.
+// The folders from which jobs with limits may read data: every path of every source, links, and
+// sources that do not declare their files.
 #include "runtime/node/config/data_folders.hpp"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ class data_folders : public testing::Test {
   fs::path in(const std::string& name) const { return root() / "data" / name; }
   std::string secret() const { return (root() / "elsewhere/secret").string(); }
 
-  // The key that is blamed; empty: all is within.
+  // The key that the error names; empty if all paths are inside the folders.
   std::string blamed(const source_type& type, const std::map<std::string, std::string>& texts) const {
     data_spec d;
     d.source = type.name;
@@ -41,7 +41,7 @@ class data_folders : public testing::Test {
       given.values[key] = text;
       d.key_at[key] = {key, 2, 3};
     }
-    for (const auto& s : type.specs)  // whatever else is needed
+    for (const auto& s : type.specs)  // other required options
       if (!s.fallback && !given.has(s.name)) {
         if (s.kind == option_kind::text) given.values[s.name] = in("set").string();
         if (s.kind == option_kind::integer) given.values[s.name] = std::int64_t{1};
@@ -61,8 +61,8 @@ class data_folders : public testing::Test {
   tables all_;
 };
 
-// Of today's sources and of those to come: whoever adds one with a path is told here.
-TEST_F(data_folders, every_path_of_every_source_is_held_to_them) {
+// Fails for a new source with a path until that path is checked and counted here.
+TEST_F(data_folders, every_path_of_every_source_is_checked) {
   int paths = 0;
   for (const auto& name : all_.sources.names()) {
     const auto& type = *all_.sources.find(name);
@@ -80,7 +80,7 @@ TEST_F(data_folders, every_path_of_every_source_is_held_to_them) {
             "test_labels");
 }
 
-TEST_F(data_folders, links_count_as_what_they_lead_to) {
+TEST_F(data_folders, links_count_as_their_targets) {
   fs::create_symlink(secret(), in("out.csv"));
   fs::create_symlink(in("rows.csv"), in("back.csv"));
   fs::create_directory_symlink(root() / "elsewhere", in("away"));
@@ -88,27 +88,27 @@ TEST_F(data_folders, links_count_as_what_they_lead_to) {
   EXPECT_EQ(blamed("csv", {{"path", in("back.csv").string()}}), "");
   EXPECT_EQ(blamed("csv", {{"path", in("away/secret").string()}}), "path");
   EXPECT_EQ(blamed("csv", {{"path", in("away/not_there").string()}}), "path");
-  EXPECT_EQ(blamed("csv", {{"path", root().string() + "/data-of-others/x"}}), "path") << "a name that begins alike";
-  // idx takes its names below path.
+  EXPECT_EQ(blamed("csv", {{"path", root().string() + "/data-of-others/x"}}), "path") << "a folder whose name has the same prefix";
+  // idx appends its file names to path.
   fs::create_symlink(secret(), in("set/train-labels-idx1-ubyte"));
   EXPECT_EQ(blamed("idx", {{"path", in("set").string()}}), "path");
 }
 
-TEST_F(data_folders, folders_of_images_hold_no_link_that_leads_away) {
+TEST_F(data_folders, image_folders_may_not_have_links_to_outside) {
   const auto images = [&] { return blamed("images", {{"path", in("set").string()}}); };
   fs::create_directories(in("more"));
   EXPECT_EQ(images(), "");
   fs::create_directory_symlink(in("more"), in("set/train/dog"));
-  fs::create_directory_symlink(in("set"), in("more/up"));  // in a circle
+  fs::create_directory_symlink(in("set"), in("more/up"));  // a circle
   EXPECT_EQ(images(), "");
   fs::create_symlink(secret(), in("more/x.png"));
-  EXPECT_EQ(images(), "path") << "behind a link that stays";
+  EXPECT_EQ(images(), "path") << "behind a link to inside";
   fs::remove(in("more/x.png"));
   fs::create_symlink(secret(), in("set/train/cat/x.png"));
   EXPECT_EQ(images(), "path");
 }
 
-TEST_F(data_folders, of_a_source_that_does_not_say_what_it_reads_every_text_is_a_path) {
+TEST_F(data_folders, every_text_is_a_path_in_a_source_that_declares_no_files) {
   source_type type;
   type.name = "mine";
   type.specs = {option_of("from", option_kind::text, std::nullopt, "a file"),
@@ -118,8 +118,8 @@ TEST_F(data_folders, of_a_source_that_does_not_say_what_it_reads_every_text_is_a
   EXPECT_EQ(blamed(type, {{"from", in("rows.csv").string()}}), "");
 }
 
-// A job without limits, as a person's own, reads what that person may read.
-TEST_F(data_folders, only_jobs_with_limits_are_held) {
+// A job without limits, such as a user's local job, reads all that the user may read.
+TEST_F(data_folders, only_jobs_with_limits_are_restricted) {
   const std::string text =
       "[data]\nsource = \"csv\"\npath = \"" + secret() +
       "\"\nheader = false\nbatch = 1\n[[layer]]\nname = \"ip\"\ntype = \"linear\"\ninputs = [\"data\"]\noutputs = 1\n"
@@ -130,9 +130,9 @@ TEST_F(data_folders, only_jobs_with_limits_are_held) {
     const auto* bad = std::get_if<diagnostics>(&r);
     return bad ? bad->front().to_string() : "nothing";
   };
-  EXPECT_EQ(said(job_limits{{}, {in("").string()}}).rfind("job.toml:3:1: [data]: 'path' leads elsewhere", 0), 0u);
-  EXPECT_EQ(said(job_limits{{}, {}}).rfind("job.toml:3:1: [data]: 'path' leads elsewhere", 0), 0u);
-  EXPECT_THAT(said(std::nullopt), testing::Not(HasSubstr("leads elsewhere")));
+  EXPECT_EQ(said(job_limits{{}, {in("").string()}}).rfind("job.toml:3:1: [data]: 'path' is outside the allowed folders", 0), 0u);
+  EXPECT_EQ(said(job_limits{{}, {}}).rfind("job.toml:3:1: [data]: 'path' is outside the allowed folders", 0), 0u);
+  EXPECT_THAT(said(std::nullopt), testing::Not(HasSubstr("outside the allowed folders")));
   EXPECT_EQ(said(job_limits{{}, {(root() / "elsewhere").string()}}), said(std::nullopt));
 }
 

@@ -1,5 +1,4 @@
-// Job files whose layers would look something up that is not there, or read values as numbers: each
-// is told with its place.
+// Job files whose layers would use ids out of range, or values as ids: each error has its position.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +12,7 @@ namespace {
 
 using namespace job_test;
 
-TEST(edge_types, a_job_file_with_one_score_for_ten_classes) {
+TEST(edge_types, one_score_for_ten_classes_is_an_error_of_the_loss) {
   auto lines = sound_lines();
   lines[19] = "outputs = 1";
   EXPECT_EQ(shown(mistakes_of(text_of(lines))),
@@ -22,13 +21,13 @@ TEST(edge_types, a_job_file_with_one_score_for_ten_classes) {
   EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
 }
 
-TEST(edge_types, a_job_file_with_more_guesses_than_scores) {
+TEST(edge_types, a_top_k_above_the_number_of_classes_is_an_error) {
   auto lines = sound_lines();
   lines[23] += "\n[[layer]]\nname = \"top\"\ntype = \"accuracy\"\ninputs = [\"ip1\", \"label\"]\ntop_k = 11\nphase = \"test\"";
-  EXPECT_EQ(shown(mistakes_of(text_of(lines))), "job.toml:25:1: layer 'top': wants at least top_k = 11 classes, got 2x10, 2\n");
+  EXPECT_EQ(shown(mistakes_of(text_of(lines))), "job.toml:25:1: layer 'top': expects at least top_k = 11 classes, got 2x10, 2\n");
 }
 
-TEST(edge_types, a_job_file_with_values_for_labels) {
+TEST(edge_types, values_as_labels_are_an_error_of_losses_that_take_ids) {
   auto lines = sound_lines();
   lines[22] = "type = \"hinge\"";
   lines[23] = "inputs = [\"ip1\", \"ip1\"]";
@@ -42,7 +41,7 @@ TEST(edge_types, a_job_file_with_values_for_labels) {
   EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
 }
 
-TEST(edge_types, words_take_numbers_and_nothing_else) {
+TEST(edge_types, embeddings_and_losses_take_ids_within_their_range) {
   const auto file = std::filesystem::temp_directory_path() / "troupe_edge_types_test.txt";
   std::ofstream(file) << std::string(200, 'a') + std::string(200, 'b');
   auto lines = sound_lines();

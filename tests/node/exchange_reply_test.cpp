@@ -1,5 +1,5 @@
-// What a session of the exchange takes from its hub: the answer to the call that waits, whole, and
-// nothing else.
+// The reply to a call of the exchange: takes the complete answer to the waiting call, and nothing
+// else.
 #include "runtime/exchange/client/reply.hpp"
 
 #include <gtest/gtest.h>
@@ -15,25 +15,25 @@ piece some(std::uint64_t call, std::uint64_t offset, std::size_t n) {
 
 TEST(exchange_reply, an_answer_without_values_is_complete_at_once) {
   reply r;
-  EXPECT_FALSE(r.take(said(0))) << "nobody waits";
+  EXPECT_FALSE(r.take(said(0))) << "no call waits";
   r.await(7, 0);
   EXPECT_EQ(r.call(), 7u);
-  EXPECT_FALSE(r.take(said(6))) << "an earlier call's";
+  EXPECT_FALSE(r.take(said(6))) << "for an earlier call";
   EXPECT_FALSE(r.complete());
   EXPECT_TRUE(r.take(said(7)));
   EXPECT_TRUE(r.complete());
   EXPECT_EQ(r.said().text, "well");
-  EXPECT_FALSE(r.take(said(7))) << "a second one";
+  EXPECT_FALSE(r.take(said(7))) << "a second answer";
 }
 
-TEST(exchange_reply, values_come_after_the_answer_in_order_and_no_more_than_there_is_room_for) {
+TEST(exchange_reply, values_follow_the_answer_in_order_and_within_the_calls_room) {
   reply r;
   r.await(1, 24);
   EXPECT_FALSE(r.take(said(1, 32))) << "more than this call has room for";
   EXPECT_FALSE(r.take(some(1, 0, 8))) << "before the answer";
   EXPECT_TRUE(r.take(said(1, 24)));
   EXPECT_FALSE(r.complete());
-  EXPECT_FALSE(r.take(some(2, 0, 8))) << "another call's";
+  EXPECT_FALSE(r.take(some(2, 0, 8))) << "for another call";
   EXPECT_FALSE(r.take(some(1, 8, 8))) << "a gap";
   EXPECT_FALSE(r.take(some(1, 0, 32))) << "too much";
   EXPECT_FALSE(r.take(some(1, 0, 8))) << "taken, but not all";
@@ -44,7 +44,7 @@ TEST(exchange_reply, values_come_after_the_answer_in_order_and_no_more_than_ther
   EXPECT_EQ(r.values()[23], std::byte{5});
 }
 
-TEST(exchange_reply, a_call_that_was_given_up_hears_nothing_more_and_the_next_one_begins_anew) {
+TEST(exchange_reply, a_stopped_call_takes_nothing_more_and_the_next_starts_afresh) {
   reply r;
   r.await(1, 8);
   EXPECT_TRUE(r.take(said(1, 8)));

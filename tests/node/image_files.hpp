@@ -1,4 +1,4 @@
-// Image files for tests, written by the libraries that read them: into memory, and as folders of
+// Image files for tests, written by the libraries that read them: in memory, and as folders of
 // classes.
 #pragma once
 
@@ -24,7 +24,7 @@ struct png_form {
   bytes transparent{};  // alpha of the palette's colours
 };
 
-// `entries`: as PNG has them: height rows of the form's bytes, 16 bits high byte first.
+// `entries`: pixel rows as in PNG: height rows of the form's bytes, 16 bits high byte first.
 bytes png_of(std::uint32_t width, std::uint32_t height, const bytes& entries, const png_form& form = {});
 
 struct jpeg_form {
@@ -36,11 +36,11 @@ struct jpeg_form {
 
 bytes jpeg_of(std::uint32_t width, std::uint32_t height, const bytes& entries, const jpeg_form& form = {});
 
-// Smooth colours that differ by `number`: JPEG keeps them within a few steps.
+// Smooth colours that differ by `number`: JPEG preserves them within a few steps.
 bytes picture(std::uint32_t width, std::uint32_t height, int channels, unsigned number);
 
-// A data set of small sound files under `folder`: train/CLASS and test/CLASS, PNG and JPEG by
-// turns.
+// Writes a data set of small valid files under `folder`: train/CLASS and test/CLASS, PNG and JPEG
+// alternating.
 void write_set(const std::string& folder, const std::vector<std::string>& classes, unsigned train, unsigned test,
                std::uint32_t side);
 

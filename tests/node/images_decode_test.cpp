@@ -1,4 +1,4 @@
-// Every form of PNG and JPEG that a folder may hold, and bytes that are none.
+// Decoding of every PNG and JPEG format that a folder may contain, and of invalid bytes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -40,7 +40,7 @@ int farthest(const bytes& a, const bytes& b) {
   return d;
 }
 
-TEST(images_png, rgb_comes_back_as_it_was_interlaced_or_not) {
+TEST(images_png, rgb_is_decoded_exactly_interlaced_or_not) {
   const auto entries = picture(13, 7, 3, 1);
   for (const bool interlaced : {false, true}) {
     const auto m = decoded(png_of(13, 7, entries, {.interlaced = interlaced}));
@@ -51,22 +51,22 @@ TEST(images_png, rgb_comes_back_as_it_was_interlaced_or_not) {
   }
 }
 
-TEST(images_png, greys_of_every_depth) {
+TEST(images_png, grey_images_of_every_depth_are_decoded) {
   EXPECT_THAT(decoded(png_of(8, 1, {0b10010110}, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 1}), 1).bytes,
               ElementsAre(255, 0, 0, 255, 0, 255, 255, 0));
   EXPECT_THAT(decoded(png_of(4, 1, {0b00011011}, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 2}), 1).bytes,
               ElementsAre(0, 85, 170, 255));
   EXPECT_THAT(decoded(png_of(2, 1, {0x1f}, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 4}), 1).bytes, ElementsAre(17, 255));
   EXPECT_THAT(decoded(png_of(2, 1, {9, 200}, {.colour = PNG_COLOR_TYPE_GRAY}), 3).bytes, ElementsAre(9, 9, 9, 200, 200, 200));
-  // 16 bits: 0x0080 / 65535 * 255 = 0.498, 0x0081 = 0.502; 0x12ff rounds up, where cutting would
-  // give 0x12.
+  // 16 bits: 0x0080 / 65535 * 255 = 0.498, 0x0081 = 0.502; 0x12ff rounds up, where truncation
+  // would give 0x12.
   EXPECT_THAT(
       decoded(png_of(4, 1, {0x00, 0x80, 0x00, 0x81, 0x12, 0xff, 0xff, 0xff}, {.colour = PNG_COLOR_TYPE_GRAY, .depth = 16}), 1)
           .bytes,
       ElementsAre(0, 1, 0x13, 255));
 }
 
-TEST(images_png, sixteen_bit_rgb_alpha_and_palettes) {
+TEST(images_png, sixteen_bit_rgb_alpha_and_palettes_become_8_bit_rgb) {
   EXPECT_THAT(decoded(png_of(1, 1, {0x12, 0xff, 0, 0, 0xff, 0xff}, {.depth = 16})).bytes, ElementsAre(0x13, 0, 255));
   EXPECT_THAT(decoded(png_of(2, 1, {1, 2, 3, 0, 4, 5, 6, 128}, {.colour = PNG_COLOR_TYPE_RGB_ALPHA})).bytes,
               ElementsAre(1, 2, 3, 4, 5, 6));
@@ -80,7 +80,7 @@ TEST(images_png, rgb_becomes_grey_by_luma) {
   EXPECT_THAT(decoded(png_of(4, 1, {255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255}), 1).bytes, ElementsAre(76, 150, 29, 255));
 }
 
-TEST(images_jpeg, colours_are_near_what_was_written) {
+TEST(images_jpeg, decoded_colours_are_close_to_the_original) {
   const auto entries = picture(33, 18, 3, 4);
   EXPECT_LE(farthest(decoded(jpeg_of(33, 18, entries)).bytes, entries), 6);
   EXPECT_LE(farthest(decoded(jpeg_of(33, 18, entries, {.progressive = true})).bytes, entries), 6);
@@ -93,7 +93,7 @@ TEST(images_jpeg, colours_are_near_what_was_written) {
   EXPECT_EQ(m.bytes[30], m.bytes[32]);
 }
 
-// Ink as light, as Adobe has it: (255 255 255 255) is white, key 0 is black.
+// Inverted CMYK, as Adobe writes it: (255 255 255 255) is white, key 0 is black.
 TEST(images_jpeg, cmyk_and_ycck_become_rgb) {
   bytes ink;
   for (int i = 0; i < 64; ++i)
@@ -107,14 +107,14 @@ TEST(images_jpeg, cmyk_and_ycck_become_rgb) {
   }
 }
 
-TEST(images_decode, another_size_is_told_from_the_header) {
+TEST(images_decode, a_wrong_size_is_reported_from_the_header) {
   const auto file = png_of(13, 7, picture(13, 7, 3, 1));
   EXPECT_EQ(error(file, 3, {7, 12}), "is 7 x 13 pixels (height x width), not 7 x 12");
   EXPECT_EQ(error(file, 3, {7, 13}), "no error");
   EXPECT_EQ(error(jpeg_of(13, 7, picture(13, 7, 3, 1)), 3, {8, 13}), "is 7 x 13 pixels (height x width), not 8 x 13");
 }
 
-TEST(images_decode, what_is_no_image_says_so) {
+TEST(images_decode, files_that_are_not_images_are_errors) {
   EXPECT_EQ(error({}), "an empty file");
   EXPECT_EQ(error({'G', 'I', 'F', '8', '9', 'a', 0, 0, 0}), "neither a PNG nor a JPEG, by its first bytes");
 }
@@ -135,7 +135,7 @@ void fix_checksum(bytes& png, std::size_t chunk) {
   for (std::size_t i = 0; i < 4; ++i) png[chunk + 8 + n + i] = static_cast<std::uint8_t>(sum >> (24 - 8 * i));
 }
 
-// All chunks' checksums made right, so that mistakes reach what is behind them.
+// Corrects the checksums of all chunks, so that mutations reach the code behind that check.
 void fix_checksums(bytes& png) {
   for (std::size_t at = 8; at + 12 <= png.size();) {
     const auto n = (std::size_t{png[at]} << 24) | (std::size_t{png[at + 1]} << 16) | (std::size_t{png[at + 2]} << 8) | png[at + 3];
@@ -145,9 +145,9 @@ void fix_checksums(bytes& png) {
   }
 }
 
-// A small file that promises gigabytes is refused by its header; the test would not survive the
-// allocation under a limit, and takes far too long without one.
-TEST(images_decode, giant_promises_are_refused_from_the_header) {
+// A small file whose header states gigabytes is refused by its header. Otherwise the allocation
+// would fail, or the test would take far too long.
+TEST(images_decode, huge_sizes_are_refused_from_the_header) {
   auto png = png_of(4, 4, picture(4, 4, 3, 0));
   const auto with_size = [&](std::uint32_t w, std::uint32_t h) {
     for (std::size_t i = 0; i < 4; ++i) {
@@ -159,7 +159,7 @@ TEST(images_decode, giant_promises_are_refused_from_the_header) {
   };
   EXPECT_THAT(error(with_size(0x7fffffff, 0x7fffffff)), HasSubstr("broken PNG: "));
   EXPECT_THAT(error(with_size(65535, 65535)), HasSubstr("too large an image: 65535 x 65535"));
-  EXPECT_THAT(error(with_size(8000, 8000)), HasSubstr("the header promises"));
+  EXPECT_THAT(error(with_size(8000, 8000)), HasSubstr("the header states"));
   EXPECT_THAT(error(with_size(0, 4)), HasSubstr("broken PNG: "));
   auto jpeg = jpeg_of(8, 8, picture(8, 8, 3, 0));
   const std::uint8_t sof0[]{0xff, 0xc0};
@@ -168,12 +168,12 @@ TEST(images_decode, giant_promises_are_refused_from_the_header) {
   EXPECT_THAT(error(jpeg), HasSubstr("too large an image: 61680 x 61680"));
   for (int i = 5; i < 9; ++i) jpeg[static_cast<std::size_t>(at + i)] = 0xff;
   EXPECT_THAT(error(jpeg), HasSubstr("broken JPEG: Maximum supported image dimension"));
-  // Within what an image may have, and still more than its bytes can be.
+  // Within the pixel limit, but more than the file's bytes can encode.
   for (int i = 5; i < 9; ++i) jpeg[static_cast<std::size_t>(at + i)] = i % 2 == 1 ? 0x1f : 0x40;
-  EXPECT_THAT(error(jpeg), HasSubstr("the header promises 64000000 pixels, which cannot come out of"));
+  EXPECT_THAT(error(jpeg), HasSubstr("the header states 64000000 pixels, which cannot be encoded in"));
 }
 
-TEST(images_decode, fuzzed_files_are_answered_by_an_image_or_a_message) {
+TEST(images_decode, fuzzed_files_result_in_an_image_or_a_message) {
   const auto entries = picture(20, 12, 3, 3), grey = picture(20, 12, 1, 5), ink = picture(20, 12, 4, 6);
   const std::vector<bytes> seeds{
       png_of(20, 12, entries),
@@ -199,8 +199,8 @@ TEST(images_decode, fuzzed_files_are_answered_by_an_image_or_a_message) {
     }
     if (b.size() > 8 && b[0] == 0x89 && rng.draw_below(2) == 0) fix_checksums(b);
     const int channels = rng.draw_below(2) == 0 ? 1 : 3;
-    // Mostly of a stated size, as a data set has it; else a damaged header may cost a large
-    // decoding.
+    // Mostly with a wanted size, as for a data set. Without it a damaged header may cause a large
+    // decode.
     const bool stated = rng.draw_below(8) != 0;
     const auto r = decode_image(b, channels, stated ? wanted_size{12, 20} : wanted_size{});
     if (const auto* m = std::get_if<image>(&r)) {
@@ -215,12 +215,12 @@ TEST(images_decode, fuzzed_files_are_answered_by_an_image_or_a_message) {
   EXPECT_LT(sound, inputs);
 }
 
-TEST(images_resize, keeps_what_is_even_and_weighs_what_is_not) {
+TEST(images_resize, keeps_constant_images_and_weighs_neighbouring_pixels) {
   image flat{5, 9, 3, bytes(135, 77)};
   for (auto v : resized(flat, 13, 4).bytes) EXPECT_EQ(v, 77);
   // Twice as wide: a quarter and three quarters between the centres, the edge pixels repeated.
   EXPECT_THAT(resized(image{1, 2, 1, {0, 100}}, 1, 4).bytes, ElementsAre(0, 25, 75, 100));
-  // Half as wide: the triangle of radius 2 over a step; weights 1/8 3/8 3/8 1/8, cut and made whole
+  // Half as wide: the triangle of radius 2 over a step; weights 1/8 3/8 3/8 1/8, cut and normalised
   // at the edges (3/7 3/7 1/7).
   EXPECT_THAT(resized(image{1, 4, 1, {0, 0, 70, 70}}, 1, 2).bytes, ElementsAre(10, 60));
   EXPECT_THAT(resized(image{4, 1, 1, {0, 0, 70, 70}}, 2, 1).bytes, ElementsAre(10, 60));

@@ -1,5 +1,4 @@
-// The images source: which files, which labels, which numbers, and every mistake in a folder or in
-// the keys.
+// The images source: its files, labels and values, and every mistake in a folder or in the options.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -60,7 +59,7 @@ std::vector<std::int64_t> all(const source& s, split part) {
   return list;
 }
 
-// One grey pixel that says which file it is.
+// A file of one grey pixel, whose value identifies it.
 bytes dot(std::uint8_t v) { return png_of(1, 1, {v}, {.colour = PNG_COLOR_TYPE_GRAY}); }
 
 const keys grey_dots{{"channels", std::int64_t{1}}, {"scale", 1.0}};
@@ -78,7 +77,7 @@ struct dots {
   temp_dir dir;
 };
 
-TEST(images_source, is_a_row_of_the_programs_tables) {
+TEST(images_source, is_in_the_tables_of_the_program) {
   EXPECT_THAT(node_tables().sources.names(), ElementsAre("csv", "idx", "images", "packed", "synthetic", "text"));
 }
 
@@ -99,13 +98,13 @@ TEST(images_source, reads_planes_and_labels_in_the_order_of_names) {
   for (std::size_t k = 108; k < 216; ++k) EXPECT_EQ(b.data[k], 0);
 }
 
-TEST(images_source, order_is_that_of_paths_whatever_the_file_system_says) {
+TEST(images_source, order_is_that_of_paths_and_not_of_the_file_system) {
   temp_dir dir;
   std::uint8_t v = 0;
   // In the order of torchvision: a folder's own files before those of the folders in it.
   for (const char* name : {"10.PNG", "2.jpeg", "z.png", "b/1.png", "b/a/1.png", "b-/1.png"})
     put(dir.file("train/k/" + std::string(name)), dot(++v));
-  fs::rename(dir.file("train/k/10.PNG"), dir.file("train/k/t"));  // another place in the folder
+  fs::rename(dir.file("train/k/10.PNG"), dir.file("train/k/t"));  // moves it within the folder
   fs::rename(dir.file("train/k/t"), dir.file("train/k/10.PNG"));
   put(dir.file("test/k/1.png"), dot(9));
   for (const char* name : {"train/k/.hidden.png", "train/k/readme.txt", "train/k/png", "train/list.csv", "train/.git/x.png"})
@@ -115,7 +114,7 @@ TEST(images_source, order_is_that_of_paths_whatever_the_file_system_says) {
   EXPECT_EQ(s->classes(), 1);
 }
 
-TEST(images_source, scale_and_mean_for_all_or_for_each_channel) {
+TEST(images_source, scale_and_mean_apply_to_all_or_to_each_channel) {
   temp_dir dir;
   for (const char* part : {"train", "test"}) put(dir.file(std::string(part) + "/k/1.png"), png_of(1, 1, {10, 20, 30}));
   EXPECT_THAT(read(*open(dir.path, {{"scale", 0.5}, {"mean", 1.0}}), split::train, {0}).data, ElementsAre(4, 9, 14));
@@ -158,11 +157,11 @@ TEST(images_source, another_size_names_the_file_and_both_sizes) {
   EXPECT_THAT(read(*s, split::train, {1}).data, testing::Each(2));
 }
 
-TEST(images_source, sizes_that_contradict_each_other) {
+TEST(images_source, contradicting_sizes_are_errors) {
   dots d;
   EXPECT_EQ(open_error(d.dir.path, {{"size", std::int64_t{1}}, {"height", std::int64_t{1}}}).key, "size");
-  EXPECT_THAT(open_error(d.dir.path, {{"width", std::int64_t{1}}}).what(), HasSubstr("width needs height"));
-  EXPECT_THAT(open_error(d.dir.path, {{"resize", true}}).what(), HasSubstr("to what?"));
+  EXPECT_THAT(open_error(d.dir.path, {{"width", std::int64_t{1}}}).what(), HasSubstr("width is set without height"));
+  EXPECT_THAT(open_error(d.dir.path, {{"resize", true}}).what(), HasSubstr("resize has no target size"));
   EXPECT_EQ(open_error(d.dir.path, {{"channels", std::int64_t{2}}}).key, "channels");
 }
 
@@ -176,18 +175,18 @@ TEST(images_source, a_class_may_be_missing_in_test_but_not_be_new) {
   EXPECT_EQ(open_error(d.dir.path).what(), d.dir.file("test/c") + ": there is no such class in " + d.dir.file("train"));
 }
 
-TEST(images_source, folders_that_are_absent_or_empty) {
+TEST(images_source, absent_or_empty_folders_are_errors) {
   temp_dir dir;
   EXPECT_THAT(open_error(dir.path).what(),
               StartsWith(dir.file("train") + ": cannot open the folder: No such file or directory; a data set has"));
   fs::create_directories(dir.file("train"));
-  EXPECT_THAT(open_error(dir.path).what(), HasSubstr("train: it has no class folders"));
+  EXPECT_THAT(open_error(dir.path).what(), HasSubstr("train: no class folders found"));
   fs::create_directories(dir.file("train/a"));
   EXPECT_EQ(open_error(dir.path).what(), dir.file("train/a") + ": a class without images (.png, .jpg, .jpeg)");
   put(dir.file("train/a/1.png"), dot(1));
   EXPECT_THAT(open_error(dir.path).what(), HasSubstr("/test: cannot open the folder"));
   fs::create_directories(dir.file("test/a"));
-  EXPECT_EQ(open_error(dir.path).what(), dir.file("test") + ": it has no images");
+  EXPECT_EQ(open_error(dir.path).what(), dir.file("test") + ": no images found");
   const auto e = open_error(dir.path, {{"test_path", std::string("nowhere")}});
   EXPECT_EQ(e.key, "test_path");
   EXPECT_THAT(e.what(), StartsWith(dir.file("nowhere")));
@@ -195,7 +194,7 @@ TEST(images_source, folders_that_are_absent_or_empty) {
   EXPECT_EQ(open_error("").key, "path");
 }
 
-TEST(images_source, broken_files_are_named_before_anything_starts) {
+TEST(images_source, damaged_files_are_named_when_the_source_is_opened) {
   dots d;
   const auto bad = d.dir.file("test/b/2.jpg");
   put(bad, {});
@@ -209,7 +208,7 @@ TEST(images_source, broken_files_are_named_before_anything_starts) {
   fs::remove(bad);
   put(d.dir.file("train/a/3.webp"), {'R'});
   EXPECT_EQ(open_error(d.dir.path).what(),
-            d.dir.file("train/a/3.webp") + ": only PNG and JPEG images are read: convert it, or move it away");
+            d.dir.file("train/a/3.webp") + ": only PNG and JPEG images can be read: convert it, or move it away");
 }
 
 TEST(images_source, links_are_followed_but_not_in_circles_and_pipes_are_refused) {
@@ -217,10 +216,10 @@ TEST(images_source, links_are_followed_but_not_in_circles_and_pipes_are_refused)
   fs::create_directory_symlink(d.dir.file("train/b"), d.dir.file("train/c"));
   EXPECT_EQ(open(d.dir.path)->classes(), 3);
   fs::create_directory_symlink(d.dir.file("train/a"), d.dir.file("train/a/up"));
-  EXPECT_EQ(open_error(d.dir.path).what(), d.dir.file("train/a/up") + ": a symbolic link that leads back up");
+  EXPECT_EQ(open_error(d.dir.path).what(), d.dir.file("train/a/up") + ": a symbolic link to a folder above it");
   fs::remove(d.dir.file("train/a/up"));
-  fs::create_directory_symlink(d.dir.path, d.dir.file("train/a/up"));  // up to where train lies
-  EXPECT_THAT(open_error(d.dir.path).what(), HasSubstr("a symbolic link that leads back up"));
+  fs::create_directory_symlink(d.dir.path, d.dir.file("train/a/up"));  // to the folder that contains train
+  EXPECT_THAT(open_error(d.dir.path).what(), HasSubstr("a symbolic link to a folder above it"));
   fs::remove(d.dir.file("train/a/up"));
   fs::create_symlink("self.png", d.dir.file("train/a/self.png"));
   EXPECT_THAT(open_error(d.dir.path).what(), StartsWith(d.dir.file("train/a/self.png") + ": Too many levels of symbolic links"));
@@ -229,7 +228,7 @@ TEST(images_source, links_are_followed_but_not_in_circles_and_pipes_are_refused)
   EXPECT_EQ(open_error(d.dir.path).what(), d.dir.file("train/a/pipe.png") + ": not a regular file");
 }
 
-TEST(images_source, memory_is_bounded_before_it_is_taken) {
+TEST(images_source, memory_is_checked_before_images_are_loaded) {
   temp_dir dir;
   for (const char* part : {"train", "test"}) put(dir.file(std::string(part) + "/k/1.png"), dot(1));
   const auto e = open_error(dir.path, {{"memory_mib", std::int64_t{1}}, {"size", std::int64_t{1000}}, {"resize", true}});
@@ -239,7 +238,7 @@ TEST(images_source, memory_is_bounded_before_it_is_taken) {
             std::string("no error"));
 }
 
-TEST(images_source, a_fraction_of_each_class_is_for_testing_and_of_nothing_else) {
+TEST(images_source, test_fraction_takes_that_part_of_each_class_for_testing) {
   temp_dir dir, moved;
   for (int c = 0; c < 2; ++c)
     for (int i = 0; i < 20; ++i)
@@ -258,15 +257,15 @@ TEST(images_source, a_fraction_of_each_class_is_for_testing_and_of_nothing_else)
   seen.insert(seen.end(), b.data.begin(), b.data.end());
   std::sort(seen.begin(), seen.end());
   EXPECT_EQ(std::unique(seen.begin(), seen.end()) - seen.begin(), 40);
-  EXPECT_EQ(read(*far, split::test, all(*far, split::test)).data, b.data);  // by names, not by where the folder lies
+  EXPECT_EQ(read(*far, split::test, all(*far, split::test)).data, b.data);  // by names, not by the folder's path
   with["test_path"] = std::string("x");
   EXPECT_EQ(open_error(dir.path, with).key, "test_fraction");
   EXPECT_THAT(open_error(dir.path, {{"train_path", std::string(".")}, {"test_fraction", 0.001}}).what(),
-              HasSubstr("takes no image"));
+              HasSubstr("selects no image"));
 }
 
-// A job's mistakes name the place in its file.
-TEST(images_source, a_job_points_at_the_key) {
+// Errors of a job name the position in its file.
+TEST(images_source, errors_of_a_job_point_at_the_key) {
   temp_dir dir;
   write_set(dir.path, {"x", "y"}, 4, 1, 8);
   const auto all_rows = std::make_shared<const tables>(node_tables());
@@ -282,14 +281,14 @@ TEST(images_source, a_job_points_at_the_key) {
     n.name = "local";
     auto job = prepare_job(std::get<job_spec>(std::move(spec)), all_rows, {n});
     if (auto* e = std::get_if<diagnostics>(&job)) return e->front().to_string();
-    return std::string("sound");
+    return std::string("no error");
   };
   const auto path = "path = \"" + dir.path + "\"\n";
-  EXPECT_EQ(place(path), "sound");
+  EXPECT_EQ(place(path), "no error");
   EXPECT_THAT(place(path + "sise = 8\n"), StartsWith("job.toml:6:1: [data]: unknown key 'sise'; did you mean 'size'?"));
   EXPECT_THAT(place("size = 9\n" + path), StartsWith("job.toml:6:1: " + dir.file("train/x/1000.png") + ": is 8 x 8 pixels"));
   EXPECT_THAT(place(path + "channels = 4\n"), StartsWith("job.toml:6:1: "));
-  EXPECT_THAT(place(path + "resize = true\n"), StartsWith("job.toml:6:1: resize needs size"));
+  EXPECT_THAT(place(path + "resize = true\n"), StartsWith("job.toml:6:1: resize has no target size"));
   EXPECT_THAT(place(path + "test_path = \"no\"\n"), StartsWith("job.toml:6:1: " + dir.file("no") + ": cannot open the folder"));
 }
 
@@ -298,7 +297,7 @@ keys uncached(keys more = {}) {
   return more;
 }
 
-TEST(images_source, without_a_cache_it_yields_the_same_numbers) {
+TEST(images_source, values_are_the_same_without_a_cache) {
   temp_dir dir;
   write_set(dir.path, {"cat", "dog", "owl"}, 5, 3, 6);
   for (const bool resized : {false, true}) {
@@ -323,7 +322,7 @@ TEST(images_source, without_a_cache_it_yields_the_same_numbers) {
   }
 }
 
-TEST(images_source, without_a_cache_sizes_are_still_checked_at_the_start) {
+TEST(images_source, sizes_are_checked_at_the_start_without_a_cache) {
   dots d;
   put(d.dir.file("train/b/3.png"), png_of(4, 2, picture(4, 2, 3, 1)));
   EXPECT_EQ(open_error(d.dir.path, uncached(grey_dots)).what(), std::string(open_error(d.dir.path, grey_dots).what()));
@@ -343,7 +342,7 @@ TEST(images_source, without_a_cache_sizes_are_still_checked_at_the_start) {
   EXPECT_EQ(open(d.dir.path, uncached(grey_dots))->size(split::train), 5);
 }
 
-TEST(images_source, without_a_cache_a_file_that_turns_bad_fails_by_its_name) {
+TEST(images_source, a_file_damaged_later_is_named_without_a_cache) {
   dots d;
   const auto s = open(d.dir.path, uncached(grey_dots));
   const auto text = [&](std::int64_t i) {
@@ -360,7 +359,8 @@ TEST(images_source, without_a_cache_a_file_that_turns_bad_fails_by_its_name) {
   fs::remove(d.dir.file("train/b/2.png"));
   EXPECT_THAT(text(3), StartsWith(d.dir.file("train/b/2.png") + ": cannot open: No such file"));
   put(d.dir.file("train/b/2.png"), png_of(2, 2, picture(2, 2, 3, 1)));
-  EXPECT_EQ(text(3), d.dir.file("train/b/2.png") + ": is 2 x 2 pixels (height x width), not 1 x 1; it was when the job began");
+  EXPECT_EQ(text(3),
+            d.dir.file("train/b/2.png") + ": is 2 x 2 pixels (height x width), not 1 x 1; it had that size when the job began");
   EXPECT_EQ(text(2), "no error");
 }
 

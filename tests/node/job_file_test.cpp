@@ -1,4 +1,4 @@
-// What a sound job file becomes, what --set does to it, and that mistakes are collected.
+// Job files: the result of a valid one, the effect of --set, and the list of mistakes.
 #include "runtime/node/config/job_file.hpp"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ job_spec spec_of(const std::string& text, const std::vector<std::string>& overri
   return std::get<job_spec>(std::move(r));
 }
 
-TEST(job_file, a_sound_file_becomes_a_spec_with_positions) {
+TEST(job_file, a_valid_file_becomes_a_spec_with_positions) {
   const auto j = spec_of(text_of(sound_lines()));
   EXPECT_EQ(j.name, "small");
   EXPECT_EQ(j.seed, 7u);
@@ -59,7 +59,7 @@ TEST(job_file, a_sound_file_becomes_a_spec_with_positions) {
   EXPECT_EQ(shown(mistakes_of(text_of(sound_lines()))), "");
 }
 
-TEST(job_file, the_shortest_job) {
+TEST(job_file, the_shortest_job_uses_the_defaults) {
   const auto j = spec_of(
       "data = { source = \"synthetic\" }\n"
       "train = { finish = { time = \"1.5 min\" }, dynamics = { rule = \"sgd\", lr = 1 } }\n"
@@ -74,7 +74,7 @@ TEST(job_file, the_shortest_job) {
   EXPECT_EQ(j.layers[0].inputs, std::vector<std::string>{"data"});
 }
 
-TEST(job_file, checkpoints_by_steps_or_by_time) {
+TEST(job_file, checkpoints_are_set_by_steps_or_by_time) {
   auto lines = sound_lines();
   lines[33] = "[checkpoint]\nevery = 500\nkeep = 5\ndir = \"/shared/kept\"\nresume = \"auto\"\nmatch = \"names\"\n[eval]";
   lines[2] = "max_failures = 2";
@@ -95,10 +95,10 @@ TEST(job_file, checkpoints_by_steps_or_by_time) {
   EXPECT_EQ(j.checkpoint.dir, "");
   EXPECT_EQ(j.checkpoint.resume, "never");
   EXPECT_EQ(j.checkpoint.match, "all");
-  EXPECT_FALSE(j.max_failures) << "any number";
+  EXPECT_FALSE(j.max_failures) << "no limit";
 }
 
-TEST(job_file, dynamics_in_all_their_parts) {
+TEST(job_file, all_keys_of_dynamics_are_read) {
   auto lines = sound_lines();
   lines[32] =
       "clip = { value = 5 }\nlr_scale = \"sqrt\"\nbase_batch = 2\n"
@@ -110,9 +110,9 @@ TEST(job_file, dynamics_in_all_their_parts) {
   EXPECT_EQ(j.train.base_batch, 2);
   EXPECT_EQ(j.train.warmup.steps, 10);
   EXPECT_EQ(j.train.warmup.from, 0.1);
-  EXPECT_FALSE(j.train.schedule.values.has("warmup")) << "the schedule's own options do not hold it";
+  EXPECT_FALSE(j.train.schedule.values.has("warmup")) << "warmup is not an option of the schedule";
   const auto rate = make_rate(j, *all_tables());
-  EXPECT_DOUBLE_EQ(rate->lr(1, 0), 2 * 0.1) << "batch 8 over 2: twice, and a tenth of it at first";
+  EXPECT_DOUBLE_EQ(rate->lr(1, 0), 2 * 0.1) << "sqrt of batch 8 over 2 is 2; warm-up begins at a tenth of it";
   EXPECT_DOUBLE_EQ(rate->lr(1, 50), 2 * 0.5);
   EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
   j = spec_of(text_of(sound_lines()));
@@ -124,7 +124,7 @@ TEST(job_file, dynamics_in_all_their_parts) {
   EXPECT_EQ(make_rate(j, *all_tables())->lr(1, 0), 1) << "a base alone changes nothing";
 }
 
-TEST(job_file, conditions_of_sync_and_finish) {
+TEST(job_file, conditions_of_sync_and_finish_are_read) {
   auto lines = sound_lines();
   lines[26] = "sync = { mode = \"bsp\", when = { kind = \"schedule\", periods = [1, 10], at = [100] } }";
   lines[27] = "finish = { epochs = 100, custom = { kind = \"time\", seconds = 60 } }";
@@ -167,7 +167,7 @@ TEST(job_file, eval_has_its_own_sampler_batch_and_split) {
   EXPECT_FALSE(plain.eval.on_training);
 }
 
-TEST(job_file, scales_for_a_layer_or_for_each_parameter) {
+TEST(job_file, scales_apply_to_a_layer_or_to_each_parameter) {
   auto lines = sound_lines();
   lines[13] += "\nlr_scale = [1, 2]\ndecay_scale = 250";
   const auto j = spec_of(text_of(lines));
@@ -190,7 +190,7 @@ TEST(job_file, mistakes_are_collected_in_the_order_of_the_file) {
   std::vector<std::string> list;
   for (const auto& d : e) list.push_back(d.to_string());
   EXPECT_THAT(list, ElementsAre("job.toml:2:1: [job]: unknown key 'nmae'; did you mean 'name'?",
-                                "job.toml:8:1: [data]: 'batch' must be an integer, it is a string",
+                                "job.toml:8:1: [data]: 'batch' must be an integer, not a string",
                                 HasSubstr("job.toml:15:1: layer 'conv1': option 'stride' must be at least 1"),
                                 HasSubstr("job.toml:16:1: layer 'conv1': option 'pad' must be at least 0"),
                                 HasSubstr("job.toml:17:1: layer 'conv1': unknown key 'colour'"),
@@ -211,7 +211,7 @@ TEST(job_file, says_how_a_refused_plugin_differs_from_one_that_the_cluster_file_
   EXPECT_THAT(
       said("build/libswish.so"),
       HasSubstr("plugin 'build/libswish.so'" + refused +
-                "; it names 'libswish.so' in another folder: write the name alone, plugins = [\"libswish.so\"], to mean that one"));
+                "; it names 'libswish.so' in another folder: write the name alone, plugins = [\"libswish.so\"], to select it"));
   EXPECT_THAT(said("libgate.so#sha256=" + other), HasSubstr(refused + "; it names 'libgate.so' with another sha256"));
   EXPECT_THAT(said("libswish.so#sha256=" + other), HasSubstr(refused + "; it names 'libswish.so' without a sha256"));
   EXPECT_THAT(said("libswich.so"), HasSubstr(refused + "; did you mean 'libswish.so'?"));
@@ -223,7 +223,7 @@ TEST(job_file, plugins_are_resolved_against_the_file) {
                       ("troupe_plugins_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()));
   std::filesystem::create_directories(folder);
   const auto plugin = (folder / "libswish.so").string();
-  std::ofstream(plugin) << "not loaded by anybody here";
+  std::ofstream(plugin) << "not loaded here";
   const auto file = (folder / "job.toml").string();
   auto r = read_plugins("plugins = [\"libswish.so\"]\n", file);
   ASSERT_TRUE(std::holds_alternative<std::vector<std::string>>(r));
@@ -237,7 +237,7 @@ TEST(job_file, plugins_are_resolved_against_the_file) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(job_file, files_that_cannot_be_configurations) {
+TEST(job_file, missing_special_and_huge_files_are_errors) {
   const auto folder = std::filesystem::temp_directory_path() / "troupe_job_file_test";
   std::filesystem::create_directories(folder);
   const auto message = [&](const std::string& path) {
@@ -246,15 +246,15 @@ TEST(job_file, files_that_cannot_be_configurations) {
     return e && !e->empty() ? e->front().to_string() : std::string();
   };
   EXPECT_EQ(message((folder / "no.toml").string()), (folder / "no.toml").string() + ": there is no such file");
-  EXPECT_THAT(message(folder.string()), HasSubstr("this is a folder, and only regular files are read"));
-  EXPECT_THAT(message("/dev/zero"), HasSubstr("this is a device, and only regular files are read"));
+  EXPECT_THAT(message(folder.string()), HasSubstr("this is a folder, not a regular file"));
+  EXPECT_THAT(message("/dev/zero"), HasSubstr("this is a device, not a regular file"));
   const auto big = (folder / "big.toml").string();
   std::ofstream(big) << std::string(max_document_bytes + 1, '#');
   EXPECT_THAT(message(big), HasSubstr("the file is larger than 1 MiB"));
   std::filesystem::remove_all(folder);
 }
 
-TEST(job_file, units) {
+TEST(job_file, times_and_sizes_are_read_with_their_units) {
   EXPECT_EQ(parse_time("200ms"), 0.2);
   EXPECT_EQ(parse_time("10min"), 600);
   EXPECT_EQ(parse_time("1.5 h"), 5400);
@@ -266,8 +266,8 @@ TEST(job_file, units) {
   EXPECT_FALSE(parse_bytes("512"));
 }
 
-// Promise 20: no text may crash the reader. Every prefix, every byte replaced by a few others, and
-// some monsters.
+// Promise 20: no text may crash the reader. Every third prefix, every byte replaced by a few
+// others.
 TEST(job_file, mutated_texts_are_errors_or_jobs_but_never_crashes) {
   const auto text = text_of(sound_lines());
   for (std::size_t n = 0; n < text.size(); n += 3) parse_job(text.substr(0, n), "t", *all_tables());
@@ -286,9 +286,9 @@ TEST(job_file, mutated_texts_are_errors_or_jobs_but_never_crashes) {
   }
 }
 
-// Letters of these ranges, where white space may stand, are undefined behaviour in TOML++ 3.3 as it
-// comes (toml_document.cpp).
-TEST(job_file, letters_beyond_ascii) {
+// Letters of these ranges, in places where white space is allowed, are undefined behaviour in an
+// unmodified TOML++ 3.3 (toml_document.cpp).
+TEST(job_file, letters_beyond_ascii_are_read_or_refused) {
   const std::string e_acute = "\xc3\xa9";
   auto r = parse_document("\xef\xbb\xbf# " + e_acute + "\nname = \"\"\"a \\\n   " + e_acute + "t" + e_acute + "\"\"\"\n", "t");
   ASSERT_TRUE(std::holds_alternative<document_table>(r)) << shown(std::get<diagnostics>(r));
@@ -298,7 +298,7 @@ TEST(job_file, letters_beyond_ascii) {
   EXPECT_EQ(std::get<diagnostics>(r)[0].at.to_string(), "t:2:1");
 }
 
-TEST(job_file, monsters) {
+TEST(job_file, extremely_deep_and_long_texts_are_errors) {
   std::string dots = "a";
   for (int i = 0; i < 200000; ++i) dots += ".a";
   const std::string open(200000, '['), braces = [] {

@@ -1,4 +1,4 @@
-// A small sound job as text, with numbered lines, for the tests of the readers.
+// A small valid job as text with numbered lines, for tests of the readers.
 #pragma once
 
 #include <memory>
@@ -72,8 +72,8 @@ inline std::vector<node_spec> local_node() {
   return {n};
 }
 
-// What somebody who types `troupe train` would be told: the file's mistakes, or else the data's and
-// the model's.
+// The errors that `troupe train` would print: those of the file or, if it has none, those of the
+// data and the model.
 inline diagnostics mistakes_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
   auto spec = parse_job(text, "job.toml", *all_tables(), overrides);
   if (auto* e = std::get_if<diagnostics>(&spec)) return *e;

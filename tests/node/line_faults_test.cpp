@@ -1,5 +1,5 @@
-// Faults of a line that are injected: what is dropped waits as on a link that loses packets, what
-// is delayed comes later and in order.
+// Injected faults of a connection: dropped traffic waits as on a link that loses all packets,
+// delayed frames arrive later and in order.
 #include "runtime/node/net/line_faults.hpp"
 
 #include "tests/node/net_support.hpp"
@@ -20,13 +20,13 @@ void connect(node& a, node& b) {
   ASSERT_TRUE(b.wait_up("a"));
 }
 
-TEST(line_faults, ask_for_nothing_while_nothing_is_injected) {
+TEST(line_faults, report_no_fault_while_none_is_injected) {
   line_faults f;
   EXPECT_EQ(f.drops(), line_faults::clock::duration::zero());
   EXPECT_EQ(f.delays(), line_faults::clock::duration::zero());
   const auto now = line_faults::clock::now();
   f.drop(now - 1s);
-  EXPECT_EQ(f.drops(), line_faults::clock::duration::zero()) << "it is over";
+  EXPECT_EQ(f.drops(), line_faults::clock::duration::zero()) << "it has ended";
   f.drop(now + 1h);
   f.drop(now + 1min);
   EXPECT_GT(f.drops(), 50min) << "never shortened";
@@ -34,7 +34,7 @@ TEST(line_faults, ask_for_nothing_while_nothing_is_injected) {
   EXPECT_EQ(f.delays(), 3ms);
 }
 
-TEST(line_faults, what_is_dropped_for_two_seconds_arrives_whole_and_in_order_both_ways) {
+TEST(line_faults, frames_dropped_for_two_seconds_arrive_later_and_in_order) {
   faulty a("a");
   node b("b");
   connect(a.n, b);
@@ -48,15 +48,15 @@ TEST(line_faults, what_is_dropped_for_two_seconds_arrives_whole_and_in_order_bot
     for (node* n : {&a.n, &b}) {
       const frame f = n->take();
       if (i == 0) {
-        EXPECT_GE(clock::now(), until) << "nothing passes before";
+        EXPECT_GE(clock::now(), until) << "no frame arrives before";
       }
       EXPECT_EQ(f.id, i);
       EXPECT_EQ(f.bytes, 10'000u);
     }
-  EXPECT_TRUE(a.n.downs.empty() && b.downs.empty()) << "no death";
+  EXPECT_TRUE(a.n.downs.empty() && b.downs.empty()) << "no peer is reported as down";
 }
 
-TEST(line_faults, what_is_dropped_for_longer_is_silence_to_both_and_they_meet_again) {
+TEST(line_faults, a_longer_drop_is_silence_to_both_nodes_until_they_reconnect) {
   const auto brief = [](tcp_options& o) { o.heartbeat = 50ms, o.silence = 400ms; };
   auto faults = std::make_shared<line_faults>();
   node a("a", [&](tcp_options& o) { brief(o), o.faults = faults; });
@@ -67,15 +67,15 @@ TEST(line_faults, what_is_dropped_for_longer_is_silence_to_both_and_they_meet_ag
   ASSERT_TRUE(a.wait_down("b", 10s));
   ASSERT_TRUE(b.wait_down("a", 10s));
   EXPECT_EQ(a.downs["b"][0].code, "peer_silent");
-  EXPECT_EQ(b.downs["a"][0].code, "peer_silent") << "the end of the connection does not pass either";
+  EXPECT_EQ(b.downs["a"][0].code, "peer_silent") << "the close of the connection is held back too";
   a.net->connect("b", {"127.0.0.1", b.port}, 10s);
-  ASSERT_TRUE(a.eventually(10s, [&] { return a.ups["b"].size() == 2; })) << "once something passes";
+  ASSERT_TRUE(a.eventually(10s, [&] { return a.ups["b"].size() == 2; })) << "once traffic passes again";
   EXPECT_GE(clock::now(), until);
   ASSERT_TRUE(a.net->send("b", frame_of(pattern(100, 1), 7)));
   EXPECT_EQ(b.take().id, 7u);
 }
 
-TEST(line_faults, who_goes_while_everything_is_dropped_goes_all_the_same) {
+TEST(line_faults, close_returns_while_all_traffic_is_dropped) {
   faulty a("a");
   node b("b");
   connect(a.n, b);
@@ -84,7 +84,7 @@ TEST(line_faults, who_goes_while_everything_is_dropped_goes_all_the_same) {
   a.n.net->close();
 }
 
-TEST(line_faults, what_is_delayed_comes_so_much_later_and_in_order) {
+TEST(line_faults, delayed_frames_arrive_later_and_in_order) {
   node a("a");
   faulty b("b");
   connect(a, b.n);
@@ -95,7 +95,7 @@ TEST(line_faults, what_is_delayed_comes_so_much_later_and_in_order) {
   };
   send(0);
   ASSERT_TRUE(a.eventually(5s, [&] { return clock::now() > begun + 250ms; })) << "the fault is over";
-  send(50);  // what comes then stays behind what is late
+  send(50);  // these stay behind the delayed frames
   for (std::uint64_t i = 0; i < 100; ++i) {
     const frame f = b.n.take();
     if (i == 0) {
@@ -107,7 +107,7 @@ TEST(line_faults, what_is_delayed_comes_so_much_later_and_in_order) {
   EXPECT_EQ(a.take().id, 5u);
 }
 
-TEST(line_faults, what_is_late_when_the_connection_ends_is_lost) {
+TEST(line_faults, delayed_frames_are_lost_when_the_connection_ends) {
   auto a = std::make_unique<node>("a");
   faulty b("b");
   connect(*a, b.n);

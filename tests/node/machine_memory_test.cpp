@@ -1,4 +1,4 @@
-// How much memory there is, as the system's files tell it, and jobs that would hold more.
+// The machine's memory as read from the system's files, and jobs that would hold more.
 #include "runtime/node/machine_memory.hpp"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ std::optional<cgroup_limit> limit_of(const std::string& cgroups, const tree& fil
   });
 }
 
-TEST(machine_memory, of_a_cgroup_v2_is_the_least_along_its_path) {
+TEST(machine_memory, limit_of_a_cgroup_v2_is_the_least_along_its_path) {
   const std::string here = "0::/system.slice/troupe.service/job\n";
   const tree files{{"/sys/fs/cgroup/system.slice/troupe.service/job/memory.max", "max\n"},
                    {"/sys/fs/cgroup/system.slice/troupe.service/memory.max", "268435456\n"},
@@ -36,7 +36,7 @@ TEST(machine_memory, of_a_cgroup_v2_is_the_least_along_its_path) {
   EXPECT_FALSE(limit_of(here, {}));
 }
 
-TEST(machine_memory, of_a_cgroup_v1_is_that_of_the_memory_controller) {
+TEST(machine_memory, limit_of_a_cgroup_v1_is_that_of_the_memory_controller) {
   const std::string here = "9:name=systemd:/\n5:cpu,cpuacct:/fast\n4:memory,hugetlb:/a/b\n0::/\n";
   const auto l = limit_of(here, {{"/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "536870912\n"},
                                  {"/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712\n"},
@@ -46,9 +46,9 @@ TEST(machine_memory, of_a_cgroup_v1_is_that_of_the_memory_controller) {
   EXPECT_EQ(l->file, "/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes");
 }
 
-// The path is the machine's, and the files are the container's: its own limit is at the root that
-// it sees.
-TEST(machine_memory, in_a_container_is_at_the_root) {
+// In a container the path is that of the host, and the files are those of the container: its limit
+// is at the root that it sees.
+TEST(machine_memory, limit_in_a_container_is_at_its_root) {
   const auto of = [](const std::string& cgroups, const char* file) {
     const auto l = limit_of(cgroups, {{file, "1000\n"}});
     return l ? l->bytes : 0;
@@ -59,20 +59,20 @@ TEST(machine_memory, in_a_container_is_at_the_root) {
   EXPECT_EQ(of("0::/\n", "/sys/fs/cgroup/unified/memory.max"), 1000) << "v1 and v2 side by side";
 }
 
-TEST(machine_memory, odd_texts_limit_nothing) {
+TEST(machine_memory, malformed_texts_set_no_limit) {
   for (const char* text : {"", "\n", ":", "0:", "0::", "memory", "4:memory", "4:memory:", "x:memory:a", "4::/a", "\0:"})
     EXPECT_FALSE(limit_of(text, {})) << text;
   for (const char* limit : {"", "max", "-1", "lots", "12 34"})
     EXPECT_FALSE(limit_of("0::/\n", {{"/sys/fs/cgroup/memory.max", limit}})) << limit;
 }
 
-TEST(machine_memory, is_known) {
+TEST(machine_memory, memory_of_this_machine_is_known) {
   const auto m = machine_memory();
   EXPECT_GT(m.bytes, 1 << 20);
   EXPECT_FALSE(m.of.empty());
 }
 
-// --- what is left
+// --- memory left
 
 process_memory memory_by(const tree& files) {
   return process_memory_by([&](const std::string& file) -> std::optional<std::string> {
@@ -84,7 +84,7 @@ process_memory memory_by(const tree& files) {
 const std::pair<const std::string, std::string> large_machine{"/proc/meminfo",
                                                               "MemTotal:  1024 kB\nMemFree: 1 kB\nMemAvailable:    1000 kB\n"};
 
-TEST(machine_memory, left_is_what_the_machine_has_available_where_nothing_else_limits) {
+TEST(machine_memory, left_is_the_available_memory_when_there_is_no_limit) {
   const auto m = memory_by({large_machine});
   EXPECT_EQ(m.total, 1024u << 10);
   EXPECT_EQ(m.left, 1000u << 10);
@@ -92,7 +92,7 @@ TEST(machine_memory, left_is_what_the_machine_has_available_where_nothing_else_l
   EXPECT_EQ(memory_by({}).total, 0u);
 }
 
-TEST(machine_memory, left_of_a_cgroup_is_its_limit_less_what_is_in_use_and_no_page_of_a_file) {
+TEST(machine_memory, left_of_a_cgroup_is_its_limit_less_use_without_file_pages) {
   const auto one = memory_by({large_machine,
                               {"/proc/self/cgroup", "4:memory:/a\n"},
                               {"/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "100000\n"},
@@ -100,7 +100,7 @@ TEST(machine_memory, left_of_a_cgroup_is_its_limit_less_what_is_in_use_and_no_pa
                               {"/sys/fs/cgroup/memory/a/memory.stat",
                                "inactive_file 1\nactive_file 1\ntotal_inactive_file 20000\ntotal_active_file 10000\n"}});
   EXPECT_EQ(one.total, 100000u);
-  EXPECT_EQ(one.left, 55000u) << "half of the pages of files in use may be given back";
+  EXPECT_EQ(one.left, 55000u) << "half of the active file pages can be reclaimed";
   EXPECT_EQ(one.of, "its cgroup (/sys/fs/cgroup/memory/a/memory.limit_in_bytes) allows");
   const auto two = memory_by({large_machine,
                               {"/proc/self/cgroup", "0::/a\n"},
@@ -133,13 +133,13 @@ TEST(machine_memory, left_is_bounded_by_the_limit_of_address_space) {
   EXPECT_THAT(m.of, HasSubstr("ulimit -v"));
 }
 
-TEST(memory_budget, of_a_process_is_what_is_left_less_a_reserve_and_what_is_promised) {
+TEST(memory_budget, is_the_memory_left_less_the_reserve_and_the_promised_bytes) {
   const process_memory m{64u << 20, 40u << 20, "its cgroup (/a) allows"};
   EXPECT_EQ(job_memory(m).bytes, 32 << 20) << "an eighth is reserved";
   EXPECT_EQ(job_memory(m).of, "its cgroup (/a) allows 64.0 MiB, of which a job may have");
-  EXPECT_EQ(job_memory(m, 8 << 20, 4 << 20).bytes, 36 << 20) << "8 MiB that it has already, and 4 MiB that another is to have";
+  EXPECT_EQ(job_memory(m, 8 << 20, 4 << 20).bytes, 36 << 20) << "8 MiB held already, 4 MiB promised to others";
   EXPECT_EQ(job_memory(m, 999 << 20).bytes, 56 << 20);
-  EXPECT_EQ(job_memory({64u << 20, 0, "x"}).bytes, 1) << "0 would be no limit";
+  EXPECT_EQ(job_memory({64u << 20, 0, "x"}).bytes, 1) << "0 would mean no limit";
   EXPECT_EQ(job_memory({}).bytes, 0);
   EXPECT_EQ(reserve_of({std::uint64_t{64} << 30, 0, ""}), 256u << 20);
 }
@@ -162,7 +162,7 @@ constexpr double mib = 1 << 20;
 
 TEST(memory_budget, names_the_layer_and_the_shape_that_take_the_most) {
   EXPECT_EQ(refused_by({}, 64 * mib), "");
-  EXPECT_EQ(refused_by({}, 0), "") << "nobody knows how much there is";
+  EXPECT_EQ(refused_by({}, 0), "") << "the amount of memory is unknown";
   const auto output = refused_by({"layer.conv1.outputs=40", "data.batch=80000", "data.examples=80000"}, 64 * mib);
   EXPECT_EQ(output.rfind("job.toml:9:1: layer 'conv1': the job would hold about ", 0), 0u) << output;
   EXPECT_THAT(output, HasSubstr("and this machine has 64.0 MiB: the largest of a packet is its output 20000x40x6x6, 109.9 MiB"));
@@ -172,7 +172,7 @@ TEST(memory_budget, names_the_layer_and_the_shape_that_take_the_most) {
                                    "'weight' 1000000x144, 549.3 MiB"));
 }
 
-TEST(memory_budget, names_the_batch_where_the_data_is_what_takes_the_most) {
+TEST(memory_budget, names_the_batch_when_the_data_takes_the_most) {
   const auto bad = refused_by({"layer.conv1.kernel=8", "data.batch=4000000", "data.examples=4000000"}, 64 * mib);
   EXPECT_EQ(bad.rfind("--set data.batch=4000000: ", 0), 0u) << bad;
   EXPECT_THAT(bad, HasSubstr("the largest of a packet is its data 1000000x2x8x8, 488.3 MiB; a smaller batch"));
@@ -182,10 +182,10 @@ TEST(memory_budget, counts_the_order_of_examples_that_samplers_keep) {
   const std::string many = "data.examples=16000000";
   const auto bad = refused_by({many}, 64 * mib);
   EXPECT_THAT(bad, HasSubstr("The largest part of it is 61.0 MiB for the order of examples that a sampler keeps"));
-  EXPECT_EQ(refused_by({many}, 130 * mib), "") << "two loaders, each has one";
-  EXPECT_NE(refused_by({many, "topology.workers_per_group=4"}, 130 * mib), "") << "four of them";
+  EXPECT_EQ(refused_by({many}, 130 * mib), "") << "two loaders, an order each";
+  EXPECT_NE(refused_by({many, "topology.workers_per_group=4"}, 130 * mib), "") << "four loaders";
   EXPECT_EQ(refused_by({many, "train.sampler.kind=\"sequential\""}, 64 * mib), "");
-  EXPECT_EQ(refused_by({"data.examples=400000000"}, 64 * mib), "") << "none is kept";
+  EXPECT_EQ(refused_by({"data.examples=400000000"}, 64 * mib), "") << "no order is kept";
   EXPECT_NE(refused_by({"data.test_examples=16000000", "eval.sampler={kind=\"sample\", examples=100}"}, 64 * mib), "");
 }
 

@@ -1,5 +1,4 @@
-// Files with more mistakes than a person reads: the first hundred are told, and how many more there
-// are.
+// Files with many mistakes: the first hundred are reported, and the number of the others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +16,7 @@ using namespace job_test;
 using ::testing::EndsWith;
 using ::testing::StartsWith;
 
-// `line` again and again, 900 KB of it.
+// `line`, repeated up to 900 KB.
 std::string full_of(const std::string& line) {
   std::string text;
   while (text.size() + line.size() < 900'000) text += line;
@@ -31,7 +30,7 @@ void expect_a_hundred(const diagnostics& all, const std::string& file, const cha
   EXPECT_THAT(all.back().to_string(), EndsWith(" more mistakes")) << what;
 }
 
-TEST(many_mistakes, a_file_of_mistakes_is_told_by_its_first_hundred) {
+TEST(many_mistakes, only_the_first_hundred_mistakes_of_a_file_are_reported) {
   const auto job = [](const std::string& text) {
     auto r = parse_job(text, "f.toml", *all_tables());
     return std::holds_alternative<diagnostics>(r) ? std::get<diagnostics>(r) : diagnostics{};
@@ -49,7 +48,7 @@ TEST(many_mistakes, a_file_of_mistakes_is_told_by_its_first_hundred) {
   expect_a_hundred(std::get<diagnostics>(plugins), "f.toml", "plugins");
 }
 
-TEST(many_mistakes, the_model_is_told_by_its_first_hundred_too) {
+TEST(many_mistakes, only_the_first_hundred_mistakes_of_a_model_are_reported) {
   std::string text =
       "[data]\nsource = \"synthetic\"\nshape = [4]\nclasses = 2\nexamples = 8\nbatch = 4\n[train]\nfinish = { steps = 1 }\n";
   for (int n = 0; n < 10'000; ++n)
@@ -59,7 +58,7 @@ TEST(many_mistakes, the_model_is_told_by_its_first_hundred_too) {
   expect_a_hundred(std::get<diagnostics>(r), "f.toml", "inputs that no layer has");
 }
 
-TEST(many_mistakes, overrides_are_told_by_their_first_hundred_and_are_not_without_end) {
+TEST(many_mistakes, mistakes_of_overrides_and_their_number_are_limited) {
   const auto of = [](std::size_t n) {
     auto r = parse_job("", "f.toml", *all_tables(), std::vector<std::string>(n, "="));
     return std::holds_alternative<diagnostics>(r) ? std::get<diagnostics>(r) : diagnostics{};
@@ -70,7 +69,7 @@ TEST(many_mistakes, overrides_are_told_by_their_first_hundred_and_are_not_withou
   EXPECT_EQ(of(max_overrides).size(), 101u);
   const auto more = of(max_overrides + 1);
   ASSERT_EQ(more.size(), 1u);
-  EXPECT_EQ(more[0].to_string(), "f.toml: 10001 overrides: there may be 10000");
+  EXPECT_EQ(more[0].to_string(), "f.toml: 10001 overrides; the maximum is 10000");
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class net_certificates : public ::testing::Test {
   std::filesystem::path dir_ = parent_.path() / "certs";
 };
 
-TEST_F(net_certificates, whoever_is_revoked_is_refused_at_the_next_handshake_and_connections_with_it_end) {
+TEST_F(net_certificates, revocation_ends_the_peers_connection_and_refuses_its_next_one) {
   auto a = start("a"), b = start("b"), c = start("c");
   ASSERT_TRUE(met(*b, *a, "a"));
   ASSERT_TRUE(met(*c, *a, "a"));
@@ -45,44 +45,45 @@ TEST_F(net_certificates, whoever_is_revoked_is_refused_at_the_next_handshake_and
   b->net->connect("a", {"127.0.0.1", a->port}, 10s);
   EXPECT_TRUE(a->wait_log("certificate_refused: [tls] the peer's certificate: certificate revoked", 5s));
   EXPECT_EQ(b->ups["a"].size(), 1u);
-  EXPECT_TRUE(a->downs["c"].empty()) << "who is not revoked stays";
+  EXPECT_TRUE(a->downs["c"].empty()) << "not revoked: stays up";
   ASSERT_TRUE(c->net->send("a", testing::frame_of(testing::pattern(1000, 1))));
   EXPECT_TRUE(a->wait_frames(1));
 }
 
-TEST_F(net_certificates, who_is_dialled_and_revoked_is_refused_too) {
+TEST_F(net_certificates, a_revoked_peer_is_refused_when_it_is_dialled) {
   auto b = start("b");
   ASSERT_TRUE(revoke_certificates(dir_, "b"));
   auto a = start("a");
   a->net->connect("b", {"127.0.0.1", b->port}, 10s);
   ASSERT_TRUE(a->wait_down("b", 5s));
   EXPECT_EQ(a->downs["b"][0].code, "certificate_refused") << a->downs["b"][0].message;
-  EXPECT_EQ(b->net->reload_certificates().error().code, "certificate_revoked") << "its own: it says so and goes on as it was";
+  EXPECT_EQ(b->net->reload_certificates().error().code, "certificate_revoked")
+      << "its certificate is revoked: reload fails and changes nothing";
 }
 
-TEST_F(net_certificates, a_new_pair_is_taken_without_dropping_what_is_up) {
+TEST_F(net_certificates, reload_uses_a_new_pair_and_keeps_connections_that_are_up) {
   auto a = start("a"), b = start("b"), c = start("c");
   ASSERT_TRUE(met(*b, *a, "a"));
   ASSERT_TRUE(renew_certificate(dir_, "a", true));
   ASSERT_TRUE(a->net->reload_certificates());
-  ASSERT_TRUE(c->net->reload_certificates()) << "it knows now that the pair before is revoked";
-  ASSERT_TRUE(met(*c, *a, "a")) << "a shows its new one";
+  ASSERT_TRUE(c->net->reload_certificates()) << "c knows now that the former pair is revoked";
+  ASSERT_TRUE(met(*c, *a, "a")) << "a presents its new certificate";
   EXPECT_TRUE(b->downs["a"].empty());
   ASSERT_TRUE(b->net->send("a", testing::frame_of(testing::pattern(1000, 1))));
   EXPECT_TRUE(a->wait_frames(1));
   EXPECT_TRUE(a->downs["b"].empty());
 }
 
-TEST_F(net_certificates, what_cannot_be_read_changes_nothing) {
+TEST_F(net_certificates, reload_changes_nothing_when_a_file_cannot_be_read) {
   auto a = start("a"), b = start("b");
   std::filesystem::rename(dir_ / "b.key", dir_ / "a.key");
   EXPECT_EQ(a->net->reload_certificates().error().code, "key_mismatch");
   std::filesystem::remove(dir_ / "a.key");
   EXPECT_EQ(a->net->reload_certificates().error().code, "certificate_missing");
-  ASSERT_TRUE(met(*b, *a, "a")) << "as it was";
+  ASSERT_TRUE(met(*b, *a, "a")) << "the former certificate is still used";
 }
 
-TEST_F(net_certificates, whoever_is_up_has_proved_its_role) {
+TEST_F(net_certificates, on_proved_reports_the_role_in_the_peers_certificate) {
   ASSERT_TRUE(add_operator_certificate(dir_, "alice", certificate_role::watch));
   std::map<std::string, certificate_role> proved;
   std::mutex lock;
@@ -115,7 +116,8 @@ TEST_F(net_certificates, whoever_is_up_has_proved_its_role) {
     EXPECT_EQ(proved["client.alice.x"], certificate_role::watch);
     EXPECT_EQ(proved["b"], certificate_role::node);
   }
-  // By the name of another: of her own client's part, that of the one without a name, a node's.
+  // Names that alice's certificate does not allow: another client's, a session of the client
+  // without a name, her client without a session, a node's.
   for (const std::string name : {"client.bob.x", "client.x2", "client.alice", "b"}) {
     testing::raw_client c(*port);
     ASSERT_TRUE(c.handshake(dir_ / "client.alice" / "client"));
@@ -126,7 +128,7 @@ TEST_F(net_certificates, whoever_is_up_has_proved_its_role) {
   EXPECT_EQ(proved.size(), 3u);
 }
 
-TEST_F(net_certificates, clients_have_so_many_sessions_and_the_last_are_admins) {
+TEST_F(net_certificates, client_sessions_are_limited_and_the_last_are_for_admins) {
   ASSERT_TRUE(add_operator_certificate(dir_, "alice", certificate_role::watch));
   node a("a", [&](tcp_options& o) {
     o.operators = true, o.max_operators = 16;
@@ -147,16 +149,16 @@ TEST_F(net_certificates, clients_have_so_many_sessions_and_the_last_are_admins) 
   }
   const auto no = session("client.alice.one_more", dir_ / "client.alice");
   ASSERT_TRUE(no->wait_down("a", 5s));
-  EXPECT_NE(no->downs["a"][0].message.find("sessions of clients"), std::string::npos) << no->downs["a"][0].message;
+  EXPECT_NE(no->downs["a"][0].message.find("client sessions"), std::string::npos) << no->downs["a"][0].message;
   up.push_back(session("client.x", dir_));
   ASSERT_TRUE(up.back()->wait_up("a")) << "an admin";
   EXPECT_TRUE(session("client.y", dir_)->wait_down("a", 5s));
   up.front()->net->close();
   ASSERT_TRUE(a.wait_down("client.alice.0", 5s));
-  EXPECT_TRUE(session("client.z", dir_)->wait_up("a")) << "one has gone";
+  EXPECT_TRUE(session("client.z", dir_)->wait_up("a")) << "one session has ended";
   auto b = start("b");
   b->net->connect("a", {"127.0.0.1", a.port}, 10s);
-  EXPECT_TRUE(b->wait_up("a")) << "nodes are no clients";
+  EXPECT_TRUE(b->wait_up("a")) << "the limit does not apply to nodes";
 }
 
 }  // namespace

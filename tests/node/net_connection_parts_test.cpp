@@ -1,5 +1,4 @@
-// The values inside a connection, without sockets: where frames wait to be taken, what a peer may
-// have outstanding, where bytes are read to.
+// Parts of a connection without sockets: outbox, receive window, receive buffer, buffer pool.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +22,7 @@ outgoing_frame frame_with(std::uint64_t id, std::shared_ptr<const void> owner = 
   return f;
 }
 
-TEST(outbox, takes_frames_between_open_and_shut_and_wakes_once_for_all_that_wait) {
+TEST(outbox, accepts_frames_between_open_and_shut_and_wakes_the_taker_once) {
   outbox o(1000);
   EXPECT_EQ(o.put(frame_with(0), 10), put_result::closed);
   o.open();
@@ -36,19 +35,19 @@ TEST(outbox, takes_frames_between_open_and_shut_and_wakes_once_for_all_that_wait
   ASSERT_EQ(taken.size(), 2u);
   EXPECT_EQ(taken[0].f.id, 1u);
   EXPECT_EQ(taken[1].bytes, 20u);
-  EXPECT_EQ(o.bytes(), 30u) << "what was taken has not left yet";
+  EXPECT_EQ(o.bytes(), 30u) << "taken, but not written yet";
   o.gone(10, 1);
   EXPECT_EQ(o.bytes(), 20u);
   EXPECT_EQ(o.frames(), 1u);
-  EXPECT_EQ(o.put(frame_with(3), 1), put_result::first) << "it has been taken from since";
+  EXPECT_EQ(o.put(frame_with(3), 1), put_result::first) << "take() was called since";
   o.shut();
   EXPECT_EQ(o.put(frame_with(4), 1), put_result::closed);
   taken.clear();
   o.take(taken);
-  EXPECT_EQ(taken.size(), 1u) << "what was left before stays";
+  EXPECT_EQ(taken.size(), 1u) << "frames put before shut() stay";
 }
 
-TEST(outbox, says_once_that_it_is_full_and_counts_empty_frames_too) {
+TEST(outbox, reports_full_once_and_counts_empty_frames) {
   outbox o(2 * frame_overhead + 100);
   o.open();
   EXPECT_EQ(o.put(frame_with(1), 100), put_result::first);
@@ -58,7 +57,7 @@ TEST(outbox, says_once_that_it_is_full_and_counts_empty_frames_too) {
   EXPECT_EQ(o.frames(), 2u);
 }
 
-TEST(outbox, what_is_dropped_dies_where_it_may_ask_the_outbox) {
+TEST(outbox, drop_destroys_frames_outside_the_lock) {
   outbox o(1000);
   o.open();
   std::uint64_t seen = 0;
@@ -79,7 +78,7 @@ frame_header of(std::uint64_t bytes) {
   return h;
 }
 
-TEST(receive_window, lends_its_share_of_each_class_and_no_more_until_it_is_given_back) {
+TEST(receive_window, admits_each_class_up_to_its_share_until_credit_is_collected) {
   constexpr std::uint64_t window = 1 << 20;
   receive_window w(window, buffer_pool::make(0));
   int reports = 0;
@@ -98,11 +97,11 @@ TEST(receive_window, lends_its_share_of_each_class_and_no_more_until_it_is_given
   EXPECT_GE(cost, share_of(frame_class::small, window));
   EXPECT_LT(cost, share_of(frame_class::small, window) + frame_cost(1000));
   EXPECT_EQ(w.held(), cost);
-  EXPECT_TRUE(w.admit(of(small_frame + 1))) << "large frames have a share of their own";
+  EXPECT_TRUE(w.admit(of(small_frame + 1))) << "large frames have a separate share";
   EXPECT_EQ(w.collect(frame_class::small), 0u);
   held.clear();
   EXPECT_GT(reports, 0);
-  EXPECT_FALSE(w.admit(of(1000))) << "given back, but the peer has not been told";
+  EXPECT_FALSE(w.admit(of(1000))) << "given back, but not collected yet";
   EXPECT_EQ(w.collect(frame_class::small), cost);
   EXPECT_TRUE(w.admit(of(1000)));
   w.on_report({});
@@ -119,7 +118,7 @@ std::vector<std::byte> written(std::uint64_t id, const std::vector<std::byte>& p
   return out;
 }
 
-TEST(buffer_pool, releases_blocks_that_nobody_has_needed_between_two_calls) {
+TEST(buffer_pool, releases_blocks_that_were_unused_between_two_calls) {
   const auto pool = buffer_pool::make(std::uint64_t{64} << 20);
   constexpr std::size_t large = 1 << 20;
   const auto take = [&](int n) {
@@ -139,9 +138,8 @@ TEST(buffer_pool, releases_blocks_that_nobody_has_needed_between_two_calls) {
   EXPECT_EQ(pool->kept_bytes(), 0U);
 }
 
-// Whatever pieces bytes come in, the frames are the same; long payloads go where they belong
-// without staging.
-TEST(receive_buffer, frames_come_out_whatever_pieces_their_bytes_come_in) {
+// The frames do not depend on how their bytes are split; long payloads are read in place.
+TEST(receive_buffer, frames_do_not_depend_on_how_their_bytes_are_split) {
   std::vector<std::byte> stream;
   const std::size_t sizes[] = {0, 1, 100, 40'000, 300'000, 5};
   for (std::size_t i = 0; i < std::size(sizes); ++i) {

@@ -37,7 +37,7 @@ outgoing_frame make_frame(std::uint16_t type, std::uint64_t id, const bytes& pay
   return f;
 }
 
-// What a connection would write for these frames.
+// The bytes that a connection would write for these frames.
 bytes drain(send_queue& q) {
   bytes out;
   for (auto batch = q.next_batch(); !batch.empty(); batch = q.next_batch()) {
@@ -72,7 +72,7 @@ struct collector {
         }) {
     parser.allow_data(true);
   }
-  // False once the parser has failed.
+  // Returns false when the parser has failed.
   bool feed(std::span<const std::byte> in) {
     frame f;
     while (true) {
@@ -88,7 +88,7 @@ bool same(const frame& f, const bytes& payload) {
   return f.bytes == payload.size() && std::equal(payload.begin(), payload.end(), f.payload.get());
 }
 
-TEST(crc32c, known_values_and_both_roads_agree) {
+TEST(crc32c, software_and_hardware_agree_and_match_known_values) {
   EXPECT_EQ(crc32c_software(0, "123456789", 9), 0xe3069283U);
   const bytes zeros(32);
   EXPECT_EQ(crc32c_software(0, zeros.data(), 32), 0x8a9136aaU);  // RFC 3720, B.4
@@ -115,7 +115,7 @@ TEST(net_frame, header_round_trip) {
             std::tie(h.type, h.flags, h.destination, h.crc, h.id, h.length));
 }
 
-TEST(net_frame, any_slicing_gives_the_same_frames) {
+TEST(net_frame, frames_do_not_depend_on_how_the_stream_is_sliced) {
   const std::vector<bytes> sent = {random_bytes(0, 0), random_bytes(1, 1), random_bytes(5000, 2), random_bytes(3 << 20, 3),
                                    random_bytes((1 << 20) + 1, 4)};
   const bytes stream = stream_of(sent);
@@ -161,7 +161,7 @@ TEST(net_frame, payloads_are_received_in_place) {
   EXPECT_LT(copied, 20000U);
 }
 
-TEST(net_frame, control_comes_between_the_chunks_of_a_large_frame) {
+TEST(net_frame, control_frames_are_sent_between_the_chunks_of_a_large_frame) {
   send_queue q;
   q.open(64 << 20);
   const bytes sent = random_bytes(4 << 20, 1);
@@ -186,8 +186,8 @@ TEST(net_frame, control_comes_between_the_chunks_of_a_large_frame) {
   EXPECT_TRUE(same(c.got[1], sent));
 }
 
-// Peers of protocol 1 must be able to read our greeting, and we theirs: so that both are told of
-// the other version, and do not guess.
+// Peers of protocol 1 must be able to read this greeting, and this node theirs, so that both report
+// the other version.
 TEST(net_frame, a_greeting_has_the_header_of_protocol_1) {
   header_block raw;
   encode_header({static_cast<std::uint16_t>(control_type::hello), 0, 0, 0x01020304, 0, 0x42}, raw);
@@ -210,7 +210,7 @@ bytes bare_header(const frame_header& h) {
   return out;
 }
 
-TEST(net_frame, lengths_are_checked_before_memory_is_taken) {
+TEST(net_frame, lengths_are_checked_before_memory_is_allocated) {
   for (const std::uint64_t claim : {std::uint64_t{1} << 32, ~std::uint64_t{0}, (std::uint64_t{64} << 20) + 1}) {
     collector c;
     EXPECT_FALSE(c.feed(bare_header({1, 0, 0, 0, 0, claim})));
@@ -222,7 +222,7 @@ TEST(net_frame, lengths_are_checked_before_memory_is_taken) {
   EXPECT_EQ(c.parser.failure().code, "frame_too_large");
 }
 
-TEST(net_frame, what_is_wrong_has_a_name_and_stays_wrong) {
+TEST(net_frame, errors_have_codes_and_the_parser_stays_failed) {
   const bytes good = stream_of({random_bytes(2 << 20, 1)});
   const auto failure = [&](std::size_t at, std::byte flip) {
     bytes bad = good;
@@ -235,7 +235,7 @@ TEST(net_frame, what_is_wrong_has_a_name_and_stays_wrong) {
   };
   EXPECT_EQ(failure(0, std::byte{1}), "bad_magic");
   EXPECT_EQ(failure(2, std::byte{1}), "bad_version");
-  EXPECT_EQ(failure(3, std::byte{1}), "bad_stream") << "of stream 0, which is for whole frames";
+  EXPECT_EQ(failure(3, std::byte{1}), "bad_stream") << "stream 0 is for whole frames";
   EXPECT_EQ(failure(3, std::byte{0x40}), "bad_stream");
   EXPECT_EQ(failure(12, std::byte{1}), "bad_crc");
   EXPECT_EQ(failure(8, std::byte{1}), "bad_crc");  // the header is covered, too
@@ -258,9 +258,9 @@ TEST(net_frame, what_is_wrong_has_a_name_and_stays_wrong) {
   EXPECT_EQ(poor.failure().code, "credit_exceeded");
 }
 
-// 10^5 streams, each damaged in a few places and fed in random slices: nothing but frames that were
-// sent ever comes out.
-TEST(net_frame, a_hundred_thousand_mutations) {
+// 10^5 streams, each damaged in a few places and fed in random slices: only frames that were sent
+// are delivered.
+TEST(net_frame, mutated_streams_deliver_only_frames_that_were_sent) {
   const std::vector<bytes> sent = {random_bytes(0, 0), random_bytes(17, 1), random_bytes(300, 2), random_bytes(1500, 3)};
   const bytes good = stream_of(sent);
   const std::uint64_t seed = 20240607;
@@ -307,16 +307,16 @@ TEST(net_send_queue, a_frame_starts_only_while_the_window_has_room) {
   q.open(8 * (2 * frame_cost(1000) + 1));
   collector c;
   c.feed(drain(q));
-  EXPECT_EQ(c.got.size(), 3U) << "the third still found room";
+  EXPECT_EQ(c.got.size(), 3U) << "the third starts while some window is left";
   EXPECT_EQ(q.outstanding(), 3 * frame_cost(1000));
-  EXPECT_FALSE(q.credit(frame_class::large, 1)) << "small ones took it";
+  EXPECT_FALSE(q.credit(frame_class::large, 1)) << "only small frames used credit";
   EXPECT_TRUE(q.credit(frame_class::small, frame_cost(1000)));
   c.feed(drain(q));
   EXPECT_EQ(c.got.size(), 4U);
   EXPECT_FALSE(q.credit(frame_class::small, ~std::uint64_t{0}));
 }
 
-TEST(net_send_queue, owners_are_let_go_once_written) {
+TEST(net_send_queue, owners_are_released_once_written) {
   send_queue q;
   q.open(1 << 20);
   auto owner = std::make_shared<bytes>(10);
@@ -349,7 +349,7 @@ TEST(net_buffer_pool, blocks_are_aligned_reused_and_bounded) {
   }
 }
 
-TEST(net_buffer_pool, credit_comes_back_once_at_the_last_drop_or_earlier) {
+TEST(net_buffer_pool, credit_is_returned_once_at_the_last_drop_or_at_release) {
   auto pool = buffer_pool::make(1 << 20);
   const auto account = std::make_shared<credit_account>(1000);
   int reports = 0;
@@ -361,14 +361,14 @@ TEST(net_buffer_pool, credit_comes_back_once_at_the_last_drop_or_earlier) {
   copy.reset();
   EXPECT_EQ(reports, 1);
   EXPECT_EQ(account->collect(), frame_cost(1000));
-  release_credit(std::shared_ptr<const int>(b, nullptr));  // any alias will do
+  release_credit(std::shared_ptr<const int>(b, nullptr));  // an aliased pointer works too
   release_credit(b);
   EXPECT_EQ(account->collect(), frame_cost(500));
-  pool.reset();  // blocks may outlive it
+  pool.reset();  // blocks may outlive the pool
   std::thread([&] { b.reset(); }).join();
   EXPECT_EQ(account->collect(), 0U);
   EXPECT_EQ(account->held(), 0U);
-  release_credit(std::make_shared<int>(1));  // not ours: nothing happens
+  release_credit(std::make_shared<int>(1));  // not from a pool: no effect
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a connection begins with, and where it goes.
+// The greeting of a connection, and addresses.
 #include "runtime/node/net/hello.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace troupe::net {
 namespace {
 
-TEST(net_hello, round_trip_and_every_truncation) {
+TEST(net_hello, round_trips_and_every_truncation_is_an_error) {
   hello h;
   h.incarnation = 7;
   h.window = 1 << 20;
@@ -33,7 +33,7 @@ TEST(net_hello, round_trip_and_every_truncation) {
   EXPECT_EQ(e.message, "x?y?[0m");
 }
 
-TEST(net_address, is_host_and_port) {
+TEST(net_address, is_parsed_as_host_and_port) {
   EXPECT_EQ(parse_address("10.0.0.1:4000")->port, 4000);
   EXPECT_EQ(parse_address("[::1]:0")->host, "::1");
   EXPECT_EQ(to_string(*parse_address("[::1]:80")), "[::1]:80");

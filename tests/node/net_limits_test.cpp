@@ -1,5 +1,5 @@
-// What a peer or a stranger may cost: lines of the log, a queue that nobody empties, a name that is
-// kept out by a number.
+// Limits on the cost of peers and unauthenticated clients: log lines, a queue that a peer does not
+// read, an incarnation that would lock a node out.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,17 +15,17 @@ using namespace testing;
 
 // --- lines
 
-TEST(line_limit, a_stranger_has_five_lines_a_minute_and_the_rest_is_counted) {
+TEST(line_limit, writes_five_lines_a_minute_of_an_address_and_counts_the_rest) {
   line_limit l;
   const line_limit::instant begun = line_limit::instant{} + 1h;
   for (int i = 0; i < 5; ++i) EXPECT_EQ(l.write("10.0.0.1", "line", begun + 1s), "line") << i;
   for (int i = 0; i < 7; ++i) EXPECT_EQ(l.write("10.0.0.1", "line", begun + 2s), std::nullopt) << i;
-  EXPECT_EQ(l.write("10.0.0.2", "other", begun + 2s), "other") << "another stranger's lines are its own";
+  EXPECT_EQ(l.write("10.0.0.2", "other", begun + 2s), "other") << "addresses are counted separately";
   EXPECT_EQ(l.write("10.0.0.1", "line", begun + 62s), "line (7 more such lines were left out before it)");
   EXPECT_EQ(l.write("10.0.0.1", "line", begun + 63s), "line");
 }
 
-TEST(line_limit, what_was_left_out_is_told_when_the_minute_is_over_and_the_stranger_forgotten) {
+TEST(line_limit, reports_left_out_lines_after_a_minute_and_forgets_the_address) {
   line_limit l;
   const line_limit::instant begun = line_limit::instant{} + 1h;
   for (int i = 0; i < 1000; ++i) l.write("10.0.0.1", "line", begun);
@@ -44,7 +44,7 @@ TEST(line_limit, a_million_addresses_take_no_more_memory_than_a_thousand) {
   EXPECT_EQ(l.strangers(), line_limit::max_strangers + 1);
 }
 
-TEST(net_limits, a_thousand_strangers_from_one_address_write_a_few_lines) {
+TEST(net_limits, a_thousand_refused_connections_of_one_address_log_a_few_lines) {
   node a("a");
   a.listen();
   for (int i = 0; i < 1000; ++i) {
@@ -55,20 +55,20 @@ TEST(net_limits, a_thousand_strangers_from_one_address_write_a_few_lines) {
   const std::lock_guard lock(a.mutex);
   EXPECT_GE(a.log.size(), line_limit::lines_a_minute);
   EXPECT_LE(a.log.size(), 2 * line_limit::lines_a_minute)
-      << "those that had gone before their address was asked for are one more stranger";
+      << "connections that closed before their address was read count as one more address";
 }
 
-// --- who does not read
+// --- peers that do not read
 
-TEST(stall, counts_ticks_in_which_nothing_of_what_is_written_was_taken) {
+TEST(stall, counts_ticks_without_progress_of_a_write) {
   stall s;
-  EXPECT_EQ(s.tick(true, 1, 100), 0) << "the first that it hears of this write";
+  EXPECT_EQ(s.tick(true, 1, 100), 0) << "the first tick of this write";
   EXPECT_EQ(s.tick(true, 1, 100), 1);
   EXPECT_EQ(s.tick(true, 1, 100), 2);
   EXPECT_EQ(s.tick(true, 1, 99), 0) << "the peer has acknowledged a byte";
   EXPECT_EQ(s.tick(true, 1, 99), 1);
   EXPECT_EQ(s.tick(true, 2, 99), 0) << "the socket has taken something";
-  EXPECT_EQ(s.tick(false, 2, 99), 0) << "nothing is to be written: the peer owes nothing";
+  EXPECT_EQ(s.tick(false, 2, 99), 0) << "no write is in progress";
   EXPECT_EQ(s.tick(true, 2, 99), 0);
   EXPECT_EQ(s.tick(true, 2, 99), 1);
 }
@@ -87,9 +87,9 @@ class net_stall : public ::testing::Test {
   node a{"a", [](tcp_options& o) { o.heartbeat = 100ms, o.stalled = 1s; }};
 };
 
-TEST_F(net_stall, a_peer_that_goes_on_sending_and_never_reads_is_down) {
+TEST_F(net_stall, a_peer_that_sends_and_never_reads_is_down) {
   const auto b = up();
-  ASSERT_TRUE(a.net->send("b", frame_of(pattern(32 << 20, 1)))) << "more than any socket takes";
+  ASSERT_TRUE(a.net->send("b", frame_of(pattern(32 << 20, 1)))) << "more than any socket buffers";
   const auto begun = clock::now();
   while (clock::now() - begun < 20s && !a.wait_down("b", 50ms))
     if (!b->write_control(control_type::heartbeat)) break;
@@ -97,19 +97,19 @@ TEST_F(net_stall, a_peer_that_goes_on_sending_and_never_reads_is_down) {
   EXPECT_EQ(a.downs["b"][0].code, "peer_stalled");
 }
 
-TEST_F(net_stall, a_peer_that_reads_slowly_is_not) {
+TEST_F(net_stall, a_peer_that_reads_slowly_stays_up) {
   const auto b = up();
   ASSERT_TRUE(a.net->send("b", frame_of(pattern(32 << 20, 1))));
-  // Half a MiB at a time, over four times what a peer may take nothing for.
+  // Half a MiB at a time, for four times the limit without progress.
   for (const auto begun = clock::now(); clock::now() - begun < 4s;) {
     ASSERT_TRUE(b->write_control(control_type::heartbeat));
     ASSERT_GT(b->swallow(512 << 10), 0u);
     ASSERT_FALSE(a.wait_down("b", 200ms)) << a.downs["b"][0].code;
   }
-  EXPECT_GT(a.stats_of("b").queued_bytes, 0u) << "it has not had all of it, so this has been about a write that waits";
+  EXPECT_GT(a.stats_of("b").queued_bytes, 0u) << "not all has been read, so a write was waiting all the time";
 }
 
-TEST_F(net_stall, a_peer_whose_application_holds_what_came_is_not) {
+TEST_F(net_stall, a_peer_whose_application_holds_frames_stays_up) {
   node c("c", [](tcp_options& o) { o.window = 1 << 20; });
   ASSERT_TRUE(join(c, a, "c", "a"));
   for (std::uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(a.net->send("c", frame_of(pattern(1 << 20, i), i)));
@@ -120,7 +120,7 @@ TEST_F(net_stall, a_peer_whose_application_holds_what_came_is_not) {
 
 // --- operators
 
-TEST(net_limits, what_may_wait_for_an_operator_is_less_than_for_a_node_until_it_is_given_more) {
+TEST(net_limits, an_operators_queue_limit_is_lower_than_a_nodes_until_raised) {
   node a("a", [](tcp_options& o) { o.operators = true, o.max_queued_operator = 4 << 20; });
   a.listen();
   const auto session = [&](const std::string& name) {
@@ -147,12 +147,12 @@ TEST(net_limits, what_may_wait_for_an_operator_is_less_than_for_a_node_until_it_
   EXPECT_LT(more, 24u);
   node c("c", [](tcp_options& o) { o.window = 1 << 16; });
   ASSERT_TRUE(join(c, a, "c", "a"));
-  EXPECT_EQ(taken("c"), 100u) << "a node has the bound of nodes";
+  EXPECT_EQ(taken("c"), 100u) << "the limit of nodes applies";
 }
 
 // --- incarnations
 
-TEST(net_limits, an_incarnation_from_the_far_future_is_not_believed_and_keeps_nobody_out) {
+TEST(net_limits, a_far_future_incarnation_is_refused_and_locks_no_node_out) {
   node a("a");
   a.listen();
   const auto now = static_cast<std::uint64_t>(
@@ -175,7 +175,7 @@ TEST(net_limits, an_incarnation_from_the_far_future_is_not_believed_and_keeps_no
     EXPECT_TRUE(join(b, a, "b", "a"));
   }
   node c("c", [&](tcp_options& o) { o.incarnation = now + hour; });
-  EXPECT_TRUE(join(c, a, "c", "a")) << "a clock that is an hour wrong is no matter";
+  EXPECT_TRUE(join(c, a, "c", "a")) << "a clock that is an hour wrong is accepted";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Whose turn it is, without I/O: order of each pair, who overtakes whom, the window's two parts;
-// and what a parser makes of chunks of several frames, however they are mixed.
+// The send order without I/O: order within each pair, overtaking, the two parts of the window. And
+// the parser on interleaved chunks of several frames.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t MiB = 1 << 20;
 
-// Its id names the payload: pattern(size, id).
+// The payload is pattern(size, id).
 outgoing_frame drawn(std::uint32_t source, std::uint32_t destination, std::size_t size, std::uint64_t id) {
   auto f = frame_of(pattern(size, id), id, 1, destination);
   f.source = source;
@@ -48,7 +48,7 @@ struct receiver {
       got.push_back(std::move(f));
     }
   }
-  // Writes one batch of `q` here. Its size.
+  // Feeds one batch of `q` to the parser. Returns its size in bytes.
   std::size_t batch(send_queue& q) {
     std::size_t n = 0;
     for (const auto& b : q.next_batch()) {
@@ -68,7 +68,7 @@ bool is_pattern(const frame& f) {
   return std::equal(want.begin(), want.end(), f.payload.get());
 }
 
-TEST(net_send_order, frames_of_a_pair_stay_in_order_and_credit_is_exact_whatever_is_drawn) {
+TEST(net_send_order, random_frames_of_a_pair_stay_in_order_and_credit_is_exact) {
   for (std::uint64_t seed = 1; seed <= 15; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 rng(seed);
@@ -98,7 +98,7 @@ TEST(net_send_order, frames_of_a_pair_stay_in_order_and_credit_is_exact_whatever
         owed[c] = 0;
       }
       ++credited;
-      ASSERT_LT(credited, 10000U) << "nothing moves";
+      ASSERT_LT(credited, 10000U) << "no progress";
     }
     for (std::size_t c = 0; c < frame_classes; ++c) ASSERT_TRUE(q.credit(static_cast<frame_class>(c), owed[c]));
     EXPECT_EQ(q.outstanding(), 0U);
@@ -113,7 +113,7 @@ TEST(net_send_order, frames_of_a_pair_stay_in_order_and_credit_is_exact_whatever
   }
 }
 
-TEST(net_send_order, a_hundred_bytes_behind_64_mib_leave_with_the_next_batch) {
+TEST(net_send_order, a_small_frame_behind_64_mib_is_sent_with_the_next_batch) {
   send_queue q;
   q.open(64 * MiB);
   receiver r;
@@ -127,7 +127,7 @@ TEST(net_send_order, a_hundred_bytes_behind_64_mib_leave_with_the_next_batch) {
   }
   push(q, 1, 100, 77);
   r.batch(q);
-  EXPECT_FALSE(r.has(77)) << "of the same pair: it waits";
+  EXPECT_FALSE(r.has(77)) << "same pair: waits";
   while (r.batch(q) > 0) {
   }
   ASSERT_TRUE(r.has(1) && r.has(77));
@@ -141,55 +141,55 @@ TEST(net_send_order, small_frames_start_while_large_ones_have_used_up_their_part
   for (std::uint64_t id = 0; id < 10; ++id) push(q, 1, 2 * MiB, id);
   while (r.batch(q) > 0) {
   }
-  EXPECT_EQ(r.got.size(), 4U) << "7 MiB are theirs, and one started with one left";
+  EXPECT_EQ(r.got.size(), 4U) << "large frames have 7 MiB; one starts while 1 MiB is left";
   for (std::uint64_t id = 100; id < 200; ++id) push(q, 2, 60000, id);
   while (r.batch(q) > 0) {
   }
-  EXPECT_EQ(r.got.size(), 4U + 18U) << "and 1 MiB is for small ones";
+  EXPECT_EQ(r.got.size(), 4U + 18U) << "small frames have 1 MiB";
   EXPECT_FALSE(q.credit(frame_class::large, 4 * frame_cost(2 * MiB) + 1));
   EXPECT_TRUE(q.credit(frame_class::large, 4 * frame_cost(2 * MiB)));
   while (r.batch(q) > 0) {
   }
-  EXPECT_EQ(r.got.size(), 8U + 18U) << "what large ones return is for large ones";
+  EXPECT_EQ(r.got.size(), 8U + 18U) << "credit of large frames is for large frames";
 }
 
-TEST(net_send_order, equal_ones_go_one_after_the_other_and_a_shorter_one_overtakes) {
+TEST(net_send_order, equal_frames_are_sent_in_turn_and_a_shorter_one_overtakes) {
   send_queue q;
   q.open(1024 * MiB);
   receiver r;
   for (std::uint32_t i = 0; i < 4; ++i) push(q, i, 4 * MiB, i);
   for (int i = 0; i < 4; ++i) r.batch(q);
-  ASSERT_EQ(r.got.size(), 1U) << "not a quarter of each";
+  ASSERT_EQ(r.got.size(), 1U) << "a whole frame, not a quarter of each";
   EXPECT_EQ(r.got[0].id, 0U);
   push(q, 7, 200 * MiB, 50);
   while (r.got.size() < 4) r.batch(q);
   r.batch(q);
   push(q, 8, 3 * MiB, 51);
   for (int i = 0; i < 7; ++i) r.batch(q);
-  EXPECT_TRUE(r.has(51)) << "half of what goes is its own";
+  EXPECT_TRUE(r.has(51)) << "it gets half of the bytes";
   EXPECT_FALSE(r.has(50));
 }
 
-TEST(net_send_order, nobody_starves) {
+TEST(net_send_order, no_frame_starves) {
   send_queue q;
   q.open(~std::uint64_t{0} / 2);
   receiver r;
   push(q, 1, 20 * MiB, 1);
   int batches = 0;
   for (std::uint64_t id = 2; !r.has(1); ++batches) {
-    for (int k = 0; k < 40; ++k) push(q, 2, 60000, id++);  // more than a batch of small ones, for ever
+    for (int k = 0; k < 40; ++k) push(q, 2, 60000, id++);  // more small frames than a batch holds
     push(q, 3, 2 * MiB, id++);
     r.batch(q);
     ASSERT_LT(batches, 200);
   }
   EXPECT_GE(batches, 20);
-  EXPECT_LE(batches, 60) << "about half is the oldest one's";
+  EXPECT_LE(batches, 60) << "the oldest frame gets about half";
 }
 
-TEST(net_send_order, no_more_than_eight_are_on_their_way_at_once) {
+TEST(net_send_order, at_most_eight_streams_are_open) {
   send_order o(true);
   o.open(std::uint64_t{1} << 40);
-  // Each shorter than all before it, so each would go first.
+  // Each frame is shorter than all before it, so each would be sent first.
   for (std::uint32_t i = 0; i < 30; ++i) {
     const std::size_t size = (100 - 3 * i) * MiB;
     outgoing_frame f{1, 0, i, i, {}};
@@ -244,7 +244,7 @@ std::vector<chunk> chunks_of(std::uint64_t id, std::size_t size, std::uint8_t st
   return out;
 }
 
-// Each stream's chunks in order, the streams mixed.
+// Chunks of several streams, interleaved at random; each stream in order.
 std::vector<chunk> mixed(std::mt19937_64& rng) {
   std::vector<std::deque<chunk>> ways;
   for (std::uint8_t s = 0; s <= 3; ++s) {
@@ -263,7 +263,7 @@ std::vector<chunk> mixed(std::mt19937_64& rng) {
   }
 }
 
-TEST(net_streams, chunks_of_several_frames_become_those_frames_however_they_are_mixed) {
+TEST(net_streams, interleaved_chunks_become_the_frames_that_were_sent) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     std::mt19937_64 rng(seed);
     receiver r;
@@ -275,10 +275,10 @@ TEST(net_streams, chunks_of_several_frames_become_those_frames_however_they_are_
   }
 }
 
-// Pieces with right checksums in the wrong place: dropped, repeated, swapped, moved to another
-// stream, or with a header changed. Nothing but frames that were sent comes out, and no more is
-// held than eight of them.
-TEST(net_streams, hundreds_of_illegal_mixtures) {
+// Chunks with correct checksums in wrong places: dropped, repeated, swapped, moved to another
+// stream, or with a changed header. Only frames that were sent are delivered, and at most eight are
+// held.
+TEST(net_streams, misplaced_chunks_deliver_only_frames_that_were_sent) {
   std::size_t failed = 0, delivered = 0;
   std::map<std::string, int> codes;
   for (std::uint64_t seed = 0; seed < 250; ++seed) {
@@ -300,8 +300,8 @@ TEST(net_streams, hundreds_of_illegal_mixtures) {
     ASSERT_LE(r.largest_sum, 30 * MiB);
     for (const auto& f : r.got) {
       ++delivered;
-      // An id or a destination that was changed in a frame of one chunk is another frame: the
-      // sender's word is all there is.
+      // A frame of one chunk whose id or destination was changed is valid: the parser cannot know
+      // better.
       if (f.bytes > max_chunk) {
         const auto& want = original(f.id, f.bytes);
         ASSERT_TRUE(std::equal(want.begin(), want.end(), f.payload.get())) << seed;
@@ -309,7 +309,7 @@ TEST(net_streams, hundreds_of_illegal_mixtures) {
     }
     r.got.clear();
     if (!alive) {
-      ASSERT_EQ(r.open_bytes, 0U) << "a parser that failed holds nothing";
+      ASSERT_EQ(r.open_bytes, 0U) << "a failed parser holds no memory";
     }
   }
   EXPECT_GT(failed, 100U);
@@ -318,7 +318,7 @@ TEST(net_streams, hundreds_of_illegal_mixtures) {
   EXPECT_GT(codes["bad_stream"], 20);
 }
 
-TEST(net_streams, a_parser_that_is_refused_memory_for_a_further_stream_fails_and_lets_the_others_go) {
+TEST(net_streams, parser_fails_and_frees_all_streams_when_memory_is_refused) {
   std::size_t given = 0;
   std::vector<std::weak_ptr<std::byte>> watch;
   frame_parser p(1 << 30, [&](const frame_header& h) -> expected<std::shared_ptr<std::byte>> {

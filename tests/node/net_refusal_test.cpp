@@ -1,5 +1,5 @@
-// Strangers, impostors and peers gone bad: who is let in, how soon the others are out, and that the
-// node goes on serving.
+// Unauthenticated clients, impostors and misbehaving peers: which are accepted, how soon the others
+// are disconnected, and that the node continues to serve.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 class net_refusal : public ::testing::Test {
  protected:
   void SetUp() override { a.listen(); }
-  // Whatever was tried before: an honest peer still gets in, and its frames through.
+  // After any attack a regular peer can still connect and send.
   void still_serving() {
     node b("b");
     ASSERT_TRUE(join(b, a, "b", "a"));
@@ -25,7 +25,7 @@ class net_refusal : public ::testing::Test {
     ASSERT_TRUE(a.wait_frames(before + 1));
   }
   std::filesystem::path good(const std::string& name) const { return certificates() / "good" / name; }
-  // An authenticated peer named `b`, up at `a` (the judge).
+  // An authenticated peer named `b`, up at `a`, which decides about the connection.
   std::unique_ptr<raw_client> authenticated() {
     auto c = std::make_unique<raw_client>(a.port);
     EXPECT_TRUE(c->handshake(good("b")));
@@ -38,11 +38,11 @@ class net_refusal : public ::testing::Test {
   node a{"a"};
 };
 
-TEST_F(net_refusal, plain_text_and_random_bytes_are_out_within_a_second) {
+TEST_F(net_refusal, plain_text_and_random_bytes_are_disconnected_within_a_second) {
   std::mt19937_64 rng(4);
   std::string noise(4096, '\0');
   for (char& c : noise) c = static_cast<char>(rng());
-  noise[0] = 'x';  // not by chance the beginning of TLS
+  noise[0] = 'x';  // never the beginning of a TLS record
   for (const std::string& text : {std::string("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), noise, std::string(32, '\xff')}) {
     raw_client c(a.port);
     c.send_plain(text);
@@ -52,7 +52,7 @@ TEST_F(net_refusal, plain_text_and_random_bytes_are_out_within_a_second) {
   still_serving();
 }
 
-TEST_F(net_refusal, a_thousand_mutated_beginnings_of_tls) {
+TEST_F(net_refusal, mutated_tls_hellos_are_refused_and_leave_nothing_open) {
   std::mt19937_64 rng(5);
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 1000; ++i) {
@@ -67,19 +67,19 @@ TEST_F(net_refusal, a_thousand_mutated_beginnings_of_tls) {
   still_serving();
 }
 
-TEST_F(net_refusal, wrong_expired_and_missing_certificates_are_out_within_a_second) {
+TEST_F(net_refusal, wrong_expired_or_missing_certificates_are_refused_in_a_second) {
   for (const auto& stem : {certificates() / "other/b", good("old"), std::filesystem::path()}) {
     raw_client c(a.port);
-    c.handshake(stem);  // in TLS 1.3 the client's side may well succeed
+    c.handshake(stem);  // in TLS 1.3 the client's side may succeed
     EXPECT_TRUE(c.closed_within(1s)) << stem;
   }
   EXPECT_TRUE(a.wait_log("certificate_refused: [tls] the peer's certificate: certificate has expired", 1s));
-  EXPECT_TRUE(a.wait_log("certificate_refused: [tls] the peer showed no certificate", 1s));
+  EXPECT_TRUE(a.wait_log("certificate_refused: [tls] the peer sent no certificate", 1s));
   EXPECT_TRUE(a.eventually(1s, [&] { return a.net->stats().refused == 3; }));
   still_serving();
 }
 
-TEST_F(net_refusal, a_node_with_another_clusters_certificate_learns_so_at_once) {
+TEST_F(net_refusal, a_node_of_another_cluster_is_refused_at_once_with_the_reason) {
   const auto other = [](tcp_options& o) {
     const auto dir = certificates() / "other";
     o.ca = dir / "ca.pem", o.certificate = dir / "b.pem", o.key = dir / "b.key";
@@ -87,31 +87,31 @@ TEST_F(net_refusal, a_node_with_another_clusters_certificate_learns_so_at_once) 
   node b("b", other);
   b.net->connect("a", {"127.0.0.1", a.port}, 10s);
   ASSERT_TRUE(b.wait_down("a", 1s));
-  EXPECT_EQ(b.downs["a"][0].code, "certificate_refused") << "it does not trust us either";
+  EXPECT_EQ(b.downs["a"][0].code, "certificate_refused") << "b does not trust a's certificate either";
   still_serving();
 }
 
-TEST_F(net_refusal, a_silent_client_is_out_after_five_seconds_before_and_after_tls) {
+TEST_F(net_refusal, a_silent_client_is_disconnected_after_5_s_before_and_after_tls) {
   raw_client mute(a.port), shy(a.port);
   ASSERT_TRUE(shy.handshake(good("b")));
   const auto begun = clock::now();
   still_serving();
   EXPECT_TRUE(mute.closed_within(6s));
   EXPECT_TRUE(shy.closed_within(1s + 5s - (clock::now() - begun)));
-  EXPECT_GT(clock::now() - begun, 4500ms) << "slow is not silent";
+  EXPECT_GT(clock::now() - begun, 4500ms) << "not before the handshake timeout";
   EXPECT_TRUE(a.wait_log("handshake_timeout", 1s));
 }
 
-TEST_F(net_refusal, at_most_256_wait_unauthenticated_and_an_honest_peer_gets_past_them) {
+TEST_F(net_refusal, at_most_256_are_unauthenticated_and_a_regular_peer_gets_in) {
   std::list<raw_client> crowd;
   for (int i = 0; i < 300; ++i) crowd.emplace_back(a.port);
-  EXPECT_TRUE(crowd.front().closed_within(2s)) << "the oldest make room";
+  EXPECT_TRUE(crowd.front().closed_within(2s)) << "the oldest are closed";
   EXPECT_TRUE(a.eventually(1s, [&] { return a.net->stats().refused >= 44; }));
   EXPECT_LE(a.net->stats().pending, 256U);
   still_serving();
 }
 
-TEST_F(net_refusal, impostors_and_strangers_are_told_why) {
+TEST_F(net_refusal, impostors_and_wrong_peers_receive_the_reason) {
   const auto refusal = [&](const std::string& certificate, const std::string& name,
                            const std::function<void(hello&)>& adjust = {}) {
     raw_client c(a.port);
@@ -128,12 +128,12 @@ TEST_F(net_refusal, impostors_and_strangers_are_told_why) {
   EXPECT_EQ(refusal("client", "client"), "wrong_node");
   EXPECT_EQ(refusal("b", "b", [](hello& h) { h.cluster = "elsewhere"; }), "wrong_cluster");
   EXPECT_EQ(refusal("b", "b", [](hello& h) { h.protocol = 99; }), "protocol_version");
-  EXPECT_EQ(refusal("b", "b", [](hello& h) { h.protocol = 1; }), "protocol_version") << "one that knows no streams";
+  EXPECT_EQ(refusal("b", "b", [](hello& h) { h.protocol = 1; }), "protocol_version") << "a protocol without streams";
   EXPECT_TRUE(a.ups.empty());
   still_serving();
 }
 
-TEST_F(net_refusal, operators_sessions_get_in_only_where_they_are_allowed) {
+TEST_F(net_refusal, operator_sessions_are_accepted_only_where_they_are_allowed) {
   const auto session = [](const std::string& name) {
     return [name](tcp_options& o) {
       o.node = name;
@@ -154,7 +154,7 @@ TEST_F(net_refusal, operators_sessions_get_in_only_where_they_are_allowed) {
   EXPECT_TRUE(one.wait_frames(1));
   two.net->close();
   ASSERT_TRUE(b.wait_down("client.two", 2s));
-  EXPECT_EQ(b.net->stats().peers.size(), 1U) << "a session leaves nothing behind";
+  EXPECT_EQ(b.net->stats().peers.size(), 1U) << "a closed session leaves no record";
 
   raw_client impostor(b.port);  // a node's certificate does not make an operator
   ASSERT_TRUE(impostor.handshake(good("c")));
@@ -163,7 +163,7 @@ TEST_F(net_refusal, operators_sessions_get_in_only_where_they_are_allowed) {
   EXPECT_TRUE(b.ups["client.c"].empty());
 }
 
-TEST_F(net_refusal, dialling_one_and_reaching_another_is_an_error) {
+TEST_F(net_refusal, dialling_one_node_and_reaching_another_is_an_error) {
   node b("b");
   b.net->connect("c", {"127.0.0.1", a.port}, 10s);
   ASSERT_TRUE(b.wait_down("c", 2s));
@@ -171,7 +171,7 @@ TEST_F(net_refusal, dialling_one_and_reaching_another_is_an_error) {
   EXPECT_TRUE(a.ups.empty());
 }
 
-TEST_F(net_refusal, data_before_the_welcome_and_frames_out_of_turn_close_the_connection) {
+TEST_F(net_refusal, data_before_the_welcome_and_unexpected_frames_end_the_connection) {
   {
     raw_client c(a.port);
     ASSERT_TRUE(c.handshake(good("b")));
@@ -189,7 +189,7 @@ TEST_F(net_refusal, data_before_the_welcome_and_frames_out_of_turn_close_the_con
   still_serving();
 }
 
-TEST_F(net_refusal, a_claim_of_4_gib_costs_only_the_connection_that_made_it) {
+TEST_F(net_refusal, an_announced_frame_of_4_gib_ends_only_its_connection) {
   node c("c");
   ASSERT_TRUE(join(c, a, "c", "a"));
   const auto b = authenticated();
@@ -204,7 +204,7 @@ TEST_F(net_refusal, a_claim_of_4_gib_costs_only_the_connection_that_made_it) {
   EXPECT_TRUE(a.wait_frames(1));
 }
 
-TEST_F(net_refusal, a_peer_that_ignores_its_window_or_invents_credit_is_cut_off) {
+TEST_F(net_refusal, a_peer_that_ignores_its_window_or_invents_credit_is_disconnected) {
   a.when_frame = [this](const std::string&, frame&& f) -> expected<void> {
     const std::lock_guard lock(a.mutex);
     a.frames.push_back({"b", std::move(f)});
@@ -232,10 +232,10 @@ TEST_F(net_refusal, a_peer_that_ignores_its_window_or_invents_credit_is_cut_off)
   h.id = 0;
   ASSERT_TRUE(again->write_frame(h, {}));
   ASSERT_TRUE(a.wait_down("b", 5s, 3));
-  EXPECT_EQ(a.downs["b"][2].code, "bad_credit") << "no such part of the window";
+  EXPECT_EQ(a.downs["b"][2].code, "bad_credit") << "no such frame class";
 }
 
-TEST_F(net_refusal, streams_are_held_to_their_rules_and_to_the_window) {
+TEST_F(net_refusal, violations_of_stream_rules_or_the_window_end_the_connection) {
   constexpr std::uint64_t MiB = 1 << 20;
   const bytes piece = pattern(MiB, 1);
   std::size_t times = 0;
@@ -248,24 +248,25 @@ TEST_F(net_refusal, streams_are_held_to_their_rules_and_to_the_window) {
     return a.downs["b"].back().code;
   };
   EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, 2 * MiB, 9}}), "bad_stream");
-  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, 2 * MiB, 0}}), "bad_stream") << "more than a chunk, and no stream";
-  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, MiB, 1, true}}), "bad_chunk") << "it continues what has not begun";
-  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, 2 * MiB, 1}, {1, 0, 0, 0, 2, 2 * MiB, 1}}), "bad_chunk") << "two at once in one stream";
-  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, 2 * MiB, 1}, {1, 0, 0, 0, 1, MiB, 2, true}}), "bad_chunk") << "it goes on in another";
+  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, 2 * MiB, 0}}), "bad_stream") << "several chunks without a stream";
+  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, MiB, 1, true}}), "bad_chunk") << "continues a frame that has not begun";
+  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, 2 * MiB, 1}, {1, 0, 0, 0, 2, 2 * MiB, 1}}), "bad_chunk")
+      << "two frames at once in one stream";
+  EXPECT_EQ(ended_by({{1, 0, 0, 0, 1, 2 * MiB, 1}, {1, 0, 0, 0, 1, MiB, 2, true}}), "bad_chunk") << "continues in another stream";
   std::vector<frame_header> many;
   for (std::uint8_t s = 1; s <= max_streams; ++s) many.push_back({1, 0, 0, 0, s, 20 * MiB, s});
-  EXPECT_EQ(ended_by(many), "credit_exceeded") << "begun and never finished, they take of the window as well";
+  EXPECT_EQ(ended_by(many), "credit_exceeded") << "unfinished frames are charged to the window";
   EXPECT_TRUE(a.frames.empty());
   const auto b = std::make_unique<raw_client>(a.port);
   ASSERT_TRUE(b->handshake(good("b")) && b->greet("b") && b->read() && b->read());
   for (const bool second : {false, true})
     for (std::uint8_t s = 1; s <= 2; ++s) ASSERT_TRUE(b->write_frame({1, 0, 0, 0, s, (second ? 1 : 2) * MiB, s, second}, piece));
-  ASSERT_TRUE(a.wait_frames(2)) << "mixed as they may be";
+  ASSERT_TRUE(a.wait_frames(2)) << "interleaved";
   for (const auto& r : a.frames)
     EXPECT_TRUE(r.f.bytes == 2 * MiB && std::equal(piece.begin(), piece.end(), r.f.payload.get() + MiB));
 }
 
-TEST_F(net_refusal, a_peer_whose_socket_vanishes_is_down_within_three_seconds) {
+TEST_F(net_refusal, a_peer_whose_socket_is_reset_is_down_within_three_seconds) {
   const auto b = authenticated();
   b->hang_up();
   ASSERT_TRUE(a.wait_down("b", 3s));
@@ -276,14 +277,14 @@ TEST_F(net_refusal, a_peer_whose_socket_vanishes_is_down_within_three_seconds) {
 TEST_F(net_refusal, a_peer_that_falls_silent_is_down_within_five_seconds) {
   const auto b = authenticated();
   const auto begun = clock::now();
-  ASSERT_TRUE(a.net->send("b", frame_of(pattern(8 << 20, 1)))) << "more than its socket takes";
+  ASSERT_TRUE(a.net->send("b", frame_of(pattern(8 << 20, 1)))) << "more than its socket buffers";
   ASSERT_TRUE(a.wait_down("b", 5s));
   EXPECT_GE(clock::now() - begun, 1900ms);
   EXPECT_EQ(a.downs["b"][0].code, "peer_silent");
   still_serving();
 }
 
-TEST_F(net_refusal, a_slow_peer_is_alive_as_long_as_bytes_trickle) {
+TEST_F(net_refusal, a_slow_peer_stays_up_while_bytes_arrive) {
   const auto b = authenticated();
   bytes header(header_bytes);
   const bytes payload = pattern(64, 1);

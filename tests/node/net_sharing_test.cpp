@@ -1,5 +1,5 @@
-// Loans between nodes of one machine: what is lent is read where it lies, is its borrower's until
-// that returns it or ends, and nothing that a peer says makes anybody read elsewhere.
+// Shared buffers between nodes of one machine: they are read in place, belong to the reader until
+// it returns them or ends, and no input of a peer leads to reads outside them.
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -20,7 +20,7 @@ std::function<void(tcp_options&)> shares(const std::shared_ptr<shared_arena>& a)
   return [a](tcp_options& o) { o.shares = a; };
 }
 
-// A head and `n` bytes that lie in the arena, and go when `owner` does.
+// A frame with a head and `n` bytes in the arena; `owner` shows when the bytes are released.
 struct lying {
   slab at;
   std::shared_ptr<int> owner = std::make_shared<int>(0);
@@ -45,7 +45,7 @@ bytes with_rest(const std::vector<shared_buffer>& table, std::size_t rest) {
   return out;
 }
 
-TEST(net_shared_buffers, a_table_is_what_was_written) {
+TEST(net_shared_buffers, a_table_round_trips) {
   const auto read = decode_shared_buffers(with_rest(sound_table(), 100'000), 2 << 20);
   ASSERT_TRUE(read);
   ASSERT_EQ(read->size(), 3U);
@@ -56,8 +56,8 @@ TEST(net_shared_buffers, a_table_is_what_was_written) {
   EXPECT_EQ(shared_table_bytes(3) % 64, 0U);
 }
 
-// docs/wire.md shows these.
-TEST(net_shared_buffers, golden_bytes_of_a_table) {
+// docs/wire.md shows these bytes.
+TEST(net_shared_buffers, a_table_has_the_documented_bytes) {
   bytes want(64);
   want[0] = std::byte{1};
   const unsigned char row[] = {0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0xa0, 0x86, 1, 0, 0, 0, 0, 0, 7};
@@ -72,7 +72,7 @@ TEST(net_shared_buffers, golden_bytes_of_a_table) {
   EXPECT_EQ(raw[3], std::byte{0x40});
 }
 
-TEST(net_shared_buffers, rows_that_lie_outside_are_refused) {
+TEST(net_shared_buffers, entries_outside_the_region_or_the_frame_are_refused) {
   const auto why = [](const std::function<void(std::vector<shared_buffer>&)>& change, std::size_t rest = 100'000) {
     auto t = sound_table();
     change(t);
@@ -85,13 +85,13 @@ TEST(net_shared_buffers, rows_that_lie_outside_are_refused) {
   EXPECT_EQ(why([](auto& t) { t[0].bytes = 0; }), "bad_loan");
   EXPECT_EQ(why([](auto& t) { t[2].offset += 64; }), "bad_loan") << "beyond the region by 64 bytes";
   EXPECT_EQ(why([](auto& t) { t[2].offset = ~std::uint64_t{63}; }), "bad_loan") << "offset + bytes overflows";
-  EXPECT_EQ(why([](auto& t) { t[1].at = 64; }), "bad_loan") << "within the one before";
+  EXPECT_EQ(why([](auto& t) { t[1].at = 64; }), "bad_loan") << "overlaps the entry before";
   EXPECT_EQ(why([](auto& t) { t[2].at = ~std::uint64_t{63}; }), "bad_loan");
-  EXPECT_EQ(why([](auto&) {}, 10), "bad_loan") << "the frame is shorter than its pieces say";
-  EXPECT_EQ(why([](auto& t) { t.clear(); }), "bad_loan") << "a table without rows";
+  EXPECT_EQ(why([](auto&) {}, 10), "bad_loan") << "the frame is shorter than its entries state";
+  EXPECT_EQ(why([](auto& t) { t.clear(); }), "bad_loan") << "an empty table";
 }
 
-// Whatever is in a table: no piece outside the region, none outside the frame, none over another.
+// For any table: no buffer outside the region, outside the frame, or over another.
 TEST(net_shared_buffers, mutated_tables_never_point_outside) {
   std::mt19937_64 rng(7);
   const std::uint64_t region = 2 << 20;
@@ -116,17 +116,17 @@ TEST(net_shared_buffers, mutated_tables_never_point_outside) {
       gone += l.bytes / 64 * 64;
     }
   }
-  EXPECT_GT(read, 1000) << "some must pass, else nothing was tried";
+  EXPECT_GT(read, 1000) << "some mutated tables must be accepted";
 }
 
-TEST(net_sharing, what_lies_in_the_arena_is_read_where_it_lies) {
+TEST(net_sharing, parts_in_the_arena_are_read_in_place) {
   const auto arena = arena_of();
   node a("a", shares(arena)), b("b", shares(arena_of()));
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
   ASSERT_TRUE(a.eventually(5s, [&] { return a.stats_of("b").transport == "shm"; }));
   lying there(*arena, 4 * mebi, 3);
-  // `reads_shared` may come after the first frames, which are sent then.
+  // Frames before the peer's `reads_shared` are sent as bytes.
   frame f;
   for (int i = 0; i < 100 && f.shared.empty(); ++i) {
     ASSERT_TRUE(a.net->send("b", there.frame(4 * mebi)));
@@ -141,7 +141,7 @@ TEST(net_sharing, what_lies_in_the_arena_is_read_where_it_lies) {
   EXPECT_EQ(arena->taken(), 4 * mebi) << "nothing was copied";
 }
 
-TEST(net_sharing, a_loan_is_kept_until_its_last_handle_is_dropped) {
+TEST(net_sharing, a_shared_buffer_is_kept_until_its_last_handle_is_dropped) {
   const auto arena = arena_of();
   node a("a", shares(arena)), b("b", shares(arena_of()));
   b.listen();
@@ -156,7 +156,7 @@ TEST(net_sharing, a_loan_is_kept_until_its_last_handle_is_dropped) {
   }
   ASSERT_EQ(f.shared.size(), 1U);
   release_credit(f.payload);
-  EXPECT_TRUE(b.eventually(5s, [&] { return b.stats_of("a").held == 0; })) << "the credit goes back while it is read";
+  EXPECT_TRUE(b.eventually(5s, [&] { return b.stats_of("a").held == 0; })) << "the credit is returned while the buffer is read";
   const auto piece = f.shared[0].data;
   f = {};
   EXPECT_FALSE(owner.expired());
@@ -165,9 +165,9 @@ TEST(net_sharing, a_loan_is_kept_until_its_last_handle_is_dropped) {
   EXPECT_TRUE(a.eventually(5s, [&] { return owner.expired(); }));
 }
 
-// Whoever is cut off may go on reading: what it has is neither freed nor used for something else
-// until it says so.
-TEST(net_sharing, a_borrower_that_is_cut_off_keeps_what_it_has_and_returns_it_later) {
+// A reader that is cut off may still read: its buffers are neither freed nor reused until it
+// returns them.
+TEST(net_sharing, a_disconnected_reader_keeps_its_buffers_and_returns_them_later) {
   const auto arena = arena_of();
   node a("a", shares(arena)), b("b", shares(arena_of()));
   b.listen();
@@ -195,7 +195,7 @@ TEST(net_sharing, a_borrower_that_is_cut_off_keeps_what_it_has_and_returns_it_la
   EXPECT_TRUE(a.downs["b"].size() == 1);
 }
 
-TEST(net_sharing, what_a_process_had_that_has_ended_comes_back) {
+TEST(net_sharing, buffers_of_a_process_that_has_ended_are_freed) {
   const auto arena = arena_of();
   const auto child = ::fork();
   if (child == 0) {
@@ -221,7 +221,7 @@ TEST(net_sharing, what_a_process_had_that_has_ended_comes_back) {
   EXPECT_EQ(arena->taken(), 0U);
 }
 
-TEST(net_sharing, what_is_not_sent_after_all_is_taken_back) {
+TEST(net_sharing, buffers_of_a_frame_that_is_not_sent_are_taken_back) {
   const auto arena = arena_of();
   const auto l = std::make_shared<shared_buffers>(arena, buffer_pool::make(0, arena), memory_file::descriptor());
   {
@@ -236,7 +236,7 @@ TEST(net_sharing, what_is_not_sent_after_all_is_taken_back) {
   EXPECT_EQ(arena->taken(), 0U);
 }
 
-TEST(net_sharing, what_is_small_or_unmarked_or_finds_no_room_goes_as_bytes) {
+TEST(net_sharing, parts_that_cannot_be_shared_are_sent_as_bytes) {
   const auto arena = arena_of(mebi);
   const auto l = std::make_shared<shared_buffers>(arena, buffer_pool::make(0, arena), memory_file::descriptor());
   auto small = frame_of(pattern(64 + share_from - 1, 1));
@@ -246,19 +246,19 @@ TEST(net_sharing, what_is_small_or_unmarked_or_finds_no_room_goes_as_bytes) {
   static const bytes three(3);
   odd.parts.insert(odd.parts.begin(), {three.data(), 3, nullptr});
   l->share(odd);
-  EXPECT_FALSE(odd.shared) << "its place is no multiple of 64";
+  EXPECT_FALSE(odd.shared) << "its offset is not a multiple of 64";
   auto unmarked = frame_of(pattern(64 + 2 * share_from, 1));
   unmarked.parts[1].may_be_shared = false;
   l->share(unmarked);
-  EXPECT_FALSE(unmarked.shared) << "its receiver takes no pieces of it";
+  EXPECT_FALSE(unmarked.shared) << "the part is not marked";
   auto large = frame_of(pattern(64 + 2 * mebi, 1));
   l->share(large);
-  EXPECT_FALSE(large.shared) << "the arena is smaller";
+  EXPECT_FALSE(large.shared) << "larger than the arena";
   EXPECT_EQ(large.parts.size(), 2U);
   EXPECT_TRUE(l->none());
 }
 
-TEST(net_sharing, who_cannot_be_read_is_sent_bytes_and_it_is_said_why) {
+TEST(net_sharing, a_peer_without_shared_memory_is_sent_bytes) {
   node a("a", shares(arena_of())), b("b");
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
@@ -269,7 +269,7 @@ TEST(net_sharing, who_cannot_be_read_is_sent_bytes_and_it_is_said_why) {
   EXPECT_EQ(a.stats_of("b").transport, "tcp");
 }
 
-// Authenticated, and free to break every rule. `memory`: what its hello says of its own.
+// An authenticated peer that can violate the protocol. `adjust` changes the memory in its hello.
 class net_sharing_rude : public ::testing::Test {
  protected:
   std::shared_ptr<shared_arena> theirs = arena_of(16 * mebi);
@@ -297,7 +297,7 @@ class net_sharing_rude : public ::testing::Test {
   }
 };
 
-TEST_F(net_sharing_rude, a_sound_loan_is_taken) {
+TEST_F(net_sharing_rude, a_valid_shared_buffer_is_accepted_and_returned) {
   auto c = meet();
   send(*c, {{64, 4096, mebi, 77}}, 64);
   ASSERT_TRUE(a.wait_frames(1));
@@ -311,23 +311,23 @@ TEST_F(net_sharing_rude, a_sound_loan_is_taken) {
       std::memcpy(&number, r->payload.get(), sizeof number);
       said = number == 77;
     }
-  EXPECT_TRUE(said) << "it is returned by its number";
+  EXPECT_TRUE(said) << "returned by its number";
 }
 
-TEST_F(net_sharing_rude, a_loan_outside_its_memory_ends_the_connection) {
+TEST_F(net_sharing_rude, a_buffer_outside_the_peers_memory_ends_the_connection) {
   auto c = meet();
   send(*c, {{64, 16 * mebi - 64, mebi, 1}}, 64);
   EXPECT_EQ(end(), "bad_loan");
   EXPECT_TRUE(a.frames.empty());
 }
 
-TEST_F(net_sharing_rude, a_loan_of_who_has_no_memory_ends_the_connection) {
+TEST_F(net_sharing_rude, a_buffer_of_a_peer_without_memory_ends_the_connection) {
   auto c = meet([](memory_at& m) { m = {}; });
   send(*c, {{64, 0, mebi, 1}}, 64);
   EXPECT_EQ(end(), "bad_loan");
 }
 
-TEST_F(net_sharing_rude, returning_what_was_not_lent_ends_the_connection) {
+TEST_F(net_sharing_rude, returning_an_unknown_buffer_ends_the_connection) {
   auto c = meet();
   bytes number(8);
   number[0] = std::byte{5};
@@ -335,7 +335,7 @@ TEST_F(net_sharing_rude, returning_what_was_not_lent_ends_the_connection) {
   EXPECT_EQ(end(), "bad_loan");
 }
 
-TEST_F(net_sharing_rude, memory_that_is_not_there_or_not_its_own_is_not_read) {
+TEST_F(net_sharing_rude, memory_that_does_not_match_the_hello_is_not_read) {
   std::size_t round = 0;
   for (const std::function<void(memory_at&)>& lie : std::initializer_list<std::function<void(memory_at&)>>{
            [](memory_at& m) { m.token ^= 1; }, [](memory_at& m) { m.where.machine = "elsewhere"; },
@@ -358,7 +358,7 @@ TEST_F(net_sharing_rude, memory_that_is_not_there_or_not_its_own_is_not_read) {
   }
 }
 
-TEST(net_arena, gives_and_takes_back_whatever_is_asked_and_returns_its_pages) {
+TEST(net_arena, slabs_never_overlap_and_their_pages_return_to_the_system) {
   const auto arena = arena_of(64 * mebi);
   std::mt19937_64 rng(3);
   std::vector<std::pair<slab, std::byte>> out;
@@ -366,7 +366,7 @@ TEST(net_arena, gives_and_takes_back_whatever_is_asked_and_returns_its_pages) {
     if (out.size() > 20 || (!out.empty() && rng() % 2)) {
       const auto k = rng() % out.size();
       const auto [s, mark] = out[k];
-      ASSERT_TRUE(s.data[0] == mark && s.data[s.bytes - 1] == mark) << "nobody else wrote there";
+      ASSERT_TRUE(s.data[0] == mark && s.data[s.bytes - 1] == mark) << "no other slab wrote there";
       arena->give_back(s);
       out.erase(out.begin() + static_cast<std::ptrdiff_t>(k));
       continue;
@@ -381,7 +381,7 @@ TEST(net_arena, gives_and_takes_back_whatever_is_asked_and_returns_its_pages) {
   for (const auto& [s, mark] : out) arena->give_back(s);
   EXPECT_EQ(arena->taken(), 0U);
   const auto all = arena->take(64 * mebi);
-  EXPECT_TRUE(all.data) << "it is whole again";
+  EXPECT_TRUE(all.data) << "all space is free again";
   EXPECT_EQ(all.data[mebi], std::byte{0}) << "pages have gone back to the system";
 }
 

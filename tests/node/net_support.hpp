@@ -1,5 +1,5 @@
-// What the tests of the data plane share: a cluster's certificates, a transport that records its
-// events, and a TLS client that can misbehave. Nothing here sleeps to wait.
+// Helpers for tests of the data plane: certificates of a cluster, a transport that records its
+// events, and a TLS client that can violate the protocol. No helper sleeps in order to wait.
 #pragma once
 
 #include <arpa/inet.h>
@@ -105,14 +105,14 @@ inline std::size_t open_descriptors() {
   return n;
 }
 
-// A transport and all it has reported.
+// A transport and the events that it has reported.
 class node {
  public:
   struct received {
     std::string peer;
     frame f;
   };
-  // What the transport under test is made by; none: tcp.
+  // Makes the transport under test; empty: tcp.
   static inline std::function<expected<std::unique_ptr<transport>>(const tcp_options&, callbacks)> make;
 
   explicit node(const std::string& name, const std::function<void(tcp_options&)>& adjust = {}) {
@@ -158,7 +158,7 @@ class node {
   bool wait_frames(std::size_t n, clock::duration limit = 30s) {
     return wait(limit, [&] { return frames.size() >= n; });
   }
-  // The oldest frame, once it is there; an empty one after the limit.
+  // Waits for the oldest frame and removes it; an empty frame after the limit.
   frame take(clock::duration limit = 30s) {
     std::unique_lock lock(mutex);
     if (!changed.wait_for(lock, limit, [&] { return !frames.empty(); })) return {};
@@ -166,7 +166,7 @@ class node {
     frames.erase(frames.begin());
     return f;
   }
-  // For what no event tells: looked at again after every event, and every few milliseconds.
+  // For conditions without an event: checked after every event, and every few milliseconds.
   bool eventually(clock::duration limit, const std::function<bool()>& until) {
     for (const auto end = clock::now() + limit; !until();) {
       if (clock::now() > end) return false;
@@ -197,7 +197,7 @@ class node {
   std::vector<received> frames;
   std::vector<std::string> log;
   std::uint16_t port = 0;
-  std::unique_ptr<transport> net;  // last: it dies first, and no callback comes after
+  std::unique_ptr<transport> net;  // last member: destroyed first, and no callback follows
 
  private:
   template <class F>
@@ -215,11 +215,11 @@ inline bool join(node& from, node& to, const std::string& from_name, const std::
   return from.wait_up(to_name) && to.wait_up(from_name);
 }
 
-// Blocking, by hand, and free to break every rule.
+// A blocking TLS client without the transport's checks, which can violate the protocol.
 class raw_client {
  public:
   explicit raw_client(std::uint16_t port) {
-    ::signal(SIGPIPE, SIG_IGN);  // OpenSSL's own socket writes do not avoid it
+    ::signal(SIGPIPE, SIG_IGN);  // OpenSSL's socket writes do not suppress it
     fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in to{};
     to.sin_family = AF_INET;
@@ -236,7 +236,7 @@ class raw_client {
     if (context_) SSL_CTX_free(context_);
     hang_up();
   }
-  void hang_up() {  // hard: a reset, not a goodbye
+  void hang_up() {  // a reset, not a goodbye
     if (fd_ < 0) return;
     const linger hard{1, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
@@ -245,7 +245,7 @@ class raw_client {
   }
   void send_plain(const std::string& text) { (void)::send(fd_, text.data(), text.size(), MSG_NOSIGNAL); }
 
-  // `stem` is certificate and key without their endings; empty: none.
+  // `stem`: path of certificate and key without their endings; empty: none.
   bool handshake(const std::filesystem::path& stem) {
     context_ = SSL_CTX_new(TLS_client_method());
     if (!stem.empty() && (SSL_CTX_use_certificate_chain_file(context_, (stem.string() + ".pem").c_str()) != 1 ||
@@ -280,7 +280,7 @@ class raw_client {
     if (adjust) adjust(h);
     return write_control(control_type::hello, encode_hello(h));
   }
-  // The next frame the node sends; nothing when it hangs up.
+  // The next frame from the node; empty if it closes the connection.
   std::optional<frame> read() {
     frame f;
     std::array<std::byte, 4096> chunk{};
@@ -294,13 +294,13 @@ class raw_client {
       left_ = buffer_;
     }
   }
-  // Takes up to so many bytes off the socket, whatever they are; how many.
+  // Reads up to that many bytes and drops them. Returns their number.
   std::size_t swallow(std::size_t most) {
     std::vector<char> sink(most);
     const auto n = ::recv(fd_, sink.data(), sink.size(), 0);
     return n > 0 ? static_cast<std::size_t>(n) : 0;
   }
-  // Whether the other side closes the connection in time; whatever it sends first is thrown away.
+  // Returns true if the node closes the connection in time; drops all that it sends before.
   bool closed_within(clock::duration limit) {
     const auto end = clock::now() + limit;
     std::array<char, 4096> sink{};

@@ -1,5 +1,5 @@
-// What is the tcp transport's own: heartbeats, names and addresses, certificates, descriptors. What
-// every transport keeps: transport_conformance_test.cpp.
+// Properties of the TCP transport alone: heartbeats, names and addresses, certificates,
+// descriptors. transport_conformance_test.cpp tests the guarantees of all transports.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -22,7 +22,7 @@ TEST(net_transport, heartbeats_keep_an_idle_connection) {
   node a("a", fast), b("b", fast);
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
-  EXPECT_FALSE(a.wait_down("b", 1500ms)) << "seven times the silence allowed";
+  EXPECT_FALSE(a.wait_down("b", 1500ms)) << "seven times the silence limit";
   EXPECT_FALSE(b.wait_down("a", 1ms));
   EXPECT_TRUE(a.net->send("b", frame_of(pattern(10, 1))));
   EXPECT_TRUE(b.wait_frames(1));
@@ -37,7 +37,7 @@ TEST(net_transport, host_names_are_resolved) {
   EXPECT_TRUE(a.wait_up("b"));
 }
 
-TEST(net_transport, listening_fails_by_name) {
+TEST(net_transport, listen_errors_have_codes) {
   node a("a"), b("b");
   const std::uint16_t port = a.listen();
   EXPECT_EQ(b.net->listen({"127.0.0.1", port}).error().code, "address_in_use");
@@ -49,7 +49,7 @@ TEST(net_transport, listening_fails_by_name) {
   EXPECT_EQ(b.net->listen({"127.0.0.1", 0}).error().code, "already_listening");
 }
 
-TEST(net_transport, a_large_frame_under_way_is_not_silence) {
+TEST(net_transport, a_large_frame_in_flight_is_not_silence) {
   const auto fast = [](tcp_options& o) { o.heartbeat = 50ms, o.silence = 250ms, o.window = std::uint64_t{1} << 30; };
   node a("a", fast), b("b", fast);
   b.listen();
@@ -59,7 +59,7 @@ TEST(net_transport, a_large_frame_under_way_is_not_silence) {
   EXPECT_TRUE(a.downs.empty() && b.downs.empty());
 }
 
-TEST(net_transport, payloads_outlive_the_transport_and_descriptors_go_back_to_baseline) {
+TEST(net_transport, payloads_outlive_the_transport_and_all_descriptors_are_closed) {
   certificates();
   const std::size_t before = open_descriptors();
   std::vector<frame> kept;

@@ -1,5 +1,4 @@
-// The pages of the job file and of the cluster file, and the readers they are written from: neither
-// can say what the other does not.
+// The pages of the job file and of the cluster file list exactly the keys of the readers.
 #include "runtime/node/config/reference.hpp"
 
 #include <gtest/gtest.h>
@@ -79,7 +78,7 @@ address = "127.0.0.1:7701"
 
 constexpr const char* stranger = "zzzzzzzzzzzz";
 
-// `text` with an unknown key in the table `name` ("The file": before everything).
+// `text` with an unknown key in the table `name` ("The file": at the top).
 std::string with_stranger(const std::string& text, const std::string& name) {
   const std::string line = std::string(stranger) + " = 1\n";
   if (name == "The file") return line + text;
@@ -88,8 +87,7 @@ std::string with_stranger(const std::string& text, const std::string& name) {
   return at == std::string::npos ? text : text.substr(0, at + name.size() + 1) + line + text.substr(at + name.size() + 1);
 }
 
-// The keys that a reader knows in a table: it lists them when it meets one that is like none of
-// them.
+// The keys that a reader knows in a table, from the list in its error about an unknown key.
 words known_to_reader(const diagnostics& errors) {
   const std::string asked = "unknown key '" + std::string(stranger) + "'; known: ";
   for (const auto& e : errors)
@@ -99,7 +97,7 @@ words known_to_reader(const diagnostics& errors) {
       for (std::string w; std::getline(list, w, ',');) found.insert(w.substr(w.find_first_not_of(' ')));
       return found;
     }
-  ADD_FAILURE() << "nobody has seen the unknown key";
+  ADD_FAILURE() << "no error about the unknown key";
   return {};
 }
 
@@ -109,7 +107,7 @@ words names_of(const option_specs& specs) {
   return w;
 }
 
-// Options of the rows that job_text names, which stand beside the keys of these tables.
+// Options of the entries that job_text names; they are written in these tables too.
 words options_beside(const std::string& table, const tables& all) {
   if (table == "[data]") return names_of(all.sources.find("synthetic")->specs);
   if (table == "[[layer]]") return names_of(all.layers.find("linear")->specs);
@@ -130,7 +128,7 @@ words rows_of(const key_table& t) {
   return w;
 }
 
-TEST(reference, what_the_job_reader_knows_has_rows_and_nothing_else_has) {
+TEST(reference, job_page_lists_exactly_the_keys_that_the_reader_knows) {
   const auto all = node_tables();
   for (const auto& t : job_tables()) {
     SCOPED_TRACE(t.name);
@@ -142,7 +140,7 @@ TEST(reference, what_the_job_reader_knows_has_rows_and_nothing_else_has) {
   }
 }
 
-TEST(reference, what_the_cluster_reader_knows_has_rows_and_nothing_else_has) {
+TEST(reference, cluster_page_lists_exactly_the_keys_that_the_reader_knows) {
   for (const auto& t : cluster_tables()) {
     SCOPED_TRACE(t.name);
     const auto parsed = parse_cluster(with_stranger(cluster_text, t.name), "cluster.toml");
@@ -151,14 +149,14 @@ TEST(reference, what_the_cluster_reader_knows_has_rows_and_nothing_else_has) {
   }
 }
 
-TEST(reference, every_row_says_what_it_is) {
+TEST(reference, every_key_has_a_description) {
   auto tables = job_tables();
   for (auto& t : cluster_tables()) tables.push_back(std::move(t));
   for (const auto& t : tables)
     for (const auto& k : t.entries) EXPECT_FALSE(k.doc.empty()) << t.name << " " << k.name;
 }
 
-// A default of the page is what the reader leaves when the key is absent.
+// A default on the page is the value that the reader uses when the key is absent.
 TEST(reference, defaults_are_those_of_an_empty_table) {
   const auto parsed = parse_job(
       "[data]\nsource = \"synthetic\"\n[[layer]]\nname = \"a\"\ntype = \"linear\"\noutputs = 2\n"

@@ -1,5 +1,5 @@
-// Arrays that processes share: nothing torn, nothing lost under the lock, a dead holder's lock goes
-// on, and strangers are refused.
+// Arrays that processes share: no torn values, no lost additions under the lock, a lock that
+// survives the death of its holder, and the refusal of wrong memory.
 #include "runtime/exchange/shared/shared_memory.hpp"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-// Runs `body` in a process of its own. It says "ready" by the descriptor that it is given.
+// Runs `body` in a child process, which writes a byte to its descriptor when it is ready.
 struct child {
   pid_t pid = -1;
   int end = -1;
@@ -65,7 +65,7 @@ class shared_memory : public ::testing::Test {
     EXPECT_EQ(shared_array::map(at, e, n, text), nullptr);
     return text;
   }
-  // Two processes add 1 to everything, `times` times each; what is there in the end.
+  // Two processes add 1 to all values, `times` times each. Returns the final values.
   std::vector<double> added_by_two(bool locked, int times) {
     const auto body = [&](int) {
       const auto a = map();
@@ -92,11 +92,11 @@ class shared_memory : public ::testing::Test {
   shared_at where;
 };
 
-TEST_F(shared_memory, under_the_lock_no_addition_of_two_processes_is_lost) {
+TEST_F(shared_memory, no_addition_of_two_processes_is_lost_under_the_lock) {
   for (const double v : added_by_two(true, 2000)) ASSERT_EQ(v, 4000);
 }
 
-TEST_F(shared_memory, without_the_lock_additions_are_lost_but_never_made_up) {
+TEST_F(shared_memory, additions_without_the_lock_may_be_lost_but_never_invented) {
   for (const double v : added_by_two(false, 2000)) {
     ASSERT_LE(v, 4000);
     ASSERT_GE(v, 1);
@@ -104,8 +104,8 @@ TEST_F(shared_memory, without_the_lock_additions_are_lost_but_never_made_up) {
   }
 }
 
-// Two processes write numbers that differ in every byte, while we read.
-TEST_F(shared_memory, no_value_is_ever_torn) {
+// Two processes write numbers that differ in every byte, while this process reads.
+TEST_F(shared_memory, no_value_is_torn_by_concurrent_writers) {
   const double patterns[] = {std::bit_cast<double>(0x3132333435363738u), std::bit_cast<double>(0x4a4b4c4d4e4f5051u)};
   const auto mine = map();
   ASSERT_TRUE(mine) << why;
@@ -154,7 +154,7 @@ TEST_F(shared_memory, add_scales_and_write_replaces) {
   EXPECT_EQ(out[2], 6);
 }
 
-TEST_F(shared_memory, a_held_lock_is_waited_for_until_the_deadline) {
+TEST_F(shared_memory, lock_waits_for_its_holder_until_the_deadline) {
   const auto a = map();
   child holder([&](int fd) {
     const auto mine = map();
@@ -169,12 +169,12 @@ TEST_F(shared_memory, a_held_lock_is_waited_for_until_the_deadline) {
   EXPECT_GE(clock::now() - begun, 200ms);
   EXPECT_LT(clock::now() - begun, 5s);
   holder.kill_hard();
-  EXPECT_EQ(a->lock(clock::now() + 20s), taken::orphaned) << "said once";
+  EXPECT_EQ(a->lock(clock::now() + 20s), taken::orphaned) << "reported once";
   EXPECT_EQ(a->lock(clock::now() + 20s), taken::yes);
   a->unlock();
 }
 
-TEST_F(shared_memory, one_who_waits_while_the_holder_dies_is_woken) {
+TEST_F(shared_memory, a_waiter_wakes_when_the_holder_dies) {
   child holder([&](int fd) {
     const auto mine = map();
     if (mine->lock(clock::now() + 20s) != taken::yes) return 1;
@@ -193,7 +193,7 @@ TEST_F(shared_memory, one_who_waits_while_the_holder_dies_is_woken) {
   EXPECT_EQ(waits.join(), 0);
 }
 
-TEST_F(shared_memory, what_is_not_the_daemons_is_refused) {
+TEST_F(shared_memory, memory_that_does_not_match_the_daemons_is_refused) {
   auto at = where;
   at.machine = "00000000-0000-0000-0000-000000000000";
   EXPECT_NE(refusal(at).find("another machine"), std::string::npos);
@@ -201,22 +201,22 @@ TEST_F(shared_memory, what_is_not_the_daemons_is_refused) {
   EXPECT_NE(refusal(at).find("another machine"), std::string::npos);
   at = where;
   at.token ^= 1;
-  EXPECT_NE(refusal(at).find("not what the daemon said"), std::string::npos);
+  EXPECT_NE(refusal(at).find("does not match the daemon"), std::string::npos);
   at = where;
   at.process = 0x7ffffffe;  // no such process
-  EXPECT_NE(refusal(at).find("not seen from here"), std::string::npos);
+  EXPECT_NE(refusal(at).find("not visible from here"), std::string::npos);
   at = where;
-  at.descriptor = 0;  // something else of that process
-  EXPECT_NE(refusal(at).find("not seen from here"), std::string::npos);
-  EXPECT_NE(refusal(where, element::f64, count + 1).find("size is another"), std::string::npos);
-  EXPECT_NE(refusal(where, element::f32, 2 * count).find("not what the daemon said"), std::string::npos)
-      << "as long, but another type";
-  // A memory of this name that could shrink under us.
+  at.descriptor = 0;  // another file of that process
+  EXPECT_NE(refusal(at).find("not visible from here"), std::string::npos);
+  EXPECT_NE(refusal(where, element::f64, count + 1).find("size is wrong"), std::string::npos);
+  EXPECT_NE(refusal(where, element::f32, 2 * count).find("does not match the daemon"), std::string::npos)
+      << "same size, other type";
+  // Memory of this name that could still shrink.
   const int fd = ::memfd_create("troupe_shared", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(::ftruncate(fd, static_cast<off_t>(4096 + 8 * count)), 0);
   at = where;
   at.descriptor = static_cast<std::uint32_t>(fd);
-  EXPECT_NE(refusal(at).find("no sealed memory"), std::string::npos);
+  EXPECT_NE(refusal(at).find("not sealed memory"), std::string::npos);
   ::close(fd);
 }
 
@@ -231,7 +231,7 @@ TEST_F(shared_memory, another_user_is_refused) {
   EXPECT_EQ(other.join(), 0);
 }
 
-TEST_F(shared_memory, it_can_neither_grow_nor_shrink_and_goes_with_its_last_user) {
+TEST_F(shared_memory, file_cannot_be_resized_and_is_freed_with_its_last_user) {
   const auto path = "/proc/self/fd/" + std::to_string(where.descriptor);
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(fd, 0);
@@ -240,14 +240,14 @@ TEST_F(shared_memory, it_can_neither_grow_nor_shrink_and_goes_with_its_last_user
   ::close(fd);
   const auto a = map();
   file.reset();  // the daemon drops it
-  EXPECT_EQ(map(), nullptr) << "nobody else can come";
+  EXPECT_EQ(map(), nullptr) << "no further process can map it";
   std::vector<double> v(count, 2);
   a->write(v.data());
-  EXPECT_EQ(a->lock(clock::now() + 1s), taken::yes) << "who is there may go on";
+  EXPECT_EQ(a->lock(clock::now() + 1s), taken::yes) << "processes that have mapped it continue";
   a->unlock();
 }
 
-TEST_F(shared_memory, more_than_the_machine_has_is_an_error) {
+TEST_F(shared_memory, make_fails_when_the_machine_has_too_little_memory) {
   EXPECT_FALSE(shared_file::make(element::f64, std::uint64_t{1} << 50, why));
   EXPECT_NE(why.find("cannot make this memory"), std::string::npos) << why;
 }

@@ -1,4 +1,4 @@
-// Files of simulated clusters: what they mean, and that every mistake names its place.
+// Files of simulated clusters: their meaning, and the position of every mistake.
 #include "runtime/node/config/sim_file.hpp"
 
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ restart_after = "100ms"
 times = 4
 )";
 
-TEST(sim_file, says_what_it_says) {
+TEST(sim_file, all_keys_are_read) {
   const auto s = good(everything);
   ASSERT_TRUE(s.run);
   EXPECT_EQ(s.run->nodes, 8u);
@@ -114,15 +114,15 @@ struct row {
 
 const row entries[] = {
     {"[network]\nbandwidth = 1\n", "1:2", "[network]: it needs a fabric: uniform, star or tree"},
-    {"[network]\nfabric = \"ring\"\n", "2:1", "unknown fabric 'ring' (there is: uniform, star, tree)"},
+    {"[network]\nfabric = \"ring\"\n", "2:1", "unknown fabric 'ring' (available: uniform, star, tree)"},
     {"[network]\nfabric = \"star\"\nbandwith = 1\n", "3:1", "unknown key 'bandwith'; did you mean 'bandwidth'?"},
-    {"[network]\nfabric = \"star\"\nbandwidth = \"2.8GB\"\n", "3:1", "'bandwidth' must be bytes a second, as in \"2.8GB/s\""},
-    {"[network]\nfabric = \"star\"\nbandwidth = -1\n", "3:1", "'bandwidth' must be bytes a second"},
+    {"[network]\nfabric = \"star\"\nbandwidth = \"2.8GB\"\n", "3:1", "'bandwidth' must be bytes per second, as in \"2.8GB/s\""},
+    {"[network]\nfabric = \"star\"\nbandwidth = -1\n", "3:1", "'bandwidth' must be bytes per second"},
     {"[network]\nfabric = \"star\"\nlatency = 5\n", "3:1", "'latency' must be a string"},
     {"[network]\nfabric = \"star\"\nlatency = \"5\"\n", "3:1", "a time with a unit"},
     {"[network]\nfabric = \"star\"\nlatency = \"-5us\"\n", "3:1", "'latency'"},
     {"[network]\nfabric = \"star\"\nrack = 4\n", "3:1", "unknown key 'rack'"},
-    {"[network]\nfabric = \"tree\"\n", "1:2", "it needs rack, the number of nodes in one"},
+    {"[network]\nfabric = \"tree\"\n", "1:2", "it needs rack, the number of nodes per rack"},
     {"[network]\nfabric = \"tree\"\nrack = 0\n", "3:1", "'rack' must be between 1 and"},
     {"[network]\nfabric = \"tree\"\nrack = 2\nuplink_bandwidth = 1\noversubscription = 2\n", "5:1", "not both"},
     {"[network]\nfabric = \"uniform\"\nleast = \"2us\"\nmost = \"1us\"\n", "4:1", "'most' is less than 'least'"},
@@ -137,7 +137,7 @@ const row entries[] = {
     {"[[fault]]\nkind = \"delai\"\n", "2:1", "unknown kind 'delai'; did you mean 'delay'?"},
     {"[[fault]]\nkind = \"drop\"\n", "1:1", "a fault of kind drop: it needs a probability"},
     {"[[fault]]\nkind = \"drop\"\nprobability = 1.5\n", "3:1", "'probability' must be between 0 and 1"},
-    {"[[fault]]\nkind = \"drop\"\nprobability = 1\n", "3:1", "nothing would ever arrive"},
+    {"[[fault]]\nkind = \"drop\"\nprobability = 1\n", "3:1", "every message would be dropped"},
     {"[[fault]]\nkind = \"delay\"\nprobability = 0.1\n", "1:1", "it needs 'most'"},
     {"[[fault]]\nkind = \"delay\"\nprobability = 0.1\nmost = \"1ms\"\nleast = \"2ms\"\n", "4:1", "'most' is less than 'least'"},
     {"[[fault]]\nkind = \"duplicate\"\nprobability = 0.1\nwhere = \"cable\"\n", "4:1", "unknown where 'cable'"},
@@ -148,12 +148,12 @@ const row entries[] = {
     {"[[fault]]\nkind = \"slow\"\nnodes = [1]\n", "1:1", "it needs a factor"},
     {"[[fault]]\nkind = \"crash\"\n", "1:1", "it needs 'from'"},
     {"[[fault]]\nkind = \"crash\"\nfrom = \"2s\"\nuntil = \"1s\"\n", "4:1", "'until' is before 'from'"},
-    {"[[fault]]\nkind = \"crash\"\nfrom = \"2s\"\nnodes = [2]\nroles = [\"host0\"]\n", "5:1", "nodes or roles, not both"},
+    {"[[fault]]\nkind = \"crash\"\nfrom = \"2s\"\nnodes = [2]\nroles = [\"host0\"]\n", "5:1", "give 'nodes' or 'roles', not both"},
     {"[[fault]]\nkind = \"drop\"\nprobability = 0.1\nroles = [\"host0\"]\n", "4:1", "roles"},
     {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { kind = \"pareto\", mean = \"1h\" }\n", "4:11",
      "unknown kind 'pareto'"},
     {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { kind = \"exponential\" }\n", "4:1", "it needs a mean"},
-    {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { mean = \"0s\" }\n", "4:11", "'mean' must be more than nothing"},
+    {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { mean = \"0s\" }\n", "4:11", "'mean' must be greater than 0"},
     {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { kind = \"weibull\", mean = \"1h\" }\n", "4:1", "it needs a shape"},
     {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\ntimes = 2\nevery = { mean = \"1h\" }\n", "5:1",
      "one of 'times', 'every' and 'trace'"},
@@ -161,15 +161,15 @@ const row entries[] = {
     {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\nrack = 0\n", "4:1", "'rack' must be between 1 and"},
     {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\ngroups = [[2], [0]]\n", "4:17", "a list of lists of node numbers"},
     {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\ngroups = [2]\n", "4:11", "a list of lists of node numbers"},
-    {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\nnodes = [2]\nrack = 4\n", "5:1", "nodes or roles, or groups, not both"},
+    {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\nnodes = [2]\nrack = 4\n", "5:1", "nodes or roles, or groups, but not both"},
     {"[[fault]]\nkind = \"crash\"\ntrace = \"no_such_file.txt\"\n", "3:1", "no_such_file.txt"},
     {"[[fault]]\nkind = \"slow_disk\"\nnodes = [1]\n", "1:1", "it needs a factor on the time of checkpoints"},
     {"[[fault]]\nkind = \"skew\"\nnodes = [1]\n", "1:1", "it needs a rate, 'ahead', or both"},
     {"[[fault]]\nkind = \"skew\"\nnodes = [1]\nrate = 3\n", "4:1", "'rate' must be between 0.5 and 2"},
-    {"[[fault]]\nkind = \"skew\"\nnodes = [1]\nrate = 1.1\nfrom = \"1s\"\n", "5:1", "there is no 'from'"},
+    {"[[fault]]\nkind = \"skew\"\nnodes = [1]\nrate = 1.1\nfrom = \"1s\"\n", "5:1", "remove 'from'"},
     {"[disk]\nbandwidth = 3\nsize = 4\n", "3:1", "unknown key 'size'"},
     {"[fault]\nkind = \"drop\"\n", "1:2", "'fault' must be a list of tables: [[fault]]"},
-    {"resend = \"0s\"\n", "1:1", "'resend' must be more than nothing"},
+    {"resend = \"0s\"\n", "1:1", "'resend' must be greater than 0"},
     {"detekt = \"1s\"\n", "1:1", "unknown key 'detekt'; did you mean 'detect'?"},
     {"[run]\nnodes = 2\n", "1:2", "it needs a job"},
     {"[run]\njob = \"a.toml\"\n", "1:2", "it needs nodes"},
@@ -177,7 +177,7 @@ const row entries[] = {
     {"a = [\n", "1:7", "end-of-file"},
 };
 
-TEST(sim_file, every_mistake_names_its_place) {
+TEST(sim_file, every_mistake_names_its_position) {
   for (const auto& r : entries) {
     SCOPED_TRACE(r.text);
     const auto parsed = parse_sim(r.text, "sim.toml");
@@ -189,7 +189,7 @@ TEST(sim_file, every_mistake_names_its_place) {
   }
 }
 
-TEST(sim_file, rates_groups_clocks_and_disks) {
+TEST(sim_file, rates_groups_clocks_and_disks_are_read) {
   const auto s = good(R"(
 [disk]
 bandwidth = "1GB/s"
@@ -230,9 +230,9 @@ factor = 10
   EXPECT_EQ(check_nodes(s, 3).size(), 1u);
 }
 
-TEST(sim_file, a_trace_of_crashes) {
+TEST(sim_file, a_crash_trace_is_read_and_bad_lines_are_named) {
   const auto read = [](const std::string& text) { return parse_fault_trace(text, "trace.txt"); };
-  const auto r = read("# when, who, for how long\n\n3.5h 17 20min\n1s 2   # for ever\n");
+  const auto r = read("# time, node, duration\n\n3.5h 17 20min\n1s 2   # no restart\n");
   const auto* all = std::get_if<std::vector<traced_crash>>(&r);
   ASSERT_TRUE(all);
   ASSERT_EQ(all->size(), 2u);
@@ -245,7 +245,7 @@ TEST(sim_file, a_trace_of_crashes) {
     const auto no = read("2s 3\n" + std::string(bad));
     const auto* d = std::get_if<diagnostics>(&no);
     ASSERT_TRUE(d) << bad;
-    EXPECT_EQ(d->front().to_string(), "trace.txt:2:1: a line is \"TIME NODE\" or \"TIME NODE DOWN\", as in \"3.5h 17 20min\"");
+    EXPECT_EQ(d->front().to_string(), "trace.txt:2:1: write \"TIME NODE\" or \"TIME NODE DOWN\", as in \"3.5h 17 20min\"");
   }
   const auto none = read("# nothing\n");
   EXPECT_TRUE(std::holds_alternative<diagnostics>(none));
@@ -258,7 +258,7 @@ std::vector<std::string> files_in(const std::string& folder) {
   return out;
 }
 
-TEST(sim_file, every_file_of_the_tree_is_good) {
+TEST(sim_file, every_file_under_configs_is_valid) {
   std::size_t faults = 0, networks = 0, scenarios = 0;
   for (const char* folder : {"sim", "faults"})
     for (const auto& f : files_in(folder)) {
@@ -280,7 +280,7 @@ TEST(sim_file, every_file_of_the_tree_is_good) {
 
 // Sizes of published models: parameters, and TFLOP of an iteration of 1024 examples (three times
 // forward).
-TEST(sim_file, the_nets_have_their_sizes) {
+TEST(sim_file, the_nets_have_their_published_sizes) {
   struct net {
     const char* name;
     std::int64_t parameters;

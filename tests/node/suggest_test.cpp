@@ -33,7 +33,7 @@ std::vector<node_spec> four_nodes() {
   return list;
 }
 
-// What a job file with these keys is told to cost: the busiest direction of a node.
+// The cost of a job in bytes: that of the busiest direction of a node.
 double busiest(const prepared_job& j) {
   const auto costs = cost_of(j.plan, j.graph, j.spec);
   double most = 0;
@@ -52,7 +52,7 @@ std::vector<std::string> keys_of(const suggestion& s, const prepared_job& j) {
   return set;
 }
 
-TEST(suggest, alexnets_convolutions_by_batch_and_its_fc_layers_not) {
+TEST(suggest, alexnets_convolutions_are_split_by_batch_and_its_fc_layers_not) {
   const auto j = prepared("jobs/alexnet.toml", {}, four_nodes());
   ASSERT_TRUE(j);
   const auto s = suggest_places(j->spec, j->graph, four_nodes());
@@ -66,7 +66,7 @@ TEST(suggest, alexnets_convolutions_by_batch_and_its_fc_layers_not) {
   EXPECT_EQ(s.entries[5].model_parallel, 2.0 * 4 * 256 * 9216) << "pool5 and its gradient";
   EXPECT_LT(s.suggested.bytes, 0.5 * s.by_batch.bytes);
   EXPECT_LT(s.suggested.seconds, s.by_batch.seconds);
-  // The job file with the keys that are suggested costs what was said.
+  // The job with the suggested keys has the stated cost.
   const auto k = prepared("jobs/alexnet.toml", keys_of(s, *j), four_nodes());
   ASSERT_TRUE(k);
   EXPECT_TRUE(k->plan.placed);
@@ -74,8 +74,8 @@ TEST(suggest, alexnets_convolutions_by_batch_and_its_fc_layers_not) {
   EXPECT_EQ(busiest(*k), s.suggested.bytes);
 }
 
-// On one node where nodes are fast and links slow: then splitting by feature only costs.
-TEST(suggest, slow_links_and_fast_nodes_put_the_fc_layers_on_one) {
+// With fast nodes and slow links, splitting by feature only adds cost.
+TEST(suggest, slow_links_and_fast_nodes_put_the_fc_layers_on_one_node) {
   const auto j = prepared("jobs/alexnet.toml", {}, four_nodes());
   ASSERT_TRUE(j);
   const auto s = suggest_places(j->spec, j->graph, four_nodes(), {1.25e8, 1e14});
@@ -89,7 +89,7 @@ TEST(suggest, slow_links_and_fast_nodes_put_the_fc_layers_on_one) {
   EXPECT_EQ(busiest(*k), s.suggested.bytes);
 }
 
-TEST(suggest, what_a_job_says_of_places_is_set_aside) {
+TEST(suggest, places_in_the_job_are_ignored) {
   auto c = read_cluster_file(std::string(TROUPE_SOURCE_DIR) + "/configs/clusters/alexnet_fc.toml");
   const auto nodes = std::get<cluster_spec>(c).nodes;
   const auto j = prepared("jobs/alexnet_fc.toml", {}, nodes);
@@ -100,7 +100,7 @@ TEST(suggest, what_a_job_says_of_places_is_set_aside) {
     const auto& name = j->graph.layers[r.layer].name;
     EXPECT_EQ(r.partition != "batch", name.starts_with("fc")) << name;
     if (!r.place.empty()) {
-      EXPECT_FALSE(r.place.starts_with("conv")) << "a node without a worker has the time: " << r.place;
+      EXPECT_FALSE(r.place.starts_with("conv")) << "nodes without a worker have free time: " << r.place;
     }
   }
 }
@@ -111,7 +111,7 @@ TEST(suggest, nets_of_convolutions_stay_by_batch) {
     const auto j = prepared(file, {}, four_nodes());
     ASSERT_TRUE(j);
     const auto s = suggest_places(j->spec, j->graph, four_nodes());
-    EXPECT_GT(s.plans, 2 * s.entries.size()) << "others were looked at";
+    EXPECT_GT(s.plans, 2 * s.entries.size()) << "other plans were tried";
     for (const auto& r : s.entries) {
       EXPECT_EQ(r.partition, "batch") << j->graph.layers[r.layer].name;
       EXPECT_FALSE(r.write);

@@ -1,4 +1,4 @@
-// What every transport keeps (runtime/node/net/transport.hpp), over each of them: what arrives, in
+// Tests of the guarantees of every transport (runtime/node/net/transport.hpp): what arrives, in
 // which order, and what happens when a peer is lost. A new transport is one more value at the end
 // of transport_conformance_test.cpp.
 #pragma once
@@ -13,7 +13,7 @@ namespace troupe::net::testing {
 
 inline bool same(const frame& f, const bytes& sent) { return f.payload && whole(f) == sent; }
 
-// "tcp", "local", "set": local where it reaches and else tcp; "shm": tcp that lends.
+// "tcp", "local", "set" (local where it reaches, otherwise tcp), "shm" (tcp with shared buffers).
 class transport_conformance : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -27,11 +27,11 @@ class transport_conformance : public ::testing::TestWithParam<std::string> {
       return make_transports(entries, o, std::move(on));
     };
   }
-  // Are regions of a sender's handed over as they are?
+  // Returns true if the receiver reads regions of the sender in place.
   static bool by_pointer() { return GetParam() == "local" || GetParam() == "set"; }
   void TearDown() override { node::make = nullptr; }
 
-  std::uint64_t arena_bytes_ = std::uint64_t{4} << 30;  // of every node that lends
+  std::uint64_t arena_bytes_ = std::uint64_t{4} << 30;  // of every node that shares memory
 };
 
 }  // namespace troupe::net::testing

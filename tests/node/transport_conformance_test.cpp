@@ -1,4 +1,5 @@
-// Sizes, peers and their loss; parts, order and counters: transport_parts_test.cpp.
+// Conformance tests: sizes, peers and node failures. Parts, order and counters are in
+// transport_parts_test.cpp.
 #include <thread>
 
 #include "tests/node/transport_conformance.hpp"
@@ -17,7 +18,7 @@ TEST_P(transport_conformance, every_size_arrives_bit_for_bit_both_ways) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     ASSERT_TRUE(a.net->send("b", frame_of(pattern(sizes[i], i), i, 9, 77)));
     ASSERT_TRUE(b.net->send("a", frame_of(pattern(sizes[i], i + 100), i)));
-    // Dropping what came gives the credit back: without it the large ones would not start.
+    // Dropping a received frame returns its credit, which the large frames need to start.
     for (node* n : {&a, &b}) {
       const frame f = n->take();
       EXPECT_TRUE(same(f, pattern(sizes[i], n == &b ? i : i + 100))) << sizes[i];
@@ -37,7 +38,7 @@ TEST_P(transport_conformance, every_size_arrives_bit_for_bit_both_ways) {
   EXPECT_EQ(in.held, 0U);
 }
 
-TEST_P(transport_conformance, a_nameless_dial_reaches_whoever_answers) {
+TEST_P(transport_conformance, a_dial_without_a_name_reaches_any_node) {
   node a("a"), b("b");
   b.listen();
   a.net->connect("", {"127.0.0.1", b.port}, 10s);
@@ -74,7 +75,7 @@ TEST_P(transport_conformance, order_is_kept_for_each_pair_with_three_nodes_and_m
   }
 }
 
-TEST_P(transport_conformance, two_who_dial_each_other_at_once_end_with_one_connection) {
+TEST_P(transport_conformance, two_nodes_that_dial_each_other_get_one_connection) {
   for (int round = 0; round < 20; ++round) {
     node a("a"), b("b");
     a.listen();
@@ -92,7 +93,7 @@ TEST_P(transport_conformance, two_who_dial_each_other_at_once_end_with_one_conne
   }
 }
 
-TEST_P(transport_conformance, a_closed_peer_is_down_at_once_and_says_why) {
+TEST_P(transport_conformance, a_closed_peer_is_down_at_once_with_the_reason) {
   node a("a");
   auto b = std::make_unique<node>("b");
   b->listen();
@@ -104,7 +105,7 @@ TEST_P(transport_conformance, a_closed_peer_is_down_at_once_and_says_why) {
   EXPECT_FALSE(a.stats_of("b").up);
 }
 
-TEST_P(transport_conformance, close_lets_queued_frames_out) {
+TEST_P(transport_conformance, close_sends_queued_frames) {
   node b("b");
   b.listen();
   {
@@ -118,7 +119,7 @@ TEST_P(transport_conformance, close_lets_queued_frames_out) {
   EXPECT_TRUE(b.wait_frames(100));
 }
 
-TEST_P(transport_conformance, a_peer_that_comes_back_replaces_its_former_self_and_an_older_one_is_fenced) {
+TEST_P(transport_conformance, a_later_incarnation_replaces_a_peer_and_an_older_is_refused) {
   node a("a");
   a.listen();
   node b1("b");
@@ -134,11 +135,11 @@ TEST_P(transport_conformance, a_peer_that_comes_back_replaces_its_former_self_an
   }
   ASSERT_TRUE(a.wait_down("b", 3s, 2));
   b1.net->connect("a", {"127.0.0.1", a.port}, 10s);
-  ASSERT_TRUE(b1.wait_down("a", 3s, 2)) << "told at once, not at the deadline";
+  ASSERT_TRUE(b1.wait_down("a", 3s, 2)) << "refused at once, not at the deadline";
   EXPECT_EQ(b1.downs["a"][1].code, "stale_incarnation");
 }
 
-TEST_P(transport_conformance, connect_waits_for_a_listener_that_comes_later_and_gives_up_at_its_deadline) {
+TEST_P(transport_conformance, connect_waits_for_a_later_listener_until_its_deadline) {
   node a("a"), b("b");
   const std::uint16_t port = [] {
     node c("c");
@@ -161,12 +162,12 @@ TEST_P(transport_conformance, a_receiver_that_holds_everything_stops_the_sender_
   constexpr std::size_t size = 1 << 20, count = 20;
   for (std::uint64_t i = 0; i < count; ++i) ASSERT_TRUE(a.net->send("b", frame_of(pattern(size, i), i)));
   ASSERT_TRUE(b.wait_frames(4));
-  EXPECT_FALSE(b.wait_frames(6, 700ms)) << "window and one frame";
+  EXPECT_FALSE(b.wait_frames(6, 700ms)) << "the window and one frame";
   const peer_stats s = a.stats_of("b");
   EXPECT_GE(s.queued_bytes, 14 * size);
   EXPECT_GE(s.unreturned, 4 * size);
   EXPECT_GE(b.stats_of("a").held, 4 * size);
-  // Early release lets the rest in although the memory is kept.
+  // Releasing credit early admits the rest, although the memory is kept.
   for (std::size_t done = 0; done < count;) {
     ASSERT_TRUE(b.wait(10s, [&] { return b.frames.size() > done; }));
     const std::lock_guard lock(b.mutex);
@@ -176,21 +177,21 @@ TEST_P(transport_conformance, a_receiver_that_holds_everything_stops_the_sender_
   EXPECT_TRUE(a.eventually(5s, [&] { return a.stats_of("b").queued_bytes == 0; }));
 }
 
-TEST_P(transport_conformance, a_frame_larger_than_the_window_and_a_reserved_or_oversized_one) {
+TEST_P(transport_conformance, frames_above_the_window_arrive_and_oversized_ones_are_refused) {
   const auto small = [](tcp_options& o) { o.window = 1 << 16, o.max_frame = 1 << 20; };
   node a("a", small), b("b", small);
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
   EXPECT_FALSE(a.net->send("b", frame_of(pattern((1 << 20) + 1, 1))));
   EXPECT_FALSE(a.net->send("b", frame_of(pattern(1, 1), 0, first_reserved_type)));
-  EXPECT_FALSE(a.net->send("nobody", frame_of(pattern(1, 1))));
+  EXPECT_FALSE(a.net->send("absent", frame_of(pattern(1, 1))));
   for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(a.net->send("b", frame_of(pattern(1 << 20, i), i)));
   for (std::uint64_t i = 0; i < 3; ++i) {
     EXPECT_TRUE(same(b.take(), pattern(1 << 20, i)));
   }
 }
 
-TEST_P(transport_conformance, callbacks_may_send_and_their_exceptions_cost_only_the_connection) {
+TEST_P(transport_conformance, callbacks_may_send_and_their_exceptions_end_only_the_connection) {
   node a("a"), b("b");
   b.listen();
   a.when_up = [&](const std::string& p) { EXPECT_TRUE(a.net->send(p, frame_of(pattern(10, 1), 5))); };
@@ -209,11 +210,11 @@ TEST_P(transport_conformance, callbacks_may_send_and_their_exceptions_cost_only_
   EXPECT_EQ(b.downs["a"][0].code, "exception");
   ASSERT_TRUE(a.wait_down("b", 3s));
   a.net->connect("b", {"127.0.0.1", b.port}, 10s);
-  EXPECT_TRUE(b.wait_up("a", 2)) << "the I/O thread lives on";
-  EXPECT_TRUE(a.wait_frames(2)) << "the answer of the second time, before anybody leaves";
+  EXPECT_TRUE(b.wait_up("a", 2)) << "the I/O thread still runs";
+  EXPECT_TRUE(a.wait_frames(2)) << "the second answer, before a node closes";
 }
 
-TEST_P(transport_conformance, a_frame_that_its_receiver_refuses_ends_the_connection_with_the_receivers_reason) {
+TEST_P(transport_conformance, an_error_of_on_frame_ends_the_connection_with_that_reason) {
   node a("a"), b("b");
   std::vector<std::uint64_t> came;
   b.when_frame = [&](const std::string& p, frame&& f) -> expected<void> {
@@ -227,9 +228,9 @@ TEST_P(transport_conformance, a_frame_that_its_receiver_refuses_ends_the_connect
   ASSERT_TRUE(b.wait_down("a", 5s));
   EXPECT_EQ(b.downs["a"][0].code, unreadable_frame);
   EXPECT_EQ(b.downs["a"][0].message,
-            "[net] a sent a frame that cannot be decoded (type 1, 100 bytes, 0 of them lent): it is too odd");
+            "[net] a sent a frame that cannot be decoded (type 1, 100 bytes, 0 of them shared): it is too odd");
   ASSERT_TRUE(a.wait_down("b", 5s));
-  EXPECT_EQ(came, (std::vector<std::uint64_t>{1, 2})) << "nothing that was sent after a lost message is heard";
+  EXPECT_EQ(came, (std::vector<std::uint64_t>{1, 2})) << "no frame after the refused one is delivered";
   a.net->connect("b", {"127.0.0.1", b.port}, 10s);
   ASSERT_TRUE(a.wait_up("b", 2));
   ASSERT_TRUE(a.net->send("b", frame_of(pattern(100, 1), 1)));
@@ -250,7 +251,7 @@ TEST_P(transport_conformance, disconnect_ends_one_connection) {
   EXPECT_TRUE(c.wait_frames(1));
 }
 
-TEST_P(transport_conformance, a_queue_that_grows_beyond_its_bound_ends_the_connection) {
+TEST_P(transport_conformance, a_queue_that_exceeds_its_limit_ends_the_connection) {
   node a("a", [](tcp_options&o) { o.max_queued = 8 << 20; }), b("b", [](tcp_options&o) { o.window = 1 << 20; });
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
@@ -262,11 +263,11 @@ TEST_P(transport_conformance, a_queue_that_grows_beyond_its_bound_ends_the_conne
   ASSERT_TRUE(b.wait_down("a", 5s));
 }
 
-TEST_P(transport_conformance, what_may_wait_for_a_peer_can_be_limited_while_it_is_up) {
+TEST_P(transport_conformance, the_queue_limit_of_a_peer_can_be_changed_while_it_is_up) {
   node a("a"), b("b", [](tcp_options&o) { o.window = 1 << 20; });
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
-  a.net->limit("nobody", 1);
+  a.net->limit("absent", 1);
   a.net->limit("b", 8 << 20);
   bool took = true;
   for (std::uint64_t i = 0; took && i < 100; ++i) took = a.net->send("b", frame_of(pattern(1 << 20, i), i));
@@ -275,7 +276,7 @@ TEST_P(transport_conformance, what_may_wait_for_a_peer_can_be_limited_while_it_i
   EXPECT_EQ(a.downs["b"][0].code, "queue_full");
 }
 
-TEST_P(transport_conformance, counters_name_the_transport) {
+TEST_P(transport_conformance, statistics_name_the_transport) {
   node a("a"), b("b");
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));

@@ -1,5 +1,5 @@
-// Messages over every transport: each type, with each of its fields that can grow at sizes from
-// nothing to 64 MiB, is decoded to the value that was sent. TROUPE_LAW=all tries every power of two
+// Messages over every transport: each type, with each of its fields of variable size at sizes from
+// 0 to 64 MiB, is decoded to the value that was sent. TROUPE_LAW=all tries every power of two
 // and every type; the default leaves most of the large ones out.
 #include <algorithm>
 #include <cstdlib>
@@ -56,8 +56,8 @@ void grow(std::pair<std::string, std::vector<std::uint64_t>>& p, std::size_t n) 
   grow(p.second, n);
 }
 
-// As many elements as make up `n` bytes; of those that can grow themselves a few, and the last has
-// what is left.
+// Fills the list with `n` bytes: that many numbers, or three elements of variable size that share
+// the bytes.
 template <class T>
 void grow(std::vector<T>& list, std::size_t n) {
   list.clear();
@@ -68,7 +68,7 @@ void grow(std::vector<T>& list, std::size_t n) {
     for (const auto each : {n / 2, n / 4, n - n / 2 - n / 4}) grow(list.emplace_back(), each);
   }
 }
-// Counts the fields that can grow, and makes the one of that number `bytes` large.
+// Counts the fields of variable size, and makes field number `wanted` `bytes` large.
 struct grower {
   std::size_t wanted = ~std::size_t{0}, bytes = 0;
   std::size_t seen = 0;
@@ -94,8 +94,7 @@ std::size_t growing_fields(envelope& e, std::size_t wanted, std::size_t bytes) {
   return g.seen;
 }
 
-// A message's tensors without values stand in its samples, for the codec's sake; no router takes
-// them.
+// Removes tensors without values. The samples have them for the codec, but no router accepts them.
 void give_values(tensors& list) {
   std::erase_if(list, [](const tensor& t) { return t && !t.backed(); });
 }
@@ -125,7 +124,7 @@ class transport_messages : public transport_conformance {
     b_ = std::make_unique<node>("b", takes_large_ones);
     b_->listen();
     ASSERT_TRUE(join(*a_, *b_, "a", "b"));
-    ASSERT_TRUE(GetParam() != "shm" || shares()) << "else nothing is tried";
+    ASSERT_TRUE(GetParam() != "shm" || shares()) << "otherwise sharing is not tested";
   }
   void TearDown() override {
     a_.reset();
@@ -133,7 +132,7 @@ class transport_messages : public transport_conformance {
     transport_conformance::TearDown();
   }
 
-  // Does what is sent come back as it was? Returns how many of its bytes were lent.
+  // Sends a message and checks that it arrives unchanged. Returns its bytes in shared buffers.
   std::size_t travels(const envelope& e) {
     if (!a_->net->send("b", to_frame(e))) return ADD_FAILURE() << "not sent", 0;
     const auto f = b_->take();
@@ -150,7 +149,7 @@ class transport_messages : public transport_conformance {
   std::unique_ptr<node> a_, b_;
 
  private:
-  // The word that the peer borrows may come after the first frames, which are sent as bytes then.
+  // Frames before the peer's `reads_shared` are sent as bytes.
   bool shares() {
     return a_->eventually(10s, [&] { return travels({{}, push{0, 0, 1, tensor_of(share_from)}}) > 0; });
   }
@@ -176,7 +175,7 @@ TEST_P(transport_messages, every_type_is_decoded_to_the_same_value_at_every_size
   EXPECT_EQ(shared > 0, GetParam() == "shm");
 }
 
-// By default one with a tensor, one with a string and one with a list of numbers.
+// By default only types with a tensor, with a string and with a list of numbers.
 TEST_P(transport_messages, the_largest_of_a_type_is_decoded_to_the_same_value) {
   for (auto& e : samples_with_values()) {
     SCOPED_TRACE(name_of(e.body));

@@ -1,5 +1,5 @@
-// Further of what every transport keeps: parts that lie in regions, order of pairs and who
-// overtakes, the queue's bound, counters.
+// Further conformance tests: parts in regions, order within pairs and overtaking, the limit of the
+// queue, counters.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -31,7 +31,7 @@ outgoing_frame frame_to(std::uint32_t destination, std::size_t size, std::uint64
   return f;
 }
 
-// Its peer's thread is inside a callback until open(): what is sent meanwhile waits.
+// Blocks the callback thread of node `at` until open(): frames that are sent meanwhile wait.
 class gate {
  public:
   explicit gate(node& at) {
@@ -76,30 +76,30 @@ TEST_P(transport_conformance, parts_by_pointer_and_in_regions_make_one_payload) 
   EXPECT_TRUE(same(b.take(), {}));
 }
 
-TEST_P(transport_conformance, what_does_not_lie_in_its_region_is_refused_and_never_read) {
+TEST_P(transport_conformance, parts_outside_their_region_are_refused_and_never_read) {
   node a("a"), b("b");
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
   const auto r = std::make_shared<mapped_region>(4096);
-  ASSERT_EQ(::mprotect(r->base, r->bytes, PROT_NONE), 0);  // a look would be the last
+  ASSERT_EQ(::mprotect(r->base, r->bytes, PROT_NONE), 0);  // a read would crash
   const auto refused = [&](const const_part& p) { return !a.net->send("b", {1, 0, 5, 9, {piece(r, 0, 0), p}}); };
   EXPECT_TRUE(refused(piece(r, 0, 4097)));
   EXPECT_TRUE(refused(piece(r, 4096, 1)));
   EXPECT_TRUE(refused(piece(r, 5000, 0)));
-  EXPECT_TRUE(refused(piece(r, ~std::size_t{0}, 2))) << "their sum is 1";
+  EXPECT_TRUE(refused(piece(r, ~std::size_t{0}, 2))) << "offset + bytes overflows to 1";
   EXPECT_TRUE(refused(piece(r, 1, ~std::size_t{0})));
   EXPECT_TRUE(refused({nullptr, 1, nullptr}));
   const auto device = std::make_shared<mapped_region>(4096, memory_kind::device);
   ASSERT_EQ(::mprotect(device->base, device->bytes, PROT_NONE), 0);
   EXPECT_TRUE(refused(piece(device, 0, 4096)));
-  EXPECT_TRUE(a.wait_log("do not lie in a region of 4096", 1s));
+  EXPECT_TRUE(a.wait_log("exceed a region of 4096", 1s));
   ASSERT_TRUE(a.net->send("b", frame_of(pattern(100, 1), 7)));
-  EXPECT_EQ(b.take().id, 7U) << "only the frame was lost";
+  EXPECT_EQ(b.take().id, 7U) << "only the frame was refused";
   EXPECT_TRUE(a.eventually(5s, [&] { return a.stats_of("b").queued_bytes == 0; }));
   EXPECT_TRUE(a.downs.empty());
 }
 
-TEST_P(transport_conformance, a_region_lives_until_the_last_handle_of_what_lies_in_it_is_dropped) {
+TEST_P(transport_conformance, a_region_is_kept_until_the_last_handle_of_its_bytes_is_dropped) {
   node b("b");
   b.listen();
   std::weak_ptr<mapped_region> watch;
@@ -118,16 +118,16 @@ TEST_P(transport_conformance, a_region_lives_until_the_last_handle_of_what_lies_
     got = b.take();
     if (got.payload.get() == base) {
       EXPECT_EQ(b.stats_of("a").shared_in, 1U << 20);
-      EXPECT_FALSE(watch.expired() || owned.expired()) << "its bytes may not change either";
+      EXPECT_FALSE(watch.expired() || owned.expired()) << "its owner is kept too";
     } else {
       EXPECT_EQ(b.stats_of("a").shared_in, got.shared.empty() ? 0U : 1U << 20);
-      EXPECT_TRUE(a.eventually(5s, [&] { return watch.expired() && owned.expired(); })) << "copied, so nobody needs it";
+      EXPECT_TRUE(a.eventually(5s, [&] { return watch.expired() && owned.expired(); })) << "copied, so it is released";
     }
     EXPECT_EQ(got.payload.get() == base, by_pointer());
     a.net->close();
   }
   b.net->close();
-  EXPECT_TRUE(same(got, pattern(1 << 20, 5))) << "it may outlive both transports";
+  EXPECT_TRUE(same(got, pattern(1 << 20, 5))) << "the payload may outlive both transports";
   auto copy = got.payload;
   got = {};
   EXPECT_EQ(watch.expired(), !by_pointer());
@@ -136,7 +136,7 @@ TEST_P(transport_conformance, a_region_lives_until_the_last_handle_of_what_lies_
   EXPECT_TRUE(watch.expired());
 }
 
-TEST_P(transport_conformance, payloads_are_aligned_wherever_in_a_region_they_lie) {
+TEST_P(transport_conformance, payloads_are_aligned_at_any_offset_in_a_region) {
   node a("a"), b("b");
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
@@ -149,7 +149,7 @@ TEST_P(transport_conformance, payloads_are_aligned_wherever_in_a_region_they_lie
   }
 }
 
-TEST_P(transport_conformance, what_lies_in_a_region_takes_its_part_of_the_window_all_the_same) {
+TEST_P(transport_conformance, parts_in_regions_are_charged_to_the_window) {
   node a("a"), b("b", [](tcp_options&o) { o.window = 4 << 20; });
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
@@ -165,7 +165,7 @@ TEST_P(transport_conformance, what_lies_in_a_region_takes_its_part_of_the_window
   EXPECT_TRUE(a.eventually(5s, [&] { return a.stats_of("b").unreturned < 2U << 20; }));
 }
 
-TEST_P(transport_conformance, received_payloads_lie_in_the_arena_that_was_given_while_it_has_some) {
+TEST_P(transport_conformance, received_payloads_are_in_the_given_arena_while_it_has_space) {
   const auto arena = std::make_shared<mapped_arena>(1 << 20);
   {
     node a("a"), b("b", [&](tcp_options&o) { o.memory = arena; });
@@ -173,7 +173,7 @@ TEST_P(transport_conformance, received_payloads_lie_in_the_arena_that_was_given_
     ASSERT_TRUE(join(a, b, "a", "b"));
     std::vector<frame> held;
     for (std::uint64_t i = 0; i < 8; ++i) {
-      // One part that lies at an odd place: it is not lent.
+      // A part at an odd offset is not shared.
       auto sent = frame_of(pattern(200000, i), i);
       sent.parts = {const_part{sent.parts[0].data, 1, sent.parts[0].owner},
                     const_part{static_cast<const std::byte*>(sent.parts[0].data) + 1, 199999, sent.parts[0].owner}};
@@ -216,7 +216,7 @@ TEST_P(transport_conformance, order_is_kept_for_each_pair_of_source_and_destinat
 }
 
 TEST_P(transport_conformance, a_small_frame_does_not_wait_behind_a_huge_one_of_another_pair) {
-  arena_bytes_ = 1 << 20;  // one that is lent is not huge: it goes at once, or behind the small ones, as it comes
+  arena_bytes_ = 1 << 20;  // too small for the large frame: a shared one would not wait for its bytes
   node a("a"), b("b");
   gate g(b);
   b.listen();
@@ -232,11 +232,11 @@ TEST_P(transport_conformance, a_small_frame_does_not_wait_behind_a_huge_one_of_a
   EXPECT_EQ(b.frames[0].f.id, 3U);
   EXPECT_EQ(b.frames[1].f.id, 4U) << "from another source to the same destination";
   EXPECT_EQ(b.frames[2].f.id, 1U);
-  EXPECT_EQ(b.frames[3].f.id, 2U) << "of one pair they stay in order";
+  EXPECT_EQ(b.frames[3].f.id, 2U) << "frames of one pair stay in order";
   EXPECT_TRUE(same(b.frames[2].f, pattern(64 << 20, 1)));
 }
 
-TEST_P(transport_conformance, small_frames_come_while_large_ones_wait_for_the_window) {
+TEST_P(transport_conformance, small_frames_arrive_while_large_ones_wait_for_the_window) {
   node a("a"), b("b", [](tcp_options&o) { o.window = 4 << 20; });
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
@@ -247,7 +247,7 @@ TEST_P(transport_conformance, small_frames_come_while_large_ones_wait_for_the_wi
   EXPECT_EQ(b.frames.size(), 9U);
 }
 
-TEST_P(transport_conformance, empty_frames_fill_a_queue_too) {
+TEST_P(transport_conformance, empty_frames_count_for_the_queue_limit) {
   node a("a", [](tcp_options&o) { o.max_queued = 1 << 20; }), b("b", [](tcp_options&o) { o.window = 1 << 16; });
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
@@ -258,7 +258,7 @@ TEST_P(transport_conformance, empty_frames_fill_a_queue_too) {
   EXPECT_EQ(a.downs["b"][0].code, "queue_full");
 }
 
-TEST_P(transport_conformance, counters_are_there_for_each_transport) {
+TEST_P(transport_conformance, counters_are_summed_for_each_transport) {
   node a("a"), b("b"), c("c");
   b.listen();
   c.listen();

@@ -1,11 +1,12 @@
-// One image file in memory, PNG (libpng) or JPEG (libjpeg-turbo), told apart by its first bytes and
-// not by its name. What comes out is what most training loops see: 8 bits, grey (1 channel) or RGB
-// (3). 16 bits are rounded to 8, palettes and greys of 1 to 4 bits expanded, alpha and transparent
-// colours dropped, gamma, colour profiles and EXIF orientation ignored, CMYK (inverted, as Adobe
-// writes it and everybody reads it) turned into RGB. RGB becomes grey by ITU-R 601-2 luma, grey
-// becomes RGB by repeating. Errors: values; any bytes are answered by an image or by a message, and
-// pixels are allocated only after the size has been checked. What a codec only warns about while it
-// makes up pixels (data that ends early, bad codes) is an error too.
+// Decodes an image file in memory, PNG (libpng) or JPEG (libjpeg-turbo), recognised by its first
+// bytes and not by its name. The result is what most training loops use: 8 bits, grey (1 channel)
+// or RGB (3). 16 bits are rounded to 8, palettes and greys of 1 to 4 bits expanded, alpha and
+// transparent colours dropped, gamma, colour profiles and EXIF orientation ignored, and CMYK
+// (inverted, as Adobe writes it and common readers read it) converted to RGB. RGB becomes grey by
+// ITU-R 601-2 luma, grey becomes RGB by repetition.
+// Errors: values; any input results in an image or a message, and pixels are allocated only after
+// the size has been checked. Codec warnings for which pixels would be made up (data that ends
+// early, bad codes) are errors.
 // Threading: no shared state.
 #pragma once
 
@@ -17,7 +18,7 @@
 
 namespace troupe::images {
 
-// An image of more pixels is refused whatever is asked for: nobody trains on them, and headers lie.
+// Larger images are refused, because the size in a header may be wrong and no training uses them.
 constexpr std::int64_t max_pixels = std::int64_t{1} << 26;
 
 struct image {
@@ -27,7 +28,7 @@ struct image {
 };
 using image_result = std::variant<image, std::string>;
 
-// Not zero: an image of another size is an error, found from its header.
+// If not zero, an image of another size is an error, found from its header.
 struct wanted_size {
   std::int64_t height = 0, width = 0;
 };
@@ -35,8 +36,8 @@ struct wanted_size {
 struct image_size {
   std::int64_t height = 0, width = 0;
 };
-// The size that the header of an image file tells, whether or not its pixels are sound; the message
-// for a `file` that is only the beginning of one may be that it is truncated.
+// The size in the header of an image file; its pixels are not checked. If `file` is only the
+// beginning of a file, the message may be that it is truncated.
 std::variant<image_size, std::string> size_of_image(std::span<const std::uint8_t> file, wanted_size want = {});
 
 // `channels`: 1 or 3.

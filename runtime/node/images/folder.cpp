@@ -16,13 +16,13 @@ namespace troupe::images {
 namespace {
 
 constexpr std::size_t max_depth = 32;
-constexpr std::int64_t max_entries = 100'000'000;  // links that fan out make a tree of any size out of a few folders
+constexpr std::int64_t max_entries = 100'000'000;  // symbolic links can make a huge tree out of a few folders
 
 constexpr std::array read_endings{".png", ".jpg", ".jpeg"};
 constexpr std::array other_endings{".bmp", ".gif", ".webp", ".tif",  ".tiff", ".ppm", ".pgm",
                                    ".pbm", ".jp2", ".heic", ".avif", ".jxl",  ".jfif"};
 
-// The ending in lower case.
+// The file name's ending in lower case.
 std::string ending_of(std::string_view name) {
   const auto dot = name.rfind('.');
   std::string s(dot == std::string_view::npos ? std::string_view{} : name.substr(dot));
@@ -46,7 +46,7 @@ struct inode {
   bool operator==(const inode& o) const { return device == o.device && number == o.number; }
 };
 
-// One folder's names, in the order of their bytes.
+// The names in one folder, sorted by their bytes.
 struct content {
   std::vector<std::string> folders, files;
 };
@@ -60,7 +60,7 @@ class walk {
     if (!d) return fail(folder, std::string("cannot open the folder: ") + std::strerror(errno));
     for (;;) {
       errno = 0;
-      const auto* e = ::readdir(d.get());  // of a DIR that no other thread sees
+      const auto* e = ::readdir(d.get());  // thread-safe: no other thread uses this DIR
       if (!e) break;
       if (e->d_name[0] != '.' && !take(folder, e->d_name, out)) return false;
     }
@@ -75,7 +75,7 @@ class walk {
     struct stat st {};
     if (::stat(folder.c_str(), &st) != 0) return fail(folder, std::strerror(errno));
     const inode here{st.st_dev, st.st_ino};
-    if (std::find(above_.begin(), above_.end(), here) != above_.end()) return fail(folder, "a symbolic link that leads back up");
+    if (std::find(above_.begin(), above_.end(), here) != above_.end()) return fail(folder, "a symbolic link to a folder above it");
     if (above_.size() >= max_depth) return fail(folder, "more than " + std::to_string(max_depth) + " folders deep");
     content c;
     if (!read(folder, c)) return false;
@@ -97,9 +97,9 @@ class walk {
       out.folders.push_back(name);
       return true;
     }
-    if (!found) return fail(path, std::strerror(errno));  // a link to nowhere or to itself: it may have been a class
+    if (!found) return fail(path, std::strerror(errno));  // a dangling or circular link is an error: it may have been a class
     const auto ending = ending_of(name);
-    if (is_one_of(ending, other_endings)) return fail(path, "only PNG and JPEG images are read: convert it, or move it away");
+    if (is_one_of(ending, other_endings)) return fail(path, "only PNG and JPEG images can be read: convert it, or move it away");
     if (!is_one_of(ending, read_endings)) return true;
     if (!S_ISREG(st.st_mode)) return fail(path, "not a regular file");
     out.files.push_back(name);
@@ -131,7 +131,7 @@ std::variant<std::vector<class_folder>, std::string> list_classes(const std::str
     for (const auto& [where, file] : found) c.files.push_back(where + "/" + file);
     out.push_back(std::move(c));
   }
-  if (out.empty()) return folder + ": it has no class folders: images lie in " + folder + "/CLASS/";
+  if (out.empty()) return folder + ": no class folders found: put images into " + folder + "/CLASS/";
   return out;
 }
 

@@ -1,6 +1,6 @@
 // JPEG by libjpeg-turbo's scanline interface: baseline and progressive, 8 bits, grey, YCbCr, RGB,
-// CMYK and YCCK; the accurate integer DCT and smooth chroma, so that the bytes are those of every
-// program that uses the library as it comes.
+// CMYK and YCCK. Uses the accurate integer DCT and smooth chroma, so that the bytes equal those of
+// every program that uses the library's defaults.
 #include <cstddef>
 #include <cstdio>
 
@@ -14,7 +14,7 @@
 namespace troupe::images {
 namespace {
 
-constexpr int max_scans = 100;  // of a progressive file; ten are usual, and each costs a pass over the whole image
+constexpr int max_scans = 100;  // of a progressive file; ten are usual, and each costs a pass over the image
 
 constexpr std::uint64_t pixels_a_byte = 256 * 8;  // at most
 
@@ -36,7 +36,7 @@ struct jpeg_state {
   std::longjmp(s->stop, 1);
 }
 
-// Warnings about the container are left alone; all others mean that pixels would be made up.
+// Ignores warnings about the container. All others mean that pixels would be made up: errors.
 void on_message(j_common_ptr info, int level) {
   if (level >= 0) return;  // a trace
   const int code = info->err->msg_code;
@@ -69,7 +69,7 @@ void read_pixels(jpeg_state& s) {
   jpeg_finish_decompress(&s.info);
 }
 
-// Inverted CMYK: a byte is the light that its ink lets through, so RGB is colour times key.
+// Inverted CMYK: each value is the light that the ink lets through, so RGB is colour times key.
 void cmyk_to_rgb(image& m) {
   const auto n = static_cast<std::size_t>(m.width * m.height);
   auto* out = m.bytes.data();  // never ahead of `in`
@@ -109,11 +109,11 @@ class jpeg_decoder {
     out.height = s_.info.image_height;
     out.width = s_.info.image_width;
     if (auto e = check_size(out.height, out.width, want); !e.empty()) return e;
-    // Some component has a block of 64 values for every 256 pixels at least, whatever the sampling,
-    // and a block takes a bit of Huffman's code.
+    // With any sampling, some component has at least one block of 64 values per 256 pixels, and a
+    // block takes at least one bit of Huffman code.
     const auto pixels = static_cast<std::uint64_t>(out.height) * static_cast<std::uint64_t>(out.width);
     if (!s_.info.arith_code && pixels / pixels_a_byte > s_.size)
-      return "broken JPEG: the header promises " + std::to_string(pixels) + " pixels, which cannot come out of " +
+      return "broken JPEG: the header states " + std::to_string(pixels) + " pixels, which cannot be encoded in " +
              std::to_string(s_.size) + " bytes";
     out.channels = choose_colours();
     if (out.channels == 0) return "a JPEG of " + std::to_string(s_.info.num_components) + " components of unknown colours";

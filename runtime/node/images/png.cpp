@@ -10,7 +10,7 @@ namespace troupe::images {
 namespace {
 
 constexpr png_uint_32 max_png_side = 65535;
-constexpr std::uint64_t deflate_ratio = 1032;  // deflate cannot pack better (zlib's technical notes)
+constexpr std::uint64_t deflate_ratio = 1032;  // the highest ratio of deflate (zlib's technical notes)
 
 struct png_state {
   png_structp png;
@@ -29,7 +29,7 @@ struct png_state {
   std::longjmp(s->stop, 1);
 }
 
-// libpng warns about what does not touch the pixels: ancillary chunks that are damaged or odd.
+// libpng warns only about damaged or unusual ancillary chunks, which do not affect the pixels.
 void on_warning(png_structp, png_const_charp) {}
 
 void take(png_structp png, png_bytep to, std::size_t n) {
@@ -55,7 +55,7 @@ void read_header(png_state& s) {
 
 void ask_for_8_bits_without_alpha(png_state& s) {
   png_set_expand(s.png);    // palettes, 1 to 4 bits, tRNS as alpha
-  png_set_scale_16(s.png);  // rounds; strip_16 would cut
+  png_set_scale_16(s.png);  // rounds; strip_16 would truncate
   png_set_strip_alpha(s.png);
 }
 
@@ -93,7 +93,7 @@ class png_decoder {
     if (auto e = check_size(out.height, out.width, want); !e.empty()) return e;
     const auto packed = static_cast<std::uint64_t>(png_get_rowbytes(s_.png, s_.info)) * static_cast<std::uint64_t>(out.height);
     if (packed / deflate_ratio > size_)
-      return "broken PNG: the header promises " + std::to_string(packed) + " bytes of rows, which cannot come out of " +
+      return "broken PNG: the header states " + std::to_string(packed) + " bytes of rows, which cannot be encoded in " +
              std::to_string(size_) + " bytes";
     out.channels = (png_get_color_type(s_.png, s_.info) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
     s_.stride = static_cast<std::size_t>(out.width * out.channels);

@@ -6,7 +6,7 @@
 namespace troupe::images {
 namespace {
 
-// What an output pixel is made of: in[first + k] * weight[k].
+// The inputs of an output pixel: in[first + k] * weight[k].
 struct taps {
   std::int64_t first = 0;
   std::vector<double> weight;  // sums to 1
@@ -30,7 +30,7 @@ std::vector<taps> taps_of(std::int64_t from, std::int64_t to) {
   return out;
 }
 
-// One row of the input, brought to the output's width.
+// Resizes one input row to the output's width.
 void stretch_row(const std::uint8_t* in, int channels, const std::vector<taps>& columns, double* out) {
   for (const auto& t : columns)
     for (int c = 0; c < channels; ++c) {

@@ -16,7 +16,7 @@ folder_choice folder_of(const options& o, const char* key, const char* usual) {
   folder_choice f;
   f.key = named.empty() ? "path" : key;
   if (path.empty()) throw option_error("path", "option 'path' is empty");
-  // Before any message names the folder: what() ends at a NUL.
+  // Checked before any message names the folder: what() ends at a NUL.
   if ((path + named).find('\0') != std::string::npos) throw option_error(f.key, "option '" + f.key + "' holds a NUL byte");
   f.path = named.empty() ? path + "/" + usual : named.front() == '/' ? named : named == "." ? path : path + "/" + named;
   while (f.path.size() > 1 && f.path.back() == '/') f.path.pop_back();
@@ -28,17 +28,17 @@ void read_size(const options& o, settings& s) {
   s.height = o.integer("height");
   s.width = o.integer("width");
   if (side != 0 && (s.height != 0 || s.width != 0))
-    throw option_error("size", "size says height and width already: give size, or height and width");
+    throw option_error("size", "size already sets height and width: give either size, or height and width");
   if ((s.height == 0) != (s.width == 0)) {
     const std::string has = s.height != 0 ? "height" : "width", lacks = s.height != 0 ? "width" : "height";
-    throw option_error(has, has + " needs " + lacks + " beside it");
+    throw option_error(has, has + " is set without " + lacks + ": set both");
   }
   if (side != 0) s.height = s.width = side;
   s.resize = o.flag("resize");
-  if (s.resize && s.height == 0) throw option_error("resize", "resize needs size, or height and width: to what?");
+  if (s.resize && s.height == 0) throw option_error("resize", "resize has no target size: set size, or height and width");
 }
 
-// One number for all channels, or one for each.
+// One number for all channels, or one per channel.
 std::array<double, 3> per_channel(const options& o, const char* all, const std::string& each, int channels) {
   const auto& list = o.get<std::vector<double>>(each);
   if (list.empty()) return {o.real(all), o.real(all), o.real(all)};
@@ -59,23 +59,23 @@ option_specs option_list() {
       option_of("path", kind::text, std::nullopt, "folder of the data set: train/CLASS/ and test/CLASS/ with .png, .jpg, .jpeg"),
       option_of("train_path", kind::text, none,
                 "folder of the training classes, in path unless absolute; empty: train; '.': path itself"),
-      option_of("test_path", kind::text, none, "likewise of the test classes; empty: test"),
+      option_of("test_path", kind::text, none, "folder of the test classes, in path unless absolute; empty: test"),
       bounded(option_of("test_fraction", kind::real, 0.0,
-                        "of each class's training images, taken for testing; then there is no test folder"),
+                        "fraction of each class's training images used for testing, instead of a test folder"),
               0, 0.9),
       bounded(option_of("channels", kind::integer, std::int64_t{3}, "3 (RGB) or 1 (grey); images are converted"), 1, 3),
-      bounded(option_of("size", kind::integer, zero, "height and width in pixels; 0: as the first training image"), 0, max_side),
+      bounded(option_of("size", kind::integer, zero, "height and width in pixels; 0: those of the first training image"), 0,
+              max_side),
       bounded(option_of("height", kind::integer, zero, "in pixels, with width, instead of size"), 0, max_side),
       bounded(option_of("width", kind::integer, zero, "in pixels, with height, instead of size"), 0, max_side),
       option_of("resize", kind::boolean, false, "images of another size are resized (bilinear); without it they are an error"),
       option_of("scale", kind::real, 1.0 / 255.0, "value = byte * scale - mean"),
       option_of("mean", kind::real, 0.0, "subtracted after scaling"),
-      option_of("channel_scale", kind::reals, no_numbers, "instead of scale: one number for each channel"),
-      option_of("channel_mean", kind::reals, no_numbers, "instead of mean: one number for each channel"),
-      choice_option("cache", {"memory", "none"},
-                    "none: files are decoded whenever they are read, and only their sizes checked at the start"),
-      bounded(option_of("memory_mib", kind::integer, std::int64_t{4096}, "most memory for decoded images, one byte a value"), 1,
-              1e9)};
+      option_of("channel_scale", kind::reals, no_numbers, "instead of scale: one number per channel"),
+      option_of("channel_mean", kind::reals, no_numbers, "instead of mean: one number per channel"),
+      choice_option("cache", {"memory", "none"}, "none: files are decoded on each read; only their sizes are checked at the start"),
+      bounded(option_of("memory_mib", kind::integer, std::int64_t{4096}, "maximum memory for decoded images, one byte per value"),
+              1, 1e9)};
 }
 
 settings read_settings(const options& o) {

@@ -1,4 +1,4 @@
-// The options of `images`, checked against each other.
+// The options of `images`, checked for consistency.
 #pragma once
 
 #include <array>
@@ -11,16 +11,16 @@ namespace troupe::images {
 
 struct folder_choice {
   std::string path;
-  std::string key;  // the option to blame
+  std::string key;  // the option to name in errors
 };
 
 struct settings {
-  folder_choice train, test;  // test.path empty: a part of the training folder
+  folder_choice train, test;  // test.path empty: test images are taken from `train`
   double test_fraction = 0;
   int channels = 3;
-  std::int64_t height = 0, width = 0;  // 0: as the first training image
+  std::int64_t height = 0, width = 0;  // 0: those of the first training image
   bool resize = false;
-  bool keep = true;                       // decoded in memory; else files are decoded on each read
+  bool keep = true;                       // decoded in memory; otherwise files are decoded on each read
   std::int64_t max_bytes = 0;             // of decoded images
   std::array<double, 3> scale{}, mean{};  // value = byte * scale[c] - mean[c]
 };

@@ -31,7 +31,7 @@ struct labelled_file {
   std::int32_t label = 0;
 };
 
-// What both ways of keeping images have in common: labels, shape, and bytes made values.
+// Base of both cache modes: labels, shape, and the conversion of bytes to values.
 class image_source : public source {
  public:
   image_source(const std::vector<labelled_file>& train, const std::vector<labelled_file>& test, shape example, std::int64_t classes,
@@ -72,7 +72,7 @@ class image_source : public source {
 
  protected:
   static std::size_t index(split s) { return s == split::train ? 0 : 1; }
-  // The bytes of example i, plane by plane as layers take them; `room` may hold them.
+  // The bytes of example i, plane by plane as layers expect them; `room` may be used to hold them.
   virtual const std::uint8_t* planes(split s, std::int64_t i, std::vector<std::uint8_t>& room) const = 0;
 
  private:
@@ -116,9 +116,9 @@ std::vector<class_folder> classes_in(const folder_choice& f) {
   return std::get<std::vector<class_folder>>(std::move(r));
 }
 
-// Takes a part of each class for testing: those whose names hash lowest, so that neither the job's
-// seed nor a file that is added later moves the others about more than it must. A class keeps at
-// least one image for training.
+// Takes a fraction of each class for testing: the files whose names hash lowest. The choice does
+// not depend on the job's seed, and a file that is added later changes as little as possible. At
+// least one image per class remains for training.
 void split_off(const settings& s, std::vector<class_folder>& train, std::vector<class_folder>& test) {
   for (auto& c : train) {
     std::vector<std::pair<std::uint64_t, std::size_t>> order;
@@ -138,8 +138,8 @@ void split_off(const settings& s, std::vector<class_folder>& train, std::vector<
   }
 }
 
-// Labels are places in the list of training classes, in the test set too: a class may be missing
-// there, but not be new.
+// Labels are indices in the list of training classes, in the test set too: the test set may lack a
+// class, but not have a new one.
 std::vector<labelled_file> labelled(const std::vector<class_folder>& folders, const std::vector<class_folder>& classes,
                                     const settings& s) {
   std::vector<labelled_file> out;
@@ -154,13 +154,13 @@ std::vector<labelled_file> labelled(const std::vector<class_folder>& folders, co
 }
 
 void check_length(const std::string& path, const std::string& key) {
-  std::error_code unreadable;  // answered by whoever reads it, with its reason
+  std::error_code unreadable;  // ignored: reading the file reports the reason
   const auto bytes = std::filesystem::file_size(path, unreadable);
   if (!unreadable && bytes > max_file_bytes)
     throw option_error(key, path + ": " + std::to_string(bytes) + " bytes are more than an image may have");
 }
 
-// The image in a file, of the size that is asked for or, where it is 0, its own. Throws
+// The image in a file, of the size in the settings, or of any size if that is 0. Throws
 // option_error.
 image load(const std::string& path, const settings& s, const std::string& key, const std::string& why) {
   check_length(path, key);
@@ -205,7 +205,7 @@ class decoded_images final : public image_source {
   std::array<std::vector<std::uint8_t>, 2> bytes_;
 };
 
-// cache = "none": decoded by whoever reads.
+// cache = "none": decoded on each read.
 class image_files final : public image_source {
  public:
   image_files(std::vector<labelled_file> train, std::vector<labelled_file> test, shape example, std::int64_t classes,
@@ -216,7 +216,8 @@ class image_files final : public image_source {
  protected:
   const std::uint8_t* planes(split s, std::int64_t i, std::vector<std::uint8_t>& room) const override {
     room.clear();
-    append_planes(load(files_[index(s)][static_cast<std::size_t>(i)].path, settings_, "path", "; it was when the job began"), room);
+    append_planes(
+        load(files_[index(s)][static_cast<std::size_t>(i)].path, settings_, "path", "; it had that size when the job began"), room);
     return room.data();
   }
 
@@ -225,7 +226,7 @@ class image_files final : public image_source {
   std::array<std::vector<labelled_file>, 2> files_;
 };
 
-// The size in a file's header, which is nearly always in its first bytes.
+// Reads the size in a file's header, which is nearly always in the first bytes.
 std::variant<image_size, std::string> probe(const std::string& path, wanted_size want) {
   constexpr std::size_t first_bytes = 1 << 15;
   std::vector<std::uint8_t> bytes(first_bytes);
@@ -257,11 +258,11 @@ void check_memory(const settings& s, std::size_t files) {
   if (one <= s.max_bytes / n && one > left / 4 * 3 / n)
     throw option_error("path", std::to_string(n) + " images of " + std::to_string(one) +
                                    " bytes are more than three quarters of the " + std::to_string(left) +
-                                   " bytes of memory that are left: make them smaller by size and resize, or set cache = \"none\"");
+                                   " bytes of free memory: make them smaller with size and resize, or set cache = \"none\"");
   if (one > s.max_bytes / n)
     throw option_error("memory_mib", std::to_string(n) + " images of " + std::to_string(one) +
                                          " bytes are more than memory_mib = " + std::to_string(s.max_bytes >> 20) +
-                                         " allows: raise it, make them smaller by size and resize, or set cache = \"none\"");
+                                         " allows: raise it, make them smaller with size and resize, or set cache = \"none\"");
 }
 
 std::shared_ptr<const source> open_images(const options& o, std::uint64_t) {
@@ -277,8 +278,9 @@ std::shared_ptr<const source> open_images(const options& o, std::uint64_t) {
     of_test = classes_in(s.test);
   const auto train = labelled(classes, classes, s), test = labelled(of_test, classes, s);
   if (test.empty())
-    throw option_error(s.test.path.empty() ? "test_fraction" : s.test.key,
-                       s.test.path.empty() ? "test_fraction takes no image from any class" : s.test.path + ": it has no images");
+    throw option_error(
+        s.test.path.empty() ? "test_fraction" : s.test.key,
+        s.test.path.empty() ? "test_fraction is too small: it selects no image of any class" : s.test.path + ": no images found");
   std::string why = "; set resize = true to bring all to one size";
   if (s.height == 0) {
     const auto first = load(train[0].path, s, s.train.key, {});

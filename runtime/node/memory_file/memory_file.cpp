@@ -17,15 +17,15 @@ constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 std::string system_error(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
 
-// Empty: it is what it should be.
+// Empty if the file may be used, otherwise the reason.
 std::string objection(int fd, std::uint64_t bytes, const std::string& whose) {
   struct stat s {};
-  if (::fstat(fd, &s) != 0) return system_error("it cannot be examined");
+  if (::fstat(fd, &s) != 0) return system_error("fstat failed");
   if (s.st_uid != ::geteuid())
     return whose + " runs as user " + std::to_string(s.st_uid) + ", this process as user " + std::to_string(::geteuid());
   const int sealed = ::fcntl(fd, F_GET_SEALS);
-  if (sealed < 0 || (sealed & seals) != seals) return "it is no sealed memory";
-  if (static_cast<std::uint64_t>(s.st_size) != bytes) return "its size is another";
+  if (sealed < 0 || (sealed & seals) != seals) return "it is not sealed memory";
+  if (static_cast<std::uint64_t>(s.st_size) != bytes) return "its size is wrong";
   return {};
 }
 
@@ -70,13 +70,13 @@ descriptor open(const place& at, const char* name, std::uint64_t bytes, access h
   const auto here = machine();
   if (here.empty() || here != at.machine) return refused(whose + " runs on another machine");
   const auto path = "/proc/" + std::to_string(at.process) + "/fd/" + std::to_string(at.descriptor);
-  // Looked at before it is opened: in another container's view this may be anything.
+  // Checked before opening: for a process of another container the path may name anything.
   char link[64] = {};
   if (::readlink(path.c_str(), link, sizeof link - 1) < 0)
     return refused(errno == EACCES ? system_error("it belongs to another user")
-                                   : system_error((whose + " is not seen from here (another container?)").c_str()));
+                                   : system_error((whose + " is not visible from here (another container?)").c_str()));
   if (std::string(link).rfind(std::string("/memfd:") + name, 0) != 0)
-    return refused(whose + " is not seen from here (another container?)");
+    return refused(whose + " is not visible from here (another container?)");
   descriptor f(::open(path.c_str(), (how == access::read ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK));
   if (!f) return refused(system_error(errno == EACCES ? "it belongs to another user" : "it cannot be opened"));
   if (auto no = objection(f.get(), bytes, whose); !no.empty()) return refused(std::move(no));

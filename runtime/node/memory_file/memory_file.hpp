@@ -1,12 +1,12 @@
-// Memory that processes of one machine share: a memfd of one of them, which the others open as
-// /proc/PID/fd/N. So the kernel decides who may: processes of the same user that see each other.
-// Passing the descriptor (SCM_RIGHTS) would need a Unix listener beside the TLS one, with a path
-// and an authentication of its own; here whoever opens has been told where over a TLS session.
+// Memory that processes of one machine share: a memfd of one process, which the others open as
+// /proc/PID/fd/N. The kernel checks access: processes of the same user that see each other. Passing
+// the descriptor (SCM_RIGHTS) would need a Unix listener next to the TLS one, with a path and an
+// additional authentication; here the location is sent over a TLS session.
 //
-// The file is sealed against growing and shrinking, so that touching it never fails for want of it.
-// Whoever may open it could also stop the process that made it and write into all of its memory:
-// what lies in it is believed no less and no more than that process's messages are, and no index or
-// length in it is used without a look at it.
+// The file is sealed against growing and shrinking, so that an access cannot fail because the file
+// has become smaller. A process that may open the file could also stop its owner and write to all
+// of the owner's memory. So the contents are trusted like that process's messages, and every index
+// or length in them is checked before use.
 //
 // Threads: functions without state.
 #pragma once
@@ -17,11 +17,11 @@
 
 namespace troupe::memory_file {
 
-// The same for all processes of a machine until it boots again; containers too see that of their
-// machine. Empty: unknown.
+// Identifies the machine until its next boot; the same for all of its processes and containers.
+// Empty if unknown.
 std::string machine();
 
-// One that closes itself.
+// An owning file descriptor.
 class descriptor {
  public:
   explicit descriptor(int fd = -1) : fd_(fd) {}
@@ -39,24 +39,26 @@ class descriptor {
 };
 
 enum class pages : std::uint8_t {
-  reserved,  // taken at once: touching them cannot fail later
-  sparse     // as they are touched
+  reserved,  // allocated at once: an access cannot fail later
+  sparse     // allocated when they are touched
 };
 
-// Of this process, all zeros, not yet sealed. None: `why` says it.
+// Makes a file of this process, all zeros, not yet sealed. On failure empty, with the reason in
+// `why`.
 descriptor make(const char* name, std::uint64_t bytes, pages when, std::string& why);
 bool seal(const descriptor& d);
-// Sixty-four bits that nobody can guess; zero: there are none to be had.
+// 64 random bits that cannot be guessed; 0 on failure.
 std::uint64_t random_token();
 
-// Where a process says that its file is.
+// The location of a process's file, as sent by that process.
 struct place {
   std::string machine;
   std::uint32_t process = 0, descriptor = 0;
 };
 enum class access : std::uint8_t { read, read_write };
-// Opens it, when it is what it should be: on this machine, of that name, of this user, sealed, of
-// that size. `whose` is for the sentence ("the daemon"). None: `why` says it.
+// Opens the file after checking that it is on this machine, and has that name, this user, the seals
+// and that size. `whose` names the owner in messages ("the daemon"). On failure empty, with the
+// reason in `why`.
 descriptor open(const place& at, const char* name, std::uint64_t bytes, access how, const std::string& whose, std::string& why);
 
 }  // namespace troupe::memory_file

@@ -15,7 +15,7 @@ expected<address> parse_address(std::string_view text) {
     if (host.size() < 3 || host.back() != ']') return bad;
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != std::string_view::npos) {
-    return error{"bad_address", "[net] '" + std::string(text) + "': an IPv6 address is written [::1]:4000"};
+    return error{"bad_address", "[net] '" + std::string(text) + "': write an IPv6 address in brackets, e.g. [::1]:4000"};
   }
   const auto printable = [](char c) { return c > ' ' && c <= '~'; };
   if (!std::all_of(host.begin(), host.end(), printable)) return bad;

@@ -26,7 +26,7 @@ std::size_t buffer_pool::class_size(std::size_t bytes) {
   return (bytes + quarter - 1) / quarter * quarter;
 }
 
-// Without data when memory is out.
+// Returns a block with null `data` if out of memory.
 buffer_pool::block buffer_pool::make_block(std::size_t capacity) {
   block b{nullptr, capacity, {}};
   if (arena_) b.of_arena = arena_->take(capacity);
@@ -80,7 +80,7 @@ void buffer_pool::give_back(block&& b) noexcept {
       kept_ += capacity;
       return;
     }
-  } catch (const std::bad_alloc&) {  // no room to remember it: free it
+  } catch (const std::bad_alloc&) {  // no memory for the list entry: free the block
   }
   free_memory(b);
 }

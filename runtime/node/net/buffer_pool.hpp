@@ -1,7 +1,7 @@
-// Where received payloads live: blocks aligned to 64 bytes, kept for reuse in size classes, so that
-// a steady stream neither allocates nor touches fresh pages. A block finds its way back by its
-// deleter, from any thread, also after the transport is gone. Blocks come from the heap, or from an
-// arena while that has some (ops/arena.hpp).
+// Memory of received payloads: blocks aligned to 64 bytes, kept for reuse in size classes, so that
+// a steady stream neither allocates nor touches fresh pages. The deleter of a block returns it to
+// the pool, from any thread, also after the transport is gone. Blocks come from the heap, or from
+// an arena while it has free space (ops/arena.hpp).
 #pragma once
 
 #include <cstddef>
@@ -25,15 +25,15 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   buffer_pool& operator=(const buffer_pool&) = delete;
   ~buffer_pool();
 
-  // Charges `account` (if any) frame_cost(bytes). Null when memory is out.
+  // Charges frame_cost(bytes) to `account` unless it is null. Returns null if out of memory.
   std::shared_ptr<std::byte> take(std::size_t bytes, std::shared_ptr<credit_account> account);
   std::uint64_t kept_bytes() const;
-  // Frees the blocks that have been unused since the last call: two calls free every block that is
-  // unused now. Bytes.
+  // Frees the blocks that were not used since the last call, so two calls free every block that is
+  // unused now. Returns the bytes freed.
   std::uint64_t release_unused();
-  std::uint64_t made_beyond() const;  // blocks from the heap, because the arena had no more
+  std::uint64_t made_beyond() const;  // number of blocks from the heap because the arena was full
 
-  // Four classes to each power of two: at most a quarter is wasted.
+  // Four classes per power of two: at most a quarter of a block is wasted.
   static std::size_t class_size(std::size_t bytes);
 
  private:
@@ -41,7 +41,7 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   struct block {
     std::byte* data = nullptr;
     std::size_t capacity = 0;
-    slab of_arena;  // without data: of the heap
+    slab of_arena;  // its data is null for a block from the heap
   };
   buffer_pool(std::uint64_t keep_bytes, std::shared_ptr<arena> from) : keep_bytes_(keep_bytes), arena_(std::move(from)) {}
   block make_block(std::size_t capacity);
@@ -54,7 +54,7 @@ class buffer_pool : public std::enable_shared_from_this<buffer_pool> {
   std::uint64_t kept_ = 0, beyond_ = 0;
   struct free_list {
     std::vector<block> blocks;  // the last one is used next
-    std::size_t unused = 0;     // the first so many have been here since the last release
+    std::size_t unused = 0;     // number of blocks at the front that were not used since the last release
   };
   std::unordered_map<std::size_t, free_list> free_;  // by capacity
 };

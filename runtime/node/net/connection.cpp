@@ -30,18 +30,18 @@ connection::connection(const connection_setting& setting, asio::ip::tcp::socket&
       line_(setting.io, setting.options.faults),
       outbox_(setting.options.max_queued) {}
 
-// Nothing a handler throws may reach the I/O loop: it costs the connection, not the process.
+// No exception of a handler may reach the I/O loop: it closes the connection, not the process.
 template <class F>
 void connection::guard(F&& f) noexcept {
   try {
     try {
       f();
     } catch (const std::exception& e) {
-      close({"exception", std::string("[net] in a handler: ") + e.what()});
+      close({"exception", std::string("[net] exception in a handler: ") + e.what()});
     } catch (...) {
-      close({"exception", "[net] in a handler"});
+      close({"exception", "[net] unknown exception in a handler"});
     }
-  } catch (...) {  // the owner's on_closed threw as well: the connection is closed all the same
+  } catch (...) {  // on_closed() of the owner threw too; the connection is closed nevertheless
   }
 }
 
@@ -94,7 +94,7 @@ void connection::on_read(const error_code& ec, std::size_t n) {
       on_control(f);
     else if (!hand_on(std::move(f)))
       return;
-    f = {};  // its credit must not wait for the next frame
+    f = {};  // returns the frame's credit now, not when the next frame arrives
     if (state_ == state::closed) return;
   }
   read_next();
@@ -133,7 +133,7 @@ void connection::on_control(const frame& f) {
       if (state_ == state::waiting) return setting_.owner.on_welcome(shared_from_this());
       break;
     case control_type::refuse: return close(decode_refusal(bytes));
-    case control_type::goodbye: return close({"peer_closed", "[net] the peer closed the connection on purpose"});
+    case control_type::goodbye: return close({"peer_closed", "[net] the peer closed the connection with a goodbye"});
     case control_type::credit:
       if (on_credit(f)) return;
       break;
@@ -143,17 +143,19 @@ void connection::on_control(const frame& f) {
       return;
     case control_type::returned:
       if (!shared_.terms.ours) break;
-      if (!shared_.terms.ours->returned(bytes)) return close({"bad_loan", "[net] the peer returned what it was not lent"});
+      if (!shared_.terms.ours->returned(bytes))
+        return close({"bad_loan", "[net] the peer returned a shared buffer that it does not hold"});
       return;
   }
-  close({"unexpected_frame", "[net] a control frame of type " + std::to_string(f.type) + " out of turn"});
+  close({"unexpected_frame",
+         "[net] unexpected control frame of type " + std::to_string(f.type) + " in this state of the connection"});
 }
 
-// False: it is not the time for it.
+// Returns false if credit is not allowed in the current state.
 bool connection::on_credit(const frame& f) {
   if (state_ != state::up && state_ != state::leaving) return false;
   if (f.destination >= frame_classes || !out_.queue.credit(static_cast<frame_class>(f.destination), f.id)) {
-    close({"bad_credit", "[net] the peer returned more credit than it was given"});
+    close({"bad_credit", "[net] the peer returned more credit than is outstanding"});
     return true;
   }
   outstanding_ = out_.queue.outstanding();
@@ -166,10 +168,10 @@ void connection::on_hello(const frame& f) {
   if (!h) return refuse(h.error());
   const auto proved = stream_.peer();
   if (!proved || !may_be_called(h->node, proved->common_name))
-    return refuse({"name_mismatch", "[net] a node calls itself " + h->node + " but its certificate says otherwise"});
+    return refuse({"name_mismatch", "[net] the peer's hello names " + h->node + ", which its certificate does not allow"});
   with_.peer = std::move(*h);
   with_.role = proved->role;
-  // Nodes alone lend: no client names memory that is opened here.
+  // Only nodes share memory: this node must not open memory that a client names.
   const bool shares = proved->role == certificate_role::node && with_.peer.memory.bytes > 0;
   if (setting_.memory_sharing && shares) shared_.terms = setting_.memory_sharing->meet(with_.peer.memory);
   state_ = state::waiting;
@@ -216,9 +218,9 @@ void connection::begin_sharing() {
 }
 
 void connection::say_goodbye() {
-  if (state_ != state::up) return close({"closed", "[net] this node closes"});
+  if (state_ != state::up) return close({"closed", "[net] this node is closing"});
   state_ = state::leaving;
-  parting_ = {{"closed", "[net] this node closes"}, true};
+  parting_ = {{"closed", "[net] this node is closing"}, true};
   outbox_.shut();
   arm(setting_.options.linger);
   pump();
@@ -234,26 +236,28 @@ void connection::close(const error& reason) {
   line_.forget();
   hang_up();
   const auto dropped = outbox_.drop();
-  // A write in flight still refers to its buffers; its handler, which comes with an error, lets
-  // them go.
+  // A write in flight still refers to the queue's buffers; its handler, called with an error, frees
+  // them.
   if (!out_.writing) out_.queue = send_queue();
   outbox_.forget();
   setting_.owner.on_closed(shared_from_this(), reason);
 }
 
-// While nothing passes the peer does not learn of the end either.
+// An injected drop holds the close back too: the peer must not learn of the end.
 void connection::hang_up() {
   if (!line_.holds(held_line::closing, shared_from_this(), [this] { stream_.close(); })) stream_.close();
 }
 
 bool connection::send(outgoing_frame&& f, std::uint64_t payload_bytes) {
-  // Here and not on the I/O thread, which others wait for, what has to be copied is copied.
+  // share() may copy. It runs on the caller's thread, so that the I/O thread serves other peers.
   if (shared_.may_share) shared_.terms.ours->share(f);
   switch (outbox_.put(std::move(f), payload_bytes)) {
     case outbox::put_result::closed: return false;
     case outbox::put_result::full:
       asio::post(setting_.io, [self = shared_from_this()] {
-        self->guard([&] { self->close({"queue_full", "[net] " + self->peer().node + " takes too little of what waits for it"}); });
+        self->guard([&] {
+          self->close({"queue_full", "[net] " + self->peer().node + " reads too slowly: its send queue is full"});
+        });
       });
       return false;
     case outbox::put_result::first:
@@ -273,7 +277,7 @@ void connection::pump() {
   auto batch = out_.queue.next_batch();
   outstanding_ = out_.queue.outstanding();
   if (batch.empty() && state_ == state::leaving && out_.queue.empty()) {
-    if (!std::exchange(parting_.goodbye_owed, false)) return close(parting_.why);  // the refusal or goodbye is out
+    if (!std::exchange(parting_.goodbye_owed, false)) return close(parting_.why);  // the refusal or goodbye has been written
     out_.queue.push_control(control_type::goodbye);
     batch = out_.queue.next_batch();
   }
@@ -291,7 +295,7 @@ void connection::on_written(const error_code& ec) {
     return;
   }
   if (ec) {
-    // The read side tells why: a refusal or goodbye may still lie in its buffer.
+    // The read side reports the reason: its buffer may still hold a refusal or goodbye.
     out_.failed = true;
     return;
   }
@@ -341,15 +345,15 @@ void connection::on_timer() {
   if (state_ != state::up)
     return close(
         {"handshake_timeout", "[net] not authenticated within " + std::to_string(setting_.options.handshake.count()) + " ms"});
-  // Silence is counted in our own ticks, not by the clock: a node that was itself stopped for a
-  // while sees one tick, then hears its peers, and declares nobody dead.
+  // Silence is counted in heartbeat ticks, not by the clock: a node that was itself stopped for a
+  // while sees one tick, then receives from its peers, and declares none of them dead.
   ++silence_.ticks;
   if (silence_.ticks * setting_.options.heartbeat > setting_.options.silence)
-    return close({"peer_silent", "[net] no byte for " + std::to_string(setting_.options.silence.count()) + " ms"});
+    return close({"peer_silent", "[net] no byte received for " + std::to_string(setting_.options.silence.count()) + " ms"});
   if (silence_.receiver.tick(out_.writing, stream_.steps_written(), stream_.undelivered()) * setting_.options.heartbeat >
       setting_.options.stalled)
-    return close({"peer_stalled",
-                  "[net] it took nothing of what waits for it for " + std::to_string(setting_.options.stalled.count()) + " ms"});
+    return close({"peer_stalled", "[net] the peer accepted no byte of the queued data for " +
+                                      std::to_string(setting_.options.stalled.count()) + " ms"});
   out_.queue.push_control(control_type::heartbeat);
   return_credit();
   pump();

@@ -1,6 +1,6 @@
-// One TLS connection: handshake, greeting, then frames, credit and heartbeats. It knows the
-// protocol of tcp_transport.hpp but not the other connections: what a greeting means is its owner's
-// decision. All members but send() and the counters run on the I/O thread.
+// One TLS connection: handshake, greeting, then frames, credit and heartbeats. It implements the
+// protocol of tcp_transport.hpp and knows no other connection: its owner decides whether a peer is
+// accepted. All members run on the I/O thread, except send(), limit() and the counters.
 #pragma once
 
 #include <atomic>
@@ -34,22 +34,22 @@ class connection;
 
 struct connection_owner {
   virtual ~connection_owner() = default;
-  // Answers with bless(), refuse(), or nothing to wait for the peer's welcome. `h.node` is proved
-  // by the certificate.
+  // Called when the peer's certificate allows the name `h.node`. The owner calls accept_peer() or
+  // refuse(), or neither to wait for the peer's welcome.
   virtual void on_hello(const std::shared_ptr<connection>& c, const hello& h) = 0;
   virtual void on_welcome(const std::shared_ptr<connection>& c) = 0;
-  // An error: the connection is closed with it.
+  // An error closes the connection with this reason.
   virtual expected<void> on_frame(const std::shared_ptr<connection>& c, frame&& f) = 0;
   virtual void on_closed(const std::shared_ptr<connection>& c, const error& reason) = 0;  // once
 };
 
-// What all connections of a transport share.
+// State shared by all connections of a transport.
 struct connection_setting {
   boost::asio::io_context& io;
   const tcp_options& options;
   std::shared_ptr<tls_context> tls;
   std::shared_ptr<buffer_pool> pool;
-  std::shared_ptr<net::memory_sharing> memory_sharing;  // null: nothing is lent
+  std::shared_ptr<net::memory_sharing> memory_sharing;  // null: no memory is shared
   connection_owner& owner;
 };
 
@@ -59,19 +59,19 @@ class connection : public std::enable_shared_from_this<connection> {
 
   void start();
   void accept_peer();                                   // sends welcome; go_up() follows
-  void refuse(const error& why);                        // tells the peer, then closes
+  void refuse(const error& why);                        // sends the reason, then closes
   void go_up(std::shared_ptr<peer_counters> counters);  // data may flow
-  void say_goodbye();                                   // lets the queue out for `linger`, then closes
-  void close(const error& reason);                      // at once
+  void say_goodbye();                                   // sends the queued frames for at most `linger`, then closes
+  void close(const error& reason);                      // immediately
 
   bool send(outgoing_frame&& f, std::uint64_t payload_bytes);  // any thread
   void limit(std::uint64_t bytes) { outbox_.limit(bytes); }    // any thread
 
-  bool dialed() const { return with_.dialed; }                // by us
-  const std::string& wanted() const { return with_.wanted; }  // whom we dialled; empty: whoever answers
+  bool dialed() const { return with_.dialed; }                // true if this node dialled
+  const std::string& wanted() const { return with_.wanted; }  // the node that was dialled; empty: any node at that address
   const std::string& remote() const { return with_.remote; }  // address, for logs
   const hello& peer() const { return with_.peer; }
-  certificate_role role() const { return with_.role; }  // of the peer, as its certificate says
+  certificate_role role() const { return with_.role; }  // of the peer, from its certificate
   bool revoked_by(const tls_context& now) const { return now.revokes(stream_); }
   std::uint64_t queued() const { return outbox_.bytes(); }
   std::uint64_t queued_frames() const { return outbox_.frames(); }
@@ -82,21 +82,20 @@ class connection : public std::enable_shared_from_this<connection> {
 
  private:
   enum class state { handshaking, greeting, waiting, up, leaving, closed };
-  // Who is at the other end, as far as we know.
+  // The peer, as far as it is known.
   struct counterpart {
     const bool dialed;
     const std::string wanted, remote;
     hello peer;
     certificate_role role = certificate_role::node;
   };
-  // What is on its way out. A write in flight refers to the queue's buffers: then it must stay as
-  // it is.
+  // Frames to send. A write in flight refers to the buffers of `queue`: do not replace it then.
   struct outgoing {
     send_queue queue;
     std::vector<outbox::left> taken;  // empty between two pumps; kept for its memory
     bool writing = false, failed = false;
   };
-  // Why we close once the queue is out, and whether a goodbye goes before that.
+  // The reason to close with when the queue is empty, and whether a goodbye must be sent first.
   struct farewell {
     error why;
     bool goodbye_owed = false;
@@ -132,7 +131,7 @@ class connection : public std::enable_shared_from_this<connection> {
   receive_buffer in_;
   held_line line_;
   struct {
-    int ticks = 0;  // without a word of the peer's
+    int ticks = 0;  // since the last byte from the peer
     stall receiver;
   } silence_;
 
@@ -140,7 +139,7 @@ class connection : public std::enable_shared_from_this<connection> {
   farewell parting_;
   std::shared_ptr<peer_counters> counters_;
 
-  // What of the peer's memory is ours to read, and what of ours it may read; fixed by its hello.
+  // Memory sharing with the peer in both directions; set when its hello arrives.
   struct {
     memory_sharing::terms terms;
     std::atomic<bool> may_share{false};

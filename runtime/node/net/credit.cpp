@@ -17,7 +17,7 @@ void credit_account::give_back(std::uint64_t bytes) {
   held_ -= bytes;
   const bool below = returned_ < report_at_;
   returned_ += bytes;
-  // The reporter only posts, so it may run under the lock; that makes detaching safe.
+  // The reporter only posts, so it may run under the lock; this makes detaching safe.
   if (below && returned_ >= report_at_ && report_) report_();
 }
 

@@ -31,7 +31,7 @@ void dialer::start() {
     if (ec || self->stopped_) return;
     const auto gave_up = std::move(self->on_.gave_up);
     self->stop();
-    gave_up({"connect_deadline", "[net] " + to_string(self->where_) + " not reached in time, at last: " + self->last_.message});
+    gave_up({"connect_deadline", "[net] " + to_string(self->where_) + " not reached in time; last error: " + self->last_.message});
   });
   attempt();
 }
@@ -42,7 +42,7 @@ void dialer::stop() {
   step_.cancel();
   resolver_.cancel();
   socket_.reset();
-  on_ = {};  // they may hold their owner
+  on_ = {};  // the callbacks may keep their owner alive
 }
 
 void dialer::attempt() {
@@ -60,7 +60,7 @@ void dialer::attempt() {
 
 void dialer::connect_to(const tcp::resolver::results_type& where) {
   socket_.emplace(io_);
-  // A packet lost on the way in is sent again after 1, 3, 7 s: a fresh attempt is quicker.
+  // The kernel sends a lost SYN again after 1, 3, 7 s: a new attempt is faster.
   step_.expires_after(per_attempt_);
   step_.async_wait([self = shared_from_this()](const error_code& ec) {
     error_code ignored;

@@ -1,6 +1,6 @@
-// Reaches one address: resolves, connects, and tries again with growing pauses until a deadline.
-// What becomes of the socket is its owner's business, who calls again() when that attempt came to
-// nothing. I/O thread only.
+// Reaches one address: resolves, connects, and retries with growing pauses until a deadline. The
+// owner gets the socket, and calls again() if that connection fails before the peer is up. I/O
+// thread only.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -28,7 +28,7 @@ class dialer : public std::enable_shared_from_this<dialer> {
 
   void start();
   void again(const error& why);  // the attempt failed after connecting
-  void stop();                   // no event comes after it
+  void stop();                   // no event follows
  private:
   void attempt();
   void connect_to(const boost::asio::ip::tcp::resolver::results_type& where);

@@ -1,5 +1,5 @@
-// Failures as values for the node's parts (GCC 12 has no std::expected). `code` is a stable word
-// that programs compare, `message` is for people.
+// Errors as values (GCC 12 has no std::expected). `code` is a stable identifier that programs
+// compare; `message` is for users.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class [[nodiscard]] expected {
 
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
-  // Only when has_value(): anything else is a bug and throws bad_variant_access.
+  // Requires has_value(); otherwise throws std::bad_variant_access.
   T& value() & { return std::get<0>(state_); }
   const T& value() const& { return std::get<0>(state_); }
   T&& value() && { return std::get<0>(std::move(state_)); }

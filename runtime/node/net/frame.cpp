@@ -9,7 +9,7 @@
 namespace troupe::net {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "headers are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "headers are encoded in the byte order of the machine");
 
 template <class T>
 void put(std::byte* at, T v) {
@@ -24,7 +24,7 @@ T get(const std::byte* at) {
 
 constexpr std::uint8_t continues_bit = 0x80, shares_bit = 0x40;
 constexpr std::size_t crc_at = 12;
-constexpr std::size_t direct_from = 4096;  // below that, a copy is cheaper than a read of its own
+constexpr std::size_t direct_from = 4096;  // bytes; for less, a copy is cheaper than a separate read
 
 std::uint32_t header_crc(header_block raw) {
   put(raw.data() + crc_at, std::uint32_t{0});
@@ -49,7 +49,7 @@ expected<frame_header> decode_header(std::span<const std::byte, header_bytes> in
   if (get<std::uint16_t>(in.data()) != frame_magic)
     return error{"bad_magic", "[frame] the header does not start with the magic number"};
   const auto version = get<std::uint8_t>(in.data() + 2);
-  if (version != frame_version) return error{"bad_version", "[frame] version " + std::to_string(version) + " is not ours"};
+  if (version != frame_version) return error{"bad_version", "[frame] version " + std::to_string(version) + " is not supported"};
   frame_header h;
   const auto stream = get<std::uint8_t>(in.data() + 3);
   h.stream = static_cast<std::uint8_t>(stream & ~(continues_bit | shares_bit));
@@ -73,17 +73,17 @@ bool frame_parser::fail(std::string code, std::string message) {
   return false;
 }
 
-// Everything a header can get wrong is found here, before memory is spent on it.
+// Checks a header completely before memory is allocated for its frame.
 bool frame_parser::accept_header() {
   auto decoded = decode_header(raw_);
   if (!decoded) return fail(decoded.error().code, decoded.error().message);
   const frame_header& h = *decoded;
   if (h.stream > (h.control() || h.shares ? 0 : max_streams) || (h.continues && (h.control() || h.shares)) ||
       (h.shares && h.control()))
-    return fail("bad_stream", "[frame] there is no stream " + std::to_string(h.stream) + " for it");
+    return fail("bad_stream", "[frame] stream " + std::to_string(h.stream) + " is not allowed for this frame");
   if (h.control()) {
     if (h.length > max_control)
-      return fail("frame_too_large", "[frame] a control frame claims " + std::to_string(h.length) + " bytes");
+      return fail("frame_too_large", "[frame] a control frame announces " + std::to_string(h.length) + " bytes");
     if (!begin(control_, h)) return false;
   } else if (!accept_data(h)) {
     return false;
@@ -95,7 +95,7 @@ bool frame_parser::accept_header() {
 }
 
 bool frame_parser::accept_data(const frame_header& h) {
-  if (!data_allowed_) return fail("unexpected_frame", "[frame] data before the peer was accepted");
+  if (!data_allowed_) return fail("unexpected_frame", "[frame] a data frame arrived before the peer was accepted");
   assembly& a = data_[h.stream];
   if (h.continues || a.payload) {
     const frame_header& first = a.header;
@@ -105,8 +105,8 @@ bool frame_parser::accept_data(const frame_header& h) {
   }
   if (h.length > max_frame_)
     return fail("frame_too_large",
-                "[frame] " + std::to_string(h.length) + " bytes claimed, the limit is " + std::to_string(max_frame_));
-  if (h.stream == 0 && h.length > max_chunk) return fail("bad_stream", "[frame] more than one chunk, and no stream");
+                "[frame] " + std::to_string(h.length) + " bytes announced, the limit is " + std::to_string(max_frame_));
+  if (h.stream == 0 && h.length > max_chunk) return fail("bad_stream", "[frame] a frame of several chunks has no stream");
   return begin(a, h);
 }
 

@@ -1,17 +1,25 @@
-// The bytes on the wire. A frame travels as chunks of at most 1 MiB, so that nothing ever waits
-// behind a whole tensor. Each chunk is a 32-byte header and its bytes; all numbers little-endian:
+// The wire format. A frame is sent as chunks of at most 1 MiB, so that no frame waits behind a
+// whole tensor. Each chunk is a 32-byte header and its bytes. All numbers are little-endian.
 //
-//   0 magic u16 | 2 version u8 | 3 stream u8 | 4 type u16 | 6 flags u16 | 8 destination u32 | 12 crc u32 | 16 id u64 | 24 length u64
+//   byte   0  magic u16        byte   8  destination u32
+//          2  version u8             12  crc u32
+//          3  stream u8              16  id u64
+//          4  type u16               24  length u64
+//          6  flags u16
 //
-// `length` is what is still to come of the payload, this chunk included: the first chunk's is the
-// payload's size, a chunk carries min(length, 1 MiB), and the last one is the one whose length
-// fits. A frame of several chunks has a stream, 1 to 8, as long as it is on its way, and its first
-// chunk alone has no 0x80 there; 0x40 there says that the payload begins with a table of loans
-// (memory_sharing.hpp), which has one chunk and no stream; chunks of other streams, whole frames
-// (stream 0) and control frames (type >= 0xff00, stream 0, never more than 4 KiB) come between.
-// `crc` is the CRC32C of the header (with crc = 0) and the chunk. What comes before the greeting is
-// over, control frames without stream, has not changed since protocol 1: so a peer of another
-// protocol can be told why it is refused.
+// `length` is the number of payload bytes not yet sent, this chunk included: the first chunk states
+// the size of the payload, each chunk carries min(length, 1 MiB), and the frame ends with the chunk
+// that carries all of its `length`.
+//
+// A frame of several chunks has a stream, 1 to 8, until its last chunk has been sent. In `stream`,
+// 0x80 marks all chunks but the first. 0x40 marks a payload that begins with a table of shared
+// buffers (memory_sharing.hpp); such a frame has one chunk and no stream. Chunks of other streams,
+// whole frames (stream 0) and control frames (type >= 0xff00, stream 0, at most 4 KiB) may come
+// between the chunks of a stream.
+//
+// `crc` is the CRC32C of the header (with crc = 0) and the chunk. Control frames without a stream,
+// the only ones until the greeting is over, have not changed since protocol 1, so that a peer of
+// another protocol can receive the reason for its refusal.
 #pragma once
 
 #include <array>
@@ -51,12 +59,12 @@ struct frame_header {
 };
 
 using header_block = std::array<std::byte, header_bytes>;
-// `crc` is put in as it stands; encode once with 0 to compute it.
+// Writes `crc` unchanged; encode once with crc = 0 to compute it.
 void encode_header(const frame_header& h, std::span<std::byte, header_bytes> out);
 // The error is "bad_magic" or "bad_version".
 expected<frame_header> decode_header(std::span<const std::byte, header_bytes> in);
-// Encodes the header of a chunk, its crc included. `pieces` make up the chunk; anything with data()
-// and size() will do.
+// Encodes the header of a chunk, its crc included. `pieces` are the bytes of the chunk; each needs
+// data() and size().
 template <class Pieces>
 void seal_header(frame_header h, const Pieces& pieces, std::span<std::byte, header_bytes> out) {
   h.crc = 0;
@@ -66,27 +74,27 @@ void seal_header(frame_header h, const Pieces& pieces, std::span<std::byte, head
   encode_header(h, out);
 }
 
-// Bytes in, frames out. No I/O, no clock; memory is bounded by a payload for each stream, which
-// `allocator` may refuse, one control frame and one header. Once failed it stays so.
+// Parses bytes into frames. No I/O, no clock. Memory is bounded: one payload per stream, which
+// `allocator` may refuse, one control frame and one header. After a failure every call fails.
 class frame_parser {
  public:
-  // Asked once per data frame, after every check of its header, for its `length`. An error (or a
-  // throw of bad_alloc) fails the parser.
+  // Called once per data frame, after all checks of its header, to allocate `h.length` bytes. An
+  // error or std::bad_alloc fails the parser.
   using allocator = std::function<expected<std::shared_ptr<std::byte>>(const frame_header& h)>;
   enum class result { need_more, complete, failed };
 
   frame_parser(std::uint64_t max_frame, allocator allocate);
 
-  // Until the peer is accepted, a data frame is an error ("unexpected_frame").
+  // Until this is called with true, a data frame is an error ("unexpected_frame").
   void allow_data(bool yes) { data_allowed_ = yes; }
 
-  // Takes bytes from the front of `in` until a frame is complete or `in` is empty.
+  // Consumes bytes from the front of `in` until a frame is complete or `in` is empty.
   result next(std::span<const std::byte>& in, frame& out);
-  bool shares() const { return chunk_header_.shares; }  // the frame that is complete
+  bool shares() const { return chunk_header_.shares; }  // true if the completed frame has a table of shared buffers
 
-  // Zero copy: where the next bytes of the chunk being received belong; empty when staging them and
-  // next() is better. After commit(n) bytes have been put there, next() with an empty `in` tells
-  // whether that completed the frame.
+  // For zero copy: the place of the next bytes of the current chunk. Empty if reading into a
+  // staging buffer and next() is cheaper. After commit(n) for n bytes written there, call next()
+  // with an empty `in`: it returns whether the frame is complete.
   std::span<std::byte> window();
   void commit(std::size_t n);
 
@@ -111,11 +119,11 @@ class frame_parser {
   const allocator allocate_;
   bool data_allowed_ = false;
   header_block raw_{};
-  std::size_t have_ = 0;  // bytes of raw_; header_bytes means: inside a chunk
+  std::size_t have_ = 0;  // bytes of raw_; header_bytes: inside a chunk
   frame_header chunk_header_;
   std::uint64_t chunk_left_ = 0;
   std::uint32_t crc_ = 0;
-  std::array<assembly, max_streams + 1> data_;  // by stream; with a payload: waits for further chunks
+  std::array<assembly, max_streams + 1> data_;  // by stream; a non-null payload waits for further chunks
   assembly control_;
   error failure_;
 };

@@ -13,13 +13,13 @@ bool held_line::hold(step s, const std::shared_ptr<void>& owner, again then) {
   return true;
 }
 
-// The timer keeps the owner, and not the steps: those would keep it for ever where nothing runs the
-// timer any more.
+// Only the timer's handler holds the owner. If the steps in held_ held it, the cycle would leak
+// once the I/O loop no longer runs.
 void held_line::wait_for_end(const std::shared_ptr<void>& owner) {
   lifted_.expires_after(faults_->drops());
   lifted_.async_wait([this, owner](const error_code& ec) {
     if (ec) return;
-    if (faults_->drops() != line_faults::clock::duration::zero()) return wait_for_end(owner);  // it has been prolonged
+    if (faults_->drops() != line_faults::clock::duration::zero()) return wait_for_end(owner);  // the fault has been prolonged
     waits_ = false;
     for (auto& then : std::exchange(held_, {}))
       if (then) then();

@@ -1,5 +1,5 @@
-// What injected faults (line_faults.hpp) keep back at one connection: its next steps while it
-// drops, frames while it delays. On the I/O thread.
+// Applies injected faults (line_faults.hpp) to one connection: holds its next steps while traffic
+// is dropped, and its received frames while they are delayed. I/O thread only.
 #pragma once
 
 #include <array>
@@ -24,17 +24,17 @@ class held_line {
   held_line(boost::asio::io_context& io, std::shared_ptr<const line_faults> faults)
       : faults_(std::move(faults)), lifted_(io), due_(io) {}
 
-  // True: nothing passes now, and the step (of each kind one) is done when that is over, unless
-  // another has taken its place. `owner` lives till then.
+  // Returns true if traffic is dropped now. `then` is called when that is over, unless another step
+  // of the same kind has replaced it. `owner` is kept alive until then.
   bool holds(step s, const std::shared_ptr<void>& owner, again then) {
     return faults_ && faults_->drops() != line_faults::clock::duration::zero() && hold(s, owner, std::move(then));
   }
-  // True: `f` is taken, to be handed on later; `then` is called when next_due() has some.
+  // Returns true if `f` was taken for later delivery; `then` is called when next_due() has a frame.
   bool delays(frame& f, const std::shared_ptr<void>& owner, const again& then) {
     return faults_ && (!late_.empty() || faults_->delays() != line_faults::clock::duration::zero()) && take(f, owner, then);
   }
   std::optional<frame> next_due();
-  void forget();  // what is late; the connection is over
+  void forget();  // drops the delayed frames; the connection is closed
 
  private:
   bool hold(step s, const std::shared_ptr<void>& owner, again then);

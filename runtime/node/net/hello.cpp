@@ -8,7 +8,7 @@
 namespace troupe::net {
 namespace {
 
-// (resize and copy: GCC 12 sees an overflow in vector::insert that is not there)
+// (resize and copy: GCC 12 reports a false overflow in vector::insert)
 void append(std::vector<std::byte>& out, const void* data, std::size_t bytes) {
   const std::size_t at = out.size();
   out.resize(at + bytes);
@@ -23,7 +23,7 @@ void put(std::vector<std::byte>& out, const std::string& s) {
   append(out, s.data(), s.size());
 }
 
-// Reads from the front; after the first shortage everything reads as nothing and ok stays false.
+// Reads from the front. After the first read beyond the end all reads return zero, and ok is false.
 struct reader {
   std::span<const std::byte> left;
   bool ok = true;
@@ -104,7 +104,7 @@ expected<hello> decode_hello(std::span<const std::byte> bytes) {
   reader r{bytes};
   hello h;
   h.protocol = r.number<std::uint16_t>();
-  // First of all: another version may lay out the rest differently.
+  // Checked first: another version may encode the rest differently.
   if (r.ok && h.protocol != protocol_version)
     return error{"protocol_version", "[hello] the peer speaks protocol " + std::to_string(h.protocol) + ", this node speaks " +
                                          std::to_string(protocol_version)};
@@ -119,7 +119,8 @@ expected<hello> decode_hello(std::span<const std::byte> bytes) {
   h.memory.where.descriptor = r.number<std::uint32_t>();
   h.memory.token = r.number<std::uint64_t>();
   h.memory.bytes = r.number<std::uint64_t>();
-  if (!r.ok || !r.left.empty() || !valid_node_name(h.node) || h.window == 0) return error{"bad_hello", "[hello] malformed"};
+  if (!r.ok || !r.left.empty() || !valid_node_name(h.node) || h.window == 0)
+    return error{"bad_hello", "[hello] the peer's hello is malformed"};
   return h;
 }
 

@@ -1,4 +1,4 @@
-// What two nodes tell each other before anything else, and the transport's own frame types.
+// The greeting, which both ends of a connection send first, and the transport's control frames.
 #pragma once
 
 #include <cstddef>
@@ -16,43 +16,44 @@ namespace troupe::net {
 
 enum class control_type : std::uint16_t {
   hello = first_reserved_type,  // payload: a hello
-  welcome,                      // the judge's yes
+  welcome,                      // the connection is accepted; from the node that decides (wins_tie_break)
   refuse,                       // payload: code, newline, message; the sender closes after it
   heartbeat,
-  credit,        // destination: frame_class; id: bytes given back to it
-  goodbye,       // the sender closes after it, on purpose
-  reads_shared,  // the sender can read the memory that the hello named: it may be lent to
-  returned       // payload: numbers (u64) of loans that are not read any more
+  credit,        // destination: frame_class; id: bytes of credit returned
+  goodbye,       // orderly shutdown; the sender closes after it
+  reads_shared,  // the sender has mapped the memory named in the hello and may get shared buffers
+  returned       // payload: numbers (u64) of shared buffers that the sender no longer reads
 };
 
-// 2: streams, and a window in two parts. 3: loans.
+// Version 2 added streams and the window in two parts, version 3 shared buffers.
 inline constexpr std::uint16_t protocol_version = 3;
 
 struct hello {
   std::uint16_t protocol = protocol_version;
   std::uint64_t incarnation = 0;
-  std::uint64_t window = 0;     // what this node lets the other have outstanding
-  std::uint64_t max_frame = 0;  // what this node accepts as one payload
+  std::uint64_t window = 0;     // bytes that the peer may have outstanding at this node
+  std::uint64_t max_frame = 0;  // the largest payload that this node accepts
   std::string cluster, node;
-  std::string wanted;  // whom the sender has dialled; empty from the side that was dialled
-  memory_at memory;    // that the sender lends; without bytes: none
+  std::string wanted;  // the node that the sender dialled; empty: dialled without a name, or was dialled itself
+  memory_at memory;    // the sender's shared memory; bytes == 0: none
 };
 
-// 1 to 63 of [A-Za-z0-9._-], not starting with '.' or '-': fits a certificate's common name, a file
-// name and a log line.
+// Returns true for 1 to 63 characters of [A-Za-z0-9._-] that do not start with '.' or '-'. Such a
+// name fits a certificate's common name, a file name and a log line.
 bool valid_node_name(std::string_view name);
 
-// A client's certificate is made out to "client", or to "client.NAME" for somebody in particular.
-// Each session calls itself by that and one more word, so that several may be up at once:
-// "client.<word>", "client.NAME.<word>".
+// A client certificate has the common name "client" or "client.NAME". The name of a session has one
+// more word, "client.<word>" or "client.NAME.<word>", so that one certificate can have several
+// sessions at a time. Returns true for all of these names.
 bool is_operator(std::string_view name);
 bool valid_operator_name(std::string_view name);    // NAME, or "client": 1 to 32 of [A-Za-z0-9_-]
-std::string operator_of(std::string_view session);  // NAME, or "client"
-bool may_be_called(std::string_view name,
-                   std::string_view common_name);  // with a certificate made out to that: a session, or a node
+std::string operator_of(std::string_view session);  // NAME, or "client"; the name of a node is returned unchanged
+// Returns true if a peer whose certificate has that common name may use `name`: a session of that
+// operator, or the node itself.
+bool may_be_called(std::string_view name, std::string_view common_name);
 
-// Of two that meet, the one whose name is smaller decides whether the connection stays; a node
-// always, where an operator dials it.
+// Returns true if `a` decides whether a connection between `a` and `b` is accepted: the smaller
+// name decides between nodes, and the node between a node and an operator.
 bool wins_tie_break(std::string_view a, std::string_view b);
 
 std::vector<std::byte> encode_hello(const hello& h);

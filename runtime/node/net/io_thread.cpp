@@ -13,14 +13,13 @@ namespace troupe::net {
 
 namespace {
 
-// What arrives or leaves takes microseconds, and all who compute wait for it at a step's end.
-// Kernels that deal out time by deadlines (Linux 6.6, EEVDF) let a thread that is woken beside
-// computing ones wait for a slice of theirs, some milliseconds. So this one asks for the shortest
-// slice that there is (since 6.12) and, where it may, for a higher weight (CAP_SYS_NICE or
-// RLIMIT_NICE; the systemd unit has it). A kernel that knows neither says so, and nothing is
-// changed.
+// Raises the priority of the calling thread. Its work takes microseconds, and all computing threads
+// wait for it at the end of a step. Schedulers with deadlines (EEVDF, Linux 6.6) let a woken thread
+// wait for a time slice of the computing threads, some milliseconds. So this thread requests the
+// shortest time slice (Linux 6.12) and, if permitted, a higher weight (CAP_SYS_NICE or RLIMIT_NICE;
+// the systemd unit has it). A kernel without these options returns an error, and nothing changes.
 void be_prompt() noexcept {
-  struct {  // the kernel's sched_attr, whose header clashes with the library's
+  struct {  // the kernel's sched_attr; its header conflicts with the library's
     std::uint32_t size, policy;
     std::uint64_t flags;
     std::int32_t nice;
@@ -40,7 +39,7 @@ void be_prompt() noexcept {
 }  // namespace
 
 void io_thread::run() {
-  // Signals are for the threads that expect them.
+  // The new thread blocks all signals: other threads handle them.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -58,7 +57,7 @@ void io_thread::loop() noexcept {
     } catch (const std::exception& e) {
       try {
         log_(std::string("[net] an exception reached the I/O loop: ") + e.what());
-      } catch (...) {  // a log that throws is not worth dying for
+      } catch (...) {  // an exception of the log function must not end the thread
       }
     } catch (...) {
     }

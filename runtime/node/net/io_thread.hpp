@@ -1,4 +1,4 @@
-// The one thread on which a transport's sockets, timers and callbacks run, and its loop.
+// The I/O thread of a transport and its loop: sockets, timers and callbacks run on it.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -14,7 +14,7 @@ namespace troupe::net {
 
 class io_thread {
  public:
-  // `log` is told what escapes from a handler; the loop goes on after it.
+  // `log` gets a line for each exception that escapes from a handler; the loop continues.
   explicit io_thread(std::function<void(const std::string&)> log) : log_(std::move(log)) {}
   ~io_thread() { join(); }
   io_thread(const io_thread&) = delete;
@@ -22,8 +22,8 @@ class io_thread {
 
   void run();
   void stop() { io_.stop(); }
-  // Waits until the loop has been stopped. On the thread itself it cannot wait, and returns at
-  // once; whoever destroys us waits then.
+  // Waits until the loop has stopped. Called on the thread itself, it returns immediately; the
+  // destructor waits then.
   void join();
 
   boost::asio::io_context& context() { return io_; }

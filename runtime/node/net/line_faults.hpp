@@ -1,6 +1,6 @@
-// Faults of a node's connections that a person has injected: whoever makes a transport may give it
-// one (tcp_options::faults), and have it drop or delay for a time. Any thread. While nothing is
-// injected it costs a load for each read and each write.
+// Faults injected into a node's connections. The creator of a transport may pass one
+// (tcp_options::faults) and make it drop or delay traffic for a time. Any thread. While no fault is
+// injected, the cost is one atomic load per read and per write.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +13,16 @@ class line_faults {
  public:
   using clock = std::chrono::steady_clock;
 
-  // Nothing passes, either way, until then: what comes is left where it is, what goes waits, as
-  // where all packets are lost. A second one never shortens the first.
+  // Drops all traffic in both directions until then, as if all packets were lost: received bytes
+  // are not read, and writes wait. A second call never shortens the first.
   void drop(clock::time_point until) { prolong(drop_until_, until); }
-  // Frames that come are handed on so much later, in their order.
+  // Delivers received frames later by this time, in order.
   void delay(clock::duration by, clock::time_point until) {
     delay_ = by.count();
     prolong(delay_until_, until);
   }
 
-  // How long it drops yet; 0: it does not. Asks for the time only where it may matter.
+  // Remaining time of the drop; 0: none. Reads the clock only while a fault may be active.
   clock::duration drops() const {
     const auto until = drop_until_.load(std::memory_order_relaxed);
     return until == 0 ? clock::duration::zero() : left(until);

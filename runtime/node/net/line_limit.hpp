@@ -1,6 +1,6 @@
-// How many lines of a log one stranger may cause: the first few of each minute are written, the
-// rest counted, and the count is part of the next line about it. A value, told the time; its memory
-// is bounded, because whoever fills it has as many addresses as it likes.
+// Limits the log lines that one unknown peer can cause: the first lines of each minute are written,
+// the rest are counted, and the next line about the peer states that count. A value type; the
+// caller passes the time. Memory is bounded, because an attacker can use any number of addresses.
 #pragma once
 
 #include <chrono>
@@ -17,10 +17,10 @@ class line_limit {
  public:
   using instant = std::chrono::steady_clock::time_point;
   static constexpr std::uint32_t lines_a_minute = 5;
-  static constexpr std::size_t max_strangers = 1024;  // all further ones count as one
+  static constexpr std::size_t max_strangers = 1024;  // all further ones are counted together
 
-  // `line`, with what was left out before it; nothing when the stranger has had its lines of this
-  // minute.
+  // Returns `line` and the number of lines left out before it. Empty if the peer has reached the
+  // limit of this minute.
   std::optional<std::string> write(const std::string& who, std::string line, instant now) {
     auto& s = strangers_[strangers_.size() < max_strangers || strangers_.contains(who) ? who : std::string()];
     if (now - s.since >= std::chrono::minutes(1)) {
@@ -36,8 +36,8 @@ class line_limit {
     return line;
   }
 
-  // One line about each stranger of whom lines were left out and whose minute is over. Strangers
-  // whose minute is over are forgotten.
+  // Returns one line for each peer of which lines were left out and whose minute is over. Removes
+  // all peers whose minute is over.
   std::vector<std::string> due(instant now) {
     std::vector<std::string> lines;
     for (auto at = strangers_.begin(); at != strangers_.end();) {

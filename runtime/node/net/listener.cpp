@@ -22,7 +22,7 @@ expected<listener::tcp::acceptor> listener::bind(asio::io_context& io, const add
   if (!ec) made.set_option(tcp::acceptor::reuse_address(true), ec);
   if (!ec) made.bind(end, ec);
   if (!ec) made.listen(asio::socket_base::max_listen_connections, ec);
-  if (ec == asio::error::address_in_use) return error{"address_in_use", "[net] " + name + " is taken"};
+  if (ec == asio::error::address_in_use) return error{"address_in_use", "[net] " + name + " is already in use"};
   if (ec) return error{"address_unavailable", "[net] cannot listen on " + name + ": " + ec.message()};
   return made;
 }
@@ -47,8 +47,8 @@ void listener::accept() {
   acceptor_.async_accept([this](const error_code& ec, tcp::socket socket) {
     if (stopped_ || ec == asio::error::operation_aborted) return;
     if (ec) {
-      // Out of descriptors, most likely: without a pause this would spin.
-      log_("[net] accept: " + ec.message());
+      // Most likely no file descriptor is free: without a pause this would spin.
+      log_("[net] accept failed: " + ec.message());
       pause_.expires_after(std::chrono::milliseconds(50));
       pause_.async_wait([this](const error_code& e) {
         if (!e && !stopped_) accept();
@@ -57,8 +57,8 @@ void listener::accept() {
     }
     try {
       accepted_(std::move(socket));
-    } catch (const std::exception& e) {  // memory is out: that stranger is lost, the next may not be
-      log_(std::string("[net] accept: ") + e.what());
+    } catch (const std::exception& e) {  // out of memory: this connection is lost, the next may succeed
+      log_(std::string("[net] accept failed: ") + e.what());
     }
     accept();
   });

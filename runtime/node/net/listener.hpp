@@ -1,5 +1,5 @@
-// Listens on one named address and hands over what it accepts. It survives a shortage of
-// descriptors. I/O thread only, but bind().
+// Listens on one address and passes accepted sockets to its owner. A shortage of file descriptors
+// does not stop it. I/O thread only, except bind().
 #pragma once
 
 #include <boost/asio/io_context.hpp>

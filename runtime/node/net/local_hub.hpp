@@ -1,5 +1,5 @@
-// What the transports of one process share: who listens where, and the lock under which two of them
-// are joined.
+// State shared by the local transports of one process: the listening addresses, and the lock under
+// which two nodes are joined.
 #pragma once
 
 #include <map>
@@ -16,14 +16,14 @@ class local_node;
 
 class local_hub {
  public:
-  // Errors: "address_in_use". Port 0: one that is free here.
+  // Errors: "address_in_use". Port 0 selects a free one.
   expected<std::uint16_t> listen(const address& where, const std::shared_ptr<local_node>& who);
   std::shared_ptr<local_node> find(const address& where) const;
   void joined(const std::shared_ptr<local_node>& who);
   void left(const local_node& who);
-  void tell_dialers();  // somebody has begun to listen
+  void tell_dialers();  // called when a node has begun to listen
 
-  // Held while two nodes are joined or parted, so that both agree on which link there is.
+  // Held while two nodes are joined or parted, so that both agree on the current link.
   std::recursive_mutex links;
 
  private:

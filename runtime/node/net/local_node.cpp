@@ -15,7 +15,7 @@ local_node::local_node(tcp_options o, std::shared_ptr<local_hub> hub, callbacks 
       events_(std::move(events)),
       pool_(buffer_pool::make(options_.pool_keep, options_.memory)) {}
 
-// --- the thread
+// --- thread
 
 void local_node::start() {
   hub_->joined(shared_from_this());
@@ -53,7 +53,7 @@ bool local_node::run_next() {
   try {
     what();
   } catch (const std::exception& e) {
-    log(std::string("[net] an exception of a callback: ") + e.what());
+    log(std::string("[net] exception in a callback: ") + e.what());
   }
   return true;
 }
@@ -71,11 +71,11 @@ void local_node::end_late_dials() {
   for (auto at = dials_.begin(); at != dials_.end();) {
     const auto late = at++;
     if (late->second.until > now) continue;
-    give_up(std::string(late->first), {"connect_deadline", "[net] nobody listens on " + to_string(late->second.where)});
+    give_up(std::string(late->first), {"connect_deadline", "[net] no node listens on " + to_string(late->second.where)});
   }
 }
 
-// --- finding each other
+// --- dials
 
 expected<std::uint16_t> local_node::listen(const address& where) {
   expected<std::uint16_t> port = std::uint16_t{0};
@@ -113,13 +113,14 @@ void local_node::connect(const std::string& peer, const address& where, std::chr
 std::optional<error> local_node::objection(const local_node& to, const std::string& wanted) const {
   const auto& name = to.options_.node;
   if (to.options_.cluster != options_.cluster) return error{"wrong_cluster", "[net] " + name + " belongs to another cluster"};
-  if (name == options_.node) return error{"self_connection", "[net] the peer has this node's own name, " + name};
+  if (name == options_.node) return error{"self_connection", "[net] the peer has this node's name, " + name};
   if (!wanted.empty() && wanted != name) return error{"wrong_node", "[net] dialled " + wanted + ", reached " + name};
   const auto older = [](const local_node& who, const local_node& of) {
     const auto known = who.peers_.find(of.options_.node);
     return known != who.peers_.end() && of.options_.incarnation < known->second.incarnation;
   };
-  if (older(to, *this) || older(*this, to)) return error{"stale_incarnation", "[net] a later one of that name has been seen"};
+  if (older(to, *this) || older(*this, to))
+    return error{"stale_incarnation", "[net] a later incarnation of that node has been seen"};
   return std::nullopt;
 }
 
@@ -151,10 +152,10 @@ local_node::link_ptr local_node::up(std::string_view peer) const {
 }
 
 void local_node::join(local_node& to) {
-  const error replaced{"replaced", "[net] the peer has connected anew"}, gone{"peer_closed", "[net] the peer has connected anew"};
+  const error replaced{"replaced", "[net] the peer has reconnected"}, gone{"peer_closed", "[net] the peer has reconnected"};
   if (const auto before = up(to.options_.node)) {
     const auto theirs = to.up(options_.node);
-    if (theirs && theirs == before->end.lock()) return;  // they have found each other already
+    if (theirs && theirs == before->end.lock()) return;  // both ends have joined already
     part(before, replaced, gone);
   }
   if (const auto before = to.up(options_.node)) to.part(before, replaced, gone);
@@ -235,7 +236,7 @@ bool local_node::send(std::string_view peer, outgoing_frame&& f) {
   const auto bytes = prepare(f, l->max_frame);
   if (!bytes) return log(bytes.error().message), false;
   if (l->queued + *bytes + (l->queued_frames + 1) * frame_overhead > l->most.value_or(options_.max_queued)) {
-    part(l, {"queue_full", "[net] " + l->name + " takes too little of what waits for it"},
+    part(l, {"queue_full", "[net] " + l->name + " reads too slowly: its send queue is full"},
          {"peer_closed", "[net] the peer has closed the connection"});
     return false;
   }
@@ -246,7 +247,7 @@ bool local_node::send(std::string_view peer, outgoing_frame&& f) {
   return true;
 }
 
-// Tells the other end that there are frames for it, unless it knows.
+// Notifies the other end that frames wait for it, unless it has been notified.
 void local_node::call(const link_ptr& l) {
   const auto other = l->other.lock();
   if (!other || l->called || !l->waiting.can_send()) return;
@@ -256,7 +257,7 @@ void local_node::call(const link_ptr& l) {
   });
 }
 
-// The frame whose turn it is; none: no more may go now.
+// Returns the next frame to send; empty if no frame may be sent now.
 std::optional<send_order::entry> local_node::hand_over(const link_ptr& l) {
   l->called = false;
   auto* const e = l->waiting.next();
@@ -275,7 +276,7 @@ std::optional<send_order::entry> local_node::hand_over(const link_ptr& l) {
   return l->waiting.sent(bytes);
 }
 
-// On the receiver's thread: `l` is its end.
+// Runs on the receiver's thread; `l` is the receiver's end.
 void local_node::take_one(const link_ptr& l) {
   const auto other = l->other.lock();
   const auto end = l->end.lock();
@@ -287,7 +288,7 @@ void local_node::take_one(const link_ptr& l) {
   }
   if (!next) return;
   receive(l, next->f);
-  next.reset();  // owners may do anything in their destructors
+  next.reset();  // outside the lock: destructors of owners may run any code
   const std::lock_guard guard(hub_->links);
   if (other->up(end->name) == end) other->call(end);
 }
@@ -357,7 +358,7 @@ transport_stats local_node::stats() const {
   return out;
 }
 
-// --- the end
+// --- shutdown
 
 bool local_node::all_out() const {
   const std::lock_guard guard(hub_->links);
@@ -383,7 +384,7 @@ void local_node::close() {
   {
     const std::lock_guard guard(hub_->links);
     for (auto& [name, r] : peers_)
-      if (const auto l = r.up) part(l, {"closed", "[net] this node closes"}, {"peer_closed", "[net] the peer has closed"});
+      if (const auto l = r.up) part(l, {"closed", "[net] this node is closing"}, {"peer_closed", "[net] the peer has closed"});
   }
   {
     const std::lock_guard guard(lock_);

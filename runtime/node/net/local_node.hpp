@@ -1,10 +1,10 @@
-// One end of local transports: its links, its queues, and the thread that runs what is posted to
-// it. transport.hpp has the promises.
+// One node of the local transport: its links, its queues, and the thread that runs posted work.
+// transport.hpp states the guarantees.
 //
-// A link is known to both ends or to none (local_hub::links). What one end has to tell the other is
-// posted to the other's thread, in order. A frame is not: that there are some is posted, and the
-// receiver's thread takes one at a time, whose turn it is then (send_order), so that small ones
-// need not wait behind the copies of large ones.
+// A link exists at both ends or at neither (local_hub::links). Notifications for the other end are
+// posted to its thread, in order. Frames are not posted, only the fact that some wait: the
+// receiver's thread then takes one frame at a time, in send_order's order, so that small frames do
+// not wait behind the copies of large ones.
 #pragma once
 
 #include <condition_variable>
@@ -33,21 +33,21 @@ class local_node : public std::enable_shared_from_this<local_node> {
   void limit(const std::string& peer, std::uint64_t bytes);
   transport_stats stats() const;
   void close();
-  void dial_again();  // somebody has begun to listen
+  void dial_again();  // tries all waiting dials again; called when a node has begun to listen
 
  private:
-  // What both ends know of their connection; each has its own account of what the other has sent
-  // it.
+  // One end of a connection. Each end has accounts of the frames that it has received from the
+  // other.
   struct link {
-    credit_accounts accounts;  // of what we hold
+    credit_accounts accounts;  // of received frames that are still held
     std::weak_ptr<local_node> other;
-    std::string name;  // the other's
+    std::string name;  // of the other node
     std::uint64_t incarnation = 0, max_frame = 0;
     send_order waiting{false};
     std::uint64_t queued = 0, queued_frames = 0;
-    std::optional<std::uint64_t> most;  // that may be queued; none: tcp_options::max_queued
-    bool called = false;                // the other has been told that there are frames
-    std::weak_ptr<link> end;            // the other's side of it
+    std::optional<std::uint64_t> most;  // bytes that may be queued; empty: tcp_options::max_queued
+    bool called = false;                // the other end has been notified that frames wait
+    std::weak_ptr<link> end;            // the other node's end
   };
   using link_ptr = std::shared_ptr<link>;
   struct record {
@@ -60,8 +60,8 @@ class local_node : public std::enable_shared_from_this<local_node> {
     clock::time_point until;
   };
 
-  // Of all that follows, what touches links holds hub_->links; `posted` work and callbacks run on
-  // our thread, without it.
+  // The members below require hub_->links where they touch links. Posted work and callbacks run on
+  // this node's thread without the lock.
   void post(std::function<void()> what);
   void loop();
   bool run_next();
@@ -90,17 +90,17 @@ class local_node : public std::enable_shared_from_this<local_node> {
   const callbacks events_;
   const std::shared_ptr<buffer_pool> pool_;
 
-  // With hub_->links.
+  // Guarded by hub_->links.
   std::map<std::string, record, std::less<>> peers_;
   std::map<std::string, dial, std::less<>> dials_;
   bool listening_ = false, leaving_ = false;
   std::uint64_t refused_ = 0;
 
-  std::mutex lock_;  // guards what follows; may be taken with hub_->links held, never the other way
+  std::mutex lock_;  // guards the members below; lock order: hub_->links first
   std::condition_variable changed_;
   std::deque<std::function<void()>> posted_;
   bool stopped_ = false;
-  std::uint64_t handed_over_ = 0;  // frames, for close() to wait for
+  std::uint64_t handed_over_ = 0;  // frames; close() waits for its change
   std::mutex join_lock_;
   std::thread thread_;
 };

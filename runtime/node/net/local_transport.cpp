@@ -28,7 +28,7 @@ class local_transport final : public transport {
 
 expected<std::unique_ptr<transport>> make_local_transport(tcp_options options, std::shared_ptr<local_hub> hub, callbacks events) {
   if (!valid_node_name(options.node) || options.window == 0)
-    return error{"bad_option", "[net] a node's name or the window of the transport makes no sense"};
+    return error{"bad_option", "[net] the node's name is not valid, or the transport's window is 0"};
   auto node = std::make_shared<local_node>(std::move(options), std::move(hub), std::move(events));
   node->start();
   return std::unique_ptr<transport>(std::make_unique<local_transport>(std::move(node)));

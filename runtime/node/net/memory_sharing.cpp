@@ -28,7 +28,7 @@ T number_at(std::span<const std::byte> from, std::size_t at) {
   return v;
 }
 
-error bad(const char* what) { return {"bad_loan", std::string("[net] a frame's loans: ") + what}; }
+error bad(const char* what) { return {"bad_loan", std::string("[net] shared buffers of a frame: ") + what}; }
 
 memory_file::descriptor watch(std::uint32_t process) {
   return memory_file::descriptor(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(process), 0U)));
@@ -61,9 +61,9 @@ std::vector<std::byte> encode_shared_buffers(const std::vector<shared_buffer>& s
 expected<std::vector<shared_buffer>> decode_shared_buffers(std::span<const std::byte> payload, std::uint64_t region_bytes) {
   if (payload.size() < row_bytes) return bad("no table");
   const auto count = number_at<std::uint64_t>(payload, 0);
-  if (count == 0 || count > payload.size() / row_bytes - 1) return bad("more rows than the table has");
+  if (count == 0 || count > payload.size() / row_bytes - 1) return bad("the table has fewer entries than it states");
   const auto table = shared_table_bytes(static_cast<std::size_t>(count));
-  if (table > payload.size()) return bad("the table ends early");
+  if (table > payload.size()) return bad("the table is truncated");
   const auto zero = [](std::span<const std::byte> s) {
     return std::all_of(s.begin(), s.end(), [](std::byte b) { return b == std::byte{0}; });
   };
@@ -73,16 +73,16 @@ expected<std::vector<shared_buffer>> decode_shared_buffers(std::span<const std::
   const std::uint64_t rest = payload.size() - table;
   std::vector<shared_buffer> out;
   out.reserve(static_cast<std::size_t>(count));
-  std::uint64_t end = 0, gone = 0;  // of what came before: where it ends, and what is not in the payload
+  std::uint64_t end = 0, gone = 0;  // of the entries before: end offset in the frame, bytes that are not in the payload
   for (std::size_t i = 0; i < count; ++i) {
     const auto entry = payload.subspan((i + 1) * row_bytes, row_bytes);
     const shared_buffer l{number_at<std::uint64_t>(entry, 0), number_at<std::uint64_t>(entry, 8),
                           number_at<std::uint64_t>(entry, 16), number_at<std::uint64_t>(entry, 24)};
-    if (l.at % line != 0 || l.offset % line != 0) return bad("a piece is not aligned");
+    if (l.at % line != 0 || l.offset % line != 0) return bad("a buffer is not aligned");
     if (l.bytes == 0 || l.offset > region_bytes || l.bytes > region_bytes - l.offset)
-      return bad("a piece lies outside the peer's memory");
-    if (l.at < end || l.at - gone > rest || l.bytes % line > rest - (l.at - gone)) return bad("a piece lies outside the frame");
-    end = l.at + l.bytes;  // at <= rest + gone, and gone is the sum of lengths within a mapped region for each of at most 2^15 rows
+      return bad("a buffer is outside the peer's memory");
+    if (l.at < end || l.at - gone > rest || l.bytes % line > rest - (l.at - gone)) return bad("a buffer is outside the frame");
+    end = l.at + l.bytes;  // no overflow: at <= rest + gone, and gone sums at most 2^15 lengths within a mapped region
     gone += down(l.bytes);
     out.push_back(l);
   }
@@ -93,11 +93,11 @@ shared_buffers::shared_buffers(std::shared_ptr<shared_arena> arena, std::shared_
                                memory_file::descriptor process)
     : arena_(std::move(arena)), pool_(std::move(pool)), process_(std::move(process)) {}
 
-// What is still out when this process lets go of its transports is read by somebody: it stays as it
-// is, to the end of the process.
+// The peer may still read buffers that it holds when this process drops its transports: they are
+// kept unchanged until the process ends.
 shared_buffers::~shared_buffers() {
   if (out_.empty() || reader_ended()) return;
-  // Without memory for it the process ends, as in every destructor.
+  // If this allocation throws, the process terminates, as in any destructor.
   static auto* const kept = new std::vector<std::map<std::uint64_t, held>>();  // NOLINT(bugprone-unhandled-exception-at-new)
   static std::mutex one;
   const std::lock_guard lock(one);
@@ -130,11 +130,11 @@ void shared_buffers::share(outgoing_frame& f) {
   auto slip = std::make_shared<shared_slip>();
   slip->of = shared_from_this();
   std::vector<shared_buffer> table;
-  std::vector<const_part> parts(1);  // the table comes here
+  std::vector<const_part> parts(1);  // [0] is for the table
   at = 0;
   for (auto& p : f.parts) {
     auto there = pays(p, at) ? place(p) : std::nullopt;
-    if (pays(p, at) && !there) return;  // the arena is full: all of it goes as bytes
+    if (pays(p, at) && !there) return;  // the arena is full: the whole frame is sent as bytes
     if (there) {
       const std::lock_guard lock(mutex_);
       out_.emplace(++numbers_, std::move(there->keep));
@@ -157,7 +157,7 @@ void shared_buffers::share(outgoing_frame& f) {
 
 bool shared_buffers::returned(std::span<const std::byte> numbers) {
   if (numbers.size() % sizeof(std::uint64_t) != 0) return false;
-  std::vector<held> over;  // dies outside the lock: owners may do anything in their destructors
+  std::vector<held> over;  // destroyed outside the lock: destructors of owners may run any code
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < numbers.size(); i += sizeof(std::uint64_t)) {
     const auto found = out_.find(number_at<std::uint64_t>(numbers, i));
@@ -198,7 +198,7 @@ shared_slip::~shared_slip() {
 void debts::release(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   released_.push_back(number);
-  if (released_.size() == 1 && report_) report_();  // it only posts
+  if (released_.size() == 1 && report_) report_();  // the callback only posts
 }
 
 std::vector<std::byte> debts::collect(std::size_t most) {
@@ -223,10 +223,11 @@ memory_sharing::~memory_sharing() = default;
 memory_sharing::terms memory_sharing::meet(const memory_at& peer) {
   terms t;
   const process who{peer.where.process, peer.token};
-  auto alive = watch(peer.where.process);  // before its memory is looked at, which shows that it is the one
+  auto alive =
+      watch(peer.where.process);  // opened before the memory is mapped, whose token proves that the process is still the same
   auto mapped = borrowed_memory::map(peer);
   if (!mapped || !alive || has_ended(alive)) {
-    t.why_not = mapped ? "[net] the peer's process is not seen from here" : mapped.error().message;
+    t.why_not = mapped ? "[net] the peer's process is not visible to this process" : mapped.error().message;
     return t;
   }
   t.memory = std::move(*mapped);
@@ -255,25 +256,26 @@ bool memory_sharing::sweep() {
 
 namespace {
 
-// What hangs on a piece that is lent to us.
+// Deleter of a buffer that the peer shares: returns it. Until then it keeps the memory mapped and
+// the frame's credit charged.
 struct debt_deleter {
   std::shared_ptr<debts> to;
   std::uint64_t number;
   std::shared_ptr<const borrowed_memory> memory;
-  std::shared_ptr<std::byte> payload;  // of the frame, which carries the credit of all of it
+  std::shared_ptr<std::byte> payload;  // of the frame; carries the credit of all of it
   void operator()(const std::byte*) { to->release(number); }
 };
 
 }  // namespace
 
 expected<void> unfold(frame& f, const memory_sharing::terms& from, receive_window& window) {
-  if (!from.memory) return bad("we have none of the peer's memory");
+  if (!from.memory) return bad("the peer's memory is not mapped here");
   const auto table = decode_shared_buffers({f.payload.get(), f.bytes}, from.memory->bytes());
   if (!table) return table.error();
   auto* d = std::get_deleter<block_deleter>(f.payload);
   std::uint64_t shared = 0;
   for (const auto& l : *table) shared += l.bytes;
-  if (d == nullptr) return bad("no credit");
+  if (d == nullptr) return bad("the payload has no credit account");
   auto account = window.admit_shared(shared);
   account->charge(shared);
   d->shared = credit_debt(std::move(account), shared);

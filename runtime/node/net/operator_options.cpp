@@ -22,7 +22,7 @@ expected<tcp_options> operator_options(const std::filesystem::path& certificates
   if (!mine) return mine.error();
   if (!is_operator(mine->name))
     return error{"name_mismatch",
-                 "[certificates] " + o.certificate.string() + " is made out to " + mine->name + ", and that is no client"};
+                 "[certificates] " + o.certificate.string() + " has the common name " + mine->name + ", which is not a client's"};
   std::random_device random;
   o.node = mine->name + ".";
   for (int i = 0; i < 16; ++i) o.node += "0123456789abcdef"[random() % 16];

@@ -1,5 +1,5 @@
-// How a program that is no node dials a daemon: with the operators' certificate, under a name of
-// this session's own.
+// Options for a program that is not a node to connect to a daemon: a client certificate and a
+// session name with a random word.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,9 @@
 
 namespace troupe::net {
 
-// `certificates`, or its folder "client", has ca.pem, client.pem and client.key; the certificate
-// says who we are. An empty `cluster` is read from the CA. Errors: those of read_certificate().
+// `certificates` or its subfolder "client" contains ca.pem, client.pem and client.key. The session
+// name begins with the certificate's common name. An empty `cluster` is read from the CA. Errors:
+// those of read_certificate(), "name_mismatch".
 expected<tcp_options> operator_options(const std::filesystem::path& certificates, std::string cluster = {});
 
 }  // namespace troupe::net

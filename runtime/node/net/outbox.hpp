@@ -1,6 +1,6 @@
-// Where any thread leaves frames for one connection, and its I/O thread takes them: the bound of
-// what may wait, and the count of it. Open between put-up and goodbye; what comes before and after
-// is refused.
+// Frames that any thread leaves for one connection until its I/O thread takes them. Bounds and
+// counts the queued bytes and frames. Open between go_up and goodbye; frames put before or after
+// are refused.
 #pragma once
 
 #include <atomic>
@@ -22,9 +22,9 @@ class outbox {
   };
   enum class put_result {
     closed,
-    full,   // said once: it is closed from here on
-    first,  // accepted; whoever takes must be woken
-    more,   // accepted; it has been woken already
+    full,   // returned once; the outbox is closed from then on
+    first,  // accepted; the I/O thread must be woken
+    more,   // accepted; the I/O thread has been woken already
   };
 
   explicit outbox(std::uint64_t most) : max_(most) {}
@@ -33,18 +33,18 @@ class outbox {
     const std::lock_guard lock(mutex_);
     open_ = true;
   }
-  // From the next put() on.
+  // In bytes; applies from the next put() on.
   void limit(std::uint64_t most) {
     const std::lock_guard lock(mutex_);
     max_ = most;
   }
-  // What has been left stays for take().
+  // Closes the outbox. Frames in it stay for take().
   void shut() {
     const std::lock_guard lock(mutex_);
     open_ = false;
   }
-  // What was left and not taken; it dies with the result, outside the lock: owners may do anything
-  // in their destructors.
+  // Closes the outbox and returns the frames that were not taken. They are destroyed with the
+  // result, outside the lock, because destructors of owners may run any code.
   std::vector<left> drop() {
     std::vector<left> dropped;
     const std::lock_guard lock(mutex_);
@@ -66,21 +66,20 @@ class outbox {
     return std::exchange(woken_, true) ? put_result::more : put_result::first;
   }
 
-  // I/O thread. Swaps what was left with `into`, which is empty and gives its memory for the next
-  // ones.
+  // I/O thread. Swaps the frames with `into`, which must be empty; its memory is reused.
   void take(std::vector<left>& into) {
     const std::lock_guard lock(mutex_);
     woken_ = false;
     into.swap(left_);
   }
-  // Of what was taken, so much has left.
+  // Subtracts taken frames that have been written.
   void gone(std::uint64_t bytes, std::uint64_t frames) {
     bytes_ -= bytes;
     frames_ -= frames;
   }
   void forget() { bytes_ = frames_ = 0; }
 
-  std::uint64_t bytes() const { return bytes_; }  // any thread: put and not gone
+  std::uint64_t bytes() const { return bytes_; }  // any thread; put and not yet written
   std::uint64_t frames() const { return frames_; }
 
  private:

@@ -9,26 +9,26 @@ error refused(const outgoing_frame& f, std::string code, const std::string& why)
   return {std::move(code), "[net] a frame of type " + std::to_string(f.type) + " cannot be sent: " + why};
 }
 
-// None: it can be read, and `p.data` says where.
+// Sets `p.data`. Returns why the part cannot be read, empty if it can.
 std::string place(const_part& p) {
   if (p.region) {
     if (!p.region->holds(p.offset, p.bytes))
-      return std::to_string(p.bytes) + " bytes from " + std::to_string(p.offset) + " on do not lie in a region of " +
+      return std::to_string(p.bytes) + " bytes from offset " + std::to_string(p.offset) + " exceed a region of " +
              std::to_string(p.region->bytes);
-    if (!p.region->readable()) return "it lies in a device's memory, which nothing here can read";
+    if (!p.region->readable()) return "a part is in device memory, which the host cannot read";
     p.data = p.region->base + p.offset;
   }
-  return p.bytes > 0 && p.data == nullptr ? "a part of it has no data" : "";
+  return p.bytes > 0 && p.data == nullptr ? "a part has no data" : "";
 }
 
 }  // namespace
 
 expected<std::uint64_t> prepare(outgoing_frame& f, std::uint64_t max_frame) {
-  if (f.type >= first_reserved_type) return refused(f, "reserved_type", "the type is the transport's own");
+  if (f.type >= first_reserved_type) return refused(f, "reserved_type", "the type is reserved for the transport");
   std::uint64_t bytes = 0;
   for (const_part& p : f.parts) {
     if (p.bytes > max_frame - bytes)
-      return refused(f, "frame_too_large", "it has more than the " + std::to_string(max_frame) + " bytes that the peer takes");
+      return refused(f, "frame_too_large", "it has more than the " + std::to_string(max_frame) + " bytes that the peer accepts");
     bytes += p.bytes;
   }
   for (const_part& p : f.parts)
@@ -57,7 +57,7 @@ error unreadable(const std::string& peer, const frame& f, const std::string& why
     shared += p.bytes;
   }
   return {unreadable_frame, "[net] " + peer + " sent a frame that cannot be decoded (type " + std::to_string(f.type) + ", " +
-                                std::to_string(all) + " bytes, " + std::to_string(shared) + " of them lent): " + why};
+                                std::to_string(all) + " bytes, " + std::to_string(shared) + " of them shared): " + why};
 }
 
 std::map<std::string, peer_stats> by_transport(const transport_stats& s) {

@@ -1,4 +1,4 @@
-// What a frame to be sent consists of, looked at once, before it is queued.
+// Checks an outgoing frame once, before it is queued.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace troupe::net {
 
-// Whether a frame may be sent to a peer that accepts `max_frame` bytes: the size of its payload.
-// Afterwards every part has `data`, those in regions too. Errors, for the log: "reserved_type",
-// "frame_too_large", "bad_part" (nothing has been read then).
+// Returns the payload size of a frame that may be sent to a peer that accepts `max_frame` bytes,
+// and sets `data` of every part, also of those in regions. Errors, for the log: "reserved_type",
+// "frame_too_large", "bad_part" (no payload byte has been read).
 expected<std::uint64_t> prepare(outgoing_frame& f, std::uint64_t max_frame);
 
 }  // namespace troupe::net

@@ -1,5 +1,5 @@
-// What hangs on the payload of a received frame: its credit, and where its memory goes back to.
-// release_credit() finds them by type.
+// Deleters of received payloads: they return the frame's credit and its memory. release_credit()
+// finds them by type.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace troupe::net {
 
-// Copied before it is used, settled once.
+// Copied only before use; released once, by any thread.
 struct credit_debt {
   std::shared_ptr<credit_account> account;
   std::uint64_t cost = 0;
@@ -26,7 +26,7 @@ struct block_deleter {
   credit_debt debt;
   std::shared_ptr<buffer_pool> pool;
   buffer_pool::block memory;
-  credit_debt shared{nullptr, 0};  // for what of the frame lies with its sender
+  credit_debt shared{nullptr, 0};  // credit of the frame's shared buffers
   void release() {
     debt.release();
     shared.release();

@@ -37,7 +37,7 @@ bool peer_table::take_down(const link& c) {
   const auto at = peers_.find(name);
   const bool was_up = at != peers_.end() && at->second.up == c;
   if (was_up) at->second.up = nullptr;
-  if (was_up && is_operator(name)) peers_.erase(at);  // sessions do not come back: nothing of them may pile up
+  if (was_up && is_operator(name)) peers_.erase(at);  // session names are not reused: their records must not accumulate
   if (!was_up && !c->dialed()) ++refused_;
   return was_up;
 }

@@ -1,4 +1,4 @@
-// Whom a transport has met: the connection that is up, the latest incarnation, the counters over
+// The peers of a transport: the current connection, the latest incarnation, and the counters over
 // all connections. Any thread.
 #pragma once
 
@@ -17,19 +17,19 @@ class peer_table {
  public:
   using link = std::shared_ptr<connection>;
 
-  link current(std::string_view peer) const;  // null: none is up
-  bool knows_later(const hello& h) const;     // an incarnation of this peer after the one that greets
+  link current(std::string_view peer) const;  // null if the peer is not up
+  bool knows_later(const hello& h) const;     // true if a later incarnation of this peer has been up
 
-  std::size_t sessions() const;  // of operators, that are up
+  std::size_t sessions() const;  // operator sessions that are up
 
-  // `c` is up from here on, whichever was before.
+  // Makes `c` the peer's current connection, in place of any former one.
   std::shared_ptr<peer_counters> put_up(const link& c);
-  // `c` is closed. Was it the one that was up? One that never was, and came from outside, counts as
-  // refused.
+  // Called when `c` has closed. Returns true if it was the peer's current connection. An inbound
+  // connection that was never up counts as refused.
   bool take_down(const link& c);
-  void pending(std::uint64_t count);  // connections that have not greeted yet
+  void pending(std::uint64_t count);  // inbound connections that are not authenticated yet
 
-  // All but what the pool keeps.
+  // All fields except pooled_bytes.
   transport_stats stats() const;
 
  private:

@@ -1,5 +1,5 @@
-// Where a connection's next bytes are read to: the place in a payload where they belong, or,
-// between payloads, a piece of memory from which the parser takes them.
+// Read buffer of a connection: bytes are read directly into their place in a payload or, between
+// payloads, into a staging buffer from which the parser takes them.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class receive_buffer {
   // Until the peer is accepted, a data frame is an error.
   void allow_data() { parser_.allow_data(true); }
 
-  // To be filled from its front; valid until received().
+  // The buffer for the next read, filled from its front; valid until received().
   std::span<std::byte> room() {
     auto into = parser_.window();
     direct_ = !into.empty();
@@ -28,13 +28,13 @@ class receive_buffer {
     staging_.resize(staging_bytes);
     return staging_;
   }
-  // `n` bytes are there; next() gives the frames that they complete.
+  // `n` bytes have been read; next() returns the frames that they complete.
   void received(std::size_t n) {
     unread_ = std::span<const std::byte>(staging_).first(direct_ ? 0 : n);
     if (direct_) parser_.commit(n);
   }
   frame_parser::result next(frame& out) { return parser_.next(unread_, out); }
-  bool shares() const { return parser_.shares(); }  // the frame that next() gave
+  bool shares() const { return parser_.shares(); }  // of the frame that next() returned
   const error& failure() const { return parser_.failure(); }
 
  private:

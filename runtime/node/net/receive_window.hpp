@@ -1,6 +1,5 @@
-// What a peer may have outstanding at this end of a connection, by class of frames: memory is taken
-// for a payload within the window or not at all, and credit goes back as handles are dropped. I/O
-// thread, but for held().
+// The receive window of a connection, by frame class: memory for a payload is taken within the
+// window or not at all, and credit is returned as handles are dropped. I/O thread, except held().
 #pragma once
 
 #include <array>
@@ -19,16 +18,16 @@ class receive_window {
  public:
   receive_window(std::uint64_t window, std::shared_ptr<buffer_pool> pool);
 
-  // Before memory is taken for a payload. Errors: "credit_exceeded", "out_of_memory".
+  // Takes the memory of a payload. Errors: "credit_exceeded", "out_of_memory".
   expected<std::shared_ptr<std::byte>> admit(const frame_header& h);
-  // Of a frame that has been admitted: `bytes` more of it are lent, and charged by the caller to
-  // what this gives.
+  // For a frame that has been admitted: adds `bytes` of shared buffers, which the caller charges to
+  // the returned account.
   std::shared_ptr<credit_account> admit_shared(std::uint64_t bytes);
 
-  // What of this class has been given back since it was last asked; the peer is to hear of it.
+  // Bytes of this class given back since the last call, to be returned to the peer as credit.
   std::uint64_t collect(frame_class c);
 
-  // `f` is called, on any thread, when there is something worth collecting; an empty one detaches.
+  // `f` is called, on any thread, when there is enough to collect; an empty function detaches.
   void on_report(const std::function<void()>& f);
   std::uint64_t held() const { return net::held(accounts_); }  // any thread
 
@@ -36,7 +35,7 @@ class receive_window {
   const std::uint64_t window_;
   const std::shared_ptr<buffer_pool> pool_;
   const credit_accounts accounts_;
-  // Received and not yet reported as returned: what the peer must count, at the least.
+  // Received and not yet returned as credit: the least that the peer has outstanding.
   std::array<std::uint64_t, frame_classes> granted_out_{};
 };
 

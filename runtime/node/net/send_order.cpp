@@ -6,8 +6,8 @@
 namespace troupe::net {
 namespace {
 
-// How many large frames in line are looked at for a short one: behind those it is found when it has
-// come forward.
+// Number of queued large frames among which the shortest is searched. A short frame further back is
+// found when it has moved forward.
 constexpr std::size_t looked_at = 64;
 constexpr auto controller_start = static_cast<std::int64_t>(max_chunk);
 
@@ -38,7 +38,7 @@ bool send_order::room(frame_class c) const {
   return window_ > 0 && outstanding_[static_cast<std::size_t>(c)] < share_of(c, window_);
 }
 
-// Of large frames: the window has been looked at.
+// For large frames; the caller has checked the window.
 bool send_order::may_begin(const pair_queue& p) const {
   return !in_chunks_ || p.first().left <= max_chunk || open_.size() < max_streams;
 }

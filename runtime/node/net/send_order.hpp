@@ -1,16 +1,19 @@
-// Which of the frames that wait for one peer goes next, whatever carries them. Pure.
+// Selects the next of the frames that wait for one peer, for any transport. Pure.
 //
-// Order is kept for each pair (source, destination): of a pair only the first frame is looked at,
-// and the next one when all of that is on its way. Among pairs:
-//   small frames (at most small_frame)   first come, first served
-//   large ones                           every other byte belongs to the oldest, the rest to the one of which the least is left: so equal
-//                                        ones go one after the other, a shorter one need not wait for a longer, and none starves
-//   small and large                      small ones go first, until they have had max_chunk more than the oldest large one
-//   those that lend (memory_sharing.hpp)        like small ones, behind them
-// A frame of more than one chunk has a stream while it is on its way; there are max_streams. Frames of one chunk need none (stream 0).
+// Order is kept for each pair (source, destination): only the first frame of a pair is considered,
+// and the next one when that has been sent completely. Among pairs:
+//   small frames          at most small_frame bytes; first come, first served
+//   large frames          every other byte goes to the oldest, the rest to the frame with the
+//                         fewest bytes left: equal frames go one after the other, a shorter one
+//                         does not wait for a longer one, and none starves
+//   small and large       small frames first, until they have had max_chunk more than the oldest
+//                         large one
+//   with shared buffers   like small frames, after them (memory_sharing.hpp)
+// A frame of more than one chunk has a stream while it is being sent; there are max_streams. Frames
+// of one chunk need none (stream 0).
 //
-// Window: small and large frames have a part of it each (share_of), so that neither keeps the other
-// from starting. Those that lend are large.
+// Window: small and large frames have separate parts of it (share_of), so that neither blocks the
+// other. Frames with shared buffers are large.
 #pragma once
 
 #include <array>
@@ -30,30 +33,30 @@ class send_order {
  public:
   struct entry {
     outgoing_frame f;
-    std::uint64_t left = 0;            // payload bytes not yet on their way
-    std::size_t part = 0, offset = 0;  // where they begin, for who sends pieces
+    std::uint64_t left = 0;            // payload bytes not yet sent
+    std::size_t part = 0, offset = 0;  // position of the next byte, for transports that send chunks
     std::uint8_t stream = 0;
-    bool begun = false, chunked = false;  // has its part of the window; has had a chunk
-    std::uint64_t shared = 0;             // payload bytes that are not sent
-    frame_class kind() const { return shared > 0 ? frame_class::large : class_of(left); }  // before it has begun
+    bool begun = false, chunked = false;  // has taken its cost out of the window; has sent a chunk
+    std::uint64_t shared = 0;             // payload bytes in shared buffers
+    frame_class kind() const { return shared > 0 ? frame_class::large : class_of(left); }  // valid until it has begun
   };
 
-  // With `in_chunks` frames go in pieces, max_chunk at most; without, each at once.
+  // With `in_chunks`, frames are sent in chunks of at most max_chunk; without, each at once.
   explicit send_order(bool in_chunks) : in_chunks_(in_chunks) {}
 
-  // `payload_bytes` are sent, `shared` are not.
+  // `payload_bytes` are sent, `shared` bytes are not.
   void push(outgoing_frame&& f, std::uint64_t payload_bytes, std::uint64_t shared = 0);
-  void open(std::uint64_t window) { window_ = window; }  // until then nothing goes
-  bool credit(frame_class c, std::uint64_t bytes);       // false: the peer returns more than it was sent
+  void open(std::uint64_t window) { window_ = window; }  // until then no frame is sent
+  bool credit(frame_class c, std::uint64_t bytes);       // false: more is returned than is outstanding
 
-  // The frame whose turn it is, null if none may go. One that begins takes its cost out of the
-  // window. Valid until sent().
+  // Returns the frame to send next, null if none may be sent. A frame that begins takes its cost
+  // out of the window. Valid until sent().
   entry* next();
-  // `bytes` more of what next() gave are on their way. The frame itself, when that was all of it.
+  // `bytes` more of the frame from next() have been sent. Returns the frame if that completes it.
   std::optional<entry> sent(std::uint64_t bytes);
 
   bool empty() const { return pairs_.empty(); }
-  bool can_send() const;  // would next() give one?
+  bool can_send() const;  // true if next() would return a frame
   std::uint64_t outstanding() const { return outstanding_[0] + outstanding_[1]; }
   std::size_t open_streams() const { return open_.size(); }
 
@@ -78,13 +81,13 @@ class send_order {
   bool in_chunks_;
   std::uint64_t window_ = 0;
   std::array<std::uint64_t, frame_classes> outstanding_{};
-  std::unordered_map<std::uint64_t, pair_queue> pairs_;   // none is empty
-  std::deque<pair_queue*> small_, large_, shared_large_;  // whose first frame has not begun, by when it became first
-  std::deque<pair_queue*> open_;                          // whose first frame has a stream, by when it began
+  std::unordered_map<std::uint64_t, pair_queue> pairs_;   // no queue is empty
+  std::deque<pair_queue*> small_, large_, shared_large_;  // pairs whose first frame has not begun, in the order it became first
+  std::deque<pair_queue*> open_;                          // pairs whose first frame has a stream, in the order it began
   std::bitset<max_streams + 1> streams_;
   pair_queue* chosen_ = nullptr;
   bool chosen_is_oldest_ = false;
-  std::int64_t ahead_ = 0;  // bytes that others have had before the oldest large one
+  std::int64_t ahead_ = 0;  // bytes sent of other frames minus bytes of the oldest large one, clamped
 };
 
 }  // namespace troupe::net

@@ -54,10 +54,10 @@ void send_queue::add_controls() {
   }
 }
 
-// Returns its payload.
+// Returns the payload bytes of the chunk.
 std::uint64_t send_queue::add_chunk(send_order::entry& e) {
   const frame_header h{e.f.type, e.f.flags, e.f.destination, 0, e.f.id, e.left, e.stream, e.chunked, e.shared > 0};
-  if (e.f.shared) e.f.shared->sent = true;  // from here on the peer may read what is lent
+  if (e.f.shared) e.f.shared->sent = true;  // from here on the peer may read the shared buffers
   const std::uint64_t size = h.chunk();
   const auto head = new_header();
   const std::size_t first = pieces_.size();
@@ -77,7 +77,7 @@ std::uint64_t send_queue::add_chunk(send_order::entry& e) {
   return size;
 }
 
-// A frame counts with all of its bytes, however it travels; its table is no part of it.
+// Counts all bytes of a frame, sent or shared, without its table.
 void send_queue::count_shared(const send_order::entry& e) {
   if (!e.f.shared) return;
   const auto& slip = *e.f.shared;

@@ -1,5 +1,5 @@
-// What waits to be written on one connection: control frames first, then data, chunk by chunk in
-// send_order's order. Pure: the connection asks for a batch, writes it, and reports it written.
+// The send queue of one connection: control frames first, then data, chunk by chunk in send_order's
+// order. Pure: the connection requests a batch, writes it, and reports it written.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -22,18 +22,18 @@ class send_queue {
   void push_control(control_type type, std::vector<std::byte> payload = {});
   void push_credit(frame_class c, std::uint64_t bytes);
 
-  void open(std::uint64_t window) { order_.open(window); }  // until then, only control goes
+  void open(std::uint64_t window) { order_.open(window); }  // until then only control frames are sent
   bool credit(frame_class c, std::uint64_t bytes) { return order_.credit(c, bytes); }
 
-  // The next buffers to write, about 1 MiB; empty when nothing may go. Valid until written(),
-  // before which it is not called again.
+  // Returns the next buffers to write, about 1 MiB; empty if nothing may be sent. Valid until
+  // written(), which must come before the next call.
   std::span<const boost::asio::const_buffer> next_batch();
 
   struct tally {
     std::uint64_t frames = 0, bytes = 0;  // data frames completed by the batch; data bytes in it, headers included
     std::uint64_t payload = 0;            // of which payload
   };
-  tally written();  // lets the owners of what is written go
+  tally written();  // releases the owners of the written frames
 
   bool empty() const { return order_.empty() && controls_.empty(); }
   std::uint64_t outstanding() const { return order_.outstanding(); }
@@ -54,7 +54,7 @@ class send_queue {
   send_order order_{true};
 
   // The batch being written.
-  std::vector<header_block> headers_;  // its memory never moves: capacity is set once
+  std::vector<header_block> headers_;  // capacity is set once: its memory never moves
   std::vector<boost::asio::const_buffer> pieces_;
   std::vector<control> sent_controls_;
   std::vector<send_order::entry> sent_;

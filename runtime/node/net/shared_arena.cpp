@@ -38,15 +38,14 @@ expected<std::shared_ptr<shared_arena>> shared_arena::make(std::uint64_t bytes) 
   std::shared_ptr<shared_arena> made(new shared_arena());
   made->file_ = memory_file::make(file_name, bytes + page, memory_file::pages::sparse, why);
   made->token_ = memory_file::random_token();
-  if (!made->file_ || made->token_ == 0) return error{"no_memory", "[net] no memory that others can read: " + why};
+  if (!made->file_ || made->token_ == 0) return error{"no_memory", "[net] cannot create shared memory: " + why};
   void* at = ::mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, made->file_.get(), 0);
-  if (at == MAP_FAILED)
-    return error{"no_memory", std::string("[net] no room for memory that others can read: ") + std::strerror(errno)};
+  if (at == MAP_FAILED) return error{"no_memory", std::string("[net] cannot map shared memory: ") + std::strerror(errno)};
   ::madvise(at, bytes + page, MADV_DONTFORK);
   made->region_ = std::make_shared<shared_region>(at, bytes);
   new (at) head{magic, made->token_, bytes};
   if (!memory_file::seal(made->file_))
-    return error{"no_memory", std::string("[net] memory that others can read cannot be sealed: ") + std::strerror(errno)};
+    return error{"no_memory", std::string("[net] cannot seal shared memory: ") + std::strerror(errno)};
   made->free_[0] = bytes;
   return made;
 }
@@ -69,7 +68,7 @@ slab shared_arena::take(std::size_t bytes) {
 
 void shared_arena::give_back(const slab& s) noexcept {
   const auto offset = static_cast<std::size_t>(s.data - region_->base);
-  // Whole pages alone: others' slabs begin and end in the rest.
+  // Frees whole pages only: other slabs may use the rest of the first and last page.
   const auto first = (offset + page - 1) / page * page, last = (offset + s.bytes) / page * page;
   if (first < last)
     (void)::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(page + first),
@@ -104,17 +103,17 @@ expected<std::shared_ptr<const borrowed_memory>> borrowed_memory::map(const memo
   const auto refused = [](const std::string& why) {
     return error{"not_shared", "[net] the peer's memory cannot be read here: " + why};
   };
-  if (at.bytes == 0) return refused("it has none to lend");
-  if (at.bytes > most || at.bytes % page != 0) return refused("its size makes no sense");
+  if (at.bytes == 0) return refused("it has none to share");
+  if (at.bytes > most || at.bytes % page != 0) return refused("its size is invalid");
   std::string why;
   const auto f = memory_file::open(at.where, file_name, at.bytes + page, memory_file::access::read, "the peer", why);
   if (!f) return refused(why);
   void* mapped = ::mmap(nullptr, at.bytes + page, PROT_READ, MAP_SHARED | MAP_NORESERVE, f.get(), 0);
-  if (mapped == MAP_FAILED) return refused(std::string("there is no room for it: ") + std::strerror(errno));
+  if (mapped == MAP_FAILED) return refused(std::string("mmap failed: ") + std::strerror(errno));
   ::madvise(mapped, at.bytes + page, MADV_DONTFORK);
   const std::shared_ptr<const borrowed_memory> out(new borrowed_memory(mapped, at.bytes));
   const auto& h = *static_cast<const head*>(mapped);
-  if (h.magic != magic || h.token != at.token || h.bytes != at.bytes) return refused("it is not what the peer said");
+  if (h.magic != magic || h.token != at.token || h.bytes != at.bytes) return refused("it does not match the peer's hello");
   return out;
 }
 

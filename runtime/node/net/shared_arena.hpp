@@ -1,9 +1,9 @@
-// Memory of this process that peers on this machine may read: an arena in one sealed memfd, and the
-// other end, where a peer's arena is mapped for reading. What lies in it can be sent as (offset,
-// bytes) instead of as bytes (memory_sharing.hpp).
+// Memory of this process that peers on this machine may read: an arena in one sealed memfd. Also
+// the reader's side, a peer's arena mapped read-only. Its contents can be sent as (offset, bytes)
+// instead of as bytes (memory_sharing.hpp).
 //
-// Its size is a range of addresses, not memory: pages are taken as they are touched, and given to
-// the system again with the slab.
+// The size of an arena is address space, not memory: pages are allocated when they are touched, and
+// returned to the system with the slab.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@
 
 namespace troupe::net {
 
-// Where a process has its arena, as it says in its hello.
+// The location of a process's arena, as its hello states it.
 struct memory_at {
   memory_file::place where;
-  std::uint64_t token = 0;  // that lies in it
-  std::uint64_t bytes = 0;  // of the arena; zero: there is none
+  std::uint64_t token = 0;  // stored in its first page
+  std::uint64_t bytes = 0;  // of the arena; 0: none
 };
 
 // Any thread.
@@ -40,7 +40,7 @@ class shared_arena final : public arena, public std::enable_shared_from_this<sha
 
   memory_at where() const;
   const memory_region* region() const { return region_.get(); }
-  std::uint64_t taken() const;  // bytes of slabs that are out
+  std::uint64_t taken() const;  // bytes of slabs in use
 
  private:
   shared_arena() = default;
@@ -49,14 +49,14 @@ class shared_arena final : public arena, public std::enable_shared_from_this<sha
   std::uint64_t token_ = 0;
   std::shared_ptr<const memory_region> region_;
   mutable std::mutex mutex_;
-  std::map<std::size_t, std::size_t> free_;  // length by offset; neighbours are one
+  std::map<std::size_t, std::size_t> free_;  // length by offset; adjacent ranges are merged
   std::uint64_t taken_ = 0;
 };
 
-// A peer's arena. It stays readable after the peer has died.
+// A peer's arena. It stays readable after the peer has ended.
 class borrowed_memory {
  public:
-  // Errors: "not_shared", with a sentence.
+  // Errors: "not_shared", with the reason.
   static expected<std::shared_ptr<const borrowed_memory>> map(const memory_at& at);
   ~borrowed_memory();
   borrowed_memory(const borrowed_memory&) = delete;

@@ -1,5 +1,5 @@
-// Whoever is cut off may go on reading what it was lent, until its process ends: looks for that,
-// twice a second, as long as there is somebody. I/O thread.
+// A peer that is cut off may read its shared buffers until its process ends. While such a peer
+// holds any, checks twice a second whether it has ended. I/O thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,7 +14,7 @@ namespace troupe::net {
 
 class shared_buffer_sweeper {
  public:
-  // `what`: null: nothing is lent.
+  // `what` is null if no memory is shared.
   shared_buffer_sweeper(boost::asio::io_context& io, std::shared_ptr<memory_sharing> what) : timer_(io), what_(std::move(what)) {}
 
   void look() {

@@ -1,10 +1,10 @@
-// Whether a peer takes anything of what is written to it. One that sends heartbeats and never reads
-// is not silent, and yet nothing will come of what waits for it. Told at each tick of the
-// connection, so that a node that was itself stopped for a while declares nobody dead.
+// Detects a peer that accepts no written bytes. A peer that sends heartbeats and never reads is not
+// silent, but data queued for it never arrives. Called at each tick of the connection, so that a
+// node that was itself stopped for a while declares no peer dead.
 //
-// Any byte that leaves for the peer, or that it acknowledges, is progress: a slow peer is not
-// ended, however slow. That its application holds what has come (no credit) is no stall either: a
-// job that is paused does so for hours, and its transport reads on.
+// Any byte that the socket takes or the peer acknowledges is progress: a slow peer is not
+// disconnected, however slow. A peer whose application holds received frames (no credit) is not
+// stalled either: a paused job does so for hours, and its transport continues to read.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace troupe::net {
 
 class stall {
  public:
-  // `steps`: how often a part of what is written has been taken by the socket; `undelivered`: bytes
-  // that the socket has and the peer has not acknowledged. Returns the ticks without progress.
+  // `steps`: number of partial writes that the socket has taken; `undelivered`: bytes in the socket
+  // that the peer has not acknowledged. Returns the ticks without progress.
   int tick(bool writing, std::uint64_t steps, std::uint64_t undelivered) {
     const bool same = writing && writing_ && steps == steps_ && undelivered == undelivered_;
     writing_ = writing;

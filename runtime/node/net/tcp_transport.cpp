@@ -28,7 +28,7 @@ namespace {
 
 using link = peer_table::link;
 
-// What trying again cannot mend: the dial ends at once with this reason.
+// Errors that a retry cannot fix: the dial ends at once with this reason.
 bool hopeless(const std::string& code) {
   static const std::set<std::string, std::less<>> codes = {
       "certificate_refused", "certificate_rejected", "wrong_cluster",   "wrong_node",        "name_mismatch",
@@ -41,10 +41,10 @@ std::uint64_t latest_believed(const tcp_options& o) {
   return static_cast<std::uint64_t>((now + o.incarnation_ahead).count());
 }
 
-// Small writes leave at once, and what is lost on the way is sent again at least every second: by
-// itself the kernel waits twice as long each time, so that after 3.5 s without a packet there would
-// be nothing until the seventh. Older kernels know the first wish only for streams with little on
-// its way, and the second not at all: they do as before.
+// Small writes are sent at once, and lost packets are sent again at least every second. By default
+// the kernel doubles the interval each time: after 3.5 s without a packet the next one would follow
+// at 7 s. Older kernels apply the first socket option only to streams with little data in flight,
+// and do not have the second: they keep their defaults.
 void make_prompt(tcp::socket& s) {
   error_code ignored;
   s.set_option(tcp::no_delay(true), ignored);
@@ -54,7 +54,7 @@ void make_prompt(tcp::socket& s) {
   (void)::setsockopt(s.native_handle(), IPPROTO_TCP, rto_max_ms, &second, sizeof second);
 }
 
-// Whom our certificate must be made out to: a session's name has one word more than a client's.
+// The common name that the certificate must have: a session's name has one more word.
 std::string proved_by(const tcp_options& o) { return is_operator(o.node) ? o.node.substr(0, o.node.rfind('.')) : o.node; }
 
 class tcp_transport final : public transport, private connection_owner {
@@ -90,7 +90,7 @@ class tcp_transport final : public transport, private connection_owner {
  private:
   struct dial {
     std::shared_ptr<dialer> reach;
-    link attempt;  // the connection being greeted
+    link attempt;  // in handshake or greeting
   };
 
   void on_hello(const link& c, const hello& h) override;
@@ -112,14 +112,14 @@ class tcp_transport final : public transport, private connection_owner {
   const tcp_options options_;
   const callbacks events_;
   io_thread io_;
-  connection_setting setting_;  // its certificates change, on the I/O thread
+  connection_setting setting_;  // `tls` changes on the I/O thread
 
   // I/O thread only.
   listener listener_;
   std::set<link> all_;
   std::list<link> pending_;  // inbound, not yet authenticated, oldest first
   std::map<std::string, dial, std::less<>> dials_;
-  line_limit lines_;  // about strangers
+  line_limit lines_;  // about unauthenticated peers
   boost::asio::steady_timer left_out_;
   shared_buffer_sweeper borrowers_;
   bool closing_ = false;
@@ -132,8 +132,8 @@ void tcp_transport::log(const std::string& line) const {
   if (events_.log) events_.log(line);
 }
 
-// A line about who is at the other end: a stranger may try thousands of times a second, each time
-// from another port, and the log is for people.
+// Logs a line about an unauthenticated peer, limited per host: such a peer may try thousands of
+// times a second, each time from another port.
 void tcp_transport::log_of(const link& c, const std::string& line) {
   const bool waiting = !lines_.empty();
   const auto who = c->dialed() ? c->remote() : c->remote().substr(0, c->remote().rfind(':'));
@@ -172,8 +172,8 @@ expected<std::uint16_t> tcp_transport::listen(const address& where) {
 
 void tcp_transport::accepted(tcp::socket&& socket) {
   if (pending_.size() >= options_.max_pending) {
-    // The oldest goes: an honest greeting takes milliseconds, so silent strangers cannot keep a
-    // peer out.
+    // Closes the oldest one: a regular greeting takes milliseconds, so silent connections cannot
+    // keep a peer out.
     const link oldest = pending_.front();
     oldest->close({"too_many_pending", "[net] more than " + std::to_string(options_.max_pending) + " unauthenticated connections"});
   }
@@ -219,42 +219,40 @@ void tcp_transport::end_dial(const std::string& peer) {
   if (d.attempt && d.attempt != peers_.current(peer)) d.attempt->close({"superseded", "[net] another connection was chosen"});
 }
 
-// The name under which `attempt` was dialled, if that dial still goes on.
+// The name under which `attempt` was dialled; empty if that dial is over.
 std::optional<std::string> tcp_transport::dial_of(const link& attempt) const {
   for (const auto& [name, d] : dials_)
     if (d.attempt == attempt) return name;
   return std::nullopt;
 }
 
-// Why the peer that this hello names is refused; none: it is welcome.
+// Why the peer of this hello is refused; empty: it is accepted.
 std::optional<error> tcp_transport::objection(const link& c, const hello& h) const {
   if (h.cluster != options_.cluster) return error{"wrong_cluster", "[net] " + h.node + " belongs to another cluster"};
-  if (h.node == options_.node) return error{"self_connection", "[net] the peer has this node's own name, " + h.node};
+  if (h.node == options_.node) return error{"self_connection", "[net] the peer has this node's name, " + h.node};
   if (c->revoked_by(*setting_.tls)) return error{"certificate_revoked", "[net] the certificate of " + h.node + " has been revoked"};
-  if (is_operator(h.node) && !options_.operators) return error{"wrong_node", "[net] operators do not speak on the data plane"};
+  if (is_operator(h.node) && !options_.operators) return error{"wrong_node", "[net] operators are not accepted on the data plane"};
   const auto most = options_.max_operators - (c->role() == certificate_role::admin ? 0 : options_.max_operators / 16);
   if (!c->dialed() && is_operator(h.node) && peers_.sessions() >= most)
-    return error{"too_many_clients",
-                 "[net] " + options_.node + " has " + std::to_string(most) + " sessions of clients, and takes no more"};
+    return error{"too_many_clients", "[net] " + options_.node + " has " + std::to_string(most) + " client sessions, the maximum"};
   if (!c->dialed() && !h.wanted.empty() && h.wanted != options_.node)
     return error{"wrong_node", "[net] " + h.node + " dialled " + h.wanted + ", this is " + options_.node};
   if (c->dialed() && !c->wanted().empty() && c->wanted() != h.node)
     return error{"wrong_node", "[net] dialled " + c->wanted() + ", reached " + h.node};
   if (c->dialed() && !dial_of(c)) return error{"superseded", "[net] this dial is over"};
   if (const auto latest = latest_believed(options_); h.incarnation > latest)
-    return error{"incarnation_ahead",
-                 "[net] " + h.node + " says that it began more than a day ahead of this node's clock: set the clocks"};
-  if (peers_.knows_later(h)) return error{"stale_incarnation", "[net] a later " + h.node + " has been seen"};
+    return error{"incarnation_ahead", "[net] " + h.node + " started more than a day ahead of this node's clock: set the clocks"};
+  if (peers_.knows_later(h)) return error{"stale_incarnation", "[net] a later incarnation of " + h.node + " has been seen"};
   return std::nullopt;
 }
 
 void tcp_transport::on_hello(const link& c, const hello& h) {
-  if (closing_) return c->close({"closed", "[net] this node closes"});
+  if (closing_) return c->close({"closed", "[net] this node is closing"});
   if (const auto why = objection(c, h)) {
     log_of(c, "[net] refused " + c->remote() + ": " + why->message);
     return c->refuse(*why);
   }
-  if (!wins_tie_break(options_.node, h.node)) return;  // the other one does
+  if (!wins_tie_break(options_.node, h.node)) return;  // the peer decides
   const link before = peers_.current(h.node);
   if (before && before->peer().incarnation == h.incarnation)
     return c->refuse({"duplicate", "[net] there is a connection to " + options_.node + " already"});
@@ -264,19 +262,19 @@ void tcp_transport::on_hello(const link& c, const hello& h) {
 
 void tcp_transport::on_welcome(const link& c) {
   if (wins_tie_break(options_.node, c->peer().node))
-    return c->close({"unexpected_frame", "[net] a welcome from who is not the judge"});
+    return c->close({"unexpected_frame", "[net] a welcome from the peer that does not decide"});
   promote(c);
 }
 
 void tcp_transport::promote(const link& c) {
   const std::string name = c->peer().node;
-  if (const link before = peers_.current(name)) before->close({"replaced", "[net] " + name + " has connected anew"});
+  if (const link before = peers_.current(name)) before->close({"replaced", "[net] " + name + " has reconnected"});
   pending_.remove(c);
   peers_.pending(pending_.size());
   if (is_operator(name)) c->limit(options_.max_queued_operator);
   c->go_up(peers_.put_up(c));
   end_dial(name);
-  if (const auto nameless = dial_of(c)) {  // dialled without a name: it is reached, whoever it is
+  if (const auto nameless = dial_of(c)) {  // dialled without a name: this peer is the one reached
     dials_[*nameless].attempt = nullptr;
     end_dial(*nameless);
   }
@@ -379,10 +377,10 @@ void tcp_transport::close() {
 expected<std::unique_ptr<transport>> make_tcp_transport(tcp_options options, callbacks events) {
   using namespace std::chrono_literals;
   if (!valid_node_name(options.node) || options.node == client_name)
-    return error{"bad_option", "[net] '" + options.node + "' cannot be a node's name"};
+    return error{"bad_option", "[net] '" + options.node + "' is not a valid node name"};
   if (options.window == 0 || options.heartbeat <= 0ms || options.silence < options.heartbeat || options.handshake <= 0ms ||
       options.max_pending == 0 || options.stalled < options.heartbeat || options.cluster.size() > 255)
-    return error{"bad_option", "[net] a limit or interval of the transport makes no sense"};
+    return error{"bad_option", "[net] a limit or interval of the transport is out of range"};
   if (auto fine = check_certificate(options.ca, options.certificate, options.key, proved_by(options)); !fine) return fine.error();
   auto tls = tls_context::load(options.ca, options.certificate, options.key);
   if (!tls) return tls.error();

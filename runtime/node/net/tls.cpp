@@ -19,12 +19,12 @@ namespace asio = boost::asio;
 
 namespace {
 
-// Asio's default is 64 KiB a call.
+// Bytes per write call; Asio's default is 64 KiB.
 constexpr std::size_t bytes_per_call = std::size_t{8} << 20;
-constexpr long max_certificate_chain = 16 << 10;  // an unauthenticated peer may make us buffer no more (promise 17)
+constexpr long max_certificate_chain = 16 << 10;  // bytes; limits the memory for an unauthenticated peer (promise 17)
 
-// A list of buffers as two pointers: async_write copies its buffer sequence, and of a vector that
-// would be an allocation.
+// A list of buffers as two pointers: async_write copies its buffer sequence, and copying a vector
+// would allocate.
 struct buffer_view {
   using value_type = asio::const_buffer;
   using const_iterator = const asio::const_buffer*;
@@ -55,11 +55,11 @@ expected<std::shared_ptr<tls_context>> tls_context::load(const std::filesystem::
   if (c.load_verify_file(ca.string(), ec)) return failed(ca);
   if (c.use_certificate_chain_file(certificate.string(), ec)) return failed(certificate);
   if (c.use_private_key_file(key.string(), asio::ssl::context::pem, ec)) return failed(key);
-  // AES-128 first: the fastest where the CPU has AES, and strong enough.
+  // AES-128 first: the fastest on CPUs with AES instructions, and strong enough.
   if (SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION) != 1 || SSL_CTX_check_private_key(raw) != 1 ||
       SSL_CTX_set_ciphersuites(raw, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256") != 1)
     return error{"key_mismatch", "[tls] " + key.string() + " is not the key of " + certificate.string()};
-  // Sessions are never resumed: every connection proves its certificate anew.
+  // Sessions are never resumed: every connection proves its certificate again.
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(raw, 0);
   SSL_CTX_set_max_cert_list(raw, max_certificate_chain);
@@ -69,7 +69,7 @@ expected<std::shared_ptr<tls_context>> tls_context::load(const std::filesystem::
   made->revoked = std::move(*revoked);
   if (made->revoked && (X509_STORE_add_crl(SSL_CTX_get_cert_store(raw), made->revoked.get()) != 1 ||
                         X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(raw), X509_V_FLAG_CRL_CHECK) != 1))
-    return error{"certificate_unreadable", "[tls] what " + ca.string() + " has revoked cannot be taken"};
+    return error{"certificate_unreadable", "[tls] the revocation list of " + ca.string() + " cannot be used"};
   return std::make_shared<tls_context>(std::move(made));
 }
 
@@ -98,7 +98,7 @@ void tls_stream::read_some(std::span<std::byte> into, handler done) {
 }
 
 void tls_stream::write(std::span<const asio::const_buffer> buffers, handler done) {
-  // Asked before each part: the handler, which outlives it, keeps the stream alive.
+  // Called before each partial write; the handler, which outlives it, keeps the stream alive.
   const auto whole = [steps = &impl_->steps](const error_code& ec, std::size_t) {
     ++*steps;
     return ec ? 0 : bytes_per_call;
@@ -141,7 +141,7 @@ error tls_stream::describe(const error_code& ec) const {
       const long why = SSL_get_verify_result(impl_->stream.native_handle());
       return {"certificate_refused", std::string("[tls] the peer's certificate: ") + X509_verify_cert_error_string(why)};
     }
-    case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE: return {"certificate_refused", "[tls] the peer showed no certificate"};
+    case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE: return {"certificate_refused", "[tls] the peer sent no certificate"};
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
@@ -149,7 +149,7 @@ error tls_stream::describe(const error_code& ec) const {
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
     case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-      return {"certificate_rejected", "[tls] the peer does not accept our certificate: " + ec.message()};
+      return {"certificate_rejected", "[tls] the peer does not accept this node's certificate: " + ec.message()};
     default: return {"tls_error", "[tls] " + ec.message()};
   }
 }

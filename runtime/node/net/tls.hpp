@@ -1,5 +1,5 @@
-// The only place that knows asio::ssl (its templates are slow to compile): a TLS 1.3 stream behind
-// plain function callbacks. Everything here runs on the I/O thread.
+// A TLS 1.3 stream with plain function callbacks. The only user of asio::ssl, whose templates are
+// slow to compile. Everything here runs on the I/O thread.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -18,15 +18,15 @@
 
 namespace troupe::net {
 
-// Certificate, key, CA and what it has revoked (revoked.pem beside it), for all connections that
-// begin with it.
+// Certificate, key, CA and its revocation list (revoked.pem next to the CA's file), for all
+// connections that begin with it.
 class tls_context {
  public:
   struct impl;
   static expected<std::shared_ptr<tls_context>> load(const std::filesystem::path& ca, const std::filesystem::path& certificate,
                                                      const std::filesystem::path& key);
   explicit tls_context(std::unique_ptr<impl> p);
-  bool revokes(const class tls_stream& s) const;  // the peer's certificate; before the handshake: no
+  bool revokes(const class tls_stream& s) const;  // true if the peer's certificate is revoked; false before the handshake
   ~tls_context();
   impl& get() { return *impl_; }
 
@@ -45,17 +45,17 @@ class tls_stream {
   // Handlers keep their owner alive; none runs inside the call that starts the operation.
   void handshake(bool as_server, handler done);
   void read_some(std::span<std::byte> into, handler done);
-  // Writes all; the span of buffers, too, must live until `done`.
+  // Writes all bytes. The span of buffers, too, must stay valid until `done`.
   void write(std::span<const boost::asio::const_buffer> buffers, handler done);
   void close();  // pending operations complete with an error
 
-  // Of what is being written: how often the socket has taken a part of it, and the bytes that it
-  // has and the peer has not acknowledged.
+  // Progress of the current write: partial writes that the socket has taken, and bytes in the
+  // socket that the peer has not acknowledged.
   std::uint64_t steps_written() const;
   std::uint64_t undelivered();
 
-  // What the peer has proved: nothing before the handshake, nor of a certificate that no cluster's
-  // CA makes.
+  // The identity that the peer has proved. Empty before the handshake, and if the certificate's
+  // subject has no form that a cluster's CA issues.
   struct proved {
     std::string common_name;
     certificate_role role = certificate_role::node;

@@ -80,7 +80,7 @@ class transport_set final : public transport {
     return at == up_.end() ? nullptr : all_[at->second].get();
   }
 
-  // The rows have a thread each.
+  // Each transport has a thread; turn_ makes their callbacks run one at a time.
   callbacks callbacks_of(std::size_t entry) {
     callbacks on;
     on.log = events_.log;
@@ -111,10 +111,10 @@ class transport_set final : public transport {
 
   const std::vector<transport_descriptor> rows_;
   const callbacks events_;
-  std::mutex turn_;  // of callbacks
+  std::mutex turn_;  // serializes callbacks
   mutable std::mutex lock_;
-  std::map<std::string, std::size_t, std::less<>> up_;  // by peer: the row that has it
-  std::vector<std::unique_ptr<transport>> all_;         // last: they die first, and no callback comes after
+  std::map<std::string, std::size_t, std::less<>> up_;  // by peer: index of the transport on which it is up
+  std::vector<std::unique_ptr<transport>> all_;         // last member: destroyed first, and no callback follows
 };
 
 }  // namespace
@@ -135,7 +135,7 @@ std::vector<transport_descriptor> stock_transports() { return {tcp_descriptor()}
 
 expected<std::unique_ptr<transport>> make_transports(std::vector<transport_descriptor> entries, const tcp_options& options,
                                                      callbacks events) {
-  if (entries.empty()) return error{"bad_option", "[net] a node has no transport"};
+  if (entries.empty()) return error{"bad_option", "[net] no transport is configured for this node"};
   if (entries.size() == 1) return entries[0].make(options, std::move(events));
   auto all = std::make_unique<transport_set>(std::move(entries), std::move(events));
   if (auto made = all->make(options); !made) return made.error();

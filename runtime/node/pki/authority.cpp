@@ -28,16 +28,16 @@ struct place {
   fs::path file;
   bool client = false;
 };
-// As people say it; a certificate says "client.NAME".
+// The name without the prefix "client." that certificates of clients have.
 std::string plain(const std::string& name) {
   const auto prefix = std::string(client_name) + ".";
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
 
 expected<place> place_of(const fs::path& dir, const std::string& name) {
-  if (name == "ca")
-    return error{"bad_name", "[certificates] the CA cannot be replaced: `troupe init-cluster` makes a cluster anew"};
-  if (!net::valid_node_name(name)) return error{"bad_name", "[certificates] '" + name + "' is nobody's name"};
+  if (name == "ca") return error{"bad_name", "[certificates] the CA cannot be replaced: `troupe init-cluster` makes a new cluster"};
+  if (!net::valid_node_name(name))
+    return error{"bad_name", "[certificates] '" + name + "' is not a valid name of a node or client"};
   const auto as_client = operator_folder(dir, name) / "client.pem";
   std::error_code ec;
   if (fs::exists(as_client, ec)) return place{as_client, true};
@@ -53,7 +53,7 @@ expected<std::string> text_of_file(const fs::path& file) {
   return text;
 }
 
-// What was made out to `name` before.
+// Certificates of `name` that have been replaced.
 std::vector<fs::path> replaced_of(const fs::path& dir, const std::string& name) {
   std::vector<fs::path> all;
   std::error_code ec;
@@ -74,8 +74,8 @@ expected<void> keep_replaced(const fs::path& dir, const std::string& name, const
   return write_planned_files({{folder / (name + "." + what.serial + ".pem"), std::move(*text), 0644}}, folder, true);
 }
 
-// Valid like the CA itself, from a day in the past, for clocks that disagree: a list that runs out
-// would shut everybody out.
+// The list is valid as long as the CA, because an expired list would lock out all peers, and from
+// one day in the past, to tolerate clocks that differ.
 expected<pki::revocations> begin_list(X509* ca, const pki::revocations& before) {
   pki::revocations list(X509_CRL_new());
   const std::unique_ptr<ASN1_TIME, pki::freer<ASN1_TIME_free>> from(X509_gmtime_adj(nullptr, -24L * 60 * 60));
@@ -114,7 +114,7 @@ expected<std::string> signed_text(const pki::revocations& list, EVP_PKEY* key) {
   return std::string(text, static_cast<std::size_t>(n));
 }
 
-// Wherever somebody looks for the CA's certificate.
+// All folders that contain the CA's certificate.
 std::vector<fs::path> folders_with_ca(const fs::path& dir) {
   std::vector<fs::path> all;
   std::error_code ec;
@@ -200,7 +200,7 @@ expected<void> renew_certificate(const fs::path& dir, const std::string& of, boo
   if (!info) return info.error();
   if (!info->role)
     return error{"certificate_unreadable",
-                 "[certificates] " + at->file.string() + " has no role that a certificate of a cluster has"};
+                 "[certificates] " + at->file.string() + " has no role that a certificate of a cluster may have"};
   if (auto kept = keep_replaced(dir, name, at->file, *info); !kept) return kept;
   auto again = options;
   again.overwrite = true;
@@ -232,8 +232,8 @@ std::optional<std::string> expiry_warning(const certificate_info& c, const std::
   const int days = days_left(c, now);
   if (days >= warn_days) return std::nullopt;
   const auto whose = c.ca ? std::string("the CA's certificate") : "the certificate of " + name;
-  const auto mend = c.ca ? std::string("`troupe init-cluster` makes the cluster's certificates anew")
-                         : "`troupe certs renew " + name + "` makes another, and SIGHUP has the daemon read it";
+  const auto mend = c.ca ? std::string("`troupe init-cluster` makes new certificates for the cluster")
+                         : "`troupe certs renew " + name + "` makes a new one; copy it to the node and send SIGHUP to the daemon";
   if (c.until <= now) return whose + " has expired: " + mend;
   return whose + " expires in " + std::to_string(days) + " days: " + mend;
 }

@@ -1,10 +1,10 @@
-// What becomes of a cluster's certificates once they are made: which there are, new pairs, and
-// those that are worth nothing any more. Where the CA's key is; nothing here talks to daemons:
-// files are copied to their machines, and SIGHUP has a daemon read its own.
+// Manages the certificates of a cluster after init-cluster: lists, renews and revokes them. For the
+// machine with the CA's key. Daemons are not contacted: the operator copies the files to their
+// machines, and SIGHUP makes a daemon read its files again.
 //
-// A name is a node's, or a client's: "client", or as in add_operator_certificate(). Certificates
-// that were replaced are kept in the CA's folder replaced/, since who takes a name out wants all
-// that were ever made out to it.
+// A name is that of a node, or of a client: "client", or a name as in add_operator_certificate().
+// Certificates that were replaced are kept in the CA's folder replaced/, because revoking a name
+// revokes all certificates that it ever had.
 #pragma once
 
 #include <chrono>
@@ -23,28 +23,29 @@ struct listed_certificate {
   certificate_info what;
   bool revoked = false;
 };
-// All that lie in `dir` and can be read: the CA first, then by name.
+// All readable certificates in `dir`: the CA first, then by name.
 net::expected<std::vector<listed_certificate>> list_certificates(const std::filesystem::path& dir);
 
-// A new key and certificate with the name, role and hosts of the one that is there, which is good
-// until it expires, or (`revoke`) no longer.
+// Makes a new key and certificate with the name, role and hosts of the existing one. The old one
+// stays valid until it expires, unless `revoke` is set.
 net::expected<void> renew_certificate(const std::filesystem::path& dir, const std::string& name, bool revoke,
                                       const certificate_options& options = {});
 
-// Everything that was ever made out to this name, as far as its certificates are here: its serials.
-// The list goes into every folder of `dir`.
+// Revokes all certificates of this name that `dir` has, replaced ones included. Returns the serials
+// of those that were not revoked before. Writes the list into every folder of `dir`.
 net::expected<std::vector<std::string>> revoke_certificates(const std::filesystem::path& dir, const std::string& name);
 
-// Whole days left; negative: since. And the line for a log, if it is time to speak of it.
+// days_left: whole days until expiry, negative after it. expiry_warning: a log line if fewer than
+// warn_days are left, otherwise empty.
 constexpr int warn_days = 30;
 int days_left(const certificate_info& c, std::chrono::system_clock::time_point now);
 std::optional<std::string> expiry_warning(const certificate_info& c, const std::string& name,
                                           std::chrono::system_clock::time_point now);
 
-// What a daemon's log is told of its own certificate and of its CA's: at once, and once a day.
+// Warnings for a daemon's log about its certificate and its CA's: at once, then once a day.
 class expiry_notes {
  public:
-  // Files as check_certificate() takes them; what cannot be read is not spoken of.
+  // Files as for check_certificate(); unreadable ones are skipped.
   void read(const std::filesystem::path& ca, const std::filesystem::path& certificate, const std::string& name);
   std::vector<std::string> due(std::chrono::system_clock::time_point now);
 

@@ -39,7 +39,7 @@ struct identity {
   certificate cert;
   private_key key;
 };
-using role = std::optional<certificate_role>;  // none: the CA
+using role = std::optional<certificate_role>;  // empty: the CA
 
 bool add_extension(X509* cert, X509* issuer, int nid, const char* value) {
   X509V3_CTX context;
@@ -67,7 +67,7 @@ bool push_name(GENERAL_NAMES* names, const std::string& host) {
   return false;
 }
 
-// Built as values, never by pasting text into an extension's configuration syntax.
+// Built as values, not as text in the syntax of extension configurations.
 bool add_alternative_names(X509* cert, const certificate_subject& who) {
   const alternative_names names(GENERAL_NAMES_new());
   if (!names || !push_name(names.get(), who.name)) return false;
@@ -131,8 +131,8 @@ expected<std::string> pem_of(const identity& id, bool key) {
   return std::string(text, static_cast<std::size_t>(n));
 }
 
-// The pair of `name` in `dir`; in a folder of its own below it, with the CA's certificate beside
-// it, when `ca` is given.
+// Plans the pair of `name` in `dir` or, if `ca` is given, in a folder `name` below it, together
+// with the CA's certificate.
 expected<void> plan(std::vector<planned_file>& files, fs::path dir, std::string_view name, const identity& id, const identity* ca) {
   auto cert = pem_of(id, false), key = pem_of(id, true);
   if (!cert) return cert.error();
@@ -150,7 +150,7 @@ expected<void> plan(std::vector<planned_file>& files, fs::path dir, std::string_
 
 expected<void> check_subject(const certificate_subject& who) {
   if (!net::valid_node_name(who.name) || net::is_operator(who.name) || who.name == "ca")
-    return error{"bad_name", "[certificates] '" + who.name + "' cannot be a node's name"};
+    return error{"bad_name", "[certificates] '" + who.name + "' is not a valid node name"};
   for (const std::string& host : who.hosts) {
     std::array<unsigned char, sizeof(in6_addr)> ignored{};
     const bool ip =
@@ -158,7 +158,8 @@ expected<void> check_subject(const certificate_subject& who) {
     const bool dns =
         host.size() < 254 &&
         host.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == std::string::npos;
-    if (host.empty() || (!ip && !dns)) return error{"bad_name", "[certificates] '" + host + "' is no address of " + who.name};
+    if (host.empty() || (!ip && !dns))
+      return error{"bad_name", "[certificates] '" + host + "' is not a valid address for " + who.name};
   }
   return {};
 }
@@ -167,7 +168,7 @@ expected<void> check_subject(const certificate_subject& who) {
 
 expected<void> make_cluster_certificates(const fs::path& dir, const std::string& cluster,
                                          const std::vector<certificate_subject>& nodes, const certificate_options& options) {
-  if (!net::valid_node_name(cluster)) return error{"bad_name", "[certificates] '" + cluster + "' cannot be a cluster's name"};
+  if (!net::valid_node_name(cluster)) return error{"bad_name", "[certificates] '" + cluster + "' is not a valid cluster name"};
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (auto fine = check_subject(nodes[i]); !fine) return fine;
     for (std::size_t k = 0; k < i; ++k)
@@ -210,7 +211,7 @@ std::string cluster_of(const identity& ca) {
   return all.empty() ? std::string() : all.front();
 }
 
-// The list that holds at `dir` lies in `into` as well, where somebody begins with it.
+// Plans a copy of the revocation list in `home` for `into`, a folder that gets a certificate.
 expected<void> plan_revoked(std::vector<planned_file>& files, const fs::path& home, const fs::path& into) {
   std::ifstream in(home / revoked_file, std::ios::binary);
   if (!in.is_open() || home == into) return {};
@@ -244,9 +245,10 @@ fs::path operator_folder(const fs::path& dir, std::string_view name) {
 expected<void> add_operator_certificate(const fs::path& dir, const std::string& name, certificate_role as,
                                         const certificate_options& options) {
   if (as == certificate_role::node)
-    return error{"bad_role", "[certificates] a client is no node; there is: " + client_roles_text()};
+    return error{"bad_role", "[certificates] a client cannot have the role node; roles of clients: " + client_roles_text()};
   if (!net::valid_operator_name(name))
-    return error{"bad_name", "[certificates] '" + name + "' cannot be a client's name: letters, digits, '-' and '_', 32 at most"};
+    return error{"bad_name",
+                 "[certificates] '" + name + "' is not a valid client name: use letters, digits, '-' and '_', 32 at most"};
   if (name != client_name && fs::exists(certificate_folder(dir, name) / (name + ".pem"))) return taken("node called " + name);
   const auto home = certificate_folder(dir, "ca");
   const auto ca = load_ca(home);

@@ -20,13 +20,14 @@ error write_error(const fs::path& file, int code) {
   return {"cannot_write", "[certificates] " + file.string() + ": " + std::generic_category().message(code)};
 }
 
-// A new file beside it, synced, then renamed: a reader sees the old file or the whole new one.
+// Writes a temporary file next to it, syncs and renames it: a reader sees the old file or the whole
+// new one.
 expected<void> write_atomically(const fs::path& file, const std::string& text, mode_t mode, bool overwrite) {
   const std::string temporary = file.string() + ".new-" + std::to_string(::getpid());
   ::unlink(temporary.c_str());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
   if (fd < 0) return write_error(file, errno);
-  int failed = ::fchmod(fd, mode) == 0 ? 0 : errno;  // whatever the umask
+  int failed = ::fchmod(fd, mode) == 0 ? 0 : errno;  // independent of the umask
   for (std::size_t done = 0; failed == 0 && done < text.size();) {
     const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
     if (n >= 0)
@@ -68,7 +69,7 @@ expected<void> prepare_closed_folder(const fs::path& dir) {
   if ((s.st_mode & 077) == 0) return {};
   if (!fs::is_empty(dir, ec) || ec)
     return error{"directory_open",
-                 "[certificates] " + dir.string() + " holds other files and is open to other users: chmod 700 it first"};
+                 "[certificates] " + dir.string() + " contains files and is open to other users: chmod 700 it first"};
   if (::chmod(dir.c_str(), 0700) != 0) return write_error(dir, errno);
   return {};
 }
@@ -78,7 +79,7 @@ expected<void> write_planned_files(const std::vector<planned_file>& files, const
   for (const planned_file& f : files) {
     std::error_code ec;
     if (f.path.parent_path() != folders.back()) folders.push_back(f.path.parent_path());
-    for (const auto& taken : {f.path, dir / f.path.filename()})  // or of a cluster that has all in one folder
+    for (const auto& taken : {f.path, dir / f.path.filename()})  // a cluster may have all files in one folder
       if (!overwrite && fs::exists(fs::symlink_status(taken, ec)))
         return error{"exists", "[certificates] " + taken.string() + " exists"};
   }

@@ -1,5 +1,5 @@
-// Files that are written whole or not at all, and closed folders for them. Errors: values
-// ("exists", "directory_open", "cannot_write").
+// Files that are written whole or not at all, and folders that are closed to other users. Errors:
+// values ("exists", "directory_open", "cannot_write").
 #pragma once
 
 #include <sys/types.h>
@@ -18,11 +18,11 @@ struct planned_file {
   mode_t mode;
 };
 
-// Makes `dir` with mode 0700; an existing one must be closed to others, or empty.
+// Makes `dir` with mode 0700. An existing one must be closed to others, or empty.
 net::expected<void> prepare_closed_folder(const std::filesystem::path& dir);
 
-// Files of `dir` and of folders in it, which are made. Unless `overwrite`, nothing is touched when
-// one of them is there, in its folder or in `dir` itself.
+// Writes files of `dir` and of folders in it; makes these folders. Without `overwrite`, changes
+// nothing if one of the files exists, in its folder or in `dir` itself.
 net::expected<void> write_planned_files(const std::vector<planned_file>& files, const std::filesystem::path& dir, bool overwrite);
 
 }  // namespace troupe

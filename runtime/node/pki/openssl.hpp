@@ -1,5 +1,4 @@
-// OpenSSL's objects with owners, and files of certificates. For the files of this folder and
-// whoever verifies.
+// OpenSSL objects with owners, and certificate files. For this folder and the TLS code.
 #pragma once
 
 #include <openssl/bio.h>
@@ -31,15 +30,15 @@ using alternative_names = std::unique_ptr<GENERAL_NAMES, freer<GENERAL_NAMES_fre
 
 net::error openssl_error(const std::string& doing);
 
-// Errors: "certificate_missing", "certificate_unreadable"; of a key "key_exposed" as well.
+// Errors: "certificate_missing", "certificate_unreadable"; for a key also "key_exposed".
 net::expected<certificate> load_certificate(const std::filesystem::path& file);
 net::expected<private_key> load_key(const std::filesystem::path& file);
-// What the CA has revoked, as the file beside its certificate says; null: there is none. A list
-// that this CA has not signed is an error.
+// The CA's revocation list, next to its certificate; null if there is none. A list that this CA has
+// not signed is an error.
 net::expected<revocations> load_revocations(const std::filesystem::path& ca_file);
 bool is_in(const revocations& list, X509* cert);
 
-// Every value of one kind in a name.
+// All values of one kind in a name.
 std::vector<std::string> texts_of(const X509_NAME* name, int nid);
 std::string serial_of(X509* cert);  // hexadecimal
 

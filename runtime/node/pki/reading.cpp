@@ -1,5 +1,4 @@
-// Reading certificates, keys and the list of those that are revoked, and saying what is wrong with
-// them.
+// Reads and checks certificates, keys and revocation lists.
 #include <arpa/inet.h>
 #include <openssl/bn.h>
 #include <openssl/err.h>
@@ -31,7 +30,7 @@ expected<pki::bio> open_pem(const fs::path& file) {
 
 error unreadable(const fs::path& file) {
   ERR_clear_error();
-  return {"certificate_unreadable", "[certificates] " + file.string() + " is not what its name says"};
+  return {"certificate_unreadable", "[certificates] " + file.string() + " is not a PEM file of the kind that its name states"};
 }
 
 std::chrono::system_clock::time_point time_of(const ASN1_TIME* t) {
@@ -91,7 +90,7 @@ expected<private_key> load_key(const fs::path& file) {
     return error{"key_exposed", "[certificates] " + file.string() + " is open to other users: chmod 600 it"};
   auto in = open_pem(file);
   if (!in) return in.error();
-  // A key with a pass phrase is refused rather than asked for on the terminal.
+  // A key with a pass phrase is refused; OpenSSL would prompt on the terminal.
   const auto no_phrase = [](char*, int, int, void*) { return -1; };
   private_key k(PEM_read_bio_PrivateKey(in->get(), nullptr, no_phrase, nullptr));
   if (!k) return unreadable(file);
@@ -168,7 +167,7 @@ expected<void> check_certificate(const fs::path& ca, const fs::path& certificate
     return error{"key_mismatch", "[certificates] " + key_file.string() + " is not the key of " + certificate_file.string()};
   }
   const std::string carried = first_of(X509_get_subject_name(cert->get()), NID_commonName);
-  if (carried != name) return error{"name_mismatch", shown + " is made out to " + carried + ", not to " + std::string(name)};
+  if (carried != name) return error{"name_mismatch", shown + " has the common name " + carried + ", expected " + std::string(name)};
   const std::unique_ptr<X509_STORE, pki::freer<X509_STORE_free>> store(X509_STORE_new());
   const std::unique_ptr<X509_STORE_CTX, pki::freer<X509_STORE_CTX_free>> check(X509_STORE_CTX_new());
   if (!store || !check || X509_STORE_add_cert(store.get(), root->get()) != 1 ||
@@ -178,7 +177,8 @@ expected<void> check_certificate(const fs::path& ca, const fs::path& certificate
     const auto revoked = pki::load_revocations(ca);
     if (!revoked) return revoked.error();
     if (!pki::is_in(*revoked, cert->get())) return {};
-    return error{"certificate_revoked", shown + " has been revoked: `troupe certs renew " + std::string(name) + "` makes another"};
+    return error{"certificate_revoked",
+                 shown + " has been revoked: `troupe certs renew " + std::string(name) + "` makes a new one"};
   }
   const int why = X509_STORE_CTX_get_error(check.get());
   ERR_clear_error();

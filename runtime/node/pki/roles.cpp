@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<const char*, certificate_roles> role_names = {"node", "admin", "submit", "exchange", "watch"};
 
-// Who may do it, for a refusal.
+// The roles that have a right, for a refusal.
 const char* who_may(right what) {
   switch (what) {
     case right::look: return "watch, submit and admin";
@@ -61,7 +61,7 @@ bool may(certificate_role r, right what) {
 
 std::string why_not(const person& who, right what, const std::string& doing) {
   if (may(who.role, what)) return {};
-  if (who.role == certificate_role::node) return doing + ": a node does so for no one; " + who_may(what) + " may";
+  if (who.role == certificate_role::node) return doing + ": not allowed for the role node; " + who_may(what) + " may";
   return "not allowed: " + doing + ": the certificate of " + who.name + " has the role " + text_of(who.role) + "; " +
          who_may(what) + " may";
 }
