@@ -1,9 +1,9 @@
-// Before anything else: is there address space for OpenBLAS? Its constructor reserves a buffer for
-// each processor and, where the limit on address space (ulimit -v, RLIMIT_AS) does not allow it,
-// tries again for ever, before main() and so before any message of ours. A program's .preinit_array
-// runs before the constructors of its libraries: here the limit is named instead. Where the space
-// is enough for the constructor and not for the work (each thread that multiplies has a buffer
-// more), OpenBLAS still spins.
+// Checks at program start that the address space suffices for OpenBLAS. OpenBLAS's constructor
+// reserves a buffer for each processor. If the limit on address space (ulimit -v, RLIMIT_AS) does
+// not allow that, it retries forever, before main() can print an error. A program's .preinit_array
+// runs before the constructors of its libraries, so this check exits with an error first. If the
+// space suffices for the constructor but not for the work (each thread that multiplies needs one
+// more buffer), OpenBLAS still spins.
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -15,13 +15,12 @@
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{128} << 20;  // of Debian 12's libopenblas0-pthread (0.3.21)
-constexpr std::size_t few_bytes = std::size_t{4} << 20;       // for everybody else, until main()
+constexpr std::size_t few_bytes = std::size_t{4} << 20;       // for all other allocations before main()
 constexpr const char* message =
-    "the limit on address space (ulimit -v) is too small: OpenBLAS reserves 128 MiB for each processor before the program begins, "
-    "and "
-    "would try for ever; raise the limit, or set OMP_NUM_THREADS=1\n";
+    "the limit on address space (ulimit -v) is too small: OpenBLAS reserves 128 MiB for each processor at program start and would "
+    "retry forever; raise the limit, or set OMP_NUM_THREADS=1\n";
 
-// libc is there and relocated, but none of its constructors has run: nothing but system calls.
+// libc is loaded and relocated, but its constructors have not run: only system calls are safe.
 void check_address_space(int, char**, char** environment) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;

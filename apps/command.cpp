@@ -5,15 +5,14 @@
 namespace troupe {
 
 void json_option(CLI::App& c) {
-  const std::string text = "Events as JSON, one object a line on stdout";
+  const std::string text = "Print events as JSON on stdout, one object per line";
   c.add_flag("--json", text);
 }
 
 void job_options(CLI::App& c, job_arguments& a) {
   c.add_option("JOB", a.file, "Job file (TOML)")->required()->option_text("(required)");
-  c.add_option(
-       "--set", a.overrides,
-       "Override a key of the job file, as in --set train.finish.epochs=1 or\n--set layer.conv1.outputs=10; may be repeated")
+  c.add_option("--set", a.overrides,
+               "Override a key of the job file, e.g. --set train.finish.epochs=1 or\n--set layer.conv1.outputs=10; may be repeated")
       ->option_text("KEY=VALUE")
       ->allow_extra_args(false);
   json_option(c);
@@ -24,7 +23,7 @@ CLI::Option* file_option(CLI::App& c, const std::string& name, std::string& into
 }
 
 void threads_option(CLI::App& c, unsigned& into, const std::string& fallback) {
-  c.add_option("--threads", into, "Threads for all actors together (default: " + fallback + ")")
+  c.add_option("--threads", into, "Threads shared by all actors (default: " + fallback + ")")
       ->option_text("N")
       ->check(CLI::Range(0u, 4096u));
 }

@@ -1,4 +1,4 @@
-// A command of `troupe` as a row of troupe.cpp's table, and the options that many commands have.
+// An entry of the command table in troupe.cpp, and the options that many commands share.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,13 @@ class Option;
 
 namespace troupe {
 
-// Runs a command with what was read from the command line; returns the exit code.
+// Runs a command with its parsed options; returns the exit code.
 using command_run = std::function<int(const output&)>;
 
 struct cli_command {
   std::string name, about;
-  std::string examples;                               // at the end of its --help
-  std::function<command_run(CLI::App&)> add_options;  // ready to run once the command line has been read
+  std::string examples;                               // printed at the end of --help
+  std::function<command_run(CLI::App&)> add_options;  // returns the command, to be run after the command line is parsed
 };
 
 template <class Arguments>

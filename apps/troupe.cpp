@@ -1,4 +1,4 @@
-// troupe: everything a person types. This file is the table of commands; each has a file in
+// troupe: the command-line program. This file has the table of commands; each command has a file in
 // commands/.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -16,16 +16,16 @@ namespace troupe {
 namespace {
 
 constexpr const char* about =
-    "Troupe trains neural networks as a company of actors.\n"
+    "Troupe trains neural networks with actors, on one machine or on a cluster.\n"
     "\n"
-    "A job is one TOML file: data, model, training. Begin with\n"
-    "  troupe check JOB.toml                      is the file right?\n"
-    "  troupe train JOB.toml --out net.safetensors\n"
-    "  troupe test JOB.toml --weights net.safetensors\n";
+    "A job is a TOML file with data, model and training options. To get started:\n"
+    "  troupe check JOB.toml                             validate the job file\n"
+    "  troupe train JOB.toml --out net.safetensors       train it\n"
+    "  troupe test JOB.toml --weights net.safetensors    evaluate the weights\n";
 constexpr const char* footer =
     "Exit code: 0 done, 1 failed while running or preempted (stopped with a checkpoint), 2 wrong usage or configuration.\n"
-    "With --json every command writes one JSON object a line on stdout, and nothing else there.\n"
-    "`troupe COMMAND --help` explains a command.";
+    "With --json every command writes one JSON object per line to stdout, and nothing else.\n"
+    "Run `troupe COMMAND --help` for the options of a command.";
 
 std::vector<cli_command> commands() {
   return {train_command(),        attach_command(), test_command(),   sample_command(), time_command(),     init_command(),
@@ -33,8 +33,8 @@ std::vector<cli_command> commands() {
           init_cluster_command(), certs_command(),  layers_command(), modes_command(),  reference_command()};
 }
 
-// CLI11 replaces a number that does not fit the type by the nearest one that does. Empty: `text`
-// fits, or is no number, which CLI11 refuses itself.
+// Returns an error if `text` does not fit the number type of an option; CLI11 would replace it by
+// the nearest number that fits. Empty if it fits, or is not a number, which CLI11 refuses itself.
 std::string why_not_represented(const std::string& text, const std::string& type) {
   errno = 0;
   bool good = true;
@@ -44,7 +44,7 @@ std::string why_not_represented(const std::string& text, const std::string& type
     good = !text.starts_with("-") && (std::strtoull(text.c_str(), nullptr, 0), errno != ERANGE);
   else
     good = (std::strtoll(text.c_str(), nullptr, 0), errno != ERANGE);
-  return good ? std::string() : text + " cannot be represented";
+  return good ? std::string() : text + " is out of range";
 }
 
 void refuse_what_cannot_be_represented(CLI::App& c) {
@@ -62,8 +62,8 @@ void add(CLI::App& app, const cli_command& entry, command_run& chosen) {
   refuse_what_cannot_be_represented(*c);
 }
 
-// A mistake on the command line. CLI11 says what it is, unless it is an unknown word; --help is no
-// mistake.
+// Reports a wrong command line. The text comes from CLI11, except for unknown commands and options.
+// CLI11 also reports --help and --version in this way.
 int usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& arguments, const output& out) {
   if (e.get_exit_code() == 0) return app.exit(e) == 0 ? exit_done : exit_wrong;
   const auto unknown = unknown_argument(app, arguments);
@@ -80,10 +80,11 @@ int run(int argc, char** argv) {
   app.get_formatter()->column_width(28);
   command_run chosen;
   for (const auto& entry : commands()) add(app, entry, chosen);
-  // Listed here, read by repl_main(): it has a command line of its own.
-  app.add_subcommand("repl", "Run jobs here, or talk to a running daemon: submit, status, pause, set, ... (troupe repl --help)");
+  // Listed here for --help; repl_main() parses its command line.
+  app.add_subcommand(
+      "repl", "Control a cluster or run jobs in this process interactively: submit, status, pause, set, ... (troupe repl --help)");
   if (argc > 1 && std::strcmp(argv[1], "repl") == 0) return repl_main({argv + 2, argv + argc});
-  // Known before parsing, since a mistake in it has to be told in the same way.
+  // Determined before parsing, because errors of the command line are printed as JSON too.
   const bool as_json = std::any_of(argv, argv + argc, [](const char* a) { return std::strcmp(a, "--json") == 0; });
   const output out(as_json);
   try {

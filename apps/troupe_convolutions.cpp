@@ -9,15 +9,15 @@
 namespace troupe {
 namespace {
 
-// The algorithms of convolutions that the run of this checkpoint had chosen; nothing: it had chosen
-// none.
+// The convolution algorithms that the run of this checkpoint had chosen. Nullopt: it had not chosen
+// any.
 std::variant<std::optional<conv_table>, record_error> kept_choice(const std::string& file) {
   auto read = load_checkpoint(file);
   if (auto* bad = std::get_if<record_error>(&read)) return std::move(*bad);
   const auto text = kept_convolutions(std::get<checkpoint>(read).extra);
   if (text.empty()) return std::optional<conv_table>();
   auto table = conv_table_from(text);
-  if (!table) return record_error{file, {}, "its convolutions are no choice of algorithms"};
+  if (!table) return record_error{file, {}, "its list of convolution algorithms is invalid"};
   return table;
 }
 

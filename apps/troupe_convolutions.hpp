@@ -1,4 +1,4 @@
-// [job] convolution = "measured", for commands that run a job in this process.
+// Support for [job] convolution = "measured", in commands that run a job in this process.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,15 @@
 
 namespace troupe {
 
-// Settles which algorithms the job's convolutions use, before anything else is put into `j`: as the
-// checkpoint `resume` has it where one is named, else as measured. Returns the exit code where that
-// cannot be, and says why. `times`: what it was measured by.
+// Chooses the algorithms of the job's convolutions: those of the checkpoint `resume`, if there is
+// one, otherwise those that measurements show to be fastest. Must be called before other state is
+// put into `j`. On failure prints the error and returns the exit code. `times` receives the
+// measurements.
 std::optional<int> choose_algorithms(std::shared_ptr<prepared_job>& j, device& d, const output& out, const std::string& resume = {},
                                      std::vector<timed_pass>* times = nullptr);
 
-// What `troupe time` says of one layer's convolution: the algorithm of each pass that training
-// makes, and what else was timed.
+// Output of `troupe time` for one layer's convolution: the algorithm of each pass of training, and
+// the measured candidates.
 struct pass_entry {
   conv_pass pass = conv_pass::forward;
   std::string algorithm;

@@ -39,7 +39,7 @@ std::variant<std::string, record_error> checkpoint_at(const std::string& path, c
   if (path.empty() || !std::filesystem::is_directory(path, ec)) return path;
   const auto found = load_newest_checkpoint(path);
   for (const auto& bad : found.refused) out.remark(bad.to_string());
-  if (!found.newest) return record_error{path, {}, "it has no checkpoint that can be read"};
+  if (!found.newest) return record_error{path, {}, "the folder has no readable checkpoint"};
   return found.file;
 }
 
@@ -66,7 +66,7 @@ std::string why_unwritable(const std::string& file) {
   const auto folder = std::filesystem::absolute(place.path).parent_path();
   std::error_code ec;
   if (!std::filesystem::is_directory(folder, ec)) return "there is no folder " + folder.string();
-  if (access(folder.c_str(), W_OK) != 0) return "cannot write into " + folder.string();
+  if (access(folder.c_str(), W_OK) != 0) return "cannot write to " + folder.string();
   return {};
 }
 

@@ -49,7 +49,8 @@ layer_work work_of(const prepared_job& j, const std::string& names) {
     double activations = elements(tail.out) + grad_in;
     if (head.maths->backward_needs(head.in).inputs) activations += elements(head.in);
     if (tail.maths->backward_needs(tail.in).outputs) activations += elements(tail.out);
-    w.backward_bytes = activations * size + of_params * (grad_in > 0 ? 2 : 1);  // gradients of the parameters, and they themselves
+    w.backward_bytes =
+        activations * size + of_params * (grad_in > 0 ? 2 : 1);  // gradients of the parameters and, for grad_in, the parameters
   }
   const double packets = j.plan.packets;
   w.forward_flops *= packets, w.backward_flops *= packets;

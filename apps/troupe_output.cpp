@@ -12,8 +12,8 @@ namespace troupe {
 
 namespace {
 
-// What goes to stdout may be all that is wanted of a command: where it cannot be written, the
-// command goes on, says so once, and fails.
+// Set if writing to stdout failed. The command then continues, reports the error once on stderr,
+// and exits with a failure.
 std::atomic<bool> stdout_lost{false};
 
 void say_lost(int why) {
@@ -66,7 +66,7 @@ int output::failed(const std::string& where, const std::string& text) const {
 }
 
 std::string weights_line(const std::string& hash) {
-  return "weights_sha256 " + hash + " (of the weights' values; `sha256sum` of a weights file is another)";
+  return "weights_sha256 " + hash + " (of the weights' values; `sha256sum` of a weights file differs)";
 }
 std::string fixed(double x, int digits) {
   char text[64];

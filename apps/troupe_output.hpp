@@ -1,5 +1,5 @@
-// What a command says, and where: results on stdout, troubles on stderr; with --json, events on
-// stdout and nothing else there. Exit codes are part of the contract with scripts.
+// Output of commands: results on stdout, errors on stderr; with --json, events and errors on stdout
+// as JSON, and nothing else there. Exit codes are part of the interface for scripts.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ class output {
   explicit output(bool json) : json_(json) {}
   bool json() const { return json_; }
 
-  // One event a line; flushed, because somebody may be waiting for it.
+  // Prints an event on one line and flushes, so that readers of a pipe get it at once.
   void object(const nlohmann::ordered_json& o) const;
-  // For people: text as it is, only without --json.
+  // Prints text to stdout; nothing with --json.
   void text(const std::string& s) const;
-  // For people, on stderr: what is worth knowing and no trouble.
+  // Prints a note or warning to stderr.
   void remark(const std::string& s) const;
 
-  // The user's mistakes, all of them, and troubles while running; return the exit code that goes
-  // with it.
+  // Print errors and return the exit code: wrong() for wrong usage or files, failed() for failures
+  // at run time.
   int wrong(const diagnostics& list) const;
   int wrong(const std::string& where, const std::string& message) const;
   int failed(const std::string& where, const std::string& message) const;
@@ -36,16 +36,15 @@ class output {
   bool json_;
 };
 
-// The exit code of a program that would end with `code`: failed, where anything that it wrote on
-// stdout was lost (a full disk, a closed pipe), which stderr then says.
+// Returns the exit code of a program that would end with `code`: exit_failed if output to stdout
+// was lost (a full disk, a closed pipe), which is reported on stderr.
 int with_stdout(int code);
 
-// "weights_sha256 HASH (...)": the hash of all weights, and that it is none of a file.
+// "weights_sha256 HASH (...)": the hash of all weights, with a note that it is not a file's hash.
 std::string weights_line(const std::string& hash);
-// "0.8712"; "1:02:03"
-std::string fixed(double x, int digits);
-std::string clock_text(double seconds);
-// `s` padded with spaces to `width`, on the left for numbers.
+std::string fixed(double x, int digits);  // "0.8712"
+std::string clock_text(double seconds);   // "1:02:03"
+// Pads `s` with spaces to `width`: left() aligns to the left, flush_right() to the right.
 std::string left(const std::string& s, std::size_t width);
 std::string flush_right(const std::string& s, std::size_t width);
 

@@ -32,7 +32,7 @@ std::string text_of(const event_texts& texts, const char* name) {
   return {};
 }
 
-// All parameters together, in one line; the REPL's `staleness` shows them one by one.
+// Staleness over all parameters, in one line; the REPL's `staleness` shows each parameter.
 std::string staleness_line(const event_effect& e) {
   double sum = 0, reads = 0;
   std::uint64_t oldest = 0;
@@ -41,11 +41,11 @@ std::string staleness_line(const event_effect& e) {
     reads += static_cast<double>(entry.count());
     if (!entry.reads.empty()) oldest = std::max(oldest, entry.reads.rbegin()->first);
   }
-  if (reads == 0) return "staleness: nothing counted";
+  if (reads == 0) return "staleness: no data";
   return "staleness: weights were " + fixed(sum / reads, 2) + " clocks old on average, " + std::to_string(oldest) + " at most";
 }
 
-// Counts are written as whole numbers.
+// A value in JSON; counts are integers.
 json_object number(const std::string& name, double v) {
   const bool count = name == "steps" || name == "packets" || name == "skipped" || name.ends_with("_bytes");
   if (count && std::isfinite(v)) return static_cast<std::int64_t>(v);
@@ -60,8 +60,8 @@ int terminal_width() {
 }  // namespace
 
 void loss_trend::add(std::uint64_t step, double loss) {
-  constexpr std::size_t kept = 10;   // one batch may be a hard one
-  if (!std::isfinite(loss)) return;  // of a step that was left out
+  constexpr std::size_t kept = 10;   // averages over outliers
+  if (!std::isfinite(loss)) return;  // of a skipped step
   if (!first_) {
     first_ = loss;
     first_step_ = step;
@@ -89,7 +89,7 @@ progress::progress(const output& out, run_extent e)
 progress::~progress() { erase(); }
 
 void progress::json(const event_effect& e, const event_texts& texts) const {
-  // Kinds of events whose JSON is not `kind` and its values: to_json() has their form.
+  // to_json() has the special form of these kinds.
   if (e.kind == "mode" || e.kind == "staleness") return out_.object(json_object::parse(to_json({0, e, texts})));
   json_object o{{"event", e.kind}};
   if (e.kind == "error") {
@@ -123,7 +123,7 @@ void progress::show(const event_effect& e, const event_texts& texts) {
   if (e.kind == "eval") {
     const auto accuracy = value_of(e, "accuracy", -1);
     step_ = marked_step_ = e.step;
-    marked_ = clock::now();  // the evaluation's time is none of training's
+    marked_ = clock::now();  // excludes the evaluation from the rate
     line("step " + with_commas(e.step) + "  evaluation" + (accuracy < 0 ? "" : ": accuracy " + fixed(accuracy, 4)) + "  loss " +
          fixed(value_of(e, "loss"), 4));
   } else if (e.kind == "staleness") {
@@ -148,7 +148,7 @@ void progress::show(const event_effect& e, const event_texts& texts) {
     if (const auto folder = text_of(texts, "post_mortem"); !folder.empty()) out_.remark("post-mortem: " + folder);
   } else {
     auto text = "step " + with_commas(e.step) + "  " + e.kind + (e.text.empty() ? "" : ": " + e.text);
-    if (e.text.empty())  // then its values are all that it tells
+    if (e.text.empty())
       for (const auto& [key, value] : e.values) text += " " + key + " = " + number_text(value);
     line(text);
   }
@@ -168,7 +168,7 @@ void progress::step(const event_effect& e) {
 }
 
 void progress::measure(const event_effect& e, clock::time_point now) {
-  if (extent_.batch == 0) return void(rate_ = value_of(e, "examples_per_s"));  // not known here: what the job says itself
+  if (extent_.batch == 0) return void(rate_ = value_of(e, "examples_per_s"));  // unknown batch: use the job's own rate
   const double took = std::chrono::duration<double>(now - marked_).count();
   const auto fresh = static_cast<double>(step_ - marked_step_) * static_cast<double>(extent_.batch) / std::max(took, 1e-9);
   if (!has_rate_) rate_ = fresh;

@@ -1,5 +1,5 @@
-// How a run is told while it runs: JSON events; a bar on a terminal, redrawn at most ten times a
-// second; else plain lines, about one a second and every evaluation.
+// Prints the progress of a run: as JSON events; on a terminal as a bar, redrawn at most ten times a
+// second; otherwise as plain lines, about one a second and one for each evaluation.
 #pragma once
 
 #include <chrono>
@@ -15,29 +15,29 @@
 
 namespace troupe {
 
-// What the bar needs to know of the job.
+// Properties of the job that the bar shows.
 struct run_extent {
   std::uint64_t first_step = 0;
   std::uint64_t last_step = 0;        // 0: unknown
-  std::uint64_t steps_per_epoch = 0;  // 0: unknown, no epochs are shown
+  std::uint64_t steps_per_epoch = 0;  // 0: unknown, epochs are not shown
   std::int64_t batch = 0;
 };
 
 using event_texts = std::vector<std::pair<std::string, std::string>>;
 
-// Where the loss began, and where it ends. A rate that is far too high leaves finite losses and
-// weights that know nothing, and a run that ends like any other.
+// Detects a loss that did not fall. With a learning rate that is far too high, a run can end
+// normally and with finite losses although it has learned nothing.
 class loss_trend {
  public:
   void add(std::uint64_t step, double loss);
-  // What there is to say at the end: the mean of the last steps is far above the first step's loss.
-  // Empty: nothing.
+  // A warning if the mean loss of the last steps is far above the first step's loss; otherwise
+  // empty.
   std::string warning() const;
 
  private:
   std::uint64_t first_step_ = 0;
   std::optional<double> first_;
-  std::deque<double> last_;  // without the first
+  std::deque<double> last_;  // losses of the last steps, without the first step
 };
 
 class progress {
@@ -47,7 +47,7 @@ class progress {
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
 
-  // `texts`: values of the event that are words ("file", "weights_sha256").
+  // `texts`: values of the event that are texts ("file", "weights_sha256").
   void event(const event_effect& e, const event_texts& texts = {});
 
  private:
@@ -67,10 +67,10 @@ class progress {
   run_extent extent_;
   bool terminal_ = false;
   bool drawn_ = false;
-  bool has_rate_ = false;  // rate_ is of a whole window, and not of the first few steps
+  bool has_rate_ = false;  // rate_ covers a whole window, not just the first few steps
   std::uint64_t step_ = 0, marked_step_ = 0;
   loss_trend trend_;
-  double loss_ = 0, rate_ = 0;  // examples a second, over the last second or so
+  double loss_ = 0, rate_ = 0;  // rate_: examples per second, over about the last second
   clock::time_point shown_{}, marked_{};
 };
 

@@ -41,7 +41,7 @@ const char* kind_name(option_kind k) {
 std::string range_text(const option_spec& s) {
   const bool number = s.kind == option_kind::integer || s.kind == option_kind::real;
   if (!s.choices.empty() && !number) return joined(s.choices, " | ");
-  const bool low = s.min > -1e299, high = s.max < 1e8;  // beyond that nobody means it
+  const bool low = s.min > -1e299, high = s.max < 1e8;  // larger limits are placeholders for "no limit"
   std::string text;
   if (low && high)
     text = number_text(s.min) + " to " + number_text(s.max);
@@ -49,7 +49,8 @@ std::string range_text(const option_spec& s) {
     text = "at least " + number_text(s.min);
   else if (high)
     text = "at most " + number_text(s.max);
-  for (const auto& word : s.choices) text += (text.empty() ? "" : ", or ") + json(word).dump();  // words allowed beside numbers
+  for (const auto& word : s.choices)
+    text += (text.empty() ? "" : ", or ") + json(word).dump();  // words allowed in addition to numbers
   return text;
 }
 
@@ -57,7 +58,7 @@ std::string range_text(const option_spec& s) {
 
 void list_options(CLI::App& c, list_arguments& a, const char* what) {
   c.add_option("NAME", a.name, what)->option_text(" ");
-  c.add_option("--plugin", a.plugins, "Also what this plugin brings; may be repeated")
+  c.add_option("--plugin", a.plugins, "Include the entries of this plugin; may be repeated")
       ->option_text("FILE")
       ->allow_extra_args(false);
   json_option(c);
@@ -105,7 +106,7 @@ std::string wrapped(const std::string& text) {
 }
 
 std::string option_table(const option_specs& specs) {
-  if (specs.empty()) return "  (no options of its own)\n";
+  if (specs.empty()) return "  (no options)\n";
   std::size_t name = 6, fallback = 7, range = 5;
   const auto fallback_of = [](const option_spec& s) {
     return s.fallback ? value_json(*s.fallback).dump() : std::string("required");

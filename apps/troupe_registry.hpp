@@ -1,4 +1,4 @@
-// Rows of a registry as people and programs read them: the list of all, or one with its options.
+// Prints the entries of a registry as text or JSON: a list of all, or one with its options.
 #pragma once
 
 #include <algorithm>
@@ -20,27 +20,26 @@ struct list_arguments {
   std::string name;  // empty: all
   std::vector<std::string> plugins;
 };
-// `what`: what NAME is.
+// `what`: help text of NAME.
 void list_options(CLI::App& c, list_arguments& a, const char* what);
 
 nlohmann::ordered_json value_json(const option_value& v);
 nlohmann::ordered_json option_json(const option_spec& s);
 std::string option_table(const option_specs& specs);
-// Lines of at most 100 characters, as the terminals that people have.
 std::string number_text(double x);
 std::string without_trailing_blanks(const std::string& text);
-std::string wrapped(const std::string& text);
+std::string wrapped(const std::string& text);  // in lines of at most 100 characters
 std::string first_line(const std::string& doc);
 
-// One row of a registry by name, on its page, or the list of all, each with what is to be said
-// `below` it (empty: nothing).
+// Prints one entry of a registry by name, with `page`, or a list of all entries. `below` returns a
+// second line for an entry of the list (empty: none).
 template <class Registry, class Page, class Below>
 int show(const Registry& entries, const std::string& name, const char* what, const output& out, Page&& page, Below&& below) {
   const auto names = entries.names();
   if (!name.empty()) {
     if (const auto* entry = entries.find(name)) return page(*entry, out);
     return out.wrong("command line", std::string("there is no ") + what + " " + in_quotes(name) + did_you_mean(name, names) +
-                                         " (there is: " + joined(names) + ")");
+                                         " (available: " + joined(names) + ")");
   }
   std::size_t wide = 4;
   for (const auto& n : names) wide = std::max(wide, n.size());

@@ -38,12 +38,12 @@ int run_reporter::finish() {
   });
   auto r = run_->run();
   std::error_code in_use;
-  if (!checkpoint_folder.empty()) std::filesystem::remove(checkpoint_folder, in_use);  // where nothing was kept
+  if (!checkpoint_folder.empty()) std::filesystem::remove(checkpoint_folder, in_use);  // only succeeds if it is empty
   if (!r.ok) {
     event_texts texts{{"where", r.where}};
     if (!r.post_mortem.empty()) texts.emplace_back("post_mortem", r.post_mortem);
     progress_.event({"error", r.step, {}, r.error}, texts);
-    if (r.hung) {  // a thread is still in a task, and everything that it uses has to stay until the process ends
+    if (r.hung) {  // a thread still runs a task: what it uses must exist until the process ends
       std::fflush(nullptr);
       std::_Exit(exit_failed);
     }
@@ -54,8 +54,8 @@ int run_reporter::finish() {
                                    [&](const std::string& path) { return save_weights(*job_, r.weights, r.step, path); });
     if (kept.trouble) troubles_.push_back(std::move(*kept.trouble));
   }
-  // The event "done" comes last, and only when the files are written: where one could not be, the
-  // last event is the error.
+  // The event "done" is the last one, after all files were written. If a file could not be written,
+  // the last event is an error.
   for (const auto& t : troubles_) progress_.event({"error", r.step, {}, t.message}, {{"where", where_of(t)}});
   if (!troubles_.empty()) return exit_failed;
   done_.step = r.step;
@@ -64,13 +64,13 @@ int run_reporter::finish() {
 }
 
 void run_reporter::handle_event(const event_effect& e) {
-  if (e.kind == "error") return;  // told once, by finish()
+  if (e.kind == "error") return;  // finish() reports it, once
   if (e.kind == "done") return void(done_ = e);
   if (e.kind != "checkpoint") return progress_.event(e);
   if (checkpoint_file.empty()) return;
   if (!checkpoint_.trouble) return progress_.event(e, {{"file", checkpoint_.path}});
-  // Training goes on without this checkpoint. Where it was to be the one that a stopped run leaves
-  // (`asked_`), the run has failed.
+  // Training continues without this checkpoint. If it is the last one, of a run that was asked to
+  // stop (`asked_`), the run has failed.
   progress_.event({"alert", e.step, {}, checkpoint_.trouble->to_string()});
   if (asked_) troubles_.push_back(*checkpoint_.trouble);
 }

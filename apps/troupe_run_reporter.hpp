@@ -1,4 +1,4 @@
-// An embedded run as a command shows it.
+// Runs a job embedded and prints its progress, for `troupe train` and `troupe test`.
 #pragma once
 
 #include <atomic>
@@ -14,17 +14,18 @@
 
 namespace troupe {
 
-constexpr const char* no_device = "this machine has no CPU that the kernels know";
+constexpr const char* no_device = "the kernels do not support this machine's CPU";
 
-// One embedded run that prints what happens, and keeps a word about its files. Ctrl-C stops it.
+// One embedded run. It prints events, writes weights and checkpoints, and stops on Ctrl-C.
 class run_reporter {
  public:
-  // `from`: of a run that leaves a post-mortem if it fails, and `begins` with a file.
+  // `from`: origin of the job, for a post-mortem; nullopt: no post-mortem. `begins`: the file that
+  // the run starts from.
   run_reporter(std::shared_ptr<prepared_job> j, const output& out, std::shared_ptr<device> dev, unsigned threads,
                std::optional<job_origin> from = {}, std::optional<beginning_file> begins = {});
 
   std::string checkpoint_file;    // empty: none is written
-  std::string checkpoint_folder;  // not empty: they go there instead, and as many of the newest stay as the job says
+  std::string checkpoint_folder;  // if set: folder for checkpoints instead; the newest [checkpoint] keep remain
   std::string weights_file;       // empty: none is written
 
   int finish();
@@ -38,8 +39,8 @@ class run_reporter {
   progress progress_;
   std::unique_ptr<embedded_run> run_;
   event_effect done_;
-  std::vector<record_error> troubles_;  // of files that the run ends with
-  kept_file checkpoint_;                // the newest
+  std::vector<record_error> troubles_;  // of the files written at the end of the run
+  kept_file checkpoint_;                // the newest checkpoint
   second_place elsewhere_;
   std::atomic<bool> asked_{false};
 };

@@ -12,8 +12,8 @@
 namespace troupe {
 namespace {
 
-// A handler may run on any thread, also on those a library made before main(): all it does is write
-// into a pipe.
+// A handler may run on any thread, including threads that a library created before main(), so it
+// only writes to a pipe.
 std::atomic<int> heard{0};
 int pipe_ends[2] = {-1, -1};
 struct sigaction before_int, before_term;
@@ -30,7 +30,7 @@ void on_signal(int signal) {
 
 signal_watch::signal_watch(std::function<void(int)> first) {
   heard = 0;
-  if (pipe2(pipe_ends, O_CLOEXEC) != 0) return;  // without a pipe signals do what they always do
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0) return;  // without a pipe, signals keep their default actions
   thread_ = std::thread([first = std::move(first), end = pipe_ends[0]] {
     unsigned char word = 0;
     ssize_t got = 0;

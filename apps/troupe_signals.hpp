@@ -1,4 +1,5 @@
-// Ctrl-C and SIGTERM: the first asks, the second ends the process at once.
+// Handles Ctrl-C and SIGTERM: the first signal calls a function, the second one ends the process at
+// once.
 #pragma once
 
 #include <functional>
@@ -8,8 +9,8 @@ namespace troupe {
 
 class signal_watch {
  public:
-  // `first` is called once, on a thread of ours, at the first SIGINT or SIGTERM. One watch at a
-  // time.
+  // `first` is called once, on a separate thread, at the first SIGINT or SIGTERM. Only one watch
+  // may exist at a time.
   explicit signal_watch(std::function<void(int signal)> first);
   ~signal_watch();
   signal_watch(const signal_watch&) = delete;

@@ -12,14 +12,14 @@ namespace {
 
 bool is_option(const std::string& argument) { return argument.size() > 2 && argument.starts_with("--"); }
 
-// "3" of "--epochs=3" and of "--epochs 3"; else VALUE.
+// The value of an option: "3" of "--epochs=3" or "--epochs 3". "VALUE" if there is none.
 std::string value_given(const std::string& option, const std::vector<std::string>& arguments) {
   if (const auto equals = option.find('='); equals != std::string::npos) return option.substr(equals + 1);
   const auto at = std::find(arguments.begin(), arguments.end(), option);
   return at == arguments.end() || at + 1 == arguments.end() || is_option(*(at + 1)) ? "VALUE" : *(at + 1);
 }
 
-// An option of the command; where it takes keys of a job, else the key that is called so.
+// Suggests a similar option of the command or, if the command has --set, a key of this name.
 std::string hint_about_option(const CLI::App& command, const std::string& option, const std::vector<std::string>& arguments) {
   const auto name = option.substr(2, option.find('=') - 2);
   std::vector<std::string> options;

@@ -1,4 +1,4 @@
-// What a mistaken command line probably meant.
+// Suggestions for wrong command lines.
 #pragma once
 
 #include <string>
@@ -10,9 +10,10 @@ class App;
 
 namespace troupe {
 
-// "unknown command 'trian'; did you mean 'train'?", or "unknown option '--epochs'; did you mean
-// '--set train.finish.epochs=3'?" with the value that stands behind it in `arguments`, the command
-// line. Empty: no command or option that `app` has read is unknown.
+// Returns an error for the first unknown command or option that `app` has parsed, e.g. "unknown
+// command 'trian'; did you mean 'train'?" or "unknown option '--epochs'; did you mean '--set
+// train.finish.epochs=3'?". `arguments`, the command line, has the value of the option. Empty if
+// all are known.
 std::string unknown_argument(const CLI::App& app, const std::vector<std::string>& arguments);
 
 }  // namespace troupe

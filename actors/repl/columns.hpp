@@ -1,4 +1,4 @@
-// Columns and JSON lines: what the REPL's tables are made of. Only for repl_*.cpp.
+// Text columns and JSON lines, for the REPL's tables. Private to actors/repl/.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline std::string number(double x, const char* format = "%.6g") {
 template <class T>
 requires std::is_integral_v<T> std::string number(T n) { return std::to_string(n); }
 
-// Columns as wide as their widest cell; the last is not padded.
+// A text table. Each column is as wide as its widest cell; the last one is not padded.
 class columns {
  public:
   explicit columns(std::vector<std::string> head) { add(std::move(head)); }

@@ -1,10 +1,11 @@
-// A command of the REPL: one row says all there is to it. Rows stand in families (commands_*.cpp),
-// and help lists them in that order.
+// The table of REPL commands: one entry for each command. Entries are grouped in families
+// (commands_*.cpp), and `help` lists them in that order.
 //
-// A command whose answer is an event of the job (`mode`, `checkpoint`, `watch`, ...) is *followed*:
-// the session keeps nothing between two lines and must not wait, for a daemon's REPL answers
-// everybody. So a reply that is not the whole answer says which line to ask next, `_follow NAME JOB
-// EVENT LEFT`: what JOB has said behind event EVENT. run_line() is the loop around it.
+// A command whose answer is an event of the job (`mode`, `checkpoint`, `watch`, ...) is *followed*.
+// The session has no state between two lines and must not block, because a daemon's REPL serves all
+// clients. A reply that is not the whole answer therefore names the line to send next:
+// `_follow NAME JOB EVENT LEFT` requests the events of JOB after event number EVENT. run_line() is
+// the loop that sends these lines.
 #pragma once
 
 #include <chrono>
@@ -19,39 +20,40 @@
 namespace troupe {
 
 constexpr std::uint64_t repl_patience = std::chrono::seconds(60) / repl_ask_every;
-constexpr std::uint64_t repl_long_patience = 3 * repl_patience;  // nodes may have to open their data first, disks may be slow
+constexpr std::uint64_t repl_long_patience = 3 * repl_patience;  // for commands that open data or write to disk
 
 struct repl_following {
   const char* name;
-  // What an event says to who waits for it; nothing: not what is waited for. `said`: all that this
-  // asking has read.
+  // The reply to the command if event `e` answers it, otherwise nullopt. `said`: all events that
+  // this request has read.
   std::optional<repl_reply> (*handle_event)(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said);
-  std::uint64_t patience = repl_patience;  // askings after which it is given up: where LEFT begins
-  bool from_the_start = false;             // every asking reads all again that was said since the command
-  bool endless =
-      false;  // each event is a line, until the job is over or (at a terminal) a line is typed; LEFT counts lines, 0: all
+  std::uint64_t patience = repl_patience;  // requests after which the command fails; initial value of LEFT
+  bool from_the_start = false;             // every request reads all events since the command was sent, not only new ones
+  // Each event is one line of output, until the job is over or, at a terminal, a line is typed.
+  // LEFT counts lines; 0: unlimited.
+  bool endless = false;
 };
 
-// What stands before the word that is to be completed, the command first; and what there is to
-// name.
+// Input of a completion: the words before the word to complete, the command first; and the view
+// that has the names.
 struct repl_typed {
   const repl_arguments& before;
   const repl_view& view;
 };
-// Whatever may stand there: the beginning of the word is looked at by who asks.
+// Returns all words that are valid there. The caller selects those with the typed prefix.
 using repl_choices = std::vector<std::string> (*)(const repl_typed&);
 
 struct repl_command {
-  repl_command_help help;  // name, arguments, what it does
+  repl_command_help help;  // name, arguments, description
   repl_reply (*run)(const repl_request&);
-  const repl_following* follow = nullptr;    // null: it is answered at once
-  std::vector<repl_choices> completes = {};  // by argument; null: nothing is known of that one
-  repl_choices completes_rest = nullptr;     // every argument behind those
-  bool takes_file = false;                   // the first argument is a file's name: its text comes with the line (files.cpp)
-  right needs = right::all;                  // who may say it on a daemon: a row that does not say so is for admin alone
+  const repl_following* follow = nullptr;    // null: the first reply is the whole answer
+  std::vector<repl_choices> completes = {};  // by argument; null: no completion for that one
+  repl_choices completes_rest = nullptr;     // for all arguments after those
+  bool takes_file = false;   // the first argument is a file name; the client sends the file's text with the line (files.cpp)
+  right needs = right::all;  // right that a client of a daemon needs; default: admins only
 };
 
-// The families, in the order of help.
+// The families, in the order of `help`.
 std::vector<repl_command> repl_commands_that_look();
 std::vector<repl_command> repl_commands_to_jobs();
 std::vector<repl_command> repl_commands_that_change();
@@ -63,26 +65,26 @@ const std::vector<repl_command>& repl_table();
 const repl_command* find_repl_command(const std::string& name);
 const repl_following* find_repl_following(const std::string& name);
 
-// What runs a row that says one word, its name, to a job: answered when it has been passed on; or,
-// followed, when it is known what came of it, as well.
+// Implementations of commands that send their own name to a job. repl_tell replies once the command
+// was passed on; repl_tell_and_wait also follows the job's events until one gives the result.
 repl_reply repl_tell(const repl_request& r);
 repl_reply repl_tell_and_wait(const repl_request& r);
-// Passes `c` on to the job's coordinator, and follows the job's events as the row says until one
-// answers. No job: `error` says why.
+// Passes `c` on to the job's coordinator, then follows the job's events as the entry's `follow`
+// says. If `job` is empty, the reply is the failure `error`.
 repl_reply repl_tell_and_follow(const repl_request& r, const std::optional<std::uint32_t>& job, const std::string& error,
                                 const command& c);
-// Follows a job from event `from` on: `_follow`'s first asking.
+// Returns the reply that follows a job from event `from` on: `text`, and the next `_follow` line.
 repl_reply repl_follow_from(const repl_following& f, std::uint32_t job, std::uint64_t from, std::uint64_t left,
                             std::string text = {});
 
-// What arguments may be (complete.cpp).
+// Completions of arguments (complete.cpp).
 namespace repl_choice {
 std::vector<std::string> commands(const repl_typed& t);
-std::vector<std::string> jobs(const repl_typed& t);  // those that are not over
+std::vector<std::string> jobs(const repl_typed& t);  // those that are not over yet
 std::vector<std::string> layers(const repl_typed& t);
 std::vector<std::string> nodes(const repl_typed& t);
 std::vector<std::string> modes(const repl_typed& t);
-// The modes of the job, plugins' included; of no job: those of this build.
+// The modes of the job, including those of plugins. Without a job, the modes of this build.
 const std::vector<repl_mode>& known_modes(const repl_view& v);
 }  // namespace repl_choice
 

@@ -1,5 +1,4 @@
-// Commands that change a job while it runs, from a step boundary on: set, mode, move, drain,
-// add-node.
+// Commands that change a running job at a step boundary: set, mode, move, drain, add-node.
 #include <algorithm>
 #include <cmath>
 
@@ -30,7 +29,7 @@ const std::vector<std::string>& settable() {
 
 repl_reply set_mode_option(const repl_request& r) {
   if (r.args.size() < 2 || r.args.size() > 3 || r.args[0].size() == sync_prefix.size())
-    return r.usage("set train.sync.KEY VALUE [JOB]");
+    return r.usage("usage: set train.sync.KEY VALUE [JOB]");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
   return repl_tell_and_follow(r, job, error, {"set", r.args[0], 0, {{r.args[0].substr(sync_prefix.size()), r.args[1]}}});
@@ -40,13 +39,13 @@ repl_reply run_set(const repl_request& r) {
   if (!r.args.empty() && r.args[0].starts_with(sync_prefix)) return set_mode_option(r);
   const auto& keys = settable();
   const auto what_can = "; keys: " + joined(keys) + ", train.sync.*";
-  if (r.args.size() < 2 || r.args.size() > 3) return r.usage("set KEY VALUE [JOB]" + what_can);
+  if (r.args.size() < 2 || r.args.size() > 3) return r.usage("usage: set KEY VALUE [JOB]" + what_can);
   const auto& key = r.args[0];
   if (std::find(keys.begin(), keys.end(), key) == keys.end())
-    return r.usage("'" + key + "' cannot be set while a job runs" + did_you_mean(key, keys) + what_can);
+    return r.usage("'" + key + "' cannot be set on a running job" + did_you_mean(key, keys) + what_can);
   double value = 0;
   if (!repl_number(r.args[1], value) || !std::isfinite(value))
-    return r.usage(in_quotes(r.args[1]) + " is not a number of 0 or more");
+    return r.usage(in_quotes(r.args[1]) + " is not a non-negative number");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
   return !job ? r.fail(error) : repl_sent(r, *job, {"set", key, value});
@@ -59,9 +58,9 @@ std::vector<std::string> keys(const repl_typed& t) {
   return all;
 }
 
-// A word at the end without '=' is the job.
+// The last argument is the job if it contains no '='.
 repl_reply run_mode(const repl_request& r) {
-  if (r.args.empty()) return r.usage("mode NAME [key=value...] [JOB]");
+  if (r.args.empty()) return r.usage("usage: mode NAME [key=value...] [JOB]");
   const repl_arguments pairs(r.args.begin() + 1, r.args.end());
   command c{"mode", r.args[0], 0, {}};
   std::string error;
@@ -71,9 +70,9 @@ repl_reply run_mode(const repl_request& r) {
     const bool last = i + 1 == pairs.size();
     if (is == std::string::npos && last && !job) {
       job = repl_job_of(r.backend.view(), pairs, i, error);
-      if (!job) return r.fail(error + " (options are written key=value)");
+      if (!job) return r.fail(error + " (write options as key=value)");
     } else if (is == std::string::npos || is == 0) {
-      return r.usage(in_quotes(pairs[i]) + " is no option: options are written key=value, as in mode ssp staleness=3");
+      return r.usage(in_quotes(pairs[i]) + " is not an option: write key=value, e.g. mode ssp staleness=3");
     } else {
       c.options.emplace_back(pairs[i].substr(0, is), pairs[i].substr(is + 1));
     }
@@ -99,7 +98,7 @@ std::optional<repl_reply> hear_move(const repl_request& r, const repl_event& e, 
 }
 constexpr repl_following to_the_move = {.name = "move", .handle_event = hear_move, .patience = repl_long_patience};
 
-// The last word is the job when there is one word more than the command takes.
+// Sends `c`, a command with `takes` arguments of its own; one more argument is the job.
 repl_reply amend_job(const repl_request& r, const command& c, std::size_t takes) {
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, takes, error);
@@ -107,13 +106,13 @@ repl_reply amend_job(const repl_request& r, const command& c, std::size_t takes)
 }
 
 repl_reply run_move(const repl_request& r) {
-  if (r.args.size() < 2 || r.args.size() > 3) return r.usage("move LAYER NODE [JOB]; LAYER.K is part K of a layer in parts");
+  if (r.args.size() < 2 || r.args.size() > 3) return r.usage("usage: move LAYER NODE [JOB]; LAYER.K is part K of a split layer");
   return amend_job(r, {"move", r.args[0], 0, {{"node", r.args[1]}}}, 2);
 }
 
 repl_reply run_of_a_node(const repl_request& r) {
   const auto& name = r.command->help.name;
-  if (r.args.empty() || r.args.size() > 2) return r.usage(name + " NODE [JOB]");
+  if (r.args.empty() || r.args.size() > 2) return r.usage(name + ": expected NODE [JOB]");
   return amend_job(r, {name, r.args[0], 0, {}}, 1);
 }
 
@@ -122,30 +121,31 @@ repl_reply run_of_a_node(const repl_request& r) {
 std::vector<repl_command> repl_commands_that_change() {
   using namespace repl_choice;
   return {
-      {.help = {"set", "KEY VALUE [JOB]",
-                "from the next step on: train.dynamics.lr, train.dynamics.decay, train.sync.* (an option of the mode)"},
+      {.help =
+           {"set", "KEY VALUE [JOB]",
+            "set a value from the next step on; keys: train.dynamics.lr, train.dynamics.decay, train.sync.* (options of the mode)"},
        .run = run_set,
        .follow = &to_the_mode,
        .completes = {keys, nullptr, jobs},
        .needs = right::run_jobs},
       {.help = {"mode", "NAME [key=value...] [JOB]",
-                "switches the synchronisation mode at a step boundary, as in mode ssp staleness=3"},
+                "switch the synchronisation mode at a step boundary, e.g. mode ssp staleness=3"},
        .run = run_mode,
        .follow = &to_the_mode,
        .completes = {modes},
        .completes_rest = options_of_the_mode,
        .needs = right::run_jobs},
-      {.help = {"move", "LAYER NODE [JOB]", "all of a layer to one node at a step boundary; LAYER.K: its part K"},
+      {.help = {"move", "LAYER NODE [JOB]", "move a layer to one node at a step boundary; LAYER.K moves part K of a split layer"},
        .run = run_move,
        .follow = &to_the_move,
        .completes = {layers, nodes, jobs},
        .needs = right::run_jobs},
-      {.help = {"drain", "NODE [JOB]", "takes everything of the job off a node, which may then be stopped"},
+      {.help = {"drain", "NODE [JOB]", "move the job off a node, so that the node can be stopped"},
        .run = run_of_a_node,
        .follow = &to_the_move,
        .completes = {nodes, jobs},
        .needs = right::run_jobs},
-      {.help = {"add-node", "NODE [JOB]", "gives a drained node back to the job"},
+      {.help = {"add-node", "NODE [JOB]", "let the job use a drained node again"},
        .run = run_of_a_node,
        .follow = &to_the_move,
        .completes = {nodes, jobs},

@@ -1,4 +1,4 @@
-// The command that has a node suffer: inject (docs/failures.md, "Injecting faults").
+// The command that injects a fault into a node: inject (docs/failures.md, "Injecting faults").
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,10 +14,10 @@ namespace {
 using kind = repl_reply::kind;
 
 std::string inject_usage() {
-  return "inject " + joined(fault_words(), "|") + " NODE [by TIME] [for TIME]; a TIME is like 50ms, 10s, 2min";
+  return "usage: inject " + joined(fault_words(), "|") + " NODE [by TIME] [for TIME]; a TIME is e.g. 50ms, 10s or 2min";
 }
 
-// "50ms", "1.5s", "2min".
+// Parses "50ms", "1.5s", "2min". Nullopt if the text is not a time.
 std::optional<fault_time> fault_time_of(const std::string& argument) {
   const auto unit_at = std::min(argument.find_first_not_of("0123456789."), argument.size());
   double n = 0;
@@ -31,29 +31,29 @@ std::optional<fault_time> fault_time_of(const std::string& argument) {
   return std::nullopt;
 }
 
-// What is wrong with the words; empty: nothing.
+// Parses the arguments into `i`. Returns the error; empty: no error.
 std::string read_injection(const repl_arguments& arguments, injection& i) {
   if (arguments.size() < 2) return inject_usage();
   const auto what = fault_named(arguments[0]);
   if (!what)
-    return in_quotes(arguments[0]) + " is no fault" + did_you_mean(arguments[0], fault_words()) +
-           " (there is: " + joined(fault_words()) + ")";
+    return in_quotes(arguments[0]) + " is not a fault" + did_you_mean(arguments[0], fault_words()) +
+           " (available: " + joined(fault_words()) + ")";
   i = {*what, arguments[1], fault_lasts(*what) ? usual_fault_time : fault_time{0}, usual_fault_amount(*what)};
   bool said_for = false, said_by = false;
   for (std::size_t at = 2; at < arguments.size(); at += 2) {
     const auto& argument = arguments[at];
     if (argument != "for" && argument != "by") return in_quotes(argument) + " is neither 'by' nor 'for'; " + inject_usage();
-    if (at + 1 == arguments.size()) return "'" + argument + "' needs a time, as in " + argument + " 10s";
+    if (at + 1 == arguments.size()) return "'" + argument + "' needs a time, e.g. " + argument + " 10s";
     auto& said = argument == "for" ? said_for : said_by;
-    if (said) return "'" + argument + "' is there twice";
+    if (said) return "'" + argument + "' is given twice";
     said = true;
     const auto time = fault_time_of(arguments[at + 1]);
-    if (!time) return in_quotes(arguments[at + 1]) + " is no time: write 50ms, 10s or 2min";
+    if (!time) return in_quotes(arguments[at + 1]) + " is not a time: write e.g. 50ms, 10s or 2min";
     (argument == "for" ? i.lasts : i.by) = *time;
   }
   if (said_for && !fault_lasts(*what))
-    return arguments[0] + " takes no 'for': nothing brings the daemon back but its being started";
-  if (said_by && usual_fault_amount(*what).count() == 0) return arguments[0] + " takes no 'by'; delay and slow-disk do";
+    return arguments[0] + " takes no 'for': a killed daemon stays down until it is started again";
+  if (said_by && usual_fault_amount(*what).count() == 0) return arguments[0] + " takes no 'by': only delay and slow-disk do";
   return why_not_for_so_long(i);
 }
 
@@ -61,7 +61,7 @@ repl_reply run_inject(const repl_request& r) {
   injection i;
   if (const auto wrong = read_injection(r.args, i); !wrong.empty()) return r.usage(wrong);
   const auto view = r.backend.view();
-  if (view.cluster.empty()) return r.fail("inject: this is one process, and no cluster: it has no node to spare");
+  if (view.cluster.empty()) return r.fail("inject: not connected to a cluster: faults can only be injected into cluster nodes");
   if (const auto why = r.backend.tell(0, to_command(i)); !why.empty()) return r.fail(why);
   if (!r.json) return {kind::ok, "injected at " + i.node + ": " + text_of(i), {}};
   return {kind::ok,
@@ -85,8 +85,8 @@ std::vector<std::string> for_and_by(const repl_typed& t) {
 std::vector<repl_command> repl_commands_that_harm() {
   using namespace repl_choice;
   return {{.help = {"inject", "FAULT NODE [by TIME] [for TIME]",
-                    "has a node suffer: kill; stop, drop (for 10s); delay (by 50ms), slow-disk (by 200ms); where the cluster file "
-                    "has inject = true, admin alone"},
+                    "inject a fault: kill; stop, drop (for 10s); delay (by 50ms), slow-disk (by 200ms); needs inject = true in the "
+                    "cluster file and the role admin"},
            .run = run_inject,
            .completes = {faults, nodes},
            .completes_rest = for_and_by}};

@@ -1,4 +1,4 @@
-// Commands that say when a job runs: submit, pause, resume, stop.
+// Commands that start, pause and end jobs: submit, pause, resume, stop.
 #include <algorithm>
 
 #include "actors/repl/command.hpp"
@@ -10,10 +10,9 @@ namespace {
 using kind = repl_reply::kind;
 
 repl_reply run_submit(const repl_request& r) {
-  if (r.args.empty()) return r.usage("submit FILE [key=value...]");
+  if (r.args.empty()) return r.usage("usage: submit FILE [key=value...]");
   if (!r.text)
-    return r.usage("submit: the text of " + in_quotes(r.args[0]) +
-                   " is missing: it comes with the line, and no file is opened here");
+    return r.usage("submit: the text of " + in_quotes(r.args[0]) + " is missing: the client must read the file and send its text");
   const repl_submission s{r.args[0], *r.text, {r.args.begin() + 1, r.args.end()}};
   std::uint32_t job = 0;
   const auto error = r.backend.submit(s, job);
@@ -27,13 +26,14 @@ repl_reply run_stop(const repl_request& r) {
   const auto view = r.backend.view();
   const auto job = repl_job_of(view, r.args, 0, error);
   auto reply = repl_tell_and_wait(r);
-  // One that waits goes out of the queue, and there is nothing of it to store.
+  // A queued job only leaves the queue: there is no checkpoint to wait for.
   if (job && std::any_of(view.jobs.begin(), view.jobs.end(), [&](const auto& j) { return j.id == *job && j.state == "queued"; }))
     reply.next.clear();
   return reply;
 }
 
-// The job's end, with whatever of it could not be stored.
+// Replies when the job has ended. Fails if it ended with an error, or if a checkpoint or its
+// weights could not be saved.
 std::optional<repl_reply> hear_end(const repl_request& r, const repl_event& end, const std::vector<repl_event>& said) {
   if (end.what.kind == "error" || end.what.kind == "preempted") return r.fail(end.what.text);
   if (end.what.kind != "done") return std::nullopt;
@@ -55,7 +55,8 @@ std::optional<repl_reply> hear_end(const repl_request& r, const repl_event& end,
                     {}};
 }
 
-// How a job ended is told with what it said on the way there.
+// Reads all events since the command, because the reply includes earlier alerts and the
+// checkpoint's file.
 constexpr repl_following to_its_end = {
     .name = "stop", .handle_event = hear_end, .patience = repl_long_patience, .from_the_start = true};
 
@@ -63,16 +64,19 @@ constexpr repl_following to_its_end = {
 
 std::vector<repl_command> repl_commands_to_jobs() {
   return {
-      {.help = {"submit", "FILE [key=value...]", "checks the job file and puts it into the queue"},
+      {.help = {"submit", "FILE [key=value...]", "check a job file and queue the job"},
        .run = run_submit,
        .takes_file = true,
        .needs = right::run_jobs},
-      {.help = {"pause", "[JOB]", "holds the job at a step boundary"},
+      {.help = {"pause", "[JOB]", "pause the job at a step boundary"},
        .run = repl_tell,
        .completes = {repl_choice::jobs},
        .needs = right::run_jobs},
-      {.help = {"resume", "[JOB]", "goes on"}, .run = repl_tell, .completes = {repl_choice::jobs}, .needs = right::run_jobs},
-      {.help = {"stop", "[JOB]", "ends the job at a step boundary, with a checkpoint; takes a waiting job out of the queue"},
+      {.help = {"resume", "[JOB]", "resume a paused job"},
+       .run = repl_tell,
+       .completes = {repl_choice::jobs},
+       .needs = right::run_jobs},
+      {.help = {"stop", "[JOB]", "stop the job at a step boundary, with a checkpoint; remove a queued job from the queue"},
        .run = run_stop,
        .follow = &to_its_end,
        .completes = {repl_choice::jobs},

@@ -1,4 +1,4 @@
-// Commands that show what a snapshot has: status, nodes, roles, queues, waits, jobs.
+// Commands that show a snapshot of the backend: status, nodes, roles, queues, waits, jobs.
 #include <algorithm>
 
 #include "actors/repl/command.hpp"
@@ -30,21 +30,23 @@ repl_reply run_roles(const repl_request& r) {
 
 std::vector<repl_command> repl_commands_that_look() {
   return {
-      {.help = {"status", "", "this node, the job that runs, what it has come to"},
+      {.help = {"status", "", "show this node, and the current job with its progress"},
        .run = show<repl_status_text>,
        .needs = right::look},
-      {.help = {"nodes", "", "nodes of the cluster: state, addresses, bytes of the data plane"},
+      {.help = {"nodes", "", "list the nodes: state, addresses, bytes on the data plane"},
        .run = show<repl_nodes_text>,
        .needs = right::look},
-      {.help = {"roles", "[NODE]", "roles of the jobs: step, version, messages, busy seconds"},
+      {.help = {"roles", "[NODE]", "list the roles of the jobs: step, version, messages, busy seconds"},
        .run = run_roles,
        .completes = {repl_choice::nodes},
        .needs = right::look},
-      {.help = {"queues", "", "messages and packets held by each role, and its credit"},
+      {.help = {"queues", "", "show the messages and packets held by each role, and its credit"},
        .run = show<repl_queues_text>,
        .needs = right::look},
-      {.help = {"waits", "", "who waits for whom"}, .run = show<repl_waits_text>, .needs = right::look},
-      {.help = {"jobs", "", "jobs that wait, run and are over"}, .run = show<repl_jobs_text>, .needs = right::look},
+      {.help = {"waits", "", "show what each role waits for, and long-running tasks"},
+       .run = show<repl_waits_text>,
+       .needs = right::look},
+      {.help = {"jobs", "", "list queued, running and finished jobs"}, .run = show<repl_jobs_text>, .needs = right::look},
   };
 }
 

@@ -19,8 +19,11 @@ repl_reply run_quit(const repl_request&) { return {kind::quit, {}, {}}; }
 
 std::vector<repl_command> repl_commands_of_sessions() {
   return {
-      {.help = {"help", "[COMMAND]", "what there is"}, .run = run_help, .completes = {repl_choice::commands}, .needs = right::look},
-      {.help = {"quit", "", "leaves; jobs of a cluster go on, one of this process stops with a checkpoint"},
+      {.help = {"help", "[COMMAND]", "list the commands, or describe COMMAND"},
+       .run = run_help,
+       .completes = {repl_choice::commands},
+       .needs = right::look},
+      {.help = {"quit", "", "exit; jobs of a cluster continue, a job of this process stops with a checkpoint"},
        .run = run_quit,
        .needs = right::look},
   };

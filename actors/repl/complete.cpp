@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-// Where the word begins that `typed` ends with.
+// Index of the first character of the last word of `typed`.
 std::size_t word_at(const std::string& typed) { return typed.find_last_of(' ') + 1; }  // npos + 1 is 0
 
 const repl_about* about_of(const repl_view& v) {

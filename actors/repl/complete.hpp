@@ -1,4 +1,5 @@
-// Completion, without a terminal: the text before the cursor and what there is to name give words.
+// Completion without a terminal: computes candidate words from the text before the cursor and a
+// view.
 #pragma once
 
 #include <string>
@@ -8,12 +9,12 @@
 
 namespace troupe {
 
-// The words that may stand where `typed` ends, sorted: those that begin with its last word, as the
-// row of its first says.
+// Returns the candidates for the last word of `typed`, sorted: those that begin with it and that
+// the command's table entry lists for this argument.
 std::vector<std::string> repl_complete(const std::string& typed, const repl_view& view);
 
-// What a tab does with the words that fit: it inserts as much as they agree on, with a blank behind
-// the only one; else it shows them.
+// What a tab key does with the candidates: it inserts their common prefix, with a blank after the
+// only one. If there is no more to insert, it shows them.
 struct repl_tab {
   std::string insert;
   std::vector<std::string> show;

@@ -1,4 +1,4 @@
-// `troupe repl` without an address: jobs in this process, one after the other.
+// The backend of `troupe repl` without an address: runs jobs in this process, one after the other.
 #include <algorithm>
 #include <cctype>
 #include <condition_variable>
@@ -23,7 +23,7 @@
 namespace troupe {
 namespace {
 
-// A word as a shell reads it again.
+// Quotes a word for a POSIX shell.
 std::string shell_word(const std::string& text) {
   const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("_-+=./,:@%", c) != nullptr; };
   if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
@@ -32,14 +32,14 @@ std::string shell_word(const std::string& text) {
   return out + "'";
 }
 
-// The command that continues what was submitted.
+// The shell command that resumes the submitted job from `checkpoint`.
 std::string resume_command(const repl_submission& s, const std::string& checkpoint) {
   auto line = "troupe train " + shell_word(s.file);
   for (const auto& o : s.overrides) line += " --set " + shell_word(o);
   return line + " --resume " + shell_word(checkpoint);
 }
 
-// A file that is not there yet, so that no run replaces the weights of another.
+// A file name that does not exist yet, so that no run overwrites the weights of another.
 std::string unused_weights_file(const std::string& job) {
   for (unsigned n = 1;; ++n) {
     auto file = job + (n > 1 ? "." + std::to_string(n) : "") + ".safetensors";
@@ -63,9 +63,10 @@ class embedded_backend final : public repl_backend {
       closing_ = true;
       if (running_) {
         running_->stop();
-        left = "job " + std::to_string(running_id_) + " stops and saves a checkpoint; Ctrl-C leaves without it";
+        left = "job " + std::to_string(running_id_) + " is stopping and saves a checkpoint; Ctrl-C exits without it";
       }
-      for (const auto& j : waiting_) left += (left.empty() ? "" : "\n") + ("job " + std::to_string(j->id)) + " does not begin";
+      for (const auto& j : waiting_)
+        left += (left.empty() ? "" : "\n") + ("job " + std::to_string(j->id)) + " is discarded, it has not started";
     }
     changed_.notify_all();
     if (!left.empty()) tell_person_(left);
@@ -94,7 +95,7 @@ class embedded_backend final : public repl_backend {
 
   std::string tell(std::uint32_t job, const command& c) override {
     std::lock_guard guard(lock_);
-    if (!running_ || job != running_id_) return "job " + std::to_string(job) + " does not run";
+    if (!running_ || job != running_id_) return "job " + std::to_string(job) + " is not running";
     if (c.name == "stop") {
       entry(job).state = "stopping";
       running_->stop();
@@ -130,8 +131,8 @@ class embedded_backend final : public repl_backend {
     waiting_.push_back(std::move(j));
     submitted_.push_back({s.file, {}, s.overrides});
     changed_.notify_all();
-    changed_.wait(
-        guard, [&] { return running_ || waiting_.empty(); });  // where no other job runs, the next command finds this one running
+    changed_.wait(guard,
+                  [&] { return running_ || waiting_.empty(); });  // if no other job runs, the next command finds this one running
     return {};
   }
 
@@ -163,15 +164,15 @@ class embedded_backend final : public repl_backend {
     }
   }
 
-  // The weights of a job that is done: where the REPL was started, under the job's name. Returns
-  // what to say of them.
+  // Writes the weights of a completed job to the current folder, named after the job. Returns the
+  // text for the job's last line.
   std::string keep_weights(const prepared_job& j, const embedded_result& result) {
     const auto kept = write_or_elsewhere(elsewhere_, unused_weights_file(j.spec.name), [&](const std::string& path) {
       return write_safetensors(path, result.weights, weights_metadata(j, result.step));
     });
     if (!kept.trouble) return ", weights in " + kept.path;
     if (unsaved_) unsaved_();
-    return ", and its weights are not in their place: " + kept.trouble->to_string();
+    return ", but its weights were not saved as requested: " + kept.trouble->to_string();
   }
 
   void finish(const prepared_job& j, const embedded_result& result) {
@@ -186,7 +187,7 @@ class embedded_backend final : public repl_backend {
       r.weights_sha256 = result.weights_sha256;
       r.step = result.step;
       line += r.state + weights + (result.error.empty() ? "" : ": " + result.error);
-      if (r.state == "stopped" && !kept_.path.empty()) line += "; to go on: " + resume_command(submitted_[id - 1], kept_.path);
+      if (r.state == "stopped" && !kept_.path.empty()) line += "; resume with: " + resume_command(submitted_[id - 1], kept_.path);
       running_.reset();
     }
     tell_person_(line);
@@ -215,7 +216,7 @@ class embedded_backend final : public repl_backend {
     if (e.kind == "resumed") r.state = "running";
   }
 
-  // A checkpoint lands beside where the REPL was started, under the job's name.
+  // Writes a checkpoint to the current folder, named after the job.
   void keep(const prepared_job& j, const store_effect& s) {
     if (s.what != "checkpoint") return;
     const auto file = j.spec.name + ".checkpoint.safetensors";
@@ -232,12 +233,12 @@ class embedded_backend final : public repl_backend {
   const std::shared_ptr<device> dev_ = make_cpu_device();
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   repl_events events_;
-  kept_file kept_;          // the newest checkpoint; of the thread that runs jobs
-  second_place elsewhere_;  // of the running job; likewise
+  kept_file kept_;          // the newest checkpoint; used only by the thread that runs jobs
+  second_place elsewhere_;  // of the running job; used only by the same thread
   mutable std::mutex lock_;
   std::condition_variable changed_;
-  std::deque<repl_job> entries_;           // job n is row n - 1
-  std::deque<repl_submission> submitted_;  // the same, without texts
+  std::deque<repl_job> entries_;           // job n is at index n - 1
+  std::deque<repl_submission> submitted_;  // by the same index, without the files' texts
   std::deque<std::shared_ptr<prepared_job>> waiting_;
   std::shared_ptr<embedded_run> running_;
   std::uint32_t running_id_ = 0;

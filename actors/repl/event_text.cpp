@@ -1,4 +1,4 @@
-// What a job's events, its staleness and its layers look like: for people, and as JSON.
+// Formats a job's events, staleness and layers, as text and as JSON.
 #include "actors/repl/columns.hpp"
 #include "actors/repl/tables.hpp"
 #include "runtime/coordinator/staleness.hpp"
@@ -56,7 +56,7 @@ json_object object_of(const repl_layer& l) {
 std::string repl_staleness_text(bool json, const event_effect& e) {
   if (json) return repl_event_json(e);
   const auto entries = staleness_of(e);
-  if (entries.empty()) return "nothing counted: no step has used weights yet";
+  if (entries.empty()) return "no data: no step has used weights yet";
   constexpr std::uint64_t shown = 8;
   std::uint64_t most = 0;
   for (const auto& r : entries) most = std::max(most, r.reads.empty() ? 0 : r.reads.rbegin()->first);
@@ -95,9 +95,9 @@ std::string repl_layer_text(bool json, const repl_layer& l) {
     o.update(object_of(l));
     return line_of(o);
   }
-  std::string s = l.name + ": " + l.type + " of " + joined_texts(l.inputs) + (l.in_train ? "" : ", only in evaluation") +
-                  (l.in_test ? "" : ", only in training") + "\n" + joined_texts(l.in) + "  ->  " + joined_texts(l.out) +
-                  " (a packet)";
+  std::string s = l.name + ": " + l.type + " of " + joined_texts(l.inputs) + (l.in_train ? "" : ", evaluation only") +
+                  (l.in_test ? "" : ", training only") + "\n" + joined_texts(l.in) + "  ->  " + joined_texts(l.out) +
+                  " (per packet)";
   if (l.parameters.empty()) return s + "\nno parameters";
   columns t({"parameter", "shape", "elements", "lr x", "decay x"});
   for (const auto& p : l.parameters)
@@ -111,7 +111,7 @@ std::string repl_layers_text(bool json, const repl_about& a) {
     for (const auto& l : a.layers) o["layers"].push_back(object_of(l));
     return line_of(o);
   }
-  columns t({"layer", "type", "of", "out", "parameters"});
+  columns t({"layer", "type", "inputs", "out", "parameters"});
   for (const auto& l : a.layers) {
     std::int64_t n = 0;
     for (const auto& p : l.parameters) n += p.count;

@@ -1,11 +1,11 @@
-// Files that lines name: read in the process of the person who types, never in that of a daemon.
+// Reads the files that commands name. The client's process reads them, never a daemon.
 #include "actors/repl/command.hpp"
 #include "runtime/node/config/document.hpp"
 
 namespace troupe {
 namespace {
 
-// `submit FILE ...`
+// The file that the line names, as in `submit FILE ...`. Empty if the command takes no file.
 std::string file_of_line(const std::string& line) {
   const auto arguments = repl_split(line);
   const auto* entry = arguments.size() > 1 ? find_repl_command(arguments[0]) : nullptr;

@@ -1,4 +1,4 @@
-// Following: commands that wait for an event of the job (command.hpp).
+// Commands that wait for an event of the job; command.hpp describes the protocol.
 #include "actors/repl/command.hpp"
 
 namespace troupe {
@@ -13,8 +13,8 @@ bool is_over(const repl_view& v, std::uint32_t id) {
 
 repl_reply follow(const repl_request& r, const repl_following& f, std::uint32_t job, std::uint64_t from, std::uint64_t left) {
   const auto named = "job " + std::to_string(job);
-  // A view may know already what the log of events has yet to hear. Where the log is as far, and
-  // the view older than what is read of the log, all that the job said is among it.
+  // The view may be newer than the event log. The job counts as over only when the log has reached
+  // the view: then `events`, which is read after the view, contains all events of the job.
   const auto view = r.backend.view();
   const bool over = is_over(view, job) && r.backend.events().last() >= view.events;
   std::string lines;
@@ -28,10 +28,10 @@ repl_reply follow(const repl_request& r, const repl_following& f, std::uint32_t 
       if (left > 0 && --left == 0) return {kind::ok, lines, {}};
     }
     if (e.what.kind != "done" && e.what.kind != "error" && e.what.kind != "preempted") continue;
-    return f.endless ? repl_reply{kind::ok, lines, {}} : r.fail(named + " ended first");
+    return f.endless ? repl_reply{kind::ok, lines, {}} : r.fail(named + " ended before it executed the command");
   }
-  if (over) return f.endless ? repl_reply{kind::ok, lines, {}} : r.fail(named + " does not run");
-  if (!f.endless && --left == 0) return r.fail(named + " has not come to it yet: `waits` says what it waits for");
+  if (over) return f.endless ? repl_reply{kind::ok, lines, {}} : r.fail(named + " is not running");
+  if (!f.endless && --left == 0) return r.fail(named + " has not executed the command yet; `waits` shows what it waits for");
   return repl_follow_from(f, job, from, left, std::move(lines));
 }
 
@@ -48,7 +48,7 @@ repl_reply repl_follow(const repl_request& r) {
   const auto* f = r.args.size() == 4 ? find_repl_following(r.args[0]) : nullptr;
   const bool good =
       f && repl_number(r.args[1], job) && repl_number(r.args[2], from) && repl_number(r.args[3], left) && (f->endless || left > 0);
-  if (!good) return r.usage("_follow is for programs: WHAT JOB EVENT LEFT");
+  if (!good) return r.usage("usage: _follow NAME JOB EVENT LEFT (for programs)");
   return follow(r, *f, job, from, left);
 }
 
@@ -64,7 +64,7 @@ repl_reply repl_tell_and_follow(const repl_request& r, const std::optional<std::
 
 repl_reply repl_tell(const repl_request& r) {
   const auto& name = r.command->help.name;
-  if (r.args.size() > 1) return r.usage(name + " takes at most a job's number");
+  if (r.args.size() > 1) return r.usage(name + ": expected at most one argument, the job number");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 0, error);
   return job ? repl_sent(r, *job, {name, {}, 0}) : r.fail(error);
@@ -72,7 +72,7 @@ repl_reply repl_tell(const repl_request& r) {
 
 repl_reply repl_tell_and_wait(const repl_request& r) {
   const auto& name = r.command->help.name;
-  if (r.args.size() > 1) return r.usage(name + " takes at most a job's number");
+  if (r.args.size() > 1) return r.usage(name + ": expected at most one argument, the job number");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 0, error);
   const command c{name, {}, 0, {}};

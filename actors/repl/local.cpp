@@ -1,4 +1,4 @@
-// A job that runs embedded in this process, for the REPL.
+// The REPL's backend for a job that runs embedded in this process.
 #include <chrono>
 
 #include "actors/repl/repl.hpp"
@@ -28,7 +28,7 @@ class local_backend final : public repl_backend {
     return {};
   }
   std::string submit(const repl_submission&, std::uint32_t&) override {
-    return "an embedded run has one job: submit to a cluster's daemon";
+    return "an embedded run has one job; submit to the daemon of a cluster instead";
   }
 
  private:

@@ -1,4 +1,4 @@
-// `troupe repl`: which daemon, and how its lines come in.
+// `troupe repl`: parses the command line and connects to a daemon or starts the embedded backend.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -17,10 +17,11 @@ struct arguments {
   repl_options repl;
 };
 
-// The daemon that the command line means; `error` says what is missing where it means none.
+// The daemon that the command line selects. If it selects none, `error` says what is missing.
 cluster_address target_of(const arguments& a, std::string& error) {
   if (a.cluster.empty()) {
-    if (a.tls.empty()) error = "which certificates? --tls DIR names their folder, --cluster FILE a cluster file that does";
+    if (a.tls.empty())
+      error = "no certificates given: use --tls DIR, or --cluster FILE with a cluster file that names their folder";
     return {{}, a.tls, a.address.empty() ? "127.0.0.1:7701" : a.address, {}};
   }
   auto read = read_cluster_file(a.cluster);
@@ -46,15 +47,17 @@ cluster_address target_of(const arguments& a, std::string& error) {
 
 int repl_main(const std::vector<std::string>& given) {
   arguments a;
-  CLI::App app("Without an address: jobs in this process. With one: the REPL of a daemon. `help` lists what can be asked.",
-               "troupe repl");
-  app.add_option("address", a.address, "HOST:PORT of the daemon");
-  app.add_option("--tls", a.tls, "folder with ca.pem, client.pem and client.key");
+  CLI::App app(
+      "Control a cluster through one of its daemons, or run jobs in this process if no daemon is given. Type `help` for the "
+      "commands.",
+      "troupe repl");
+  app.add_option("address", a.address, "HOST:PORT of a daemon");
+  app.add_option("--tls", a.tls, "Folder with ca.pem, client.pem and client.key");
   app.add_option("--cluster", a.cluster,
-                 "cluster file: names the certificates, and the coordinator's daemon unless --node is given");
-  app.add_option("--node", a.node, "which node of the cluster file");
-  auto* commands = app.add_option("-c", a.repl.commands, "commands, separated by ';'");
-  app.add_flag("--json", a.repl.json, "one JSON object a line");
+                 "Cluster file, which names the certificates and the daemons; connects to the coordinator unless --node is given");
+  app.add_option("--node", a.node, "Node of the cluster file to connect to");
+  auto* commands = app.add_option("-c", a.repl.commands, "Run these commands, separated by ';', and exit");
+  app.add_flag("--json", a.repl.json, "Print one JSON object per line");
   try {
     app.parse(std::vector<std::string>(given.rbegin(), given.rend()));
   } catch (const CLI::ParseError& e) {
@@ -68,7 +71,7 @@ int repl_main(const std::vector<std::string>& given) {
     return code;
   };
   if (a.address.empty() && a.tls.empty() && a.cluster.empty() && a.node.empty()) {
-    bool unsaved = false;  // written by the thread that runs jobs, which has ended when it is read
+    bool unsaved = false;  // written by the thread that runs jobs, read after that thread has ended
     auto here =
         make_embedded_backend([](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }, [&] { unsaved = true; });
     repl_session session(*here, a.repl.json);
@@ -76,7 +79,7 @@ int repl_main(const std::vector<std::string>& given) {
     const auto lines = [&](const std::string& line, const std::string* text) { return session.run(line, text); };
     const int code = run_repl(repl_with_files(lines, a.repl.json), a.repl, signals);
     signals.end_at_once();
-    here.reset();  // ends the job that runs
+    here.reset();  // stops the running job
     return unsaved ? std::max(code, 1) : code;
   }
   const auto where = target_of(a, error);

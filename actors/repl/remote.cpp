@@ -1,4 +1,4 @@
-// Lines for the REPL actor of a daemon.
+// Sends REPL lines to the REPL actor of a daemon.
 #include "actors/control/client/client_link.hpp"
 #include "actors/repl/command.hpp"
 #include "actors/repl/signals.hpp"
@@ -22,11 +22,11 @@ class remote_lines {
 
   repl_reply run(const std::string& line, const std::string* text) {
     const control::ask a{++asked_, json_, line, text ? *text : std::string()};
-    // A daemon that was restarted is found again.
+    // Reconnects if the daemon was restarted.
     if (link_->lost())
       if (const auto error = connect(3s); !error.empty()) return {kind::failed, repl_error_text(json_, error)};
     if (const auto sent = link_->send(a); !sent) return {kind::failed, repl_error_text(json_, sent.error().message)};
-    const auto within = text ? 70s : 10s;  // a submission is checked, and its data opened
+    const auto within = text ? 70s : 10s;  // with a text: the daemon checks the submission and opens its data
     const auto deadline = std::chrono::steady_clock::now() + within;
     while (std::chrono::steady_clock::now() < deadline) {
       auto m = link_->receive(100ms);
@@ -35,7 +35,7 @@ class remote_lines {
         return {static_cast<kind>(r->how), r->text, r->next};
       if (link_->lost()) return lost();
       if (repl_signals::ends() != 0)
-        return {kind::failed, repl_error_text(json_, "interrupted; " + link_->daemon() + " may still do it")};
+        return {kind::failed, repl_error_text(json_, "interrupted; " + link_->daemon() + " may still execute the command")};
     }
     return {kind::failed, repl_error_text(json_, link_->daemon() + " did not answer in time")};
   }

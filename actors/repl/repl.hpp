@@ -1,14 +1,14 @@
-// The REPL: what a person may ask of and tell a running node or cluster. Free of CAF and of the
-// terminal.
+// The REPL: text commands that inspect and control a running node or cluster. Independent of CAF
+// and of the terminal.
 //
-//   repl_session   one line in, one reply out; works on a `repl_backend`
-//   repl_backend   what it looks at and tells (actors/view/view.hpp)
-//   repl_lines     where lines are answered: a session in this process, or the REPL actor of a daemon
-//   run_repl       the terminal (history, completion), `-c`, or a script on stdin
+//   repl_session   takes one line, returns one reply; works on a `repl_backend`
+//   repl_backend   the state that it reads and the commands that it sends (actors/view/view.hpp)
+//   repl_lines     answers lines: a session in this process, or the REPL actor of a daemon
+//   run_repl       reads lines from the terminal (history, completion), `-c`, or stdin
 //
-// Exit codes: 0, 1 a command failed or the daemon was lost, 2 wrong usage or an unknown command
-// (scripts and -c stop there), 128 + n signal n ended the REPL (signals.hpp): SIGTERM, SIGHUP, and
-// SIGINT where lines do not come from a terminal.
+// Exit codes: 0 success; 1 a command failed or the connection to the daemon was lost; 2 wrong usage
+// or an unknown command (scripts and -c stop there); 128 + n signal n ended the REPL (signals.hpp):
+// SIGTERM, SIGHUP, and SIGINT if lines do not come from a terminal.
 #pragma once
 
 #include <chrono>
@@ -30,8 +30,8 @@ class repl_signals;
 class repl_session {
  public:
   repl_session(repl_backend& backend, bool json) : backend_(backend), json_(json) {}
-  // `text`: of the file that `submit FILE` names. A session opens no file: it may answer a client
-  // of a daemon.
+  // `text`: contents of the file that `submit FILE` names. A session opens no files, because it may
+  // run in a daemon.
   repl_reply run(const std::string& line, const std::string* text = nullptr);
 
  private:
@@ -43,40 +43,44 @@ struct repl_command_help {
   std::string name, arguments, doc;
 };
 const std::vector<repl_command_help>& repl_commands();
-// What `submit` says once the job has been checked.
+// The reply to `submit` after the job was checked. `job` 0: it is invalid, for the reasons in
+// `messages`.
 repl_reply submitted_reply(bool json, std::uint32_t job, const std::vector<std::string>& messages);
 
-// The same for a daemon's control plane, which knows no commands.
+// The session and submitted_reply as functions, for a daemon's control plane, which does not depend
+// on the commands.
 repl_answers session_answers();
 
-// Answers one line; `text` as above. A remote one has a deadline and answers kind::failed after it.
+// Answers one line; `text` as in repl_session::run. A remote implementation replies kind::failed
+// when its deadline passes.
 using repl_lines = std::function<repl_reply(const std::string& line, const std::string* text)>;
 
-// Reads the file that a line names, where the line comes without its text, and has `answer` answer
-// the line with the text. For the process of the person who types; what cannot be read is an error
-// and `answer` is not called.
+// Wraps `answer`: if a line names a file and has no text, reads the file and passes its text on.
+// For the client's process. If the file cannot be read, the reply is an error and `answer` is not
+// called.
 repl_lines repl_with_files(repl_lines answer, bool json);
 
-// Asks a line and whatever its replies say must be asked next. `show` gets every reply with a text;
-// the last one is returned. `go_on` is called between two askings: it waits a little, and ends the
-// matter when it returns false.
+// Sends a line, then the lines that the replies name as next. Calls `show` for every reply with a
+// text and returns the last reply. `go_on` is called between two requests: it waits a short time,
+// and ends the loop if it returns false.
 repl_reply run_line(const repl_lines& lines, const std::string& line, const std::string* text,
                     const std::function<void(const repl_reply&)>& show, const std::function<bool()>& go_on);
 
-// A job that runs embedded in this process: published state of `host`, with `jobs` supplied by
-// whoever runs them, who puts what they say into `events`.
+// The backend for a job that runs embedded in this process: the published state of `host`. The
+// caller supplies `jobs` and puts the jobs' events into `events`.
 std::unique_ptr<repl_backend> make_local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs,
                                                  std::shared_ptr<const repl_events> events);
 
-// Jobs of this process, one after the other, each run embedded: what `troupe repl` without an
-// address talks to. The backend ends the running job (with a checkpoint beside it) when it is
-// destroyed. `tell_person` gets a line when a job ends, and of each checkpoint. A job that is done
-// leaves its weights beside its checkpoints. `unsaved` is called when these weights, or that last
-// checkpoint, are not where they belong. Any thread.
+// The backend of `troupe repl` without an address: runs jobs embedded in this process, one after
+// the other. Its destructor stops the running job with a checkpoint. Checkpoints, and the weights
+// of a completed job, are written to the current folder. `tell_person` gets a line for each
+// checkpoint and when a job ends. `unsaved` is called if the weights or the last checkpoint could
+// not be written there. Threads: any.
 std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person,
                                                     std::function<void()> unsaved = {});
 
-// The REPL actor of a daemon. An empty function and `error` when it cannot be reached.
+// Connects to the REPL actor of a daemon. If it cannot be reached, returns an empty function and
+// sets `error`.
 repl_lines connect_repl(const cluster_address& where, bool json, std::chrono::milliseconds within, std::string& error);
 
 struct repl_options {
@@ -85,12 +89,12 @@ struct repl_options {
   bool has_commands = false;
   bool json = false;
 };
-// Reads and answers lines until the end of input, `quit`, a signal that ends the REPL, or (not at a
-// terminal) the first line that fails. Returns the exit code.
+// Reads and answers lines until the end of input, `quit`, a signal that ends the REPL, or (if not
+// at a terminal) the first line that fails. Returns the exit code.
 int run_repl(const repl_lines& lines, const repl_options& o, repl_signals& signals);
 
-// `troupe repl [HOST:PORT] [--tls DIR] [--cluster FILE] [--node N] [-c "cmd; cmd"] [--json]`:
-// parses what follows `repl`.
+// `troupe repl [HOST:PORT] [--tls DIR] [--cluster FILE] [--node N] [-c "cmd; cmd"] [--json]`;
+// `arguments` are those after `repl`. Returns the exit code.
 int repl_main(const std::vector<std::string>& arguments);
 
 }  // namespace troupe

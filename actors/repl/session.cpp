@@ -1,5 +1,5 @@
-// One line in, one reply out. A line is a command and words; what it shows comes from one snapshot
-// of the backend.
+// The session: parses a line into command and arguments, checks the client's right, and runs the
+// command. A reply shows one snapshot of the backend.
 #include <algorithm>
 #include <utility>
 
@@ -47,7 +47,7 @@ std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_argument
   }
   for (const auto& j : v.jobs)
     if (j.state == "running" || j.state == "paused" || j.state == "stopping") return j.id;
-  error = "no job runs";
+  error = "no job is running";
   return std::nullopt;
 }
 

@@ -36,7 +36,7 @@ void note_signal(int signal) {
 repl_signals::repl_signals() {
   for (auto& n : signals_noted) n = false;
   ends_at_once = false;
-  if (pipe2(wake_ends, O_CLOEXEC | O_NONBLOCK) != 0) return;  // without a pipe signals do what they always do
+  if (pipe2(wake_ends, O_CLOEXEC | O_NONBLOCK) != 0) return;  // without a pipe, signals keep their default actions
   struct sigaction action {};
   action.sa_handler = note_signal;
   action.sa_flags = SA_RESTART;
@@ -58,7 +58,7 @@ repl_signals::~repl_signals() {
 
 repl_signals::woken repl_signals::wait(int fd, std::chrono::milliseconds within) {
   std::array<pollfd, 2> fds{{{fd, POLLIN, 0}, {wake_ends[0], POLLIN, 0}}};
-  // A poll that a signal interrupts counts as woken by it, whichever signal it was.
+  // A poll that any signal interrupts counts as woken by a signal.
   const int ready = poll(fds.data(), fds.size(), static_cast<int>(within.count()));
   if (ready == 0) return woken::by_time;
   if (ready > 0 && fds[1].revents == 0) return woken::by_input;

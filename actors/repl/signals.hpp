@@ -1,11 +1,11 @@
-// Signals as the REPL takes them. Ctrl-C ends what is under way: the line that is being typed, a
-// command that follows a job, a script. SIGTERM and SIGHUP (the terminal is gone) end the REPL.
-// Each of them ends the process at once while the REPL is saving (end_at_once).
+// Signal handling of the REPL. Ctrl-C ends the current activity: the line that is being typed, a
+// command that follows a job, or a script. SIGTERM and SIGHUP (terminal closed) end the REPL. After
+// end_at_once(), while the REPL saves, each of them ends the process at once.
 //
-// A handler may run on any thread, so all it does is note the signal and write to a pipe, which
-// wakes wait().
-// Threads: one object at a time. It belongs to the thread that reads lines; the static functions
-// may be called by any thread.
+// A handler may run on any thread, so it only records the signal and writes to a pipe, which wakes
+// wait().
+// Threads: only one object may exist at a time. It belongs to the thread that reads lines; the
+// static functions may be called by any thread.
 #pragma once
 
 #include <chrono>
@@ -14,21 +14,21 @@ namespace troupe {
 
 class repl_signals {
  public:
-  // A signal that the process ignores (nohup, a background job of a script) stays ignored.
+  // Signals that the process ignores (nohup, a background job of a script) stay ignored.
   repl_signals();
   ~repl_signals();
   repl_signals(const repl_signals&) = delete;
   repl_signals& operator=(const repl_signals&) = delete;
 
   enum class woken { by_input, by_signal, by_time };
-  // Until `fd` has input (-1: no input is expected), a signal has come, or `within` is over
-  // (negative: no limit).
+  // Blocks until `fd` has input (-1: do not wait for input), a signal arrives, or `within` has
+  // passed (negative: no limit).
   woken wait(int fd, std::chrono::milliseconds within);
 
-  // The signal that ends what is under way, as long as it has not been taken: SIGTERM, SIGHUP or
-  // SIGINT; 0: there is none.
+  // A pending signal that ends the current activity and that take() has not consumed: SIGTERM,
+  // SIGHUP or SIGINT; 0: none.
   static int ends();
-  // True once for a signal that came: SIGINT, SIGWINCH, SIGCONT, ...
+  // Consumes a pending signal (SIGINT, SIGWINCH, SIGCONT, ...). Returns false if it is not pending.
   static bool take(int signal);
 
   // From now on SIGINT, SIGTERM and SIGHUP end the process at once, with exit code 128 + number.

@@ -44,11 +44,12 @@ std::string progress(const repl_job& j) {
   if (j.last_step > 0) text += " of " + number(j.last_step);
   if (j.step > 0) text += ", loss " + number(j.loss) + ", " + number(j.examples_per_s, "%.0f") + " examples/s";
   if (j.accuracy >= 0) text += ", accuracy " + number(j.accuracy, "%.4f");
-  if (j.skipped > 0) text += ", " + number(j.skipped) + " steps left out";
-  if (j.node_failures > 0) text += ", " + number(j.node_failures) + (j.node_failures == 1 ? " loss" : " losses");
+  if (j.skipped > 0) text += ", " + number(j.skipped) + " steps skipped";
+  if (j.node_failures > 0) text += ", " + number(j.node_failures) + (j.node_failures == 1 ? " node failure" : " node failures");
   if (j.replicas > 1) text += ", " + number(j.replicas) + " replicas";
   if (j.kept) text += ", checkpoint of step " + number(*j.kept) + " (" + number(j.kept_seconds, "%.0f") + " s ago)";
-  if (j.steps_at_risk) text += ", a loss costs at most " + number(*j.steps_at_risk) + (*j.steps_at_risk == 1 ? " step" : " steps");
+  if (j.steps_at_risk)
+    text += ", a node failure costs at most " + number(*j.steps_at_risk) + (*j.steps_at_risk == 1 ? " step" : " steps");
   if (!j.message.empty()) text += ": " + j.message;
   return text;
 }
@@ -81,14 +82,14 @@ std::string repl_status_text(bool json, const repl_view& v) {
   text += ", up " + number(v.up_seconds, "%.0f") + " s";
   if (!v.nodes.empty()) text += "\n" + number(up) + " of " + number(v.nodes.size()) + " nodes up";
   if (v.unreadable > 0)
-    text += "\n" + number(v.unreadable) + (v.unreadable == 1 ? " message" : " messages") + " of other nodes could not be decoded";
-  text += "\n" + (j ? progress(*j) : number(v.roles.size()) + " roles here");
+    text += "\n" + number(v.unreadable) + (v.unreadable == 1 ? " message" : " messages") + " from other nodes could not be decoded";
+  text += "\n" + (j ? progress(*j) : number(v.roles.size()) + " roles on this node");
   return text;
 }
 
 namespace {
 
-// "n2 shm, n3 tcp"; of many, how many of each.
+// "n2 shm, n3 tcp"; for many links, the number of each kind: "7 shm, 3 tcp".
 std::string links_of(const repl_node& n) {
   constexpr std::size_t by_name = 4;
   std::map<std::string, std::size_t> count;
@@ -126,7 +127,7 @@ std::string repl_nodes_text(bool json, const repl_view& v) {
     }
     return line_of({{"command", "nodes"}, {"nodes", list}});
   }
-  columns t({"node", "state", "address", "data", "s", "bytes in", "bytes out", "lives", "losses", "its loss costs", "links", ""});
+  columns t({"node", "state", "address", "data", "s", "bytes in", "bytes out", "joins", "failures", "at risk", "links", ""});
   for (const auto& n : v.nodes)
     t.add({n.name, n.state, n.address, n.data_address, number(n.seconds, "%.0f"), number(n.tcp_in), number(n.tcp_out),
            number(n.lives), number(n.node_failures),
@@ -174,7 +175,8 @@ std::string repl_queues_text(bool json, const repl_view& v) {
   return t.text();
 }
 
-// Whom others wait for is here too: one that has been computing for long.
+// Roles that wait, and roles with a task that has been running for at least 1 s: others may wait
+// for these.
 std::string repl_waits_text(bool json, const repl_view& v) {
   auto list = json_object::array();
   columns t({"node", "role", "waits for"});
@@ -202,7 +204,7 @@ std::string repl_jobs_text(bool json, const repl_view& v) {
 
 std::string repl_help_text(bool json, const std::string& command) {
   auto list = json_object::array();
-  columns t({"command", "does"});
+  columns t({"command", "description"});
   for (const auto& c : repl_commands()) {
     if (!command.empty() && c.name != command) continue;
     list.push_back({{"name", c.name}, {"arguments", c.arguments}, {"doc", c.doc}});
@@ -221,7 +223,7 @@ std::string repl_sent_text(bool json, std::uint32_t job, const command& c) {
     if (!c.key.empty()) o["key"] = c.key, o["value"] = c.value;
     return line_of(o);
   }
-  return "job " + number(job) + ": " + c.name + (c.key.empty() ? "" : " " + c.key + " = " + number(c.value)) + " asked for";
+  return "job " + number(job) + ": " + c.name + (c.key.empty() ? "" : " " + c.key + " = " + number(c.value)) + " requested";
 }
 
 repl_reply submitted_reply(bool json, std::uint32_t job, const std::vector<std::string>& messages) {

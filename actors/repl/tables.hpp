@@ -1,5 +1,4 @@
-// What the REPL's replies look like: text in columns for people, or one JSON object. Only for
-// repl_*.cpp.
+// Formats the REPL's replies: text in columns, or one JSON object. Private to actors/repl/.
 #pragma once
 
 #include <string>
@@ -15,7 +14,7 @@ std::string repl_roles_text(bool json, const repl_view& v);
 std::string repl_queues_text(bool json, const repl_view& v);
 std::string repl_waits_text(bool json, const repl_view& v);
 std::string repl_jobs_text(bool json, const repl_view& v);
-std::string repl_help_text(bool json, const std::string& command);  // empty: all
+std::string repl_help_text(bool json, const std::string& command);  // of one command; empty: of all commands
 std::string repl_error_text(bool json, const std::string& what);
 std::string repl_layer_text(bool json, const repl_layer& l);
 std::string repl_layers_text(bool json, const repl_about& a);

@@ -1,4 +1,4 @@
-// Where lines come from: a terminal (libedit: history, completion), `-c`, or stdin.
+// Reads lines from a terminal (libedit: history, completion), from `-c`, or from stdin.
 #include <histedit.h>
 #include <unistd.h>
 
@@ -23,8 +23,8 @@ using kind = repl_reply::kind;
 using wake = repl_signals::woken;
 constexpr std::chrono::milliseconds without_limit{-1};
 
-// Waits between two requests for one line, or until a line is typed, if `typed`. False: a typed
-// line or a signal ends the requests.
+// Waits between two requests of a followed command; with `typed`, at most until a line is typed.
+// Returns false if a typed line or a signal ends the command.
 bool wait_a_little(repl_signals& signals, bool typed) {
   const auto by = signals.wait(typed ? STDIN_FILENO : -1, repl_ask_every);
   if (by != wake::by_input) return repl_signals::ends() == 0;
@@ -33,14 +33,14 @@ bool wait_a_little(repl_signals& signals, bool typed) {
 }
 
 void print(const repl_reply& r) {
-  // An error in JSON is a reply like any other; in text it goes where errors go.
+  // Errors in JSON go to stdout like all replies, errors in text to stderr.
   const bool bad = r.how == kind::failed || r.how == kind::usage;
   auto* where = bad && r.text.front() != '{' ? stderr : stdout;
   std::fprintf(where, "%s\n", r.text.c_str());
   std::fflush(where);
 }
 
-// Returns false when no more lines are wanted; `code` is then the exit code.
+// Answers one line. Returns false if the REPL ends; `code` is then the exit code.
 bool answer(const repl_lines& lines, const std::string& line, bool at_terminal, repl_signals& signals, int& code) {
   const auto begin = line.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos || line[begin] == '#') return true;
@@ -54,7 +54,7 @@ bool answer(const repl_lines& lines, const std::string& line, bool at_terminal, 
   return code == 0;
 }
 
-// "a; b": a ';' inside quotes is no end.
+// Splits "a; b" at each ';' outside quotes.
 std::vector<std::string> split_commands(const std::string& text) {
   std::vector<std::string> out(1);
   bool quoted = false;
@@ -73,7 +73,7 @@ class input_lines {
  public:
   explicit input_lines(repl_signals& signals) : signals_(signals) {}
 
-  // False: there are no more, or a signal ends the script.
+  // Returns false at the end of input, or if a signal ends the script.
   bool next(std::string& line) {
     for (;;) {
       if (const auto end = text_.find('\n'); end != std::string::npos) {
@@ -126,8 +126,8 @@ terminal& terminal_of(EditLine* editor) {
 
 char* prompt_of(EditLine* editor) { return terminal_of(editor).prompt.data(); }
 
-// The next character that is typed; -1 when a signal ends the line. libedit's own handling of
-// signals (EL_SIGNAL) is off: it sends them to the whole process group again, and touches the
+// Reads the next typed character; returns -1 if a signal ends the line. libedit's own signal
+// handling (EL_SIGNAL) is off: it sends the signals to the whole process group again, and uses the
 // editor on the thread that received the signal.
 int read_character(EditLine* editor, wchar_t* out) {
   auto& signals = terminal_of(editor).signals;
@@ -137,7 +137,7 @@ int read_character(EditLine* editor, wchar_t* out) {
       if (repl_signals::ends() != 0) return -1;
       if (repl_signals::take(SIGWINCH)) ::el_resize(editor);
       if (!repl_signals::take(SIGCONT)) continue;
-      ::el_set(editor, EL_PREP_TERM, 0);  // the shell has changed the terminal's mode: libedit must set it anew
+      ::el_set(editor, EL_PREP_TERM, 0);  // the shell has changed the terminal's mode: libedit must set it again
       ::el_set(editor, EL_PREP_TERM, 1);
       ::el_set(editor, EL_REFRESH);
     }
@@ -147,12 +147,12 @@ int read_character(EditLine* editor, wchar_t* out) {
     if (got <= 0) return static_cast<int>(got);
     const auto used = std::mbrtowc(out, &byte, 1, &state);
     if (used == 0 || used == 1) return 1;
-    if (used == static_cast<std::size_t>(-1)) state = {};  // no character in this locale: dropped
+    if (used == static_cast<std::size_t>(-1)) state = {};  // not a character in this locale: dropped
   }
 }
 
-// The word before the cursor, completed as far as all candidates agree; a second tab shows them.
-// Whoever answers lines knows them.
+// Completes the word before the cursor to the common prefix of all candidates; a second tab shows
+// the candidates, which come from `_complete`.
 unsigned char complete(EditLine* editor, int) {
   const auto* l = ::el_line(editor);
   const std::string typed(l->buffer, static_cast<std::size_t>(l->cursor - l->buffer));
@@ -208,7 +208,7 @@ int run_terminal(const repl_lines& lines, const repl_options& o, repl_signals& s
     while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
     if (!line.empty()) ::history(history.get(), &event, H_ENTER, line.c_str());
     if (!answer(lines, line, true, signals, code)) break;
-    if (repl_signals::take(SIGINT)) std::printf("\n");  // it has ended the command
+    if (repl_signals::take(SIGINT)) std::printf("\n");  // it ended the command
   }
   if (!file.empty()) ::history(history.get(), &event, H_SAVE, file.c_str());
   return code;

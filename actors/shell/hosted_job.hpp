@@ -1,6 +1,6 @@
-// What the actors of one job on this node share: addresses, rows of the monitor, fences, and who is
-// still alive. Written before the first message is delivered, then read without locks. Actors hold
-// it until they end; it holds their handles.
+// State that the actors of one job on this node share: addresses, monitor entries, fences, and the
+// number of live actors. Written before the first message is delivered, then read without locks.
+// Actors hold a reference to it until they end; it holds their handles.
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,11 @@
 
 namespace troupe {
 
-// What all jobs hosted on this node have in common. Outlives the actor system.
+// State that all jobs hosted on this node share. Outlives the actor system.
 struct node_shared {
   host_callbacks callbacks;
   std::vector<std::shared_ptr<device>> devices;  // by number in the node's list
-  std::size_t message_log = 0;                   // bytes, for each job
+  std::size_t message_log = 0;                   // capacity per job, in bytes
   std::atomic<std::uint64_t> unknown_job{0}, unknown_role{0}, old_incarnation{0}, to_failed{0};
 
   std::atomic<bool> tracing{false};
@@ -59,22 +59,23 @@ class hosted_job {
 
   node_shared& node;
   const std::uint32_t id, me;
-  const std::uint32_t first_incarnation;  // of the roles of this plan; they themselves count from 0
+  const std::uint32_t first_incarnation;  // of the roles of this plan; the roles themselves count from 0
   const clock::time_point began = clock::now();
   std::vector<std::uint32_t> node_of;
-  std::vector<std::uint32_t> device_at;                 // by role that is here: index in node.devices
-  std::vector<caf::actor> handles;                      // by role; empty: not here
-  std::vector<std::unique_ptr<monitor_entry>> entries;  // by role; null: not here
+  std::vector<std::uint32_t> device_at;                 // by role, for roles on this node: index in node.devices
+  std::vector<caf::actor> handles;                      // by role; empty: not on this node
+  std::vector<std::unique_ptr<monitor_entry>> entries;  // by role; null: not on this node
   std::atomic<bool> ended{false};
-  param_store parameters;        // of Hogwild
-  std::shared_ptr<job_log> log;  // outlives the job, for those who look into it; null: none
-  std::atomic<int> waiting{0};   // sub-solvers that have a task and have not begun it
+  param_store parameters;        // shared by Hogwild workers
+  std::shared_ptr<job_log> log;  // may outlive the job, for readers of the log; null: no log
+  std::atomic<int> waiting{0};   // sub-solvers with a task that has not begun
 
   time_point now() const { return clock::now() - began; }
-  // Where the tasks of a role that lives here run.
+  // The device that runs the tasks of a role on this node.
   device& device_of(role_id r) const { return *node.devices[device_at[index_of(r)]]; }
 
-  // Is a message of `source`'s incarnation `i` fit to be read? A newer one raises the fence.
+  // Returns true if a message of incarnation `i` of `source` is to be delivered. A newer
+  // incarnation raises the fence.
   bool admits(role_id source, std::uint32_t i) {
     if (index_of(source) >= node_of.size()) return true;
     auto& floor = floors_[index_of(source)];

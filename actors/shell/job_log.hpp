@@ -1,6 +1,6 @@
-// What the roles of one job on this node have been handed, in their order
-// (runtime/replay/delivery_log.hpp): written by each role's actor, read when the job has failed.
-// Threads: any. Each role has a lock of its own, which nobody else holds while the job runs.
+// The log of messages delivered to the roles of one job on this node, in order
+// (runtime/replay/delivery_log.hpp). Each role's actor writes it; it is read when the job has
+// failed. Threads: any. Each role has its own lock, which is uncontended while the job runs.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,10 @@ namespace troupe {
 
 class job_log {
  public:
-  // `most`: bytes, of all roles here.
+  // `most`: capacity in bytes, for all roles on this node together.
   job_log(std::size_t most, std::size_t roles) : room_(most), roles_(roles) {}
 
-  // Before the role's first message.
+  // Must be called before the role's first message.
   void opened(role_id r) { roles_[index_of(r)] = std::make_unique<one>(room_); }
   void handed(role_id r, const envelope& e, time_point now) { add(r, replay::delivery_of(e, now)); }
   void task_failed(role_id r, std::uint64_t token, std::uint64_t step, time_point now) {
@@ -37,13 +37,13 @@ class job_log {
     o.failure = what;
   }
 
-  // The role is about to go.
+  // The role is about to end; `s` is its last status.
   void closed(role_id r, role_status s) {
     auto& o = *roles_[index_of(r)];
     std::lock_guard guard(o.lock);
     o.last = std::move(s);
   }
-  // What it said of itself then; nothing: it is there still.
+  // The status passed to closed(). Nullopt if the role has not ended.
   std::optional<role_status> last_of(role_id r) const {
     if (index_of(r) >= roles_.size() || !roles_[index_of(r)]) return std::nullopt;
     const auto& o = *roles_[index_of(r)];
@@ -77,7 +77,7 @@ class job_log {
   }
 
   replay::log_room room_;
-  std::vector<std::unique_ptr<one>> roles_;  // by role; null: not here
+  std::vector<std::unique_ptr<one>> roles_;  // by role; null: not on this node
 };
 
 }  // namespace troupe

@@ -1,10 +1,10 @@
-// What roles last said about themselves, readable at any time: a table of small locks, because a
-// reader (REPL, page) must never wait for a scheduler thread that computes. A role writes its own
-// row at most every `publish_every`; the monitor's own thread wakes roles whose row is out of date
-// but which get no messages any more. Which tasks run stands there too, written by whoever runs
-// them: a role whose own actor computes says nothing of itself meanwhile.
-// Threads: a row is written by its role and its sub-solvers, read by anybody; each holds the lock
-// for one copy of a role_status.
+// The last published status of each role, readable at any time. Every entry has its own lock,
+// because a reader (the REPL) must never wait for a scheduler thread that computes. A role
+// publishes at most every `publish_every`. The monitor's thread wakes roles whose entry is out of
+// date and that receive no more messages. Entries also contain the running tasks, which the threads
+// that run them record, because a role publishes nothing while its own actor computes.
+// Threads: an entry is written by its role and its sub-solvers and read by any thread; each holds
+// the lock for one copy of a role_status.
 #pragma once
 
 #include <atomic>
@@ -34,13 +34,13 @@ class monitor_entry {
   void put(role_status s, std::uint64_t messages, duration busy, clock::time_point now);
   role_published get(clock::time_point now) const;
 
-  // Whoever runs a task of the role, in one of its slots; tasks of one slot never overlap. `kind`
-  // is a literal.
+  // Called by the thread that runs a task of the role, in one of its slots; tasks of one slot never
+  // overlap. `kind` is a string literal.
   void task_begun(std::uint32_t slot, const char* kind, const std::optional<header>& packet, clock::time_point now);
   void task_over(std::uint32_t slot);
 
-  // Role: something changed since put(). Monitor: is it time to wake the role? True at most once
-  // until the next answered().
+  // touched(): the role reports a change since put(). wants_waking(): returns true if the monitor
+  // must wake the role; at most once until the next answered().
   void touched() { dirty_.store(true, std::memory_order_relaxed); }
   bool wants_waking();
   void answered() { woken_.store(false, std::memory_order_relaxed); }

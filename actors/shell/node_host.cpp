@@ -44,7 +44,8 @@ struct node_host::impl {
     return v;
   }
 
-  // Monitor thread: roles that changed since they last published and may have nothing more to do.
+  // On the monitor's thread: wakes roles that changed since they last published and may receive no
+  // more messages.
   void wake_stale() const {
     for (const auto& j : all()) {
       if (j->ended.load(std::memory_order_relaxed)) continue;
@@ -59,7 +60,7 @@ struct node_host::impl {
   std::map<std::uint32_t, std::shared_ptr<hosted_job>> jobs;
   system_config config;
   caf::actor_system system;
-  monitor_thread monitor;  // first to go
+  monitor_thread monitor;  // destroyed first
 };
 
 node_host::node_host(host_config c) : impl_(std::make_unique<impl>(c)) {}
@@ -75,7 +76,7 @@ void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector
     const auto i = index_of(s.id);
     const bool here = i < j->node_of.size() && j->node_of[i] == me && s.device < impl_->shared.devices.size();
     if (!here || j->entries[i] || !s.value) {
-      throw std::invalid_argument("node_host: role " + s.name + " has no place in job " + std::to_string(job_id));
+      throw std::invalid_argument("node_host: role " + s.name + " cannot be placed in job " + std::to_string(job_id));
     }
     j->entries[i] = std::make_unique<monitor_entry>();
     j->entries[i]->name(job_id, s.id, s.name);
@@ -85,7 +86,7 @@ void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector
     j->joined(s.slots > 1 ? 1 + s.slots : 1);
   }
   std::unique_lock guard(impl_->lock);
-  if (impl_->jobs.contains(job_id)) throw std::invalid_argument("node_host: job " + std::to_string(job_id) + " is here already");
+  if (impl_->jobs.contains(job_id)) throw std::invalid_argument("node_host: job " + std::to_string(job_id) + " is already spawned");
   for (seat& s : seats) {
     const auto i = index_of(s.id);
     j->handles[i] = impl_->system.spawn<role_actor>(j, std::move(s));

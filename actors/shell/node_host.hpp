@@ -1,5 +1,5 @@
 // Hosts roles as CAF actors on this node: one actor per role, sub-solver actors for tasks that may
-// overlap, one monitor. Free of CAF headers, so that callers compile fast.
+// overlap, one monitor. This header does not include CAF, so that callers compile fast.
 // Threads: all members may be called from any thread; callbacks run on actor threads and must not
 // block.
 // Errors: an exception in a role or task becomes the event "error" naming the role; it never
@@ -26,11 +26,11 @@ namespace troupe {
 class device;
 class job_log;
 
-// A task of a role that has begun and is not over.
+// A task of a role that is running.
 struct running_task {
   std::string kind;          // "forward", ...; empty: none runs
-  std::uint64_t serial = 0;  // counts the role's tasks: the same number is the same task
-  bool of_packet = false;    // the next two say which
+  std::uint64_t serial = 0;  // number of the task among the role's tasks, from 1; 0: none runs
+  bool of_packet = false;    // `step` and `packet` are set
   std::uint64_t step = 0;
   std::uint32_t packet = 0;
   double seconds = 0;  // so far
@@ -44,54 +44,54 @@ struct role_published {
   std::uint64_t messages = 0;  // handled so far
   double busy_seconds = 0;     // spent in tasks
   double age_seconds = 0;      // since the last publication
-  running_task task = {};      // of several the one that began first: known also while the role itself computes
+  running_task task = {};      // the oldest running task; up to date even while the role itself computes
 };
 
 struct host_callbacks {
-  // What the coordinator (or any role) of a job hosted here tells people and files.
+  // Events and data to store of any role of a job hosted here.
   std::function<void(std::uint32_t job, const event_effect&)> on_event;
   std::function<void(std::uint32_t job, const store_effect&)> on_store;
-  // An envelope for a role on another node (index in the plan's nodes). Must not block.
+  // Called with an envelope for a role on another node (index in the plan's nodes). Must not block.
   std::function<void(std::uint32_t node, envelope)> on_remote;
 };
 
 struct host_config {
   unsigned threads = 0;  // scheduler threads; 0: one per core
   host_callbacks callbacks;
-  // By number in the list of the node that jobs see (role_plan::device); empty: one, the CPU.
+  // The node's devices, by the number that role_plan::device has; empty: the CPU only.
   std::vector<std::shared_ptr<device>> devices;
-  // Called before the actor system exists: the daemon's control plane loads CAF modules and adds
-  // its message types here. Without it the system knows no middleman and opens no port.
+  // Called before the actor system is created: the daemon's control plane loads CAF modules and
+  // adds its message types here. Without it the system has no middleman and opens no port.
   std::function<void(caf::actor_system_config&)> configure;
-  // For what each job's roles are handed, so that a failed one can be run again (job_log.hpp);
-  // beyond it the first messages go. 0: no log.
+  // Capacity in bytes of each job's log of delivered messages, with which a failed job can be
+  // replayed (job_log.hpp). A full log drops its oldest messages. 0: no log.
   std::size_t message_log = std::size_t{4} << 20;
 };
 
-// A role value with its place, for callers that make roles themselves (tests, actor-based layers,
+// A role with its place, for callers that construct roles themselves (tests, actor-based layers,
 // restarts).
 struct seat {
   role_id id = no_role;
   std::string name;
-  std::uint32_t slots = 1;  // more than one: tasks go to as many sub-solver actors; else they run in the role's own actor
+  std::uint32_t slots = 1;  // > 1: that many sub-solver actors run the tasks; otherwise the role's own actor runs them
   std::uint32_t incarnation = 0;
-  std::uint32_t device = 0;  // that its jobs run on: number in host_config::devices
-  // The role's own work gives way: it waits while sub-solvers have work that no thread has begun.
-  // For roles whose long sums and updates can fill the threads that a step's last packets leave
-  // idle; only in jobs where those packets wait for this role in the end.
+  std::uint32_t device = 0;  // that its tasks run on: index in host_config::devices
+  // The role's long tasks wait while sub-solvers have tasks that no thread has begun. For roles
+  // whose long sums and updates can use the threads that the last packets of a step leave idle;
+  // only in jobs where the step ends with these tasks.
   bool gives_way = false;
   std::unique_ptr<role> value;
 };
 
 // Messages that were dropped, by reason.
 struct host_counts {
-  std::uint64_t unknown_job = 0;      // never spawned here, or ended
-  std::uint64_t unknown_role = 0;     // no such role, or it lives elsewhere and nobody carries messages there
-  std::uint64_t old_incarnation = 0;  // its sender has been restarted since
+  std::uint64_t unknown_job = 0;      // never spawned on this node, or ended
+  std::uint64_t unknown_role = 0;     // no such role, or it is on another node and there is no on_remote
+  std::uint64_t old_incarnation = 0;  // the sender has been restarted since
   std::uint64_t to_failed = 0;        // the role had failed
 };
 
-// One task on a sub-solver (or inline), as it ran. Times since the job's start.
+// One executed task, of a sub-solver or of the role's own actor. Times since the job's start.
 struct task_span {
   std::uint32_t job = 0;
   role_id role = no_role;
@@ -105,42 +105,44 @@ using trace_hook = std::function<void(const task_span&)>;
 class node_host final : public job_host {
  public:
   explicit node_host(host_config c);
-  ~node_host() override;  // stops everything and joins
+  ~node_host() override;  // ends all jobs and joins all threads
   node_host(const node_host&) = delete;
   node_host& operator=(const node_host&) = delete;
 
-  // Spawns the roles of `j` that live on node `me`. They stay silent until `start` reaches the
-  // coordinator. `plan_generation`: which plan of the job, from 0 on; the incarnation of all its
-  // roles, so that nothing of an earlier plan reaches them.
+  // Spawns the roles of `j` that the plan places on node `me`. They send nothing until `start`
+  // reaches the coordinator. `plan_generation` is the incarnation of all roles of this plan, so
+  // that messages of an earlier plan are dropped.
   void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me,
              std::uint32_t plan_generation = 0) override;
-  // The same for roles the caller made: `node_of` says by role_id where every role of the job
-  // lives. Throws std::invalid_argument when the job is here already or a seat has no place, or one
-  // on a device that there is not. Messages of roles, here or elsewhere, of an incarnation before
-  // `least` are dropped. Roles see incarnations counted from there: whoever has not been restarted
-  // in this plan has 0.
+  // Spawns roles that the caller has constructed. `node_of`: index of every role's node, by
+  // role_id. Messages of an incarnation before `least` are dropped, from roles on any node. Roles
+  // see incarnations minus `least`: 0 for a role that was not restarted in this plan. Throws
+  // std::invalid_argument if the job is already spawned, or a seat has no role, another node, an
+  // unknown device, or an id that is already taken.
   void spawn(std::uint32_t job, std::vector<seat> seats, std::vector<std::uint32_t> node_of, std::uint32_t me,
              std::uint32_t least = 0);
-  // Delivers to a role hosted here; unknown roles and jobs are counted and dropped.
+  // Delivers a message to a role hosted here. Messages for unknown roles and jobs are counted and
+  // dropped.
   void deliver(envelope e);
-  // A person's word to the job's coordinator (which must live here).
+  // Sends an operator's command to the job's coordinator, which must be on this node.
   void command(std::uint32_t job, troupe::command c);
-  // From now on messages of `source` older than `incarnation` are dropped. A newer incarnation seen
-  // in a message does the same.
+  // From now on, drops messages of `source` from before `incarnation`. A message of a newer
+  // incarnation has the same effect.
   void fence(std::uint32_t job, role_id source, std::uint32_t incarnation);
-  // Ends the job's roles; returns when they are gone (bounded by the task that runs). Not from a
-  // callback: it would wait for itself.
+  // Ends the job's roles; returns when they have ended, after at most the running tasks. Must not
+  // be called from a callback: it would wait for itself.
   void end(std::uint32_t job) override;
-  // What roles published last, never older than ~100 ms while they work. Never waits for a role.
+  // The last published status of each role, at most about 100 ms old while roles handle messages.
+  // Never waits for a role.
   std::vector<role_published> published() const;
-  // What the roles of a job here have been handed: goes on while it runs, and is whole when `end`
-  // has returned. Null: no such job, or no log.
+  // The log of messages delivered to the roles of a job on this node. It grows while the job runs
+  // and is complete when `end` has returned. Null: no such job, or no log.
   std::shared_ptr<const job_log> log_of(std::uint32_t job) const;
   host_counts counts() const;
-  // Called on actor threads for every task from now on, until replaced by {}.
+  // Sets a hook that is called on actor threads after every task; {} removes it.
   void trace(trace_hook hook);
-  // For the control plane, which lives in the same system (include actors/shell/node_host_caf.hpp
-  // to use it).
+  // The actor system, for the control plane's actors. Include actors/shell/node_host_caf.hpp to use
+  // it.
   caf::actor_system& system();
 
  private:

@@ -1,6 +1,6 @@
-// node_host for those who write actors of their own in the same system (control plane, REPL):
-// includes CAF. Actors spawned there must be gone before the node_host is destroyed, which waits
-// for them.
+// node_host together with CAF, for code that spawns its own actors in the same system (control
+// plane, REPL). These actors must end before the node_host is destroyed, whose destructor waits for
+// them.
 #pragma once
 
 #include <caf/actor_system.hpp>

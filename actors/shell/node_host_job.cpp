@@ -1,5 +1,5 @@
-// Roles of a prepared job: apart from node_host.cpp, so that whoever seats roles of their own need
-// not link the job.
+// Spawns the roles of a prepared job. Separate from node_host.cpp, so that callers that construct
+// their own roles need not link the job library.
 #include <algorithm>
 
 #include "actors/shell/node_host.hpp"
@@ -11,7 +11,8 @@ void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared
                       std::uint32_t plan_generation) {
   std::vector<seat> seats;
   std::vector<std::uint32_t> node_of;
-  // In lock step and on one node: elsewhere others would wait for what is put off.
+  // Roles give way only in lockstep modes on one node: otherwise other roles would wait for the
+  // postponed tasks.
   const bool alone = std::all_of(j->plan.roles.begin(), j->plan.roles.end(), [&](const role_plan& r) { return r.node == me; });
   const bool patient = alone && j->all->modes.find(j->spec.train.sync.kind)->lockstep;
   for (const role_plan& r : j->plan.roles) {

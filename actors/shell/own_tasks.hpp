@@ -1,9 +1,13 @@
-// The tasks that a role's own actor runs, and how long it may go on with them. Pure: the actor runs
-// what it is given here.
+// The queue of tasks that a role's own actor runs, and the length of a turn. Pure: the actor runs
+// the tasks that it takes from here.
 //
-//   own_tasks   asked for -> waiting -> run here, at once ------------------------> ran: the role is told of it after its mailbox
-//                                    -> begun on a lane that goes on without us --> over when the lane says so; the next one waits
-//   work_turn   a turn lasts from where the scheduler resumes the actor; over when its tasks have taken `time_slice`, or it yields
+//   own_tasks   A task waits, is taken, and then either
+//                 * runs here to its end (ran); the role is notified after the messages in its
+//                   mailbox, or
+//                 * continues on a device stream (goes_on_there) until the stream reports its end
+//                   (over_there); the next task waits until then.
+//   work_turn   A turn begins when the scheduler resumes the actor. It is over when the actor's
+//               tasks have taken `time_slice`, or when the actor yields.
 #pragma once
 
 #include <chrono>
@@ -26,7 +30,7 @@ class own_tasks {
   const run_effect& next() const { return waiting_[next_]; }
   run_effect take() {
     run_effect r = std::move(waiting_[next_++]);
-    if (next_ * 2 >= waiting_.size()) {  // keeps the memory, and a queue that never empties short
+    if (next_ * 2 >= waiting_.size()) {  // keeps the capacity, and bounds a queue that is never empty
       waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(next_));
       next_ = 0;
     }
@@ -38,12 +42,13 @@ class own_tasks {
     ran_.reset();
   }
 
-  // The task that was taken: what became of it.
+  // What happened to the task that take() returned: it ran, it continues on the stream, or the
+  // stream has finished it.
   void ran(std::uint64_t token) { ran_ = token; }
   void goes_on_there() { on_stream_ = true; }
   void over_there() { on_stream_ = false; }
 
-  // The token of what has run, for the role to be told; once.
+  // The token of the task that ran, so that the role can be notified; returned once.
   std::optional<std::uint64_t> take_ran() { return std::exchange(ran_, std::nullopt); }
   bool has_ran() const { return ran_.has_value(); }
   std::size_t size() const { return waiting_.size() - next_; }
@@ -52,7 +57,7 @@ class own_tasks {
   std::vector<run_effect> waiting_;  // from next_ on
   std::size_t next_ = 0;
   std::optional<std::uint64_t> ran_;
-  bool on_stream_ = false;  // a task that was begun here is not over there
+  bool on_stream_ = false;  // a task that began here still runs on the stream
 };
 
 class work_turn {
@@ -67,7 +72,7 @@ class work_turn {
   bool yields() const { return yields_; }
 
  private:
-  std::optional<time_point> began_;  // the first task
+  std::optional<time_point> began_;  // start of the turn's first task
   bool over_ = false, yields_ = false;
 };
 

@@ -25,7 +25,7 @@ void typed(dtype t, F&& f) {
 }  // namespace
 
 struct param_store::block {
-  tensor value;  // its memory is only touched through atomic_ref
+  tensor value;  // its memory is only accessed through atomic_ref
 };
 
 struct param_store::page {
@@ -69,7 +69,7 @@ void param_store::perform(shared_effect& e, device& dev) {
   if (e.kind == shared_effect::kind_of::write) create(e.block, value);
   auto* b = find(e.block);
   if (!b || b->value.count() != value.count() || b->value.type() != value.type())
-    throw std::logic_error("param_store: block " + std::to_string(e.block) + " is not there, or of another size");
+    throw std::logic_error("param_store: block " + std::to_string(e.block) + " was not written, or has another size or type");
   if (e.kind == shared_effect::kind_of::read) value.back(dev);
   typed(b->value.type(), [&]<class T>(T) {
     auto* shared = static_cast<T*>(const_cast<void*>(b->value.raw()));

@@ -1,13 +1,12 @@
 // The parameters that the Hogwild workers of one node share (Niu et al. 2011): blocks of numbers
-// that any thread reads and adds to at any time, without a lock. Every element is loaded and stored
-// by itself with relaxed atomics, so no value is ever torn, but load + add + store is not one step:
-// an addition that comes between another's load and store is lost. That is the algorithm, and it is
-// several times as fast as an atomic addition.
+// that any thread may read and add to at any time without a lock. Each element is loaded and stored
+// with relaxed atomics, so values are never torn. Load + add + store is not atomic: an addition
+// between another thread's load and store is lost. This is the algorithm; it is several times as
+// fast as atomic addition.
 //
-// Threads: all functions may be called from any. Creating a block takes a lock; reading and adding
-// do not.
-// Errors: a block that nobody wrote, or of another size or type, is a bug: std::logic_error, which
-// ends the role.
+// Threads: any. Creating a block takes a lock; reading and adding do not.
+// Errors: std::logic_error for a block that was never written or has another size or type. It is a
+// bug and ends the role.
 #pragma once
 
 #include <atomic>
@@ -31,7 +30,7 @@ class param_store {
 
  private:
   struct block;
-  struct page;  // so that a block's address never moves
+  struct page;  // blocks are allocated in pages, so that their addresses are stable
   static constexpr std::uint32_t page_size = 1024;
   block* find(std::uint32_t id) const;
   block& create(std::uint32_t id, const tensor& like);

@@ -39,7 +39,7 @@ std::string router::send(std::uint32_t node, envelope e) {
   if (bytes > max_) {
     unsent_.fetch_add(1, std::memory_order_relaxed);
     return "role " + std::to_string(index_of(e.h.src)) + ": its message '" + name_of(e.body) + "' to node " + job->nodes[node] +
-           " has " + std::to_string(bytes) + " bytes, one may have " + std::to_string(max_);
+           " has " + std::to_string(bytes) + " bytes, the maximum is " + std::to_string(max_);
   }
   const bool gone = f.parts.empty() || !t->send(job->nodes[node], std::move(f));
   (gone ? unsent_ : sent_).fetch_add(1, std::memory_order_relaxed);

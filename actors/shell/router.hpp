@@ -1,13 +1,16 @@
-// Between the roles here and the roles on other nodes: an envelope becomes a frame of the data
-// plane, and a frame an envelope. runtime/node/role_frames.hpp has their layout.
+// Connects the roles on this node with roles on other nodes: converts envelopes to frames of the
+// data plane and back. runtime/node/role_frames.hpp has the layout.
 //
-// Invariants: an envelope is delivered only if its job is open here and its source role lives on
-// the node that sent it, so neither leftovers of an old job nor a node that lies about its roles
-// reach a role. Whatever is dropped is counted. A frame that cannot be decoded ends the connection
-// with its sender: a message is lost, and a job that waits for it would wait for ever. Credit of
-// the transport is returned when a frame has been handed to its role: the roles' own credit bounds
-// what they keep, and a backward must not wait for bytes that only that backward frees.
-// Threads: any. send() is called on actor threads, receive() on the transport's.
+// Invariants:
+//   * An envelope is delivered only if its job is open here and its source role is on the node that
+//     sent it. Messages of an old job, or of a node that forges a source, never reach a role.
+//   * Dropped messages are counted.
+//   * A frame that cannot be decoded ends the connection with its sender, because a job that waits
+//     for the lost message would wait indefinitely.
+//   * The transport's credit is returned when a frame has been delivered to its role. The roles'
+//     own credit bounds what they hold, and a backward must not wait for bytes that only this
+//     backward frees.
+// Threads: any. send() is called on actor threads, receive() on the transport's threads.
 #pragma once
 
 #include <atomic>
@@ -28,27 +31,28 @@ namespace troupe {
 
 struct router_counts {
   std::uint64_t sent = 0, received = 0;  // messages
-  std::uint64_t unsent = 0;              // the peer was not up, or it was too large
-  std::uint64_t unreadable = 0;          // cannot be decoded; each has ended a connection
-  std::uint64_t unknown_job = 0;         // a job that is not open here (any more)
-  std::uint64_t wrong_source = 0;        // a role that does not live where the frame came from
+  std::uint64_t unsent = 0;              // the peer was not up, or the message was too large
+  std::uint64_t unreadable = 0;          // could not be decoded; each ended a connection
+  std::uint64_t unknown_job = 0;         // the job is not open on this node, or no longer open
+  std::uint64_t wrong_source = 0;        // the source role is not on the node that sent the frame
 };
 
 class router final : public job_routes {
  public:
-  // Of one message, in bytes.
+  // `most`: maximum size of one message, in bytes.
   explicit router(std::size_t most = wire_max_message) : max_(most) {}
-  // `nodes`: of the plan, by index; `node_of`: by role.
+  // `nodes`: names of the plan's nodes, by index; `node_of`: index of a role's node, by role.
   void open(std::uint32_t job, std::vector<std::string> nodes, std::vector<std::uint32_t> node_of) override;
   void close(std::uint32_t job) override;
-  // Both must outlive what they carry: set before the first job, cleared when nobody sends any
-  // more.
+  // Sets transport and host, before the first job opens. Both must outlive all calls of send() and
+  // receive().
   void attach(net::transport* t, node_host* h);
 
-  // Why it can never be sent, in the words of an event `error`: what a job has lost must end it. A
-  // peer that is gone is no error here, others know of it; nothing then.
+  // Sends a message to a node of the plan. Returns the text of an event `error` if the message can
+  // never be sent: the job must end then. Returns an empty string if the peer is down, since the
+  // control plane handles node failures.
   std::string send(std::uint32_t node, envelope e);
-  // An error: the frame cannot be decoded.
+  // Delivers a frame to its role. Returns an error if the frame cannot be decoded.
   net::expected<void> receive(const std::string& peer, net::frame&& f);
   router_counts counts() const;
 

@@ -21,7 +21,7 @@ caf::behavior role_actor::make_behavior() {
   if (seat_.slots > 1) solvers_.spawn(*this, job_, seat_);
   publish(job_->now());
   return {
-      [this](envelope& e) { receive(e); },  // ours alone: nobody sends a message twice, so that CAF does not copy it
+      [this](envelope& e) { receive(e); },  // mutable without a copy by CAF: each message has one receiver
       [this](const pump_tasks&) {
         pump_posted_ = false;
         pump();
@@ -35,8 +35,8 @@ caf::behavior role_actor::make_behavior() {
   };
 }
 
-// The scheduler's quantum counts messages; ours is time, so that a role with long tasks lets the
-// others in between them.
+// CAF's quantum counts messages; work_turn limits time as well, so that other roles run between the
+// tasks of a role with long tasks.
 caf::resumable::resume_result role_actor::resume(caf::execution_unit* where, size_t throughput) {
   turn_.begin();
   for (size_t left = std::min(throughput, message_slice);;) {
@@ -47,7 +47,7 @@ caf::resumable::resume_result role_actor::resume(caf::execution_unit* where, siz
 
 bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
   const bool first = compat::base_actor::cleanup(std::move(reason), where);
-  if (lane_) lane_->wait_over();  // what it has to tell is told to the role
+  if (lane_) lane_->wait_over();  // its last task_answer is posted before this actor ends
   solvers_.stop();
   tasks_.forget();
   out_.clear();
@@ -55,7 +55,7 @@ bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
     try {
       job_->log->closed(seat_.id, role_->status());
     } catch (...) {
-      // What it published last has to do.
+      // Without it, readers use the status that the role published last.
     }
   }
   role_.reset();
@@ -82,14 +82,14 @@ void sub_solvers::stop() {
   actors.clear();
 }
 
-// --- what comes in
+// --- incoming messages
 
 void role_actor::receive(envelope& e) {
   if (!job_->admits(e.h.src, e.h.incarnation)) {
     job_->node.old_incarnation.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  if (e.h.incarnation >= job_->first_incarnation) e.h.incarnation -= job_->first_incarnation;  // in this plan
+  if (e.h.incarnation >= job_->first_incarnation) e.h.incarnation -= job_->first_incarnation;  // counted within this plan
   hand_to_role(e);
   if (!pump_posted_) pump();
 }
@@ -217,8 +217,8 @@ void role_actor::perform(store_effect& x) {
   if (job_->node.callbacks.on_store) job_->node.callbacks.on_store(job_->id, x);
 }
 
-// Here and now: the parameters of Hogwild are not behind a mailbox. `finished` comes as a message,
-// behind those that wait.
+// Accesses the parameters of Hogwild at once, without a mailbox. `finished` is sent as a message,
+// so the role handles the messages that already wait first.
 void role_actor::perform(shared_effect& x) {
   if (x.kind != shared_effect::kind_of::read) bring_home(*x.value, leaving());
   job_->parameters.perform(x, job_->device_of(seat_.id).host());
@@ -232,7 +232,7 @@ void role_actor::perform(shared_effect& x) {
 
 void role_actor::perform(stop_effect&) { stopping_ = true; }
 
-// --- tasks that run here
+// --- tasks that run in this actor
 
 void role_actor::pump() {
   for (;;) {
@@ -249,13 +249,14 @@ void role_actor::pump() {
 }
 
 bool role_actor::waits(const run_effect& r) const {
-  constexpr double long_one = 16 << 20;  // bytes: what is over sooner than others can take a thread is not worth a turn
+  constexpr double long_one = 16 << 20;  // bytes; smaller tasks end before another thread could take over
   return seat_.gives_way && r.cost.bytes >= long_one && job_->waiting.load(std::memory_order_relaxed) > 0;
 }
 
 void role_actor::run_next() {
   run_effect r = tasks_.take();
-  if (tally_.changed && tally_.last_task >= publish_every / 2) publish(job_->now());  // nobody hears of us until this task is over
+  if (tally_.changed && tally_.last_task >= publish_every / 2)
+    publish(job_->now());  // the role cannot publish until this task is over
   const auto ran = run_task(*job_, {lane_.get(), seat_.id, seat_.name, 0}, r, role_->packet_of_task(r.token), caf::actor{this});
   if (!ran) return tasks_.goes_on_there();
   const task_answer& a = *ran;
@@ -295,8 +296,7 @@ void role_actor::fail(const std::string& what) {
   try {
     perform(e);
   } catch (...) {
-    // The callback that is told of a role's failure has failed itself; the monitor still shows the
-    // failure.
+    // The event callback itself failed. The monitor still shows the role's failure.
   }
   publish(job_->now());
 }
@@ -313,7 +313,7 @@ void role_actor::note_change(time_point now) {
 void role_actor::publish(time_point now) {
   role_status s;
   if (failure_) {
-    s.waits_for = "nothing: " + *failure_;
+    s.waits_for = "nothing, it failed: " + *failure_;
   } else {
     try {
       s = role_->status();

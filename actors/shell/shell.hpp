@@ -1,20 +1,20 @@
-// The shell: one CAF actor that hosts one role, and turns its effects into sends, timers and tasks.
-// Written once, for every role.
+// role_actor: a CAF actor that hosts one role of any kind and turns its effects into sends, timers
+// and tasks.
 //
-// Invariants (see runtime/role.hpp for what a host owes a role):
-//   * Effects happen in their order, except that a task starts after the other effects of the same
-//     on(): messages do not wait for the task that was asked for beside them.
-//   * With one slot, tasks run here, in order. A message that arrived while a task ran reaches the
-//     role before that task's `finished`, so that the role chooses its next task knowing
-//     everything.
-//   * After `time_slice` of tasks the actor goes to the end of the scheduler's queue, and looks at
-//     its mailbox before it goes on.
-//   * A role that gives way goes there too, before a long task, while a sub-solver has a task that
-//     no thread has begun.
-//   * An exception of the role or of its task becomes the event "error", and the role hears nothing
-//     more.
-//   * A message is gone before the effects of its on() take place: what it brought is then the
-//     role's alone, or whoever's it has been sent to, and can be worked on in place
+// Invariants (runtime/role.hpp states what a host guarantees a role):
+//   * Effects happen in order, except that a task starts after the other effects of the same on(),
+//     so that messages do not wait for the task.
+//   * With one slot, tasks run in this actor, in order. A message that arrived while a task ran is
+//     delivered before that task's `finished`, so that the role chooses its next task with complete
+//     information.
+//   * After `time_slice` of tasks the actor moves to the end of the scheduler's queue, and handles
+//     its mailbox before it continues.
+//   * A role that gives way also moves there, before a long task, while a sub-solver has a task
+//     that no thread has begun.
+//   * An exception of the role or of its task becomes the event "error". The role receives no
+//     messages after it.
+//   * A message is destroyed before the effects of its on() are performed. Its tensors then have
+//     only one owner, the role or the next receiver, who can modify them in place
 //     (tensor::reclaim).
 // Cost: one allocation per message sent (CAF's mailbox element, which holds the envelope).
 #pragma once
@@ -31,21 +31,21 @@
 
 namespace troupe {
 
-constexpr size_t message_slice = 64;  // also goes to the end of the queue after so many messages
+constexpr size_t message_slice = 64;  // messages after which the actor also moves to the end of the queue
 
-struct pump_tasks {};   // to self: go on with the tasks that wait
+struct pump_tasks {};   // to self: continue with the waiting tasks
 struct publish_now {};  // monitor -> role actor
 struct timer_wake {};   // to self: a timer may be due
 
 class role_actor;
 
-// What the monitor shows of a role beside its own words.
+// Measurements of a role for the monitor, in addition to the role's own status.
 struct role_tally {
   std::uint64_t messages = 0;
   duration busy{};
   duration last_task{};
   time_point published_at{};
-  bool changed = false;  // since then
+  bool changed = false;  // since published_at
 
   void worked(duration d) {
     last_task = d;
@@ -53,7 +53,7 @@ struct role_tally {
   }
 };
 
-// The actors that run a role's tasks, one a slot; none: the role's own actor runs them.
+// The actors that run a role's tasks, one per slot. Empty: the role's own actor runs them.
 struct sub_solvers {
   std::vector<solver_queue> queues;
   std::vector<caf::actor> actors;
@@ -76,7 +76,7 @@ class role_actor final : public compat::base_actor {
   void answer(const task_answer& a);
   void wake();
 
-  void hand_to_role(envelope& e);  // on(), then its effects; catches. Leaves nothing in `e`
+  void hand_to_role(envelope& e);  // calls on() and performs its effects; catches exceptions; clears `e`
   void tell_finished(std::uint64_t token);
   void perform();
   void perform(send_effect& x);
@@ -91,7 +91,7 @@ class role_actor final : public compat::base_actor {
   device& leaving();
 
   void pump();
-  bool waits(const run_effect& r) const;  // gives way to sub-solvers
+  bool waits(const run_effect& r) const;  // true if `r` must give way to sub-solvers
   void run_next();
   void continue_later();
 
@@ -103,10 +103,10 @@ class role_actor final : public compat::base_actor {
   void wake_at(time_point due);
 
   std::shared_ptr<hosted_job> job_;
-  seat seat_;  // without its value, which is role_
+  seat seat_;  // without its value, which is moved to role_
   std::shared_ptr<role> role_;
-  std::shared_ptr<device> lane_;     // of the one slot whose tasks run here
-  std::shared_ptr<device> leaving_;  // the lane of what crosses to other devices
+  std::shared_ptr<device> lane_;     // stream of the tasks that run in this actor; null with sub-solvers
+  std::shared_ptr<device> leaving_;  // stream of copies to other devices
   sub_solvers solvers_;
   effects out_;
 
@@ -117,7 +117,7 @@ class role_actor final : public compat::base_actor {
 
   std::optional<std::string> failure_;
   bool stopping_ = false;
-  std::uint64_t step_ = 0;  // of the message last handled: says where an error happened
+  std::uint64_t step_ = 0;  // of the last message handled; the step of an "error" event
   role_tally tally_;
 };
 

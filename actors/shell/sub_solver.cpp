@@ -49,7 +49,7 @@ sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf:
 
 caf::behavior sub_solver::make_behavior() {
   return {[this](const task_request& r) { busy_ ? later_.push_back(r) : take(r); },
-          [this](const task_answer& a) {  // of our lane
+          [this](const task_answer& a) {  // sent by this slot's stream
             job_->entries[index_of(id_)]->task_over(slot_);
             compat::post(owner_, a, context());
             busy_ = false;
@@ -73,7 +73,7 @@ void sub_solver::take(const task_request& r) {
 
 bool sub_solver::cleanup(caf::error&& reason, caf::execution_unit* where) {
   const bool first = compat::base_actor::cleanup(std::move(reason), where);
-  if (lane_) lane_->wait_over();  // what it has to tell is told to the role
+  if (lane_) lane_->wait_over();  // its last task_answer is posted before this actor ends
   running_.reset();
   owner_ = nullptr;
   if (auto j = std::move(job_)) j->left();

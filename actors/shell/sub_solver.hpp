@@ -1,4 +1,5 @@
-// A sub-solver: runs the tasks of one slot of a stage, one after the other, and answers each.
+// A sub-solver actor: runs the tasks of one slot of a stage, one after the other, and replies to
+// each with a task_answer.
 #pragma once
 
 #include <atomic>
@@ -13,22 +14,22 @@
 
 namespace troupe {
 
-// Role actor -> sub-solver. `owner` keeps the role alive while its task runs: a task may use what
-// the role owns.
+// Role actor -> sub-solver. `owner` keeps the role alive while its task runs, because a task may
+// use data that the role owns.
 struct task_request {
   run_effect run;
   std::shared_ptr<const role> owner;
-  std::optional<header> packet;  // that it is for
+  std::optional<header> packet;  // that the task works on
 };
 
 // Sub-solver -> role actor.
 struct task_answer {
   std::uint64_t token = 0;
   time_point begin{}, end{};
-  std::string error;  // of the exception that ended it; empty: done
+  std::string error;  // text of the exception that ended the task; empty: done
 };
 
-// Where a task runs: a slot of a role, on a lane (null: the role's device serves all).
+// Where a task runs: a slot of a role, on a device stream (null: on the role's device itself).
 struct task_place {
   device* stream = nullptr;
   role_id id = no_role;
@@ -36,14 +37,14 @@ struct task_place {
   std::uint32_t slot = 0;
 };
 
-// Runs `r` now, on this thread; reports it to the monitor and to a trace. Never throws. Nothing:
-// the lane has more to do before the task is over, and says so to `owner` by a task_answer; who
-// hears that tells the monitor.
+// Runs `r` on this thread; records it in the monitor and the trace. Never throws. Nullopt: the
+// device stream has not finished the task; it sends a task_answer to `owner` when it has, and the
+// owner updates the monitor.
 std::optional<task_answer> run_task(const hosted_job& j, const task_place& at, const run_effect& r,
                                     const std::optional<header>& packet, const caf::actor& owner);
 
-// The tasks that a sub-solver has been given and has not finished; kept so that hosted_job::waiting
-// is right. Any thread.
+// Counts the tasks that a sub-solver was given and has not finished, to maintain
+// hosted_job::waiting. Threads: any.
 class solver_queue {
  public:
   void given(hosted_job& j) {
@@ -60,7 +61,7 @@ class solver_queue {
 
 class sub_solver final : public compat::base_actor {
  public:
-  // `queue` is the owner's.
+  // `queue` belongs to the owner.
   sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf::actor owner, solver_queue& queue, role_id id,
              std::string name, std::uint32_t slot);
   caf::behavior make_behavior() override;
@@ -76,11 +77,11 @@ class sub_solver final : public compat::base_actor {
   std::string role_name_;
   std::uint32_t slot_;
   std::shared_ptr<device> lane_;
-  // Tasks that came while the lane was not done with the one before (tasks of one slot never
+  // Tasks that arrived while the stream was busy with the previous one (tasks of one slot never
   // overlap).
   std::deque<task_request> later_;
   bool busy_ = false;
-  std::shared_ptr<const role> running_;  // whose task it is
+  std::shared_ptr<const role> running_;  // owner of the task on the stream; keeps it alive
 };
 
 }  // namespace troupe

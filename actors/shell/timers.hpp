@@ -1,9 +1,9 @@
-// A role's timers, and the wake-ups that a clock holds for them. Pure: whoever hosts the role asks
-// the clock.
+// A role's timers, and the pending wake-ups for them. Pure: the host of the role requests the
+// wake-ups from the clock.
 //
-// The clock cannot forget: each wake-up stays there, with a reference to its actor, until it is
-// due. So a timer that is set anew again and again uses the wake-up that is there already: one at
-// or before it is enough.
+// The clock cannot cancel: each wake-up stays in it, with a reference to its actor, until it is
+// due. A timer that is set repeatedly therefore reuses a pending wake-up that is at or before its
+// time.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace troupe {
 
 class timers {
  public:
-  // A timer that is set already is moved.
+  // Sets a timer, or moves one that is already set.
   void set(std::uint64_t timer, time_point due) {
     const auto i = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& p) { return p.timer == timer; });
     if (i == waiting_.end()) {
@@ -31,7 +31,7 @@ class timers {
   }
   void cancel_all() { waiting_.clear(); }
 
-  // The earliest one whose time has come; it is set no more.
+  // Removes and returns the earliest timer that is due. Nullopt if none is.
   std::optional<std::uint64_t> take_due(time_point now) {
     const auto next = earliest();
     if (next == waiting_.end() || next->due > now) return std::nullopt;
@@ -44,7 +44,7 @@ class timers {
     return next == waiting_.end() ? std::nullopt : std::optional(next->due);
   }
 
-  // Whether the clock has to be asked for a wake-up at `due`; if so, it counts as asked for.
+  // Returns true if the host must request a wake-up at `due`, which then counts as requested.
   bool needs_wake(time_point due) {
     if (!wakes_.empty() && wakes_.back() <= due) return false;
     wakes_.push_back(due);

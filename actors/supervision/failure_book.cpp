@@ -3,9 +3,11 @@
 namespace troupe {
 
 std::optional<std::string> failure_book::note(const std::string& why, instant now) {
-  if (max_ && count_ >= *max_) return *max_ == 0 ? why : why + "; the job may survive " + std::to_string(*max_) + " losses";
+  if (max_ && count_ >= *max_)
+    return *max_ == 0 ? why : why + "; the job's limit, max_failures = " + std::to_string(*max_) + ", is reached";
   while (!recent_.empty() && now - recent_.front().first > span) recent_.pop_front();
-  if (recent_.size() >= in_span) return why + "; given up after 3 losses within 30 s, the first: " + recent_.front().second;
+  if (recent_.size() >= in_span)
+    return why + "; job ended: more than 3 node failures within 30 s, the first: " + recent_.front().second;
   recent_.emplace_back(now, why);
   ++count_;
   return std::nullopt;

@@ -1,11 +1,11 @@
-// What a running job has lost, and whether it may go on after one more loss. A value: it is told
-// the time.
+// The node failures of a running job, and the decision whether the job continues after one more. A
+// value; the caller supplies the time.
 //
-// A loss is one interruption, however many nodes go at once. Intensity as in OTP's supervisors:
-// more than 3 within 30 s is a loop, which is given up with the first cause named. A node that a
-// peer cannot reach, while the coordinator's daemon can, is suspected for `grace`: most often its
-// own end is heard of meanwhile; else only the connection between the two is gone, and the same
-// nodes begin anew.
+// Nodes that fail at the same time count as one failure. The limit is a rate, as in OTP's
+// supervisors: more than 3 failures within 30 s end the job, and the error names the first cause.
+// A node that a peer cannot reach while the coordinator's daemon can is suspected for `grace`.
+// Usually its own failure is reported within that time. Otherwise only the connection between the
+// two is down, and the job restarts on the same nodes.
 #pragma once
 
 #include <chrono>
@@ -25,17 +25,18 @@ class failure_book {
   static constexpr std::chrono::seconds grace{5}, span{30};
   static constexpr std::size_t in_span = 3;
 
-  // `most`: losses that the job survives; none: any number.
+  // `most`: node failures that the job survives; nullopt: no limit.
   explicit failure_book(std::optional<std::uint64_t> most = 0) : max_(most) {}
 
   bool survives_any() const { return !max_ || *max_ > 0; }
-  // One more loss, for this reason. What it says when the job may not go on; nothing: it may.
+  // Records one more failure, with its cause. Returns the error that ends the job, or nullopt if
+  // the job continues.
   std::optional<std::string> note(const std::string& why, instant now);
   std::uint64_t count() const { return count_; }
 
-  // `by`: who cannot reach it.
+  // `by`: the peer that cannot reach `node`.
   void suspect(const std::string& node, const std::string& by, const std::string& why, instant now);
-  void clear_of(const std::string& node);  // it is gone: who could not reach it, and whom it could not reach
+  void clear_of(const std::string& node);  // after it failed: drops the suspicions of it and by it
   void clear_all() { suspects_.clear(); }
   struct suspicion {
     instant until{};
@@ -45,17 +46,17 @@ class failure_book {
     const auto at = suspects_.find(node);
     return at == suspects_.end() ? nullptr : &at->second;
   }
-  // Somebody who has been suspected for too long.
+  // A node that has been suspected for longer than `grace`. Nullopt if there is none.
   std::optional<suspicion> overdue(instant now) const;
 
-  std::set<std::string> away;     // nodes that the job goes on without, and takes again when they are back
-  std::set<std::string> not_now;  // of them, those that it could not take as they came back
-  std::set<std::string> apart;    // they are there, but others cannot reach them; until they join anew
+  std::set<std::string> away;     // nodes that the job continues without, and uses again when they are back
+  std::set<std::string> not_now;  // of these, nodes that were back and that the job could not use yet
+  std::set<std::string> apart;    // nodes that are up but that other nodes cannot reach; until they join again
 
  private:
   std::optional<std::uint64_t> max_;
   std::uint64_t count_ = 0;
-  std::deque<std::pair<instant, std::string>> recent_;  // and why
+  std::deque<std::pair<instant, std::string>> recent_;  // time and cause of the failures within `span`
   std::map<std::string, suspicion> suspects_;
 };
 

@@ -1,13 +1,14 @@
-// Whether the actors of a daemon are alive, from what they answer when they are asked: for the
-// watchdog of whoever has started the daemon. Pure but for being told the time.
+// Decides whether the actors of a daemon are alive, from their answers to pings; for the watchdog
+// of the service manager. Pure; the caller supplies the time.
 //
-//   control     asks, and so is alive when it does
-//   repl        answers from what is published: 20 s, also on a machine that is out of breath
+//   control     sends the pings, so it is alive if it does
+//   repl        answers from published state: 20 s, which allows for an overloaded machine
 //   exchange    sums large buffers: 60 s
-//   keeper      does one thing at a time, and that may be a checkpoint of a hundred gigabytes. While it works it is not hung: it is so when it has
-//               not answered for ten minutes in which its thread has not run either. A disk that takes longer for one sync() is none
+//   executor    handles one request at a time, which may be a checkpoint of 100 GB. It is hung if
+//               it has not answered for 600 s in which its thread has not run either. Disks that
+//               take longer for one sync() are not supported
 //
-// The checker is not asked: it reads what strangers have written, and a job that it never finishes
+// The checker gets no pings: it reads untrusted job files, and a submission that it never finishes
 // must not end the daemon.
 #pragma once
 
@@ -26,18 +27,19 @@ class liveness {
  public:
   using instant = std::chrono::steady_clock::time_point;
 
-  // Who has to be asked now: whoever has answered the time before, a second ago or longer.
+  // Returns true if this actor must be pinged now: it has answered the last ping, which was sent at
+  // least 1 s ago. The ping then counts as sent.
   bool ask(watched_actor who, instant now);
   void answered(watched_actor who, instant now);
-  // How long this actor's thread has run on a core in all.
+  // `in_all`: CPU time of this actor's thread so far.
   void ran(watched_actor who, std::chrono::nanoseconds in_all, instant now);
-  // Who is hung, and since when; nothing: all are alive.
+  // An error that names an actor that hangs, and since when. Nullopt: all are alive.
   std::optional<std::string> hung(instant now) const;
 
  private:
   struct one {
     bool waiting = false;
-    instant asked{}, moved{};  // moved: last seen to run
+    instant asked{}, moved{};  // moved: when it last answered or its thread was seen to run
     std::chrono::nanoseconds ran{0};
   };
   std::array<one, watched_actors> all_;

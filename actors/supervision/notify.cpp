@@ -24,7 +24,7 @@ std::string take_variable(const char* name) {
 service_manager::service_manager() : address_(take_variable("NOTIFY_SOCKET")) {
   const auto every = take_variable("WATCHDOG_USEC"), whose = take_variable("WATCHDOG_PID");
   sockaddr_un at{};
-  // A path, or '@' and a name that lies in no folder.
+  // A path, or '@' and a name in the abstract socket namespace.
   if (address_.size() < 2 || (address_[0] != '/' && address_[0] != '@') || address_.size() >= sizeof at.sun_path) address_.clear();
   if (address_.empty()) return;
   socket_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -36,7 +36,7 @@ service_manager::~service_manager() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-// A manager that does not read is its own affair: nothing here waits for it.
+// Does not block: a notification that the manager does not read is dropped.
 void service_manager::say(const std::string& lines) const {
   if (socket_ < 0) return;
   sockaddr_un at{};

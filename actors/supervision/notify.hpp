@@ -1,7 +1,7 @@
-// What a service manager is told of a daemon that it has started: systemd's protocol, datagrams of
-// lines to the socket that NOTIFY_SOCKET names. By hand, since it is one sendto(): libsystemd would
-// bring liblzma, libzstd, liblz4, libgcrypt and libcap into every daemon for it. Without such a
-// manager nothing happens. Any thread.
+// Notifications of a daemon to the service manager that started it, in systemd's protocol:
+// datagrams of lines to the socket that NOTIFY_SOCKET names. Implemented here, since it is one
+// sendto(): libsystemd would add liblzma, libzstd, liblz4, libgcrypt and libcap to every daemon. No
+// effect without a service manager. Threads: any.
 #pragma once
 
 #include <atomic>
@@ -12,17 +12,18 @@ namespace troupe {
 
 class service_manager {
  public:
-  // As the environment has it; the variables are taken out of it, so that no child speaks for us.
+  // Reads the environment and removes the variables from it, so that child processes cannot send
+  // notifications in the daemon's name.
   service_manager();
   ~service_manager();
   service_manager(const service_manager&) = delete;
   service_manager& operator=(const service_manager&) = delete;
 
   void ready(const std::string& status);
-  void reloading();  // until ready() is said again
+  void reloading();  // until the next ready()
   void stopping();
-  // Everything that must be alive is. Told on at a quarter of the time that the manager waits for
-  // it.
+  // Reports that all watched actors are alive. Forwarded at most once in a quarter of the manager's
+  // watchdog timeout.
   void alive();
 
  private:
@@ -30,7 +31,7 @@ class service_manager {
 
   int socket_ = -1;
   std::string address_;
-  std::chrono::microseconds watchdog_{0};  // 0: nobody waits
+  std::chrono::microseconds watchdog_{0};  // the manager's timeout; 0: no watchdog
   std::atomic<std::chrono::steady_clock::rep> last_{0};
 };
 

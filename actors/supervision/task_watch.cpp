@@ -14,7 +14,7 @@ std::string task_text(const running_task& t) {
   return t.kind + packet + ", for " + lasts + " s";
 }
 
-// Roles of a worker are named worker0/conv1; others have no layer.
+// Stages are named worker0/conv1; other roles have no layer.
 std::string overlong_task::layer() const {
   const auto slash = what.role.find('/');
   return slash == std::string::npos ? std::string() : what.role.substr(slash + 1);

@@ -1,10 +1,10 @@
-// Which tasks have been running for too long: told apart from a job in which nobody does anything.
-// Pure: it is shown what nodes have said last, again and again, and counts the time between two
-// looks (at most `most_a_look`: a process that was stopped for an hour has not seen a task run for
-// an hour).
+// Detects tasks that have been running for too long, and tells a job with a long task from one that
+// is stuck. Pure: the caller passes the nodes' last reports at intervals. The time between two
+// calls of look() counts as running time, at most `max_a_look`, so that time in which this process
+// was stopped does not count.
 //
-//   watchdog    a task that has been running for so long is named, once
-//   give_up     one that has been running for so long is taken for hung
+//   watchdog    a task that has been running for this long is reported, once
+//   give_up     a task that has been running for this long counts as hung
 #pragma once
 
 #include <chrono>
@@ -24,19 +24,19 @@ struct task_limits {
   std::chrono::duration<double> watchdog = std::chrono::seconds(60), give_up = std::chrono::minutes(30);
 };
 
-// A task that runs, as its node says.
+// A running task, as its node last reported it.
 struct watched_task {
   std::string node;  // empty: this process
   std::string role;
   running_task task;
 };
 
-// "forward of packet 3 of step 12, for 2.1 s"; empty: none runs.
+// "forward of packet 3 of step 12, for 2.1 s"; empty if no task runs.
 std::string task_text(const running_task& t);
 
 struct overlong_task {
   watched_task what;
-  double seconds = 0;  // that it was seen running
+  double seconds = 0;  // for which it was seen running
   std::string layer() const;
   std::string text() const;
   std::vector<std::pair<std::string, double>> values() const;
@@ -49,8 +49,8 @@ class task_watch {
 
   explicit task_watch(task_limits l = {}) : limits_(l) {}
   struct findings {
-    bool runs = false;                      // somebody computes
-    std::vector<overlong_task> overlong{};  // since this look
+    bool runs = false;                      // at least one task runs
+    std::vector<overlong_task> overlong{};  // tasks that passed the `watchdog` limit at this call
     std::optional<overlong_task> hung{};
   };
   findings look(const std::vector<watched_task>& running, instant now);

@@ -1,10 +1,10 @@
-// A daemon's own watchdog: it ends one in which those who must be alive are not, where no service
-// manager does that sooner. A daemon that goes on answering heartbeats and does nothing else would
-// be waited for by all others.
+// A daemon's own watchdog: detects that a watched actor hangs, so that the daemon can exit if no
+// service manager ends it sooner. Otherwise all other nodes would wait for a daemon that only
+// answers heartbeats.
 //
-// fed() from the actors themselves (control/host/pulse.hpp), any thread. look() from the main
-// thread, every second or so: what passes between two looks counts as `most_a_look` at most, since
-// a process that was stopped has starved nobody.
+// Threads: the actors call fed() (control/host/pulse.hpp), from any thread. The main thread calls
+// look() about once a second. The time between two calls counts as at most `max_a_look`, so that
+// time in which the process was stopped does not count.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class watchdog {
   static constexpr std::chrono::duration<double> patience = std::chrono::seconds(60), max_a_look = std::chrono::seconds(2);
 
   void fed() { ++meals_; }
-  // True: nobody has fed it for too long.
+  // Returns true if fed() has not been called for longer than `patience`.
   bool look(instant now);
 
  private:

@@ -1,5 +1,5 @@
-// What the REPL knows of a job beside its numbers: its layers, and the modes that it may be
-// switched to (plugins' included).
+// What the REPL knows of a job in addition to its progress: its layers, and the modes that it may
+// be switched to, including those of plugins.
 #pragma once
 
 #include <cstdint>

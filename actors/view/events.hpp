@@ -1,6 +1,6 @@
-// What jobs have said lately, for the REPL: commands that wait for an effect (`mode`, `staleness`)
-// and `watch` read it. Steps are kept apart from the rest, so that a fast job does not push out the
-// word somebody waits for.
+// The log of recent job events, for the REPL: `watch` and commands that wait for an effect (`mode`,
+// `staleness`) read it. Step events have a list of their own, so that a fast job does not displace
+// an event that a command waits for.
 // Threads: any.
 #pragma once
 
@@ -16,24 +16,25 @@
 
 namespace troupe {
 
-// How the text of an `alert` begins that stands for a checkpoint that is not where it belongs.
+// Prefix of the text of an `alert` that reports a checkpoint that was not saved.
 inline constexpr std::string_view checkpoint_not_saved = "the checkpoint was not saved: ";
-// The kind of an event that only this log knows: what a person told the job did not get to it, and
-// why.
+// Kind of an event that exists only in this log: a user's command did not reach the job, for the
+// reason in its text.
 inline constexpr const char* not_reported = "not told";
 
 struct repl_event {
   std::uint64_t number = 0;  // counts all events of this log, from 1
   std::uint32_t job = 0;
   event_effect what;
-  std::vector<std::pair<std::string, std::string>> texts;  // values that are words: "file", "alert"
+  std::vector<std::pair<std::string, std::string>> texts;  // values that are texts: "file", "alert"
 };
 
 class repl_events {
  public:
   void put(std::uint32_t job, const event_effect& e, std::vector<std::pair<std::string, std::string>> texts = {});
   std::uint64_t last() const;  // number of the newest; 0: none yet
-  // A job's events behind `number`, oldest first; at most the last `kept` steps and as many others.
+  // A job's events after `number`, oldest first; of all jobs, the log has at most the last `kept`
+  // step events and the last `kept` other events.
   std::vector<repl_event> after(std::uint64_t number, std::uint32_t job) const;
 
   static constexpr std::size_t kept = 512;

@@ -1,4 +1,4 @@
-// What this node knows of a job that has failed, as its post-mortem wants it
+// Collects what this node knows of a failed job and writes its post-mortem
 // (runtime/node/post_mortem.hpp).
 #pragma once
 
@@ -13,38 +13,40 @@ namespace troupe {
 class job_log;
 class node_host;
 
-// How a host came by a job, kept from when its plan began.
+// Origin of a job, recorded when its plan began.
 struct job_origin {
-  std::filesystem::path home;  // where folders of failed jobs go
+  std::filesystem::path home;  // parent of the folders of failed jobs
   job_text what;
   plan_beginning begins = {};
-  bool own_file = false;  // that it begins with: nobody else writes it, so its hash may be taken when the job has failed
+  bool own_file =
+      false;  // the plan begins with a file that only this process writes, so its hash may be computed after the failure
   amendments changes = {};
   std::uint32_t plan_generation = 0;
   std::string node;
-  std::vector<node_spec> nodes = {};  // that the first plan could use; empty: as the plan says
+  std::vector<node_spec> nodes = {};  // nodes that the first plan could use; empty: those of the plan
 };
 
-// Its roles, taken while they are there; to be written when they have ended, and their log is
-// whole.
+// A failed job. The constructor copies the state of its roles while they exist; write() is called
+// when they have ended and their log is complete.
 class failed_job {
  public:
   failed_job(const node_host& host, std::shared_ptr<const prepared_job> j, job_origin from);
-  // It began with something that is kept.
+  // Returns true if the job can be replayed: there is a log, and the state that the plan began with
+  // is stored.
   bool replays() const { return log_ && from_.begins.kind != plan_beginning::with::handover; }
-  // The folder, or why there is none. `said`: by this job.
+  // Writes the post-mortem. Returns its folder, or the error. `said`: the job's events.
   std::variant<std::string, record_error> write(const std::string& where, const std::string& error, std::uint64_t step,
                                                 const std::vector<repl_event>& said) const;
 
  private:
   std::shared_ptr<const prepared_job> job_;
   job_origin from_;
-  std::shared_ptr<const job_log> log_;  // null: none is kept
+  std::shared_ptr<const job_log> log_;  // null: no log
   std::vector<std::pair<role_id, post_mortem_role>> roles_;
 };
 
-// A file that a plan begins with. Its hash is taken when the job has failed, and only if it is the
-// same file still.
+// A file that a plan begins with. Its hash is computed only after a failure, and only if the file
+// is unchanged since then.
 class beginning_file {
  public:
   beginning_file(plan_beginning::with kind, const std::string& file, std::uint64_t step);

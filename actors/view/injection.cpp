@@ -90,7 +90,7 @@ std::optional<injection> injection_of(const command& c) {
 std::string why_not_for_so_long(const injection& i) {
   const auto bad = [&](const char* word, fault_time t, fault_time most) {
     return t < shortest_fault_time || t > most
-               ? std::string(text_of(i.what)) + " " + word + " " + fault_time_text(t) + ": it takes " +
+               ? std::string(text_of(i.what)) + " " + word + " " + fault_time_text(t) + ": the time must be " +
                      fault_time_text(shortest_fault_time) + " to " + fault_time_text(most)
                : std::string();
   };
@@ -104,11 +104,11 @@ std::string why_not_inject(const person& who, bool allowed, const cluster_spec& 
   if (auto why = why_not(who, right::all, "inject"); !why.empty()) return why;
   if (!allowed)
     return "inject: the cluster file of " + cluster.name +
-           " does not allow it; [cluster] inject = true does, from the next start of a daemon on";
+           " does not allow it; set [cluster] inject = true and restart the daemons";
   std::vector<std::string> names;
   for (const auto& n : cluster.nodes) names.push_back(n.name);
   if (std::find(names.begin(), names.end(), i.node) == names.end())
-    return "inject: there is no node " + in_quotes(i.node) + did_you_mean(i.node, names) + " (there is: " + joined(names) + ")";
+    return "inject: there is no node " + in_quotes(i.node) + did_you_mean(i.node, names) + " (available: " + joined(names) + ")";
   const auto why = why_not_for_so_long(i);
   return why.empty() ? why : "inject: " + why;
 }

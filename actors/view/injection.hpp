@@ -1,8 +1,8 @@
-// A fault that a person has a node of a running cluster suffer (docs/failures.md, "Injecting
-// faults"): which, where, how long, by how much. Pure.
+// A fault to inject into a node of a running cluster (docs/failures.md, "Injecting faults"): its
+// kind, node, duration and amount. Pure.
 //
-// It travels as a command named "inject" from the REPL to the coordinator's daemon, and as a
-// message from there to the node.
+// Messages: a command named "inject" from the REPL to the coordinator's daemon, and a message from
+// there to the node.
 #pragma once
 
 #include <chrono>
@@ -19,11 +19,11 @@
 namespace troupe {
 
 enum class fault_kind : std::uint8_t {
-  kill,       // the daemon ends as by kill -9
-  stop,       // SIGSTOP, and SIGCONT after the time
-  drop,       // nothing passes, either way, on both planes
-  delay,      // what comes on the data plane is handed on later
-  slow_disk,  // every write and sync of checkpoints, weights and journal takes longer
+  kill,       // ends the daemon as kill -9 does
+  stop,       // SIGSTOP, and SIGCONT after `lasts`
+  drop,       // drops all messages, in both directions, on both planes
+  delay,      // delays received messages of the data plane by `by`
+  slow_disk,  // delays every write and sync of checkpoints, weights and journal by `by`
 };
 constexpr std::uint8_t fault_kinds = 5;
 using fault_time = std::chrono::milliseconds;
@@ -34,23 +34,24 @@ struct injection {
   fault_kind what = fault_kind::kill;
   std::string node;
   fault_time lasts{0};  // 0: kill
-  fault_time by{0};     // of delay and slow-disk
+  fault_time by{0};     // for delay and slow-disk
 };
 
 const char* text_of(fault_kind k);
 std::optional<fault_kind> fault_named(std::string_view word);
 std::vector<std::string> fault_words();
 bool fault_lasts(fault_kind k);
-fault_time usual_fault_amount(fault_kind k);  // 0: it has none
+fault_time usual_fault_amount(fault_kind k);  // default of `by`; 0: the fault has none
 std::string fault_time_text(fault_time t);    // "50 ms", "10 s", "2 min"
 std::string text_of(const injection& i);      // "delay by 50 ms for 10 s"
 
 command to_command(const injection& i);
 std::optional<injection> injection_of(const command& c);
 
-// Why these times cannot be; empty: they can.
+// The error if a time is out of range; empty: none.
 std::string why_not_for_so_long(const injection& i);
-// Why `who` may not; empty: it may. `allowed`: by the cluster file.
+// The reason why `who` may not inject this fault; empty: it may. `allowed`: the cluster file
+// permits it.
 std::string why_not_inject(const person& who, bool allowed, const cluster_spec& cluster, const injection& i);
 
 }  // namespace troupe

@@ -1,10 +1,11 @@
-// What a node publishes for people, and how their questions and its answers travel: what the
-// control plane, which has the state, and the REPL, which has the words, both need to know. Plain
-// values; free of CAF and of the terminal.
+// The interface between the control plane, which has the state, and the REPL, which has the
+// commands: what a node publishes, and the requests and replies. Plain values; independent of CAF
+// and of the terminal.
 //
-//   repl_view      nodes, jobs and roles, as they were last published
-//   repl_backend   a view, and the few things that can be told: never asks an actor that computes
-//   repl_answers   makes a reply of a line; handed to a daemon's control plane, which knows no commands
+//   repl_view      nodes, jobs and roles, as last published
+//   repl_backend   provides a view and passes commands on; never waits for an actor that computes
+//   repl_answers   turns a line into a reply; a daemon's control plane gets it, because the control
+//                  plane does not depend on the commands
 #pragma once
 
 #include <chrono>
@@ -23,11 +24,12 @@ namespace troupe {
 
 struct repl_about;  // about.hpp
 
-// A connection of the data plane, as one end has it.
+// A connection of the data plane, as seen from one end.
 struct repl_link {
-  std::string peer, by, why_not;  // by: "tcp", "shm" (runtime/node/net/memory_sharing.hpp); why_not: why nothing is lent
+  std::string peer, by,
+      why_not;  // by: "tcp", "shm" (runtime/node/net/memory_sharing.hpp); why_not: why there are no shared buffers
   std::uint64_t bytes_in = 0, bytes_out = 0;
-  std::uint64_t shared_in = 0;  // of bytes_in: read in the peer's memory
+  std::uint64_t shared_in = 0;  // bytes of bytes_in that were read in the peer's memory
 };
 
 struct repl_node {
@@ -35,12 +37,14 @@ struct repl_node {
   std::string state;  // "up", "absent", "lost"
   std::uint64_t incarnation = 0;
   std::uint64_t tcp_in = 0, tcp_out = 0;  // bytes of the data plane
-  double seconds = 0;                     // in that state
-  std::uint64_t lives = 0,
-                node_failures = 0;  // its daemons that have joined, and how often one was lost, since the coordinator's began
-  std::optional<std::uint64_t> steps_at_risk =
-      {};                 // steps of the running job that would be made again if it were lost now; none: it has no part
-  std::string note = {};  // who cannot reach it, who goes on without it, from which job it is drained
+  double seconds = 0;                     // since the node entered this state
+  // Daemons of this node that have joined, and failures of the node, since the coordinator's daemon
+  // started.
+  std::uint64_t lives = 0, node_failures = 0;
+  // Steps of the running job that would be repeated if the node failed now; nullopt: the job does
+  // not use it.
+  std::optional<std::uint64_t> steps_at_risk = {};
+  std::string note = {};  // which peer cannot reach it, which job continues without it or has drained it
   std::vector<repl_link> links = {};
 };
 
@@ -50,17 +54,18 @@ struct repl_job {
   std::string state;  // "queued", "preparing", "running", "paused", "stopping", "done", "stopped", "preempted", "failed"
   std::uint64_t step = 0, last_step = 0;
   double loss = 0, accuracy = -1, examples_per_s = 0;
-  std::string message;  // why it failed, or where its weights are
+  std::string message;  // error, or location of the weights
   std::string weights_sha256;
-  std::shared_ptr<const repl_about> about = {};  // its layers and modes; null: not known here
-  std::string owner = {};                        // the client that has submitted it; empty: embedded
-  std::uint64_t skipped = 0;                     // steps that were left out, their gradient not being finite
-  std::uint64_t node_failures = 0;               // that it has survived, since the coordinator's daemon began
-  std::int64_t replicas = 1;                     // nodes that have each block of parameters
+  std::shared_ptr<const repl_about> about = {};  // layers and modes; null: not available on this node
+  std::string owner = {};                        // client that submitted it; empty: embedded
+  std::uint64_t skipped = 0;                     // steps skipped because their gradient was not finite
+  std::uint64_t node_failures = 0;               // failures that it survived since the coordinator's daemon started
+  std::int64_t replicas = 1;                     // number of nodes that hold each parameter block
   std::optional<std::uint64_t> kept = {};        // step of its newest checkpoint
-  double kept_seconds = 0;                       // since it was there
-  std::optional<std::uint64_t> steps_at_risk =
-      {};  // steps to be made again after the loss of whichever node costs most; none: it does not run
+  double kept_seconds = 0;                       // age of that checkpoint
+  // Steps repeated if the node whose failure costs most failed now; nullopt: the job is not
+  // running.
+  std::optional<std::uint64_t> steps_at_risk = {};
   bool over() const { return state == "done" || state == "stopped" || state == "preempted" || state == "failed"; }
 };
 
@@ -70,14 +75,14 @@ struct repl_role {
 };
 
 struct repl_view {
-  std::string cluster, node, coordinator;  // of whom we ask; empty cluster: embedded
+  std::string cluster, node, coordinator;  // of the queried daemon; empty cluster: embedded
   double up_seconds = 0;
   std::vector<repl_node> nodes;
   std::vector<repl_job> jobs;
   std::vector<repl_role> roles;
   host_counts dropped;
   std::uint64_t unreadable = 0, wrong_source = 0;  // frames of other nodes that were dropped (shell/router.hpp)
-  std::uint64_t events = 0;  // number of the newest event that this view knows of; the log of events may be about to hear of it
+  std::uint64_t events = 0;  // number of the newest event that this view reflects; the event log may not have it yet
 };
 
 struct repl_submission {
@@ -89,29 +94,29 @@ class repl_backend {
  public:
   virtual ~repl_backend() = default;
   virtual repl_view view() const = 0;
-  // What the jobs of view() have said lately.
+  // Recent events of the jobs of view().
   virtual const repl_events& events() const = 0;
-  // Why whoever asks may not do such a thing; empty: it may. Whose job it is, `tell` looks at.
+  // The reason why the client may not use a command that needs this right; empty: it may. `tell`
+  // checks the owner of the job.
   virtual std::string why_not(right, const std::string& /*doing*/) const { return {}; }
-  // Both return an error, or nothing. `tell` passes pause, resume, stop, checkpoint, eval, set,
-  // mode or staleness on to the job's coordinator. `submit` leaves `job` at 0 when the answer comes
-  // later.
+  // Both return an error, or an empty string. `tell` passes a command (pause, stop, set, mode, ...)
+  // on to the job's coordinator. `submit` leaves `job` at 0 if the reply comes later.
   virtual std::string tell(std::uint32_t job, const command& c) = 0;
   virtual std::string submit(const repl_submission& s, std::uint32_t& job) = 0;
 };
 
 struct repl_reply {
-  enum class kind : std::uint8_t { ok, failed, usage, quit, later };  // later: somebody else answers (a daemon's `submit`)
+  enum class kind : std::uint8_t { ok, failed, usage, quit, later };  // later: the reply is sent separately (a daemon's `submit`)
   kind how = kind::ok;
-  std::string text;       // for people or, in a JSON session, one object a line; no newline at the end
-  std::string next = {};  // not empty: the answer goes on; ask this line for the rest, after repl_ask_every
+  std::string text;       // plain text or, in a JSON session, one object per line; no newline at the end
+  std::string next = {};  // line to send after repl_ask_every for the rest of the answer; empty: complete
 };
 constexpr std::chrono::milliseconds repl_ask_every{50};
 
 struct repl_answers {
-  // `text`: of a file that the line names, when the caller has read it.
+  // `text`: contents of the file that the line names; null: not sent.
   std::function<repl_reply(repl_backend& of, bool json, const std::string& line, const std::string* text)> line;
-  // What `submit` says once the job has been checked.
+  // The reply to `submit` after the job was checked.
   std::function<repl_reply(bool json, std::uint32_t job, const std::vector<std::string>& messages)> submitted;
 };
 

@@ -1,4 +1,4 @@
-// `troupe attach JOB-NUMBER --cluster FILE`: follows a job of a cluster that was submitted before;
+// `troupe attach JOB-NUMBER --cluster FILE`: follows a job that was submitted to a cluster earlier.
 // Ctrl-C detaches.
 #include <CLI/CLI.hpp>
 
@@ -27,12 +27,12 @@ int run_attach(const attach_arguments& a, const output& out) {
 }
 
 void add_attach_options(CLI::App& c, attach_arguments& a) {
-  c.add_option("JOB-NUMBER", a.job, "The job's number, as the REPL's `jobs` shows it")
+  c.add_option("JOB-NUMBER", a.job, "Number of the job, as shown by `jobs` in the REPL")
       ->required()
       ->option_text("(required)")
       ->check(CLI::Range(1u, 65535u));
-  file_option(c, "--cluster", a.cluster, "The cluster's file")->required()->option_text("FILE (required)");
-  file_option(c, "--out", a.out, "Write the final weights here (safetensors)");
+  file_option(c, "--cluster", a.cluster, "Cluster file")->required()->option_text("FILE (required)");
+  file_option(c, "--out", a.out, "Write the final weights to this file (safetensors)");
   json_option(c);
 }
 
@@ -42,7 +42,7 @@ cli_command attach_command() {
   return make_command<attach_arguments>("attach", "Follow a job of a cluster again, and fetch its weights",
                                         "  troupe attach 1 --cluster cluster.toml\n"
                                         "  troupe attach 1 --cluster cluster.toml --out lenet.safetensors\n"
-                                        "A job that is over says its result again. Ctrl-C detaches: the job goes on.",
+                                        "If the job is over, its result is printed again. Ctrl-C detaches; the job continues.",
                                         add_attach_options, run_attach);
 }
 

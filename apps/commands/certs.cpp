@@ -1,5 +1,5 @@
-// `troupe certs`: what becomes of a cluster's certificates once `troupe init-cluster` has made
-// them. Run where the CA's key is.
+// `troupe certs`: manages a cluster's certificates after `troupe init-cluster` has made them. Runs
+// on the machine that has the CA's key.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <ctime>
@@ -32,7 +32,7 @@ std::string day_of(std::chrono::system_clock::time_point t) {
   return text;
 }
 
-// Where the certificate of NAME lies on this machine.
+// The folder of NAME's certificate on this machine.
 std::string folder_of(const certs_arguments& a, const cluster_spec& c) {
   const auto of_client = operator_folder(c.tls_dir, a.name);
   return (std::filesystem::exists(of_client) ? of_client : certificate_folder(c.tls_dir, a.name)).string();
@@ -72,7 +72,7 @@ int run_list(const certs_arguments& a, const cluster_spec& c, const output& out)
     else if (one.what.until <= now)
       line += "  expired";
     else if (days < warn_days)
-      line += "  renew it";
+      line += "  expires soon";
     out.text(line + "\n");
   }
   return exit_done;
@@ -80,10 +80,9 @@ int run_list(const certs_arguments& a, const cluster_spec& c, const output& out)
 
 constexpr const char* copy_revoked =
     "revoked.pem lists the revoked certificates. Copy it into the certificate folder of every node, next to ca.pem, and send the "
-    "node's daemon "
-    "SIGHUP: it then closes connections that use one of them.\n";
+    "node's daemon SIGHUP. The daemon then closes connections that use a revoked certificate.\n";
 
-// Who is told what has happened, and what is to be done now.
+// Reports a completed action: `text` says what was done and what the user must do next.
 int done(const certs_arguments& a, const std::string& text, nlohmann::ordered_json more, const output& out) {
   nlohmann::ordered_json o{{"event", "certs"}, {"action", a.action}, {"name", a.name}};
   o.update(more);
@@ -95,10 +94,9 @@ int done(const certs_arguments& a, const std::string& text, nlohmann::ordered_js
 int run_renew(const certs_arguments& a, const cluster_spec& c, const certificate_options& options, const output& out) {
   if (const auto made = renew_certificate(c.tls_dir, a.name, a.revoke, options); !made) return refused(a, made.error(), out);
   return done(a,
-              a.name + " has a new key and certificate" + (a.revoke ? ", and the ones before are revoked" : "") +
+              a.name + " has a new key and certificate" + (a.revoke ? ", and the old ones are revoked" : "") +
                   ".\nCopy its folder, " + folder_of(a, c) +
-                  ", to its machine in place of the old one. A daemon reads it when it gets SIGHUP.\n" +
-                  (a.revoke ? copy_revoked : ""),
+                  ", to its machine in place of the old one. Send a daemon SIGHUP to load it.\n" + (a.revoke ? copy_revoked : ""),
               {{"revoked", a.revoke}}, out);
 }
 
@@ -115,7 +113,7 @@ int run_add_node(const certs_arguments& a, const cluster_spec& c, const certific
     if (const auto at = net::parse_address(n.address); at && n.name == a.name && hosts.empty()) hosts.push_back(at->host);
   if (hosts.empty())
     return out.wrong(a.cluster, a.cluster + " has no node " + in_quotes(a.name) +
-                                    ": --host says where it is reached, as in --host 10.0.0.4 (or add its [[node]] table first)");
+                                    ": give its address, e.g. --host 10.0.0.4, or add its [[node]] table to the file first");
   if (const auto made = add_node_certificate(c.tls_dir, {a.name, hosts}, options); !made) return refused(a, made.error(), out);
   return done(a,
               "node " + a.name + " has a certificate.\nAdd a [[node]] table for " + a.name +
@@ -126,7 +124,7 @@ int run_add_node(const certs_arguments& a, const cluster_spec& c, const certific
 
 int run_add_client(const certs_arguments& a, const cluster_spec& c, const certificate_options& options, const output& out) {
   const auto role = client_role_named(a.role);
-  if (!role) return out.wrong("--role", in_quotes(a.role) + " is no role of a client; there is: " + client_roles_text());
+  if (!role) return out.wrong("--role", in_quotes(a.role) + " is not a client role; roles: " + client_roles_text());
   if (const auto made = add_operator_certificate(c.tls_dir, a.name, *role, options); !made) return refused(a, made.error(), out);
   const auto folder = operator_folder(c.tls_dir, a.name).string();
   return done(a,
@@ -153,13 +151,13 @@ void add_options(CLI::App& c, certs_arguments& a) {
       ->required()
       ->option_text(" ")
       ->check(CLI::IsMember(std::vector<std::string>{"list", "renew", "revoke", "add-node", "add-client"}));
-  c.add_option("NAME", a.name, "Of a node, or of a client (client: the one that init-cluster makes)")->option_text(" ");
+  c.add_option("NAME", a.name, "Name of a node or client (client: the one that init-cluster makes)")->option_text(" ");
   file_option(c, "--cluster", a.cluster, "Cluster file")->required();
-  c.add_option("--role", a.role, "add-client: what the client may do: " + client_roles_text())->option_text("ROLE");
-  c.add_option("--host", a.hosts, "add-node: address or name that it is reached at (default: the cluster file's)")
+  c.add_option("--role", a.role, "add-client: role of the client: " + client_roles_text())->option_text("ROLE");
+  c.add_option("--host", a.hosts, "add-node: address or host name of the node (default: from the cluster file)")
       ->option_text("HOST")
       ->allow_extra_args(false);
-  c.add_flag("--revoke", a.revoke, "renew: also revoke the certificates that are replaced");
+  c.add_flag("--revoke", a.revoke, "renew: also revoke the replaced certificates");
   c.add_option("--days", a.days, "Days until a new certificate expires (default: 3650)")
       ->option_text("N")
       ->check(CLI::Range(1, 36500));
@@ -170,7 +168,7 @@ void add_options(CLI::App& c, certs_arguments& a) {
 
 cli_command certs_command() {
   return make_command<certs_arguments>(
-      "certs", "Certificates of a cluster: list with expiry dates, renew, revoke, add nodes and clients",
+      "certs", "Manage the certificates of a cluster: list with expiry dates, renew, revoke, add nodes and clients",
       "  troupe certs list --cluster cluster.toml\n  troupe certs add-client alice --role submit --cluster cluster.toml\n"
       "  troupe certs renew n2 --cluster cluster.toml\n  troupe certs revoke alice --cluster cluster.toml\n"
       "  troupe certs add-node n4 --host 10.0.0.4 --cluster cluster.toml",

@@ -1,4 +1,4 @@
-// `troupe check FILE...`: what is wrong with files, before anything runs.
+// `troupe check FILE...`: validates files without running anything.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -20,7 +20,7 @@ struct check_arguments {
   bool load_plugins = false;
 };
 
-// A cluster file says [cluster] or [[node]]; everything else is a job.
+// A cluster file has [cluster] or [[node]].
 bool is_cluster_file(const std::string& path) {
   auto text = read_text(path);
   if (!std::holds_alternative<std::string>(text)) return false;
@@ -29,7 +29,7 @@ bool is_cluster_file(const std::string& path) {
   return root && (find_entry(*root, "cluster") || find_entry(*root, "node"));
 }
 
-// Simulated clusters, faults and scenarios.
+// Files for simulations: networks, faults and scenarios.
 bool is_sim_file(const std::string& path) {
   auto text = read_text(path);
   if (!std::holds_alternative<std::string>(text)) return false;
@@ -39,8 +39,8 @@ bool is_sim_file(const std::string& path) {
   return root && (has("run") || has("network") || has("compute") || has("fault"));
 }
 
-// Plugins are code that runs as soon as it is loaded: who has been sent a file may want to know
-// what is in it first.
+// Returns an error if the job names plugins. Plugins run code when they are loaded, so files from
+// others must be checkable without loading them.
 diagnostics plugins_of(const std::string& file, const std::vector<std::string>& overrides) {
   auto text = read_config_text(file);
   if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
@@ -52,7 +52,7 @@ diagnostics plugins_of(const std::string& file, const std::vector<std::string>& 
   diagnostic d;
   d.at.file = file;
   d.message =
-      "it loads plugins, which are code, and so it is not looked at any further; `troupe check --load-plugins` runs them: " +
+      "the job loads plugins, which are code, so it is not checked further; use `troupe check --load-plugins` to run them: " +
       joined(all);
   found.push_back(std::move(d));
   return found;
@@ -65,7 +65,7 @@ int check_one(const std::string& file, const check_arguments& how, const output&
     if (out.json())
       out.object(o);
     else
-      out.text(file + ": good: " + text);
+      out.text(file + ": ok: " + text);
     return int{exit_done};
   };
   if (is_cluster_file(file)) {
@@ -104,14 +104,14 @@ void add_options(CLI::App& c, check_arguments& a) {
   c.add_option("--set", a.overrides, "Override a key of the job files; may be repeated")
       ->option_text("KEY=VALUE")
       ->allow_extra_args(false);
-  c.add_flag("--load-plugins", a.load_plugins, "Load the plugins that job files name: their code runs");
+  c.add_flag("--load-plugins", a.load_plugins, "Load the plugins that the job files name, which runs their code");
   json_option(c);
 }
 
 }  // namespace
 
 cli_command check_command() {
-  return make_command<check_arguments>("check", "Validate job, cluster and simulation files; says all that is wrong",
+  return make_command<check_arguments>("check", "Validate job, cluster and simulation files, and report all errors",
                                        "  troupe check configs/jobs/*.toml configs/clusters/*.toml", add_options, run_check);
 }
 

@@ -1,5 +1,5 @@
-// `troupe check-layer PLUGIN NAME`: is a layer from outside right? Runs ops/check_layer over the
-// layer's own cases and says what failed.
+// `troupe check-layer PLUGIN NAME`: checks a plugin's layer. Runs ops/check_layer over the layer's
+// own cases and prints the failures.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -23,7 +23,7 @@ findings of_case(const layer_type& type, const layer_case& c, device& dev, const
   try {
     return check_layer(type, c, dev, how, &seen);
   } catch (const std::exception& e) {
-    return {std::string("it threw: ") + e.what()};
+    return {std::string("exception: ") + e.what()};
   }
 }
 
@@ -32,19 +32,20 @@ nlohmann::ordered_json coverage_json(const layer_coverage& c) {
           {"draws", c.draws},       {"low", c.low},           {"high", c.high}};
 }
 
-// For people: how much of the gradients was compared, and where.
+// Text output: how many elements of the gradients were compared, and for which inputs.
 std::string coverage_line(const layer_coverage& c) {
   char text[200];
-  std::snprintf(text, sizeof text,
-                "gradients: %lld of %lld elements compared, %lld at kinks (either side is right), %d draws of values, inputs from "
-                "%.1f to %.1f\n",
-                static_cast<long long>(c.compared), static_cast<long long>(c.elements), static_cast<long long>(c.kinks), c.draws,
-                c.low, c.high);
+  std::snprintf(
+      text, sizeof text,
+      "gradients: %lld of %lld elements compared, %lld at kinks (either side is accepted), %d draws of values, inputs from "
+      "%.1f to %.1f\n",
+      static_cast<long long>(c.compared), static_cast<long long>(c.elements), static_cast<long long>(c.kinks), c.draws, c.low,
+      c.high);
   return text;
 }
 
-// One line for people, or one event, for the row itself (`of` is empty) or one of its cases. True:
-// nothing was found.
+// Prints one line or one event, for the registry entry itself (`of` is empty) or for one of its
+// cases. Returns true if there are no findings.
 bool tell(const output& out, const layer_type& type, const std::string& of, std::size_t wide, const findings& found,
           const layer_coverage& seen = {}) {
   if (out.json()) {
@@ -55,21 +56,21 @@ bool tell(const output& out, const layer_type& type, const std::string& of, std:
     if (!of.empty()) o["coverage"] = coverage_json(seen);
     out.object(o);
   }
-  const std::string what = of.empty() ? "(the row)" : of;
-  std::string s = "  " + left(what, wide + 2) + (found.empty() ? "ok" : "wrong") + "\n";
+  const std::string what = of.empty() ? "(entry)" : of;
+  std::string s = "  " + left(what, wide + 2) + (found.empty() ? "ok" : "failed") + "\n";
   for (const auto& f : found) s += "    " + f + "\n";
   out.text(s);
   return found.empty();
 }
 
 int run_check_layer(const check_layer_arguments& a, const output& out) {
-  tables own;  // the plugin's rows and nobody else's
+  tables own;  // the plugin's entries only
   if (auto r = load_plugin(a.plugin, own); !r) return out.wrong("PLUGIN", r.error().message);
   const auto* type = own.layers.find(a.name);
   if (!type) {
     const auto names = own.layers.names();
     return out.wrong("NAME", "this plugin has no layer type " + in_quotes(a.name) + did_you_mean(a.name, names) +
-                                 (names.empty() ? "; it brings no layers" : " (there is: " + joined(names) + ")"));
+                                 (names.empty() ? "; it has no layers" : " (available: " + joined(names) + ")"));
   }
   out.text(type->name + " of " + a.plugin + "\n");
   std::size_t wide = 9, wrong = 0;
@@ -91,18 +92,17 @@ int run_check_layer(const check_layer_arguments& a, const output& out) {
                 {"wrong", wrong},
                 {"coverage", coverage_json(all)}});
   out.text(coverage_line(all));
-  out.text(type->name + ": " + std::to_string(wrong) + " of " + std::to_string(type->cases.size()) + " cases wrong\n");
+  out.text(type->name + ": " + std::to_string(wrong) + " of " + std::to_string(type->cases.size()) + " cases failed\n");
   return entry && wrong == 0 ? exit_done : exit_failed;
 }
 
 void add_options(CLI::App& c, check_layer_arguments& a) {
-  c.add_option("PLUGIN", a.plugin, "The layer's plugin, a shared library")->required()->option_text("FILE");
-  c.add_option("NAME", a.name, "Layer type of that plugin")->required()->option_text(" ");
-  c.add_option("--samples", a.how.samples,
-               "Elements of each tensor whose gradients are compared in each draw of values (default: 100)")
+  c.add_option("PLUGIN", a.plugin, "Plugin with the layer (shared library)")->required()->option_text("FILE");
+  c.add_option("NAME", a.name, "Layer type in that plugin")->required()->option_text(" ");
+  c.add_option("--samples", a.how.samples, "Gradient elements to compare for each tensor and draw of values (default: 100)")
       ->option_text("N")
       ->check(CLI::Range(1, 1000000));
-  c.add_option("--seed", a.how.seed, "First seed of the values (default: 1)")->option_text("N");
+  c.add_option("--seed", a.how.seed, "First seed of the draws (default: 1)")->option_text("N");
   json_option(c);
 }
 
@@ -110,9 +110,9 @@ void add_options(CLI::App& c, check_layer_arguments& a) {
 
 cli_command check_layer_command() {
   return make_command<check_layer_arguments>(
-      "check-layer", "Check a plugin's layer over its own cases: gradients, contract, purity, f32 and bf16",
+      "check-layer", "Check a plugin's layer on its own cases: gradients, contract, purity, f32 and bf16",
       "  troupe check-layer build/libswish.so swish\n"
-      "Exit code 0: nothing was found; 1: it is wrong, and every finding is told; 2: there is no such layer or plugin.",
+      "Exit code: 0 all checks passed, 1 checks failed (all failures are printed), 2 no such layer or plugin.",
       add_options, run_check_layer);
 }
 

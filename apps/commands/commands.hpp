@@ -1,4 +1,4 @@
-// Every command, in a file of its name: its options, and what it does.
+// The commands of `troupe`. Each has a file of its name, with its options and its implementation.
 #pragma once
 
 #include "apps/command.hpp"

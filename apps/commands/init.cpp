@@ -1,4 +1,4 @@
-// `troupe init JOB`: the weights that training would begin with.
+// `troupe init JOB`: writes the weights that training would start with.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 

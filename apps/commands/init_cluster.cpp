@@ -1,4 +1,4 @@
-// `troupe init-cluster`: the certificates of a cluster.
+// `troupe init-cluster`: makes the certificates of a cluster.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -35,7 +35,7 @@ int run_init_cluster(const init_cluster_arguments& a, const output& out) {
   if (auto made = make_cluster_certificates(c.tls_dir, c.name, nodes, options); !made) {
     const auto& e = made.error();
     const bool theirs = e.code == "exists" || e.code == "bad_name" || e.code == "directory_open";
-    const auto text = e.message + (e.code == "exists" ? " (--overwrite makes new ones, and the old ones are worthless then)" : "");
+    const auto text = e.message + (e.code == "exists" ? " (--overwrite replaces them; the old ones become invalid)" : "");
     return theirs ? out.wrong(a.cluster, text) : out.failed(a.cluster, text);
   }
   if (out.json()) {
@@ -46,14 +46,15 @@ int run_init_cluster(const init_cluster_arguments& a, const output& out) {
   out.text("certificates of cluster " + c.name + " are in " + c.tls_dir + "\n");
   std::string which;
   for (const auto& n : nodes) which += (which.empty() ? "" : ", ") + n.name;
-  out.text("Give each node the cluster file and, of these, its own folder alone (" + which +
-           "); operators the folder client.\nThe folder ca signs further nodes: it stays here.\n");
+  out.text(
+      "Copy to each node the cluster file and its own folder only (" + which +
+      "); copy the folder client to operators.\nThe folder ca has the key that signs certificates: keep it on this machine.\n");
   return exit_done;
 }
 
 void add_options(CLI::App& c, init_cluster_arguments& a) {
   file_option(c, "--cluster", a.cluster, "Cluster file")->required();
-  c.add_flag("--overwrite", a.overwrite, "Replace existing certificates; nodes that hold the old ones are shut out");
+  c.add_flag("--overwrite", a.overwrite, "Replace existing certificates; nodes with the old ones can no longer connect");
   json_option(c);
 }
 
@@ -61,7 +62,7 @@ void add_options(CLI::App& c, init_cluster_arguments& a) {
 
 cli_command init_cluster_command() {
   return make_command<init_cluster_arguments>(
-      "init-cluster", "Make the certificates of a cluster file: one CA, one pair per node, one for operators",
+      "init-cluster", "Make the certificates for a cluster file: a CA, one certificate for each node, one for operators",
       "  troupe init-cluster --cluster configs/clusters/local2.toml", add_options, run_init_cluster);
 }
 

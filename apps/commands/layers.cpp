@@ -1,4 +1,4 @@
-// `troupe layers [NAME]`: what exists, from the table itself, so that it cannot be out of date.
+// `troupe layers [NAME]`: lists the layer types, or describes one, from the layer registry.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -24,7 +24,7 @@ std::string shapes_text(const shapes& list) {
   return s;
 }
 
-// What comes out for what goes in, as the type's own cases show it.
+// Input and output shapes, from the type's own cases.
 json examples_of(const layer_type& t) {
   auto list = json::array();
   for (const auto& c : t.cases) {
@@ -32,13 +32,13 @@ json examples_of(const layer_type& t) {
       const auto made = t.make(check_options(c.given, t.specs));
       list.push_back({{"options", given_text(c.given)}, {"in", shapes_text(c.in)}, {"out", shapes_text(made->infer(c.in))}});
     } catch (const std::exception&) {
-      continue;  // a case that does not build is the layer's test's business
+      continue;  // the layer's tests report a case that cannot be built
     }
   }
   return list;
 }
 
-// The parameters that its first case with any has, and the multipliers that are the layer's own.
+// The parameters of the type's first case that has any, with the layer's default multipliers.
 json parameters_of(const layer_type& t) {
   auto list = json::array();
   for (const auto& c : t.cases) {
@@ -60,7 +60,7 @@ std::string parameters_text(const json& list) {
   for (const auto& p : list) {
     const double lr = p["lr"], decay = p["decay"];
     std::string own;
-    if (lr != 1) own += ", rate x " + number_text(lr);
+    if (lr != 1) own += ", learning rate x " + number_text(lr);
     if (decay == 0)
       own += ", decays only with decay_scale";
     else if (decay != 1)
@@ -87,7 +87,7 @@ int layer_page(const layer_type& t, const output& out) {
                                                     : std::to_string(t.min_inputs) + " to " + std::to_string(t.max_inputs);
   std::string s =
       t.name + "\n\n" + wrapped(t.doc) + "\n\ninputs: " + inputs + "\n\n" + option_table(t.specs) + parameters_text(parameters);
-  if (!examples.empty()) s += "\nshapes, for example:\n";
+  if (!examples.empty()) s += "\nexample shapes:\n";
   for (const auto& e : examples)
     s += "  " + e["in"].get<std::string>() + "  ->  " + e["out"].get<std::string>() + "   (" + e["options"].get<std::string>() +
          ")\n";
@@ -101,12 +101,12 @@ int run_layers(const list_arguments& a, const output& out) {
   return show(all.layers, a.name, "layer type", out, layer_page, [](const layer_type&) { return std::string(); });
 }
 
-void add_layer_options(CLI::App& c, list_arguments& a) { list_options(c, a, "Layer type to explain"); }
+void add_layer_options(CLI::App& c, list_arguments& a) { list_options(c, a, "Layer type to describe"); }
 
 }  // namespace
 
 cli_command layers_command() {
-  return make_command<list_arguments>("layers", "List the layer types, or explain one",
+  return make_command<list_arguments>("layers", "List the layer types, or describe one",
                                       "  troupe layers\n  troupe layers convolution", add_layer_options, run_layers);
 }
 

@@ -1,4 +1,4 @@
-// `troupe modes [NAME]`: what exists, from the table itself, so that it cannot be out of date.
+// `troupe modes [NAME]`: lists the synchronisation modes, or describes one, from the mode registry.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -12,16 +12,16 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// What one has to know of a mode beside its options, as sentences.
+// Properties of a mode other than its options, as sentences.
 std::string mode_facts_text(const sync_mode& m) {
-  std::string s = m.lockstep ? "All workers take the same step; evaluation is spread over them.\n"
-                             : "Every worker goes by its own progress; a tester evaluates beside training.\n";
-  if (m.work_units) s += "Packets are dealt to workers while the step runs.\n";
-  s += m.by_groups ? "Independent trainers are worker groups: [topology] worker_groups.\n"
-                   : "Workers are counted one by one: [topology] workers_per_group.\n";
-  if (m.takes_when) s += "Takes a sync condition: when = { kind = ... } in [train.sync].\n";
-  if (!m.clips_by_norm) s += "Cannot clip gradients by their norm over all parameters.\n";
-  if (m.places) s += "Takes layers that are placed apart from the workers or split by feature.\n";
+  std::string s = m.lockstep ? "All workers compute the same step; evaluation is distributed over them.\n"
+                             : "Each worker advances at its own pace; a tester evaluates in parallel with training.\n";
+  if (m.work_units) s += "Packets are assigned to workers while the step runs.\n";
+  s += m.by_groups ? "Independent trainers are worker groups; [topology] worker_groups sets their number.\n"
+                   : "[topology] workers_per_group sets the number of workers.\n";
+  if (m.takes_when) s += "Accepts a sync condition: when = { kind = ... } in [train.sync].\n";
+  if (!m.clips_by_norm) s += "Does not support gradient clipping by global norm.\n";
+  if (m.places) s += "Supports layers on other nodes than the workers and layers split by feature.\n";
   return s;
 }
 
@@ -42,7 +42,7 @@ int mode_page(const sync_mode& m, const output& out) {
   return exit_done;
 }
 
-// In the list of all modes: what its table in a job file looks like with nothing chosen.
+// A line in the list of all modes: the mode's table in a job file, with default options.
 std::string mode_line(const sync_mode& m) {
   std::string s = "sync = { mode = " + json(m.name).dump();
   for (const auto& o : m.specs) s += ", " + o.name + " = " + (o.fallback ? value_json(*o.fallback).dump() : "...");
@@ -55,12 +55,12 @@ int run_modes(const list_arguments& a, const output& out) {
   return show(all.modes, a.name, "mode", out, mode_page, mode_line);
 }
 
-void add_mode_options(CLI::App& c, list_arguments& a) { list_options(c, a, "Mode to explain"); }
+void add_mode_options(CLI::App& c, list_arguments& a) { list_options(c, a, "Mode to describe"); }
 
 }  // namespace
 
 cli_command modes_command() {
-  return make_command<list_arguments>("modes", "List the synchronisation modes, or explain one",
+  return make_command<list_arguments>("modes", "List the synchronisation modes, or describe one",
                                       "  troupe modes\n  troupe modes bsp", add_mode_options, run_modes);
 }
 

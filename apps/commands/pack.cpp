@@ -1,4 +1,4 @@
-// `troupe pack JOB`: a job's data in one file.
+// `troupe pack JOB`: writes a job's data into one file.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -50,10 +50,10 @@ void add_options(CLI::App& c, pack_arguments& a) {
 
 cli_command pack_command() {
   return make_command<pack_arguments>(
-      "pack", "Write a job's data into one file that any example is read from at once",
+      "pack", "Write a job's data into one file with fast access to any example",
       "  troupe pack configs/jobs/cifar10_images.toml --out cifar10.pack\n"
       "  troupe train job.toml --set data='{ source = \"packed\", path = \"cifar10.pack\", batch = 100 }'\n"
-      "What the source yields is written, before [data] augment; training with it gives the same weights.",
+      "The file has the source's examples before [data] augment; training from it gives the same weights.",
       add_options, run_pack);
 }
 

@@ -1,5 +1,5 @@
-// `troupe plan JOB [--cluster FILE]`: who would live where, which tensors would travel, what that
-// costs. Nothing is started.
+// `troupe plan JOB [--cluster FILE]`: prints a job's placement, routes, traffic and memory. Does
+// not start anything.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -33,8 +33,8 @@ double edge_bytes(const prepared_job& j, const plan_edge& e) {
   return static_cast<double>(wire_bytes(e.wire, cut(tensor_shape(j, e.what), e.region), type));
 }
 
-// How far a stage's weights may lag behind its packets (plan/warm_up.hpp), and how many versions of
-// them it holds for that.
+// How many steps a stage's weights may lag behind its packets (plan/warm_up.hpp), and how many
+// versions of the weights it holds for that.
 struct stage_delay {
   std::uint32_t steps = 0, versions = 1;
 };
@@ -69,7 +69,7 @@ json placement(const prepared_job& j) {
   return list;
 }
 
-// Who talks to server group `g`, in words.
+// The roles that exchange parameters with server group `g`, as text.
 std::string workers_text(const prepared_job& j, std::uint32_t g) {
   std::string roots;
   for (auto r : j.plan.reducers)
@@ -81,8 +81,8 @@ std::string workers_text(const prepared_job& j, std::uint32_t g) {
   return w.count == 1 ? first : first + " to " + j.plan[j.plan.workers[w.first + w.count - 1]].name;
 }
 
-// Blocks of parameters between workers and shards, up the tree of reducers, between server groups,
-// and to the tester.
+// Routes of parameter blocks: between workers and shards, up the tree of reducers, between server
+// groups, and to the tester.
 void add_parameter_routes(const prepared_job& j, json& list) {
   const auto add = [&](const std::string& from, const std::string& to, const param_block& b) {
     json o{{"from", from}, {"to", to}, {"parameter", j.graph.params[b.param].full_name}, {"begin", b.begin}, {"count", b.count}};
@@ -101,8 +101,8 @@ void add_parameter_routes(const prepared_job& j, json& list) {
     for (const auto& b : p.blocks) add(p[b.shard].name, p[p.tester].name, b);
 }
 
-// What loaders get from elsewhere, activations by edge, and the blocks of parameters that each
-// shard exchanges with every worker.
+// All routes: activations by edge, examples or seeds that loaders receive from other roles, and
+// parameter blocks.
 json routes(const prepared_job& j) {
   auto list = json::array();
   for (const auto& e : j.plan.edges) {
@@ -156,7 +156,7 @@ std::string role_table(const prepared_job& j) {
   return s;
 }
 
-// Of weights = "stash" and "latest".
+// Table of weight delays, for weights = "stash" and "latest".
 std::string delay_table(const prepared_job& j) {
   std::size_t wide = 5;
   for (const auto& r : j.plan.roles)
@@ -169,9 +169,9 @@ std::string delay_table(const prepared_job& j) {
     s += left(r.name, wide + 2) + flush_right(std::to_string(d.steps), 14) + flush_right(std::to_string(r.train_slots), 17) +
          flush_right(std::to_string(d.versions), 10) + "\n";
   }
-  return s + "weights = \"" + j.spec.pipeline.weights + "\": a packet of step t meets the weights of step t - (steps behind)" +
-         (j.plan.rule == weight_rule::latest ? " or newer, forward and backward each what there is"
-                                             : ", in forward and in backward") +
+  return s + "weights = \"" + j.spec.pipeline.weights + "\": a packet of step t uses the weights of step t - (steps behind)" +
+         (j.plan.rule == weight_rule::latest ? " or newer; forward and backward each use the newest"
+                                             : ", in both forward and backward") +
          ".\n";
 }
 
@@ -179,7 +179,7 @@ std::string range_text(std::int64_t first, std::int64_t end) {
   return end - first == 1 ? std::to_string(first) : std::to_string(first) + " to " + std::to_string(end - 1);
 }
 
-// Edges of layers that lie apart say which packets, and which features of them, take that way.
+// Table of edges. If layers are placed, it also has the packets and features that use each edge.
 std::string edge_table(const prepared_job& j) {
   const auto packets = [](const plan_edge& e) {
     return e.packets.count == ~0u ? std::string("any")
@@ -189,8 +189,8 @@ std::string edge_table(const prepared_job& j) {
     return e.region.whole() ? std::string("all") : range_text(e.region.begin, e.region.end);
   };
   const auto notes = [](const plan_edge& e) {
-    std::string s = e.grad_back ? "comes back" : "";
-    if (e.addend) s += s.empty() ? "an addend" : ", an addend";
+    std::string s = e.grad_back ? "returned" : "";
+    if (e.addend) s += s.empty() ? "addend" : ", addend";
     if (e.wire != wire_format::as_is) s += std::string(s.empty() ? "" : ", ") + name_of(e.wire);
     return s.empty() ? s : "  " + s;
   };
@@ -214,24 +214,25 @@ std::string edge_table(const prepared_job& j) {
   return s;
 }
 
-// What goes from node to node, and what each node sends, gets and holds.
+// Tables of the bytes between each pair of nodes, and of the bytes that each node sends, receives
+// and holds.
 std::string tables_of_nodes(const prepared_job& j, const plan_costs& costs) {
   std::size_t wide = 4;
   for (const auto& n : j.plan.nodes) wide = std::max(wide, n.name.size());
   std::string s;
-  if (!costs.links.empty()) s += "\n" + left("link", 2 * wide + 6) + flush_right("bytes a step", 14) + "\n";
+  if (!costs.links.empty()) s += "\n" + left("link", 2 * wide + 6) + flush_right("bytes/step", 14) + "\n";
   for (const auto& [way, bytes] : costs.links)
     s += left(left(j.plan.nodes[way.first].name, wide) + " to " + j.plan.nodes[way.second].name, 2 * wide + 6) +
          flush_right(with_commas(static_cast<std::uint64_t>(bytes)), 14) + "\n";
-  s += "\n" + left("node", wide + 2) + flush_right("sends a step", 14) + flush_right("gets a step", 14) +
-       flush_right("holds about", 14) + "\n";
+  s += "\n" + left("node", wide + 2) + flush_right("sent/step", 14) + flush_right("received/step", 14) + flush_right("memory", 14) +
+       "\n";
   for (const auto& n : j.plan.nodes)
     s += left(n.name, wide + 2) + flush_right(bytes_text(costs.bytes_per_step.at(n.name)), 14) +
          flush_right(bytes_text(costs.received.at(n.name)), 14) + flush_right(bytes_text(costs.memory.at(n.name)), 14) + "\n";
   return s;
 }
 
-// What each role holds, and each node when it holds the most.
+// Peak memory of each role and each node.
 std::string memory_table(const prepared_job& j, const plan_memory& m) {
   std::size_t wide = 4;
   for (const auto& r : j.plan.roles) wide = std::max(wide, r.name.size());
@@ -243,7 +244,7 @@ std::string memory_table(const prepared_job& j, const plan_memory& m) {
   };
   std::string s = "\n" + left("memory", wide + 2) + flush_right("parameters", 12) + flush_right("gradients", 12) +
                   flush_right("states", 12) + "  " + flush_right("activations", 12) + flush_right("workspace", 12) +
-                  flush_right("all", 12) + "\n";
+                  flush_right("total", 12) + "\n";
   for (const auto& r : j.plan.roles)
     if (const auto& x = m.roles[index_of(r.id)]; x.total() > 0) s += entry(r.name, x);
   for (std::size_t n = 0; n < m.nodes.size(); ++n) s += entry(j.plan.nodes[n].name, m.nodes[n]);
@@ -282,7 +283,7 @@ int run_plan(const plan_arguments& a, const output& out) {
   const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
   if (a.suggest) return run_suggest(a, j, std::move(nodes), out);
   auto costs = cost_of(j.plan, j.graph, j.spec);
-  const auto memory = memory_of(j);  // with what the data set adds, which a plan alone does not know
+  const auto memory = memory_of(j);  // includes the data set, which cost_of() does not know
   for (std::size_t n = 0; n < memory.nodes.size(); ++n) costs.memory[j.plan.nodes[n].name] = memory.nodes[n].total();
   if (out.json()) {
     out.object({{"event", "plan"},
@@ -306,11 +307,11 @@ int run_plan(const plan_arguments& a, const output& out) {
 void add_options(CLI::App& c, plan_arguments& a) {
   job_options(c, a);
   file_option(c, "--cluster", a.cluster, "Place the job on the nodes of this cluster file");
-  c.add_flag("--suggest", a.suggest, "Search for places of layers that make a step cheaper, and say which keys to write");
-  c.add_option("--gbit", a.gigabits, "With --suggest: Gbit/s of a node's link, each direction (default: 10)")
+  c.add_flag("--suggest", a.suggest, "Search for a placement of layers with cheaper steps, and print the keys to set");
+  c.add_option("--gbit", a.gigabits, "With --suggest: Gbit/s of a node's link in each direction (default: 10)")
       ->option_text("G")
       ->check(CLI::Range(1e-6, 1e6));
-  c.add_option("--tflops", a.teraflops, "With --suggest: 10^12 operations a second of a node (default: 1)")
+  c.add_option("--tflops", a.teraflops, "With --suggest: TFLOP/s of a node (default: 1)")
       ->option_text("T")
       ->check(CLI::Range(1e-6, 1e6));
 }

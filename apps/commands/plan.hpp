@@ -1,4 +1,4 @@
-// What `troupe plan` was asked, for its two ways: the plan as it is (plan.cpp), and a better one
+// Options of `troupe plan`, which prints the plan of a job (plan.cpp) or suggests a better one
 // (plan_suggest.cpp).
 #pragma once
 
@@ -12,8 +12,8 @@ namespace troupe {
 
 struct plan_arguments : job_arguments {
   std::string cluster;
-  bool suggest = false;                 // where layers had better lie
-  double gigabits = 10, teraflops = 1;  // of a node's link, of a node
+  bool suggest = false;                 // search for a better placement
+  double gigabits = 10, teraflops = 1;  // Gbit/s of a node's link, TFLOP/s of a node
 };
 
 int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node_spec> nodes, const output& out);

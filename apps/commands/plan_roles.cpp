@@ -42,7 +42,7 @@ std::string role_text(const prepared_job& j, const role_plan& r) {
     case role_kind::worker: return packets_text(j, r);
     case role_kind::shard: return parameters_text(j, r);
     case role_kind::reducer: return "sums for " + (r.above == no_role ? "the shards" : j.plan[r.above].name);
-    case role_kind::tester: return "pulls weights and evaluates beside training";
+    case role_kind::tester: return "pulls weights and evaluates in parallel with training";
     case role_kind::data_server: return j.spec.data.how == delivery::seeds ? "seeds for the loaders" : "examples for the loaders";
     case role_kind::replica: return "a copy of " + j.plan[r.original].name;
   }

@@ -1,4 +1,4 @@
-// What `troupe plan` prints about one role of a plan.
+// Describes one role of a plan, for `troupe plan`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,8 +8,7 @@
 
 namespace troupe {
 
-// The column `holds` of the table of roles: layers, packets or parameters of the role. It may be
-// empty.
+// The column `holds` of the role table: the role's layers, packets or parameters. May be empty.
 std::string role_text(const prepared_job& j, const role_plan& r);
 
 // Adds the JSON fields that only roles of this kind have.

@@ -1,5 +1,5 @@
-// `troupe plan JOB --suggest`: where layers had better lie, why, and what to write into the job
-// file.
+// `troupe plan JOB --suggest`: searches for a cheaper placement of layers, and prints its cost and
+// the keys to set in the job file.
 #include <nlohmann/json.hpp>
 
 #include "apps/commands/plan.hpp"
@@ -28,7 +28,7 @@ std::string keys_of(const suggestion::entry& r) {
 }  // namespace
 
 int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node_spec> nodes, const output& out) {
-  // Without a cluster: a node for every worker, as the simulator's are called.
+  // Without a cluster file: one node for each worker, with the simulator's names.
   const auto workers = j.plan.ranges.size();
   for (std::size_t w = 0; a.cluster.empty() && w < workers; ++w) {
     node_spec n;
@@ -64,20 +64,20 @@ int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node
   }
   std::size_t wide = 5;
   for (const auto& r : s.entries) wide = std::max(wide, graph.layers[r.layer].name.size());
-  std::string text = job_summary(j) + "\nbytes that a worker moves in a step for each layer with parameters\n" +
+  std::string text = job_summary(j) + "\nbytes that a worker moves per step, for each layer with parameters\n" +
                      left("layer", wide + 2) + flush_right("by batch", 14) + flush_right("otherwise", 14) +
                      flush_right("GFLOP", 10) + "  suggested\n";
   for (const auto& r : s.entries)
     text += left(graph.layers[r.layer].name, wide + 2) + flush_right(bytes_text(r.data_parallel), 14) +
             flush_right(bytes_text(r.model_parallel), 14) + flush_right(fixed(r.flops / 1e9, 1), 10) + "  " + r.partition +
             (r.place.empty() ? "" : " on " + r.place) + "\n";
-  text += "\na step, at " + fixed(a.gigabits, 1) + " Gbit/s and " + fixed(a.teraflops, 1) +
-          " TFLOP/s a node, nothing overlapped\n" + cost_text("all by batch", s.by_batch) + cost_text("as suggested", s.suggested);
+  text += "\ntime per step, at " + fixed(a.gigabits, 1) + " Gbit/s and " + fixed(a.teraflops, 1) +
+          " TFLOP/s per node, without overlap\n" + cost_text("all by batch", s.by_batch) + cost_text("as suggested", s.suggested);
   std::string keys;
   for (const auto& r : s.entries)
     if (r.write) keys += left(graph.layers[r.layer].name, wide + 2) + keys_of(r) + "\n";
-  text += keys.empty() ? "\nnothing to write: all by batch is the cheapest of " + std::to_string(s.plans) + " plans\n"
-                       : "\nwrite into these layers (" + std::to_string(s.plans) + " plans compared)\n" + keys;
+  text += keys.empty() ? "\nno keys to set: all by batch is the cheapest of " + std::to_string(s.plans) + " plans\n"
+                       : "\nset these keys in the layers (" + std::to_string(s.plans) + " plans compared)\n" + keys;
   out.text(text);
   return exit_done;
 }

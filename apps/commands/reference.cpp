@@ -1,5 +1,5 @@
-// `troupe reference job|cluster`: every key of a file, as markdown, from the tables that its reader
-// reads by.
+// `troupe reference job|cluster`: prints every key of a file as markdown, from the same tables that
+// the file's reader uses.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -20,8 +20,8 @@ struct reference_arguments {
 int run_reference(const reference_arguments& a, const output& out) {
   const std::vector<std::string> files{"job", "cluster"};
   if (std::find(files.begin(), files.end(), a.what) == files.end())
-    return out.wrong("command line", "there is no reference of " + in_quotes(a.what) + did_you_mean(a.what, files) +
-                                         " (there is: " + joined(files) + ")");
+    return out.wrong("command line", "there is no reference for " + in_quotes(a.what) + did_you_mean(a.what, files) +
+                                         " (available: " + joined(files) + ")");
   auto all = node_tables();
   if (auto r = load_plugins(a.plugins, all); !r) return out.wrong("--plugin", r.error().message);
   const auto page = a.what == "job" ? job_reference(all) : cluster_reference();
@@ -32,7 +32,7 @@ int run_reference(const reference_arguments& a, const output& out) {
 
 void add_options(CLI::App& c, reference_arguments& a) {
   c.add_option("FILE", a.what, "job or cluster")->required()->option_text("job|cluster");
-  c.add_option("--plugin", a.plugins, "Also what this plugin brings; may be repeated")
+  c.add_option("--plugin", a.plugins, "Include the entries of this plugin; may be repeated")
       ->option_text("FILE")
       ->allow_extra_args(false);
   json_option(c);

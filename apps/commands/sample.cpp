@@ -1,4 +1,4 @@
-// troupe sample: text from a trained net.
+// `troupe sample JOB`: generates text with a trained net.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
@@ -25,7 +25,7 @@ int run_sample(const sample_arguments& a, const output& out) {
   auto from = begin_from_weights(*j, a.weights);
   if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
   const std::shared_ptr<device> dev = make_cpu_device();
-  if (!dev) return out.failed("cpu", "this machine has no CPU that the kernels know");
+  if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU");
   auto made = make_generator(*j, given(*j), dev);
   if (auto* bad = std::get_if<diagnostic>(&made)) return out.wrong({*bad});
   auto& g = *std::get<std::unique_ptr<text_generator>>(made);
@@ -42,22 +42,22 @@ int run_sample(const sample_arguments& a, const output& out) {
 
 void add_options(CLI::App& c, sample_arguments& a) {
   job_options(c, a);
-  file_option(c, "--weights", a.weights, "Weights of the net (safetensors; a checkpoint will do)")->required();
-  c.add_option("--start", a.start, "What the text begins with (default: a new line, which is not printed)")->option_text("TEXT");
-  c.add_option("--length", a.length, "Characters to write (default: 400)")
+  file_option(c, "--weights", a.weights, "Weights of the net (safetensors or checkpoint)")->required();
+  c.add_option("--start", a.start, "Beginning of the text (default: a newline, which is not printed)")->option_text("TEXT");
+  c.add_option("--length", a.length, "Number of characters to generate (default: 400)")
       ->option_text("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{100000000}));
-  c.add_option("--temperature", a.temperature, "Scores are divided by it; 0: always the likeliest (default: 0.8)")
+  c.add_option("--temperature", a.temperature, "Divisor of the scores; 0: always take the most likely character (default: 0.8)")
       ->option_text("X")
       ->check(CLI::Range(0.0, 1000.0));
-  c.add_option("--seed", a.seed, "Of the drawing (default: 1)")->option_text("S");
+  c.add_option("--seed", a.seed, "Seed of the random draws (default: 1)")->option_text("S");
 }
 
 }  // namespace
 
 cli_command sample_command() {
   return make_command<sample_arguments>(
-      "sample", "Write text with a net that was trained on text",
+      "sample", "Generate text with a net that was trained on text",
       "  troupe sample configs/jobs/char_rnn_lstm.toml --set data.path=input.txt --weights net.safetensors --start ROMEO:",
       add_options, run_sample);
 }

@@ -1,4 +1,4 @@
-// `troupe sim JOB --nodes N`: the job's roles, the very values that daemons host, in a virtual
+// `troupe sim JOB --nodes N`: runs the job's roles, the same values that daemons host, in a virtual
 // cluster (runtime/sim/world.hpp).
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -90,8 +90,7 @@ class simulation {
     if (trace && !trace->finish()) return out_.failed(trace_file, "could not be written");
     if (!error_.empty()) return out_.failed(s_.job->spec.name, error_);
     if (!over_)
-      return out_.failed(s_.job->spec.name,
-                         "nothing is left to happen at " + now_text() + ", and the job is not done" + who_waits());
+      return out_.failed(s_.job->spec.name, "no events are left at " + now_text() + ", and the job is not done" + who_waits());
     tell_links();
     tell_staleness();
     tell_done();
@@ -112,7 +111,7 @@ class simulation {
   void handle_event(const event_effect& e) {
     if (e.kind == "step") return step(e);
     if (e.kind == "staleness") {
-      // "conv1.weight 2" = 17: so many reads were two clocks old, in all so far.
+      // "conv1.weight 2" = 17: 17 reads so far were two clocks old.
       for (const auto& [name, value] : e.values) {
         const auto gap = name.rfind(' ');
         if (gap != std::string::npos) staleness_[name.substr(0, gap)][name.substr(gap + 1)] = value;
@@ -136,13 +135,13 @@ class simulation {
   void stored(std::uint64_t step, time_point begun) {
     const auto took = seconds_of(world_.now() - begun);
     tell({{"event", "stored"}, {"step", step}, {"seconds", took}, {"virtual_seconds", seconds_of(world_.now())}},
-         "the checkpoint of step " + with_commas(step) + " is on disk after " + fixed(took, 3) + " s, " + now_text() + "\n");
+         "checkpoint of step " + with_commas(step) + " stored after " + fixed(took, 3) + " s, " + now_text() + "\n");
   }
 
   void step(const event_effect& e) {
     const auto took = seconds_of(world_.now() - last_step_);
     last_step_ = world_.now();
-    if (e.step > s_.job->first_step + 1) step_times_.push_back(took);  // the first one waits for the weights
+    if (e.step > s_.job->first_step + 1) step_times_.push_back(took);  // the first step includes the wait for the weights
     json o{{"event", "step"}, {"step", e.step}};
     double loss = 0;
     for (const auto& [name, value] : e.values) {
@@ -166,7 +165,7 @@ class simulation {
       out_.text(text);
   }
 
-  // Who waits for what, for the first few roles that wait for anything.
+  // What roles wait for, for the first five roles that wait.
   std::string who_waits() {
     std::string s;
     int told = 0;
@@ -181,7 +180,7 @@ class simulation {
     return s;
   }
 
-  // Bytes by link: of the fabric, or of pairs of nodes where there are no links.
+  // Prints the bytes of each link of the fabric, or of each pair of nodes if it has no links.
   void tell_links() {
     auto list = json::array();
     std::vector<std::pair<std::uint64_t, std::string>> entries;
@@ -209,7 +208,7 @@ class simulation {
       }
     if (out_.json()) return out_.object({{"event", "links"}, {"links", list}});
     std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::string s = entries.empty() ? "" : "\nthe busiest links\n";
+    std::string s = entries.empty() ? "" : "\nbusiest links\n";
     for (std::size_t i = 0; i < std::min<std::size_t>(entries.size(), 8); ++i) s += entries[i].second;
     out_.text(s);
   }
@@ -276,10 +275,10 @@ class simulation {
 
 int run_sim(const sim_arguments& a, const output& out) {
   const std::shared_ptr<device> dev = make_cpu_device();
-  if (!dev) return out.failed("cpu", "this machine has no CPU that the kernels know");
+  if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU");
   if (!a.replay.empty())
-    return a.file.empty() ? run_replay(a.replay, dev, out) : out.wrong("--replay", "takes its job from the folder: give no other");
-  if (a.file.empty()) return out.wrong("command line", "JOB is required (or --replay, with the folder of one that failed)");
+    return a.file.empty() ? run_replay(a.replay, dev, out) : out.wrong("--replay", "the job comes from the folder: omit JOB");
+  if (a.file.empty()) return out.wrong("command line", "JOB is required (or --replay DIR, the folder of a failed job)");
   auto made = make_sim(a, dev);
   if (auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
   return simulation(std::move(std::get<sim_setup>(made)), out).run(a.trace);
@@ -288,40 +287,40 @@ int run_sim(const sim_arguments& a, const output& out) {
 void add_options(CLI::App& c, sim_arguments& a) {
   job_options(c, a);
   c.get_option("JOB")->required(false);
-  c.add_option("--nodes", a.nodes, "Nodes of the virtual cluster, one worker each")
+  c.add_option("--nodes", a.nodes, "Number of nodes of the virtual cluster, each with one worker")
       ->option_text("N")
       ->check(CLI::Range(1u, 65535u));
-  file_option(c, "--cluster", a.cluster, "Instead of --nodes: the nodes of this cluster file, and the job as it stands");
+  file_option(c, "--cluster", a.cluster, "Instead of --nodes: use the nodes of this cluster file, with the job unchanged");
   file_option(c, "--network", a.network, "Network and compute model (TOML)");
   file_option(c, "--faults", a.faults, "Faults to inject (TOML)");
-  c.add_option("--seed", a.seed, "Of the simulation; the job has its own (default: 1)")
+  c.add_option("--seed", a.seed, "Seed of the simulation; the job has its own seed (default: 1)")
       ->option_text("S")
       ->check(CLI::Range(std::int64_t{0}, INT64_MAX));
-  c.add_option("--maths", a.maths, "real: train. none: count only, at full speed (default: real)")
+  c.add_option("--maths", a.maths, "real: train; none: only count messages and bytes, which is faster (default: real)")
       ->option_text("real|none")
       ->check(CLI::IsMember({"real", "none"}));
-  c.add_option("--buckets", a.buckets, "With --maths none: gradients travel in K buckets (default: 4); 0: layer by layer")
+  c.add_option("--buckets", a.buckets, "With --maths none: send gradients in K buckets; 0: layer by layer (default: 4)")
       ->option_text("K")
       ->check(CLI::Range(0, 4096));
-  c.add_option("--steps", a.steps, "End after N steps, whatever the job says")
+  c.add_option("--steps", a.steps, "End after N steps, instead of the job's own end")
       ->option_text("N")
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
-  c.add_option("--replay", a.replay, "Instead of a job: run one that failed again, from what its nodes have left of it (folders)")
+  c.add_option("--replay", a.replay, "Instead of JOB: replay a failed job from the post-mortem folders of its nodes")
       ->option_text("DIR...");
-  file_option(c, "--trace", a.trace, "Write a trace that Perfetto (ui.perfetto.dev) and Chrome open");
+  file_option(c, "--trace", a.trace, "Write a trace for Perfetto (ui.perfetto.dev) or Chrome");
 }
 
 }  // namespace
 
 cli_command sim_command() {
   return make_command<sim_arguments>(
-      "sim", "Simulate a job on a virtual cluster: same roles, virtual time, seeded faults",
+      "sim", "Simulate a job on a virtual cluster, with the same roles, virtual time and seeded faults",
       "  troupe sim configs/jobs/lenet_synthetic.toml --nodes 16 --network configs/sim/ethernet.toml\n"
       "  troupe sim job.toml --nodes 8 --faults configs/faults/everything.toml --seed 7\n"
       "  troupe sim configs/sim/firecaffe_googlenet_128.toml\n"
       "  troupe sim configs/jobs/alexnet_fc.toml --cluster configs/clusters/alexnet_fc.toml --maths none --steps 3\n"
       "  troupe sim --replay post-mortem/20260731-101500-lenet\n"
-      "With --nodes one worker a node. JOB may be a scenario: a file that names job, nodes, network and faults.",
+      "With --nodes, each node has one worker. JOB may be a scenario: a file that names job, nodes, network and faults.",
       add_options, run_sim);
 }
 

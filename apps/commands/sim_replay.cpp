@@ -19,39 +19,40 @@ namespace {
 using replay_json = nlohmann::ordered_json;
 
 struct replay_parts {
-  std::vector<post_mortem> all;  // one a node, of one plan of one job
+  std::vector<post_mortem> all;  // one for each node, of one plan of one job
   std::shared_ptr<prepared_job> job;
 };
 
-// Everything that would make it another run, by name.
+// Returns an error if the folders do not belong together, or one of them cannot be replayed.
 std::optional<record_error> why_not(const std::vector<std::string>& folders, const std::vector<post_mortem>& all) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& m = all[i];
     if (m.messages.job != all[0].messages.job || m.plan_generation != all[0].plan_generation)
-      return record_error{folders[i], {}, "it is of another plan than " + folders[0]};
+      return record_error{folders[i], {}, "it belongs to another plan than " + folders[0]};
     for (std::size_t k = 0; k < i; ++k)
       if (all[k].messages.node == m.messages.node)
-        return record_error{folders[i], {}, "it is of node " + m.messages.node + ", as " + folders[k] + " is"};
+        return record_error{folders[i], {}, "it belongs to node " + m.messages.node + ", and " + folders[k] + " does too"};
     if (auto why = why_no_replay(m); !why.empty()) return record_error{folders[i], {}, std::move(why)};
   }
   return std::nullopt;
 }
 
-// The job with what it began with.
+// Gives the job the state that the failed run began with.
 std::optional<record_error> begin_like(prepared_job& j, const std::vector<post_mortem>& all, const std::string& numerics) {
   const auto& first = all.front().begins;
   if (first.kind == plan_beginning::with::fillers) return std::nullopt;
   const auto named = std::find_if(all.begin(), all.end(), [](const post_mortem& m) { return !m.begins.file.empty(); });
   if (named == all.end())
     return record_error{
-        "--replay", {}, "the file that it began with is named in the folder of the coordinator role's node: give that one too"};
+        "--replay", {}, "the initial file of the job is named in the folder of the coordinator role's node: add that folder"};
   const auto& b = named->begins;
-  if (b.sha256.empty()) return record_error{b.file, {}, "the job began with this file, and it had changed when the job failed"};
+  if (b.sha256.empty())
+    return record_error{b.file, {}, "the job began with this file, but the file had changed when the job failed"};
   const auto read = read_file(b.file);
   if (const auto* bad = std::get_if<std::string>(&read)) return record_error{b.file, {}, "the job began with this file: " + *bad};
   const auto& bytes = std::get<file_bytes>(read);
   if (sha256_hex(bytes.data.get(), bytes.bytes) != b.sha256)
-    return record_error{b.file, {}, "the job began with this file, and it has changed since"};
+    return record_error{b.file, {}, "the job began with this file, but it has changed since"};
   if (b.kind == plan_beginning::with::checkpoint) return resume_from(j, b.file, numerics, named->what.overrides);
   auto from = begin_from_weights(j, b.file);
   if (auto* bad = std::get_if<record_error>(&from)) return std::move(*bad);
@@ -99,22 +100,23 @@ class replay_run {
     if (out_.json()) out_.object(o);
     std::string s = with_commas(end.delivered) + " messages; the last step was " + with_commas(step_) +
                     (step_ > p_.job->first_step ? ", its loss " + fixed(loss_, 4) : "") + "\n";
-    s += came ? "The error came again.\n" : "The error did not come again: " + first.where + ": " + first.error + "\n";
-    if (end.lost > 0) s += with_commas(end.lost) + " messages were sent that the logs do not have: they were lost on their way\n";
+    s += came ? "The error occurred again.\n" : "The error did not occur again: " + first.where + ": " + first.error + "\n";
+    if (end.lost > 0) s += with_commas(end.lost) + " messages were sent but are not in the logs: they were lost in transit\n";
     out_.text(s);
     for (const auto& d : end.departures) out_.failed("--replay", "departs from the log at " + d);
     return end.departures.empty() ? exit_done : exit_failed;
   }
 
  private:
-  // A daemon that loses a node, or stops a role that hangs, says so itself: no role does.
+  // Returns true if the replayed error `told` is the recorded one. Errors that a daemon reports
+  // itself (a node failure, a hung role) have no prefix of a role.
   static bool is(const std::string& told, const post_mortem& m) {
     return told == m.error || told == "role " + m.where + ": " + m.error || told.ends_with(": " + m.error) ||
            m.error.ends_with(told);
   }
 
-  // Of the plan before, where a role that failed was begun anew and failed again: each in its
-  // place.
+  // Returns true if `told` is a failure that the log of its role has. The recorded error may be of
+  // a later failure, if the failed role was restarted and failed again.
   bool of_log(const std::string& told) const {
     for (const auto& m : p_.all)
       for (const auto& r : m.messages.roles)
@@ -131,11 +133,11 @@ class replay_run {
       const bool has = std::any_of(p_.all.begin(), p_.all.end(), [&](const post_mortem& m) { return m.messages.node == n.name; });
       if (!has) missing += (missing.empty() ? "" : ", ") + n.name;
     }
-    if (!missing.empty()) out_.remark("no folder of " + missing + " was given: what lives there goes in any order");
+    if (!missing.empty()) out_.remark("no folder of " + missing + " was given: roles on these nodes run in any order");
     const auto mode = mode_text(*p_.job);
     if (mode.starts_with("hogwild"))
       out_.remark(
-          "hogwild's array is read and added to without a lock, in an order that no log has: numbers may differ from the run's");
+          "hogwild accesses its array without a lock, in an order that no log records: numbers may differ from the failed run");
   }
 
   void handle_event(role_id who, const event_effect& e) {
@@ -185,7 +187,7 @@ int run_replay(const std::vector<std::string>& folders, const std::shared_ptr<de
   p.job = std::get<std::shared_ptr<prepared_job>>(made);
   p.job->id = p.all.front().job;
   if (plan_hash(p.job->plan) != p.all.front().messages.job)
-    return out.wrong(folders.front(), "this build makes another plan of the job, or its data have changed since");
+    return out.wrong(folders.front(), "this build makes another plan for the job, or the job's data have changed");
   if (const auto bad = begin_like(*p.job, p.all, dev->numerics_id())) return wrong_file(out, *bad);
   return replay_run(p, *dev, out).finish();
 }

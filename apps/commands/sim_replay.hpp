@@ -1,5 +1,5 @@
-// `troupe sim --replay DIR...`: a failed job's roles again, in the order in which they were handed
-// things (runtime/replay/player.hpp).
+// `troupe sim --replay DIR...`: runs a failed job's roles again, with the messages in the recorded
+// order (runtime/replay/player.hpp).
 #pragma once
 
 #include <memory>

@@ -23,14 +23,14 @@ diagnostics mistake_in(source_position at, std::string what) {
 }
 diagnostics mistake(std::string what) { return mistake_in({"command line", 0, 0}, std::move(what)); }
 
-// Tables of `from` that are there take the place of those in `into`.
+// Replaces the tables of `into` by those that `file` has. `faults`: the file must have faults;
+// otherwise it must have a network or compute model.
 diagnostics merge(sim_spec& into, const std::string& file, bool faults) {
   auto read = read_sim_file(file);
   if (auto* bad = std::get_if<diagnostics>(&read)) return std::move(*bad);
   auto& s = std::get<sim_spec>(read);
-  if (faults && !s.has_faults) return mistake_in({file, 1, 1}, "there is no [[fault]] in it");
-  if (!faults && !s.has_network && !s.has_compute)
-    return mistake_in({file, 1, 1}, "there is neither [network] nor [compute] in it");
+  if (faults && !s.has_faults) return mistake_in({file, 1, 1}, "the file has no [[fault]] table");
+  if (!faults && !s.has_network && !s.has_compute) return mistake_in({file, 1, 1}, "the file has neither [network] nor [compute]");
   if (s.has_network) into.network = s.network;
   if (s.has_compute) {
     into.compute = s.compute;
@@ -43,7 +43,8 @@ diagnostics merge(sim_spec& into, const std::string& file, bool faults) {
   return {};
 }
 
-// What the command line leaves open, the scenario says.
+// Reads the scenario, if `a.file` is one, and the model files. The scenario sets what the command
+// line leaves open.
 std::variant<sim_spec, diagnostics> read_models(sim_arguments& a) {
   sim_spec s;
   s.network.fabric = sim::fabric_kind::star;
@@ -64,9 +65,9 @@ std::variant<sim_spec, diagnostics> read_models(sim_arguments& a) {
     a.overrides.insert(a.overrides.begin(), run.set.begin(), run.set.end());
   }
   if (a.nodes == 0 && a.cluster.empty())
-    return mistake("--nodes says how many nodes there are (or give --cluster, or a scenario instead of a job)");
+    return mistake("--nodes N is required (or --cluster FILE, or a scenario instead of a job)");
   if (a.nodes != 0 && !a.cluster.empty())
-    return mistake("--cluster and --nodes (or a scenario's nodes) say both which nodes there are");
+    return mistake("--cluster cannot be combined with --nodes or with the nodes of a scenario");
   if (!a.network.empty())
     if (auto bad = merge(s, a.network, false); !bad.empty()) return bad;
   if (!a.faults.empty())
@@ -74,9 +75,9 @@ std::variant<sim_spec, diagnostics> read_models(sim_arguments& a) {
   return s;
 }
 
-// One worker a node, n1 to nN; servers apart, where the job wants them apart, on nodes of their own
-// behind those; then a node for every other name that a layer's `place` says, which has nothing but
-// what is placed there.
+// The nodes of the virtual cluster: n1 to nN with one worker each; then nodes for the servers, if
+// the job does not colocate them; then a node for every other name in a layer's `place`, which
+// hosts only the layers placed there.
 std::vector<node_spec> cluster_of(const job_spec& j, std::uint32_t workers) {
   std::vector<node_spec> nodes(workers);
   for (std::uint32_t i = 0; i < workers; ++i) nodes[i].name = "n" + std::to_string(i + 1);
@@ -99,15 +100,15 @@ std::vector<node_spec> cluster_of(const job_spec& j, std::uint32_t workers) {
   return nodes;
 }
 
-// Without a cluster file: as many workers as there are nodes to be.
+// Without a cluster file: sets the number of workers to the number of nodes.
 void set_workers(job_spec& j, std::uint32_t workers) {
   auto& t = j.topology;
   if (t.worker_groups > 1 && t.workers_per_group == 1) {
-    // Each worker is a group of its own, with servers of its own if groups had them.
+    // Each worker is a separate group, with separate servers if the job's groups have them.
     if (t.server_groups == t.worker_groups) t.server_groups = workers;
     t.worker_groups = workers;
   } else {
-    // The job's groups stay if they divide the workers; otherwise all workers form one group.
+    // The job keeps its number of groups if that divides the workers; otherwise there is one group.
     if (t.worker_groups < 1 || workers % t.worker_groups != 0) t.worker_groups = 1;
     t.workers_per_group = workers / t.worker_groups;
   }
@@ -116,26 +117,27 @@ void set_workers(job_spec& j, std::uint32_t workers) {
   j.data.batch = (j.data.batch + packets - 1) / packets * packets;
 }
 
-// Where the batch is said, and, where sim has changed it, what made it as large and what to do.
+// Position of the batch in the job file; if sim has changed the batch, also the reason and the
+// remedy.
 diagnostic batch_of(const job_spec& j, std::int64_t asked, std::uint32_t workers) {
   const auto at = position_of(j.data.key_at, "batch", j.data.at);
   if (j.data.batch == asked) return {at, {}};
   const auto more = j.data.values.values.contains("examples")
                         ? "set more examples (--set data.examples=" + std::to_string(j.data.batch) + ")"
-                        : std::string("take data with more examples");
+                        : std::string("use data with more examples");
   return {at, "the job has batch " + std::to_string(asked) + ", and sim rounds it up to a multiple of its " +
-                  std::to_string(j.pipeline.packets) + " packets, one for each of " + std::to_string(workers) +
-                  " workers at least: " + more + " or fewer nodes"};
+                  std::to_string(j.pipeline.packets) + " packets, at least one for each of " + std::to_string(workers) +
+                  " workers: " + more + " or fewer nodes"};
 }
 
-// `list`, with `batch` said where it is about the batch.
+// Returns `list` with the message of `batch` appended to errors at the batch's position.
 diagnostics explained(diagnostics list, const diagnostic& batch) {
   for (auto& d : list)
     if (!batch.message.empty() && d.at.to_string() == batch.at.to_string()) d.message += "; " + batch.message;
   return list;
 }
 
-// Does a layer say where it lies?
+// Returns true if a layer has a place or a partition other than "batch".
 bool says_where(const job_spec& j) {
   return std::any_of(j.layers.begin(), j.layers.end(),
                      [](const layer_spec& l) { return !l.place.empty() || l.partition != "batch"; });
@@ -147,12 +149,12 @@ void adjust(job_spec& j, std::int64_t steps, bool maths, std::int64_t buckets) {
     j.train.finish.steps = steps;
   }
   if (!maths && buckets > 0) {
-    j.pipeline.fuse = "auto";  // the plan before the coarse one need not be large
+    j.pipeline.fuse = "auto";  // keeps the plan from which the coarse one is made small
     j.eval.every = 0;
   }
 }
 
-// The layers' times of one packet on this machine, by a worker of its own.
+// Measures each layer's times for one packet on this machine, with one worker.
 std::variant<plain_times, diagnostics> time_layers(const prepared_job& j, const std::shared_ptr<device>& dev) {
   auto spec = j.spec;
   spec.pipeline.packets = 1;
@@ -189,14 +191,14 @@ std::optional<diagnostics> measure(sim_setup& s, const prepared_job& full, const
   for (const auto& r : s.job->plan.roles) {
     auto& [f, b] = s.measured[index_of(r.id)];
     for (auto l : r.layers) {
-      // A bucket takes its share of the whole.
+      // Each bucket gets an equal share of the total time.
       const auto share = s.buckets > 0 ? 1.0 / static_cast<double>(s.job->graph.layers.size()) : 0.0;
       f += s.buckets > 0 ? forward * share : t.layers[l].forward;
       b += s.buckets > 0 ? backward * share : t.layers[l].backward;
     }
   }
   if (t.update > 0) {
-    // As shards count their bytes: gradient, old and new weights, and each state read and written.
+    // The bytes that a shard accesses: gradient, old and new weights, each state read and written.
     const auto states = full.all->rules.find(full.spec.train.rule.kind)->make(full.spec.train.rule.values)->states().size();
     const auto bytes = static_cast<double>(full.graph.parameter_count) * static_cast<double>(size_of(full.spec.parameter_type()));
     s.world.compute.bytes_per_second = bytes * static_cast<double>(3 + 2 * states) / t.update;
@@ -219,7 +221,7 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
   auto& models = std::get<sim_spec>(read);
   sim_setup s;
   s.maths = a.maths != "none";
-  if (s.maths && a.buckets > 0) return mistake("--buckets goes with --maths none: real maths needs the real layers");
+  if (s.maths && a.buckets > 0) return mistake("--buckets requires --maths none: real maths needs the real layers");
   s.workers = a.nodes;
   const auto buckets_asked = static_cast<std::uint32_t>(a.buckets < 0 ? 4 : a.buckets);
   auto text = read_config_text(a.file);
@@ -236,7 +238,7 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
                                  s.asked_batch = j.data.batch;
                                  if (a.cluster.empty()) set_workers(j, s.workers);
                                  batch = batch_of(j, s.asked_batch, s.workers);
-                                 // Buckets exist on every worker: a job with placed layers has none.
+                                 // Buckets are on every worker, so placed layers exclude them.
                                  s.buckets = s.maths || (a.buckets < 0 && says_where(j)) ? 0 : buckets_asked;
                                  adjust(j, a.steps, s.maths, s.buckets);
                                  list = nodes = a.cluster.empty() ? cluster_of(j, s.workers) : std::move(nodes);
@@ -246,7 +248,7 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
   s.job = full;
   if (s.buckets > 0 && full->plan.placed)
     return mistake(
-        "--buckets makes pieces of equal size beside every worker: with placed layers, leave it away or say --buckets 0");
+        "--buckets splits the model evenly on every worker and does not support placed layers: omit it, or use --buckets 0");
   if (s.buckets > 0) {
     auto coarse = make_coarse(*full, s.buckets, nodes);
     if (auto* bad = std::get_if<diagnostics>(&coarse)) return std::move(*bad);
@@ -265,7 +267,7 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
   s.world.dev = s.maths ? dev.get() : nullptr;
   for (const auto& n : nodes) s.world.node_names.push_back(n.name);
   if (models.examples_per_second > 0) {
-    // Forward and backward are three times the forward's flops.
+    // Forward plus backward take three times the forward's flops.
     const auto examples = static_cast<double>(s.job->graph.packet_examples);
     s.world.compute.flops_per_second = 3 * s.job->graph.flops_per_packet() / examples * models.examples_per_second;
   }

@@ -1,5 +1,5 @@
-// What `troupe sim` runs, put together from the command line, a scenario, and the files of network
-// and faults.
+// Assembles the simulation of `troupe sim` from the command line, a scenario, and files with
+// network and faults.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@
 namespace troupe {
 
 struct sim_arguments : job_arguments {
-  std::string cluster;                   // a cluster file: its nodes, and the job as it stands
-  std::string network;                   // a file with [network] and [compute]
-  std::string faults;                    // a file with [[fault]]
-  std::vector<std::string> replay = {};  // folders of a failed job, instead of all else
-  std::string trace;                     // where to write a trace for Perfetto
-  std::string maths;                     // "real" or "none"; empty: as the scenario says, else real
-  unsigned nodes = 0;                    // workers, one a node; 0: as the scenario says
+  std::string cluster;                   // cluster file with the nodes; the job stays unchanged
+  std::string network;                   // file with [network] and [compute]
+  std::string faults;                    // file with [[fault]]
+  std::vector<std::string> replay = {};  // post-mortem folders of a failed job, instead of a job
+  std::string trace;                     // file for a Perfetto trace
+  std::string maths;                     // "real" or "none"; empty: the scenario's value, or "real"
+  unsigned nodes = 0;                    // one worker on each; 0: the scenario's value
   std::int64_t seed = -1, buckets = -1, steps = 0;
 };
 
@@ -28,13 +28,13 @@ struct sim_setup {
   sim::world_config world;
   bool maths = true;
   std::uint32_t workers = 0, buckets = 0;
-  std::int64_t asked_batch = 0;  // before it was rounded up
-  // [compute] measure: seconds of one packet's forward and backward of each stage, by role; empty
-  // else.
+  std::int64_t asked_batch = 0;  // before rounding up
+  // With [compute] measure: seconds of each stage's forward and backward for one packet, by role;
+  // otherwise empty.
   std::vector<std::pair<double, double>> measured;
 };
 
-// Errors: the user's mistakes, with their places.
+// Returns the simulation, or the errors in the user's files and options.
 std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<device> dev);
 
 }  // namespace troupe

@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-// Microseconds with three digits: nanoseconds survive.
+// Microseconds with three decimals, that is, in nanosecond resolution.
 std::string micros(time_point t) {
   const auto n = t.count();
   auto rest = std::to_string(n % 1000);

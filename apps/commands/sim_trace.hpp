@@ -1,6 +1,6 @@
-// A simulated run as a trace in Chrome's JSON format, which Perfetto opens: a process per node, a
-// thread per role with its tasks, and the messages between nodes as asynchronous slices of the
-// sender. Times are virtual.
+// Writes the trace of a simulated run in Chrome's JSON format, for Perfetto: a process for each
+// node, a thread for each role with its tasks, and messages between nodes as asynchronous slices of
+// the sender. Times are virtual.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class sim_trace {
   sim_trace(const std::string& file, const job_plan& plan);
   void task(role_id who, const char* kind, time_point begin, time_point end);
   void message(const envelope& e, time_point sent, time_point arrived);
-  // False when something could not be written.
+  // Completes the file. Returns false if writing has failed.
   bool finish();
 
  private:

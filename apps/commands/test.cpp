@@ -1,4 +1,4 @@
-// `troupe test JOB`: an embedded run that only evaluates.
+// `troupe test JOB`: evaluates weights in an embedded run without training.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -27,9 +27,8 @@ int run_test(const test_arguments& a, const output& out) {
   if (auto code = choose_algorithms(j, *dev, out)) return *code;
   auto from = begin_from_weights(*j, a.weights);
   if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
-  if (j->data->size(split::test) == 0) return out.wrong(a.file, "its data has no test examples");
-  // A run that begins at its end: nothing is trained, and the evaluation that every run ends with
-  // is all there is.
+  if (j->data->size(split::test) == 0) return out.wrong(a.file, "the job's data has no test examples");
+  // The run begins at its last step: it does not train, and makes only the evaluation at the end.
   j->last_step = std::max<std::uint64_t>(1, std::get<std::uint64_t>(from));
   begin_at(*j, j->last_step, std::move(j->before->named));
   j->spec.train.finish = {};
@@ -39,7 +38,7 @@ int run_test(const test_arguments& a, const output& out) {
 
 void add_options(CLI::App& c, test_arguments& a) {
   job_options(c, a);
-  file_option(c, "--weights", a.weights, "Weights to evaluate (safetensors; a checkpoint will do)")->required();
+  file_option(c, "--weights", a.weights, "Weights to evaluate (safetensors or checkpoint)")->required();
   threads_option(c, a.threads, "one per core");
 }
 

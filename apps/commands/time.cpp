@@ -1,6 +1,6 @@
-// `troupe time JOB`: what do the actors cost? The same job goes through the actors and through a
-// plain loop (runtime/plain/plain_loop), in alternating blocks of steps inside one process, so that
-// a machine whose speed drifts slows both down alike.
+// `troupe time JOB`: measures the overhead of the actors. The job runs on the actors and in a plain
+// loop (runtime/plain/plain_loop), in alternating blocks of steps within one process, so that
+// changes of the machine's speed affect both equally.
 #include <time.h>
 
 #include <CLI/CLI.hpp>
@@ -37,7 +37,8 @@ double median(std::vector<double> v) {
   return (*middle + *std::max_element(v.begin(), middle)) / 2;
 }
 
-// Of the whole process. Beside the wall clock because it hardly notices who else is on the machine.
+// CPU time of the whole process, in seconds. Other load on the machine affects it less than the
+// wall clock.
 double cpu_seconds() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -49,8 +50,9 @@ std::string difference(double plain, double actors) {
   return fixed(std::abs(percent), 1) + (percent < 0 ? " % less" : " % more");
 }
 
-// Alternates: the coordinator is asked to pause when its block is complete; at "paused" no role has
-// anything to do, and the plain loop runs its block on the thread that hears of it.
+// Alternates between actors and plain loop. When a block of steps is complete, the coordinator is
+// asked to pause. At the event "paused" all roles are idle, and the thread that receives the event
+// runs a block of the plain loop.
 class alternation {
  public:
   alternation(std::shared_ptr<prepared_job> j, std::shared_ptr<device> d, unsigned threads, unsigned steps)
@@ -77,8 +79,8 @@ class alternation {
   }
 
  private:
-  // The first step of every block fills the pipeline and the caches, and the very first block the
-  // pools: not counted.
+  // Does not count the first step of a block, which fills pipeline and caches, nor the whole first
+  // block, which fills the memory pools.
   void handle_event(const event_effect& e) {
     if (e.kind == "step") {
       for (const auto& [name, v] : e.values)
@@ -115,7 +117,7 @@ class alternation {
   unsigned steps_, block_, heard_ = 0, blocks_ = 0;
   std::unique_ptr<embedded_run> actors_;
   std::vector<double> plain_times_, actor_times_;
-  std::vector<double> plain_cpu_, actor_cpu_;  // by block, of one step
+  std::vector<double> plain_cpu_, actor_cpu_;  // ms of one step, by block
   double cpu_before_ = 0;
   std::vector<plain_times> entries_;
 };
@@ -131,14 +133,14 @@ json passes_json(const std::vector<pass_entry>& passes) {
   return o;
 }
 
-// "  conv1 forward direct (0.52; winograd 0.61, lowering1 0.80)"
+// "  conv1  forward  direct  fastest of direct 0.520, winograd 0.610 ms per packet"
 std::string passes_text(const std::string& layer, const std::vector<pass_entry>& passes) {
   std::string text;
   for (const auto& p : passes) {
     text += "  " + left(layer, 22) + left(name_of(p.pass), 9) + p.algorithm;
     for (std::size_t i = 0; i < p.ms.size(); ++i)
-      text += (i == 0 ? "  of " : ", ") + p.ms[i].first + " " + fixed(p.ms[i].second, 3);
-    text += p.ms.empty() ? "\n" : " ms a packet\n";
+      text += (i == 0 ? "  fastest of " : ", ") + p.ms[i].first + " " + fixed(p.ms[i].second, 3);
+    text += p.ms.empty() ? "\n" : " ms per packet\n";
   }
   return text;
 }
@@ -185,7 +187,7 @@ void tell(const alternation& t, const prepared_job& j, const device& d, const st
   if (!chosen.empty()) table += "convolutions (" + j.spec.convolution + "):\n" + chosen + "\n";
   out.text(table + "one step, median of " + std::to_string(t.samples()) + ": plain loop " + fixed(t.plain_ms(), 3) +
            " ms, actors " + fixed(t.actors_ms(), 3) + " ms (" + difference(t.plain_ms(), t.actors_ms()) + ")\n");
-  out.text("processor time of it: plain loop " + fixed(t.plain_cpu_ms(), 3) + " ms, actors " + fixed(t.actors_cpu_ms(), 3) +
+  out.text("CPU time of one step: plain loop " + fixed(t.plain_cpu_ms(), 3) + " ms, actors " + fixed(t.actors_cpu_ms(), 3) +
            " ms (" + difference(t.plain_cpu_ms(), t.actors_cpu_ms()) + ")\n");
 }
 
@@ -198,15 +200,15 @@ int run_time(const time_arguments& a, const output& out) {
         a.file, "mode '" + j->spec.train.sync.kind + "' has no plain loop to compare with; time it with --set train.sync.mode=bsp");
   if (const auto bad = plain_loop::why_not(*j); !bad.empty()) return out.wrong(bad);
   const std::shared_ptr<device> dev = make_cpu_device();
-  if (!dev) return out.failed("cpu", "this machine has no CPU that the kernels know");
+  if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU");
   std::vector<timed_pass> times;
   if (auto code = choose_algorithms(j, *dev, out, {}, &times)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
     if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
   }
-  // More sub-solvers than threads only interleave packets and cool each other's caches; a run that
-  // is to be fast has as many.
+  // More sub-solvers than threads would interleave packets and evict each other's data from the
+  // caches.
   if (a.threads > 0) j->plan.sub_solvers = std::min(j->plan.sub_solvers, a.threads);
   j->spec.train.finish = {};
   j->spec.eval.every = 0;
@@ -220,19 +222,20 @@ int run_time(const time_arguments& a, const output& out) {
 
 void add_options(CLI::App& c, time_arguments& a) {
   job_options(c, a);
-  file_option(c, "--weights", a.weights, "Time with these weights instead of initial ones");
-  c.add_option("--steps", a.steps, "Steps to time each way (default: 50)")->option_text("N")->check(CLI::Range(2u, 1000000u));
-  threads_option(c, a.threads, "1, as the plain loop has one");
+  file_option(c, "--weights", a.weights, "Use these weights instead of the initial ones");
+  c.add_option("--steps", a.steps, "Steps to measure in each way (default: 50)")->option_text("N")->check(CLI::Range(2u, 1000000u));
+  threads_option(c, a.threads, "1, like the plain loop");
 }
 
 }  // namespace
 
 cli_command time_command() {
-  return make_command<time_arguments>("time", "Time a job: each layer, and what the actors cost over a plain loop",
-                                      "  troupe time configs/jobs/lenet_fashion.toml --steps 200\n"
-                                      "  troupe time job.toml --set pipeline.packets=2 --set pipeline.sub_solvers=2 --threads 2\n"
-                                      "Both ways run in alternating blocks of steps inside one process; medians over steps.",
-                                      add_options, run_time);
+  return make_command<time_arguments>(
+      "time", "Measure a job: time of each layer, and overhead of the actors over a plain loop",
+      "  troupe time configs/jobs/lenet_fashion.toml --steps 200\n"
+      "  troupe time job.toml --set pipeline.packets=2 --set pipeline.sub_solvers=2 --threads 2\n"
+      "Actors and plain loop run in alternating blocks of steps within one process. Times are medians over steps.",
+      add_options, run_time);
 }
 
 }  // namespace troupe

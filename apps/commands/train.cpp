@@ -1,4 +1,4 @@
-// `troupe train JOB`, embedded: the job runs in this process and follows Ctrl-C.
+// `troupe train JOB`: trains in this process; Ctrl-C stops the job with a checkpoint.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
@@ -22,8 +22,8 @@ std::string checkpoint_path(const train_arguments& a, const prepared_job& j) {
   return a.checkpoint.empty() ? j.spec.name + ".checkpoint.safetensors" : a.checkpoint;
 }
 
-// resume = "auto": the newest checkpoint of a job of this name, if there is one and nothing else is
-// named to begin with.
+// With resume = "auto": the newest checkpoint of a job of this name. Empty if there is none, or if
+// the command line names weights or a checkpoint.
 std::string newest_of(const train_arguments& a, const prepared_job& j, const output& out) {
   const auto& c = j.spec.checkpoint;
   if (c.resume != "auto" || !a.resume.empty() || !a.weights.empty()) return {};
@@ -33,11 +33,12 @@ std::string newest_of(const train_arguments& a, const prepared_job& j, const out
     return std::filesystem::is_regular_file(file, ec) ? file : std::string();
   }
   const auto found = newest_in(runs_of(checkpoint_home(c.dir, j.spec.name)));
-  for (const auto& bad : found.refused) out.remark("passed over: " + bad.to_string());
+  for (const auto& bad : found.refused) out.remark("skipped: " + bad.to_string());
   return found.newest ? found.file : std::string();
 }
 
-// Where the checkpoints of this run go, if the job names a folder: made before anything is trained.
+// Creates the folder for this run's checkpoints, if the job names one, before training starts.
+// Returns an exit code if that fails.
 std::optional<int> make_run_folder(const train_arguments& a, const prepared_job& j, std::string& folder, const output& out) {
   const auto& c = j.spec.checkpoint;
   if (c.dir.empty() || !a.checkpoint.empty()) return std::nullopt;
@@ -48,11 +49,11 @@ std::optional<int> make_run_folder(const train_arguments& a, const prepared_job&
   return std::nullopt;
 }
 
-// As `troupe sim --replay` has to prepare it again; nothing: none is wanted.
+// The job as `troupe sim --replay` must prepare it again. Nullopt: no post-mortem is wanted.
 std::optional<job_origin> origin_of(const train_arguments& a, const prepared_job& j) {
   if (a.mortem == "none") return std::nullopt;
   auto text = read_config_text(a.file);
-  if (!std::holds_alternative<std::string>(text)) return std::nullopt;  // it was there a moment ago
+  if (!std::holds_alternative<std::string>(text)) return std::nullopt;  // was deleted after it had been read
   job_origin o;
   o.home = a.mortem.empty() ? std::filesystem::path(checkpoint_path(a, j)).parent_path() / "post-mortem"
                             : std::filesystem::path(a.mortem);
@@ -96,7 +97,7 @@ int run_train(const train_arguments& given, const output& out) {
   }
   if (!a.resume.empty()) {
     if (auto bad = resume_from(*j, a.resume, dev->numerics_id(), a.overrides)) return wrong_file(out, *bad);
-    if (!found.empty()) j->before->notes.push_back("goes on from " + found + ", step " + std::to_string(j->first_step));
+    if (!found.empty()) j->before->notes.push_back("continues from " + found + ", step " + std::to_string(j->first_step));
   }
   std::string folder;
   if (auto wrong = make_run_folder(a, *j, folder, out)) return *wrong;
@@ -110,20 +111,20 @@ int run_train(const train_arguments& given, const output& out) {
 
 void add_options(CLI::App& c, train_arguments& a) {
   job_options(c, a);
-  file_option(c, "--out", a.out, "Write the final weights here (safetensors)");
-  file_option(c, "--weights", a.weights, "Begin from these weights (safetensors), at step 0");
-  c.add_option("--match", a.match, "Of --weights: all parameters of the job, or those that are there by name and shape")
+  file_option(c, "--out", a.out, "Write the final weights to this file (safetensors)");
+  file_option(c, "--weights", a.weights, "Start from these weights (safetensors) at step 0");
+  c.add_option("--match", a.match, "With --weights: require all parameters, or load those that match by name and shape")
       ->option_text("all|names")
       ->check(CLI::IsMember({"all", "names"}));
   file_option(
       c, "--resume", a.resume,
-      "Continue a checkpoint (or the newest of a folder): weights, state of the rule, step;\n\"auto\": the job's newest, if "
-      "there is one");
-  file_option(c, "--checkpoint", a.checkpoint, "Where checkpoints go (default: <job name>.checkpoint.safetensors)");
+      "Resume from a checkpoint, or from the newest in a folder: weights, state of the update rule,\nstep; \"auto\": the job's "
+      "newest, if there is one");
+  file_option(c, "--checkpoint", a.checkpoint, "Write checkpoints to this file (default: <job name>.checkpoint.safetensors)");
   file_option(
       c, "--post-mortem", a.mortem,
-      "Where a run that fails leaves a folder that says why (default: post-mortem/ beside the\ncheckpoint); \"none\": nowhere");
-  file_option(c, "--cluster", a.cluster, "Submit to the cluster of this file and follow; Ctrl-C detaches");
+      "Folder for the post-mortem of a failed run (default: post-mortem/ next to the checkpoint);\n\"none\": do not write one");
+  file_option(c, "--cluster", a.cluster, "Submit the job to this cluster and follow it; Ctrl-C detaches");
   threads_option(c, a.threads, "one per core");
 }
 
@@ -131,14 +132,13 @@ void add_options(CLI::App& c, train_arguments& a) {
 
 cli_command train_command() {
   return make_command<train_arguments>(
-      "train", "Train a job: in this process, or on a cluster",
+      "train", "Train a job, in this process or on a cluster",
       "  troupe train configs/jobs/lenet_fashion.toml --out lenet.safetensors\n"
       "  troupe train job.toml --set train.dynamics.lr=0.02 --set pipeline.sub_solvers=2 --threads 2\n"
       "  troupe train job.toml --resume job.checkpoint.safetensors\n"
-      "Ctrl-C (or SIGTERM) stops at the next step and saves a checkpoint; a second one ends at once.\n"
-      "weights_sha256, printed at the end, is over the values of all weights in layer order, whatever file they are in: equal "
-      "weights have\n"
-      "equal hashes. It is none of the file's bytes, which `sha256sum FILE` hashes, nor the `sha256` in the file's metadata, of "
+      "Ctrl-C (or SIGTERM) stops at the next step and saves a checkpoint; a second one ends the program at once.\n"
+      "weights_sha256, printed at the end, hashes the values of all weights in layer order, so equal weights have equal hashes.\n"
+      "It differs from `sha256sum FILE`, which hashes the file's bytes, and from `sha256` in the file's metadata, which hashes\n"
       "its header.",
       add_options, run_train);
 }

@@ -1,5 +1,5 @@
-// What `troupe train` was asked, for its two ways: in this process (train.cpp), or on a cluster
-// (train_cluster.cpp), where `troupe attach` follows a job as `troupe train` does.
+// Options of `troupe train`, which trains in this process (train.cpp) or on a cluster
+// (train_cluster.cpp). `troupe attach` shares the function that follows a job of a cluster.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 namespace troupe {
 
 struct train_arguments : job_arguments {
-  std::string out;         // final weights
-  std::string weights;     // begin from
-  std::string match;       // of weights: all | names; empty: as the job has it
-  std::string resume;      // continue
+  std::string out;         // file for the final weights
+  std::string weights;     // weights to start from
+  std::string match;       // with weights: all | names; empty: the job's value
+  std::string resume;      // checkpoint to resume from
   std::string checkpoint;  // empty: <job>.checkpoint.safetensors
-  std::string mortem;      // where a failed run leaves a folder; empty: post-mortem/ beside the checkpoint; "none": nowhere
-  std::string cluster;     // a cluster file: submit there
+  std::string mortem;      // folder for post-mortems; empty: post-mortem/ next to the checkpoint; "none": do not write one
+  std::string cluster;     // cluster file; empty: train in this process
   unsigned threads = 0;
 };
 
 int run_train_cluster(const train_arguments& a, const output& out);
-// Submits or attaches, and prints what the job says until it is over or a signal detaches.
-// `cluster`: the cluster's file, for messages.
+// Submits or attaches, and prints the job's events until it is over or a signal detaches.
+// `cluster`: name of the cluster file, for messages.
 int follow_on_cluster(const cluster_submission& s, const std::string& cluster, const output& out);
 
 }  // namespace troupe

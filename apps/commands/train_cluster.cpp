@@ -14,8 +14,8 @@
 namespace troupe {
 namespace {
 
-// "place: what" as messages come over the wire; a place has no blank in it, but for "--set
-// key=value".
+// Splits "place: text", the form of messages from the cluster. A place has no blanks, except for
+// "--set key=value".
 std::pair<std::string, std::string> place_and_text(const std::string& message) {
   const auto colon = message.find(": ");
   const auto blank = message.find(' ', message.starts_with("--set ") ? 6 : 0);
@@ -36,12 +36,12 @@ std::variant<cluster_submission, diagnostics> submission_of(const train_argument
   s.out = a.out;
   if (!a.weights.empty()) s.from = cluster_submission::beginning::weights;
   if (!a.resume.empty()) s.from = cluster_submission::beginning::checkpoint;
-  s.given = a.weights + a.resume;  // one of them
+  s.given = a.weights + a.resume;  // at most one of them is set
   return s;
 }
 
-// A damaged file need not travel to be refused. Whether it is one of this job is known to whoever
-// has the job's data.
+// Refuses a damaged file before it is sent. The coordinator, which has the job's data, checks
+// whether the file belongs to the job.
 std::optional<record_error> check_given(const train_arguments& a) {
   std::optional<record_error> bad;
   const auto look = [&](auto read) {
@@ -53,17 +53,17 @@ std::optional<record_error> check_given(const train_arguments& a) {
 }
 
 std::string detached_text(const cluster_outcome& end, const std::string& weights, const std::string& cluster) {
-  if (end.number == 0) return "detached before the job was accepted: the REPL's `jobs` shows whether it is there";
+  if (end.number == 0) return "detached before the job was accepted; `jobs` in the REPL shows whether it was";
   const auto number = std::to_string(end.number), where = " --cluster " + cluster;
-  return "detached: job " + number + " goes on; to follow it again: troupe attach " + number + where +
-         (weights.empty() ? "" : " --out " + weights) + "; to stop it: troupe repl" + where + " -c \"stop " + number + "\"";
+  return "detached: job " + number + " continues; follow it again with: troupe attach " + number + where +
+         (weights.empty() ? "" : " --out " + weights) + "; stop it with: troupe repl" + where + " -c \"stop " + number + "\"";
 }
 
 }  // namespace
 
 int run_train_cluster(const train_arguments& a, const output& out) {
   if (!a.checkpoint.empty())
-    return out.wrong("--checkpoint", "not with --cluster: checkpoints are kept by the coordinator's node, below its state");
+    return out.wrong("--checkpoint", "not supported with --cluster: the coordinator's node keeps checkpoints in its state folder");
   if (const auto bad = check_given(a)) return wrong_file(out, *bad);
   if (auto why = a.out.empty() ? std::string() : why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
   const auto made = submission_of(a);
@@ -82,7 +82,7 @@ int follow_on_cluster(const cluster_submission& s, const std::string& cluster, c
     end = run_on_cluster(
         s,
         [&](const job_event& e) {
-          // The event "done" is held back until the weights are fetched: it is the last one.
+          // The event "done" is printed last, after the weights have been fetched.
           if (e.event.kind == "done") return void(done = e);
           if (e.event.kind != "error") return told.event(e.event, e.texts);
           told_error = true;

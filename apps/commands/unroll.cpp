@@ -1,4 +1,4 @@
-// `troupe unroll FILE`: an autoencoder's weights from a stack of Boltzmann machines'.
+// `troupe unroll FILE`: makes an autoencoder's weights from those of a stack of Boltzmann machines.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -30,7 +30,7 @@ int run_unroll(const unroll_arguments& a, const output& out) {
 }
 
 void add_options(CLI::App& c, unroll_arguments& a) {
-  c.add_option("FILE", a.file, "Weights of the stack (safetensors; a checkpoint will do)")->required()->option_text("");
+  c.add_option("FILE", a.file, "Weights of the stack (safetensors or checkpoint)")->required()->option_text("");
   file_option(c, "--out", a.out, "Weights file to write (safetensors)")->required();
   json_option(c);
 }

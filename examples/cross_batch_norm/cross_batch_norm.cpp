@@ -1,18 +1,22 @@
 // cross_batch_norm: batch normalisation over the whole step, across packets and workers (Ioffe and
-// Szegedy 2015, algorithm 1; the statistics are those of the global batch, what others call
-// synchronised batch norm).
-//   y = gamma (x - mean) / sqrt(var + eps) + beta, per channel; mean and (biased) variance over all examples of all packets
-//   dx = gamma r (dy - (sum dy + xhat sum(dy xhat)) / M), r = 1 / sqrt(var + eps), sums and M over all packets
-// shapes: N x C [x H x W] -> same. Parameters: weight (gamma) [C], bias (beta) [C].
+// Szegedy 2015, algorithm 1, with the statistics of the global batch: synchronised batch norm).
+//   y  = gamma (x - mean) / sqrt(var + eps) + beta, per channel
+//   dx = gamma r (dy - (sum dy + xhat sum(dy xhat)) / M), r = 1 / sqrt(var + eps)
+// Mean, (biased) variance, sums and M are over all examples of all packets.
+// Shapes: N x C [x H x W] -> same. Parameters: weight (gamma) [C], bias (beta) [C].
 //
-// An actor-based layer: the stage has a will of its own. States of a packet in training:
-//   sums      a task adds up x and x^2 per channel; the result goes to the same stage of every worker as `user` message 1
-//   normalise once the sums of all packets of the step are there, they are added in packet order and a task normalises
-//   (downstream) backward comes; a task adds up dy and dy xhat, sent as `user` message 2; with those of all packets dx is made
-// Messages a step: packets x workers of each type, 2 C doubles each. Every worker sees all sums, so all keep equal running statistics.
+// An actor-based layer: a stage with its own messages. Phases of a packet in training:
+//   sums       a task sums x and x^2 per channel; the result goes to the same stage of every worker
+//              as `user` message 1
+//   normalise  when the sums of all packets of the step have arrived, they are added in packet
+//              order and a task normalises
+//   backward   a task sums dy and dy xhat, sent as `user` message 2; when those of all packets have
+//              arrived, a task computes dx
+// Messages per step: packets x workers of each type, 2 C doubles each. Every worker receives all
+// sums, so all have equal running statistics.
 //
-// Invariant: all packets of a step must be in flight at once, or the stage waits for ever:
-// sub_solvers >= packets of the busiest worker, checked when the job is prepared.
+// Invariant: all packets of a step must be in flight at once, otherwise the stage deadlocks:
+// sub_solvers >= packets of the worker with the most, checked when the job is prepared.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -97,7 +101,7 @@ void assign(const std::vector<double>& v, tensor& t, device& d, bool accumulate)
   });
 }
 
-// The maths of one normalisation, whatever the sums cover.
+// The maths of one normalisation, for sums over any set of packets.
 struct normalisation {
   std::vector<double> mean, inverse;  // 1 / sqrt(var + eps)
 
@@ -126,7 +130,7 @@ struct normalisation {
   }
 };
 
-// The layer as the graph and the checker see it: the same maths with one packet as the whole step.
+// The layer for the graph and for check_layer: the same maths, with one packet as the whole step.
 class cross_batch_norm final : public layer {
  public:
   explicit cross_batch_norm(double eps) : eps_(eps) {}
@@ -239,7 +243,7 @@ class cross_batch_norm_stage final : public stage {
     const auto& u = std::get<user>(e.body);
     if ((u.type != forward_sums && u.type != backward_sums) || e.h.packet >= config().plan->packets || u.values.size() != 1 ||
         !holds(u.values[0], 2 * hosted(0).in[0][1], dtype::f64))
-      return;  // a peer may say anything
+      return;  // not trusted: a peer may send an invalid message
     auto& step = steps_[{e.h.step, u.type}];
     step.by_packet.resize(config().plan->packets);
     if (step.by_packet[e.h.packet]) return;  // a duplicate
@@ -285,7 +289,7 @@ class cross_batch_norm_stage final : public stage {
     return t;
   }
 
-  // In packet order: the same bits on every worker.
+  // Adds in packet order, which gives the same bits on every worker.
   static moments total(const std::vector<tensor>& packets) {
     moments m;
     for (const auto& t : packets) {
@@ -297,7 +301,8 @@ class cross_batch_norm_stage final : public stage {
     return m;
   }
 
-  // What evaluation uses: an exponential mean over steps, kept alike by every worker.
+  // Updates the running statistics for evaluation, an exponential mean over steps; equal on every
+  // worker.
   void follow(const normalisation& n) {
     constexpr double keep = 0.9;
     for (std::size_t c = 0; c < n.mean.size(); ++c) {
@@ -329,14 +334,14 @@ class cross_batch_norm_stage final : public stage {
   double eps_, total_count_ = 1;
   normalisation running_, now_;
   std::map<std::pair<std::uint64_t, std::uint32_t>, arrivals> steps_;
-  std::map<std::uint32_t, std::shared_ptr<tensor>> mine_;  // by slot: what its task is adding up
+  std::map<std::uint32_t, std::shared_ptr<tensor>> mine_;  // by slot: the sums of its current task
 };
 
 std::string check(const job_plan& p, const graph_layer&) {
   std::uint32_t most = 0;
   for (const auto& r : p.ranges) most = std::max(most, r.count);
   if (p.sub_solvers >= most) return {};
-  return "its statistics join all packets of a step, so all must be in flight: a worker has " + std::to_string(most) +
+  return "its statistics cover all packets of a step, so all must be in flight: a worker has " + std::to_string(most) +
          " packets but sub_solvers = " + std::to_string(p.sub_solvers);
 }
 

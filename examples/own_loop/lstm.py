@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """lstm.py ADDRESS TLS_DIR RANK SIZE bsp|easgd|hogwild OUT [--lock]: a PyTorch LSTM that learns to continue waves, in several processes.
 
-The loop is PyTorch's own; two lines of it belong to Troupe:
+The loop is plain PyTorch; two lines of it call Troupe:
   bsp     every step: all_reduce of each gradient. Every rank has the same weights, bit for bit.
   easgd   every 10 steps: an elastic step of each parameter with alpha 0.5 (Platoon's setting).
-  hogwild every step: read each parameter from shared memory, and add the step that the optimizer made. With --lock, none is lost.
-Every rank draws its own waves. Writes its weights to OUT (raw float32) and one line of JSON to stdout. Exit 77: there is no PyTorch.
+  hogwild every step: read each parameter from shared memory, and add the optimizer's update to it. With --lock, no update is lost.
+Every rank draws its own waves. Writes its weights to OUT (raw float32) and one line of JSON to stdout. Exit code 77: PyTorch is not
+installed.
 """
 import json
 import sys
@@ -32,7 +33,7 @@ class Model(torch.nn.Module):
 
 
 def waves(generator, batch):
-    """[batch, LENGTH + 1, 1]: each a sine of its own phase and pitch."""
+    """Sine waves of random phase and pitch, with shape [batch, LENGTH + 1, 1]."""
     phase = torch.rand(batch, 1, generator=generator) * 6.2832
     pitch = 0.3 + 0.4 * torch.rand(batch, 1, generator=generator)
     return torch.sin(phase + pitch * torch.arange(LENGTH + 1)).unsqueeze(2)
@@ -45,7 +46,7 @@ def loss_of(model, batch):
 def main():
     address, tls_dir, rank, size, mode, out = sys.argv[1:7]
     rank, size, elastic, hogwild, lock = int(rank), int(size), mode == "easgd", mode == "hogwild", "--lock" in sys.argv[7:]
-    torch.set_num_threads(1)  # our processes share the machine
+    torch.set_num_threads(1)  # the ranks share this machine
     torch.manual_seed(rank)
     generator = torch.Generator().manual_seed(100 + rank)
     unseen = waves(torch.Generator().manual_seed(99), 64)
@@ -57,11 +58,11 @@ def main():
         with torch.no_grad():
             if hogwild:
                 for name, p in parameters.items():
-                    session.share(name, p)  # the first one's weights
+                    session.share(name, p)  # the array starts with the first rank's weights
                     session.shared_read(name, p)
                 session.barrier()
             elif elastic:
-                session.barrier()  # each begins with weights of its own; the pull brings them together
+                session.barrier()  # ranks start with different weights, which the exchange pulls together
             else:
                 for name, p in parameters.items():
                     session.broadcast(name, p)

@@ -1,16 +1,16 @@
-// A training loop that knows nothing of Troupe's layers, jobs or actors, in two processes that
-// exchange what they learn.
+// A training loop without Troupe's layers, jobs or actors, in several processes that exchange
+// gradients or weights.
 //
 //   own_loop ADDRESS TLS_DIR RANK SIZE bsp|easgd|hogwild OUT [--lock]
 //
-// The model is a small tanh network that tells the two arms of a spiral apart; its gradient is
-// written out below. Each rank has its own share of the points.
-//   bsp     every step: all_reduce of the gradient. Every rank has the same weights, bit for bit, and they are those of one process
-//           with all points, up to rounding.
-//   easgd   every 10 steps: an elastic step with alpha 0.5 (Platoon's setting); in between, every rank goes its own way, and it
-//           begins with weights of its own.
-//   hogwild both, on one machine, read the weights from shared memory and add their steps to it, whenever they like. With --lock,
-//           no addition is lost.
+// The model is a small tanh network that separates the two arms of a spiral, with a hand-written
+// gradient. Each rank has its own share of the points.
+//   bsp      Every step: all_reduce of the gradient. All ranks have the same weights, bit for bit,
+//            which are those of one process with all points, up to rounding.
+//   easgd    Every 10 steps: an elastic step with alpha 0.5 (Platoon's setting). In between, ranks
+//            train independently. They start with different weights.
+//   hogwild  The ranks, on one machine, read the weights from shared memory and add their updates
+//            to it, without synchronisation. With --lock, no update is lost.
 // Writes its weights to OUT (raw doubles) and one line of JSON to stdout.
 #include <troupe_exchange.h>
 
@@ -40,14 +40,14 @@ void check(int code) {
 std::vector<point> spiral() {
   std::vector<point> out;
   for (int i = 0; i < points; ++i) {
-    // Neighbours in pairs: whoever takes every second point has both arms.
+    // The arm changes after every two points, so that every second point covers both arms.
     const double turn = 2.0 * i / points, side = i / 2 % 2 == 0 ? 1 : -1, angle = 3.1415926 * turn;
     out.push_back({side * turn * std::cos(angle), side * turn * std::sin(angle), side > 0 ? 1.0 : 0.0});
   }
   return out;
 }
 
-// The network's output for a point; h: what its hidden units say.
+// The network's output for a point. `h` receives the outputs of the hidden units.
 double output(const std::vector<double>& w, const point& p, double (&h)[hidden]) {
   double out = w[count - 1];
   for (int j = 0; j < hidden; ++j) {
@@ -58,7 +58,7 @@ double output(const std::vector<double>& w, const point& p, double (&h)[hidden])
   return out;
 }
 
-// The part of the points that are told apart.
+// The fraction of points that are classified correctly.
 double accuracy(const std::vector<double>& w, const std::vector<point>& data) {
   double h[hidden], right = 0;
   for (const auto& p : data) right += (output(w, p, h) > 0) == (p.label > 0.5) ? 1 : 0;
@@ -94,16 +94,16 @@ double loss(const std::vector<double>& w, const std::vector<point>& data, int fi
   return sum / n;
 }
 
-// bsp and easgd: weights of our own, which we exchange.
+// bsp and easgd: every rank has its own weights and exchanges weights or gradients.
 void train_apart(troupe_exchange* x, bool elastic, int rank, int size, const std::vector<point>& data, std::vector<double>& w,
                  std::vector<double>& centre) {
   int32_t weights = 0, gradient = 0;
   check(troupe_exchange_register(x, "weights", TROUPE_EXCHANGE_FLOAT64, count, timeout_ms, &weights));
   check(troupe_exchange_register(x, "gradient", TROUPE_EXCHANGE_FLOAT64, count, timeout_ms, &gradient));
   if (elastic)
-    check(troupe_exchange_barrier(x, timeout_ms));  // the pull brings them together
+    check(troupe_exchange_barrier(x, timeout_ms));  // ranks start with different weights
   else
-    check(troupe_exchange_broadcast(x, weights, w.data(), count, 0, timeout_ms));  // all begin where rank 0 does
+    check(troupe_exchange_broadcast(x, weights, w.data(), count, 0, timeout_ms));  // all ranks start with the weights of rank 0
   std::vector<double> g;
   for (int step = 1; step <= steps; ++step) {
     loss(w, data, rank, size, &g);
@@ -116,16 +116,16 @@ void train_apart(troupe_exchange* x, bool elastic, int rank, int size, const std
   if (elastic) check(troupe_exchange_centre(x, weights, centre.data(), count, timeout_ms));
 }
 
-// hogwild: one set of weights, the first one's, in shared memory.
+// hogwild: all ranks share one set of weights in shared memory, initially those of the first rank.
 void train_together(troupe_exchange* x, int lock, int rank, int size, const std::vector<point>& data, std::vector<double>& w) {
   int32_t weights = 0;
   check(troupe_exchange_share(x, "weights", TROUPE_EXCHANGE_FLOAT64, count, w.data(), timeout_ms, &weights));
-  check(troupe_exchange_barrier(x, timeout_ms));  // both are there
+  check(troupe_exchange_barrier(x, timeout_ms));  // all ranks have shared the array
   std::vector<double> g;
   for (int step = 1; step <= steps; ++step) {
     check(troupe_exchange_shared_read(x, weights, w.data(), count, lock, timeout_ms));
     loss(w, data, rank, size, &g);
-    // Each has a part of the points: together they make one step of `rate`.
+    // Each rank has a part of the points; together their updates are one step of `rate`.
     check(troupe_exchange_shared_add(x, weights, g.data(), count, -rate / size, lock, timeout_ms));
   }
   check(troupe_exchange_barrier(x, timeout_ms));
@@ -156,7 +156,7 @@ int main(int argc, char** argv) {
   check(troupe_exchange_open(&o, &x));
 
   const auto data = spiral();
-  std::mt19937 rng(static_cast<unsigned>(7 + o.rank));  // every rank draws weights of its own
+  std::mt19937 rng(static_cast<unsigned>(7 + o.rank));  // every rank draws different weights
   std::vector<double> w(count), c;
   for (auto& v : w) v = (static_cast<double>(rng()) / 4294967296.0 - 0.5) * 2;
   const double before = loss(w, data, 0, 1, nullptr);
@@ -166,7 +166,7 @@ int main(int argc, char** argv) {
   } else {
     train_apart(x, elastic, o.rank, o.size, data, w, c);
   }
-  check(troupe_exchange_barrier(x, timeout_ms));  // nobody leaves, and takes the session along, while others read
+  check(troupe_exchange_barrier(x, timeout_ms));  // keeps the session open until all ranks have read
   check(troupe_exchange_close(x));
 
   std::FILE* out = std::fopen(argv[6], "wb");

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""run.py TROUPE_BIN bsp|easgd|hogwild|hogwild-lock f|d COMMAND...: starts a daemon with certificates of its own, runs COMMAND as two processes, and checks
-what they have learnt. f or d: what the weights they write consist of. Exit 77 when COMMAND says that it lacks something."""
+"""run.py TROUPE_BIN bsp|easgd|hogwild|hogwild-lock f|d COMMAND...: starts a daemon with new certificates, runs COMMAND as two
+processes, and checks the results of training. f or d: type of the weights in the files that COMMAND writes (float32, float64).
+Exits with 77 if COMMAND does, because it lacks a library."""
 import array
 import json
 import math
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-ACCURACY = 0.95  # of hogwild, where a model says it
+ACCURACY = 0.95  # required with hogwild, if the model reports it
 
 
 def free_port():
@@ -29,12 +30,12 @@ def start_daemon(binaries, folder):
     log = open(os.path.join(folder, "log"), "w")
     daemon = subprocess.Popen([os.path.join(binaries, "trouped"), "--cluster", cluster, "--node", "n1"], stdout=subprocess.PIPE,
                               stderr=log, text=True)
-    assert daemon.stdout.readline().startswith("ready"), "the daemon did not come up"
+    assert daemon.stdout.readline().startswith("ready"), "the daemon did not start"
     return daemon, address, os.path.join(folder, "certs")
 
 
 def run(command, address, certs, size, mode, kind, folder):
-    """What each rank printed, and its weights."""
+    """Runs all ranks. Returns the JSON object that each rank printed, and its weights."""
     mode, _, lock = mode.partition("-")
     options = ["--" + lock] if lock else []
     outs = [os.path.join(folder, f"weights{rank}") for rank in range(size)]
@@ -57,7 +58,7 @@ def run(command, address, certs, size, mode, kind, folder):
 
 
 def distance(a, b):
-    """Relative to their length."""
+    """Distance of two vectors, relative to their length."""
     return math.dist(a, b) / math.sqrt(math.hypot(*a) * math.hypot(*b))
 
 
@@ -76,18 +77,18 @@ def main():
     apart = distance(*weights)
     print(f"weights of the two ranks: {len(weights[0])} values, relative distance {apart:.3g}")
     for s in said:
-        assert s["last_loss"] < 0.3 * s["first_loss"], "it has not learnt"
-        assert s["centre_loss"] < 0.3 * s["first_loss"], "the centre has not learnt"
+        assert s["last_loss"] < 0.3 * s["first_loss"], "the loss did not fall"
+        assert s["centre_loss"] < 0.3 * s["first_loss"], "the loss of the centre did not fall"
     if mode.startswith("hogwild"):
-        assert weights[0].tobytes() == weights[1].tobytes(), "hogwild: there is one set of weights"
+        assert weights[0].tobytes() == weights[1].tobytes(), "hogwild: the ranks' weights differ"
         assert all(s.get("accuracy", 1) >= ACCURACY for s in said), f"hogwild: accuracy below {ACCURACY}"
     elif mode == "bsp":
         assert weights[0].tobytes() == weights[1].tobytes(), "bsp: the ranks differ"
     else:
-        assert 0 < apart < 0.3, "easgd: near each other, each on its own way"  # without the pull: 1.1 and more
+        assert 0 < apart < 0.3, "easgd: the ranks' weights are equal or too far apart"  # without exchanges: 1.1 and more
     if alone is not None:
         print(f"one process with all points: relative distance {distance(weights[0], alone):.3g}")
-        assert distance(weights[0], alone) < 1e-6, "bsp: two ranks are one process, up to rounding"
+        assert distance(weights[0], alone) < 1e-6, "bsp: the weights of two ranks differ from those of one process"
 
 
 if __name__ == "__main__":

@@ -1,20 +1,20 @@
-"""troupe_exchange.py: libtroupe_exchange from Python, through ctypes; copy it beside your training script.
+"""troupe_exchange.py: Python bindings of libtroupe_exchange, through ctypes. Copy this file next to your training script.
 
-Values are torch tensors on the CPU or anything with a writable buffer (array.array, numpy): contiguous float32, float64, int32, int64
-or (tensors) bfloat16. They are changed in place. Calls release the GIL while they wait, and raise ExchangeError within their timeout.
+Values are torch tensors on the CPU or objects with a writable buffer (array.array, numpy): contiguous float32, float64, int32, int64
+or (tensors) bfloat16. They are changed in place. Calls release the GIL while they wait, and raise ExchangeError after their timeout.
 
     with Session("127.0.0.1:7701", "certs", "run", rank, size, law="easgd", alpha=0.5) as s:
         s.broadcast("weights", w)
         s.exchange("weights", w)
 
-Rounds with `wait=False` return a Request at once, whose wait() returns the values:
+With `wait=False` a call returns a Request at once, whose wait() returns the values:
 
         r = s.all_reduce("gradient", g, "mean", wait=False)
         ...
         r.wait()
 
-DistributedDataParallel takes its gradients' means through a session with `model.register_comm_hook(session, ddp_hook)`: bucket after
-bucket, while backward goes on.
+`model.register_comm_hook(session, ddp_hook)` makes DistributedDataParallel average its gradients through a session, bucket by bucket
+and in parallel with backward.
 """
 import ctypes
 import os
@@ -28,7 +28,7 @@ TENSORS = {"torch.float32": 0, "torch.float64": 1, "torch.bfloat16": 2, "torch.i
 
 
 class ExchangeError(Exception):
-    """What went wrong: `name` is a stable word ("timeout", "peer_lost"), the text a sentence."""
+    """An error of the exchange. `name` is a stable error code ("timeout", "peer_lost"), the text a sentence."""
 
     def __init__(self, name, text):
         super().__init__(text)
@@ -81,7 +81,7 @@ def _memory(values):
         if values.device.type != "cpu" or not values.is_contiguous():
             raise TypeError("a tensor must be contiguous and on the CPU")
         if str(values.dtype) not in TENSORS:
-            raise TypeError(f"{values.dtype} is none of {', '.join(TENSORS)}")
+            raise TypeError(f"{values.dtype} is not supported; use one of {', '.join(TENSORS)}")
         return values.data_ptr(), values.numel(), TENSORS[str(values.dtype)]
     view = memoryview(values)
     kind = {"f": 0, "d": 1}.get(view.format)
@@ -93,7 +93,7 @@ def _memory(values):
 
 
 class Request:
-    """A round that is under way. It keeps the values until it is over; wait() once."""
+    """A call in progress. It holds a reference to the values until it is complete. Call wait() exactly once."""
 
     def __init__(self, session, number, values):
         self._session, self._number, self._values = session, number, values
@@ -119,10 +119,10 @@ class Session:
         options = _Options(ctypes.sizeof(_Options), os.fsencode(address), os.fsencode(tls_dir), session.encode(), rank, size,
                            LAWS[law], alpha, self._milliseconds(None))
         self._check(self._lib.troupe_exchange_open(ctypes.byref(options), ctypes.byref(self._handle)))
-        self.rank = self._lib.troupe_exchange_rank(self._handle)  # also where `rank` was -1: any
+        self.rank = self._lib.troupe_exchange_rank(self._handle)  # the assigned rank if `rank` was -1
 
     def part(self, count, rank=None):
-        """(first, number) of a rank's part of a buffer of so many values."""
+        """Returns (first, number): a rank's part of a buffer of `count` values."""
         first, number = ctypes.c_uint64(), ctypes.c_uint64()
         self._check(self._lib.troupe_exchange_part(count, self.rank if rank is None else rank, self.size, ctypes.byref(first),
                                                    ctypes.byref(number)))
@@ -138,11 +138,11 @@ class Session:
         return self._round("all_reduce", name, values, timeout, wait, REDUCTIONS[reduction])
 
     def reduce_scatter(self, name, values, reduction="sum", timeout=None, wait=True):
-        """This rank's part() of `values` becomes what all ranks' reduce to; the rest stays."""
+        """Sets this rank's part() of `values` to the reduction over all ranks; the rest is unchanged."""
         return self._round("reduce_scatter", name, values, timeout, wait, REDUCTIONS[reduction])
 
     def all_gather(self, name, values, timeout=None, wait=True):
-        """Every rank gives its part() of `values` and gets all others'."""
+        """Sends this rank's part() of `values` and receives the parts of all other ranks."""
         return self._round("all_gather", name, values, timeout, wait)
 
     def gather(self, name, values, root=0, timeout=None, wait=True):
@@ -164,7 +164,7 @@ class Session:
         self._check(self._lib.troupe_exchange_unlock(self._open(), name.encode(), self._milliseconds(timeout)))
 
     def share(self, name, values, timeout=None):
-        """An array in memory that the ranks on the daemon's machine share; it begins with the first one's `values`."""
+        """Creates an array that the ranks on the daemon's machine share, with the `values` of the first rank that calls this."""
         address, count, kind = _memory(values)
         number = ctypes.c_int32()
         self._check(self._lib.troupe_exchange_share(self._open(), name.encode(), kind, count, address, self._milliseconds(timeout),
@@ -220,7 +220,7 @@ class Session:
             self._buffers[name] = number.value, kind
         number, registered = self._buffers[name]
         if kind != registered:
-            raise TypeError(f"buffer '{name}' has been registered with another type")
+            raise TypeError(f"buffer '{name}' is registered with another type")
         return number, address, count, limit
 
     def _on_shared(self, call, name, values, lock, timeout, *argument):
@@ -241,7 +241,7 @@ class Session:
 
 
 class _Hook:
-    """Waits for the rounds of ddp_hook in their order, on a thread of its own, and says to DistributedDataParallel that they are over."""
+    """Waits on its own thread for the requests of ddp_hook, in order, and completes the futures of DistributedDataParallel."""
 
     def __init__(self):
         self._rounds = queue.SimpleQueue()
@@ -259,12 +259,12 @@ class _Hook:
         for request, future in iter(self._rounds.get, None):
             try:
                 future.set_result(request.wait(1e6))
-            except Exception as e:  # the training thread gets it
+            except Exception as e:  # raised again on the training thread
                 future.set_exception(e)
 
 
 def ddp_hook(session, bucket):
-    """The mean of a bucket of gradients over the session's ranks, for DistributedDataParallel.register_comm_hook(session, ddp_hook)."""
+    """Averages a bucket of gradients over the session's ranks; for DistributedDataParallel.register_comm_hook(session, ddp_hook)."""
     import torch
     if session._hook is None:
         session._hook = _Hook()

@@ -1,7 +1,9 @@
-// A program that trains from its own main(): it is called at every step and every evaluation, and
-// decides by itself when it is enough.
+// A program that trains from its own main(). Its callback is called at every step and evaluation,
+// and decides when training stops.
 //
-//   own_main JOB.toml LOSS [KEY=VALUE]...     until an evaluation's loss is below LOSS, or the job is over
+//   own_main JOB.toml LOSS [KEY=VALUE]...
+//
+// Trains until the loss of an evaluation is below LOSS, or the job is over.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -38,7 +40,7 @@ int main(int argc, char** argv) {
     return 2;
   }
 
-  // The callback is called on the thread of run(), between steps, and may tell the job anything.
+  // The callback is called on the thread of run(), between steps, and may send commands to the job.
   troupe::embedded_run* running = nullptr;
   troupe::embedded_options options;
   options.on_event = [&](const troupe::event_effect& e) {
@@ -48,7 +50,7 @@ int main(int argc, char** argv) {
     const double loss = value_of(e, "loss");
     std::printf("evaluated after %llu steps: loss %.3f\n", static_cast<unsigned long long>(e.step), loss);
     if (loss >= 0 && loss < enough) {
-      std::printf("enough: the loss is below %g\n", enough);
+      std::printf("stopping: the loss is below %g\n", enough);
       running->stop();
     }
   };

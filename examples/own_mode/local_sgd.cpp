@@ -1,20 +1,21 @@
 // local_sgd: local steps with periodic averaging (Stich 2019, "Local SGD Converges Fast and
 // Communicates Little", algorithm 1).
 //
-// Worker half. Every worker has weights of its own and steps with the job's rule on its own
-// packets. After every `every` steps, layer by layer: it sends its weights, asks for the mean, and
-// goes on from there. States of the rule stay with the worker. Shard half. Block by block: keeps
-// the weights that come; when those of all N workers are here, the block becomes their mean, added
-// in the workers' order. A question about this averaging waits until then.
+// Worker sync: every worker has its own weights and applies the job's rule to its own packets.
+// After every `every` steps, layer by layer, it sends its weights, fetches the mean, and continues
+// from there. States of the rule stay with the worker.
 //
-// Messages every `every` steps, per worker and block: push, fetch, weights. Bytes: the block up and
-// down. In between: none.
+// Shard sync: for each block, stores the received weights. When those of all N workers have
+// arrived, the block becomes their mean, added in the workers' order. A fetch for this averaging
+// waits until then.
+//
+// Messages every `every` steps, per worker and block: push, fetch, weights. Bytes: the block in
+// each direction. In between: none.
 //
 // Invariants:
-//   * after an averaging all workers have the same weights, bit for bit, whatever the order in
-//     which theirs came;
-//   * a worker's weights enter an averaging once: what comes again is ignored (centre_shard);
-//   * one worker is plain training with the job's rule, bit for bit.
+//   * after an averaging all workers have the same weights, bit for bit, for any order of arrival;
+//   * a worker's weights enter an averaging once: duplicates are ignored (centre_shard);
+//   * one worker equals plain training with the job's rule, bit for bit.
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
 #include "runtime/job/plugin_abi.hpp"
@@ -43,8 +44,8 @@ class averaging_worker final : public local_worker {
     take_blocks(layer, done, std::move(mean), out);
   }
 
-  // A worker that was restarted goes on behind the last weights it sent; the mean of these may not
-  // have been there yet.
+  // A restarted worker continues after the last weights that it sent. Their mean may not have been
+  // available yet, so it fetches first.
   void on_joined(std::uint64_t step, effects& out) override {
     again_ = true;
     local_worker::on_joined(step, out);
@@ -54,7 +55,8 @@ class averaging_worker final : public local_worker {
     fetch_layer(layer, step, out);
   }
 
-  // Between two averagings the copies differ: the shards take their mean for whatever comes next.
+  // Between two averagings the copies differ: the shards take their mean as the state at the
+  // boundary.
   void on_flush(std::uint64_t, effects& out) override { contribute(1.0, out); }
 
   std::uint64_t every_;
@@ -67,8 +69,8 @@ class averaging_shard final : public centre_shard {
       : centre_shard(std::move(c)), sent_(lines_.size()), averaged_(lines_.size(), config_.first_step) {}
 
  private:
-  // The base has seen to it that a worker's push of one step comes here once; it serves nothing
-  // else for the block until done().
+  // The base class passes a worker's push of a step on only once, and handles no other message for
+  // the block until done().
   void apply(const header& h, const tensor& value, shard_block& b, effects& out) override {
     auto& sent = sent_[b.plan->id];
     sent[worker_of(h.src)] = value;
@@ -95,7 +97,7 @@ class averaging_shard final : public centre_shard {
 
   void on_all_flushed(std::uint64_t, effects& out) override { fold_contributions(true, true, out); }
 
-  std::vector<std::map<std::uint32_t, tensor>> sent_;  // by block id, worker: in this order they are added
+  std::vector<std::map<std::uint32_t, tensor>> sent_;  // by block id and worker; added in the order of workers
   std::vector<std::uint64_t> averaged_;                // by block id: the step of the last averaging
 };
 
@@ -105,7 +107,7 @@ std::uint32_t troupe_abi_version() { return troupe::abi_version; }
 
 void register_plugin(troupe::tables& t) {
   t.modes.add({.name = "local_sgd",
-               .doc = "Workers step by themselves; every `every` steps all take the mean of their weights. Stich 2019.",
+               .doc = "Workers train independently and average their weights every `every` steps. Stich 2019.",
                .specs = {integer_option("every", 10, "local steps between two averagings", 1)},
                .check = [](const options&, const job_spec&, const job_plan& p) { one_centre(p, "local_sgd"); },
                .make_worker = [](sync_config c) { return std::make_unique<averaging_worker>(std::move(c)); },

@@ -1,5 +1,5 @@
-// What local_sgd promises, shown in the simulator: every seed is another order of delivery, and
-// messages of the mode come twice.
+// Tests the invariants of local_sgd in the simulator: every seed gives another order of delivery,
+// and messages of the mode are duplicated.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace troupe;
 
-// The tables a host makes: the stock ones, and what the plugin adds.
+// The tables of a host: the stock entries and those of the plugin.
 std::shared_ptr<const tables> all_tables() {
   static const auto all = [] {
     auto t = std::make_shared<tables>(stock_tables());
@@ -54,7 +54,7 @@ struct shape_of_run {
   std::int64_t steps = 12;
 };
 
-// What a job file says, written down.
+// The job as a job_spec, instead of a job file.
 job_spec job_of(const shape_of_run& s) {
   const auto& t = *all_tables();
   job_spec j;
@@ -86,7 +86,7 @@ std::string bytes_of(const tensors& list) {
   return all;
 }
 
-// Looks at every delivery. What it remembers is of the first copy; the others must not matter.
+// Checks every delivery. It records the first copy of a message; duplicates must have no effect.
 class checker {
  public:
   checker(std::shared_ptr<const prepared_job> j, std::uint64_t every) : job_(std::move(j)), every_(every) {}
@@ -99,7 +99,7 @@ class checker {
     if (const auto* w = std::get_if<weights>(&e.body)) check_mean(e.h, *w);
     if (const auto* l = std::get_if<layer_weights>(&e.body)) check_replicas(e.h, *l);
     if (const auto* s = std::get_if<state>(&e.body);
-        s && (e.h.flags & flag_join)) {  // a shard tells a restarted worker where to go on
+        s && (e.h.flags & flag_join)) {  // from a shard to a restarted worker: the step to continue from
       auto& [least, most] = joined_.try_emplace(e.h.dst, s->wanted, s->wanted).first->second;
       least = std::min<std::uint64_t>(least, s->wanted);
       most = std::max<std::uint64_t>(most, s->wanted);
@@ -107,18 +107,21 @@ class checker {
   }
 
  private:
-  // A worker that died between two blocks of an averaging begins with some of them ahead: it
-  // repeats those steps, and is like all others from its next averaging on.
+  // Returns true if a restarted worker starts with blocks of different steps, because it crashed
+  // between two blocks of an averaging. It repeats steps, and equals the others from its next
+  // averaging on.
   bool begins_mixed(role_id worker, std::uint64_t step) const {
     const auto at = joined_.find(worker);
     return at != joined_.end() && at->second.first == step && at->second.second != step;
   }
 
-  // The answer of step s is the mean of what all workers sent at step s, each counted once.
+  // The reply of step s must be the mean of the weights that all workers sent at step s, each
+  // counted once.
   void check_mean(const header& h, const weights& w) {
     if (h.step == 0 || begins_mixed(h.dst, h.step)) return;
     const auto& from = sent_[{w.block, h.step}];
-    ASSERT_EQ(from.size(), job_->plan.workers.size()) << "answered before all had come: step " << h.step << " block " << w.block;
+    ASSERT_EQ(from.size(), job_->plan.workers.size())
+        << "replied before all pushes had arrived: step " << h.step << " block " << w.block;
     for (std::int64_t i = 0; i < w.value.count(); ++i) {
       double sum = 0;
       for (const auto& [worker, t] : from) sum += static_cast<double>(t.data<float>()[i]);
@@ -127,7 +130,7 @@ class checker {
     ++means;
   }
 
-  // At a multiple of `every` all workers hand out the same bits; in between they train apart.
+  // At a multiple of `every` all workers must have the same bits; in between they differ.
   void check_replicas(const header& h, const layer_weights& l) {
     if (h.version == 0 || l.values.empty() || begins_mixed(h.src, h.version)) return;
     const auto mine = bytes_of(l.values);
@@ -146,7 +149,7 @@ class checker {
   std::uint64_t every_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::map<role_id, tensor>> sent_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> handed_;
-  // Restarted workers: least and most of the steps that the blocks want next.
+  // By restarted worker: smallest and largest next step of its blocks.
   std::map<role_id, std::pair<std::uint64_t, std::uint64_t>> joined_;
 };
 
@@ -161,7 +164,7 @@ class local_sgd : public ::testing::Test {
   local_sgd() : dev_(make_cpu_device()) {}
 
   std::shared_ptr<prepared_job> prepare(const shape_of_run& s) {
-    std::vector<node_spec> nodes(s.workers);  // a worker each; the first also has coordinator and shards
+    std::vector<node_spec> nodes(s.workers);  // one worker on each; the first node also has coordinator and shards
     for (std::uint32_t i = 0; i < s.workers; ++i) {
       nodes[i].name = "n" + std::to_string(i + 1);
       if (i > 0) nodes[i].roles = {"worker"};
@@ -174,7 +177,7 @@ class local_sgd : public ::testing::Test {
     return std::get<std::shared_ptr<prepared_job>>(made);
   }
 
-  // What happens when a step is complete: a person says something, or a node dies and comes back.
+  // An action after a step is complete: a command of an operator, or a crash and restart of a node.
   struct happening {
     std::uint64_t step = 0;
     std::function<void(sim::world&)> what;
@@ -232,7 +235,7 @@ class local_sgd : public ::testing::Test {
       h.what(w);
     }
     EXPECT_TRUE(w.run(1'000'000, [&] { return done; })) << "no end, seed " << seed;
-    EXPECT_TRUE(done) << "the world fell silent, seed " << seed;
+    EXPECT_TRUE(done) << "no events are left, seed " << seed;
     return out;
   }
 
@@ -240,7 +243,7 @@ class local_sgd : public ::testing::Test {
   std::uint64_t doubled_ = 0;
 };
 
-TEST_F(local_sgd, replicas_are_equal_after_an_averaging_whatever_comes_twice_or_late) {
+TEST_F(local_sgd, replicas_are_equal_after_an_averaging_under_delays_and_duplicates) {
   std::uint64_t equal = 0, different = 0, means = 0, seed = 0;
   for (std::uint32_t k = 0; k < 8; ++k) {
     shape_of_run s;
@@ -259,12 +262,12 @@ TEST_F(local_sgd, replicas_are_equal_after_an_averaging_whatever_comes_twice_or_
     }
   }
   EXPECT_GT(equal, 1000u);
-  EXPECT_GT(different, 1000u) << "if replicas never differ, there is nothing to average";
+  EXPECT_GT(different, 1000u) << "replicas never differ between two averagings";
   EXPECT_GT(means, 1000u);
   EXPECT_GT(doubled_, 1000u);
 }
 
-TEST_F(local_sgd, one_worker_is_plain_training) {
+TEST_F(local_sgd, one_worker_equals_plain_training) {
   shape_of_run s, plain;
   s.workers = plain.workers = 1;
   s.shards = plain.shards = 2;
@@ -272,9 +275,9 @@ TEST_F(local_sgd, one_worker_is_plain_training) {
   EXPECT_EQ(run(s, 1).weights, run(plain, 2).weights);
 }
 
-// The mean of w - lr g_i is w - lr times the mean of g_i: with a step between two averagings and a
-// rule without memory it is bsp.
-TEST_F(local_sgd, every_step_without_momentum_is_bsp_to_rounding) {
+// The mean of w - lr g_i is w - lr times the mean of g_i, so averaging after every step with a
+// stateless rule equals bsp.
+TEST_F(local_sgd, averaging_every_step_without_momentum_equals_bsp_to_rounding) {
   shape_of_run s, plain;
   s.every = 1;
   s.rule = plain.rule = "sgd";
@@ -285,7 +288,7 @@ TEST_F(local_sgd, every_step_without_momentum_is_bsp_to_rounding) {
   for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5f) << i;
 }
 
-TEST_F(local_sgd, a_job_switches_to_it_and_back) {
+TEST_F(local_sgd, a_job_switches_to_the_mode_and_back) {
   shape_of_run s;
   s.mode = "bsp";
   s.steps = 40;
@@ -299,9 +302,9 @@ TEST_F(local_sgd, a_job_switches_to_it_and_back) {
   }
 }
 
-// Between two events a node dies, with all it had in hand; it comes back and asks the shards where
-// to go on.
-TEST_F(local_sgd, a_worker_that_is_restarted_agrees_again_at_its_next_averaging) {
+// A node crashes between two events and loses its state. After its restart it asks the shards for
+// the step to continue from.
+TEST_F(local_sgd, a_restarted_worker_agrees_again_after_its_next_averaging) {
   std::uint64_t equal = 0, joins = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     shape_of_run s;
@@ -311,7 +314,7 @@ TEST_F(local_sgd, a_worker_that_is_restarted_agrees_again_at_its_next_averaging)
     const auto node = 1 + static_cast<std::uint32_t>(seed % (s.workers - 1));
     checker c(prepare(s), static_cast<std::uint64_t>(s.every));
     const auto dies = [&](sim::world& w) {
-      w.run(seed * 7 % 101);  // so many events further
+      w.run(seed * 7 % 101);  // number of events before the crash
       w.crash(node);
       w.at(w.now() + std::chrono::milliseconds(1), [&w, node] { w.restart(node); });
     };

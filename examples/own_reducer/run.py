@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""run.py TROUPE_BIN JOB PLUGIN: starts three daemons with certificates of their own, which load PLUGIN, trains JOB on them by its own reducer and by
-reducer "server", and checks that both end with the weights of the embedded job."""
+"""run.py TROUPE_BIN JOB PLUGIN: starts three daemons with new certificates, which load PLUGIN, trains JOB on them with its own
+reducer and with reducer "server", and checks that both runs end with the weights of the embedded job."""
 import hashlib
 import json
 import os
@@ -24,7 +24,7 @@ def free_ports(count):
 
 def cluster_text(plugin):
     with open(plugin, "rb") as f:
-        digest = hashlib.sha256(f.read()).hexdigest()  # daemons load these bytes and no others
+        digest = hashlib.sha256(f.read()).hexdigest()  # daemons only load a plugin with this hash
     text = f'plugins = ["{plugin}#sha256={digest}"]\n[cluster]\nname = "reducers"\n[cluster.tls]\ndir = "certs"\n'
     for i, port in enumerate(free_ports(NODES)):
         roles = ["worker", "server"] + (["coordinator", "data"] if i == 0 else [])
@@ -39,12 +39,12 @@ def start_daemons(binaries, cluster, folder):
         daemons.append(subprocess.Popen([os.path.join(binaries, "trouped"), "--cluster", cluster, "--node", f"n{i + 1}", "--state",
                                          os.path.join(folder, f"state{i + 1}")], stdout=subprocess.PIPE, stderr=log, text=True))
     for d in daemons:
-        assert d.stdout.readline().startswith("ready"), "a daemon did not come up"
+        assert d.stdout.readline().startswith("ready"), "a daemon did not start"
     return daemons
 
 
 def hash_of(binaries, job, *options):
-    """Of the weights that the job ends with."""
+    """The hash of the weights that the job ends with."""
     done = subprocess.run([os.path.join(binaries, "troupe"), "train", job, "--json", *options], stdout=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stdout
     found = [e["weights_sha256"] for e in map(json.loads, done.stdout.splitlines()) if "weights_sha256" in e]

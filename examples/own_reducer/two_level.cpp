@@ -1,16 +1,16 @@
-// two_level: a reducer outside the tree. Workers are taken `size` at a time; the sums of such a
-// group meet at a reducer beside its first worker, and only that one talks to the shards. One group
-// in front of the shards is to them one worker, so they hear from ceil(workers / size) of them;
-// depth 2, whatever the number of workers.
+// two_level: a reducer outside the tree. Groups of `size` workers send their sums to a reducer on
+// the node of the group's first worker, and only the reducers exchange with the shards. A shard
+// sees each group as one worker, so it receives ceil(workers / size) pushes. The depth is 2 for any
+// number of workers.
 //
-// Bytes a step, per parameter block: W from each worker to its group's reducer and W back (nothing
-// on the wire for the first, which is on the same node), W from each reducer to the shard and W
+// Bytes per step and parameter block: W from each worker to its group's reducer and W back (not on
+// the wire for the first worker, which is on the same node), W from each reducer to the shard and W
 // back. The weights are those of reducer "server" bit for bit: a group is a contiguous range of
 // packets, and the stock role adds it in the brackets of the fixed tree (docs/protocols.md,
 // "Reducers").
 //
-// A row draws roles and routes, no more: summing, restarts and bounds are the stock role's. One
-// that sums in another way gives `make` too.
+// The entry only defines roles and routes; the stock role does summing, restarts and bounds. A
+// reducer that sums differently also sets `make`.
 #include <vector>
 
 #include "ops/option_specs.hpp"
@@ -36,7 +36,7 @@ std::uint32_t troupe_abi_version() { return troupe::abi_version; }
 
 void register_plugin(troupe::tables& t) {
   t.reducers.add({.name = "two_level",
-                  .doc = "Groups of workers sum among themselves, and one of each group talks to the shards.",
+                  .doc = "Workers sum in groups, and one reducer of each group exchanges with the shards.",
                   .specs = {troupe::bounded(troupe::integer_option("size", 2, "workers in a group"), 1, 1024)},
                   .lay_out = lay_out});
 }

@@ -1,8 +1,9 @@
 // Layers as a library: a convolution and a linear layer run forward and backward on this program's
 // own arrays. No actors, no job file, no threads: the program owns the memory (tensor::borrow),
-// keeps the order of things, and prints what came out.
+// calls the layers in order, and prints the results.
 //
-//   x [2, 1, 4, 4] -> convolution, 2 outputs, 3x3 -> [2, 2, 2, 2] -> linear, 1 output -> y [2, 1];  loss = sum of y^2 / 2
+//   x [2, 1, 4, 4] -> convolution, 2 outputs, 3x3 -> [2, 2, 2, 2] -> linear, 1 output -> y [2, 1]
+//   loss = sum of y^2 / 2
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -14,7 +15,7 @@ using namespace troupe;
 
 namespace {
 
-// A layer, its plan, and its parameters and their gradients in arrays of ours.
+// A layer, its plan, and arrays with its parameters and their gradients.
 template <std::size_t Weights, std::size_t Outputs>
 struct step {
   std::unique_ptr<layer> maths;
@@ -40,7 +41,7 @@ struct step {
     tensors outputs{std::move(y)};
     kept = {};
     maths->forward(c, *prepared, {x}, params, outputs, kept);
-    kept.inputs = {x};  // this layer asks for them: see backward_needs()
+    kept.inputs = {x};  // the layer's backward needs them: see backward_needs()
   }
   void backward(context& c, const tensor& dy, tensor dx) {
     tensors inputs{std::move(dx)};
@@ -76,16 +77,16 @@ int main() {
   const float loss = forward();
   const tensor middle_gradient = tensor::borrow(hidden_gradient.data(), conv.out[0], dtype::f32);
   linear.backward(c, output, middle_gradient);  // dloss / dy = y
-  conv.backward(c, middle_gradient, tensor());  // nobody wants the gradient of x
+  conv.backward(c, middle_gradient, tensor());  // the gradient of x is not needed
   std::printf("y = %.4f, %.4f   loss = %.4f\n", static_cast<double>(y[0]), static_cast<double>(y[1]), static_cast<double>(loss));
 
-  // One weight by finite differences: the arrays are ours, so we just change one.
+  // Checks the gradient of one weight by finite differences, by changing the weight in its array.
   const float before = conv.weight[4], h = 1e-2F;
   conv.weight[4] = before + h;
   const float up = forward();
   conv.weight[4] = before - h;
   const float down = forward();
   const float numeric = (up - down) / (2 * h), computed = conv.weight_gradient[4];
-  std::printf("dloss/dweight[4] = %.5f, by differences %.5f\n", static_cast<double>(computed), static_cast<double>(numeric));
+  std::printf("dloss/dweight[4] = %.5f, by finite differences %.5f\n", static_cast<double>(computed), static_cast<double>(numeric));
   return std::fabs(numeric - computed) < 1e-3F ? 0 : 1;
 }

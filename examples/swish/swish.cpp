@@ -1,7 +1,7 @@
 // swish: y = x s, s = sigmoid(beta x).  dy/dx = s + beta x s (1 - s) = s + beta y (1 - s).
-// shapes: any -> same.  Ramachandran, Zoph, Le 2017, eq. 1.
+// Shapes: any -> same.  Ramachandran, Zoph, Le 2017, eq. 1.
 //
-// A layer outside the tree: this file, built against the installed package, is the whole plugin.
+// A layer outside the tree: this file, built against the installed package, is the complete plugin.
 #include <cmath>
 
 #include "ops/device.hpp"

@@ -1,5 +1,5 @@
-// Data that a job cannot be trained on, as a user meets it: a message and an exit code, and no
-// signal.
+// Data that a job cannot be trained on: commands report an error and an exit code, and do not
+// crash.
 #include <filesystem>
 #include <fstream>
 
@@ -30,7 +30,7 @@ class bad_data : public command_test {
   }
 };
 
-TEST_F(bad_data, a_label_of_60000_and_one_score_is_a_mistake_in_the_file) {
+TEST_F(bad_data, refuses_60001_classes_for_one_score_with_the_position) {
   auto text = with(with_data(csv_with_labels_of_60000()), "outputs = 4", "outputs = 1");
   const auto job = write("job.toml", text);
   for (const char* command : {"check", "train", "time"}) {
@@ -44,7 +44,7 @@ TEST_F(bad_data, a_label_of_60000_and_one_score_is_a_mistake_in_the_file) {
   }
 }
 
-TEST_F(bad_data, another_layers_output_in_the_place_of_labels_is_a_mistake_in_the_file) {
+TEST_F(bad_data, refuses_values_where_a_loss_takes_labels) {
   const auto job = write("job.toml", with(tiny_job(), "inputs = [\"ip2\", \"label\"]", "inputs = [\"ip2\", \"relu1\"]"));
   const auto o = troupe({"train", job});
   EXPECT_EQ(o.code, 2) << o.out << o.err;
@@ -53,7 +53,7 @@ TEST_F(bad_data, another_layers_output_in_the_place_of_labels_is_a_mistake_in_th
       << o.err;
 }
 
-// A job that goes on until its packed file is changed, and what it says then.
+// A job whose packed file is changed while it runs.
 class packed_while_running : public bad_data {
  protected:
   template <class F>
@@ -62,7 +62,7 @@ class packed_while_running : public bad_data {
     const auto job = write("job.toml", with_data("source = \"packed\"\npath = \"" + path("data.pack") + "\""));
     child c(troupe_program(), {"train", job, "--json", "--set", "train.finish.steps=1000000000", "--set", "eval.every=0"}, folder_);
     std::string line;
-    for (int i = 0; i < 60; ++i) EXPECT_TRUE(c.read_line(line)) << "no step " << i;  // three epochs: every block has been looked at
+    for (int i = 0; i < 60; ++i) EXPECT_TRUE(c.read_line(line)) << "no step " << i;  // three epochs: every block has been checked
     change();
     return c.wait();
   }
@@ -72,16 +72,16 @@ class packed_while_running : public bad_data {
   }
 };
 
-TEST_F(packed_while_running, cut_short_ends_the_job_with_its_name) {
+TEST_F(packed_while_running, a_truncated_file_ends_the_job_with_an_error_naming_it) {
   const auto o = train_and([&] { std::filesystem::resize_file(path("data.pack"), 4096); });
   EXPECT_EQ(o.code, 1) << o.err;
   EXPECT_NE(message_of(o).find(path("data.pack") + ": it has been cut short: "), std::string::npos) << message_of(o);
 }
 
-TEST_F(packed_while_running, labels_written_over_end_the_job_with_its_name) {
+TEST_F(packed_while_running, overwritten_labels_end_the_job_with_an_error_naming_the_file) {
   const auto o = train_and([&] {
     std::fstream f(path("data.pack"), std::ios::in | std::ios::out | std::ios::binary);
-    f.seekp(4096 + 320 * 64 * 4);  // all training examples are one block, and labels lie behind values
+    f.seekp(4096 + 320 * 64 * 4);  // all training examples are one block, with the labels after the values
     for (int i = 0; i < 320; ++i) f.write("\x00\x00\x00\x7f", 4);
   });
   EXPECT_EQ(o.code, 1) << o.err;

@@ -1,4 +1,4 @@
-// `troupe certs`: what it says, and which files it leaves.
+// `troupe certs`: its output and the files that it writes.
 #include <filesystem>
 
 #include "tests/apps/child.hpp"
@@ -22,7 +22,7 @@ class certs_command : public command_test {
     words.insert(words.end(), {"--cluster", cluster_});
     return troupe(words);
   }
-  // "name role revoked" of each that is listed.
+  // "name role revoked" of each listed certificate.
   std::string listed() {
     std::string text;
     for (const auto& o : objects(certs({"list", "--json"}).out))
@@ -42,7 +42,7 @@ TEST_F(certs_command, lists_adds_renews_and_revokes) {
   EXPECT_EQ(certs({"add-node", "n5", "--host", "127.0.0.5"}).code, 0);
   EXPECT_EQ(certs({"renew", "n1", "--days", "20"}).code, 0);
   const auto soon = certs({"list"});
-  EXPECT_NE(soon.out.find("19  renew it"), std::string::npos) << soon.out;
+  EXPECT_NE(soon.out.find("19  expires soon"), std::string::npos) << soon.out;
   const auto gone = certs({"revoke", "alice", "--json"});
   EXPECT_EQ(gone.code, 0) << gone.out;
   EXPECT_EQ(objects(gone.out).at(0)["serials"].size(), 1u);
@@ -68,18 +68,18 @@ TEST_F(certs_command, says_which_folder_to_copy_where) {
   said({"revoke", "alice"}, {"certificates of alice are revoked", copy});
 }
 
-TEST_F(certs_command, mistakes_are_named) {
+TEST_F(certs_command, reports_wrong_arguments) {
   const auto said = [&](std::vector<std::string> words, const std::string& what) {
     const auto o = certs(std::move(words));
     EXPECT_EQ(o.code, 2);
     EXPECT_NE(o.err.find(what), std::string::npos) << o.err;
   };
-  said({"add-client", "alice", "--role", "root"}, "'root' is no role of a client; there is: admin, submit, exchange, watch");
-  said({"add-client", "alice"}, "is no role of a client");
+  said({"add-client", "alice", "--role", "root"}, "'root' is not a client role; roles: admin, submit, exchange, watch");
+  said({"add-client", "alice"}, "is not a client role");
   said({"add-client", "n1", "--role", "watch"}, "there is a node called n1 in this cluster already");
-  said({"add-client", "a.b", "--role", "watch"}, "'a.b' cannot be a client's name");
+  said({"add-client", "a.b", "--role", "watch"}, "'a.b' is not a valid client name");
   said({"add-node", "n4"}, "exists");
-  said({"add-node", "n9"}, "--host says where it is reached");
+  said({"add-node", "n9"}, "give its address, e.g. --host 10.0.0.4");
   said({"renew", "n9"}, "has no certificate of n9");
   said({"revoke", "n9"}, "has no certificate of n9");
   said({"renew", "ca"}, "the CA cannot be replaced");

@@ -1,6 +1,6 @@
-// Promise 15 (docs/promises.md): in a cgroup of 256 MB a job that is too large is an error that
-// names what is too much, and no kill by the kernel; one that fits runs. Where no cgroup can be
-// made the test is skipped, by name.
+// Promise 15 (docs/promises.md): in a cgroup of 256 MB a too large job is refused with an error
+// that names the largest part, instead of being killed by the kernel. A job that fits runs. The
+// test is skipped if no cgroup can be created.
 #include "tests/cgroup.hpp"
 #include "tests/apps/child.hpp"
 
@@ -21,8 +21,8 @@ class in_a_cgroup : public command_test {
   small_group group_{256L << 20};
 };
 
-TEST_F(in_a_cgroup, of_256_mb_a_job_that_is_too_large_is_refused_by_name_and_one_that_fits_runs) {
-  if (group_.folder().empty()) GTEST_SKIP() << "no cgroup can be made here";
+TEST_F(in_a_cgroup, refuses_a_too_large_job_by_name_and_runs_one_that_fits) {
+  if (group_.folder().empty()) GTEST_SKIP() << "cannot create a cgroup";
   const auto job = write("job.toml", tiny_job());
   const auto fits = run({"train", job, "--json"});
   EXPECT_EQ(fits.code, 0) << fits.out << fits.err;

@@ -1,4 +1,4 @@
-// The character jobs of configs/jobs as their user runs them: train, stop and go on, test, write
+// The character jobs of configs/jobs on the command line: train, stop and resume, test, generate
 // text.
 #include <signal.h>
 
@@ -37,7 +37,7 @@ class char_rnn : public command_test, public testing::WithParamInterface<const c
   std::string data_;
 };
 
-TEST_P(char_rnn, trains_the_same_for_any_number_of_workers_tests_and_writes) {
+TEST_P(char_rnn, trains_to_the_same_weights_for_any_worker_count_and_writes_text) {
   const auto o = troupe(command("train", {"--out", path("w.safetensors")}));
   ASSERT_EQ(o.code, 0) << o.out << o.err;
   const auto two = troupe(command("train", {"--set", "topology.workers_per_group=2"}));
@@ -60,7 +60,7 @@ TEST_P(char_rnn, trains_the_same_for_any_number_of_workers_tests_and_writes) {
   EXPECT_NE(wrong.out.find("the vocabulary has no 'Q'"), std::string::npos) << wrong.out;
 }
 
-TEST_P(char_rnn, stopped_and_resumed_is_the_unbroken_run) {
+TEST_P(char_rnn, resumed_run_ends_with_the_weights_of_an_unbroken_run) {
   const std::vector<std::string> longer{"--set", "train.finish.steps=600"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.end(), longer.begin(), longer.end());

@@ -1,4 +1,4 @@
-// `troupe check` of what is no mistake, and cannot run all the same.
+// `troupe check` of valid jobs that need more memory than this machine has.
 #include "tests/apps/child.hpp"
 
 namespace troupe {
@@ -8,7 +8,7 @@ using namespace testing_apps;
 
 class check : public command_test {};
 
-TEST_F(check, refuses_what_this_machine_cannot_hold) {
+TEST_F(check, refuses_a_job_that_exceeds_this_machines_memory) {
   const auto job = write("job.toml", tiny_job());
   const std::vector<std::string> set{"--set", "data.examples=100000000", "--set", "data.batch=100000000",
                                      "--set", "data.shape=[3,32,32]"};
@@ -20,7 +20,7 @@ TEST_F(check, refuses_what_this_machine_cannot_hold) {
   ASSERT_EQ(errors.size(), 1u) << o.out;
   EXPECT_NE(errors[0]["where"].get<std::string>().find("data.batch"), std::string::npos) << errors[0];
   EXPECT_NE(errors[0]["message"].get<std::string>().find("this machine has"), std::string::npos) << errors[0];
-  // What the file says itself has its place there.
+  // The error is at the position of the key in the file.
   auto text = tiny_job();
   text.replace(text.find("batch = 16"), 10, "batch = 100000000");
   text.replace(text.find("examples = 320"), 14, "examples = 100000000");
@@ -29,9 +29,9 @@ TEST_F(check, refuses_what_this_machine_cannot_hold) {
   EXPECT_EQ(troupe({"check", big}).err.rfind(big + ":10:1: ", 0), 0u) << troupe({"check", big}).err;
 }
 
-// What check refuses, train and time refuse too, before they take memory: the layer and the shape
-// are named.
-TEST_F(check, and_train_refuse_what_this_machine_cannot_hold_before_it_is_held) {
+// `troupe train` and `troupe time` also refuse such jobs, before they allocate memory; the error
+// names layer and shape.
+TEST_F(check, and_train_and_time_refuse_too_large_jobs_before_allocating) {
   auto text = tiny_job();
   text.replace(text.find("outputs = 16"), 12, "outputs = 999999999");
   const auto job = write("wide.toml", text);

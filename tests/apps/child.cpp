@@ -16,7 +16,7 @@ using clock = std::chrono::steady_clock;
 
 child::child(const std::string& program, const std::vector<std::string>& words, const std::filesystem::path& where) {
   int out[2], err[2];
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipes");
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("cannot create pipes");
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const auto& w : words) argv.push_back(const_cast<char*>(w.c_str()));
   argv.push_back(nullptr);
@@ -45,7 +45,8 @@ child::~child() {
 
 void child::send(int signal) const { kill(pid_, signal); }
 
-// Reads what there is, or waits for it; false when both streams have ended or time is up.
+// Reads available output, or waits for it. Returns false when both streams have ended or the
+// deadline has passed.
 bool child::pump(clock::time_point until) {
   pollfd fds[2] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}};
   if (out_ < 0 && err_ < 0) return false;
@@ -97,7 +98,7 @@ std::string troupe_program() { return std::string(TROUPE_BIN_DIR) + "/troupe"; }
 
 command_test::command_test() {
   std::string name = (std::filesystem::temp_directory_path() / "troupe_test_XXXXXX").string();
-  if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+  if (!mkdtemp(name.data())) throw std::runtime_error("cannot create a temporary folder");
   folder_ = name;
 }
 

@@ -1,5 +1,5 @@
-// A program run as a user runs it: arguments in; lines, errors and an exit code out. Everything has
-// a deadline, and nothing sleeps.
+// Runs a program as a child process with arguments, and captures stdout, stderr and exit code. All
+// waits have a deadline; none sleeps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,20 +14,20 @@
 namespace troupe::testing_apps {
 
 struct outcome {
-  int code = -1;    // of exit(); 128 + n when signal n ended it
-  std::string out;  // what read_line() has not taken
+  int code = -1;    // exit code; 128 + n if signal n ended it
+  std::string out;  // without the lines that read_line() returned
   std::string err;
 };
 
 class child {
  public:
-  // `words`: the arguments behind the program's name. Runs in folder `where`.
+  // `words`: the arguments, without the program's name. Runs in folder `where`.
   child(const std::string& program, const std::vector<std::string>& words, const std::filesystem::path& where);
-  ~child();  // kills what is left
+  ~child();  // kills the process if it still runs
   child(const child&) = delete;
   child& operator=(const child&) = delete;
 
-  // The next line of stdout; false at its end or after the deadline.
+  // Reads the next line of stdout. Returns false at its end or after the deadline.
   bool read_line(std::string& line, std::chrono::milliseconds limit = std::chrono::seconds(60));
   void send(int signal) const;
   outcome wait(std::chrono::milliseconds limit = std::chrono::seconds(120));
@@ -40,7 +40,7 @@ class child {
   std::string out_text_, err_text_;
 };
 
-// A folder of its own per test, gone afterwards.
+// A fixture with a temporary folder for each test.
 class command_test : public testing::Test {
  protected:
   command_test();
@@ -55,11 +55,11 @@ class command_test : public testing::Test {
 
 std::string troupe_program();
 
-// Every line of `text` as an object; fails the test when one is none.
+// Parses every line of `text` as a JSON object; fails the test if a line is not one.
 std::vector<nlohmann::json> objects(const std::string& text);
 std::vector<nlohmann::json> of_kind(const std::vector<nlohmann::json>& list, const std::string& event);
 
-// A job that trains in a moment, on made-up data; `extra` goes to the end.
+// A job on synthetic data that trains in a moment; `extra` is appended.
 std::string tiny_job(const std::string& extra = {});
 
 }  // namespace troupe::testing_apps

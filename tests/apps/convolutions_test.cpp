@@ -1,5 +1,5 @@
-// [job] convolution = "measured" as a person meets it: what `troupe time` shows, and that a run
-// which goes on keeps its choice.
+// [job] convolution = "measured" on the command line: the output of `troupe time`, and resumed
+// runs, which keep their algorithms.
 #include <signal.h>
 
 #include <cstdlib>
@@ -29,8 +29,7 @@ class convolutions_command : public command_test {
   convolutions_command() { setenv("XDG_CACHE_HOME", folder_.c_str(), 1); }
   ~convolutions_command() override { unsetenv("XDG_CACHE_HOME"); }
 
-  // What the machine is to believe of itself: this algorithm is the fastest for every pass of
-  // conv1.
+  // Writes a cache in which this algorithm is the fastest for every pass of conv1.
   void believe(conv_algorithm a) const {
     const auto d = make_cpu_device();
     convolution_cache cache(convolution_cache_file(), machine_words(*d));
@@ -52,7 +51,7 @@ class convolutions_command : public command_test {
   }
 };
 
-TEST_F(convolutions_command, a_measured_job_computes_as_one_that_names_the_algorithms) {
+TEST_F(convolutions_command, a_measured_choice_gives_the_weights_of_named_algorithms) {
   believe(lowering3);
   const auto job = write("job.toml", conv_job());
   const auto named = hash({job, "--set", "layer.conv1.algorithm=lowering3"});
@@ -62,7 +61,7 @@ TEST_F(convolutions_command, a_measured_job_computes_as_one_that_names_the_algor
   EXPECT_EQ(hash({job, "--set", "job.convolution=measured"}), hash({job, "--set", "layer.conv1.algorithm=lowering2"}));
 }
 
-TEST_F(convolutions_command, time_shows_the_choice_and_what_it_was_chosen_from) {
+TEST_F(convolutions_command, time_shows_the_algorithm_and_its_candidates) {
   believe(lowering3);
   const auto job = write("job.toml", conv_job());
   const auto shown = [&](std::vector<std::string> words) {
@@ -75,7 +74,7 @@ TEST_F(convolutions_command, time_shows_the_choice_and_what_it_was_chosen_from) 
   EXPECT_EQ(by_measure["forward"]["algorithm"], "lowering3");
   EXPECT_EQ(by_measure["weights"]["candidates_ms"]["lowering3"], 0.5);
   EXPECT_EQ(by_measure["weights"]["candidates_ms"]["lowering1"], 5);
-  EXPECT_FALSE(by_measure.contains("data")) << "nobody wants the gradient of the data";
+  EXPECT_FALSE(by_measure.contains("data")) << "the gradient of the data is not computed";
   const auto by_rule = shown({});
   EXPECT_TRUE(by_rule["forward"]["algorithm"].is_string());
   EXPECT_NE(by_rule["forward"]["algorithm"], "auto");
@@ -83,8 +82,8 @@ TEST_F(convolutions_command, time_shows_the_choice_and_what_it_was_chosen_from) 
   EXPECT_EQ(shown({"--set", "job.precision=f64", "--set", "layer.conv1.algorithm=direct"})["forward"]["algorithm"], "lowering1");
 }
 
-// The cache says something else by then, and so might another machine's.
-TEST_F(convolutions_command, a_run_that_goes_on_keeps_its_choice) {
+// The cache has changed before the run is resumed, as on another machine.
+TEST_F(convolutions_command, a_resumed_run_keeps_its_algorithms) {
   const auto job = write("job.toml", conv_job());
   const std::vector<std::string> set{"--set", "train.finish.steps=3000", "--set", "eval.every=0",
                                      "--set", "job.convolution=measured"};
@@ -108,14 +107,14 @@ TEST_F(convolutions_command, a_run_that_goes_on_keeps_its_choice) {
   EXPECT_NE(by_rule.err.find("conv1=lowering3/auto/lowering3"), std::string::npos) << by_rule.err;
 }
 
-TEST_F(convolutions_command, mistakes_name_key_and_line) {
+TEST_F(convolutions_command, errors_name_the_wrong_key) {
   const auto job = write("job.toml", conv_job());
   const auto typo = troupe({"train", job, "--set", "layer.conv1.algorithm_weights=dirct"});
   EXPECT_EQ(typo.code, 2);
   EXPECT_NE(typo.err.find("algorithm_weights"), std::string::npos) << typo.err;
   const auto stride = troupe({"train", job, "--set", "layer.conv1.algorithm_data=winograd", "--set", "layer.conv1.stride=2"});
   EXPECT_EQ(stride.code, 2);
-  EXPECT_NE(stride.err.find("winograd wants kernel 3 or 5, stride 1"), std::string::npos) << stride.err;
+  EXPECT_NE(stride.err.find("winograd requires kernel 3 or 5, stride 1"), std::string::npos) << stride.err;
   const auto how = troupe({"train", job, "--set", "job.convolution=guessed"});
   EXPECT_EQ(how.code, 2);
   EXPECT_NE(how.err.find("rule, measured"), std::string::npos) << how.err;

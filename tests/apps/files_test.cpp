@@ -1,5 +1,5 @@
-// Where commands write: what stdout and the files that people name may be, and what is said where
-// they cannot be written.
+// Files that commands read and write: which kinds of files are accepted, and the errors if stdout
+// or a file cannot be written.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -25,7 +25,7 @@ class files : public command_test {
   }
 };
 
-TEST_F(files, a_stdout_that_is_full_is_a_failure_that_stderr_tells) {
+TEST_F(files, a_full_stdout_fails_and_is_reported_on_stderr) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
   const auto job = write("job.toml", tiny_job("[topology]\nworkers_per_group = 1\n"));
   for (const std::string words : {"--version", "--help", "layers", "reference job", "check job.toml", "plan job.toml",
@@ -33,15 +33,16 @@ TEST_F(files, a_stdout_that_is_full_is_a_failure_that_stderr_tells) {
     const auto o = shell(troupe_program() + " " + words + " > /dev/full");
     EXPECT_EQ(o.code, 1) << words;
     EXPECT_NE(o.err.find("stdout: cannot write"), std::string::npos) << words << ": " << o.err;
-    EXPECT_EQ(o.err.find("stdout: cannot write"), o.err.rfind("stdout: cannot write")) << words << ": once";
+    EXPECT_EQ(o.err.find("stdout: cannot write"), o.err.rfind("stdout: cannot write")) << words << ": reported twice";
   }
-  EXPECT_TRUE(std::holds_alternative<safetensors_content>(read_safetensors(path("w.safetensors")))) << "the files are there";
-  EXPECT_EQ(shell(troupe_program() + " check no.toml > /dev/full").code, 2) << "what was wrong before stays wrong";
+  EXPECT_TRUE(std::holds_alternative<safetensors_content>(read_safetensors(path("w.safetensors"))))
+      << "the weights were not written";
+  EXPECT_EQ(shell(troupe_program() + " check no.toml > /dev/full").code, 2) << "another error keeps its exit code";
 }
 
-// OpenBLAS would spin before main(): the limit is named instead. With a limit that it can live with
-// nothing is said.
-TEST_F(files, a_limit_on_address_space_that_is_too_small_is_named_at_once) {
+// OpenBLAS would spin before main(); the program reports the limit instead. A sufficient limit is
+// not reported.
+TEST_F(files, a_too_small_address_space_limit_is_reported_at_once) {
   for (const char* limit : {"200000", "262144"}) {
     const auto o = shell("ulimit -v " + std::string(limit) + " && exec timeout -s KILL 20 " + troupe_program() + " --version");
     if (std::string(limit) == "262144" && o.code == 0) continue;  // a machine with one processor
@@ -51,7 +52,7 @@ TEST_F(files, a_limit_on_address_space_that_is_too_small_is_named_at_once) {
   EXPECT_EQ(shell("ulimit -v 64000000 && exec " + troupe_program() + " --version").code, 0);
 }
 
-TEST_F(files, only_regular_files_are_written_and_that_is_known_before_training) {
+TEST_F(files, refuses_to_write_to_special_files_before_training) {
   const auto job = write("job.toml", tiny_job());
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
   std::filesystem::create_symlink("/dev/null", path("null"));
@@ -59,7 +60,7 @@ TEST_F(files, only_regular_files_are_written_and_that_is_known_before_training) 
   std::filesystem::create_directory(path("folder"));
   const std::vector<std::pair<std::string, std::string>> bad{{"fifo", "it is a FIFO, and only regular files are written"},
                                                              {"null", "it is a symbolic link, and it is a device"},
-                                                             {"lost", "it is a symbolic link that leads nowhere"},
+                                                             {"lost", "it is a symbolic link that cannot be resolved"},
                                                              {"folder", "it is a folder"}};
   for (const auto& [name, why] : bad)
     for (const auto& words : std::vector<std::vector<std::string>>{{"train", job, "--json", "--out"},
@@ -80,14 +81,14 @@ TEST_F(files, only_regular_files_are_written_and_that_is_known_before_training) 
   EXPECT_TRUE(std::filesystem::is_symlink(path("null")) && std::filesystem::is_symlink(path("lost")));
 }
 
-// One reader for all of them: `troupe` answers at once, and takes no memory for what lies there.
-TEST_F(files, only_regular_files_of_a_sane_size_are_read_by_any_command) {
+// All commands use the same reader: `troupe` fails at once, without allocating memory for the file.
+TEST_F(files, every_command_reads_only_regular_files_of_at_most_1_mib) {
   const auto job = write("job.toml", tiny_job());
   const auto scenario = write("scenario.toml", "[[fault]]\nkind = \"crash\"\ntrace = \"bad\"\n");
   const std::vector<std::pair<std::string, std::function<void()>>> bad{
-      {"this is a FIFO, and only regular files are read", [&] { ASSERT_EQ(::mkfifo(path("bad").c_str(), 0600), 0); }},
-      {"this is a device, and only regular files are read", [&] { std::filesystem::create_symlink("/dev/zero", path("bad")); }},
-      {"this is a folder, and only regular files are read", [&] { std::filesystem::create_directory(path("bad")); }},
+      {"this is a FIFO, not a regular file", [&] { ASSERT_EQ(::mkfifo(path("bad").c_str(), 0600), 0); }},
+      {"this is a device, not a regular file", [&] { std::filesystem::create_symlink("/dev/zero", path("bad")); }},
+      {"this is a folder, not a regular file", [&] { std::filesystem::create_directory(path("bad")); }},
       {"the file is larger than 1 MiB", [&] {
          std::ofstream(path("bad")) << "x";
          std::filesystem::resize_file(path("bad"), std::uintmax_t{1} << 30);
@@ -120,7 +121,7 @@ TEST_F(files, only_regular_files_of_a_sane_size_are_read_by_any_command) {
   }
 }
 
-TEST_F(files, a_link_to_a_file_stays_and_the_file_is_replaced) {
+TEST_F(files, replaces_the_target_of_a_symbolic_link) {
   const auto job = write("job.toml", tiny_job());
   std::filesystem::create_directory(path("far"));
   std::ofstream(path("far/w")) << "old";
@@ -130,9 +131,9 @@ TEST_F(files, a_link_to_a_file_stays_and_the_file_is_replaced) {
   EXPECT_TRUE(std::holds_alternative<safetensors_content>(read_safetensors(path("far/w"))));
 }
 
-// One step, whose loss is finite and whose update is not: nothing of it is written, and what was
-// there stays.
-TEST_F(files, weights_that_are_not_finite_are_not_written) {
+// After one step whose loss is finite and whose update is not, no weights are written, and the
+// existing file stays.
+TEST_F(files, does_not_write_nonfinite_weights) {
   const auto job = write("job.toml", tiny_job());
   ASSERT_EQ(troupe({"train", job, "--out", path("w.safetensors")}).code, 0);
   const auto bytes = [&] {

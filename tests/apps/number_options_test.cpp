@@ -1,4 +1,4 @@
-// Options of commands that take numbers.
+// Options of commands with numbers as values.
 #include <set>
 #include <sstream>
 
@@ -12,7 +12,7 @@ using namespace testing_apps;
 class number_options : public command_test {};
 
 // Every option whose help names a number as its value.
-TEST_F(number_options, refuses_every_number_that_cannot_be_represented) {
+TEST_F(number_options, refuses_every_number_that_is_out_of_range) {
   const std::set<std::string> placeholders{"N", "S", "K", "G", "T", "X"};
   std::size_t tried = 0;
   for (const std::string command : {"train", "test", "sample", "time", "init", "pack", "unroll", "plan", "sim", "check",

@@ -23,7 +23,7 @@ class pack_command : public command_test {
   static nlohmann::json last(const outcome& o) { return objects(o.out).back(); }
 };
 
-TEST_F(pack_command, a_job_trains_to_the_same_weights_from_the_packed_file) {
+TEST_F(pack_command, a_packed_file_gives_the_same_weights_as_its_source) {
   std::string rows = "label";
   for (int k = 0; k < 64; ++k) rows += ",p" + std::to_string(k);
   for (int i = 0; i < 100; ++i) {
@@ -52,9 +52,9 @@ TEST_F(pack_command, a_job_trains_to_the_same_weights_from_the_packed_file) {
     }
 }
 
-// A signal in the middle of an epoch: what is left of it, its order and every image's crop are
-// those of the run that nobody stopped.
-TEST_F(pack_command, a_packed_job_goes_on_where_it_was_stopped) {
+// A signal stops the job in the middle of an epoch. The remaining examples, their order and every
+// image's crop are those of an unbroken run.
+TEST_F(pack_command, a_resumed_job_ends_with_the_weights_of_an_unbroken_run) {
   ASSERT_EQ(troupe({"pack", write("job.toml", tiny_job()), "--out", path("data.pack")}).code, 0);
   const auto job = packed_job(path("data.pack"), "augment = { pad = 1, crop = 8, mirror = true }\n");
   const auto with = [&](std::vector<std::string> more) {
@@ -77,7 +77,7 @@ TEST_F(pack_command, a_packed_job_goes_on_where_it_was_stopped) {
   EXPECT_EQ(last(resumed)["weights_sha256"], last(unbroken)["weights_sha256"]);
 }
 
-TEST_F(pack_command, plain_text_says_how_to_use_it) {
+TEST_F(pack_command, prints_how_to_use_the_file) {
   const auto o = troupe({"pack", write("job.toml", tiny_job()), "--out", path("data.pack")});
   EXPECT_EQ(o.code, 0);
   EXPECT_EQ(o.err, "");
@@ -85,7 +85,7 @@ TEST_F(pack_command, plain_text_says_how_to_use_it) {
   EXPECT_NE(o.out.find("source = \"packed\""), std::string::npos) << o.out;
 }
 
-TEST_F(pack_command, mistakes_are_exit_2_with_their_place) {
+TEST_F(pack_command, errors_exit_with_2_and_name_the_position) {
   const auto job = write("job.toml", tiny_job());
   EXPECT_EQ(troupe({"pack", job}).code, 2);
   EXPECT_EQ(troupe({"pack", job, "--out", path("no/folder/x")}).code, 2);
@@ -94,7 +94,7 @@ TEST_F(pack_command, mistakes_are_exit_2_with_their_place) {
   EXPECT_NE(bad.err.find("bad.toml:6:1: /no/such.csv: cannot open"), std::string::npos) << bad.err;
 }
 
-TEST_F(pack_command, a_block_that_is_damaged_ends_the_job_with_the_files_name) {
+TEST_F(pack_command, a_damaged_block_ends_the_job_with_an_error_naming_the_file) {
   const auto job = write("job.toml", tiny_job());
   ASSERT_EQ(troupe({"pack", job, "--out", path("data.pack")}).code, 0);
   {

@@ -1,4 +1,4 @@
-// SINGA's stack of Boltzmann machines and its autoencoder as their user runs them: contrastive
+// SINGA's stack of Boltzmann machines and its autoencoder on the command line: contrastive
 // divergence, unrolling, backpropagation.
 #include "runtime/record/safetensors.hpp"
 #include "tests/apps/child.hpp"
@@ -29,20 +29,21 @@ class rbm_jobs : public command_test {
   }
 };
 
-TEST_F(rbm_jobs, machines_learn_alone_and_seed_an_autoencoder) {
+TEST_F(rbm_jobs, machines_train_independently_and_initialise_an_autoencoder) {
   const std::vector<std::string> small{"layer.rbm1.units=60", "layer.rbm2.units=40", "layer.rbm3.units=20", "layer.rbm4.units=10"};
   auto first = small, all = small;
   first.insert(first.end(), {"train.finish.steps=120", "layer.rbm2.lr_scale=0", "layer.rbm3.lr_scale=0", "layer.rbm4.lr_scale=0"});
   all.emplace_back("train.finish.steps=120");
   const auto one = train("rbm_stack", first, {"--out", path("1.safetensors")});
   ASSERT_EQ(one.code, 0) << one.out << one.err;
-  EXPECT_EQ(one.out.find("\"accuracy\""), std::string::npos) << "an error is no accuracy";
+  EXPECT_EQ(one.out.find("\"accuracy\""), std::string::npos) << "a reconstruction error is not an accuracy";
   const auto stack = train("rbm_stack", all, {"--out", path("stack.safetensors")});
   ASSERT_EQ(stack.code, 0) << stack.out << stack.err;
   EXPECT_LT(error(stack, "error1"),
             0.8 * error(train("rbm_stack", {small[0], small[1], small[2], small[3], "train.finish.steps=1"}), "error1"));
 
-  // What the others learn does not reach the first one; a layer of rate 0 stays as it was made.
+  // Training of the other machines does not change the first one; layers with rate 0 keep their
+  // initial weights.
   const auto alone = read("1.safetensors"), together = read("stack.safetensors");
   ASSERT_EQ(alone.size(), 12u);
   for (std::size_t i = 0; i < 12; ++i) {
@@ -50,7 +51,7 @@ TEST_F(rbm_jobs, machines_learn_alone_and_seed_an_autoencoder) {
     const bool same = std::memcmp(alone[i].second.raw(), together[i].second.raw(), alone[i].second.bytes()) == 0;
     EXPECT_EQ(same, i < 3) << alone[i].first;
   }
-  for (const char* workers : {"2", "4"}) {  // and with any number of workers
+  for (const char* workers : {"2", "4"}) {  // the weights do not depend on the number of workers
     auto set = all;
     set.insert(set.end(), {std::string("topology.workers_per_group=") + workers, "pipeline.packets=4"});
     auto base = all;
@@ -70,7 +71,7 @@ TEST_F(rbm_jobs, machines_learn_alone_and_seed_an_autoencoder) {
   EXPECT_LT(error(seeded, "error"), error(train("rbm_autoencoder", widths), "error"));
 }
 
-TEST_F(rbm_jobs, have_the_sizes_of_the_paper) {
+TEST_F(rbm_jobs, have_the_parameter_counts_of_the_paper) {
   for (const auto& [job, parameters] : {std::pair{"rbm_stack", 1420814}, {"rbm_autoencoder", 2837314}}) {
     const auto o =
         troupe({"init", std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/" + job + ".toml", "--out", path("w"), "--json"});
@@ -79,7 +80,7 @@ TEST_F(rbm_jobs, have_the_sizes_of_the_paper) {
   }
 }
 
-TEST_F(rbm_jobs, what_cannot_be_unrolled_is_told) {
+TEST_F(rbm_jobs, unroll_reports_invalid_weights) {
   const auto tensor_of = [](shape s) {
     auto values = std::make_shared<std::vector<float>>(static_cast<std::size_t>(s.count()), 1.0f);
     const void* data = values->data();
@@ -96,9 +97,9 @@ TEST_F(rbm_jobs, what_cannot_be_unrolled_is_told) {
   refused({{"ip.weight", w}, {"ip.bias", c}}, "there is no Boltzmann machine");
   refused({{"a.weight", w}, {"a.visible_bias", b}}, "'a' has a visible_bias, but no bias");
   refused({{"a.weight", w}, {"a.bias", b}, {"a.visible_bias", b}},
-          "'a' is no Boltzmann machine: weight 3x4, bias 4, visible_bias 4");
+          "'a' is not a Boltzmann machine: weight 3x4, bias 4, visible_bias 4");
   refused({{"a.weight", w}, {"a.bias", c}, {"a.visible_bias", b}, {"b.weight", w}, {"b.bias", c}, {"b.visible_bias", b}},
-          "'b' takes 4 values, but 'a' before it makes 3");
+          "'b' takes 4 values, but 'a' before it outputs 3");
 }
 
 }  // namespace

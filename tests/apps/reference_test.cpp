@@ -1,5 +1,5 @@
-// `troupe reference`: the pages of the job file and of the cluster file. That they are true:
-// tests/node/reference_test.cpp.
+// `troupe reference`: the pages of the job file and of the cluster file. Their contents are checked
+// by tests/node/reference_test.cpp.
 #include "tests/apps/child.hpp"
 
 namespace troupe {
@@ -9,7 +9,7 @@ using namespace testing_apps;
 
 class reference_command : public command_test {};
 
-TEST_F(reference_command, prints_the_keys_and_what_plugins_bring) {
+TEST_F(reference_command, prints_the_keys_and_the_entries_of_plugins) {
   const auto job = troupe({"reference", "job"});
   EXPECT_EQ(job.code, 0) << job.err;
   EXPECT_EQ(job.out.rfind("# The job file\n", 0), 0u);

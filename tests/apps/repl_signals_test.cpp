@@ -1,5 +1,5 @@
-// `troupe repl` without a cluster, interrupted: at a terminal and in a script. No signal loses a
-// job.
+// `troupe repl` without a cluster, interrupted by signals at a terminal and in a script: the job's
+// checkpoint is always saved.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ class repl_signals_test : public command_test {
   static constexpr const char* endless = "submit job.toml train.finish.steps=100000000 eval.every=100000000";
   const std::string prompt = "troupe> ";
 
-  // A REPL in which a job runs that would not end.
+  // A REPL with a running job that does not end by itself.
   std::unique_ptr<terminal> with_a_job() {
     auto t = std::make_unique<terminal>(std::vector<std::string>{troupe_program(), "repl"}, folder_);
     EXPECT_TRUE(t->shows(prompt)) << t->screen();
@@ -34,8 +34,7 @@ class repl_signals_test : public command_test {
     t.type("pause 1\n");
     return t.shows("job 1: pause") && t.shows(prompt);
   }
-  // The checkpoint is whole, and the command that continues it has been printed: it is run for a
-  // step.
+  // Checks that the checkpoint is complete and that the printed command resumes it, for one step.
   void continues(const std::string& said) const {
     const auto read = load_checkpoint(path("tiny.checkpoint.safetensors"));
     ASSERT_TRUE(std::holds_alternative<checkpoint>(read)) << said;
@@ -50,7 +49,7 @@ class repl_signals_test : public command_test {
   }
 };
 
-TEST_F(repl_signals_test, ctrl_c_at_the_prompt_clears_the_line_and_leaves_the_job_alone) {
+TEST_F(repl_signals_test, ctrl_c_at_the_prompt_clears_the_line_and_the_job_continues) {
   auto t = with_a_job();
   ASSERT_TRUE(t->reads_keys());
   t->type(ctrl_c);
@@ -60,7 +59,7 @@ TEST_F(repl_signals_test, ctrl_c_at_the_prompt_clears_the_line_and_leaves_the_jo
   ASSERT_TRUE(t->shows("half a li")) << t->screen();
   t->type(ctrl_c);
   ASSERT_TRUE(t->shows(prompt)) << t->screen();
-  EXPECT_TRUE(runs(*t)) << "the typed half of a line must not be part of the next one: " << t->screen();
+  EXPECT_TRUE(runs(*t)) << "the cleared line is part of the next one: " << t->screen();
   t->type("quit\n");
   EXPECT_EQ(t->wait(), 0) << t->screen();
   continues(t->screen());
@@ -80,7 +79,7 @@ TEST_F(repl_signals_test, ctrl_c_ends_a_command_that_follows_the_job) {
   continues(t->screen());
 }
 
-TEST_F(repl_signals_test, sigterm_and_the_end_of_the_terminal_save_the_job) {
+TEST_F(repl_signals_test, sigterm_and_sighup_save_the_job) {
   for (const int signal : {SIGTERM, SIGHUP}) {
     auto t = with_a_job();
     t->type("watch loss\n");
@@ -92,8 +91,8 @@ TEST_F(repl_signals_test, sigterm_and_the_end_of_the_terminal_save_the_job) {
   }
 }
 
-// One step of this job takes minutes, so its checkpoint is long in coming.
-TEST_F(repl_signals_test, ctrl_c_while_the_job_is_saved_leaves_at_once) {
+// One step of this job takes minutes, and the checkpoint is written after the step.
+TEST_F(repl_signals_test, ctrl_c_while_the_job_is_saved_exits_at_once) {
   write("long.toml", R"([job]
 name = "long"
 [data]
@@ -134,13 +133,13 @@ packets = 1024
   t.type("submit long.toml\n");
   ASSERT_TRUE(t.shows("job 1 queued") && t.shows(prompt)) << t.screen();
   t.type("quit\n");
-  ASSERT_TRUE(t.shows("Ctrl-C leaves without it")) << t.screen();
+  ASSERT_TRUE(t.shows("Ctrl-C exits without it")) << t.screen();
   t.type(ctrl_c);
   EXPECT_EQ(t.wait(), 130) << t.screen();
   EXPECT_FALSE(fs::exists(path("long.checkpoint.safetensors")));
 }
 
-TEST_F(repl_signals_test, ctrl_c_ends_commands_of_the_command_line_and_keeps_the_checkpoint) {
+TEST_F(repl_signals_test, ctrl_c_ends_the_commands_of_option_c_and_saves_a_checkpoint) {
   child c(troupe_program(), {"repl", "-c", std::string(endless) + "; watch loss; nonsense"}, folder_);
   std::string line;
   do ASSERT_TRUE(c.read_line(line));
@@ -148,11 +147,11 @@ TEST_F(repl_signals_test, ctrl_c_ends_commands_of_the_command_line_and_keeps_the
   c.send(SIGINT);
   const auto r = c.wait();
   EXPECT_EQ(r.code, 130) << r.err;
-  EXPECT_EQ(r.err.find("nonsense"), std::string::npos) << "nothing behind the signal is done: " << r.err;
+  EXPECT_EQ(r.err.find("nonsense"), std::string::npos) << "commands after the signal were executed: " << r.err;
   continues(r.err);
 }
 
-TEST_F(repl_signals_test, ctrl_c_ends_a_script_that_waits_for_its_next_line_and_keeps_the_checkpoint) {
+TEST_F(repl_signals_test, ctrl_c_ends_a_waiting_script_and_saves_a_checkpoint) {
   ASSERT_EQ(mkfifo(path("script").c_str(), 0600), 0);
   const int script = open(path("script").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(script, 0);

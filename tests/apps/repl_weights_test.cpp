@@ -1,4 +1,4 @@
-// `troupe repl` without a cluster: where the weights of a job are when it is done.
+// `troupe repl` without a cluster: the files of a completed job's weights.
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -31,25 +31,25 @@ class repl_weights_test : public command_test {
   }
 };
 
-TEST_F(repl_weights_test, weights_of_a_job_that_is_done_are_kept_and_replace_no_file) {
+TEST_F(repl_weights_test, a_completed_job_saves_its_weights_and_replaces_no_file) {
   const std::vector<std::string> words{troupe_program(), "repl"};
   terminal first(words, folder_);
   EXPECT_EQ(run(first, "3"), 0);
   EXPECT_NE(first.screen().find("job 1 done, weights in tiny.safetensors\r\n"), std::string::npos) << first.screen();
   ASSERT_EQ(troupe({"train", "job.toml", "--out", "trained.safetensors"}).code, 0);
   const auto kept = bytes_at(path("tiny.safetensors"));
-  EXPECT_TRUE(kept == bytes_at(path("trained.safetensors"))) << "as embedded `troupe train` writes them";
+  EXPECT_TRUE(kept == bytes_at(path("trained.safetensors"))) << "they differ from those of embedded `troupe train`";
   ASSERT_FALSE(kept.empty());
 
   terminal second(words, folder_);
   EXPECT_EQ(run(second, "4"), 0);
   EXPECT_NE(second.screen().find("job 1 done, weights in tiny.2.safetensors\r\n"), std::string::npos) << second.screen();
-  EXPECT_TRUE(bytes_at(path("tiny.safetensors")) == kept) << "another run's";
+  EXPECT_TRUE(bytes_at(path("tiny.safetensors")) == kept) << "the first run's file was replaced";
   EXPECT_TRUE(std::holds_alternative<safetensors_content>(read_safetensors(path("tiny.2.safetensors"))));
   EXPECT_FALSE(bytes_at(path("tiny.2.safetensors")) == kept);
 }
 
-TEST_F(repl_weights_test, weights_are_in_a_second_place_when_the_folder_is_gone) {
+TEST_F(repl_weights_test, saves_weights_in_a_second_place_when_the_folder_is_gone) {
   const auto gone = folder_ / "gone", second = folder_ / "second";
   fs::create_directories(gone);
   fs::create_directories(second);
@@ -59,7 +59,7 @@ TEST_F(repl_weights_test, weights_are_in_a_second_place_when_the_folder_is_gone)
   ASSERT_TRUE(t.shows("troupe> ")) << t.screen();
   fs::remove_all(gone);
   t.type("\n");
-  EXPECT_EQ(run(t, "3"), 1) << "the file is not where it belongs: " << t.screen();
+  EXPECT_EQ(run(t, "3"), 1) << "the file could not be written in the current folder: " << t.screen();
   EXPECT_NE(t.screen().find("tiny.safetensors: "), std::string::npos) << t.screen();
   const auto at = t.screen().find(second.string() + "/troupe-");
   ASSERT_NE(at, std::string::npos) << t.screen();

@@ -1,4 +1,4 @@
-// A run that fails leaves a folder, and `troupe sim --replay` runs it again to the same end.
+// A failed run leaves a post-mortem folder, and `troupe sim --replay` reproduces its failure.
 #include <filesystem>
 #include <fstream>
 
@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 class replay_command : public command_test {
  protected:
-  // Runs it to its failure; the last event.
+  // Runs a job that fails; returns the last event.
   nlohmann::json fail(const std::string& job, const std::vector<std::string>& more) {
     std::vector<std::string> words{"train", job, "--json", "--threads", "2"};
     words.insert(words.end(), more.begin(), more.end());
@@ -37,7 +37,7 @@ class replay_command : public command_test {
   }
 };
 
-TEST_F(replay_command, of_a_run_that_blew_up_ends_with_the_same_error_at_the_same_step) {
+TEST_F(replay_command, of_a_diverged_run_ends_with_the_same_error_at_the_same_step) {
   const auto error = blown_up();
   const std::string folder = error["post_mortem"];
   ASSERT_TRUE(fs::is_directory(path(folder))) << folder;
@@ -54,7 +54,7 @@ TEST_F(replay_command, of_a_run_that_blew_up_ends_with_the_same_error_at_the_sam
   const auto o = troupe({"sim", "--replay", folder});
   EXPECT_EQ(o.code, 0);
   EXPECT_NE(o.out.find(error["message"].get<std::string>()), std::string::npos) << o.out;
-  EXPECT_NE(o.out.find("The error came again."), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("The error occurred again."), std::string::npos) << o.out;
 }
 
 TEST_F(replay_command, of_bad_data_fails_in_the_same_role) {
@@ -76,7 +76,7 @@ TEST_F(replay_command, of_bad_data_fails_in_the_same_role) {
   EXPECT_EQ(again["step"], 0);
 }
 
-TEST_F(replay_command, begins_with_the_weights_that_the_run_began_with) {
+TEST_F(replay_command, starts_from_the_initial_weights_of_the_failed_run) {
   ASSERT_EQ(troupe({"train", write("job.toml", tiny_job()), "--out", path("w.safetensors"), "--set", "train.finish.steps=3"}).code,
             0);
   const std::string folder = blown_up({"--weights", path("w.safetensors")})["post_mortem"];
@@ -86,11 +86,11 @@ TEST_F(replay_command, begins_with_the_weights_that_the_run_began_with) {
   EXPECT_NE(refused["message"].get<std::string>().find("it has changed since"), std::string::npos) << refused;
 }
 
-TEST_F(replay_command, refuses_by_name_what_is_damaged_or_does_not_belong_together) {
+TEST_F(replay_command, refuses_damaged_and_unrelated_folders_by_name) {
   const std::string one = blown_up()["post_mortem"];
   const std::string other = blown_up({"--set", "pipeline.packets=8"})["post_mortem"];
-  EXPECT_NE(replay({one, other}, 2)["message"].get<std::string>().find("it is of another plan"), std::string::npos);
-  EXPECT_NE(replay({one, one}, 2)["message"].get<std::string>().find("it is of node local, as "), std::string::npos);
+  EXPECT_NE(replay({one, other}, 2)["message"].get<std::string>().find("it belongs to another plan"), std::string::npos);
+  EXPECT_NE(replay({one, one}, 2)["message"].get<std::string>().find("it belongs to node local, and "), std::string::npos);
   EXPECT_NE(replay({"nowhere"}, 2)["message"].get<std::string>().find("there is no such folder"), std::string::npos);
   const auto log = fs::path(path(one)) / "messages.bin";
   fs::resize_file(log, fs::file_size(log) - 7);
@@ -99,7 +99,7 @@ TEST_F(replay_command, refuses_by_name_what_is_damaged_or_does_not_belong_togeth
   EXPECT_NE(replay({other}, 2)["message"].get<std::string>().find("it is damaged"), std::string::npos);
 }
 
-TEST_F(replay_command, the_newest_five_folders_stay_and_none_is_made_where_none_is_wanted) {
+TEST_F(replay_command, the_newest_five_folders_stay_and_none_is_made_when_disabled) {
   for (int i = 0; i < 7; ++i) blown_up();
   std::size_t count = 0;
   for ([[maybe_unused]] const auto& f : fs::directory_iterator(path("post-mortem"))) ++count;

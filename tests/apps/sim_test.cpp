@@ -1,4 +1,4 @@
-// `troupe sim` as people and scripts run it.
+// `troupe sim` on the command line.
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -14,7 +14,7 @@ using namespace testing_apps;
 class sim_command : public command_test {
  protected:
   static std::string config(const std::string& name) { return std::string(TROUPE_SOURCE_DIR) + "/configs/" + name; }
-  // The events of a run that has to end well.
+  // The events of a run that must succeed.
   std::vector<nlohmann::json> run(std::vector<std::string> words) const {
     words.insert(words.begin(), "sim");
     words.push_back("--json");
@@ -32,7 +32,7 @@ class sim_command : public command_test {
   }
 };
 
-TEST_F(sim_command, the_same_job_gives_the_same_weights_on_a_virtual_cluster_with_faults) {
+TEST_F(sim_command, a_cluster_with_faults_gives_the_weights_of_an_embedded_run) {
   const auto job = write("job.toml", tiny_job());
   const auto trained = of_kind(objects(troupe({"train", job, "--json", "--set", "pipeline.packets=4"}).out), "done").at(0);
   const std::vector<std::string> nodes{job, "--nodes", "4"};
@@ -50,28 +50,28 @@ TEST_F(sim_command, the_same_job_gives_the_same_weights_on_a_virtual_cluster_wit
   EXPECT_GT(stormy["virtual_seconds"].get<double>(), quiet["virtual_seconds"].get<double>());
 }
 
-TEST_F(sim_command, prints_the_hash_of_the_trace_under_the_name_that_its_event_has) {
+TEST_F(sim_command, text_and_json_give_the_hash_of_the_trace_the_same_name) {
   const auto job = write("job.toml", tiny_job());
   const auto hash = done({job, "--nodes", "2"})["trace_sha256"].get<std::string>();
   const auto text = troupe({"sim", job, "--nodes", "2"}).out;
   EXPECT_NE(text.find("; trace_sha256 " + hash + "\n"), std::string::npos) << text;
 }
 
-TEST_F(sim_command, says_what_made_a_batch_too_large_and_takes_the_advice) {
+TEST_F(sim_command, explains_how_a_batch_became_too_large_and_what_to_set) {
   const std::vector<std::string> words{"sim", config("jobs/lenet_synthetic.toml"), "--nodes", "1000", "--maths", "none", "--steps",
                                        "1"};
   const auto o = troupe(words);
   EXPECT_EQ(o.code, 2);
   EXPECT_NE(
       o.err.find("batch 1000 is larger than the training split of 512 examples; the job has batch 16, and sim rounds it up to a "
-                 "multiple of its 1000 packets, one for each of 1000 workers at least: set more examples (--set "
+                 "multiple of its 1000 packets, at least one for each of 1000 workers: set more examples (--set "
                  "data.examples=1000) or fewer nodes"),
       std::string::npos)
       << o.err;
   auto more = words;
   more.insert(more.end(), {"--set", "data.examples=1000"});
   EXPECT_EQ(troupe(more).code, 0);
-  auto own = words;  // a batch that the user wrote is told as it is
+  auto own = words;  // a batch that sim has not changed is reported without the explanation
   own[3] = "4";
   own.insert(own.end(), {"--set", "data.batch=1024"});
   const auto asked = troupe(own);
@@ -79,7 +79,7 @@ TEST_F(sim_command, says_what_made_a_batch_too_large_and_takes_the_advice) {
   EXPECT_EQ(asked.err.find("sim rounds"), std::string::npos) << asked.err;
 }
 
-TEST_F(sim_command, the_same_seed_gives_the_same_trace_and_another_one_another) {
+TEST_F(sim_command, the_same_seed_gives_the_same_trace_and_another_seed_does_not) {
   const auto job = write("job.toml", tiny_job());
   const auto trace = [&](const char* seed, const char* maths) {
     return done({job, "--nodes", "3", "--seed", seed, "--maths", maths, "--faults", config("faults/lossy.toml"), "--network",
@@ -92,7 +92,7 @@ TEST_F(sim_command, the_same_seed_gives_the_same_trace_and_another_one_another) 
   EXPECT_NE(trace("5", "none"), trace("6", "none"));
 }
 
-TEST_F(sim_command, tells_time_loss_and_bytes) {
+TEST_F(sim_command, reports_time_loss_and_bytes) {
   const auto job = write("job.toml", tiny_job());
   const auto all = run({job, "--nodes", "4", "--steps", "6"});
   const auto steps = of_kind(all, "step");
@@ -115,7 +115,7 @@ TEST_F(sim_command, tells_time_loss_and_bytes) {
   EXPECT_EQ((--item).key(), "trace_sha256");
 }
 
-TEST_F(sim_command, without_maths_a_thousand_nodes_are_quick) {
+TEST_F(sim_command, simulates_a_thousand_nodes_without_maths) {
   const auto all = run({config("jobs/googlenet.toml"), "--nodes", "1000", "--maths", "none", "--steps", "5", "--buckets", "2"});
   const auto& d = all.back();
   EXPECT_EQ(d["parameters"], 13378280);
@@ -123,19 +123,19 @@ TEST_F(sim_command, without_maths_a_thousand_nodes_are_quick) {
   EXPECT_EQ(d["batch"], 2000);  // 1024 rounded up to a multiple of the packets
   EXPECT_FALSE(d.contains("weights_sha256"));
   EXPECT_FALSE(of_kind(all, "step").at(0).contains("loss"));
-  // Every worker but the one beside the shard sends all gradients and gets all weights.
+  // Every worker except the one on the shard's node sends all gradients and receives all weights.
   EXPECT_NEAR(d["bytes_per_step"].get<double>(), 2.0 * 999 * 4 * 13378280, 0.3 * 2 * 999 * 4 * 13378280);
 }
 
 // FireCaffe's arithmetic: on one link for both directions, 128 workers push and fetch 53.5 MB each.
-TEST_F(sim_command, a_parameter_server_takes_as_long_as_firecaffe_says) {
+TEST_F(sim_command, the_time_of_a_parameter_server_matches_firecaffe) {
   const auto d = done({config("sim/firecaffe_googlenet_128_server.toml")});
   EXPECT_NEAR(d["step_seconds_median"].get<double>(), 2 * 128 * 53.513120e6 / 2.8e9, 0.05);
 }
 
 // FireCaffe, section 4: T = B / (p rate) + 2 W log2 p / BW for a binomial tree, one message a step,
 // no overlap.
-TEST_F(sim_command, firecaffes_five_rows_are_within_5_percent_of_the_formula) {
+TEST_F(sim_command, five_tree_reductions_are_within_5_percent_of_firecaffes_formula) {
   struct row {
     const char* file;
     double parameters, nodes, batch, rate;
@@ -154,14 +154,14 @@ TEST_F(sim_command, firecaffes_five_rows_are_within_5_percent_of_the_formula) {
   }
 }
 
-TEST_F(sim_command, the_tree_gives_the_weights_of_the_server) {
+TEST_F(sim_command, tree_and_server_give_the_same_weights) {
   const auto job = write("job.toml", tiny_job());
   const auto server = done({job, "--nodes", "8"}), tree = done({job, "--nodes", "8", "--set", "train.exchange.reducer=tree"});
   EXPECT_EQ(server["weights_sha256"], tree["weights_sha256"]);
   EXPECT_NE(server["trace_sha256"], tree["trace_sha256"]);
 }
 
-TEST_F(sim_command, nodes_that_crash_and_come_back_change_no_bit) {
+TEST_F(sim_command, crashed_and_restarted_nodes_change_no_bit) {
   const auto job = write("job.toml", tiny_job());
   const auto quiet = done({job, "--nodes", "4"});
   std::uint64_t crashes = 0;
@@ -175,7 +175,7 @@ TEST_F(sim_command, nodes_that_crash_and_come_back_change_no_bit) {
   EXPECT_GT(crashes, 3u);
 }
 
-TEST_F(sim_command, reducers_of_a_tree_that_crash_and_come_back_change_no_bit) {
+TEST_F(sim_command, crashed_and_restarted_reducers_of_a_tree_change_no_bit) {
   const auto job = write("job.toml", tiny_job());
   const std::vector<std::string> words{job, "--nodes", "8", "--set", "train.exchange.reducer=tree"};
   const auto quiet = done(words);
@@ -190,8 +190,8 @@ TEST_F(sim_command, reducers_of_a_tree_that_crash_and_come_back_change_no_bit) {
   EXPECT_GT(crashes, 3u);
 }
 
-// What cannot be repaired ends the job as any failure does, by name.
-TEST_F(sim_command, a_shard_that_crashes_and_comes_back_ends_the_job_with_its_name) {
+// The parameters are lost, so the job ends with an error that names the shard.
+TEST_F(sim_command, a_restarted_shard_ends_the_job_with_an_error_naming_it) {
   const auto job = write("job.toml", tiny_job());
   const auto faults =
       write("shard.toml", "[[fault]]\nkind = \"crash\"\nfrom = \"2ms\"\nuntil = \"2ms\"\nnodes = [2]\nrestart_after = \"1ms\"\n");
@@ -202,7 +202,7 @@ TEST_F(sim_command, a_shard_that_crashes_and_comes_back_ends_the_job_with_its_na
                                  "--network", config("sim/ethernet.toml")};
   const auto o = troupe(words);
   EXPECT_EQ(o.code, 1) << o.out << o.err;
-  EXPECT_NE(o.err.find("node n2 is lost: shard1 was restarted, and its parameters are gone"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("node n2 is lost: shard1 was restarted, and its parameters are lost"), std::string::npos) << o.err;
   words.push_back("--json");
   const auto j = troupe(words);
   EXPECT_EQ(j.code, 1);
@@ -211,8 +211,8 @@ TEST_F(sim_command, a_shard_that_crashes_and_comes_back_ends_the_job_with_its_na
   EXPECT_NE(errors[0]["message"].get<std::string>().find("shard1"), std::string::npos) << j.out;
 }
 
-// Placed layers: what one stage held is sent again by its neighbours, and applied once.
-TEST_F(sim_command, a_stage_that_crashes_alone_and_comes_back_changes_no_bit) {
+// Placed layers: neighbours send again what the stage held, and it is applied only once.
+TEST_F(sim_command, a_stage_that_crashes_alone_and_restarts_changes_no_bit) {
   const auto job = config("jobs/pipeline4.toml");
   const std::vector<std::string> words{job, "--cluster", config("clusters/pipeline4.toml"), "--steps", "3"};
   const auto quiet = done(words);
@@ -228,17 +228,17 @@ TEST_F(sim_command, a_stage_that_crashes_alone_and_comes_back_changes_no_bit) {
   EXPECT_EQ(d["weights_sha256"], quiet["weights_sha256"]);
   EXPECT_GT(d["faults"]["crashed"].get<std::uint64_t>(), 0u);
   killed.insert(killed.begin(), "sim");
-  killed.back() = faults("nobody");
+  killed.back() = faults("missing");
   auto o = troupe(killed);
   EXPECT_EQ(o.code, 2) << o.out << o.err;
-  EXPECT_NE(o.err.find("stage.toml:6:1: there is no role 'nobody'"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("stage.toml:6:1: there is no role 'missing'"), std::string::npos) << o.err;
   killed.back() = faults("shard0");
   o = troupe(killed);
   EXPECT_EQ(o.code, 2) << o.out << o.err;
-  EXPECT_NE(o.err.find("'shard0' cannot crash alone"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("'shard0' cannot crash without its node"), std::string::npos) << o.err;
 }
 
-TEST_F(sim_command, the_trace_is_json_that_perfetto_opens) {
+TEST_F(sim_command, writes_a_trace_in_perfettos_json_format) {
   const auto job = write("job.toml", tiny_job());
   done({job, "--nodes", "2", "--steps", "3", "--trace", path("trace.json")});
   std::ifstream in(path("trace.json"));
@@ -260,10 +260,10 @@ TEST_F(sim_command, the_trace_is_json_that_perfetto_opens) {
   EXPECT_EQ(begun, ended);
 }
 
-// Bytes on the wire of a run are those that `troupe plan` says: AlexNet, convolutions by batch on
-// three nodes, fc6 on one FC node or two. What the beginning and the end take (first weights,
-// evaluation, collecting) falls out of the difference of two runs.
-TEST_F(sim_command, alexnets_conv_nodes_move_what_the_plan_says) {
+// Bytes on the wire of a run are those that `troupe plan` prints: AlexNet with convolutions by
+// batch on three nodes and fc6 on one FC node or two. The difference of two runs excludes the bytes
+// of start and end (initial weights, evaluation, collection).
+TEST_F(sim_command, alexnets_conv_nodes_move_the_bytes_of_the_plan) {
   const std::vector<std::string> where{config("jobs/alexnet_fc.toml"), "--cluster", config("clusters/alexnet_fc.toml"), "--json"};
   const auto with = [&](const char* command, const std::vector<std::string>& more) {
     std::vector<std::string> words{command};
@@ -299,7 +299,7 @@ TEST_F(sim_command, alexnets_conv_nodes_move_what_the_plan_says) {
   }
 }
 
-TEST_F(sim_command, placed_layers_bring_their_nodes) {
+TEST_F(sim_command, adds_nodes_for_placed_layers) {
   auto text = tiny_job();
   text.replace(text.find("outputs = 16"), 12, "outputs = 16\nplace = \"fc\"");
   const auto job = write("job.toml", text);
@@ -307,10 +307,10 @@ TEST_F(sim_command, placed_layers_bring_their_nodes) {
   EXPECT_EQ(d["nodes"], 3);
   EXPECT_EQ(d["weights_sha256"], done({write("plain.toml", tiny_job()), "--nodes", "2"})["weights_sha256"]);
   EXPECT_GT(d["bytes_per_step"].get<double>(), 0);
-  EXPECT_EQ(done({job, "--nodes", "2", "--maths", "none"})["nodes"], 3) << "layers that lie apart stay layers";
+  EXPECT_EQ(done({job, "--nodes", "2", "--maths", "none"})["nodes"], 3) << "placed layers were replaced by buckets";
   for (const auto& any : {job, path("plain.toml")}) {
     const auto o = troupe({"sim", any, "--nodes", "2", "--maths", "none", "--json"});
-    EXPECT_TRUE(of_kind(objects(o.out), "eval").empty()) << "nothing is evaluated without maths, wherever layers lie: " << any;
+    EXPECT_TRUE(of_kind(objects(o.out), "eval").empty()) << "evaluated without maths: " << any;
   }
   const auto coarse = troupe({"sim", job, "--nodes", "2", "--maths", "none", "--buckets", "2"});
   EXPECT_EQ(coarse.code, 2);
@@ -322,7 +322,7 @@ TEST_F(sim_command, placed_layers_bring_their_nodes) {
   EXPECT_NE(elsewhere.err.find("unknown node 'fc'"), std::string::npos) << elsewhere.err;
 }
 
-TEST_F(sim_command, mistakes_are_exit_2_with_their_place) {
+TEST_F(sim_command, errors_exit_with_2_and_name_the_position) {
   const auto job = write("job.toml", tiny_job());
   const auto expect = [&](std::vector<std::string> words, const std::string& where, const std::string& message) {
     words.insert(words.begin(), "sim");
@@ -331,10 +331,10 @@ TEST_F(sim_command, mistakes_are_exit_2_with_their_place) {
     EXPECT_NE(o.err.find(where), std::string::npos) << o.err;
     EXPECT_NE(o.err.find(message), std::string::npos) << o.err;
   };
-  expect({job}, "command line", "--nodes says how many");
+  expect({job}, "command line", "--nodes N is required");
   expect({job, "--nodes", "0"}, "command line", "--nodes");
   expect({job, "--nodes", "2", "--maths", "some"}, "command line", "--maths");
-  expect({job, "--nodes", "2", "--buckets", "2"}, "command line", "--buckets goes with --maths none");
+  expect({job, "--nodes", "2", "--buckets", "2"}, "command line", "--buckets requires --maths none");
   expect({path("none.toml"), "--nodes", "2"}, "none.toml", "");
   const auto bad = write("bad.toml", "[network]\nfabric = \"star\"\nlatency = \"5\"\n");
   expect({job, "--nodes", "2", "--network", bad}, bad + ":3:1: ", "a time with a unit");
@@ -342,7 +342,7 @@ TEST_F(sim_command, mistakes_are_exit_2_with_their_place) {
   expect({job, "--nodes", "2", "--faults", far}, far + ":3:10: ", "there is no node 3: the cluster has 2");
   expect({job, "--nodes", "2", "--faults", bad}, bad + ":3:1: ", "unit");
   const auto quiet = write("quiet.toml", "[network]\nfabric = \"star\"\n");
-  expect({job, "--nodes", "2", "--faults", quiet}, quiet + ":1:1: ", "there is no [[fault]] in it");
+  expect({job, "--nodes", "2", "--faults", quiet}, quiet + ":1:1: ", "the file has no [[fault]] table");
   expect({job, "--nodes", "2", "--trace", path("no/such/folder.json")}, "folder.json", "no folder");
   const auto j = troupe({"sim", job, "--nodes", "2", "--network", bad, "--json"});
   EXPECT_EQ(j.code, 2);
@@ -350,7 +350,7 @@ TEST_F(sim_command, mistakes_are_exit_2_with_their_place) {
   EXPECT_EQ(of_kind(objects(j.out), "error").size(), 1u);
 }
 
-TEST_F(sim_command, check_knows_simulation_files) {
+TEST_F(sim_command, check_accepts_simulation_files) {
   const auto o =
       troupe({"check", config("faults/lossy.toml"), config("sim/racks.toml"), config("sim/firecaffe_nin_128.toml"), "--json"});
   EXPECT_EQ(o.code, 0) << o.out;

@@ -21,7 +21,7 @@ terminal::terminal(const std::vector<std::string>& words, const std::filesystem:
   argv.push_back(nullptr);
   winsize size{50, 200, 0, 0};
   pid_ = forkpty(&line_, nullptr, nullptr, &size);
-  if (pid_ < 0) throw std::runtime_error("no terminal");
+  if (pid_ < 0) throw std::runtime_error("cannot create a terminal");
   if (pid_ > 0) return;
   setenv("TERM", "xterm", 1);
   setenv("HOME", where.c_str(), 1);
@@ -40,12 +40,13 @@ terminal::~terminal() {
 
 void terminal::type(const std::string& keys) const {
   if (write(line_, keys.data(), keys.size()) != static_cast<ssize_t>(keys.size()))
-    throw std::runtime_error("the terminal takes no keys");
+    throw std::runtime_error("cannot write to the terminal");
 }
 
 void terminal::send(int signal) const { kill(pid_, signal); }
 
-// Reads what there is, or waits for it; false when the program has ended or time is up.
+// Reads available output, or waits for it. Returns false when the program has ended or the deadline
+// has passed.
 bool terminal::pump(clock::time_point until) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now()).count();
   pollfd in{line_, POLLIN, 0};

@@ -1,5 +1,5 @@
-// A program at a terminal of its own, as a person uses it: keys in, a screen out. Everything has a
-// deadline, and nothing sleeps.
+// Runs a program in a pseudo-terminal: sends keys and captures the screen. All waits have a
+// deadline; none sleeps.
 #pragma once
 
 #include <sys/types.h>
@@ -15,19 +15,21 @@ inline const std::string ctrl_c = "\x03", ctrl_d = "\x04";
 
 class terminal {
  public:
-  // `words`: the program and its arguments. It runs in folder `where`, which is its HOME too.
+  // `words`: the program and its arguments. It runs in folder `where`, which is also its HOME.
   terminal(const std::vector<std::string>& words, const std::filesystem::path& where);
-  ~terminal();  // kills what is left
+  ~terminal();  // kills the process if it still runs
   terminal(const terminal&) = delete;
   terminal& operator=(const terminal&) = delete;
 
   void type(const std::string& keys) const;
   void send(int signal) const;
-  // Until the screen shows `part`, behind what earlier calls have found; false: it did not come, or
-  // the program ended first.
+  // Waits until the screen shows `part` after the parts that earlier calls found. Returns false if
+  // the deadline passes or the program ends first.
   bool shows(const std::string& part, std::chrono::milliseconds within = std::chrono::seconds(60));
-  bool reads_keys(std::chrono::milliseconds within = std::chrono::seconds(60)) const;  // until keys are read one by one
-  // Exit code; 128 + n when signal n ended it; -1 when it still ran.
+  bool reads_keys(
+      std::chrono::milliseconds within = std::chrono::seconds(60)) const;  // waits until the program reads keys one by one
+  // Waits for the program's end. Returns its exit code; 128 + n if signal n ended it; -1 if it
+  // still runs at the deadline.
   int wait(std::chrono::milliseconds within = std::chrono::seconds(60));
   const std::string& screen() const { return screen_; }
 

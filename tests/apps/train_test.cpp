@@ -1,4 +1,4 @@
-// `troupe train` and `troupe test` as scripts use them: events, exit codes, files, signals.
+// `troupe train` and `troupe test` on the command line: events, exit codes, files, signals.
 #include <signal.h>
 
 #include <fstream>
@@ -21,7 +21,7 @@ class train_command : public command_test {
   std::string hash_of(const outcome& o) const { return last(o).value("weights_sha256", "none"); }
 };
 
-TEST_F(train_command, json_tells_every_step_every_evaluation_and_done_last) {
+TEST_F(train_command, json_has_every_step_and_evaluation_and_ends_with_done) {
   const auto o = troupe({"train", write("job.toml", tiny_job()), "--json"});
   ASSERT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(o.err, "");
@@ -62,7 +62,7 @@ TEST_F(train_command, the_same_job_gives_the_same_bits_and_the_seed_matters) {
   EXPECT_NE(hash_of(troupe({"train", job, "--json", "--set", "job.seed=4"})), a);
 }
 
-TEST_F(train_command, weights_written_by_train_test_alike) {
+TEST_F(train_command, test_gives_the_accuracy_of_the_trained_weights) {
   const auto job = write("job.toml", tiny_job());
   const auto trained = troupe({"train", job, "--json", "--out", path("w.safetensors")});
   ASSERT_EQ(trained.code, 0) << trained.out;
@@ -77,7 +77,7 @@ TEST_F(train_command, weights_written_by_train_test_alike) {
   EXPECT_EQ(all[1]["steps"], 40);
 }
 
-TEST_F(train_command, beginning_from_weights_is_not_beginning_from_the_seed) {
+TEST_F(train_command, starts_from_given_weights_instead_of_the_seed) {
   const auto job = write("job.toml", tiny_job());
   ASSERT_EQ(troupe({"init", job, "--out", path("i.safetensors")}).code, 0);
   const auto plain = hash_of(troupe({"train", job, "--json"}));
@@ -86,7 +86,7 @@ TEST_F(train_command, beginning_from_weights_is_not_beginning_from_the_seed) {
   EXPECT_NE(hash_of(troupe({"train", job, "--json", "--weights", path("j.safetensors")})), plain);
 }
 
-// Promises 13 and 23 (docs/promises.md): a signal leaves a checkpoint, and the job goes on from it
+// Promises 13 and 23 (docs/promises.md): a signal leaves a checkpoint, from which the job continues
 // with the bits of an unbroken run.
 TEST_F(train_command, a_signal_leaves_a_checkpoint_that_continues_bit_for_bit) {
   const auto job = write("job.toml", tiny_job());
@@ -118,7 +118,7 @@ TEST_F(train_command, a_signal_leaves_a_checkpoint_that_continues_bit_for_bit) {
   }
 }
 
-TEST_F(train_command, of_a_folder_of_checkpoints_the_newest_sound_one_goes_on) {
+TEST_F(train_command, resumes_from_the_newest_valid_checkpoint_of_a_folder) {
   const auto job = write("job.toml", tiny_job());
   const std::vector<std::string> words{"train", job, "--json", "--set", "train.finish.steps=6000", "--set", "eval.every=0"};
   const auto with = [&](std::vector<std::string> more) {
@@ -149,7 +149,7 @@ TEST_F(train_command, of_a_folder_of_checkpoints_the_newest_sound_one_goes_on) {
 }
 
 TEST_F(train_command, a_second_signal_ends_at_once) {
-  // One step that takes long: the first signal has to wait for its end.
+  // One step takes long, and the first signal takes effect after it.
   auto text = tiny_job();
   const auto at = text.find("[eval]");
   text.replace(at, std::string("[eval]\nevery = 20\n").size(), "");
@@ -163,10 +163,10 @@ TEST_F(train_command, a_second_signal_ends_at_once) {
   c.send(SIGINT);
   c.send(SIGINT);
   c.send(SIGTERM);
-  EXPECT_NE(c.wait().code, 0) << "it went on to the end of its step";
+  EXPECT_NE(c.wait().code, 0) << "it completed its step";
 }
 
-TEST_F(train_command, what_cannot_be_continued_is_refused_and_says_why) {
+TEST_F(train_command, refuses_files_that_it_cannot_continue_and_says_why) {
   const auto job = write("job.toml", tiny_job());
   ASSERT_EQ(troupe({"train", job, "--out", path("w.safetensors")}).code, 0);
   const auto no_checkpoint = troupe({"train", job, "--resume", path("w.safetensors")});
@@ -181,7 +181,7 @@ TEST_F(train_command, what_cannot_be_continued_is_refused_and_says_why) {
   EXPECT_NE(shape.err.find("'ip1.weight' has shape 16x64, the model wants 8x64"), std::string::npos) << shape.err;
 }
 
-TEST_F(train_command, a_failure_while_running_is_exit_1_and_an_error_event) {
+TEST_F(train_command, a_failure_at_run_time_is_exit_1_and_an_error_event) {
   const auto job = write("job.toml", tiny_job());
   const auto o = troupe({"train", job, "--json", "--set", "train.dynamics.lr=1e25"});
   EXPECT_EQ(o.code, 1);
@@ -189,7 +189,7 @@ TEST_F(train_command, a_failure_while_running_is_exit_1_and_an_error_event) {
   EXPECT_NE(last(o)["message"].get<std::string>().find("not finite"), std::string::npos) << o.out;
 }
 
-TEST_F(train_command, steps_that_are_not_finite_are_left_out_and_one_too_many_in_a_row_is_the_end) {
+TEST_F(train_command, skips_nonfinite_steps_and_fails_after_too_many_in_a_row) {
   const auto job = write("job.toml", tiny_job());
   const auto o = troupe({"train", job, "--json", "--set", "train.dynamics.lr=1e25", "--set", "train.max_skipped=3"});
   EXPECT_EQ(o.code, 1);
@@ -204,9 +204,8 @@ TEST_F(train_command, steps_that_are_not_finite_are_left_out_and_one_too_many_in
   EXPECT_EQ(of_kind(objects(o.out), "step").back()["skipped"], 3) << o.out;
 }
 
-// Training that went wrong ends like any other, with exit code 0 and weights: then at least it is
-// said.
-TEST_F(train_command, a_loss_that_did_not_fall_is_told_before_the_last_word) {
+// A run that has not learned ends with exit code 0 and weights, but with a warning.
+TEST_F(train_command, warns_before_the_done_event_when_the_loss_did_not_fall) {
   const auto job = write("job.toml", tiny_job());
   const std::vector<std::string> set{"--set", "train.dynamics={rule=\"adam\",lr=100}"};
   std::vector<std::string> words{"train", job, "--json"};
@@ -226,11 +225,11 @@ TEST_F(train_command, a_loss_that_did_not_fall_is_told_before_the_last_word) {
   const auto plain = troupe(words);
   EXPECT_EQ(plain.code, 0);
   EXPECT_NE(plain.err.find("the loss did not fall: "), std::string::npos) << plain.err;
-  EXPECT_EQ(plain.out.find("the loss did not fall"), std::string::npos) << "stdout has the result";
+  EXPECT_EQ(plain.out.find("the loss did not fall"), std::string::npos) << "the warning belongs to stderr";
 }
 
-// Before hours of training, and not after them.
-TEST_F(train_command, a_file_that_could_not_be_written_is_found_before_anything_starts) {
+// The check is made before training starts.
+TEST_F(train_command, refuses_an_unwritable_file_before_training) {
   const auto job = write("job.toml", tiny_job());
   for (const char* flag : {"--out", "--checkpoint"}) {
     const auto o = troupe({"train", job, "--json", flag, path("no/such/folder/w.safetensors")});
@@ -242,7 +241,7 @@ TEST_F(train_command, a_file_that_could_not_be_written_is_found_before_anything_
   }
 }
 
-// A disk that fills, a folder that goes: what can be known only when the weights are there.
+// Output files that become unwritable during training, e.g. because a folder is removed.
 class lost_place : public train_command {
  protected:
   lost_place() {
@@ -251,8 +250,8 @@ class lost_place : public train_command {
     ::setenv("TMPDIR", path("second").c_str(), 1);
   }
   ~lost_place() override { ::unsetenv("TMPDIR"); }
-  // Trains with these files, and takes the folder `gone` away after the first step; a signal stops
-  // it, if it is to be stopped.
+  // Trains with these options and removes the folder `gone` after the first step. With `stop`, a
+  // signal stops the run.
   outcome train(std::vector<std::string> words, bool stop) {
     words.insert(words.begin(), {"train", write("job.toml", tiny_job()), "--json"});
     if (stop) words.insert(words.end(), {"--set", "train.finish.steps=1000000"});
@@ -264,7 +263,7 @@ class lost_place : public train_command {
     if (stop) c.send(SIGINT);
     return c.wait();
   }
-  // The only file in the second place; empty: there is none.
+  // The only file in the second place; empty if there is none.
   std::string in_second_place() const {
     std::string found;
     if (!std::filesystem::exists(path("second"))) return found;
@@ -274,7 +273,7 @@ class lost_place : public train_command {
   }
 };
 
-TEST_F(lost_place, weights_that_cannot_be_written_where_asked_are_in_a_second_place_that_is_named) {
+TEST_F(lost_place, writes_weights_to_a_second_place_and_names_it) {
   const auto o = train({"--out", path("gone/w.safetensors")}, false);
   EXPECT_EQ(o.code, 1);
   ASSERT_EQ(last(o)["event"], "error") << last(o);
@@ -283,14 +282,14 @@ TEST_F(lost_place, weights_that_cannot_be_written_where_asked_are_in_a_second_pl
   const auto file = in_second_place();
   ASSERT_FALSE(file.empty()) << message;
   EXPECT_NE(message.find("No such file or directory"), std::string::npos) << message;
-  EXPECT_NE(message.find(file), std::string::npos) << message << ", and not " << file;
+  EXPECT_NE(message.find(file), std::string::npos) << message << " does not name " << file;
   const auto kept = read_safetensors(file);
   ASSERT_TRUE(std::holds_alternative<safetensors_content>(kept)) << std::get<record_error>(kept).to_string();
   const auto unbroken = troupe({"train", path("job.toml"), "--json", "--set", "train.finish.steps=4000"});
   EXPECT_EQ(weights_sha256(std::get<safetensors_content>(kept).named), hash_of(unbroken));
 }
 
-TEST_F(lost_place, where_the_second_place_fails_too_the_error_names_both) {
+TEST_F(lost_place, the_error_names_both_places_when_the_second_one_fails_too) {
   ::setenv("TMPDIR", path("gone").c_str(), 1);
   const auto o = train({"--out", path("gone/w.safetensors")}, false);
   EXPECT_EQ(o.code, 1);
@@ -299,7 +298,7 @@ TEST_F(lost_place, where_the_second_place_fails_too_the_error_names_both) {
   EXPECT_NE(last(o)["message"].get<std::string>().find("nor in " + path("gone")), std::string::npos) << last(o);
 }
 
-TEST_F(lost_place, a_checkpoint_of_a_stopped_run_is_in_the_second_place_and_its_weights_where_asked) {
+TEST_F(lost_place, writes_only_the_checkpoint_to_the_second_place_when_stopped) {
   const auto o = train({"--checkpoint", path("gone/c.safetensors"), "--out", path("w.safetensors")}, true);
   EXPECT_EQ(o.code, 1);
   ASSERT_EQ(last(o)["event"], "error") << last(o);
@@ -309,10 +308,10 @@ TEST_F(lost_place, a_checkpoint_of_a_stopped_run_is_in_the_second_place_and_its_
   EXPECT_NE(last(o)["message"].get<std::string>().find(file), std::string::npos) << last(o);
   const auto kept = load_checkpoint(file);
   EXPECT_TRUE(std::holds_alternative<checkpoint>(kept)) << std::get<record_error>(kept).to_string();
-  EXPECT_TRUE(std::filesystem::exists(path("w.safetensors"))) << "nothing was wrong with this one's place";
+  EXPECT_TRUE(std::filesystem::exists(path("w.safetensors"))) << "this file could be written";
 }
 
-TEST_F(train_command, weights_of_a_checkpoint_come_without_its_momentum) {
+TEST_F(train_command, starting_from_weights_ignores_the_momentum_of_a_checkpoint) {
   const auto job = write("job.toml", tiny_job());
   child c(troupe_program(), {"train", job, "--json", "--checkpoint", path("c.safetensors"), "--set", "train.finish.steps=1000000"},
           folder_);

@@ -1,4 +1,4 @@
-// Mistakes, and where they are told; and the commands that run nothing.
+// Errors of command lines and files and how they are reported; and commands that run no job.
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -28,7 +28,7 @@ TEST_F(usage, wrong_command_lines_are_exit_2_with_a_hint_on_stderr) {
   }
 }
 
-TEST_F(usage, with_json_a_wrong_command_line_is_an_event) {
+TEST_F(usage, a_wrong_command_line_is_an_error_event_with_json) {
   const auto o = troupe({"train", "--json"});
   EXPECT_EQ(o.code, 2);
   EXPECT_EQ(o.err, "");
@@ -38,7 +38,7 @@ TEST_F(usage, with_json_a_wrong_command_line_is_an_event) {
   EXPECT_EQ(all[0]["where"], "command line");
 }
 
-TEST_F(usage, help_is_no_mistake_and_shows_examples) {
+TEST_F(usage, help_exits_with_0_and_shows_examples) {
   for (const char* name : {"train", "attach", "test", "time", "init", "pack", "plan", "sim", "check", "check-layer", "layers",
                            "modes", "reference", "init-cluster"}) {
     const auto o = troupe({name, "--help"});
@@ -50,7 +50,7 @@ TEST_F(usage, help_is_no_mistake_and_shows_examples) {
   EXPECT_NE(troupe({"--help"}).out.find("init-cluster"), std::string::npos);
 }
 
-TEST_F(usage, all_mistakes_of_a_file_are_told_with_their_places) {
+TEST_F(usage, reports_all_errors_of_a_file_with_their_positions) {
   auto text = tiny_job("[pipline]\nx = 1\n");
   text.replace(text.find("outputs = 16"), 12, "outputz = 16");
   const auto job = write("job.toml", text);
@@ -68,7 +68,7 @@ TEST_F(usage, all_mistakes_of_a_file_are_told_with_their_places) {
   for (const auto& e : errors) EXPECT_EQ(e["where"].get<std::string>().rfind(job + ":", 0), 0u) << e;
 }
 
-TEST_F(usage, an_override_that_is_no_key_says_what_was_meant) {
+TEST_F(usage, suggests_a_key_when_an_override_has_an_unknown_one) {
   const auto job = write("job.toml", tiny_job());
   const auto o = troupe({"train", job, "--set", "train.dynamics.momentun=0.5"});
   EXPECT_EQ(o.code, 2);
@@ -88,7 +88,7 @@ TEST_F(usage, hostile_files_are_errors_and_not_crashes) {
   EXPECT_EQ(troupe({"check", folder_.string()}).code, 2);
 }
 
-TEST_F(usage, check_takes_jobs_and_clusters_and_returns_the_worst) {
+TEST_F(usage, check_takes_jobs_and_clusters_and_returns_the_worst_exit_code) {
   const auto job = write("job.toml", tiny_job());
   const auto cluster = write("cluster.toml",
                              "[cluster]\nname = \"lab\"\n[cluster.tls]\ndir = \"certs\"\n[[node]]\nname = \"n1\"\n"
@@ -138,7 +138,7 @@ TEST_F(usage, plan_of_an_embedded_job_sends_nothing) {
   EXPECT_GT(sized("pipeline.sub_solvers=2"), peak["nodes"][0]["total"].get<double>());
 }
 
-TEST_F(usage, plan_says_how_far_weights_lag_what_is_added_and_what_is_cast) {
+TEST_F(usage, plan_shows_weight_delays_addends_and_wire_formats) {
   const auto configs = std::string(TROUPE_SOURCE_DIR) + "/configs/";
   const auto plan = [&](std::vector<std::string> set, bool json) {
     std::vector<std::string> words{"plan", configs + "jobs/pipeline4.toml", "--cluster", configs + "clusters/pipeline4.toml"};
@@ -161,8 +161,8 @@ TEST_F(usage, plan_says_how_far_weights_lag_what_is_added_and_what_is_cast) {
 
   const std::vector<std::string> added{"layer.ip2.partition=input", R"(layer.ip2.place=["n2", "n3"])", "layer.ip2.wire=bf16"};
   const auto text = plan(added, false);
-  EXPECT_NE(text.find("comes back, an addend\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("comes back, an addend, bf16\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("returned, addend\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("returned, addend, bf16\n"), std::string::npos) << text;
   int addends = 0;
   const auto cast = objects(plan(added, true));
   for (const auto& r : cast.at(0)["routes"]) {
@@ -193,7 +193,7 @@ TEST_F(usage, plan_suggests_keys_that_the_job_file_takes) {
   EXPECT_EQ(troupe(more).code, 2);
 }
 
-TEST_F(usage, a_mode_that_does_not_suit_the_job_is_told_with_its_place) {
+TEST_F(usage, reports_a_mode_that_does_not_suit_the_job_with_its_position) {
   const auto job = write("job.toml", tiny_job("[topology]\nworker_groups = 2\n"));
   for (const char* command : {"train", "check", "plan"}) {
     const auto o = troupe({command, job});
@@ -237,7 +237,7 @@ TEST_F(usage, plan_counts_the_parameters_of_every_server_group) {
   EXPECT_NE(tree.out.find("reducer tree arity=2"), std::string::npos) << tree.out;
 }
 
-TEST_F(usage, a_mode_page_says_how_it_runs) {
+TEST_F(usage, mode_page_has_the_properties_of_the_mode) {
   const auto ssp = objects(troupe({"modes", "ssp", "--json"}).out).at(0);
   for (const char* fact : {"lockstep", "portions", "by_groups", "takes_when"}) EXPECT_TRUE(ssp[fact].is_boolean()) << fact;
   EXPECT_EQ(ssp["lockstep"], false);
@@ -253,7 +253,7 @@ TEST_F(usage, a_mode_page_says_how_it_runs) {
   EXPECT_NE(troupe({"modes", "spp"}).err.find("did you mean 'ssp'?"), std::string::npos);
 }
 
-TEST_F(usage, staleness_and_mode_events_have_forms_of_their_own) {
+TEST_F(usage, staleness_is_printed_as_json_and_as_text) {
   const auto job = write("job.toml", tiny_job());
   const std::vector<std::string> more{"--set", "train.sync={mode=\"ssp\",staleness=2}", "--set", "topology.workers_per_group=2"};
   std::vector<std::string> words{"train", job, "--json"};
@@ -272,7 +272,7 @@ TEST_F(usage, staleness_and_mode_events_have_forms_of_their_own) {
   EXPECT_NE(troupe(words).out.find("clocks old on average"), std::string::npos);
 }
 
-TEST_F(usage, layers_and_modes_explain_themselves) {
+TEST_F(usage, every_layer_and_mode_has_documentation) {
   for (const char* list : {"layers", "modes"}) {
     const auto all = objects(troupe({list, "--json"}).out);
     ASSERT_FALSE(all.empty());
@@ -282,7 +282,7 @@ TEST_F(usage, layers_and_modes_explain_themselves) {
       const auto page = troupe({list, o["name"].get<std::string>()});
       EXPECT_EQ(page.code, 0);
       EXPECT_NE(page.out.find(o["doc"].get<std::string>().substr(0, 30)), std::string::npos)
-          << page.out;  // beyond that it is wrapped
+          << page.out;  // the rest may be wrapped
     }
   }
   const auto o = troupe({"layers", "convolutoin"});
@@ -291,7 +291,7 @@ TEST_F(usage, layers_and_modes_explain_themselves) {
   EXPECT_NE(troupe({"layers", "convolution"}).out.find("->"), std::string::npos);
 }
 
-TEST_F(usage, layers_say_what_does_not_decay_by_itself) {
+TEST_F(usage, layer_page_names_parameters_without_decay) {
   EXPECT_NE(troupe({"layers", "prelu"}).out.find("\nparameters:\n  slope  decays only with decay_scale\n"), std::string::npos)
       << troupe({"layers", "prelu"}).out;
   const auto rbm = objects(troupe({"layers", "rbm", "--json"}).out).at(0)["parameters"];
@@ -303,7 +303,7 @@ TEST_F(usage, layers_say_what_does_not_decay_by_itself) {
   EXPECT_EQ(objects(troupe({"layers", "relu", "--json"}).out).at(0)["parameters"].size(), 0u);
 }
 
-TEST_F(usage, time_tells_both_ways_and_every_layer) {
+TEST_F(usage, time_reports_plain_loop_actors_and_every_layer) {
   const auto o = troupe({"time", write("job.toml", tiny_job()), "--steps", "10", "--json"});
   ASSERT_EQ(o.code, 0) << o.out;
   const auto all = objects(o.out);
@@ -311,14 +311,14 @@ TEST_F(usage, time_tells_both_ways_and_every_layer) {
   EXPECT_EQ(all[0]["event"], "time");
   EXPECT_GT(all[0]["plain_ms"], 0);
   EXPECT_GT(all[0]["actors_ms"], 0);
-  ASSERT_EQ(all[0]["layers"].size(), 4u) << "what is computed as one is timed as one";
+  ASSERT_EQ(all[0]["layers"].size(), 4u) << "fused layers are timed together";
   const auto apart =
       objects(troupe({"time", path("job.toml"), "--steps", "10", "--json", "--set", "pipeline.fuse_layers=false"}).out);
   EXPECT_EQ(apart.at(0)["layers"].size(), 5u);
   for (const auto& l : all[0]["layers"]) EXPECT_TRUE(l["forward_ms"].is_number() && l["backward_ms"].is_number()) << l;
 }
 
-TEST_F(usage, init_writes_what_training_begins_with) {
+TEST_F(usage, init_writes_the_initial_weights_of_training) {
   const auto job = write("job.toml", tiny_job());
   const auto o = troupe({"init", job, "--out", path("i.safetensors"), "--json"});
   ASSERT_EQ(o.code, 0) << o.out;
@@ -337,14 +337,14 @@ class plugins : public command_test {
   }
 };
 
-TEST_F(plugins, a_layer_from_outside_trains) {
+TEST_F(plugins, trains_with_a_layer_of_a_plugin) {
   const auto o = troupe({"train", job_with("good"), "--json"});
   EXPECT_EQ(o.code, 0) << o.out << o.err;
   const auto page = troupe({"layers", "twice", "--plugin", std::string(TROUPE_PLUGIN_DIR) + "/libtest_plugin_good.so"});
   EXPECT_NE(page.out.find("y = 2 x"), std::string::npos) << page.out << page.err;
 }
 
-TEST_F(plugins, a_sampler_from_outside_is_served_by_the_data_server) {
+TEST_F(plugins, the_data_server_serves_a_sampler_of_a_plugin) {
   const auto job = job_with("good");
   const std::string chosen = "train.sampler={ kind = \"backwards\" }";
   const auto with = troupe({"train", job, "--set", chosen, "--json"});
@@ -359,7 +359,7 @@ TEST_F(plugins, a_sampler_from_outside_is_served_by_the_data_server) {
   EXPECT_NE(wrong.err.find("did you mean 'backwards'?"), std::string::npos) << wrong.err;
 }
 
-TEST_F(plugins, a_mode_from_outside_is_listed_planned_and_trains) {
+TEST_F(plugins, a_mode_of_a_plugin_is_listed_trained_and_simulated) {
   const auto plugin = std::string(TROUPE_PLUGIN_DIR) + "/libtest_plugin_fading.so";
   const auto page = objects(troupe({"modes", "fading", "--json", "--plugin", plugin}).out).at(0);
   EXPECT_EQ(page["options"].size(), 3u);
@@ -379,13 +379,13 @@ TEST_F(plugins, a_mode_from_outside_is_listed_planned_and_trains) {
   ASSERT_EQ(s.code, 0) << s.out << s.err;
   const auto last = objects(s.out).back();
   EXPECT_EQ(last["event"], "done") << last;
-  EXPECT_EQ(objects(troupe(simulated).out).back()["trace_sha256"], last["trace_sha256"]) << "the same, twice";
+  EXPECT_EQ(objects(troupe(simulated).out).back()["trace_sha256"], last["trace_sha256"]) << "the trace differs in a second run";
   const auto bad = troupe({"train", job, "--set", "train.sync={mode=\"fading\",tau=0}"});
   EXPECT_EQ(bad.code, 2);
   EXPECT_NE(bad.err.find("'tau' must be at least 1"), std::string::npos) << bad.err;
 }
 
-TEST_F(plugins, bad_ones_are_refused_by_name) {
+TEST_F(plugins, refuses_bad_plugins_by_name) {
   const std::vector<std::pair<std::string, std::string>> bad{
       {"wrong_abi", "built for ABI 4000000000"}, {"not_one", "does not export"}, {"missing", "there is no plugin"}};
   for (const auto& [name, why] : bad) {

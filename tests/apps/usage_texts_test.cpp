@@ -1,5 +1,5 @@
-// The texts of troupe for people: hints about commands, options and keys that do not exist, and
-// names of what is printed.
+// Text output of troupe: suggestions for unknown commands, options and keys, and names of printed
+// values.
 #include "tests/apps/child.hpp"
 
 namespace troupe {
@@ -27,7 +27,7 @@ TEST_F(usage_texts, names_the_nearest_command_option_or_key_when_a_word_is_unkno
   }
 }
 
-TEST_F(usage_texts, says_where_a_key_stands_when_an_override_names_the_wrong_table) {
+TEST_F(usage_texts, suggests_the_full_key_when_an_override_names_the_wrong_table) {
   const auto job = write("job.toml", tiny_job());
   const std::vector<std::pair<std::string, std::string>> sets{
       {"train.lr=0.1", "unknown key 'lr'; did you mean 'train.dynamics.lr'?"},
@@ -47,7 +47,7 @@ TEST_F(usage_texts, time_separates_the_last_row_from_its_numbers) {
   EXPECT_NE(text.find("\n(load, sum of packets, update) 0."), std::string::npos) << text;
 }
 
-TEST_F(usage_texts, the_hash_of_the_weights_has_the_name_of_its_json_key_and_says_that_it_is_none_of_a_file) {
+TEST_F(usage_texts, weights_hash_has_the_name_of_its_json_key_and_differs_from_file_hashes) {
   const auto job = write("job.toml", tiny_job());
   const auto made = objects(troupe({"init", job, "--out", path("i.safetensors"), "--json"}).out).at(0);
   const auto line = "\nweights_sha256 " + made["weights_sha256"].get<std::string>() + " (of the weights' values; `sha256sum`";

@@ -1,4 +1,5 @@
-// The actor-based example: statistics of the whole step, whoever computes which packet.
+// The example of an actor-based layer: its statistics are over the whole step, for any placement of
+// packets.
 #include "ops/check_layer.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/sim/small_job.hpp"
@@ -15,9 +16,8 @@ std::shared_ptr<const tables> with_plugin() {
   return all;
 }
 
-// The small net with the normalisation between pool1 and its two consumers, dropout left out: its
-// mask is by example, not by packet, but a plain comparison of one packet with four wants no
-// further source of difference.
+// The small net with the normalisation between pool1 and its two consumers, without dropout, so
+// that results of one packet and of four packets can be compared directly.
 job_spec normalised(const shape_of_job& s) {
   auto j = small_spec(s);
   j.data.batch = 8;
@@ -55,7 +55,7 @@ TEST(cross_batch_norm_example, passes_check_layer) {
   for (const auto& finding : check_layer_type(*with_plugin()->layers.find("cross_batch_norm"), *dev)) ADD_FAILURE() << finding;
 }
 
-TEST(cross_batch_norm_example, workers_and_delivery_order_do_not_matter) {
+TEST(cross_batch_norm_example, weights_do_not_depend_on_workers_or_delivery_order) {
   const auto dev = make_cpu_device();
   shape_of_job one;
   one.sub_solvers = 4;
@@ -70,9 +70,8 @@ TEST(cross_batch_norm_example, workers_and_delivery_order_do_not_matter) {
     }
 }
 
-// Four packets with joined statistics are one packet: the same mean and variance, the same
-// gradients.
-TEST(cross_batch_norm_example, four_packets_are_one_batch) {
+// Four packets with joint statistics give the mean, variance and gradients of one packet.
+TEST(cross_batch_norm_example, four_packets_equal_one_batch) {
   const auto dev = make_cpu_device();
   shape_of_job four, one;
   four.steps = one.steps = 1;
@@ -87,9 +86,9 @@ TEST(cross_batch_norm_example, four_packets_are_one_batch) {
   }
 }
 
-// What the peers had told the former stage of a step is gone: nobody can go on, and the job says
-// so.
-TEST(cross_batch_norm_example, a_restarted_worker_ends_the_job_by_name) {
+// The restarted stage has lost the statistics that its peers had sent, so the step cannot be
+// completed and the job ends.
+TEST(cross_batch_norm_example, a_restarted_worker_ends_the_job_with_an_error_naming_it) {
   const auto dev = make_cpu_device();
   std::vector<node_spec> nodes(3);
   for (std::uint32_t i = 0; i < 3; ++i) {
@@ -123,7 +122,7 @@ TEST(cross_batch_norm_example, a_restarted_worker_ends_the_job_by_name) {
   EXPECT_EQ(end, "error: node n2 is lost: worker0/norm was restarted, and what its peers had told it is gone");
 }
 
-TEST(cross_batch_norm_example, too_few_sub_solvers_is_found_before_anything_starts) {
+TEST(cross_batch_norm_example, refuses_too_few_sub_solvers_before_the_job_starts) {
   shape_of_job s;
   s.sub_solvers = 2;
   node_spec n;

@@ -1,4 +1,4 @@
-// The example layer passes the checker that users are given.
+// The example layer passes check_layer_type.
 #include <gtest/gtest.h>
 
 #include "ops/check_layer.hpp"

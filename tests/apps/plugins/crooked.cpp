@@ -1,5 +1,5 @@
-// Layers that are wrong, for `troupe check-layer`: crooked, y = slope x with a gradient that takes
-// every slope for 2; and thrower.
+// Plugin with wrong layers for tests of `troupe check-layer`: crooked, y = slope x, whose gradient
+// assumes slope 2; and thrower, which throws.
 #include <stdexcept>
 
 #include "ops/device.hpp"

@@ -1,9 +1,10 @@
-// From outside: a synchronisation mode. Elastic averaging (Zhang et al. 2015, Algorithm 1) whose
-// pull fades: in its k-th exchange a worker moves by alpha / (1 + k / fade) of its distance to the
-// centre, so that workers first agree and then explore.
+// Plugin with a synchronisation mode: elastic averaging (Zhang et al. 2015, Algorithm 1) with a
+// pull that fades. In its k-th exchange a worker moves by alpha / (1 + k / fade) of its distance to
+// the centre, so that workers first agree and then explore.
 //
-// Worker half: every `tau` steps asks for the centre c of a layer; d = pull (w - c); w -= d; pushes
-// d. Shard half: c += d.
+// Worker sync: every `tau` steps fetches the centre c of a layer; d = pull (w - c); w -= d; pushes
+// d.
+// Shard sync: c += d.
 // Invariant: w plus c is the same before and after an exchange.
 #include <algorithm>
 
@@ -107,7 +108,7 @@ void register_plugin(troupe::tables& t) {
   m.doc = "Elastic averaging whose pull fades with the number of exchanges. After Zhang, Choromanska, LeCun 2015.";
   m.specs = {real_option("alpha", 0.5, "the first pull, in [0, 1)", 0.0, 0.999),
              integer_option("tau", 4, "steps between two exchanges", 1),
-             real_option("fade", 100.0, "exchanges after which the pull is half", 1e-9)};
+             real_option("fade", 100.0, "exchanges after which the pull is halved", 1e-9)};
   m.takes_when = true;
   m.make_worker = [](sync_config c) { return std::make_unique<fading_worker>(std::move(c)); };
   m.make_shard = [](sync_config c) { return std::make_unique<fading_shard>(std::move(c)); };

@@ -1,5 +1,5 @@
-// A layer that lets everything through, once made; and it is made when the file that its job names,
-// a pipe, has come to its end. For tests of what waits meanwhile.
+// Plugin with an identity layer that blocks while it is constructed: it reads the pipe that the job
+// names to its end. For tests that need a job preparation of arbitrary length.
 #include <fstream>
 #include <iterator>
 

@@ -1,4 +1,4 @@
-// From outside: a layer, y = 2 x, and a sampler that takes the training set backwards and is served
+// Plugin with a layer, y = 2 x, and a sampler that takes the training set backwards and is served
 // by the data server.
 #include "ops/device.hpp"
 #include "runtime/job/plugin_abi.hpp"
