@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the actors cost, and what a second sub-solver on a second core gains.
+"""Cost of running a job as actors, and gain of a second sub-solver on a second core.
 
 usage: bench/actors.py [--bin build/release/bin/troupe] [--rounds 5] [--out docs/measurements/actors.md]
 
-Cost: `troupe time`, the job through its actors on one thread against the same layers, packets, sums and update in a plain loop, in
-alternating blocks of one process. Gain: `troupe train` on two threads with one and with two sub-solvers, in turn.
+Cost: `troupe time` runs the job through its actors on one thread, and the same layers, packets, sums and update in a plain loop, in
+alternating blocks of one process. Gain: `troupe train` on two threads with one and with two sub-solvers, alternating.
 """
 import argparse
 import datetime
@@ -50,14 +50,14 @@ def main():
 
 One thread, the actors against a plain loop over the same layers and packets:
 
-| job | packets | plain loop, ms | actors, ms | cost, % | least | most |
+| job | packets | plain loop, ms | actors, ms | cost, % | min | max |
 |---|---|---|---|---|---|---|
 """
     for title, job, steps, *settings in (("LeNet b64", "lenet_fashion.toml", 150), ("CIFAR10-full b100", "cifar10_full.toml", 60),
                                          ("AlexNet b32", "alexnet.toml", 10, "data.batch=32", "pipeline.packets=1")):
         plain, actors, middle, least, most, packets = cost(a.bin, os.path.join(jobs, job), steps, a.rounds, settings)
         text += f"| {title} | {packets} | {plain:.2f} | {actors:.2f} | {middle:+.1f} | {least:+.1f} | {most:+.1f} |\n"
-    text += "\nLeNet, two threads, ms per step:\n\n| packets | one sub-solver | two | gain | least | most |\n|---|---|---|---|---|---|\n"
+    text += "\nLeNet, two threads, ms per step:\n\n| packets | one sub-solver | two | gain | min | max |\n|---|---|---|---|---|---|\n"
     for packets in (2, 4):
         pairs = [(step_ms(a.bin, os.path.join(jobs, "lenet_fashion.toml"), packets, 1),
                   step_ms(a.bin, os.path.join(jobs, "lenet_fashion.toml"), packets, 2)) for _ in range(a.rounds)]

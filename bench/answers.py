@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How soon a job that computes on every core answers: a REPL that asks a daemon, and a monitor inside the process.
+"""Latency of answers while a job computes on every core: of a REPL that asks a daemon, and of a monitor inside the process.
 
 usage: bench/answers.py [--bin build/release/bin] [--rounds 5] [--out FILE]
 
-The two tests that ask under load print what it took; here they run `rounds` times, and the worst of their p99 counts. Bars: 100 ms for
-the REPL, 5 ms for the monitor. Exit code 1 when one is missed. An idle machine is assumed.
+Two tests measure the latency under load and print its p99. They run `rounds` times, and the largest p99 counts. Limits: 100 ms for the
+REPL, 5 ms for the monitor. Exit code 1 if one is exceeded. The machine must be idle.
 """
 import argparse
 import datetime
@@ -15,7 +15,7 @@ import sys
 
 from environment import ROOT, machine, publish
 
-CASES = (("REPL to a daemon", "test_cluster", "cluster_repl.answers_while_all_cores_train", 100.0),
+CASES = (("REPL to a daemon", "test_cluster", "cluster_repl.the_repl_answers_while_all_cores_train", 100.0),
          ("monitor in the process", "test_actors", "node_host.monitor_answers_while_every_scheduler_thread_computes", 5.0))
 
 
@@ -23,7 +23,7 @@ def p99(folder, program, test):
     r = subprocess.run([os.path.join(folder, program), f"--gtest_filter={test}"], capture_output=True, text=True, check=True)
     found = re.search(r"p99 ([\d.e+-]+) ms", r.stdout)
     if not found:
-        sys.exit(f"{test} printed no p99; {program} has no such test?")
+        sys.exit(f"{test} printed no p99: is it a test of {program}?")
     return float(found.group(1))
 
 
@@ -34,7 +34,7 @@ def main():
     p.add_argument("--out")
     a = p.parse_args()
     text = f"# Answers under load, {datetime.date.today()}\n\n**Command.** `bench/answers.py`. **Where.** {machine()}. Worst of {a.rounds} runs.\n\n"
-    text += "| who asks | p99, ms | bar, ms |\n|---|---|---|\n"
+    text += "| client | p99, ms | limit, ms |\n|---|---|---|\n"
     missed = False
     for title, program, test, bar in CASES:
         worst = max(p99(os.path.abspath(a.bin), program, test) for _ in range(a.rounds))

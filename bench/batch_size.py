@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the batch does to accuracy at equal epochs, and what scaling the rate with it wins back: LeNet on Fashion-MNIST.
+"""Effect of the batch size on accuracy at equal epochs, and of scaling the rate with it: LeNet on Fashion-MNIST.
 
 usage: bench/batch_size.py [--bin build/release/bin/troupe] [--epochs 2] [--batches 32,64,...,1024] [--seeds 1] [--out FILE.md] [--svg FILE.svg]
 
 FireCaffe (Iandola et al. 2016, section 4.1) raises the batch to lengthen the work between two exchanges, and the rate with it. Here a
-batch is run with the rate of the base batch ("none"), times the ratio of the batches ("linear"), times its root ("sqrt"), and
-"linear" after a warm-up over the first tenth of the steps (Goyal et al. 2017). The rate falls to zero in a straight line over the
-run, so that all of them end alike. A run whose loss is no longer finite counts as diverged.
+batch runs with the rate of the base batch ("none"), with that times the ratio of the batches ("linear"), with that times the root of
+the ratio ("sqrt"), and with "linear" after a warm-up over the first tenth of the steps (Goyal et al. 2017). In all runs the rate
+decreases linearly to zero. A run whose loss is no longer finite counts as diverged.
 """
 import argparse
 import datetime
@@ -25,7 +25,7 @@ KINDS = ("none", "sqrt", "linear", "linear, warm-up")
 
 
 def train(binary, batch, kind, a, seed):
-    """Test accuracy of one run; None: it diverged."""
+    """Test accuracy of one run; None if it diverged."""
     per_epoch = EXAMPLES // batch
     steps = per_epoch * a.epochs
     warmup = f", warmup = {{ steps = {max(1, steps // 10)}, from = 0.1 }}" if "warm" in kind else ""
@@ -47,7 +47,7 @@ def train(binary, batch, kind, a, seed):
 
 
 def svg(results, batches, path):
-    """Accuracy over the batch, one line a kind; a diverged run breaks the line."""
+    """Draws accuracy over the batch, one line per kind; a diverged run interrupts the line."""
     wide, high, left, top = 640, 400, 60, 20
     known = [v for row in results.values() for v in row.values() if v is not None]
     low, most = min(known) - 0.01, max(known) + 0.01

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Two builds of Troupe in one sitting: is a step of the second slower than one of the first?
+"""Compares the step times of two builds of Troupe in one session.
 
 usage: bench/before_after.py BEFORE [--bin build/release/bin/troupe] [--rounds 5] [--nets NAME,NAME...] [--out docs/measurements/FILE.md]
 
-BEFORE is the `troupe` of another checkout. The two run in turn, round after round, each round beginning with the other one; what is printed is
-the median over the rounds of after / before, pair by pair, so that a machine whose speed drifts does not decide.
+BEFORE is the `troupe` of another checkout. The two alternate, and every round begins with the other one. The result
+is the median over the rounds of after / before, pair by pair, so that a drift of the machine's speed has no effect.
 """
 import argparse
 import datetime
@@ -42,9 +42,9 @@ def main():
             print(lines[-1], flush=True)
     text = "\n".join([
         f"# Before and after, {datetime.date.today()}", "", "**Question.** Is a training step through the actors slower than it was?",
-        f"**Answer.** The slowest row is {worst:.3f} of what it was.", "",
+        f"**Answer.** In the slowest row a step takes {worst:.3f} times as long as before.", "",
         f"{machine()}. One run of `bench/before_after.py`; ms per step (forward, backward, update; fp32); medians.", "",
-        "| net | threads | before | after | after / before | of the rounds |", "|---|---|---|---|---|---|", *lines, ""])
+        "| net | threads | before | after | after / before | range of the rounds |", "|---|---|---|---|---|---|", *lines, ""])
     if a.out:
         publish(text, a.out, a.bin)
 

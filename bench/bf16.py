@@ -3,8 +3,8 @@
 
 usage: bench/bf16.py [--bin build/release/bin/troupe] [--rounds 5] [--seconds 6] [--steps 10] [--nets alexnet] [--out docs/measurements/bf16.md]
 
-As bench/compare.py: forward + backward + update, both sides in turn, round after round, medians and ratios of one run; of PyTorch the better
-of NCHW and channels-last. Its autocast keeps weights and their gradients in fp32 and takes products in bf16, as Troupe does.
+As in bench/compare.py: forward + backward + update, both sides alternating, medians and ratios of one run; for PyTorch the better of NCHW
+and channels-last. PyTorch's autocast keeps weights and their gradients in fp32 and computes products in bf16, as Troupe does.
 """
 import argparse
 import datetime
@@ -37,24 +37,24 @@ def told(times):
 def page(a, rows):
     first = rows[0]
     lines = [f"# bf16 against fp32, {datetime.date.today()}", "",
-             "**Question.** What does `precision = \"bf16\"` gain on AlexNet (batch 32), beside PyTorch in fp32 and with bf16 autocast?",
+             "**Question.** What does `precision = \"bf16\"` gain on AlexNet (batch 32), compared with PyTorch in fp32 and with bf16 autocast?",
              f"**Answer.** With one thread a step through the actors takes {first['ours']:.2f} of the time of Troupe's own in fp32; it is "
              f"{first['fp32']:.2f} times as fast as PyTorch in fp32, and {first['bf16']:.2f} times as fast as PyTorch with bf16 autocast.", "",
              "**Command.** `python3 bench/bf16.py --out docs/measurements/bf16.md`", "",
              f"**Where.** {machine()}; PyTorch {torch_version()}, BLAS threads as torch threads, malloc kept from returning memory. ms per step "
-             f"(forward, backward, update): medians of {a.rounds} rounds in which the candidates take turns, with the smallest and the largest. Of "
+             f"(forward, backward, update): medians of {a.rounds} rounds in which the candidates take turns, with the smallest and the largest. For "
              "PyTorch the better of NCHW and channels-last.", "",
              "| net | threads | torch fp32 | torch bf16 | Troupe fp32 | Troupe bf16 | torch fp32 / Troupe bf16 | torch bf16 / Troupe bf16 | "
              "Troupe fp32 / bf16 |", "|---|---|---|---|---|---|---|---|---|"]
     lines += [r["line"] for r in rows]
     return "\n".join(lines) + """
 
-That the results are right is the tests' matter: `tests/ops/bf16_test.cpp`, `check_layer`, and the losses in
+Tests check the results: `tests/ops/bf16_test.cpp`, `check_layer`, and the losses in
 `tests/actors/embedded_same_bits_test.cpp` ([precision.md](../precision.md)).
 
 **What it does not show.** How well a net learns in bf16 over many epochs; more than two threads, other nets and machines (without AMX there is
 little to gain but memory). Troupe's time includes loading and everything its actors do; PyTorch's step works on one batch that stays in memory.
-PyTorch's autocast keeps normalisation and pooling in the type that they get, and casts the weights anew in every step.
+PyTorch's autocast keeps normalisation and pooling in the type of their input, and casts the weights again in every step.
 """
 
 
@@ -62,7 +62,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bin", default=os.path.join(ROOT, "build/release/bin/troupe"))
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--seconds", type=float, default=6, help="of PyTorch, a candidate and round")
+    p.add_argument("--seconds", type=float, default=6, help="seconds of PyTorch per candidate and round")
     p.add_argument("--steps", type=int, default=10)
     p.add_argument("--threads", default="1,2")
     p.add_argument("--nets", default="alexnet")

@@ -3,8 +3,8 @@
 
 usage: cifar10_accuracy.py FOLDER [--bin FILE] [--seeds 3] [--steps 5000] [--threads 2] [--out FILE.md]
 
-FOLDER: train/CLASS/*.png and test/CLASS/*.png. Same net, fillers, shuffled epochs, momentum, decay and factors by layer; not the same random
-numbers. Exit code 1 when the means lie more than 2.5 points apart (Troupe below).
+FOLDER: train/CLASS/*.png and test/CLASS/*.png. Both use the same net, fillers, shuffled epochs, momentum, decay and factors by layer, with
+different random numbers. Exit code 1 if Troupe's mean is more than 2.5 points below PyTorch's.
 """
 import argparse
 import glob
@@ -33,7 +33,7 @@ def load(folder):
 
 
 def drops(steps):
-    """Caffe's 60,000 and 65,000 of 70,000."""
+    """The steps at which the rate drops: Caffe's 60,000 and 65,000 of 70,000, scaled to `steps`."""
     return round(steps * 6 / 7), round(steps * 6.5 / 7)
 
 
@@ -101,7 +101,7 @@ def main():
     if a.out:
         publish(f"""# Does CIFAR10-full learn as well as in PyTorch?
 
-Question: do {a.steps:,} steps of Caffe's CIFAR10-full end where PyTorch's do with the same recipe? Answer: {text}, over {a.seeds} seeds.
+Question: do {a.steps:,} steps of Caffe's CIFAR10-full reach the accuracy of PyTorch with the same recipe? Answer: {text}, over {a.seeds} seeds.
 
 Command: `bench/cifar10_accuracy.py FOLDER --steps {a.steps} --seeds {a.seeds}` with {len(data[0][0]):,} images to train on and {len(data[1][0]):,} to test.
 

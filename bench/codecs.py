@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What each codec of gradients costs in accuracy, and what it leaves of the bytes that a worker pushes.
+"""Cost of each gradient codec in accuracy, and the share of a worker's pushed bytes that remains.
 
 usage: bench/codecs.py [--bin build/release/bin/troupe] [--job configs/jobs/lenet_fashion.toml] [--workers 2] [--epochs 3] [--set KEY=VALUE ...]
                        [--codecs none,fp16,...] [--out FILE]
 
-Trains the job once for each codec, embedded, with so many workers, and takes the last accuracy. Bytes: of one worker's node to the others, from the plan of a
-cluster with a node for each worker and one for the shards, as a share of those of `none`; of `threshold` the plan has the most it may be.
+Trains the job once per codec, embedded, with the given number of workers, and takes the last accuracy. Bytes: from one worker's node to the others, by the plan
+of a cluster with a node for each worker and one for the shards, as a share of those of `none`. For `threshold` the plan has the maximum.
 """
 import argparse
 import datetime

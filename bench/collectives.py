@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""all_reduce (sum) of float32 between processes of one machine: libtroupe_exchange from Python, torch's Gloo from Python, and OpenMPI from C, in turn.
+"""all_reduce (sum) of float32 between processes of one machine: libtroupe_exchange from Python, torch's Gloo from Python, and OpenMPI from C, alternating.
 
 usage: bench/collectives.py [--bin build/release] [--ranks 2,4] [--megabytes 1,16,64,240] [--rounds 7] [--out docs/measurements/collectives.md]
 
-It needs python3-torch, openmpi-bin and libopenmpi-dev. A call's time is that of the slowest rank, from a barrier on; of a round's calls the median counts,
-and of the rounds' medians the median. Every implementation has its values in memory of its own, as a training loop has; OpenMPI chooses its transport
+It needs python3-torch, openmpi-bin and libopenmpi-dev. A call's time is that of the slowest rank, from a barrier on. The result is the median over the
+rounds of the median over a round's calls. Every implementation has its values in private memory, as in a training loop. OpenMPI chooses its transport
 within a machine (shared memory).
 """
 import argparse

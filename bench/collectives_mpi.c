@@ -1,4 +1,4 @@
-/* The peer of bench/collectives.py: MPI_Allreduce of floats, each of the counts given. Rank 0 prints "COUNT SECONDS" for every call after the first two. */
+/* The peer of bench/collectives.py: MPI_Allreduce of floats with each of the given counts. Rank 0 prints "COUNT SECONDS" for every call but the first two. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

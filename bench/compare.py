@@ -3,14 +3,13 @@
 
 usage: bench/compare.py [--bin build/release/bin/troupe] [--nets lenet,mlp,...] [--rounds 3] [--seconds 2] [--out FILE.md | --publish]
 
-The peer is PyTorch as a careful user would run it: the better of NCHW and channels-last, as many BLAS threads as torch threads,
-glibc's malloc kept from returning memory to the kernel between steps. Both sides run with OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as set and, where one
-of them is set, unset, after a check of the products (bench/environment.py). The best time of each counts; the ratio of both with the variables as set
-is printed beside it. Both sides run in turn, round after round; what is printed
-are medians over the rounds and the ratio of the two. Troupe's packets = threads = sub-solvers, and its time includes loading and
-everything the actors do.
+The peer is tuned PyTorch: the better of NCHW and channels-last, as many BLAS threads as torch threads, glibc's malloc kept from returning
+memory to the kernel between steps. Both sides run with OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as set and, where one
+of them is set, unset, after a check of the products (bench/environment.py). The best time of each side counts; the ratio of both with the variables
+as set is printed too. Both sides alternate, round after round; the output has medians over the rounds and their ratio. Troupe runs with packets =
+threads = sub-solvers, and its time includes loading and everything the actors do.
 
---publish writes the page step_times of docs/measurements and draws the picture of README.md from it. The machine has to be idle.
+--publish writes the page step_times of docs/measurements and draws the picture of README.md from it. The machine must be idle.
 """
 import argparse
 import datetime
@@ -31,9 +30,9 @@ NETS = {
     "alexnet": ("AlexNet b32", "alexnet.toml", "data.batch=32"),
     "resnet20": ("ResNet-20 b128", "resnet20.toml"),
 }
-# With several threads AlexNet's linear layers, 59 of its 61 million weights, are split by feature between as many workers of the one process and take
-# the packets of a step as one (Krizhevsky 2014, scheme (a); docs/partitioning.md): each weight is read once a step by one core, where packets would
-# have every core read all of them and their gradients added.
+# With several threads AlexNet's linear layers, 59 of its 61 million weights, are split by feature between as many workers of the process, which
+# compute the packets of a step as one (Krizhevsky 2014, scheme (a); docs/partitioning.md). So one core reads each weight once per step. With packets
+# every core would read all weights, and their gradients would be summed.
 SPLIT = {"alexnet": tuple(f"layer.{l}.{what}" for l in ("fc6", "fc7", "fc8") for what in ("partition=feature", "gather=true"))}
 SLOW = ("alexnet", "resnet20")  # a few steps of these take as long as a hundred of others
 
@@ -64,7 +63,7 @@ def torch_version():
 
 
 def one_round(a, net, threads, times, kernels, ours):
-    """Adds a time of each candidate. times: {(side, kernel's name, layout or loop): [ms]}"""
+    """Adds one time of each candidate to `times`: {(side, kernel's name, layout or loop): [ms]}"""
     by_name = {k.name: k for k in kernels}
     for key in candidates(times, by_name):
         times.setdefault(key, []).append(torch_ms(net, threads, key[2], a.seconds, kernel=by_name[key[1]]))
@@ -96,7 +95,7 @@ def main():
     p.add_argument("--seconds", type=float, default=2)
     p.add_argument("--steps", type=int, default=60)
     p.add_argument("--nets", default=",".join(NETS))
-    p.add_argument("--minutes", type=float, default=11.5, help="no round begins that would end later; 0: no limit")
+    p.add_argument("--minutes", type=float, default=11.5, help="begin no round that would end later; 0: no limit")
     p.add_argument("--out")
     p.add_argument("--publish", action="store_true", help=f"to docs/measurements/{PAGES[0]}, and draw docs/step_times.svg")
     a = p.parse_args()

@@ -3,7 +3,7 @@
 
 Runs configs/sim/convergence.toml (LeNet on Fashion-MNIST, 16 virtual workers, two slow nodes, real maths) in every mode and draws the
 test accuracies over the simulator's clock. Nothing in it depends on how fast or busy this machine is: the same seed gives the same curve.
-Writes MD and, beside it, an SVG.
+Writes MD and an SVG next to it.
 """
 import argparse
 import datetime
@@ -21,8 +21,8 @@ SCENARIO = os.path.join(TOP, "configs/sim/convergence.toml")
 STEPS_PER_EPOCH = 234  # 60,000 / 256
 WORKERS = 16
 
-# What each mode is run with, beside its rate: that is the best of RATES after half an epoch of seed 1 (every rate and its accuracy is in
-# the document). Plain SGD: with momentum, stale gradients diverge at any rate that bsp likes.
+# Settings of each mode. Its rate is the best of RATES after half an epoch of seed 1 (the document lists every rate and its accuracy).
+# Plain SGD: with momentum, stale gradients diverge at the rates that are good for bsp.
 RATES = [0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005]
 GROUPS = ["topology.worker_groups=16", "topology.workers_per_group=1"]
 MODES = {

@@ -1,7 +1,7 @@
-// Every algorithm of convolution on every convolution of the nets: GFLOP/s of each pass, counted as
-// the plain sum's operations (winograd, which makes fewer, may therefore pass the peak). One
-// thread; the best of many calls, which other work on the machine disturbs least.
-// bench/convolution.py makes the page of it.
+// Benchmarks every convolution algorithm on every convolution of the nets: GFLOP/s of each pass.
+// The operations of the plain sum are counted, so winograd, which needs fewer, may exceed the peak.
+// One thread; the best of many calls, which other work on the machine affects least.
+// bench/convolution.py makes the page.
 //
 // usage: bench_convolution [seconds per figure = 0.2] [part of a layer's name] [algorithm]
 #include <algorithm>
@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
     const tensor x = gaussian(*d, xs, 1), w = gaussian(*d, ws, 2), bias = gaussian(*d, {g.outputs}, 3), dy = gaussian(*d, ys, 4);
     tensor y = gaussian(*d, ys, 5), dx = gaussian(*d, xs, 6), dw = gaussian(*d, ws, 7);
     const double flops = 2e-9 * static_cast<double>(g.batch * g.outputs * g.pixels() * g.patch());
-    if (argc <= 3 || std::strcmp(argv[3], "bf16") == 0) {  // by tiles, where the processor has them
+    if (argc <= 3 || std::strcmp(argv[3], "bf16") == 0) {  // with AMX tiles, if the CPU has them
       const tensor xb = as_bf16(*d, x), dyb = as_bf16(*d, dy);
       tensor yb = as_bf16(*d, y), dxb = as_bf16(*d, dx);
       told(r.name, "bf16", flops, best_seconds(budget, [&] { d->conv_forward(g, xb, w, bias, yb); }),

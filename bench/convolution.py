@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Every algorithm of convolution on the layers of the nets, and the products of their linear layers: runs bench_convolution and
-bench_linear and makes docs/measurements/convolution.md of it.
+"""Benchmarks every convolution algorithm on the layers of the nets, and the products of their linear layers: runs bench_convolution and
+bench_linear and writes docs/measurements/convolution.md.
 
 usage: bench/convolution.py [--build build/release] [--rounds 3] [--seconds 0.1] [--peak 207] [--out docs/measurements/convolution.md]
 
-`--peak` is what one core can do in fp32, in GFLOP/s. The floor that layers are held against is the best product of large matrices
+`--peak` is the fp32 peak of one core, in GFLOP/s. Layers are compared with the best product of large matrices
 (sgemm) of the same run. The defaults take about two minutes. lowering2 and lowering3 of AlexNet's conv1 are left out:
-lowering3 takes over 20 s a call. Nothing is written while the machine is busy.
+lowering3 takes over 20 s per call. Nothing is written if the machine is busy.
 """
 import argparse
 import datetime
@@ -45,7 +45,7 @@ def arguments():
 
 
 def measure(a):
-    """Of every layer and algorithm, and of every product, the best of all rounds: what others do on the machine comes and goes."""
+    """The best of all rounds for every layer and algorithm and for every product, since other work on the machine varies."""
     found, linear = {}, {}
 
     def keep(where, key, got):
@@ -73,21 +73,21 @@ def page(a, load, found, linear):
     autos = [v for (l, n), got in found.items() if n == "auto" for v in got]
     return f"""# Convolution and linear layers, kernel by kernel, {datetime.date.today()}
 
-**Question.** What do the algorithms of convolution give on the layers of the nets, and how far is `auto` from what a core can do?
-**Answer.** `auto` makes {min(autos):.0f} to {max(autos):.0f} GFLOP/s (median {statistics.median(autos):.0f}), where the best product of large
-matrices (sgemm, 1024 x 1024 x 1024) makes {floor:.0f} and a core's multiply-adds {a.peak:.0f}.
+**Question.** How fast are the convolution algorithms on the layers of the nets, and how far is `auto` from the peak of a core?
+**Answer.** `auto` reaches {min(autos):.0f} to {max(autos):.0f} GFLOP/s (median {statistics.median(autos):.0f}); the best product of large
+matrices (sgemm, 1024 x 1024 x 1024) reaches {floor:.0f} and a core's multiply-adds {a.peak:.0f}.
 
 **Command.** `bench/convolution.py --rounds {a.rounds} --seconds {a.seconds}` after building `bench_convolution` and `bench_linear`.
-**Where.** {machine()}. fp32, one thread; of each figure the best of {a.rounds} rounds of {a.seconds} s. Load average {load:.1f} at
+**Where.** {machine()}. fp32, one thread; each figure is the best of {a.rounds} rounds of {a.seconds} s. Load average {load:.1f} at
 the start, {os.getloadavg()[0]:.1f} at the end (of which 1 is its own).
 
-GFLOP/s count the operations of the plain sum; winograd makes fewer and may pass the peak. `data` of a first layer is not needed in training.
+GFLOP/s count the operations of the plain sum; winograd needs fewer and may exceed the peak. `data` of a first layer is not needed in training.
 
 | layer | algorithm | forward | data | weights |
 |---|---|---|---|---|
 """ + "\n".join(table) + f"""
 
-`auto`, GFLOP/s and what that is of sgemm's {floor:.0f}:
+`auto`, GFLOP/s and share of sgemm's {floor:.0f}:
 
 | layer | forward | data | weights |
 |---|---|---|---|
@@ -99,7 +99,7 @@ Products of linear layers, GFLOP/s, in brackets by OpenBLAS alone, then of bf16 
 |---|---|---|---|
 """ + "\n".join(products) + """
 
-**What it does not show.** Two threads; how layers cool each other's caches (`troupe time` does); machines without AVX-512, where `auto`
+**What it does not show.** Two threads; the effect of other layers on the caches (`troupe time` includes it); machines without AVX-512, where `auto`
 is lowering1 throughout. oneDNN's rows (of a build that has it) include bringing NCHW into its layouts and back.
 """
 
@@ -107,7 +107,7 @@ is lowering1 throughout. oneDNN's rows (of a build that has it) include bringing
 def main():
     a = arguments()
     load = os.getloadavg()[0]
-    if a.out and load > 0.5:  # figures taken beside other work were seen to halve, and to change the order of the algorithms
+    if a.out and load > 0.5:  # with other work on the machine, figures halved and the order of the algorithms changed
         sys.exit(f"load average {load:.1f}: the machine is not idle, nothing is written")
     found, linear = measure(a)
     text = page(a, load, found, linear)

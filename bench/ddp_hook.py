@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""One torch training loop in two processes of one thread each: DistributedDataParallel over Gloo, and the same with Troupe's hook in the place of Gloo's
-all_reduce (examples/own_loop/troupe_exchange.py, ddp_hook); and the loop in one process. In turn.
+"""A torch training loop in two processes of one thread each: DistributedDataParallel over Gloo, and the same with Troupe's hook instead of Gloo's
+all_reduce (examples/own_loop/troupe_exchange.py, ddp_hook); and the loop in one process. They alternate.
 
 usage: bench/ddp_hook.py [--bin build/release] [--rounds 5] [--net lenet,mlp,alexnet] [--ranks 2] [--out docs/measurements/ddp_hook.md]
 
-Every process has the batch of the one. A step's time is the median of the slower rank's steps after the tenth; of rounds the median counts. Both
-train from one seed; the weights that they end with are compared.
+Every process has the batch size of the single process. A step's time is the median of the slower rank's steps after the tenth; the median over the rounds
+counts. Both train from one seed, and their final weights are compared.
 """
 import argparse
 import datetime

@@ -1,5 +1,5 @@
-// Prints one JSON line with what this processor and the OpenBLAS that Troupe is linked with can do:
-// the peak of multiply-adds in registers and of OpenBLAS' sgemm, with one thread and with two,
+// Prints one JSON line with the speed of this CPU and of the OpenBLAS that Troupe is linked with:
+// the peak of multiply-adds in registers and of OpenBLAS' sgemm, with one thread and with two, in
 // GFLOP/s. bench/environment.py runs it. It takes less than a second.
 #include <cblas-openblas.h>
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ namespace {
 
 using clock_type = std::chrono::steady_clock;
 
-volatile float sink;  // what is stored here must be computed
+volatile float sink;  // volatile: a value stored here must be computed
 
 constexpr long turns = 1 << 20;
 struct fma_loop {
@@ -30,8 +30,8 @@ struct fma_loop {
   void (*call)();
 };
 
-// Every accumulator tends to 1. There are as many as hide the latency of two units (4 to 5 cycles)
-// and fit the registers.
+// Every accumulator converges to 1. Their number hides the latency of two units (4 to 5 cycles) and
+// fits the registers.
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) void fma_avx512() {
   const __m512 a = _mm512_set1_ps(0.75F), b = _mm512_set1_ps(0.25F);
@@ -74,8 +74,8 @@ fma_loop best_loop() {
   return {"baseline", 2.0 * 48 * turns, multiply_add_baseline};
 }
 
-// `make` gives each thread its call. All threads begin a window together; it ends with the last of
-// them. The best window counts.
+// `make` returns each thread's call. All threads begin a window together; it ends with the last of
+// them. Returns the rate of the best window.
 double gflops(int threads, int windows, double flops, const std::function<std::function<void()>()>& make) {
   clock_type::time_point begin;
   double least = 1e30;
@@ -89,7 +89,7 @@ double gflops(int threads, int windows, double flops, const std::function<std::f
   std::barrier meet(threads, between);
   const auto work = [&] {
     const auto call = make();
-    call();  // pages, and the processor's frequency
+    call();  // warm-up: pages, and the CPU's frequency
     meet.arrive_and_wait();
     for (int i = 0; i < windows; ++i) {
       call();
@@ -105,7 +105,7 @@ double gflops(int threads, int windows, double flops, const std::function<std::f
 
 std::function<void()> sgemm() {
   constexpr int n = 1024;
-  openblas_set_num_threads(1);  // of the calling thread in OpenMP builds; as Troupe's own threads do
+  openblas_set_num_threads(1);  // of the calling thread in OpenMP builds, like Troupe's own threads
   const auto matrix = [] {
     std::vector<float> m(n * n);
     for (std::size_t i = 0; i < m.size(); ++i) m[i] = static_cast<float>(i % 17) - 8;

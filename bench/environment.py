@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What a measurement was taken on and with, and how it is written to its page.
+"""Records the machine and the libraries of a measurement, and writes its page.
 
 usage: bench/environment.py [--bin build/release/bin] [--no-peer]
            prints the section "Environment" for a page that is written by hand
        bench/environment.py --mark FILE...
-           says at the top of pages that name PyTorch or OpenBLAS and have no such section that OPENBLAS_CORETYPE is not recorded
+           adds a note that OPENBLAS_CORETYPE was not recorded to pages that name PyTorch or OpenBLAS and have no such section
 
 OPENBLAS_CORETYPE makes OpenBLAS use the kernels of the processor that it names. Set to an older processor than the machine's, it slows PyTorch, and
 a ratio to PyTorch is too high. So PyTorch is tried with the variables as they are set and without OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE. Kernels
@@ -35,7 +35,7 @@ Kernel = collections.namedtuple("Kernel", "name variables")
 
 
 def kernels(environ):
-    """What PyTorch may run with: the variables as they are, and, where one of SELECTS is set, without them."""
+    """The kernels to try with PyTorch: the variables as they are, and, if one of SELECTS is set, without them."""
     found = {n: environ[n] for n in SELECTS if n in environ}
     return [Kernel("as set", found), Kernel("unset", {})] if found else [Kernel("as set", {})]
 
@@ -55,11 +55,11 @@ def peer_env(threads, kernel=None, tuned=True):
     return env
 
 
-asked = {}  # kernel's name -> what peer_kernel.py said; only scripts with a peer ask
+asked = {}  # kernel's name -> report of peer_kernel.py; filled only by scripts with a peer
 
 
 def ask_peer(kernel):
-    """What bench/peer_kernel.py says. A process that ends otherwise (a kernel for another processor: SIGILL) has no right products."""
+    """The report of bench/peer_kernel.py. If its process fails (SIGILL: a kernel for another CPU), its products count as wrong."""
     r = subprocess.run([PYTHON, os.path.join(HERE, "peer_kernel.py")], env=peer_env(2, kernel), capture_output=True, text=True)
     if r.returncode == 0:
         return json.loads(r.stdout)
@@ -68,7 +68,7 @@ def ask_peer(kernel):
 
 
 def peer_reports():
-    """[(kernel, what bench/peer_kernel.py says of it)], found out once."""
+    """[(kernel, report of bench/peer_kernel.py)], determined once."""
     for kernel in kernels(os.environ):
         if kernel.name not in asked:
             asked[kernel.name] = ask_peer(kernel)
@@ -79,7 +79,7 @@ def peer_reports():
 
 
 def sound(reports):
-    """The kernels whose products are right; the program ends where none is."""
+    """The kernels whose products are right; exits if there is none."""
     good = [kernel for kernel, said in reports if not said["wrong"]]
     if not good:
         sys.exit("PyTorch's products are wrong with every kernel: nothing can be compared")
@@ -87,7 +87,7 @@ def sound(reports):
 
 
 def best_of(reports):
-    """The sound kernel with the fastest sgemm on one thread."""
+    """The kernel with right products and the fastest sgemm on one thread."""
     rate = {kernel.name: said["sgemm_gflops"][0] for kernel, said in reports}
     return max(sound(reports), key=lambda kernel: rate[kernel.name])
 
@@ -117,7 +117,7 @@ def variables(environ):
 
 
 def folder_of(binaries):
-    """The folder of Troupe's programs, from what scripts take as --bin: that folder, a program in it, or the build."""
+    """The folder of Troupe's programs, from a script's --bin: that folder, a program in it, or the build."""
     path = os.path.abspath(binaries or os.path.join(ROOT, "build/release/bin"))
     if os.path.isdir(os.path.join(path, "bin")):
         return os.path.join(path, "bin")
@@ -125,7 +125,7 @@ def folder_of(binaries):
 
 
 def troupe_report(binaries=None, kernel=None):
-    """What bench_environment says; None where it is not built. kernel: by default the variables as they are set."""
+    """The report of bench_environment; None if it is not built. kernel: by default the variables as they are set."""
     program = os.path.join(folder_of(binaries), "bench_environment")
     if not os.path.exists(program):
         return None
@@ -134,12 +134,12 @@ def troupe_report(binaries=None, kernel=None):
 
 
 def checked_for_troupe(said, ours):
-    """Whether the check in PyTorch's process (`said`) was one of what Troupe runs (`ours`): the same library and the same kernels."""
+    """Returns true if the check in PyTorch's process (`said`) is valid for Troupe (`ours`): the same library and the same kernels."""
     return bool(ours) and not said["wrong"] and (said["library"], said["corename"]) == (ours["library"], ours["corename"])
 
 
 def kernels_of_troupe(reports, binaries):
-    """Those that Troupe is timed with: where their products were checked; without one of them the variables as set."""
+    """The kernels that Troupe is timed with: those whose products were checked; if there are none, the variables as set."""
     return [k for k, said in reports if checked_for_troupe(said, troupe_report(binaries, k))] or [reports[0][0]]
 
 
@@ -175,7 +175,7 @@ def section(when, commit, load, environ, ours, peers, used):
 
 
 def record(binaries=None, used=None, ours=None):
-    """The section of this moment. used: kernels of PyTorch, by default the best one; ours: of Troupe, by default the variables as set."""
+    """The section for the current state. used: kernels of PyTorch, by default the best one; ours: of Troupe, by default the variables as set."""
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     load = os.getloadavg()[0]
     peers = peer_reports() if asked else []
@@ -185,12 +185,12 @@ def record(binaries=None, used=None, ours=None):
 
 
 def with_section(text, new):
-    """The page with this section at its end, in place of the one that it may have."""
+    """The page with this section at its end; it replaces an existing one."""
     return re.sub(rf"\n{HEADING}\n\n(\|.*\n)*", "", text).rstrip() + "\n\n" + new
 
 
 def publish(text, out, binaries=None, used=None, ours=None):
-    """The page with its environment, to stdout and, where it is given, to the file `out`."""
+    """Writes the page with its environment to stdout and, if given, to the file `out`."""
     text = with_section(text, record(binaries, used, ours))
     if out:
         with open(out, "w", encoding="utf-8") as f:
@@ -199,7 +199,7 @@ def publish(text, out, binaries=None, used=None, ours=None):
 
 
 def marked(text):
-    """The page with MARK below its title, where it names PyTorch or OpenBLAS and does not say what they ran with."""
+    """The page with MARK below its title if it names PyTorch or OpenBLAS and has no environment section."""
     if f"\n{HEADING}\n" in text or MARK in text or not re.search(r"torch|openblas|sgemm", text, re.IGNORECASE):
         return text
     title, _, rest = text.partition("\n")

@@ -4,8 +4,8 @@
 usage: bench/epoch.py [--bin build/release/bin/troupe] [--rounds 3] [--out docs/measurements/epoch.md]
 
 The peer keeps the whole set in memory as bytes, shuffles it, and makes a batch by indexing and scaling, which is faster than a DataLoader;
-tuned as in bench/compare.py, the better of NCHW and channels-last. Troupe's packets = threads = sub-solvers; its time is that of its run of
-two epochs less that of its run of one, so that neither side's counts starting up. Both train and neither evaluates. Batch 64, momentum, as the job says.
+tuned as in bench/compare.py, the better of NCHW and channels-last. Troupe runs with packets = threads = sub-solvers; its time is that of a run of
+two epochs less that of a run of one, so that start-up does not count on either side. Both train and neither evaluates. Batch 64 and momentum as in the job.
 """
 import argparse
 import datetime
@@ -100,14 +100,14 @@ def main():
     print(f"Epoch, one thread and two: PyTorch / Troupe {ratios[0]:.2f} and {ratios[1]:.2f}, {as_set} with the variables as set")
     text = f"""# An epoch of Fashion-MNIST with LeNet, {datetime.date.today()}
 
-**Question.** How fast is an epoch, loading included, beside tuned PyTorch?
+**Question.** How fast is an epoch, loading included, compared with tuned PyTorch?
 **Answer.** {ratios[0]:.2f} times as fast with one thread, {ratios[1]:.2f} with two.
 
 **Command.** `bench/epoch.py --rounds {a.rounds}`. **Where.** {machine()}. Batch 64, fp32, medians.
 
 """ + "\n".join(table(rows)) + """
 
-**What it does not show.** The peer's data lies in memory and is indexed in the training thread: workers of a DataLoader would take the cores that
+**What it does not show.** The peer's data is in memory and is indexed in the training thread: workers of a DataLoader would take the cores that
 train. Evaluation; more threads.
 """
     publish(text, a.out, a.bin, kernels)

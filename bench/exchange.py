@@ -4,7 +4,7 @@
 usage: bench/exchange.py [--bin build/release] [--rounds 200] [--out docs/measurements/exchange.md]
 
 Each of two processes makes `rounds` calls of each kind and takes the median; the slower of the two counts. `GB/s` are bytes that a
-rank gives and gets (twice the buffer), divided by that time. An idle machine is assumed.
+rank sends and receives (twice the buffer), divided by that time. The machine must be idle.
 """
 import argparse
 import array
@@ -66,7 +66,7 @@ def main():
     largest = {c: max((k for k in slowest if k.startswith(c + " ")), key=lambda k: int(k.split()[1])) for c in ("all_reduce", "exchange")}
     rate = {c: 8 * int(k.split()[1]) / slowest[k] / 1e9 for c, k in largest.items()}
     rows = [f"# The exchange alone, {datetime.date.today()}\n\n**Question.** What does a call of libtroupe_exchange cost?\n"
-            f"**Answer.** A barrier {1e3 * slowest['barrier 0']:.2f} ms; {rate['all_reduce']:.2f} GB/s a rank for a large all_reduce, "
+            f"**Answer.** A barrier {1e3 * slowest['barrier 0']:.2f} ms; {rate['all_reduce']:.2f} GB/s per rank for a large all_reduce, "
             f"{rate['exchange']:.2f} for a large elastic step: every byte passes through the daemon, under TLS, and is added there.\n"
             f"**Command.** `bench/exchange.py`. **Where.** {machine()}, otherwise idle. Two processes, one daemon, loopback, mutual TLS; "
             "medians.\n", "| call | float32 values | ms | GB/s of a rank, both ways |", "|---|---|---|---|"]

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""What it costs to be ready for losses, when nothing fails: the same job on two daemons with and without, in turn, on the same machine.
+"""Cost of readiness for node failures when nothing fails: the same job on two daemons with and without it, alternating on one machine.
 
 usage: bench/failure_cost.py [--bin build/release/bin] [--rounds 5] [--job configs/jobs/lenet_fashion.toml] [--steps 400] [--set KEY=VALUE]... [--out FILE]
 
-  none       job.max_failures = 0: the first loss ends the job, and shards remember nothing for it
-  ready      as it is by default: shards remember a version, with the states of the rule
-  kept       the same, and a checkpoint once a minute's worth of steps at the pace of `none`
-  often      the same, and a checkpoint every 20 steps: the difference, over the checkpoints, is how long training stands for one
-  replicas   ready, with topology.replicas = 2: every update goes to the other node before it is handed out
+  none       job.max_failures = 0: the first node failure ends the job, and shards keep nothing for recovery
+  ready      the default: shards keep the previous version, with the states of the rule
+  kept       the same, and a checkpoint once per minute at the pace of `none`
+  often      the same, and a checkpoint every 20 steps: the difference per checkpoint is how long training stops for one
+  replicas   ready, with topology.replicas = 2: every update is copied to the other node before workers receive it
 
-Seconds a step over the whole job; medians, and each to `none` of its own round.
+Seconds per step over the whole job; medians, and ratios to `none` of the same round.
 """
 import argparse
 import datetime
@@ -74,13 +74,13 @@ def main():
     text = [f"# What readiness for losses costs when nothing fails, {datetime.date.today()}", "",
             f"**Command.** `bench/failure_cost.py --job {os.path.relpath(a.job, ROOT)} --steps {a.steps} --rounds {a.rounds}`. "
             f"**Where.** {machine()}. Two daemons, a worker and a shard each; in turn.", "",
-            "| | ms a step | to `none`, median | least | most |", "|---|---|---|---|---|"]
+            "| | ms a step | to `none`, median | min | max |", "|---|---|---|---|---|"]
     for kind, list_ in times.items():
         ratios = [x / n for x, n in zip(list_, times["none"])]
         text.append(f"| {kind} | {statistics.median(list_) * 1000:.2f} | {statistics.median(ratios):.3f} | {min(ratios):.3f} | {max(ratios):.3f} |")
     stands = [(x - r) * OFTEN * 1000 for x, r in zip(times["often"], times["ready"])]
-    text += ["", f"For a checkpoint training stands {statistics.median(stands):.1f} ms (median; least {min(stands):.1f}, most {max(stands):.1f}), "
-             "what it takes from the processor while the file is written counted in."]
+    text += ["", f"Training stops {statistics.median(stands):.1f} ms for a checkpoint (median; min {min(stands):.1f}, max {max(stands):.1f}), "
+             "including the CPU time that writing the file takes."]
     text = "\n".join(text) + "\n"
     print(text)
     if a.out:

@@ -3,11 +3,11 @@
 
 usage: bench/firecaffe.py [--bin build/release/bin/troupe] [--quick] [--out docs/measurements/simulation.md]
 
-1. FireCaffe's five rows (configs/sim/firecaffe_*.toml) against T = B / (p rate) + 2 W log2 p / BW, which `troupe sim` does not know:
-   it runs the job's roles on links. Fails when one is off by more than 5 %. Beside them what the paper reports.
+1. FireCaffe's five rows (configs/sim/firecaffe_*.toml) against T = B / (p rate) + 2 W log2 p / BW, which `troupe sim` does not use:
+   it runs the job's roles on links. Fails if one is off by more than 5 %. Also shows the paper's results.
 2. One parameter server on the same link, the tree fed in buckets, AlexNet on 54 nodes.
-3. Speed: 1,024 nodes, tree, GoogLeNet in 4 buckets, 1,000 steps (--quick: 50); events a second and peak memory. Fails under
-   1,000,000 events a second, over 60 s, over 2 GB.
+3. Speed: 1,024 nodes, tree, GoogLeNet in 4 buckets, 1,000 steps (--quick: 50); events per second and peak memory. Fails below
+   1,000,000 events per second, above 60 s, above 2 GB.
 """
 import argparse
 import datetime
@@ -118,29 +118,29 @@ def main():
     wrong += [f"{mid['rate']:,.0f} events a second"] * (mid["rate"] < 1e6)
     wrong += [f"{mid['wall']:.0f} s for {mid['steps']} steps"] * (mid["wall"] > 60) + [f"{mid['memory']:.0f} MB"] * (mid["memory"] > 2048)
     if wrong:
-        sys.exit("too far: " + ", ".join(wrong))
+        sys.exit("outside the limits: " + ", ".join(wrong))
 
 
 TEXT = """# The simulator: FireCaffe's arithmetic, and speed, {date}
 
-**Question.** Do the roles of a job, on simulated links, take the time that FireCaffe's formula says; and how fast is the simulator?
+**Question.** Do the roles of a job, on simulated links, take the time of FireCaffe's formula; and how fast is the simulator?
 **Answer.** Within {worst:.1f} % on all five rows; {rate:,.0f} events a second on one core.
 **Command.** `bench/firecaffe.py --out docs/measurements/simulation.md`. **Where.** {machine}; commit {commit}; load average {load:.1f}.
 
 Binomial tree, one message a step, a message is passed on when it is complete, no overlap, 2.8 GB/s a link (half duplex). The
-formula: T = B / (p rate) + 2 W log2 p / BW. `troupe sim` does not know it.
+formula: T = B / (p rate) + 2 W log2 p / BW. `troupe sim` does not use it.
 
 | run | formula, s | simulated, s | off the formula | simulated | paper | hours off the paper | speed-up off the paper |
 |---|---|---|---|---|---|---|---|
 {rows}
 
-What the paper's hours hold beyond the formula (reading data, evaluation, waiting) the simulation does not have.
+The paper's hours include work beyond the formula (reading data, evaluation, waiting), which the simulation does not have.
 
 | run | s a step | GB between nodes a step |
 |---|---|---|
 {others}
 
-On half-duplex links the server takes in and gives out one after the other: 2 p W / BW; computing hides behind it. The AlexNet rows are
+On half-duplex links the server receives and sends one after the other: 2 p W / BW; computation overlaps with that. The AlexNet rows are
 the setting of multi-node Caffe (BVLC/caffe#3441: 54 machines), data parallel, full duplex, with an assumed 100 images/s a node,
 64 a node; the pull request reports no time to compare with.
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How far every layer of the nets is from its floor on this machine: the least time that its operations take at the rate of the best product of
-large matrices (sgemm), or its bytes at the rate of memory, whichever is longer.
+"""Compares every layer of the nets with its floor on this machine: the time that its operations take at the rate of the best product of large
+matrices (sgemm), or its bytes at the rate of memory, whichever is longer.
 
 usage: bench/floors.py [--bin build/release/bin/troupe] [--nets lenet,cifar10_full,...] [--rounds 3] [--out docs/measurements/floors.md]
 
-Times are those of `troupe time` (plain loop, one thread, one packet), of every layer the least of the rounds. Bytes are what a layer has to
-read and write once: inputs, parameters and outputs forward; gradients, what was kept, parameters and their gradients backward. Layers
-computed as one count as one. sgemm and memory are measured beside them (PyTorch's BLAS, one thread: 1024 x 1024 x 1024; z = a x + y over 256 MiB).
+Times are those of `troupe time` (plain loop, one thread, one packet), for every layer the minimum of the rounds. Bytes are those that a layer must
+read and write once: inputs, parameters and outputs forward; gradients, saved tensors, parameters and their gradients backward. Layers
+computed as one count as one. sgemm and memory are measured in the same run (PyTorch's BLAS, one thread: 1024 x 1024 x 1024; z = a x + y over 256 MiB).
 """
 import argparse
 import datetime
@@ -86,8 +86,8 @@ def main():
         print(whole[-1], flush=True)
     text = f"""# Layers and their floors, {datetime.date.today()}
 
-**Question.** How far is every layer from the least time that this machine allows it?
-**Answer.** Summed over the layers of a net, forward and backward, as many times the floor as the column says:
+**Question.** How far is every layer from the shortest time that this machine allows?
+**Answer.** Time over floor, summed over the layers of a net, forward and backward:
 
 | net | layers ms | floor ms | times | update ms |
 |---|---|---|---|---|
@@ -98,8 +98,8 @@ operations at sgemm's {peak["flops"] / 1e9:.0f} GFLOP/s and its bytes at memory'
 
 """ + "\n\n".join(parts) + """
 
-**What it does not show.** Below 1: winograd makes fewer operations than the plain sum that is counted, our own kernels pass OpenBLAS' rate, and
-activations that are still in a cache move faster than memory. Two threads. Operations of layers that make no products count as nothing.
+**What it does not show.** Below 1: winograd needs fewer operations than the plain sum that is counted, Troupe's kernels exceed OpenBLAS' rate, and
+activations that are still in a cache move faster than memory. Two threads. Operations of layers without matrix products are not counted.
 """
     publish(text, a.out, a.bin)
 

@@ -1,12 +1,12 @@
-// What a cluster of a thousand nodes that fail makes of its time, in simulation (bench/goodput.py
-// runs it and compares with Young and Daly).
+// Goodput of a cluster of a thousand nodes that fail, in simulation (bench/goodput.py runs it and
+// compares with Young and Daly).
 //
-// Event by event, and the very code that daemons run: the coordinator's head, a member for every
-// node, every message that they exchange for a loss, a plan, a swap and a node that is back; lives
-// of nodes drawn from a distribution; detection, connections, plans and checkpoints with the time
-// that each takes. Not event by event: steps (training advances by one step in `step` seconds,
-// stands while a checkpoint is handed over, and stands from a loss to the first grant) and ticks,
-// which come only while something is under way. The coordinator's node does not fail.
+// Simulated event by event, with the code of the daemons: the cluster controller, a member for
+// every node, and every message that they exchange for a failure, a plan, a swap and a returning
+// node. Lifetimes of nodes are drawn from a distribution. Detection, connections, plans and
+// checkpoints take time. Not event by event: steps (training advances by one step in `step_s`
+// seconds, stops during a checkpoint, and stops from a failure to the first grant) and ticks, which
+// occur only while something is in progress. The coordinator's node does not fail.
 //
 //   bench_goodput KEY=VALUE...      prints one JSON object
 #include <cmath>
@@ -33,8 +33,8 @@ struct setup {
 
 duration in_ns(double s) { return duration(static_cast<std::int64_t>(s * 1e9)); }
 
-// size: a cluster, its coordinator's training and what is counted of both; every order reads or
-// moves most of them
+// size: a cluster, its coordinator's training and the counters of both; every order reads or
+// changes most of them
 class cluster {
  public:
   explicit cluster(const setup& s) : s_(s), random_(static_cast<std::uint64_t>(s.seed)) {
@@ -117,7 +117,7 @@ class cluster {
     tick();
   }
 
-  // While something is under way: deadlines.
+  // Runs the controller's ticks, and so its deadlines, while something is in progress.
   void tick() {
     if (std::exchange(ticking_, true)) return;
     agenda_.in(in_ns(1), [this] {
@@ -157,7 +157,8 @@ class cluster {
     base_ = step;
     began_ = agenda_.now();
     const auto steps = static_cast<std::uint64_t>(std::max(1.0, std::round(s_.every_s / s_.step_s)));
-    segment_end_ = s_.every_s > 0 ? std::max(kept_ + steps, base_) : UINT64_MAX;  // counted from the last, whatever has moved since
+    segment_end_ =
+        s_.every_s > 0 ? std::max(kept_ + steps, base_) : UINT64_MAX;  // counted from the last checkpoint, not from a move
     if (s_.every_s <= 0) return;
     agenda_.in(in_ns(static_cast<double>(segment_end_ - base_) * s_.step_s), [this, g = ++generation_] {
       if (g != generation_) return;
@@ -282,7 +283,7 @@ class cluster {
     agenda_.in(some(s_.latency_s), [this, who, peer = x.peer] {
       auto &a = nodes_[who], &b = nodes_[peer];
       if (!a.self) return;
-      if (!b.self) return a.self->on_data_down(peer, "nobody answers", member_out(who));
+      if (!b.self) return a.self->on_data_down(peer, "no answer", member_out(who));
       if (!a.up.emplace(peer, true).second) return;
       b.up.emplace(who, true);
       a.self->on_data_up(peer, b.life, member_out(who));

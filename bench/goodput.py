@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""goodput.py [--failures N] [--nodes N] [--members N] [--json]: of a cluster whose nodes fail, the share of time that is training, in simulation.
+"""goodput.py [--failures N] [--nodes N] [--members N] [--json]: share of time spent training in a cluster whose nodes fail, in simulation.
 
-Runs build/release/bin/bench_goodput (bench/goodput.cpp: what is simulated event by event, and what is not) for nodes with a mean time between
-failures of 50,000 h and of 500 h: with checkpoints at Daly's optimal interval, at half and twice of it, and with the lost node left out at the
-step that was reached, from live state. Beside it what Young and Daly say of checkpoints (Daly 2006, "A higher order estimate of the optimum
-checkpoint interval"):
+Runs build/release/bin/bench_goodput (bench/goodput.cpp describes what is simulated event by event) for nodes with a mean time between failures
+of 50,000 h and of 500 h: with checkpoints at Daly's optimal interval, at half and twice of it, and with recovery from live state, which continues
+at the current step without the failed node. The estimate of Young and Daly for checkpoints (Daly 2006, "A higher order estimate of the optimum
+checkpoint interval") is printed next to it:
 
   wall time = mu exp(R / mu) (exp((tau + delta) / mu) - 1) work / tau
 
-mu: between failures of the cluster; delta: that training stands for a checkpoint; R: that it stands after a loss, and while a node is taken back, as
-the simulation measured it; tau: between checkpoints. Exit code 1 when a simulation with checkpoints is more than 5 % off.
+mu: mean time between failures of the cluster; delta: time that training stops for a checkpoint; R: time that it stops after a failure and while a
+node returns, as measured in the simulation; tau: time between checkpoints. Exit code 1 if a simulation with checkpoints is more than 5 % off.
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ DELTA, STEP = 30.0, 1.0  # s
 
 
 def interval(mu, delta):
-    """Daly's optimum."""
+    """Daly's optimal interval between checkpoints, seconds."""
     x = math.sqrt(delta / (2 * mu))
     return math.sqrt(2 * delta * mu) * (1 + x / 3 + x * x / 9) - delta if delta < 2 * mu else mu
 
@@ -43,7 +43,7 @@ def simulate(binary, **keys):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--nodes", type=int, default=1024)
-    p.add_argument("--members", type=int, help="simulate so many nodes that fail as often together: a plan's messages cost the square of their number")
+    p.add_argument("--members", type=int, help="simulate this many nodes with the same total failure rate; a plan's messages grow with the square of their number")
     p.add_argument("--failures", type=int, default=400)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--json", action="store_true")
@@ -68,7 +68,7 @@ def main():
                 continue
             name = ("live state, " if live else "") + (f"checkpoint every {every:.0f} s" if every else "no checkpoint")
             print(f"{mtbf:6d} h  {name:36s} goodput {got['goodput']:.4f}" + (f"  Daly {says:.4f}  {100 * off:.2f} % off" if says else " " * 28) +
-                  f"  {got['failures']} losses in {got['days']:.1f} d, {got['steps_again']:.1f} steps again, stands {got['recovery_s']:.2f} s", flush=True)
+                  f"  {got['failures']} failures in {got['days']:.1f} d, {got['steps_again']:.1f} steps repeated, stopped {got['recovery_s']:.2f} s", flush=True)
     return 1 if worst > 0.05 else 0
 
 

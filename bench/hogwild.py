@@ -3,9 +3,9 @@
 
 usage: bench/hogwild.py [--bin build/release/bin] [--seeds 3] [--epochs 5] [--rounds 5] [--out docs/measurements/hogwild.md]
 
-Accuracy: configs/jobs/lenet_modes.toml, two workers, bsp against hogwild with the settings that file documents, in turn, seed by seed.
-Scaling: time of 400 steps of the same work (batch 64, two packets) by one worker on one thread and by two on two, in turn; fuse and
-everything else alike. Addition: bench_hogwild_add (ninja -C build/release bench_hogwild_add) adds 431,080 floats to shared memory with relaxed load and store
+Accuracy: configs/jobs/lenet_modes.toml, two workers, bsp against hogwild with the settings that the file documents, alternating, seed by seed.
+Scaling: time of 400 steps of the same work (batch 64, two packets) by one worker on one thread and by two on two, alternating; fuse and
+all else are equal. Addition: bench_hogwild_add (ninja -C build/release bench_hogwild_add) adds 431,080 floats to shared memory with relaxed load and store
 and with fetch_add.
 """
 import argparse
@@ -47,7 +47,7 @@ def arguments():
 
 
 def accuracies(a, troupe):
-    """Of each mode, by seed."""
+    """Test accuracies by mode, each by seed."""
     found = {"bsp": [], "hogwild": []}
     for seed in range(1, a.seeds + 1):
         common = [TWO, f"job.seed={seed}", f"train.finish={{epochs={a.epochs}}}"]
@@ -57,7 +57,7 @@ def accuracies(a, troupe):
 
 
 def times(a, troupe):
-    """Seconds of the same work by one worker and by two, in turn."""
+    """Seconds of the same work by one worker and by two, alternating."""
     short = ["train.finish={steps=400}", 'eval.sampler={kind="sample",examples=64}', "pipeline.packets=2", *HOGWILD]
     one_s, two_s = [], []
     for _ in range(a.rounds):
@@ -74,7 +74,7 @@ def page(a, load, accuracy, one_s, two_s, add):
 **Question.** Is Hogwild with two threads as good as bsp, does it scale, and what does a relaxed addition cost against `fetch_add`?
 **Answer.** {gap:+.2f} points of accuracy against bsp (mean of {a.seeds} seeds); {statistics.median(gain):.2f}x with two workers on two
 cores; 431,080 parameters are added in {add['relaxed_ms']:.2f} ms relaxed, {add['fetch_add_ms']:.2f} ms with `fetch_add`.
-**Command.** `bench/hogwild.py`. **Where.** {machine()}. Load average at the beginning: {load:.2f} (a quiet machine has less than 0.5).
+**Command.** `bench/hogwild.py`. **Where.** {machine()}. Load average at the beginning: {load:.2f} (an idle machine has less than 0.5).
 
 LeNet on Fashion-MNIST, {a.epochs} epochs, two workers, batch 64, test accuracy by seed:
 
@@ -86,7 +86,7 @@ LeNet on Fashion-MNIST, {a.epochs} epochs, two workers, batch 64, test accuracy 
     text += f"""
 400 steps of batch 64, seconds and gain; medians of {a.rounds} runs:
 
-| | median | least | most |
+| | median | min | max |
 |---|---|---|---|
 | one worker, one thread | {spread(one_s, 2)} |
 | two workers, two threads | {spread(two_s, 2)} |
@@ -94,12 +94,12 @@ LeNet on Fashion-MNIST, {a.epochs} epochs, two workers, batch 64, test accuracy 
 
 Adding 431,080 floats to shared memory, ms, one thread; medians of {add['rounds']} rounds:
 
-| | median | least | most |
+| | median | min | max |
 |---|---|---|---|
 | relaxed load, add, store | {add['relaxed_ms']:.3f} | {add['relaxed_least_ms']:.3f} | {add['relaxed_most_ms']:.3f} |
 | fetch_add | {add['fetch_add_ms']:.3f} | {add['fetch_add_least_ms']:.3f} | {add['fetch_add_most_ms']:.3f} |
 
-**What it does not show.** More than two threads; sparse gradients, which Hogwild was made for; several nodes.
+**What it does not show.** More than two threads; sparse gradients, for which Hogwild was designed; several nodes.
 """
     return text
 

@@ -1,6 +1,6 @@
-// What it costs to add 431,080 floats (LeNet's parameters) to the array that Hogwild's workers
-// share: param_store's relaxed load, add and store against an atomic addition. One JSON object on
-// stdout; bench/hogwild.py puts it into words.
+// Cost of adding 431,080 floats (LeNet's parameters) to the array that Hogwild's workers share:
+// param_store's relaxed load, add and store, against an atomic addition. Prints one JSON object;
+// bench/hogwild.py makes the page.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -51,7 +51,7 @@ int main() {
     for (std::size_t i = 0; i < shared.size(); ++i) std::atomic_ref<float>(shared[i]).fetch_add(from[i], std::memory_order_relaxed);
   });
 
-  // Both have really added.
+  // Checks that both have added.
   auto now = std::make_shared<tensor>(tensor::declare({count}, dtype::f32));
   shared_effect read{shared_effect::kind_of::read, 0, now, 0};
   store.perform(read, *dev);

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Where a step of a job goes, by kind of layer: one build of Troupe, or two in turn (before and after a change), on one machine in one run.
+"""Time of a job's step by kind of layer: of one build of Troupe, or of two alternating (before and after a change), on one machine in one run.
 
 usage: bench/layers.py configs/jobs/resnet20.toml [--bin build/release/bin/troupe] [--against OTHER] [--threads 1] [--steps 6] [--rounds 3]
                        [--set KEY=VALUE ...] [--each]
 
-Times are those of `troupe time` (its plain loop, one thread), ms a step: of every layer the least of the rounds, since what else runs on the
-machine only adds; layers that a build computes as one ("bn1+relu1") count as the first of them. --each lists single layers too.
+Times are those of `troupe time` (its plain loop, one thread), ms per step: for every layer the minimum of the rounds, since other work on the
+machine only adds time; layers that a build computes as one ("bn1+relu1") count as the first of them. --each lists single layers too.
 """
 import argparse
 import collections

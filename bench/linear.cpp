@@ -1,6 +1,6 @@
-// The three products of linear layers of the nets, GFLOP/s: what the device makes of them,
-// OpenBLAS, and the same of bf16 (weights and their gradients f32). One thread, the best of many
-// calls. OpenBLAS is reached through beta = 1, for which the device has no kernels of its own.
+// The three matrix products of the nets' linear layers, GFLOP/s: by the device, by OpenBLAS, and by
+// the device in bf16 (weights and their gradients f32). One thread, the best of many calls. beta =
+// 1 selects OpenBLAS, since the device has no kernels for it.
 //
 // usage: bench_linear [seconds per figure = 0.3]
 #include <algorithm>
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   } layers[] = {{"lenet_ip1", 64, 800, 500},     {"lenet_ip1_half", 32, 800, 500}, {"mlp_784_1024", 128, 784, 1024},
                 {"mlp_1024", 128, 1024, 1024},   {"mlp_half", 64, 1024, 1024},     {"alexnet_fc6", 32, 9216, 4096},
                 {"alexnet_fc7", 32, 4096, 4096}, {"alexnet_fc8", 32, 4096, 1000},  {"alexnet_fc6_half", 16, 9216, 4096},
-                {"sgemm", 1024, 1024, 1024}};  // what a product can do: the floor of the others
+                {"sgemm", 1024, 1024, 1024}};  // a large product, the reference of the others
   const auto d = make_cpu_device();
   std::printf("layer: forward, data, weights by the device / by OpenBLAS / of bf16 (GFLOP/s)\n");
   for (const auto& l : layers) {

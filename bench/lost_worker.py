@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a killed worker costs: Troupe's daemons against torch's elastic launcher, in turn, on the same machine.
+"""Cost of a killed worker: Troupe's daemons against torch's elastic launcher, alternating on the same machine.
 
 usage: bench/lost_worker.py [--bin build/release/bin] [--rounds 5] [--workers 4] [--every 50] [--out docs/measurements/lost_worker.md]
 
 Both train the perceptron 784-1024-1024-10 at batch 128 with a checkpoint every EVERY steps, and one of their workers (never the first) is
-killed with SIGKILL in the middle between two checkpoints. Lost training: the time from the kill until the step that was the last before it
-has been made again, or the next one where nothing was. Steps again: those that were made twice.
+killed with SIGKILL in the middle between two checkpoints. Lost training: the time from the kill until the last step before it has been
+repeated, or, if none is repeated, until the next step. Steps again: the steps that were repeated.
 """
 import argparse
 import datetime
@@ -27,10 +27,10 @@ STEPS = 100000
 
 
 def lost_and_again(steps, killed):
-    """Of (step, time) in the order in which they came."""
+    """(lost training in seconds, repeated steps, seconds per step). steps: [(step, time)] in order of arrival."""
     before = [s for s, t in steps if t <= killed]
     after = [(s, t) for s, t in steps if t > killed]
-    # Steps of before the loss may still be told after it: training begins anew where the count falls, or after the longest pause.
+    # Steps from before the failure may be reported after it: training restarts where the count decreases.
     last = max(before)
     falls = next((i for i in range(1, len(after)) if after[i][0] <= after[i - 1][0]), None)
     if falls is not None:
@@ -44,7 +44,7 @@ def lost_and_again(steps, killed):
 
 
 def pace(steps, killed):
-    """Seconds a step, before that."""
+    """Seconds per step before the kill."""
     times = [t for s, t in steps if t <= killed][-40:]
     return (times[-1] - times[0]) / (len(times) - 1)
 
@@ -94,7 +94,7 @@ def troupe(binaries, workers, every):
                     killed = time.time()
                 if recovered and len(steps) > recovered[0] + 30:
                     break
-            # Steps that are made again are not always told again.
+            # Repeated steps are not always reported again.
             told, again = recovered
             last = max(s for s, t in steps[:told])
             back = next(t for s, t in steps[told:] if s > last)
@@ -131,7 +131,7 @@ def torch(workers, every):
                     killed = time.time()
                 if killed and steps[-1][1] > killed + 1 and steps[-1][0] > max(s for s, t in steps if t <= killed) + 5:
                     return lost_and_again(steps, killed)
-            raise RuntimeError("torch did not go on within 180 s")
+            raise RuntimeError("torch did not continue within 180 s")
         finally:
             os.killpg(launcher.pid, signal.SIGKILL)
             launcher.wait()
@@ -146,30 +146,30 @@ def main():
     p.add_argument("--out")
     a = p.parse_args()
     if shutil.which("python3") is None:
-        sys.exit("python3 with torch is wanted")
+        sys.exit("python3 with torch is required")
     runs = {"Troupe": [], "torch": []}
     for i in range(a.rounds):
         for who, measure in (("Troupe", lambda: troupe(a.bin, a.workers, a.every)), ("torch", lambda: torch(a.workers, a.every))):
             took, again, each = measure()
             runs[who].append((took, again, each))
-            print(f"round {i + 1}, {who}: {took:.2f} s until it was where it had been, {again} steps again of {1000 * each:.1f} ms",
+            print(f"round {i + 1}, {who}: {took:.2f} s until training was back at its step, {again} steps repeated, {1000 * each:.1f} ms each",
                   flush=True)
     middle = {who: [statistics.median(r[k] for r in list_) for k in range(3)] for who, list_ in runs.items()}
     text = f"""# What a killed worker costs, {datetime.date.today()}
 
-**Question.** Of {a.workers} workers that train a perceptron one is killed with SIGKILL: how long until training is where it had been?
-**Command.** `bench/lost_worker.py`. **Where.** {machine()}, otherwise idle. Medians of {a.rounds} runs, least and most beside them; in turn.
+**Question.** Of {a.workers} workers that train a perceptron one is killed with SIGKILL: how long until training is back at the step that it had reached?
+**Command.** `bench/lost_worker.py`. **Where.** {machine()}, otherwise idle. Medians of {a.rounds} runs with minimum and maximum; alternating.
 
-| | lost training, s | least | most | steps again | a step, ms |
+| | lost training, s | min | max | steps again | a step, ms |
 |---|---|---|---|---|---|
 """
     for who, list_ in runs.items():
         took = [r[0] for r in list_]
         text += (f"| {who} | {middle[who][0]:.2f} | {min(took):.2f} | {max(took):.2f} | {middle[who][1]:.0f} | "
                  f"{1000 * middle[who][2]:.1f} |\n")
-    text += (f"\nTroupe's to torch's: {middle['Troupe'][0] / middle['torch'][0]:.3f}. Both keep a checkpoint every {a.every} steps; torch goes on from it, Troupe from what its shard has.\n"
-             "torch's launcher notices the death by polling, ends all other workers and starts all of them anew: interpreter, imports, process\n"
-             "group. Troupe's other daemons stay as they are; their roles begin again in a plan without the dead one.\n")
+    text += (f"\nTroupe's to torch's: {middle['Troupe'][0] / middle['torch'][0]:.3f}. Both keep a checkpoint every {a.every} steps; torch continues from it, Troupe from the state of its shard.\n"
+             "torch's launcher notices the death by polling, ends all other workers and restarts all of them: interpreter, imports, process\n"
+             "group. Troupe's other daemons keep running; their roles restart in a plan without the dead node.\n")
     publish(text, a.out and os.path.join(ROOT, a.out), a.bin)
 
 

@@ -4,10 +4,10 @@ PyTorch's nn.LSTM on the same threads: forward, backward, clipping and update, f
 
 usage: bench/lstm.py [--bin build/release/bin/troupe] [--rounds 5] [--seconds 4] [--steps 40] [--least] [--out FILE.md]
 
-The peer is tuned as bench/compare.py has it (BLAS threads = torch threads, glibc's malloc kept from page faults) and does what the job
-does: embedding, two layers, dropout, scores, cross entropy, SGD with momentum, the norm of the gradient clipped, state carried from step
-to step. Both sides run in turn; medians over steps, of which medians over the rounds, or with
---least the least, for a machine that is shared.
+The peer is tuned as in bench/compare.py (BLAS threads = torch threads, glibc's malloc kept from page faults) and computes the same as the
+job: embedding, two layers, dropout, scores, cross entropy, SGD with momentum, the norm of the gradient clipped, state carried from step
+to step. Both sides alternate; medians over steps, and of these the median over the rounds, or with
+--least the minimum, for a shared machine.
 The floor is the job's floating-point operations over the sgemm peak that PyTorch's BLAS reaches here, on the same threads.
 """
 import argparse
@@ -85,7 +85,7 @@ def troupe(binary, text, threads, steps):
 
 
 def flops():
-    """Of a step: forward, and twice that backward, but for the gradient of the first layer's input (an embedding takes that too)."""
+    """Operations of a step: forward, and twice as many backward, with the gradient of the first layer's input (the embedding needs it)."""
     rows = BATCH * STEPS
     return 3 * 2 * rows * (4 * UNITS * (WIDTH + UNITS) + 4 * UNITS * 2 * UNITS + UNITS * WORDS)
 
@@ -132,9 +132,9 @@ def main():
                     print(f"  {l['name']}: {l['forward_ms']:.2f} + {l['backward_ms']:.2f}", file=sys.stderr)
     print(f"LSTM, one thread and two: PyTorch / Troupe {ratios[0]:.2f} and {ratios[1]:.2f}, {' and '.join(map(ratio_text, as_set))} with the variables as set")
     if a.out:
-        what = "the least of them" if a.least else "medians"
+        what = "minima" if a.least else "medians"
         head = [f"# LSTM against PyTorch, {datetime.date.today()}", "",
-                "**Question.** How fast is a training step of the character LSTM through Troupe's actors beside tuned PyTorch?",
+                "**Question.** How fast is a training step of the character LSTM through Troupe's actors compared with tuned PyTorch?",
                 f"**Answer.** {ratios[0]:.2f} times as fast with one thread, {ratios[1]:.2f} with two.", "",
                 f"{machine()}. One run of `bench/lstm.py`, {a.rounds} rounds, {what}.", ""]
         publish("\n".join(head + lines) + "\n\n**What it does not show.** More than two threads, other lengths and widths; PyTorch's batch stays in memory.\n",

@@ -3,9 +3,9 @@
 
 usage: bench/memory.py [--bin build/release/bin/troupe] [--nets alexnet,...] [--out docs/measurements/memory.md]
 
-Every run is a process of its own; what counts is the most it ever had resident (VmHWM, as wait4 reports it), libraries included. The peer
-is bench/torch_step.py, with glibc's malloc as it comes and with the settings under which it is fastest (bench/compare.py), NCHW and
-channels-last; its best is what Troupe is compared with. Beside it stands what the tensors themselves take: what `troupe plan` predicts.
+Every run is a separate process; its peak resident memory counts (VmHWM, as reported by wait4), libraries included. The peer is
+bench/torch_step.py, with the defaults of glibc's malloc and with the settings under which it is fastest (bench/compare.py), NCHW and
+channels-last; Troupe is compared with the smallest of them. The page also has the memory of the tensors alone, as `troupe plan` predicts it.
 """
 import argparse
 import datetime
@@ -21,7 +21,7 @@ STEPS = 4
 
 
 def peak_mb(command, env):
-    """Runs it to its end; MB (10^6 bytes) it had resident at most, and what it printed."""
+    """Runs a command. Returns its peak resident memory in MB (10^6 bytes) and its output."""
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as p:
         text = p.stdout.read()
         _, status, usage = os.wait4(p.pid, 0)
@@ -39,7 +39,7 @@ def torch_mb(net, threads, layout, tuned):
 def settings_of(net, packets, more):
     _, _, *settings = compare.NETS[net]
     settings += [f"pipeline.packets={packets}", f"pipeline.sub_solvers={packets}", "eval.every=0", f"train.finish={{steps={STEPS}}}"]
-    if net in compare.SLOW:  # synthetic data, of which the last evaluation takes all
+    if net in compare.SLOW:  # synthetic data, all of which the last evaluation reads
         settings += ["data.examples=512", "data.test_examples=128"]
     return [word for s in settings + more for word in ("--set", s)]
 
@@ -60,7 +60,7 @@ def main():
     p.add_argument("--out")
     a = p.parse_args()
     ratios = {}
-    lines = [f"{machine()}. One run of `bench/memory.py`: the most a process had resident, MB (10^6 bytes); {STEPS} steps of forward, "
+    lines = [f"{machine()}. One run of `bench/memory.py`: peak resident memory of a process, MB (10^6 bytes); {STEPS} steps of forward, "
              "backward and update with momentum, fp32.", "",
              "| net | packets = threads | PyTorch, best | PyTorch, settings of bench/compare.py | Troupe, actors | of it tensors (`troupe plan`) | Troupe / PyTorch |",
              "|---|---|---|---|---|---|---|"]
@@ -74,10 +74,10 @@ def main():
             ratios.setdefault(compare.NETS[net][0], []).append(f"{mb / best:.2f}")
             print(lines[-1], flush=True)
     head = [f"# Peak memory against PyTorch, {datetime.date.today()}", "",
-            "**Question.** How much memory does training take at its peak, beside PyTorch, with one packet and with two?",
-            "**Answer.** Of PyTorch's least: " + "; ".join(f"{net} {' and '.join(r)}" for net, r in ratios.items()) + ".", ""]
+            "**Question.** How much memory does training take at its peak, compared with PyTorch, with one packet and with two?",
+            "**Answer.** Relative to the smallest of PyTorch: " + "; ".join(f"{net} {' and '.join(r)}" for net, r in ratios.items()) + ".", ""]
     text = "\n".join(head + lines) + "\n\n**What it does not show.** PyTorch's process includes Python and all of the library (about 200 MB before the\n" \
-        "first tensor); Troupe's includes its data. Two packets are two half batches whose activations are there at once.\n"
+        "first tensor); Troupe's includes its data. Two packets are two half batches whose activations are in memory at the same time.\n"
     publish(text, a.out, a.bin)
 
 

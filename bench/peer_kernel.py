@@ -1,4 +1,4 @@
-"""Which OpenBLAS PyTorch has loaded in this process, whether its products are right, and how fast sgemm is: prints one JSON line.
+"""Prints one JSON line: the OpenBLAS that PyTorch has loaded in this process, whether its products are right, and the speed of sgemm.
 bench/environment.py runs it once for each set of variables (OPENBLAS_CORETYPE as set, and unset).
 
 usage: peer_kernel.py [ROUNDS]
@@ -22,7 +22,7 @@ def tolerance(kind, k):
 
 
 def compare(name, got, exact, bound, report):
-    """Notes the largest error as a part of the bound, and `name` where the bound is passed (or a value is not a number)."""
+    """Records the largest error relative to the bound, and `name` if the bound is exceeded (or a value is NaN)."""
     worst = float(numpy.abs(got - exact).max()) / bound
     report["worst"] = max(report["worst"], worst) if worst == worst else float("inf")
     if not worst <= 1:
@@ -30,7 +30,7 @@ def compare(name, got, exact, bound, report):
 
 
 def check(product, sizes=SIZES, kinds=("float32", "float64"), threads=(1, 2)):
-    """product(a, b, c, threads) -> a b, plus c where c is given. Every size, both types, a and b as they are and transposed, with and
+    """product(a, b, c, threads) -> a b, plus c if c is given. Every size, both types, a and b as they are and transposed, with and
     without an addend, against sums in float64 that no BLAS computes. -> {"products", "worst": largest error / bound, "wrong": [text]}"""
     random, report = numpy.random.default_rng(1), {"products": 0, "worst": 0.0, "wrong": []}
     for m, n, k in sizes:
@@ -58,7 +58,7 @@ def by_torch(a, b, c, threads):
 
 
 def loaded():
-    """{"library", "corename", "config"} of the OpenBLAS that is mapped into this process; without one the names are empty."""
+    """{"library", "corename", "config"} of the OpenBLAS that is mapped into this process; the names are empty if there is none."""
     with open("/proc/self/maps") as f:
         files = sorted({line.split()[-1] for line in f if "openblas" in os.path.basename(line.split()[-1])})
     for path in files:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Pipelines in the simulator: how busy the stages are, what a slow stage does, and where multi-node Caffe's FC node saturates.
+"""Pipelines in the simulator: utilisation of the stages, effect of a slow stage, and saturation of multi-node Caffe's FC node.
 
 usage: bench/pipeline.py [--bin build/release/bin/troupe] [--out docs/measurements/pipeline.md]
 
 Virtual time: the numbers do not depend on this machine. Everything is taken from traces (`troupe sim --trace`), between the first and the
-last fifth of the steps: a node is busy while a job of any kind runs on its core.
-1. Four equal stages on four nodes (configs/sim/pipeline_*.toml). Fails when the slowest stage is busy for less than 0.9 of the time with
+last fifth of the steps: a node is busy while a task of any kind runs on its core.
+1. Four equal stages on four nodes (configs/sim/pipeline_*.toml). Fails if the slowest stage is busy for less than 0.9 of the time with
    `stash` and 8 packets in flight, or with `drain` and 32.
 2. The same with steps of other sizes, and with one stage ten times as slow.
 3. AlexNet, N nodes for the convolutions, one for fc6 to the loss, one parameter server (BVLC/caffe#3441).
@@ -22,7 +22,7 @@ from environment import ROOT, publish
 
 
 class run:
-    """One simulation: seconds a step, the busy share of each node."""
+    """One simulation: seconds per step, and the busy share of each node."""
 
     def __init__(self, binary, scenario, steps, sets=()):
         words = [binary, "sim", scenario, "--json", "--steps", str(steps)]
@@ -97,7 +97,7 @@ def chain(binary, out):
 
 
 def alexnet_job(folder):
-    """configs' AlexNet with everything from fc6 on at a node of its own."""
+    """The job file of AlexNet with all layers from fc6 on at their own node."""
     found = [p for p in (os.path.join(ROOT, "configs/jobs/alexnet.toml"), config("alexnet.toml")) if os.path.exists(p)]
     with open(found[0]) as f:
         text = f.read()
@@ -160,12 +160,12 @@ def fc_node(binary, out):
             if rule == "stash":
                 saturated[speed] = full
             out.append("")
-            most = f"95 % of the most that was seen ({best:.0f} examples/s)"
+            most = f"95 % of the maximum ({best:.0f} examples/s)"
             if full == counts[-1]:
-                out.append(f"No saturation up to {full} conv nodes: {most} only there. With `drain` the FC node waits for convolutions and "
+                out.append(f"No saturation up to {full} conv nodes: {most} only then. With `drain` the FC node waits for convolutions and "
                            "they for it, in turns.\n")
             else:
-                out.append(f"{most} is reached with {full} conv nodes: there the FC node is full.\n")
+                out.append(f"{most} is reached with {full} conv nodes: then the FC node is saturated.\n")
     return saturated
 
 
@@ -180,16 +180,16 @@ def main():
     out = ["# Pipelines, simulated\n",
            "How busy does a pipeline keep its stages, and how many conv nodes can one FC node serve? Four equal stages are busy for "
            f"{percent(stash)} of the time with `stash` and 8 packets in flight, for {percent(drain)} with `drain` and 32; AlexNet's FC node "
-           f"is full at {full[1.0]} conv nodes as fast as itself, at {full[1.7]} when it is 1.7 times as fast.\n",
+           f"is saturated at {full[1.0]} conv nodes as fast as itself, at {full[1.7]} when it is 1.7 times as fast.\n",
            f"`bench/pipeline.py`, {datetime.date.today()}. Virtual time and no maths: the same on every machine, once per row (the same seed "
            "gives the same run).\n",
            *body,
            "## What it does not show\n",
            "Real nodes: speeds are the same for all layers and constant, links are shared first come, first served, and a message costs no "
-           "processor time. A stage starts what can start in order of arrival; nothing prefers backward to forward. That has been tried (no forward "
-           "begins while two, or one, of the stage's jobs wait or run): 4 packets a step went from 87.2 to 88.9 % (87.9 %), `drain` with 32 from 90.9 to "
-           "90.6 %, the others stayed, and it was left out. What 4 packets lack is the warm-up in whole steps: versions are of steps, so the first stage may "
-           "begin step t + 1 only when all of step t - 1 has come back, and then has 4 packets under way, not 8.\n"]
+           "processor time. A stage starts tasks in order of arrival; backward has no priority over forward. Priority was tried (no forward "
+           "begins while two, or one, of the stage's tasks wait or run): 4 packets a step went from 87.2 to 88.9 % (87.9 %), `drain` with 32 from 90.9 to "
+           "90.6 %, the others did not change, and it was left out. 4 packets are limited by the warm-up in whole steps: versions are of steps, so the first stage may "
+           "begin step t + 1 only when all of step t - 1 has come back, and then has 4 packets in flight, not 8.\n"]
     text = "\n".join(out).rstrip() + "\n"
     publish(text, a.out, a.bin)
     for line in failed:

@@ -1,6 +1,6 @@
-// What OpenSSL alone moves over loopback: two threads of one process, a blocking socket each, one
-// large buffer written and read again and again. The ceiling for whoever sends over TLS without
-// kernel TLS; the same certificates and the cipher that the two agree on.
+// Throughput of OpenSSL alone over loopback: two threads of one process with a blocking socket
+// each; one large buffer is written and read repeatedly. It is the upper limit for TLS without
+// kernel TLS. Same certificates as the transport; the cipher is the one that both ends negotiate.
 #pragma once
 
 #include <arpa/inet.h>
@@ -40,7 +40,7 @@ inline void fail(const char* what) {
   std::exit(1);
 }
 
-// GiB a second; `cipher`: what was agreed on.
+// GiB per second. Sets `cipher` to the negotiated cipher.
 inline double gib_per_second(const std::filesystem::path& dir, std::size_t bytes, int times, std::string& cipher) {
   const int listening = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in at{};

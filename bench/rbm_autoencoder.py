@@ -90,8 +90,8 @@ Where: {time.strftime('%Y-%m-%d')}, {machine()}, {platform.platform()}, commit {
 
 {table}
 
-The error of a machine is the squared difference between what it is given and its reconstruction, summed over its visible units, mean over
-the test examples; machines above the first are given probabilities. The autoencoder's is over the 784 pixels in [0, 1].
+The error of a machine is the squared difference between its input and its reconstruction, summed over its visible units, mean over
+the test examples; the inputs of machines above the first are probabilities. The autoencoder's is over the 784 pixels in [0, 1].
 
 ![machines](rbm_stack.svg)
 ![autoencoders](rbm_autoencoder.svg)

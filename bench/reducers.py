@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What each reducer makes the busiest node send in a step, and what `auto` is, for 2 to 1,024 nodes: counted from plans, nothing runs.
+"""Bytes of the busiest node per step with each reducer, and the choice of `auto`, for 2 to 1,024 nodes: counted from plans, nothing runs.
 
 usage: bench/reducers.py [--bin build/release/bin/troupe] [--job configs/jobs/singa_allreduce.toml] [--nodes 2,4,8,...] [--each 1] [--out FILE]
 
   --each  workers on a node
 
-Bytes are those of the direction of the busiest node that has more of them, in units of the job's parameters (W).
+Bytes are those of the busier direction of the busiest node, in units of the job's parameters (W).
 """
 import argparse
 import datetime

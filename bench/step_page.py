@@ -1,17 +1,17 @@
-"""The page of bench/compare.py: the table of training steps, the better of what PyTorch ran with, and what an older page had."""
+"""The page of bench/compare.py: the table of training steps, the best of PyTorch's candidates, and the figures of an older page."""
 import os
 import re
 import statistics
 
 MEASUREMENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "measurements")
-PAGES = tuple(f"{name}.md" for name in ("step_times", "torch_zen4"))  # the first that exists has the figures so far
+PAGES = tuple(f"{name}.md" for name in ("step_times", "torch_zen4"))  # the first that exists has the previous figures
 LAYOUTS = {"nchw": "NCHW", "channels_last": "channels-last"}
 LOOPS = {"plain": "plain loop", "actors": "actors"}
-SLOWER = 1.15  # a layout that is so much slower than the other one in the first round is not taken again
+SLOWER = 1.15  # a layout that is this much slower than the other one in the first round is not measured again
 
 
 def newest_page():
-    """(name, text) of the page that has the figures so far."""
+    """(name, text) of the page that has the previous figures."""
     name = next(n for n in PAGES if os.path.exists(os.path.join(MEASUREMENTS, n)))
     with open(os.path.join(MEASUREMENTS, name), encoding="utf-8") as f:
         return name, f.read()
@@ -31,12 +31,12 @@ def candidates(times, kernels):
 
 
 def least(medians, side, kernel=None):
-    """(ms, kernel's name, layout or loop): the side's least median, of all kernels or of one; None where there is none."""
+    """(ms, kernel's name, layout or loop): the side's smallest median, of all kernels or of one; None if there is none."""
     return min(((ms, k, how) for (who, k, how), ms in medians.items() if who == side and how != "plain" and kernel in (None, k)), default=None)
 
 
 def row(times):
-    """Of one net and number of threads: medians by candidate; the best of both sides and their ratio; the same with the variables as set."""
+    """For one net and number of threads: medians by candidate; the best of both sides and their ratio; the same with the variables as set."""
     medians = {key: statistics.median(list_) for key, list_ in times.items()}
     torch, ours, torch_set, ours_set = (least(medians, side, k) for k in (None, "as set") for side in ("torch", "Troupe"))
     return {"medians": medians, "torch": torch, "ours": ours, "ratio": torch[0] / ours[0],
@@ -71,7 +71,7 @@ def numbers(cells):
 
 
 def read_rows(text):
-    """{(net, threads): (PyTorch's least ms, ms through Troupe's actors)} of the first table of steps of a page."""
+    """{(net, threads): (PyTorch's smallest ms, ms through Troupe's actors)} of the first table of steps of a page."""
     found, head = {}, None
     for line in text.splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")] if line.startswith("|") else []
@@ -88,7 +88,7 @@ def read_rows(text):
 
 
 def beside(old, rows):
-    """The new figures beside those of an older page (read_rows), for the rows that both have."""
+    """The new figures next to those of an older page (read_rows), for the rows that both have."""
     lines = ["| net | threads | torch's best, before | now | Troupe, before | now | torch / Troupe, before | now | with the variables as set, now |", "|---" * 9 + "|"]
     for (title, threads), r in rows.items():
         if (title, threads) in old:
@@ -107,7 +107,7 @@ def page(rows, date, where, command, load, previous):
     titles = list(dict.fromkeys(title for title, _ in rows))
     two = [(t, rows[t, 1]["ours"][0] / rows[t, 2]["ours"][0]) for t in titles]
     lines = [f"# Troupe against PyTorch, {date}", "",
-             "**Question.** How fast is a training step through Troupe's actors beside tuned PyTorch, with one thread and with two?",
+             "**Question.** How fast is a training step through Troupe's actors compared with tuned PyTorch, with one thread and with two?",
              "**Answer.** " + "; ".join(f"{t} {both(rows, t, 'ratio')} times as fast" for t in titles) + ".",
              "Two cores against one, through the actors: " + ", ".join(f"{t} {r:.2f}" for t, r in two) + ".", "",
              "![Milliseconds per training step, Troupe and tuned PyTorch; lower is better](../step_times.svg)", "",
@@ -118,11 +118,11 @@ def page(rows, date, where, command, load, previous):
               "PyTorch runs with BLAS threads as torch threads, glibc's malloc kept from returning memory to the kernel, NCHW and channels-last. Both sides run with",
               "OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as set and, where one of them is set, unset, after a check of the products. The best time of each side counts; the",
               f"last column has both sides with the variables as set. A layout that took more than {SLOWER} times as long as the other in the first round was not",
-              "taken again."]
+              "measured again."]
     if previous:
         name, text = previous
         heading = text.partition("\n")[0].lstrip("# ")
-        lines += ["", f"Beside [{name}]({name}) ({heading}):", "", *beside(read_rows(text), rows)]
+        lines += ["", f"Compared with [{name}]({name}) ({heading}):", "", *beside(read_rows(text), rows)]
     return "\n".join(lines) + """
 
 The plain loop always runs on one thread, with the same packets. With two threads AlexNet's fc6, fc7 and fc8 are

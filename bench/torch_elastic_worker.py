@@ -1,7 +1,7 @@
 """One worker of bench/lost_worker.py's peer: the perceptron 784-1024-1024-10, data-parallel over Gloo, under torch's elastic launcher.
 
-A checkpoint every EVERY steps by rank 0, into DIR/checkpoint.pt; who begins goes on from it, as torch's own example of elastic training does.
-Rank 0 writes "STEP TIME" of each step to DIR/steps, every rank its process to DIR/rank-N.
+A checkpoint every EVERY steps by rank 0, into DIR/checkpoint.pt; a worker that starts continues from it, as in torch's own example of elastic training.
+Rank 0 writes "STEP TIME" of each step to DIR/steps, every rank writes its process id to DIR/rank-N.
 
 usage (by the launcher): torch_elastic_worker.py DIR BATCH STEPS EVERY
 """

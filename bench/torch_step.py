@@ -1,4 +1,4 @@
-"""One PyTorch training step, timed: the peer of bench/compare.py. Runs in a process of its own so that thread counts and the
+"""One PyTorch training step, timed: the peer of bench/compare.py. Runs in a separate process, so that thread counts and the
 allocator can be set; prints one JSON line.
 
 usage: torch_step.py NET THREADS LAYOUT SECONDS [PRECISION]

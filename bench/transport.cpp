@@ -1,10 +1,9 @@
-// What the tcp transport moves between two nodes of one process, over loopback with mutual TLS:
-// frames of 64 MiB and of 1 MiB one after the other, frames of 100 bytes, how long 64 MiB take from
-// hand to hand, and how long 4 KiB there and back take, alone and while 64 MiB frames go to another
-// role; all of it again where the sender's blocks lie in memory that it lends. Beside it what
-// OpenSSL alone moves. One JSON object a transport on stdout.
+// Benchmarks the tcp transport between two nodes of one process, over loopback with mutual TLS:
+// throughput of frames of 64 MiB, 1 MiB and 100 bytes; latency of 64 MiB; round-trip time of 4 KiB,
+// alone and while 64 MiB frames go to another role. All of it is repeated with the sender's blocks
+// in shared buffers. Also measures OpenSSL alone. Prints one JSON object per transport.
 //
-// usage: bench_transport [ROUNDS]   medians of so many (5)
+// usage: bench_transport [ROUNDS]   medians of so many rounds (5)
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -31,7 +30,7 @@ constexpr std::uint32_t bulk = 1, ping = 2;
 
 double seconds_since(clock_type::time_point t) { return std::chrono::duration<double>(clock_type::now() - t).count(); }
 
-// Values to send, in memory of their own or in an arena that is lent.
+// Values to send, in private memory or in a shared arena.
 struct block {
   static constexpr std::size_t bytes = std::size_t{64} << 20;
   std::shared_ptr<std::vector<std::byte>> own;
@@ -72,7 +71,7 @@ class end {
       if (echoes && f.destination == ping) {
         outgoing_frame back;
         back.type = 1, back.destination = ping, back.id = f.id;
-        back.parts.push_back({f.payload.get(), f.bytes, f.payload});  // small: never lent
+        back.parts.push_back({f.payload.get(), f.bytes, f.payload});  // small: never shared
         net->send(peer, std::move(back));
       }
       change([&] { ++got[f.destination]; });
@@ -111,9 +110,9 @@ struct bench {
   end &a, &b;
   const block& sent;
 
-  double cpu = 0;  // microseconds of processor a frame, of both ends, in the last rate(): what a busy machine cannot blur
+  double cpu = 0;  // microseconds of CPU time per frame, of both ends, in the last rate(); other work does not affect it
 
-  // Frames a second.
+  // Frames per second.
   double rate(std::size_t bytes, std::uint64_t n) {
     const std::uint64_t before = b.got[bulk];
     const auto ticks = std::clock();
@@ -123,7 +122,7 @@ struct bench {
     cpu = 1e6 * static_cast<double>(std::clock() - ticks) / CLOCKS_PER_SEC / static_cast<double>(n);
     return static_cast<double>(n) / seconds_since(begun);
   }
-  // Microseconds from send() to the other end's callback, median.
+  // Microseconds from send() to the other end's callback; median.
   double hand_over(int n) {
     std::vector<double> took;
     for (int i = 0; i < n; ++i) {
@@ -136,8 +135,8 @@ struct bench {
     std::nth_element(took.begin(), took.begin() + n / 2, took.end());
     return took[static_cast<std::size_t>(n / 2)];
   }
-  // Microseconds that 4 KiB take there and back, median; with `load`, while that many 64 MiB frames
-  // are always queued.
+  // Round-trip time of 4 KiB in microseconds, median. With `load`, that many 64 MiB frames are
+  // always queued.
   double round_trip(int n, std::uint64_t load) {
     std::vector<double> took;
     std::uint64_t queued = b.got[bulk];
@@ -169,7 +168,7 @@ figures measured(const std::filesystem::path& dir, bool shares) {
   b.wait_up();
   const block sent(arena.get());
   bench m{a, b, sent};
-  m.rate(block::bytes, 4);  // pages are touched, and windows of TCP wide
+  m.rate(block::bytes, 4);  // warm-up: touches pages and widens TCP windows
   figures f;
   f.huge = m.rate(block::bytes, 40) / 16, f.huge_cpu = m.cpu * 16 / 1000;
   f.large = m.rate(std::size_t{1} << 20, 2000) / 1024, f.large_cpu = m.cpu * 1024 / 1000;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Two cores against one: a training step through the actors with one thread and with two, in turn, pair by pair.
+"""Two cores against one: a training step through the actors with one thread and with two, alternating, pair by pair.
 
 usage: bench/two_cores.py [--bin build/release/bin/troupe] [--nets alexnet,cifar10_full] [--rounds 5]
 
-bench/compare.py measures one thread first and two threads minutes later; what the machine does meanwhile moves their ratio by several per cent.
-Here the two follow each other within a minute, and the median of the pairs' ratios is what counts.
+bench/compare.py measures one thread first and two threads minutes later; changes of the machine in between change their ratio by several per cent.
+Here the two follow each other within a minute, and the median of the pairs' ratios counts.
 """
 import argparse
 import os

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Data-parallel training in two processes of one thread each, against one process of one thread: Troupe's daemons, over shared memory and over TCP
-with TLS, and torch's DistributedDataParallel over Gloo, in turn on the same machine.
+with TLS, and torch's DistributedDataParallel over Gloo, alternating on the same machine.
 
 usage: bench/two_processes.py [--bin build/release/bin] [--rounds 5] [--net lenet,mlp,alexnet] [--reducer server] [--out docs/measurements/two_processes.md]
 
-Every worker has the batch of the one process: so a step takes as long where nothing is lost, and the efficiency is the quotient of the two times.
-Troupe's step: a job of so many steps against one of more, from their own clocks. torch's: the median of the steps after the tenth.
+Every worker has the batch size of the single process, so without losses a step takes as long; the efficiency is the quotient of the two times.
+Troupe's step time is the difference of a short and a long job, by their own clocks. torch's is the median of the steps after the tenth.
 """
 import argparse
 import datetime
@@ -67,7 +67,7 @@ class Cluster:
 
 
 def torch_said(net, ranks, more=None):
-    """What the slowest rank of bench/torch_ddp.py said."""
+    """The output of the slowest rank of bench/torch_ddp.py."""
     env = {**peer_env(1), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
     all_ranks = [subprocess.Popen([PYTHON, os.path.join(ROOT, "bench/torch_ddp.py"), net, str(STEPS[net][1])],
                                   env={**env, **(more or {}), "RANK": str(r), "WORLD_SIZE": str(ranks)}, stdout=subprocess.PIPE, text=True) for r in range(ranks)]

@@ -4,8 +4,8 @@
 usage: bench/two_stage.py [--bin build/release/bin] [--steps 40] [--rounds 5] [--weights stash] [--out docs/measurements/two_stage.md]
 
 configs/jobs/two_stage.toml runs on the two daemons of configs/clusters/local2.toml (in a temporary folder, on free ports), and with
-its `place` lines taken out in one process with one thread, at the number of packets that is fastest there. In turn, `rounds` times;
-steps a second after the first five.
+its `place` lines taken out in one process with one thread, at the number of packets that is fastest there. They alternate, `rounds` times;
+steps per second after the first five.
 """
 import argparse
 import contextlib
@@ -26,7 +26,7 @@ CLUSTER = os.path.join(ROOT, "configs/clusters/local2.toml")
 
 
 def rate(command):
-    """Steps of a pipeline overlap, so the time of one says little: steps over the time between the sixth and the last."""
+    """Steps per second between the sixth step and the last. Steps of a pipeline overlap, so single times mean little."""
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     times, last = [], ""
     for line in run.stdout:
@@ -42,9 +42,9 @@ def rate(command):
 def daemons(binaries, folder):
     with open(CLUSTER) as f:
         text = f.read()
-    probes = [socket.socket() for _ in range(2)]  # kept open: nobody else is given these ports
+    probes = [socket.socket() for _ in range(2)]  # kept open, so that no other process gets these ports
     for s in probes:
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the daemons, which may then listen there
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the daemons do, which can then listen there
         s.bind(("127.0.0.1", 0))
     ports = iter([s.getsockname()[1] for s in probes])
     text = re.sub(r"127\.0\.0\.1:\d+", lambda _: f"127.0.0.1:{next(ports)}", text)
@@ -77,7 +77,7 @@ def main():
     p.add_argument("--steps", type=int, default=40)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--weights", default="stash")
-    p.add_argument("--packets", default="8", help="of the pipeline")
+    p.add_argument("--packets", default="8", help="packets of the pipeline")
     p.add_argument("--out")
     a = p.parse_args()
     finish = ["--set", f"train.finish={{steps={a.steps}}}", "--json"]
@@ -98,7 +98,7 @@ def main():
 **Question.** How much faster is a balanced net as a pipeline of two stages (`{a.weights}`, {a.packets} packets a step) on two cores than on one?
 **Command.** `bench/two_stage.py --weights {a.weights} --packets {a.packets}`. **Where.** {machine()}. Medians of {a.rounds} runs of {a.steps} steps, in turn.
 
-| one core ({best} packets), steps/s | two stages, two processes | gain | least | most |
+| one core ({best} packets), steps/s | two stages, two processes | gain | min | max |
 |---|---|---|---|---|
 | {statistics.median(x for x, _ in pairs):.2f} | {statistics.median(y for _, y in pairs):.2f} | {statistics.median(gains):.2f} | {gains[0]:.2f} | {gains[-1]:.2f} |
 """

@@ -34,9 +34,9 @@ std::uint64_t load64(const unsigned char* p) {
 }
 
 #if defined(__x86_64__)
-// The crc32 instruction has a latency of three cycles and a throughput of one: three independent
-// streams fill it. The streams are joined by moving a CRC over `stride` zero bytes, which is linear
-// in it, so four tables of 256 do.
+// The crc32 instruction has a latency of three cycles and a throughput of one, so three independent
+// streams keep it busy. The streams are joined by shifting a CRC over `stride` zero bytes. That is
+// linear in the CRC, so four tables of 256 entries suffice.
 constexpr std::size_t stride = 1024;
 using shift_tables = std::array<std::array<std::uint32_t, 256>, 4>;
 

@@ -11,8 +11,7 @@ namespace troupe {
 // concatenation.
 std::uint32_t crc32c(std::uint32_t previous, const void* data, std::size_t bytes);
 
-// The two roads crc32c() chooses from, for tests. `hardware` must only be called where
-// has_hardware_crc32c().
+// The two implementations of crc32c(), for tests. Call `hardware` only if has_hardware_crc32c().
 bool has_hardware_crc32c();
 std::uint32_t crc32c_hardware(std::uint32_t previous, const void* data, std::size_t bytes);
 std::uint32_t crc32c_software(std::uint32_t previous, const void* data, std::size_t bytes);

@@ -38,11 +38,11 @@ class walk {
   struct value {
     double bytes = 0;
     int maker = -1;
-    bool loaded = false;               // a loader's: it is counted there
-    std::vector<std::size_t> readers;  // here
+    bool loaded = false;               // from a loader, which counts it
+    std::vector<std::size_t> readers;  // steps of this node
     bool kept = false;                 // for a backward
-    std::size_t until = 0;             // whose
-    double gradients = 0;              // bytes of them that are here
+    std::size_t until = 0;             // the step whose backward releases it
+    double gradients = 0;              // bytes of its gradients that are held
   };
 
   const graph_layer& at(std::size_t i) const { return *layers_[i].first; }
@@ -52,12 +52,12 @@ class walk {
   }
   bool runs(std::size_t i) const { return training_ ? at(i).in_train : at(i).in_test; }
   bool recomputes(std::size_t i) const { return training_ && at(i).recompute; }
-  // In bytes of what is saved by layers in f32, which is what they save of bf16 too.
+  // Layers declare saved_bytes for f32. Of bf16 they save f32 too.
   double saved(std::size_t i) const {
     if (!training_ || !at(i).wants_backward) return 0;
     return static_cast<double>(needs(i).saved_bytes) * static_cast<double>(size_of(wide_of(type_))) / 4;
   }
-  // Where a convolution lays out its weights and a block of images anew, or transforms them.
+  // Memory in which a convolution rearranges or transforms its weights and a block of images.
   double workspace(std::size_t i) const {
     constexpr double block = 32;
     if (at(i).type != "convolution" && at(i).type != "deconvolution") return 0;
@@ -85,7 +85,7 @@ class walk {
     return v.maker >= 0 && layers_[static_cast<std::size_t>(v.maker)].stage == layers_[reader].stage;
   }
 
-  // Decides whether backward wants the tensor, and until which step of backward it is kept.
+  // Decides whether a backward needs the tensor, and which step's backward is the last to need it.
   void place(value& v) const {
     if (!training_) return;
     const bool made_again = v.maker >= 0 && recomputes(static_cast<std::size_t>(v.maker));
@@ -133,7 +133,7 @@ class walk {
     for (std::size_t o = 0; o < out_of(i).size(); ++o)
       if (auto& v = output(i, o); v.readers.empty() && !v.kept) live_ -= v.bytes;
   }
-  // An input that comes from another node or half takes memory when its first reader runs.
+  // An input from another node or worker takes memory when its first reader runs.
   void arrive(value& v, std::size_t reader) {
     if (v.maker >= 0 || v.loaded || v.readers.front() != reader) return;
     live_ += v.bytes;
@@ -158,7 +158,7 @@ class walk {
   void backward(std::size_t i) {
     const auto& l = at(i);
     double incoming = 0;
-    for (std::size_t o = 0; o < out_of(i).size(); ++o) {  // from consumers elsewhere too; they are added up
+    for (std::size_t o = 0; o < out_of(i).size(); ++o) {  // also from consumers on other nodes; they are summed
       auto& v = output(i, o);
       live_ += std::max(0.0, v.bytes - v.gradients);
       note(i, 0);
@@ -182,7 +182,7 @@ class walk {
     note(i, workspace(i));
     live_ -= incoming + saved(i);
     for (std::size_t k = 0; k < l.inputs.size(); ++k)
-      if (auto& v = value_of(i, k); l.grad_in_wanted[k] && v.maker < 0) live_ -= v.bytes;  // it has left
+      if (auto& v = value_of(i, k); l.grad_in_wanted[k] && v.maker < 0) live_ -= v.bytes;  // it was sent away
     for (std::size_t o = 0; recomputes(i) && o < out_of(i).size(); ++o)
       if (!output(i, o).kept) live_ -= output(i, o).bytes;
     for (auto& [key, v] : values_)
@@ -199,8 +199,8 @@ class walk {
   packet_bytes out_;
 };
 
-// By Winograd's algorithm, whose largest patches have 36 elements: those of the kernels and of a
-// block of tiles of both factors.
+// Memory for Winograd's algorithm, whose largest patches have 36 elements: the transformed kernels,
+// and a block of tiles of both factors.
 double transforms_of(const shape& kernels) {
   constexpr double elements = 36, tiles = 256;
   if (kernels.rank() != 4 || kernels[2] != kernels[3] || (kernels[2] != 3 && kernels[2] != 5)) return 0;

@@ -1,6 +1,6 @@
-// One packet on its way through layers of one node, forward and backward: what is held at each
-// moment. The rules are those by which a stage lets go of tensors (runtime/stage/stage_memory.cpp);
-// the measure is tests/memory.
+// Memory of one packet on its way through the layers of one node, forward and backward: the tensors
+// held at each moment. The rules are those by which a stage releases tensors
+// (runtime/stage/stage_memory.cpp); tests/memory compares the estimates with measurements.
 #pragma once
 
 #include <memory>
@@ -10,26 +10,26 @@
 
 namespace troupe {
 
-// Layers (or parts of them) in a stage that are computed as one (maths_steps.hpp); nearly always it
-// is one layer.
+// Layers (or parts of them) of a stage that are computed as one (maths_steps.hpp); usually a single
+// layer.
 struct hosted_step {
   const graph_layer *first = nullptr, *last = nullptr;
   std::shared_ptr<const layer> maths;
   role_id stage = no_role;
-  double weights = 0, delayed = 0;  // bytes of parameters; and of the earlier versions that weights = "stash" keeps
-  double transforms = 0;            // bytes: the most that a convolution may take for those of Winograd's algorithm
+  double weights = 0, delayed = 0;  // bytes of parameters; bytes of the earlier versions that weights = "stash" keeps
+  double transforms = 0;            // bytes: the most that one convolution may take for Winograd's algorithm
 };
 std::vector<hosted_step> hosted_in(const job_plan& p, const model_graph& g, const role_plan& stage, dtype t);
 
 struct packet_bytes {
   double peak = 0;       // the most at any moment, workspace included
-  double workspace = 0;  // of the layer that was at work then
-  // By step: from forward to backward, of its outputs and what it saves; and what it needs while it
-  // works beyond inputs and outputs.
+  double workspace = 0;  // of the layer that runs at that moment
+  // By step. kept: bytes of its outputs and saved data, from forward to backward. working: bytes
+  // that it needs while it runs, beyond inputs and outputs.
   std::vector<double> kept, working;
 };
-// `steps` in the order in which they are computed. Parameters and their gradients do not count. Not
-// `training`: forward alone.
+// `steps` are in the order of computation. Parameters and their gradients are not counted. Without
+// `training`: forward only.
 packet_bytes follow_packet(const std::vector<hosted_step>& steps, dtype t, bool training);
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// What a plan costs: bytes between nodes per training step, and memory. Estimates for people and
-// for placement; nothing is allocated by them.
+// Cost of a plan: bytes between nodes per training step, and memory. Estimates for users and for
+// placement; allocates nothing.
 #include <algorithm>
 
 #include "ops/tree/packet_tree.hpp"
@@ -20,8 +20,7 @@ void add(node_links& links, std::uint32_t from, std::uint32_t to, double bytes) 
   if (from != to && bytes > 0) links[{from, to}] += bytes;
 }
 
-// Through reducers: the sum of what is below one goes to who is above it, and weights come the same
-// way back.
+// Through reducers: each sends its sum to the role above it, and weights return the same way.
 void add_reduced(const job_plan& p, dtype t, node_links& links) {
   const auto add_way = [&](role_id from, std::size_t sums, const param_block& b, role_id to) {
     const auto here = p[from].node, there = p[to].node;
@@ -39,7 +38,7 @@ void add_reduced(const job_plan& p, dtype t, node_links& links) {
     }
 }
 
-// Sums (of running statistics too) go up once per tree block, weights come back once.
+// Sums, also of running statistics, are sent once per tree block; weights return once.
 void add_exchange(const job_plan& p, const model_graph& g, dtype t, node_links& links) {
   for (std::uint32_t w = 0; w < p.workers.size(); ++w) {
     if (!p.push_via.empty() && p.push_via[w] != no_role) continue;
@@ -55,7 +54,7 @@ void add_exchange(const job_plan& p, const model_graph& g, dtype t, node_links& 
   }
 }
 
-// Every update of a block, with the states of the rule, along the chain of its shard.
+// Every update of a block, with the rule's states, is sent along the chain of its shard's replicas.
 void add_copies(const job_plan& p, const model_graph& g, dtype t, node_links& links) {
   for (const auto& b : p.blocks) {
     auto from = b.shard;
@@ -83,8 +82,8 @@ double packet_of_examples(const model_graph& g, dtype t) {
   return bytes_of(g.data.count(), g.ids ? dtype::i32 : t) + bytes_of(g.label.count(), dtype::i32);
 }
 
-// Examples that do not come from the worker's own node: from the data server, or from the parent in
-// the broadcast tree.
+// Examples that a loader gets from another role: the data server, or the parent in the broadcast
+// tree.
 void add_examples(const job_plan& p, const model_graph& g, const job_spec& job, node_links& links) {
   if (job.data.how == delivery::seeds) return;
   for (std::uint32_t w = 0; w < p.loaders.size(); ++w) {

@@ -30,14 +30,14 @@ void hold_served(const plan_view& v, const role_plan& r, role_memory& m) {
   if (v.job.data.how == delivery::server) m.activations = bytes_of_examples(v) * (1 + r.slots);
 }
 
-// With weights = "stash".
+// Earlier versions of the parameters, with weights = "stash".
 void hold_versions(const plan_view& v, const role_plan& r, role_memory& m) {
   if (v.plan.rule != weight_rule::stash || r.tester) return;
   for (const auto& h : hosted_in(v.plan, v.graph, r, v.job.parameter_type())) m.parameters += h.delayed;
 }
 
-// Sums in the tree over the packets that are here, one more for each packet that is beside the
-// first; and what codecs have lost of each sum that leaves.
+// Partial sums of the tree over the role's packets, plus one for each sub-solver; and with a codec,
+// its residual for each sum that is sent.
 void hold_sums(const plan_view& v, const role_plan& r, role_memory& m) {
   const auto& p = v.plan;
   const auto packets = std::max(1u, r.packets.count);
@@ -48,12 +48,12 @@ void hold_sums(const plan_view& v, const role_plan& r, role_memory& m) {
     if (v.graph.params[b.param].codec)
       m.gradients += block_bytes(v, b) * static_cast<double>(cover(r.packets.first, r.packets.count, p.packets).size());
     const bool away = p[p.shard_of(b, p.group_of(r.worker).server_group)].node != r.node;
-    if (away || (cut(v, b) && b.takers.empty())) m.parameters += block_bytes(v, b);  // received, or put together
+    if (away || (cut(v, b) && b.takers.empty())) m.parameters += block_bytes(v, b);  // received, or assembled
   }
 }
 
-// New weights are made in the gradient's memory unless that holds more than the block, or others
-// see it.
+// New weights are computed in the gradient's memory, unless that is larger than the block or has
+// other readers.
 void hold_blocks(const plan_view& v, const role_plan& r, role_memory& m) {
   for (const auto& b : v.plan.blocks) {
     if (v.plan.shard_of(b, r.group) != r.id) continue;
@@ -63,13 +63,13 @@ void hold_blocks(const plan_view& v, const role_plan& r, role_memory& m) {
     m.states += trains ? v.plan.rule_states * bytes : 0;
     if (cut(v, b) && b.takers.empty()) m.gradients += bytes;
     if (v.plan.nodes.size() == 1) continue;
-    m.parameters += bytes;  // the value before, for a worker that was restarted
+    m.parameters += bytes;  // the previous value, for a restarted worker
     if (trains && v.job.max_failures.value_or(1) > 0)
-      m.states += v.plan.rule_states * bytes;  // and the states, where nodes are lost
+      m.states += v.plan.rule_states * bytes;  // and its states, for recovery from node failures
   }
 }
 
-// The versions that the shard has: of the states of the rule too.
+// The versions that the shard holds, with the rule's states.
 void hold_copies(const plan_view& v, const role_plan& r, role_memory& m) {
   for (const auto& b : v.plan.blocks) {
     if (b.shard != r.original) continue;
@@ -78,8 +78,8 @@ void hold_copies(const plan_view& v, const role_plan& r, role_memory& m) {
   }
 }
 
-// Adds what a role of this kind holds apart from what its layers do. A switch without default: the
-// compiler names a kind that is missing.
+// Adds the memory of a role of this kind apart from its layers. The switch has no default, so that
+// the compiler reports a missing kind.
 void add_own(const plan_view& v, const role_plan& r, role_memory& m) {
   switch (r.kind) {
     case role_kind::coordinator: return;
@@ -116,7 +116,7 @@ class estimate {
  private:
   role_memory& at(role_id r) { return m_.roles[index_of(r)]; }
 
-  // One worker's stages on one node, which pass packets on to each other.
+  // One worker's stages on one node. They pass packets to each other.
   void add_worker(const std::vector<role_id>& stages) {
     std::vector<hosted_step> list;
     std::uint32_t in_flight = 1;

@@ -9,7 +9,7 @@ namespace {
 
 using std::size_t;
 
-// How one layer lies: 0 by batch, 1 by feature, 2 + k whole on node `hosts[k]`.
+// By layer: 0 by batch, 1 by feature, 2 + k whole on node `hosts[k]`.
 using choices = std::vector<size_t>;
 
 double flops_of(const model_graph& g, const role_plan& r) {
@@ -17,7 +17,7 @@ double flops_of(const model_graph& g, const role_plan& r) {
   for (size_t i = 0; i < r.layers.size(); ++i) {
     const auto* part = r.parts.empty() ? nullptr : r.parts[i].get();
     const auto& l = part ? part->as : g.layers[r.layers[i]];
-    if (l.in_train) sum += 3 * l.maths->flops(l.in);  // backward takes twice as much as forward
+    if (l.in_train) sum += 3 * l.maths->flops(l.in);  // backward takes twice the work of forward
   }
   return sum;
 }
@@ -43,7 +43,7 @@ class search {
       nodes_[n].memory_limit = 0;
       const auto& roles = nodes_[n].roles;
       const bool works = std::find(roles.begin(), roles.end(), "worker") != roles.end();
-      if (!works || !seen_worker_) hosts_.push_back(n);  // one node with a worker is like the other
+      if (!works || !seen_worker_) hosts_.push_back(n);  // nodes with a worker are interchangeable
       seen_worker_ = seen_worker_ || works;
     }
   }
@@ -64,7 +64,7 @@ class search {
  private:
   layer_spec& spec_of(size_t k) { return job_.layers[static_cast<size_t>(g_.layers[layers_[k]].spec - job_.layers.data())]; }
 
-  // Nothing when there is no such plan.
+  // Empty if there is no such plan.
   std::optional<suggestion::cost> price(const choices& c) {
     for (size_t k = 0; k < c.size(); ++k) {
       auto& l = spec_of(k);
@@ -90,7 +90,7 @@ class search {
     return out;
   }
 
-  // The best of all single steps from `now`, if one is better by more than a thousandth.
+  // Applies the best single change to `now`, if that is better by more than a thousandth.
   bool improve(choices& now, suggestion::cost& cost) {
     auto best = now;
     auto least = cost;
@@ -116,7 +116,7 @@ class search {
     const auto packets = static_cast<double>(job_.pipeline.packets);
     const auto workers =
         static_cast<double>(std::max<std::int64_t>(1, job_.topology.worker_groups * job_.topology.workers_per_group));
-    bool left = false;  // the workers' side
+    bool left = false;  // a layer so far is not by batch
     for (size_t k = 0; k < c.size(); ++k) {
       const auto& l = g_.layers[layers_[k]];
       suggestion::entry r;

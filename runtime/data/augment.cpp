@@ -10,10 +10,11 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint64_t tag = 0x6175676d656e7430;  // keeps these draws apart from the samplers' and the source's
+constexpr std::uint64_t tag = 0x6175676d656e7430;  // separates these draws from those of samplers and sources
 constexpr double max_side = 65535;
 
-// One number for all channels, or one for each.
+// `key`'s numbers by channel: one for all channels, or one for each; `otherwise` if the list is
+// empty.
 std::vector<double> per_channel(const options& o, const char* key, double otherwise, std::int64_t channels) {
   const auto& list = o.get<std::vector<double>>(key);
   const auto n = static_cast<std::size_t>(channels);
@@ -28,7 +29,7 @@ std::vector<double> per_channel(const options& o, const char* key, double otherw
 std::int64_t window(const options& o, const char* key, const char* other, std::int64_t side, std::int64_t pad, const char* name) {
   const auto crop = o.integer("crop"), one = o.integer(key);
   if (crop != 0 && one != 0)
-    throw option_error(key, std::string("crop says height and width already: give crop, or ") + key + " and " + other);
+    throw option_error(key, std::string("crop sets height and width already: give either crop, or ") + key + " and " + other);
   const auto wanted = crop != 0 ? crop : one;
   if (wanted > side + 2 * pad)
     throw option_error(crop != 0 ? "crop" : key, "a crop of " + std::to_string(wanted) + " is more than the images' " + name + " " +
@@ -43,12 +44,12 @@ option_specs augmentation::specs() {
   using kind = option_kind;
   const option_value zero{std::int64_t{0}}, no_numbers{std::vector<double>{}};
   return {bounded(option_of("crop", kind::integer, zero,
-                            "height and width that the net sees: at a random place in training, in the middle else; 0: all"),
+                            "height and width that the net sees: at a random position in training, centred otherwise; 0: all"),
                   0, max_side),
           bounded(option_of("crop_height", kind::integer, zero, "instead of crop"), 0, max_side),
           bounded(option_of("crop_width", kind::integer, zero, "instead of crop"), 0, max_side),
           bounded(option_of("pad", kind::integer, zero, "zeros on each side, before the crop"), 0, max_side),
-          flag_option("mirror", false, "in training, every second image left to right, by chance"),
+          flag_option("mirror", false, "in training, flips each image left to right with probability 1/2"),
           option_of("scale", kind::reals, no_numbers, "value = value * scale - mean, one number or one for each channel; none: 1"),
           option_of("mean", kind::reals, no_numbers, "subtracted after scaling, one number or one for each channel; none: 0")};
 }
@@ -82,7 +83,7 @@ augmentation::draw augmentation::middle() const {
   return {(in_[1] + 2 * pad_ - out_[1]) / 2, (in_[2] + 2 * pad_ - out_[2]) / 2, false};
 }
 
-// Row by row: zeros, what of the image's row lies in the window, zeros; backwards where it is
+// Row by row: zeros, the part of the image's row that is in the window, zeros; reversed if
 // mirrored.
 template <class T>
 void augmentation::write(const draw& d, const T* in, T* out) const {

@@ -1,4 +1,4 @@
-// The tables of sources and samplers, and what stands in them from the start.
+// The registries of sources and samplers, and their stock entries.
 #include <utility>
 
 #include "runtime/data/stock.hpp"
@@ -91,7 +91,7 @@ std::vector<worker_share> shares_of(const sampler_config& c) {
 }
 
 void check_sampler_config(const sampler_config& c) {
-  if (c.batch <= 0) throw option_error("batch", "batch is " + std::to_string(c.batch) + ": at least 1 example");
+  if (c.batch <= 0) throw option_error("batch", "batch is " + std::to_string(c.batch) + ", but must be at least 1 example");
   if (c.examples < c.batch)
     throw option_error("batch", "batch is " + std::to_string(c.batch) + ", but the training set has only " +
                                     std::to_string(c.examples) + " examples");

@@ -1,6 +1,6 @@
 // csv: rows of numbers in text files (csv_file.hpp), kept in memory in double. One column may be
-// the label; the others are the example, in the order of the file: value * scale - mean of their
-// column, rounded once to the tensor's type.
+// the label. The others are the example, in file order: value * scale - mean of their column,
+// rounded once to the tensor's type.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -72,7 +72,8 @@ char separator_of(const options& o) {
   if (s.size() != 1 || s[0] == '"' || s[0] == '\n' || s[0] == '\r' || s[0] == '.' || s[0] == '+' || s[0] == '-' ||
       std::isalnum(static_cast<unsigned char>(s[0])))
     throw option_error(
-        "separator", "option 'separator' must be one character that no number holds, or \"tab\" or \"space\", not " + in_quotes(s));
+        "separator",
+        "option 'separator' must be one character that does not occur in numbers, or \"tab\" or \"space\", not " + in_quotes(s));
   return s[0];
 }
 
@@ -83,14 +84,14 @@ struct read_table {
 
 read_table read_file_of(const options& o, const char* key) {
   read_table out{{}, o.text(key), key};
-  // Before any message names the file: what() ends at a NUL.
+  // Checked before any message names the file: what() ends at a NUL.
   if (out.path.find('\0') != std::string::npos) throw option_error(key, std::string("option '") + key + "' holds a NUL byte");
   csv_format f;
   f.separator = separator_of(o);
   f.header = o.flag("header");
   f.ignore = o.get<std::vector<std::string>>("ignore");
-  // A quarter: the file, its numbers, and a copy of these when the vector grows or a split is cut
-  // off.
+  // A quarter of the free memory: it must hold the file, its numbers, and a copy of these when the
+  // vector grows or a split is separated.
   const auto allowed = static_cast<std::uint64_t>(o.integer("memory_mib")) << 20, left = memory_left();
   const auto most = std::min(allowed, left / 4);
   f.max_values = most / sizeof(double);
@@ -106,8 +107,8 @@ read_table read_file_of(const options& o, const char* key) {
   return out;
 }
 
-// Which of the columns is the label; none: -1. By name; or by number, from the end where it is
-// negative.
+// Index of the label column, given by name or by number (negative: from the end); -1 if there is
+// none.
 std::ptrdiff_t label_column(const options& o, const read_table& t) {
   const auto& label = o.text("label");
   if (label.empty()) return -1;
@@ -124,10 +125,11 @@ std::ptrdiff_t label_column(const options& o, const read_table& t) {
 
 std::int32_t label_of(double v, const read_table& t, std::size_t row) {
   if (v >= 0 && v < static_cast<double>(max_classes) && v == std::floor(v)) return static_cast<std::int32_t>(v);
-  throw option_error(t.key, t.path + ":" + std::to_string(t.table.lines[row]) + ": the label is no class number (0, 1, 2, ...)");
+  throw option_error(t.key, t.path + ":" + std::to_string(t.table.lines[row]) + ": the label is not a class number (0, 1, 2, ...)");
 }
 
-// One number for all columns, or one for each.
+// `key`'s numbers by column: one for all columns, or one for each; `otherwise` if the list is
+// empty.
 std::vector<double> per_column(const options& o, const char* key, double otherwise, std::size_t columns) {
   const auto& list = o.get<std::vector<double>>(key);
   if (list.empty()) return std::vector<double>(columns, otherwise);
@@ -138,7 +140,7 @@ std::vector<double> per_column(const options& o, const char* key, double otherwi
   return list;
 }
 
-// Takes the label out, and scales the rest in place.
+// Removes the label and scales the rest in place.
 rows examples_of(read_table& t, std::ptrdiff_t label, const options& o) {
   rows out;
   const auto columns = t.table.names.size(), kept = columns - (label >= 0 ? 1 : 0);
@@ -160,7 +162,8 @@ rows examples_of(read_table& t, std::ptrdiff_t label, const options& o) {
   return out;
 }
 
-// A part of the rows for testing: those whose numbers hash lowest, whatever the job's seed.
+// Moves a fraction of the rows to the test split: those whose numbers hash lowest, independent of
+// the job's seed.
 std::array<rows, 2> split_off(rows all, std::size_t columns, double fraction) {
   const auto n = all.values.size() / columns;
   const auto wanted = static_cast<std::size_t>(std::lround(fraction * static_cast<double>(n)));
@@ -193,7 +196,8 @@ shape example_shape(const options& o, std::size_t columns, const std::string& pa
     left /= e;
     s.push_back(e);
   }
-  if (left != 1) throw option_error("shape", path + ": " + std::to_string(n) + " columns are no example of shape " + s.to_string());
+  if (left != 1)
+    throw option_error("shape", path + ": " + std::to_string(n) + " columns do not form an example of shape " + s.to_string());
   return s;
 }
 
@@ -221,7 +225,7 @@ std::shared_ptr<const source> open_csv(const options& o, std::uint64_t) {
     if (fraction > 0) throw option_error("test_fraction", "test_fraction and test_path exclude each other");
     test = read_file_of(o, "test_path");
     if (test.table.names != train.table.names)
-      throw option_error("test_path", test.path + ": its " + std::to_string(test.table.names.size()) + " columns are not the " +
+      throw option_error("test_path", test.path + ": its " + std::to_string(test.table.names.size()) + " columns differ from the " +
                                           std::to_string(train.table.names.size()) + " of " + train.path);
     parts[1] = examples_of(test, label, o);
     blamed = &test;
@@ -237,22 +241,22 @@ option_specs csv_specs() {
   const option_value none{std::string{}}, no_numbers{std::vector<double>{}};
   return {option_of("path", kind::text, std::nullopt, "file of the training rows"),
           option_of("test_path", kind::text, none, "file of the test rows, with the same columns"),
-          real_option("test_fraction", 0.0, "instead of test_path: this part of the rows", 0.0, 0.9),
+          real_option("test_fraction", 0.0, "instead of test_path: this fraction of the rows is the test split", 0.0, 0.9),
           option_of("label", kind::text, none,
                     "column of the class numbers: its name, or its number (from 0; -1: the last); empty: no labels"),
           flag_option("header", true, "the first line names the columns"),
           option_of("separator", kind::text, std::string(","), "one character, or \"tab\" or \"space\""),
           option_of("ignore", kind::texts, option_value{std::vector<std::string>{}},
-                    "columns that are left out, by name or number; they may hold anything"),
+                    "columns that are not read, by name or number; they may contain anything"),
           bounded(option_of("shape", kind::integers, option_value{std::vector<std::int64_t>{}},
-                            "of an example, outermost first; empty: a row of values"),
+                            "shape of an example, outermost first; empty: one axis"),
                   1),
           bounded(option_of("classes", kind::integer, std::int64_t{0}, "number of classes; 0: the largest training label + 1"), 0,
                   max_classes),
           option_of("scale", kind::reals, no_numbers, "value = number * scale - mean, one for all or one for each column; none: 1"),
           option_of("mean", kind::reals, no_numbers, "subtracted after scaling, likewise; none: 0"),
           bounded(option_of("memory_mib", kind::integer, std::int64_t{4096},
-                            "most memory for the numbers of one file, and most bytes of it"),
+                            "maximum memory for the numbers of one file, and maximum size of the file"),
                   1, 1e6)};
 }
 

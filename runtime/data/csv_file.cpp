@@ -30,7 +30,7 @@ class csv_parser {
     while (next_line()) {
       if (keep_.empty() ? !first_line() : !row()) return std::move(error_);
     }
-    if (table_.lines.empty()) return csv_error{0, format_.header && line_ > 0 ? "only a line of names, and no rows" : "no rows"};
+    if (table_.lines.empty()) return csv_error{0, format_.header && line_ > 0 ? "only a header line, no rows" : "no rows"};
     return std::move(table_);
   }
 
@@ -40,7 +40,7 @@ class csv_parser {
     return false;
   }
 
-  // The next line that is not empty.
+  // Advances to the next line that is not empty.
   bool next_line() {
     while (!rest_.empty()) {
       const auto end = rest_.find('\n');
@@ -53,11 +53,11 @@ class csv_parser {
     return false;
   }
 
-  // The next field of this line; none: there is no further one, or it is broken (then error_ says
-  // so).
+  // The next field of this line. Empty if there is none, or if it is malformed (then error_ is
+  // set).
   std::optional<std::string_view> field() {
     if (over_) return std::nullopt;
-    // A separator may be a blank: only others are trimmed away.
+    // The separator may be a blank: only other blanks are trimmed.
     auto lead = text_;
     while (!lead.empty() && (lead.front() == ' ' || lead.front() == '\t') && lead.front() != format_.separator)
       lead.remove_prefix(1);
@@ -75,14 +75,14 @@ class csv_parser {
     const auto out = at.substr(1, close - 1);
     at.remove_prefix(close + 1);
     const auto end = at.find(format_.separator);
-    if (!trimmed(at.substr(0, end)).empty()) return fail("text behind a closing quote"), std::nullopt;
+    if (!trimmed(at.substr(0, end)).empty()) return fail("text after a closing quote"), std::nullopt;
     over_ = end == std::string_view::npos;
     text_ = over_ ? std::string_view{} : at.substr(end + 1);
     return trimmed(out);
   }
 
-  // Says how many columns there are, what they are called and which are kept; without a header it
-  // is a row as well.
+  // Reads the number and names of the columns and which of them are read. Without a header the line
+  // is also a row.
   bool first_line() {
     const auto whole = text_;
     std::vector<std::string> names;
@@ -100,7 +100,7 @@ class csv_parser {
       if (at == names.end() && bad == std::errc{} && end == name.data() + name.size() && number < names.size())
         at = names.begin() + static_cast<std::ptrdiff_t>(number);
       if (at == names.end())
-        return fail("ignore names the column " + in_quotes(name) + ", which is not there (" + std::to_string(names.size()) +
+        return fail("ignore names column " + in_quotes(name) + ", which does not exist (" + std::to_string(names.size()) +
                     " columns are read)");
       keep_[static_cast<std::size_t>(at - names.begin())] = false;
     }
@@ -135,9 +135,9 @@ class csv_parser {
     const auto digits = f.size() > 1 && f[0] == '+' && f[1] != '-' ? f.substr(1) : f;
     const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), v);
     if (bad == std::errc::result_out_of_range || (bad == std::errc{} && !std::isfinite(v)))
-      return fail("column " + std::to_string(column) + ": no finite number");
+      return fail("column " + std::to_string(column) + ": not a finite number");
     if (bad != std::errc{} || end != digits.data() + digits.size())
-      return fail("column " + std::to_string(column) + ": " + (f.empty() ? "nothing" : "text") + " where a number should be");
+      return fail("column " + std::to_string(column) + ": " + (f.empty() ? "an empty field" : "text") + " instead of a number");
     table_.values.push_back(v);
     return true;
   }

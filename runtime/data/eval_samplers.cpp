@@ -1,6 +1,6 @@
-// all:    the whole split in its order.
-// sample: `examples` of it, drawn anew for every evaluation without replacement: the first ones of permutation.hpp's order for the
-//         key sub_key(seed, version).
+// all:     the whole split, in order.
+// sample:  `examples` of the split, drawn for every evaluation without replacement: the first ones
+//          of permutation.hpp's order for the key sub_key(seed, version).
 #include <numeric>
 
 #include "runtime/data/permutation.hpp"
@@ -42,13 +42,13 @@ option_specs sample_specs() {
   option_spec examples;
   examples.name = "examples";
   examples.kind = option_kind::integer;
-  examples.doc = "how many; at most the split's";
+  examples.doc = "number of examples; at most those of the split";
   examples.min = 1;
   option_spec seed;
   seed.name = "seed";
   seed.kind = option_kind::integer;
   seed.fallback = std::int64_t{0};
-  seed.doc = "of the drawing; 0: the job's seed";
+  seed.doc = "seed of the sample; 0: the job's seed";
   seed.min = 0;
   return {examples, seed};
 }

@@ -20,9 +20,9 @@ struct descriptor {
 
 std::string system_error(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
 
-// Opens a regular file. Returns what is wrong; empty: nothing.
+// Opens a regular file. Returns the error; empty on success.
 std::string open_regular(const std::string& path, descriptor& d, std::uint64_t& size) {
-  // O_NONBLOCK: opening a FIFO must not wait for a writer; it is refused below.
+  // O_NONBLOCK: opening a FIFO must not wait for a writer; a FIFO is rejected below.
   d.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (d.fd < 0) return system_error("cannot open");
   struct stat st {};
@@ -32,8 +32,8 @@ std::string open_regular(const std::string& path, descriptor& d, std::uint64_t& 
   return {};
 }
 
-// Reads by offset, and maps nothing: a file that is cut short under its readers ends their reading,
-// and not the program (SIGBUS).
+// Reads by offset instead of mapping: if the file is truncated, its readers get an error and the
+// program gets no SIGBUS.
 class file final : public random_bytes {
  public:
   file(int fd, std::uint64_t size) : d_{fd}, size_(size) {}

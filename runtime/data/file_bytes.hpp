@@ -11,24 +11,24 @@
 
 namespace troupe {
 
-// The whole of a regular file, bounded by its size at opening, which may be at most `most`. Returns
-// what is wrong, without naming the file; empty: nothing.
+// Reads a whole regular file, up to its size at opening, which must be at most `most`. Returns the
+// error without the file's name; empty on success.
 std::string read_whole(const std::string& path, std::vector<std::uint8_t>& out,
                        std::size_t most = std::numeric_limits<std::size_t>::max());
 
-// Bytes that are read where they are wanted, by any number of threads. What lies behind may change
-// while it is read: then bytes are others, or reading fails; nothing worse.
+// Bytes that any number of threads read at any offset. The content may change while it is read:
+// then reads return other bytes or fail.
 class random_bytes {
  public:
   virtual ~random_bytes() = default;
-  virtual std::uint64_t size() const = 0;  // when it was opened
-  // Bytes [at, at + n) to `out`. Returns what is wrong; empty: nothing.
+  virtual std::uint64_t size() const = 0;  // at opening
+  // Reads bytes [at, at + n) to `out`. Returns the error; empty on success.
   virtual std::string read(std::uint64_t at, void* out, std::size_t n) const = 0;
-  // Another number when the bytes may be others than they were.
+  // Changes when the bytes may have changed.
   virtual std::uint64_t version() const { return 0; }
 };
 
-// A regular file that is not empty; or what is wrong with it, without naming it.
+// Opens a regular file that is not empty. On failure returns the error without the file's name.
 std::variant<std::shared_ptr<const random_bytes>, std::string> open_bytes(const std::string& path);
 
 }  // namespace troupe

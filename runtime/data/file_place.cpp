@@ -13,7 +13,7 @@ namespace troupe {
 namespace {
 
 std::string refused(mode_t mode) {
-  const char* what = "no regular file";
+  const char* what = "not a regular file";
   if (S_ISDIR(mode)) return "it is a folder";
   if (S_ISCHR(mode) || S_ISBLK(mode)) what = "a device";
   if (S_ISFIFO(mode)) what = "a FIFO";
@@ -25,18 +25,18 @@ std::string refused(mode_t mode) {
 
 file_place place_to_write(const std::string& path) {
   struct stat st {};
-  if (::lstat(path.c_str(), &st) != 0 || S_ISREG(st.st_mode)) return {path, {}};  // what else is wrong is said by who opens it
+  if (::lstat(path.c_str(), &st) != 0 || S_ISREG(st.st_mode)) return {path, {}};  // other problems are reported when it is opened
   if (!S_ISLNK(st.st_mode)) return {path, refused(st.st_mode)};
   const std::unique_ptr<char, decltype(&std::free)> target(::realpath(path.c_str(), nullptr), &std::free);
   if (!target || ::stat(target.get(), &st) != 0)
-    return {path, std::string("it is a symbolic link that leads nowhere: ") + std::strerror(errno)};
+    return {path, std::string("it is a symbolic link that cannot be resolved: ") + std::strerror(errno)};
   if (!S_ISREG(st.st_mode)) return {path, "it is a symbolic link, and " + refused(st.st_mode)};
   return {target.get(), {}};
 }
 
 int open_to_write(const std::string& path, std::string& wrong) {
-  // O_NONBLOCK: opening a FIFO must not wait for a reader. What is there is emptied only when it is
-  // known to be a file.
+  // O_NONBLOCK: opening a FIFO must not wait for a reader. An existing file is truncated only after
+  // the check that it is a regular one.
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
   struct stat st {};
   if (fd < 0 || ::fstat(fd, &st) != 0)

@@ -1,6 +1,6 @@
-// Where a file that somebody named may be written. Files are written beside their place and renamed
-// onto it, so whatever has the name is replaced: that may only be a regular file, or nothing. A
-// symbolic link to a regular file stays, and the file that it leads to is replaced.
+// Where a file with a name given by a user may be written. Files are written under a temporary name
+// and renamed, which replaces any file of that name: only a regular file may be replaced. A
+// symbolic link to a regular file is kept, and its target is replaced.
 // Errors: values, without the file's name.  Threads: functions without state.
 #pragma once
 
@@ -9,13 +9,14 @@
 namespace troupe {
 
 struct file_place {
-  std::string path;   // where to write: the name itself, or where a link leads
-  std::string wrong;  // why nothing is written there: "it is a device, and only regular files are written"; empty: nothing known
+  std::string path;   // where to write: the path itself, or the target of a link
+  std::string wrong;  // why it must not be written: "it is a device, and only regular files are written"; empty: no objection
 };
 file_place place_to_write(const std::string& path);
 
-// Opens `path` for writing, as a fresh or emptied regular file: what else has the name is left
-// alone, and a FIFO is not waited for. Less than 0: `wrong` says why.
+// Opens `path` for writing, as a new or truncated regular file. Anything else at the path is
+// unchanged, and it does not wait for a FIFO's reader. Returns a value below 0 on failure; `wrong`
+// has the reason.
 int open_to_write(const std::string& path, std::string& wrong);
 
 }  // namespace troupe

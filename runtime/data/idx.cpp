@@ -1,6 +1,6 @@
 // idx: four files in the format of MNIST (idx_file.hpp), kept in memory as bytes. value = byte *
 // scale - mean, computed in double once for each of the 256 bytes and rounded once to the tensor's
-// type, so f32 and f64 runs see the same numbers up to that rounding.
+// type, so that f32 and f64 runs read the same numbers up to that rounding.
 #include <array>
 #include <cassert>
 #include <cstring>
@@ -84,7 +84,7 @@ class idx_source final : public source {
   std::array<float, 256> as_float_{};
 };
 
-// One of the four files: the option that names it, the name it has at MNIST's, and its rank.
+// One of the four files: the option that names it, its name in MNIST, and its rank.
 struct file_spec {
   const char* option;
   const char* usual_name;
@@ -98,21 +98,21 @@ constexpr file_spec test_labels{"test_labels", "t10k-labels-idx1-ubyte", 1, 1};
 struct opened {
   idx_array array;
   std::string path;
-  std::string key;  // the option to blame
+  std::string key;  // the option to report
 };
 
 source_file file_of(const options& o, const file_spec& f) {
   const auto& folder = o.text("path");
   const auto& named = o.text(f.option);
   const auto base = named.empty() ? folder + "/" + f.usual_name : named.front() == '/' ? named : folder + "/" + named;
-  std::error_code unreadable;  // answered by read_idx, with its reason
+  std::error_code unreadable;  // read_idx reports it
   return {named.empty() ? "path" : f.option, named.empty() && !std::filesystem::exists(base, unreadable) ? base + ".gz" : base};
 }
 
 opened open_file(const options& o, const file_spec& f) {
   auto file = file_of(o, f);
   opened out{{}, std::move(file.path), std::move(file.key)};
-  // Before any message names the file: what() ends at a NUL.
+  // Checked before any message names the file: what() ends at a NUL.
   if ((o.text("path") + o.text(f.option)).find('\0') != std::string::npos)
     throw option_error(out.key, "option '" + out.key + "' holds a NUL byte");
   auto r = read_idx(out.path, f.min_rank, f.max_rank);
@@ -134,8 +134,8 @@ opened_split open_split(const options& o, const file_spec& images, const file_sp
   return out;
 }
 
-// Classes by the training labels: they must be contiguous, so that one damaged byte does not make
-// 256 classes.
+// Number of classes from the training labels. They must be contiguous, so that one damaged byte
+// does not give 256 classes.
 std::int64_t infer_classes(const opened& labels) {
   std::array<std::int64_t, 256> first{};
   first.fill(-1);
@@ -158,7 +158,7 @@ void check_labels(const opened& labels, std::int64_t classes) {
                                          " is not below classes = " + std::to_string(classes));
 }
 
-// [n, h, w] holds grey images 1 x h x w, as every image layer takes them.
+// [n, h, w] are grey images 1 x h x w, the shape that image layers take.
 shape example_shape(const idx_array& images) {
   shape s;
   if (images.extents.size() == 3) s.push_back(1);

@@ -17,9 +17,9 @@ namespace {
 
 using bytes = std::vector<std::uint8_t>;
 
-constexpr std::uint64_t max_elements = std::uint64_t{1} << 36;  // 64 GiB: more cannot be meant to be kept in memory
+constexpr std::uint64_t max_elements = std::uint64_t{1} << 36;  // 64 GiB: a larger set is not meant to be kept in memory
 constexpr std::size_t inflate_step = std::size_t{4} << 20;
-constexpr std::uint64_t deflate_ratio = 1032;  // deflate cannot pack better (zlib's technical notes)
+constexpr std::uint64_t deflate_ratio = 1032;  // maximum compression ratio of deflate (zlib's technical notes)
 
 struct idx_header {
   std::vector<std::int64_t> extents;
@@ -27,7 +27,7 @@ struct idx_header {
   std::size_t bytes = 0;
 };
 
-// Reads the header at `p`; empty message when it is sound.
+// Parses the header at `p`. Returns the error; empty if the header is valid.
 std::string parse_header(const std::uint8_t* p, std::size_t n, int min_rank, int max_rank, idx_header& out) {
   if (n < 4) return "truncated: " + std::to_string(n) + " bytes, an IDX header has at least 4";
   if (p[0] != 0 || p[1] != 0) return "bad magic: an IDX file begins with two zero bytes";
@@ -42,7 +42,7 @@ std::string parse_header(const std::uint8_t* p, std::size_t n, int min_rank, int
     const auto* d = p + 4 + 4 * i;
     const auto extent = (std::uint32_t{d[0]} << 24) | (std::uint32_t{d[1]} << 16) | (std::uint32_t{d[2]} << 8) | d[3];
     if (extent == 0) return "dimension " + std::to_string(i) + " is 0";
-    if (extent > max_elements / out.elements) return "absurd header: more than 2^36 elements up to dimension " + std::to_string(i);
+    if (extent > max_elements / out.elements) return "invalid header: more than 2^36 elements up to dimension " + std::to_string(i);
     out.elements *= extent;
     out.extents.push_back(extent);
   }
@@ -51,14 +51,14 @@ std::string parse_header(const std::uint8_t* p, std::size_t n, int min_rank, int
 
 std::string check_length(const idx_header& h, std::uint64_t payload) {
   if (payload < h.elements)
-    return "truncated: the header promises " + std::to_string(h.elements) + " elements, the file holds " + std::to_string(payload);
+    return "truncated: the header declares " + std::to_string(h.elements) + " elements, the file has " + std::to_string(payload);
   if (payload > h.elements) return "trailing garbage: " + std::to_string(payload - h.elements) + " bytes after the last element";
   return {};
 }
 
 bool is_gzip(const bytes& b) { return b.size() >= 2 && b[0] == 0x1f && b[1] == 0x8b; }
 
-// One inflate stream over memory; several gzip members in a row count as one file, as gzip has it.
+// One inflate stream over memory. Consecutive gzip members count as one file, as in gzip.
 class gunzip {
  public:
   explicit gunzip(const bytes& packed) : packed_(packed) { ready_ = inflateInit2(&z_, 15 + 16) == Z_OK; }
@@ -68,8 +68,8 @@ class gunzip {
   gunzip(const gunzip&) = delete;
   gunzip& operator=(const gunzip&) = delete;
 
-  // Fills out[0, n) as far as there is data; `got` tells how far. Returns a message when the stream
-  // is broken.
+  // Fills out[0, n) as far as there is data; `got` is the number of bytes. Returns the error if the
+  // stream is damaged.
   std::string read(std::uint8_t* out, std::size_t n, std::size_t& got) {
     got = 0;
     if (!ready_) return "zlib cannot start";
@@ -125,7 +125,7 @@ idx_result parse_packed(const bytes& packed, int min_rank, int max_rank) {
   idx_array out;
   out.bytes.resize(4 + 4 * static_cast<std::size_t>(max_rank));
   std::size_t got = 0;
-  // The header first and by its own length: what follows it is allocated only after its promise has
+  // The header first, by its own length: the data is allocated only after the header's sizes have
   // been checked.
   if (auto e = in.read(out.bytes.data(), 4, got); !e.empty()) return e;
   idx_header h;
@@ -136,7 +136,7 @@ idx_result parse_packed(const bytes& packed, int min_rank, int max_rank) {
   }
   if (auto e = parse_header(out.bytes.data(), got, min_rank, max_rank, h); !e.empty()) return e;
   if (h.elements / deflate_ratio > packed.size())
-    return "absurd header: " + std::to_string(h.elements) + " elements cannot come out of " + std::to_string(packed.size()) +
+    return "invalid header: " + std::to_string(h.elements) + " elements cannot come out of " + std::to_string(packed.size()) +
            " compressed bytes";
   out.extents = std::move(h.extents);
   out.offset = h.bytes;

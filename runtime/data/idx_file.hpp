@@ -1,7 +1,7 @@
 // IDX, the format of MNIST's files (yann.lecun.com/exdb/mnist): 00 00 type rank, `rank` extents as
-// big-endian u32, then the elements. Here: unsigned bytes (type 08), plain or gzip-compressed, told
-// apart by their first bytes and not by the name. Errors: values; any bytes are answered by an
-// array or by a message, and nothing is allocated on the word of a header alone.
+// big-endian u32, then the elements. Supported: unsigned bytes (type 08), plain or gzip-compressed,
+// distinguished by their first bytes and not by the name. Errors: values. Any bytes give an array
+// or an error, and the header alone never causes an allocation.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ struct idx_array {
 
 using idx_result = std::variant<idx_array, std::string>;
 
-// The array in the bytes of a file, or what is wrong with them. The rank must lie in [min_rank,
+// Parses the bytes of a file. On failure returns the error. The rank must be in [min_rank,
 // max_rank].
 idx_result parse_idx(std::vector<std::uint8_t> file, int min_rank, int max_rank);
 
-// Reads and parses one file; the message does not name it.
+// Reads and parses one file; the error does not name it.
 idx_result read_idx(const std::string& path, int min_rank, int max_rank);
 
 }  // namespace troupe

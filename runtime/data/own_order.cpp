@@ -1,10 +1,10 @@
-// own_order: every worker sees all data, each in an order of its own, new in each of its passes.
-// Worker w with a share of c examples a step passes once over the data in examples / c steps; what
-// is left over is dropped. An epoch of the job is the pass of the worker with the largest share, so
-// n workers do n times the work of `shuffle` in one epoch.
+// own_order: every worker sees all data in its own order, which is new in every pass. Worker w with
+// a share of c examples per step needs examples / c steps for a pass; the remainder is dropped. An
+// epoch of the job is the pass of the worker with the largest share, so n workers do n times the
+// work of `shuffle` in one epoch.
 //
-// Order of pass e: permutation.hpp's for sub_key(worker_seed(seed, w), e). One worker alone is
-// `shuffle`.
+// Order of pass e: permutation.hpp's for sub_key(worker_seed(seed, w), e). A single worker has the
+// order of `shuffle`.
 #include <algorithm>
 #include <cassert>
 
@@ -46,15 +46,14 @@ class own_order_sampler final : public sampler {
 }  // namespace
 
 sampler_type own_order_sampler_type() {
-  return {
-      "own_order",
-      "Every worker sees the whole training set in an order of its own. An epoch is one such pass: n workers do n times the work "
-      "of shuffle. Weights depend on the number of workers.",
-      {},
-      [](const options&, const sampler_config& c) -> std::unique_ptr<sampler> {
-        check_sampler_config(c);
-        return std::make_unique<own_order_sampler>(c);
-      }};
+  return {"own_order",
+          "Every worker sees the whole training set in its own order. An epoch is one such pass: n workers do n times the work "
+          "of shuffle. Weights depend on the number of workers.",
+          {},
+          [](const options&, const sampler_config& c) -> std::unique_ptr<sampler> {
+            check_sampler_config(c);
+            return std::make_unique<own_order_sampler>(c);
+          }};
 }
 
 }  // namespace troupe

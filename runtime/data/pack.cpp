@@ -1,4 +1,4 @@
-// Writes a source as one file, block by block.
+// Writes a source to one packed file, block by block.
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::int64_t block_aim = 256 << 10;  // bytes: what one read of one example may cost the first time
+constexpr std::int64_t block_aim = 256 << 10;  // target size of a block in bytes; the first read in it checks all of it
 
 class file_writer {
  public:
@@ -36,7 +36,7 @@ class file_writer {
       left -= static_cast<std::size_t>(n);
     }
   }
-  // What went wrong so far, or while closing.
+  // Syncs and closes. Returns the first error; empty if there was none.
   std::string finish() {
     if (error_.empty() && ::fsync(fd_) != 0) fail("cannot sync");
     if (error_.empty()) {
@@ -72,7 +72,7 @@ packed_header header_of(const source& s) {
   return h;
 }
 
-// Block `b` of a split, with its checksum and what fills it up.
+// Fills `out` with block `b` of a split: values, labels, checksum and padding.
 void fill_block(const source& s, const packed_header& h, split part, std::int64_t b, device& dev, std::vector<std::uint8_t>& out) {
   out.assign(static_cast<std::size_t>(h.block_bytes()), 0);
   const auto first = b * h.block_examples, n = std::min(h.block_examples, h.size(part) - first);
@@ -103,8 +103,8 @@ std::variant<packed_result, std::string> pack(const source& s, const std::string
   auto block = encode_packed_header(h);
   r.bytes = (static_cast<std::int64_t>(block.size()) + packed_alignment - 1) / packed_alignment * packed_alignment;
   const auto whole = r.bytes + (h.blocks(split::train) + h.blocks(split::test)) * h.block_bytes();
-  // A plugin's source may have shapes or sizes that the packed format has no place for: the header
-  // is read back before anything is written.
+  // A plugin's source may have shapes or sizes that the format cannot represent: the header is
+  // decoded as a check before anything is written.
   if (const auto back = decode_packed_header(block, static_cast<std::uint64_t>(whole)); std::holds_alternative<std::string>(back))
     return path + ": this source cannot be packed: " + std::get<std::string>(back);
   const auto place = place_to_write(path);
@@ -119,7 +119,7 @@ std::variant<packed_result, std::string> pack(const source& s, const std::string
   block.resize(static_cast<std::size_t>(r.bytes));
   out.write(block.data(), block.size());
   const auto made = make_cpu_device();
-  auto& dev = made->host();  // where examples are read
+  auto& dev = made->host();  // examples are read to host memory
   try {
     for (auto part : {split::train, split::test})
       for (std::int64_t b = 0; b < h.blocks(part) && out.error().empty(); ++b) {

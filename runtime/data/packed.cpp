@@ -1,9 +1,8 @@
-// packed: reads what `troupe pack` has written (packed_file.hpp). Examples are read where they lie
-// in the file, so they cost no memory of ours, the system keeps what it likes to keep, and any
-// example is at hand at once. A block's checksum is compared by whoever reads it first, and again
-// when the file has been written to; labels and ids are looked at whenever they are read, since
-// layers look things up by them. A block that is damaged, or gone, fails the job with the file's
-// name.
+// packed: reads a file written by `troupe pack` (packed_file.hpp). Examples are read from the file
+// by offset: they take no memory of the process, the system caches pages as it sees fit, and access
+// is random. The first reader of a block verifies its checksum, and again after the file was
+// modified. Labels and ids are checked whenever they are read, since layers use them as indices. A
+// damaged or missing block fails the job with the file's name.
 #include <atomic>
 #include <cassert>
 #include <cstring>
@@ -98,7 +97,7 @@ class packed_source final : public source {
     }
   }
 
-  // The number of the file's present content: one higher whenever it has been written to.
+  // Number of the file's present content; it increases when the file was modified.
   std::uint32_t look() const {
     const auto now = file_->version();
     const std::lock_guard hold(lock_);
@@ -114,7 +113,8 @@ class packed_source final : public source {
     return layout_.first_block + (b + (s == split::train ? 0 : head().blocks(split::train))) * head().block_bytes();
   }
 
-  // Example i's values, in a block that has been looked at in this era.
+  // Reads example i's values. Verifies its block first, unless that was done for the present
+  // content.
   void read_values(split s, std::int64_t i, std::uint32_t mode_epoch, std::uint8_t* out) const {
     const auto b = i / head().block_examples;
     auto& seen = sound_[static_cast<std::size_t>(b + (s == split::train ? 0 : head().blocks(split::train)))];
@@ -152,20 +152,20 @@ class packed_source final : public source {
     return true;
   }
   void check_labels(split s, std::int64_t block, const void* from, std::int64_t bytes) const {
-    if (head().classes > 0 && !in_range(from, bytes)) damaged(s, block, "a label that is no class");
+    if (head().classes > 0 && !in_range(from, bytes)) damaged(s, block, "a label that is not a class");
   }
   void check_ids(split s, std::int64_t block, const void* from, std::int64_t bytes) const {
-    if (!in_range(from, bytes)) damaged(s, block, "an id that is no symbol");
+    if (!in_range(from, bytes)) damaged(s, block, "an id that is not a symbol");
   }
 
-  // A whole block, in pieces: a block may be as long as an example.
+  // Verifies a whole block, in pieces: a block with one large example can be large.
   void check(split s, std::int64_t block) const {
     constexpr std::int64_t piece = 64 << 10;  // a multiple of 4: no number is cut
     bytes_of_one room(static_cast<std::size_t>(std::min(piece, head().checked_bytes())));
     const auto at = block_at(s, block), n = std::min(head().block_examples, size(s) - block * head().block_examples);
     std::uint32_t sum = 0, wanted = 0;
     bool labels_sound = true, ids_sound = true;
-    // Bytes [begin, end) of the block; the first `used` of them are not there to fill it up.
+    // Bytes [begin, end) of the block; all after the first `used` of them are padding.
     const auto walk = [&](std::int64_t begin, std::int64_t end, std::int64_t used, bool numbers, bool& sound) {
       for (auto k = begin; k < end; k += piece) {
         const auto now = std::min(piece, end - k);
@@ -177,9 +177,9 @@ class packed_source final : public source {
     walk(0, labels_begin(), n * head().value_bytes(), ids(), ids_sound);
     walk(labels_begin(), head().checked_bytes(), n * head().label_bytes(), head().classes > 0, labels_sound);
     get(at + head().checked_bytes(), &wanted, 4);
-    if (sum != wanted) damaged(s, block, "another CRC32C");
-    if (!labels_sound) damaged(s, block, "a label that is no class");
-    if (!ids_sound) damaged(s, block, "an id that is no symbol");
+    if (sum != wanted) damaged(s, block, "wrong CRC32C");
+    if (!labels_sound) damaged(s, block, "a label that is not a class");
+    if (!ids_sound) damaged(s, block, "an id that is not a symbol");
   }
 
   std::shared_ptr<const random_bytes> file_;
@@ -187,14 +187,14 @@ class packed_source final : public source {
   std::string name_;
   byte_tables tables_;
   mutable std::mutex lock_;
-  mutable std::uint64_t version_;  // of the file, in this era
+  mutable std::uint64_t version_;  // of the file's present content
   mutable std::uint32_t mode_epoch_ = 1;
-  mutable std::vector<std::atomic<std::uint32_t>> sound_;  // by block: the era in which it was looked at; 0: not yet
+  mutable std::vector<std::atomic<std::uint32_t>> sound_;  // by block: the content number for which it was verified; 0: never
 };
 
 std::shared_ptr<const source> open_by_option(const options& o, std::uint64_t) {
   const auto& path = o.text("path");
-  // Before any message names the file: what() ends at a NUL.
+  // Checked before any message names the file: what() ends at a NUL.
   if (path.find('\0') != std::string::npos) throw option_error("path", "option 'path' holds a NUL byte");
   auto file = open_bytes(path);
   if (auto* wrong = std::get_if<std::string>(&file)) throw option_error("path", path + ": " + *wrong);
@@ -207,7 +207,7 @@ std::shared_ptr<const source> open_by_option(const options& o, std::uint64_t) {
 
 std::variant<std::shared_ptr<const source>, std::string> open_packed(std::shared_ptr<const random_bytes> file,
                                                                      const std::string& name) {
-  // The header says how long it is; more than it may be, and more than there is, is not read.
+  // The header has its own length. No more than the allowed maximum and the file's size is read.
   bytes_of_one begin(static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), 16)));
   if (auto wrong = file->read(0, begin.data(), begin.size()); !wrong.empty()) return name + ": " + wrong;
   if (begin.size() == 16) {
@@ -224,7 +224,7 @@ std::variant<std::shared_ptr<const source>, std::string> open_packed(std::shared
 
 source_type packed_source_type() {
   return {"packed",
-          "A file that `troupe pack` has written from any other source: any example at hand at once, checksums by block.",
+          "A file that `troupe pack` has written from any other source: random access to examples, a checksum for each block.",
           {option_of("path", option_kind::text, std::nullopt, "the file")},
           open_by_option,
           [](const options& o) {

@@ -32,7 +32,7 @@ class writer {
   std::vector<std::uint8_t> bytes;
 };
 
-// Numbers one after the other; past the end they are 0 and the reader is no longer sound.
+// Reads consecutive numbers. Past the end they are 0, and sound() becomes false.
 class reader {
  public:
   explicit reader(std::span<const std::uint8_t> b) : bytes_(b) {}
@@ -69,7 +69,7 @@ const char* read_shape(reader& r, std::uint32_t rank, shape& into) {
   std::int64_t count = 1;
   for (std::uint32_t i = 0; i < rank; ++i) {
     const auto extent = r.take<std::int64_t>();
-    if (extent < 1 || extent > max_values / count) return "an extent that cannot be";
+    if (extent < 1 || extent > max_values / count) return "an invalid extent";
     count *= extent;
     into.push_back(extent);
   }
@@ -79,7 +79,7 @@ const char* read_shape(reader& r, std::uint32_t rank, shape& into) {
 const char* read_scaling(reader& r, packed_header& h) {
   const auto pairs = r.take<std::uint32_t>();
   const bool wanted = h.type == dtype::u8 ? pairs == 1 || pairs == h.example[0] : pairs == 0;
-  if (!wanted || pairs > r.left() / 16) return "a number of scales that cannot be";
+  if (!wanted || pairs > r.left() / 16) return "an invalid number of scales";
   for (std::uint32_t i = 0; i < pairs; ++i) {
     h.scaling.scale.push_back(r.take<double>());
     h.scaling.mean.push_back(r.take<double>());
@@ -90,7 +90,7 @@ const char* read_scaling(reader& r, packed_header& h) {
 
 const char* read_symbols(reader& r, packed_header& h) {
   const auto n = r.take<std::uint32_t>();
-  if (n > max_symbols || n > r.left() / 4 || (n > 0 && n != h.classes)) return "a number of symbols that cannot be";
+  if (n > max_symbols || n > r.left() / 4 || (n > 0 && n != h.classes)) return "an invalid number of symbols";
   for (std::uint32_t i = 0; i < n && r.sound(); ++i) h.symbols.push_back(r.text(r.take<std::uint32_t>()));
   return nullptr;
 }
@@ -104,10 +104,10 @@ const char* read_fields(reader& r, packed_header& h) {
   h.test = r.take<std::int64_t>();
   if (type >= std::size(types)) return "values of an unknown type";
   h.type = types[type];
-  if (rank < 1 || rank > max_axes || label_rank > max_axes) return "a rank that cannot be";
-  if (h.block_examples < 1 || h.block_examples > max_block_examples) return "a number of examples in a block that cannot be";
-  if (h.classes < 0 || h.classes > max_packed_classes) return "a number of classes that cannot be";
-  if (h.train < 0 || h.train > max_examples || h.test < 0 || h.test > max_examples) return "a number of examples that cannot be";
+  if (rank < 1 || rank > max_axes || label_rank > max_axes) return "an invalid rank";
+  if (h.block_examples < 1 || h.block_examples > max_block_examples) return "an invalid number of examples per block";
+  if (h.classes < 0 || h.classes > max_packed_classes) return "an invalid number of classes";
+  if (h.train < 0 || h.train > max_examples || h.test < 0 || h.test > max_examples) return "an invalid number of examples";
   if (const auto* e = read_shape(r, rank, h.example)) return e;
   if (const auto* e = read_shape(r, label_rank, h.label)) return e;
   if (const auto* e = read_scaling(r, h)) return e;
@@ -162,17 +162,17 @@ std::variant<packed_layout, std::string> decode_packed_header(std::span<const st
   packed_layout out;
   auto& h = out.header;
   if (const auto* e = read_fields(r, h)) return std::string("its header has ") + e;
-  if (!r.sound() || r.left() != 0) return std::string("its header has another length than it says");
+  if (!r.sound() || r.left() != 0) return std::string("its header's length differs from its fields");
   out.first_block = up_to(length, packed_alignment);
-  // In 128 bits: every factor is bounded, their product is not.
+  // In 128 bits: each factor is limited, but their product may exceed 64 bits.
   __extension__ using wide = unsigned __int128;
   const auto bytes = static_cast<wide>(h.value_bytes() + h.label_bytes()) * static_cast<wide>(h.block_examples) + 4;
   const auto block = (bytes + 63) / 64 * 64;
   const auto count = static_cast<wide>(h.blocks(split::train)) + static_cast<wide>(h.blocks(split::test));
-  if (block > file_bytes && count > 0) return std::string("truncated: not one of its blocks is whole");
+  if (block > file_bytes && count > 0) return std::string("truncated: it has no complete block");
   const auto wanted = static_cast<wide>(out.first_block) + count * block;
   if (wanted != file_bytes)
-    return "its header promises " + std::to_string(h.train) + " + " + std::to_string(h.test) + " examples, for which " +
+    return "its header declares " + std::to_string(h.train) + " + " + std::to_string(h.test) + " examples, for which " +
            std::to_string(file_bytes) + " bytes are " + (wanted > file_bytes ? "too few" : "too many");
   return out;
 }

@@ -1,24 +1,30 @@
-// The format of packed data: one file that any source is written into (`troupe pack`) and from
-// which any example is read at once. All numbers little-endian.
+// Format of packed data: one file with the examples of any source (`troupe pack`), for random
+// access. All numbers are little-endian.
 //
-//   0   8  "TROUPEPK"
-//   8   4  version, 1
-//   12  4  header bytes, checksum included
-//   16  4  what a value is: 0 = u8 (a value is byte * scale - mean), 1 = f32, 2 = i32 (ids)
-//   20  4  rank of an example, 1 to 5       24  4  rank of a label, 0 to 5
-//   28  4  examples in a block, 1 to 65536
-//   32  8  classes (0: no labels)
-//   40  8  training examples                48  8  test examples
-//   56  8 each   extents of an example, then of a label
-//       4  pairs (scale, mean), f64 each: of u8 one, or one for each step of the outermost axis; else none
-//       4  symbols (of text: what each class stands for), each 4 bytes of length and UTF-8
-//       4  CRC32C of the header before it
-//   The blocks follow at the next multiple of 4096, those of the training examples and then those of the test examples, all equally long:
-//   values of its examples, their labels (i32), CRC32C of both, zeros up to a multiple of 64. What the last block of a split does not
-//   need is zeros. The file ends with its last block.
+//   offset  bytes
+//    0      8       "TROUPEPK"
+//    8      4       version, 1
+//   12      4       header bytes, checksum included
+//   16      4       type of a value: 0 = u8 (value = byte * scale - mean), 1 = f32, 2 = i32 (ids)
+//   20      4       rank of an example, 1 to 5
+//   24      4       rank of a label, 0 to 5
+//   28      4       examples per block, 1 to 65536
+//   32      8       classes (0: no labels)
+//   40      8       training examples
+//   48      8       test examples
+//   56      8 each  extents of an example, then of a label
+//           4       pairs (scale, mean), f64 each: for u8 one, or one for each step of the
+//                   outermost axis; otherwise none
+//           4       symbols (of text: the character of each class), each u32 length and UTF-8
+//           4       CRC32C of the header before it
 //
-// Errors: values; any bytes are answered by a header or by a message, and nothing is allocated by
-// what a header says before the file's own size has confirmed it.
+// The blocks follow at the next multiple of 4096: those of the training examples, then those of the
+// test examples, all of one size. A block has the values of its examples, their labels (i32), the
+// CRC32C of both, and zeros up to a multiple of 64. Unused space in the last block of a split is
+// zero. The file ends with its last block.
+//
+// Errors: values. Any bytes give a header or an error. Nothing is allocated from a header's sizes
+// before the file's size has confirmed them.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +65,8 @@ struct packed_layout {
   packed_header header;
   std::int64_t first_block = 0;  // offset in the file
 };
-// `begin`: the beginning of the file, at least its header (or all of it); `file_bytes`: how long
-// the file is.
+// `begin`: the beginning of the file, at least its header (or the whole file). `file_bytes`: the
+// file's size.
 std::variant<packed_layout, std::string> decode_packed_header(std::span<const std::uint8_t> begin, std::uint64_t file_bytes);
 
 }  // namespace troupe

@@ -1,10 +1,12 @@
 // A random order of the numbers [begin, end), by key.
 //
-//   up to 2^24 numbers   Fisher and Yates (Knuth's algorithm P): order = begin..end-1; for i = n-1 down to 1: swap(order[i],
-//                        order[draw_below(i + 1)]) with the stream counter_rng(key) of random.hpp. The last key's order is kept as a table of
-//                        4 bytes a number
-//   more                 a Feistel network of eight rounds on the position (Luby and Rackoff 1988), applied again while the result is not below n
-//                        (cycle walking: Black and Rogaway 2002). It needs no memory, and no time before the first number
+//   up to 2^24 numbers   Fisher and Yates (Knuth's algorithm P): order = begin..end-1; for i = n-1
+//                        down to 1: swap(order[i], order[draw_below(i + 1)]) with the stream
+//                        counter_rng(key) of random.hpp. The last key's order is kept as a table of
+//                        4 bytes per number
+//   more                 a Feistel network of eight rounds on the position (Luby and Rackoff 1988),
+//                        repeated until the result is below n (cycle walking: Black and Rogaway
+//                        2002). It needs no memory and no preparation
 #pragma once
 
 #include <bit>
@@ -19,7 +21,7 @@
 
 namespace troupe {
 
-// Each worker's own seed. Worker 0 has the job's, so that one worker alone is the plain shuffle.
+// Each worker's own seed. Worker 0 has the job's, so that a single worker has the plain shuffle.
 constexpr std::uint64_t worker_seed(std::uint64_t seed, std::uint32_t worker) {
   return worker == 0 ? seed : sub_key(seed ^ 0x776f726b65727321u, worker);
 }
@@ -45,7 +47,7 @@ class permutation {
     if (key_ != key) draw(key);
     return begin_ + order_[static_cast<std::size_t>(position)];
   }
-  // Of the table, when it has been drawn.
+  // Bytes of the table once it is drawn.
   std::int64_t bytes() const { return in_table_ ? (end_ - begin_) * std::int64_t{sizeof(std::uint32_t)} : 0; }
 
  private:
@@ -59,7 +61,7 @@ class permutation {
 
   std::int64_t walk(std::uint64_t key, std::int64_t position) const {
     const auto n = static_cast<std::uint64_t>(end_ - begin_);
-    const auto half = static_cast<int>(std::bit_width(n - 1) + 1) / 2;  // bits: at most four times n
+    const auto half = static_cast<int>(std::bit_width(n - 1) + 1) / 2;  // bits of each side; the domain has at most 4 n positions
     const auto mask = (std::uint64_t{1} << half) - 1;
     auto x = static_cast<std::uint64_t>(position);
     do {
@@ -74,7 +76,7 @@ class permutation {
   std::int64_t begin_, end_;
   bool in_table_;
   std::optional<std::uint64_t> key_;
-  std::vector<std::uint32_t> order_;  // from 0
+  std::vector<std::uint32_t> order_;  // offsets from begin_
 };
 
 }  // namespace troupe

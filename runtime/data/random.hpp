@@ -1,7 +1,7 @@
-// The generator of samplers and synthetic data: SplitMix64 (Steele, Lea, Flood 2014) used as a
-// counter-based hash. Every number is a pure function of (key, counter), in 64-bit integer
-// arithmetic only, so every node, compiler and year draws the same. It is ours and not <random>'s:
-// the standard leaves std::shuffle and the distributions to the library.
+// Random numbers of samplers and synthetic data: SplitMix64 (Steele, Lea, Flood 2014) as a
+// counter-based hash. Every number is a pure function of (key, counter) in 64-bit integer
+// arithmetic, so that all nodes and compilers draw the same. <random> is not used, because the
+// standard leaves std::shuffle and the distributions to the library.
 #pragma once
 
 #include <cassert>
@@ -20,12 +20,12 @@ constexpr std::uint64_t hash_at(std::uint64_t key, std::uint64_t counter) {
   return mix64(key + (counter + 1) * 0x9e3779b97f4a7c15u);
 }
 
-// A key for a sub-stream. Mixed twice, so that neighbouring seeds and tags do not give shifted
-// copies of one stream.
+// A key for a sub-stream. Mixed twice, so that adjacent seeds and tags do not give shifted copies
+// of one stream.
 constexpr std::uint64_t sub_key(std::uint64_t key, std::uint64_t tag) { return mix64(hash_at(key, tag) ^ 0x5851f42d4c957f2du); }
 
-// Maps 64 random bits to [0, n) without division. The bias is below n / 2^64: for labels; shuffles
-// use draw_below.
+// Maps 64 random bits to [0, n) without division. The bias is below n / 2^64. Used for labels;
+// shuffles use draw_below.
 constexpr std::uint64_t scale_below(std::uint64_t bits, std::uint64_t n) {
   __extension__ using wide = unsigned __int128;
   return static_cast<std::uint64_t>((static_cast<wide>(bits) * n) >> 64);

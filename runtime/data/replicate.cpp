@@ -1,10 +1,10 @@
 // replicate: all workers take the same examples at their step t, in one shuffled order. The k-th
-// packet of every worker is the same, so a step advances in the data by the largest share; a worker
-// whose share is smaller takes the first part of it. An epoch is one pass over the data: examples /
-// largest share steps.
+// packet is the same for every worker, so a step advances in the data by the largest share; a
+// worker with a smaller share takes the first part of that. An epoch is one pass over the data:
+// examples / largest share steps.
 //
-// Delivery: worker 0's loader reads, and the examples travel over the loaders in a binomial tree
-// (loader/batch_tree.hpp). One worker alone is `shuffle`.
+// Delivery: worker 0's loader reads the examples and broadcasts them to the other loaders in a
+// binomial tree (loader/batch_tree.hpp). A single worker has the order of `shuffle`.
 #include <algorithm>
 #include <cassert>
 

@@ -1,9 +1,9 @@
-// Which examples a worker takes at step t, and how they reach it. A sampler is a pure function of
-// (seed, step, worker): its state is the step, so it may be resumed anywhere. `shuffle` and
-// `sequential` do not look at the worker: every loader knows the whole order and takes the part its
-// packets need. The others are Platoon's scenarios (Mila, 2016): see docs/data.md.
+// Which examples a worker takes at step t, and how they are delivered. A sampler is a pure function
+// of (seed, step, worker): its only state is the step, so that it can resume anywhere. `shuffle`
+// and `sequential` ignore the worker: every loader knows the whole order and takes the part for its
+// packets. Most others are Platoon's scenarios (Mila, 2016): see docs/data.md.
 //
-// An epoch is one pass of every worker over the examples that it is to see.
+// An epoch is one pass of every worker over its examples.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace troupe {
 
-// The examples of the global batch that are one worker's.
+// One worker's examples of the global batch.
 struct worker_share {
   std::int64_t first = 0, count = 0;
 };
@@ -29,26 +29,25 @@ struct sampler_config {
   std::int64_t examples = 0;  // of the training split
   std::int64_t batch = 0;     // global
   std::uint32_t worker = 0, workers = 1;
-  std::vector<worker_share> shares = {};  // by worker; empty: the batch cut as evenly as it goes
+  std::vector<worker_share> shares = {};  // by worker; empty: the batch is split as evenly as possible
 };
 
 class sampler {
  public:
   virtual ~sampler() = default;
   virtual std::int64_t steps_per_epoch() const = 0;  // the last partial batch is dropped
-  // Indices of examples [first, first + count) of step `step`'s global batch; of a sampler by
-  // worker: within its share. May keep a cache of one epoch's order: one sampler per loader, not
-  // shared.
+  // Indices of examples [first, first + count) of the global batch of `step`; for a sampler by
+  // worker, within its share. May cache one epoch's order, so each loader needs its own sampler.
   virtual std::vector<std::int64_t> indices(std::uint64_t step, std::int64_t first, std::int64_t count) = 0;
-  // Whether indices() depends on the worker. Such a sampler cannot serve modes that deal packets to
-  // workers as they come.
+  // Returns true if indices() depends on the worker. Such a sampler cannot be used in modes that
+  // deal packets to workers during a step.
   virtual bool by_worker() const { return false; }
-  // Whether position i of a step's batch goes on where position i of the step before stopped, but
-  // for the first step of an epoch: what layers that carry state need. Such a sampler does not look
-  // at the worker.
+  // Returns true if position i of a step's batch continues position i of the previous step, except
+  // at the first step of an epoch. Layers that carry state need this. Such a sampler ignores the
+  // worker.
   virtual bool continues_sequences() const { return false; }
-  // For delivery::seeds: what the data server sends for step `step`, and what a loader that knows
-  // nothing else makes of it. Together they are indices().
+  // For delivery::seeds: the seed that the data server sends for step `step`, and the indices that
+  // a loader derives from that seed alone. Together they equal indices().
   virtual std::uint64_t seed_of(std::uint64_t step) const {
     (void)step;
     return 0;
@@ -57,7 +56,7 @@ class sampler {
     (void)seed;
     return indices(step, first, count);
   }
-  // The most that it keeps between calls.
+  // Maximum number of bytes kept between calls.
   virtual std::int64_t held_bytes() const { return 0; }
 };
 
@@ -80,23 +79,23 @@ class sampler_registry {
 // shuffle, sequential, shard, own_order, replicate, served, seeded, lanes
 void add_stock_samplers(sampler_registry& r);
 
-// Which examples an evaluation with the weights of version `version` takes (Platoon:
-// make_validation_sample). A pure function of (seed, version), so a resumed run evaluates on what
-// the unbroken one would have taken.
+// The examples of an evaluation with the weights of version `version` (Platoon:
+// make_validation_sample). A pure function of (seed, version), so that a resumed run evaluates on
+// the same examples as an uninterrupted one.
 struct eval_sampler_config {
   std::uint64_t seed = 1;
   std::int64_t examples = 0;   // of the split
-  std::int64_t sequences = 1;  // examples in one go of the job's packets
+  std::int64_t sequences = 1;  // sequences that the job's packets read in parallel
 };
 class eval_sampler {
  public:
   virtual ~eval_sampler() = default;
   virtual std::int64_t examples() const = 0;  // of every evaluation
-  // Whether example i + lanes goes on where example i stopped.
+  // Returns true if example i + sequences continues example i.
   virtual bool continues_sequences() const { return false; }
   // The examples [first, first + count) of the evaluation; first + count <= examples().
   virtual std::vector<std::int64_t> indices(std::uint64_t version, std::int64_t first, std::int64_t count) = 0;
-  virtual std::int64_t held_bytes() const { return 0; }  // the most that it keeps between calls
+  virtual std::int64_t held_bytes() const { return 0; }  // maximum number of bytes kept between calls
 };
 struct eval_sampler_type {
   std::string name;

@@ -1,12 +1,11 @@
-// seeded: the seed travels, not the batch. A data server hands out one 64-bit number a step; a
-// loader draws the permutation of the training set from that number, takes its packets' part of the
-// step and reads the examples itself.
+// seeded: a data server sends a 64-bit seed per step instead of the batch. A loader draws the
+// permutation of the training set from the seed, takes its packets' part of the step and reads the
+// examples itself.
 //
-// What differs from `shuffle`: there every loader knows the job's seed and so the whole future
-// order; here a loader knows nothing but the number of the step at hand, so that the order is
-// decided in one place (which a plugin can replace by overriding seed_of). The stock number is
-// sub_key(job's seed, epoch), the key from which shuffle draws: orders and weights are those of
-// shuffle.
+// Difference from `shuffle`: there every loader knows the job's seed and so the whole future order.
+// Here a loader knows only the seed of the current step, so that the order is decided in one place
+// (a plugin can replace it by overriding seed_of). The stock seed is sub_key(job's seed, epoch),
+// the key from which shuffle draws: orders and weights are those of shuffle.
 #include <cassert>
 
 #include "runtime/data/permutation.hpp"
@@ -44,8 +43,8 @@ class seeded_sampler final : public sampler {
 sampler_type seeded_sampler_type() {
   return {
       "seeded",
-      "The seed travels, not the batch: a data server, on a node with the role \"data\", hands out a 64-bit number a step, from "
-      "which the workers' loaders draw what they read themselves. The order is that of shuffle.",
+      "A data server, on a node with the role \"data\", sends a 64-bit seed per step instead of the batch. The workers' loaders "
+      "draw their examples from it and read them. The order is that of shuffle.",
       {},
       [](const options&, const sampler_config& c) -> std::unique_ptr<sampler> {
         check_sampler_config(c);

@@ -1,8 +1,8 @@
-// lanes: for sequences that go on from example to example (text) and layers that carry their state
-// from step to step. The split is cut into as many equal stretches as the batch has lanes
-// (positions); lane i walks through stretch i, one example a step. The epoch ends with the
-// stretches: then all lanes begin anew, and carried state is reset. Examples at the end that make
-// no whole lane are left out.
+// lanes: for sequences that continue from example to example (text) and layers that carry state
+// from step to step. The split is cut into as many equal parts as the batch has positions (sequence
+// slots). Position i reads part i, one example per step. The epoch ends with the parts: then all
+// positions restart, and carried state is reset. The remaining examples at the end of the split are
+// left out.
 #include <cassert>
 
 #include "runtime/data/stock.hpp"
@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-// Example of lane `sequence` at step `at` of the stretch.
+// Example `at` of the part of position `sequence`; all parts have `length` examples.
 std::int64_t example_of(std::int64_t length, std::int64_t sequence, std::int64_t at) { return sequence * length + at; }
 
 class sequence_sampler final : public sampler {
@@ -31,7 +31,8 @@ class sequence_sampler final : public sampler {
   std::int64_t batch_, length_;
 };
 
-// The same of an evaluation: its packets, `sequences` examples in all, go round and round.
+// The same for an evaluation: its batch has `sequences` positions, and each takes one example in
+// turn.
 class sequence_eval_sampler final : public eval_sampler {
  public:
   explicit sequence_eval_sampler(const eval_sampler_config& c) : sequences_(c.sequences), length_(c.examples / c.sequences) {}
@@ -51,7 +52,7 @@ class sequence_eval_sampler final : public eval_sampler {
 
 sampler_type sequence_sampler_type() {
   return {"lanes",
-          "Position i of the batch walks through the i-th part of the training set, in its order, and begins anew with every "
+          "Position i of the batch reads the i-th part of the training set in order and restarts with every "
           "epoch: for "
           "text and layers that carry state (algorithm = \"bptt\").",
           {},
@@ -63,14 +64,14 @@ sampler_type sequence_sampler_type() {
 
 eval_sampler_type sequence_eval_sampler_type() {
   return {"lanes",
-          "The split in as many parts as the batch of an evaluation has positions, each walked through in its order: for layers "
+          "The split in as many parts as the batch of an evaluation has positions, each read in order: for layers "
           "that carry "
-          "state. What makes no whole part is left out.",
+          "state. The remaining examples are left out.",
           {},
           [](const options&, const eval_sampler_config& c) -> std::unique_ptr<eval_sampler> {
             if (c.examples > 0 && c.examples < c.sequences)
               throw option_error("kind", std::to_string(c.sequences) +
-                                             " lanes (the batch of an evaluation), but the split has only " +
+                                             " sequences (the batch of an evaluation), but the split has only " +
                                              std::to_string(c.examples) + " examples");
             return std::make_unique<sequence_eval_sampler>(c);
           }};

@@ -1,5 +1,5 @@
-// sequential: examples in the order of the source, again every epoch. Step t takes [t * batch, (t +
-// 1) * batch) of its epoch.
+// sequential: examples in the order of the source, repeated every epoch. Step t of an epoch takes
+// [t * batch, (t + 1) * batch).
 #include <cassert>
 #include <numeric>
 
@@ -31,7 +31,7 @@ class sequential_sampler final : public sampler {
 
 sampler_type sequential_sampler_type() {
   return {"sequential",
-          "Examples in the order of the source, again every epoch. The last partial batch is dropped.",
+          "Examples in the order of the source, repeated every epoch. The last partial batch is dropped.",
           {},
           [](const options&, const sampler_config& c) -> std::unique_ptr<sampler> {
             check_sampler_config(c);

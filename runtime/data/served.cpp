@@ -1,6 +1,6 @@
 // served: a data server reads the examples and sends them to the workers' loaders on demand; one
 // request is credit for one packet. The order is that of another sampler, and so are the weights,
-// bit for bit. Loaders read nothing, neither in training nor in evaluation
+// bit for bit. Loaders read no examples, neither in training nor in evaluation
 // (loader/data_server.hpp).
 #include "runtime/data/stock.hpp"
 

@@ -1,13 +1,13 @@
-// shard: every worker has a part of the data of its own, fixed for the whole job and as large as
-// its share of the batch, and takes it in a new order every epoch. No example is seen by two
-// workers. An epoch is one pass over all parts, examples / batch steps; what is left over at its
-// end is dropped (other examples every time).
+// shard: every worker has its own part of the data, fixed for the whole job and proportional to its
+// share of the batch, and takes it in a new order every epoch. Two workers never see the same
+// example. An epoch is one pass over all parts, examples / batch steps; the remainder is dropped
+// (other examples every time).
 //
-// Part of worker w: positions [n * before / all, n * (before + share) / all) of the source, with
-// `before` the shares of the workers in front of it; with deal = "random" of one fixed random order
-// of the source (key sub_key(seed, all ones)), which one wants when the source is sorted by class.
-// Order in epoch e: permutation.hpp's for sub_key(worker_seed(seed, w), e), so that one worker with
-// deal = "blocks" is `shuffle`.
+// Part of worker w: positions [n * before / all, n * (before + share) / all) of the source, where
+// `before` is the sum of the shares of the workers before it. With deal = "random", for sources
+// sorted by class, they are positions of one fixed random order of the source (key sub_key(seed,
+// all ones)). Order in epoch e: permutation.hpp's for sub_key(worker_seed(seed, w), e), so that a
+// single worker with deal = "blocks" has the order of `shuffle`.
 #include <cassert>
 #include <optional>
 
@@ -30,7 +30,7 @@ class shard_sampler final : public sampler {
     }
     steps_ = c.examples / all;
     if (steps_ == 0)
-      throw option_error("batch", "the workers take " + std::to_string(all) + " examples a step, but the training set has only " +
+      throw option_error("batch", "the workers take " + std::to_string(all) + " examples per step, but the training set has only " +
                                       std::to_string(c.examples));
     __extension__ using wide = __int128;
     const auto cut = [&](std::int64_t at) { return static_cast<std::int64_t>(static_cast<wide>(c.examples) * at / all); };

@@ -1,9 +1,8 @@
-// shuffle: a new permutation of the training set every epoch; step t takes the next `batch` of it,
-// and what is left over at the end of an epoch is dropped (other examples every time).
+// shuffle: a new permutation of the training set every epoch. Step t takes the next `batch`
+// examples of it; the remainder at the end of an epoch is dropped (other examples every time).
 //
-// The permutation of epoch e is permutation.hpp's for the key sub_key(seed, e). It depends on
-// (seed, e, n) alone: neither on the worker nor on how many there are, nor on the batch. A test
-// holds its numbers fixed.
+// The permutation of epoch e is permutation.hpp's for the key sub_key(seed, e). It depends only on
+// (seed, e, n), not on workers or the batch. A test fixes its numbers.
 #include <cassert>
 
 #include "runtime/data/permutation.hpp"

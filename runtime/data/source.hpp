@@ -1,7 +1,7 @@
-// Where examples come from. A source is read-only after it has been opened and may be read by
-// several loaders at once.
-// Errors: open functions throw option_error (key names the option) for a missing, truncated or
-// malformed file: found before anything starts.
+// Sources of examples. A source is read-only after opening, and several loaders may read it at
+// once.
+// Errors: open functions throw option_error (key names the option) for missing, truncated or
+// malformed files, before the job starts.
 #pragma once
 
 #include <cstdint>
@@ -31,28 +31,28 @@ class source {
   virtual ~source() = default;
   virtual shape example() const = 0;          // e.g. 1x28x28
   virtual std::int64_t classes() const = 0;   // 0: no labels
-  virtual shape label() const { return {}; }  // of one example: a scalar, or one class for each of several places
-  virtual bool ids() const { return false; }  // data is i32 (numbers of words, characters), not values
-  virtual std::vector<std::string> symbols() const { return {}; }  // of text: what each class stands for, in UTF-8
+  virtual shape label() const { return {}; }  // of one example: a scalar, or one class for each of several positions
+  virtual bool ids() const { return false; }  // data is i32 (ids of words or characters), not values
+  virtual std::vector<std::string> symbols() const { return {}; }  // of text: the character or word of each class, in UTF-8
   virtual std::int64_t size(split s) const = 0;
-  // Whether read() does work that is worth doing for several packets at once (it decodes files),
-  // and does not only copy.
+  // Returns true if read() does work that is worth doing for several packets in parallel (it
+  // decodes files), and does not only copy.
   virtual bool decodes() const { return false; }
-  // Writes examples `indices` of split `s`: values in the dtype of `data` (f32 or f64; i32 of ids;
+  // Writes examples `indices` of split `s`: values in the dtype of `data` (f32 or f64; i32 for ids;
   // backed, [n, example...]), labels as i32 [n, label...]. An index < 0 is padding: zeros and label
-  // -1. Called by several threads at once. Throws std::runtime_error, whose text names the file,
-  // when a file can no longer be read: the job then fails with that text.
+  // -1. Thread-safe. Throws std::runtime_error with the file's name if a file can no longer be
+  // read; the job then fails with that text.
   virtual void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const = 0;
-  // Of sources whose values are bytes: how (else none), and the bytes themselves, an example after
-  // the other; padding is 0.
+  // For sources whose values are bytes: the scaling (nullopt for other sources), and the bytes
+  // themselves, one example after the other; padding is 0.
   virtual std::optional<byte_scaling> bytes() const { return std::nullopt; }
   virtual void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const {
     (void)s, (void)indices, (void)out;
   }
 };
 
-// A file, or a folder with all that is below it, that a source would open; `key` names the option
-// that says so.
+// A file, or a folder with all its contents, that a source would open. `key` is the option that
+// names it.
 struct source_file {
   std::string key, path;
   bool folder = false;
@@ -63,8 +63,8 @@ struct source_type {
   std::string doc;
   option_specs specs;
   std::function<std::shared_ptr<const source>(const options&, std::uint64_t seed)> open;
-  // Which files `open` would read, for hosts that do not let everybody read everything (empty
-  // paths: none). Without it a host must take every text among the options for a path.
+  // The files that `open` would read, for hosts that restrict file access; empty paths are ignored.
+  // Without this function a host must treat every text option as a path.
   std::function<std::vector<source_file>(const options&)> files = {};
 };
 class source_registry {

@@ -1,4 +1,4 @@
-// Rows of the stock tables, one function a file; catalog.cpp adds them.
+// Entries of the stock registries, one function per kind; catalog.cpp adds them.
 #pragma once
 
 #include "runtime/data/sampler.hpp"
@@ -25,11 +25,10 @@ eval_sampler_type all_eval_sampler_type();       // eval_samplers.cpp
 eval_sampler_type sample_eval_sampler_type();    // eval_samplers.cpp
 eval_sampler_type sequence_eval_sampler_type();  // sequence_sampler.cpp
 
-// What every sampler asks of its configuration: at least one whole batch. Throws option_error (key
-// "batch").
+// Checks that there is at least one whole batch. Throws option_error (key "batch").
 void check_sampler_config(const sampler_config& c);  // catalog.cpp
-// The shares of all workers: as given, or the batch cut evenly (the first ones have one example
-// more).
+// The shares of all workers: as given, or the batch split evenly (the first workers have one
+// example more).
 std::vector<worker_share> shares_of(const sampler_config& c);  // catalog.cpp
 
 }  // namespace troupe

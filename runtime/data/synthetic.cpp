@@ -1,9 +1,10 @@
-// synthetic: examples made on the fly, for tests, timing and simulation without files. A class is a
-// coarse grid of values in [0, 1) spread over the last two axes of the example; an example is its
-// class's grid plus uniform noise in [-noise, noise]:
+// synthetic: examples computed on the fly, for tests, timing and simulation without files. A class
+// is a coarse grid of values in [0, 1), stretched over the last two axes of the example. An example
+// is its class's grid plus uniform noise in [-noise, noise]:
 //   data[c, y, x] = grid(label)[c, y * gh / h, x * gw / w] + noise * u(example, c, y, x)
-// Every number is a hash of (seed, what, where), so the source needs no memory, any example can be made alone, and all nodes agree.
-// With few classes a linear model separates them; more noise makes it harder.
+// Every number is a hash of (seed, stream, position), so that the source needs no memory, any
+// example can be computed alone, and all nodes agree. With few classes a linear model separates
+// them; more noise makes it harder.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -120,7 +121,7 @@ shape checked_shape(const std::vector<std::int64_t>& extents) {
   shape s;
   std::int64_t values = 1;
   for (auto e : extents) {
-    if (e < 1) throw option_error("shape", "shape holds an extent of " + std::to_string(e) + ": at least 1");
+    if (e < 1) throw option_error("shape", "shape has an extent of " + std::to_string(e) + ", but must be at least 1");
     if (e > max_values / values) throw option_error("shape", "shape has more than 2^31 values");
     values *= e;
     s.push_back(e);
@@ -150,22 +151,22 @@ option_specs synthetic_specs() {
   extents.name = "shape";
   extents.kind = option_kind::integers;
   extents.fallback = std::vector<std::int64_t>{1, 28, 28};
-  extents.doc = "of one example, outermost first";
+  extents.doc = "shape of one example, outermost first";
   option_spec noise;
   noise.name = "noise";
   noise.kind = option_kind::real;
   noise.fallback = 0.5;
-  noise.doc = "half the width of the uniform noise on every value; classes lie in [0, 1)";
+  noise.doc = "amplitude of the uniform noise on every value; class patterns are in [0, 1)";
   noise.min = 0;
   return {extents, integer_option("classes", 10, 1e6, "number of classes"),
-          integer_option("examples", 10000, 1e12, "of the training set"),
-          integer_option("test_examples", 1000, 1e12, "of the test set"), noise};
+          integer_option("examples", 10000, 1e12, "number of training examples"),
+          integer_option("test_examples", 1000, 1e12, "number of test examples"), noise};
 }
 
 }  // namespace
 
 source_type synthetic_source_type() {
-  return {"synthetic", "Learnable examples made on the fly from the job's seed: a pattern for each class plus noise.",
+  return {"synthetic", "Learnable examples computed on the fly from the job's seed: a pattern for each class plus noise.",
           synthetic_specs(), open_synthetic};
 }
 

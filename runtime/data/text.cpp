@@ -1,8 +1,8 @@
-// text: one file of text, as sequences of the numbers of its characters. Example i is characters [i
-// T, (i + 1) T) of its split, its label the character behind each of them; so example i + 1 goes on
-// where example i stops, and a sampler that keeps lanes (sequence_sampler.cpp) walks through the
-// text without a gap. The last characters of the file are the test split. The vocabulary is every
-// character of the whole file, by code point; a character's number is its place there.
+// text: one file of text as sequences of character ids. Example i is characters [i T, (i + 1) T) of
+// its split; its label is the next character of each of them. So example i + 1 continues example i,
+// and a sampler of sequence slots (sequence_sampler.cpp) reads the text without gaps. The end of
+// the file is the test split. The vocabulary is every character of the whole file, by code point; a
+// character's id is its index there.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -18,7 +18,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t max_characters = 65536;            // a number has 16 bits in memory
+constexpr std::size_t max_characters = 65536;            // an id has 16 bits in memory
 constexpr std::size_t max_bytes = std::size_t{1} << 32;  // of the file
 constexpr std::uint32_t code_points = 0x110000;
 
@@ -51,14 +51,14 @@ class text_source final : public source {
   std::int64_t begin(split s) const { return s == split::train ? 0 : train_; }
   std::int64_t end(split s) const { return s == split::train ? train_ : static_cast<std::int64_t>(numbers_.size()); }
 
-  std::vector<std::uint16_t> numbers_;  // of every character of the file
+  std::vector<std::uint16_t> numbers_;  // ids of all characters of the file
   std::vector<std::string> symbols_;
   std::int64_t steps_;
   std::int64_t train_;  // characters of the training split
 };
 
-// The code point that begins at bytes[at], and `at` behind it; code_points when there is none (RFC
-// 3629: no overlong forms, no surrogates).
+// Decodes the code point at bytes[at] and moves `at` behind it. Returns code_points if it is
+// malformed (RFC 3629: no overlong forms, no surrogates).
 std::uint32_t decode(const std::vector<std::uint8_t>& bytes, std::size_t& at) {
   const std::uint32_t first = bytes[at];
   if (first < 0x80) return ++at, first;
@@ -100,11 +100,10 @@ std::vector<std::uint32_t> characters(const std::vector<std::uint8_t>& bytes, co
 }
 
 std::vector<std::uint8_t> bytes_of(const std::string& path) {
-  // Before any message names the file: what() ends at a NUL.
+  // Checked before any message names the file: what() ends at a NUL.
   if (path.find('\0') != std::string::npos) throw option_error("path", "option 'path' holds a NUL byte");
   std::vector<std::uint8_t> bytes;
-  // Beside the bytes of the file there are the code points and the numbers of its characters while
-  // it is opened.
+  // While the file is opened, memory also holds the code points and the ids of its characters.
   const auto most = std::min<std::uint64_t>(max_bytes, memory_left() / 8);
   if (auto wrong = read_whole(path, bytes, most); !wrong.empty()) throw option_error("path", path + ": " + wrong);
   if (bytes.empty()) throw option_error("path", path + ": the file is empty");
@@ -136,7 +135,7 @@ std::shared_ptr<const source> open_text(const options& o, std::uint64_t) {
   const auto check = [&](split s, const char* name, std::int64_t characters) {
     if (made->size(s) < 1)
       throw option_error("sequence", path + ": the " + name + " part of " + std::to_string(characters) +
-                                         " characters has no sequence of " + std::to_string(steps) + " and the one behind it");
+                                         " characters has no sequence of " + std::to_string(steps) + " and the character after it");
   };
   check(split::train, "training", train);
   if (o.real("test_fraction") > 0) check(split::test, "test", all - train);
@@ -147,13 +146,13 @@ std::shared_ptr<const source> open_text(const options& o, std::uint64_t) {
 
 source_type text_source_type() {
   return {"text",
-          "Characters of a text file as numbers: data [sequence] i32, label [sequence] the character behind each. The vocabulary "
+          "Characters of a text file as ids: data [sequence] i32, label [sequence] the character after each. The vocabulary "
           "is every "
           "character of the file, by code point; the end of the file is the test split.",
           {option_of("path", option_kind::text, std::nullopt, "file of text, UTF-8"),
-           required_integer("sequence", "characters of an example: how far a recurrent net is unrolled"),
-           choice_option("unit", {"character", "byte"}, "what is numbered: characters of UTF-8, or bytes of whatever file"),
-           real_option("test_fraction", 0.1, "part of the file, at its end, that is the test split", 0.0, 0.9)},
+           required_integer("sequence", "characters of an example: the number of steps that a recurrent net is unrolled"),
+           choice_option("unit", {"character", "byte"}, "what gets an id: characters of UTF-8, or bytes of any file"),
+           real_option("test_fraction", 0.1, "fraction of the file, at its end, for the test split", 0.0, 0.9)},
           open_text,
           [](const options& o) {
             return std::vector<source_file>{{"path", o.text("path")}};

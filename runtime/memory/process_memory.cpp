@@ -29,7 +29,7 @@ std::vector<std::string_view> pieces_of(std::string_view text, char at) {
   }
 }
 
-// The number that the whole text is; nullopt for "max" and other words.
+// The whole text as a number; nullopt for "max" and other words.
 std::optional<std::uint64_t> number_in(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
   std::uint64_t bytes = 0;

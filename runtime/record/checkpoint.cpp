@@ -70,7 +70,7 @@ metadata_map metadata_of(const checkpoint& c) {
   return m;
 }
 
-// Moves the fields out of a file's metadata; on a missing or malformed one its key comes back.
+// Reads fields of a file's metadata. wrong() is the first key that is missing or malformed.
 class metadata_reader {
  public:
   explicit metadata_reader(metadata_map& m) : m_(m) {}
@@ -99,11 +99,11 @@ class metadata_reader {
 };
 
 void remove_quietly(const std::string& path) {
-  std::error_code ignored;  // an old file too many does no harm, and the next save tries again
+  std::error_code ignored;  // an extra old file does no harm; the next save tries again
   fs::remove(path, ignored);
 }
 
-// All but the newest ones, and what a killed writer left.
+// Removes all but the newest files, and temporary files of killed writers.
 void remove_old(const std::string& folder, std::size_t keep) {
   const auto files = list(folder);
   for (std::size_t i = keep; i < files.size(); ++i) remove_quietly(files[i].path);
@@ -124,7 +124,7 @@ std::optional<record_error> write_checkpoint(const std::string& file, const chec
 }
 
 std::optional<record_error> write_checkpoint(const std::string& file, const checkpoint& c, const before_write& before) {
-  // Written beside its place first: the file that is there may be the only good checkpoint.
+  // Written to a new file first: the existing file may be the only good checkpoint.
   const auto place = place_to_write(file);
   if (!place.wrong.empty()) return record_error{file, {}, place.wrong};
   const auto fresh = place.path + ".new";

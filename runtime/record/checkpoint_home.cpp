@@ -40,8 +40,7 @@ std::variant<std::string, record_error> new_run_folder(const std::string& home) 
   return folder;
 }
 
-// Tried, and not asked: a file system may be mounted so that nobody can write, whatever the modes
-// say.
+// Creates a folder to find out: a file system may be read-only whatever the modes say.
 std::string why_no_home(const std::string& dir, const std::string& job) {
   const auto made = new_run_folder(checkpoint_home(dir, job));
   if (const auto* bad = std::get_if<record_error>(&made)) return bad->to_string();
@@ -72,7 +71,7 @@ found_checkpoint newest_in(const std::vector<std::string>& folders) {
       const auto written = fs::last_write_time(file, gone);
       if (!gone) all.push_back({written, std::move(file)});
     }
-  // Those of one run have been written in the order of their names, whatever the clock's steps are.
+  // Files with equal times are ordered by name, which within one run is the order of writing.
   std::sort(all.begin(), all.end(),
             [](const auto& a, const auto& b) { return std::pair(a.written, a.file) > std::pair(b.written, b.file); });
   found_checkpoint out;

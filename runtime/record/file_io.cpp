@@ -24,7 +24,7 @@ class descriptor {
   descriptor(const descriptor&) = delete;
   descriptor& operator=(const descriptor&) = delete;
   int get() const { return fd_; }
-  // For writers: some file systems report a failed write only here.
+  // For writers: some file systems report a failed write only on close.
   int close() {
     const int fd = fd_;
     fd_ = -1;
@@ -67,7 +67,7 @@ std::string sync_folder_of(const std::string& path) {
   const auto folder = slash == std::string::npos ? std::string(".") : slash == 0 ? std::string("/") : path.substr(0, slash);
   descriptor d(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (d.get() < 0) return system_error("cannot open the folder");
-  // EINVAL: a file system that has no such operation for folders.
+  // EINVAL: the file system does not support fsync of folders.
   if (::fsync(d.get()) != 0 && errno != EINVAL) return system_error("cannot sync the folder");
   return {};
 }
@@ -75,7 +75,7 @@ std::string sync_folder_of(const std::string& path) {
 }  // namespace
 
 std::variant<file_bytes, std::string> read_file(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO must not wait for a writer; it is refused below.
+  // O_NONBLOCK: opening a FIFO must not wait for a writer; a FIFO is rejected below.
   descriptor d(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (d.get() < 0) return system_error("cannot open");
   struct stat st {};

@@ -1,5 +1,5 @@
-// Whole files, durably. Errors are messages that do not name the file; nothing throws but for lack
-// of memory.
+// Reads and writes whole files, durably. Errors are messages without the file's name. The only
+// exception is std::bad_alloc.
 #pragma once
 
 #include <cstddef>
@@ -21,20 +21,19 @@ struct file_part {
   std::size_t bytes = 0;
 };
 
-// A regular file as it is now.
+// Reads a regular file.
 std::variant<file_bytes, std::string> read_file(const std::string& path);
 
-// Replaces `path` by the parts in order, or leaves it as it was: PATH.tmp is written, synced and
-// renamed, then the folder is synced. Empty when all of that succeeded. After a crash PATH is the
-// old or the new file, and PATH.tmp may be left behind. Only a regular file is replaced; where PATH
-// is a symbolic link to one, that one (runtime/data/file_place.hpp). `before`: called before every
-// write and sync.
+// Replaces `path` by the parts in order, or leaves it unchanged: writes and syncs PATH.tmp, renames
+// it, then syncs the folder. Empty on success. After a crash PATH is the old or the new file, and
+// PATH.tmp may remain. Only a regular file is replaced; if PATH is a symbolic link to one, its
+// target is (runtime/data/file_place.hpp). `before` is called before every write and sync.
 using before_write = std::function<void()>;
 std::string write_file_atomically(const std::string& path, const std::vector<file_part>& parts, const before_write& before = {});
 
-// Lets go of what the system holds of a synced file in memory, so that who reads it next reads what
-// is on the disk. A wish: a file system in memory has nothing else, one over a network may have its
-// server's memory between.
+// Drops a synced file from the page cache, so that the next reader gets the data on the disk. Best
+// effort: a file system in memory has no disk, and a network file system may answer from its
+// server's memory.
 void forget_cached(const std::string& path);
 
 constexpr const char* temporary_suffix = ".tmp";

@@ -28,14 +28,14 @@ bool read_flag(const std::string& text, bool& flag) {
   return flag || text == "0";
 }
 
-// What stands behind `prefix` in `key`, where it begins with that.
+// Sets `rest` to the text after `prefix`. Returns false if `key` does not begin with `prefix`.
 bool behind(const std::string& key, const std::string& prefix, std::string& rest) {
   if (!key.starts_with(prefix)) return false;
   rest = key.substr(prefix.size());
   return true;
 }
 
-// Keys that are not known are of a later Troupe, and not ours to judge.
+// Returns false if the text is malformed. Unknown keys are of a later Troupe and are ignored.
 bool read(const std::string& key, const std::string& text, handover& h, std::map<std::uint64_t, set_value>& settings) {
   std::string name;
   if (key == "evaluated") return read_number(text, h.evaluated);
@@ -56,7 +56,7 @@ bool read(const std::string& key, const std::string& text, handover& h, std::map
 void put_handover(checkpoint& c, const handover& h, named_tensors named) {
   c.step = c.sampler_position = h.step;
   c.named = std::move(named);
-  // After a job has gone back to an earlier step, its last evaluation may be of a later one.
+  // If the job went back to an earlier step, its last evaluation may be of a later one.
   c.progress = {{"evaluated", number_text(std::min(h.evaluated, h.step))},
                 {"rounds", number_text(h.rounds)},
                 {"accuracy", number_text(h.accuracy)},
@@ -69,7 +69,7 @@ void put_handover(checkpoint& c, const handover& h, named_tensors named) {
 }
 
 std::string why_impossible(const handover& h) {
-  constexpr std::uint64_t most = INT64_MAX;  // as in the job file; sums of two of them do not wrap
+  constexpr std::uint64_t most = INT64_MAX;  // as in the job file; the sum of two does not wrap
   std::string why;
   const auto at_most = [&](const std::string& key, std::uint64_t number, std::uint64_t limit, const char* of_what) {
     if (number > limit && why.empty())

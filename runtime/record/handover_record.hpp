@@ -1,16 +1,15 @@
-// A handover as the record of a job, and back: a checkpoint is a handover on disk. Pure: no file,
+// Converts a handover to a checkpoint and back: a checkpoint is a handover on disk. Pure: no file,
 // clock or job.
 //
-// What the file's own keys do not say is text in checkpoint::progress:
+// Fields that have no key of their own in the file are text in checkpoint::progress:
 //   evaluated, rounds, accuracy, seconds, paused     numbers
-//   mode                  in use; people may have switched to it
-//   set.<n>               "<from> <value> <key>", what a person has set, in order from 0
+//   mode                  in use; a user may have switched to it
+//   set.<n>               "<from> <value> <key>": what a user has set, in order from 0
 //   updates.<param>       a number
-//   finish.<kind>         what that finish condition remembers
+//   finish.<kind>         state of that finish condition
 //
-// Errors: a checkpoint whose progress is malformed is named with the key; one that has none
-// (written before it was kept) is a job that was evaluated last at its own step, where nothing had
-// been set.
+// Errors: malformed progress is reported with its key. A checkpoint without progress (of an older
+// version) counts as last evaluated at its own step, with nothing set.
 #pragma once
 
 #include <string>
@@ -22,14 +21,13 @@
 
 namespace troupe {
 
-// Sets step, progress and tensors of `c` to those of `h`; `named`: its tensors, where they travel
-// beside it.
+// Sets step and progress of `c` to those of `h`, and the tensors to `named`.
 void put_handover(checkpoint& c, const handover& h, named_tensors named);
 
-// Why these numbers cannot come from a real job, with the metadata key; empty: they can.
+// Why these numbers cannot come from a real job, with the metadata key. Empty if they can.
 std::string why_impossible(const handover& h);
 
-// The tensors are moved into it. Else the key that is wrong.
+// Moves the tensors into the handover. On error returns the malformed key.
 std::variant<handover, std::string> handover_of(checkpoint c);
 
 }  // namespace troupe

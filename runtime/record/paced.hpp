@@ -1,6 +1,5 @@
-// Records, written at a pace of the caller's: as the functions of these names in safetensors.hpp
-// and checkpoint.hpp do, with `before` called before every write and sync. Of who has a slow disk
-// played to it.
+// Writers that call `before` before every write and sync; otherwise like the functions of these
+// names in safetensors.hpp and checkpoint.hpp. Used to simulate a slow disk.
 #pragma once
 
 #include "runtime/record/checkpoint.hpp"

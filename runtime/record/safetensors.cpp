@@ -15,8 +15,8 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t length_bytes = 8;
-constexpr std::size_t max_header = 100'000'000;  // the convention's own bound
-constexpr std::size_t header_alignment = 64;     // the convention asks for 8
+constexpr std::size_t max_header = 100'000'000;  // the format's own limit
+constexpr std::size_t header_alignment = 64;     // the format requires 8
 constexpr std::string_view sealed_prefix = R"({"__metadata__":{"sha256":")";
 constexpr std::size_t digest_digits = 64;
 constexpr const char* header_key = "sha256";
@@ -27,8 +27,8 @@ using error = std::optional<record_error>;
 
 error wrong(std::string tensor, std::string message) { return record_error{{}, std::move(tensor), std::move(message)}; }
 
-// Positions of `named` in the order of their data: wide elements first, so that every tensor is
-// aligned to its own.
+// Positions of `named` in the order of their data: largest element size first, so that every tensor
+// is aligned to its elements.
 std::vector<std::size_t> data_order(const named_tensors& named) {
   std::vector<std::size_t> order(named.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -41,7 +41,7 @@ error check_writable(const named_tensors& named, const metadata_map& metadata) {
   std::set<std::string_view> seen;
   for (const auto& [name, t] : named) {
     if (!t.backed()) return wrong(name, "has no data");
-    if (!detail::printable(name)) return wrong({}, "a tensor's name holds control characters");
+    if (!detail::printable(name)) return wrong({}, "a tensor's name has control characters");
     if (name == "__metadata__") return wrong(name, "the name is reserved");
     if (!seen.insert(name).second) return wrong(name, "the name is given twice");
   }
@@ -63,7 +63,7 @@ void write_length(std::string& head, std::size_t n) {
   for (std::size_t i = 0; i < length_bytes; ++i, n >>= 8) head[i] = static_cast<char>(n & 255);
 }
 
-// Length and header, sealed by the digest at its beginning.
+// Length and header, with the header's digest at its beginning.
 std::variant<std::string, record_error> header_text(const named_tensors& named, const metadata_map& metadata) {
   std::vector<std::size_t> begin(named.size());
   std::size_t at = 0;
@@ -89,14 +89,14 @@ std::variant<std::string, record_error> header_text(const named_tensors& named, 
   text += std::string(digest_digits, '0') + "\"" + meta + "}" + entries + "}";
   while (text.size() % header_alignment != 0) text += ' ';
   const auto n = text.size() - length_bytes;
-  if (n > max_header) return *wrong({}, "the header would take " + std::to_string(n) + " bytes, allowed are 100,000,000");
+  if (n > max_header) return *wrong({}, "the header would have " + std::to_string(n) + " bytes, the limit is 100,000,000");
   write_length(text, n);
   const auto digest = sha256_hex(text.data() + length_bytes, n);
   std::memcpy(text.data() + length_bytes + sealed_prefix.size(), digest.data(), digest_digits);
   return text;
 }
 
-// Checks the header's own digest where there is one.
+// Checks the header's own digest, if there is one.
 error check_seal(std::string_view text, integrity check) {
   if (text.substr(0, sealed_prefix.size()) != sealed_prefix || text.size() < sealed_prefix.size() + digest_digits) {
     if (check == integrity::required) return wrong({}, "the header has no checksum");
@@ -114,12 +114,12 @@ error check_seal(std::string_view text, integrity check) {
   return {};
 }
 
-// Bytes of an entry by its shape, or nothing when that overflows.
+// Bytes of an entry by its shape. Empty if that overflows.
 std::optional<std::uint64_t> bytes_of(const entry& e) {
   auto n = static_cast<std::int64_t>(size_of(*e.type));
   bool none = false;
   for (int i = 0; i < e.dims->rank(); ++i) {
-    none = none || (*e.dims)[i] == 0;  // the other extents must not overflow even so
+    none = none || (*e.dims)[i] == 0;  // the other extents must not overflow either
     if (__builtin_mul_overflow(n, std::max<std::int64_t>((*e.dims)[i], 1), &n)) return std::nullopt;
   }
   return none ? 0 : static_cast<std::uint64_t>(n);
@@ -131,7 +131,7 @@ error check_ranges(const std::vector<entry>& entries, std::uint64_t data_bytes) 
   for (const auto& e : entries) {
     const auto n = bytes_of(e);
     if (!n) return wrong(e.name, "its size overflows");
-    if (e.offsets[1] < e.offsets[0]) return wrong(e.name, "data_offsets run backwards");
+    if (e.offsets[1] < e.offsets[0]) return wrong(e.name, "data_offsets end before they begin");
     if (e.offsets[1] - e.offsets[0] != *n)
       return wrong(e.name, "data_offsets span " + std::to_string(e.offsets[1] - e.offsets[0]) + " bytes, its shape needs " +
                                std::to_string(*n));
@@ -163,7 +163,7 @@ error check_sum(const entry& e, const std::uint8_t* data, const metadata_map& me
 
 tensor view_of(const entry& e, const std::uint8_t* data, const std::shared_ptr<const void>& owner) {
   if (reinterpret_cast<std::uintptr_t>(data) % size_of(*e.type) == 0) return tensor::adopt(owner, data, *e.dims, *e.type);
-  // Only in files of tools that do not order by element size.
+  // Only in files of tools that do not order tensors by element size.
   const auto n = static_cast<std::size_t>(e.offsets[1] - e.offsets[0]);
   const auto copy = std::make_shared<std::vector<double>>(n / sizeof(double) + 1);
   std::memcpy(copy->data(), data, n);
@@ -176,7 +176,7 @@ error parse(const std::shared_ptr<const void>& owner, const std::uint8_t* data, 
     return wrong({}, "truncated: " + std::to_string(bytes) + " bytes, the length of the header alone takes 8");
   std::uint64_t n = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) n |= std::uint64_t{data[i]} << (8 * i);
-  if (n > max_header) return wrong({}, "a header of " + std::to_string(n) + " bytes, allowed are 100,000,000");
+  if (n > max_header) return wrong({}, "the header has " + std::to_string(n) + " bytes, the limit is 100,000,000");
   if (n > bytes - length_bytes)
     return wrong(
         {}, "truncated: the header takes " + std::to_string(n) + " bytes, the file has " + std::to_string(bytes - length_bytes));

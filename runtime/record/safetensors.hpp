@@ -1,18 +1,18 @@
-// Named tensors in a file as the safetensors convention has it
-// (github.com/huggingface/safetensors): u64 little-endian length of the header, the header (JSON,
-// padded with spaces), then the tensors' bytes without gaps. Other tools read our files as they
-// are.
+// Named tensors in a file in the safetensors format (github.com/huggingface/safetensors): u64
+// little-endian length of the header, the header (JSON, padded with spaces), then the tensors'
+// bytes without gaps. Other tools can read these files.
 //
-// What we add, inside __metadata__ where the convention allows it:
-//   "sha256"          first of all: of the header's text, with these 64 digits as zeros
+// Troupe adds checksums in __metadata__, as the format allows:
+//   "sha256"          the first entry: of the header's text with these 64 digits as zeros
 //   "sha256/<tensor>" of the tensor's bytes
-// so that a flipped bit is found and named. They are checked whenever present, and not given to the reader as metadata.
+// so that a flipped bit is detected and located. They are checked whenever present, and not
+// returned as metadata.
 //
-// Invariants of what is accepted: header <= 100 MB; known dtypes; rank <= 6; every tensor's bytes
-// are shape x dtype; the tensors cover the data exactly, without gap or overlap; names are unique.
-// Entries come back in the order of the header, and the writer keeps the order given (offsets are
-// by descending element size, so that every tensor is aligned to its elements).
-// Errors: values that name file and tensor. Never runs code, never believes a length.
+// Invariants of accepted files: header <= 100 MB; known dtypes; rank <= 6; every tensor's bytes are
+// shape x dtype; the tensors cover the data exactly, without gap or overlap; names are unique.
+// Entries are returned in the order of the header, and the writer keeps the given order (offsets
+// are by descending element size, so that every tensor is aligned to its elements).
+// Errors: values that name file and tensor. No content is executed, and every length is checked.
 #pragma once
 
 #include <cstddef>
@@ -34,14 +34,14 @@ using metadata_map = std::map<std::string, std::string>;
 
 struct record_error {
   std::string file;
-  std::string tensor;  // empty: not about one tensor
+  std::string tensor;  // empty: the error is not about one tensor
   std::string message;
   std::string to_string() const;  // "FILE: tensor 'conv1.weight': checksum ..."
 };
 
 struct safetensors_content {
   metadata_map metadata;
-  named_tensors named;  // frozen, viewing the file's bytes in memory
+  named_tensors named;  // frozen; views of the file's bytes in memory
 };
 
 enum class integrity : std::uint8_t {
@@ -49,14 +49,14 @@ enum class integrity : std::uint8_t {
   required,      // checkpoints
 };
 
-// Atomic (write_file_atomically). Nothing: done.
+// Atomic (write_file_atomically). Empty on success.
 std::optional<record_error> write_safetensors(const std::string& path, const named_tensors& named,
                                               const metadata_map& metadata = {});
 
 std::variant<safetensors_content, record_error> read_safetensors(const std::string& path,
                                                                  integrity check = integrity::when_present);
 
-// The same for bytes in memory, which `owner` keeps alive and nobody writes.
+// The same for bytes in memory, which `owner` keeps alive and which must not change.
 std::variant<safetensors_content, record_error> parse_safetensors(std::shared_ptr<const void> owner, const void* data,
                                                                   std::size_t bytes, integrity check = integrity::when_present);
 

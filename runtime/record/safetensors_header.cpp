@@ -1,5 +1,5 @@
-// nlohmann's parser in its SAX form: iterative, so that depth costs no stack; duplicate keys are
-// seen, which a tree would hide; and it reports mistakes by a call instead of an exception.
+// Uses the SAX form of nlohmann's parser. It is iterative, so that nesting takes no stack. It sees
+// duplicate keys, which a tree would hide. It reports errors by a call instead of an exception.
 #include "runtime/record/safetensors_header.hpp"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ struct dtype_name {
 constexpr dtype_name names[] = {
     {dtype::f32, "F32"}, {dtype::f64, "F64"}, {dtype::bf16, "BF16"}, {dtype::i32, "I32"}, {dtype::u8, "U8"}};
 
-// The grammar is fixed: an object of "__metadata__" (object of strings) and tensors ({dtype, shape,
-// data_offsets}).
+// Accepts one fixed grammar: an object of "__metadata__" (object of strings) and tensors ({dtype,
+// shape, data_offsets}).
 class handler final : public nlohmann::json_sax<nlohmann::json> {
  public:
   handler(safetensors_header& out, record_error& error) : out_(out), error_(error) {}
@@ -35,7 +35,7 @@ class handler final : public nlohmann::json_sax<nlohmann::json> {
     if (where_ == place::metadata) {
       if (out_.metadata.count(k)) return fail("metadata '" + k + "' is given twice");
     } else if (where_ == place::top) {
-      if (!printable(k)) return fail("a tensor's name holds control characters");
+      if (!printable(k)) return fail("a tensor's name has control characters");
       if (!seen_.insert(k).second) return fail("'" + k + "' is given twice");
     }
     key_ = std::move(k);

@@ -1,4 +1,4 @@
-// The JSON header of a safetensors file, as a list of entries in its order. Private to record/.
+// The JSON header of a safetensors file as a list of entries, in file order. Private to record/.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace troupe::detail {
 struct safetensors_entry {
   std::string name;
   std::optional<dtype> type;
-  bool number = false;  // I64, which no tensor of ours has: checked as `type`, of the same size, and not given to the reader
+  bool number = false;  // I64, which no Troupe tensor has: checked as a `type` of the same size, not returned to the reader
   std::optional<shape> dims;
   std::vector<std::uint64_t> offsets;  // begin, end
 };
@@ -24,14 +24,15 @@ struct safetensors_header {
   std::vector<safetensors_entry> entries;
 };
 
-// Parses `text`. On false `error` (its file left empty) says what is wrong and with which tensor.
+// Parses `text`. On failure returns false and sets `error`: the message and the tensor, without a
+// file.
 bool parse_header(const char* text, std::size_t bytes, safetensors_header& out, record_error& error);
 
-// `s` as a JSON string, or nothing when it is not UTF-8.
+// `s` as a JSON string. Empty if it is not UTF-8.
 std::optional<std::string> quoted(const std::string& s);
 
 const char* safetensors_name(dtype t);  // "F32"
 
-bool printable(const std::string& s);  // without control characters: names stand in messages
+bool printable(const std::string& s);  // has no control characters, so that it can be quoted in messages
 
 }  // namespace troupe::detail

@@ -12,8 +12,8 @@
 namespace troupe {
 namespace {
 
-// Whether the folder exists, is a folder, and only this user may use it. Other users may write into
-// its parent.
+// Returns true if `folder` exists, is a folder, and only this user may use it. Other users may be
+// able to write to its parent.
 bool is_ours_alone(const std::string& folder) {
   struct stat s {};
   return !folder.empty() && ::lstat(folder.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == ::geteuid() &&
@@ -47,7 +47,7 @@ kept_file write_elsewhere(second_place& place, record_error why, const std::stri
 kept_file write_or_elsewhere(second_place& place, const std::string& file, const file_writer& write) {
   auto why = write(file);
   if (!why) return {file, {}};
-  why->file = file;  // not the name that a writer gives it until it is whole
+  why->file = file;  // not the writer's temporary name
   return write_elsewhere(place, std::move(*why), std::filesystem::path(file).filename().string(), write);
 }
 

@@ -12,7 +12,8 @@
 namespace troupe {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "raw tensor bytes are hashed and written as they lie: little-endian");
+static_assert(std::endian::native == std::endian::little,
+              "raw tensor bytes are hashed and written in memory order, which must be little-endian");
 
 // First 32 bits of the fractional parts of the cube roots of the first 64 primes.
 alignas(16) constexpr std::array<std::uint32_t, 64> k = {
@@ -66,7 +67,7 @@ bool sha256_has_hardware() {
   return __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1");
 }
 
-// The instructions keep the state as (a b e f) and (c d g h), and do two rounds at a time.
+// The instructions keep the state as (a b e f) and (c d g h), and compute two rounds at a time.
 __attribute__((target("sha,ssse3,sse4.1"))) void sha256_blocks_hardware(std::array<std::uint32_t, 8>& state, const std::uint8_t* p,
                                                                         std::size_t blocks) {
   const auto reversed = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);

@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4), with the processor's SHA instructions where it has them. By hand because
-// the core links no OpenSSL.
+// SHA-256 (FIPS 180-4), with the CPU's SHA instructions if it has them. Implemented here because
+// the core does not link OpenSSL.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ class sha256 {
   using digest = std::array<std::uint8_t, 32>;
 
   void update(const void* data, std::size_t bytes);
-  digest finish();  // ends it: no update() after this
+  digest finish();  // no update() may follow
 
  private:
   std::array<std::uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
@@ -30,13 +30,13 @@ class sha256 {
 std::string hex_of(const std::uint8_t* data, std::size_t bytes);
 std::string sha256_hex(const void* data, std::size_t bytes);
 
-// Over the raw little-endian bytes of the tensors in the order given, names not included; f64 is
-// rounded to f32 first, so that a job's hash does not say in which precision its weights are kept.
-// Tensors without storage add nothing.
+// Hash of the raw little-endian bytes of the tensors in the given order, without names. f64 is
+// rounded to f32 first, so that a job's hash does not depend on the precision in which it stores
+// weights. Tensors without storage add nothing.
 std::string weights_sha256(const std::vector<std::pair<std::string, tensor>>& named);
 
 namespace detail {
-// The two ways to take in whole blocks, for the test that compares them.
+// The two implementations for whole blocks, for the test that compares them.
 void sha256_blocks_portable(std::array<std::uint32_t, 8>& state, const std::uint8_t* p, std::size_t blocks);
 bool sha256_has_hardware();
 void sha256_blocks_hardware(std::array<std::uint32_t, 8>& state, const std::uint8_t* p, std::size_t blocks);

@@ -8,11 +8,11 @@
 namespace troupe::replay {
 namespace {
 
-// The first byte of an entry: its kind, and which of the fields that are mostly 0 follow.
+// First byte of an entry: its kind, and flags for fields that are mostly 0 and follow only if not.
 constexpr std::uint8_t has_place = 64, has_what = 128;
 
-// The numbers of one entry, before they go into a log at once: seven of at most ten bytes, and the
-// kind.
+// The encoded numbers of one entry, which are appended to a log at once: the kind and at most seven
+// numbers of at most ten bytes each.
 struct entry {
   std::array<char, 72> bytes;
   std::size_t size = 0;
@@ -53,7 +53,7 @@ const char* kind_name(std::uint8_t kind) {
     return std::array<const char*, sizeof...(I)>{name_of(message{std::in_place_index<I>})...};
   }
   (std::make_index_sequence<std::variant_size_v<message>>{});
-  if (kind == task_failed) return "the failure of a task";
+  if (kind == task_failed) return "task failure";
   return kind < names.size() ? names[kind] : "?";
 }
 

@@ -1,17 +1,20 @@
-// What a role was handed, in which order: enough to run it again, because what a role does depends
-// on that alone (runtime/role.hpp). Bodies are not kept. Whoever runs the roles again makes them
-// again; only what came from outside of the job (a person's command) is kept whole.
+// Log of the messages that a role received, in order. It is enough to run the role again, because a
+// role's behaviour depends on these messages alone (runtime/role.hpp). Bodies are not stored:
+// running all roles again produces them again. Only messages from outside the job (a user's
+// command) are stored whole.
 //
-//   delivery    kind of the message, who sent it, step, packet, port, and what tells two of one kind apart (block, layer, token, timer); when
-//   role_log    those of one role, some ten bytes each, in chunks that can be read by themselves. Until the node's log_room is used up all of
-//               them; from then on each role keeps its last ones, and says how many are gone
+//   delivery    kind of the message, source, step, packet, port, a number that distinguishes
+//               messages of one kind (block, layer, token, timer), and the time
+//   role_log    the deliveries of one role, about ten bytes each, in chunks that can be read
+//               independently. Holds all of them until the node's log_room is used up. From then on
+//               each role keeps its latest ones and counts those dropped
 //   node_part   the logs of one node as bytes, with a checksum
 //
-// A message is known by its place among those of one source: between two roles nothing is
-// overtaken. The other fields say whether it is that one.
-// Errors: readers are total. Any bytes are answered by values or by a message; memory stays
-// proportional to the input.
-// Threads: a log_room any; the rest belongs to one at a time.
+// A message is identified by its position among those of one source, since messages between two
+// roles keep their order. The other fields verify that it is the same one.
+// Errors: readers accept any bytes and return values or an error message. Memory is proportional to
+// the input.
+// Threads: log_room: any; the other classes: one at a time.
 #pragma once
 
 #include <atomic>
@@ -28,7 +31,7 @@
 
 namespace troupe::replay {
 
-// In place of a kind of message: the task with this token ended by an exception.
+// In place of a message kind: the task with this token ended with an exception.
 constexpr std::uint8_t task_failed = 63;
 static_assert(std::variant_size_v<message> <= task_failed);
 
@@ -38,16 +41,16 @@ struct delivery {
   std::uint64_t step = 0;
   std::uint32_t packet = 0;
   std::uint16_t port = 0;
-  std::uint64_t what = 0;
+  std::uint64_t what = 0;  // block, layer, token or timer
   time_point at{};
-  std::string whole = {};  // the message as bytes, where nobody can say it again
+  std::string whole = {};  // the encoded message, if it came from outside the job
 };
 delivery delivery_of(const envelope& e, time_point now);
-// Is this the message that is meant?
+// Returns true if `d` describes `e`.
 bool names(const delivery& d, const envelope& e);
 std::string to_text(const delivery& d);  // "forward of step 3, packet 1, port 0"
 
-// How many bytes the logs of one node may take together.
+// Limits the bytes of all logs of one node together.
 class log_room {
  public:
   explicit log_room(std::size_t most) : left_(static_cast<std::int64_t>(most)) {}
@@ -69,7 +72,7 @@ class role_log {
   void add(const delivery& d);
   std::vector<std::string> chunks() const;
   std::uint64_t handled() const { return handled_; }
-  std::uint64_t dropped() const { return dropped_; }  // the first so many
+  std::uint64_t dropped() const { return dropped_; }  // the oldest ones, now lost
 
  private:
   struct chunk {
@@ -80,16 +83,16 @@ class role_log {
 
   log_room& room_;
   std::deque<chunk> chunks_;
-  std::uint64_t step_ = 0;  // of the entry before, in the chunk
+  std::uint64_t step_ = 0;  // of the previous entry in the chunk
   time_point at_{};
   std::uint64_t handled_ = 0, dropped_ = 0;
 };
 
-// The deliveries of one chunk, one after the other.
+// Reads the deliveries of one chunk, in order.
 class chunk_reader {
  public:
   explicit chunk_reader(std::string_view bytes) : left_(bytes) {}
-  // Nothing: the end, or `damaged`.
+  // Empty at the end, or if `damaged`.
   std::optional<delivery> next();
   bool damaged() const { return damaged_; }
 
@@ -108,14 +111,14 @@ class chunk_reader {
 struct role_part {
   role_id id = no_role;
   std::uint64_t handled = 0, dropped = 0;
-  std::string failure = {};  // what ended it
+  std::string failure = {};  // why it ended; empty: it did not fail
   std::vector<std::string> chunks = {};
 };
 struct node_part {
-  std::string job;  // the hash of its plan: parts of other plans do not belong to it
+  std::string job;  // hash of its plan; parts of other plans do not belong together with it
   std::string node;
   std::vector<role_part> roles = {};
-  bool complete() const;  // from the beginning on
+  bool complete() const;  // no entry was dropped
 };
 std::string to_bytes(const node_part& p);
 std::variant<node_part, std::string> from_bytes(std::string_view bytes);

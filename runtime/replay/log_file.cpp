@@ -1,7 +1,10 @@
-// The logs of a node as bytes, little-endian:
+// Encoding of a node's logs, little-endian:
 //
-//   "troupe messages 1\n", then a list: job, node (each u32 length, bytes), u32 roles; of each role u32 id, u64 handled, u64 dropped, failure,
-//   u32 chunks, each u32 length, bytes; and at the end the CRC32C of everything before it.
+//   "troupe messages 1\n"
+//   job, node (each u32 length, bytes), u32 roles
+//   of each role: u32 id, u64 handled, u64 dropped, failure (u32 length, bytes),
+//                 u32 chunks, each u32 length, bytes
+//   CRC32C of everything before it
 #include <algorithm>
 
 #include "runtime/checksum/crc32c.hpp"
@@ -41,7 +44,7 @@ class log_bytes {
     left_.remove_prefix(n);
     return s;
   }
-  // How many of at least so many bytes each.
+  // Reads a number of items that take at least `least` bytes each.
   std::uint32_t count(std::size_t least) {
     const auto n = fixed<std::uint32_t>();
     if (n > left_.size() / least) wrong_ = true;
@@ -79,11 +82,11 @@ std::string to_bytes(const node_part& p) {
 }
 
 std::variant<node_part, std::string> from_bytes(std::string_view bytes) {
-  if (!bytes.starts_with(log_magic)) return "it is no log of messages of this version of Troupe";
+  if (!bytes.starts_with(log_magic)) return "it is not a message log of this version of Troupe";
   if (bytes.size() < log_magic.size() + 4) return "it has been cut short";
   const auto body = bytes.substr(0, bytes.size() - 4);
   if (log_bytes(bytes.substr(body.size())).fixed<std::uint32_t>() != crc32c(0, body.data(), body.size()))
-    return "its checksum is wrong: it is damaged, or has been cut short";
+    return "its checksum is wrong: it is damaged or has been cut short";
   log_bytes in(body.substr(log_magic.size()));
   node_part p;
   p.job = in.text();
@@ -97,7 +100,7 @@ std::variant<node_part, std::string> from_bytes(std::string_view bytes) {
     for (auto c = in.count(4); c > 0 && !in.wrong(); --c) r.chunks.push_back(in.text());
     p.roles.push_back(std::move(r));
   }
-  if (in.wrong() || !in.done()) return "its parts do not fit together";
+  if (in.wrong() || !in.done()) return "its contents are inconsistent";
   return p;
 }
 

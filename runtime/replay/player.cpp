@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t max_departures = 5;
 
 bool is_finished(const delivery& d) { return d.kind == message(finished{}).index() || d.kind == task_failed; }
-// As the codec wants it.
+// A copy with the alignment that decode() needs.
 std::shared_ptr<const void> aligned_copy(const std::string& s) {
   constexpr std::align_val_t at{wire_alignment};
   std::shared_ptr<void> p(::operator new(s.size() + 1, at), [](void* x) { ::operator delete(x, at); });
@@ -36,7 +36,7 @@ void player::add(std::unique_ptr<role> value, std::string name, std::uint32_t no
   roles_.push_back(std::move(h));
 }
 
-// The next entry of its log, if there is one.
+// Reads the next entry of the role's log, if there is one.
 void player::advance(hosted& h) {
   h.next.reset();
   while (h.log) {
@@ -91,7 +91,7 @@ bool player::tell_of_task(role_id self, hosted& h, std::deque<over_task>::iterat
   return true;
 }
 
-// What its log names, if it is there.
+// Delivers the message that the log names next. Returns false if it has not arrived.
 bool player::hand_logged(role_id self, hosted& h) {
   const delivery d = *h.next;
   envelope e;
@@ -125,7 +125,7 @@ bool player::hand_logged(role_id self, hosted& h) {
   return true;
 }
 
-// Whatever has come: messages in their order, then tasks.
+// Delivers any message, in order of arrival, then any finished task.
 bool player::hand_any(role_id self, hosted& h) {
   if (!h.order.empty()) {
     auto& from = h.received[h.order.front()].sent;
@@ -138,7 +138,7 @@ bool player::hand_any(role_id self, hosted& h) {
   return !h.over.empty() && tell_of_task(self, h, h.over.begin(), 0);
 }
 
-// Nothing else is left to happen: the first timer of a role without a log.
+// No message can be delivered: fires the earliest timer of the roles without a log.
 bool player::fire_any() {
   hosted* first = nullptr;
   std::uint32_t who = 0;
@@ -165,7 +165,7 @@ void player::hand(role_id self, envelope&& e) {
   wanted_.clear();
   try {
     h.value->on(e, h.now, wanted_);
-    e.body = finished{};  // what it brought is the role's alone
+    e.body = finished{};  // drops the body, so that the role is its only owner
     take_effects(self);
   } catch (...) {
     fail(self, step, current_exception_text());
@@ -239,8 +239,8 @@ void player::fail(role_id self, std::uint64_t step, std::string text) {
   end_.failures.push_back({self, step, std::move(text)});
 }
 
-// What is named by a log and did not come. Roles that wait for one which has not come so far itself
-// are not worth a word beside that one.
+// Reports logged messages that did not arrive. A role that waits for another waiting role is
+// reported only if there is nothing else to report.
 void player::look_for_departures() {
   const auto say = [&](std::string text) {
     if (end_.departures.size() < max_departures) end_.departures.push_back(std::move(text));
@@ -251,7 +251,7 @@ void player::look_for_departures() {
       const auto place = h.name + ", after " + std::to_string(h.next ? h.read - 1 : h.read) + " messages: ";
       if (!h.next) {
         if (roots && !h.log->failure.empty() && !h.failed)
-          say(place + "it failed here (" + h.log->failure + "), and now it did not");
+          say(place + "it failed here (" + h.log->failure + ") in the original run, but not in the replay");
         continue;
       }
       const auto from = index_of(h.next->from);
@@ -259,9 +259,9 @@ void player::look_for_departures() {
       if (waits == roots) continue;
       const auto source = from < roles_.size() ? " from " + roles_[from].name : std::string();
       if (h.failed)
-        say(place + "it fails here, and had gone on with " + to_text(*h.next) + source);
+        say(place + "it fails here; the original run continued with " + to_text(*h.next) + source);
       else if (roots || end_.departures.empty())
-        say(place + "its log names " + to_text(*h.next) + source + ", which nobody sends");
+        say(place + "its log names " + to_text(*h.next) + source + ", which no role has sent");
     }
   }
 }

@@ -1,13 +1,14 @@
-// Runs roles again in the order in which they were handed things: the values that production hosts,
-// their tasks on one thread, at once. What is in flight and is not its turn waits. There is neither
-// time nor a network: a role's clock shows what it showed then.
+// Runs roles again in the order of their logs: the role objects of production, whose tasks run at
+// once on one thread. A message that arrives before its turn waits. There is no time and no
+// network; a role's clock shows the logged time.
 //
-// Why it is enough: a role decides by what it hears, in its order, alone, and tasks give the same
-// bits wherever and whenever they run (docs/determinism.md). Hogwild's shared array is the one
-// thing outside of it: its reads and additions are made here one after the other.
+// Why this is enough: a role's decisions depend only on the messages that it receives and on their
+// order, and tasks give the same bits wherever and whenever they run (docs/determinism.md).
+// Hogwild's shared array is the exception: here its reads and additions run one after the other.
 //
-// Invariants: messages of one source reach a role in the order they were sent; a role with a log is
-// handed exactly what that names, one without whatever comes. Threads: none.
+// Invariants: messages of one source reach a role in the order in which they were sent. A role with
+// a log receives exactly the messages that the log names; a role without one receives all messages
+// that arrive. Threads: none.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@
 
 namespace troupe::replay {
 
-// A role that ended by an exception, of its own or of its task.
+// A role that ended with an exception, in the role or in its task.
 struct role_failure {
   role_id who = no_role;
   std::uint64_t step = 0;
@@ -33,18 +34,18 @@ struct role_failure {
 };
 
 struct replay_end {
-  std::uint64_t delivered = 0;          // of what the logs name
-  std::uint64_t lost = 0;               // messages that were sent, and that their logs say never came
-  std::vector<std::string> departures;  // where the run is another than the logs'; empty: they were followed to their end
-  std::vector<role_failure> failures;   // in the order in which they came
+  std::uint64_t delivered = 0;          // messages that the logs name
+  std::uint64_t lost = 0;               // messages that were sent, but never arrived according to the logs
+  std::vector<std::string> departures;  // where the run differs from the logs; empty: it followed them to their end
+  std::vector<role_failure> failures;   // in the order in which they occurred
 };
 
 class player {
  public:
   player(device& dev, std::uint32_t job) : dev_(dev), job_(job) {}
-  // In order of ids, without a gap. `log`: none where nobody has it.
+  // Call in order of ids, without a gap. `log`: null if there is none.
   void add(std::unique_ptr<role> value, std::string name, std::uint32_t node, const role_part* log);
-  // Until nothing more can be handed to anybody. Once.
+  // Runs until no message can be delivered. Call once.
   replay_end run();
 
   std::function<void(role_id, const event_effect&)> on_event;
@@ -55,8 +56,9 @@ class player {
     std::uint64_t token = 0;
     std::optional<std::string> error;
   };
-  // From one source, sent and not yet handed on. Of those before `passed` a later one has been: a
-  // source without a log may say them in another order, and of one with a log they were lost.
+  // Messages from one source that were sent and not yet delivered. A later one was delivered before
+  // the first `passed`: a source without a log may have sent them in another order; those of a
+  // source with a log were lost.
   struct way {
     std::deque<envelope> sent;
     std::size_t passed = 0;
@@ -66,13 +68,13 @@ class player {
     std::string name;
     std::uint32_t node = 0;
     const role_part* log = nullptr;
-    std::size_t chunk = 0;  // the next to read
+    std::size_t chunk = 0;  // the next one to read
     std::optional<chunk_reader> reader;
-    std::optional<delivery> next;  // in the log
+    std::optional<delivery> next;  // the next entry of the log
     std::uint64_t read = 0;
     std::map<std::uint32_t, way> received;  // by source
-    std::deque<std::uint32_t> order;        // their sources as they came: of a role without a log
-    std::deque<over_task> over;             // tasks, not yet told of
+    std::deque<std::uint32_t> order;        // sources in order of arrival; for a role without a log
+    std::deque<over_task> over;             // finished tasks that the role was not notified of
     std::map<std::uint64_t, duration> timers;
     time_point now{};
     bool stopped = false, failed = false, awake = false;

@@ -53,7 +53,7 @@ std::unique_ptr<sync_condition> make_schedule(const options& o) {
     throw option_error("periods", "option 'periods' must list one period more than 'at' lists steps: " +
                                       std::to_string(made->at.size() + 1) + ", not " + std::to_string(made->periods.size()));
   for (std::size_t i = 1; i < made->at.size(); ++i)
-    if (made->at[i] <= made->at[i - 1]) throw option_error("at", "option 'at' must list steps in rising order");
+    if (made->at[i] <= made->at[i - 1]) throw option_error("at", "option 'at' must list steps in ascending order");
   return made;
 }
 

@@ -42,7 +42,7 @@ TEST_F(repl_inject, names_the_mistake_and_sends_nothing_when_a_line_is_wrong) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"inject", "inject kill|stop|drop|delay|slow-disk NODE [by TIME] [for TIME]"},
       {"inject kill", "NODE [by TIME]"},
-      {"inject stp n2", "'stp' is not a fault; did you mean 'stop'? (there is: kill, "},
+      {"inject stp n2", "'stp' is not a fault; did you mean 'stop'? (available: kill, "},
       {"inject delay 50ms n2", "'n2' is neither 'by' nor 'for'"},
       {"inject kill n2 for 10s", "kill takes no 'for'"},
       {"inject stop n2 by 10s", "stop takes no 'by'"},
@@ -108,7 +108,7 @@ TEST(injection, is_allowed_for_admin_on_known_nodes_if_the_cluster_file_allows_i
   auto elsewhere = sound;
   elsewhere.node = "n3";
   EXPECT_NE(why_not_inject(root, true, c, elsewhere).find("there is no node 'n3'"), std::string::npos);
-  EXPECT_NE(why_not_inject(root, true, c, elsewhere).find("(there is: n1, n2)"), std::string::npos);
+  EXPECT_NE(why_not_inject(root, true, c, elsewhere).find("(available: n1, n2)"), std::string::npos);
   auto too_long = sound;
   too_long.lasts = 601s;
   EXPECT_NE(why_not_inject(root, true, c, too_long).find("the time must be 1 ms to 10 min"), std::string::npos);

@@ -1,4 +1,4 @@
-// Exchange messages as frames of a transport, for both of its ends.
+// Converts exchange messages to and from transport frames; used by client and daemon.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace troupe::exchange {
 
-// What either end accepts as one payload: a piece and its head, with room to spare.
+// Largest payload that either end accepts: one piece and its header, with a margin.
 inline constexpr std::uint64_t max_frame = std::uint64_t{2} << 20;
 
 inline net::outgoing_frame to_frame(const message& m) {

@@ -1,6 +1,6 @@
-// What a hub has said to the call that waits, and the values that came with it: no more than that
-// call has room for, in order. Pure; whatever else comes, late answers to earlier calls among it,
-// changes nothing.
+// The hub's answer to the call in progress, and the values that follow it. Values must arrive in
+// order and fit into the space that the call has. Any other message, such as a late answer to an
+// earlier call, is ignored. Pure.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace troupe::exchange {
 
 class reply {
  public:
-  // From here on the answer to `call` is awaited, with so many bytes at the most.
+  // Starts waiting for the answer to `call`, which has at most `max_bytes` of values.
   void await(std::uint64_t call, std::uint64_t max_bytes) {
     if (values_.size() < max_bytes) values_.resize(max_bytes);
     call_ = call;
@@ -29,7 +29,7 @@ class reply {
   }
   void stop() { listening_ = false; }
 
-  // True if whoever waits should look.
+  // Returns true if the waiting thread should check complete().
   bool take(message&& m) {
     if (!listening_) return false;
     if (auto* a = std::get_if<answer>(&m)) {
@@ -49,10 +49,10 @@ class reply {
 
   std::uint64_t call() const { return call_; }
   bool complete() const { return answer_ && have_ == answer_->bytes; }
-  // Of a complete one.
+  // Both require complete().
   const answer& said() const { return *answer_; }
   const std::byte* values() const { return values_.data(); }
-  const std::optional<shared_at>& where() const { return where_; }  // came instead of an answer
+  const std::optional<shared_at>& where() const { return where_; }  // set if a shared_at came instead of an answer
 
  private:
   bool add(const piece& p) {
@@ -66,7 +66,7 @@ class reply {
   std::uint64_t call_ = 0;
   std::optional<answer> answer_;
   std::optional<shared_at> where_;
-  std::vector<std::byte> values_;  // its memory stays for the next call
+  std::vector<std::byte> values_;  // its memory is reused by the next call
   std::uint64_t max_ = 0, have_ = 0;
 };
 

@@ -10,9 +10,9 @@ namespace {
 
 outcome no_such(std::int64_t number) {
   return {TROUPE_EXCHANGE_BAD_ARGUMENT,
-          "there is no request " + std::to_string(number) + ": it was never started, or has been waited for"};
+          "request " + std::to_string(number) + " does not exist: it was never started, or wait has returned its result"};
 }
-outcome closing() { return {TROUPE_EXCHANGE_CLOSED, "another thread closes this session"}; }
+outcome closing() { return {TROUPE_EXCHANGE_CLOSED, "another thread is closing this session"}; }
 
 }  // namespace
 
@@ -42,7 +42,7 @@ std::optional<outcome> requests::wait(std::int64_t number, session::deadline unt
     return at == all_.end() || at->second.how;
   };
   changed_.wait_until(guard, until,
-                      over);  // also when all stops: the call that is being made has the caller's values until it returns
+                      over);  // also after stop(): a running call uses the caller's values until it returns
   --inside_;
   changed_.notify_all();
   const auto at = all_.find(number);

@@ -1,9 +1,8 @@
-// Calls of a session that somebody has started and will wait for: they are made one after the
-// other, in the order in which they were started, on a thread of their own, which begins with the
-// first of them.
+// Calls of a session that are started now and waited for later. They run one after the other, in
+// the order in which they were started, on one thread that begins with the first request.
 //
-// Threads: any. stop() ends what has not begun; whoever closes the session ends the call that is
-// being made, and with it everybody who waits. The destructor waits for both.
+// Threads: any. stop() ends the requests that have not begun. Closing the session ends the running
+// call and all waits. The destructor waits for both.
 #pragma once
 
 #include <chrono>
@@ -23,18 +22,18 @@ namespace troupe::exchange {
 class requests {
  public:
   using work = std::function<outcome()>;
-  static constexpr std::size_t most = 4096;  // that nobody has waited for
+  static constexpr std::size_t most = 4096;  // started, not waited for
 
   requests() = default;
   ~requests();
   requests(const requests&) = delete;
   requests& operator=(const requests&) = delete;
 
-  // Nothing: stopped, or too many.
+  // Empty if stopped, or if `most` requests have not been waited for.
   std::optional<std::int64_t> start(work w);
-  // How it ended, once: then the number is forgotten. Nothing: `until` has passed.
+  // The result of a request, once; afterwards the number is forgotten. Empty if `until` has passed.
   std::optional<outcome> wait(std::int64_t number, session::deadline until);
-  std::optional<bool> done(std::int64_t number);  // nothing: there is no such request
+  std::optional<bool> done(std::int64_t number);  // empty: there is no such request
   void stop();
 
  private:

@@ -14,7 +14,8 @@
 namespace troupe::exchange {
 namespace {
 
-// Of what a daemon answers. Those of codes that only this library knows stand behind it.
+// The number of a daemon's code in troupe_exchange.h. Only not_allowed differs: the library's own
+// codes come before it.
 int number_of(code c) { return c == code::not_allowed ? TROUPE_EXCHANGE_NOT_ALLOWED : static_cast<int>(c); }
 
 outcome late(const char* what) { return {TROUPE_EXCHANGE_TIMEOUT, std::string("the deadline passed ") + what}; }
@@ -37,7 +38,7 @@ net::callbacks session::callbacks_of() {
   };
   c.on_frame = [this](const std::string& peer, net::frame&& f) -> net::expected<void> {
     auto m = from_frame(f);
-    if (!m) return net::unreadable(peer, f, "it is no message of the exchange");
+    if (!m) return net::unreadable(peer, f, "it is not a valid exchange message");
     take(std::move(*m));
     return {};
   };
@@ -49,9 +50,9 @@ void session::take(message&& m) {
   if (reply_.take(std::move(m))) changed_.notify_all();
 }
 
-outcome session::closed() { return {TROUPE_EXCHANGE_CLOSED, "another thread closes this session"}; }
+outcome session::closed() { return {TROUPE_EXCHANGE_CLOSED, "another thread is closing this session"}; }
 
-outcome session::lost() const { return {TROUPE_EXCHANGE_DISCONNECTED, "the daemon is lost: " + line_.reason}; }
+outcome session::lost() const { return {TROUPE_EXCHANGE_DISCONNECTED, "the connection to the daemon is lost: " + line_.reason}; }
 
 outcome session::open(const place& at, deadline until, std::unique_ptr<session>& made) {
   const auto where = net::parse_address(at.address);
@@ -123,11 +124,12 @@ void session::send_pieces(std::uint64_t call, std::uint64_t bytes) {
       return;
 }
 
-// Waits for the turn, and makes room for what is sent and what comes back.
+// Waits for this call's turn, then copies the values to send and makes space for the answer.
 outcome session::prepare(std::unique_lock<std::mutex>& guard, const values& v, deadline until) {
   const auto free = [this] { return calls_.closing || line_.down || (!calls_.turn_taken && !upload_.leaving); };
   if (!changed_.wait_until(guard, until, free))
-    return late(calls_.turn_taken ? "while another thread's call went on" : "before an earlier call's values had left");
+    return late(calls_.turn_taken ? "while another thread's call was in progress"
+                                  : "before the values of an earlier call were sent");
   if (calls_.closing) return closed();
   if (line_.down) return lost();
   if (v.give_bytes != 0) {
@@ -145,7 +147,7 @@ outcome session::finish(std::unique_lock<std::mutex>& guard, deadline until) {
   if (reply_.complete()) return {number_of(reply_.said().code), reply_.said().text};
   if (calls_.closing) return closed();
   if (line_.down) return lost();
-  return late("and the call was taken back");
+  return late("and the call was cancelled");
 }
 
 outcome session::ask(const request& make, const values& v, deadline until,
@@ -188,17 +190,17 @@ outcome session::call(begin b, void* mine, std::uint64_t count, deadline until) 
   if (b.what != collective_op::barrier) {
     const std::lock_guard guard(lock_);
     if (b.buffer >= buffers_.size() || buffers_[b.buffer].count == 0)
-      return {TROUPE_EXCHANGE_BAD_ARGUMENT, "no buffer " + std::to_string(b.buffer) + " has been registered here"};
+      return {TROUPE_EXCHANGE_BAD_ARGUMENT, "buffer " + std::to_string(b.buffer) + " is not registered in this session"};
     of = buffers_[b.buffer];
     if (count != of.count)
-      return {TROUPE_EXCHANGE_BAD_ARGUMENT, "buffer '" + of.name + "' has been registered with " + std::to_string(of.count) +
-                                                " values, not " + std::to_string(count)};
+      return {TROUPE_EXCHANGE_BAD_ARGUMENT,
+              "buffer '" + of.name + "' is registered with " + std::to_string(of.count) + " values, not " + std::to_string(count)};
   }
   return of_team(b, of) ? call_team(b, of, mine, until) : call_hub(b, of, mine, until);
 }
 
-// Under asgd a worker gives what it has added to what it had of the centre; its own values, when it
-// has had nothing yet.
+// asgd: a worker sends its change since it last received the centre. Before it has received the
+// centre it sends its own values (b.argument = 1).
 std::vector<std::byte> session::difference(begin& b, const void* mine) {
   const std::lock_guard guard(lock_);
   const auto& of = buffers_[b.buffer];
@@ -210,8 +212,8 @@ std::vector<std::byte> session::difference(begin& b, const void* mine) {
   return out;
 }
 
-// The answer's values, if there are any: an exchange that makes the centre changes nothing. Under
-// lock_.
+// Writes the answer's values into `mine`. `back` is null if the answer has none, as for the
+// exchange that creates the centre. Call with lock_ held.
 void session::apply(const begin& b, void* mine, const std::byte* back) {
   const auto& of = buffers_[b.buffer];
   const auto bytes = of.count * bytes_of(of.type);
@@ -251,7 +253,7 @@ outcome session::call_hub(begin b, const buffer& of, void* mine, deadline until)
       [&](const answer& a, const std::byte* back) {
         if (empty) return;
         if (a.bytes != 0 && a.bytes != v.max_back)
-          wrong = {TROUPE_EXCHANGE_INTERNAL, "the daemon answered with " + std::to_string(a.bytes) + " bytes"};
+          wrong = {TROUPE_EXCHANGE_INTERNAL, "the daemon's answer has an unexpected length: " + std::to_string(a.bytes) + " bytes"};
         else
           apply(b, mine, a.bytes == 0 ? nullptr : back);
       });

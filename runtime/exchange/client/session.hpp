@@ -1,10 +1,10 @@
-// One rank's connection with the hub of a daemon: calls that block with a deadline. What
-// troupe_exchange.h promises about threads, deadlines, values and close is kept here; the C
-// functions only check arguments.
+// One rank's connection to the hub of a daemon: blocking calls with a deadline. Implements what
+// troupe_exchange.h promises about threads, deadlines, values and close; the C functions only check
+// arguments.
 //
-// Threads: the transport's I/O thread puts answers into this object; callers wait for them. Both
-// only under `lock_`. A caller's values are copied before they are sent and after they have come,
-// so that neither a late answer nor a queued message touches them.
+// Threads: the transport's I/O thread stores answers here and callers wait for them, both under
+// `lock_`. A call copies the caller's values before it sends them and after the answer is complete,
+// so neither a late answer nor a queued message touches them.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@
 
 namespace troupe::exchange {
 
-// A code of troupe_exchange.h, and a sentence.
+// A code of troupe_exchange.h and its error text.
 struct outcome {
   int code = 0;
   std::string text;
@@ -42,8 +42,7 @@ class session {
   };
 
   static outcome open(const place& at, deadline until, std::unique_ptr<session>& made);
-  // Joins the I/O thread. In a fork of the process that opened it there is nothing to destroy: then
-  // it must be leaked.
+  // Joins the I/O thread. In a forked child the session must be leaked, not destroyed.
   ~session();
   session(const session&) = delete;
   session& operator=(const session&) = delete;
@@ -51,15 +50,15 @@ class session {
   bool of_this_process() const;
   std::uint32_t rank() const { return me_.rank; }
   std::uint32_t size() const { return me_.size; }
-  // Makes waiting calls return and waits for them; later ones are refused.
+  // Makes the calls in progress return and waits for them. Later calls fail.
   void end_calls();
 
   outcome declare_buffer(const std::string& name, element type, std::uint64_t count, deadline until, std::int32_t& number);
-  // `values` are of buffer `b.buffer`; null for a barrier. b.call is filled in.
+  // `values` are of buffer `b.buffer`; null for a barrier. Sets b.call.
   outcome call(begin b, void* values, std::uint64_t count, deadline until);
   outcome set_lock(const std::string& name, bool take, deadline until);
 
-  // Shared arrays (session_shared.cpp). Calls on them ask nobody, so that threads need not take
+  // Shared arrays (session_shared.cpp). on_shared() sends no message, so threads need not take
   // turns.
   struct touch {
     enum class kind : std::uint8_t { read, write, add } what = kind::read;
@@ -95,8 +94,7 @@ class session {
   session() = default;
   net::callbacks callbacks_of();
   void take(message&& m);
-  // One call from its turn to its answer. `done` sees the answer and the values that came with it,
-  // under the lock.
+  // One call, from its turn to its answer. `done` gets the answer and its values, under lock_.
   outcome ask(const request& make, const values& v, deadline until,
               const std::function<void(const answer&, const std::byte* back)>& done);
   outcome prepare(std::unique_lock<std::mutex>& guard, const values& v, deadline until);
@@ -118,23 +116,23 @@ class session {
   void apply(const begin& b, void* mine, const std::byte* back);
   outcome find_shared(const std::string& name, element type, std::uint64_t count, std::int32_t& number) const;
 
-  // The connection, as far as it is known.
+  // State of the connection.
   struct line {
     std::string daemon;
     bool up = false, down = false;
-    std::string reason;  // of being down
+    std::string reason;  // why it is down
   };
-  // Calls of this process's threads: each from entry to return, and one at a time at the hub.
+  // Calls of this process's threads. One at a time uses the hub.
   struct calls {
-    unsigned inside = 0;
-    bool turn_taken = false;  // by one of them
-    bool closing = false;     // no more
+    unsigned inside = 0;      // from entry to return
+    bool turn_taken = false;  // a call uses the hub
+    bool closing = false;     // no more calls are accepted
     std::uint64_t made = 0;
   };
-  // A call's values on their way out.
+  // The values of a call that are being sent.
   struct upload {
     std::vector<std::byte> bytes;
-    bool leaving = false;  // the transport still refers to them
+    bool leaving = false;  // the transport still refers to `bytes`
   };
 
   int process_ = 0;
@@ -144,20 +142,22 @@ class session {
   std::condition_variable changed_;
   line line_;
   calls calls_;
-  reply reply_;  // to the latest call
+  reply reply_;  // to the current call
   upload upload_;
   std::vector<buffer> buffers_;
-  std::map<std::uint32_t, std::vector<std::byte>> had_;  // under asgd: what this rank has had of a buffer's centre
+  std::map<std::uint32_t, std::vector<std::byte>> had_;  // asgd: the centre's values that this rank last received, by buffer
   std::vector<std::unique_ptr<shared>> shared_;
 
-  std::timed_mutex rounds_;  // one round at a time, from the hub's word to the last value; taken before lock_. Guards the two below
+  std::timed_mutex rounds_;  // one team round at a time, from gather to the last value; taken before lock_. Guards the two fields
+                             // below
   how_rounds how_ = how_rounds::unknown;
   std::unique_ptr<team> team_;
 
-  std::unique_ptr<net::transport> net_;  // last: its callbacks use all of the above
+  std::unique_ptr<net::transport> net_;  // last: its callbacks use all fields above
 };
 
-// A call under way: whoever closes waits for it, and the next one for its turn.
+// A call in progress: end_calls() waits for it, and the destructor passes the turn to the next
+// call.
 struct session::visit {
   session& s;
   bool turn = false;

@@ -1,4 +1,4 @@
-// A session's shared arrays: entered by asking the hub, used without anybody.
+// Shared arrays of a session. The hub is asked once, by share(); reads and writes send no message.
 #include <utility>
 
 #include "runtime/exchange/client/session.hpp"
@@ -6,20 +6,20 @@
 
 namespace troupe::exchange {
 
-// Sets `number` if this session has it already.
+// Sets `number` to the array of this name, or to -1 if the session has none.
 outcome session::find_shared(const std::string& name, element type, std::uint64_t count, std::int32_t& number) const {
   number = -1;
   for (std::size_t k = 0; k < shared_.size(); ++k) {
     if (shared_[k]->name != name) continue;
     if (shared_[k]->type != type || shared_[k]->count != count)
-      return {TROUPE_EXCHANGE_MISMATCH, "shared array '" + name + "' has been shared here with another type or count"};
+      return {TROUPE_EXCHANGE_MISMATCH, "shared array '" + name + "' is already shared in this session with another type or count"};
     number = static_cast<std::int32_t>(k);
   }
   return {};
 }
 
-// Asks the hub where the memory of this name is, fills it if nobody has (`initial`; none: zeros
-// stay), and maps it.
+// Asks the hub for the memory of this name and maps it. The first rank fills it from `initial`; if
+// that is null, the zeros remain.
 outcome session::map_shared(const std::string& name, element type, std::uint64_t count, const void* initial, deadline until,
                             std::unique_ptr<shared_array>& made) {
   std::optional<shared_at> where;
@@ -29,12 +29,12 @@ outcome session::map_shared(const std::string& name, element type, std::uint64_t
       },
       {}, until, [&](const answer&, const std::byte*) { where = reply_.where(); });
   if (r.code != 0) return r;
-  if (!where) return {TROUPE_EXCHANGE_INTERNAL, "the daemon did not say where the memory is"};
+  if (!where) return {TROUPE_EXCHANGE_INTERNAL, "the daemon's answer has no location of the memory"};
   const bool first = where->now == contents::empty;
   std::string why;
   try {
     made = shared_array::map(*where, type, count, why);
-  } catch (...) {  // no memory for a name: others must not wait for us
+  } catch (...) {  // std::bad_alloc: the other ranks must not wait for this one
     if (first) send(filled{where->id, contents::empty});
     throw;
   }
@@ -64,7 +64,7 @@ outcome session::share(const std::string& name, element type, std::uint64_t coun
   auto r = map_shared(name, type, count, initial, until, made->memory);
   if (r.code != 0) return r;
   const std::lock_guard guard(lock_);
-  r = find_shared(name, type, count, number);  // another thread may have shared it meanwhile
+  r = find_shared(name, type, count, number);  // another thread may have added it meanwhile
   if (r.code != 0 || number >= 0) return r;
   number = static_cast<std::int32_t>(shared_.size());
   shared_.push_back(std::move(made));
@@ -77,21 +77,21 @@ outcome session::on_shared(std::int32_t array, std::uint64_t count, const touch&
   {
     const std::lock_guard guard(lock_);
     if (calls_.closing) return closed();
-    if (line_.down) return lost();  // nobody can come to this memory any more
+    if (line_.down) return lost();  // without the daemon no further rank can map this memory
     if (array < 0 || static_cast<std::size_t>(array) >= shared_.size())
-      return {TROUPE_EXCHANGE_BAD_ARGUMENT, "no array " + std::to_string(array) + " has been shared here"};
+      return {TROUPE_EXCHANGE_BAD_ARGUMENT, "array " + std::to_string(array) + " is not shared in this session"};
     a = shared_[static_cast<std::size_t>(array)].get();
   }
   if (count != a->count)
-    return {TROUPE_EXCHANGE_BAD_ARGUMENT, "shared array '" + a->name + "' has been shared with " + std::to_string(a->count) +
-                                              " values, not " + std::to_string(count)};
+    return {TROUPE_EXCHANGE_BAD_ARGUMENT,
+            "shared array '" + a->name + "' is shared with " + std::to_string(a->count) + " values, not " + std::to_string(count)};
   auto& m = *a->memory;
   if (t.locked) switch (m.lock(until)) {
       case taken::yes: break;
       case taken::late: return {TROUPE_EXCHANGE_TIMEOUT, "the lock of shared array '" + a->name + "' was held until the deadline"};
       case taken::orphaned:
         return {TROUPE_EXCHANGE_HOLDER_LOST, "a process died while it held the lock of shared array '" + a->name +
-                                                 "': the lock is free again; what it was writing may be there by half"};
+                                                 "': the lock is free again; the process's last write may be incomplete"};
       case taken::broken: return {TROUPE_EXCHANGE_INTERNAL, "the lock of shared array '" + a->name + "' is damaged"};
     }
   switch (t.what) {

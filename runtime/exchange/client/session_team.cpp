@@ -1,8 +1,9 @@
-// A session's rounds in shared memory (team.hpp): whether there are any, and one of them.
+// Rounds of a session in shared memory (team.hpp): decides whether the session has a team, and runs
+// a round.
 //
-// All ranks go the same way: the first of them asks the hub for the sum of who could. A team that
-// is over is not made again: whoever was in it says that it cannot, and so does who finds its
-// memory used.
+// All ranks decide the same way: they sum through the hub how many of them can use the memory. A
+// team that is over is not created again: its former members report that they cannot use it, and so
+// does a rank that finds its memory used.
 #include <utility>
 
 #include "runtime/exchange/client/session.hpp"
@@ -12,7 +13,7 @@
 namespace troupe::exchange {
 namespace {
 
-// No name of a caller's begins so.
+// Name of the memory and of the buffer for the decision. A caller's name cannot begin with byte 1.
 constexpr const char* reserved = "\x01team";
 
 }  // namespace
@@ -21,16 +22,17 @@ bool session::of_team(const begin& b, const buffer& of) const {
   const bool small = of.count * bytes_of(of.type) < team::worth;
   if (small || me_.size < 2 || me_.size > team::max_ranks) return false;
   if (b.what == collective_op::exchange) return me_.how == averaging_method::average && lawful(of.type);
-  // What the daemon refuses is left to the daemon.
+  // Calls that the daemon would reject are sent to the daemon, which reports the error.
   const bool mean = b.argument == static_cast<std::uint32_t>(reduction::mean);
   if (reduces(b.what)) return b.argument < reductions && !(mean && whole_numbers(of.type));
   return has_root(b.what) ? b.argument < me_.size : b.what == collective_op::all_gather;
 }
 
-// `mine`: whether this rank could. An error: it is not known, and can be asked again.
+// Sets `mine` if this rank can use the memory. After an error the result is unknown and the next
+// call asks again.
 outcome session::enter_team(deadline until, bool& mine) {
   mine = false;
-  if (team_) return {};  // one that is over
+  if (team_) return {};  // a former team that is over
   std::unique_ptr<shared_array> memory;
   auto r = map_shared(reserved, element::f64, team::doubles(me_.size), nullptr, until, memory);
   if (r.code == TROUPE_EXCHANGE_NOT_LOCAL || r.code == TROUPE_EXCHANGE_TOO_LARGE || r.code == TROUPE_EXCHANGE_MISMATCH) return {};
@@ -55,7 +57,7 @@ outcome session::decide(deadline until) {
                      meeting::with_values},
                     of, &all, until);
   if (r.code != 0) {
-    if (mine) team_.reset();  // asked again next time
+    if (mine) team_.reset();  // the next call asks again
     return r;
   }
   how_ = all == static_cast<float>(me_.size) ? how_rounds::team : how_rounds::hub;
@@ -66,7 +68,7 @@ outcome session::decide(deadline until) {
 outcome session::call_team(begin b, const buffer& of, void* mine, deadline until) {
   const visit inside(*this);
   const std::unique_lock round(rounds_, until);
-  if (!round) return {TROUPE_EXCHANGE_TIMEOUT, "the deadline passed while another thread's call went on"};
+  if (!round) return {TROUPE_EXCHANGE_TIMEOUT, "the deadline passed while another thread's call was in progress"};
   if (how_ == how_rounds::team && team_->over()) {
     team_->give_up();
     how_ = how_rounds::unknown;
@@ -77,13 +79,11 @@ outcome session::call_team(begin b, const buffer& of, void* mine, deadline until
   b.how = meeting::in_memory;
   if (b.what == collective_op::exchange)
     b.what = collective_op::all_reduce, b.argument = static_cast<std::uint32_t>(reduction::mean);
-  const auto kind =
-      static_cast<std::uint32_t>(b.what) << 16 | (b.argument + 1);  // an argument is a rank of 64 at most, or a reduction
+  const auto kind = static_cast<std::uint32_t>(b.what) << 16 | (b.argument + 1);  // an argument is a rank below 64 or a reduction
   switch (team_->gather(std::uint64_t{b.buffer} << 32 | kind, until)) {
     case team::met::here: break;
     case team::met::differ:
-      return {TROUPE_EXCHANGE_MISMATCH,
-              "ranks are in calls on different buffers, or in different calls: another reduction, another root"};
+      return {TROUPE_EXCHANGE_MISMATCH, "the ranks make different calls: another operation, buffer, reduction or root"};
     case team::met::elsewhere:
       if (auto r = call_hub(b, of, nullptr, until); r.code != 0) return r;
       team_->met_at_hub();
@@ -95,9 +95,9 @@ outcome session::call_team(begin b, const buffer& of, void* mine, deadline until
     case team::ended::well: return {};
     case team::ended::lost:
       return {TROUPE_EXCHANGE_PEER_LOST,
-              "a rank's process has ended, or left, in the middle of a round: these values may be done in part"};
+              "a rank has left or its process has ended during a round: the values may be partly updated"};
     case team::ended::late:
-      return {TROUPE_EXCHANGE_OUT_OF_STEP, "the deadline passed in the middle of a round: these values may be done in part"};
+      return {TROUPE_EXCHANGE_OUT_OF_STEP, "the deadline passed during a round: the values may be partly updated"};
     case team::ended::called: return closed();
   }
   return {};

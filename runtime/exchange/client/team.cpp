@@ -22,8 +22,8 @@ using word = std::atomic_ref<std::uint32_t>;
 using long_word = std::atomic_ref<std::uint64_t>;
 constexpr std::uint64_t chunk_bytes = std::uint64_t{512} << 10, page = 4096, line_stride = 128;
 
-// Waits for `w` to change from `seen`, and not for long. In memory that processes share the private
-// variant would not do.
+// Waits until `w` differs from `seen`, at most 5 ms. FUTEX_PRIVATE_FLAG is not set: the memory is
+// shared by processes.
 void sleep_on(std::uint32_t& w, std::uint32_t seen) {
   constexpr timespec a_while{0, 5'000'000};
   (void)::syscall(SYS_futex, &w, FUTEX_WAIT, seen, &a_while, nullptr, 0);
@@ -32,15 +32,16 @@ void wake(std::uint32_t& w) { (void)::syscall(SYS_futex, &w, FUTEX_WAKE, INT_MAX
 
 bool reached(std::uint32_t at, std::uint32_t wanted) { return static_cast<std::int32_t>(at - wanted) >= 0; }
 
-// Who has come to a round: its number, whether it is met at the hub, and how many are here.
+// The word `come`: round number (upper 32 bits), whether the round meets at the hub (bit 31),
+// number of ranks that have arrived.
 constexpr std::uint64_t at_hub = std::uint64_t{1} << 31, low_half = 0xffffffff;
 constexpr std::uint64_t coming(std::uint32_t round, std::uint64_t rest) { return std::uint64_t{round} << 32 | rest; }
 constexpr std::uint32_t round_of(std::uint64_t come) { return static_cast<std::uint32_t>(come >> 32); }
 constexpr std::chrono::milliseconds in_vain{20};
 
-// One of many short waits before a long one. False: it is time for that. Where ranks have a core
-// each nobody else has to run; where they have not, whoever is waited for is most often one of
-// those who would like this core.
+// One short wait: spins, then yields. Returns false when it is time to sleep. If every rank has a
+// core, spinning takes nothing from other ranks. Otherwise the rank that is waited for probably
+// needs this core.
 bool waits_on(unsigned& spun, unsigned spins) {
   constexpr unsigned yields = 100;
   if (++spun >= spins + yields) return false;
@@ -53,21 +54,20 @@ bool waits_on(unsigned& spun, unsigned spins) {
 
 }  // namespace
 
-// What one rank says: how many chunks it has laid down, and how many parts it has added; how many
-// wait for either.
+// Counters of one rank: chunks laid, parts added, and how many ranks wait for either.
 struct team::line {
   alignas(line_stride) std::uint32_t laid;
   std::uint32_t added, waiting, process, left;
-  std::uint64_t wants[2];  // in this round, by its parity
+  std::uint64_t wants[2];  // identifies the call of a round, by the round's parity
 };
 struct team::shared_header {
   alignas(line_stride) std::uint32_t begun, over;
   alignas(line_stride) std::uint64_t come;
-  std::uint32_t gate, at_gate;  // the gate moves when a round begins, and when it goes to the hub; how many wait for that
+  std::uint32_t gate, at_gate;  // the gate changes when a round begins or goes to the hub; at_gate: how many ranks wait for it
 };
 
-// The k-th piece of every rank's part. Pieces lie in slots and results by rank, each in cache lines
-// of its own, so that no two ranks write to one.
+// The k-th chunk: one piece of every rank's part. Pieces are stored in slots and results by rank,
+// aligned to cache lines, so that no two ranks write to the same line.
 struct team::chunk {
   const work* of = nullptr;
   std::uint64_t k = 0;
@@ -93,7 +93,7 @@ team::team(std::unique_ptr<shared_array> memory, std::uint32_t rank, std::uint32
     : memory_(std::move(memory)), rank_(rank), ranks_(ranks) {
   static_assert(sizeof(line) == line_stride && sizeof(shared_header) <= page);
   word(line_of(rank_).process).store(static_cast<std::uint32_t>(::getpid()));
-  // Where every rank has a core of its own it does not leave it for a wait of microseconds.
+  // If every rank has its own core, it spins longer than a wait of microseconds.
   spins_ = std::thread::hardware_concurrency() >= ranks ? 4000 : 50;
 }
 
@@ -142,15 +142,15 @@ void team::open_gate() const {
   if (word(top().at_gate).load() != 0) wake(top().gate);
 }
 
-// Nobody writes what it wants in round k + 2 before all have come to k + 1, for which they have
-// compared what they wanted in k.
+// A rank writes `wants` of round k + 2 only after all ranks have arrived at round k + 1, and thus
+// have compared `wants` of round k.
 team::met team::gather(std::uint64_t what, deadline until) {
   const auto round = rounds_;
   const long_word come(top().come);
   long_word(line_of(rank_).wants[round & 1]).store(what);
   for (auto now = come.load();;) {
-    // Anything that is no count of this round's is the hub's, or nonsense, of which the hub will
-    // tell.
+    // Any other value means that the round goes to the hub, or that the word is damaged; then the
+    // hub's call fails.
     if (round_of(now) != round || (now & low_half) >= ranks_) return met::elsewhere;
     const bool last = (now & low_half) + 1 == ranks_;
     if (!come.compare_exchange_weak(now, last ? coming(round + 1, 0) : now + 1)) continue;
@@ -185,7 +185,7 @@ void team::met_at_hub() {
   if (long_word(top().come).compare_exchange_strong(at, coming(rounds_, 0))) open_gate();
 }
 
-// Whoever waits has said so before it looked a last time.
+// A waiting rank increments `waiting` before its last check of the word, so no wake-up is lost.
 void team::tell(std::uint32_t& w, std::uint32_t value) const {
   word(w).store(value);
   if (word(line_of(rank_).waiting).load() != 0) wake(w);
@@ -220,7 +220,8 @@ void team::put(const chunk& c, std::uint32_t part) const {
   std::memcpy(results(c.parity) + c.place(part), c.values(part), c.bytes(part));
 }
 
-// What this rank has for the others, or for its own part.
+// Writes this rank's results of the chunk: the reduced values of its part, or the values it
+// provides.
 void team::give(const chunk& c) const {
   const auto& call = c.of->call;
   if (reduces(call.what)) {
@@ -247,11 +248,10 @@ void team::take(const chunk& c) const {
   }
 }
 
-// In each step: the chunk after this one is laid down, this one is given when all have laid it, and
-// taken when all have given. Nobody lays chunk k + 2 over chunk k before all have given k, nor
-// gives k + 2 over the results of k before all have laid k + 1, which they do after they have taken
-// k - 1... and k's results are taken before k + 2 is laid. Where nothing is laid, that it would be
-// is said all the same.
+// Iteration k: lay chunk k + 1; once all ranks have laid k, give k; once all have given k, take k.
+// Two slots and two results suffice: a rank lays k + 2 over k only after all have given k, and
+// gives k + 2 over the results of k only after all have laid k + 2, hence taken k. The counters
+// also advance in calls that lay nothing.
 team::ended team::run(const work& of, deadline until, const std::function<bool()>& stops) {
   const auto most = chunk::most(ranks_, bytes_of(of.type));
   std::uint64_t chunks = 0;

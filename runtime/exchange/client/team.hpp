@@ -1,21 +1,28 @@
-// Ranks of one machine whose values meet in shared memory: rounds on large buffers without the
-// daemon.
+// Ranks of one machine that run rounds on large buffers in shared memory, without the daemon.
 //
-//   memory   a shared array of the session's. A page of words, of which each rank writes its own line; for each rank two slots of a chunk;
-//            two chunks of results
-//   to meet  ranks gather here for a moment. When all have come the round begins. When somebody has waited in vain all of them go to the hub
-//            with this round (verb::team), and whoever comes later follows: who calls what, who is missing and whose deadline has passed is
-//            for the hub to say, as of any other round. Until a round has begun it can be taken back, and nobody's values have changed.
-//   a round  chunk by chunk. A chunk has a piece of every rank's part (parts.hpp). In a sum every rank lays the pieces of others' parts into its slot;
-//            when all have, rank r adds the pieces of part r, in the hub's order (arithmetic.hpp), into its own values, and into the results if
-//            others get it; when all have, each takes what it gets. While a chunk is added the next one is laid down, so two of each. In rounds
-//            without sums nothing is laid, and whoever gives values puts them into the results.
-//   cost     of p ranks each moves (p - 1) / p of its values in and out of memory that stays in the cache; bytes of the next level: its own values
-//   an end   of a process in the middle of a round, or a deadline, leaves values that are done in part: that is said (peer_lost, out_of_step),
-//            and the team is over for good. It is over, too, when a rank has left.
+//   memory   a shared array of the session: a header page, one line of counters for each rank, two
+//            slots of one chunk for each rank, two chunks of results
+//   gather   Ranks wait here for a short time. When all have arrived, the round begins. If a rank
+//            has waited too long, all ranks take this round to the hub (meeting::in_memory), and
+//            ranks that arrive later follow. The hub then reports different calls, missing ranks
+//            and expired deadlines, as for any other round. Until a round begins it can be
+//            cancelled, and no values have changed.
+//   round    Runs chunk by chunk. A chunk has a piece of every rank's part (parts.hpp). In a
+//            reduction every rank lays the pieces of the others' parts into its slot. When all
+//            have, rank r reduces the pieces of part r, in the hub's order (arithmetic.hpp), into
+//            its own values, and into the results if other ranks get them. When all have, each rank
+//            takes the results that it gets. The next chunk is laid while one is reduced, hence two
+//            of each. Rounds without a reduction lay nothing; the ranks that give values write them
+//            to the results.
+//   cost     Each of p ranks moves (p - 1) / p of its values into and out of memory that stays in
+//            the cache. Traffic of the next level: its own values.
+//   failure  If a process ends or a deadline passes during a round, the values may be partly
+//            updated; the error says so (peer_lost, out_of_step). The team is then over and is not
+//            created again. It is also over when a rank has left.
 //
-// Trust: members are processes of one user (memory_file.hpp). No index or length is taken from the
-// memory; who writes nonsense there spoils sums, or makes others wait until their deadline.
+// Trust: members are processes of one user (memory_file.hpp). No index or length is read from the
+// memory. A member that writes invalid data can corrupt sums, or make others wait until their
+// deadline.
 // Threads: one call at a time.
 #pragma once
 
@@ -35,36 +42,36 @@ class team {
  public:
   using deadline = std::chrono::steady_clock::time_point;
   static constexpr std::uint32_t max_ranks = 64;
-  static constexpr std::uint64_t worth = std::uint64_t{256} << 10;  // bytes of a buffer from which on it pays
+  static constexpr std::uint64_t worth = std::uint64_t{256} << 10;  // minimum size of a buffer in bytes; below, the hub is faster
 
   enum class ended : std::uint8_t {
     well,
-    lost,   // a rank's process has ended, or left
-    late,   // the deadline
-    called  // `stops` said so
+    lost,   // a rank has left or its process has ended
+    late,   // the deadline has passed
+    called  // `stops` returned true
   };
 
-  static std::uint64_t doubles(std::uint32_t ranks);  // of f64 in the shared array
+  static std::uint64_t doubles(std::uint32_t ranks);  // length of the shared array, in f64
 
-  // The memory is kept. Nobody has used it for rounds before: fresh().
+  // Keeps the memory. Requires fresh(): no former team has used it.
   team(std::unique_ptr<shared_array> memory, std::uint32_t rank, std::uint32_t ranks);
-  ~team();  // says that this rank has left
+  ~team();  // marks this rank as left
   team(const team&) = delete;
   team& operator=(const team&) = delete;
 
   bool fresh() const;
-  void begin();       // all ranks are here: from now on rounds
-  bool over() const;  // rounds cannot be any more: somebody has ended, or left
+  void begin();       // rounds may follow; call when all ranks have entered
+  bool over() const;  // no more rounds: a rank has left or its process has ended
 
   enum class met : std::uint8_t {
-    here,      // all are: reduce() follows
-    differ,    // all are, and do not want the same: nothing follows
-    elsewhere  // ask the hub; when it says yes, met_at_hub(), and reduce() follows
+    here,      // all ranks have arrived: run() follows
+    differ,    // all ranks have arrived, with different calls: no round
+    elsewhere  // ask the hub; if it agrees, met_at_hub() and run() follow
   };
-  met gather(std::uint64_t what, deadline until);  // `what` tells one call from another
+  met gather(std::uint64_t what, deadline until);  // `what` identifies the call
   void met_at_hub();
-  void give_up();  // for everybody
-  // A call that has been gathered for, on this rank's `values`. `stops` is asked now and then.
+  void give_up();  // ends the team for all ranks
+  // A gathered call on this rank's `values`. `stops` is polled during waits.
   struct work {
     exchange::begin call;
     element type = element::f32;
@@ -92,8 +99,8 @@ class team {
 
   const std::unique_ptr<shared_array> memory_;
   const std::uint32_t rank_, ranks_;
-  std::vector<memory_file::descriptor> processes_;  // readable when they have ended
-  std::uint32_t rounds_ = 0, chunks_ = 0;           // done so far, modulo 2^32
+  std::vector<memory_file::descriptor> processes_;  // by rank; readable once the process has ended
+  std::uint32_t rounds_ = 0, chunks_ = 0;           // completed, modulo 2^32
   unsigned spins_ = 0;
 };
 

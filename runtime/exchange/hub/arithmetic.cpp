@@ -19,7 +19,7 @@ T* as(void* p) {
   return static_cast<T*>(p);
 }
 
-// Calls f with a null pointer of the element's type, to choose the instance.
+// Calls f with a null pointer of the element's type, which selects the instance.
 template <class F>
 void with(element e, F f) {
   switch (e) {
@@ -38,7 +38,7 @@ void with_lawful(element e, F f) {
     f(static_cast<double*>(nullptr));
 }
 
-// What numbers are joined as: of whole ones the bits, which may wrap.
+// The type in which two elements are combined. Integers become unsigned, so that overflow wraps.
 template <class T>
 auto widened(T x) {
   if constexpr (std::is_same_v<T, bf16>)
@@ -81,7 +81,7 @@ struct pick {
   }
 };
 
-// Calls f with the joint.
+// Calls f with the operation that combines two elements.
 template <class F>
 void joined_by(reduction how, F f) {
   switch (how) {
@@ -93,7 +93,7 @@ void joined_by(reduction how, F f) {
   }
 }
 
-constexpr std::size_t few = 1024;  // elements that are joined at a time: what they need stays in the first cache
+constexpr std::size_t few = 1024;  // elements that are combined at a time, so that the working set fits the L1 cache
 
 template <class J, class T>
 void join(T* out, const T* left, const T* right, std::size_t count) {
@@ -101,7 +101,7 @@ void join(T* out, const T* left, const T* right, std::size_t count) {
   for (std::size_t k = 0; k < count; ++k) out[k] = J::join(left[k], right[k]);
 }
 
-// `scratch` has room for `few` elements for each level of the tree.
+// `scratch` has space for `few` elements for each level of the tree.
 template <class J, class T>
 void tree(T* out, const T* const* in, std::size_t n, std::size_t count, T* scratch) {
   if (n == 1) return void(std::memcpy(out, in[0], count * sizeof(T)));

@@ -1,4 +1,4 @@
-// The hub's members, buffers and locks. hub_rounds.cpp has what is computed, hub_shares.cpp the
+// The hub's members, buffers and locks. hub_rounds.cpp has the calls on buffers, hub_shares.cpp the
 // shared memory.
 #include "runtime/exchange/hub/hub.hpp"
 
@@ -64,29 +64,29 @@ void hub::make_centre(buffer& b, const block& values) {
 std::optional<answer> hub::objection(const open_session& o) const {
   const auto no = [](code c, std::string text) { return answer{0, c, std::move(text), 0, 0}; };
   if (o.version != protocol)
-    return no(code::mismatch, "this library speaks version " + std::to_string(o.version) + " of the exchange, the daemon version " +
-                                  std::to_string(protocol));
+    return no(code::mismatch, "this library uses version " + std::to_string(o.version) +
+                                  " of the exchange protocol, the daemon version " + std::to_string(protocol));
   const bool any = o.rank == any_rank;
-  const auto who = any ? "a rank without a number" : rank_text(o.rank);
+  const auto who = any ? "an unnumbered rank" : rank_text(o.rank);
   if (o.session.empty() || o.size == 0 || (o.rank >= o.size && !any))
     return no(code::bad_argument, "a session needs a name, and a rank below its size: " + who + " of " + std::to_string(o.size));
   if (!(o.alpha >= 0 && o.alpha < 1)) return no(code::bad_argument, "alpha must be in [0, 1)");
   if (o.size > limits_.group_size || clients_.size() >= limits_.clients)
-    return no(code::too_large, "this daemon takes sessions of " + std::to_string(limits_.group_size) + " ranks, and " +
-                                   std::to_string(limits_.clients) + " processes in all");
+    return no(code::too_large, "this daemon accepts sessions of at most " + std::to_string(limits_.group_size) +
+                                   " ranks, and at most " + std::to_string(limits_.clients) + " processes in total");
   if (!room_for(limits_.client_bytes))
     return no(code::too_large, "this daemon has no memory left for one more process: " + std::to_string(clients_.size()) +
-                                   " are here, and their sessions have reserved " + std::to_string(reserved_) + " of " +
+                                   " are connected, and their sessions have reserved " + std::to_string(reserved_) + " of " +
                                    std::to_string(limits_.bytes) + " bytes");
   const auto at = groups_.find(o.session);
   if (at == groups_.end()) return std::nullopt;
   const auto& g = at->second;
   const auto there = " in session " + quoted(o.session);
   if (o.size != g.size)
-    return no(code::mismatch, who + " says size " + std::to_string(o.size) + ", the others say " + std::to_string(g.size) + there);
+    return no(code::mismatch, who + " has size " + std::to_string(o.size) + ", the others have " + std::to_string(g.size) + there);
   if (o.how != g.how || o.alpha != g.alpha)
-    return no(code::mismatch, who + " says " + averaging_method_text(o.how) + " with alpha " + std::to_string(o.alpha) +
-                                  ", the others say " + averaging_method_text(g.how) + " with alpha " + std::to_string(g.alpha) +
+    return no(code::mismatch, who + " has " + averaging_method_text(o.how) + " with alpha " + std::to_string(o.alpha) +
+                                  ", the others have " + averaging_method_text(g.how) + " with alpha " + std::to_string(g.alpha) +
                                   there);
   if (any && g.members.size() == g.size) return no(code::rank_taken, "all ranks are taken" + there);
   if (g.members.contains(o.rank)) return no(code::rank_taken, who + " is taken" + there);
@@ -116,15 +116,15 @@ void hub::join(const std::string& client, const open_session& o, hub_effects& ou
   clients_[client] = {o.session, rank};
   reserve(g, limits_.client_bytes);
   out.emplace_back(
-      note_effect{"exchange " + quoted(g.name) + ": " + rank_text(rank) + " of " + std::to_string(g.size) + " is here"});
+      note_effect{"exchange " + quoted(g.name) + ": " + rank_text(rank) + " of " + std::to_string(g.size) + " has joined"});
   out.emplace_back(send_effect{client, answer{0, code::ok, {}, rank, 0}});
 }
 
-// A member makes one call at a time, with growing numbers.
+// Returns false and drops the client if it makes a second call at a time or repeats a call number.
 bool hub::next_call(context c, std::uint64_t call) {
   if (c.m.pending || !c.m.waits_for.empty() || c.m.waits_for_share != 0 || call <= c.m.last_call) {
     const auto client = c.m.client;
-    drop(client, "a second call at once, or an old one again", c.out);
+    drop(client, "a second call before the answer to the first, or a repeated call number", c.out);
     return false;
   }
   c.m.last_call = call;
@@ -147,15 +147,17 @@ void hub::handle(context c, const declare& d) {
     return;
   }
   if (d.name.empty() || d.count == 0) return reply(c.m, code::bad_argument, "a buffer needs a name and at least one value", c.out);
-  // Every buffer may have a centre, and every member a part in the round and an answer on its way.
+  // Every buffer may have a centre. Every member may have one part in the round and one answer in
+  // flight.
   const auto most = limits_.bytes / (2 * c.g.size);
   const bool absurd = c.g.buffers.size() >= limits_.buffers || d.count > most / bytes_of(d.type);
   const std::uint64_t bytes = absurd ? 0 : d.count * bytes_of(d.type), wider = std::max(c.g.largest, bytes);
   const auto wanted = limits_.entry_bytes + bytes + 2 * c.g.size * (wider - c.g.largest);
   if (absurd || !room_for(wanted))
-    return reply(c.m, code::too_large,
-                 "buffer " + quoted(d.name) + " of " + shape_text(d.count, d.type) + " values exceeds what this daemon has left",
-                 c.out);
+    return reply(
+        c.m, code::too_large,
+        "buffer " + quoted(d.name) + " of " + shape_text(d.count, d.type) + " values exceeds the memory that this daemon has left",
+        c.out);
   reserve(c.g, wanted);
   c.g.largest = wider;
   c.g.buffers.push_back({d.name, d.type, d.count, c.m.rank, nullptr});
@@ -169,16 +171,16 @@ void hub::handle(context c, const take_lock& t) {
   const auto at = c.g.locks.find(t.name);
   if (at == c.g.locks.end()) {
     if (c.g.locks.size() >= limits_.locks)
-      return reply(c.m, code::too_large, "more than " + std::to_string(limits_.locks) + " locks are held at once", c.out);
+      return reply(c.m, code::too_large, "a session may hold at most " + std::to_string(limits_.locks) + " locks at once", c.out);
     if (!room_for(limits_.entry_bytes))
-      return reply(c.m, code::too_large, "lock " + quoted(t.name) + " exceeds what this daemon has left", c.out);
+      return reply(c.m, code::too_large, "lock " + quoted(t.name) + " exceeds the memory that this daemon has left", c.out);
     reserve(c.g, limits_.entry_bytes);
     c.g.locks[t.name].holder = c.m.rank;
     c.m.granted = t.name;
     return reply(c.m, code::ok, {}, c.out);
   }
   if (at->second.holder == c.m.rank)
-    return reply(c.m, code::bad_argument, "lock " + quoted(t.name) + " is held by this rank already", c.out);
+    return reply(c.m, code::bad_argument, "lock " + quoted(t.name) + " is already held by this rank", c.out);
   at->second.waiting.push_back(c.m.rank);
   c.m.waits_for = t.name;
 }
@@ -192,7 +194,7 @@ void hub::handle(context c, const free_lock& f) {
   reply(c.m, code::ok, {}, c.out);
 }
 
-// The next in line gets the lock.
+// Passes the lock to the next waiting rank.
 void hub::release(group& g, const std::string& name, hub_effects& out) {
   const auto at = g.locks.find(name);
   if (at->second.waiting.empty()) {
@@ -227,7 +229,7 @@ void hub::handle(context c, const cancel& x) {
     pass_on(c.g, mine, c.out);
   } else if (c.m.moved) {
     c.m.out_of_step =
-        rank_text(c.m.rank) + "'s deadline passed when its step had just been done without it; it must close and open anew";
+        rank_text(c.m.rank) + "'s deadline passed just as its step completed; it must close the session and open it again";
   }
 }
 
@@ -260,7 +262,7 @@ void hub::forget(const std::string& client, const std::string& how, hub_effects&
 }
 
 void hub::drop(const std::string& client, const std::string& why, hub_effects& out) {
-  if (clients_.contains(client)) forget(client, "broke the protocol: " + why, out);
+  if (clients_.contains(client)) forget(client, "violated the protocol: " + why, out);
   out.emplace_back(drop_effect{client, why});
 }
 

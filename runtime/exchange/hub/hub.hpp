@@ -1,30 +1,35 @@
-// Where processes with training loops of their own meet: groups of ranks, their buffers, centre
-// variables, reductions, barriers and locks. A value: a message in, effects out; no thread, clock,
-// socket or file. A daemon hosts it, tests call it.
+// Hub of the exchange: groups of ranks (processes with their own training loops), their buffers,
+// centre variables, reductions, barriers and locks. A state machine: one message in, effects out;
+// no thread, clock, socket or file. A daemon hosts it; tests call it directly.
 //
-// A group is a session name, its size and its law. It begins with its first member and ends, centre
-// and all, with its last one.
+// A group has a session name, a size and an averaging method. It begins with its first member and
+// ends, centres included, with its last one.
 //
-//   own steps    exchange under `easgd` and `asgd`, `centre`, locks: answered without waiting for other ranks (a lock: for its holder)
-//   shares       memory of the daemon's machine, of which the hub knows the names, the sizes and whether it is full; its bytes are
-//                the host's and the members' (runtime/exchange/shared). It goes with the group
-//   rounds       all_reduce, reduce_scatter, all_gather, gather, scatter, broadcast, barrier, exchange under `average` and `easgd_sync`:
-//                complete when every rank has given its part (parts.hpp); a group has one round at a time, since a member makes one call at a time
+//   immediate    exchange under `easgd` and `asgd`, `centre`, locks: answered without waiting for
+//                other ranks (a lock waits for its holder)
+//   shares       memory of the daemon's machine. The hub knows its name, its size and whether it is
+//                full; its bytes belong to the host and the members (runtime/exchange/shared). It
+//                ends with the group
+//   rounds       all_reduce, reduce_scatter, all_gather, gather, scatter, broadcast, barrier,
+//                exchange under `average` and `easgd_sync`: complete when every rank has given its
+//                part (parts.hpp). A group has one round at a time, since a member makes one call
+//                at a time
 //
 // Invariants
-//  - A round changes nothing until every part is there; then every member is answered. What is
-//    computed depends on ranks and values, never on the order of arrival (arithmetic.hpp).
-//  - A member that goes takes its locks and its part of the round with it: the others are told at
-//    once ("peer_lost"), and so is whoever begins a round before that rank is back.
-//  - A cancel takes an incomplete part back. One that comes after its call was done leaves the
-//    member behind the others: its further steps, and rounds of its group, fail with "out_of_step"
-//    until it has opened anew. Nothing is ever applied twice.
-//  - A share is given to the second and later members only when it is full. One that nobody fills
-//    and nobody waits for is forgotten.
-//  - Memory: a buffer is declared before it is used, and a declaration reserves all that its use
-//    can take (hub_limits::bytes), as do a share, a lock and a client. A member has at most one
-//    part here and one answer on its way.
-//  - A client that breaks the protocol is dropped; nobody else notices more than its going.
+//  - A round changes nothing until every part has arrived; then every member is answered. The
+//    result depends on ranks and values, never on the order of arrival (arithmetic.hpp).
+//  - A member that leaves or is lost releases its locks and its part of the round. The others are
+//    notified at once ("peer_lost"), and so is a rank that begins a round before that rank has
+//    joined again.
+//  - A cancel withdraws an incomplete part. If the call was already done, the cancel leaves the
+//    member out of step: its further steps, and rounds of its group, fail with "out_of_step" until
+//    it has opened a new session. Nothing is ever applied twice.
+//  - A share is handed to the second and later members only when it is full. A share that no member
+//    fills or waits for is removed.
+//  - Memory: a buffer is declared before it is used, and the declaration reserves all memory that
+//    its use can take (hub_limits::bytes). A share, a lock and a client also reserve memory. A
+//    member has at most one part in the hub and one answer in flight.
+//  - A client that violates the protocol is dropped; the other members notice only that it is gone.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +47,9 @@ namespace troupe::exchange {
 struct hub_limits {
   std::size_t clients = 1024;
   std::uint32_t group_size = 256;
-  std::size_t buffers = 4096, locks = 256;       // of one group
-  std::size_t shares = 256;                      // of all groups: each is a descriptor
-  std::uint64_t bytes = std::uint64_t{4} << 30;  // reserved by all clients, buffers, shares and locks of all groups
+  std::size_t buffers = 4096, locks = 256;       // per group
+  std::size_t shares = 256;                      // of all groups: each takes a file descriptor
+  std::uint64_t bytes = std::uint64_t{4} << 30;  // that all clients, buffers, shares and locks of all groups may reserve
   // Bytes that the host needs for a client's connection; bytes of a buffer or a lock without its
   // values.
   std::uint64_t client_bytes = 0, entry_bytes = 0;
@@ -54,21 +59,22 @@ struct send_effect {
   std::string to;
   message what;
 };
-struct drop_effect {  // end the connection
+struct drop_effect {  // ends the connection
   std::string who, why;
 };
 struct note_effect {  // for the operator's log
   std::string line;
 };
-// Make the memory unless it is there, say in `what` where, and send it. If it cannot be made: send
-// an answer with code too_large, and tell the hub `filled{id, empty}` in the client's name.
+// Create the memory unless it exists, write its location to `what`, and send that. If it cannot be
+// created, send an answer with code too_large and pass `filled{id, empty}` to the hub in the
+// client's name.
 struct share_effect {
   std::string to;
   shared_at what;
   element type = element::f32;
   std::uint64_t count = 0;
 };
-struct unshare_effect {  // nobody will be given this memory any more
+struct unshare_effect {  // this memory will not be handed out any more
   std::uint64_t id = 0;
 };
 using hub_effects = std::vector<std::variant<send_effect, drop_effect, note_effect, share_effect, unshare_effect>>;
@@ -77,18 +83,18 @@ class hub {
  public:
   explicit hub(hub_limits limits = {}) : limits_(limits) {}
 
-  // `client` is the connection's name, unique while it lasts.
+  // `client` is the name of the connection, unique while that exists.
   void on(const std::string& client, const message& m, hub_effects& out);
   void on_gone(const std::string& client, const std::string& why, hub_effects& out);
 
-  // What a reader that is slow but honest may have unread, in bytes. For the host, before a
-  // client's next call.
+  // Bytes that a slow but correct reader may leave unread. The host checks this before a client's
+  // next call.
   std::uint64_t max_unread(const std::string& client) const;
 
   std::size_t clients() const { return clients_.size(); }
   std::size_t groups() const { return groups_.size(); }
-  // Bytes reserved, and the part of them that centres and shares have allocated. may_reserve() sets
-  // a new limit for later reservations.
+  // Bytes reserved, and the bytes of them that centres and shares have allocated. may_reserve()
+  // sets the limit of later reservations.
   std::uint64_t reserved() const { return reserved_; }
   std::uint64_t held() const { return held_; }
   void may_reserve(std::uint64_t bytes) { limits_.bytes = bytes; }
@@ -105,7 +111,7 @@ class hub {
   };
   struct part {  // a call that has begun and has no answer yet
     begin call;
-    block data;  // null when the caller gives none
+    block data;  // null if the caller gives none
     std::uint64_t expected = 0, filled = 0;
     bool complete() const { return filled == expected; }
   };
@@ -114,10 +120,10 @@ class hub {
     std::uint32_t rank = 0;
     std::uint64_t last_call = 0;
     std::optional<part> pending;
-    std::string waits_for, granted;  // a lock, by last_call
+    std::string waits_for, granted;  // locks: that last_call waits for, that it was granted
     std::uint64_t waits_for_share = 0;
-    bool moved = false;       // last_call is done and has changed what the caller has yet to hear of
-    std::string out_of_step;  // why
+    bool moved = false;       // last_call has changed state, and the caller may not know that yet
+    std::string out_of_step;  // the reason; empty: in step
   };
   struct lock {
     std::uint32_t holder = 0;
@@ -127,12 +133,12 @@ class hub {
     std::uint32_t rank = 0;
     std::uint64_t call = 0;
   };
-  struct memory {  // a share: full, or somebody fills it
+  struct memory {  // a share: full, or being filled
     std::uint64_t id = 0;
     element type;
     std::uint64_t count;
     std::uint32_t shared_by;
-    std::optional<filler> by;  // none: it is full
+    std::optional<filler> by;  // empty: it is full
     std::deque<std::uint32_t> waiting;
     std::uint64_t bytes() const { return count * bytes_of(type); }
   };
@@ -143,17 +149,17 @@ class hub {
     averaging_method how = averaging_method::average;
     double alpha = 0;
     std::map<std::uint32_t, member> members;
-    std::map<std::uint32_t, std::string> gone;  // ranks that were here
+    std::map<std::uint32_t, std::string> gone;  // ranks that have left or were lost, and how
     std::vector<buffer> buffers;
     std::map<std::string, lock> locks;
     memories shares;
-    std::uint64_t reserved = 0, largest = 0, shared = 0;  // bytes; `reserved` counts what is shared too
+    std::uint64_t reserved = 0, largest = 0, shared = 0;  // bytes; `reserved` includes `shared`
   };
   struct seat {
     std::string group;
     std::uint32_t rank;
   };
-  // One incoming message's surroundings.
+  // The group, the member and the effects of the message that is handled.
   struct context {
     group& g;
     member& m;

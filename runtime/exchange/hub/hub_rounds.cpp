@@ -1,4 +1,4 @@
-// The hub's calls on buffers: parts come in, steps and rounds are done. hub.cpp has members,
+// The hub's calls on buffers: collects parts, completes steps and rounds. hub.cpp has members,
 // buffers and locks.
 #include <cstring>
 #include <new>
@@ -26,7 +26,7 @@ bool hub::is_round(const group& g, collective_op v) {
 std::string hub::call_text(const group& g, const begin& b) {
   constexpr const char* names[collective_ops] = {"exchange",       "all_reduce", "broadcast", "centre", "barrier",
                                                  "reduce_scatter", "all_gather", "gather",    "scatter"};
-  constexpr const char* reductions_by_name[reductions] = {"sum", "mean", "least", "largest", "product"};
+  constexpr const char* reductions_by_name[reductions] = {"sum", "mean", "min", "max", "product"};
   std::string out = names[static_cast<int>(b.what)];
   if (b.what == collective_op::barrier) return out;
   if (b.how == meeting::in_memory) out += " in shared memory";
@@ -36,25 +36,25 @@ std::string hub::call_text(const group& g, const begin& b) {
   return out;
 }
 
-// What is wrong with a call whatever the others do; empty: nothing.
+// What is wrong with a call, independent of the other ranks. Empty if it is valid.
 std::string hub::objection_to_call(const group& g, const begin& b) {
   if (b.what == collective_op::barrier) return b.how == meeting::in_memory ? "a barrier has no values" : "";
-  if (b.buffer >= g.buffers.size()) return "no buffer has this number";
+  if (b.buffer >= g.buffers.size()) return "there is no buffer of this number";
   const auto& of = g.buffers[b.buffer];
-  if (reduces(b.what) && b.argument >= reductions) return "there is no such reduction";
+  if (reduces(b.what) && b.argument >= reductions) return "unknown reduction";
   if (reduces(b.what) && b.argument == static_cast<std::uint32_t>(reduction::mean) && whole_numbers(of.type))
-    return "whole numbers have no mean: buffer '" + of.name + "' is " + shape_text(of.count, of.type);
+    return "integers have no mean: buffer '" + of.name + "' is " + shape_text(of.count, of.type);
   if (has_root(b.what) && b.argument >= g.size) return "there is no rank " + std::to_string(b.argument);
   if ((b.what == collective_op::exchange || b.what == collective_op::centre) && !lawful(of.type))
-    return "a law is for float32 and float64: buffer '" + of.name + "' is " + shape_text(of.count, of.type);
-  if (b.how == meeting::in_memory && !is_round(g, b.what)) return "only rounds are made in memory of the ranks' own";
-  if (b.what == collective_op::centre && !of.centre) return "buffer '" + of.name + "' has no centre: nobody has exchanged it yet";
+    return "exchange and centre need float32 or float64: buffer '" + of.name + "' is " + shape_text(of.count, of.type);
+  if (b.how == meeting::in_memory && !is_round(g, b.what)) return "only rounds can meet in shared memory";
+  if (b.what == collective_op::centre && !of.centre) return "buffer '" + of.name + "' has no centre yet: no rank has exchanged it";
   if (b.what == collective_op::exchange && g.how == averaging_method::asgd && b.argument == 0 && !of.centre)
-    return "buffer '" + of.name + "' has no centre that something could be added to";
+    return "buffer '" + of.name + "' has no centre yet to which a difference could be added";
   return {};
 }
 
-// Why this call cannot be made.
+// Why this call cannot be made now. Empty if it can.
 std::optional<answer> hub::objection(const group& g, const member& m, const begin& b) const {
   const auto no = [&](code c, std::string text) { return answer{b.call, c, std::move(text), 0, 0}; };
   if (auto wrong = objection_to_call(g, b); !wrong.empty()) return no(code::bad_argument, std::move(wrong));
@@ -103,16 +103,17 @@ void hub::handle(context c, const begin& b) {
 void hub::handle(context c, const piece& p) {
   const auto client = c.m.client;
   if (p.call != c.m.last_call) return drop(client, "values that belong to no call", c.out);
-  if (!c.m.pending) return;  // refused, failed or taken back meanwhile
+  if (!c.m.pending) return;  // it was rejected, failed or cancelled meanwhile
   auto& mine = *c.m.pending;
   if (p.data.size == 0 || p.offset != mine.filled || p.data.size > mine.expected - mine.filled)
-    return drop(client, "values out of order, none or too many", c.out);
+    return drop(client, "values are empty, out of order or too many", c.out);
   std::memcpy(mine.data.get() + p.offset, p.data.data, p.data.size);
   mine.filled += p.data.size;
   if (mine.complete()) step_alone(c);
 }
 
-// A part is complete: what needs nobody else is done now, and maybe the round is.
+// A part is complete. Answers a call that needs no other rank, or completes the round if it was the
+// last part.
 void hub::step_alone(context c) {
   if (is_round(c.g, c.m.pending->call.what)) return finish_round(c.g, c.out);
   const part p = std::move(*c.m.pending);
@@ -120,8 +121,8 @@ void hub::step_alone(context c) {
   auto& b = c.g.buffers[p.call.buffer];
   try {
     if (p.call.what == collective_op::centre) return reply_with(c.m, copy_of(b.centre, b.bytes()), b.bytes(), c.out);
-    // The first worker's values are the centre; from then on every worker and the centre pull each
-    // other.
+    // The first exchanged values become the centre. Later exchanges move the worker and the centre
+    // towards each other.
     if (!b.centre) {
       make_centre(b, p.data);
       return reply(c.m, code::ok, {}, c.out);
@@ -130,14 +131,14 @@ void hub::step_alone(context c) {
     return reply(c.m, code::too_large, "the daemon is out of memory", c.out);
   }
   if (c.g.how == averaging_method::asgd) return step_by_asgd(c, b, p);
-  if (c.g.alpha == 0) return reply(c.m, code::ok, {}, c.out);  // exactly nothing, also for values that are not finite
+  if (c.g.alpha == 0) return reply(c.m, code::ok, {}, c.out);  // no change at all, also for values that are not finite
   pull(b.type, p.data.get(), b.centre.get(), b.count, c.g.alpha);
   c.m.moved = true;
   reply_with(c.m, p.data, b.bytes(), c.out);
 }
 
-// What the worker has added to what it had of the centre is added to the centre, which it gets.
-// Whoever is new gets the centre.
+// Adds the worker's difference to the centre and answers with the centre. A new worker (argument 1)
+// only gets the centre.
 void hub::step_by_asgd(context c, buffer& b, const part& p) {
   if (p.call.argument == 0) {
     add(b.type, b.centre.get(), p.data.get(), b.count);
@@ -147,8 +148,8 @@ void hub::step_by_asgd(context c, buffer& b, const part& p) {
   reply_with(c.m, p.data, b.bytes(), c.out);
 }
 
-// What everybody gets of, when all have given what they have to. Throws std::bad_alloc; then
-// nothing has changed.
+// The result of a round whose parts are complete. Null if the round has no values. Throws
+// std::bad_alloc; then nothing has changed.
 block hub::result_of(group& g, const begin& what) {
   if (what.what == collective_op::barrier || what.how == meeting::in_memory) return nullptr;
   const auto& b = g.buffers[what.buffer];
@@ -216,7 +217,7 @@ void hub::finish_elastic(group& g, const begin& what, hub_effects& out) {
   }
 }
 
-// Everybody who has a part in the round hears that it will not be; nothing has changed.
+// Answers every member that has a part in the round with an error. Nothing else has changed.
 void hub::fail_round(group& g, code why, const std::string& text, hub_effects& out) {
   for (auto& [rank, m] : g.members) {
     if (!m.pending || !is_round(g, m.pending->call.what)) continue;

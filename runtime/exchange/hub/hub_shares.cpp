@@ -1,5 +1,5 @@
-// The hub's shared memory: who fills it, who waits for that, and when nobody needs it any more. The
-// bytes are not here.
+// The hub's shared memory: which member fills it, which members wait for it, and when it is
+// removed. The bytes are with the host.
 #include <algorithm>
 #include <utility>
 
@@ -8,11 +8,11 @@
 
 namespace troupe::exchange {
 
-// Why this member cannot share this.
+// Why this member cannot share this array. Empty if it can.
 std::optional<answer> hub::objection(const group& g, const member& m, const share& s) const {
   const auto no = [&](code c, std::string text) { return answer{s.call, c, std::move(text), 0, 0}; };
   if (s.name.empty() || s.count == 0) return no(code::bad_argument, "a shared array needs a name and at least one value");
-  if (!lawful(s.type)) return no(code::bad_argument, "a shared array is of float32 or float64");
+  if (!lawful(s.type)) return no(code::bad_argument, "a shared array must be float32 or float64");
   const auto known = g.shares.find(s.name);
   if (known != g.shares.end()) {
     const auto& k = known->second;
@@ -25,7 +25,7 @@ std::optional<answer> hub::objection(const group& g, const member& m, const shar
     return no(code::too_large, "this daemon shares no more than " + std::to_string(limits_.shares) + " arrays");
   if (s.count > limits_.bytes / bytes_of(s.type) || !room_for(s.count * bytes_of(s.type)))
     return no(code::too_large, "shared array " + quoted(s.name) + " of " + shape_text(s.count, s.type) +
-                                   " values exceeds what this daemon has left");
+                                   " values exceeds the memory that this daemon has left");
   return std::nullopt;
 }
 
@@ -63,7 +63,7 @@ void hub::handle(context c, const filled& f) {
   const auto at = std::find_if(c.g.shares.begin(), c.g.shares.end(), [&](const auto& s) { return s.second.id == f.id; });
   if (at == c.g.shares.end() || !at->second.by || at->second.by->rank != c.m.rank) {
     const auto client = c.m.client;
-    return drop(client, "it fills memory that is not its to fill", c.out);
+    return drop(client, "a fill of memory that it was not asked to fill", c.out);
   }
   if (f.now == contents::empty) return pass_on(c.g, at, c.out);
   auto& it = at->second;
@@ -75,8 +75,8 @@ void hub::handle(context c, const filled& f) {
   }
 }
 
-// The member that was to fill this share has given up or gone: the next one that waits for the
-// share is asked to fill it.
+// The member that was to fill this share has given up or left: asks the next waiting member, or
+// removes the share if there is none.
 void hub::pass_on(group& g, memories::iterator at, hub_effects& out) {
   auto& it = at->second;
   if (it.waiting.empty()) {
@@ -95,7 +95,7 @@ void hub::pass_on(group& g, memories::iterator at, hub_effects& out) {
   hand(next, it, contents::empty, out);
 }
 
-// A member goes: it waits for nothing and fills nothing any more.
+// A member leaves: removes it from the waiting lists and passes on the shares that it was to fill.
 void hub::stop_sharing(group& g, const member& m, hub_effects& out) {
   for (auto at = g.shares.begin(); at != g.shares.end();) {
     const auto here = at++;

@@ -1,4 +1,4 @@
-// How the hub speaks of names, ranks and lengths.
+// Formats names, ranks and shapes for the hub's messages.
 #pragma once
 
 #include <cstdint>

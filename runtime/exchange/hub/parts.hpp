@@ -1,6 +1,6 @@
-// Which values of a buffer a rank gives in a call, and which it gets: the same for hub, team and
-// session. A buffer is as long on every rank; rank r's part of n values among p ranks is [n r / p,
-// n (r + 1) / p), whether p divides n or not.
+// The values of a buffer that a rank gives in a call, and those that it gets; used by hub, team and
+// session. A buffer has the same length on every rank. Rank r's part of n values among p ranks is
+// [n r / p, n (r + 1) / p); p need not divide n.
 //
 //   call             gives               gets
 //   all_reduce       all                 all, reduced

@@ -102,7 +102,7 @@ struct writer {
   void rest(const view& v) { out.tail = v; }
 };
 
-// After the first fault nothing more is read and ok stays false.
+// After the first error nothing more is read, and ok stays false.
 struct reader {
   const std::byte* at;
   std::size_t left;

@@ -1,10 +1,10 @@
-// The bytes of exchange messages. A message travels as one frame of a net::transport: frame type =
+// Encoding of exchange messages. A message travels as one frame of a net::transport: frame type =
 // first_type + index of the alternative; payload = the fields in order, numbers little-endian, a
 // text as u32 length and its bytes, a piece's data as the rest.
 //
-// decode() is total: any bytes give a message or nothing, it allocates no more than it was given,
-// and a piece's data stays where it is (the view shares its owner). What is accepted encodes to the
-// same bytes.
+// decode() accepts any bytes and returns a message or nullopt. It allocates no more than the
+// input's size, and does not copy a piece's data (the view shares its owner). Every accepted input
+// encodes to the same bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// The C interface: checks arguments, keeps exceptions in, and remembers what went wrong for the
-// thread that asked.
+// The C interface: checks arguments, catches exceptions and stores the calling thread's last error.
 #include "runtime/exchange/troupe_exchange.h"
 
 #include <cstring>
@@ -15,7 +14,7 @@ using namespace troupe::exchange;
 
 struct troupe_exchange {
   std::unique_ptr<session> s;
-  requests started;  // they use the session
+  requests started;  // uses the session; destroyed before it
 };
 
 namespace {
@@ -57,7 +56,7 @@ int remember(outcome o) {
   return o.code;
 }
 
-// Runs a call; what it throws (memory, mostly) stays here.
+// Runs a call and catches its exceptions (mostly std::bad_alloc).
 template <class F>
 int guarded(F f) {
   try {
@@ -73,22 +72,22 @@ int guarded(F f) {
 
 outcome bad(std::string text) { return {TROUPE_EXCHANGE_BAD_ARGUMENT, std::move(text)}; }
 
-// A call on an open session: its handle and its deadline are checked here.
+// A call on an open session; checks its handle and its timeout.
 template <class F>
 int on_session(troupe_exchange* x, std::int32_t timeout_ms, F f) {
   return guarded([&]() -> outcome {
     if (!x) return bad("the session is NULL");
     if (!x->s->of_this_process()) return {TROUPE_EXCHANGE_FORKED, "this session was opened before a fork, by another process"};
-    if (timeout_ms <= 0) return bad("a timeout is a number of milliseconds above 0");
+    if (timeout_ms <= 0) return bad("timeout_ms must be above 0");
     return f(*x->s, std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms));
   });
 }
 
 bool sound_name(const char* name) { return name && *name != 0 && *name != 1 && ::strnlen(name, max_name + 1) <= max_name; }
-const char* const name_rule = "a name has 1 to 200 bytes, the first of them not 1";
+const char* const name_rule = "a name must have 1 to 200 bytes and must not begin with byte 1";
 
 outcome wrong_arguments(std::int32_t buffer, const void* values, std::int32_t argument) {
-  if (buffer < 0 || argument < 0) return bad("a buffer, a root and a reduction are numbers from 0");
+  if (buffer < 0 || argument < 0) return bad("a buffer, a root or a reduction must not be negative");
   return values ? outcome{} : bad("the values are NULL");
 }
 begin begin_of(collective_op what, std::int32_t buffer, std::int32_t argument) {
@@ -107,7 +106,7 @@ outcome start(troupe_exchange& x, begin b, void* values, std::uint64_t count, se
   const auto number = x.started.start([s = x.s.get(), b, values, count, until] { return s->call(b, values, count, until); });
   if (!number)
     return {TROUPE_EXCHANGE_TOO_LARGE,
-            "the session closes, or more than " + std::to_string(requests::most) + " requests have not been waited for"};
+            "the session is closing, or " + std::to_string(requests::most) + " requests have not been waited for"};
   request = *number;
   return {};
 }
@@ -123,17 +122,17 @@ int on_shared(troupe_exchange* x, std::int32_t array, std::uint64_t count, std::
 }
 
 outcome open(const troupe_exchange_options* o, troupe_exchange** made) {
-  if (!o || !made) return bad("options or session are NULL");
+  if (!o || !made) return bad("options or session is NULL");
   *made = nullptr;
-  if (o->struct_size != sizeof *o) return bad("options.struct_size is not that of this library's header");
-  if (!o->address || !o->tls_dir) return bad("options.address and options.tls_dir are needed");
+  if (o->struct_size != sizeof *o) return bad("options.struct_size differs from this library's: compile with its header");
+  if (!o->address || !o->tls_dir) return bad("options.address and options.tls_dir are required");
   if (!sound_name(o->session)) return bad(name_rule);
   if (o->size < 1 || o->rank < TROUPE_EXCHANGE_ANY_RANK || o->rank >= o->size)
-    return bad("a rank is a number from 0 to size - 1, or TROUPE_EXCHANGE_ANY_RANK");
+    return bad("rank must be from 0 to size - 1, or TROUPE_EXCHANGE_ANY_RANK");
   if (o->averaging_method < 0 || o->averaging_method >= averaging_methods)
-    return bad("options.law is none of TROUPE_EXCHANGE_AVERAGE, EASGD, EASGD_SYNC, ASGD");
+    return bad("options.averaging_method must be TROUPE_EXCHANGE_AVERAGE, EASGD, EASGD_SYNC or ASGD");
   if (!(o->alpha >= 0 && o->alpha < 1)) return bad("options.alpha must be in [0, 1)");
-  if (o->timeout_ms <= 0) return bad("a timeout is a number of milliseconds above 0");
+  if (o->timeout_ms <= 0) return bad("timeout_ms must be above 0");
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(o->timeout_ms);
   session::place at{o->address, o->tls_dir, {}};
   at.what.session = o->session;
@@ -157,8 +156,8 @@ int troupe_exchange_register(troupe_exchange* x, const char* name, int32_t type,
                              int32_t* buffer) {
   return on_session(x, timeout_ms, [&](session& s, session::deadline until) -> outcome {
     if (!sound_name(name)) return bad(name_rule);
-    if (type < 0 || type >= elements) return bad("a type is one of TROUPE_EXCHANGE_FLOAT32, FLOAT64, BFLOAT16, INT32, INT64");
-    if (!buffer || count == 0) return bad("a buffer has at least one value, and its number has to go somewhere");
+    if (type < 0 || type >= elements) return bad("type must be TROUPE_EXCHANGE_FLOAT32, FLOAT64, BFLOAT16, INT32 or INT64");
+    if (!buffer || count == 0) return bad("count must be above 0, and buffer must not be NULL");
     return s.declare_buffer(name, static_cast<element>(type), count, until, *buffer);
   });
 }
@@ -207,8 +206,8 @@ int32_t troupe_exchange_rank(const troupe_exchange* x) { return x ? static_cast<
 
 int troupe_exchange_part(uint64_t count, int32_t rank, int32_t size, uint64_t* first, uint64_t* part_count) {
   return guarded([&]() -> outcome {
-    if (size < 1 || rank < 0 || rank >= size) return bad("a rank is a number from 0 to size - 1");
-    if (!first || !part_count) return bad("a part has to go somewhere");
+    if (size < 1 || rank < 0 || rank >= size) return bad("rank must be from 0 to size - 1");
+    if (!first || !part_count) return bad("first and part_count must not be NULL");
     const auto part = part_of(count, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(size));
     *first = part.first;
     *part_count = part.count;
@@ -220,8 +219,8 @@ int troupe_exchange_start(troupe_exchange* x, int32_t call, int32_t buffer, void
                           int32_t timeout_ms, int64_t* request) {
   return on_session(x, timeout_ms, [&](session&, session::deadline until) -> outcome {
     if (call < 0 || call >= collective_ops || call == static_cast<int>(collective_op::barrier))
-      return bad("a call is one of TROUPE_EXCHANGE_CALL_EXCHANGE, ...");
-    if (!request) return bad("the request's number has to go somewhere");
+      return bad("call must be one of TROUPE_EXCHANGE_CALL_EXCHANGE, ...");
+    if (!request) return bad("request must not be NULL");
     if (auto wrong = wrong_arguments(buffer, values, argument); wrong.code != 0) return wrong;
     return start(*x, begin_of(static_cast<collective_op>(call), buffer, argument), values, count, until, *request);
   });
@@ -230,13 +229,13 @@ int troupe_exchange_start(troupe_exchange* x, int32_t call, int32_t buffer, void
 int troupe_exchange_wait(troupe_exchange* x, int64_t request, int32_t timeout_ms) {
   return on_session(x, timeout_ms, [&](session&, session::deadline until) -> outcome {
     if (auto how = x->started.wait(request, until)) return *how;
-    return {TROUPE_EXCHANGE_TIMEOUT, "the request is still under way"};
+    return {TROUPE_EXCHANGE_TIMEOUT, "the request is still in progress"};
   });
 }
 
 int troupe_exchange_test(troupe_exchange* x, int64_t request, int32_t* done) {
   return on_session(x, 1, [&](session&, session::deadline) -> outcome {
-    if (!done) return bad("the answer has to go somewhere");
+    if (!done) return bad("done must not be NULL");
     const auto is = x->started.done(request);
     if (!is) return bad("there is no such request");
     *done = *is ? 1 : 0;
@@ -261,9 +260,8 @@ int troupe_exchange_share(troupe_exchange* x, const char* name, int32_t type, ui
   return on_session(x, timeout_ms, [&](session& s, session::deadline until) -> outcome {
     if (!sound_name(name)) return bad(name_rule);
     if (type != TROUPE_EXCHANGE_FLOAT32 && type != TROUPE_EXCHANGE_FLOAT64)
-      return bad("a shared array is of TROUPE_EXCHANGE_FLOAT32 or TROUPE_EXCHANGE_FLOAT64");
-    if (!array || !initial || count == 0)
-      return bad("a shared array has at least one value, begins with some, and its number has to go somewhere");
+      return bad("type must be TROUPE_EXCHANGE_FLOAT32 or TROUPE_EXCHANGE_FLOAT64");
+    if (!array || !initial || count == 0) return bad("count must be above 0, and initial and array must not be NULL");
     return s.share(name, static_cast<element>(type), count, initial, until, *array);
   });
 }

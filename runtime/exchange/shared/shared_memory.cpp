@@ -20,14 +20,14 @@ constexpr const char* file_name = "troupe_shared";
 
 struct head {
   std::uint64_t magic, token, count;
-  std::uint32_t type, lock_bytes;  // of whoever made it: another C library could have another lock
+  std::uint32_t type, lock_bytes;  // lock_bytes: of the maker, since another C library's lock may differ
   pthread_mutex_t lock;
 };
 static_assert(sizeof(head) <= head_bytes && std::atomic_ref<double>::is_always_lock_free);
 
 head& controller_of(void* at) { return *static_cast<head*>(at); }
 
-// A lock that every process that maps it may take, and that outlives who holds it.
+// Initialises a lock that every process with the mapping may take and that survives its holder.
 int make_lock(pthread_mutex_t& m) {
   pthread_mutexattr_t a;
   if (const int r = ::pthread_mutexattr_init(&a)) return r;
@@ -52,14 +52,14 @@ bool write_head(int fd, std::uint64_t token, element type, std::uint64_t count) 
 
 std::optional<shared_file> shared_file::make(element type, std::uint64_t count, std::string& why) {
   const auto bytes = head_bytes + count * bytes_of(type);
-  // More than this process may take is refused here: the kernel would promise it, and then kill
-  // some process when the pages are touched.
+  // A size above the free memory is rejected here: the kernel would grant it, and kill some process
+  // when the pages are touched.
   if (const auto m = memory_of_this_process(); m.total > 0 && bytes > m.left - m.left / 4) {
     why = "the daemon cannot make this memory: " + std::to_string(bytes) + " bytes are more than three quarters of the " +
           std::to_string(m.left) + " that are left: " + m.of + " " + std::to_string(m.total);
     return std::nullopt;
   }
-  // Pages now rather than at the first touch: that could only kill whoever touches.
+  // The pages are reserved now. A failure at first touch would kill the process that touches them.
   auto f = memory_file::make(file_name, bytes, memory_file::pages::reserved, why);
   const auto token = memory_file::random_token();
   if (f && token != 0 && write_head(f.get(), token, type, count) && memory_file::seal(f)) return shared_file(std::move(f), token);
@@ -85,13 +85,13 @@ std::unique_ptr<shared_array> shared_array::map(const shared_at& where, element 
                                    memory_file::access::read_write, "the daemon", no);
   if (!f) return refused(std::move(no));
   void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f.get(), 0);
-  if (at == MAP_FAILED) return refused(std::string("there is no room for it: ") + std::strerror(errno));
-  ::madvise(at, bytes, MADV_DONTFORK);  // a session is not its children's
+  if (at == MAP_FAILED) return refused(std::string("it cannot be mapped: ") + std::strerror(errno));
+  ::madvise(at, bytes, MADV_DONTFORK);  // forked children must not use the session
   std::unique_ptr<shared_array> out(new shared_array(at, type, count));
   const auto& h = controller_of(at);
   if (h.magic != magic || h.token != where.token || h.count != count || h.type != static_cast<std::uint32_t>(type) ||
       h.lock_bytes != sizeof(pthread_mutex_t))
-    return refused("it is not what the daemon said");
+    return refused("its header does not match the daemon's message");
   return out;
 }
 

@@ -1,20 +1,23 @@
-// Arrays that processes of one machine share: Hogwild (Niu et al. 2011) for training loops that are
-// not Troupe's. A daemon makes the memory (shared_file), its clients map it (shared_array) and
-// read, write and add there without asking anybody.
+// Arrays that processes of one machine share: Hogwild (Niu et al. 2011) for training loops outside
+// Troupe. A daemon creates the memory (shared_file). Its clients map it (shared_array) and read,
+// write and add without sending a message.
 //
-//   memory     one memfd: a head of one page (what it is, a lock), then `count` float32 or float64. Its pages are reserved when it is
-//              made (at most three quarters of what the machine has free) and it is sealed against growing and shrinking, so that touching
-//              it never fails.
-//   values     as in actors/shell/param_store.hpp: every element is loaded and stored by itself with relaxed atomics, so none is torn; load
-//              + add + store is not one step, so additions can be lost. Whoever takes the lock excludes the others who take it.
-//   the lock   a robust mutex in the head. It goes back when its holder dies, and the next to take it is told so.
+//   memory     one memfd: a header page (type, length, token, lock), then `count` float32 or
+//              float64. Its pages are reserved when it is created (at most three quarters of the
+//              machine's free memory), and it is sealed against growing and shrinking, so that
+//              touching it never fails.
+//   values     as in actors/shell/param_store.hpp: every element is loaded and stored with relaxed
+//              atomics, so none is torn. load + add + store is not one step, so additions can be
+//              lost. The lock excludes only callers that take it.
+//   lock       a robust mutex in the header. It is released when its holder dies, and the next
+//              caller that takes it is notified (`orphaned`).
 //
-// How a client gets it: it has asked over its TLS session, and opens the daemon's file
-// (memory_file.hpp). Who cannot is refused with a sentence. A random token in the head must be what
-// the daemon said.
+// Access: a client asks over its TLS session and opens the daemon's file (memory_file.hpp). A
+// client that cannot open it gets an error text. A random token in the header must match the
+// daemon's message.
 //
-// Threads: all functions of shared_array may be called from any; a lock is given back by the thread
-// that took it.
+// Threads: all functions of shared_array may be called from any thread. The thread that took a lock
+// must release it.
 #pragma once
 
 #include <chrono>
@@ -28,13 +31,13 @@
 
 namespace troupe::exchange {
 
-// The daemon's end: keeps the memory while it lives. It never looks at the values, so that no
-// client can harm it by them.
+// The daemon's end: owns the memory. It never reads the values, so that no client can harm it by
+// them.
 class shared_file {
  public:
   static std::optional<shared_file> make(element type, std::uint64_t count, std::string& why);
 
-  void say_where(shared_at& a) const;  // fills in all but call, id and now
+  void say_where(shared_at& a) const;  // sets all fields but call, id and now
 
  private:
   shared_file(memory_file::descriptor f, std::uint64_t token) : file_(std::move(f)), token_(token) {}
@@ -44,16 +47,17 @@ class shared_file {
 
 enum class taken : std::uint8_t {
   yes,
-  late,      // somebody else held it until the deadline
-  orphaned,  // its holder has died: nobody holds it now, and what the holder was writing may be there by half
-  broken     // somebody has written over it
+  late,      // another thread or process held it until the deadline
+  orphaned,  // its holder has died; the lock is free now, and the holder's last write may be incomplete
+  broken     // its memory is damaged
 };
 
 class shared_array {
  public:
   using deadline = std::chrono::steady_clock::time_point;
 
-  // Null, and why: not this machine, not this user, or not what the daemon said.
+  // Null, with the reason in `why`, if the memory is on another machine, of another user, or does
+  // not match the daemon's message.
   static std::unique_ptr<shared_array> map(const shared_at& where, element type, std::uint64_t count, std::string& why);
   ~shared_array();
   shared_array(const shared_array&) = delete;
@@ -62,10 +66,10 @@ class shared_array {
   taken lock(deadline until);
   void unlock();
 
-  // For who arranges by itself who touches what, when; aligned to a page.
+  // For callers that synchronise by other means; aligned to a page.
   void* values() const;
 
-  // On `count` values each.
+  // Each works on all `count` values.
   void read(void* into) const;
   void write(const void* from);
   void add(const void* delta, double scale);  // += scale * delta

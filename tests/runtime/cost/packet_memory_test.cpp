@@ -1,5 +1,5 @@
-// What a packet is said to hold on its way through layers of one node, counted by hand. One element
-// has four bytes; what the stages hold is measured elsewhere (tests/memory).
+// Estimated memory of a packet on its way through layers of one node, against counts by hand. One
+// element has four bytes. tests/memory compares the estimate with real stages.
 #include "runtime/cost/packet_memory.hpp"
 
 #include <gmock/gmock.h>
@@ -23,10 +23,11 @@ struct held_layer : graph_test::paper_layer {
   bool in_place() const override { return replaces; }
 };
 
-// Layers by hand, in the order in which they are added; one stage, unless a layer says another.
+// Layers built by hand, in the order in which they are added; one stage, unless a layer names
+// another.
 class packet : public ::testing::Test {
  protected:
-  packet() { steps.reserve(8); }  // what a draft points to stays where it is
+  packet() { steps.reserve(8); }  // drafts point into it, so it must not reallocate
   static constexpr tensor_ref data{from_data, 0};
   tensor_ref out(std::size_t layer) const { return {static_cast<std::int32_t>(layer), 0}; }
 
@@ -35,7 +36,7 @@ class packet : public ::testing::Test {
     held_layer* maths;
     hosted_step* step;
   };
-  // `inputs` with how many elements each has; inputs of the loader get no gradient.
+  // `inputs` with the number of elements of each. Inputs from the loader get no gradient.
   draft add(std::vector<std::pair<tensor_ref, std::int64_t>> inputs, std::int64_t outputs) {
     auto& l = layers_.emplace_back();
     const auto maths = std::make_shared<held_layer>();
@@ -61,49 +62,48 @@ class packet : public ::testing::Test {
   std::vector<hosted_step> steps;
 
  private:
-  std::deque<graph_layer> layers_;  // which steps point to
+  std::deque<graph_layer> layers_;  // steps point to these
 };
 
-TEST_F(packet, of_a_chain_keeps_inputs_for_backward_and_lets_them_go_in_evaluation) {
+TEST_F(packet, keeps_inputs_for_backward_only_in_training) {
   add({{data, 10}}, 20);
   add({{out(0), 20}}, 30);
   add({{out(1), 30}}, 1);
   const auto m = trained();
   EXPECT_THAT(m.kept, ElementsAre(80, 120, 0));
-  EXPECT_EQ(m.peak, 80 + 120 + 120 + 4)
-      << "the loss's backward: all that is kept, the gradient it makes, and the one it begins with";
+  EXPECT_EQ(m.peak, 80 + 120 + 120 + 4) << "the loss's backward: all kept values, its input gradient and its output gradient";
   EXPECT_EQ(m.workspace, 0);
-  EXPECT_EQ(tested().peak, 80 + 120) << "a reader's input and output; the loader's are counted there";
+  EXPECT_EQ(tested().peak, 80 + 120) << "a reader's input and output; the loader counts its own";
   EXPECT_THAT(tested().kept, ElementsAre(0, 0, 0));
 }
 
-TEST_F(packet, is_worked_on_in_place_where_nobody_else_wants_it) {
+TEST_F(packet, in_place_layer_reuses_an_input_without_other_readers) {
   add({{data, 10}}, 20);
   auto relu = add({{out(0), 20}}, 20);
   relu.maths->wants = {false, true, 0};
   relu.maths->replaces = true;
   add({{out(1), 20}}, 1);
   EXPECT_THAT(trained().kept, ElementsAre(0, 80, 0));
-  EXPECT_EQ(trained().peak, 80 + 80 + 4) << "one activation, and its gradient, in which relu works too";
+  EXPECT_EQ(trained().peak, 80 + 80 + 4) << "one activation, and its gradient, which relu's backward reuses";
   EXPECT_EQ(tested().peak, 80 + 4);
 
   relu.maths->wants = {true, false, 0};
-  EXPECT_THAT(trained().kept, ElementsAre(80, 80, 0)) << "what backward wants is not written over";
+  EXPECT_THAT(trained().kept, ElementsAre(80, 80, 0)) << "an input that backward needs is not overwritten";
   EXPECT_EQ(trained().peak, 80 + 80 + 80 + 4);
-  EXPECT_EQ(tested().peak, 80 + 4) << "in evaluation nobody wants it";
+  EXPECT_EQ(tested().peak, 80 + 4) << "in evaluation there is no backward";
 }
 
-TEST_F(packet, that_two_layers_read_gets_two_gradients_which_are_added) {
+TEST_F(packet, a_value_with_two_readers_holds_two_gradients) {
   add({{data, 10}}, 20);
   add({{out(0), 20}}, 10);
   add({{out(0), 20}}, 10);
   add({{out(1), 10}, {out(2), 10}}, 1);
   EXPECT_THAT(trained().kept, ElementsAre(80, 40, 40, 0));
   EXPECT_EQ(trained().peak, 80 + 80 + 40 + 80) << "the second reader's backward: the activation, a gradient, its own two";
-  EXPECT_EQ(tested().peak, 80 + 40 + 40) << "the activation goes behind its last reader";
+  EXPECT_EQ(tested().peak, 80 + 40 + 40) << "the activation is released after its last reader";
 }
 
-TEST_F(packet, of_a_layer_that_is_made_again_keeps_its_input_alone) {
+TEST_F(packet, a_recomputed_layer_keeps_only_its_input) {
   add({{data, 10}}, 20);
   auto again = add({{out(0), 20}}, 30);
   again.layer->recompute = true;
@@ -111,21 +111,21 @@ TEST_F(packet, of_a_layer_that_is_made_again_keeps_its_input_alone) {
   add({{out(1), 30}}, 10);
   add({{out(2), 10}}, 1);
   EXPECT_THAT(trained().kept, ElementsAre(80, 0, 40, 0));
-  EXPECT_EQ(trained().peak, 80 + (120 + 8) + 120 + 80) << "its backward: its input, what is made again, and two gradients";
+  EXPECT_EQ(trained().peak, 80 + (120 + 8) + 120 + 80) << "its backward: its input, the recomputed values and two gradients";
   EXPECT_EQ(tested().peak, 80 + 120) << "evaluation saves nothing for a backward";
   again.layer->recompute = false;
   EXPECT_THAT(trained().kept, ElementsAre(80, 128, 40, 0));
   EXPECT_EQ(tested().peak, 80 + 120);
 }
 
-TEST_F(packet, from_another_node_takes_memory_while_it_is_read) {
+TEST_F(packet, an_input_from_another_node_takes_memory_while_it_is_read) {
   add({{out(0), 20}}, 10).layer->index = 1;  // layer 0 is on the other node
   EXPECT_THAT(trained().kept, ElementsAre(80));
-  EXPECT_EQ(trained().peak, 80 + 40 + 80) << "input, gradient, and the input's gradient, which leaves";
+  EXPECT_EQ(trained().peak, 80 + 40 + 80) << "input, gradient, and the input's gradient, which is sent away";
   EXPECT_EQ(tested().peak, 80 + 40);
 }
 
-TEST_F(packet, in_a_convolution_needs_room_to_lay_a_block_of_images_out) {
+TEST_F(packet, a_convolution_needs_workspace_for_a_block_of_images) {
   auto conv = add({{data, 10}}, 1);
   conv.layer->type = "convolution";
   conv.layer->in = {shape{64, 2}};
@@ -140,7 +140,7 @@ TEST_F(packet, in_a_convolution_needs_room_to_lay_a_block_of_images_out) {
   EXPECT_THAT(tested().working, ElementsAre(0));
 }
 
-TEST_F(packet, does_not_go_through_layers_of_the_other_phase) {
+TEST_F(packet, skips_layers_of_the_other_phase) {
   add({{data, 10}}, 20);
   auto metric = add({{out(0), 20}}, 1);
   metric.layer->in_train = false;

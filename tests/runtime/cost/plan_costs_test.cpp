@@ -1,4 +1,4 @@
-// Bytes of a step that a plan is said to cost.
+// Estimated bytes that a plan sends per step.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ TEST(plan_costs, one_node_sends_nothing) {
   EXPECT_GT(c.memory.at("local"), static_cast<double>(4 * n));
 }
 
-TEST(plan_costs, two_workers_and_a_server_apart) {
+TEST(plan_costs, two_workers_exchange_all_parameters_with_a_separate_server) {
   auto nodes = nodes_named({"s", "w0", "w1"});
   nodes[0].roles = {"coordinator", "server"};
   nodes[1].roles = nodes[2].roles = {"worker"};
@@ -44,14 +44,14 @@ TEST(plan_costs, two_workers_and_a_server_apart) {
   EXPECT_EQ(c.bytes_per_step.at("s"), 4 * w);
 }
 
-TEST(plan_costs, a_local_shard_is_free) {
+TEST(plan_costs, a_local_shard_costs_no_traffic) {
   auto j = small_net(16, 8);
   j.topology.workers_per_group = 2;
   j.topology.servers_per_group = 2;
   std::int64_t n = 0;
   const auto c = costs(j, nodes_named({"n0", "n1"}), n);
-  // n0 sends its sums of shard 1's blocks and gives shard 0's weights to n1: together all
-  // parameters once.
+  // n0 sends its sums of shard 1's blocks, and shard 0's weights to n1: together all parameters
+  // once.
   EXPECT_EQ(c.bytes_per_step.at("n0"), 4.0 * static_cast<double>(n));
   EXPECT_EQ(c.bytes_per_step.at("n1"), 4.0 * static_cast<double>(n));
 }

@@ -1,4 +1,4 @@
-// What a plan is said to hold, role by role, counted by hand.
+// Estimated memory of a plan by role, against counts by hand.
 #include "runtime/cost/plan_memory.hpp"
 
 #include <gtest/gtest.h>
@@ -35,15 +35,15 @@ struct held {
 // and biases.
 constexpr double parameters = 4 * (600 + 30 + 300 + 10), loaded = 2 * (4 * 20 + 4);
 
-TEST(plan_memory, of_one_node_is_that_of_its_roles) {
+TEST(plan_memory, one_node_holds_the_memory_of_its_roles) {
   plan_options adam;
   adam.rule_states = 2;
   const held h(small_net(), {"local"}, adam);
   EXPECT_EQ(h.of("shard0").parameters, parameters);
   EXPECT_EQ(h.of("shard0").states, 2 * parameters);
-  EXPECT_EQ(h.of("worker0").gradients, 3 * parameters) << "of four packets: a sum of two, a sum of one, and one that comes";
-  EXPECT_EQ(h.of("worker0").parameters, 0) << "the shard's are here";
-  EXPECT_EQ(h.of("worker0/loader").activations, 2 * loaded) << "one under way, one that is read";
+  EXPECT_EQ(h.of("worker0").gradients, 3 * parameters) << "of four packets: a sum of two, a sum of one, and an arriving one";
+  EXPECT_EQ(h.of("worker0").parameters, 0) << "it uses the local shard's";
+  EXPECT_EQ(h.of("worker0/loader").activations, 2 * loaded) << "one in flight, one being read";
   EXPECT_EQ(h.of("worker0/a").activations, 240);
   EXPECT_EQ(h.of("worker0/relu").activations, 240);
   EXPECT_EQ(h.of("worker0/b").activations, 80);
@@ -52,10 +52,10 @@ TEST(plan_memory, of_one_node_is_that_of_its_roles) {
   EXPECT_EQ(node.parameters, parameters);
   EXPECT_EQ(node.gradients, 3 * parameters);
   EXPECT_EQ(node.states, 2 * parameters);
-  EXPECT_EQ(node.activations, 2 * loaded + 240 + 240 + 80 + 240) << "at worst in b's backward: two activations, two gradients";
+  EXPECT_EQ(node.activations, 2 * loaded + 240 + 240 + 80 + 240) << "the peak is in b's backward: two activations, two gradients";
 }
 
-TEST(plan_memory, of_a_worker_that_compresses_has_what_codecs_have_lost) {
+TEST(plan_memory, a_compressing_worker_holds_codec_residuals) {
   auto job = small_net();
   job.train.compress = "onebit";
   EXPECT_EQ(held(job).of("worker0").gradients, 4 * parameters);
@@ -65,13 +65,13 @@ TEST(plan_memory, of_a_worker_that_compresses_has_what_codecs_have_lost) {
   EXPECT_GT(of_first, 3 * parameters);
 }
 
-TEST(plan_memory, of_a_tester_is_one_packet_of_examples) {
+TEST(plan_memory, a_tester_holds_one_packet_of_examples) {
   plan_options o;
   o.tester = true;
   EXPECT_EQ(held(small_net(), {"local"}, o).of("tester/loader").activations, loaded);
 }
 
-TEST(plan_memory, has_no_states_of_the_rule_for_running_statistics) {
+TEST(plan_memory, running_statistics_have_no_rule_states) {
   auto j = small_net();
   j.layers[1] = spec("relu", "normed", {"a"});
   plan_options adam;
@@ -81,9 +81,9 @@ TEST(plan_memory, has_no_states_of_the_rule_for_running_statistics) {
   EXPECT_EQ(h.of("shard0").states, 2 * (parameters + 4 * 30)) << "the scale is trained";
 }
 
-// For kernels of three by three and five by five: 36 elements a tile of both factors, and of 256
-// tiles of inputs and outputs.
-TEST(plan_memory, of_a_convolution_has_room_for_winograds_transforms) {
+// Kernels of 3 x 3 and 5 x 5: 36 elements per tile, of the kernels and of 256 tiles of inputs and
+// outputs.
+TEST(plan_memory, a_convolution_includes_winograd_transforms) {
   layer_registry all;
   add_stock_layers(all);
   const auto transforms = [&](std::int64_t high, std::int64_t wide) {
@@ -103,12 +103,12 @@ TEST(plan_memory, of_a_convolution_has_room_for_winograds_transforms) {
   const double some = 36 * 4 * (4 * 3 + (4 + 3) * 256);
   EXPECT_EQ(transforms(3, 3), (std::vector<double>{some, 0, 0}));
   EXPECT_EQ(transforms(5, 5), (std::vector<double>{some, 0, 0}));
-  EXPECT_EQ(transforms(3, 5), (std::vector<double>{0, 0, 0})) << "square ones alone";
+  EXPECT_EQ(transforms(3, 5), (std::vector<double>{0, 0, 0})) << "only square kernels";
   EXPECT_EQ(transforms(4, 4), (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(transforms(7, 7), (std::vector<double>{0, 0, 0}));
 }
 
-TEST(plan_memory, grows_with_the_packets_that_are_in_flight) {
+TEST(plan_memory, grows_with_the_packets_in_flight) {
   auto j = small_net();
   j.pipeline.sub_solvers = 3;
   const held h(j);
@@ -119,9 +119,8 @@ TEST(plan_memory, grows_with_the_packets_that_are_in_flight) {
   EXPECT_EQ(h.memory.nodes[0].activations, h.of("worker0/loader").activations + 3 * 800);
 }
 
-// Shard 0 is on n1, shard 1 on n2; each has half of the elements, and the cut goes through a's
-// weights.
-TEST(plan_memory, of_two_nodes_has_copies_of_what_comes_from_the_other) {
+// Shard 0 is on n1, shard 1 on n2. Each has half of the elements; the split is within a.weight.
+TEST(plan_memory, two_nodes_hold_copies_of_each_others_blocks) {
   auto j = small_net(16, 8);
   j.topology.workers_per_group = j.topology.servers_per_group = 2;
   const held h(j, {"n1", "n2"});
@@ -134,10 +133,11 @@ TEST(plan_memory, of_two_nodes_has_copies_of_what_comes_from_the_other) {
   ASSERT_EQ(all, parameters);
   ASSERT_EQ(cut, 2400) << "a.weight";
   ASSERT_GT(second_whole, 0);
-  EXPECT_EQ(h.of("shard0").parameters, 2 * first) << "and the values before, for a worker that is restarted";
+  EXPECT_EQ(h.of("shard0").parameters, 2 * first) << "and the previous values, for a restarted worker";
   EXPECT_EQ(h.of("shard1").parameters, 2 * (all - first));
-  EXPECT_EQ(h.of("shard0").gradients + h.of("shard1").gradients, cut) << "no gradient's memory to make new weights in";
-  EXPECT_EQ(h.of("worker0").parameters, cut + second_whole) << "put together where they are cut, else what the other node has";
+  EXPECT_EQ(h.of("shard0").gradients + h.of("shard1").gradients, cut) << "there is no gradient memory to compute new weights in";
+  EXPECT_EQ(h.of("worker0").parameters, cut + second_whole)
+      << "cut parameters are assembled, others are copied from the other node";
 }
 
 }  // namespace

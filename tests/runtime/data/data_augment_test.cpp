@@ -1,5 +1,5 @@
-// Augmentation: values against a second writing of its definition, and that an example's fate
-// depends on nothing but its place.
+// Augmentation: values against a second implementation of the definition, and draws that depend
+// only on an example's position.
 #include "runtime/data/augment.hpp"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ struct images {
   tensor data;
 };
 
-// One value of the result by the definition: where in the image it comes from, or the border.
+// One value of the result by the definition: from the image, or 0 of the border.
 double expected(const images& raw, const shape& in, const shape& out, std::int64_t pad, const augmentation::draw& d, std::int64_t i,
                 std::int64_t c, std::int64_t y, std::int64_t x, const std::vector<double>& scale, const std::vector<double>& mean) {
   const auto across = d.mirror ? out[2] - 1 - x : x;
@@ -61,7 +61,7 @@ double expected(const images& raw, const shape& in, const shape& out, std::int64
   return raw.at(((i * in[0] + c) * in[1] + row) * in[2] + column) * scale[k] - mean[k];
 }
 
-TEST(data_augment, every_value_is_where_the_definition_says) {
+TEST(data_augment, every_value_matches_the_definition) {
   counter_rng rng(11);
   for (int round = 0; round < 400; ++round) {
     const auto side = [&] { return static_cast<std::int64_t>(1 + rng.draw_below(7)); };
@@ -103,7 +103,7 @@ TEST(data_augment, every_value_is_where_the_definition_says) {
   }
 }
 
-TEST(data_augment, all_windows_are_drawn_and_alike_often_and_every_second_image_is_mirrored) {
+TEST(data_augment, draws_windows_and_mirrors_uniformly) {
   const augmentation a(given({{"crop", n(28)}, {"pad", n(1)}, {"mirror", true}}), shape{1, 28, 28}, false, 3);
   std::map<std::tuple<std::int64_t, std::int64_t, bool>, int> seen;
   constexpr int draws = 18 * 2000;
@@ -117,11 +117,11 @@ TEST(data_augment, all_windows_are_drawn_and_alike_often_and_every_second_image_
     chi += (times - 2000.0) * (times - 2000.0) / 2000;
     EXPECT_LE(std::get<0>(what), 2);
   }
-  EXPECT_LT(chi, 40.8) << "17 degrees of freedom, one in a thousand";
-  EXPECT_GT(chi, 3) << "too even to be drawn";
+  EXPECT_LT(chi, 40.8) << "17 degrees of freedom, p = 0.001";
+  EXPECT_GT(chi, 3) << "too even for random draws";
 }
 
-TEST(data_augment, a_draw_depends_on_seed_step_and_place_and_on_nothing_else) {
+TEST(data_augment, a_draw_depends_only_on_seed_step_and_position) {
   const auto o = given({{"crop", n(20)}, {"mirror", true}});
   const augmentation a(o, shape{3, 64, 64}, false, 3), again(o, shape{3, 64, 64}, false, 3), other(o, shape{3, 64, 64}, false, 4);
   const auto key = [](const augmentation::draw& d) { return std::tuple(d.y, d.x, d.mirror); };
@@ -134,10 +134,10 @@ TEST(data_augment, a_draw_depends_on_seed_step_and_place_and_on_nothing_else) {
       like_the_next_step += d == key(a.drawn(step + 1, place));
       like_the_next_place += d == key(a.drawn(step, place + 1));
     }
-  EXPECT_LT(like_the_other_seed, 10) << "of 2,000; by chance one in 4,050";
+  EXPECT_LT(like_the_other_seed, 10) << "of 2,000 draws; equal by chance with p = 1/4,050";
   EXPECT_LT(like_the_next_step, 10);
   EXPECT_LT(like_the_next_place, 10);
-  // In packets of any size.
+  // The same for packets of any size.
   const images raw(12, shape{3, 64, 64}, dtype::f32, 1);
   indices all(12);
   images whole(12, a.example(), dtype::f32, 2);
@@ -151,7 +151,7 @@ TEST(data_augment, a_draw_depends_on_seed_step_and_place_and_on_nothing_else) {
     }
 }
 
-TEST(data_augment, the_window_of_a_test_is_the_middle_of_the_image_whatever_the_border) {
+TEST(data_augment, the_test_window_is_centred_for_any_padding) {
   for (std::int64_t pad : {0, 1, 4}) {
     const augmentation a(given({{"crop", n(5)}, {"pad", n(pad)}}), shape{1, 9, 9}, false, 3);
     EXPECT_EQ(a.middle().y - pad, 2);
@@ -159,12 +159,12 @@ TEST(data_augment, the_window_of_a_test_is_the_middle_of_the_image_whatever_the_
   }
 }
 
-TEST(data_augment, what_cannot_be_is_refused_by_its_key) {
+TEST(data_augment, reports_invalid_options_by_key) {
   const shape image{3, 32, 30};
   EXPECT_THAT(error_of(given({{"crop", n(31)}}), image), HasSubstr("crop: a crop of 31 is more than the images' width 30"));
   EXPECT_EQ(error_of(given({{"crop", n(32)}, {"pad", n(1)}}), image), "no error");
   EXPECT_THAT(error_of(given({{"crop_height", n(35)}, {"pad", n(1)}}), image), HasSubstr("crop_height: a crop of 35 is more than"));
-  EXPECT_THAT(error_of(given({{"crop", n(3)}, {"crop_width", n(3)}}), image), HasSubstr("crop_width: crop says height and width"));
+  EXPECT_THAT(error_of(given({{"crop", n(3)}, {"crop_width", n(3)}}), image), HasSubstr("crop_width: crop sets height and width"));
   EXPECT_THAT(error_of(given({{"pad", n(33)}}), image), HasSubstr("pad: pad 33 is more than"));
   EXPECT_THAT(error_of(given({{"mean", std::vector<double>{1, 2}}}), image), HasSubstr("mean: mean has 2 numbers"));
   EXPECT_THAT(error_of(given({{"mirror", true}}), shape{784}), HasSubstr("images [channels, height, width]"));

@@ -1,5 +1,4 @@
-// The csv source: which numbers, which labels, every mistake with its line; and bytes that are no
-// csv at all.
+// The csv source: numbers, labels, every mistake with its line, and random bytes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -83,7 +82,7 @@ batch read_csv(const source& s, split part, const std::vector<std::int64_t>& whi
   return b;
 }
 
-TEST(data_csv, fields_are_numbers_however_they_are_written) {
+TEST(data_csv, reads_numbers_in_all_notations) {
   const auto t = table_of(
       "\xef\xbb\xbf"
       "a, \"b b\" ,c\r\n\r\n1,-2.5e1,+3\n  \" 4 \" , .5,6\r\n\n7,8,9");
@@ -96,30 +95,30 @@ TEST(data_csv, fields_are_numbers_however_they_are_written) {
   EXPECT_THAT(table_of("u,1,x\n", {.header = false, .ignore = {"2", "0"}}).values, ElementsAre(1));
 }
 
-TEST(data_csv, every_mistake_has_its_line) {
+TEST(data_csv, reports_every_mistake_with_its_line) {
   EXPECT_EQ(error_in(""), "0: no rows");
-  EXPECT_EQ(error_in("a,b\n\n"), "0: only a line of names, and no rows");
+  EXPECT_EQ(error_in("a,b\n\n"), "0: only a header line, no rows");
   EXPECT_EQ(error_in("a,b\n1,2\n3\n"), "3: 1 fields, but the first line has 2");
   EXPECT_EQ(error_in("a,b\n1,2\n\n3,4,5\n"), "4: more fields than the 2 of the first line");
-  EXPECT_EQ(error_in("a,b\n1,x y\n"), "2: column 1: text where a number should be");
-  EXPECT_EQ(error_in("a,b\n1,\n"), "2: column 1: nothing where a number should be");
-  EXPECT_EQ(error_in("a,b\n1,2 3\n"), "2: column 1: text where a number should be");
-  EXPECT_EQ(error_in("a\n1e999\n"), "2: column 0: no finite number");
-  EXPECT_EQ(error_in("a\nnan\n"), "2: column 0: no finite number");
-  EXPECT_EQ(error_in("a\n-inf\n"), "2: column 0: no finite number");
-  EXPECT_EQ(error_in("a\n+-1\n"), "2: column 0: text where a number should be");
+  EXPECT_EQ(error_in("a,b\n1,x y\n"), "2: column 1: text instead of a number");
+  EXPECT_EQ(error_in("a,b\n1,\n"), "2: column 1: an empty field instead of a number");
+  EXPECT_EQ(error_in("a,b\n1,2 3\n"), "2: column 1: text instead of a number");
+  EXPECT_EQ(error_in("a\n1e999\n"), "2: column 0: not a finite number");
+  EXPECT_EQ(error_in("a\nnan\n"), "2: column 0: not a finite number");
+  EXPECT_EQ(error_in("a\n-inf\n"), "2: column 0: not a finite number");
+  EXPECT_EQ(error_in("a\n+-1\n"), "2: column 0: text instead of a number");
   EXPECT_EQ(error_in("a,b\n\"1,2\n"), "2: a quote that does not end on its line");
-  EXPECT_EQ(error_in("a,b\n\"1\"2,3\n"), "2: text behind a closing quote");
-  EXPECT_EQ(error_in("a\n1\x01\n"), "2: column 0: text where a number should be");
+  EXPECT_EQ(error_in("a,b\n\"1\"2,3\n"), "2: text after a closing quote");
+  EXPECT_EQ(error_in("a\n1\x01\n"), "2: column 0: text instead of a number");
   EXPECT_EQ(error_in("size,b\n1,2", {.ignore = {"sise"}}),
-            "1: ignore names the column 'sise', which is not there (2 columns are read)");
+            "1: ignore names column 'sise', which does not exist (2 columns are read)");
   EXPECT_EQ(error_in("a,b\n1,2", {.ignore = {"a", "1"}}), "1: all columns are ignored");
   EXPECT_EQ(error_in("a,b\n1,2\n3,4\n", {.max_values = 3}), "3: more values than memory_mib allows");
 }
 
-// Whoever may name a file need not be one who may read it: a line and a column say enough to find
-// the place.
-TEST(data_csv, mistakes_quote_nothing_of_the_file) {
+// A user who may name a file may have no right to read it. Line and column suffice to find the
+// mistake.
+TEST(data_csv, errors_quote_no_content_of_the_file) {
   const std::string secret = "PRIVATE";
   const csv_format formats[] = {{},
                                 {.separator = ' '},
@@ -156,7 +155,7 @@ TEST(data_csv, columns_become_examples_and_labels) {
   EXPECT_EQ(f.open({{"label", std::string("class")}, {"shape", std::vector<std::int64_t>{1, 2, 1}}})->example(), (shape{1, 2, 1}));
 }
 
-TEST(data_csv, a_part_of_the_rows_may_be_for_testing) {
+TEST(data_csv, test_fraction_splits_the_rows) {
   std::string text = "v,c\n";
   for (int i = 0; i < 100; ++i) text += std::to_string(i) + "," + std::to_string(i % 7) + "\n";
   const file f(text);
@@ -173,12 +172,12 @@ TEST(data_csv, a_part_of_the_rows_may_be_for_testing) {
   EXPECT_EQ(seen.size(), 100u);
 }
 
-TEST(data_csv, mistakes_name_the_option_the_file_and_the_line) {
+TEST(data_csv, errors_name_the_option_the_file_and_the_line) {
   const file f("x,class\n1,0\n2,1\n", "x,klass\n1,0\n");
   const std::string path = "train.csv";
   EXPECT_EQ(f.error({{"label", std::string("clas")}}), "label: train.csv: there is no column 'clas' (2 columns are read)");
   EXPECT_EQ(f.error({{"label", std::string("-3")}}), "label: train.csv: there is no column '-3' (2 columns are read)");
-  EXPECT_EQ(f.error({{"test_path", f.second()}}), "test_path: test.csv: its 2 columns are not the 2 of " + f.dir.file(path));
+  EXPECT_EQ(f.error({{"test_path", f.second()}}), "test_path: test.csv: its 2 columns differ from the 2 of " + f.dir.file(path));
   EXPECT_THAT(f.error({{"test_path", f.dir.file("none.csv")}}), HasSubstr("test_path: none.csv: cannot open: No such file"));
   EXPECT_EQ(f.error({{"test_path", f.second()}, {"test_fraction", 0.5}}),
             "test_fraction: test_fraction and test_path exclude each other");
@@ -186,21 +185,20 @@ TEST(data_csv, mistakes_name_the_option_the_file_and_the_line) {
   EXPECT_THAT(f.error({{"separator", std::string("1")}}), HasSubstr("separator: "));
   EXPECT_THAT(f.error({{"scale", reals{1, 2, 3}}}), HasSubstr("scale: scale has 3 numbers, but an example has 2 columns"));
   EXPECT_THAT(f.error({{"shape", std::vector<std::int64_t>{3}}}),
-              HasSubstr("shape: train.csv: 2 columns are no example of shape 3"));
+              HasSubstr("shape: train.csv: 2 columns do not form an example of shape 3"));
   EXPECT_EQ(f.error({{"classes", std::int64_t{1}}, {"label", std::string("class")}}),
             "path: train.csv: a label is not below classes = 1");
   f.put(path, "x,class\n1,0\n2,0.5\n");
-  EXPECT_EQ(f.error({{"label", std::string("class")}}), "path: train.csv:3: the label is no class number (0, 1, 2, ...)");
+  EXPECT_EQ(f.error({{"label", std::string("class")}}), "path: train.csv:3: the label is not a class number (0, 1, 2, ...)");
   f.put(path, "x,class\n1,-1\n");
-  EXPECT_EQ(f.error({{"label", std::string("class")}}), "path: train.csv:2: the label is no class number (0, 1, 2, ...)");
+  EXPECT_EQ(f.error({{"label", std::string("class")}}), "path: train.csv:2: the label is not a class number (0, 1, 2, ...)");
   f.put(path, "class\n1\n");
   EXPECT_EQ(f.error({{"label", std::string("class")}}), "label: train.csv: the label is the only column");
   f.put(path, "x,class\n1,zero\n");
-  EXPECT_EQ(f.error(), "path: train.csv:2: column 1: text where a number should be");
+  EXPECT_EQ(f.error(), "path: train.csv:2: column 1: text instead of a number");
 }
 
-// Mutations of a sound file: whatever comes out is a table that is whole and finite, or an error
-// with a line of the file.
+// Mutations of a valid file give a complete and finite table, or an error with a line of the file.
 TEST(data_csv, fuzz) {
   const std::string sound = "id,\"x\",y,class\r\na,1.5,-2e3, 0\nb,\" 3 \",4,1\n\nc,+5,.6,2\n";
   const auto pieces = "0123456789.,-+eE\"\n\r\t ;ainf\xff\x00\xef\xbb\xbf"s;
@@ -238,7 +236,7 @@ TEST(data_csv, fuzz) {
       ASSERT_LE(e.line, 1 + static_cast<std::uint64_t>(std::count(s.begin(), s.end(), '\n')));
     }
   }
-  EXPECT_GT(tables, inputs / 100) << "most mutations are no csv";
+  EXPECT_GT(tables, inputs / 100) << "too few mutations are valid csv";
   EXPECT_LT(tables, inputs);
 }
 

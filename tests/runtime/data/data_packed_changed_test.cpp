@@ -1,5 +1,5 @@
-// A packed file that changes under its readers: overwritten in place or cut short, it fails by its
-// name, and nobody reads what is not there.
+// A packed file that changes while it is read: overwritten or truncated, it fails with its name,
+// and no invalid value is returned.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,8 +23,7 @@ std::shared_ptr<const source> open_changing(const std::string& kind, std::map<st
   return t->open(check_options(options{std::move(keys)}, t->specs), 3);
 }
 
-// Labels (or else the message of what went wrong) of examples that are read as the net would have
-// them.
+// Labels of examples that are read as for the net, or the error's text.
 std::string read_as_text(const source& s, const std::vector<std::int64_t>& which) {
   shape data{static_cast<std::int64_t>(which.size())}, label = data;
   for (int i = 0; i < s.example().rank(); ++i) data.push_back(s.example()[i]);
@@ -74,8 +73,8 @@ struct packed_under_change : testing::Test {
   std::int64_t label_at(std::int64_t i) const { return head.block_examples * head.value_bytes() + i * head.label_bytes(); }
 };
 
-// The block was looked at before, and so were its labels.
-TEST_F(packed_under_change, a_label_that_is_written_over_is_found_whenever_it_is_read) {
+// The block, and so its labels, had been verified before.
+TEST_F(packed_under_change, an_overwritten_label_is_detected_at_every_read) {
   const auto s = opened();
   const auto before = read_as_text(*s, {3, 4});
   for (const bool with_checksum : {false, true}) {
@@ -84,36 +83,36 @@ TEST_F(packed_under_change, a_label_that_is_written_over_is_found_whenever_it_is
       EXPECT_THAT(read_as_text(*s, {3, 4}), HasSubstr(name + ": training examples 0 to 19 are damaged: ")) << with_checksum;
   }
   overwrite(label_at(4), -7, true);
-  EXPECT_EQ(read_as_text(*s, {3, 4}), name + ": training examples 0 to 19 are damaged: a label that is no class");
+  EXPECT_EQ(read_as_text(*s, {3, 4}), name + ": training examples 0 to 19 are damaged: a label that is not a class");
 }
 
-TEST_F(packed_under_change, an_id_that_is_written_over_is_found_whenever_it_is_read) {
+TEST_F(packed_under_change, an_overwritten_id_is_detected_at_every_read) {
   std::string text;
   for (int i = 0; i < 400; ++i) text += static_cast<char>('a' + i * i % 7);
   test::write_bytes(dir.file("t"), {text.begin(), text.end()});
   const auto s = opened(*open_changing("text", {{"path", dir.file("t")}, {"sequence", std::int64_t{5}}}));
   read_as_text(*s, {0, 2});
   overwrite(2 * head.value_bytes() + 4, 60000, true);
-  EXPECT_THAT(read_as_text(*s, {0, 2}), HasSubstr(" are damaged: an id that is no symbol"));
+  EXPECT_THAT(read_as_text(*s, {0, 2}), HasSubstr(" are damaged: an id that is not a symbol"));
 }
 
-// What has been found sound is looked at again when the file is not as it was.
-TEST_F(packed_under_change, values_that_are_written_over_are_found_by_their_checksum) {
+// Blocks are verified again after the file was modified.
+TEST_F(packed_under_change, overwritten_values_are_detected_by_their_checksum) {
   const auto s = opened();
   read_as_text(*s, {0, 19});
   overwrite(3 * head.value_bytes(), 0x41424344, false);
   std::filesystem::last_write_time(name, std::filesystem::last_write_time(name) + std::chrono::hours(1));
-  EXPECT_EQ(read_as_text(*s, {0}), name + ": training examples 0 to 19 are damaged: another CRC32C");
+  EXPECT_EQ(read_as_text(*s, {0}), name + ": training examples 0 to 19 are damaged: wrong CRC32C");
 }
 
-TEST_F(packed_under_change, a_file_that_is_only_touched_is_read_on) {
+TEST_F(packed_under_change, a_file_of_which_only_the_time_changed_is_still_read) {
   const auto s = opened();
   const auto before = read_as_text(*s, {0, 19, -1});
   std::filesystem::last_write_time(name, std::filesystem::last_write_time(name) + std::chrono::hours(1));
   EXPECT_EQ(read_as_text(*s, {0, 19, -1}), before);
 }
 
-TEST_F(packed_under_change, a_file_that_is_cut_short_says_so) {
+TEST_F(packed_under_change, a_truncated_file_fails_with_its_name) {
   const auto s = opened();
   read_as_text(*s, {0, 19});
   std::filesystem::resize_file(name, packed_alignment + 10);

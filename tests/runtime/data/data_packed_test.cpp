@@ -1,5 +1,5 @@
-// Packed data: what is written is what is read, bit for bit; and whatever else a file may hold is
-// refused, or fails by its name.
+// Packed data: a source round-trips bit for bit, and any other file is rejected or fails with its
+// name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ std::pair<bytes, std::vector<std::int32_t>> read_packed(const source& s, split p
   return {raw, labels};
 }
 
-// Bytes with a scale for each channel: what an image folder is.
+// Bytes with one scale per channel, like an image folder.
 class byte_source final : public source {
  public:
   explicit byte_source(std::int64_t train = 700, std::int64_t test = 35) : sizes_{train, test} {}
@@ -78,7 +78,7 @@ class byte_source final : public source {
   std::array<std::int64_t, 2> sizes_;
 };
 
-// A file that is not on a disk. What is read beyond its end would be found by the sanitizers.
+// A file in memory. Sanitizers detect reads beyond its end.
 class in_memory final : public random_bytes {
  public:
   explicit in_memory(bytes b) : bytes_(std::move(b)) {}
@@ -122,7 +122,7 @@ void expect_same(const source& want, const source& got) {
   }
 }
 
-TEST(data_packed, bytes_stay_bytes_and_come_back_bit_for_bit_in_both_precisions) {
+TEST(data_packed, byte_values_round_trip_bit_for_bit_in_both_precisions) {
   temp_dir dir;
   const byte_source s;
   const auto h = packed(s, dir.file("p"));
@@ -130,12 +130,12 @@ TEST(data_packed, bytes_stay_bytes_and_come_back_bit_for_bit_in_both_precisions)
   const auto got = open_packed("packed", {{"path", dir.file("p")}});
   expect_same<float>(s, *got);
   expect_same<double>(s, *got);
-  // A packed file is a source like any other: packed again it is the same file.
+  // A packed file is a source like any other: packing it again gives the same file.
   packed(*got, dir.file("q"));
   EXPECT_EQ(test::read_bytes(dir.file("p")), test::read_bytes(dir.file("q")));
 }
 
-TEST(data_packed, values_and_ids_come_back_too) {
+TEST(data_packed, values_and_ids_round_trip) {
   temp_dir dir;
   const auto synthetic = open_packed(
       "synthetic",
@@ -168,7 +168,7 @@ std::string open_error(const std::string& path) {
   return "no error";
 }
 
-TEST(data_packed, files_that_are_something_else_are_refused_at_the_start) {
+TEST(data_packed, rejects_other_files_at_opening) {
   temp_dir dir;
   packed(byte_source(), dir.file("p"));
   const auto sound = test::read_bytes(dir.file("p"));
@@ -193,13 +193,13 @@ TEST(data_packed, files_that_are_something_else_are_refused_at_the_start) {
   b = sound;
   b.pop_back();
   EXPECT_THAT(error(b),
-              HasSubstr("its header promises 700 + 35 examples, for which " + std::to_string(b.size()) + " bytes are too few"));
+              HasSubstr("its header declares 700 + 35 examples, for which " + std::to_string(b.size()) + " bytes are too few"));
   b = sound;
   b.push_back(0);
   EXPECT_THAT(error(b), HasSubstr("bytes are too many"));
 }
 
-TEST(data_packed, a_damaged_block_fails_by_name_when_it_is_read_and_the_others_do_not) {
+TEST(data_packed, only_reads_of_a_damaged_block_fail) {
   temp_dir dir;
   const byte_source s(9000, 35);  // several blocks
   const auto h = packed(s, dir.file("p"));
@@ -215,13 +215,12 @@ TEST(data_packed, a_damaged_block_fails_by_name_when_it_is_read_and_the_others_d
       FAIL() << "it read a damaged block";
     } catch (const std::runtime_error& e) {
       EXPECT_EQ(std::string(e.what()), dir.file("p") + ": training examples " + std::to_string(h.block_examples) + " to " +
-                                           std::to_string(2 * h.block_examples - 1) + " are damaged: another CRC32C");
+                                           std::to_string(2 * h.block_examples - 1) + " are damaged: wrong CRC32C");
     }
 }
 
-// A label beyond the classes would be read as an index by a loss layer: its checksum being right
-// does not help.
-TEST(data_packed, labels_that_are_no_classes_are_refused_whatever_the_checksum) {
+// A loss layer would use a label beyond the classes as an index, even if its checksum is right.
+TEST(data_packed, rejects_labels_beyond_the_classes_with_a_valid_checksum) {
   temp_dir dir;
   const auto h = packed(byte_source(20, 5), dir.file("p"));
   for (std::int32_t wrong : {4, -1, 1 << 30}) {
@@ -237,7 +236,7 @@ TEST(data_packed, labels_that_are_no_classes_are_refused_whatever_the_checksum) 
   }
 }
 
-TEST(data_packed, what_the_format_has_no_place_for_is_refused_before_anything_is_written) {
+TEST(data_packed, rejects_an_unsupported_source_before_writing) {
   class odd final : public source {
    public:
     shape example() const override { return {4}; }
@@ -248,11 +247,11 @@ TEST(data_packed, what_the_format_has_no_place_for_is_refused_before_anything_is
   };
   temp_dir dir;
   EXPECT_THAT(std::get<std::string>(pack(odd(), dir.file("p"))),
-              HasSubstr("/p: this source cannot be packed: its header has a number of symbols that cannot be"));
+              HasSubstr("/p: this source cannot be packed: its header has an invalid number of symbols"));
   EXPECT_TRUE(std::filesystem::is_empty(dir.path));
 }
 
-TEST(data_packed, nothing_is_left_behind_when_it_cannot_be_written) {
+TEST(data_packed, a_failed_pack_leaves_no_file) {
   temp_dir dir;
   const auto r = pack(byte_source(), dir.file("no/such/folder"));
   EXPECT_THAT(std::get<std::string>(r), HasSubstr("no/such/folder: cannot create: No such file"));
@@ -267,8 +266,8 @@ TEST(data_packed, nothing_is_left_behind_when_it_cannot_be_written) {
   EXPECT_TRUE(std::filesystem::is_empty(dir.path));
 }
 
-// Mutated files, half of them with a right checksum of the header: each is refused, or read without
-// touching anything outside of it (run under the sanitizers too), or fails by its name.
+// Mutated files, half of them with a valid checksum of the header. Each is rejected, is read
+// without an access outside of it (sanitizers check that too), or fails with its name.
 TEST(data_packed, fuzz) {
   temp_dir dir;
   packed(byte_source(30, 7), dir.file("u8"));

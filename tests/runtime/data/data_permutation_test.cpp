@@ -1,5 +1,5 @@
-// The random order of examples: as a table where it is small, by a network of positions where a
-// table would take memory.
+// The random order of examples: a table for small sets, a Feistel network for sets whose table
+// would be large.
 #include "runtime/data/permutation.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ numbers from_to(std::int64_t begin, std::int64_t end) {
   return all;
 }
 
-TEST(data_permutation, of_a_table_is_fisher_and_yates) {
+TEST(data_permutation, a_table_is_fisher_yates) {
   for (const std::int64_t n : {1, 2, 3, 10, 1000}) {
     auto expected = from_to(50, 50 + n);
     counter_rng rng(99);
@@ -32,19 +32,19 @@ TEST(data_permutation, of_a_table_is_fisher_and_yates) {
   }
 }
 
-TEST(data_permutation, without_a_table_has_every_number_once) {
+TEST(data_permutation, without_a_table_contains_every_number_once) {
   for (std::int64_t n = 2; n < 600; ++n)
     for (const std::uint64_t key : {0u, 1u, 77u}) {
       permutation p(7, 7 + n, 1);
       auto order = p.part(key, 0, n);
-      EXPECT_EQ(p.part(key, n / 3, n - n / 3), numbers(order.begin() + n / 3, order.end())) << "the same again";
+      EXPECT_EQ(p.part(key, n / 3, n - n / 3), numbers(order.begin() + n / 3, order.end())) << "a second call differs";
       std::sort(order.begin(), order.end());
       ASSERT_EQ(order, from_to(7, 7 + n)) << n << " numbers, key " << key;
       EXPECT_EQ(p.bytes(), 0);
     }
 }
 
-TEST(data_permutation, without_a_table_puts_every_number_everywhere_alike) {
+TEST(data_permutation, without_a_table_positions_are_uniform) {
   constexpr std::int64_t n = 5, draws = 20000;
   std::vector<std::vector<int>> seen(n, std::vector<int>(n));
   permutation p(0, n, 1);
@@ -56,8 +56,8 @@ TEST(data_permutation, without_a_table_puts_every_number_everywhere_alike) {
     for (int k : row) EXPECT_NEAR(k, static_cast<double>(draws) / n, 250);
 }
 
-// Beyond 2^24 examples no sampler keeps an order, whatever the file says.
-TEST(data_permutation, of_many_examples_takes_no_memory) {
+// Above 2^24 examples no sampler keeps a table, whatever its options.
+TEST(data_permutation, samplers_of_many_examples_hold_no_table) {
   sampler_registry r;
   add_stock_samplers(r);
   for (const auto& name : r.names()) {
@@ -78,7 +78,7 @@ TEST(data_permutation, of_many_examples_takes_no_memory) {
         EXPECT_LT(i, 400'000'000'000);
         seen.insert(i);
       }
-    EXPECT_EQ(seen.size(), 200u * 500) << name << ": no example twice";
+    EXPECT_EQ(seen.size(), 200u * 500) << name << ": an example occurs twice";
   }
 }
 

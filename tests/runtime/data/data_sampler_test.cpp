@@ -31,14 +31,14 @@ indices epoch_order(sampler& s, std::uint64_t epoch, std::int64_t batch) {
   return all;
 }
 
-TEST(data_random, is_splitmix64_with_its_published_outputs) {
-  // The reference program of splitmix64.c with state 1234567.
+TEST(data_random, matches_the_published_outputs_of_splitmix64) {
+  // Outputs of the reference program splitmix64.c for state 1234567.
   const std::array<std::uint64_t, 5> published = {6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
                                                   4593380528125082431u, 16408922859458223821u};
   for (std::size_t i = 0; i < published.size(); ++i) EXPECT_EQ(hash_at(1234567, i), published[i]);
 }
 
-TEST(data_random, draws_below_a_bound_evenly) {
+TEST(data_random, draw_below_is_uniform) {
   counter_rng rng(7);
   std::array<int, 6> seen{};
   for (int i = 0; i < 60000; ++i) ++seen[rng.draw_below(6)];
@@ -47,7 +47,7 @@ TEST(data_random, draws_below_a_bound_evenly) {
   EXPECT_LT(chi2, 20.5);  // 5 degrees of freedom, p = 0.001
 }
 
-TEST(data_sampler, registry_holds_the_stock_kinds_and_takes_replacements) {
+TEST(data_sampler, registry_has_the_stock_kinds_and_accepts_replacements) {
   sampler_registry r;
   add_stock_samplers(r);
   EXPECT_THAT(r.names(),
@@ -58,8 +58,8 @@ TEST(data_sampler, registry_holds_the_stock_kinds_and_takes_replacements) {
   EXPECT_EQ(r.names().size(), 8u);
 }
 
-TEST(data_sampler, shuffle_order_is_the_documented_one_for_ever) {
-  // Changing these numbers changes every trained weight: it is a new format, not a fix.
+TEST(data_sampler, shuffle_order_is_fixed) {
+  // A change of these numbers changes every trained weight: it is a new format, not a fix.
   auto s = make("shuffle", 10, 5, 1);
   EXPECT_THAT(epoch_order(*s, 0, 5), testing::ElementsAre(2, 1, 5, 4, 9, 6, 8, 3, 7, 0));
   EXPECT_THAT(epoch_order(*s, 1, 5), testing::ElementsAre(0, 3, 4, 5, 2, 1, 7, 6, 9, 8));
@@ -89,7 +89,7 @@ TEST(data_sampler, every_position_is_equally_likely_to_hold_every_example) {
     for (int n : row) EXPECT_NEAR(n, 4000, 250);
 }
 
-TEST(data_sampler, order_depends_neither_on_workers_nor_on_how_a_batch_is_cut) {
+TEST(data_sampler, order_is_independent_of_workers_and_batch_splitting) {
   for (const char* kind : {"shuffle", "sequential"}) {
     auto whole = make(kind, 103, 16, 5);
     for (std::uint32_t workers : {2u, 4u, 16u}) {
@@ -107,7 +107,7 @@ TEST(data_sampler, order_depends_neither_on_workers_nor_on_how_a_batch_is_cut) {
   }
 }
 
-TEST(data_sampler, a_resumed_sampler_goes_on_where_the_first_one_was) {
+TEST(data_sampler, a_resumed_sampler_continues_the_order) {
   auto first = make("shuffle", 100, 8, 2);
   for (std::uint64_t step = 0; step < 30; ++step) first->indices(step, 0, 8);
   auto resumed = make("shuffle", 100, 8, 2);
@@ -126,7 +126,7 @@ TEST(data_sampler, last_partial_batch_is_dropped) {
   EXPECT_THAT(s->indices(2, 0, 4), testing::ElementsAre(0, 1, 2, 3));
 }
 
-TEST(data_sampler, a_batch_larger_than_the_training_set_is_the_users_mistake) {
+TEST(data_sampler, rejects_a_batch_larger_than_the_training_set) {
   for (const char* kind : {"shuffle", "sequential"}) {
     try {
       make(kind, 63, 64);

@@ -1,4 +1,5 @@
-// Platoon's scenarios: which examples each worker takes, by the law of each sampler.
+// Platoon's scenarios: the examples that each worker takes, checked against the definition of each
+// sampler.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ const sampler_type& type_of(const std::string& kind) {
 
 struct company {
   std::int64_t examples = 103, batch = 16;
-  std::vector<std::int64_t> counts{5, 5, 3, 3};  // of each worker
+  std::vector<std::int64_t> counts{5, 5, 3, 3};  // by worker
   std::uint64_t seed = 5;
   options given;
   std::vector<worker_share> shares() const {
@@ -55,7 +56,7 @@ options deal(const char* how) {
   return o;
 }
 
-TEST(data_scenarios, shard_gives_every_worker_a_part_of_its_own_once_an_epoch) {
+TEST(data_scenarios, shard_gives_every_worker_its_own_part_once_per_epoch) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed)
     for (const char* how : {"blocks", "random"}) {
       company c;
@@ -73,14 +74,14 @@ TEST(data_scenarios, shard_gives_every_worker_a_part_of_its_own_once_an_epoch) {
           ASSERT_TRUE(distinct(once)) << "seed " << seed << " worker " << w << " epoch " << epoch;
           part.insert(once.begin(), once.end());
         }
-        ASSERT_LE(part.size(), 1u + static_cast<std::size_t>(103 * c.counts[w] / 16)) << "fixed for the whole job";
+        ASSERT_LE(part.size(), 1u + static_cast<std::size_t>(103 * c.counts[w] / 16)) << "the part is fixed for the whole job";
         everything.insert(everything.end(), part.begin(), part.end());
         if (how == std::string("blocks")) {
           ASSERT_LT(*part.rbegin() - *part.begin(), 103 * c.counts[w] / 16 + 1);
         }
       }
       ASSERT_TRUE(distinct(everything)) << "seed " << seed << ": two workers saw one example";
-      ASSERT_GE(everything.size(), 100u) << "what one epoch drops, another takes";
+      ASSERT_GE(everything.size(), 100u) << "an example that one epoch drops is taken in another";
     }
 }
 
@@ -99,12 +100,12 @@ TEST(data_scenarios, shard_takes_a_new_order_every_epoch) {
   EXPECT_EQ(sorted(first), want) << "the second quarter";
 }
 
-TEST(data_scenarios, shard_refuses_workers_that_take_more_than_there_is) {
+TEST(data_scenarios, shard_rejects_workers_that_need_more_than_all_examples) {
   company c{40, 16, {16, 16, 16}, 1, deal("blocks")};
-  EXPECT_THROW(c.make("shard", 0), option_error) << "three groups of a whole batch each";
+  EXPECT_THROW(c.make("shard", 0), option_error) << "three groups, each with a whole batch";
 }
 
-TEST(data_scenarios, own_order_shows_every_worker_everything_once_a_pass) {
+TEST(data_scenarios, own_order_gives_every_worker_all_examples_once_per_pass) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     company c{60, 16, {5, 5, 3, 3}, seed, {}};
     std::vector<indices> orders;
@@ -122,7 +123,7 @@ TEST(data_scenarios, own_order_shows_every_worker_everything_once_a_pass) {
       ASSERT_EQ(sorted(once), want) << "seed " << seed << " worker " << w;
       ASSERT_EQ(sorted(again), want);
       ASSERT_NE(once, again);
-      for (const auto& o : orders) ASSERT_NE(o, once) << "each its own order";
+      for (const auto& o : orders) ASSERT_NE(o, once) << "two workers have the same order";
       orders.push_back(once);
     }
   }
@@ -162,7 +163,7 @@ TEST(data_scenarios, served_and_seeded_have_the_order_of_shuffle) {
   }
 }
 
-TEST(data_scenarios, served_takes_the_order_it_is_told) {
+TEST(data_scenarios, served_uses_the_configured_order) {
   for (const char* kind : {"sequential", "shard", "own_order"}) {
     company c, plain;
     c.given.values.emplace("order", std::string(kind));
@@ -174,7 +175,7 @@ TEST(data_scenarios, served_takes_the_order_it_is_told) {
   }
 }
 
-TEST(data_scenarios, one_worker_alone_is_the_plain_shuffle) {
+TEST(data_scenarios, a_single_worker_has_the_order_of_shuffle) {
   company c;
   c.counts = {16};
   auto want = c.make("shuffle", 0);
@@ -186,8 +187,9 @@ TEST(data_scenarios, one_worker_alone_is_the_plain_shuffle) {
   }
 }
 
-// The state is the step: any step may be asked of a fresh sampler, in any order, in any pieces.
-TEST(data_scenarios, a_resumed_sampler_goes_on_where_the_first_one_was) {
+// The only state is the step: a new sampler can be asked for any step, in any order and in any
+// pieces.
+TEST(data_scenarios, a_resumed_sampler_continues_the_order) {
   const company c;
   for (const auto& kind : {"shuffle", "sequential", "shard", "own_order", "replicate", "served", "seeded"})
     for (std::uint32_t w = 0; w < 4; ++w) {
@@ -226,10 +228,10 @@ TEST(data_scenarios, evaluation_takes_all_in_order_or_a_sample_without_replaceme
     ASSERT_TRUE(std::all_of(got.begin(), got.end(), [](auto i) { return i >= 0 && i < 100; }));
     auto pieces = evaluation("sample", 100, 30)->indices(version, 0, 12);
     for (auto i : evaluation("sample", 100, 30)->indices(version, 12, 18)) pieces.push_back(i);
-    ASSERT_EQ(pieces, got) << "the same for whoever takes which part, resumed or not";
+    ASSERT_EQ(pieces, got) << "the sample depends on the split into parts";
     seen.insert(got.begin(), got.end());
   }
-  EXPECT_EQ(seen.size(), 100u) << "another sample every time";
+  EXPECT_EQ(seen.size(), 100u) << "every evaluation has another sample";
   EXPECT_NE(evaluation("sample", 100, 30, 8)->indices(0, 0, 30), some->indices(0, 0, 30));
   EXPECT_THROW(evaluation("sample", 100, 101), option_error);
 }

@@ -47,7 +47,7 @@ bytes ramp(std::size_t n, unsigned mod = 256) {
   return b;
 }
 
-// A folder with four small sound files: 6 training and 3 test images of 2 x 3, labels 0..2.
+// A folder with four small valid files: 6 training and 3 test images of 2 x 3, labels 0..2.
 struct small_set {
   small_set() {
     test::write_bytes(dir.file("train-images-idx3-ubyte"), make_idx({6, 2, 3}, ramp(36)));
@@ -99,7 +99,7 @@ batch_of<T> read_source(const source& s, split part, const std::vector<std::int6
   return b;
 }
 
-TEST(data_source, registry_holds_the_stock_kinds) {
+TEST(data_source, registry_has_the_stock_kinds) {
   source_registry r;
   add_stock_sources(r);
   EXPECT_THAT(r.names(), testing::ElementsAre("csv", "idx", "packed", "synthetic", "text"));
@@ -113,7 +113,7 @@ TEST(data_idx, reads_fashion_mnist) {
   EXPECT_EQ(s->classes(), 10);
   EXPECT_EQ(s->size(split::train), 60000);
   EXPECT_EQ(s->size(split::test), 10000);
-  // The first labels as the data set's page shows them: ankle boot, T-shirt, T-shirt, dress, ...
+  // The first labels as shown on the data set's page: ankle boot, T-shirt, T-shirt, dress, ...
   EXPECT_THAT(read_source<float>(*s, split::train, {0, 1, 2, 3}).label, testing::ElementsAre(9, 0, 0, 3));
   std::vector<std::int64_t> all(60000);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
@@ -121,7 +121,7 @@ TEST(data_idx, reads_fashion_mnist) {
   double sum = 0, squares = 0;
   for (float v : b.data) sum += v, squares += static_cast<double>(v) * v;
   const auto n = static_cast<double>(b.data.size());
-  EXPECT_NEAR(sum / n, 0.2860, 5e-5);  // the mean and deviation that every tutorial normalises with
+  EXPECT_NEAR(sum / n, 0.2860, 5e-5);  // the mean and deviation that tutorials use for normalisation
   EXPECT_NEAR(std::sqrt(squares / n - sum / n * sum / n), 0.3530, 5e-5);
   for (int k = 0; k < 10; ++k) EXPECT_EQ(std::count(b.label.begin(), b.label.end(), k), 6000);
 }
@@ -154,7 +154,7 @@ TEST(data_idx, f32_values_are_the_f64_values_rounded_once) {
   }
 }
 
-TEST(data_idx, plain_and_gzip_files_and_named_files_give_the_same) {
+TEST(data_idx, reads_plain_gzip_and_named_files_alike) {
   small_set plain;
   temp_dir packed;
   options names;
@@ -170,7 +170,7 @@ TEST(data_idx, plain_and_gzip_files_and_named_files_give_the_same) {
   }
 }
 
-TEST(data_idx, gzip_members_in_a_row_are_one_file) {
+TEST(data_idx, consecutive_gzip_members_are_one_file) {
   const auto whole = make_idx({4, 3}, ramp(12));
   auto joined = gzip({whole.begin(), whole.begin() + 9});
   const auto rest = gzip({whole.begin() + 9, whole.end()});
@@ -190,7 +190,7 @@ TEST(data_idx, ranks_two_and_four_are_vectors_and_coloured_images) {
   EXPECT_EQ(open_idx(f.dir.path)->example(), (shape{3, 2, 2}));
 }
 
-TEST(data_idx, every_malformed_file_is_named_with_what_is_wrong) {
+TEST(data_idx, reports_every_malformed_file_with_its_reason) {
   struct row {
     const char* file;
     bytes content;
@@ -215,12 +215,12 @@ TEST(data_idx, every_malformed_file_is_named_with_what_is_wrong) {
       {images, {0, 0, 8, 200, 0, 0}, "bad magic: the number of dimensions is not 2 to 4"},
       {images, {0, 0, 8, 3, 0, 0, 0, 6, 0, 0}, "truncated: the header ends after 10 of 16 bytes"},
       {images, make_idx({6, 0, 3}, {}), "dimension 1 is 0"},
-      {images, make_idx({6, 2, 3}, ramp(35)), "truncated: the header promises 36 elements, the file holds 35"},
+      {images, make_idx({6, 2, 3}, ramp(35)), "truncated: the header declares 36 elements, the file has 35"},
       {images, longer, "trailing garbage: 2 bytes after the last element"},
-      {images, make_idx({0xffffffff, 0xffffffff, 0xffffffff}, ramp(36)), "absurd header: more than 2^36 elements"},
-      {images, make_idx({0xffffffff, 2, 3}, ramp(36)), "truncated: the header promises 25769803770 elements"},
+      {images, make_idx({0xffffffff, 0xffffffff, 0xffffffff}, ramp(36)), "invalid header: more than 2^36 elements"},
+      {images, make_idx({0xffffffff, 2, 3}, ramp(36)), "truncated: the header declares 25769803770 elements"},
       {images, gzip(make_idx({0xffffffff, 2, 3}, ramp(36))), "elements cannot come out of"},
-      {images, gzip(make_idx({7, 2, 3}, ramp(36))), "truncated: the header promises 42 elements, the file holds 36"},
+      {images, gzip(make_idx({7, 2, 3}, ramp(36))), "truncated: the header declares 42 elements, the file has 36"},
       {images, gzip(longer), "trailing garbage"},
       {images, half, "truncated: the gzip stream ends after"},
       {images, flipped, "damaged gzip stream"},
@@ -241,7 +241,7 @@ TEST(data_idx, every_malformed_file_is_named_with_what_is_wrong) {
   }
 }
 
-TEST(data_idx, mistakes_quote_nothing_of_the_file) {
+TEST(data_idx, errors_quote_no_content_of_the_file) {
   for (const bytes& content : {bytes{'-', '-', '-', '-', '-', 'B'}, bytes{0, 0, 'Q', 3, 1, 2}, bytes{0, 0, 8, 'Q', 1, 2}}) {
     small_set f;
     test::write_bytes(f.dir.file("train-images-idx3-ubyte"), content);
@@ -250,7 +250,7 @@ TEST(data_idx, mistakes_quote_nothing_of_the_file) {
   }
 }
 
-TEST(data_idx, missing_files_and_things_that_are_no_files_are_named) {
+TEST(data_idx, reports_missing_and_irregular_files) {
   small_set f;
   std::filesystem::remove(f.dir.file("t10k-labels-idx1-ubyte"));
   EXPECT_THAT(idx_error(f.dir.path).what(), HasSubstr("t10k-labels-idx1-ubyte.gz: cannot open: No such file"));
@@ -265,7 +265,7 @@ TEST(data_idx, missing_files_and_things_that_are_no_files_are_named) {
   EXPECT_THAT(idx_error(f.dir.path, o).what(), HasSubstr("NUL"));
 }
 
-TEST(data_idx, labels_outside_the_stated_classes_are_refused) {
+TEST(data_idx, rejects_labels_beyond_the_classes) {
   small_set f;
   options o;
   o.values["classes"] = std::int64_t{2};
@@ -276,7 +276,7 @@ TEST(data_idx, labels_outside_the_stated_classes_are_refused) {
   EXPECT_THAT(idx_error(f.dir.path).what(), HasSubstr("t10k-labels-idx1-ubyte: the label at index 2 is not below classes = 3"));
 }
 
-TEST(data_idx, fuzzed_files_are_answered_and_never_believed) {
+TEST(data_idx, fuzzed_files_are_read_or_rejected) {
   const std::vector<bytes> seeds = {make_idx({6, 2, 3}, ramp(36)), gzip(make_idx({6, 2, 3}, ramp(36))), make_idx({9}, ramp(9, 3))};
   counter_rng rng(11);
   std::uint64_t sound = 0;
@@ -325,7 +325,7 @@ TEST(data_synthetic, is_a_function_of_the_seed_and_the_index) {
   EXPECT_NE(read_source<float>(*a, split::test, {3}).data, read_source<float>(*a, split::train, {3}).data);
 }
 
-TEST(data_synthetic, numbers_stay_what_they_are) {
+TEST(data_synthetic, values_are_fixed) {
   const auto s = open_source("synthetic", synthetic_options({2, 3}, 4, 0.25), 1);
   const auto b = read_source<double>(*s, split::train, {0, 1});
   EXPECT_THAT(b.label, testing::ElementsAre(3, 0));
@@ -340,7 +340,7 @@ TEST(data_synthetic, f32_values_are_the_f64_values_rounded_once) {
   for (std::size_t i = 0; i < a.data.size(); ++i) EXPECT_EQ(b.data[i], static_cast<float>(a.data[i]));
 }
 
-TEST(data_synthetic, classes_are_balanced_and_the_nearest_class_mean_tells_them) {
+TEST(data_synthetic, classes_are_balanced_and_separable_by_class_means) {
   for (const auto& dims : std::vector<std::vector<std::int64_t>>{{1, 28, 28}, {3, 32, 32}, {50}, {2, 2, 3, 5, 7}}) {
     const auto s = open_source("synthetic", synthetic_options(dims, 10, 0.5), 1);
     const auto n = static_cast<std::size_t>(s->example().count());
@@ -375,7 +375,7 @@ TEST(data_synthetic, classes_are_balanced_and_the_nearest_class_mean_tells_them)
   }
 }
 
-TEST(data_synthetic, impossible_shapes_are_the_users_mistake) {
+TEST(data_synthetic, rejects_impossible_shapes) {
   EXPECT_THAT(source_error_of("synthetic", synthetic_options({}, 2, 0)).what(), HasSubstr("shape has 0 extents"));
   EXPECT_THAT(source_error_of("synthetic", synthetic_options({1, 1, 1, 1, 1, 1}, 2, 0)).what(), HasSubstr("shape has 6 extents"));
   EXPECT_THAT(source_error_of("synthetic", synthetic_options({3, -1}, 2, 0)).what(), HasSubstr("extent of -1"));

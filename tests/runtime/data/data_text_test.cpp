@@ -52,7 +52,7 @@ read_back read_text(const source& s, split which, const std::vector<std::int64_t
   return {list(data), list(label)};
 }
 
-TEST(text_source, numbers_characters_by_code_point_and_labels_them_with_the_next) {
+TEST(text_source, ids_follow_code_points_and_labels_are_the_next_character) {
   const text_file f(
       "cabbac\xc3\xa9"
       "ba\xe2\x82\xac");  // c a b b a c é b a €
@@ -67,7 +67,7 @@ TEST(text_source, numbers_characters_by_code_point_and_labels_them_with_the_next
   EXPECT_THAT(r.label, ElementsAre(0, 1, 1, 1, 0, 4, -1, -1, -1));
 }
 
-TEST(text_source, splits_at_the_end_of_the_file_and_no_label_crosses) {
+TEST(text_source, the_test_split_is_the_end_and_labels_do_not_cross) {
   std::string text;
   for (int i = 0; i < 50; ++i) text += static_cast<char>('A' + i);
   const text_file f(text);
@@ -87,7 +87,7 @@ TEST(text_source, reads_any_file_as_bytes) {
   EXPECT_THAT(read_text(*s, split::train, {0}).data, ElementsAre(3, 0, 3));
 }
 
-TEST(text_source, names_what_is_wrong_with_a_file) {
+TEST(text_source, reports_invalid_files) {
   const temp_dir dir;
   EXPECT_THAT(text_error_of(dir.file("none")), HasSubstr("path: " + dir.file("none") + ": cannot open: No such file"));
   EXPECT_THAT(text_error_of(dir.path), HasSubstr("not a regular file"));
@@ -99,10 +99,11 @@ TEST(text_source, names_what_is_wrong_with_a_file) {
               HasSubstr("sequence: " + one.path() + ": the training part of 3 characters has no sequence of 3"));
   EXPECT_THAT(text_error_of(lines.path()), HasSubstr("byte 11 (line 3) is not UTF-8"));
   const text_file few(std::string(30, 'x'));
-  EXPECT_THAT(text_error_of(few.path()), HasSubstr("the test part of 3 characters has no sequence of 3 and the one behind it"));
+  EXPECT_THAT(text_error_of(few.path()),
+              HasSubstr("the test part of 3 characters has no sequence of 3 and the character after it"));
 }
 
-TEST(text_source, refuses_what_rfc_3629_refuses) {
+TEST(text_source, rejects_utf8_that_rfc_3629_rejects) {
   for (const char* bad : {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x80\x80\x80",
                           "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\xe2\x82", "\xf0\x9f\x98", "\xc3", "\xc3\xc3"}) {
     const text_file f(std::string("0123456789abcdefghijklmnopqrstuvwxyz") + bad);
@@ -112,9 +113,9 @@ TEST(text_source, refuses_what_rfc_3629_refuses) {
   EXPECT_EQ(open_text(good.path())->classes(), 40);
 }
 
-// Whatever the bytes: an error by name, or sequences whose numbers are inside the vocabulary and
+// Any bytes give an error that names the file, or sequences whose ids are in the vocabulary and
 // spell the file.
-TEST(text_source, any_bytes_are_a_text_or_an_error) {
+TEST(text_source, any_bytes_give_a_text_or_an_error) {
   std::mt19937 rng(3);
   const temp_dir dir;
   std::uint64_t texts = 0;
@@ -139,7 +140,7 @@ TEST(text_source, any_bytes_are_a_text_or_an_error) {
   EXPECT_GT(texts, 200u);
 }
 
-TEST(sequence_sampler, walks_each_lane_through_its_own_stretch) {
+TEST(sequence_sampler, each_position_reads_its_own_part_in_order) {
   sampler_registry r;
   add_stock_samplers(r);
   sampler_config c;
@@ -154,7 +155,7 @@ TEST(sequence_sampler, walks_each_lane_through_its_own_stretch) {
   EXPECT_THAT(s->indices(6, 0, 4), ElementsAre(0, 3, 6, 9));
 }
 
-TEST(sequence_sampler, of_an_evaluation_goes_round_its_lanes) {
+TEST(sequence_sampler, an_evaluation_takes_one_example_of_each_part_in_turn) {
   eval_sampler_registry r;
   add_stock_eval_samplers(r);
   const auto s = r.find("lanes")->make({}, {1, 11, 4});

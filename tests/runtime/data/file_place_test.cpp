@@ -1,5 +1,5 @@
-// What a file that is written may replace: a regular file, or nothing. Whoever writes files asks
-// here.
+// What a written file may replace: a regular file, or nothing. All writers of files use these
+// functions.
 #include "runtime/data/file_place.hpp"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ struct places : testing::Test {
   }
 };
 
-TEST_F(places, that_are_files_or_nothing_may_be_written) {
+TEST_F(places, regular_files_and_new_names_are_allowed) {
   EXPECT_EQ(place_to_write(file).wrong, "");
   EXPECT_EQ(place_to_write(dir.file("fresh")).path, dir.file("fresh"));
   EXPECT_EQ(place_to_write(link).path, fs::canonical(file).string());
@@ -47,7 +47,7 @@ TEST_F(places, that_are_files_or_nothing_may_be_written) {
   EXPECT_EQ(text(file), "new");
 }
 
-TEST_F(places, that_are_something_else_are_named_and_left) {
+TEST_F(places, other_kinds_are_rejected_and_left_unchanged) {
   EXPECT_EQ(write(fifo), "it is a FIFO, and only regular files are written");
   EXPECT_EQ(write(device), "it is a symbolic link, and it is a device, and only regular files are written");
   EXPECT_EQ(place_to_write("/dev/null").wrong, "it is a device, and only regular files are written");
@@ -65,19 +65,18 @@ TEST_F(places, that_are_something_else_are_named_and_left) {
   EXPECT_TRUE(fs::is_symlink(device));
 }
 
-TEST_F(places, that_are_links_lead_to_the_file_that_is_replaced) {
+TEST_F(places, writing_to_a_link_replaces_its_target) {
   EXPECT_EQ(write(link), "");
   EXPECT_TRUE(fs::is_symlink(link));
   EXPECT_EQ(text(file), "new");
   fs::remove(file);
-  EXPECT_THAT(write(link), HasSubstr("it is a symbolic link that leads nowhere"));
+  EXPECT_THAT(write(link), HasSubstr("it is a symbolic link that cannot be resolved"));
   fs::create_symlink("round", dir.file("round"));
-  EXPECT_THAT(write(dir.file("round")), HasSubstr("it is a symbolic link that leads nowhere"));
+  EXPECT_THAT(write(dir.file("round")), HasSubstr("it is a symbolic link that cannot be resolved"));
 }
 
-// What stands where the new file is made until it is whole is left, too, and nobody waits for a
-// FIFO's reader.
-TEST_F(places, beside_which_something_else_stands_are_not_written) {
+// An irregular file at the temporary name is kept, and opening does not wait for a FIFO's reader.
+TEST_F(places, rejects_an_irregular_temporary_file) {
   ::mkfifo((file + ".tmp").c_str(), 0600);
   EXPECT_EQ(write(file), file + ".tmp: it is a FIFO, and only regular files are written");
   EXPECT_EQ(text(file), "old");
@@ -86,7 +85,7 @@ TEST_F(places, beside_which_something_else_stands_are_not_written) {
   EXPECT_THAT(wrong, HasSubstr("cannot create"));
 }
 
-TEST_F(places, of_checkpoints_are_such_too) {
+TEST_F(places, checkpoints_follow_the_same_rules) {
   checkpoint c;
   const auto dev = make_cpu_device();
   c.named.emplace_back("w", tensor::allocate(*dev, {3}, dtype::f32));

@@ -1,5 +1,5 @@
-// A hub, the clients that talk to it, and all that each has been told. No sockets: a message is a
-// function call.
+// A hub, its clients and all that each client has received. No sockets: a message is a function
+// call.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ class desk {
   bool has_reply(const std::string& client) const { return boxes.contains(client) && !boxes.at(client).empty(); }
   reply take(const std::string& client) {
     if (!has_reply(client)) {
-      ADD_FAILURE() << client << " has been told nothing";
+      ADD_FAILURE() << client << " has received no reply";
       return {};
     }
     auto t = std::move(boxes[client].front());
@@ -95,7 +95,7 @@ class desk {
     return t;
   }
   reply take(std::uint32_t rank) { return take(name(rank)); }
-  // The answer to the latest call of a rank: ok, with values (empty: none).
+  // The values of the answer to a rank's latest call; empty if it has none. Expects code ok.
   template <class T>
   std::vector<T> values(std::uint32_t rank) {
     const auto t = take(rank);
@@ -105,7 +105,7 @@ class desk {
     if (!v.empty()) std::memcpy(v.data(), t.data.data(), t.data.size());
     return v;
   }
-  // One elastic step, both halves of it.
+  // One elastic step: the hub's part and the worker's part.
   template <class T>
   void pull_towards(std::uint32_t rank, std::vector<T>& w) {
     call(rank, collective_op::exchange, w);
@@ -122,7 +122,7 @@ class desk {
   std::map<std::string, std::uint64_t> calls;
   std::map<std::string, std::vector<reply>> boxes;
   std::vector<std::string> dropped, notes;
-  std::map<std::string, std::vector<share_effect>> handed;  // shared memory, as the host is to tell of it
+  std::map<std::string, std::vector<share_effect>> handed;  // shares handed out, which the host would send
   std::vector<std::uint64_t> unshared;
 
  private:

@@ -1,5 +1,5 @@
-// Bytes and messages that nobody honest sends: every input is answered, memory stays within its
-// bound, nothing is left behind.
+// Bytes and messages that no correct client sends: every input is answered, memory stays within its
+// limit, and no state remains.
 #include <set>
 
 #include "runtime/data/random.hpp"
@@ -10,13 +10,13 @@
 namespace troupe::exchange::testing {
 namespace {
 
-// The input lives as long as the message: a piece refers to it.
+// The input lives as long as the message, since a piece refers to it.
 std::optional<message> decode_text(std::uint16_t type, const std::string& s) {
   const auto copy = std::make_shared<const std::string>(s);
   return decode(type, std::as_bytes(std::span(copy->data(), copy->size())), copy);
 }
 
-TEST(exchange_wire, every_message_comes_back) {
+TEST(exchange_wire, decode_inverts_encode_for_every_message) {
   for (const auto& m : message_samples()) {
     const auto e = encode(m);
     const auto back = decode_text(e.type, joined(e));
@@ -34,7 +34,7 @@ TEST(exchange_wire, every_message_comes_back) {
   EXPECT_FALSE(decode_text(static_cast<std::uint16_t>(first_type + std::variant_size_v<message>), ""));
 }
 
-TEST(exchange_wire, a_claimed_length_is_not_believed) {
+TEST(exchange_wire, rejects_a_length_beyond_the_input) {
   std::string s(8, '\1');                   // call
   s += std::string("\xff\xff\xff\xff", 4);  // 4 GiB of name
   EXPECT_FALSE(decode_text(encode(take_lock{}).type, s + "data"));
@@ -45,7 +45,7 @@ TEST(exchange_wire, a_claimed_length_is_not_believed) {
   EXPECT_FALSE(decode_text(encode(piece{}).type, std::string(16 + piece_bytes + 1, 'x')));
 }
 
-TEST(exchange_wire, mutated_messages_are_answered) {
+TEST(exchange_wire, mutated_messages_are_decoded_or_rejected) {
   std::vector<encoded> seeds;
   for (const auto& m : message_samples()) seeds.push_back(encode(m));
   counter_rng rng(16);
@@ -96,7 +96,7 @@ message some_message(counter_rng& rng, std::uint64_t& call, std::uint64_t share_
   }
 }
 
-// A hub, and clients of it that say anything at all, and die.
+// A hub with clients that send random messages and die at random.
 class rude_company {
  public:
   explicit rude_company(std::uint64_t seed) : seed_(seed), rng_(seed), hub_(few()) {}
@@ -104,7 +104,7 @@ class rude_company {
   void step() {
     const auto who = "c" + std::to_string(rng_.draw_below(6));
     hub_effects out;
-    // Mostly one honest beginning, so that many get in.
+    // Most clients begin with a valid open_session, so that many join.
     if (!calls_.contains(who) && rng_.draw_below(3)) {
       calls_[who] = 0;
       hub_.on(who,
@@ -129,7 +129,7 @@ class rude_company {
       for (const auto& e : out)
         if (const auto* u = std::get_if<unshare_effect>(&e)) held_.erase(u->id);
     }
-    ASSERT_TRUE(held_.empty()) << "memory that nobody can use is kept";
+    ASSERT_TRUE(held_.empty()) << "unused shared memory is kept";
     ASSERT_EQ(hub_.shares(), 0u);
     ASSERT_EQ(hub_.clients(), 0u);
     ASSERT_EQ(hub_.groups(), 0u);
@@ -159,13 +159,13 @@ class rude_company {
       ++shares;
       offered_[x->to] = x->what.id;
       held_.insert(x->what.id);
-      ASSERT_TRUE(answered_[x->to].insert(x->what.call).second) << "a second answer";
+      ASSERT_TRUE(answered_[x->to].insert(x->what.call).second) << "a call has two answers";
     }
     const auto* s = std::get_if<send_effect>(&e);
     const auto* a = s ? std::get_if<answer>(&s->what) : nullptr;
     if (!a || a->call == 0) return;
     ++answers;
-    ASSERT_TRUE(answered_[s->to].insert(a->call).second) << "a second answer";
+    ASSERT_TRUE(answered_[s->to].insert(a->call).second) << "a call has two answers";
   }
 
   const std::uint64_t seed_;
@@ -173,12 +173,12 @@ class rude_company {
   hub hub_;
   std::map<std::string, std::uint64_t> calls_;
   std::map<std::string, std::set<std::uint64_t>> answered_;
-  std::map<std::string, std::uint64_t> offered_;  // the share that somebody was last told of
-  std::set<std::uint64_t> held_;                  // the memory that the host would have made
+  std::map<std::string, std::uint64_t> offered_;  // the last share that a client was handed
+  std::set<std::uint64_t> held_;                  // the memory that the host would have allocated
 };
 
-// 200 seeds: a call has one answer at the most, the bound holds, and nothing stays.
-TEST(exchange_soak, the_hub_survives_anything_that_can_be_said) {
+// 200 seeds: a call has at most one answer, the limit holds, and no state remains.
+TEST(exchange_soak, the_hub_survives_random_messages) {
   std::uint64_t answers = 0, drops = 0, shares = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,5 +1,5 @@
-// The hub's manners: who waits for whom, who is told what, what is refused, and what is left when
-// everybody has gone.
+// Behaviour of the hub: which ranks wait for others, errors and notifications, limits, and the
+// state after all members have left.
 #include "tests/runtime/exchange/exchange_desk.hpp"
 
 namespace troupe::exchange::testing {
@@ -8,7 +8,7 @@ namespace {
 bool says(const reply& t, std::initializer_list<const char*> words) {
   for (const char* w : words)
     if (t.what.text.find(w) == std::string::npos) {
-      ADD_FAILURE() << "'" << t.what.text << "' does not say " << w;
+      ADD_FAILURE() << "'" << t.what.text << "' does not contain " << w;
       return false;
     }
   return true;
@@ -28,7 +28,7 @@ class exchange_hub : public ::testing::Test {
   code answer_to(std::uint32_t r) { return d.take(r).what.code; }
 };
 
-TEST_F(exchange_hub, a_length_that_differs_is_named_from_both_sides) {
+TEST_F(exchange_hub, reports_both_lengths_when_they_differ) {
   d.open_all(2);
   d.say("c0", declare{d.next("c0"), "weights", element::f32, 10});
   EXPECT_EQ(answer_to(0), code::ok);
@@ -46,7 +46,7 @@ TEST_F(exchange_hub, a_length_that_differs_is_named_from_both_sides) {
   EXPECT_EQ(d.take(1).what.value, 1u);
 }
 
-TEST_F(exchange_hub, a_session_is_entered_by_those_who_agree) {
+TEST_F(exchange_hub, rejects_a_rank_whose_session_options_differ) {
   EXPECT_EQ(d.open(0, 3, averaging_method::easgd, 0.5), code::ok);
   EXPECT_EQ(d.open(1, 2, averaging_method::easgd, 0.5), code::mismatch);
   EXPECT_EQ(d.open(1, 3, averaging_method::easgd, 0.25), code::mismatch);
@@ -56,13 +56,13 @@ TEST_F(exchange_hub, a_session_is_entered_by_those_who_agree) {
   EXPECT_EQ(d.open(1, 3, averaging_method::easgd, 1.0), code::bad_argument);
   EXPECT_EQ(d.open(1, 3, averaging_method::easgd, -0.1), code::bad_argument);
   EXPECT_EQ(d.open(1, 3, averaging_method::easgd, 0.5, ""), code::bad_argument);
-  EXPECT_EQ(d.open(0, 1, averaging_method::average, 0, "elsewhere", "another"), code::ok) << "sessions know nothing of each other";
+  EXPECT_EQ(d.open(0, 1, averaging_method::average, 0, "elsewhere", "another"), code::ok) << "sessions are independent";
   d.say("older", open_session{protocol + 1, "s", 2, 3, averaging_method::easgd, 0.5});
   EXPECT_EQ(d.take("older").what.code, code::mismatch);
   EXPECT_TRUE(d.dropped.empty());
 }
 
-TEST_F(exchange_hub, a_barrier_holds_until_the_last) {
+TEST_F(exchange_hub, a_barrier_waits_for_the_last_rank) {
   d.open_all(3);
   for (int round = 0; round < 3; ++round) {
     barrier(2);
@@ -73,7 +73,7 @@ TEST_F(exchange_hub, a_barrier_holds_until_the_last) {
   }
 }
 
-TEST_F(exchange_hub, a_round_waits_for_ranks_that_have_not_come_yet) {
+TEST_F(exchange_hub, a_round_waits_for_ranks_that_have_not_joined_yet) {
   ASSERT_EQ(d.open(1, 2), code::ok);
   barrier(1);
   EXPECT_FALSE(has_reply(1));
@@ -83,7 +83,7 @@ TEST_F(exchange_hub, a_round_waits_for_ranks_that_have_not_come_yet) {
   EXPECT_EQ(answer_to(0), code::ok);
 }
 
-TEST_F(exchange_hub, a_lock_excludes_and_goes_in_the_order_of_asking) {
+TEST_F(exchange_hub, a_lock_is_granted_in_the_order_of_requests) {
   d.open_all(4, averaging_method::easgd, 0.5);
   lock(2);
   EXPECT_EQ(answer_to(2), code::ok);
@@ -99,24 +99,24 @@ TEST_F(exchange_hub, a_lock_excludes_and_goes_in_the_order_of_asking) {
   unlock(2);
   EXPECT_EQ(answer_to(2), code::not_held);
   lock(0);
-  EXPECT_EQ(answer_to(0), code::bad_argument) << "it has it";
+  EXPECT_EQ(answer_to(0), code::bad_argument) << "the rank already holds it";
   unlock(0);
   EXPECT_EQ(answer_to(0), code::ok);
   EXPECT_EQ(answer_to(3), code::ok);
 }
 
-TEST_F(exchange_hub, a_dead_holders_lock_goes_on_to_the_next) {
+TEST_F(exchange_hub, a_lost_holders_lock_passes_to_the_next_waiter) {
   d.open_all(3, averaging_method::easgd, 0.5);
   lock(0);
   answer_to(0);
   lock(1);
   lock(2);
-  d.gone("c1");  // a waiter that dies is passed over
+  d.gone("c1");  // a waiter that is lost is skipped
   d.gone("c0");
   EXPECT_EQ(answer_to(2), code::ok);
 }
 
-TEST_F(exchange_hub, a_lock_asked_for_in_vain_is_not_given_later) {
+TEST_F(exchange_hub, a_cancelled_lock_request_is_not_granted_later) {
   d.open_all(3, averaging_method::easgd, 0.5);
   lock(0);
   answer_to(0);
@@ -131,16 +131,16 @@ TEST_F(exchange_hub, a_lock_asked_for_in_vain_is_not_given_later) {
   unlock(2);
   EXPECT_EQ(answer_to(2), code::ok);
   EXPECT_EQ(answer_to(1), code::ok);
-  d.say("c1", cancel{late});  // granted while the cancel was on its way: nobody would ever give it back
+  d.say("c1", cancel{late});  // granted while the cancel was in flight: the client would never release it
   lock(0);
   EXPECT_EQ(answer_to(0), code::ok);
 }
 
-TEST_F(exchange_hub, a_lost_rank_is_named_at_once_and_until_it_is_back) {
+TEST_F(exchange_hub, rounds_name_the_lost_rank_until_it_rejoins) {
   d.open_all(3);
   d.declare_all<float>(3, 2);
   d.call(0, collective_op::all_reduce, std::vector<float>{1, 2});
-  barrier(1);  // disagrees: both hear it
+  barrier(1);  // a different call: both ranks get the error
   EXPECT_EQ(answer_to(0), code::mismatch);
   auto t = d.take(1);
   EXPECT_EQ(t.what.code, code::mismatch);
@@ -163,8 +163,8 @@ TEST_F(exchange_hub, a_lost_rank_is_named_at_once_and_until_it_is_back) {
   says(d.take(1), {"rank 0 has closed its session"});
 }
 
-// Their values meet elsewhere: here they only say that they are there.
-TEST_F(exchange_hub, a_team_meets_here_and_gives_nothing) {
+// Ranks with values in shared memory only report that they have arrived.
+TEST_F(exchange_hub, a_round_in_shared_memory_sends_no_values) {
   d.open_all(3);
   d.declare_all<float>(3, 100);
   const auto team = [&](std::uint32_t r, std::uint32_t how) { d.start_in_memory(r, collective_op::all_reduce, how); };
@@ -187,7 +187,7 @@ TEST_F(exchange_hub, a_team_meets_here_and_gives_nothing) {
   EXPECT_EQ(answer_to(0), code::peer_lost);
 }
 
-TEST_F(exchange_hub, what_was_taken_back_in_time_may_be_tried_again) {
+TEST_F(exchange_hub, a_call_cancelled_in_time_can_be_repeated) {
   d.open_all(2);
   d.declare_all<double>(2, 1);
   const auto call = d.start("c0", collective_op::all_reduce);
@@ -196,11 +196,11 @@ TEST_F(exchange_hub, what_was_taken_back_in_time_may_be_tried_again) {
   d.call(1, collective_op::all_reduce, std::vector<double>{2});
   EXPECT_FALSE(has_reply(0) || has_reply(1));
   d.call(0, collective_op::all_reduce, std::vector<double>{1});
-  EXPECT_EQ(d.values<double>(0), std::vector<double>{3}) << "not 8: the first part is gone";
+  EXPECT_EQ(d.values<double>(0), std::vector<double>{3}) << "not 8: the first part was discarded";
   EXPECT_EQ(d.values<double>(1), std::vector<double>{3});
 }
 
-TEST_F(exchange_hub, a_deadline_that_passes_as_the_round_is_done_puts_the_rank_out_of_step) {
+TEST_F(exchange_hub, a_cancel_after_the_round_puts_the_rank_out_of_step) {
   d.open_all(2);
   barrier(0);
   barrier(1);
@@ -221,7 +221,7 @@ TEST_F(exchange_hub, a_deadline_that_passes_as_the_round_is_done_puts_the_rank_o
   EXPECT_EQ(answer_to(1), code::ok);
 }
 
-TEST_F(exchange_hub, a_step_that_its_worker_has_not_heard_of_stops_that_worker_alone) {
+TEST_F(exchange_hub, a_cancel_after_an_easgd_step_stops_only_that_worker) {
   d.open_all(2, averaging_method::easgd, 0.5);
   d.declare_all<double>(2, 1);
   std::vector<double> a{4}, b{0};
@@ -235,7 +235,7 @@ TEST_F(exchange_hub, a_step_that_its_worker_has_not_heard_of_stops_that_worker_a
   EXPECT_EQ(a[0], 3);
 }
 
-TEST_F(exchange_hub, the_centre_is_there_after_the_first_exchange) {
+TEST_F(exchange_hub, rejects_calls_with_bad_arguments) {
   d.open_all(1, averaging_method::easgd, 0.5);
   d.declare_all<float>(1, 1);
   d.start("c0", collective_op::centre);
@@ -248,7 +248,7 @@ TEST_F(exchange_hub, the_centre_is_there_after_the_first_exchange) {
   EXPECT_EQ(answer_to(0), code::bad_argument);
 }
 
-TEST_F(exchange_hub, everything_has_a_bound) {
+TEST_F(exchange_hub, enforces_every_limit) {
   hub_limits few;
   few.clients = 3;
   few.group_size = 2;
@@ -281,7 +281,7 @@ TEST_F(exchange_hub, everything_has_a_bound) {
   EXPECT_EQ(t.h.reserved(), 0u);
 }
 
-TEST_F(exchange_hub, clients_and_entries_are_counted_too) {
+TEST_F(exchange_hub, reserves_memory_for_clients_and_entries) {
   hub_limits few;
   few.bytes = 1000;
   few.client_bytes = 300;
@@ -305,7 +305,7 @@ TEST_F(exchange_hub, clients_and_entries_are_counted_too) {
   t.gone("x");
   t.h.may_reserve(700);
   t.say("c1", declare{t.next("c1"), "w", element::f64, 1});
-  EXPECT_EQ(t.take("c1").what.code, code::too_large) << "40 bytes and an entry are more than the 50 that are left";
+  EXPECT_EQ(t.take("c1").what.code, code::too_large) << "40 bytes and an entry exceed the 50 bytes left";
   t.h.may_reserve(740);
   t.say("c1", declare{t.next("c1"), "w", element::f64, 1});
   EXPECT_EQ(t.take("c1").what.code, code::ok);
@@ -315,7 +315,7 @@ TEST_F(exchange_hub, clients_and_entries_are_counted_too) {
   EXPECT_EQ(t.h.held(), 0u);
 }
 
-TEST_F(exchange_hub, who_breaks_the_protocol_is_dropped_and_the_others_are_told) {
+TEST_F(exchange_hub, drops_a_client_that_violates_the_protocol_and_notifies_the_others) {
   const auto breaks = [](const std::function<void(desk&)>& wrong) {
     desk t;
     t.open_all(2);
@@ -332,12 +332,12 @@ TEST_F(exchange_hub, who_breaks_the_protocol_is_dropped_and_the_others_are_told)
   breaks([](desk& t) { t.say("c0", answer{}); });
   breaks([](desk& t) { t.say("c0", begin{1, collective_op::centre, 0, 0}); });
   breaks([](desk& t) {
-    t.start("c0", collective_op::barrier);  // fails: the other one is answered
+    t.start("c0", collective_op::barrier);  // fails, since c1 is in a barrier: c1 is answered
     t.dropped.clear();
     t.start("c1", collective_op::barrier);
     t.say("c0", piece{99, 0, {nullptr, nullptr, 0}});
   });
-  // Values that are too many, or not where they belong; a second call beside one that waits.
+  // Too many values, values at a wrong offset, and a second call while one waits.
   for (int what = 0; what < 3; ++what) {
     desk t;
     t.open_all(2);

@@ -1,4 +1,4 @@
-// What the exchange computes: the same bits for every order of arrival, and EASGD's invariants
+// Arithmetic of the exchange: the same bits for every order of arrival, and EASGD's invariants
 // (Zhang, Choromanska, LeCun 2015).
 #include <cmath>
 #include <limits>
@@ -15,7 +15,7 @@ std::vector<T> random_values(std::size_t n, counter_rng& rng) {
   std::vector<T> v(n);
   for (auto& x : v) {
     const auto unit = static_cast<double>(rng.next() >> 11) / 9007199254740992.0;
-    x = static_cast<T>((unit - 0.5) * std::pow(10.0, static_cast<double>(rng.draw_below(9)) - 4));  // sums that do round
+    x = static_cast<T>((unit - 0.5) * std::pow(10.0, static_cast<double>(rng.draw_below(9)) - 4));  // sums round
   }
   return v;
 }
@@ -27,7 +27,7 @@ std::vector<std::vector<T>> random_parts(std::uint32_t ranks, std::size_t n, cou
   return out;
 }
 
-// The binary tree over [from, to), brackets at multiples of powers of two.
+// The binary tree over [from, to), split at multiples of powers of two.
 template <class T>
 T tree_sum(const std::vector<std::vector<T>>& v, std::size_t k, std::size_t from, std::size_t width) {
   if (width == 1) return v[from][k];
@@ -59,7 +59,7 @@ void reduce_in_every_order(reduction how) {
     std::iota(order.begin(), order.end(), 0u);
     do {
       for (auto r : order) {
-        for (auto other : order) ASSERT_FALSE(d.has_reply(desk::name(other))) << "before everybody had given its part";
+        for (auto other : order) ASSERT_FALSE(d.has_reply(desk::name(other))) << "answered before every rank had given its part";
         d.call(r, collective_op::all_reduce, parts[r], static_cast<std::uint32_t>(how));
       }
       for (auto r : order) ASSERT_TRUE(same_bits(d.values<T>(r), expected)) << ranks << " ranks, rank " << r;
@@ -82,7 +82,7 @@ void fold_out_of_place(element e) {
       auto parts = random_parts<T>(ranks, n, rng);
       std::vector<T> expected(n);
       for (std::size_t k = 0; k < n; ++k) expected[k] = tree_sum(parts, k, 0, 16);
-      for (std::uint32_t into = 0; into <= ranks; ++into) {  // a block of its own, or one of them
+      for (std::uint32_t into = 0; into <= ranks; ++into) {  // a separate block, or one of the inputs
         auto mine = parts;
         std::vector<T> own(n);
         std::vector<const std::byte*> in;
@@ -91,7 +91,7 @@ void fold_out_of_place(element e) {
         fold_into(e, reduction::sum, reinterpret_cast<std::byte*>(out.data()), in, n);
         ASSERT_TRUE(same_bits(out, expected)) << ranks << " ranks into " << into;
         for (std::uint32_t r = 0; r < ranks; ++r) {
-          EXPECT_TRUE(r == into || same_bits(mine[r], parts[r])) << "the others stay";
+          EXPECT_TRUE(r == into || same_bits(mine[r], parts[r])) << "the other inputs change";
         }
       }
       std::vector<T> mean(n);
@@ -103,12 +103,12 @@ void fold_out_of_place(element e) {
     }
 }
 
-TEST(exchange, a_sum_of_blocks_that_stay_has_the_same_bits_wherever_it_goes) {
+TEST(exchange, fold_into_gives_the_same_bits_for_any_output_block) {
   fold_out_of_place<float>(element::f32);
   fold_out_of_place<double>(element::f64);
 }
 
-TEST(exchange, all_reduce_takes_its_parts_in_interleaved_pieces_and_answers_in_pieces) {
+TEST(exchange, all_reduce_accepts_interleaved_pieces_and_answers_in_pieces) {
   counter_rng rng(4);
   constexpr std::uint32_t ranks = 3;
   const std::size_t n = piece_bytes / sizeof(float) * 2 + 5;
@@ -145,10 +145,10 @@ TEST(exchange, average_is_the_mean_and_broadcast_is_the_roots_values) {
   for (std::uint32_t r : {0u, 1u, 3u}) d.start(desk::name(r), collective_op::broadcast, 0, 2);
   d.call(2, collective_op::broadcast, parts[2], 2);
   for (std::uint32_t r : {0u, 1u, 3u}) EXPECT_TRUE(same_bits(d.values<double>(r), parts[2]));
-  EXPECT_TRUE(d.values<double>(2).empty()) << "the root has its values";
+  EXPECT_TRUE(d.values<double>(2).empty()) << "the root receives no values";
 }
 
-// Equations 5 and 6: what workers and centre hold together stays, for any interleaving of steps.
+// Equations 5 and 6: the sum of workers and centre is invariant for any interleaving of steps.
 template <class T>
 void keeps_the_sum(averaging_method how, double tolerance) {
   counter_rng rng(6);
@@ -175,7 +175,7 @@ void keeps_the_sum(averaging_method how, double tolerance) {
           for (std::size_t k = 0; k < n; ++k) sum[k] += v[k];
         return sum;
       };
-      step();  // the centre is there
+      step();  // creates the centre
       const auto before = total();
       for (int i = 0; i < 50; ++i) step();
       const auto after = total();
@@ -197,12 +197,12 @@ TEST(exchange, easgd_sync_keeps_the_sum_of_workers_and_centre) {
   keeps_the_sum<float>(averaging_method::easgd_sync, 1e-4);
 }
 
-TEST(exchange, easgd_is_its_formula) {
+TEST(exchange, easgd_follows_its_formula) {
   desk d;
   d.open_all(2, averaging_method::easgd, 0.5);
   d.declare_all<double>(2, 1);
   std::vector<double> a{8}, b{0};
-  d.pull_towards(0, a);  // the centre begins there
+  d.pull_towards(0, a);  // its values become the centre
   EXPECT_EQ(a[0], 8);
   d.pull_towards(1, b);  // d = .5 (0 - 8) = -4
   EXPECT_EQ(b[0], 4);
@@ -214,7 +214,7 @@ TEST(exchange, easgd_is_its_formula) {
   EXPECT_EQ(d.values<double>(1)[0], 6);
 }
 
-TEST(exchange, easgd_sync_pulls_all_by_one_centre_in_any_order) {
+TEST(exchange, easgd_sync_uses_one_centre_in_any_order_of_arrival) {
   std::vector<std::vector<std::vector<double>>> results;
   std::vector<std::uint32_t> order{0, 1, 2};
   do {
@@ -237,7 +237,7 @@ TEST(exchange, easgd_sync_pulls_all_by_one_centre_in_any_order) {
     for (std::size_t i = 0; i < r.size(); ++i) EXPECT_TRUE(same_bits(r[i], results[0][i]));
 }
 
-TEST(exchange, alpha_zero_changes_nothing_at_all) {
+TEST(exchange, alpha_zero_changes_neither_workers_nor_centre) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   for (const auto how : {averaging_method::easgd, averaging_method::easgd_sync}) {
     desk d;
@@ -251,7 +251,7 @@ TEST(exchange, alpha_zero_changes_nothing_at_all) {
     }
     for (std::uint32_t r = 0; r < 2; ++r) EXPECT_TRUE(same_bits(w[r], before[r]));
     d.start(desk::name(1), collective_op::centre);
-    EXPECT_TRUE(same_bits(d.values<double>(1), before[0])) << "nor the centre";
+    EXPECT_TRUE(same_bits(d.values<double>(1), before[0])) << "the centre changes";
   }
 }
 

@@ -1,7 +1,6 @@
-// Rounds of every kind on values of every type: what each rank gets, in any order of arrival,
-// whether the ranks divide the buffer or not. The oracle reduces whole numbers, and fractions so
-// small that every order of additions has the same result; the order is a law of its own
-// (exchange_laws_test.cpp).
+// Rounds of every kind with values of every type: what each rank gets, in any order of arrival,
+// also if the ranks do not divide the buffer. The oracle reduces integers that are small enough for
+// exact sums in every type and order; exchange_laws_test.cpp tests the order of additions.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -40,8 +39,8 @@ std::int64_t reduced(reduction how, const std::vector<std::int64_t>& v) {
   return 0;
 }
 
-// Small enough for bfloat16's eight bits, in sums and products of five; sums of n are multiples of
-// n, so that means are whole.
+// Small enough for bfloat16's eight bits in sums and products of five. Sums are multiples of
+// `ranks`, so that means are integers.
 std::vector<std::vector<std::int64_t>> drawn(std::uint32_t ranks, std::size_t n, counter_rng& rng) {
   std::vector<std::vector<std::int64_t>> out(ranks, std::vector<std::int64_t>(n));
   for (std::size_t k = 0; k < n; ++k) {
@@ -54,7 +53,7 @@ std::vector<std::vector<std::int64_t>> drawn(std::uint32_t ranks, std::size_t n,
   return out;
 }
 
-// One call of all ranks, in an order that is drawn, and what each has in its buffer afterwards.
+// One call of all ranks in random order. Returns each rank's buffer afterwards.
 template <class T>
 std::vector<std::vector<std::int64_t>> all_call(element type, collective_op v, std::uint32_t argument,
                                                 const std::vector<std::vector<std::int64_t>>& parts, counter_rng& rng) {
@@ -133,7 +132,7 @@ void every_round(element type) {
     }
 }
 
-TEST(exchange_rounds, every_rank_gets_what_it_is_to_get_of_every_type) {
+TEST(exchange_rounds, every_rank_gets_the_expected_values_for_every_type) {
   every_round<float>(element::f32);
   every_round<double>(element::f64);
   every_round<bf16>(element::bf16);
@@ -141,7 +140,7 @@ TEST(exchange_rounds, every_rank_gets_what_it_is_to_get_of_every_type) {
   every_round<std::int64_t>(element::i64);
 }
 
-TEST(exchange_rounds, parts_are_all_of_a_buffer_in_order) {
+TEST(exchange_rounds, parts_cover_the_buffer_in_rank_order) {
   for (std::uint64_t n = 0; n < 40; ++n)
     for (std::uint32_t ranks = 1; ranks < 12; ++ranks) {
       std::uint64_t at = 0;
@@ -153,7 +152,7 @@ TEST(exchange_rounds, parts_are_all_of_a_buffer_in_order) {
       }
       EXPECT_EQ(at, n);
     }
-  EXPECT_EQ(part_of(std::uint64_t{1} << 60, 255, 256).first, (std::uint64_t{1} << 60) / 256 * 255) << "and no product overflows";
+  EXPECT_EQ(part_of(std::uint64_t{1} << 60, 255, 256).first, (std::uint64_t{1} << 60) / 256 * 255) << "a product overflows";
 }
 
 template <class T>
@@ -164,7 +163,7 @@ T joined_two(element e, reduction how, T a, T b) {
   return out[0];
 }
 
-TEST(exchange_rounds, whole_numbers_wrap_and_what_is_no_number_stays_none) {
+TEST(exchange_rounds, integers_wrap_and_nan_propagates) {
   constexpr auto most = std::numeric_limits<std::int32_t>::max();
   EXPECT_EQ(joined_two(element::i32, reduction::sum, most, 1), std::numeric_limits<std::int32_t>::min());
   EXPECT_EQ(joined_two(element::i32, reduction::product, most, 2), -2);
@@ -181,7 +180,7 @@ TEST(exchange_rounds, whole_numbers_wrap_and_what_is_no_number_stays_none) {
   EXPECT_EQ(to_float(joined_two(element::bf16, reduction::sum, to_bf16(258), to_bf16(1))), 260) << "a tie goes to even";
 }
 
-TEST(exchange_rounds, what_a_type_has_not_is_refused_and_nothing_happens) {
+TEST(exchange_rounds, rejects_operations_that_the_type_does_not_support) {
   desk d;
   d.open_all(2);
   d.declare_as(2, 4, element::i32);
@@ -190,9 +189,9 @@ TEST(exchange_rounds, what_a_type_has_not_is_refused_and_nothing_happens) {
     return d.take(0u).what;
   };
   EXPECT_EQ(refused(collective_op::all_reduce, static_cast<std::uint32_t>(reduction::mean)).text,
-            "whole numbers have no mean: buffer 'w' is 4 int32");
+            "integers have no mean: buffer 'w' is 4 int32");
   EXPECT_EQ(refused(collective_op::reduce_scatter, 5).code, code::bad_argument);
-  EXPECT_EQ(refused(collective_op::exchange, 0).text, "a law is for float32 and float64: buffer 'w' is 4 int32");
+  EXPECT_EQ(refused(collective_op::exchange, 0).text, "exchange and centre need float32 or float64: buffer 'w' is 4 int32");
   for (const auto v : {collective_op::broadcast, collective_op::gather, collective_op::scatter})
     EXPECT_EQ(refused(v, 2).code, code::bad_argument);
   EXPECT_FALSE(d.has_reply(desk::name(1)));
@@ -200,7 +199,7 @@ TEST(exchange_rounds, what_a_type_has_not_is_refused_and_nothing_happens) {
   EXPECT_EQ(d.take(0u).what.code, code::bad_argument);
 }
 
-TEST(exchange_rounds, other_roots_and_reductions_are_mistakes_that_are_named) {
+TEST(exchange_rounds, reports_both_calls_when_ranks_disagree) {
   desk d;
   d.open_all(2);
   d.declare_as(2, 4, element::f32);
@@ -213,7 +212,7 @@ TEST(exchange_rounds, other_roots_and_reductions_are_mistakes_that_are_named) {
   EXPECT_EQ(d.take(0u).what.text, "rank 1 calls all_gather of 'w' while rank 0 is in all_gather in shared memory of 'w'");
 }
 
-TEST(exchange_rounds, the_hub_gives_the_lowest_rank_that_is_free) {
+TEST(exchange_rounds, the_hub_assigns_the_lowest_free_rank) {
   desk d;
   ASSERT_EQ(d.open(1, 3), code::ok);
   const auto enters = [&](const std::string& client) {
@@ -227,12 +226,12 @@ TEST(exchange_rounds, the_hub_gives_the_lowest_rank_that_is_free) {
   EXPECT_EQ(full.code, code::rank_taken);
   EXPECT_NE(full.text.find("all ranks are taken"), std::string::npos) << full.text;
   d.gone("x");
-  EXPECT_EQ(enters("z").value, 0u) << "also of one that has gone";
+  EXPECT_EQ(enters("z").value, 0u) << "also the rank of a lost member";
 }
 
-// Workers of a quadratic: what each adds to what it had of the centre is added once, in whatever
-// order they come.
-TEST(exchange_rounds, asgd_adds_what_every_worker_has_added) {
+// Every worker's change since it last received the centre is added to the centre once, in any order
+// of the workers.
+TEST(exchange_rounds, asgd_adds_every_workers_change_once) {
   counter_rng rng(5);
   constexpr std::uint32_t ranks = 3;
   desk d;
@@ -243,7 +242,7 @@ TEST(exchange_rounds, asgd_adds_what_every_worker_has_added) {
   for (std::uint32_t r = 0; r < ranks; ++r) {
     d.call(r, collective_op::exchange, r == 0 ? centre : std::vector<double>{9, 9}, 1);
     const auto back = d.values<double>(r);
-    EXPECT_EQ(back.empty(), r == 0) << "the first one's is the centre";
+    EXPECT_EQ(back.empty(), r == 0) << "the first values become the centre";
     had[r] = centre;
     if (r > 0) {
       EXPECT_EQ(back, centre);
@@ -256,14 +255,14 @@ TEST(exchange_rounds, asgd_adds_what_every_worker_has_added) {
     centre[0] += x;
     centre[1] += y;
     had[r] = d.values<double>(r);
-    ASSERT_EQ(had[r], centre) << "exact: eighths";
+    ASSERT_EQ(had[r], centre) << "eighths add exactly";
   }
   d.gone(desk::name(2));
   ASSERT_EQ(d.open(2, 3, averaging_method::asgd), code::ok);
   d.say(desk::name(2), declare{d.next(desk::name(2)), "w", element::f64, 2});
   d.take(2u);
   d.call(2, collective_op::exchange, std::vector<double>{7, 7}, 1);
-  EXPECT_EQ(d.values<double>(2), centre) << "who is new takes the centre, and adds nothing";
+  EXPECT_EQ(d.values<double>(2), centre) << "a new worker receives the centre and adds nothing";
 }
 
 }  // namespace

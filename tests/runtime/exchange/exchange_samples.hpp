@@ -1,4 +1,4 @@
-// A filled message of the exchange of every kind.
+// One filled sample of every exchange message.
 #pragma once
 
 #include <cstddef>

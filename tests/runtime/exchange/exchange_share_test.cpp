@@ -1,5 +1,5 @@
-// Shared memory as the hub sees it: who fills it, who waits, and when it is given up. The host's
-// part is not here.
+// Shared memory in the hub: which member fills it, which members wait, and when it is removed. The
+// host's part is not tested here.
 #include "tests/runtime/exchange/exchange_desk.hpp"
 
 namespace troupe::exchange::testing {
@@ -21,11 +21,11 @@ class exchange_share : public ::testing::Test {
     return n;
   }
   void fill(std::uint32_t r, std::uint64_t id, contents now = contents::full) { d.say(desk::name(r), filled{id, now}); }
-  // What rank r has been given last; it must have been given something.
+  // The last share that rank r was handed; there must be one.
   share_effect given(std::uint32_t r) {
     auto& all = d.handed[desk::name(r)];
     if (all.empty()) {
-      ADD_FAILURE() << "rank " << r << " has been given nothing";
+      ADD_FAILURE() << "rank " << r << " has been handed no share";
       return {};
     }
     auto e = all.back();
@@ -37,7 +37,7 @@ class exchange_share : public ::testing::Test {
   }
 };
 
-TEST_F(exchange_share, nobody_gets_it_before_the_first_one_has_filled_it) {
+TEST_F(exchange_share, waits_until_the_first_member_has_filled_it) {
   d.open_all(3);
   const auto call = share(0);
   const auto first = given(0);
@@ -55,13 +55,13 @@ TEST_F(exchange_share, nobody_gets_it_before_the_first_one_has_filled_it) {
     EXPECT_EQ(g.what.id, first.what.id);
     EXPECT_EQ(g.what.call, d.calls[desk::name(r)]);
   }
-  share(1);  // again: there it is
+  share(1);  // a second call gets it too
   EXPECT_EQ(given(1).what.now, contents::full);
   EXPECT_EQ(d.h.reserved(), 40u);
   EXPECT_EQ(d.h.shares(), 1u);
 }
 
-TEST_F(exchange_share, if_the_first_one_dies_gives_up_or_is_late_the_next_in_line_fills_it) {
+TEST_F(exchange_share, the_next_waiter_fills_it_if_the_first_one_fails) {
   d.open_all(4);
   share(0);
   const auto id = given(0).what.id;
@@ -69,10 +69,10 @@ TEST_F(exchange_share, if_the_first_one_dies_gives_up_or_is_late_the_next_in_lin
   d.gone("c0");
   EXPECT_EQ(given(1).what.now, contents::empty);
   EXPECT_TRUE(waits(2));
-  fill(1, id, contents::empty);  // it cannot have the daemon's memory
+  fill(1, id, contents::empty);  // it cannot map the daemon's memory
   EXPECT_EQ(given(2).what.now, contents::empty);
   EXPECT_TRUE(waits(3));
-  d.say("c2", cancel{d.calls["c2"]});  // its deadline passed before it heard of its luck
+  d.say("c2", cancel{d.calls["c2"]});  // its deadline passed before it received the share
   EXPECT_EQ(given(3).what.now, contents::empty);
   EXPECT_TRUE(d.unshared.empty());
   fill(3, id);
@@ -81,7 +81,7 @@ TEST_F(exchange_share, if_the_first_one_dies_gives_up_or_is_late_the_next_in_lin
   EXPECT_EQ(d.h.shares(), 1u);
 }
 
-TEST_F(exchange_share, what_nobody_fills_is_forgotten_and_may_have_another_size) {
+TEST_F(exchange_share, an_unfilled_share_is_removed_and_may_get_another_size) {
   d.open_all(2);
   share(0, 10);
   const auto id = given(0).what.id;
@@ -93,22 +93,22 @@ TEST_F(exchange_share, what_nobody_fills_is_forgotten_and_may_have_another_size)
   EXPECT_EQ(d.h.reserved(), 80u);
 }
 
-TEST_F(exchange_share, one_who_waits_may_take_its_call_back) {
+TEST_F(exchange_share, a_waiting_call_can_be_cancelled) {
   d.open_all(2);
   share(0);
   const auto id = given(0).what.id;
   share(1);
   d.say("c1", cancel{d.calls["c1"]});
   fill(0, id);
-  EXPECT_TRUE(waits(1)) << "a call taken back has no answer";
+  EXPECT_TRUE(waits(1)) << "a cancelled call has no answer";
   share(1);
   EXPECT_EQ(given(1).what.now, contents::full);
-  d.say("c1", cancel{d.calls["c1"]});  // it changes nothing
+  d.say("c1", cancel{d.calls["c1"]});  // no effect
   share(0);
   EXPECT_EQ(given(0).what.now, contents::full);
 }
 
-TEST_F(exchange_share, it_ends_with_its_group_and_not_with_a_member) {
+TEST_F(exchange_share, ends_with_its_group_not_with_a_member) {
   d.open_all(2);
   share(0);
   const auto id = given(0).what.id;
@@ -128,7 +128,7 @@ TEST_F(exchange_share, it_ends_with_its_group_and_not_with_a_member) {
   EXPECT_GT(anew.what.id, other) << "an id is never used twice";
 }
 
-TEST_F(exchange_share, lengths_that_differ_and_too_much_are_refused) {
+TEST_F(exchange_share, rejects_different_lengths_and_too_much_memory) {
   d.open_all(2);
   share(0, 100);
   fill(0, given(0).what.id);
@@ -146,7 +146,7 @@ TEST_F(exchange_share, lengths_that_differ_and_too_much_are_refused) {
   EXPECT_EQ(d.take(1).what.code, code::bad_argument);
   share(1, 1, "");
   EXPECT_EQ(d.take(1).what.code, code::bad_argument);
-  // A buffer takes 5 times its bytes here, and knows of what is shared.
+  // A buffer takes 5 times its bytes here; shares count against the same limit.
   d.say("c1", declare{d.next("c1"), "b", element::f32, 31});
   EXPECT_EQ(d.take(1).what.code, code::too_large) << "620 bytes";
   d.say("c1", declare{d.next("c1"), "b", element::f32, 29});
@@ -160,7 +160,7 @@ TEST_F(exchange_share, lengths_that_differ_and_too_much_are_refused) {
   EXPECT_NE(d.take(0).what.text.find("no more than 2 arrays"), std::string::npos);
 }
 
-TEST_F(exchange_share, memory_is_filled_by_whom_it_was_given_to) {
+TEST_F(exchange_share, drops_a_member_that_fills_a_share_it_was_not_given) {
   d.open_all(2);
   share(0);
   const auto id = given(0).what.id;
@@ -168,7 +168,7 @@ TEST_F(exchange_share, memory_is_filled_by_whom_it_was_given_to) {
   fill(1, id);
   EXPECT_EQ(d.dropped, std::vector<std::string>{"c1"});
   fill(0, id);
-  fill(0, id);  // it is full
+  fill(0, id);  // it is already full
   EXPECT_EQ(d.dropped, (std::vector<std::string>{"c1", "c0"}));
 }
 

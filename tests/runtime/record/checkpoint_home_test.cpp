@@ -1,5 +1,4 @@
-// Folders of checkpoints that jobs name themselves: runs do not collide, and the newest of all that
-// is sound is found.
+// Checkpoint folders that jobs name: runs do not collide, and the newest valid checkpoint is found.
 #include "runtime/record/checkpoint_home.hpp"
 
 #include <fcntl.h>
@@ -32,17 +31,17 @@ checkpoint kept_at(std::uint64_t step) {
   return c;
 }
 
-// As if it had been written so many seconds later.
+// Sets the file's time to `second` seconds from now.
 void written_at(const std::string& file, int second) {
   std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(second));
 }
 
-TEST(checkpoint_home, runs_of_one_job_have_folders_of_their_own) {
+TEST(checkpoint_home, each_run_of_a_job_has_its_own_folder) {
   const test::temp_dir dir;
   const auto home = checkpoint_home(dir.path, "le net/../x");
   EXPECT_EQ(home, dir.path + "/le_net____x");
   EXPECT_EQ(why_no_home(dir.path, "le net/../x"), "");
-  EXPECT_TRUE(runs_of(home).empty()) << "what was tried is gone";
+  EXPECT_TRUE(runs_of(home).empty()) << "the test folder was not removed";
   std::vector<std::string> made;
   for (int i = 0; i < 20; ++i) {
     auto one = new_run_folder(home);
@@ -54,7 +53,7 @@ TEST(checkpoint_home, runs_of_one_job_have_folders_of_their_own) {
   EXPECT_EQ(std::unique(made.begin(), made.end()), made.end());
 }
 
-TEST(checkpoint_home, where_nobody_can_write_is_said_by_name) {
+TEST(checkpoint_home, why_no_home_names_a_folder_that_cannot_be_written) {
   const test::temp_dir dir;
   std::ofstream(dir.path + "/file") << "x";
   EXPECT_NE(why_no_home(dir.path + "/file", "lenet").find(dir.path + "/file/lenet: cannot create"), std::string::npos)
@@ -62,7 +61,7 @@ TEST(checkpoint_home, where_nobody_can_write_is_said_by_name) {
   EXPECT_NE(why_no_home("/proc", "lenet"), "");
 }
 
-TEST(checkpoint_home, the_newest_of_all_runs_is_found_and_damaged_ones_are_passed_over_by_name) {
+TEST(checkpoint_home, newest_in_skips_and_reports_damaged_files) {
   const test::temp_dir dir;
   const auto home = checkpoint_home(dir.path, "lenet");
   EXPECT_FALSE(newest_in(runs_of(home)).newest);
@@ -72,7 +71,7 @@ TEST(checkpoint_home, the_newest_of_all_runs_is_found_and_damaged_ones_are_passe
   const auto files = checkpoint_files(first);
   written_at(files[1], -30), written_at(files[0], -20);
   written_at(checkpoint_files(second)[0], -10);
-  EXPECT_EQ(newest_in(runs_of(home)).newest->step, 15u) << "written last, whatever its step";
+  EXPECT_EQ(newest_in(runs_of(home)).newest->step, 15u) << "the newest is the one written last, whatever its step";
   std::fstream(checkpoint_files(second)[0], std::ios::in | std::ios::out | std::ios::binary).seekp(-3, std::ios::end).put('\x7f');
   written_at(checkpoint_files(second)[0], -10);
   const auto found = newest_in(runs_of(home));
@@ -83,7 +82,7 @@ TEST(checkpoint_home, the_newest_of_all_runs_is_found_and_damaged_ones_are_passe
   EXPECT_EQ(found.file, files[0]);
 }
 
-// How many pages of a file the system holds in memory; -1: it cannot say.
+// The number of the file's pages in the page cache; -1 if it is unknown.
 int pages_held(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY);
   struct stat st {};
@@ -100,8 +99,8 @@ int pages_held(const std::string& path) {
   return static_cast<int>(std::count_if(held.begin(), held.end(), [](unsigned char c) { return (c & 1) != 0; }));
 }
 
-// What is verified is what the disk has, and not what the system remembers of what it was given.
-TEST(checkpoint_home, what_is_let_go_of_is_read_from_the_disk) {
+// Verification must read the data on the disk, not the page cache.
+TEST(checkpoint_home, forget_cached_drops_the_file_from_the_page_cache) {
   const test::temp_dir dir;
   const auto file = dir.path + "/bytes";
   const std::vector<char> bytes(4 << 20, 'x');
@@ -109,7 +108,7 @@ TEST(checkpoint_home, what_is_let_go_of_is_read_from_the_disk) {
   ASSERT_GT(pages_held(file), 0) << "just written";
   forget_cached(file);
   const auto held = pages_held(file);
-  if (held == 1024) GTEST_SKIP() << "the file system of " << dir.path << " is memory itself";
+  if (held == 1024) GTEST_SKIP() << "the file system of " << dir.path << " is in memory";
   EXPECT_LT(held, 64);
 }
 

@@ -1,5 +1,4 @@
-// A checkpoint is a handover on disk: what is written comes back, whatever it was, and what is
-// malformed is named.
+// A checkpoint is a handover on disk: any handover round-trips, and malformed fields are reported.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -32,9 +31,9 @@ class drawn {
     }
   }
   std::string word(std::uint64_t most = 12) {
-    static const std::string letters = "abz.09_-@ =\"\\\n\tü";  // a layer's name, a key, or what a plugin calls itself
+    static const std::string letters = "abz.09_-@ =\"\\\n\tü";  // of a layer's name, a key, or a plugin's name
     std::string s;
-    for (auto n = below(most + 1); n > 0; --n) s += letters[below(letters.size() - 2)];  // whole characters alone
+    for (auto n = below(most + 1); n > 0; --n) s += letters[below(letters.size() - 2)];  // never a part of a UTF-8 character
     return below(8) == 0 ? s + "ü" : s;
   }
   tensor values() {
@@ -95,7 +94,7 @@ checkpoint checkpoint_with(const handover& h) {
   return c;
 }
 
-TEST(handover_record, random_ones_come_back_as_they_were) {
+TEST(handover_record, random_handovers_round_trip) {
   drawn d(11);
   for (int i = 0; i < 2000; ++i) {
     const auto h = d.one();
@@ -106,7 +105,7 @@ TEST(handover_record, random_ones_come_back_as_they_were) {
   }
 }
 
-TEST(handover_record, random_ones_come_back_from_files) {
+TEST(handover_record, random_handovers_round_trip_through_files) {
   temp_dir dir;
   drawn d(12);
   for (int i = 0; i < 50; ++i) {
@@ -121,8 +120,8 @@ TEST(handover_record, random_ones_come_back_from_files) {
   }
 }
 
-// As they were before progress was kept.
-TEST(handover_record, old_files_are_jobs_of_which_no_more_is_known) {
+// Files of versions that did not store progress.
+TEST(handover_record, reads_files_without_progress) {
   temp_dir dir;
   const metadata_map old = {{"troupe.checkpoint", "1"}, {"troupe.job", "j"},
                             {"troupe.step", "12"},      {"troupe.seed", "1"},
@@ -136,14 +135,14 @@ TEST(handover_record, old_files_are_jobs_of_which_no_more_is_known) {
   ASSERT_TRUE(std::holds_alternative<handover>(back));
   const auto& h = std::get<handover>(back);
   EXPECT_EQ(h.step, 12u);
-  EXPECT_EQ(h.evaluated, 12u) << "its next evaluation is the one after its step";
+  EXPECT_EQ(h.evaluated, 12u) << "the next evaluation follows its step";
   EXPECT_EQ(h.accuracy, -1);
   EXPECT_FALSE(h.paused);
   EXPECT_TRUE(h.settings.empty() && h.updates.empty() && h.finish.empty());
   EXPECT_EQ(h.named.size(), 1u);
 }
 
-TEST(handover_record, what_is_malformed_is_named) {
+TEST(handover_record, reports_the_malformed_key) {
   const std::pair<const char*, const char*> wrong[] = {{"evaluated", "-1"},
                                                        {"rounds", "1e3"},
                                                        {"accuracy", "much"},

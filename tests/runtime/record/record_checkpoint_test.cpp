@@ -54,7 +54,7 @@ std::string load_error_of(const std::string& file) {
   return e ? e->to_string() : "no error";
 }
 
-TEST(record_checkpoint, comes_back_as_it_was_saved) {
+TEST(record_checkpoint, load_returns_what_was_saved) {
   temp_dir dir;
   const auto folder = dir.file("deep/folder");
   const auto c = sample(1200);
@@ -80,18 +80,18 @@ TEST(record_checkpoint, comes_back_as_it_was_saved) {
   }
 }
 
-TEST(record_checkpoint, the_last_two_are_kept_and_newest_is_written_last) {
+TEST(record_checkpoint, keeps_the_last_two_and_the_newest_is_the_one_written_last) {
   temp_dir dir;
   for (std::uint64_t step : {100u, 200u, 300u}) ASSERT_EQ(save_checkpoint(dir.path, sample(step)), std::nullopt);
   EXPECT_EQ(checkpoint_files(dir.path).size(), 2u);
   EXPECT_EQ(load_newest_checkpoint(dir.path).newest->step, 300u);
-  // Somebody took the job back to step 150.
+  // The job went back to step 150.
   ASSERT_EQ(save_checkpoint(dir.path, sample(150)), std::nullopt);
   EXPECT_EQ(load_newest_checkpoint(dir.path).newest->step, 150u);
   EXPECT_EQ(checkpoint_files(dir.path).size(), 2u);
 }
 
-TEST(record_checkpoint, other_files_in_the_folder_are_left_alone) {
+TEST(record_checkpoint, leaves_other_files_in_the_folder_alone) {
   temp_dir dir;
   for (const char* name : {"weights.safetensors", "checkpoint-x-step-1.safetensors", "checkpoint-1", "notes.tmp"})
     test::write_bytes(dir.file(name), {1});
@@ -99,10 +99,10 @@ TEST(record_checkpoint, other_files_in_the_folder_are_left_alone) {
   for (std::uint64_t step = 0; step < 4; ++step) ASSERT_EQ(save_checkpoint(dir.path, sample(step)), std::nullopt);
   for (const char* name : {"weights.safetensors", "checkpoint-x-step-1.safetensors", "checkpoint-1", "notes.tmp"})
     EXPECT_TRUE(std::filesystem::exists(dir.file(name))) << name;
-  EXPECT_FALSE(std::filesystem::exists(dir.file("checkpoint-000009-step-1.safetensors.tmp"))) << "a killed writer's";
+  EXPECT_FALSE(std::filesystem::exists(dir.file("checkpoint-000009-step-1.safetensors.tmp"))) << "a killed writer's file remains";
 }
 
-TEST(record_checkpoint, a_damaged_newest_one_gives_way_to_the_one_before) {
+TEST(record_checkpoint, loads_the_previous_one_if_the_newest_is_damaged) {
   temp_dir dir;
   ASSERT_EQ(save_checkpoint(dir.path, sample(1)), std::nullopt);
   ASSERT_EQ(save_checkpoint(dir.path, sample(2)), std::nullopt);
@@ -118,7 +118,7 @@ TEST(record_checkpoint, a_damaged_newest_one_gives_way_to_the_one_before) {
   EXPECT_FALSE(load_newest_checkpoint(dir.file("none")).newest);
 }
 
-TEST(record_checkpoint, weights_of_other_tools_are_no_checkpoints) {
+TEST(record_checkpoint, rejects_weights_of_other_tools) {
   temp_dir dir;
   ASSERT_EQ(write_safetensors(dir.file("w"), sample(1).named), std::nullopt);
   EXPECT_EQ(load_error_of(dir.file("w")), dir.file("w") + ": not a checkpoint");
@@ -131,7 +131,7 @@ TEST(record_checkpoint, weights_of_other_tools_are_no_checkpoints) {
   EXPECT_EQ(load_error_of(dir.file("w")), dir.file("w") + ": unknown checkpoint format: 2");
 }
 
-// Name, and the part of the file it takes.
+// A tensor's name and its range in the file.
 struct range {
   std::string name;
   std::size_t begin, end;
@@ -140,7 +140,7 @@ std::vector<range> ranges_of(const checkpoint& c, std::size_t file_bytes) {
   std::size_t data = 0;
   for (const auto& [name, t] : c.named) data += t.bytes();
   std::vector<range> out;
-  std::size_t at = file_bytes - data;  // all are f32, so they lie in the order given
+  std::size_t at = file_bytes - data;  // all are f32, so they are stored in the given order
   for (const auto& [name, t] : c.named) {
     out.push_back({name, at, at + t.bytes()});
     at += t.bytes();
@@ -149,7 +149,7 @@ std::vector<range> ranges_of(const checkpoint& c, std::size_t file_bytes) {
 }
 
 // Promise 10 (docs/promises.md).
-TEST(record_checkpoint, truncated_at_every_4_kib_it_is_refused_with_the_tensors_name) {
+TEST(record_checkpoint, rejects_files_truncated_at_every_4_kib_with_the_tensors_name) {
   temp_dir dir;
   const auto c = sample(7);
   ASSERT_EQ(save_checkpoint(dir.path, c), std::nullopt);
@@ -173,7 +173,7 @@ TEST(record_checkpoint, truncated_at_every_4_kib_it_is_refused_with_the_tensors_
 }
 
 // Promise 10 (docs/promises.md).
-TEST(record_checkpoint, a_thousand_random_bit_flips_are_refused_with_the_tensors_name) {
+TEST(record_checkpoint, rejects_1000_random_bit_flips_with_the_tensors_name) {
   temp_dir dir;
   const auto c = sample(7);
   ASSERT_EQ(save_checkpoint(dir.path, c), std::nullopt);
@@ -188,7 +188,7 @@ TEST(record_checkpoint, a_thousand_random_bit_flips_are_refused_with_the_tensors
   };
   counter_rng rng(10);
   for (int i = 0; i < 1000; ++i) {
-    // Every fourth one in the header, or hardly any would fall there.
+    // Every fourth one is in the header, which otherwise would get few of them.
     const auto at = rng.draw_below(i % 4 == 0 ? ranges[0].begin : b.size());
     const auto bit = static_cast<std::uint8_t>(1u << rng.draw_below(8));
     put(at, static_cast<std::uint8_t>(b[at] ^ bit));
@@ -204,7 +204,7 @@ TEST(record_checkpoint, a_thousand_random_bit_flips_are_refused_with_the_tensors
 }
 
 // Promise 9 (docs/promises.md).
-TEST(record_checkpoint, killed_at_200_random_points_while_writing_the_newest_complete_one_loads) {
+TEST(record_checkpoint, newest_complete_one_loads_after_each_of_200_random_kills) {
   temp_dir dir;
   temp_dir trial;
   const auto begin = std::chrono::steady_clock::now();
@@ -223,7 +223,7 @@ TEST(record_checkpoint, killed_at_200_random_points_while_writing_the_newest_com
     ::kill(pid, SIGKILL);
     int status = 0;
     ::waitpid(pid, &status, 0);
-    ASSERT_TRUE(WIFSIGNALED(status)) << "the writer failed by itself";
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the writer failed before the kill";
     const auto found = load_newest_checkpoint(dir.path);
     EXPECT_TRUE(found.refused.empty()) << found.refused[0].to_string();
     if (step > 0) {
@@ -233,11 +233,11 @@ TEST(record_checkpoint, killed_at_200_random_points_while_writing_the_newest_com
     EXPECT_GE(found.newest->step, step);
     step = found.newest->step;
   }
-  EXPECT_GT(step, 20u) << "the writers never got far enough to test anything";
+  EXPECT_GT(step, 20u) << "the writers made too little progress for a test";
 }
 
 // Promise 11 (docs/promises.md): the disk is full, here by a limit on file sizes.
-TEST(record_checkpoint, a_save_that_fails_keeps_the_old_ones) {
+TEST(record_checkpoint, a_failed_save_keeps_the_old_checkpoints) {
   temp_dir dir;
   ASSERT_EQ(save_checkpoint(dir.path, sample(1)), std::nullopt);
   ASSERT_EQ(save_checkpoint(dir.path, sample(2)), std::nullopt);
@@ -256,8 +256,8 @@ TEST(record_checkpoint, a_save_that_fails_keeps_the_old_ones) {
   EXPECT_EQ(load_newest_checkpoint(dir.path).newest->step, 2u);
 }
 
-// Promise 11 (docs/promises.md): the disk fails. What a child said of its attempt; empty: the
-// kernel lets nobody fail.
+// Promise 11 (docs/promises.md): the disk fails. Returns the text of an attempt in a child process
+// with a failing fsync; empty if the kernel does not allow that.
 std::string with_failing_fsync(const std::function<std::string()>& attempt) {
   int ends[2];
   if (::pipe(ends) != 0) return "no pipe";
@@ -278,7 +278,7 @@ std::string with_failing_fsync(const std::function<std::string()>& attempt) {
   return said;
 }
 
-TEST(record_checkpoint, a_disk_that_fails_to_sync_keeps_the_old_ones) {
+TEST(record_checkpoint, a_failed_fsync_keeps_the_old_checkpoints) {
   temp_dir dir;
   ASSERT_EQ(save_checkpoint(dir.path, sample(1)), std::nullopt);
   ASSERT_EQ(save_checkpoint(dir.path, sample(2)), std::nullopt);
@@ -302,7 +302,7 @@ TEST(record_checkpoint, a_disk_that_fails_to_sync_keeps_the_old_ones) {
   EXPECT_EQ(std::get<checkpoint>(kept).step, 2u);
   std::size_t files = 0;
   for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator(dir.path)) ++files;
-  EXPECT_EQ(files, 3u) << "nothing half written is left";
+  EXPECT_EQ(files, 3u) << "a partly written file remains";
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ void expect_equal(const named_tensors& a, const named_tensors& b) {
   }
 }
 
-// A file of another tool: this header (padded or not) and these data.
+// A file of another tool: this header (padded or not) and `data_bytes` of data.
 bytes foreign(const std::string& header, std::size_t data_bytes) {
   bytes b(8 + header.size() + data_bytes);
   for (std::size_t i = 0, n = header.size(); i < 8; ++i, n >>= 8) b[i] = static_cast<std::uint8_t>(n);
@@ -76,7 +76,7 @@ bytes foreign(const std::string& header, std::size_t data_bytes) {
   return b;
 }
 
-TEST(record_safetensors, what_is_written_is_read_in_the_same_order) {
+TEST(record_safetensors, reads_what_was_written_in_the_same_order) {
   temp_dir dir;
   const auto named = one_of_each();
   const metadata_map meta = {{"format", "pt"}, {"note", std::string("a \"b\"\n\xe2\x82\xac\0", 10)}};
@@ -91,7 +91,7 @@ TEST(record_safetensors, what_is_written_is_read_in_the_same_order) {
   EXPECT_FALSE(std::filesystem::exists(dir.file("w.safetensors.tmp")));
 }
 
-TEST(record_safetensors, golden_bytes_follow_the_convention) {
+TEST(record_safetensors, golden_bytes_follow_the_format) {
   temp_dir dir;
   ASSERT_EQ(write_safetensors(dir.file("w"), {{"b", made<float>({2}, 1)}, {"d", made<double>({1}, 2)}}, {{"format", "pt"}}),
             std::nullopt);
@@ -115,7 +115,7 @@ TEST(record_safetensors, golden_bytes_follow_the_convention) {
   EXPECT_EQ(data, (bytes{0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}));
 }
 
-TEST(record_safetensors, files_of_other_tools_are_read) {
+TEST(record_safetensors, reads_files_of_other_tools) {
   // As Python's safetensors writes them: no checksums, padded to 8.
   auto b = foreign(
       R"({"b":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},"a":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}}   )", 11);
@@ -125,7 +125,7 @@ TEST(record_safetensors, files_of_other_tools_are_read) {
   EXPECT_EQ(c.named[0].first, "b");
   EXPECT_EQ(c.named[1].second.data<std::uint8_t>()[2], 10);
   EXPECT_EQ(parse_error_of(b, integrity::required).message, "the header has no checksum");
-  // A tensor that does not lie at a multiple of its element size is copied.
+  // A tensor whose offset is no multiple of its element size is copied.
   b = foreign(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"d":{"dtype":"F64","shape":[2],"data_offsets":[1,17]}})", 17);
   const auto odd = std::make_shared<bytes>(b);
   const auto d = content_of(parse_safetensors(odd, odd->data(), odd->size())).named[1].second;
@@ -134,9 +134,9 @@ TEST(record_safetensors, files_of_other_tools_are_read) {
   EXPECT_EQ(parse_error_of(foreign("{}", 0)).message, "no error");
 }
 
-// PyTorch's num_batches_tracked: nobody here has such numbers, and what lies beside them must be
-// had all the same.
-TEST(record_safetensors, tensors_of_long_integers_are_checked_and_left_out) {
+// PyTorch's num_batches_tracked is I64, which Troupe does not have. The other tensors of such files
+// must be readable.
+TEST(record_safetensors, checks_i64_tensors_and_leaves_them_out) {
   const auto b = foreign(
       R"({"bn.num":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"bn.w":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})", 12);
   const auto owner = std::make_shared<bytes>(b);
@@ -151,7 +151,7 @@ TEST(record_safetensors, tensors_of_long_integers_are_checked_and_left_out) {
             "dtype is given twice");
 }
 
-TEST(record_safetensors, every_malformed_header_is_refused_by_name) {
+TEST(record_safetensors, rejects_every_malformed_header_with_its_reason) {
   struct row {
     std::string header;
     std::size_t data;
@@ -173,7 +173,7 @@ TEST(record_safetensors, every_malformed_header_is_refused_by_name) {
       {R"({"__metadata__":{"a":"1","a":"2"}})", 0, "", "metadata 'a' is given twice"},
       {R"({"__metadata__":{},"__metadata__":{}})", 0, "", "'__metadata__' is given twice"},
       {"{\"w\":{" + ok + "},\"w\":{" + ok + "}}", 8, "", "'w' is given twice"},
-      {R"({"w\n":{}})", 0, "", "a tensor's name holds control characters"},
+      {R"({"w\n":{}})", 0, "", "a tensor's name has control characters"},
       {w(""), 0, "w", "dtype is missing"},
       {w(R"("dtype":"F32")"), 0, "w", "shape is missing"},
       {w(R"("dtype":"F32","shape":[2])"), 0, "w", "data_offsets are missing"},
@@ -191,7 +191,7 @@ TEST(record_safetensors, every_malformed_header_is_refused_by_name) {
       {w(R"("dtype":"F32","shape":[0,4294967296,4294967296],"data_offsets":[0,0])"), 0, "w", "its size overflows"},
       {w(R"("dtype":"F32","shape":[2],"data_offsets":[0])"), 8, "w", "data_offsets are not two numbers"},
       {w(R"("dtype":"F32","shape":[2],"data_offsets":[0,8,9])"), 8, "w", "data_offsets are more than two numbers"},
-      {w(R"("dtype":"F32","shape":[2],"data_offsets":[8,0])"), 8, "w", "data_offsets run backwards"},
+      {w(R"("dtype":"F32","shape":[2],"data_offsets":[8,0])"), 8, "w", "data_offsets end before they begin"},
       {w(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])"), 8, "w", "data_offsets span 8 bytes, its shape needs 12"},
       {w(R"("dtype":"F32","shape":[2],"data_offsets":[4,12])"), 12, "w", "4 unused bytes before it"},
       {w(ok), 7, "w", "truncated: its data ends at byte 8, the file's at 7"},
@@ -206,10 +206,10 @@ TEST(record_safetensors, every_malformed_header_is_refused_by_name) {
   }
   EXPECT_THAT(parse_error_of({1, 2, 3}).message, HasSubstr("truncated: 3 bytes"));
   EXPECT_THAT(parse_error_of({0, 1, 0, 0, 0, 0, 0, 0}).message, HasSubstr("truncated: the header takes 256 bytes, the file has 0"));
-  EXPECT_THAT(parse_error_of({0, 0, 0, 0, 0, 0, 0, 0x80}).message, HasSubstr("allowed are 100,000,000"));
+  EXPECT_THAT(parse_error_of({0, 0, 0, 0, 0, 0, 0, 0x80}).message, HasSubstr("the limit is 100,000,000"));
 }
 
-TEST(record_safetensors, what_cannot_be_written_is_refused_before_the_file_is_touched) {
+TEST(record_safetensors, rejects_invalid_content_before_touching_the_file) {
   temp_dir dir;
   const auto path = dir.file("w");
   const auto t = made<float>({2}, 1);
@@ -220,7 +220,7 @@ TEST(record_safetensors, what_cannot_be_written_is_refused_before_the_file_is_to
   EXPECT_EQ(refused({{"w", tensor::declare({2}, dtype::f32)}}, {}), path + ": tensor 'w': has no data");
   EXPECT_EQ(refused({{"w", t}, {"w", t}}, {}), path + ": tensor 'w': the name is given twice");
   EXPECT_EQ(refused({{"__metadata__", t}}, {}), path + ": tensor '__metadata__': the name is reserved");
-  EXPECT_EQ(refused({{"a\nb", t}}, {}), path + ": a tensor's name holds control characters");
+  EXPECT_EQ(refused({{"a\nb", t}}, {}), path + ": a tensor's name has control characters");
   EXPECT_THAT(refused({{"\xff", t}}, {}), HasSubstr("the name is not UTF-8"));
   EXPECT_EQ(refused({}, {{"a", "\xff"}}), path + ": a key or value of the metadata is not UTF-8");
   EXPECT_EQ(refused({}, {{"sha256/w", ""}}), path + ": metadata 'sha256/w' is reserved");
@@ -228,7 +228,7 @@ TEST(record_safetensors, what_cannot_be_written_is_refused_before_the_file_is_to
   EXPECT_THAT(write_safetensors(dir.file("no/such/folder"), {}).value().message, HasSubstr("cannot create: No such file"));
 }
 
-TEST(record_safetensors, a_write_that_fails_half_way_leaves_the_old_file) {
+TEST(record_safetensors, a_write_that_fails_leaves_the_old_file) {
   temp_dir dir;
   const auto path = dir.file("w");
   ASSERT_EQ(write_safetensors(path, {{"w", made<float>({8}, 1)}}), std::nullopt);
@@ -247,7 +247,7 @@ TEST(record_safetensors, a_write_that_fails_half_way_leaves_the_old_file) {
   EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
 }
 
-TEST(record_safetensors, missing_files_and_things_that_are_no_files_are_errors) {
+TEST(record_safetensors, reports_missing_and_irregular_files) {
   temp_dir dir;
   const auto message = [](const std::string& path) { return std::get<record_error>(read_safetensors(path)).to_string(); };
   EXPECT_EQ(message(dir.file("none")), dir.file("none") + ": cannot open: No such file or directory");
@@ -256,7 +256,7 @@ TEST(record_safetensors, missing_files_and_things_that_are_no_files_are_errors) 
 }
 
 // Promise 20 (docs/promises.md).
-TEST(record_safetensors, fuzzed_files_are_answered) {
+TEST(record_safetensors, fuzzed_files_are_read_or_rejected) {
   temp_dir dir;
   ASSERT_EQ(write_safetensors(dir.file("w"), one_of_each(), {{"format", "pt"}}), std::nullopt);
   const std::vector<bytes> seeds = {

@@ -20,7 +20,7 @@ TEST(record_sha256, fips_180_4_vectors) {
   EXPECT_EQ(sha256_of(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST(record_sha256, pieces_give_the_same_as_the_whole) {
+TEST(record_sha256, updates_in_pieces_equal_one_update) {
   std::string s(1000, '\0');
   std::iota(s.begin(), s.end(), '\0');
   for (std::size_t first : {1u, 55u, 56u, 63u, 64u, 65u, 128u, 999u}) {
@@ -33,7 +33,7 @@ TEST(record_sha256, pieces_give_the_same_as_the_whole) {
 }
 
 TEST(record_sha256, hardware_and_portable_blocks_agree) {
-  if (!detail::sha256_has_hardware()) GTEST_SKIP() << "no SHA instructions here";
+  if (!detail::sha256_has_hardware()) GTEST_SKIP() << "this CPU has no SHA instructions";
   std::vector<std::uint8_t> data(64 * 9);
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::uint8_t>(i * 131 + i / 7);
   std::array<std::uint32_t, 8> a = {1, 2, 3, 4, 5, 0xffffffff, 7, 8}, b = a;
@@ -42,7 +42,7 @@ TEST(record_sha256, hardware_and_portable_blocks_agree) {
   EXPECT_EQ(a, b);
 }
 
-TEST(record_sha256, weights_hash_is_over_fp32_bytes_in_the_order_given) {
+TEST(record_sha256, weights_hash_covers_f32_bytes_in_the_given_order) {
   std::vector<float> w(3000), b = {0.5f, -1};
   for (std::size_t i = 0; i < w.size(); ++i) w[i] = 0.1f * static_cast<float>(i);
   std::vector<double> w64(w.begin(), w.end());

@@ -1,5 +1,5 @@
-// What the tests of files share: a folder that goes away with the test, whole files as bytes, and
-// how many fuzz inputs to try.
+// Helpers for tests of files: a folder that is removed after the test, whole files as bytes, and
+// the number of fuzz inputs.
 #pragma once
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ inline void write_bytes(const std::string& path, const std::vector<std::uint8_t>
   out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
-// `usual` in every run; TROUPE_FUZZ_INPUTS=10000000 for the long one.
+// `usual` by default; TROUPE_FUZZ_INPUTS sets another number, e.g. 10000000 for a long run.
 inline std::uint64_t fuzz_inputs(std::uint64_t usual) { return from_environment("TROUPE_FUZZ_INPUTS", usual); }
 
 }  // namespace troupe::test

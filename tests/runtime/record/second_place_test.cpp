@@ -1,5 +1,5 @@
-// Files that cannot be written where they belong: one second place a job, with the newest of each
-// name in it.
+// Files that cannot be written to the requested path: one second folder per job, with the newest
+// file of each name.
 #include "runtime/record/second_place.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class second_places : public testing::Test {
   second_places() { ::setenv("TMPDIR", tmp_.path.c_str(), 1); }
   ~second_places() override { was_.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", was_.c_str(), 1); }
 
-  // As a checkpoint is written: beside its place first; `text` empty: it fails.
+  // Writes like a checkpoint: to a temporary name first. Fails if `text` is empty.
   static file_writer writes(const std::string& text) {
     return [text](const std::string& path) -> std::optional<record_error> {
       if (text.empty() || path.starts_with("/full/")) return record_error{path, {}, "no space left"};
@@ -38,7 +38,7 @@ class second_places : public testing::Test {
   const std::string was_ = std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "";
 };
 
-TEST_F(second_places, of_a_job_are_one_folder_with_the_newest_file_when_every_write_fails) {
+TEST_F(second_places, one_folder_per_job_holds_the_newest_file) {
   second_place place;
   kept_file last;
   for (int i = 0; i < 39; ++i) last = write_or_elsewhere(place, "/full/a.checkpoint", writes("checkpoint " + std::to_string(i)));
@@ -57,17 +57,17 @@ TEST_F(second_places, of_a_job_are_one_folder_with_the_newest_file_when_every_wr
   EXPECT_EQ(read(last.path), "checkpoint 38");
 }
 
-TEST_F(second_places, keep_the_older_file_when_the_newer_cannot_be_written_there_either) {
+TEST_F(second_places, keeps_the_older_file_if_the_newer_cannot_be_written_there) {
   second_place place;
   EXPECT_EQ(write_or_elsewhere(place, "/full/a", writes("")).path, "");
-  EXPECT_TRUE(folders().empty()) << "nothing was written";
+  EXPECT_TRUE(folders().empty()) << "an empty folder remains";
   const auto first = write_or_elsewhere(place, "/full/a", writes("first"));
   EXPECT_EQ(write_or_elsewhere(place, "/full/a", writes("")).path, "");
   EXPECT_EQ(read(first.path), "first");
 }
 
-// Others may write into /tmp, and clear it.
-TEST_F(second_places, are_made_anew_when_the_folder_is_gone_or_is_not_ours_alone) {
+// Other users can write to /tmp, and /tmp may be cleared.
+TEST_F(second_places, makes_a_new_folder_if_the_old_one_is_gone_or_not_private) {
   second_place place;
   const auto first = write_or_elsewhere(place, "/full/a", writes("first"));
   fs::remove_all(place);

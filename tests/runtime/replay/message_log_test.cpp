@@ -1,4 +1,4 @@
-// What roles were handed, as it is kept: bounded, and read back as it was.
+// Message logs of roles: limited in size, and read back as they were written.
 #include <gtest/gtest.h>
 
 #include "runtime/replay/delivery_log.hpp"
@@ -39,7 +39,7 @@ void expect_same(const delivery& a, const delivery& b) {
   EXPECT_EQ(a.whole, b.whole);
 }
 
-TEST(message_log, is_read_as_it_was_written) {
+TEST(message_log, reads_the_entries_that_were_written) {
   log_room room(1 << 20);
   role_log log(room);
   std::vector<delivery> said;
@@ -55,7 +55,7 @@ TEST(message_log, is_read_as_it_was_written) {
   for (std::size_t i = 0; i < read.size(); ++i) expect_same(read[i], said[i]);
 }
 
-TEST(message_log, beyond_its_room_keeps_the_last_and_says_how_many_are_gone) {
+TEST(message_log, keeps_the_latest_entries_beyond_its_limit_and_counts_dropped) {
   log_room room(8 * role_log::chunk_bytes);
   role_log busy(room), quiet(room);
   quiet.add(entry(1, 2));
@@ -79,7 +79,7 @@ node_part some_part() {
   return {"abc", "n1", {{role_id{0}, 1000, 0, "out of luck", log.chunks()}, {role_id{3}, 5, 5, {}, {}}}};
 }
 
-TEST(message_log, of_a_node_is_read_as_it_was_written) {
+TEST(message_log, node_part_round_trips) {
   const auto p = some_part();
   const auto read = from_bytes(to_bytes(p));
   const auto& q = std::get<node_part>(read);
@@ -91,7 +91,7 @@ TEST(message_log, of_a_node_is_read_as_it_was_written) {
   EXPECT_FALSE(q.complete());
 }
 
-TEST(message_log, that_is_damaged_foreign_or_cut_short_is_named_so) {
+TEST(message_log, rejects_damaged_foreign_and_truncated_bytes) {
   const auto sound = to_bytes(some_part());
   const auto why = [](const std::string& bytes) {
     const auto read = from_bytes(bytes);
@@ -99,8 +99,8 @@ TEST(message_log, that_is_damaged_foreign_or_cut_short_is_named_so) {
     return text ? *text : std::string();
   };
   EXPECT_EQ(why(sound), "");
-  EXPECT_NE(why("").find("no log of messages"), std::string::npos);
-  EXPECT_NE(why("PK\3\4").find("no log of messages"), std::string::npos);
+  EXPECT_NE(why("").find("not a message log"), std::string::npos);
+  EXPECT_NE(why("PK\3\4").find("not a message log"), std::string::npos);
   for (std::size_t n = 18; n < sound.size(); n += 101) EXPECT_NE(why(sound.substr(0, n)), "") << n;
   for (std::size_t n = 0; n < sound.size(); n += 101) {
     auto bytes = sound;
@@ -110,7 +110,7 @@ TEST(message_log, that_is_damaged_foreign_or_cut_short_is_named_so) {
   EXPECT_NE(why(sound + "x").find("checksum"), std::string::npos);
 }
 
-TEST(message_log, entries_that_make_no_sense_end_a_chunk) {
+TEST(message_log, an_invalid_entry_ends_the_chunk) {
   for (const std::string bytes : {"\x3e", "\x01", "\x01\x80\x80", "\x41\x01\x02\x02\xff\xff\xff\xff\xff\x01\x01"}) {
     chunk_reader r(bytes);
     EXPECT_FALSE(r.next());
