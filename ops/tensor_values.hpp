@@ -19,9 +19,6 @@ inline tensor at_home(device& d, const tensor& t) {
   d.download(t, here.raw_mutable());
   return here;
 }
-// A tensor of t's type and shape in host memory, to be filled by the host and fetched to `t`.
-inline tensor host_tensor_like(device& d, const tensor& t) { return tensor::allocate(d.host(), t.dims(), t.type()); }
-
 inline double value(const tensor& t, std::int64_t i) {
   const auto at = static_cast<std::size_t>(i);
   if (t.type() == dtype::bf16) return static_cast<double>(to_float(t.data<bf16>()[at]));

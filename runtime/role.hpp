@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/messages/drops.hpp"
 #include "runtime/messages/message.hpp"
 
 namespace troupe {
@@ -48,13 +49,6 @@ struct run_effect {
   std::uint64_t token = 0;
   std::uint32_t slot = 0;  // sub-solver
 };
-struct timer_effect {
-  std::uint64_t timer = 0;
-  duration after{};
-};
-struct cancel_effect {
-  std::uint64_t timer = 0;
-};
 // Something for people and files: a step, an evaluation, an error. The host prints, records,
 // forwards.
 struct event_effect {
@@ -83,8 +77,7 @@ struct shared_effect {
 };
 struct stop_effect {};  // this role is done and wants no more messages
 
-using effect =
-    std::variant<send_effect, run_effect, timer_effect, cancel_effect, event_effect, store_effect, shared_effect, stop_effect>;
+using effect = std::variant<send_effect, run_effect, event_effect, store_effect, shared_effect, stop_effect>;
 
 // The reused sink.
 class effects {
@@ -93,8 +86,6 @@ class effects {
   void run(task_work work, task_cost cost, std::uint64_t token, std::uint32_t slot = 0) {
     list_.emplace_back(run_effect{std::move(work), cost, token, slot});
   }
-  void set_timer(std::uint64_t timer, duration after) { list_.emplace_back(timer_effect{timer, after}); }
-  void cancel_timer(std::uint64_t timer) { list_.emplace_back(cancel_effect{timer}); }
   void event(event_effect e) { list_.emplace_back(std::move(e)); }
   void store(store_effect e) { list_.emplace_back(std::move(e)); }
   void shared(shared_effect e) { list_.emplace_back(std::move(e)); }
@@ -115,12 +106,7 @@ struct role_status {
   std::uint32_t in_flight = 0;  // packets bound to sub-solvers
   std::uint32_t credit = 0;     // free slots granted to us by consumers
   std::string waits_for;        // "weights version 12 from worker0", empty when it waits for nothing
-};
-
-// What a snapshot carries: bytes for the counters, tensors for the rest.
-struct role_snapshot {
-  std::string bytes;
-  std::vector<std::pair<std::string, tensor>> named;
+  drop_counts dropped;          // messages that it has ignored; the host fills it in
 };
 
 class role {
@@ -131,8 +117,15 @@ class role {
   // Which packet its task of this token is for (step and packet), asked when the host is given the
   // task, so that one that does not end can be named; nothing: the task is not one packet's.
   virtual std::optional<header> packet_of_task(std::uint64_t token) const { return (void)token, std::nullopt; }
-  virtual role_snapshot snapshot() const { return {}; }
-  virtual void restore(const role_snapshot& s) { (void)s; }
+  // Messages that on() has ignored since the role was made, by reason.
+  virtual drop_counts dropped() const { return dropped_; }
+
+ protected:
+  // For on(): this message changes nothing, and this is why.
+  void drop(drop_reason r) { ++dropped_[r]; }
+
+ private:
+  drop_counts dropped_;
 };
 
 }  // namespace troupe

@@ -17,6 +17,7 @@
 // the input.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,11 +26,12 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/messages/drops.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 10;
+constexpr std::uint32_t protocol = 11;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -179,10 +181,11 @@ struct role_entry {
   std::uint32_t queued = 0, in_flight = 0, credit = 0;
   double busy = 0, age = 0;
   task_entry task = {};
+  std::array<std::uint64_t, drop_reasons> dropped = {};  // by drop_reason
   template <class S>
   static auto fields(S& s) {
     return std::tie(s.job, s.id, s.name, s.waits_for, s.step, s.version, s.messages, s.queued, s.in_flight, s.credit, s.busy, s.age,
-                    s.task);
+                    s.task, s.dropped);
   }
 };
 struct link_entry {  // of repl_link

@@ -17,12 +17,13 @@ role_entry entry_of(const role_published& p) {
           t.credit,
           p.busy_seconds,
           p.age_seconds,
-          {k.kind, k.serial, k.step, k.packet, k.of_packet, k.seconds}};
+          {k.kind, k.serial, k.step, k.packet, k.of_packet, k.seconds},
+          t.dropped.by_reason};
 }
 
 role_published published_in(const role_entry& r) {
   const auto& k = r.task;
-  return {r.job,      role_id{r.id}, r.name, {r.step, r.version, r.queued, r.in_flight, r.credit, r.waits_for},
+  return {r.job,      role_id{r.id}, r.name, {r.step, r.version, r.queued, r.in_flight, r.credit, r.waits_for, {r.dropped}},
           r.messages, r.busy,        r.age,  {k.kind, k.serial, k.of_packet, k.step, k.packet, k.seconds}};
 }
 

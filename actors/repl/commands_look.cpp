@@ -36,7 +36,7 @@ std::vector<repl_command> repl_commands_that_look() {
       {.help = {"nodes", "", "list the nodes: state, addresses, bytes on the data plane"},
        .run = show<repl_nodes_text>,
        .needs = right::look},
-      {.help = {"roles", "[NODE]", "list the roles of the jobs: step, version, messages, busy seconds"},
+      {.help = {"roles", "[NODE]", "list the roles of the jobs: step, version, messages, dropped messages, busy seconds"},
        .run = run_roles,
        .completes = {repl_choice::nodes},
        .needs = right::look},

@@ -66,11 +66,6 @@ repl_lines repl_with_files(repl_lines answer, bool json);
 repl_reply run_line(const repl_lines& lines, const std::string& line, const std::string* text,
                     const std::function<void(const repl_reply&)>& show, const std::function<bool()>& go_on);
 
-// The backend for a job that runs embedded in this process: the published state of `host`. The
-// caller supplies `jobs` and puts the jobs' events into `events`.
-std::unique_ptr<repl_backend> make_local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs,
-                                                 std::shared_ptr<const repl_events> events);
-
 // The backend of `troupe repl` without an address: runs jobs embedded in this process, one after
 // the other. Its destructor stops the running job with a checkpoint. Checkpoints, and the weights
 // of a completed job, are written to the current folder. `tell_person` gets a line for each

@@ -54,6 +54,30 @@ std::string progress(const repl_job& j) {
   return text;
 }
 
+// By reason, without those that are 0.
+json_object dropped_object(const drop_counts& d) {
+  auto o = json_object::object();
+  for (std::size_t i = 0; i < drop_reasons; ++i)
+    if (d.by_reason[i] > 0) o[name_of(static_cast<drop_reason>(i))] = d.by_reason[i];
+  return o;
+}
+
+// "12", or "12 (2 malformed)" if there are mistakes.
+std::string dropped_text(const drop_counts& d) {
+  auto text = number(d.total());
+  std::string mistakes;
+  for (std::size_t i = 0; i < drop_reasons; ++i)
+    if (const auto r = static_cast<drop_reason>(i); is_mistake(r) && d[r] > 0)
+      mistakes += (mistakes.empty() ? "" : ", ") + number(d[r]) + " " + name_of(r);
+  return mistakes.empty() ? text : text + " (" + mistakes + ")";
+}
+
+drop_counts dropped_by_roles(const repl_view& v) {
+  drop_counts all;
+  for (const auto& r : v.roles) all += r.what.status.dropped;
+  return all;
+}
+
 }  // namespace
 
 std::string repl_status_text(bool json, const repl_view& v) {
@@ -73,7 +97,8 @@ std::string repl_status_text(bool json, const repl_view& v) {
                     {"old_incarnation", v.dropped.old_incarnation},
                     {"to_failed", v.dropped.to_failed},
                     {"unreadable", v.unreadable},
-                    {"wrong_source", v.wrong_source}};
+                    {"wrong_source", v.wrong_source},
+                    {"by_roles", dropped_object(dropped_by_roles(v))}};
     if (j) o["job"] = object_of(*j);
     return line_of(o);
   }
@@ -83,6 +108,8 @@ std::string repl_status_text(bool json, const repl_view& v) {
   if (!v.nodes.empty()) text += "\n" + number(up) + " of " + number(v.nodes.size()) + " nodes up";
   if (v.unreadable > 0)
     text += "\n" + number(v.unreadable) + (v.unreadable == 1 ? " message" : " messages") + " from other nodes could not be decoded";
+  if (const auto mistakes = dropped_by_roles(v).mistakes(); mistakes > 0)
+    text += "\nroles have rejected " + number(mistakes) + (mistakes == 1 ? " message" : " messages") + ": see `roles`";
   text += "\n" + (j ? progress(*j) : number(v.roles.size()) + " roles on this node");
   return text;
 }
@@ -148,13 +175,14 @@ std::string repl_roles_text(bool json, const repl_view& v) {
                       {"busy_s", r.what.busy_seconds},
                       {"age_s", r.what.age_seconds},
                       {"waits_for", r.what.status.waits_for},
-                      {"computes", task_text(r.what.task)}});
+                      {"computes", task_text(r.what.task)},
+                      {"dropped", dropped_object(r.what.status.dropped)}});
     return line_of({{"command", "roles"}, {"roles", list}});
   }
-  columns t({"node", "role", "step", "version", "messages", "busy s", "waits for"});
+  columns t({"node", "role", "step", "version", "messages", "dropped", "busy s", "waits for"});
   for (const auto& r : v.roles)
     t.add({r.node, r.what.name, number(r.what.status.step), number(r.what.status.version), number(r.what.messages),
-           number(r.what.busy_seconds, "%.2f"), r.what.status.waits_for});
+           dropped_text(r.what.status.dropped), number(r.what.busy_seconds, "%.2f"), r.what.status.waits_for});
   return t.text();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -92,6 +93,7 @@ class hosted_job {
   }
   void left() {
     std::lock_guard guard(lock_);
+    assert(alive_ > 0);
     if (--alive_ == 0) gone_.notify_all();
   }
   void wait_until_gone() {

@@ -15,7 +15,6 @@ namespace {
 struct system_config : caf::actor_system_config {
   explicit system_config(const host_config& c) {
     compat::set_scheduler(*this, c.threads != 0 ? c.threads : std::max(1u, std::thread::hardware_concurrency()));
-    if (c.configure) c.configure(*this);
   }
 };
 

@@ -18,7 +18,6 @@
 
 namespace caf {
 class actor_system;
-class actor_system_config;
 }  // namespace caf
 
 namespace troupe {
@@ -60,9 +59,6 @@ struct host_config {
   host_callbacks callbacks;
   // The node's devices, by the number that role_plan::device has; empty: the CPU only.
   std::vector<std::shared_ptr<device>> devices;
-  // Called before the actor system is created: the daemon's control plane loads CAF modules and
-  // adds its message types here. Without it the system has no middleman and opens no port.
-  std::function<void(caf::actor_system_config&)> configure;
   // Capacity in bytes of each job's log of delivered messages, with which a failed job can be
   // replayed (job_log.hpp). A full log drops its oldest messages. 0: no log.
   std::size_t message_log = std::size_t{4} << 20;

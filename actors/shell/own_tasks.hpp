@@ -10,6 +10,7 @@
 //               tasks have taken `time_slice`, or when the actor yields.
 #pragma once
 
+#include <cassert>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,7 @@ class own_tasks {
   bool can_begin() const { return !on_stream_ && next_ < waiting_.size(); }
   const run_effect& next() const { return waiting_[next_]; }
   run_effect take() {
+    assert(can_begin());
     run_effect r = std::move(waiting_[next_++]);
     if (next_ * 2 >= waiting_.size()) {  // keeps the capacity, and bounds a queue that is never empty
       waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(next_));

@@ -27,7 +27,6 @@ caf::behavior role_actor::make_behavior() {
         pump();
       },
       [this](const task_answer& a) { answer(a); },
-      [this](const timer_wake&) { wake(); },
       [this](const publish_now&) {
         job_->entries[index_of(seat_.id)]->answered();
         if (tally_.changed) publish(job_->now());
@@ -106,24 +105,6 @@ void role_actor::answer(const task_answer& a) {
   if (!pump_posted_) pump();
 }
 
-void role_actor::wake() {
-  timers_.woken();
-  const time_point now = job_->now();
-  while (const auto timer = timers_.take_due(now)) {
-    envelope e;
-    e.h.job = job_->id;
-    e.h.dst = seat_.id;
-    e.body = timer_fired{*timer};
-    hand_to_role(e);
-  }
-  if (const auto due = timers_.next_due()) wake_at(*due);
-  if (!pump_posted_) pump();
-}
-
-void role_actor::wake_at(time_point due) {
-  if (timers_.needs_wake(due)) compat::post_after(caf::actor{this}, due - job_->now(), timer_wake{});
-}
-
 void role_actor::tell_finished(std::uint64_t token) {
   envelope e;
   e.h.job = job_->id;
@@ -197,14 +178,6 @@ void role_actor::perform(run_effect& x) {
     solvers_.run({std::move(x), role_, packet}, *job_, context());
   }
 }
-
-void role_actor::perform(timer_effect& x) {
-  const time_point due = job_->now() + x.after;
-  timers_.set(x.timer, due);
-  wake_at(due);
-}
-
-void role_actor::perform(cancel_effect& x) { timers_.cancel(x.timer); }
 
 void role_actor::perform(event_effect& x) {
   if (job_->node.callbacks.on_event) job_->node.callbacks.on_event(job_->id, x);
@@ -288,7 +261,6 @@ void role_actor::fail(const std::string& what) {
   failure_ = "role " + seat_.name + ": " + what;
   out_.clear();
   tasks_.forget();
-  timers_.cancel_all();
   event_effect e;
   e.kind = "error";
   e.step = step_;
@@ -317,6 +289,7 @@ void role_actor::publish(time_point now) {
   } else {
     try {
       s = role_->status();
+      s.dropped = role_->dropped();
     } catch (...) {
       return fail("status: " + current_exception_text());
     }

@@ -1,5 +1,5 @@
-// role_actor: a CAF actor that hosts one role of any kind and turns its effects into sends, timers
-// and tasks.
+// role_actor: a CAF actor that hosts one role of any kind and turns its effects into sends and
+// tasks.
 //
 // Invariants (runtime/role.hpp states what a host guarantees a role):
 //   * Effects happen in order, except that a task starts after the other effects of the same on(),
@@ -26,7 +26,6 @@
 #include "actors/shell/hosted_job.hpp"
 #include "actors/shell/own_tasks.hpp"
 #include "actors/shell/sub_solver.hpp"
-#include "actors/shell/timers.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -35,7 +34,6 @@ constexpr size_t message_slice = 64;  // messages after which the actor also mov
 
 struct pump_tasks {};   // to self: continue with the waiting tasks
 struct publish_now {};  // monitor -> role actor
-struct timer_wake {};   // to self: a timer may be due
 
 class role_actor;
 
@@ -74,15 +72,12 @@ class role_actor final : public compat::base_actor {
  private:
   void receive(envelope& e);
   void answer(const task_answer& a);
-  void wake();
 
   void hand_to_role(envelope& e);  // calls on() and performs its effects; catches exceptions; clears `e`
   void tell_finished(std::uint64_t token);
   void perform();
   void perform(send_effect& x);
   void perform(run_effect& x);
-  void perform(timer_effect& x);
-  void perform(cancel_effect& x);
   void perform(event_effect& x);
   void perform(store_effect& x);
   void perform(shared_effect& x);
@@ -100,8 +95,6 @@ class role_actor final : public compat::base_actor {
   void note_change(time_point now);
   void publish(time_point now);
 
-  void wake_at(time_point due);
-
   std::shared_ptr<hosted_job> job_;
   seat seat_;  // without its value, which is moved to role_
   std::shared_ptr<role> role_;
@@ -113,7 +106,6 @@ class role_actor final : public compat::base_actor {
   own_tasks tasks_;
   work_turn turn_;
   bool pump_posted_ = false;
-  timers timers_;
 
   std::optional<std::string> failure_;
   bool stopping_ = false;
@@ -126,4 +118,3 @@ class role_actor final : public compat::base_actor {
 TROUPE_LOCAL_MESSAGE(troupe::envelope)
 TROUPE_LOCAL_MESSAGE(troupe::pump_tasks)
 TROUPE_LOCAL_MESSAGE(troupe::publish_now)
-TROUPE_LOCAL_MESSAGE(troupe::timer_wake)

@@ -42,8 +42,8 @@ class tiling {
   i64 max_rows_of_an_image() const { return std::min(block_, rows_); }
   // Return true if the block starts (ends) inside an image: its first row, or the row after its
   // last one, is not the first row of an image.
-  bool begins_timeout(i64 block) const { return block * block_ % rows_ != 0; }
-  bool ends_timeout(i64 block) const { return std::min(all_, (block + 1) * block_) % rows_ != 0; }
+  bool begins_inside(i64 block) const { return block * block_ % rows_ != 0; }
+  bool ends_inside(i64 block) const { return std::min(all_, (block + 1) * block_) % rows_ != 0; }
   tile_place place(i64 block, i64 tile) const {
     return {tile % across_, (block * block_ + tile / across_) % rows_, across_, rows_};
   }

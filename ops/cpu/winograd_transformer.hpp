@@ -66,8 +66,8 @@ class transformer {
     const i64 across = tiles_.across(), tiles = tiles_.tiles(block);
     T* p = stage_.data + k_.lanes + across;
     tiles_.each_image(block, [&](const tile_rows_of& rows) {
-      const i64 above = as_tiles_ && rows.first_tile == 0 && tiles_.begins_timeout(block) ? 1 : 0;
-      const i64 below = as_tiles_ && rows.first_tile + rows.count * across == tiles && tiles_.ends_timeout(block) ? 1 : 0;
+      const i64 above = as_tiles_ && rows.first_tile == 0 && tiles_.begins_inside(block) ? 1 : 0;
+      const i64 below = as_tiles_ && rows.first_tile + rows.count * across == tiles && tiles_.ends_inside(block) ? 1 : 0;
       for (i64 i = 0; i < f_.tile; ++i)
         split(plane(rows.image, number), f_.tile * (rows.row - above) + i, above + rows.count + below,
               p + i * kinds_ * gap_ + rows.first_tile - above * across);

@@ -66,14 +66,6 @@ inline std::int64_t left_of(std::int64_t packets) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(packets)) / 2);
 }
 
-// Performs every addition of the tree over `packets` values: join(a, b) adds the value at index b
-// to that at index a.
-template <class Join>
-void join_all(std::size_t packets, Join&& join) {
-  for (std::size_t span = 1; span < packets; span *= 2)
-    for (std::size_t first = 0; first + span < packets; first += 2 * span) join(first, first + span);
-}
-
 // Collects blocks and performs the additions that are possible. T is the type of the values
 // (tensors); `join(left, right)` returns the parent's value.
 template <class T>

@@ -5,6 +5,7 @@
 
 #include "ops/device.hpp"
 #include "ops/finite.hpp"
+#include "runtime/base/invariant.hpp"
 #include "runtime/messages/fits.hpp"
 #include "runtime/plan/block_copy.hpp"
 
@@ -107,6 +108,7 @@ bool block_collector::take(const state& s, std::uint64_t updates) {
     return false;
   all_->blocks[s.block] = s;
   all_->updates[s.block] = updates;
+  invariant(missing_ > 0, "a block that is new was missing");
   if (--missing_ > 0) return false;
   name();
   return true;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/invariant.hpp"
+
 namespace troupe {
 
 // --- wishes
@@ -139,6 +141,7 @@ boundary::todo boundary::here(const facts& f) {
 }
 
 boundary::todo boundary::begin_collect(purpose why, std::uint64_t completed) {
+  invariant(state_ == state::running, "one action at a boundary at a time");
   state_ = state::collecting;
   why_ = why;
   wanted_.checkpoint = false;
@@ -147,6 +150,7 @@ boundary::todo boundary::begin_collect(purpose why, std::uint64_t completed) {
 }
 
 boundary::todo boundary::begin_switch(std::uint64_t completed) {
+  invariant(state_ == state::running && wanted_.mode.has_value(), "a switch begins with a requested mode and no other action");
   mode_ = std::move(*std::exchange(wanted_.mode, std::nullopt));
   switched_at_ = completed;
   flushed_at_.reset();
@@ -168,6 +172,7 @@ bool boundary::flushed(role_id shard, std::uint64_t round, std::size_t shards, s
 // Where the first worker to make its steps ends the job, the others are still on their way: what is
 // evaluated is what will be written.
 bool boundary::collected(std::uint64_t completed) {
+  invariant(state_ == state::collecting, "a collection ends only if one has begun");
   const bool will_evaluate = why_ == purpose::last && !at_rest(completed) && can_evaluate() && !stopped();
   state_ = will_evaluate ? state::evaluating_last : state::running;
   return will_evaluate;

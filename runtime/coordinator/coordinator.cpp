@@ -54,13 +54,16 @@ header coordinator::to(role_id r) const {
 
 void coordinator::on(const envelope& e, time_point now, effects& out) {
   time_.now = now;
-  if (answers_quiesced(e, out) || ended_) return;
+  if (answers_quiesced(e, out)) return;
+  if (ended_) return drop(drop_reason::outdated);
   std::visit(overloaded{
                  [&](const start&) { begin(out); },
                  [&](const report&) { take_report(e, out); },
                  [&](const state&) { take_state(e, out); },
+                 [&](const inventory&) { drop(drop_reason::outdated); },
                  [&](const ready& r) { take_ready(e.h, r, out); },
                  [&](const observation& o) {
+                   if (!staleness_.waits_for(e.h.src)) return drop(drop_reason::unrequested);
                    if (staleness_.take(e.h.src, o)) out.event({"staleness", completed(), staleness_.sums(*config_.graph), {}});
                  },
                  [&](const nonfinite_report& f) { take_nonfinite_report(e.h, f, out); },
@@ -70,14 +73,14 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                    ended_ = true;
                    out.event({"error", completed(), {}, "node " + p.node + " is lost: " + p.reason + held_by(e.h, p.node)});
                  },
-                 [&](const auto&) {},
+                 [&](const auto&) { drop(drop_reason::unexpected); },
              },
              e.body);
   advance(out);
 }
 
 void coordinator::begin(effects& out) {
-  if (started_) return;
+  if (started_) return drop(drop_reason::repeated);
   started_ = true;
   time_.begun = time_.last_step = time_.last_checkpoint = time_.now;
   if (const auto faults = check_plan(*config_.plan, *config_.graph); !faults.empty()) {
@@ -97,19 +100,23 @@ void coordinator::take_report(const envelope& e, effects& out) {
   const bool train = e.h.phase == static_cast<std::uint8_t>(phase::train);
   const bool of_round = !train && evaluation_.is(e.h.step);
   if (of_round && !boundary_.lockstep()) tester_lives(e.h.incarnation, out);
-  if (index_of(e.h.src) >= config_.plan->roles.size()) return;
+  if (index_of(e.h.src) >= config_.plan->roles.size()) return drop(drop_reason::misaddressed);
   const auto& stage = (*config_.plan)[e.h.src];
-  if (!reports_in(*config_.graph, stage, train)) return;
+  if (!reports_in(*config_.graph, stage, train)) return drop(drop_reason::misaddressed);
   const auto& notified = std::get<report>(e.body);
   if (train) {
     // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a
     // restarted worker is behind its gradients).
-    if (written_ || (dealer_.deals() && notified.valid == 0)) return;
-    if (ledger_.take(e.h.step, e.h.packet, stage.layers.front(), notified)) complete_steps(out);
-    return;
+    if (written_ || (dealer_.deals() && notified.valid == 0)) return drop(drop_reason::outdated);
+    if (!ledger_.take(e.h.step, e.h.packet, stage.layers.front(), notified)) return drop(drop_reason::outdated);
+    return complete_steps(out);
   }
-  if (!of_round) return;
-  if (const auto all = evaluation_.take(e.h.packet, stage.layers.front(), notified)) round_complete(*all, out);
+  if (!of_round) return drop(drop_reason::outdated);
+  const auto missing = evaluation_.missing();
+  if (const auto all = evaluation_.take(e.h.packet, stage.layers.front(), notified))
+    round_complete(*all, out);
+  else if (evaluation_.missing() == missing)
+    drop(drop_reason::repeated);
 }
 
 void coordinator::complete_steps(effects& out) {
@@ -143,11 +150,12 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
 // header.step is that of the gradient; it is told by every shard that has a part of it, and counts
 // once.
 void coordinator::take_nonfinite_report(const header& h, const nonfinite_report& f, effects& out) {
-  if (index_of(h.src) >= config_.plan->roles.size() || f.bad.empty() || f.bad.front() >= config_.plan->blocks.size()) return;
+  if (index_of(h.src) >= config_.plan->roles.size() || f.bad.empty() || f.bad.front() >= config_.plan->blocks.size())
+    return drop(drop_reason::misaddressed);
   const bool worker = !(*config_.plan)[h.src].does().owns_parameters;
-  if (worker && (*config_.plan)[h.src].does().adds == role_sums::none) return;
+  if (worker && (*config_.plan)[h.src].does().adds == role_sums::none) return drop(drop_reason::misaddressed);
   const auto row = skipped_.note({worker, f.group}, h.step);
-  if (!row) return;
+  if (!row) return drop(drop_reason::repeated);
   const auto& p = config_.graph->params[config_.plan->blocks[f.bad.front()].param];
   auto text = "the gradient of layer '" + config_.graph->layers[p.layer].name + "', parameter '" + p.spec.name +
               "', is not finite at step " + std::to_string(h.step + 1);
@@ -171,8 +179,11 @@ finish_facts coordinator::known(std::uint64_t steps, double loss, double accurac
 // --- portions
 
 void coordinator::take_work_unit_done(std::uint32_t worker, const header& h, effects& out) {
-  if (h.packets > 0) return dealer_.done(worker, h.step, h.packet);
-  if (!dealer_.over(h.step)) return;
+  if (h.packets > 0) {
+    if (!dealer_.done(worker, h.step, h.packet)) drop(drop_reason::outdated);
+    return;
+  }
+  if (!dealer_.over(h.step)) return drop(drop_reason::outdated);
   drop_done_work_units();
   complete_steps(out);
 }

@@ -84,6 +84,7 @@ struct coordinator_config {
   std::vector<std::string> rule_states;  // names of the rule's state tensors
   dtype type = dtype::f32;               // of parameters
   mode_facts mode;                       // that it begins in
+  std::string reducer;                   // [train.exchange] reducer, for messages
   // What a person asks for by `mode NAME key=value`: its facts, or nothing and why in `error`.
   std::function<std::optional<mode_facts>(const std::string& name, const std::vector<std::pair<std::string, std::string>>& options,
                                           std::string& error)>

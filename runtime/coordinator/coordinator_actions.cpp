@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/invariant.hpp"
 #include "runtime/coordinator/coordinator.hpp"
 
 namespace troupe {
@@ -103,12 +104,16 @@ void coordinator::begin_collect(effects& out) {
 }
 
 void coordinator::take_state(const envelope& e, effects& out) {
-  if (!collector_.take(std::get<state>(e.body), e.h.step)) return;
+  const auto missing = collector_.missing();
+  if (!collector_.take(std::get<state>(e.body), e.h.step)) {
+    if (collector_.missing() == missing) drop(drop_reason::outdated);
+    return;
+  }
   out.run(collector_.join(), {0, 8.0 * static_cast<double>(config_.graph->parameter_count), "collect"}, collector_.request());
 }
 
 void coordinator::collected(effects& out) {
-  if (!collector_.under_way()) return;
+  if (!collector_.under_way()) return drop(drop_reason::unrequested);
   auto c = collector_.joined();
   // Nothing of it is stored, so what was stored before is what there is to go on from.
   if (!c.not_finite.empty()) {
@@ -133,6 +138,7 @@ void coordinator::collected(effects& out) {
 }
 
 void coordinator::write(effects& out) {
+  invariant(written_.has_value(), "weights are collected before they are written");
   out.store({"weights", completed(), std::move(written_->weights)});
   end(out);
 }
@@ -163,22 +169,32 @@ void coordinator::hand_over(collection c, effects& out) {
 
 // --- nodes are lost
 
-// True: nothing else is done any more.
+// Recovery mode, after nodes have failed: inventories and the blocks collected since are taken, all
+// other messages dropped. Returns true if the message was handled here.
 bool coordinator::answers_quiesced(const envelope& e, effects& out) {
   const auto* c = std::get_if<command>(&e.body);
   if (c && c->name == "surviving_state") take_surviving_state_command(*c, out);
   if (!left_) return c && c->name == "surviving_state";
-  if (std::holds_alternative<inventory>(e.body)) take_inventory(e, out);
-  // What was being collected before the loss is for nobody any more.
-  if (left_->step && std::holds_alternative<state>(e.body)) take_state(e, out);
-  if (const auto* f = std::get_if<finished>(&e.body); left_->step && f && f->token == collector_.request())
+  const auto* f = std::get_if<finished>(&e.body);
+  if (std::holds_alternative<inventory>(e.body))
+    take_inventory(e, out);
+  else if (left_->step && std::holds_alternative<state>(e.body))
+    take_state(e, out);
+  else if (left_->step && f && f->token == collector_.request())
     surviving_state_collected(out);
-  if (const auto* s = std::get_if<command>(&e.body); s && s->name == "set") take_setting(*s, out);
+  else if (c && c->name == "set")
+    take_setting(*c, out);
+  else if (!c || c->name != "surviving_state")
+    drop(drop_reason::quiesced);
   return true;
 }
 
 void coordinator::take_inventory(const envelope& e, effects& out) {
-  if (!left_->all.take(e.h.src, std::get<inventory>(e.body))) return;
+  const auto missing = left_->all.missing();
+  if (!left_->all.take(e.h.src, std::get<inventory>(e.body))) {
+    if (left_->all.missing() == missing) drop(drop_reason::outdated);
+    return;
+  }
   const auto left = boundary_.mode().left;
   // Who is lost may have been far behind: the others do not wait for it, and make nothing again
   // that it has not made.

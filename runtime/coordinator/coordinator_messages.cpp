@@ -95,7 +95,7 @@ void coordinator::take_mode_command(const std::string& name, std::vector<std::pa
   else if (boundary_.changing())
     why = "a switch to mode '" + boundary_.wanted_mode().value_or(boundary_.mode()).name + "' is under way";
   else if (config_.plan->through_reducers())
-    why = "with reducer = \"tree\" the mode is fixed: no other takes it";
+    why = "with reducer = \"" + config_.reducer + "\" the mode is fixed: no other mode works with it";
   else if (config_.plan->server_groups > 1)
     why = "with several server groups the mode is fixed";
   else
@@ -111,21 +111,27 @@ void coordinator::take_mode_command(const std::string& name, std::vector<std::pa
 // --- roles that are there, or there again
 
 void coordinator::take_ready(const header& h, const ready& r, effects& out) {
-  if (index_of(h.src) >= config_.plan->roles.size()) return;
+  if (index_of(h.src) >= config_.plan->roles.size()) return drop(drop_reason::misaddressed);
   const auto& who = (*config_.plan)[h.src];
+  const auto answers = boundary_.answers();
   switch (r.what) {
     case ready::what_of::flushed:
-      if (who.kind == role_kind::shard)
-        boundary_.flushed(h.src, static_cast<std::uint64_t>(h.id), config_.plan->shards.size(), completed());
+      if (who.kind != role_kind::shard) return drop(drop_reason::misaddressed);
+      if (!boundary_.flushed(h.src, static_cast<std::uint64_t>(h.id), config_.plan->shards.size(), completed()) &&
+          boundary_.answers() == answers)
+        drop(drop_reason::outdated);
       return;
     case ready::what_of::adopted:
-      if (who.kind == role_kind::worker && boundary_.adopted(h.src, r.mode_epoch, config_.plan->workers.size())) switched(out);
+      if (who.kind != role_kind::worker) return drop(drop_reason::misaddressed);
+      if (boundary_.adopted(h.src, r.mode_epoch, config_.plan->workers.size()))
+        switched(out);
+      else if (boundary_.answers() == answers)
+        drop(drop_reason::outdated);
       return;
     case ready::what_of::joined: return take_joined(h, who, out);
-    case ready::what_of::copied: return;
+    case ready::what_of::copied: return drop(drop_reason::unexpected);
     case ready::what_of::work_unit:
-      if (who.kind == role_kind::worker) take_work_unit_done(who.worker, h, out);
-      return;
+      return who.kind == role_kind::worker ? take_work_unit_done(who.worker, h, out) : drop(drop_reason::misaddressed);
   }
 }
 
@@ -151,7 +157,7 @@ void coordinator::take_joined(const header& h, const role_plan& who, effects& ou
 void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out) {
   if (config_.retains_for_replay) return ask_again(worker, out);  // nothing else is lost with it
   if (worker >= ledger_.workers()) return;                        // the half of a placed layer: no loader, no packets of its own
-  if (step > hold() && step - hold() > max_ahead) return;         // nobody has been so far: each step below would be opened
+  if (step > hold() && step - hold() > max_ahead) return drop(drop_reason::malformed);  // would open each step below
   const auto loader = config_.plan->loaders[worker];
   notices_.forget(worker);
   ledger_.give_up_before(worker, step);

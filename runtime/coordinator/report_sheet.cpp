@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/invariant.hpp"
+
 namespace troupe {
 
 report_sheet::report_sheet(std::uint32_t packets, std::uint32_t stages, const std::vector<packet_range>& ranges)
@@ -19,6 +21,7 @@ bool report_sheet::take(std::uint32_t packet, std::uint32_t first_layer, report 
 }
 
 void report_sheet::no_longer_missing(std::uint32_t packet, std::uint32_t reports) {
+  invariant(missing_ >= reports, "a sheet lacks at least the reports that are taken from it");
   missing_ -= reports;
   for (auto& s : shares_)
     if (s.range.has(packet)) s.missing -= reports;
@@ -27,6 +30,7 @@ void report_sheet::no_longer_missing(std::uint32_t packet, std::uint32_t reports
 void report_sheet::give_up_worker(std::uint32_t worker) {
   auto& s = shares_[worker];
   for (auto p = s.range.first; p < s.range.first + s.range.count; ++p) packets_[p].given_up = true;
+  invariant(missing_ >= s.missing, "a sheet lacks at least what one worker lacks");
   missing_ -= s.missing;
   s.missing = 0;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/invariant.hpp"
+
 namespace troupe {
 
 step_ledger::step_ledger(const job_plan& plan, std::uint32_t stages, std::uint64_t first)
@@ -57,6 +59,7 @@ std::vector<step_ledger::complete_step> step_ledger::take_complete() {
     first = sheets_.erase(first);
     ++completed_;
   }
+  invariant(completed_ <= max_granted(), "only granted steps are complete");
   for (std::uint32_t w = 0; w < entries_.size(); ++w) {
     auto& done = entries_[w].done;
     done = std::max(done, completed_);

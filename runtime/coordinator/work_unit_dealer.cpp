@@ -16,8 +16,8 @@ void work_unit_dealer::open(std::uint64_t step) {
 
 std::vector<work_unit_book::deal> work_unit_dealer::deal() { return now_ ? now_->next() : std::vector<work_unit_book::deal>{}; }
 
-void work_unit_dealer::done(std::uint32_t worker, std::uint64_t step, std::uint32_t first) {
-  if (now_ && now_->step() == step) now_->done(worker, first);
+bool work_unit_dealer::done(std::uint32_t worker, std::uint64_t step, std::uint32_t first) {
+  return now_ && now_->step() == step && now_->done(worker, first);
 }
 
 bool work_unit_dealer::over(std::uint64_t version) {

@@ -30,7 +30,7 @@ class work_unit_dealer {
   std::vector<work_unit_book::deal> deal();
 
   // A worker has summed the portion that begins with this packet.
-  void done(std::uint32_t worker, std::uint64_t step, std::uint32_t first);
+  bool done(std::uint32_t worker, std::uint64_t step, std::uint32_t first);
   // Weights of `version` are there: what was dealt for an earlier step will not be computed any
   // more. True: losses of it may be missing, for a worker was lost in that step.
   bool over(std::uint64_t version);

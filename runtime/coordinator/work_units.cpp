@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/invariant.hpp"
+
 namespace troupe {
 
 work_unit_book::work_unit_book(std::uint64_t step, std::uint32_t packets, std::uint32_t size, std::uint32_t workers)
@@ -46,8 +48,12 @@ bool work_unit_book::done(std::uint32_t worker, std::uint32_t first) {
   if (e == all_.end() || worker >= has_.size() || !e->given.count(worker) || e->done) return false;
   e->done = true;
   e->by = worker;
+  invariant(left_ > 0, "a work unit that is finished now was open");
   --left_;
-  for (auto w : e->given) --has_[w];
+  for (auto w : e->given) {
+    invariant(has_[w] > 0, "a worker holds the unit that it was dealt");
+    --has_[w];
+  }
   return true;
 }
 

@@ -5,54 +5,6 @@
 
 namespace troupe {
 
-void source_registry::add(source_type t) {
-  auto name = t.name;
-  types_.insert_or_assign(std::move(name), std::move(t));
-}
-
-const source_type* source_registry::find(std::string_view name) const {
-  auto i = types_.find(name);
-  return i == types_.end() ? nullptr : &i->second;
-}
-
-std::vector<std::string> source_registry::names() const {
-  std::vector<std::string> out;
-  for (const auto& [name, type] : types_) out.push_back(name);
-  return out;
-}
-
-void sampler_registry::add(sampler_type t) {
-  auto name = t.name;
-  types_.insert_or_assign(std::move(name), std::move(t));
-}
-
-const sampler_type* sampler_registry::find(std::string_view name) const {
-  auto i = types_.find(name);
-  return i == types_.end() ? nullptr : &i->second;
-}
-
-std::vector<std::string> sampler_registry::names() const {
-  std::vector<std::string> out;
-  for (const auto& [name, type] : types_) out.push_back(name);
-  return out;
-}
-
-void eval_sampler_registry::add(eval_sampler_type t) {
-  auto name = t.name;
-  types_.insert_or_assign(std::move(name), std::move(t));
-}
-
-const eval_sampler_type* eval_sampler_registry::find(std::string_view name) const {
-  auto i = types_.find(name);
-  return i == types_.end() ? nullptr : &i->second;
-}
-
-std::vector<std::string> eval_sampler_registry::names() const {
-  std::vector<std::string> out;
-  for (const auto& [name, type] : types_) out.push_back(name);
-  return out;
-}
-
 void add_stock_sources(source_registry& r) {
   r.add(csv_source_type());
   r.add(idx_source_type());

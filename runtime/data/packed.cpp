@@ -43,12 +43,12 @@ class packed_source final : public source {
 
   void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const override {
     const auto n = static_cast<std::size_t>(head().value_bytes());
-    const auto mode_epoch = look();
+    const auto contents = look();
     for (auto i : indices) {
       if (i < 0)
         std::memset(out, 0, n);
       else
-        read_values(s, i, mode_epoch, out);
+        read_values(s, i, contents, out);
       out += n;
     }
   }
@@ -61,14 +61,14 @@ class packed_source final : public source {
     const auto bytes = static_cast<std::size_t>(n) * size_of(data.type());
     const bool as_it_lies = size_of(data.type()) == size_of(head().type);  // f32 to f32, ids to i32
     bytes_of_one room(as_it_lies ? 0 : static_cast<std::size_t>(head().value_bytes()));
-    const auto mode_epoch = look();
+    const auto contents = look();
     for (auto i : indices) {
       assert(i < size(s));
       if (i < 0) {
         std::memset(out, 0, bytes);
         std::fill_n(classes, labels, -1);
       } else {
-        read_values(s, i, mode_epoch, as_it_lies ? out : room.data());
+        read_values(s, i, contents, as_it_lies ? out : room.data());
         if (!as_it_lies) widen(room.data(), data.type(), out);
         read_labels(s, i, classes);
       }
@@ -103,9 +103,9 @@ class packed_source final : public source {
     const std::lock_guard hold(lock_);
     if (now != version_) {
       version_ = now;
-      ++mode_epoch_;
+      ++contents_;
     }
-    return mode_epoch_;
+    return contents_;
   }
 
   // Where block `b` of a split begins.
@@ -115,12 +115,12 @@ class packed_source final : public source {
 
   // Reads example i's values. Verifies its block first, unless that was done for the present
   // content.
-  void read_values(split s, std::int64_t i, std::uint32_t mode_epoch, std::uint8_t* out) const {
+  void read_values(split s, std::int64_t i, std::uint32_t contents, std::uint8_t* out) const {
     const auto b = i / head().block_examples;
     auto& seen = sound_[static_cast<std::size_t>(b + (s == split::train ? 0 : head().blocks(split::train)))];
-    if (seen.load(std::memory_order_relaxed) != mode_epoch) {
+    if (seen.load(std::memory_order_relaxed) != contents) {
       check(s, b);
-      seen.store(mode_epoch, std::memory_order_relaxed);
+      seen.store(contents, std::memory_order_relaxed);
     }
     get(block_at(s, b) + i % head().block_examples * head().value_bytes(), out, head().value_bytes());
     if (ids()) check_ids(s, b, out, head().value_bytes());
@@ -188,7 +188,7 @@ class packed_source final : public source {
   byte_tables tables_;
   mutable std::mutex lock_;
   mutable std::uint64_t version_;  // of the file's present content
-  mutable std::uint32_t mode_epoch_ = 1;
+  mutable std::uint32_t contents_ = 1;
   mutable std::vector<std::atomic<std::uint32_t>> sound_;  // by block: the content number for which it was verified; 0: never
 };
 

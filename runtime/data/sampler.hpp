@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ops/options.hpp"
+#include "ops/type_table.hpp"
 #include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
@@ -67,15 +68,7 @@ struct sampler_type {
   std::function<std::unique_ptr<sampler>(const options&, const sampler_config&)> make;
   delivery how = delivery::local;
 };
-class sampler_registry {
- public:
-  void add(sampler_type t);
-  const sampler_type* find(std::string_view name) const;
-  std::vector<std::string> names() const;
-
- private:
-  std::map<std::string, sampler_type, std::less<>> types_;
-};
+class sampler_registry : public type_table<sampler_type> {};
 // shuffle, sequential, shard, own_order, replicate, served, seeded, lanes
 void add_stock_samplers(sampler_registry& r);
 
@@ -103,15 +96,7 @@ struct eval_sampler_type {
   option_specs specs;
   std::function<std::unique_ptr<eval_sampler>(const options&, const eval_sampler_config&)> make;  // throws option_error
 };
-class eval_sampler_registry {
- public:
-  void add(eval_sampler_type t);
-  const eval_sampler_type* find(std::string_view name) const;
-  std::vector<std::string> names() const;
-
- private:
-  std::map<std::string, eval_sampler_type, std::less<>> types_;
-};
+class eval_sampler_registry : public type_table<eval_sampler_type> {};
 void add_stock_eval_samplers(eval_sampler_registry& r);  // all, sample, lanes
 
 }  // namespace troupe

@@ -15,6 +15,7 @@
 
 #include "ops/options.hpp"
 #include "ops/tensor.hpp"
+#include "ops/type_table.hpp"
 
 namespace troupe {
 
@@ -67,15 +68,7 @@ struct source_type {
   // Without this function a host must treat every text option as a path.
   std::function<std::vector<source_file>(const options&)> files = {};
 };
-class source_registry {
- public:
-  void add(source_type t);
-  const source_type* find(std::string_view name) const;
-  std::vector<std::string> names() const;
-
- private:
-  std::map<std::string, source_type, std::less<>> types_;
-};
+class source_registry : public type_table<source_type> {};
 void add_stock_sources(source_registry& r);  // csv, idx, packed, synthetic, text; node_tables() adds images
 
 }  // namespace troupe

@@ -23,7 +23,7 @@ class lost_role final : public role {
       : job_(job), self_(self), plan_(std::move(plan)), gone_(std::move(gone)) {}
 
   void on(const envelope& e, time_point, effects& out) override {
-    if (!std::holds_alternative<start>(e.body)) return;
+    if (!std::holds_alternative<start>(e.body)) return drop(drop_reason::outdated);  // for what it stands for
     const auto& me = (*plan_)[self_];
     const peer_down news{plan_->nodes[me.node].name, me.name + " was restarted, and " + gone_};
     if (self_ == plan_->roles.front().id) return out.event({"error", 0, {}, "node " + news.node + " is lost: " + news.reason});

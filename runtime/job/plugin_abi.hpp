@@ -14,7 +14,7 @@
 namespace troupe {
 
 // Grows whenever a type a plugin sees changes its layout or meaning.
-inline constexpr std::uint32_t abi_version = 11;
+inline constexpr std::uint32_t abi_version = 12;
 
 }  // namespace troupe
 

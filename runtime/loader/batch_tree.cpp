@@ -63,16 +63,17 @@ bool batch_tree::want(key k, pair_of_tensors& found, effects& out) {
   return true;
 }
 
-void batch_tree::asked(const header& request, effects& out) {
+bool batch_tree::asked(const header& request, effects& out) {
   const auto child = std::find(children_.begin(), children_.end(), request.src);
-  if (child == children_.end()) return;
+  if (child == children_.end()) return false;
   const auto c = static_cast<std::size_t>(child - children_.begin());
   const key k{request.step, request.packet};
   auto& e = at(k, out);
   e.children[c] = side::waits;
-  if (!e.here) return;
+  if (!e.here) return true;
   answer(c, k, e, out);
   update();
+  return true;
 }
 
 bool batch_tree::arrived(key k, const pair_of_tensors& got, effects& out) {

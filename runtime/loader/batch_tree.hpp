@@ -43,7 +43,7 @@ class batch_tree {
   // of arrived().
   bool want(key k, pair_of_tensors& found, effects& out);
   // A child in the tree asks for a packet.
-  void asked(const header& request, effects& out);
+  bool asked(const header& request, effects& out);
   // The examples of `k` are here, from the parent or (at the root) read. True: the worker itself
   // waits for them.
   bool arrived(key k, const pair_of_tensors& got, effects& out);

@@ -17,11 +17,11 @@ void data_server::on(const envelope& e, time_point, effects& out) {
   if (std::holds_alternative<want_examples>(e.body)) {
     take(e.h, out);
   } else if (const auto* f = std::get_if<finished>(&e.body)) {
-    if (const auto i = reading_.find(f->token); i != reading_.end()) {
-      const auto done = std::move(i->second);
-      reading_.erase(i);
-      out.send({answer_to(done->h), examples{done->data, done->label}});
-    }
+    const auto i = reading_.find(f->token);
+    if (i == reading_.end()) return drop(drop_reason::unrequested);
+    const auto done = std::move(i->second);
+    reading_.erase(i);
+    out.send({answer_to(done->h), examples{done->data, done->label}});
   } else if (std::holds_alternative<start>(e.body)) {
     for (auto l : config_.plan->loaders) {
       header h;
@@ -34,16 +34,18 @@ void data_server::on(const envelope& e, time_point, effects& out) {
     queue_.clear();
     out.stop();
     return;
+  } else {
+    drop(drop_reason::unexpected);
   }
   read_next(out);
 }
 
 void data_server::take(const header& request, effects& out) {
   const auto& loaders = config_.plan->loaders;
-  if (std::find(loaders.begin(), loaders.end(), request.src) == loaders.end()) return;
+  if (std::find(loaders.begin(), loaders.end(), request.src) == loaders.end()) return drop(drop_reason::misaddressed);
   const bool train = request.phase == static_cast<std::uint8_t>(phase::train);
   const auto packets = train ? config_.plan->packets : eval_packets(config_.read.eval->examples(), config_.read.eval_examples);
-  if (request.packet >= packets) return;
+  if (request.packet >= packets) return drop(drop_reason::malformed);
   if (train) latest_ = std::max(latest_, request.step);
   if (config_.how == delivery::seeds) {
     out.send({answer_to(request), examples_seed{order_of(0).seed_of(request.step)}});
@@ -51,7 +53,8 @@ void data_server::take(const header& request, effects& out) {
   }
   const auto again = [&](const header& h) { return same(h, request); };
   const auto being_read = [&](const auto& r) { return again(r.second->h); };
-  if (std::any_of(reading_.begin(), reading_.end(), being_read) || std::any_of(queue_.begin(), queue_.end(), again)) return;
+  if (std::any_of(reading_.begin(), reading_.end(), being_read) || std::any_of(queue_.begin(), queue_.end(), again))
+    return drop(drop_reason::repeated);
   queue_.push_back(request);
 }
 

@@ -32,10 +32,12 @@ void loader::on(const envelope& e, time_point, effects& out) {
                    if (config_.retains_for_replay) forget_rounds();
                  },
                  [&](const work_unit& p) {
-                   if (p.life == config_.incarnation) agenda_.deal(p);
+                   if (p.life != config_.incarnation) return drop(drop_reason::outdated);
+                   if (!agenda_.deal(p)) drop(drop_reason::repeated);
                  },
                  [&](const resume_at& r) {
-                   if (begun_ || (config_.retains_for_replay && e.h.src != the_coordinator)) return;
+                   if (begun_) return drop(drop_reason::repeated);
+                   if (config_.retains_for_replay && e.h.src != the_coordinator) return drop(drop_reason::misaddressed);
                    begun_ = true;
                    agenda_.resume_at(r.step);
                    if (tree_) tree_->greet(out);
@@ -43,11 +45,12 @@ void loader::on(const envelope& e, time_point, effects& out) {
                  [&](const start&) { take_start(e.h.src, out); },
                  [&](const evaluate& v) { take_round(v, e.h.version); },
                  [&](const credit&) {
-                   if (e.h.port < credit_.size()) credit_[e.h.port].give_back(e.h.id);
+                   if (e.h.port >= credit_.size()) return drop(drop_reason::misaddressed);
+                   if (!credit_[e.h.port].give_back(e.h.id)) drop(drop_reason::repeated);
                  },
                  [&](const finished& f) { take_finished(f.token, out); },
                  [&](const want_examples&) {
-                   if (tree_) tree_->asked(e.h, out);
+                   if (!tree_ || !tree_->asked(e.h, out)) drop(drop_reason::misaddressed);
                  },
                  [&](const examples&) { take_examples(e, out); },
                  [&](const examples_seed& x) { take_seed(e.h.step, x.seed); },
@@ -57,7 +60,7 @@ void loader::on(const envelope& e, time_point, effects& out) {
                    if (tree_) tree_->clear();
                    out.stop();
                  },
-                 [&](const auto&) {},
+                 [&](const auto&) { drop(drop_reason::unexpected); },
              },
              e.body);
   pump(out);
@@ -97,8 +100,8 @@ void loader::take_start(role_id from, effects& out) {
 }
 
 void loader::take_round(const evaluate& v, std::uint64_t version) {
-  if (config_.dynamic && v.life != config_.incarnation) return;  // it may have portions to do first
-  if (agenda_.has_begun_round(v.round)) return;
+  if (config_.dynamic && v.life != config_.incarnation) return drop(drop_reason::outdated);  // it may have portions to do first
+  if (agenda_.has_begun_round(v.round)) return drop(drop_reason::repeated);
   agenda_.begin_round(v.round, version, eval_packets(config_.read.eval->examples(), config_.read.eval_examples));
 }
 
@@ -229,14 +232,14 @@ void loader::read_for_tree(effects& out) {
 void loader::take_finished(std::uint64_t token, effects& out) {
   const auto slot = static_cast<std::uint32_t>(token / 2);
   if (token == token_of(slot, false)) {
-    if (const auto i = reading_.find(slot); i != reading_.end()) {  // else a task of this role's past life
-      i->second->at = state::here;
-      reading_.erase(i);
-    }
+    const auto i = reading_.find(slot);
+    if (i == reading_.end()) return drop(drop_reason::unrequested);
+    i->second->at = state::here;
+    reading_.erase(i);
     return;
   }
   const auto i = tree_reading_.find(slot);
-  if (i == tree_reading_.end()) return;
+  if (i == tree_reading_.end()) return drop(drop_reason::unrequested);
   envelope e;
   e.h = i->second->h;
   e.h.packet -= range_.first;
@@ -253,7 +256,7 @@ void loader::take_examples(const envelope& e, effects& out) {
     if (tree_) return trains(*o) && key_of(o->h) == batch_tree::key{e.h.step, e.h.packet};
     return o->h.step == e.h.step && o->h.packet == e.h.packet && o->h.phase == e.h.phase && o->h.version == e.h.version;
   });
-  if (i == line_.end()) return;
+  if (i == line_.end()) return drop(drop_reason::unrequested);
   (*i)->data = got.data;
   (*i)->label = got.label;
   (*i)->at = state::here;
@@ -267,7 +270,8 @@ void loader::take_seed(std::uint64_t step, std::uint64_t seed) {
     i->at = state::to_read;
     wanted = true;
   }
-  if (wanted) seed_.emplace(step, seed);
+  if (!wanted) return drop(drop_reason::unrequested);
+  seed_.emplace(step, seed);
 }
 
 bool loader::send_front(effects& out) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/invariant.hpp"
+
 namespace troupe {
 
 packet_agenda::packet_agenda(std::shared_ptr<const job_plan> plan, role_id loader, std::uint64_t first_step, bool dynamic)
@@ -18,16 +20,19 @@ void packet_agenda::grant_until(std::uint64_t step) {
   if (!tester_) granted_ = std::max(granted_, step);
 }
 
-void packet_agenda::deal(const work_unit& p) {
-  if (!dynamic_ || p.step < work_unit_step_) return;
+bool packet_agenda::deal(const work_unit& p) {
+  if (!dynamic_ || p.step < work_unit_step_) return false;
   if (p.step > work_unit_step_ || work_unit_taken_.empty()) work_unit_taken_.assign(plan_->packets, false);
   work_unit_step_ = p.step;
+  bool fresh = false;
   const auto end = std::min<std::uint64_t>(std::uint64_t{p.first} + p.count, plan_->packets);
   for (std::uint64_t k = p.first; k < end; ++k) {
     if (work_unit_taken_[k]) continue;
     work_unit_taken_[k] = true;
     work_units_.push_back({p.step, static_cast<std::uint32_t>(k)});
+    fresh = true;
   }
+  return fresh;
 }
 
 void packet_agenda::begin_round(std::uint64_t round, std::uint64_t version, std::uint32_t packets) {
@@ -46,6 +51,7 @@ std::optional<packet_agenda::training> packet_agenda::next_training() {
     return p;
   }
   if (next_step_ >= granted_) return std::nullopt;
+  invariant(next_in_range_ < range_.count, "a worker with packets makes them in turn");
   const training p{next_step_, range_.first + next_in_range_};
   if (++next_in_range_ == range_.count) {
     next_in_range_ = 0;

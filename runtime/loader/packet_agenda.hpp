@@ -31,7 +31,7 @@ class packet_agenda {
   packet_agenda(std::shared_ptr<const job_plan> plan, role_id loader, std::uint64_t first_step, bool dynamic);
 
   void grant_until(std::uint64_t step);
-  void deal(const work_unit& p);  // with `dynamic`
+  bool deal(const work_unit& p);  // with `dynamic`; false if it has no packet that is new
   void resume_at(std::uint64_t step) { next_step_ = step; }
   bool has_begun_round(std::uint64_t round) const { return round <= last_round_; }  // they are counted from 1, and come in order
   void begin_round(std::uint64_t round, std::uint64_t version, std::uint32_t packets);

@@ -95,15 +95,6 @@ std::optional<std::string> contents_of(const std::string& file) {
 
 }  // namespace
 
-std::optional<cgroup_limit> memory_limit_of(std::string_view cgroups, const text_of_file& read) {
-  std::optional<cgroup_limit> least;
-  each_cgroup(cgroups, [&](const std::string& folder, const cgroup_kind& kind) {
-    const auto bytes = number_in(read(folder + kind.limit).value_or(""));
-    if (bytes && (!least || static_cast<double>(*bytes) < least->bytes)) least = {static_cast<double>(*bytes), folder + kind.limit};
-  });
-  return least;
-}
-
 process_memory process_memory_by(const text_of_file& read) {
   process_memory least;
   const auto bound = [&](std::uint64_t total, std::uint64_t left, const std::string& of) {

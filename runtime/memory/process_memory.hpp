@@ -14,18 +14,6 @@ namespace troupe {
 
 using text_of_file = std::function<std::optional<std::string>(const std::string& file)>;  // nullopt: there is no such file
 
-// A limit of a cgroup, and the file that sets it.
-struct cgroup_limit {
-  double bytes = 0;
-  std::string file;
-};
-
-// The least limit on the path from this process's cgroup to the root, v1 (memory.limit_in_bytes)
-// and v2 (memory.max); nullopt if no file sets a limit. `cgroups`: the text of /proc/self/cgroup.
-// In a container the path may be the host's. Then only the root's file exists, and it has the limit
-// of the container.
-std::optional<cgroup_limit> memory_limit_of(std::string_view cgroups, const text_of_file& read);
-
 struct process_memory {
   std::uint64_t total = 0;  // bytes: the limit of the group or machine that leaves the least; 0: unknown
   std::uint64_t left = 0;   // bytes of `total` that are free, or that the kernel can free at once (page cache)

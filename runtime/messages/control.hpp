@@ -139,9 +139,6 @@ struct user {
 struct finished {
   std::uint64_t token = 0;
 };
-struct timer_fired {
-  std::uint64_t timer = 0;
-};
 struct peer_down {
   std::string node;
   std::string reason;

@@ -40,7 +40,7 @@ void visit_tensors(B& b, F&& f) {
   } else {
     static_assert(one_of<B, credit, want_examples, examples_seed, ready, fetch, start, grant, work_unit, resume_at, set_value,
                          evaluate, report, collect, flush, adopt, observe, observation, norm_partials, nonfinite_report, quiesce,
-                         inventory, halt, command, finished, timer_fired, peer_down>,
+                         inventory, halt, command, finished, peer_down>,
                   "a new body: say where its tensors are");
   }
 }
@@ -88,13 +88,24 @@ std::size_t tensor_bytes(const message& m) {
 }
 
 const char* name_of(const message& m) {
-  static constexpr std::array<const char*, std::variant_size_v<message>> names = {
-      "forward",       "backward",  "credit",    "gradient",      "push",     "weights",
-      "layer_weights", "ready",     "fetch",     "start",         "grant",    "set",
-      "evaluate",      "report",    "collect",   "state",         "restore",  "halt",
-      "command",       "user",      "flush",     "adopt",         "observe",  "observation",
-      "norm_partials", "work_unit", "resume_at", "want_examples", "examples", "examples_seed",
-      "quiesce",       "inventory", "finished",  "timer",         "down",     "nonfinite_report"};
+  static constexpr std::array<const char*, std::variant_size_v<message>> names = {"forward",       "backward",
+                                                                                  "credit",        "gradient",
+                                                                                  "push",          "weights",
+                                                                                  "layer_weights", "ready",
+                                                                                  "fetch",         "start",
+                                                                                  "grant",         "set",
+                                                                                  "evaluate",      "report",
+                                                                                  "collect",       "state",
+                                                                                  "restore",       "halt",
+                                                                                  "command",       "user",
+                                                                                  "flush",         "adopt",
+                                                                                  "observe",       "observation",
+                                                                                  "norm_partials", "work_unit",
+                                                                                  "resume_at",     "want_examples",
+                                                                                  "examples",      "examples_seed",
+                                                                                  "quiesce",       "inventory",
+                                                                                  "finished",      "nonfinite_report",
+                                                                                  "down"};
   return names[m.index()];
 }
 

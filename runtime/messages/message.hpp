@@ -28,9 +28,8 @@ struct header {
   std::uint32_t packets = 1;
   std::uint16_t port = 0;  // which edge of the destination (its in-edges for forward, out-edges for backward)
   std::uint8_t attempt = 0;
-  std::uint8_t phase = 0;    // troupe::phase
-  std::uint16_t region = 0;  // which part of a split tensor
-  std::uint16_t flags = 0;   // see below
+  std::uint8_t phase = 0;   // troupe::phase
+  std::uint16_t flags = 0;  // see below
   std::uint32_t trace = 0;
 };
 static_assert(sizeof(header) == 64);
@@ -55,10 +54,9 @@ using message = std::variant<
     work_unit, resume_at, want_examples, examples, examples_seed,
     // what is left when nodes are lost
     quiesce, inventory,
-    // from the host itself
-    finished, timer_fired, peer_down,
-    // gradients that are not finite; last, because a trace names a body by its place here
-    nonfinite_report>;
+    // from the host itself; gradients that are not finite. The order is part of traces and of
+    // frames
+    finished, nonfinite_report, peer_down>;
 
 struct envelope {
   header h;

@@ -2,124 +2,61 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <concepts>
 #include <cstring>
-#include <limits>
-#include <type_traits>
 #include <utility>
 
 #include "ops/region_of.hpp"
+#include "runtime/base/field_archive.hpp"
+#include "runtime/base/invariant.hpp"
 #include "runtime/messages/wire_fields.hpp"
 
 namespace troupe {
 namespace {
 
 template <class M>
-constexpr bool stays_home = std::same_as<M, finished> || std::same_as<M, timer_fired>;
+constexpr bool stays_home = std::same_as<M, finished>;
 
 enum tensor_state : std::uint8_t { state_empty, state_declared, state_backed };
 constexpr std::size_t tensor_fixed_bytes = 4;
 
 constexpr std::size_t aligned(std::size_t n) { return (n + wire_alignment - 1) / wire_alignment * wire_alignment; }
 
-template <class T>
-concept number = std::integral<T> || std::is_enum_v<T>;
-
-class writer {
+class writer : public field_writer<writer> {
  public:
-  template <class... F>
-  void operator()(const F&... f) {
-    (put(f), ...);
-  }
-
-  void put(number auto v) {
-    auto n = static_cast<std::uint64_t>(v);
-    for (std::size_t i = 0; i < sizeof(v); ++i, n >>= 8) out.push_back(static_cast<std::uint8_t>(n));
-  }
-  void put(double v) { put(std::bit_cast<std::uint64_t>(v)); }
-  void put(const std::string& s) {
-    put(static_cast<std::uint32_t>(s.size()));
-    out.insert(out.end(), s.begin(), s.end());
+  using field_writer::put;
+  void put(const tensors& list) {
+    invariant(list.size() <= wire_max_tensors, "a list of a message has at most wire_max_tensors tensors");
+    put(static_cast<std::uint32_t>(list.size()));
+    for (const auto& t : list) put(t);
   }
   void put(const tensor& t) {
-    put(static_cast<std::uint8_t>(!t ? state_empty : t.backed() ? state_backed : state_declared));
-    put(static_cast<std::uint8_t>(t ? t.type() : dtype::f32));
-    put(static_cast<std::uint8_t>(t.dims().rank()));
-    put(std::uint8_t{0});
+    (*this)(!t           ? state_empty
+            : t.backed() ? state_backed
+                         : state_declared,
+            t ? t.type() : dtype::f32, static_cast<std::uint8_t>(t.dims().rank()), std::uint8_t{0});
     for (int i = 0; i < t.dims().rank(); ++i) put(t.dims()[i]);
     if (t.backed() && t.bytes() > 0) payloads.push_back(&t);
   }
-  template <class A, class B>
-  void put(const std::pair<A, B>& p) {
-    (*this)(p.first, p.second);
-  }
-  template <class T>
-  void put(const std::vector<T>& list) {
-    put(static_cast<std::uint32_t>(list.size()));
-    for (const auto& x : list) put(x);
-  }
 
-  std::vector<std::uint8_t> out;
   std::vector<const tensor*> payloads;
 };
 
-// Reads fields from [pos, end_) and payloads behind them. After the first mistake `error` is set
-// and every read yields nothing.
-class reader {
+// Reads fields from [begin, end) of a message and payloads behind them.
+class reader : public field_reader<reader> {
  public:
   reader(const std::uint8_t* data, std::size_t bytes, std::size_t begin, std::size_t end, std::shared_ptr<const void> owner,
          std::span<const wire_piece> elsewhere = {})
-      : data_(data), bytes_(bytes), pos_(begin), end_(end), payload_end_(end), owner_(std::move(owner)), elsewhere_(elsewhere) {}
+      : field_reader(data + begin, end - begin),
+        data_(data),
+        bytes_(bytes),
+        payload_end_(end),
+        owner_(std::move(owner)),
+        elsewhere_(elsewhere) {}
 
-  template <class... F>
-  void operator()(F&... f) {
-    (get(f), ...);
-  }
-
-  void get(number auto& v) {
-    using raw = std::remove_reference_t<decltype(v)>;
-    std::uint64_t n = 0;
-    if (!need(sizeof(raw))) return;
-    for (std::size_t i = 0; i < sizeof(raw); ++i) n |= std::uint64_t{data_[pos_ + i]} << (8 * i);
-    pos_ += sizeof(raw);
-    v = static_cast<raw>(n);
-  }
-  void get(bool& v) {
-    std::uint8_t n = 0;
-    get(n);
-    if (n > 1) fail("a bool is neither 0 nor 1");
-    v = n == 1;
-  }
-  void get(double& v) {
-    std::uint64_t n = 0;
-    get(n);
-    v = std::bit_cast<double>(n);
-  }
-  void get(std::string& s) {
-    const auto n = count(1, std::numeric_limits<std::uint32_t>::max(), "a string is longer than the message");
-    if (!error.empty()) return;
-    s.assign(reinterpret_cast<const char*>(data_ + pos_), n);
-    pos_ += n;
-  }
-  template <class T>
-  void get(std::pair<std::string, T>& p) {
-    (*this)(p.first, p.second);
-  }
-  void get(tensors& list) { get_list(list, tensor_fixed_bytes, wire_max_tensors, "a list claims more tensors than allowed"); }
-  // A pair takes at least the length of its name and the length of what is a list or a string.
-  template <class T>
-  void get(std::vector<std::pair<std::string, T>>& list) {
-    get_list(list, std::is_same_v<T, double> ? 12 : 8, std::numeric_limits<std::uint32_t>::max(),
-             "a list is longer than the message");
-  }
-  void get(std::pair<std::uint64_t, std::uint64_t>& p) { (*this)(p.first, p.second); }
-  void get(std::vector<std::pair<std::uint64_t, std::uint64_t>>& list) {
-    get_list(list, 16, std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");
-  }
-  template <std::unsigned_integral T>
-  void get(std::vector<T>& list) {
-    get_list(list, sizeof(T), std::numeric_limits<std::uint32_t>::max(), "a list is longer than the message");
+  using field_reader::get;
+  void get(tensors& list) {
+    get_list(list, count(tensor_fixed_bytes, "a list claims more tensors than allowed", wire_max_tensors));
   }
   void get(tensor& t) {
     std::uint8_t state = 0, type = 0, rank = 0, zero = 0;
@@ -138,34 +75,11 @@ class reader {
 
   // Everything must have been used up, fields and payloads.
   void end() {
-    if (error.empty() && pos_ != end_) fail("trailing bytes after the fields");
-    if (error.empty() && (payload_end_ - gone_ != bytes_ || !elsewhere_.empty())) fail("trailing bytes after the payload");
+    if (left_ != 0) fail("trailing bytes after the fields");
+    if (payload_end_ - gone_ != bytes_ || !elsewhere_.empty()) fail("trailing bytes after the payload");
   }
-
-  std::string error;
 
  private:
-  void fail(std::string what) {
-    if (error.empty()) error = std::move(what);
-  }
-  bool need(std::size_t n) {
-    if (error.empty() && end_ - pos_ < n) fail("the fields end early");
-    return error.empty();
-  }
-  // A count whose elements take at least `each` bytes, checked before anything is allocated for
-  // them.
-  std::size_t count(std::size_t each, std::uint32_t most, const char* too_many) {
-    std::uint32_t n = 0;
-    get(n);
-    if (n > most || n > (end_ - pos_) / each) fail(too_many);
-    return error.empty() ? n : 0;
-  }
-  template <class T>
-  void get_list(std::vector<T>& list, std::size_t each, std::uint32_t most, const char* too_many) {
-    const auto n = count(each, most, too_many);
-    list.reserve(n);
-    for (std::size_t i = 0; i < n && error.empty(); ++i) get(list.emplace_back());
-  }
   bool get_dims(int rank, std::size_t element, shape& dims) {
     // Zeros are counted as ones, so that no partial product overflows in shape's own arithmetic
     // either.
@@ -204,8 +118,6 @@ class reader {
 
   const std::uint8_t* data_;
   std::size_t bytes_;
-  std::size_t pos_;
-  std::size_t end_;
   std::size_t payload_end_;  // of the last payload so far, in the whole message
   std::shared_ptr<const void> owner_;
   std::span<const wire_piece> elsewhere_;  // to come
@@ -248,13 +160,13 @@ std::vector<wire_part> encode(const envelope& e) {
         if constexpr (!stays_home<M>) wire::fields(w, body);
       },
       e.body);
-  auto length = w.out.size() - wire_prefix_bytes;
-  for (std::size_t i = 0; i < 4; ++i, length >>= 8) w.out[wire_prefix_bytes - 4 + i] = static_cast<std::uint8_t>(length);
+  const auto length = static_cast<std::uint32_t>(w.out.size() - wire_prefix_bytes);
+  std::memcpy(w.out.data() + wire_prefix_bytes - sizeof length, &length, sizeof length);
   if (!w.payloads.empty()) w.out.resize(aligned(w.out.size()));
 
   std::vector<wire_part> parts;
   parts.reserve(2 * w.payloads.size() + 1);
-  const auto head = std::make_shared<const std::vector<std::uint8_t>>(std::move(w.out));
+  const auto head = std::make_shared<const std::string>(std::move(w.out));
   parts.push_back({head->data(), head->size(), head, nullptr});
   for (const auto* t : w.payloads) {
     const auto before = parts.back().bytes;  // parts begin aligned
@@ -262,12 +174,6 @@ std::vector<wire_part> encode(const envelope& e) {
     parts.push_back({t->raw(), t->bytes(), t->owner(), region_of(*t), true});
   }
   return parts;
-}
-
-std::size_t total_bytes(const std::vector<wire_part>& parts) {
-  std::size_t n = 0;
-  for (const auto& p : parts) n += p.bytes;
-  return n;
 }
 
 bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> owner, envelope& out, std::string& error,

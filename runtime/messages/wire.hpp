@@ -1,16 +1,16 @@
-// An envelope as bytes. Little-endian, version 3:
+// An envelope as bytes. Little-endian, version 4:
 //
-//   0   header       64   its fields in the order of message.hpp, packed
-//   64  version       1   wire_version
-//   65  body          1   index of the alternative in troupe::message
-//   66  zero          2
-//   68  fields        4   length of what follows
-//   72  the body's fields in the order of its struct; strings, lists: u32 count, then the elements; bool: one byte, 0 or 1; f64:
-//   its bits
+//   0   header       62   its fields in the order of message.hpp, packed
+//   62  version       1   wire_version
+//   63  body          1   index of the alternative in troupe::message
+//   64  zero          2
+//   66  fields        4   length of what follows
+//   70  the body's fields in the order of its struct; strings, lists: u32 count, then the elements;
+//       bool: one byte, 0 or 1; f64: its bits
 //       tensor: u8 state (0 empty, 1 declared, 2 backed), u8 dtype, u8 rank, u8 zero, rank x i64 extents
 //   --  payloads of the backed tensors in order, each at the next multiple of 64, zeros between; nothing after the last
 //
-// Cost: 72 bytes + fields + payloads + at most 63 bytes of padding per tensor. Payloads are never
+// Cost: 70 bytes + fields + payloads + at most 63 bytes of padding per tensor. Payloads are never
 // copied: encode() refers to them, and decode() makes tensors that view the received buffer.
 // Errors: decode() is total. Any bytes are answered by true or by a message; memory stays
 // proportional to the input.
@@ -30,8 +30,8 @@
 
 namespace troupe {
 
-constexpr std::uint8_t wire_version = 3;
-constexpr std::size_t wire_prefix_bytes = 72;
+constexpr std::uint8_t wire_version = 4;
+constexpr std::size_t wire_prefix_bytes = 70;
 constexpr std::size_t wire_alignment = 64;
 constexpr std::uint32_t wire_max_tensors = 1u << 16;  // in one list of a message
 
@@ -54,13 +54,12 @@ struct wire_piece {
   std::shared_ptr<const void> owner{};
 };
 
-// Bodies that never leave their host: finished, timer_fired.
+// A body that never leaves its host: finished.
 bool host_only(const message& m);
 
 // The parts in order; the concatenation is the message. Empty for host-only bodies. Tensors must
 // stay unwritten until the owners drop (freeze them: what has been sent is immutable).
 std::vector<wire_part> encode(const envelope& e);
-std::size_t total_bytes(const std::vector<wire_part>& parts);
 
 // Reads exactly [data, data + bytes). `data` must be 64-byte aligned when tensors have payloads;
 // they view it and share `owner`. `elsewhere`, in order, are payloads that lie somewhere else; each

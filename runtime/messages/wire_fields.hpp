@@ -15,9 +15,8 @@ template <class M, class T>
 concept is = std::same_as<std::remove_const_t<M>, T>;
 
 void fields(auto& a, is<header> auto& h) {
-  auto& [job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, region, flags, trace] =
-      h;
-  a(job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, region, flags, trace);
+  auto& [job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, flags, trace] = h;
+  a(job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, flags, trace);
 }
 
 template <class M>

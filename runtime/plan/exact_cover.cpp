@@ -15,13 +15,13 @@ std::optional<cover_fault> along_features(std::vector<claim>& here, span_of pack
   for (const auto& c : here) {
     if (c.features.begin < features.begin || c.features.end > features.end)
       return cover_fault{fault::beyond, packets, c.features, c.who};
-    if (c.features.begin > at) return cover_fault{fault::nobody, packets, {at, c.features.begin}};
+    if (c.features.begin > at) return cover_fault{fault::missing, packets, {at, c.features.begin}};
     if (c.features.begin < at)
       return cover_fault{fault::twice, packets, {c.features.begin, std::min(at, c.features.end)}, last->who, c.who};
     at = c.features.end;
     last = &c;
   }
-  if (at < features.end) return cover_fault{fault::nobody, packets, {at, features.end}};
+  if (at < features.end) return cover_fault{fault::missing, packets, {at, features.end}};
   return std::nullopt;
 }
 

@@ -21,7 +21,7 @@ struct claim {
 // The first place, ordered by packets and then features, where the claims do not cover the required
 // `packets` x `features` exactly once; none if they do.
 struct cover_fault {
-  enum class what { nobody, twice, beyond } kind = what::nobody;
+  enum class what { missing, twice, beyond } kind = what::missing;
   span_of packets, features;
   std::uint32_t first = 0, second = 0;  // the claims' `who`; twice: both; beyond: `first`
 };

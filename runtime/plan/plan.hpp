@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -194,7 +195,10 @@ struct job_plan {
   }
   const packet_range& range_of(std::uint32_t worker) const { return (*this)[workers[worker]].packets; }
 
-  const role_plan& operator[](role_id r) const { return roles[index_of(r)]; }
+  const role_plan& operator[](role_id r) const {
+    assert(index_of(r) < roles.size() && "ids of messages are checked before they are looked up");
+    return roles[index_of(r)];
+  }
 };
 
 // Where the job's reducer needs workers and shards.

@@ -114,7 +114,7 @@ class checker {
     if (!f) return;
     const auto which = counted("packet", "packets", f->packets);
     const auto name = [&](std::uint32_t w) { return p_[p_.loaders[w]].name; };
-    if (f->kind == cover_fault::what::nobody) fault(-1, which + " of a step: no loader loads them");
+    if (f->kind == cover_fault::what::missing) fault(-1, which + " of a step: no loader loads them");
     if (f->kind == cover_fault::what::twice)
       fault(-1, which + " of a step: both " + name(f->first) + " and " + name(f->second) + " load them");
     if (f->kind == cover_fault::what::beyond)
@@ -169,7 +169,7 @@ class checker {
     const auto f = exact_cover(claims, {0, p_.packets}, {0, all});
     if (!f) return;
     switch (f->kind) {
-      case cover_fault::what::nobody: return fault(l, place(*f) + ": no part computes them (" + parts_text(parts) + ")");
+      case cover_fault::what::missing: return fault(l, place(*f) + ": no part computes them (" + parts_text(parts) + ")");
       case cover_fault::what::twice:
         return fault(
             l, place(*f) + ": both " + parts[f->first].stage->name + " and " + parts[f->second].stage->name + " compute them");
@@ -287,7 +287,7 @@ class checker {
     const auto name = [&](std::uint32_t e) { return p_[p_.edges[e].from].name; };
     const auto of = place(f) + " of its input " + tensor_name(what) + ": ";
     switch (f.kind) {
-      case cover_fault::what::nobody: return r.name + " lacks " + of + "no role sends them";
+      case cover_fault::what::missing: return r.name + " lacks " + of + "no role sends them";
       case cover_fault::what::twice:
         return r.name + " receives " + of + "both " + name(f.first) + " and " + name(f.second) + " send them";
       case cover_fault::what::beyond: return r.name + " receives " + of + name(f.first) + " sends more than it needs";

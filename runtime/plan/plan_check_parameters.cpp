@@ -72,7 +72,7 @@ class parameter_checker {
     const auto owner = [&](std::uint32_t b) { return p_[p_.blocks[b].shard].name + " (block " + std::to_string(b) + ")"; };
     if (const auto f = exact_cover(claims, {0, row > 0 ? all / row : 1}, {0, row > 0 ? row : all})) {
       const auto some = name + ", " + counted("element", "elements", f->features) + (row > 0 ? " of each row" : "");
-      if (f->kind == cover_fault::what::nobody) return fault(l, some + ": no shard owns them");
+      if (f->kind == cover_fault::what::missing) return fault(l, some + ": no shard owns them");
       if (f->kind == cover_fault::what::twice)
         return fault(l, some + ": both " + owner(f->first) + " and " + owner(f->second) + " own them");
       return fault(l, some + " of " + owner(f->first) + ": out of range, there are " + std::to_string(row > 0 ? row : all));

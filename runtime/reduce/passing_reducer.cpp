@@ -33,15 +33,17 @@ void passing_reducer::on(const envelope& e, time_point, effects& out) {
                    if (config_.incarnation > 0) ask_neighbours(out);
                  },
                  [&](const halt&) { out.stop(); },
-                 [&](const auto&) { ++dropped_; },
+                 [&](const auto&) { drop(drop_reason::unexpected); },
              },
              e.body);
 }
 
 void passing_reducer::take_push(const header& h, const push& p, effects& out) {
-  if (p.block >= blocks_.size() || !holds(p.sum, plan().blocks[p.block].count, config_.type)) return void(++dropped_);
+  if (p.block >= blocks_.size()) return drop(drop_reason::misaddressed);
+  if (!holds(p.sum, plan().blocks[p.block].count, config_.type)) return drop(drop_reason::malformed);
   const auto& b = blocks_[p.block];
-  if (std::find(b.below.begin(), b.below.end(), h.src) == b.below.end() || h.step < b.done) return void(++dropped_);
+  if (std::find(b.below.begin(), b.below.end(), h.src) == b.below.end()) return drop(drop_reason::misaddressed);
+  if (h.step < b.done) return drop(drop_reason::outdated);
   add(h, p, out);
 }
 
@@ -63,14 +65,15 @@ void passing_reducer::add_and_send(std::uint32_t block, std::uint64_t step, tree
 
 void passing_reducer::added(std::uint64_t token, effects& out) {
   const auto next = tasks_.extract(token);
-  if (next.empty() || !next.mapped().sum) return;
+  if (next.empty()) return drop(drop_reason::unrequested);
+  if (!next.mapped().sum) return;
   const auto& w = next.mapped();
   send_sum(w.block, w.step, w.node, (*w.sum)[0], out);
 }
 
 void passing_reducer::send_sum(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out) {
   auto& b = blocks_[block];
-  if (b.any && step < b.down) return void(++dropped_);  // made again, and everybody has it
+  if (b.any && step < b.down) return drop(drop_reason::outdated);  // made again, and everybody has it
   const sent_sum s{step, node, sum};
   send_up(block, s, out);
   if (retains_) b.unanswered.push_back(s);
@@ -95,10 +98,10 @@ void passing_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version
 // question after a restart; it is taken off before they are passed on, since nobody below has
 // asked.
 void passing_reducer::take_weights(const header& h, const weights& w, effects& out) {
-  if (w.block >= blocks_.size() || h.src != above(w.block) || !holds(w.value, plan().blocks[w.block].count, config_.type))
-    return void(++dropped_);
+  if (w.block >= blocks_.size() || h.src != above(w.block)) return drop(drop_reason::misaddressed);
+  if (!holds(w.value, plan().blocks[w.block].count, config_.type)) return drop(drop_reason::malformed);
   auto& b = blocks_[w.block];
-  if (b.any && h.version <= b.down) return void(++dropped_);
+  if (b.any && h.version <= b.down) return drop(drop_reason::outdated);
   b.any = true;
   b.down = h.version;
   b.done = std::max(b.done, h.version);
@@ -123,14 +126,15 @@ void passing_reducer::ask_neighbours(effects& out) const {
 // weights that went down last (where none have come yet, it gets the first ones with everybody
 // else), the one above every sum that no weights have answered.
 void passing_reducer::take_fetch(const header& h, const fetch& f, effects& out) {
-  if (f.block >= blocks_.size() || !f.join) return void(++dropped_);
+  if (f.block >= blocks_.size()) return drop(drop_reason::misaddressed);
+  if (!f.join) return drop(drop_reason::unexpected);
   const auto& b = blocks_[f.block];
   if (std::find(b.below.begin(), b.below.end(), h.src) != b.below.end() && reduces(h.src)) {
     if (b.any) pass(h.src, f.block, b.down, 0, b.value, out);
   } else if (h.src == above(f.block)) {
     for (const auto& s : b.unanswered) send_up(f.block, s, out);
   } else {
-    ++dropped_;
+    drop(drop_reason::misaddressed);
   }
 }
 

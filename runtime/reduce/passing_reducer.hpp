@@ -52,7 +52,6 @@ class passing_reducer : public role {
   // `sum` is what `due` makes, and leaves when it is made; null: nothing leaves yet.
   void add_and_send(std::uint32_t block, std::uint64_t step, tree_node node, const sum_ptr& sum, additions due, effects& out);
   virtual std::size_t open() const = 0;  // steps that have begun to come, of all blocks
-  void drop() { ++dropped_; }
 
  private:
   struct sent_sum {
@@ -92,7 +91,7 @@ class passing_reducer : public role {
   reducer_config config_;
   std::vector<block_state> blocks_;
   std::unordered_map<std::uint64_t, waiting> tasks_;
-  std::uint64_t tokens_ = 0, dropped_ = 0;
+  std::uint64_t tokens_ = 0;
   bool retains_ = false;  // there are other nodes, which may be restarted
 };
 

@@ -26,10 +26,11 @@ bool ring_sum::complete(const gathering& g, std::uint32_t block) const {
 
 void ring_sum::add(const header& h, const push& p, effects& out) {
   auto& open = open_[p.block];
-  if (open.size() >= max_open_steps && !open.count(h.step)) return drop();
+  if (open.size() >= max_open_steps && !open.count(h.step)) return drop(drop_reason::unexpected);
   auto& g = open[h.step];
   auto* place = place_of(g, h, p);
-  if (!place || *place) return drop();  // a duplicate
+  if (!place) return drop(drop_reason::malformed);
+  if (*place) return drop(drop_reason::repeated);
   *place = std::make_shared<tensors>(1, p.sum);
   if (!complete(g, p.block)) return;
   additions due;

@@ -17,14 +17,14 @@ bool sum_reducer::covered(tree_node n) const {
 }
 
 void sum_reducer::add(const header& h, const push& p, effects& out) {
-  if (!well_formed({p.first, p.span}, plan().packets) || !covered({p.first, p.span})) return drop();
+  if (!well_formed({p.first, p.span}, plan().packets) || !covered({p.first, p.span})) return drop(drop_reason::malformed);
   auto& open = open_[p.block];
-  if (open.size() >= max_open_steps && !open.count(h.step)) return drop();
+  if (open.size() >= max_open_steps && !open.count(h.step)) return drop(drop_reason::unexpected);
   auto& g = open.try_emplace(h.step, gathering{packet_tree<sum_ptr>(plan().packets), 0}).first->second;
   additions due;
   const auto [node, fresh] = g.tree.add({p.first, p.span}, std::make_shared<tensors>(1, p.sum), cover_,
                                         [&](sum_ptr x, sum_ptr y) { return plan_addition(x, y, due); });
-  if (!fresh) return drop();
+  if (!fresh) return drop(drop_reason::repeated);
   const bool complete = std::find(cover_.begin(), cover_.end(), node) != cover_.end();
   const auto sum = complete ? *g.tree.find(node) : sum_ptr{};
   if (complete && ++g.left == cover_.size()) {

@@ -34,8 +34,6 @@ std::uint64_t what_of(const message& m) {
           return b.layer;
         else if constexpr (requires { b.token; })
           return b.token;
-        else if constexpr (requires { b.timer; })
-          return b.timer;
         else
           return 0;
       },

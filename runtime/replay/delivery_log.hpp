@@ -4,7 +4,7 @@
 // command) are stored whole.
 //
 //   delivery    kind of the message, source, step, packet, port, a number that distinguishes
-//               messages of one kind (block, layer, token, timer), and the time
+//               messages of one kind (block, layer, token), and the time
 //   role_log    the deliveries of one role, about ten bytes each, in chunks that can be read
 //               independently. Holds all of them until the node's log_room is used up. From then on
 //               each role keeps its latest ones and counts those dropped
@@ -41,7 +41,7 @@ struct delivery {
   std::uint64_t step = 0;
   std::uint32_t packet = 0;
   std::uint16_t port = 0;
-  std::uint64_t what = 0;  // block, layer, token or timer
+  std::uint64_t what = 0;  // block, layer or token
   time_point at{};
   std::string whole = {};  // the encoded message, if it came from outside the job
 };

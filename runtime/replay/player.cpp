@@ -23,8 +23,6 @@ std::shared_ptr<const void> aligned_copy(const std::string& s) {
   return p;
 }
 
-bool is_timer(const delivery& d) { return d.kind == message(timer_fired{}).index(); }
-
 }  // namespace
 
 void player::add(std::unique_ptr<role> value, std::string name, std::uint32_t node, const role_part* log) {
@@ -54,14 +52,12 @@ void player::advance(hosted& h) {
 replay_end player::run() {
   for (auto& h : roles_) advance(h);
   for (std::uint32_t r = 0; r < roles_.size(); ++r) wake(r);
-  do {
-    while (!awake_.empty()) {
-      const auto r = awake_.front();
-      awake_.pop_front();
-      roles_[r].awake = false;
-      if (hand_next(role_id{r})) wake(r);
-    }
-  } while (fire_any());
+  while (!awake_.empty()) {
+    const auto r = awake_.front();
+    awake_.pop_front();
+    roles_[r].awake = false;
+    if (hand_next(role_id{r})) wake(r);
+  }
   for (const auto& h : roles_)
     for (const auto& [from, w] : h.received) end_.lost += w.passed;
   look_for_departures();
@@ -100,10 +96,6 @@ bool player::hand_logged(role_id self, hosted& h) {
     task = std::find_if(h.over.begin(), h.over.end(),
                         [&](const over_task& t) { return t.token == d.what && t.error.has_value() == (d.kind == task_failed); });
     if (task == h.over.end()) return false;
-  } else if (is_timer(d)) {
-    if (h.timers.erase(d.what) == 0) return false;
-    e.h.dst = self;
-    e.body = timer_fired{d.what};
   } else if (d.from == no_role) {
     std::string wrong;
     const auto bytes = aligned_copy(d.whole);
@@ -138,26 +130,6 @@ bool player::hand_any(role_id self, hosted& h) {
   return !h.over.empty() && tell_of_task(self, h, h.over.begin(), 0);
 }
 
-// No message can be delivered: fires the earliest timer of the roles without a log.
-bool player::fire_any() {
-  hosted* first = nullptr;
-  std::uint32_t who = 0;
-  for (std::uint32_t r = 0; r < roles_.size(); ++r) {
-    auto& h = roles_[r];
-    if (h.log || h.timers.empty() || h.failed || h.stopped || !h.value) continue;
-    if (!first || h.timers.begin()->second < first->timers.begin()->second) first = &h, who = r;
-  }
-  const bool done = std::none_of(roles_.begin(), roles_.end(), [](const hosted& h) { return h.next.has_value(); });
-  if (!first || done) return false;
-  envelope e;
-  e.h.dst = role_id{who};
-  e.body = timer_fired{first->timers.begin()->first};
-  first->timers.erase(first->timers.begin());
-  hand(role_id{who}, std::move(e));
-  wake(who);
-  return true;
-}
-
 void player::hand(role_id self, envelope&& e) {
   auto& h = roles_[index_of(self)];
   const auto step = e.h.step;
@@ -178,8 +150,6 @@ void player::take_effects(role_id self) {
     std::visit(overloaded{
                    [&](send_effect& s) { send(self, std::move(s.e)); },
                    [&](run_effect& r) { run_task(h, r); },
-                   [&](timer_effect& t) { h.timers[t.timer] = h.now + t.after; },
-                   [&](cancel_effect& c) { h.timers.erase(c.timer); },
                    [&](event_effect& e) {
                      if (on_event) on_event(self, e);
                    },
@@ -255,7 +225,7 @@ void player::look_for_departures() {
         continue;
       }
       const auto from = index_of(h.next->from);
-      const bool waits = !h.failed && !is_finished(*h.next) && !is_timer(*h.next) && from < roles_.size() && roles_[from].next;
+      const bool waits = !h.failed && !is_finished(*h.next) && from < roles_.size() && roles_[from].next;
       if (waits == roots) continue;
       const auto source = from < roles_.size() ? " from " + roles_[from].name : std::string();
       if (h.failed)

@@ -75,7 +75,6 @@ class player {
     std::map<std::uint32_t, way> received;  // by source
     std::deque<std::uint32_t> order;        // sources in order of arrival; for a role without a log
     std::deque<over_task> over;             // finished tasks that the role was not notified of
-    std::map<std::uint64_t, duration> timers;
     time_point now{};
     bool stopped = false, failed = false, awake = false;
   };
@@ -84,7 +83,6 @@ class player {
   bool hand_next(role_id self);
   bool hand_logged(role_id self, hosted& h);
   bool hand_any(role_id self, hosted& h);
-  bool fire_any();
   bool tell_of_task(role_id self, hosted& h, std::deque<over_task>::iterator at, std::uint64_t step);
   void hand(role_id self, envelope&& e);
   void take_effects(role_id self);

@@ -113,7 +113,7 @@ struct fault_counts {
   std::uint64_t delayed = 0, reordered = 0, duplicated_on_wire = 0, duplicated_above = 0, dropped = 0, cut_off = 0;
   std::uint64_t slowed = 0, straggled = 0, crashed = 0, restarted = 0, reported_down = 0;
   std::uint64_t stored = 0, left_out = 0, slow_stores = 0;  // checkpoints: written, skipped (two were unfinished), slowed
-  std::uint64_t lost_in_crash = 0;  // messages, timers and tasks of a crashed node, and messages sent to it while it is down
+  std::uint64_t lost_in_crash = 0;  // messages and tasks of a crashed node, and messages sent to it while it is down
   std::uint64_t lost_updates = 0;   // additions to a chunk of shared parameters that a concurrent one overwrote
   std::uint64_t stale = 0;          // messages of a former incarnation
   std::uint64_t resent = 0, wire_duplicates = 0,

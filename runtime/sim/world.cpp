@@ -1,6 +1,8 @@
 #include "runtime/sim/world.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 #include "ops/device.hpp"
 #include "runtime/messages/crossing.hpp"
@@ -16,10 +18,7 @@ world::world(world_config c)
 void world::add(role_id id, std::uint32_t node, std::unique_ptr<role> r, std::uint32_t on) {
   if (index_of(id) >= roles_.size()) roles_.resize(index_of(id) + 1);
   auto& h = roles_[index_of(id)];
-  auto timers = std::move(h.timers);
-  timers.clear();
   h = hosted{};
-  h.timers = std::move(timers);  // setting numbers continue, so timers of the former role do not fire
   h.value = std::move(r);
   h.node = node;
   h.dev = on < config_.devices.size() ? config_.devices[on] : config_.dev;
@@ -131,8 +130,6 @@ void world::deliver(record& r) {
   if (!h) ++report_.counts.lost_in_crash;
   if (!h || h->stopped) return;
   if (of_past_life(r.e)) return void(++report_.counts.stale);
-  if (const auto* t = std::get_if<timer_fired>(&r.e.body); t && r.e.h.src == r.e.h.dst && !h->timers.fire(t->timer, r.number))
-    return;
   if (on_wire && r.from != r.to) on_wire(r.e, r.sent, now_);
   if (r.e.h.trace > 0) deliver_again(r);
   report_.delivered(r.e, now_);
@@ -141,9 +138,19 @@ void world::deliver(record& r) {
   const auto self = r.e.h.dst;
   inside_ = true;
   h->value->on(r.e, read_clock(h->node), buffers_.wanted);
+  if (!config_.allow_mistakes) fail_on_mistake(*h->value, r.e);
   r.e.body = finished{};  // releases the tensors: only the role holds them, as in the shell
   take_effects(self);
   inside_ = false;
+}
+
+void world::fail_on_mistake(const role& r, const envelope& e) const {
+  const auto dropped = r.dropped();
+  if (dropped.mistakes() == 0) return;
+  auto reason = drop_reason::misaddressed;
+  while (dropped[reason] == 0) reason = static_cast<drop_reason>(static_cast<int>(reason) + 1);
+  throw std::logic_error(std::string("role ") + std::to_string(index_of(e.h.dst)) + " dropped '" + name_of(e.body) + "' of role " +
+                         std::to_string(index_of(e.h.src)) + ", step " + std::to_string(e.h.step) + ": " + name_of(reason));
 }
 
 void world::schedule_local(time_point when, role_id self, message body, std::uint64_t number) {
@@ -164,13 +171,6 @@ void world::take_effects(role_id self) {
     std::visit(overloaded{
                    [&](send_effect& s) { send(self, std::move(s.e)); },
                    [&](run_effect& r) { run_task(self, r); },
-                   [&](timer_effect& t) {
-                     const auto rate = nodes_[h.node].clock.rate;
-                     const auto after =
-                         rate == 1 ? t.after : duration(static_cast<std::int64_t>(static_cast<double>(t.after.count()) / rate));
-                     schedule_local(now_ + after, self, timer_fired{t.timer}, h.timers.set(t.timer));
-                   },
-                   [&](cancel_effect& c) { h.timers.cancel(c.timer); },
                    [&](event_effect& ev) {
                      if (on_event) on_event(ev);
                    },

@@ -30,7 +30,6 @@
 #include "runtime/sim/param_store.hpp"
 #include "runtime/sim/processors.hpp"
 #include "runtime/sim/random.hpp"
-#include "runtime/sim/role_timers.hpp"
 #include "runtime/sim/route_table.hpp"
 #include "runtime/sim/tasks_elsewhere.hpp"
 #include "runtime/sim/world_report.hpp"
@@ -53,6 +52,9 @@ struct world_config {
   // one of them. Empty: only `dev`.
   std::vector<device*> devices = {};
   disk_model disk = {};  // of every node
+  // A role that drops a message for a reason that is a mistake (runtime/messages/drops.hpp) ends
+  // the run with std::logic_error. True: it goes on. For runs with mistakes on purpose.
+  bool allow_mistakes = false;
 };
 
 class world {
@@ -72,13 +74,13 @@ class world {
   // false at the limit.
   bool run(std::uint64_t limit, const std::function<bool()>& stop = {});
 
-  // The node loses its roles, their timers and tasks, and the messages in flight from and to it. If
+  // The node loses its roles, their tasks, and the messages in flight from and to it. If
   // it is still down after faults.detect, role 0 gets peer_down; if role 0 is down too, on_event
   // gets the error.
   void crash(std::uint32_t node);
   // `remake` makes the node's roles with the next incarnation. Each gets start{}, in order of ids.
   void restart(std::uint32_t node);
-  // Crashes and restarts a single role. It loses its state, timers and tasks, its messages in
+  // Crashes and restarts a single role. It loses its state, tasks, its messages in
   // flight, and messages sent to it while it is down. It is restarted as with its node. The
   // coordinator is not notified.
   void crash(role_id id);
@@ -87,7 +89,7 @@ class world {
   std::function<std::unique_ptr<role>(role_id, std::uint32_t incarnation)> remake;
 
   time_point now() const { return now_; }
-  std::uint64_t events() const { return report_.events; }          // handled: deliveries, hops, timers, calls
+  std::uint64_t events() const { return report_.events; }          // handled: deliveries, hops, calls
   std::uint64_t deliveries() const { return report_.deliveries; }  // events that roles received
   std::size_t max_queued() const { return queue_.most(); }
   std::uint64_t trace_hash() const { return report_.trace.value(); }
@@ -123,7 +125,6 @@ class world {
     bool stopped = false;
     time_point last_task{}, last_shared{};  // end of the last task and shared effect; both finish in order
     flat_map<time_point> last_from;         // uniform network: latest arrival by source
-    role_timers timers;
     device* dev = nullptr;
     std::vector<std::shared_ptr<device>> streams;  // by slot, if the device has streams
     std::shared_ptr<device> leaving;               // stream for tensors that go to other devices
@@ -145,7 +146,7 @@ class world {
     std::uint32_t from = 0, to = 0;  // nodes
     std::uint32_t from_life = 0, to_life = 0;
     std::uint32_t route = 0, attempt = 0;
-    std::uint64_t number = 0;  // timer setting, sequence of a frame, count of an acknowledgement, index of a call, or task
+    std::uint64_t number = 0;  // sequence of a frame, count of an acknowledgement, index of a call, or task
     std::uint64_t bytes = 0;
     time_point sent{}, tail{};
     duration longer{};
@@ -160,6 +161,7 @@ class world {
   // world.cpp
   void begin();
   void deliver(record& r);
+  void fail_on_mistake(const role& r, const envelope& e) const;
   void take_effects(role_id self);
   void schedule_local(time_point when, role_id self, message body, std::uint64_t number);
   void run_task(role_id self, run_effect& r);

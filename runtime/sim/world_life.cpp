@@ -131,7 +131,6 @@ void world::restart(std::uint32_t node) {
 
 void world::end_life(hosted& h) {
   h.value.reset();
-  h.timers.clear();
   h.last_task = {};
   h.last_shared = {};
   h.last_from = {};

@@ -10,7 +10,7 @@
 namespace troupe::sim {
 
 struct world_report {
-  std::uint64_t events = 0;      // handled: deliveries, hops, timers, calls
+  std::uint64_t events = 0;      // handled: deliveries, hops, calls
   std::uint64_t deliveries = 0;  // events that roles received
   class trace_hash trace;
   fault_counts counts;  // counts of channels and stores only after a crash has ended them

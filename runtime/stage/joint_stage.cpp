@@ -75,14 +75,15 @@ bool joint_stage::owns(role_id peer, std::uint32_t packet) const {
 void joint_stage::on_user(const envelope& e, effects& out) {
   const auto& u = std::get<user>(e.body);
   const auto packets = config().plan->packets;
-  if ((u.type != forward_part && u.type != backward_part) || u.values.size() != 1 || e.h.packet >= packets ||
-      e.h.step < done_[u.type] || !owns(e.h.src, e.h.packet))
-    return;
-  if (!fits(u.values[0], joint_of(*maths_of_stage()).measured(hosted(0).in), wide_of(config().type))) return;
-  if (steps_.size() >= max_steps && !steps_.count({e.h.step, u.type})) return;
+  if (u.type != forward_part && u.type != backward_part) return drop(drop_reason::unexpected);
+  if (e.h.packet >= packets || !owns(e.h.src, e.h.packet)) return drop(drop_reason::misaddressed);
+  if (u.values.size() != 1 || !fits(u.values[0], joint_of(*maths_of_stage()).measured(hosted(0).in), wide_of(config().type)))
+    return drop(drop_reason::malformed);
+  if (e.h.step < done_[u.type]) return drop(drop_reason::outdated);
+  if (steps_.size() >= max_steps && !steps_.count({e.h.step, u.type})) return drop(drop_reason::unexpected);
   auto& step = steps_[{e.h.step, u.type}];
   if (step.by_packet.empty()) step.by_packet.resize(packets), step.missing = packets;
-  if (step.by_packet[e.h.packet]) return;
+  if (step.by_packet[e.h.packet]) return drop(drop_reason::repeated);
   step.by_packet[e.h.packet] = u.values[0];
   if (--step.missing > 0) return;
   const auto all = std::make_shared<const tensors>(std::move(step.by_packet));

@@ -1,7 +1,8 @@
 #include "runtime/stage/stage.hpp"
 
 #include <algorithm>
-#include <cassert>
+
+#include "runtime/base/invariant.hpp"
 
 namespace troupe {
 namespace {
@@ -64,14 +65,14 @@ std::uint32_t stage::backwards_of(const header& h) const {
 }
 
 void stage::on(const envelope& e, time_point, effects& out) {
-  if (!acceptable(e)) return void(++dropped_);
+  if (const auto why = fault_of(e)) return drop(*why);
   if (config_.retains_for_replay) learn(e, out);
   std::visit(overloaded{
                  [&](const forward&) { take_forward(e, out); },
                  [&](const backward&) { take_backward(e); },
                  [&](const layer_weights&) { take_weights(e); },
                  [&](const credit&) {
-                   if (!credit_[e.h.port].give_back(e.h.id)) ++dropped_;
+                   if (!credit_[e.h.port].give_back(e.h.id)) drop(drop_reason::repeated);
                  },
                  [&](const user&) { on_user(e, out); },
                  [&](const start&) { take_start(e.h, out); },
@@ -79,7 +80,7 @@ void stage::on(const envelope& e, time_point, effects& out) {
                  [&](const restore_state& s) { sequences_.restore(s); },
                  [&](const halt&) { pending_.clear(), out.stop(); },
                  [&](const finished& f) { take_finished(f, out); },
-                 [&](const auto&) { ++dropped_; },
+                 [&](const auto&) { drop(drop_reason::unexpected); },
              },
              e.body);
   pump(out);
@@ -106,20 +107,21 @@ void stage::take_finished(const finished& f, effects& out) {
 void stage::take_forward(const envelope& e, effects& out) {
   const auto& f = std::get<forward>(e.body);
   const auto port = e.h.port;
-  if (slot_of(e.h.id)) return void(++dropped_);
+  if (slot_of(e.h.id)) return drop(drop_reason::repeated);
   if (is_past(e.h)) {
-    ++dropped_;
+    drop(drop_reason::outdated);
     if (config_.retains_for_replay) give_credit(e.h, port, out);  // its sender may have been restarted, and wait for it
     return;
   }
   const auto known = pending_.find(e.h.id);
-  if (known == pending_.end() ? beyond_credit(port) : !same_packet(known->second.h, e.h)) return void(++dropped_);
+  if (known == pending_.end() && beyond_credit(port)) return drop(drop_reason::unexpected);
+  if (known != pending_.end() && !same_packet(known->second.h, e.h)) return drop(drop_reason::malformed);
   auto& p = pending_[e.h.id];
   if (p.inputs.empty()) {
     p.inputs.resize(self().in_edges.size());
     for (std::size_t i = 0; i < p.inputs.size(); ++i) p.missing += edge_used(in_edge(i), e.h) ? 1u : 0u;
   }
-  if (p.inputs[port]) return void(++dropped_);  // a duplicate
+  if (p.inputs[port]) return drop(drop_reason::repeated);
   const auto marks = static_cast<std::uint16_t>(p.h.flags | e.h.flags);
   p.h = e.h;
   p.h.flags = marks & (flag_void | flag_reset);
@@ -138,8 +140,10 @@ void stage::take_backward(const envelope& e) {
     grads[e.h.port] = std::get<backward>(e.body).grad;
     return;
   }
-  if (!s || !training(*s) || s->h.packet != e.h.packet || s->arriving[e.h.port] || s->missing == 0) return void(++dropped_);
-  if (!config_.retains_for_replay && !s->sent[e.h.port]) return void(++dropped_);  // an answer to nothing
+  if (!s) return drop(drop_reason::outdated);
+  if (!training(*s) || s->h.packet != e.h.packet) return drop(drop_reason::malformed);
+  if (s->arriving[e.h.port] || s->missing == 0) return drop(drop_reason::repeated);
+  if (!config_.retains_for_replay && !s->sent[e.h.port]) return drop(drop_reason::unrequested);
   s->arriving[e.h.port] = std::get<backward>(e.body).grad;
   s->is_void = s->is_void || (e.h.flags & flag_void);
   --s->missing;
@@ -148,8 +152,8 @@ void stage::take_backward(const envelope& e) {
 void stage::take_weights(const envelope& e) {
   const auto& w = std::get<layer_weights>(e.body);
   const int p = position_of(static_cast<std::int32_t>(w.layer));
-  if (p < 0) return void(++dropped_);
-  if (!weights_.take(static_cast<std::size_t>(p), e.h.version, w.values, kept_from())) return void(++dropped_);
+  invariant(p >= 0, "fault_of() has checked the layer");
+  if (!weights_.take(static_cast<std::size_t>(p), e.h.version, w.values, kept_from())) return drop(drop_reason::repeated);
   weights_.count(slots_);
 }
 
@@ -215,6 +219,7 @@ void stage::pump(effects& out) {
 }
 
 void stage::bind(slot& s, pending&& p) {
+  invariant(s.at == slot::stage_of::free && p.missing == 0, "a complete packet enters a free sub-solver");
   s.at = slot::stage_of::forward;
   s.h = p.h;
   s.is_void = overtaken(p.h);
@@ -300,6 +305,7 @@ bool stage::send_outputs(slot& s, effects& out) {
 }
 
 void stage::enter_backward(slot& s, effects& out) {
+  invariant(s.missing == 0, "a backward begins when all gradients are here");
   s.at = slot::stage_of::backward;
   if (s.is_void) return backward_done(s, out);
   if (config_.plan->rule == weight_rule::latest)

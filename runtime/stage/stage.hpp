@@ -147,10 +147,10 @@ class stage : public role {
   void take_backward(const envelope& e);
   void take_weights(const envelope& e);
   // --- stage_checks.cpp
-  bool acceptable(const envelope& e) const;
+  std::optional<drop_reason> fault_of(const envelope& e) const;
   bool acceptable(const header& h, const forward& f) const;
   bool acceptable(const header& h, const backward& b) const;
-  bool acceptable(const header& h, const layer_weights& w) const;
+  bool acceptable(const layer_weights& w) const;
   std::int64_t examples_of(const header& h) const;
   bool beyond_credit(std::size_t port) const;
   shape dims_along(const plan_edge& e, std::int64_t examples) const;
@@ -205,7 +205,6 @@ class stage : public role {
   std::map<msg_id, std::pair<header, tensors>> early_;  // gradients of packets that are not bound (yet), by out-edge
   std::uint32_t lives_ = 0;                             // restarts, its own and those that made it begin again
   bool grows_ = false;                                  // somebody here was restarted: more sub-solvers rather than waiting for one
-  std::uint64_t dropped_ = 0;
 };
 
 }  // namespace troupe

@@ -64,7 +64,7 @@ void stage::forget(effects& out) {
 }
 
 void stage::take_start(const header& h, effects& out) {
-  if (!config_.retains_for_replay) return void(++dropped_);
+  if (!config_.retains_for_replay) return;
   grows_ = true;
   if (h.src == no_role)
     announce(out);

@@ -14,15 +14,25 @@ const shape& whole_of(const model_graph& g, tensor_ref t) {
 
 }  // namespace
 
-bool stage::acceptable(const envelope& e) const {
-  return std::visit(overloaded{
-                        [&](const forward& f) { return acceptable(e.h, f); },
-                        [&](const backward& b) { return acceptable(e.h, b); },
-                        [&](const credit&) { return e.h.port < credit_.size() && e.h.src == out_edge(e.h.port).to; },
-                        [&](const layer_weights& w) { return acceptable(e.h, w); },
-                        [](const auto&) { return true; },
-                    },
-                    e.body);
+std::optional<drop_reason> stage::fault_of(const envelope& e) const {
+  const bool ours = std::visit(
+      overloaded{
+          [&](const forward&) { return e.h.port < self().in_edges.size() && e.h.src == in_edge(e.h.port).from; },
+          [&](const backward&) { return e.h.port < credit_.size() && e.h.src == out_edge(e.h.port).to; },
+          [&](const credit&) { return e.h.port < credit_.size() && e.h.src == out_edge(e.h.port).to; },
+          [&](const layer_weights& w) { return position_of(static_cast<std::int32_t>(w.layer)) >= 0 && e.h.src == config_.worker; },
+          [](const auto&) { return true; },
+      },
+      e.body);
+  if (!ours) return drop_reason::misaddressed;
+  const bool fits = std::visit(overloaded{
+                                   [&](const forward& f) { return acceptable(e.h, f); },
+                                   [&](const backward& b) { return acceptable(e.h, b); },
+                                   [&](const layer_weights& w) { return acceptable(w); },
+                                   [](const auto&) { return true; },
+                               },
+                               e.body);
+  return fits ? std::nullopt : std::optional(drop_reason::malformed);
 }
 
 std::int64_t stage::examples_of(const header& h) const {
@@ -36,27 +46,25 @@ shape stage::dims_along(const plan_edge& e, std::int64_t examples) const {
 }
 
 bool stage::acceptable(const header& h, const forward& f) const {
-  if (h.port >= self().in_edges.size() || h.phase > static_cast<std::uint8_t>(phase::test)) return false;
+  if (h.phase > static_cast<std::uint8_t>(phase::test)) return false;
   const auto& edge = in_edge(h.port);
   const bool train = h.phase == static_cast<std::uint8_t>(phase::train);
   if (train && (h.packet >= config_.plan->packets || h.version != h.step)) return false;
-  return h.src == edge.from && edge_used(edge, h) && f.valid <= examples_of(h) &&
+  return edge_used(edge, h) && f.valid <= examples_of(h) &&
          fits(f.value, dims_along(edge, examples_of(h)), wire_dtype(edge.wire, config_.graph->type_of(edge.what, config_.type)));
 }
 
 // Backwards are of training, where packets have all their examples.
 bool stage::acceptable(const header& h, const backward& b) const {
-  if (h.port >= self().out_edges.size() || h.phase != static_cast<std::uint8_t>(phase::train)) return false;
+  if (h.phase != static_cast<std::uint8_t>(phase::train)) return false;
   const auto& edge = out_edge(h.port);
-  return h.src == edge.to && edge.grad_back && edge_used(edge, h) &&
+  return edge.grad_back && edge_used(edge, h) &&
          fits(b.grad, dims_along(edge, config_.graph->packet_examples),
               wire_dtype(edge.wire, config_.graph->type_of(edge.what, config_.type)));
 }
 
-bool stage::acceptable(const header& h, const layer_weights& w) const {
-  const int p = position_of(static_cast<std::int32_t>(w.layer));
-  if (p < 0 || h.src != config_.worker) return false;
-  const auto at = static_cast<std::size_t>(p);
+bool stage::acceptable(const layer_weights& w) const {
+  const auto at = static_cast<std::size_t>(position_of(static_cast<std::int32_t>(w.layer)));
   const auto& l = hosted(at);
   if (w.values.size() != l.params.size()) return false;
   for (std::size_t i = 0; i < l.params.size(); ++i) {

@@ -17,7 +17,7 @@ header tester::to(role_id r) const {
 void tester::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
                  [&](const evaluate& v) {
-                   if (v.round <= round_) return;  // twice
+                   if (v.round <= round_) return drop(drop_reason::repeated);
                    round_ = v.round;
                    blocks_.clear();
                    for (auto s : config_.plan->shards)
@@ -35,17 +35,19 @@ void tester::on(const envelope& e, time_point, effects& out) {
                    if (config_.incarnation > 0) out.send({to(config_.plan->roles.front().id), ready{ready::what_of::joined}});
                  },
                  [&](const finished& f) {
-                   if (f.token == round_ && made_) give(out);
+                   if (f.token != round_ || !made_) return drop(drop_reason::unrequested);
+                   give(out);
                  },
                  [&](const halt&) { out.stop(); },
-                 [&](const auto&) {},
+                 [&](const auto&) { drop(drop_reason::unexpected); },
              },
              e.body);
 }
 
 void tester::take_state(const state& s, effects& out) {
-  if (s.request != round_ || s.block >= config_.plan->blocks.size() || made_ || given_ == round_) return;
-  if (!holds(s.value, config_.plan->blocks[s.block].count, config_.type)) return;
+  if (s.request != round_ || made_ || given_ == round_) return drop(drop_reason::outdated);
+  if (s.block >= config_.plan->blocks.size()) return drop(drop_reason::misaddressed);
+  if (!holds(s.value, config_.plan->blocks[s.block].count, config_.type)) return drop(drop_reason::malformed);
   blocks_[s.block] = s.value;
   if (blocks_.size() < config_.plan->blocks.size()) return;
   made_ = std::make_shared<std::vector<tensors>>(config_.graph->layers.size());

@@ -9,7 +9,8 @@ centre_shard::centre_shard(sync_config c) : shard_sync(std::move(c), gives::stat
 void centre_shard::on_push(const header& h, const push& p, shard_block& b, effects& out) {
   const auto worker = worker_of(h.src);
   auto& l = lines_[b.plan->id];
-  if (worker >= workers() || h.step <= l.pushed[worker]) return void(++dropped_);
+  if (worker >= workers()) return drop(drop_reason::misaddressed);
+  if (h.step <= l.pushed[worker]) return drop(drop_reason::repeated);
   l.pushed[worker] = h.step;
   l.waiting.push_back({h, p.sum, false});
   serve(b, out);

@@ -76,9 +76,10 @@ class clipped_shard final : public guarded_shard {
   void on_other(const envelope& e, effects& out) override {
     const auto* s = std::get_if<norm_partials>(&e.body);
     if (!s) return guarded_shard::on_other(e, out);
-    if (s->block >= config_.plan->blocks.size() || e.h.step < next_ || !counts(config_.plan->blocks[s->block]) ||
+    if (s->block >= config_.plan->blocks.size() || !counts(config_.plan->blocks[s->block]) ||
         e.h.src != config_.plan->shard_of(config_.plan->blocks[s->block], group()))
-      return void(++dropped_);
+      return drop(drop_reason::misaddressed);
+    if (e.h.step < next_) return drop(drop_reason::outdated);
     std::vector<square_sum> parts;
     for (const auto& [node, bits] : s->parts)
       parts.push_back({{static_cast<std::uint32_t>(node >> 32), static_cast<std::uint32_t>(node)}, std::bit_cast<double>(bits)});
@@ -87,7 +88,7 @@ class clipped_shard final : public guarded_shard {
 
   void take(std::uint32_t block, std::uint64_t step, std::vector<square_sum> parts, effects& out) {
     auto& r = rounds_[step];
-    if (!r.parts.try_emplace(block, std::move(parts)).second) return void(++dropped_);
+    if (!r.parts.try_emplace(block, std::move(parts)).second) return drop(drop_reason::repeated);
     if (r.parts.size() < expected_) return;
     const auto done = std::move(r);
     rounds_.erase(step);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/device.hpp"
+#include "runtime/base/invariant.hpp"
 
 namespace troupe {
 namespace {
@@ -124,7 +125,7 @@ void clocked_worker::on_weights(const header& h, const weights& w, effects& out)
     c.later.try_emplace(h.version, w.value);
     hand_next(layer, out);
   } else if (c.value && h.version <= c.version) {
-    ++dropped_;
+    drop(drop_reason::outdated);
   } else if ((layers_[layer].begun || assembling_[layer]) &&
              (hold_ ? h.version > *hold_ : exact() && h.version > layers_[layer].done)) {
     c.later.try_emplace(h.version, w.value);
@@ -277,20 +278,22 @@ clocked_shard::clocked_shard(sync_config c, clock_policy p) : shard_sync(std::mo
 
 void clocked_shard::on_push(const header& h, const push& p, shard_block& b, effects& out) {
   const auto worker = worker_of(h.src);
-  if (worker >= workers()) return void(++dropped_);
+  if (worker >= workers()) return drop(drop_reason::misaddressed);
   const auto g = config_.plan->group_index(worker);
   const auto packets = group_at(g).range.count;
   auto& clock = clocks_[b.plan->id].groups[g];
   // Cannot be: nobody has the weights for that step.
   const auto ahead = config_.plan->delay_of(config_.graph->params[b.plan->param].layer);
   const bool early = h.step > clock.next + ahead && policy_.staleness == 0;
-  if (group_at(g).server_group != group() || h.step < clock.next || early || !well_formed({p.first, p.span}, packets))
-    return void(++dropped_);
+  if (group_at(g).server_group != group()) return drop(drop_reason::misaddressed);
+  if (!well_formed({p.first, p.span}, packets)) return drop(drop_reason::malformed);
+  if (h.step < clock.next) return drop(drop_reason::outdated);
+  if (early) return drop(drop_reason::unexpected);
   auto& tree = clock.trees.try_emplace(h.step, packets).first->second;
   additions due;
   const auto [node, fresh] = tree.add({p.first, p.span}, std::make_shared<tensors>(1, p.sum), {},
                                       [&](sum_ptr x, sum_ptr y) { return plan_addition(x, y, due); });
-  if (!fresh) return void(++dropped_);
+  if (!fresh) return drop(drop_reason::repeated);
   if (node == root_of(packets) && h.step == clock.next && !b.updating) return void(apply(b, g, std::move(due), out));
   if (due.empty()) return;
   const auto cost = cost_of(due);
@@ -326,6 +329,7 @@ bool clocked_shard::apply_next(shard_block& b, effects& out) {
 void clocked_shard::on_updated(shard_block& b, effects& out) {
   auto& clock = clocks_[b.plan->id];
   const auto g = clock.applying;
+  invariant(clock.groups[g].applied < clock.groups[g].next, "a clock is applied after it was begun");
   ++clock.groups[g].applied;
   if (policy_.pull) {
     answer_waiting(b, out);
@@ -345,7 +349,7 @@ void clocked_shard::give_to(role_id r, const shard_block& b, std::uint32_t g, st
 void clocked_shard::on_fetch(const header& h, const fetch&, shard_block& b, effects& out) {
   auto& waiting = clocks_[b.plan->id].waiting;
   for (const auto& w : waiting)
-    if (w.src == h.src && w.step >= h.step) return void(++dropped_);
+    if (w.src == h.src && w.step >= h.step) return drop(drop_reason::repeated);
   waiting.push_back(h);
   answer_waiting(b, out);
 }

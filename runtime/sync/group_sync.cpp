@@ -60,10 +60,10 @@ class group_shard final : public guarded_shard {
   void on_push(const header& h, const push& p, shard_block& b, effects& out) override {
     if (index_of(h.src) >= config_.plan->roles.size() || !(*config_.plan)[h.src].does().owns_parameters)
       return clocked_shard::on_push(h, p, b, out);
-    if (!master()) return void(++dropped_);
+    if (!master()) return drop(drop_reason::misaddressed);
     auto& s = blocks_state_[b.plan->id];
     auto& taken = s.taken[(*config_.plan)[h.src].group];
-    if (h.step <= taken) return void(++dropped_);  // it came twice; an answer now might lack it
+    if (h.step <= taken) return drop(drop_reason::repeated);  // it came twice; an answer now might lack it
     taken = h.step;
     s.line.push_back({h, p.sum});
     if (!b.updating) on_idle(b, out);
@@ -79,9 +79,10 @@ class group_shard final : public guarded_shard {
     const auto* w = std::get_if<weights>(&e.body);
     if (!w) return guarded_shard::on_other(e, out);
     auto* b = blocks_.find(w->block);
-    if (!b || !holds(w->value, b->plan->count, config_.type)) return void(++dropped_);
+    if (!b) return drop(drop_reason::misaddressed);
+    if (!holds(w->value, b->plan->count, config_.type)) return drop(drop_reason::malformed);
     auto& s = blocks_state_[w->block];
-    if (!s.waiting || e.h.step != s.number || s.answer) return void(++dropped_);
+    if (!s.waiting || e.h.step != s.number || s.answer) return drop(drop_reason::unrequested);
     s.answer = w->value;
     if (!b->updating) on_idle(*b, out);
   }

@@ -53,16 +53,18 @@ void guarded_shard::looked(clock_of at, held_sum what, bool bad, effects& out) {
 // know.
 void guarded_shard::on_other(const envelope& e, effects& out) {
   const auto* f = std::get_if<nonfinite_report>(&e.body);
-  if (!f || config_.max_skipped == 0 || f->group >= next_.size() || e.h.step < next_[f->group] || e.h.step > next_[f->group] + 1 ||
+  if (!f || config_.max_skipped == 0) return drop(drop_reason::unexpected);
+  if (f->group >= next_.size() || config_.plan->groups[f->group].server_group != group() ||
       std::find(others_.begin(), others_.end(), e.h.src) == others_.end())
-    return void(++dropped_);
-  if (config_.plan->groups[f->group].server_group != group()) return void(++dropped_);
+    return drop(drop_reason::misaddressed);
+  if (e.h.step < next_[f->group]) return drop(drop_reason::outdated);
+  if (e.h.step > next_[f->group] + 1) return drop(drop_reason::unexpected);
   for (auto id : f->bad)
     if (id >= config_.plan->blocks.size() || config_.plan->shard_of(config_.plan->blocks[id], group()) != e.h.src)
-      return void(++dropped_);
+      return drop(drop_reason::misaddressed);
   const clock_of at{f->group, e.h.step};
   auto& r = rounds_[at];
-  if (!r.notified.insert(e.h.src).second) return void(++dropped_);
+  if (!r.notified.insert(e.h.src).second) return drop(drop_reason::repeated);
   r.skips = r.skips || !f->bad.empty();
   decide(at, out);
 }

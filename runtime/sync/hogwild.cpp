@@ -185,7 +185,7 @@ class hogwild_shard final : public shard_sync {
     read_all([this](effects& more) { say_whats_here(more); }, out);
   }
   void on_message_while_quiesced(const envelope& e, effects& out) override {
-    if (const auto* f = std::get_if<finished>(&e.body); !f || !tasks_.finished(f->token, out)) ++dropped_;
+    if (const auto* f = std::get_if<finished>(&e.body); !f || !tasks_.finished(f->token, out)) drop(drop_reason::quiesced);
   }
 
   // --- between server groups
@@ -194,7 +194,9 @@ class hogwild_shard final : public shard_sync {
     if (const auto* w = std::get_if<weights>(&e.body)) return take_answer(e.h, *w, out);
     const auto* u = std::get_if<user>(&e.body);
     const auto worker = worker_of(e.h.src);
-    if (!u || u->type != note_type || worker >= workers() || e.h.step <= noted_[worker]) return void(++dropped_);
+    if (!u || u->type != note_type) return drop(drop_reason::unexpected);
+    if (worker >= workers()) return drop(drop_reason::misaddressed);
+    if (e.h.step <= noted_[worker]) return drop(drop_reason::repeated);
     noted_[worker] = e.h.step;
     if (master() || ++since_ < every_) return;
     since_ = 0;
@@ -237,7 +239,8 @@ class hogwild_shard final : public shard_sync {
   void on_push(const header& h, const push& p, shard_block& b, effects& out) override {
     const bool from_shard = index_of(h.src) < config_.plan->roles.size() && (*config_.plan)[h.src].does().owns_parameters;
     auto& taken = syncs_[b.plan->id].taken[from_shard ? (*config_.plan)[h.src].group : 0];
-    if (!from_shard || !master() || h.step < taken) return void(++dropped_);
+    if (!from_shard || !master()) return drop(drop_reason::misaddressed);
+    if (h.step < taken) return drop(drop_reason::repeated);
     if (h.step > taken) out.shared({kind::add, place(b), std::make_shared<tensor>(p.sum), tasks_.expect([](effects&) {})});
     taken = h.step;
     read(
@@ -252,9 +255,10 @@ class hogwild_shard final : public shard_sync {
 
   void take_answer(const header& h, const weights& w, effects& out) {
     auto* b = blocks_.find(w.block);
-    if (!b || !holds(w.value, b->plan->count, config_.type) || !syncs_[w.block].waiting || syncs_[w.block].number != h.step ||
-        !syncs_[w.block].sent)
-      return void(++dropped_);
+    if (!b) return drop(drop_reason::misaddressed);
+    if (!holds(w.value, b->plan->count, config_.type)) return drop(drop_reason::malformed);
+    if (!syncs_[w.block].waiting || syncs_[w.block].number != h.step || !syncs_[w.block].sent)
+      return drop(drop_reason::unrequested);
     auto& s = syncs_[w.block];
     s.last = w.value;
     subtract(

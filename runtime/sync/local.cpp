@@ -30,7 +30,7 @@ void local_worker::on_joined(std::uint64_t step, effects&) {
 
 void local_worker::on_state(const header&, const state& s, effects& out) {
   const auto layer = config_.graph->params[block_at(s.block).param].layer;
-  if (layers_[layer].begun || busy_[layer]) return void(++dropped_);
+  if (layers_[layer].begun || busy_[layer]) return drop(drop_reason::repeated);
   first_[layer][s.block] = s;
   if (first_[layer].size() == layers_[layer].blocks.size()) begin_layer(layer, out);
 }
@@ -239,7 +239,7 @@ void local_worker::on_weights(const header& h, const weights& w, effects& out) {
   auto& q = questions_[layer];
   const auto& blocks = layers_[layer].blocks;
   const auto at = static_cast<std::size_t>(std::find(blocks.begin(), blocks.end(), w.block) - blocks.begin());
-  if (!q.open || h.step != q.step || at >= blocks.size() || q.blocks[at]) return void(++dropped_);
+  if (!q.open || h.step != q.step || at >= blocks.size() || q.blocks[at]) return drop(drop_reason::unrequested);
   q.blocks[at] = w.value;
   if (--q.missing > 0) return;
   q.open = false;

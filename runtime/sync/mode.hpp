@@ -20,6 +20,7 @@
 #include "ops/options.hpp"
 #include "ops/rule.hpp"
 #include "ops/schedule.hpp"
+#include "ops/type_table.hpp"
 #include "runtime/model/graph.hpp"
 #include "runtime/plan/plan.hpp"
 #include "runtime/role.hpp"
@@ -102,15 +103,7 @@ struct sync_mode {
   std::function<std::unique_ptr<role>(sync_config)> make_shard = {};
 };
 
-class mode_registry {
- public:
-  void add(sync_mode m);
-  const sync_mode* find(std::string_view name) const;
-  std::vector<std::string> names() const;
-
- private:
-  std::map<std::string, sync_mode, std::less<>> rows_;
-};
+class mode_registry : public type_table<sync_mode> {};
 
 void add_stock_modes(mode_registry& r);  // runtime/sync/table.cpp
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "runtime/base/invariant.hpp"
 #include "runtime/sync/shard_sync.hpp"
 
 namespace troupe {
@@ -33,10 +34,12 @@ mode_host::mode_host(sync_config c, const mode_registry& modes, const std::strin
 // What a later plan of a running job begins with.
 void mode_host::take_block(const header& h, const restore_state& s, time_point now, effects& out) {
   const auto& blocks = config_.plan->blocks;
-  if (s.block >= blocks.size() || config_.plan->shard_of(blocks[s.block], (*config_.plan)[config_.self].group) != config_.self ||
-      s.value.count() != blocks[s.block].count || (!s.rule.empty() && s.rule.size() != config_.update->states().size()))
-    return void(++late_);
+  if (s.block >= blocks.size() || config_.plan->shard_of(blocks[s.block], (*config_.plan)[config_.self].group) != config_.self)
+    return drop(drop_reason::misaddressed);
+  if (s.value.count() != blocks[s.block].count || (!s.rule.empty() && s.rule.size() != config_.update->states().size()))
+    return drop(drop_reason::malformed);
   restored_.try_emplace(s.block, block_content{s.value, s.rule, h.step});
+  invariant(restored_.size() <= awaited_, "a shard owns the blocks that it awaits");
   if (restored_.size() < awaited_) return;
   config_.inherited = std::make_shared<std::map<std::uint32_t, block_content>>(std::move(restored_));
   make();
@@ -48,7 +51,17 @@ void mode_host::answer_nothing(const header& h, const quiesce& q, effects& out) 
   out.send({header_between(config_.job, config_.self, h.src), inventory{q.request, {}, {}}});
 }
 
-void mode_host::make() { sync_ = shard_ ? mode_->make_shard(config_) : mode_->make_worker(config_); }
+drop_counts mode_host::dropped() const {
+  auto all = role::dropped();
+  all += before_;
+  if (sync_) all += sync_->dropped();
+  return all;
+}
+
+void mode_host::make() {
+  if (sync_) before_ += sync_->dropped();
+  sync_ = shard_ ? mode_->make_shard(config_) : mode_->make_worker(config_);
+}
 
 void mode_host::on(const envelope& e, time_point now, effects& out) {
   if (!sync_) {
@@ -68,7 +81,7 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
         return;
       }
       const auto* f = std::get_if<fetch>(&e.body);
-      if (!f || !f->join || !last_adopt_) return void(++late_);
+      if (!f || !f->join || !last_adopt_) return drop(drop_reason::outdated);
       auto again = *last_adopt_;  // it does not know that the mode has changed
       again.h.src = config_.self;
       again.h.dst = e.h.src;
@@ -85,6 +98,7 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
 
 // Stamps what the half says with the era, and notices when all layers have weights after a switch.
 void mode_host::hand_to_sync(const envelope& e, time_point now, effects& out) {
+  invariant(sync_ != nullptr, "the sync role exists once all blocks are here");
   const auto before = out.list().size();
   sync_->on(e, now, out);
   if (mode_epoch_ == 0 && adopting_ == 0 && !joining_) return;
@@ -115,12 +129,13 @@ void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effe
   const auto mode_epoch = a.mode_epoch;
   const auto* next = modes_.find(a.mode);
   const auto ahead = static_cast<std::uint8_t>(mode_epoch - mode_epoch_);
-  if (!next || ahead == 0 || ahead >= 128) return void(++late_);
+  if (!next) return drop(drop_reason::malformed);
+  if (ahead == 0 || ahead >= 128) return drop(drop_reason::outdated);
   options given;
   try {
     given = options_from_text(a.options, next->specs);
   } catch (const std::exception&) {
-    return void(++late_);  // no coordinator's: it has checked them
+    return drop(drop_reason::malformed);  // a coordinator has checked them
   }
   if (shard_) last_adopt_ = envelope{h, a};
   config_.first_step = h.step;

@@ -37,6 +37,7 @@ class mode_host final : public role {
   mode_host(sync_config c, const mode_registry& modes, const std::string& mode);
   void on(const envelope& e, time_point now, effects& out) override;
   role_status status() const override;
+  drop_counts dropped() const override;
 
  private:
   void make();
@@ -59,7 +60,7 @@ class mode_host final : public role {
   std::uint64_t adopting_ = 0;  // boundary + 1 until all layers of our stages have been given weights
   std::vector<bool> given_;     // by layer; those of which our half gets nothing have it from the beginning
   std::vector<envelope> early_;
-  std::uint64_t late_ = 0;
+  drop_counts before_;                  // of the sync roles of earlier modes
   bool joining_ = false;                // restarted, and our half has not yet joined
   std::optional<envelope> last_adopt_;  // shard: for those who come back
 };

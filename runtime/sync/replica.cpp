@@ -20,9 +20,15 @@ replica::replica(replica_config c) : config_(std::move(c)) {
 
 void replica::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
-                 [&](const state& s) { quiesced_ || e.h.src != before_ ? void(++dropped_) : take(e.h, s, out); },
+                 [&](const state& s) {
+                   if (quiesced_) return drop(drop_reason::quiesced);
+                   if (e.h.src != before_) return drop(drop_reason::misaddressed);
+                   take(e.h, s, out);
+                 },
                  [&](const ready& r) {
-                   if (quiesced_ || r.what != ready::what_of::copied || e.h.src != behind_) return void(++dropped_);
+                   if (quiesced_) return drop(drop_reason::quiesced);
+                   if (r.what != ready::what_of::copied) return drop(drop_reason::unexpected);
+                   if (e.h.src != behind_) return drop(drop_reason::misaddressed);
                    answer(e.h.flags, e.h.version, e.h.packet, out);
                  },
                  [&](const quiesce& q) {
@@ -31,7 +37,8 @@ void replica::on(const envelope& e, time_point, effects& out) {
                  },
                  [&](const collect& c) { send_version(e.h, c, out); },
                  [&](const halt&) { out.stop(); },
-                 [&](const auto&) { ++dropped_; },
+                 [](const start&) {},
+                 [&](const auto&) { drop(drop_reason::unexpected); },
              },
              e.body);
 }
@@ -39,9 +46,10 @@ void replica::on(const envelope& e, time_point, effects& out) {
 void replica::take(const header& h, const state& s, effects& out) {
   const auto& blocks = config_.plan->blocks;
   const bool mine = s.block < blocks.size() && blocks[s.block].shard == (*config_.plan)[config_.self].original;
-  if (!mine || !holds(s.value, blocks[s.block].count, config_.type) || !all_hold(s.rule, blocks[s.block].count, config_.type) ||
+  if (!mine) return drop(drop_reason::misaddressed);
+  if (!holds(s.value, blocks[s.block].count, config_.type) || !all_hold(s.rule, blocks[s.block].count, config_.type) ||
       (!s.rule.empty() && s.rule.size() != config_.rule_states))
-    return void(++dropped_);
+    return drop(drop_reason::malformed);
   auto& b = blocks_[s.block];
   const auto mode_epoch = static_cast<std::uint16_t>(h.flags >> 8);
   if (mode_epoch != b.mode_epoch) b = {mode_epoch, {}};

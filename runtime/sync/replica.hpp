@@ -60,7 +60,6 @@ class replica final : public role {
   replica_config config_;
   role_id before_ = no_role, behind_ = no_role;
   std::map<std::uint32_t, copy> blocks_;
-  std::uint64_t dropped_ = 0;
   bool quiesced_ = false;
 };
 

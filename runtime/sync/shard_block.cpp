@@ -5,6 +5,7 @@
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
 #include "ops/finite.hpp"
+#include "runtime/base/invariant.hpp"
 #include "runtime/plan/block_copy.hpp"
 #include "runtime/reduce/fold.hpp"
 
@@ -193,6 +194,7 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
 }
 
 void shard_blocks::updated(shard_block& b) {
+  invariant(b.next && b.updating, "an update was begun before it is over");
   if (config_.retains_for_replay) {
     b.earlier[b.version] = b.value;
     if (b.earlier.size() >= config_.plan->versions_needed()) b.earlier.erase(b.earlier.begin());

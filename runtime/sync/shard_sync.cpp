@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/device.hpp"
+#include "runtime/base/invariant.hpp"
 #include "runtime/messages/fits.hpp"
 #include "runtime/sync/compressing.hpp"
 
@@ -58,8 +59,7 @@ void shard_sync::on(const envelope& e, time_point, effects& out) {
     return early_.push_back(e);
   std::visit(overloaded{
                  [&](const start&) {
-                   if (std::exchange(started_, true))
-                     return void(++dropped_);  // it came twice; a second filling would undo training
+                   if (std::exchange(started_, true)) return drop(drop_reason::repeated);  // a second filling would undo training
                    tasks_.run(
                        blocks_.fill(), {0, 0, "fill"},
                        [this](effects& more) {
@@ -93,7 +93,7 @@ void shard_sync::on(const envelope& e, time_point, effects& out) {
                  },
                  [&](const ready& r) { take_ready(e.h, r, out); },
                  [&](const finished& f) {
-                   if (!tasks_.finished(f.token, out)) ++dropped_;
+                   if (!tasks_.finished(f.token, out)) drop(drop_reason::unrequested);
                  },
                  [&](const state& s) { take_contribution(e.h, s, out); },
                  [&](const halt&) { out.stop(); },
@@ -120,14 +120,14 @@ void shard_sync::give(role_id r, const shard_block& b, std::uint64_t version, st
 // What came encoded is first made what was encoded.
 void shard_sync::take_push(const header& h, const push& p, effects& out) {
   auto* b = blocks_.find(p.block);
-  if (!b) return void(++dropped_);
+  if (!b) return drop(drop_reason::misaddressed);
   const auto& codec = config_.graph->params[b->plan->param].codec;
-  if (!codec) return holds(p.sum, b->plan->count, config_.type) ? on_push(h, p, *b, out) : void(++dropped_);
-  if (!may_be_encoded(codec, p.sum, b->plan->count, config_.type)) return void(++dropped_);
+  if (!codec) return holds(p.sum, b->plan->count, config_.type) ? on_push(h, p, *b, out) : drop(drop_reason::malformed);
+  if (!may_be_encoded(codec, p.sum, b->plan->count, config_.type)) return drop(drop_reason::malformed);
   const auto d = std::make_shared<encoded_block>(codec, p.sum, b->plan->count, config_.type);
   tasks_.run([d](task_context& c) { d->decode(c.dev); }, d->cost(),
              [this, h, p, d](effects& more) {
-               if (d->wrong) return void(++dropped_);
+               if (d->wrong) return drop(drop_reason::malformed);
                on_push(h, push{p.block, p.first, p.span, std::move(d->value)}, *blocks_.find(p.block), more);
              },
              out);
@@ -136,7 +136,7 @@ void shard_sync::take_push(const header& h, const push& p, effects& out) {
 void shard_sync::take_fetch(const header& h, const fetch& f, effects& out) {
   auto* b = blocks_.find(f.block);
   const auto worker = worker_of(h.src);
-  if (!b || worker >= workers()) return void(++dropped_);
+  if (!b || worker >= workers()) return drop(drop_reason::misaddressed);
   if (!f.join) return on_fetch(h, f, *b, out);
   on_join(h, *b, out);
   if (b == &blocks_.list().front()) on_rejoined(worker, out);
@@ -210,7 +210,10 @@ void shard_sync::commit(shard_block& b, effects& out) {
 // header.packet is the block.
 void shard_sync::copied(const header& h, effects& out) {
   auto* b = blocks_.find(h.packet);
-  if (h.src != copies_.first || !b || !b->next || h.version != b->version + 1) return;  // of its first values, too
+  if (h.src != copies_.first || !b) return drop(drop_reason::misaddressed);
+  if (!b->next && h.version == b->version) return;  // of the first values: nothing waits for it
+  if (!b->next || h.version != b->version + 1) return drop(drop_reason::unrequested);
+  invariant(copies_.committing > 0, "a replica confirms an update that waits for it");
   --copies_.committing;
   blocks_.updated(*b);
   on_updated(*b, out);
@@ -218,9 +221,10 @@ void shard_sync::copied(const header& h, effects& out) {
 
 void shard_sync::take_ready(const header& h, const ready& r, effects& out) {
   if (r.what == ready::what_of::copied) return copied(h, out);
-  if (r.what != ready::what_of::flushed || worker_of(h.src) >= workers()) return void(++dropped_);
+  if (r.what != ready::what_of::flushed) return drop(drop_reason::unexpected);
+  if (worker_of(h.src) >= workers()) return drop(drop_reason::misaddressed);
   const auto round = static_cast<std::uint64_t>(h.id);
-  if (round < round_.number) return void(++dropped_);
+  if (round < round_.number) return drop(drop_reason::outdated);
   if (round > round_.number || flushed_.empty()) {  // the first word of a round
     round_.number = round;
     round_.boundary = h.step;
@@ -247,12 +251,13 @@ void shard_sync::take_contribution(const header& h, const state& s, effects& out
   const auto worker = worker_of(h.src);
   const auto* b = blocks_.find(s.block);
   const auto mass = std::bit_cast<double>(h.version);
-  if (worker >= workers() || !b || !holds(s.value, b->plan->count, config_.type) || s.rule.size() != b->rule.size() ||
+  if (worker >= workers() || !b) return drop(drop_reason::misaddressed);
+  if (!holds(s.value, b->plan->count, config_.type) || s.rule.size() != b->rule.size() ||
       !all_hold(s.rule, b->plan->count, config_.type) || !std::isfinite(mass) || mass < 0)
-    return void(++dropped_);
+    return drop(drop_reason::malformed);
   if (on_copy(h, s, out)) return;
   auto& round = contributed_at_[{s.block, worker}];
-  if (static_cast<std::uint64_t>(h.id) < std::max(round_.number, round)) return void(++dropped_);
+  if (static_cast<std::uint64_t>(h.id) < std::max(round_.number, round)) return drop(drop_reason::outdated);
   round = static_cast<std::uint64_t>(h.id);
   contributed_[s.block][worker] = {mass, s};
 }

@@ -35,7 +35,7 @@ class shard_sync : public role {
   virtual void on_push(const header& h, const push& p, shard_block& b, effects& out) = 0;
   // A worker wants block `b`. By default: at once, as it is.
   virtual void on_fetch(const header& h, const fetch& f, shard_block& b, effects& out);
-  virtual void on_other(const envelope& e, effects& out) { (void)e, (void)out, ++dropped_; }
+  virtual void on_other(const envelope& e, effects& out) { (void)e, (void)out, drop(drop_reason::unexpected); }
   // After the first values are there, before the workers hear of them.
   virtual void on_filled(effects& out) { (void)out; }
   // All workers have settled at `step`. Called once; then the shard waits until it is quiet, asked
@@ -78,7 +78,7 @@ class shard_sync : public role {
     (void)s;
     say_whats_here(out);
   }
-  virtual void on_message_while_quiesced(const envelope& e, effects& out) { (void)e, (void)out, ++dropped_; }
+  virtual void on_message_while_quiesced(const envelope& e, effects& out) { (void)e, (void)out, drop(drop_reason::quiesced); }
   void say_whats_here(effects& out) const;
 
   header to(role_id r) const { return header_between(config_.job, config_.self, r); }
@@ -104,7 +104,6 @@ class shard_sync : public role {
   sync_config config_;
   shard_blocks blocks_;
   pending_tasks tasks_;
-  std::uint64_t dropped_ = 0;
 
  private:
   bool answers_quiesced(const envelope& e, effects& out);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "runtime/base/invariant.hpp"
 #include "runtime/messages/fits.hpp"
 #include "runtime/reduce/fold.hpp"
 
@@ -58,23 +59,23 @@ role_id worker_sync::shard_of(std::uint32_t block) const {
 
 void worker_sync::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
-                 [&](const gradient& g) { gradient_fits(e.h, g) ? take_gradient(e.h, g, out) : void(++dropped_); },
+                 [&](const gradient& g) { gradient_fits(e.h, g) ? take_gradient(e.h, g, out) : drop(drop_reason::malformed); },
                  [&](const weights& w) {
-                   if (!block_fits(e.h.src, w.block, w.value)) return void(++dropped_);
+                   if (!block_fits(e.h.src, w.block, w.value)) return drop(drop_reason::malformed);
                    joining_ ? take_join(e, w.block, out) : on_weights(e.h, w, out);
                  },
                  [&](const state& s) {
                    if (!block_fits(e.h.src, s.block, s.value) || s.rule.size() != config_.update->states().size() ||
                        !all_hold(s.rule, block_at(s.block).count, config_.type))
-                     return void(++dropped_);
+                     return drop(drop_reason::malformed);
                    joining_ ? take_join(e, s.block, out) : on_state(e.h, s, out);
                  },
                  [&](const finished& f) {
-                   if (!tasks_.finished(f.token, out)) ++dropped_;
+                   if (!tasks_.finished(f.token, out)) drop(drop_reason::unrequested);
                  },
                  [&](const start&) { take_start(e.h, out); },
                  [&](const flush&) {
-                   if (static_cast<std::uint64_t>(e.h.id) <= settling_) return void(++dropped_);
+                   if (static_cast<std::uint64_t>(e.h.id) <= settling_) return drop(drop_reason::repeated);
                    settling_ = static_cast<std::uint64_t>(e.h.id);
                    flush_at_ = e.h.step + 1;  // 0: nothing to settle
                    settling_begun_ = false;
@@ -130,14 +131,14 @@ bool worker_sync::gradient_fits(const header& h, const gradient& g) const {
 // --- sums of gradients
 
 void worker_sync::take_gradient(const header& h, const gradient& g, effects& out) {
-  if (g.layer >= layers_.size()) return void(++dropped_);
+  if (g.layer >= layers_.size()) return drop(drop_reason::misaddressed);
   auto& l = layers_[g.layer];
   const auto range = config_.plan->range_of(config_.worker);
-  if (h.step < l.done || l.ahead.count(h.step)) return void(++dropped_);
+  if (h.step < l.done || l.ahead.count(h.step)) return drop(drop_reason::outdated);
   const auto all = sums_ == sums::whole ? range : config_.plan->group_of(config_.worker).range;
   const tree_node leaf{h.packet - all.first, g.span};
   const auto packets = all.count;
-  if (!well_formed(leaf, packets)) return void(++dropped_);
+  if (!well_formed(leaf, packets)) return drop(drop_reason::malformed);
   if (!g.stats.empty()) return weigh(h, g, out);
   auto value = std::make_shared<tensors>(g.grads);
   if (h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // nothing to add
@@ -150,7 +151,7 @@ void worker_sync::take_gradient(const header& h, const gradient& g, effects& out
   additions due;
   const auto [node, fresh] =
       open.tree.add(leaf, std::move(value), cover_, [&](sum_ptr a, sum_ptr b) { return plan_addition(a, b, due); });
-  if (!fresh) return void(++dropped_);
+  if (!fresh) return drop(drop_reason::repeated);
   if (config_.plan->rule != weight_rule::drain) count_read(g.layer, g.lag);
   const bool leaves = std::find(cover_.begin(), cover_.end(), node) != cover_.end();
   const auto sum = leaves ? *open.tree.find(node) : sum_ptr{};
@@ -187,7 +188,7 @@ void worker_sync::weigh(const header& h, const gradient& g, effects& out) {
 
 void worker_sync::node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {
   auto& l = layers_[layer];
-  if (step < l.done || l.ahead.count(step)) return void(++dropped_);  // given up meanwhile
+  if (step < l.done || l.ahead.count(step)) return drop(drop_reason::outdated);  // given up meanwhile
   pass_sum(layer, step, node, sum, out);
   const auto open = open_[layer].find(step);
   if (open == open_[layer].end() || ++open->second.left < cover_.size()) return;
@@ -200,6 +201,7 @@ void worker_sync::node_done(std::uint32_t layer, std::uint64_t step, tree_node n
 void worker_sync::step_left(std::uint32_t layer, std::uint64_t step, effects& out) {
   auto& l = layers_[layer];
   if (!out_of_turn(l)) {
+    invariant(step >= l.done, "a step of a layer is over once");
     l.done = step + 1;
     return on_layer_done(layer, step, out);
   }
@@ -217,6 +219,7 @@ void worker_sync::forget_sums(std::uint32_t layer, std::uint64_t below) {
 
 void worker_sync::hand(std::uint32_t layer, std::uint64_t version, tensors values, effects& out) {
   auto& l = layers_[layer];
+  invariant(!l.begun || version > l.handed, "a stage gets versions in order");
   l.handed = version;
   l.begun = true;
   if (config_.retains_for_replay) {

@@ -66,8 +66,10 @@ class worker_sync : public role {
   // All packets of the layer's step have come and left.
   virtual void on_layer_done(std::uint32_t layer, std::uint64_t step, effects& out) { (void)layer, (void)step, (void)out; }
   virtual void on_weights(const header& h, const weights& w, effects& out) = 0;
-  virtual void on_state(const header& h, const state& s, effects& out) { (void)h, (void)s, (void)out, ++dropped_; }
-  virtual void on_other(const envelope& e, effects& out) { (void)e, (void)out, ++dropped_; }
+  virtual void on_state(const header& h, const state& s, effects& out) {
+    (void)h, (void)s, (void)out, drop(drop_reason::unexpected);
+  }
+  virtual void on_other(const envelope& e, effects& out) { (void)e, (void)out, drop(drop_reason::unexpected); }
   // Restarted: every shard has answered, training goes on at `step`. The answers have been passed
   // to on_weights / on_state.
   virtual void on_joined(std::uint64_t step, effects& out) { (void)step, (void)out; }
@@ -108,7 +110,6 @@ class worker_sync : public role {
   std::vector<tree_node> cover_;
   pending_tasks tasks_;
   residuals kept_;  // of gradients that travel encoded
-  std::uint64_t dropped_ = 0;
   sums sums_;
   std::uint64_t settling_ = 0;  // round, 0: none
 

@@ -170,13 +170,12 @@ TEST(node_host, destructor_ends_jobs_that_still_exchange_messages) {
   auto witness = std::make_shared<int>();
   gate talking(1000);
   {
-    node_host h({2, {}, {}, nullptr});
+    node_host h({2, {}, {}});
     const auto echo = [&](std::uint32_t me, std::uint32_t other) {
       return make_seat(
           me,
           [&, other](const envelope&, time_point, effects& out) {
             talking.arrive();
-            out.set_timer(other, 10s);
             out.send(make_envelope(1, other, credit{1}));
           },
           2, witness);
@@ -207,13 +206,12 @@ TEST(node_host, fifty_jobs_in_sequence_leave_no_roles_and_no_memory) {
           r,
           [state, r](const envelope& e, time_point, effects& out) {
             if (e.h.step == 24) return out.event(note("round"));
-            out.set_timer(r, 1h);  // still set when the job ends
             out.run([state](task_context&) { (*state)[0] += 1; }, {}, 1, r);
             if (!std::holds_alternative<finished>(e.body)) out.send(make_envelope(0, (r + 1) % 8, credit{1}, e.h.step + 1));
           },
           1 + r % 3, witness));
     }
-    // end() must cancel timers of 1 h and tasks that request further tasks.
+    // end() must cut off tasks that request further tasks.
     w.host.spawn(n, std::move(all), std::vector<std::uint32_t>(8, 0), 0);
     w.host.deliver(make_envelope(n, 0, start{}));
     ASSERT_TRUE(w.events.wait_for(n + 1));

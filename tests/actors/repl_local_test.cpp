@@ -1,4 +1,5 @@
 // Test of the REPL on an embedded job in this process.
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -8,6 +9,37 @@
 
 namespace troupe {
 namespace {
+
+// The published state of `host`; `jobs` and `events` come from the test.
+class local_backend final : public repl_backend {
+ public:
+  local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs, std::shared_ptr<const repl_events> events)
+      : host_(host), jobs_(std::move(jobs)), events_(std::move(events)) {}
+
+  repl_view view() const override {
+    repl_view v;
+    v.node = "local";
+    v.up_seconds = seconds_of(std::chrono::steady_clock::now() - begun_);
+    if (jobs_) v.jobs = jobs_();
+    for (auto& r : host_.published()) v.roles.push_back({v.node, std::move(r)});
+    v.dropped = host_.counts();
+    return v;
+  }
+  const repl_events& events() const override { return *events_; }
+  std::string tell(std::uint32_t job, const command& c) override {
+    host_.command(job, c);
+    return {};
+  }
+  std::string submit(const repl_submission&, std::uint32_t&) override {
+    return "an embedded run has one job: submit to a cluster's daemon";
+  }
+
+ private:
+  node_host& host_;
+  std::function<std::vector<repl_job>()> jobs_;
+  std::shared_ptr<const repl_events> events_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
 
 using namespace testing_embedded;
 using namespace std::chrono_literals;
@@ -77,7 +109,7 @@ TEST(repl_local, shows_and_steers_a_running_embedded_job) {
   row.id = j->id;
   row.name = "small";
   row.state = "running";
-  auto backend = make_local_backend(
+  auto backend = std::make_unique<local_backend>(
       *host, [&] { return std::vector<repl_job>{row}; }, events);
   repl_session text(*backend, false), json(*backend, true);
   EXPECT_NE(text.run("roles").text.find("worker0/conv1"), std::string::npos);

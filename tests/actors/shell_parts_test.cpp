@@ -1,9 +1,7 @@
-// Tests of the shell's parts without actors: timers and their wake-ups, a role's own tasks, and the
-// time slice of a turn.
+// Tests of the shell's parts without actors: a role's own tasks, and the time slice of a turn.
 #include <gtest/gtest.h>
 
 #include "actors/shell/own_tasks.hpp"
-#include "actors/shell/timers.hpp"
 
 namespace troupe {
 namespace {
@@ -14,46 +12,6 @@ run_effect task(std::uint64_t token) {
   run_effect r;
   r.token = token;
   return r;
-}
-
-TEST(shell_parts, timers_fire_once_when_due_earliest_first) {
-  timers t;
-  EXPECT_FALSE(t.next_due());
-  t.set(1, at(30));
-  t.set(2, at(10));
-  t.set(3, at(20));
-  EXPECT_EQ(t.next_due(), at(10));
-  EXPECT_FALSE(t.take_due(at(9)));
-  EXPECT_EQ(t.take_due(at(25)), 2u);
-  EXPECT_EQ(t.take_due(at(25)), 3u);
-  EXPECT_FALSE(t.take_due(at(25)));
-  EXPECT_EQ(t.take_due(at(30)), 1u);
-  EXPECT_FALSE(t.next_due());
-}
-
-TEST(shell_parts, a_timer_moves_when_set_again_and_does_not_fire_when_cancelled) {
-  timers t;
-  t.set(1, at(10));
-  t.set(1, at(40));
-  EXPECT_FALSE(t.take_due(at(30)));
-  t.set(2, at(20));
-  t.cancel(2);
-  t.cancel(7);  // was never set
-  EXPECT_EQ(t.next_due(), at(40));
-  t.cancel_all();
-  EXPECT_FALSE(t.take_due(at(100)));
-}
-
-TEST(shell_parts, a_wake_up_is_requested_only_if_none_is_pending_early_enough) {
-  timers t;
-  EXPECT_TRUE(t.needs_wake(at(50)));
-  EXPECT_FALSE(t.needs_wake(at(50)));
-  EXPECT_FALSE(t.needs_wake(at(60)));
-  EXPECT_TRUE(t.needs_wake(at(40)));  // earlier than the pending one
-  t.woken();                          // at 40
-  EXPECT_FALSE(t.needs_wake(at(50)));
-  t.woken();
-  EXPECT_TRUE(t.needs_wake(at(60)));
 }
 
 TEST(shell_parts, tasks_run_in_the_order_of_their_requests) {

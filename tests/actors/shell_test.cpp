@@ -1,4 +1,4 @@
-// Tests of the shell's guarantees to a role (runtime/role.hpp): order, tasks, timers, failures.
+// Tests of the shell's guarantees to a role (runtime/role.hpp): order, tasks, failures.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -195,29 +195,6 @@ TEST(shell, tasks_that_give_way_run_eventually) {
   w.host.spawn(1, seats(std::move(updates), std::move(stage)), {0, 0}, 0);
   w.host.deliver(make_envelope(1, 1, start{}));
   EXPECT_TRUE(w.events.wait_for(jobs));
-}
-
-TEST(shell, timer_fires_once_and_cancelled_or_replaced_ones_do_not) {
-  written_host w(1);
-  w.host.spawn(1,
-               seats(make_seat(0,
-                               [&](const envelope& e, time_point now, effects& out) {
-                                 if (is<start>(e)) {
-                                   out.set_timer(1, 20ms);
-                                   out.set_timer(2, 5ms);
-                                   out.cancel_timer(2);
-                                   out.set_timer(3, 1ms);
-                                   out.set_timer(3, 40ms);  // replaces
-                                   out.set_timer(4, 80ms);
-                                   return;
-                                 }
-                                 const auto t = std::get<timer_fired>(e.body).timer;
-                                 out.event(note("timer " + std::to_string(t) + (t == 3 && now < 40ms ? " early" : "")));
-                               })),
-               {0}, 0);
-  w.host.deliver(make_envelope(1, 0, start{}));
-  ASSERT_TRUE(w.events.wait_for(3));
-  EXPECT_THAT(w.events.lines(), ElementsAre("note timer 1", "note timer 3", "note timer 4"));
 }
 
 TEST(shell, a_role_that_throws_reports_an_error_and_handles_nothing_more) {

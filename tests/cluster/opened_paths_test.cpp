@@ -177,10 +177,10 @@ class cluster_opened_paths : public cluster_test {
     return all;
   }
   void say(const std::string& who, const std::string& node, const control::message& m) {
-    const auto cluster_controller = R"({"__metadata__":{"job":")" + named(who, "metadata") + R"("}})";
+    const auto header = R"({"__metadata__":{"job":")" + named(who, "metadata") + R"("}})";
     std::string file(8, '\0');
-    file[0] = static_cast<char>(cluster_controller.size());
-    talk(who, node).say(m, file + cluster_controller);
+    file[0] = static_cast<char>(header.size());
+    talk(who, node).say(m, file + header);
   }
   void ask_line(const std::string& who, const std::string& node, const std::string& line, const std::string& text = {}) {
     control::ask a;

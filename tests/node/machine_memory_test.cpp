@@ -15,12 +15,26 @@ using ::testing::HasSubstr;
 
 using tree = std::map<std::string, std::string>;
 
-std::optional<cgroup_limit> limit_of(const std::string& cgroups, const tree& files) {
-  return memory_limit_of(cgroups, [&](const std::string& file) -> std::optional<std::string> {
+process_memory memory_by(const tree& files) {
+  return process_memory_by([&](const std::string& file) -> std::optional<std::string> {
     const auto at = files.find(file);
     if (at == files.end()) return std::nullopt;
     return at->second;
   });
+}
+
+struct memory_limit {
+  double bytes = 0;
+  std::string file;
+};
+
+// The limit that `files` set for a process in `cgroups` (the text of /proc/self/cgroup).
+std::optional<memory_limit> limit_of(const std::string& cgroups, tree files) {
+  files["/proc/self/cgroup"] = cgroups;
+  const auto m = memory_by(files);
+  if (m.total == 0) return std::nullopt;
+  const auto open = m.of.find('('), close = m.of.find(')');
+  return memory_limit{static_cast<double>(m.total), m.of.substr(open + 1, close - open - 1)};
 }
 
 TEST(machine_memory, limit_of_a_cgroup_v2_is_the_least_along_its_path) {
@@ -74,13 +88,6 @@ TEST(machine_memory, memory_of_this_machine_is_known) {
 
 // --- memory left
 
-process_memory memory_by(const tree& files) {
-  return process_memory_by([&](const std::string& file) -> std::optional<std::string> {
-    const auto at = files.find(file);
-    if (at == files.end()) return std::nullopt;
-    return at->second;
-  });
-}
 const std::pair<const std::string, std::string> large_machine{"/proc/meminfo",
                                                               "MemTotal:  1024 kB\nMemFree: 1 kB\nMemAvailable:    1000 kB\n"};
 

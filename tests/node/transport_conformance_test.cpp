@@ -280,11 +280,10 @@ TEST_P(transport_conformance, statistics_name_the_transport) {
   node a("a"), b("b");
   b.listen();
   ASSERT_TRUE(join(a, b, "a", "b"));
-  EXPECT_EQ(a.stats_of("b").transport, GetParam() == "set" ? "local" : GetParam());
+  EXPECT_EQ(a.stats_of("b").transport, GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(of, transport_conformance, ::testing::Values("tcp", "local", "set", "shm"),
-                         [](const auto& p) { return p.param; });
+INSTANTIATE_TEST_SUITE_P(of, transport_conformance, ::testing::Values("tcp", "shm"), [](const auto& p) { return p.param; });
 
 }  // namespace
 }  // namespace troupe::net::testing

@@ -77,6 +77,14 @@ std::string halved(std::uint32_t first, std::uint32_t packets) {
   return brackets(halved(first, left), halved(first + left, packets - left));
 }
 
+// Performs every addition of the tree over `packets` values: join(a, b) adds the value at index b
+// to that at index a.
+template <class Join>
+void join_all(std::size_t packets, Join&& join) {
+  for (std::size_t span = 1; span < packets; span *= 2)
+    for (std::size_t first = 0; first + span < packets; first += 2 * span) join(first, first + span);
+}
+
 TEST(packet_tree, other_summation_code_uses_the_same_brackets) {
   for (std::uint32_t packets = 1; packets <= 33; ++packets) {
     std::vector<std::string> all;

@@ -90,7 +90,6 @@ void role_host::react(hosted& h, role_id self, envelope e) {
 void role_host::fail(hosted& h, role_id self, std::uint64_t step, const std::string& what) {
   auto& s = h.seats.at(self);
   s.failed = true;
-  s.timers.clear();
   wanted_.clear();
   outside_.on_event(h.id, h.plan_generation, {"error", step, {}, "role " + h.job->plan[self].name + ": " + what});
 }
@@ -112,11 +111,7 @@ void role_host::perform(hosted& h, role_id self) {
       auto takes = times_.task.drawn(random_);
       if (slow != 1) takes = duration(static_cast<std::int64_t>(static_cast<double>(takes.count()) * slow));
       s.last_task = std::max(s.last_task, agenda_.now() + takes);
-      later(h, self, s.last_task - agenda_.now(), finished{r->token}, 0);
-    } else if (auto* t = std::get_if<timer_effect>(&x)) {
-      later(h, self, t->after, timer_fired{t->timer}, s.timers.set(t->timer));
-    } else if (auto* off = std::get_if<cancel_effect>(&x)) {
-      s.timers.cancel(off->timer);
+      later(h, self, s.last_task - agenda_.now(), finished{r->token});
     } else if (auto* e = std::get_if<event_effect>(&x)) {
       outside_.on_event(h.id, h.plan_generation, *e);
     } else if (auto* st = std::get_if<store_effect>(&x)) {
@@ -125,7 +120,7 @@ void role_host::perform(hosted& h, role_id self) {
       outside_.on_store(h.id, h.plan_generation, *st);
     } else if (auto* p = std::get_if<shared_effect>(&x)) {
       h.parameters.perform(*p, dev_);
-      later(h, self, times_.local.drawn(random_), finished{p->token}, 0);
+      later(h, self, times_.local.drawn(random_), finished{p->token});
     } else {
       s.stopped = true;
     }
@@ -154,18 +149,16 @@ void role_host::send(hosted& h, role_id self, envelope e) {
   });
 }
 
-void role_host::later(hosted& h, role_id self, duration after, message body, std::uint64_t number) {
+void role_host::later(hosted& h, role_id self, duration after, message body) {
   const auto box = std::make_shared<message>(std::move(body));
-  agenda_.in(after, [this, here = std::weak_ptr<bool>(here_), job = h.id, serial = h.serial, self, box, number] {
+  agenda_.in(after, [this, here = std::weak_ptr<bool>(here_), job = h.id, serial = h.serial, self, box] {
     if (here.expired()) return;
     auto* at = find(job, serial);
     if (!at) return;
-    const auto* t = std::get_if<timer_fired>(box.get());
-    if (t && !at->seats.at(self).timers.fire(t->timer, number)) return;
     envelope e;
     e.h.job = job;
     e.h.dst = self;
-    if (t == nullptr) e.h.src = self;
+    e.h.src = self;
     e.body = std::move(*box);
     react(*at, self, std::move(e));
   });

@@ -19,7 +19,6 @@
 #include "actors/shell/param_store.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/role.hpp"
-#include "runtime/sim/role_timers.hpp"
 #include "tests/recovery/wires.hpp"
 
 namespace troupe::recovery {
@@ -73,7 +72,6 @@ class role_host final : public job_host, public job_routes {
  private:
   struct seat {
     std::unique_ptr<role> value;
-    sim::role_timers timers;
     time_point last_task{};
     std::uint64_t messages = 0;
     bool failed = false, stopped = false;
@@ -97,7 +95,7 @@ class role_host final : public job_host, public job_routes {
   void react(hosted& h, role_id self, envelope e);
   void perform(hosted& h, role_id self);
   void send(hosted& h, role_id self, envelope e);
-  void later(hosted& h, role_id self, duration after, message body, std::uint64_t number);
+  void later(hosted& h, role_id self, duration after, message body);
   void fail(hosted& h, role_id self, std::uint64_t step, const std::string& what);
 
   const std::string node_;

@@ -74,13 +74,12 @@ TEST(crash, messages_of_an_older_incarnation_are_dropped_and_counted) {
   EXPECT_EQ(c.world().counts().stale, 1u);
 }
 
-TEST(crash, timers_and_tasks_are_lost_with_their_node) {
-  class clockwork final : public role {
+TEST(crash, tasks_are_lost_with_their_node) {
+  class busy final : public role {
    public:
-    explicit clockwork(int& fired) : fired_(fired) {}
+    explicit busy(int& fired) : fired_(fired) {}
     void on(const envelope& e, time_point, effects& out) override {
       if (std::holds_alternative<start>(e.body)) {
-        out.set_timer(1, milliseconds(1));
         out.run({}, {1e9, 0, "job"}, 1);  // 10 ms
       } else {
         ++fired_;
@@ -90,7 +89,7 @@ TEST(crash, timers_and_tasks_are_lost_with_their_node) {
   };
   int fired = 0;
   sim::world w(world_config{});
-  w.add(role_id{0}, 0, std::make_unique<clockwork>(fired));
+  w.add(role_id{0}, 0, std::make_unique<busy>(fired));
   envelope e;
   e.h.dst = role_id{0};
   e.body = start{};
@@ -98,7 +97,7 @@ TEST(crash, timers_and_tasks_are_lost_with_their_node) {
   w.at(duration(500'000), [&] { w.crash(0); });
   ASSERT_TRUE(w.run(100));
   EXPECT_EQ(fired, 0);
-  EXPECT_EQ(w.counts().lost_in_crash, 2u);
+  EXPECT_EQ(w.counts().lost_in_crash, 1u);
 }
 
 TEST(crash, channels_are_reset_when_a_node_restarts) {

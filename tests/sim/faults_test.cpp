@@ -291,17 +291,14 @@ TEST(faults, listed_crashes_happen_at_their_times) {
   EXPECT_EQ(c.incarnation(2), 1u);
 }
 
-// A role that sets a timer and records the times that its clock shows.
+// A role that records what its clock shows at every message.
 class watchful final : public role {
  public:
-  void on(const envelope& e, time_point now, effects& out) override {
-    read.push_back(now);
-    if (std::holds_alternative<start>(e.body)) out.set_timer(1, milliseconds(100));
-  }
+  void on(const envelope&, time_point now, effects&) override { read.push_back(now); }
   std::vector<time_point> read;
 };
 
-TEST(faults, skewed_clock_reads_ahead_and_its_timers_fire_early) {
+TEST(faults, skewed_clock_reads_ahead_and_runs_fast) {
   fault_model m;
   fault f;
   f.kind = fault_kind::skew;
@@ -316,13 +313,13 @@ TEST(faults, skewed_clock_reads_ahead_and_its_timers_fire_early) {
     e.h.dst = role_id{i};
     e.body = start{};
     w.inject(e);
+    w.at(milliseconds(100), [&w, e] { w.inject(e); });
   }
   EXPECT_TRUE(w.run(100));
   const auto& right = static_cast<watchful*>(w.find(role_id{0}))->read;
   const auto& wrong = static_cast<watchful*>(w.find(role_id{1}))->read;
   EXPECT_EQ(right, (std::vector<time_point>{milliseconds(0), milliseconds(100)}));
-  EXPECT_EQ(wrong, (std::vector<time_point>{milliseconds(7), milliseconds(107)}))
-      << "the timer fires after 80 ms of the other clock";
+  EXPECT_EQ(wrong, (std::vector<time_point>{milliseconds(7), milliseconds(132)}));
 }
 
 TEST(faults, slow_disk_skips_checkpoints) {

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <set>
 
@@ -26,8 +25,8 @@ class sink final : public role {
     bool train = true;
     tensor value;
   };
-  sink(role_id self, const job_plan& plan, duration pace) : self_(self), plan_(plan), pace_(pace) {}
-  void on(const envelope& e, time_point now, effects& out) override {
+  sink(role_id self, const job_plan& plan, duration pace, sim::world& w) : self_(self), plan_(plan), pace_(pace), world_(w) {}
+  void on(const envelope& e, time_point now, effects&) override {
     if (const auto* f = std::get_if<forward>(&e.body)) {
       list.push_back({e.h.step, e.h.packet, e.h.phase == static_cast<std::uint8_t>(phase::train), f->value});
       last = now;
@@ -38,11 +37,7 @@ class sink final : public role {
       back.h.port = edge.from_port;
       back.h.id = e.h.id;
       back.body = credit{1};
-      owed_.push_back(back);
-      out.set_timer(++timers_, pace_);
-    } else if (std::holds_alternative<timer_fired>(e.body)) {
-      out.send(owed_.front());
-      owed_.pop_front();
+      world_.at(world_.now() + pace_, [this, back] { world_.inject(back); });
     }
   }
   std::vector<got> list;
@@ -52,8 +47,7 @@ class sink final : public role {
   role_id self_;
   const job_plan& plan_;
   duration pace_;
-  std::deque<envelope> owed_;
-  std::uint64_t timers_ = 0;
+  sim::world& world_;
 };
 
 // Counts the reads and passes them to the source.
@@ -109,7 +103,7 @@ class loaders_of {
       for (auto e : plan[plan.loaders[w]].out_edges) {
         const auto to = plan.edges[e].to;
         if (world_.find(to)) continue;
-        auto made_sink = std::make_unique<sink>(to, plan, s.paces[w % s.paces.size()]);
+        auto made_sink = std::make_unique<sink>(to, plan, s.paces[w % s.paces.size()], world_);
         if (plan.edges[e].in_train) sinks[w].push_back(made_sink.get());
         world_.add(to, plan[to].node, std::move(made_sink));
       }

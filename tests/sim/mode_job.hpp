@@ -96,7 +96,7 @@ struct squares_layer final : layer {
   // Host loops: inputs are copied to the host, and outputs are copied back to the device.
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved&) const override {
     const auto x = all_at_home(c, in), w = all_at_home(c, params);
-    auto made = host_tensor_like(c.dev, out[0]);
+    auto made = tensor::allocate(c.dev.host(), out[0].dims(), out[0].type());
     x[0].type() == dtype::f64 ? loss<double>(x, w, made) : loss<float>(x, w, made);
     c.dev.fetch(made, backed(c.dev, out[0]));
   }
@@ -104,7 +104,7 @@ struct squares_layer final : layer {
                 bool) const override {
     const auto x = all_at_home(c, s.inputs), w = all_at_home(c, params);
     tensors made;
-    for (const auto& g : grads) made.push_back(host_tensor_like(c.dev, g));
+    for (const auto& g : grads) made.push_back(tensor::allocate(c.dev.host(), g.dims(), g.type()));
     x[0].type() == dtype::f64 ? gradient<double>(c, x, w, made) : gradient<float>(c, x, w, made);
     for (std::size_t i = 0; i < grads.size(); ++i) c.dev.fetch(made[i], backed(c.dev, grads[i]));
   }

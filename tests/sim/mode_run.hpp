@@ -11,6 +11,7 @@
 #include <set>
 #include <span>
 #include <sstream>
+#include <stdexcept>
 
 #include "tests/environment.hpp"
 #include "tests/sim/mode_job.hpp"
@@ -98,6 +99,7 @@ class watched_role final : public role {
     for (auto* c : checkers_) c->see({self_, e, std::span(out.list()).subspan(before), now}, *job_);
   }
   role_status status() const override { return inner_->status(); }
+  drop_counts dropped() const override { return inner_->dropped(); }
 
  private:
   role_id self_;
@@ -153,7 +155,9 @@ inline void print_delivery(const envelope& e, time_point now, const job_plan& p)
 }
 
 inline mode_result run(const mode_run& r) {
-  sim::world w(r.config);
+  auto config = r.config;
+  config.allow_mistakes = config.allow_mistakes || r.wrong;
+  sim::world w(config);
   w.copies = r.copies;
   reads() = r.on_read;
   device_of_run() = r.config.dev;
@@ -176,7 +180,12 @@ inline mode_result run(const mode_run& r) {
   go.body = start{};
   w.inject(go);
   if (r.prepare) r.prepare(w);
-  const bool quiet = w.run(r.limit, [&] { return out.done; });
+  bool quiet = false;
+  try {
+    quiet = w.run(r.limit, [&] { return out.done; });
+  } catch (const std::logic_error& mistake) {
+    out.violation = mistake.what();
+  }
   reads() = {};
   out.trace = w.trace_hash();
   out.events_handled = w.events();

@@ -1,10 +1,9 @@
-// State of a world between events: routes between nodes, timers of roles, tasks that run on other
+// State of a world between events: routes between nodes, tasks that run on other
 // threads.
 #include "runtime/sim/route_table.hpp"
 
 #include <gtest/gtest.h>
 
-#include "runtime/sim/role_timers.hpp"
 #include "runtime/sim/tasks_elsewhere.hpp"
 
 namespace troupe::sim {
@@ -41,20 +40,6 @@ TEST(route_table, counts_of_a_crashed_channel_are_added_once) {
   EXPECT_EQ(ended.lost_in_crash, 1u);
   t.add_to(ended);
   EXPECT_EQ(ended.wire_duplicates, 1u) << "the channel has been reset";
-}
-
-TEST(role_timers, only_the_latest_setting_fires_and_only_once) {
-  role_timers t;
-  const auto first = t.set(5), again = t.set(5), other = t.set(6);
-  EXPECT_FALSE(t.fire(5, first)) << "it has been set again";
-  EXPECT_TRUE(t.fire(5, again));
-  EXPECT_FALSE(t.fire(5, again));
-  t.cancel(6);
-  EXPECT_FALSE(t.fire(6, other));
-  const auto before = t.set(7);
-  t.clear();
-  EXPECT_NE(t.set(7), before) << "setting numbers are not reused after clear()";
-  EXPECT_FALSE(t.fire(7, before));
 }
 
 TEST(tasks_elsewhere, are_waited_for_once) {

@@ -8,6 +8,7 @@
 #include "actors/control/host/pulse.hpp"
 #include "actors/control/pieces.hpp"
 #include "actors/control/role_entries.hpp"
+#include "actors/supervision/drop_log.hpp"
 #include "actors/view/injection.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "runtime/messages/ids.hpp"
@@ -123,7 +124,10 @@ class control_actor final : public compat::base_actor {
   bool looped_ = false;  // the last orders included messages to this node
   coordinator_line line_;
   bool draining_ = false, drained_ = false;
-  instant reported_{};
+  struct {
+    instant at{};
+    drop_log drops;
+  } reports_;
   std::uint64_t sent_before_ = 0;  // data plane bytes when the job arrived
   repl_submissions submissions_;
   unheeded unheeded_;  // on nodes without a cluster controller
@@ -264,8 +268,8 @@ void control_actor::take(const tick_in&) {
   member_.on_tick(now_, member_out_);
   pulse_.tick(now_);
   if (line_.dial_now(now_)) s_.control_net->connect(s_.coordinator, s_.coordinator_at, dial_timeout);
-  if (now_ - reported_ >= report_every) {
-    reported_ = now_;
+  if (now_ - reports_.at >= report_every) {
+    reports_.at = now_;
     report_state();
     if (controller_) find_slow_clients();
   }
@@ -356,7 +360,9 @@ void control_actor::report_state() {
     std::nth_element(r.links.begin(), r.links.begin() + max_links_shown, r.links.end(), busier);
     r.links.resize(max_links_shown);
   }
-  for (const auto& p : s_.host->published()) r.roles.push_back(entry_of(p));
+  const auto roles = s_.host->published();
+  for (const auto& p : roles) r.roles.push_back(entry_of(p));
+  for (const auto& line : reports_.drops.lines(roles)) s_.log(line);
   if (controller_)
     controller_->on(s_.options.node, r, now_, controller_out_);
   else if (line_.up)

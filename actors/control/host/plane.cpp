@@ -16,7 +16,7 @@
 #include "runtime/memory/process_memory.hpp"
 #include "runtime/messages/wire.hpp"
 #include "runtime/node/net/hello.hpp"
-#include "runtime/node/net/transports.hpp"
+#include "runtime/node/net/tcp_transport.hpp"
 #include "runtime/node/pki/certificates.hpp"
 
 namespace troupe {
@@ -203,7 +203,7 @@ struct control_plane::impl {
       clients.down(peer);
       down(peer, why);
     };
-    auto d = net::make_transports(net::stock_transports(), data, std::move(on_data));
+    auto d = net::make_tcp_transport(std::move(data), std::move(on_data));
     if (!d) return d.error();
     auto c = net::make_tcp_transport(std::move(control), std::move(on_control));
     if (!c) return c.error();

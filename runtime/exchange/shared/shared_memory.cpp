@@ -25,7 +25,7 @@ struct head {
 };
 static_assert(sizeof(head) <= head_bytes && std::atomic_ref<double>::is_always_lock_free);
 
-head& controller_of(void* at) { return *static_cast<head*>(at); }
+head& head_of(void* at) { return *static_cast<head*>(at); }
 
 // Initialises a lock that every process with the mapping may take and that survives its holder.
 int make_lock(pthread_mutex_t& m) {
@@ -88,7 +88,7 @@ std::unique_ptr<shared_array> shared_array::map(const shared_at& where, element 
   if (at == MAP_FAILED) return refused(std::string("it cannot be mapped: ") + std::strerror(errno));
   ::madvise(at, bytes, MADV_DONTFORK);  // forked children must not use the session
   std::unique_ptr<shared_array> out(new shared_array(at, type, count));
-  const auto& h = controller_of(at);
+  const auto& h = head_of(at);
   if (h.magic != magic || h.token != where.token || h.count != count || h.type != static_cast<std::uint32_t>(type) ||
       h.lock_bytes != sizeof(pthread_mutex_t))
     return refused("its header does not match the daemon's message");
@@ -100,7 +100,7 @@ shared_array::~shared_array() { ::munmap(at_, head_bytes + count_ * bytes_of(typ
 taken shared_array::lock(deadline until) {
   const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(until.time_since_epoch()).count();
   const timespec t{static_cast<time_t>(since / 1'000'000'000), static_cast<long>(since % 1'000'000'000)};
-  auto& m = controller_of(at_).lock;
+  auto& m = head_of(at_).lock;
   const int r = ::pthread_mutex_clocklock(&m, CLOCK_MONOTONIC, &t);
   if (r == 0) return taken::yes;
   if (r == ETIMEDOUT) return taken::late;
@@ -110,7 +110,7 @@ taken shared_array::lock(deadline until) {
   return taken::orphaned;
 }
 
-void shared_array::unlock() { ::pthread_mutex_unlock(&controller_of(at_).lock); }
+void shared_array::unlock() { ::pthread_mutex_unlock(&head_of(at_).lock); }
 
 void* shared_array::values() const { return static_cast<std::byte*>(at_) + head_bytes; }
 

@@ -1,5 +1,6 @@
 #include "runtime/node/net/credit.hpp"
 
+#include <cassert>
 #include <new>
 #include <utility>
 
@@ -14,6 +15,7 @@ void credit_account::charge(std::uint64_t bytes) {
 
 void credit_account::give_back(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
+  assert(held_ >= bytes && "a payload gives back what it was charged");
   held_ -= bytes;
   const bool below = returned_ < report_at_;
   returned_ += bytes;
@@ -53,18 +55,6 @@ std::uint64_t held(const credit_accounts& accounts) {
 
 void release_credit(const std::shared_ptr<const void>& payload) {
   if (auto* d = std::get_deleter<block_deleter>(payload)) d->release();
-  if (auto* d = std::get_deleter<shared_deleter>(payload)) d->debt.release();
-}
-
-std::shared_ptr<std::byte> share_part(const const_part& p, std::shared_ptr<credit_account> account) {
-  const auto cost = frame_cost(p.bytes);
-  if (account) account->charge(cost);
-  try {
-    auto* at = const_cast<std::byte*>(static_cast<const std::byte*>(p.data));  // never written (transport.hpp)
-    return {at, shared_deleter{{std::move(account), cost}, p.owner, p.region}};
-  } catch (const std::bad_alloc&) {
-    return nullptr;  // the shared_ptr has already run the deleter
-  }
 }
 
 }  // namespace troupe::net

@@ -53,7 +53,4 @@ using credit_accounts = std::array<std::shared_ptr<credit_account>, frame_classe
 credit_accounts make_accounts(std::uint64_t window);
 std::uint64_t held(const credit_accounts& accounts);
 
-// A payload in the sender's memory: not copied, but charged like any other. Null if out of memory.
-std::shared_ptr<std::byte> share_part(const const_part& p, std::shared_ptr<credit_account> account);
-
 }  // namespace troupe::net

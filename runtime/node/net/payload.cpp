@@ -60,20 +60,4 @@ error unreadable(const std::string& peer, const frame& f, const std::string& why
                                 std::to_string(all) + " bytes, " + std::to_string(shared) + " of them shared): " + why};
 }
 
-std::map<std::string, peer_stats> by_transport(const transport_stats& s) {
-  std::map<std::string, peer_stats> out;
-  for (const auto& p : s.peers) {
-    auto& sum = out[p.transport];
-    sum.transport = p.transport;
-    sum.up = sum.up || p.up;
-    sum.bytes_in += p.bytes_in, sum.bytes_out += p.bytes_out;
-    sum.frames_in += p.frames_in, sum.frames_out += p.frames_out;
-    sum.shared_in += p.shared_in;
-    sum.queued_bytes += p.queued_bytes, sum.queued_frames += p.queued_frames;
-    sum.unreturned += p.unreturned;
-    sum.held += p.held;
-  }
-  return out;
-}
-
 }  // namespace troupe::net

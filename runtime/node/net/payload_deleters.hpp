@@ -37,15 +37,4 @@ struct block_deleter {
   }
 };
 
-struct shared_deleter {
-  credit_debt debt;
-  std::shared_ptr<const void> owner;
-  std::shared_ptr<const memory_region> region;
-  void operator()(std::byte*) {
-    debt.release();
-    owner.reset();
-    region.reset();
-  }
-};
-
 }  // namespace troupe::net

@@ -1,6 +1,7 @@
 #include "runtime/node/net/send_order.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace troupe::net {
@@ -9,7 +10,7 @@ namespace {
 // Number of queued large frames among which the shortest is searched. A short frame further back is
 // found when it has moved forward.
 constexpr std::size_t looked_at = 64;
-constexpr auto controller_start = static_cast<std::int64_t>(max_chunk);
+constexpr auto head_start = static_cast<std::int64_t>(max_chunk);
 
 }  // namespace
 
@@ -70,7 +71,7 @@ send_order::pair_queue* send_order::choose() {
   auto* other = quick();
   if (other == nullptr) other = shortest();
   if (old == nullptr) ahead_ = 0;
-  const bool others_turn = old == nullptr || ahead_ < controller_start;
+  const bool others_turn = old == nullptr || ahead_ < head_start;
   auto* const p = other != nullptr && others_turn ? other : old;
   chosen_is_oldest_ = p == old;
   return p;
@@ -80,6 +81,7 @@ bool send_order::can_send() const { return oldest() != nullptr || quick() != nul
 
 void send_order::begin(pair_queue& p) {
   entry& e = p.first();
+  assert(!e.begun && window_ > 0);
   e.begun = true;
   const auto c = e.kind();
   outstanding_[static_cast<std::size_t>(c)] += frame_cost(e.left) + e.shared;
@@ -99,10 +101,11 @@ send_order::entry* send_order::next() {
 }
 
 std::optional<send_order::entry> send_order::sent(std::uint64_t bytes) {
+  assert(chosen_ != nullptr && bytes <= chosen_->first().left);
   pair_queue& p = *std::exchange(chosen_, nullptr);
   entry& e = p.first();
   const auto n = static_cast<std::int64_t>(bytes + frame_overhead);
-  ahead_ = chosen_is_oldest_ ? std::max(ahead_ - n, -controller_start) : std::min(ahead_ + n, 2 * controller_start);
+  ahead_ = chosen_is_oldest_ ? std::max(ahead_ - n, -head_start) : std::min(ahead_ + n, 2 * head_start);
   e.left -= bytes;
   if (e.left > 0) return std::nullopt;
   std::optional<entry> done = std::move(e);

@@ -1,5 +1,5 @@
-// The data plane: frames between named nodes. One interface, several transports (transports.hpp has
-// their table), chosen per peer. tests/node/transport_conformance_test.cpp tests the guarantees.
+// The data plane: frames between named nodes. tests/node/transport_conformance_test.cpp checks the
+// invariants for every implementation.
 //
 // Invariants
 //  - Frames from one node to another arrive whole and once, until on_peer_down; frames that are
@@ -131,7 +131,7 @@ struct callbacks {
 // heartbeats and credit.
 struct peer_stats {
   std::string peer;
-  std::string transport;  // that reaches it: "tcp", "local", "shm" (tcp with shared buffers)
+  std::string transport;  // that reaches it: "tcp", or "shm" (tcp with shared buffers)
   std::string why_not;    // "tcp": why no memory is shared; empty if it was not requested
   std::uint64_t incarnation = 0;
   bool up = false;
@@ -150,10 +150,6 @@ struct transport_stats {
   std::uint64_t pending = 0;       // connections that are not yet authenticated
   std::uint64_t pooled_bytes = 0;  // free blocks kept for reuse
 };
-
-// The sums over the peers of each transport, by its name. Peers that are no longer listed do not
-// count.
-std::map<std::string, peer_stats> by_transport(const transport_stats& s);
 
 class transport {
  public:

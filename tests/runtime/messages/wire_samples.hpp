@@ -35,7 +35,6 @@ inline std::vector<std::uint8_t> joined(const std::vector<wire_part>& parts) {
     const auto* b = static_cast<const std::uint8_t*>(p.data);
     out.insert(out.end(), b, b + p.bytes);
   }
-  EXPECT_EQ(out.size(), total_bytes(parts));
   return out;
 }
 
@@ -206,10 +205,6 @@ inline finished sample() {
   return {14};
 }
 template <>
-inline timer_fired sample() {
-  return {15};
-}
-template <>
 inline peer_down sample() {
   return {"n2", "no heartbeat for 2 s"};
 }
@@ -228,7 +223,6 @@ inline header sample_header() {
           .port = 12,
           .attempt = 13,
           .phase = 1,
-          .region = 14,
           .flags = 15,
           .trace = 16};
 }

@@ -32,15 +32,15 @@ TEST(exact_cover, accepts_any_pieces_in_any_order) {
 TEST(exact_cover, ignores_empty_claims) {
   EXPECT_FALSE(
       of({{packets, features, 0}, {{2, 2}, features, 1}, {packets, {5, 5}, 2}, {packets, {20, 10}, 3}, {{9, 9}, {7, 7}, 4}}));
-  expect_fault({}, what::nobody, packets, features);
+  expect_fault({}, what::missing, packets, features);
 }
 
 TEST(exact_cover, names_the_first_place_without_a_claim) {
-  expect_fault({{packets, {0, 9}, 1}}, what::nobody, packets, {9, 10});
-  expect_fault({{packets, {1, 10}, 1}}, what::nobody, packets, {0, 1});
-  expect_fault({{{0, 3}, features, 1}}, what::nobody, {3, 4}, features);
-  expect_fault({{{1, 4}, features, 1}}, what::nobody, {0, 1}, features);
-  expect_fault({{packets, {0, 4}, 1}, {{0, 2}, {4, 10}, 2}, {{3, 4}, {4, 10}, 3}}, what::nobody, {2, 3}, {4, 10});
+  expect_fault({{packets, {0, 9}, 1}}, what::missing, packets, {9, 10});
+  expect_fault({{packets, {1, 10}, 1}}, what::missing, packets, {0, 1});
+  expect_fault({{{0, 3}, features, 1}}, what::missing, {3, 4}, features);
+  expect_fault({{{1, 4}, features, 1}}, what::missing, {0, 1}, features);
+  expect_fault({{packets, {0, 4}, 1}, {{0, 2}, {4, 10}, 2}, {{3, 4}, {4, 10}, 3}}, what::missing, {2, 3}, {4, 10});
 }
 
 TEST(exact_cover, names_the_first_place_with_two_claims) {

@@ -1,0 +1,48 @@
+// Why a role ignores a message, and how often it has done so. Every role counts what it ignores
+// (role::drop in runtime/role.hpp); hosts publish the counts in role_status.
+//
+// Two kinds of reasons. The first four occur in a healthy cluster: restarts and failing networks
+// repeat and delay messages. The others are mistakes: the sender runs other code or another plan,
+// or does not follow the protocol. The simulator ends a run in which one occurs
+// (sim::world_config::allow_mistakes).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+
+namespace troupe {
+
+enum class drop_reason : std::uint8_t {
+  repeated,      // its content has been taken already
+  outdated,      // of a step, version, round, mode epoch or incarnation that is over
+  unrequested,   // an answer, and no request waits for it: the request was answered, or made before a restart
+  quiesced,      // training has stopped after a node failure
+  misaddressed,  // a source, port, block or worker that the plan does not have here
+  malformed,     // a shape, type or value that cannot be right
+  unexpected,    // a message that this role does not take, or not in this state
+};
+constexpr std::size_t drop_reasons = 7;
+
+// "repeated", ...: as in JSON and logs.
+const char* name_of(drop_reason r);
+constexpr bool is_mistake(drop_reason r) { return r >= drop_reason::misaddressed; }
+
+struct drop_counts {
+  std::array<std::uint64_t, drop_reasons> by_reason{};
+
+  std::uint64_t& operator[](drop_reason r) { return by_reason[static_cast<std::size_t>(r)]; }
+  std::uint64_t operator[](drop_reason r) const { return by_reason[static_cast<std::size_t>(r)]; }
+  std::uint64_t total() const { return std::accumulate(by_reason.begin(), by_reason.end(), std::uint64_t{0}); }
+  std::uint64_t mistakes() const {
+    return (*this)[drop_reason::misaddressed] + (*this)[drop_reason::malformed] + (*this)[drop_reason::unexpected];
+  }
+  drop_counts& operator+=(const drop_counts& o) {
+    for (std::size_t i = 0; i < drop_reasons; ++i) by_reason[i] += o.by_reason[i];
+    return *this;
+  }
+  friend bool operator==(const drop_counts&, const drop_counts&) = default;
+};
+
+}  // namespace troupe

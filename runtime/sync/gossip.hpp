@@ -1,0 +1,23 @@
+// What the worker sync and the shard sync of mode `gossip` share. The protocol is in gossip.cpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "runtime/sync/mode.hpp"
+
+namespace troupe {
+
+// Types of `user` messages.
+enum gossip_type : std::uint32_t {
+  share = 1,      // a copy of a layer; bytes: layer, mass, count among the shares of one boundary (0: before it)
+  all_said = 2,   // the sender has sent all its shares of this flush, and requests the same notice
+  want_copy = 3,  // shard to worker: send your copy
+  rests = 4,      // the sender has made all steps before header.step
+  said_so = 5,    // as all_said, without the request
+};
+
+std::unique_ptr<role> make_gossip_worker(sync_config c);
+std::unique_ptr<role> make_gossip_shard(sync_config c);
+
+}  // namespace troupe

@@ -1,0 +1,93 @@
+// The shard sync of mode `gossip` (gossip.cpp): gives the first weights and collects the workers'
+// copies, whose mean, weighted by mass, stands for the job's weights.
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <numeric>
+#include <set>
+
+#include "runtime/sync/gossip.hpp"
+#include "runtime/sync/shard_sync.hpp"
+
+namespace troupe {
+namespace {
+
+class gossip_shard final : public shard_sync {
+ public:
+  explicit gossip_shard(sync_config c) : shard_sync(std::move(c), gives::state) {}
+
+ private:
+  void on_push(const header&, const push&, shard_block&, effects&) override { drop(drop_reason::unexpected); }
+  std::uint64_t wanted_from(std::uint32_t, const shard_block&) const override { return config_.first_step; }
+  void on_all_flushed(std::uint64_t, effects& out) override { fold_contributions(true, true, out); }
+
+  void on_rejoined(std::uint32_t worker, effects& out) override {
+    if (blocks_.hold_collects) ask(config_.plan->workers[worker], out);
+  }
+  void ask(role_id worker, effects& out) const {
+    auto h = to(worker);
+    h.id = msg_id{round_};
+    out.send({h, user{want_copy, {}, {}}});
+  }
+
+  // Asks the workers, and answers with the mean of what they have at this moment.
+  void before_collect(effects& out) override {
+    if (blocks_.hold_collects) return;
+    std::vector<std::uint32_t> all(workers());
+    std::iota(all.begin(), all.end(), 0u);
+    ask_for_copies(
+        all, [this](effects& more) { blocks_.answer_collects(more); }, out);
+  }
+
+  void ask_for_copies(const std::vector<std::uint32_t>& from, std::function<void(effects&)> then, effects& out) {
+    blocks_.hold_collects = true;
+    ++round_;
+    copies_.clear();
+    asked_ = from.size();
+    then_ = std::move(then);
+    for (auto w : from) ask(config_.plan->workers[w], out);
+  }
+
+  bool on_copy(const header& h, const state& s, effects& out) override {
+    if (!(h.flags & flag_join)) return false;
+    if (!blocks_.hold_collects || static_cast<std::uint64_t>(h.id) != round_) return drop(drop_reason::outdated), true;
+    copies_[s.block][worker_of(h.src)] = {std::bit_cast<double>(h.version), s};
+    for (const auto& b : blocks_.list())
+      if (copies_[b.plan->id].size() < asked_) return true;
+    fold(copies_, true, true, out);
+    tasks_.run([](task_context&) {}, {0, 0, "mean"},
+               [this, round = round_](effects& more) {
+                 if (round != round_) return;  // asked again meanwhile
+                 blocks_.hold_collects = false;
+                 then_(more);
+               },
+               out);
+    copies_.clear();
+    return true;
+  }
+
+  // What the living workers have is the job: the mean of their copies, as they are at this moment.
+  void on_quiesce(const quiesce& s, effects& out) override {
+    std::vector<std::uint32_t> from;
+    for (auto w : std::set(s.living.begin(), s.living.end()))
+      if (w < workers()) from.push_back(w);
+    if (blocks_.list().empty() || from.empty()) return say_whats_here(out);
+    ask_for_copies(
+        from, [this](effects& more) { say_whats_here(more); }, out);
+  }
+  void on_message_while_quiesced(const envelope& e, effects& out) override {
+    if (const auto* c = std::get_if<state>(&e.body)) return take_contribution(e.h, *c, out);
+    if (const auto* f = std::get_if<finished>(&e.body); !f || !tasks_.finished(f->token, out)) drop(drop_reason::quiesced);
+  }
+
+  std::uint64_t round_ = 0;
+  std::size_t asked_ = 0;  // workers, in this round
+  std::function<void(effects&)> then_;
+  contributions copies_;
+};
+
+}  // namespace
+
+std::unique_ptr<role> make_gossip_shard(sync_config c) { return std::make_unique<gossip_shard>(std::move(c)); }
+
+}  // namespace troupe
