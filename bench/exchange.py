@@ -28,8 +28,8 @@ SIZES = (0, 1_000, 60_000, 1_000_000, 10_000_000)  # float32 values; 0: a barrie
 
 def rank(address, certs, number, rounds):
     out = {}
-    for law, call in (("average", "all_reduce"), ("easgd", "exchange")):
-        with Session(address, certs, law, number, 2, law=law, alpha=0.5 if law == "easgd" else 0.0) as s:
+    for method, call in (("average", "all_reduce"), ("easgd", "exchange")):
+        with Session(address, certs, method, number, 2, averaging_method=method, alpha=0.5 if method == "easgd" else 0.0) as s:
             for n in SIZES:
                 values = array.array("f", bytes(4 * max(n, 1)))
                 step = s.barrier if n == 0 else lambda: getattr(s, call)(f"w{n}", values)

@@ -53,8 +53,8 @@ def main():
     model = Model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     parameters = dict(model.named_parameters())
-    law = {"law": "easgd", "alpha": ALPHA} if elastic else {}
-    with Session(address, tls_dir, "lstm-" + mode, rank, size, **law) as session:
+    options = {"averaging_method": "easgd", "alpha": ALPHA} if elastic else {}
+    with Session(address, tls_dir, "lstm-" + mode, rank, size, **options) as session:
         with torch.no_grad():
             if hogwild:
                 for name, p in parameters.items():

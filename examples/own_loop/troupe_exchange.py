@@ -3,7 +3,7 @@
 Values are torch tensors on the CPU or objects with a writable buffer (array.array, numpy): contiguous float32, float64, int32, int64
 or (tensors) bfloat16. They are changed in place. Calls release the GIL while they wait, and raise ExchangeError after their timeout.
 
-    with Session("127.0.0.1:7701", "certs", "run", rank, size, law="easgd", alpha=0.5) as s:
+    with Session("127.0.0.1:7701", "certs", "run", rank, size, averaging_method="easgd", alpha=0.5) as s:
         s.broadcast("weights", w)
         s.exchange("weights", w)
 
@@ -21,7 +21,7 @@ import os
 import queue
 import threading
 
-LAWS = {"average": 0, "easgd": 1, "easgd_sync": 2, "asgd": 3}
+AVERAGING_METHODS = {"average": 0, "easgd": 1, "easgd_sync": 2, "asgd": 3}
 REDUCTIONS = {"sum": 0, "mean": 1, "min": 2, "max": 3, "product": 4}
 CALLS = {"exchange": 0, "all_reduce": 1, "broadcast": 2, "centre": 3, "reduce_scatter": 5, "all_gather": 6, "gather": 7, "scatter": 8}
 TENSORS = {"torch.float32": 0, "torch.float64": 1, "torch.bfloat16": 2, "torch.int32": 3, "torch.int64": 4}
@@ -37,7 +37,7 @@ class ExchangeError(Exception):
 
 class _Options(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("address", ctypes.c_char_p), ("tls_dir", ctypes.c_char_p),
-                ("session", ctypes.c_char_p), ("rank", ctypes.c_int32), ("size", ctypes.c_int32), ("law", ctypes.c_int32),
+                ("session", ctypes.c_char_p), ("rank", ctypes.c_int32), ("size", ctypes.c_int32), ("averaging_method", ctypes.c_int32),
                 ("alpha", ctypes.c_double), ("timeout_ms", ctypes.c_int32)]
 
 
@@ -113,11 +113,11 @@ class Request:
 class Session:
     """One rank's session. Buffers are registered by name when they are first used."""
 
-    def __init__(self, address, tls_dir, session, rank, size, law="average", alpha=0.0, timeout=30.0, library=None):
+    def __init__(self, address, tls_dir, session, rank, size, averaging_method="average", alpha=0.0, timeout=30.0, library=None):
         self._lib, self._handle, self._buffers, self.timeout = _load(library), ctypes.c_void_p(), {}, timeout
         self._shared, self.size, self._hook = {}, size, None
         options = _Options(ctypes.sizeof(_Options), os.fsencode(address), os.fsencode(tls_dir), session.encode(), rank, size,
-                           LAWS[law], alpha, self._milliseconds(None))
+                           AVERAGING_METHODS[averaging_method], alpha, self._milliseconds(None))
         self._check(self._lib.troupe_exchange_open(ctypes.byref(options), ctypes.byref(self._handle)))
         self.rank = self._lib.troupe_exchange_rank(self._handle)  # the assigned rank if `rank` was -1
 

@@ -55,8 +55,8 @@ class memory_in_a_cgroup : public cluster_test, public testing::WithParamInterfa
     return r;
   }
 
-  troupe_exchange* open(const std::string& session, int law = TROUPE_EXCHANGE_EASGD) {
-    const troupe_exchange_options o{sizeof o, address_.c_str(), tls_.c_str(), session.c_str(), 0, 1, law, 0.5, patient_ms};
+  troupe_exchange* open(const std::string& session, int method = TROUPE_EXCHANGE_EASGD) {
+    const troupe_exchange_options o{sizeof o, address_.c_str(), tls_.c_str(), session.c_str(), 0, 1, method, 0.5, patient_ms};
     troupe_exchange* x = nullptr;
     code_ = troupe_exchange_open(&o, &x);
     return x;

@@ -323,7 +323,7 @@ TEST(faults, skewed_clock_reads_ahead_and_runs_fast) {
 }
 
 TEST(faults, slow_disk_skips_checkpoints) {
-  class keeper final : public role {
+  class checkpointing final : public role {
    public:
     void on(const envelope& e, time_point, effects& out) override {
       store_effect s{"checkpoint", e.h.step, {}, {}};
@@ -341,7 +341,7 @@ TEST(faults, slow_disk_skips_checkpoints) {
     world_config c{1, {}, {}, nullptr, m, {}};
     c.disk = {4e6, milliseconds(1)};  // 2 ms per checkpoint here
     sim::world w(c);
-    w.add(role_id{0}, 0, std::make_unique<keeper>());
+    w.add(role_id{0}, 0, std::make_unique<checkpointing>());
     std::vector<std::int64_t> took;
     w.on_stored = [&](std::uint64_t, time_point begun) { took.push_back((w.now() - begun).count() / 1000); };
     for (int i = 0; i < 10; ++i)
