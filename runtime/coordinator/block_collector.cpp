@@ -28,7 +28,7 @@ void join_pieces(const model_graph& g, const job_plan& plan, collection& c, devi
     }
 }
 
-// One parameter, and its states of the rule: `into`.
+// Joins one parameter and its rule states into the tensors `into`.
 void join_blocks(const model_graph& g, const job_plan& plan, std::size_t param, collection& c, std::vector<tensor*> into,
                  device& d) {
   const auto& spec = g.params[param].spec;
@@ -37,7 +37,7 @@ void join_blocks(const model_graph& g, const job_plan& plan, std::size_t param, 
     const auto& got = *c.blocks[b.id];
     for (std::size_t k = 0; k < into.size(); ++k) {
       const auto& from = k == 0 ? got.value : got.rule[k - 1];
-      if (b.count == spec.dims.count() && b.run == 0) {  // as the shard has it: no second copy of everything
+      if (b.count == spec.dims.count() && b.run == 0) {  // the whole parameter: no copy
         *into[k] = from.reshaped(spec.dims);
         continue;
       }
@@ -114,7 +114,7 @@ bool block_collector::take(const state& s, std::uint64_t updates) {
   return true;
 }
 
-// Every block is here: what there will be, in layer order.
+// Called when all blocks have arrived: sets the names of the result, in layer order.
 void block_collector::name() {
   auto& c = *all_;
   for (const auto& p : graph_->params) {

@@ -1,15 +1,14 @@
-// Gathers all blocks of a job, with the states of the rule and what layers carry, and puts whole
-// parameters together by name. Knows the plan's blocks and who has them, which have come, and how
-// they lie in parameters; never why they are wanted, what step it is, or what becomes of them.
+// Collects all blocks of a job, with rule states and carried state, and joins them to whole
+// parameters by name. It knows the plan's blocks, their shards and their place in parameters, but
+// not the purpose of the collection.
 //
 //   idle --begin--> gathering --the last block--> joining (a task: join) --joined--> idle
 //
-// Invariants: an answer to another request, a second one, and one of another size than the block
-// are dropped; names are in the graph's order. Where some lanes have carried nothing yet, nothing
-// carried is collected. Numbers are looked at where they meet: what is not finite is named. Errors:
-// none.
-// Threads: a value, but for what join() returns, which runs as a task while nothing else touches
-// the collection.
+// Invariants: answers to another request, duplicates, and blocks of a wrong size are dropped; names
+// are in the graph's order. If a sequence slot has no carried state yet, no carried state is
+// returned. Every collection is checked for values that are not finite (not_finite). Errors: none.
+// Threads: a value; the task that join() returns has exclusive access to the collection until
+// joined() is called.
 #pragma once
 
 #include <cstdint>
@@ -29,19 +28,19 @@ namespace troupe {
 
 using named_tensors = std::vector<std::pair<std::string, tensor>>;
 
-// What has been collected.
+// The result of a collection.
 struct collection {
   std::vector<std::optional<state>> blocks;  // of the plan, then pieces of carried state
-  std::vector<std::uint64_t> updates;        // by block: that its rule states have seen
+  std::vector<std::uint64_t> updates;        // by block: updates applied to its rule states
   named_tensors weights, rule, carried;      // "<param>", "<param>@<state>", "<layer>.<carry>@carried"
   std::vector<carried_piece> pieces;
-  // The first that holds an infinity or what is no number; empty: none. Whoever stores them looks
-  // here.
+  // Name of the first tensor with an infinity or NaN; empty if there is none. Check it before
+  // storing.
   std::string not_finite;
-  bool fetched = false;  // some came from a device, and are home when the task is over
+  bool fetched = false;  // some tensors are copied from a device; they are in host memory when the task is done
 
-  void look();                // at every number, for not_finite
-  named_tensors all() const;  // in that order
+  void look();                // sets not_finite
+  named_tensors all() const;  // weights, rule, carried
   std::map<std::string, std::uint64_t> updates_by_param(const model_graph& g, const job_plan& p) const;
 };
 
@@ -51,18 +50,19 @@ class block_collector {
   block_collector(std::shared_ptr<const model_graph> g, std::shared_ptr<const job_plan> p, std::vector<std::string> rule_states,
                   dtype type);
 
-  // Asks for everything anew. `carried`: also what stages carry from step to step.
+  // Begins a collection; discards the one in progress. `carried`: also collect the stages' carried
+  // state.
   void begin(bool carried);
   bool under_way() const { return all_ != nullptr; }
-  std::uint64_t request() const { return request_; }  // of the last begin(); they count from 1
+  std::uint64_t request() const { return request_; }  // number of the last begin(), counted from 1
   std::uint32_t missing() const { return missing_; }
-  // Whom to ask: stages with something carried, each once; shards of the first server group, which
-  // is the master of the others.
+  // The roles to send the request to: stages with carried state; shards of the first server group,
+  // which is the master of the others.
   std::vector<role_id> asked_stages() const;
   std::vector<role_id> asked_shards() const;
 
-  // A block whose rule states have seen so many updates. True: it was the last one missing, and
-  // join() can run.
+  // Takes a block, whose rule states have had `updates` updates. Returns true if it was the last
+  // one missing and join() can run.
   bool take(const state& s, std::uint64_t updates);
   task_work join();
   collection joined();  // after the task

@@ -33,7 +33,7 @@ block_cutter::block_cutter(const model_graph& g, std::shared_ptr<const job_plan>
         cut.whole.push_back(at->second);
         cut.block.what.rule.push_back(part(at->second));
       }
-    for (std::uint32_t group = 0; group < plan_->server_groups; ++group) {  // each has them all
+    for (std::uint32_t group = 0; group < plan_->server_groups; ++group) {  // each group has all blocks
       cut.block.to = plan_->shard_of(block, group);
       if (block.run == 0)
         views_.push_back(cut.block);

@@ -1,13 +1,11 @@
-// The other way round than block_collector: whole parameters, as the last plan of a job left them,
-// become this plan's blocks, with the states of the rule and what layers carry. Knows the plan's
-// blocks, how they lie in parameters, and whose they are; never who tells it to, or what is said
-// before and after.
+// The reverse of block_collector: cuts the whole parameters that the job's previous plan left into
+// the blocks of this plan, with rule states and carried state. It knows the plan's blocks, their
+// place in parameters and their shards.
 //
-// What lies in one piece is a view and there at once; columns of a parameter have to be picked out
-// of it, by a task.
-// Invariants: every block and piece is handed out once; no whole parameter is kept beyond the cut.
-// Errors: none (that the names are there has been checked before the plan was).
-// Threads: a value, but for what cut() returns, which runs as a task before picked() is called.
+// A contiguous block is a view and available immediately. A block of columns is copied by a task.
+// Invariants: every block and piece is returned once; no whole parameter is kept after the cut.
+// Errors: none (the caller has checked that all names exist).
+// Threads: a value; the task that cut() returns must run before picked() is called.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +23,7 @@ namespace troupe {
 
 struct restored_block {
   role_id to = no_role;
-  std::uint64_t version = 0, updates = 0;  // of the weights; that its rule states have seen
+  std::uint64_t version = 0, updates = 0;  // version of the weights; updates applied to the rule states
   restore_state what;
 };
 
@@ -33,12 +31,12 @@ class block_cutter {
  public:
   struct source {
     std::uint64_t step = 0;  // version of all weights
-    named_tensors named;     // as collection::all has them
+    named_tensors named;     // as collection::all() returns them
     std::map<std::string, std::uint64_t> updates;
   };
   block_cutter(const model_graph& g, std::shared_ptr<const job_plan> p, const std::vector<std::string>& rule_states, source from);
 
-  std::vector<restored_block> at_once();  // pieces of carried state, then blocks; to be called once
+  std::vector<restored_block> at_once();  // pieces of carried state, then contiguous blocks; call it once
   bool more() const { return !cuts_->empty(); }
   task_work cut() const;
   std::vector<restored_block> picked();  // after the task

@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-// --- wishes
+// --- requests
 
 void boundary::want_pause(std::uint64_t at) {
   if (!paused()) wanted_.pause = pausing_of::wanted;
@@ -23,8 +23,8 @@ bool boundary::resume() {
   const bool was = paused();
   if (was) flushed_at_.reset();
   wanted_.pause = pausing_of::none;
-  // What else is wanted at the boundary is not given up with the pause: it would wait for the next
-  // one, which may be the end of the job.
+  // Other requests keep their boundary. Otherwise they would wait for the next one, which may be
+  // the end of the job.
   const bool others = wanted_.checkpoint || wanted_.handover || wanted_.mode || stopped() || (wanted_.evaluation && lockstep());
   if (!others) wanted_.hold.reset();
   return was;
@@ -86,13 +86,13 @@ boundary::todo boundary::next(const facts& f) {
   if (!lockstep())
     if (const auto t = beside_training(f); t != todo::train) return t;
   if (f.completed < end(f)) return todo::train;
-  // The losses are all there, but sums were lost with a worker: whoever began to evaluate now could
-  // not make them again.
+  // All losses are complete, but sums were lost with a worker: a worker that evaluated now could
+  // not compute them again.
   if (f.sums_lost) return todo::wait;
   return here(f);
 }
 
-// Out of lockstep: what need not wait for a boundary. `train`: nothing.
+// Out of lockstep: actions that need no boundary. Returns `train` if there is none.
 boundary::todo boundary::beside_training(const facts& f) {
   const bool one_is_done = rules_.any_worker_ends && rules_.last_step > 0 && f.most_done >= rules_.last_step;
   const bool ends_here = at_last_step(f) || (wanted_.end != ending::none && f.completed >= end(f));
@@ -106,10 +106,11 @@ boundary::todo boundary::beside_training(const facts& f) {
   return f.evaluating ? todo::wait : begin_collect(purpose::last, f.completed);
 }
 
-// At the boundary.
+// The next action at the boundary.
 boundary::todo boundary::here(const facts& f) {
   const bool last = at_last_step(f) || wanted_.end != ending::none;
-  // A round at this step is enough on the way, but not for the weights that are written.
+  // During training one round at this step is enough; at the end it must have used the final
+  // weights.
   const bool evaluates = can_evaluate() && (wanted_.evaluation || (lockstep() && due(f.completed) && !f.evaluated) ||
                                             (last && !stopped() && !f.weights_evaluated));
   const bool keeps = wanted_.checkpoint || f.completed >= next_checkpoint();
@@ -169,8 +170,8 @@ bool boundary::flushed(role_id shard, std::uint64_t round, std::size_t shards, s
   return true;
 }
 
-// Where the first worker to make its steps ends the job, the others are still on their way: what is
-// evaluated is what will be written.
+// If the first worker to finish ends the job, the others are still training: the collected weights
+// are evaluated, because only these will be written.
 bool boundary::collected(std::uint64_t completed) {
   invariant(state_ == state::collecting, "a collection ends only if one has begun");
   const bool will_evaluate = why_ == purpose::last && !at_rest(completed) && can_evaluate() && !stopped();

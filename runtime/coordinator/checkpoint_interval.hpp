@@ -1,4 +1,4 @@
-// How often a job is to be kept without anybody asking. A plain value.
+// The interval of automatic checkpoints. A plain value.
 #pragma once
 
 #include <cstdint>

@@ -105,8 +105,8 @@ void coordinator::take_report(const envelope& e, effects& out) {
   if (!reports_in(*config_.graph, stage, train)) return drop(drop_reason::misaddressed);
   const auto& notified = std::get<report>(e.body);
   if (train) {
-    // Of a void packet: where portions are dealt, somebody else reports; else nobody will (a
-    // restarted worker is behind its gradients).
+    // valid == 0: a void packet. With work units, another worker reports the packet. Without, its
+    // report counts, because no other will follow (a restarted worker repeats steps that are over).
     if (written_ || (dealer_.deals() && notified.valid == 0)) return drop(drop_reason::outdated);
     if (!ledger_.take(e.h.step, e.h.packet, stage.layers.front(), notified)) return drop(drop_reason::outdated);
     return complete_steps(out);
@@ -130,7 +130,7 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
   const double took = seconds_of(time_.now - time_.last_step);
   time_.last_step = time_.now;
   if (config_.checkpoints.seconds > 0 && seconds_of(time_.now - time_.last_checkpoint) >= config_.checkpoints.seconds) {
-    time_.last_checkpoint = time_.now;  // and not once more before it is made
+    time_.last_checkpoint = time_.now;  // do not request another one before it is made
     boundary_.want_checkpoint(hold());
   }
   e.values.emplace_back("loss", loss);
@@ -138,8 +138,8 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
   e.values.emplace_back("step_seconds", took);
   if (skipped_.total() > 0) e.values.emplace_back("skipped", static_cast<double>(skipped_.total()));
   out.event(std::move(e));
-  // Where steps may be left out the gradients decide: a loss may be infinite where its gradient is
-  // not, and what is left out has no loss.
+  // If steps may be skipped, only gradients are checked: a loss can be infinite where its gradient
+  // is finite, and a skipped step has no loss.
   if (!std::isfinite(loss) && config_.max_skipped == 0) {
     out.event({"error", steps, {}, "the loss is not finite at step " + std::to_string(steps)});
     ended_ = true;
@@ -147,7 +147,7 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
   if (after_step(config_.finish, known(steps, loss, -1))) boundary_.want_end();
 }
 
-// header.step is that of the gradient; it is told by every shard that has a part of it, and counts
+// header.step is the gradient's step. Every shard with a part of it reports it; the step counts
 // once.
 void coordinator::take_nonfinite_report(const header& h, const nonfinite_report& f, effects& out) {
   if (index_of(h.src) >= config_.plan->roles.size() || f.bad.empty() || f.bad.front() >= config_.plan->blocks.size())
@@ -161,12 +161,12 @@ void coordinator::take_nonfinite_report(const header& h, const nonfinite_report&
               "', is not finite at step " + std::to_string(h.step + 1);
   if (*row > config_.max_skipped) {
     ended_ = true;
-    text += config_.max_skipped == 0 ? ": the job ends, for [train] max_skipped is 0"
+    text += config_.max_skipped == 0 ? ": the job ends because [train] max_skipped is 0"
                                      : ": " + std::to_string(*row) + " such steps in a row, [train] max_skipped is " +
                                            std::to_string(config_.max_skipped);
     return out.event({"error", h.step + 1, {}, std::move(text)});
   }
-  text += worker ? ": " + (*config_.plan)[h.src].name + " leaves it out" : ": the step is left out";
+  text += worker ? ": " + (*config_.plan)[h.src].name + " skips the step" : ": the step is skipped";
   text += " (" + std::to_string(*row) + " in a row, at most " + std::to_string(config_.max_skipped) + ")";
   out.event({"alert", h.step + 1, {{"skipped", static_cast<double>(skipped_.total())}}, std::move(text)});
 }
@@ -176,7 +176,7 @@ finish_facts coordinator::known(std::uint64_t steps, double loss, double accurac
   return {steps, epochs, seconds_of(time_.now - time_.begun), loss, accuracy};
 }
 
-// --- portions
+// --- work units
 
 void coordinator::take_work_unit_done(std::uint32_t worker, const header& h, effects& out) {
   if (h.packets > 0) {
@@ -194,8 +194,9 @@ void coordinator::send_work_unit(std::uint32_t worker, const work_unit& p, effec
   out.send({to(config_.plan->loaders[worker]), meant});
 }
 
-// Evaluation or the last collection may have begun when sums were lost with a worker. The others
-// have begun to evaluate and wait for these weights: those that were restarted evaluate later.
+// Deals the work units of a lost worker again. Evaluation or the last collection may already have
+// begun: the other workers evaluate and wait for these weights, and restarted workers are sent the
+// round when the units are done.
 void coordinator::deal_again(effects& out) {
   if (!dealer_.lost_one()) return;
   for (const auto& d : dealer_.deal()) send_work_unit(d.worker, d.what, out);
@@ -204,8 +205,8 @@ void coordinator::deal_again(effects& out) {
     if (evaluation_.under_way()) send_round_to(config_.plan->loaders[w], out);
 }
 
-// A portion that is done is not dealt again, but its losses may have been lost with the worker: do
-// not wait for them.
+// Stops waiting for the losses of finished work units: they may have been lost with a worker, and
+// the unit is not dealt again.
 void coordinator::drop_done_work_units() {
   ledger_.give_up_packets([&](std::uint64_t step, std::uint32_t packet) { return dealer_.has_done(step, packet); });
 }
@@ -230,7 +231,7 @@ boundary::facts coordinator::standing() const {
   return f;
 }
 
-// Grants what may run; at a boundary does what is due there, one thing at a time.
+// Grants the steps that may run; at a boundary performs the actions that are due, one at a time.
 void coordinator::advance(effects& out) {
   if (!ended_) deal_again(out);
   while (started_ && !ended_) {
@@ -239,7 +240,7 @@ void coordinator::advance(effects& out) {
       case boundary::todo::wait: return;
       case boundary::todo::train: return grant_steps(boundary_.end(f), out);
       case boundary::todo::flush:
-        if (!boundary_.lockstep()) evaluation_.weights_change();  // workers say what they hold, and the shards' weights change
+        if (!boundary_.lockstep()) evaluation_.weights_change();  // workers push what they hold, so the shards' weights change
         for (auto w : config_.plan->workers) send_flush(w, out);
         break;
       case boundary::todo::evaluate: begin_round(out); break;
@@ -274,8 +275,9 @@ void coordinator::grant_steps(std::uint64_t until, effects& out) {
   tell_boundary(until, out);
 }
 
-// Workers that rest are told where steps end for now. Where the first one to make its steps ends
-// the job, nobody rests there: what it has must not be under way at the end.
+// Notifies the workers of modes with mode_facts::rests where steps end for now. If the first worker
+// to finish ends the job, the last step is not announced: a worker that rests sends its weights
+// away, and they must not be in flight at the end.
 void coordinator::tell_boundary(std::uint64_t until, effects& out) {
   if (!boundary_.mode().rests || (config_.any_worker_ends && until == config_.last_step)) return;
   for (std::uint32_t w = 0; w < ledger_.workers(); ++w) {
@@ -294,15 +296,15 @@ role_status coordinator::status() const {
   s.version = ledger_.max_granted();
   const auto is = boundary_.now();
   if (left_)
-    s.waits_for = left_->all.missing() > 0 ? std::to_string(left_->all.missing()) + " nodes to say what they have"
-                                           : std::to_string(collector_.missing()) + " blocks of what is left";
+    s.waits_for = left_->all.missing() > 0 ? std::to_string(left_->all.missing()) + " inventories of shards and replicas"
+                                           : std::to_string(collector_.missing()) + " surviving blocks of parameters";
   else if (boundary_.paused())
     s.waits_for = "resume";
   else if (is == boundary::state::flushing)
-    s.waits_for = std::to_string(config_.plan->shards.size() - boundary_.answers()) + " shards to settle";
+    s.waits_for = std::to_string(config_.plan->shards.size() - boundary_.answers()) + " shards to finish the flush";
   else if (is == boundary::state::switching)
     s.waits_for =
-        std::to_string(config_.plan->workers.size() - boundary_.answers()) + " workers to take mode " + boundary_.mode().name;
+        std::to_string(config_.plan->workers.size() - boundary_.answers()) + " workers to adopt mode " + boundary_.mode().name;
   else if (is == boundary::state::collecting)
     s.waits_for = std::to_string(collector_.missing()) + " blocks of parameters";
   else if (evaluation_.under_way())

@@ -1,36 +1,41 @@
-// The coordinator of one job: grants steps to the loaders (or deals portions of a step), gathers
+// The coordinator of one job: grants steps to the loaders (or deals work units of a step), collects
 // losses, evaluates, checkpoints, switches the mode, pauses, and ends the job.
 //
-// Messages in:  start, report (stages), state, ready{settled} (shards), ready{adopted, joined,
-//               portion}, observation (workers), findings (shards, workers), ready{joined} (tester;
-//               loaders of placed layers' jobs), command (a person, or the host: handover),
-//               peer_down, finished
-// Messages out: grant, portion, evaluate, resume_at (loaders), settle, adopt, observe, grant (where
-//               they rest) (workers), set_value, collect, adopt, restore_state (shards); collect,
-//               restore_state (stages that carry state); quiesce (shards)
+// Messages in:  start, report (stages), state, inventory, ready{flushed} (shards), ready{adopted,
+//               joined, work_unit}, observation (workers), nonfinite_report (shards, workers),
+//               ready{joined} (tester; loaders with `retains_for_replay`), command (users; the
+//               host: handover, surviving_state), peer_down, finished
+// Messages out: grant, work_unit, evaluate, resume_at (loaders), evaluate, state (tester), flush,
+//               adopt, observe, set_value, grant (workers of modes with mode_facts::rests), start,
+//               set_value, collect, adopt, restore_state (shards); collect, restore_state (stages
+//               that carry state); quiesce, collect (shards and replicas, after node failures)
 // Events:       begins, step, alert, eval, checkpoint, paused, resumed, set, mode, staleness,
-// refused, done, error
+//               refused, done, error
 // Stores:       checkpoint, weights, handover
 //
-// It routes: each message goes to the value whose business it is, and what the values say becomes
-// effects. What they know:
+// It passes each message to one of these objects and turns their results into effects:
 //
-//   step_ledger       what is granted, reported and complete; restarted workers     work_unit_dealer    portions of a step, dealt and dealt again
-//   evaluation_round  the round under way, and of which weights the last was         boundary          what is wanted, and what is done of it next
-//   block_collector   all blocks, put together by name                               block_cutter      and the way back, for the next plan
-//   staleness_count   answers to `observe`                                           rest_notices      who was told where steps end
-//   leftovers         who has which blocks when nodes are lost
-//   skipped_steps     steps that were left out
+//   step_ledger       granted, reported and complete steps; restarted workers
+//   work_unit_dealer  the work units of a step, dealt and dealt again
+//   evaluation_round  the round in progress, and the weights that the last round evaluated
+//   boundary          requested actions, and which is next
+//   block_collector   collects all blocks and joins them by parameter name
+//   block_cutter      the reverse: cuts parameters into blocks for the next plan
+//   staleness_count   answers to `observe`
+//   rest_notices      which workers were notified where steps end
+//   surviving_state   which shards and replicas have which blocks after node failures
+//   skipped_steps     steps that were skipped
 //
 // In lockstep modes all workers are granted the same steps, `window` ahead of the last complete
 // one, and evaluation is a boundary: training runs up to it, and all workers evaluate. In the other
-// modes a worker is granted steps by its own progress, so nobody waits for the slowest here, and
-// the tester evaluates beside training.
+// modes a worker is granted steps by its own progress, independently of slower workers, and the
+// tester evaluates in parallel with training.
 //
 // A handover ends this plan of the job: the coordinator collects all blocks, stores them with its
-// own position (handover.hpp) and falls silent. `surviving_state` (from the host, with the nodes
-// that are lost) is a handover at once, of what is left (surviving_state.hpp). The coordinator of
-// the next plan gives the blocks to its shards and goes on at the same step.
+// own state (handover.hpp) and ignores further messages. The command `surviving_state` (from the
+// host, with the failed nodes) is an immediate handover of the surviving blocks
+// (surviving_state.hpp). The coordinator of the next plan sends the blocks to its shards and
+// continues from the same step.
 #pragma once
 
 #include <algorithm>
@@ -70,29 +75,30 @@ struct coordinator_config {
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
   finish_conditions finish;
-  bool any_worker_ends = false;  // finish.who = "any": the first worker to make its steps ends the job (modes out of lockstep)
+  bool any_worker_ends = false;  // finish.who = "any": the first worker to finish its steps ends the job (not in lockstep)
   std::uint64_t first_step = 0;
-  std::uint64_t last_step = 0;  // train until this step; 0: no limit but the other conditions of `finish`
+  std::uint64_t last_step = 0;  // train until this step; 0: limited only by the other conditions of `finish`
   std::uint64_t steps_per_epoch = 1;
   std::uint64_t eval_every = 0;    // steps; 0: only at the end
-  std::uint32_t eval_packets = 0;  // of one round, over all workers; 0: no test data
+  std::uint32_t eval_packets = 0;  // per round, over all workers; 0: no test data
   checkpoint_interval checkpoints;
-  std::uint64_t max_skipped = 0;  // steps in a row that may be left out because their gradient is not finite
+  std::uint64_t max_skipped = 0;  // consecutive steps that may be skipped because their gradient is not finite
   std::int64_t batch = 0;
   std::uint32_t window = 3;
-  bool retains_for_replay = false;       // restarted stages, loaders and halves make again what was lost: all losses come
+  bool retains_for_replay = false;       // restarted roles recompute the lost messages, so every loss arrives
   std::vector<std::string> rule_states;  // names of the rule's state tensors
   dtype type = dtype::f32;               // of parameters
-  mode_facts mode;                       // that it begins in
+  mode_facts mode;                       // the initial mode
   std::string reducer;                   // [train.exchange] reducer, for messages
-  // What a person asks for by `mode NAME key=value`: its facts, or nothing and why in `error`.
+  // The facts of the mode that `mode NAME key=value` requests. Nullopt, with the reason in `error`,
+  // if the job cannot switch to it.
   std::function<std::optional<mode_facts>(const std::string& name, const std::vector<std::pair<std::string, std::string>>& options,
                                           std::string& error)>
       find_mode;
-  std::shared_ptr<handover> before;  // what the job goes on or begins with; null: the fillers
+  std::shared_ptr<handover> before;  // the state that the job continues from or begins with; null: initial fillers
 };
 
-// size: a member for each value that it routes to; what they know is theirs
+// size: one member per object that it routes to; their logic is in their own files
 class coordinator final : public role {
  public:
   explicit coordinator(coordinator_config c);
@@ -100,9 +106,9 @@ class coordinator final : public role {
   role_status status() const override;
 
  private:
-  static constexpr std::uint64_t cut_token = 0;  // collections are counted from 1
+  static constexpr std::uint64_t cut_token = 0;  // not used by collections, which count from 1
 
-  // --- coordinator.cpp: steps and grants, and whose word goes to which value
+  // --- coordinator.cpp: steps and grants, and the routing of messages
   void begin(effects& out);
   void take_report(const envelope& e, effects& out);
   void complete_steps(effects& out);
@@ -117,13 +123,13 @@ class coordinator final : public role {
   void tell_boundary(std::uint64_t until, effects& out);
   boundary::facts standing() const;
   std::uint64_t completed() const { return ledger_.completed(); }
-  // Steps made: in lockstep those that are complete, else the mean over the workers.
+  // Finished steps: in lockstep the complete ones, otherwise the mean over the workers.
   std::uint64_t progress() const { return boundary_.lockstep() ? completed() : ledger_.mean_done(); }
   finish_facts known(std::uint64_t steps, double loss, double accuracy) const;
   header to(role_id r) const;
   std::uint16_t mode_epoch_flags() const { return static_cast<std::uint16_t>(boundary_.pending_epoch() << 8); }
 
-  // --- coordinator_messages.cpp: what a person or the host wants, and roles that were restarted
+  // --- coordinator_messages.cpp: commands of users and the host, and restarted roles
   void take_command(const command& c, effects& out);
   void take_handover_command(const command& c, effects& out);
   void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
@@ -140,7 +146,7 @@ class coordinator final : public role {
   void loader_is_back(role_id loader, effects& out);
   std::string held_by(const header& h, const std::string& node) const;
 
-  // --- coordinator_actions.cpp: what is done at a boundary, and evaluation
+  // --- coordinator_actions.cpp: actions at a boundary, and evaluation
   void begin_round(effects& out);
   void send_written(effects& out) const;
   void send_round(effects& out) const;
@@ -156,7 +162,7 @@ class coordinator final : public role {
   void take_state(const envelope& e, effects& out);
   void collected(effects& out);
   void write(effects& out);
-  handover handover_now(const collection& c) const;  // less its tensors
+  handover handover_now(const collection& c) const;  // without the tensors
   void hand_over(collection c, effects& out);
   bool answers_quiesced(const envelope& e, effects& out);
   void take_inventory(const envelope& e, effects& out);
@@ -181,14 +187,14 @@ class coordinator final : public role {
   staleness_count staleness_;
   skipped_steps skipped_;
   block_collector collector_;
-  std::optional<collection> written_;  // the last one, kept until it has been evaluated
+  std::optional<collection> written_;  // the final weights, kept until they are evaluated and written
   struct what_is_left {
     surviving_state all;
     std::set<std::string> lost;
-    std::optional<std::uint64_t> step;  // that the next plan begins with; none yet: not all have said what they have
+    std::optional<std::uint64_t> step;  // first step of the next plan; none: inventories are missing
   };
-  std::optional<what_is_left> left_;    // nodes are lost: nothing else is done any more
-  std::optional<block_cutter> cutter_;  // of a job that had another plan before this one
+  std::optional<what_is_left> left_;    // set after node failures: recovery only, no training
+  std::optional<block_cutter> cutter_;  // of a job that continues from another plan
   std::vector<set_value> settings_;
 };
 

@@ -1,5 +1,5 @@
-// What the coordinator does when its boundary says so (evaluate, settle, switch the mode, collect,
-// hand over, end), as messages and events.
+// The actions that `boundary` requests (evaluate, flush, switch the mode, collect, hand over, end),
+// as messages and events.
 #include <algorithm>
 #include <utility>
 
@@ -9,8 +9,8 @@
 namespace troupe {
 // --- evaluation
 
-// In lockstep all workers evaluate with the weights they have; else the tester pulls weights and
-// nobody stops, or is given those that will be written.
+// In lockstep all workers evaluate with their current weights. Otherwise the tester pulls weights
+// from the shards while training continues, or receives the final weights that will be written.
 void coordinator::begin_round(effects& out) {
   const bool by_tester = !boundary_.lockstep(), at_rest = written_ || boundary_.at_rest(completed());
   const auto stages = reporting_stages(*config_.graph, *config_.plan, false, by_tester);
@@ -37,9 +37,10 @@ void coordinator::send_round_to(role_id loader, effects& out) const {
   out.send({h, evaluate{evaluation_.past().rounds, life}});
 }
 
-// By its own word or by what it reports, whichever comes first.
+// The tester's incarnation becomes known by its ready{joined} or its reports, whichever comes
+// first.
 void coordinator::tester_lives(std::uint32_t incarnation, effects& out) {
-  if (evaluation_.tester_lives(incarnation)) send_round(out);  // ignored where it had been heard
+  if (evaluation_.tester_lives(incarnation)) send_round(out);  // ignored if it had received the round
 }
 
 void coordinator::round_complete(const report_sheet& reports, effects& out) {
@@ -54,7 +55,7 @@ void coordinator::round_complete(const report_sheet& reports, effects& out) {
   if (after_evaluation(config_.finish, known(completed(), v.loss, evaluation_.past().accuracy))) boundary_.want_end();
 }
 
-// --- settling and switching
+// --- flushing and switching
 
 void coordinator::send_flush(role_id worker, effects& out) const {
   auto h = to(worker);
@@ -82,7 +83,7 @@ void coordinator::switched(effects& out) {
   evaluation_.skip_to(completed());
 }
 
-// --- how old the weights were
+// --- staleness
 
 void coordinator::begin_observe(effects& out) {
   if (!staleness_.ask()) return;
@@ -92,7 +93,7 @@ void coordinator::begin_observe(effects& out) {
 // --- collecting
 
 void coordinator::begin_collect(effects& out) {
-  collector_.begin(boundary_.why() != boundary::purpose::last || boundary_.stopped());  // what is carried is of use to who goes on
+  collector_.begin(boundary_.why() != boundary::purpose::last || boundary_.stopped());  // carried state: only if the job continues
   const collect question{collector_.request(), true};
   for (auto s : collector_.asked_stages()) out.send({to(s), question});
   for (auto s : collector_.asked_shards()) {
@@ -115,13 +116,13 @@ void coordinator::take_state(const envelope& e, effects& out) {
 void coordinator::collected(effects& out) {
   if (!collector_.under_way()) return drop(drop_reason::unrequested);
   auto c = collector_.joined();
-  // Nothing of it is stored, so what was stored before is what there is to go on from.
+  // Not stored, so the previous checkpoint remains the newest.
   if (!c.not_finite.empty()) {
     ended_ = true;
     return out.event({"error",
                       completed(),
                       {},
-                      "'" + c.not_finite + "' is not finite at step " + std::to_string(completed()) + ": nothing is stored of it"});
+                      "'" + c.not_finite + "' is not finite at step " + std::to_string(completed()) + ": nothing is stored"});
   }
   const auto why = boundary_.why();
   const bool evaluates = boundary_.collected(completed());
@@ -162,15 +163,15 @@ handover coordinator::handover_now(const collection& c) const {
 
 void coordinator::hand_over(collection c, effects& out) {
   auto h = std::make_shared<handover>(handover_now(c));
-  if (config_.before) h->notified = config_.before->notified;  // a plan before had come further
+  if (config_.before) h->notified = config_.before->notified;  // an earlier plan may have reported later steps
   out.store({"handover", completed(), c.all(), std::move(h)});
   ended_ = true;
 }
 
-// --- nodes are lost
+// --- node failures
 
-// Recovery mode, after nodes have failed: inventories and the blocks collected since are taken, all
-// other messages dropped. Returns true if the message was handled here.
+// Recovery mode, after node failures: inventories, surviving blocks and settings are accepted, all
+// other messages are dropped. Returns true if the message was handled here.
 bool coordinator::answers_quiesced(const envelope& e, effects& out) {
   const auto* c = std::get_if<command>(&e.body);
   if (c && c->name == "surviving_state") take_surviving_state_command(*c, out);
@@ -196,8 +197,8 @@ void coordinator::take_inventory(const envelope& e, effects& out) {
     return;
   }
   const auto left = boundary_.mode().left;
-  // Who is lost may have been far behind: the others do not wait for it, and make nothing again
-  // that it has not made.
+  // A lost worker may have been far behind: the surviving ones need not repeat the steps that it
+  // lacked.
   auto step = completed();
   if (left == survivor_rule::newest)
     step = std::max(step, std::min(ledger_.least_done([this](std::uint32_t w) { return lives(w); }), ledger_.most_done()));
@@ -223,13 +224,13 @@ void coordinator::surviving_state_collected(effects& out) {
   h->evaluated = past.evaluated;
   h->rounds = past.rounds;
   h->accuracy = past.accuracy;
-  const auto before = config_.before ? config_.before->notified : 0;  // this plan may not have come so far
+  const auto before = config_.before ? config_.before->notified : 0;  // an earlier plan may have reported later steps
   h->notified = boundary_.mode().left == survivor_rule::versions ? std::max(completed(), before) : 0;
   h->keep = boundary_.keeping();
   out.store({"handover", h->step, c.all(), std::move(h)});
 }
 
-// The blocks of this plan, cut from the parameters as the last one left them.
+// Cuts the blocks of this plan from the previous plan's parameters and sends them.
 void coordinator::restore_blocks(effects& out) {
   auto& b = *config_.before;
   time_.begun -= std::chrono::duration_cast<duration>(std::chrono::duration<double>(b.seconds));
@@ -255,7 +256,7 @@ void coordinator::end(effects& out) {
     out.event({"refused",
                completed(),
                {},
-               "the job ends at step " + std::to_string(completed()) + ", before it takes mode '" + mode->name + "'"});
+               "the job ended at step " + std::to_string(completed()) + ", before the switch to mode '" + mode->name + "'"});
   event_effect e{"done", completed(), {}, boundary_.stopped() ? "stopped" : "finished"};
   e.values.emplace_back("steps", static_cast<double>(completed()));
   e.values.emplace_back("epochs", static_cast<double>(completed()) / static_cast<double>(config_.steps_per_epoch));

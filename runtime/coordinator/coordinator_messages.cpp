@@ -1,5 +1,5 @@
-// What the coordinator is told from outside of training: what a person or the host wants, and that
-// a role was restarted or is lost.
+// Messages to the coordinator from outside of training: commands of users and the host, and notices
+// of restarted or lost roles.
 #include <utility>
 
 #include "runtime/coordinator/coordinator.hpp"
@@ -7,11 +7,11 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint64_t max_ahead = 1024;  // steps beyond what was ever granted, that a worker may join at
+constexpr std::uint64_t max_ahead = 1024;  // a worker may join at most this many steps beyond the granted ones
 
 }  // namespace
 
-// --- a person, and the host
+// --- commands
 
 void coordinator::take_command(const command& c, effects& out) {
   if (c.name == "pause") return boundary_.want_pause(hold());
@@ -28,7 +28,7 @@ void coordinator::take_command(const command& c, effects& out) {
 }
 
 void coordinator::take_setting(const command& c, effects& out) {
-  if (c.key.starts_with("train.sync.")) {  // the mode in use, with another option
+  if (c.key.starts_with("train.sync.")) {  // the current mode with another option value
     auto options = boundary_.mode().options;
     const auto key = c.key.substr(11);
     std::erase_if(options, [&](const auto& o) { return o.first == key; });
@@ -47,22 +47,22 @@ void coordinator::send_setting(const set_value& s, effects& out) const {
   for (auto r : config_.plan->workers) out.send({to(r), s});
 }
 
-// From the host: the next plan of this job has been made everywhere, for mode `key`.
+// From the host: all nodes have the next plan of this job, made for mode `key`.
 void coordinator::take_handover_command(const command& c, effects& out) {
   const auto refuse = [&](std::string why) { out.event({"refused", completed(), {{"handover", 1}}, std::move(why)}); };
   const auto mode = boundary_.mode().text();
-  if (boundary_.changing() || c.key != mode) return refuse("the mode has changed meanwhile (it is " + mode + "): say it again");
+  if (boundary_.changing() || c.key != mode) return refuse("the mode has changed meanwhile (now " + mode + "): repeat the command");
   boundary_.want_handover(hold());
 }
 
-// From the host: nodes are lost, and the next plan has been made without them.
+// From the host: nodes have failed, and the next plan is made without them.
 void coordinator::take_surviving_state_command(const command& c, effects& out) {
   std::set<std::string> lost;
   for (const auto& [key, node] : c.options) lost.insert(node);
   auto why = why_nothing_is_left(*config_.plan, *config_.graph, boundary_.mode().left, lost);
-  if (!started_) why = "it has not begun";
-  if (boundary_.changing()) why = "the mode was changing";
-  if (boundary_.finishing() || written_) why = "it was at its end";
+  if (!started_) why = "the job has not started";
+  if (boundary_.changing()) why = "a mode switch was in progress";
+  if (boundary_.finishing() || written_) why = "the job was ending";
   if (!why.empty()) return refuse_surviving_state(why, out);
   if (!left_) left_.emplace(what_is_left{surviving_state(config_.plan), {}, {}});
   left_->lost = lost;
@@ -74,7 +74,7 @@ void coordinator::take_surviving_state_command(const command& c, effects& out) {
   for (auto r : left_->all.asked()) out.send({to(r), what});
 }
 
-// A worker, after the loss.
+// Returns true if the worker's node is not among the failed ones.
 bool coordinator::lives(std::uint32_t worker) const {
   const auto& plan = *config_.plan;
   return !left_->lost.contains(plan.nodes[plan[plan.workers[worker]].node].name);
@@ -95,20 +95,20 @@ void coordinator::take_mode_command(const std::string& name, std::vector<std::pa
   else if (boundary_.changing())
     why = "a switch to mode '" + boundary_.wanted_mode().value_or(boundary_.mode()).name + "' is under way";
   else if (config_.plan->through_reducers())
-    why = "with reducer = \"" + config_.reducer + "\" the mode is fixed: no other mode works with it";
+    why = "with reducer = \"" + config_.reducer + "\" the mode is fixed: no other mode supports it";
   else if (config_.plan->server_groups > 1)
     why = "with several server groups the mode is fixed";
   else
     found = config_.find_mode(name, options, why);
   if (found && (found->work_unit > 0 || dealer_.deals())) {
     found.reset();
-    why = "portions are dealt from the first step on: a job cannot switch to or from sandblaster";
+    why = "a job cannot switch to or from sandblaster: its work units are dealt from the first step on";
   }
   if (!found) return out.event({"refused", completed(), {}, why});
   boundary_.want_mode(std::move(*found), hold());
 }
 
-// --- roles that are there, or there again
+// --- roles that are ready or were restarted
 
 void coordinator::take_ready(const header& h, const ready& r, effects& out) {
   if (index_of(h.src) >= config_.plan->roles.size()) return drop(drop_reason::misaddressed);
@@ -145,19 +145,20 @@ void coordinator::take_joined(const header& h, const role_plan& who, effects& ou
                       completed(),
                       {},
                       "node " + config_.plan->nodes[who.node].name +
-                          " was restarted: the versions of weights that packets under way have met are gone with it"});
+                          " was restarted: the versions of weights that packets in flight have used are lost"});
   }
   joined(who.worker, h.step, ledger_.meet(who.worker, h.incarnation), out);
-  // It joined before the shards took the mode that all take now, or it gets no blocks and no shard
-  // can tell it (the half of placed layers without parameters); what we told it was lost with it.
+  // The worker has missed the `adopt` of the current mode: it joined before the shards adopted it,
+  // or it has no blocks, so no shard notifies it (a worker that hosts placed layers without
+  // parameters).
   if (boundary_.mode_epoch() > 0 && h.flags >> 8 != boundary_.pending_epoch()) send_adopt(h.src, out);
 }
 
-// `again`: its word has come twice; what it was dealt since is not lost.
+// `again`: a second ready{joined} of this incarnation: its current work units are not lost.
 void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out) {
-  if (config_.retains_for_replay) return ask_again(worker, out);  // nothing else is lost with it
-  if (worker >= ledger_.workers()) return;                        // the half of a placed layer: no loader, no packets of its own
-  if (step > hold() && step - hold() > max_ahead) return drop(drop_reason::malformed);  // would open each step below
+  if (config_.retains_for_replay) return ask_again(worker, out);  // other lost messages are replayed
+  if (worker >= ledger_.workers()) return;                        // it hosts placed layers only: no loader, no packets
+  if (step > hold() && step - hold() > max_ahead) return drop(drop_reason::malformed);  // would open every step below it
   const auto loader = config_.plan->loaders[worker];
   notices_.forget(worker);
   ledger_.give_up_before(worker, step);
@@ -169,20 +170,20 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, e
   const bool evaluates = evaluation_.under_way() && boundary_.lockstep();
   evaluation_.put_off(worker, evaluates && !dealer_.complete());
   if (evaluates && dealer_.complete()) send_round_to(loader, out);
-  ledger_.open_below(step);  // steps of which nobody has reported yet, and that it will not report
+  ledger_.open_below(step);  // steps without any report, which this worker will not report either
   complete_steps(out);
   ask_again(worker, out);
 }
 
-// What it was asked, or its answer, may have been lost with it.
+// Repeats open requests to a restarted worker: the request or its answer may be lost.
 void coordinator::ask_again(std::uint32_t worker, effects& out) const {
   const auto worker_role = config_.plan->workers[worker];
   if (staleness_.waits_for(worker_role)) out.send({to(worker_role), observe{}});
   if (boundary_.now() == boundary::state::flushing) send_flush(worker_role, out);
 }
 
-// It begins with the oldest step of which anybody may want a packet: who has them takes them for
-// what they are, packets that come twice.
+// A restarted loader resumes at the oldest step of which a role may still need a packet. Roles that
+// already have its packets drop them as duplicates.
 void coordinator::loader_is_back(role_id loader, effects& out) {
   const auto worker = (*config_.plan)[loader].worker;
   out.send({to(loader), resume_at{std::max(config_.first_step, config_.plan->needed_from(completed()))}});
@@ -190,15 +191,14 @@ void coordinator::loader_is_back(role_id loader, effects& out) {
   if (evaluation_.under_way()) send_round_to(loader, out);
 }
 
-// For the message that ends a job with a lost node: the roles that the node had, so that a person
-// sees what is missing. When a role reports its own end (h.src is that role), it has named itself,
-// and nothing is added.
+// For the error that ends a job with a lost node: the roles of the node, as a suffix. Empty if a
+// role reports its own end (h.src is that role), because its message names it.
 std::string coordinator::held_by(const header& h, const std::string& node) const {
   std::string names;
   for (const auto& r : config_.plan->roles) {
     const bool part = r.kind == role_kind::stage || r.kind == role_kind::loader || r.kind == role_kind::reducer;  // of a worker
     if (h.src != no_role || part || config_.plan->nodes[r.node].name != node) continue;
-    names += (names.empty() ? "; it had " : ", ") + r.name;
+    names += (names.empty() ? "; it hosted " : ", ") + r.name;
   }
   return names;
 }

@@ -1,7 +1,9 @@
-// epochs, steps     known beforehand
-// time              at the first step that is complete after so many seconds
-// target_accuracy   at the first evaluation that reaches it
-// patience          after so many evaluations in a row without an accuracy better than the best before
+// The stock finish conditions, and when they end a job:
+//
+//   epochs, steps     at a step that is known in advance
+//   time              at the first step that completes after the given time
+//   target_accuracy   at the first evaluation that reaches it
+//   patience          after this many consecutive evaluations without a new best accuracy
 #include "runtime/coordinator/finish.hpp"
 
 #include <algorithm>
@@ -57,7 +59,7 @@ constexpr std::uint64_t finish_steps_limit = INT64_MAX;
 
 std::uint64_t count(const options& o, const char* key) { return static_cast<std::uint64_t>(o.integer(key)); }
 
-// Whole numbers here are as large as the job file's own keys may be.
+// A count with the same bounds as the job file's own integer keys.
 option_spec whole(std::string name, std::string doc) {
   return bounded(option_of(std::move(name), option_kind::integer, std::nullopt, std::move(doc)), 1);
 }
@@ -72,8 +74,8 @@ options one(const char* key, option_value v) {
 
 void add_stock_finishes(finish_registry& r) {
   r.add({.name = "epochs",
-         .doc = "after so many passes over the training data",
-         .specs = {whole("count", "passes")},
+         .doc = "after the given number of passes over the training data",
+         .specs = {whole("count", "number of passes")},
          .make = [](const options& o, const finish_context& c) {
            if (c.steps_per_epoch > 0 && count(o, "count") > finish_steps_limit / c.steps_per_epoch)
              throw option_error("count", number_text(count(o, "count")) + " epochs of " + number_text(c.steps_per_epoch) +
@@ -81,12 +83,12 @@ void add_stock_finishes(finish_registry& r) {
            return std::make_unique<at_step>(count(o, "count") * c.steps_per_epoch);
          }});
   r.add({.name = "steps",
-         .doc = "after so many steps",
-         .specs = {whole("count", "steps")},
+         .doc = "after the given number of steps",
+         .specs = {whole("count", "number of steps")},
          .make = [](const options& o, const finish_context&) { return std::make_unique<at_step>(count(o, "count")); }});
   r.add({.name = "time",
-         .doc = "at the first step that is complete after so many seconds",
-         .specs = {bounded(option_of("seconds", option_kind::real, std::nullopt, "since the run began"), 0.0)},
+         .doc = "at the first step that completes after the given time",
+         .specs = {bounded(option_of("seconds", option_kind::real, std::nullopt, "seconds since the run began"), 0.0)},
          .make = [](const options& o, const finish_context&) { return std::make_unique<time_limit>(o.real("seconds")); }});
   r.add({.name = "target_accuracy",
          .doc = "at the first evaluation whose accuracy reaches a value",
@@ -94,8 +96,8 @@ void add_stock_finishes(finish_registry& r) {
          .make = [](const options& o, const finish_context&) { return std::make_unique<target>(o.real("value")); },
          .needs_evaluations = true});
   r.add({.name = "patience",
-         .doc = "after so many evaluations in a row without a better accuracy",
-         .specs = {whole("evaluations", "in a row")},
+         .doc = "after the given number of consecutive evaluations without a better accuracy",
+         .specs = {whole("evaluations", "number of evaluations")},
          .make = [](const options& o, const finish_context&) { return std::make_unique<patience>(o.integer("evaluations")); },
          .needs_evaluations = true});
 }

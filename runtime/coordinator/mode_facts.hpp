@@ -1,5 +1,5 @@
-// What the coordinator must know of a synchronisation mode: a plain value, made from the mode's row
-// (runtime/job/job_mode.hpp).
+// The properties of a synchronisation mode that the coordinator needs: a plain value, made from the
+// mode's registry entry (runtime/job/job_mode.hpp).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct mode_facts {
   std::string name = "bsp";
   std::vector<std::pair<std::string, std::string>> options;  // as text, as `adopt` carries them
   bool lockstep = true;
-  std::uint32_t work_unit = 0;  // packets of one; 0: fixed ranges
-  bool rests = false;           // its workers are told of boundaries
+  std::uint32_t work_unit = 0;  // packets per work unit; 0: fixed ranges
+  bool rests = false;           // workers are notified of boundaries, where they rest
   survivor_rule left = survivor_rule::nothing;
 
   std::string text() const {  // "ssp staleness=3"

@@ -1,10 +1,10 @@
-// Examples a second over the last few seconds of training: one step's rate jumps by a factor of ten
-// where steps complete in bursts.
+// Examples per second over the last few seconds of training. (The rate of a single step varies by a
+// factor of ten where steps complete in bursts.)
 //
-//   rate = sum of examples / sum of seconds, over the newest steps that took `window` seconds together
+//   rate = sum of examples / sum of seconds, over the newest steps that sum to `window` seconds
 //
-// Time that is not given (pauses, evaluations) does not count. Memory is bounded: steps that take
-// at most a fiftieth of the window together share an entry.
+// Time that is not passed to add() (pauses, evaluations) does not count. Memory is bounded:
+// consecutive steps share an entry while they sum to at most a fiftieth of the window.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ class recent_rate {
  public:
   static constexpr double window = 5;  // seconds
 
-  // A step of so many examples, so long after the one before it. Returns the rate, 0 when no time
-  // has passed.
+  // Adds a step of `examples` examples that took `seconds`. Returns the rate; 0 if no time has
+  // passed.
   double add(double examples, double seconds) {
     if (parts_.empty() || parts_.back().seconds + seconds > window / 50) parts_.push_back({});
     parts_.back().examples += examples;

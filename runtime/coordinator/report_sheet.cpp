@@ -75,7 +75,7 @@ bool reports_in(const model_graph& g, const role_plan& r, bool train) {
 std::uint32_t reporting_stages(const model_graph& g, const job_plan& p, bool train, bool tester) {
   if (tester) return reports_in(g, p[p.tester_stage], train) ? 1 : 0;
   std::uint32_t stages = 0;
-  for (const auto& l : g.layers) {  // each packet meets one part of it
+  for (const auto& l : g.layers) {  // each packet passes one part of the layer
     const auto at = std::find_if(p.roles.begin(), p.roles.end(), [&](const role_plan& r) {
       return r.kind == role_kind::stage && !r.tester && !r.layers.empty() && r.layers.front() == l.index;
     });

@@ -1,9 +1,9 @@
-// The reports of one step, or of one round of evaluation: what losses and metrics have come, and
-// how many are still to come. Knows packets, the stages that report of each, and which packets are
-// whose; never who is granted what, what a loss means, or what happens when the last one is here.
+// The reports of one step, or of one evaluation round: the losses and metrics that have arrived,
+// and the number that is missing. It knows packets, the stages that report them and the workers
+// that own them, but not grants or the meaning of a loss.
 //
-// Invariants: a stage is heard once of a packet (the first time); a packet that was given up is
-// waited for no longer, and what comes of it afterwards is dropped. Errors: none.  Threads: a
+// Invariants: the first report of a stage for a packet counts, later ones are dropped; a packet
+// that was given up is not awaited, and its later reports are dropped. Errors: none. Threads: a
 // value.
 #pragma once
 
@@ -22,26 +22,26 @@ using scalars = std::vector<std::pair<std::string, double>>;
 
 class report_sheet {
  public:
-  // A packet is complete with `stages` reports. `ranges`: each worker's packets; none, where
-  // packets are nobody's (a round).
+  // A packet is complete with `stages` reports. `ranges`: each worker's packets; empty for an
+  // evaluation round, whose packets have no owner.
   report_sheet(std::uint32_t packets, std::uint32_t stages, const std::vector<packet_range>& ranges = {});
 
-  // Of `packet`, from the stage whose first layer is `first_layer`. False: it changes nothing (told
-  // before, by itself or by a copy of the portion; given up; no such packet).
+  // Takes a report of `packet` from the stage whose first layer is `first_layer`. Returns false if
+  // it has no effect: a duplicate (also from a copy of the work unit), given up, or no such packet.
   bool take(std::uint32_t packet, std::uint32_t first_layer, report r);
-  // A worker was lost with reports of its packets: what is not here does not come.
+  // A worker was lost: its missing reports will not arrive.
   void give_up_worker(std::uint32_t worker);
   void give_up_packet(std::uint32_t packet);
 
   std::uint32_t packets() const { return static_cast<std::uint32_t>(packets_.size()); }
   std::uint32_t missing() const { return missing_; }
   bool complete() const { return missing_ == 0; }
-  // The same one before anybody has reported.
+  // Returns the same sheet without reports.
   report_sheet emptied() const;
   bool complete_of(std::uint32_t worker) const { return shares_[worker].missing == 0; }
 
-  // By layer, in the graph's order: the mean over the examples, taken in packet order. Layers that
-  // nobody has told of are left out.
+  // By layer, in the graph's order: the mean over the examples, summed in packet order. Layers
+  // without reports are left out.
   scalars means(const model_graph& g) const;
 
  private:
@@ -60,12 +60,12 @@ class report_sheet {
   std::uint32_t stages_, missing_;
 };
 
-// Does this role report (a stage that hosts a loss or a metric of the phase)?
+// Returns true if the role reports: a stage that hosts a loss or a metric of the phase.
 bool reports_in(const model_graph& g, const role_plan& r, bool train);
-// How many roles report of one packet: of the workers' stages, or of the tester's.
+// Number of stages that report one packet: the workers' stages, or the tester's.
 std::uint32_t reporting_stages(const model_graph& g, const job_plan& p, bool train, bool tester);
 
-// The weighted sum of the means that are losses.
+// The weighted sum of the losses among the means.
 double loss_of(const model_graph& g, const scalars& means);
 
 }  // namespace troupe

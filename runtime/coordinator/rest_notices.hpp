@@ -1,7 +1,6 @@
-// What workers that rest (modes with mode_facts::rests) are told of the boundary: which of the
-// steps they were granted are the last for now. Knows who has been told what; never why there is a
-// boundary. A worker is told what is new to it, and once.
-// Errors: none.  Threads: a value.
+// Notices to workers that rest at a boundary (modes with mode_facts::rests): the step at which the
+// granted steps end for now. Each worker is notified of each change once.
+// Errors: none. Threads: a value.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,8 @@ namespace troupe {
 class rest_notices {
  public:
   struct notice {
-    std::uint64_t word;   // they count from 1, over all workers
-    std::uint64_t until;  // 0: more will be granted
+    std::uint64_t word;   // number of the notice, counted from 1 over all workers
+    std::uint64_t until;  // the step; 0: more steps will be granted
   };
   explicit rest_notices(std::uint32_t workers) : notified_(workers, 0) {}
 
@@ -24,13 +23,13 @@ class rest_notices {
     notified_[worker] = until;
     return notice{++words_, until};
   }
-  // It was restarted.
+  // The worker was restarted.
   void forget(std::uint32_t worker) { notified_[worker] = 0; }
-  // Who rests in the mode that begins has been told nothing.
+  // A new mode begins, in which no worker has been notified.
   void forget_all() { notified_.assign(notified_.size(), 0); }
 
  private:
-  std::vector<std::uint64_t> notified_;  // by worker: the boundary; 0: none
+  std::vector<std::uint64_t> notified_;  // by worker: the announced boundary; 0: none
   std::uint64_t words_ = 0;
 };
 

@@ -1,8 +1,7 @@
-// Steps that were left out because their gradient was not finite: how many, and how many of them in
-// a row. Of each worker group (or worker, where those step by themselves) apart: what one leaves
-// out is no matter of the others. Knows what it has been told; a step that is told again, by
-// another shard or twice, counts once.
-// Errors: none.  Threads: a value.
+// Counts steps that were skipped because their gradient was not finite: in total, and in a row for
+// each worker group (or each worker, if workers step independently). A step that is reported again,
+// by another shard or twice, counts once.
+// Errors: none. Threads: a value.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +13,10 @@ namespace troupe {
 
 class skipped_steps {
  public:
-  using whose = std::pair<bool, std::uint32_t>;  // told by a worker, or by a shard; its number there
+  using whose = std::pair<bool, std::uint32_t>;  // (reported by a worker, not a shard; index of the worker or group)
 
-  // How many in a row, this one included; nothing: it has been counted.
+  // Returns the number of skipped steps in a row, including this one. Nullopt if it was counted
+  // before.
   std::optional<std::uint64_t> note(whose of, std::uint64_t step) {
     auto [at, first] = entries_.try_emplace(of, entry{step, 1});
     if (!first) {

@@ -1,5 +1,5 @@
-// How old the weights were that steps have used, as the coordinator's event "staleness" tells it,
-// put into order for whoever shows it.
+// Decodes the coordinator's event "staleness" (the age of the weights that steps have used) for
+// display.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace troupe {
 
 struct staleness_entry {
   std::string parameter;                         // "conv1.weight"
-  std::map<std::uint64_t, std::uint64_t> reads;  // by clocks behind: how many
+  std::map<std::uint64_t, std::uint64_t> reads;  // number of reads by staleness in clocks
   std::uint64_t count() const;
   double mean() const;
 };
 
-// By parameter, in the event's order. Values that are no counts of clocks are left out.
+// By parameter, in the event's order. Values that are not staleness counts are skipped.
 std::vector<staleness_entry> staleness_of(const event_effect& e);
 
-// The event's words for `reads` of a parameter that were `clocks` behind.
+// The event's key for the reads of a parameter that were `clocks` behind.
 std::string staleness_key(const std::string& parameter, std::uint64_t clocks);
 
 }  // namespace troupe

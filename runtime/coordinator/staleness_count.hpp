@@ -1,7 +1,6 @@
-// The answers of all workers to one question: how many clocks behind were the weights that you
-// read? Added up, by parameter. Knows who has answered; never why it was asked, or when. An answer
-// counts once, and only while the question is out.
-// Errors: none.  Threads: a value.
+// Staleness of the weights that workers have read, in clocks: sums the answers of all workers to
+// one `observe`, by parameter. An answer counts once, and only while a request is open.
+// Errors: none. Threads: a value.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +19,14 @@ class staleness_count {
  public:
   explicit staleness_count(std::vector<role_id> workers) : workers_(std::move(workers)) {}
 
-  // False: the question is out already.
+  // Begins a request. Returns false if one is open.
   bool ask();
   bool asking() const { return answered_.has_value(); }
-  bool observed() const { return observed_; }  // all have answered, once at least
+  bool observed() const { return observed_; }  // a request has been answered by all workers
   bool waits_for(role_id worker) const { return answered_ && !answered_->count(worker); }
-  // True: it was the last answer.
+  // Returns true if this was the last answer.
   bool take(role_id worker, const observation& o);
-  // By parameter in the graph's order, and by clocks behind: how many reads.
+  // Number of reads, by parameter in the graph's order and by staleness in clocks.
   scalars sums(const model_graph& g) const;
 
  private:

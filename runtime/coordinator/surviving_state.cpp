@@ -12,7 +12,7 @@ std::vector<role_id> group_of(const job_plan& p, std::uint32_t group) {
   return list;
 }
 
-// One of the group all copies of whose blocks are lost; no_role: there is none.
+// A shard of the group whose blocks are lost with all their copies; no_role if there is none.
 role_id lost_of(const job_plan& p, std::uint32_t group, const std::set<std::string>& lost) {
   const auto gone = [&](role_id r) { return lost.contains(p.nodes[p[r].node].name); };
   for (auto s : group_of(p, group)) {
@@ -23,7 +23,7 @@ role_id lost_of(const job_plan& p, std::uint32_t group, const std::set<std::stri
   return no_role;
 }
 
-// The first that is whole; as many as there are groups: none.
+// The first group with all its blocks; server_groups if there is none.
 std::uint32_t whole_group(const job_plan& p, const std::set<std::string>& lost) {
   std::uint32_t g = 0;
   while (g < p.server_groups && lost_of(p, g, lost) != no_role) ++g;
@@ -33,13 +33,13 @@ std::uint32_t whole_group(const job_plan& p, const std::set<std::string>& lost) 
 }  // namespace
 
 std::string why_nothing_is_left(const job_plan& p, const model_graph& g, survivor_rule left, const std::set<std::string>& lost) {
-  if (left == survivor_rule::nothing) return "the mode does not say what is left of it";
-  if (p.server_groups > 1 && left == survivor_rule::versions) return "there are several copies of the parameters";
-  if (p.rule != weight_rule::drain) return "packets meet weights of several steps";
-  if (g.carries()) return "lanes carry state from step to step";
+  if (left == survivor_rule::nothing) return "the mode does not support recovery without a checkpoint";
+  if (p.server_groups > 1 && left == survivor_rule::versions) return "the job has several server groups";
+  if (p.rule != weight_rule::drain) return "packets use weights of several steps";
+  if (g.carries()) return "layers carry state from step to step";
   if (whole_group(p, lost) < p.server_groups) return {};
   const auto& s = p[lost_of(p, 0, lost)];
-  return s.name + " was on node " + p.nodes[s.node].name;
+  return s.name + ", whose parameters have no surviving copy, was on node " + p.nodes[s.node].name;
 }
 
 std::vector<role_id> surviving_state::holders(role_id shard) const {
@@ -66,7 +66,7 @@ bool surviving_state::take(role_id from, const inventory& what) {
   return missing() == 0;
 }
 
-// All blocks of the shard?
+// Returns true if `h` has all blocks of the shard.
 bool surviving_state::whole(role_id shard, const have& h) const {
   return std::all_of(plan_->blocks.begin(), plan_->blocks.end(),
                      [&](const param_block& b) { return b.shard != shard || h.contains(b.id); });
@@ -75,7 +75,7 @@ bool surviving_state::whole(role_id shard, const have& h) const {
 std::variant<surviving_state::found, std::string> surviving_state::find(survivor_rule left, std::uint64_t completed) const {
   found f;
   f.version = completed;
-  // The newest version of a shard's blocks: of who has the newest of the oldest of them.
+  // For each shard: the holder whose oldest block is the newest.
   for (auto s : shards_) {
     std::optional<std::uint64_t> best;
     for (auto r : holders(s)) {
@@ -89,7 +89,7 @@ std::variant<surviving_state::found, std::string> surviving_state::find(survivor
         f.from.push_back(r);
       }
     }
-    if (!best) return (*plan_)[s].name + " has not got its parameters yet";
+    if (!best) return (*plan_)[s].name + " has not received its parameters yet";
     f.version = std::min(f.version, *best);
   }
   if (left == survivor_rule::newest) {
@@ -99,7 +99,7 @@ std::variant<surviving_state::found, std::string> surviving_state::find(survivor
   for (std::size_t i = 0; i < shards_.size(); ++i)
     for (const auto& [block, versions] : answers_.at(f.from[i]))
       if (versions.least > f.version)
-        return (*plan_)[f.from[i]].name + " has forgotten version " + std::to_string(f.version) + ": it is at " +
+        return (*plan_)[f.from[i]].name + " no longer has version " + std::to_string(f.version) + ": it is at " +
                std::to_string(versions.newest);
   return f;
 }

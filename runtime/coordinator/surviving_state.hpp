@@ -1,19 +1,19 @@
-// What is left of a job's weights when nodes are lost: asks everybody who has blocks, and finds the
-// step at which all of them can be had, so that the next plan goes on from there and nothing that
-// was kept on disk is needed.
+// The surviving weights of a job after node failures: requests inventories from all shards and
+// replicas, and finds the step at which every block is available. The next plan continues from that
+// step without a checkpoint.
 //
-// In modes whose weights have versions (leftover::versions) the blocks of a job are at most a few
-// versions apart: a block at version v has the gradients of all workers for step v - 1, the lost
-// ones' too, and those were computed with weights that all blocks had given. Shards remember that
-// many versions (shard_blocks::remember), so the oldest of the newest is one that all of them have.
-// It is the state of an undisturbed run at that step, bit for bit. In the others (leftover::newest)
-// every block goes on as it is. Of several server groups the first goes on all of whose shards
-// live: that is the one that the others synchronise with, or else one of these, without what it had
-// not heard of yet.
+// In modes whose weights have versions (survivor_rule::versions) the blocks of a job are at most a
+// few versions apart: a block at version v includes the gradients of all workers for step v - 1,
+// also of lost ones, and these were computed with weights of all blocks. Shards keep that many
+// versions (shard_blocks::remember), so the smallest newest version of a block exists for all
+// blocks. It is the state of an undisturbed run at that step, bit for bit. In the other modes
+// (survivor_rule::newest) every block continues as it is. With several server groups, the first one
+// whose blocks are all available continues: the master of the others, or one of these, without the
+// updates that it had not received.
 //
-// Knows blocks, versions and who has them; never what is in them, or what becomes of them.
-// Invariants: an answer to another question, or of somebody who was not asked, is dropped. Errors:
-// in words, why it cannot be.
+// It knows blocks, their versions and holders, but not their contents.
+// Invariants: answers to another request, or from roles that were not asked, are dropped. Errors: a
+// message with the reason.
 // Threads: a value.
 #pragma once
 
@@ -33,27 +33,28 @@
 
 namespace troupe {
 
-// Why a job with this plan, in a mode that leaves so much, cannot go on from what is left without
-// these nodes; empty: it may.
+// Returns the reason why a job with this plan and this rule cannot continue from surviving state
+// after the loss of these nodes; empty if it may.
 std::string why_nothing_is_left(const job_plan& p, const model_graph& g, survivor_rule left, const std::set<std::string>& lost);
 
 class surviving_state {
  public:
   explicit surviving_state(std::shared_ptr<const job_plan> p) : plan_(std::move(p)) {}
 
-  // Asks anew: who has blocks, and is not on these nodes.
+  // Begins a request to all roles that have blocks and are not on the `lost` nodes.
   void begin(const std::set<std::string>& lost);
   std::uint64_t request() const { return request_; }
   const std::vector<role_id>& asked() const { return asked_; }
   std::size_t missing() const { return asked_.size() - answers_.size(); }
-  // True: it was the last one missing.
+  // Returns true if this was the last inventory missing.
   bool take(role_id from, const inventory& what);
 
   struct found {
-    std::uint64_t version = 0;  // of all blocks; any_version: each its newest
-    std::vector<role_id> from;  // for each shard of the server group that goes on: itself, or who has a copy of its blocks
+    std::uint64_t version = 0;  // of all blocks; any_version: the newest of each block
+    std::vector<role_id> from;  // for each shard of the server group that continues: the shard or a replica of it
   };
-  // At `completed` or before: the losses of later steps are not all known.
+  // Finds the version to continue from, at most `completed` (losses of later steps are incomplete),
+  // or returns the reason why there is none.
   std::variant<found, std::string> find(survivor_rule left, std::uint64_t completed) const;
 
  private:
@@ -66,7 +67,7 @@ class surviving_state {
 
   std::shared_ptr<const job_plan> plan_;
   std::uint64_t request_ = 0;
-  std::vector<role_id> shards_;  // of the server group that goes on
+  std::vector<role_id> shards_;  // of the server group that continues
   std::vector<role_id> asked_;
   std::map<role_id, have> answers_;
 };

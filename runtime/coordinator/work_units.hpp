@@ -1,7 +1,8 @@
-// The portions of one step, dealt to workers (Dean et al. 2012, section 4.2): each worker has a
-// little work ahead; when nothing is left to deal, the portions that have been out longest are
-// given a second time, to workers without work. The first answer counts.
-// Invariants: a portion is done once; a worker never gets the same portion twice.
+// The work units of one step, dealt to workers (Dean et al. 2012, section 4.2). Each worker has a
+// few units ahead; when all are dealt, copies of the units that have been out longest go to idle
+// workers. The first answer counts.
+// Invariants: a unit is done once; a worker never gets the same unit twice (except after a
+// restart).
 #pragma once
 
 #include <cstdint>
@@ -19,26 +20,26 @@ class work_unit_book {
     std::uint32_t worker;
     work_unit what;
   };
-  // `size` packets each, the last possibly fewer.
+  // `size`: packets per unit; the last unit may have fewer.
   work_unit_book(std::uint64_t step, std::uint32_t packets, std::uint32_t size, std::uint32_t workers);
 
-  // What to send now. `ahead`: how many portions a worker may have at a time.
+  // Returns the units to send now. `ahead`: units that a worker may have at a time.
   std::vector<deal> next(std::uint32_t ahead = 2);
-  // A worker says that the portion with packet `first` is summed and sent. False: it was done
-  // already, or never dealt.
+  // The worker has summed and sent the unit that begins with packet `first`. Returns false if the
+  // unit was done before or not dealt to the worker.
   bool done(std::uint32_t worker, std::uint32_t first);
-  // All portions count as done: weights of the next version are there.
+  // Marks all units as done: the weights of the next version exist.
   void finish();
-  // A worker was restarted. Unless the step is over, what it had has to be done by others, and so
-  // has what it was the first to do: of its sums some may have been lost with it although its word
-  // came. Others who were given the same may have let it go since: layers of theirs are at the next
-  // version. So it may be given the same again.
+  // A worker was restarted. Unless the step is over, its open units are dealt again, and so are the
+  // units that it was the first to finish: some of its sums may have been lost although its answer
+  // arrived. Other workers that have a copy may have dropped it, if their layers are at the next
+  // version, so the worker may be given the same units again.
   void lost(std::uint32_t worker);
-  // What this worker was the first to do.
+  // The units that this worker was the first to finish.
   std::vector<work_unit> done_by(std::uint32_t worker) const;
 
   bool complete() const { return left_ == 0; }
-  // Is the portion with this packet done?
+  // Returns true if the unit that contains this packet is done.
   bool has_done(std::uint32_t packet) const;
   std::uint64_t step() const { return step_; }
   std::uint64_t copies() const { return copies_; }
@@ -48,13 +49,13 @@ class work_unit_book {
     work_unit what;
     std::set<std::uint32_t> given;  // workers
     bool done = false;
-    std::uint32_t by = ~0u;  // who did it
+    std::uint32_t by = ~0u;  // the worker that did it
   };
 
   std::uint64_t step_;
   std::vector<entry> all_;
-  std::deque<std::size_t> undealt_, out_;  // positions; out_: in the order they were first dealt
-  std::vector<std::uint32_t> has_;         // by worker: portions not done
+  std::deque<std::size_t> undealt_, out_;  // indices into all_; out_: dealt ones, in the order of dealing
+  std::vector<std::uint32_t> has_;         // by worker: open units
   std::size_t left_;
   bool over_ = false;
   std::uint64_t copies_ = 0;

@@ -19,7 +19,7 @@ batch_tree::batch_tree(const job_plan& plan, std::uint32_t worker, std::uint32_t
   }
 }
 
-// The entry of `k`; a new one is asked for at once, of the parent or of the source.
+// The entry of `k`. A new entry is requested from the parent immediately; at the root it is read.
 batch_tree::entry& batch_tree::at(key k, effects& out) {
   auto [i, fresh] = entries_.try_emplace(k);
   if (!fresh) return i->second;
@@ -111,7 +111,7 @@ bool batch_tree::next_to_read(key& k) {
   return false;
 }
 
-// Forgets what everybody has had, and the oldest of what nobody waits for.
+// Drops the packets that the loader and all children have received, and the oldest beyond keep_.
 void batch_tree::update() {
   std::erase_if(entries_, [&](const auto& item) {
     const auto& [k, e] = item;

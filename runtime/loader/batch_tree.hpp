@@ -1,21 +1,20 @@
-// A loader's place in the tree over which `replicate` broadcasts: the loaders by worker, parent of
-// i is i with its lowest set bit cleared (a binomial tree, so examples take at most ceil(log2 n)
-// hops, and in that many rounds where a node sends one message at a time: the largest subtree is
-// answered first).
+// The broadcast tree of the sampler `replicate`, as one loader sees it. Nodes are the loaders by
+// worker; the parent of i is i with its lowest set bit cleared. In this binomial tree examples take
+// at most ceil(log2 n) hops, and as many rounds if a node sends one message at a time, because the
+// largest subtree is answered first.
 //
-// Everybody asks its parent for the packets it needs; a request is credit for one packet and waits
-// at the parent until that has the examples. In lock step every packet is read once, by worker 0,
-// and crosses every edge once.
+// Each loader requests packets from its parent. A request is credit for one packet and waits at the
+// parent until the examples arrive. In lockstep every packet is read once, by worker 0, and crosses
+// every edge once.
 //
-// Asynchronous modes: workers need not be at one step. A request that its parent does not hold goes
-// on upwards at once, so nobody waits for a worker that is behind, and one that is far behind has
-// its packets sent (and read) once more.
+// Asynchronous modes: workers can be at different steps. If the parent does not hold a requested
+// packet, it requests it from its own parent immediately, so no worker waits for a slower one. For
+// a worker that is far behind, packets are read and sent again.
 //
-// Bounds: a packet is held until the worker itself and all children have had it, but of those that
-// nobody waits for only the `keep` latest; requests are bounded by the credit of the subtree, its
+// Bounds: a packet is held until the worker and all children have received it; of the packets held,
+// only the `keep` latest are kept. Open requests are bounded by the credit of the subtree: its
 // loaders x (sub_solvers + readers).
-// Twice: examples that are not waited for are dropped; a request that comes again is answered
-// again.
+// Duplicates: examples that are not awaited are dropped; a repeated request is answered again.
 #pragma once
 
 #include <cstdint>
@@ -39,18 +38,18 @@ class batch_tree {
   batch_tree(const job_plan& plan, std::uint32_t worker, std::uint32_t job, std::uint32_t keep);
 
   bool root() const { return parent_ == no_role; }
-  // The worker itself needs `k`, from its own line. True: `found` has it. False: it will come out
-  // of arrived().
+  // The loader itself needs `k`. Returns true if it is held: `found` is set. Otherwise arrived()
+  // reports it later.
   bool want(key k, pair_of_tensors& found, effects& out);
-  // A child in the tree asks for a packet.
+  // Handles a request. Returns false if the sender is not a child.
   bool asked(const header& request, effects& out);
-  // The examples of `k` are here, from the parent or (at the root) read. True: the worker itself
-  // waits for them.
+  // The examples of `k` have arrived from the parent or, at the root, have been read. Returns true
+  // if the loader itself waits for them.
   bool arrived(key k, const pair_of_tensors& got, effects& out);
-  // At the root: the packet that is to be read next, if there is one.
+  // At the root: sets `k` to the packet to read next. Returns false if there is none.
   bool next_to_read(key& k);
-  // greet: of a restarted worker, tells its children to repeat what they have asked of it.
-  // ask_again: of a child that its parent has told so.
+  // greet: a restarted loader asks its children to repeat their requests (`start`). ask_again: a
+  // child does so.
   void greet(effects& out) const;
   void ask_again(effects& out) const;
   void clear() { entries_.clear(); }
@@ -73,7 +72,7 @@ class batch_tree {
 
   role_id self_, parent_ = no_role;
   std::vector<role_id> children_;             // largest subtree first
-  std::vector<std::uint32_t> child_packets_;  // of a step
+  std::vector<std::uint32_t> child_packets_;  // packets per step
   std::uint32_t own_packets_;
   std::uint32_t job_, keep_;
   std::map<key, entry> entries_;

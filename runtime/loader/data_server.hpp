@@ -1,15 +1,16 @@
-// The data server of one job: reads the packets that loaders ask for, in the order of asking and up
-// to `readers` (the plan's slots of this role) at a time, and answers each as soon as it is read;
-// or, for the sampler `seeded`, answers at once with the step's number.
+// The data server of one job: reads the packets that loaders request, in the order of the requests
+// and up to `readers` (the plan's slots of this role) at a time, and sends each as soon as it is
+// read. For the sampler `seeded`, it answers immediately with the step's seed.
 //
-// Messages in:  want_examples (loaders), start (host, to one that was restarted)
+// Messages in:  want_examples (loaders), start (host, after a restart)
 // Messages out: examples or examples_seed, with step, packet, phase and version of the request;
-//               start (loaders: ask again)
+//               start (loaders: repeat the requests)
 // Bytes:        per packet one request without payload, and its examples (or 8 bytes)
-// Invariants: an answer is a pure function of the request, and nothing is remembered of a loader,
-// so that requests may be repeated, loaders restarted, and workers run at steps of their own. A
-// request is credit for one answer: a loader has at most sub_solvers + readers of them open, and no
-// request is twice in the queue, so the queue holds at most workers x as many.
+// Invariants:
+//   * an answer is a pure function of the request, and no state is kept per loader: requests may be
+//     repeated, loaders restarted, and workers may be at different steps;
+//   * a request is credit for one answer; a loader has at most sub_solvers + readers open requests,
+//     and duplicates are not queued, so the queue holds at most workers x (sub_solvers + readers).
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ struct data_server_config {
   std::shared_ptr<const job_plan> plan;
   reading_config read;
   delivery how = delivery::server;                                      // server or seeds
-  std::function<std::shared_ptr<sampler>(std::uint32_t worker)> order;  // a sampler as that worker has it
+  std::function<std::shared_ptr<sampler>(std::uint32_t worker)> order;  // the sampler of that worker
 };
 
 class data_server final : public role {
@@ -47,7 +48,7 @@ class data_server final : public role {
 
   data_server_config config_;
   std::uint32_t readers_;
-  std::vector<std::shared_ptr<sampler>> orders_;  // by worker; one for all unless they differ
+  std::vector<std::shared_ptr<sampler>> orders_;  // by worker; a single entry if all are equal
   std::deque<header> queue_;
   std::map<std::uint64_t, std::shared_ptr<reading>> reading_;  // by slot
   std::uint64_t latest_ = 0;

@@ -8,7 +8,7 @@ namespace troupe {
 
 namespace {
 
-// Tokens of tasks: twice the slot, and one more for a reading for the tree.
+// Tokens of tasks: twice the slot, plus one if the task reads for the tree.
 constexpr std::uint64_t token_of(std::uint32_t slot, bool tree) { return std::uint64_t{slot} * 2 + (tree ? 1 : 0); }
 constexpr role_id the_coordinator{0};
 
@@ -19,7 +19,8 @@ loader::loader(loader_config c) : config_(std::move(c)), agenda_(config_.plan, c
   readers_ = me.slots;
   if (!me.tester) range_ = config_.plan->ranges[me.worker];
   for (auto e : me.out_edges) credit_.emplace_back(config_.plan->edges[e].credit);
-  // A worker may be a few steps ahead of its children before they ask again for what it had.
+  // Packets that the tree keeps: a worker may be a few steps ahead of its children, which request
+  // the same packets later.
   const auto steps = config_.retains_for_replay ? config_.plan->window() + config_.plan->warm_up + 3 : 4 + config_.plan->warm_up;
   const auto keep = steps * range_.count + 2 * (config_.plan->sub_solvers + readers_);
   if (config_.how == delivery::broadcast) tree_.emplace(*config_.plan, me.worker, config_.job, keep);
@@ -76,7 +77,7 @@ void loader::pump(effects& out) {
       line_.push_back(i);
       obtain(i, out);
     }
-  } while (send_front(out));  // what the tree had already
+  } while (send_front(out));  // packets that the tree already held
   read_next(out);
   read_for_tree(out);
 }
@@ -89,7 +90,8 @@ header loader::to_coordinator() const {
   return h;
 }
 
-// Somebody has been restarted: we ourselves, a stage of ours, or whom we ask for examples.
+// `start` after a restart: of this loader (from the host), of a stage, or of the role that it
+// requests examples from.
 void loader::take_start(role_id from, effects& out) {
   if (config_.retains_for_replay && from == no_role && config_.incarnation > 0)
     out.send({to_coordinator(), ready{ready::what_of::joined}});
@@ -100,7 +102,7 @@ void loader::take_start(role_id from, effects& out) {
 }
 
 void loader::take_round(const evaluate& v, std::uint64_t version) {
-  if (config_.dynamic && v.life != config_.incarnation) return drop(drop_reason::outdated);  // it may have portions to do first
+  if (config_.dynamic && v.life != config_.incarnation) return drop(drop_reason::outdated);  // work units may have to come first
   if (agenda_.has_begun_round(v.round)) return drop(drop_reason::repeated);
   agenda_.begin_round(v.round, version, eval_packets(config_.read.eval->examples(), config_.read.eval_examples));
 }
@@ -145,11 +147,13 @@ std::shared_ptr<loader::item> loader::evaluation_item(packet_agenda::evaluation 
 
 bool loader::trains(const item& i) const { return i.h.phase == static_cast<std::uint8_t>(phase::train); }
 
-// Sets out to get a new item's examples. What is to be read begins at once if a reader is free.
+// Requests the examples of a new item, or queues it for reading; begins to read if a reader is
+// free.
 void loader::obtain(const std::shared_ptr<item>& i, effects& out) {
   i->h.job = config_.job;
   i->h.src = config_.self;
-  // Where a restarted loader makes packets again, they have the names they had.
+  // With `retains_for_replay` ids depend on step and packet only, so a restarted loader gives
+  // repeated packets the same ids.
   const auto n = static_cast<std::uint32_t>(trains(*i) ? i->h.step * range_.count + i->h.packet - range_.first
                                                        : i->h.step * i->h.packets + i->h.packet);
   i->h.id = make_msg_id(config_.self, config_.retains_for_replay ? 2 * n + (trains(*i) ? 0 : 1) : counter_++);
@@ -172,7 +176,7 @@ void loader::obtain(const std::shared_ptr<item>& i, effects& out) {
   read_next(out);
 }
 
-// One request a step: the packets of a step share its number.
+// Sends one request per step: the packets of a step share its seed.
 void loader::obtain_seed(item& i, effects& out) {
   if (seed_ && seed_->first == i.h.step) {
     i.indices = config_.order->indices_from(seed_->second, i.h.step, i.first_example, config_.read.graph->packet_examples);
@@ -189,8 +193,8 @@ void loader::ask(const item& i, effects& out) {
   out.send({h, want_examples{}});
 }
 
-// The data server (or the parent in the tree) has been restarted and knows nothing of what it was
-// asked: every open request is made again.
+// The data server (or the parent in the tree) was restarted and has lost all requests: sends every
+// open request again.
 void loader::ask_again(effects& out) {
   if (tree_) return tree_->ask_again(out);
   for (const auto& i : line_)
@@ -214,7 +218,7 @@ void loader::read_next(effects& out) {
   }
 }
 
-// The tree's root reads for everybody: as many packets at once as it reads for itself.
+// The tree's root reads for all loaders: up to `readers` packets at once, in addition to its own.
 void loader::read_for_tree(effects& out) {
   batch_tree::key k;
   while (tree_ && tree_->root() && tree_reading_.size() < readers_ && tree_->next_to_read(k)) {
@@ -302,7 +306,8 @@ bool loader::used(const plan_edge& e, const header& h) const {
   return e.in_test && e.packets.has(config_.plan->way_of(h.id));
 }
 
-// Grants tell how far the losses are, and so what nobody can want any more.
+// The first step of which a packet can still be needed. The grant is at most `window` steps ahead
+// of the last step whose losses are complete.
 std::uint64_t loader::needed_from() const {
   const auto window = config_.plan->window();
   return std::max(config_.first_step, config_.plan->needed_from(agenda_.granted() > window ? agenda_.granted() - window : 0));
@@ -323,17 +328,17 @@ void loader::send_again(role_id to, effects& out) {
   }
 }
 
-// Forgets rounds of evaluation that are over: steps behind a round are granted only when it is. A
-// restarted loader may still have packets of one that reports from before its restart have
-// completed.
+// Drops evaluation rounds that are over: steps after a round are granted only when it is complete.
+// A restarted loader may still hold packets of a round that was completed by reports from before
+// its restart.
 void loader::forget_rounds() {
   agenda_.forget_rounds();
   std::erase_if(line_, [&](const auto& i) { return !trains(*i) && i->h.version < agenda_.granted(); });
   forget_sent();
 }
 
-// Forgets sent packets that no restarted stage can ask for any more. Their credit is taken back
-// here: a stage that has forgotten the packet, or waits for the rest of it, will not return it.
+// Drops sent packets that no restarted stage can request any more, and restores their credit: a
+// stage that has dropped the packet, or waits for its other inputs, will not return it.
 void loader::forget_sent() {
   sent_.forget(needed_from(), agenda_.granted(), [&](msg_id gone) {
     for (auto& c : credit_) c.give_back(gone);
@@ -351,9 +356,9 @@ role_status loader::status() const {
   else if (!line_.empty() && line_.front()->at == state::waits)
     s.waits_for = config_.how == delivery::broadcast ? "examples from worker 0" : "the data server";
   else if (config_.await_resume && !begun_)
-    s.waits_for = "the step to begin with";
+    s.waits_for = "the step to resume at";
   else if (reading_.empty() && config_.dynamic)
-    s.waits_for = "a portion";
+    s.waits_for = "a work unit";
   else if (reading_.empty() && agenda_.next_step() >= agenda_.granted())
     s.waits_for = "a grant beyond step " + std::to_string(agenda_.granted());
   return s;

@@ -1,23 +1,27 @@
-// The loader of one worker: takes its packets' examples from the source in the sampler's order and
-// feeds the first stages. It loads ahead of credit by a bounded number of packets, sends only with
-// credit of every consumer, and so stops when no sub-solver is free.
+// The loader of one worker: loads the examples of its packets in the sampler's order and sends them
+// to the first stages. It loads a bounded number of packets ahead of credit. It sends only with
+// credit from every consumer, so it stops when no sub-solver is free.
 //
-// Which packets, and in which order: packet_agenda.hpp.
+// packet_agenda.hpp decides which packets it loads, and in which order.
 //
-// How its examples come is the sampler's delivery: it reads them itself; or asks a data server for
-// them, or for the seed that says what to read; or asks the loader that is its parent in the
-// broadcast tree (batch_tree.hpp). One request is credit for one packet.
+// The sampler's delivery decides how it gets examples: it reads them itself; requests them from a
+// data server; requests from a data server the seed that determines what to read; or requests them
+// from its parent loader in the broadcast tree (batch_tree.hpp). One request is credit for one
+// packet.
 //
-// Messages in:  grant, evaluate, portion, resume_at, examples, examples_seed, start (whom it asks
-//               is new: it asks again; a stage is new: it is sent again what it may still want),
-//               want_examples (tree), credit (out-edge), halt
+// Messages in:  grant, evaluate, work_unit, resume_at, examples, examples_seed, start (a data
+//               server or parent was restarted: repeat the requests; a stage was restarted: send
+//               it again the packets that it may still need), want_examples (tree), credit
+//               (out-edge), halt
 // Messages out: forward, want_examples, examples and start (tree), ready{joined} (to the
 //               coordinator, after a restart; with `retains_for_replay`)
-// Twice: whatever comes may come twice and late; the second changes nothing.
-// Invariants: packets of one worker leave in order of (step, packet), or of the portions; an
-// evaluation round at version v begins after every packet of steps < v has left; never more than
-// sub_solvers + readers packets are asked for, loaded and unsent. Up to `readers` of them (the
-// plan's slots of this role) are read at once; they may be done in any order.
+// Invariants:
+//   * messages that arrive twice or late have no effect;
+//   * packets of one worker leave in the order of (step, packet), or of the work units; an
+//     evaluation round at version v begins after all packets of steps < v have left;
+//   * at most sub_solvers + readers packets are requested, being read or loaded and unsent; up to
+//     `readers` of them (the plan's slots of this role) are read at once, and may finish in any
+//     order.
 #pragma once
 
 #include <cstdint>
@@ -46,12 +50,12 @@ struct loader_config {
   std::shared_ptr<sampler> order;
   delivery how = delivery::local;
   std::uint64_t first_step = 0;
-  bool dynamic = false;       // packets come as portions; the static range and the grant mean nothing
+  bool dynamic = false;       // the coordinator deals work units; the static range and grants are not used
   bool await_resume = false;  // a restarted loader: load nothing before resume_at
-  // Portions, and with `dynamic` rounds of evaluation, whose `life` is another were meant for a
-  // former life: the coordinator deals again once it knows of us.
+  // Work units (and, with `dynamic`, evaluation rounds) for another incarnation are dropped: the
+  // coordinator deals them again when it knows of the restart.
   std::uint32_t incarnation = 0;
-  bool retains_for_replay = false;  // stages may be restarted one by one: they are sent again what they may still want
+  bool retains_for_replay = false;  // stages may be restarted one by one: keep sent packets for them
 };
 
 class loader final : public role {
@@ -97,12 +101,12 @@ class loader final : public role {
   loader_config config_;
   packet_range range_;
   packet_agenda agenda_;
-  bool begun_ = false;  // something was loaded, or resume_at has come
+  bool begun_ = false;  // a packet was loaded, or resume_at has arrived
   std::uint32_t counter_ = 0;
-  std::deque<std::shared_ptr<item>> line_;  // in the order of leaving
+  std::deque<std::shared_ptr<item>> line_;  // in the order of sending
   std::uint32_t readers_ = 1;
   std::map<std::uint32_t, std::shared_ptr<item>> reading_;       // by slot
-  std::optional<std::pair<std::uint64_t, std::uint64_t>> seed_;  // the latest: step, number
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> seed_;  // the latest: (step, seed)
   std::optional<batch_tree> tree_;
   std::map<std::uint32_t, std::shared_ptr<reading>> tree_reading_;  // by slot
   std::vector<edge_credit> credit_;                                 // by out-edge

@@ -15,7 +15,7 @@ packet_agenda::packet_agenda(std::shared_ptr<const job_plan> plan, role_id loade
   if (!tester_) range_ = plan_->ranges[me.worker];
 }
 
-// A tester trains nothing, whatever it is granted.
+// A tester ignores grants.
 void packet_agenda::grant_until(std::uint64_t step) {
   if (!tester_) granted_ = std::max(granted_, step);
 }

@@ -22,7 +22,7 @@ std::vector<std::int64_t> eval_indices(const reading_config& c, const header& h)
 
 void read_examples(const source& from, const augmentation* augment, split part, const header& h,
                    const std::vector<std::int64_t>& indices, device& dev, tensor& data, tensor& label) {
-  if (data.type() == dtype::bf16) {  // sources and augmentations know values of f32 and f64
+  if (data.type() == dtype::bf16) {  // sources and augmentations support f32 and f64 only
     tensor values = tensor::allocate(dev, data.dims(), dtype::f32);
     read_examples(from, augment, part, h, indices, dev, values, label);
     return dev.copy(values, data);
@@ -47,12 +47,12 @@ void check_ids(const model_graph& g, split part, const std::vector<std::int64_t>
     const auto each = t.count() / static_cast<std::int64_t>(indices.size());
     const auto* found = std::find_if(values, values + t.count(), [bound](std::int32_t v) { return v >= bound; });
     if (found == values + t.count()) return;
-    throw std::runtime_error(std::string("the source gives ") + (part == split::train ? "training" : "test") + " example " +
-                             std::to_string(indices[static_cast<std::size_t>((found - values) / each)]) + " the " + what + " " +
-                             std::to_string(*found) + ", but says that it has " + std::to_string(bound) + " " + of_them);
+    throw std::runtime_error(std::string("the source returned ") + (part == split::train ? "training" : "test") + " example " +
+                             std::to_string(indices[static_cast<std::size_t>((found - values) / each)]) + " with " + what + " " +
+                             std::to_string(*found) + ", but declares " + std::to_string(bound) + " " + of_them);
   };
   below(label, g.label_below, "label", "classes");
-  below(data, g.id_below, "id", "of them");
+  below(data, g.id_below, "id", "ids");
 }
 
 void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out,

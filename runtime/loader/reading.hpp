@@ -1,5 +1,4 @@
-// One packet's examples on their way from the source: what a loader and a data server have in
-// common.
+// Reading the examples of one packet from the source; shared by loader and data server.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +13,19 @@
 
 namespace troupe {
 
-// Where examples come from, shared by the roles that read them.
+// The source of examples and how to read it.
 struct reading_config {
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const source> data;
-  std::shared_ptr<const augmentation> augment;  // null: examples go to the net as the source has them
+  std::shared_ptr<const augmentation> augment;  // null: the net receives examples unchanged
   dtype type = dtype::f32;
-  std::shared_ptr<eval_sampler> eval;  // a role's own, like every sampler
+  std::shared_ptr<eval_sampler> eval;  // not shared between roles, like every sampler
   split eval_split = split::test;
-  std::int64_t eval_examples = 0;  // of one evaluation packet
+  std::int64_t eval_examples = 0;  // per evaluation packet
 };
 
-// Packets of one evaluation round over all workers; packet i is loaded by job_plan::eval_worker(i).
-// 0: there is nothing to evaluate on.
+// Number of packets of one evaluation round, over all workers; packet i is loaded by
+// job_plan::eval_worker(i). 0 if there are no examples to evaluate on.
 std::uint32_t eval_packets(std::int64_t examples, std::int64_t packet_examples);
 
 struct reading {
@@ -35,22 +34,24 @@ struct reading {
   tensor data, label;
 };
 
-// Examples of evaluation packet h.packet with the weights of h.version; the last packet is padded
-// with -1.
+// Indices of the examples of evaluation packet h.packet, for weights of version h.version. The last
+// packet is padded with -1.
 std::vector<std::int64_t> eval_indices(const reading_config& c, const header& h);
 
-// Examples `indices` of the source as the net sees them, into `data` and `label` (both backed); h:
-// step, packet and phase they are for. Example i is number h.packet * indices.size() + i of its
-// step's batch.
+// Reads examples `indices` from the source, applies the augmentation, and writes `data` and `label`
+// (both with memory). `h`: their step, packet and phase. Example i is number h.packet *
+// indices.size() + i of its step's batch.
 void read_examples(const source& from, const augmentation* augment, split part, const header& h,
                    const std::vector<std::int64_t>& indices, device& dev, tensor& data, tensor& label);
 
-// Throws std::runtime_error where an example has a label or an id that a layer of `g` would look up
-// and not find, whatever the source says of itself: each time that examples are read.
+// Throws std::runtime_error if an example has a label or id beyond the range that layers of `g`
+// look up. Called whenever examples are read, because a source may deliver values that it does not
+// declare.
 void check_ids(const model_graph& g, split part, const std::vector<std::int64_t>& indices, const tensor& data, const tensor& label);
 
-// A task that fills data and label with the examples of `indices`; answered by `token`; tasks of
-// different slots may run at once. What the source throws, the task throws.
+// Runs a task that fills data and label with the examples of `indices`, with token `token`. Tasks
+// of different slots may run at once. The task throws the exceptions of the source and of
+// check_ids.
 void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out,
                    std::uint32_t slot = 0);
 

@@ -1,5 +1,5 @@
-// What has left a loader and a restarted stage may ask for, in the order of leaving: until nobody
-// can want it any more.
+// The packets that a loader has sent and restarted stages may request again, in the order of
+// sending.
 #pragma once
 
 #include <algorithm>
@@ -25,9 +25,9 @@ class sent_packets {
   auto end() { return list_.end(); }
   std::size_t size() const { return list_.size(); }
 
-  // Forgets packets of steps before `needed_from`, and those of a round of evaluation when the next
-  // one has begun, or training behind it (`granted`: until where steps may begin). gone(id) is
-  // called for each.
+  // Drops the packets of steps before `needed_from`, and those of an evaluation round when the next
+  // round has begun or training has continued after it (steps below `granted` may begin). Calls
+  // gone(id) for each.
   template <class Gone>
   void forget(std::uint64_t needed_from, std::uint64_t granted, Gone gone) {
     std::uint64_t latest = 0;

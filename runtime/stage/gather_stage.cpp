@@ -9,8 +9,8 @@
 namespace troupe {
 namespace {
 
-// The shape of `packets` tensors like this one behind each other, as stacked() makes it, without
-// memory.
+// Declares the result of stacked() for `packets` tensors like this one: one after the other along
+// axis 0, without memory.
 tensor stack_of(const tensor& like, std::size_t packets) {
   shape s = like.dims();
   s.set(0, s[0] * static_cast<std::int64_t>(packets));
@@ -19,8 +19,8 @@ tensor stack_of(const tensor& like, std::size_t packets) {
 
 using packets = std::vector<std::shared_ptr<stage_slot>>;
 
-// Can the packets of a training step be computed as one in this maths step? Its first layer must
-// say `gather` and be able to, and no other one may have parameters.
+// Returns true if this maths step can compute the packets of a training step as one: its first
+// layer has gather = true and supports it, and no other layer of it has parameters.
 bool at_once(const stage_maths& m, const maths_step& step) {
   return m.hosted(step.first()).gather && step.maths->gathered() &&
          std::all_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return m.hosted(p).params.empty(); });
@@ -87,7 +87,8 @@ void step_backward_all(const stage_maths& m, const packets& all, const maths_ste
     for (std::size_t i = 0; i < dx.size(); ++i)
       if (dx[i]) mine.grad_in[i] = packet_of(dx[i], static_cast<std::int64_t>(k), count);
     for (auto& y : all[k]->passes[step.last()].out) y.let_go();
-    mine.gradient_of = k == 0 ? std::bit_ceil(m.self().packets.count) : 0;  // a block that ends with the packets may be cut off
+    mine.gradient_of =
+        k == 0 ? std::bit_ceil(m.self().packets.count) : 0;  // the tree block may be cut off at the end of the packets
   }
 }
 
@@ -116,9 +117,9 @@ std::string gather_stage::check(const job_plan& p, const graph_layer& l) {
         return "gather = true computes the packets of a step as one, so all of them must be in flight: a worker has " +
                std::to_string(of_worker.count) + ", but pipeline.sub_solvers = " + std::to_string(p.sub_solvers);
     if (p.groups.size() != 1 || cover(r.packets.first, r.packets.count, p.packets).size() != 1)
-      return "gather = true wants the packets of a part to be one block of the tree of packets: " +
-             std::to_string(r.packets.count) + " from packet " + std::to_string(r.packets.first) +
-             " on are not (powers of two are)";
+      return "gather = true requires that the packets of a part are one node of the packet tree: " +
+             std::to_string(r.packets.count) + " packets from packet " + std::to_string(r.packets.first) +
+             " are not (use a power of two)";
   }
   return {};
 }
@@ -161,8 +162,8 @@ void gather_stage::on_task(slot& s, std::uint32_t task, effects& out) {
   for (const auto& p : led_by(s)) task == ahead ? forward_done(*p, out) : backward_done(*p, out);
 }
 
-// The packet of this slot has been given up while its pass ran: so have the packets that were
-// computed with it. (A packet of evaluation is computed alone.)
+// The packet of this slot was abandoned while its task ran, and so were the packets computed with
+// it. (An evaluation packet is computed alone.)
 void gather_stage::on_lost(slot& s) {
   for (const auto& p : led_by(s)) clear(*p);
   if (s.at == slot::stage_of::lost) clear(s);

@@ -1,19 +1,19 @@
-// The stage of layers with gather = true: the packets of a step that come here are computed as one,
-// so that weights are read once a step and their gradient is made once (Krizhevsky 2014, section 4,
-// scheme (a): large weights, few activations). In training a packet waits for the others twice,
-// before its forward and before its backward; then one task computes all of them, and each goes on
-// by itself.
-// Messages: those of any stage, but for one gradient a step, of all packets. The bits are those of
-//           packet by packet (gathered_maths).
+// The stage of layers with gather = true: the packets of a step that pass this stage are computed
+// as one, so weights are read once a step and their gradient is computed once (Krizhevsky 2014,
+// section 4, scheme (a): large weights, few activations). In training a packet waits for the others
+// twice, before its forward and before its backward; one task then computes all of them. Between
+// the two waits each packet proceeds separately.
+// Messages: those of any stage, with one gradient a step, of all packets. The bits are those of
+//           computing packet by packet (gathered_maths).
 //
 // Invariants:
-//   * the packets of a step pass here together: all of them wait, are computed, have been, or none;
-//     but where the step is over elsewhere each goes on void, and waits for nobody;
-//   * all of a step must be in flight at once, or the stage waits for ever: check() refuses plans
-//     where they cannot be. It waits for its own step alone: with weight rule drain no packet of a
-//     later step is under way;
-//   * a task touches the slots of its packets, which have no other task.
-// Evaluation is like that of any other layer: its packets do not meet.
+//   * the packets of a step are computed together; if the step has been finished without this
+//     stage, each passes as a void packet without waiting;
+//   * all packets of a step must be in flight at once, or the stage would wait without end: check()
+//     refuses plans where they cannot be. Jobs with such layers use weight rule drain, under which
+//     no packet of a later step is in flight;
+//   * a task uses the slots of its packets, which have no other task.
+// In evaluation, packets are independent, as in any other layer.
 #pragma once
 
 #include "runtime/stage/stage.hpp"
@@ -23,7 +23,8 @@ namespace troupe {
 class gather_stage final : public stage {
  public:
   explicit gather_stage(stage_config c) : stage(std::move(c)) {}
-  // What is wrong with this plan for such a layer; empty: nothing, or it is not such a layer.
+  // Returns an error message if the layer has gather = true and this plan does not allow it;
+  // otherwise empty.
   static std::string check(const job_plan& p, const graph_layer& l);
 
  protected:
@@ -34,12 +35,12 @@ class gather_stage final : public stage {
 
  private:
   enum task_of : std::uint32_t { ahead, back };
-  using packets = std::vector<std::shared_ptr<slot>>;  // of a step, in their order
+  using packets = std::vector<std::shared_ptr<slot>>;  // of a step, by packet number
 
   void wait(slot& s, slot::stage_of waiting, slot::stage_of running, task_of task, effects& out);
   packets led_by(const slot& s);
 
-  std::map<std::uint32_t, packets> led_;  // by slot: the packets that its task computes, itself among them
+  std::map<std::uint32_t, packets> led_;  // by slot of the task: the packets that it computes, including its own
 };
 
 }  // namespace troupe

@@ -7,8 +7,8 @@
 namespace troupe {
 namespace {
 
-// That peers may have said something of, while one is under way here: it and the next, each twice
-// (forward, backward); and some more.
+// Bounds steps_, which has an entry per step and message type. Peers can be one step ahead, so
+// there are at most four; the rest is reserve.
 constexpr std::size_t max_steps = 8;
 
 const joint_maths& joint_of(const stage_maths& m) { return *m.hosted(0).maths->joint(); }
@@ -19,7 +19,7 @@ joint_stage::joint_stage(stage_config c) : stage(std::move(c)), mine_(config().s
 
 std::string joint_stage::check(const job_plan& p, const graph_layer& l) {
   if (!l.maths->joint()) return {};
-  if (p.rule != weight_rule::drain) return "its packets compute together, which wants pipeline.weights = \"drain\"";
+  if (p.rule != weight_rule::drain) return "its packets compute together, which requires pipeline.weights = \"drain\"";
   std::uint32_t most = 0;
   for (const auto& r : p.ranges) most = std::max(most, r.count);
   if (p.sub_solvers >= most) return {};
@@ -66,7 +66,7 @@ void joint_stage::on_task(slot& s, std::uint32_t task, effects& out) {
     out.send({reply(s, peer), user{task == measure ? forward_part : backward_part, {}, {*mine_[s.index]}}});
 }
 
-// All of a step are used once all have come, ours among them: nobody may tell ours before us.
+// Returns true if `packet` belongs to `peer`: no other role may send its measurement.
 bool joint_stage::owns(role_id peer, std::uint32_t packet) const {
   const auto& all = config().peers;
   return std::find(all.begin(), all.end(), peer) != all.end() && (*config().plan)[peer].packets.has(packet);

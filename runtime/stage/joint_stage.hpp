@@ -1,18 +1,20 @@
 // The stage of a layer whose packets of one step compute together (joint_maths in ops/layer.hpp:
-// batch_norm with stats = "batch"). States of a packet in training:
-//   measure    a task measures it; the measurement goes to the same stage of every worker as `user` message 1
-//   with all   those of all packets of the step are here: a task makes the outputs
-//   (downstream) backward comes; a task measures the gradient, sent as `user` message 2; with those of all packets its gradients are made
-// Messages a step: packets x workers of each type. Bytes: a measurement each (batch_norm: two numbers a channel).
+// batch_norm with stats = "batch"). A packet in training:
+//   1. A task measures it; the measurement goes to this stage of every worker (`user` message 1).
+//   2. When the measurements of all packets of the step have arrived, a task computes the outputs.
+//   3. On backward, a task measures the gradient; that is sent likewise (`user` message 2).
+//   4. When those of all packets have arrived, a task computes the gradients of the inputs.
+// Messages a step: packets x workers of each type. Bytes: one measurement each (batch_norm: two
+// numbers a channel).
 //
 // Invariants:
-//   * measurements are used in packet order once all are here, so that every worker computes the
+//   * measurements are used in packet order after all have arrived, so every worker computes the
 //     same bits;
-//   * a measurement that comes twice changes nothing;
-//   * all packets of a step must be in flight at once, or the stage waits for ever: check() refuses
-//     plans with fewer sub-solvers than a worker has packets. It waits for its own step alone: with
-//     weight rule drain no packet of a later step is under way.
-// Evaluation is like that of any other layer: its packets do not meet.
+//   * a second copy of a measurement has no effect;
+//   * all packets of a step must be in flight at once, or the stage would wait without end: check()
+//     refuses plans with fewer sub-solvers than a worker has packets. It requires weight rule
+//     drain, under which no packet of a later step is in flight.
+// In evaluation, packets are independent, as in any other layer.
 #pragma once
 
 #include "runtime/stage/stage.hpp"
@@ -22,7 +24,8 @@ namespace troupe {
 class joint_stage final : public stage {
  public:
   explicit joint_stage(stage_config c);
-  // What is wrong with this plan for such a layer; empty: nothing, or it is not such a layer.
+  // Returns an error message if the layer computes jointly and this plan does not allow it;
+  // otherwise empty.
   static std::string check(const job_plan& p, const graph_layer& l);
 
  protected:
@@ -44,9 +47,9 @@ class joint_stage final : public stage {
   std::shared_ptr<tensor> begin_measure(const slot& s);
 
   std::map<std::pair<std::uint64_t, std::uint32_t>, arrivals> steps_;  // by step, message
-  std::map<std::uint32_t, std::uint64_t> done_;                        // by message: steps below are over
-  std::vector<std::shared_ptr<tensor>> mine_;                          // by slot: what its task measures
-  std::vector<std::uint32_t> waits_;                                   // by slot: for which message of all packets; 0: none
+  std::map<std::uint32_t, std::uint64_t> done_;                        // by message: steps below it are complete
+  std::vector<std::shared_ptr<tensor>> mine_;                          // by slot: the measurement of its task
+  std::vector<std::uint32_t> waits_;                                   // by slot: the message type that it waits for; 0: none
 };
 
 }  // namespace troupe

@@ -1,6 +1,6 @@
-// Which packets nobody can need any more, as far as a role has heard: those of steps before the one
-// that headers name as needed, and those of a round of evaluation when packets of another one have
-// come, or of training behind it.
+// The packets that no role can need any more, as far as this role knows: those of steps before the
+// needed_from of headers, and those of an evaluation round once packets of a later round, or of
+// training after the round, have arrived.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ class packet_horizon {
   std::uint64_t needed_from() const { return needed_from_; }
   bool over(const header& h) const { return trains(h) ? h.step < needed_from_ : h.step < round_ || trained_ > h.version; }
 
-  // From a message of a packet; `forward`: it brings the packet, and so shows how far whoever makes
-  // packets is. True: more is over.
+  // Updates the horizon from a message of a packet; `forward`: the message is a forward, which
+  // shows how far the loader has come. Returns true if more packets are over than before.
   bool learn(const header& h, bool forward) {
     const auto before = std::tuple(needed_from_, trained_, round_);
     needed_from_ = std::max<std::uint64_t>(needed_from_, h.needed_from);
@@ -32,8 +32,8 @@ class packet_horizon {
  private:
   static bool trains(const header& h) { return h.phase == static_cast<std::uint8_t>(phase::train); }
 
-  std::uint64_t needed_from_;              // nobody needs packets of earlier steps
-  std::uint64_t trained_ = 0, round_ = 0;  // steps and rounds of evaluation that packets have come of
+  std::uint64_t needed_from_;              // packets of earlier steps are not needed
+  std::uint64_t trained_ = 0, round_ = 0;  // from forwards: 1 + the latest training step; the latest evaluation round
 };
 
 }  // namespace troupe

@@ -20,8 +20,8 @@ std::size_t sequence_slots::position_of(std::uint32_t layer) const {
   return static_cast<std::size_t>(std::find(mine.begin(), mine.end(), layer) - mine.begin());
 }
 
-// A packet that begins anew still comes after the one before: else that one would leave its state
-// behind this one's.
+// A packet that begins with zeros (flag_reset) still waits for its predecessor, which would
+// otherwise overwrite the state that this packet leaves.
 bool sequence_slots::turn_of(const header& h) const {
   const auto all = plan_->packets;
   const bool train = h.phase == static_cast<std::uint8_t>(phase::train);
@@ -67,9 +67,9 @@ std::vector<std::pair<std::uint64_t, state>> sequence_slots::collected(std::uint
   return list;
 }
 
-// Packet by packet: one whose layers have all got theirs may run.
+// A packet may run as soon as the pieces of all its layers have been restored.
 void sequence_slots::restore(const restore_state& piece) {
-  if (!carries_ || !given_ || !restored_.insert(piece.block).second) return;  // twice
+  if (!carries_ || !given_ || !restored_.insert(piece.block).second) return;  // duplicate
   const auto self = maths_->self().id;
   const auto pieces = carried_pieces(*graph_, *plan_);
   const auto mine =

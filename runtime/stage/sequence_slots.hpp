@@ -1,7 +1,7 @@
-// State that a stage's layers carry from step to step (carried.hpp), by the packet's place in the
-// order: packet k of step t + 1 begins with what packet k of step t has left; in an evaluation with
-// lanes packet p + packets with what packet p has. Training and tests have states of their own. A
-// stage whose layers carry nothing has no lanes, and all its packets run as they come.
+// State that a stage's layers carry from step to step (plan/carried.hpp), by sequence slot. Packet
+// k of step t + 1 begins with the state that packet k of step t has left; in an evaluation with
+// eval_sequences, packet p + packets with that of packet p. Training and evaluation have separate
+// states. A stage whose layers carry no state has no sequence slots; its packets run in any order.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@ namespace troupe {
 
 class sequence_slots {
  public:
-  // `given`: what lanes begin with comes by restore(); else they begin with zeros.
+  // `given`: the initial state is passed to restore(); false: sequence slots begin with zeros.
   sequence_slots(std::shared_ptr<const stage_maths> maths, std::shared_ptr<const model_graph> graph,
                  std::shared_ptr<const job_plan> plan, std::uint64_t first_step, bool given);
 
-  // Is it this packet's turn?
+  // Returns true if the packet carries no state, or the forward of its predecessor is done.
   bool let_run(const header& h) const { return !concerns(h) || turn_of(h); }
   void enter(stage_slot& s) const;
   void leave(stage_slot& s);
 
-  // What training has carried so far, piece by piece, each with the step that it is for; and back.
+  // The state carried by training, one message per piece, with the step that continues from it.
   std::vector<std::pair<std::uint64_t, state>> collected(std::uint64_t request) const;
   void restore(const restore_state& piece);
 
  private:
-  // What the packets of one place have carried: up to step `next`, or up to packet `next` of
-  // evaluation `round`.
+  // The state of one sequence slot, and the packet that continues from it: that of step `next` in
+  // training, packet `next` of `round` in an evaluation.
   struct sequence_slot {
     std::uint64_t next = 0, round = 0;
     std::vector<tensors> state;  // by position
@@ -48,8 +48,8 @@ class sequence_slots {
   std::shared_ptr<const job_plan> plan_;
   std::uint64_t first_step_;
   bool given_, carries_ = false;
-  std::set<std::uint32_t> restored_;                      // pieces that have come back
-  std::map<std::uint32_t, std::vector<tensors>> coming_;  // of packets whose pieces are not all here, by position
+  std::set<std::uint32_t> restored_;                      // pieces passed to restore()
+  std::map<std::uint32_t, std::vector<tensors>> coming_;  // by packet, position: incomplete restored state
   std::map<std::uint32_t, sequence_slot> slots_[2];       // by phase, packet (modulo the plan's packets)
 };
 

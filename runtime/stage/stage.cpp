@@ -8,7 +8,7 @@ namespace troupe {
 namespace {
 
 constexpr std::uint32_t kind_forward = 0, kind_backward = 1, kind_own = 2;
-// What comes of one packet is of the same packet in every way.
+// All inputs of one packet must have the same phase, step, version and number.
 bool same_packet(const header& a, const header& b) {
   return a.phase == b.phase && a.step == b.step && a.version == b.version && a.packet == b.packet && a.packets == b.packets;
 }
@@ -110,7 +110,7 @@ void stage::take_forward(const envelope& e, effects& out) {
   if (slot_of(e.h.id)) return drop(drop_reason::repeated);
   if (is_past(e.h)) {
     drop(drop_reason::outdated);
-    if (config_.retains_for_replay) give_credit(e.h, port, out);  // its sender may have been restarted, and wait for it
+    if (config_.retains_for_replay) give_credit(e.h, port, out);  // a restarted sender may be waiting for it
     return;
   }
   const auto known = pending_.find(e.h.id);
@@ -133,7 +133,7 @@ void stage::take_forward(const envelope& e, effects& out) {
 
 void stage::take_backward(const envelope& e) {
   auto* s = slot_of(e.h.id);
-  if (!s && config_.retains_for_replay && !is_past(e.h)) {  // we have been restarted since, and will make it again
+  if (!s && config_.retains_for_replay && !is_past(e.h)) {  // restarted since the forward: it will be computed again
     auto& [h, grads] = early_[e.h.id];
     h = e.h;
     grads.resize(self().out_edges.size());
@@ -157,7 +157,7 @@ void stage::take_weights(const envelope& e) {
   weights_.count(slots_);
 }
 
-// The coordinator asks at a boundary: every packet before it has left.
+// The coordinator collects at a boundary, when every packet of earlier steps has left.
 void stage::take_collect(const envelope& e, effects& out) {
   for (auto& [step, piece] : sequences_.collected(std::get<collect>(e.body).request)) {
     header h;
@@ -175,15 +175,17 @@ stage::slot* stage::slot_of(msg_id id) {
   return nullptr;
 }
 
-// Others have finished this packet's step, or its round of evaluation (a restarted worker does
-// again what had been reported): its weights are not here any more.
+// Returns true if the packet is void, or its step or round of evaluation was finished without it
+// (another worker computed a copy of its work unit; a restarted worker repeats reported packets):
+// the weights that it needs may have been released.
 bool stage::overtaken(const header& h) const {
   if (h.flags & flag_void) return true;
-  if (config_.retains_for_replay) return false;  // somebody may still need it, and its weights are kept as long
+  if (config_.retains_for_replay) return false;  // a restarted role may still need it, and its weights are kept
   return weights_.beyond(h.version);
 }
 
-// It waited for others of its step, which will be void: weights have gone on without them.
+// Ends the wait of a gather slot whose step was overtaken: the other packets of the step will be
+// void.
 void stage::go_on_void(slot& s, effects& out) {
   s.is_void = true;
   s.h.flags |= flag_void;
@@ -196,7 +198,8 @@ bool stage::can_run(const pending& p) const {
   return p.missing == 0 && (overtaken(p.h) || (weights_.here_for(p.h) && sequences_.let_run(p.h)));
 }
 
-// Runs whatever can run: first what frees sub-solvers, then new packets in the order of their ids.
+// Runs everything that can run: first the slots in use, which may become free, then new packets in
+// the order of their ids.
 void stage::pump(effects& out) {
   for (auto& s : slots_) {
     if (config_.retains_for_replay && idle(*s) && horizon_.over(s->h)) release(*s, out);
@@ -206,7 +209,7 @@ void stage::pump(effects& out) {
   }
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     auto* s = slots_[i].get();
-    while (s->at == slot::stage_of::free) {  // a void packet may leave it free at once
+    while (s->at == slot::stage_of::free) {  // a void packet may free the slot immediately
       auto next = pending_.begin();
       while (next != pending_.end() && !can_run(next->second)) ++next;
       if (next == pending_.end()) return;
@@ -239,7 +242,7 @@ void stage::bind(slot& s, pending&& p) {
   sequences_.enter(s);
 }
 
-// The weights that the packet meets, and every tensor of its pass.
+// Sets the weights of the packet, and declares every tensor of its pass.
 void stage::declare(slot& s) {
   for (std::size_t p = 0; p < s.passes.size(); ++p) {
     auto& pass = s.passes[p];
@@ -270,12 +273,13 @@ void stage::forward_done(slot& s, effects& out) {
   sequences_.leave(s);
   if (maths_->reports(s.h.phase)) out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.scalars, s.valid}});
   if (config_.plan->rule == weight_rule::latest && training(s))
-    for (auto& pass : s.passes) pass.params.clear();  // the backward takes what there is then
+    for (auto& pass : s.passes) pass.params.clear();  // the backward takes the newest version at its start
   s.at = slot::stage_of::sending;
   send_outputs(s, out);
 }
 
-// What credit allows now; true when nothing is left to send, and the slot has moved on.
+// Sends the outputs that credit allows. Returns true if all have been sent and the slot has
+// advanced.
 bool stage::send_outputs(slot& s, effects& out) {
   bool all = true;
   for (std::size_t e = 0; e < s.sent.size(); ++e) {
@@ -327,7 +331,7 @@ void stage::backward_done(slot& s, effects& out) {
     auto h = reply(s, edge.from);
     h.port = edge.from_port;
     if (s.is_void) h.flags |= flag_void;
-    // run_backward left the gradient in place of the input
+    // run_backward stored the gradient in the place of the input
     auto grad = s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : std::move(s.inputs[e]);
     if (config_.retains_for_replay) kept_of(s).backwards[e] = grad;
     out.send({h, backward{std::move(grad)}});
@@ -380,7 +384,7 @@ role_status stage::status() const {
     else if (!weights_.here_for(p.h))
       st.waits_for = "weights of version " + std::to_string(p.h.version);
     else if (!sequences_.let_run(p.h))
-      st.waits_for = "what packet " + std::to_string(p.h.packet) + " of the step before carries over";
+      st.waits_for = "the state that packet " + std::to_string(p.h.packet) + " of the previous step carries over";
     else
       st.waits_for = "a free sub-solver";
     return st;
@@ -388,7 +392,7 @@ role_status stage::status() const {
   for (const auto& s : slots_) {
     if (s->at == slot::stage_of::free) continue;
     st.step = s->h.step;
-    if (s->at == slot::stage_of::sending) st.waits_for = "credit of a consumer";
+    if (s->at == slot::stage_of::sending) st.waits_for = "credit from a consumer";
     if (s->at == slot::stage_of::waiting)
       st.waits_for = std::to_string(s->missing) + " gradients of step " + std::to_string(st.step);
     if (gathering(*s)) st.waits_for = "the other packets of step " + std::to_string(st.step);

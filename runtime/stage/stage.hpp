@@ -1,43 +1,40 @@
 // A stage hosts one layer (or a fused run of layers) of one worker and owns a pool of sub-solvers.
-// A packet finds a free sub-solver on arrival and is bound to it by msg_id; its backward finds the
-// bound sub-solver by the same msg_id, runs and frees it. A pipeline is nothing but the set of
-// bindings that share a msg_id.
+// On arrival a packet is bound to a free sub-solver by its msg_id; its backward finds the
+// sub-solver by the same msg_id, runs and frees it.
 //
 // Messages in:  forward (in-edge), backward (out-edge), credit (out-edge), layer_weights, start
-//               (who sends it is new), user; collect, restore_state (carried state)
+//               (the sender was restarted), user; collect, restore_state (carried state)
 // Messages out: forward, backward, credit, gradient (to the worker), report (to the coordinator),
 //               start (after a restart), user; state (carried)
 //
 // Invariants:
 //   * at most `slots` packets are bound; at most slots x in-edges forwards are held: producers send
 //     only with credit;
-//   * a forward runs only when all its inputs are there and, for layers with parameters, the
-//     weights that the job's weight rule wants (stage_weights.hpp); versions that no packet can
-//     want any more are let go;
+//   * a forward runs only when all its inputs have arrived and, for layers with parameters, the
+//     weights that the job's weight rule requires (stage_weights.hpp); versions that no packet can
+//     require any more are released;
 //   * a backward never waits for credit: its forward reserved it;
-//   * a packet of a step whose weights have been overtaken (another worker has computed it too:
-//     portions) flows on as a void packet: same messages, same credit, no maths, no gradient, and a
-//     report that is empty;
-//   * packets of layers that carry state run their forwards in the order of their lanes
+//   * a packet whose step other workers have finished (copies of a work unit) passes as a void
+//     packet: same messages, same credit, no maths, no gradient, an empty report;
+//   * packets of layers that carry state run their forwards in the order of their sequence slots
 //     (sequence_slots.hpp);
-//   * forward, backward and credit may come twice: the second changes nothing;
-//   * what a peer says is believed as far as it fits the plan: what comes of somebody else, along
-//     an edge that the packet does not take, of another packet than the rest of it, or in another
-//     shape or type, is dropped (stage_checks.cpp), and so are packets beyond credit;
-//   * with `retains_for_replay`, what has been said of a packet is kept until nobody can need it,
-//     and said again (attempt raised) to whoever has been restarted; a restarted stage makes again
-//     what it is sent again (stage_again.cpp);
-//   * memory of a packet is let go as soon as nothing that is still to come reads it: an output or
-//     input after its last reader here and its last consumer, a gradient when it has been taken,
-//     unless backward wants it (stage_memory.cpp); a layer with recompute = true keeps neither
-//     outputs nor what it saved, and runs forward again, from the nearest inputs that were kept,
-//     when backward comes to it;
-//   * gradients of one tensor with several consumers are added in the consumers' order, so arrival
-//     order changes nothing.
+//   * a second copy of a forward, backward or credit has no effect;
+//   * messages that do not fit the plan are dropped (stage_checks.cpp): from a role that is not the
+//     edge's peer, along an edge that the packet does not use, with a header that differs from the
+//     packet's other inputs, with another shape or type, or beyond credit;
+//   * with `retains_for_replay`, the messages sent for a packet are kept until no role can need
+//     them, and sent again (with attempt raised) to a role that was restarted; a restarted stage
+//     recomputes the packets that it is sent again (stage_again.cpp);
+//   * memory of a packet is released after its last use: an output or input after its last local
+//     reader and its last consumer, a gradient when it has been consumed, unless backward needs it
+//     (stage_memory.cpp); a layer with recompute = true keeps neither outputs nor saved tensors,
+//     and backward first runs its forward again from the nearest inputs that were kept;
+//   * gradients of one tensor with several consumers are added in the consumers' order, so the
+//     result does not depend on the order of arrival.
 //
 // An actor-based layer derives from `stage` and overrides begin_forward / begin_backward (and
-// on_user): it may send messages of its own to its peers and call forward_done / backward_done when
-// it has its result.
+// on_user). It may send messages to its peers, and calls forward_done / backward_done when it has
+// its result.
 #pragma once
 
 #include <cstdint>
@@ -63,20 +60,19 @@ namespace troupe {
 struct stage_config {
   std::uint32_t job = 0;
   role_id self = no_role;
-  role_id worker = no_role;    // takes gradients, gives weights
-  role_id coordinator{0};      // takes reports
+  role_id worker = no_role;    // receives gradients, sends weights
+  role_id coordinator{0};      // receives reports
   std::vector<role_id> peers;  // the same stage on every worker, by worker index (actor-based layers)
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
   std::uint32_t slots = 1;
-  dtype type = dtype::f32;  // of activations; parameters and statistics: wide_of(it)
+  dtype type = dtype::f32;  // of activations; parameters and statistics have wide_of(type)
   std::uint64_t seed = 1;
-  std::uint64_t first_step = 0;     // versions begin here
-  std::int64_t eval_examples = 0;   // of a packet of an evaluation; 0: as many as in training
-  bool retains_for_replay = false;  // roles around it, and it itself, may be restarted while packets are under way
+  std::uint64_t first_step = 0;     // the first version of weights
+  std::int64_t eval_examples = 0;   // per evaluation packet; 0: as in training
+  bool retains_for_replay = false;  // this stage and its neighbours may be restarted while packets are in flight
   std::uint32_t incarnation = 0;
-  bool await_carried =
-      false;  // a stage whose layers carry state waits for what they begin with (restore_state); else it begins with zeros
+  bool await_carried = false;  // carried state: wait for the initial state (restore_state); false: begin with zeros
 };
 
 class stage : public role {
@@ -86,10 +82,10 @@ class stage : public role {
   void on(const envelope& e, time_point now, effects& out) override;
   role_status status() const override;
   std::optional<header> packet_of_task(std::uint64_t token) const override;
-  // The most versions of one layer's weights that were here at once, those of packets under way
-  // included.
+  // The largest number of versions of one layer's weights held at once, including those that
+  // packets in flight hold.
   std::uint32_t max_versions() const { return weights_.most(); }
-  // Packets of which something is kept for whoever may be restarted.
+  // Number of packets whose messages are kept for roles that may be restarted.
   std::size_t kept() const { return kept_.size(); }
 
  protected:
@@ -98,21 +94,21 @@ class stage : public role {
   virtual void begin_forward(slot& s, effects& out);
   virtual void begin_backward(slot& s, effects& out);
   virtual void on_user(const envelope& e, effects& out) { (void)e, (void)out; }
-  // A task of the derived stage has finished: it was run with run_own(s, kind, ...).
+  // A task that the derived stage started with run_own(s, kind, ...) has finished.
   virtual void on_task(slot& s, std::uint32_t kind, effects& out) { (void)s, (void)kind, (void)out; }
   void run_own(slot& s, std::uint32_t kind, task_work work, task_cost cost, effects& out);
-  // A task has finished whose packet had been given up meanwhile.
+  // A task has finished whose packet was abandoned in the meantime (begin_again()).
   virtual void on_lost(slot& s) { clear(s); }
   void clear(slot& s) {
     s.at = slot::stage_of::free;
     stage_maths::let_go_all(s);
   }
 
-  // To be called once per begun forward / backward.
+  // The derived stage calls these once per forward / backward that it has begun.
   void forward_done(slot& s, effects& out);
   void backward_done(slot& s, effects& out);
 
-  // For tasks, which take it and their slots (slot::shared_from_this()), never the stage:
+  // Tasks capture this and their slots (slot::shared_from_this()), never the stage itself: see
   // docs/ARCHITECTURE.md, "Tasks".
   const std::shared_ptr<const stage_maths>& maths_of_stage() const { return maths_; }
 
@@ -135,12 +131,12 @@ class stage : public role {
     std::uint32_t missing = 0;
   };
 
-  // With `retains_for_replay`: what has been said of a packet, by edge.
+  // With `retains_for_replay`: the messages sent for a packet, by edge.
   struct kept_packet {
     header h;
     std::uint32_t valid = 0, first_example = 0;
     tensors forwards, backwards;
-    bool done = false;  // it has left
+    bool done = false;  // the packet has left the stage
   };
 
   void take_forward(const envelope& e, effects& out);
@@ -161,7 +157,7 @@ class stage : public role {
   void enter_backward(slot& s, effects& out);
   bool overtaken(const header& h) const;
   static bool gathering(const slot& s) { return s.at == slot::stage_of::gather_forward || s.at == slot::stage_of::gather_backward; }
-  static bool idle(const slot& s) {  // bound, and no task of it runs
+  static bool idle(const slot& s) {  // bound, without a running task
     return s.at == slot::stage_of::sending || s.at == slot::stage_of::waiting || gathering(s);
   }
   void go_on_void(slot& s, effects& out);
@@ -196,15 +192,14 @@ class stage : public role {
   std::vector<std::shared_ptr<slot>> slots_;  // shared with the tasks that run
   std::map<msg_id, pending> pending_;
   std::vector<edge_credit> credit_;  // by out-edge
-  std::deque<msg_id>
-      past_;  // without `retains_for_replay`: packets that have left, the latest: what comes of them once more is a duplicate
+  std::deque<msg_id> past_;          // without `retains_for_replay`: the latest packets that have left, to recognise duplicates
   stage_weights weights_;
   sequence_slots sequences_;
   packet_horizon horizon_;
   std::map<msg_id, kept_packet> kept_;
-  std::map<msg_id, std::pair<header, tensors>> early_;  // gradients of packets that are not bound (yet), by out-edge
-  std::uint32_t lives_ = 0;                             // restarts, its own and those that made it begin again
-  bool grows_ = false;                                  // somebody here was restarted: more sub-solvers rather than waiting for one
+  std::map<msg_id, std::pair<header, tensors>> early_;  // gradients of packets that are not yet bound, by out-edge
+  std::uint32_t lives_ = 0;                             // restarts of this stage, and restarts of its worker
+  bool grows_ = false;  // this stage or a neighbour was restarted: add sub-solvers instead of waiting
 };
 
 }  // namespace troupe

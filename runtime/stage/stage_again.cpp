@@ -1,25 +1,29 @@
-// A stage and its neighbours when one of them has been restarted
+// Replay: what a stage does after the restart of a neighbour, its worker or itself
 // (stage_config::retains_for_replay).
 //
-//   start from a consumer    it is sent again the forwards it may still need
-//   start from a producer    it is sent again the backwards it may still need
-//   start from our worker    it has lost gradients that only we had told it: we begin again, as if we had been restarted
-//   start from the host      we have been restarted: all three kinds hear of it, and send again what they have kept
+//   start from a consumer    send it again the forwards that it may still need
+//   start from a producer    send it again the backwards that it may still need
+//   start from the worker    the worker lost gradients that only this stage had sent: discard all
+//                            packets and begin again, like a restarted stage
+//   start from the host      this stage was restarted: send start to all of these, which then send
+//                            again the messages that they have kept
 //
-// Nothing is counted twice: a packet that has left, or is bound, is known by its msg_id, gradients
-// are known by (layer, step, packet), and what is computed a second time has the same bits. Whoever
-// is sent a packet that it has done gives credit for it once more.
+// Invariant: nothing is counted twice. A packet that has left or is bound is recognised by its
+// msg_id, gradients by (layer, step, packet), and repeated computations give the same bits. A stage
+// that receives a packet that it has finished returns credit for it once more.
 //
-// Memory. The loaders say with every packet of which steps nobody can need a packet any more
-// (job_plan::needed_from: the losses of a later step are all there, so every layer has had all
-// gradients of it); every forward, backward and credit passes that on in header.needed_from.
-// Packets of earlier steps are let go, and what had not come of them is not waited for. With drain
-// that are packets of two or three steps, never more than of window() + warm_up + 1.
+// Memory: with every packet the loaders send the first step that can still be needed
+// (job_plan::needed_from: the losses of a later step are complete, so every layer has received all
+// gradients of earlier steps). Every forward, backward and credit passes it on in
+// header.needed_from. A stage releases packets of earlier steps, and no longer waits for their
+// missing messages. With drain, packets of two or three steps are kept; in general those of at most
+// window() + warm_up + 1 steps.
 //
-// Nothing locks. Packets that are made again can be more, and in another order, than the plan has
-// sub-solvers and credit for, and joins could then hold each other up; so who hears of a restart
-// takes another sub-solver rather than wait for one, and sends on without credit. What is under way
-// stays bounded by what the loaders have credit for, and what is made again by what has been kept.
+// No deadlock: replayed packets can be more than the plan has sub-solvers and credit for, and
+// arrive in another order, so stages that join several inputs could block each other. A stage that
+// was restarted, or has received a message of a restarted role, therefore adds a sub-solver instead
+// of waiting for one, and sends without credit. Packets in flight are still bounded by the loaders'
+// credit, and replayed packets by those kept.
 #include <algorithm>
 #include <set>
 
@@ -45,8 +49,7 @@ void stage::learn(const envelope& e, effects& out) {
   if (horizon_.learn(e.h, first)) forget(out);
 }
 
-// What nobody needs any more, with the credit it still held. Bound packets of it are let go by
-// pump().
+// Drops packets that are over, and returns their credit. pump() releases the bound ones.
 void stage::forget(effects& out) {
   std::erase_if(kept_, [&](const auto& k) {
     if (!horizon_.over(k.second.h)) return false;
@@ -85,7 +88,7 @@ void stage::announce(effects& out) {
 
 void stage::begin_again(effects& out) {
   const bool empty = std::all_of(slots_.begin(), slots_.end(), [](const auto& s) { return s->at == slot::stage_of::free; });
-  if (empty && pending_.empty() && kept_.empty()) return;  // we have been restarted with it, and have said so
+  if (empty && pending_.empty() && kept_.empty()) return;  // this stage was restarted too, and has announced it
   for (auto& s : slots_) {
     const bool runs = s->at == slot::stage_of::forward || s->at == slot::stage_of::backward || s->at == slot::stage_of::lost;
     if (runs)
@@ -119,7 +122,7 @@ void stage::say_again(role_id to, effects& out) {
   }
 }
 
-// Gradients that came before its forward was made again.
+// Takes the gradients that arrived before the packet's forward was recomputed.
 void stage::take_early(slot& s) {
   const auto at = early_.find(s.h.id);
   if (at == early_.end()) return;

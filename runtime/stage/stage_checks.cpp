@@ -1,6 +1,6 @@
-// What a stage believes of what it is told. Its peers may be other daemons: of another build or
-// job, or worse. Tasks index tensors by what the graph says of them, and edges by what the plan
-// says, so whatever does not fit is dropped before it is counted or kept.
+// Validation of incoming messages. A peer may be a daemon of another build or job, or faulty. Tasks
+// index tensors by the shapes of the graph, and edges by the plan, so a message that does not fit
+// is dropped before it has any effect.
 #include "runtime/messages/fits.hpp"
 #include "runtime/stage/stage.hpp"
 
@@ -40,7 +40,7 @@ std::int64_t stage::examples_of(const header& h) const {
   return train || config_.eval_examples == 0 ? config_.graph->packet_examples : config_.eval_examples;
 }
 
-// Of a packet with so many examples.
+// The shape on the wire of a packet with `examples` examples.
 shape stage::dims_along(const plan_edge& e, std::int64_t examples) const {
   return wire_dims(e.wire, cut(maths_of_stage()->sized(whole_of(*config_.graph, e.what), examples), e.region));
 }
@@ -54,7 +54,7 @@ bool stage::acceptable(const header& h, const forward& f) const {
          fits(f.value, dims_along(edge, examples_of(h)), wire_dtype(edge.wire, config_.graph->type_of(edge.what, config_.type)));
 }
 
-// Backwards are of training, where packets have all their examples.
+// Only training has backwards; its packets have all their examples.
 bool stage::acceptable(const header& h, const backward& b) const {
   if (h.phase != static_cast<std::uint8_t>(phase::train)) return false;
   const auto& edge = out_edge(h.port);
@@ -74,8 +74,9 @@ bool stage::acceptable(const layer_weights& w) const {
   return true;
 }
 
-// A producer that keeps to its credit has no more packets here. Where roles are restarted, they are
-// not made to wait for it.
+// Returns true if the stage already holds as many packets of this in-edge as the edge's credit.
+// Always false after a restart and with `retains_for_replay`, where producers may exceed credit
+// (stage_again.cpp).
 bool stage::beyond_credit(std::size_t port) const {
   if (config_.retains_for_replay || grows_) return false;
   std::uint32_t held = 0;

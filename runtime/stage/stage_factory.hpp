@@ -1,5 +1,4 @@
-// Actor-based layers: a layer type may bring a stage role of its own instead of being hosted by the
-// stock one.
+// Actor-based layers: a layer type may register its own stage role, which replaces the stock stage.
 #pragma once
 
 #include <functional>
@@ -20,15 +19,15 @@ struct stage_config;  // runtime/stage/stage.hpp
 
 struct stage_type {
   std::function<std::unique_ptr<role>(stage_config)> make;
-  // What is wrong with this plan for such a stage, or empty. A user's mistake is found here, before
-  // anything starts.
+  // Returns an error message if the stage cannot run under this plan; empty if it can. Called
+  // before the job starts.
   std::function<std::string(const job_plan&, const graph_layer&)> check;
 };
 
 class stage_registry {
  public:
-  // `layer_type`: the row of the layer registry this stage serves (options, shapes and parameters
-  // come from there).
+  // `layer_type`: the entry of the layer registry that this stage serves; it defines options,
+  // shapes and parameters.
   void add(std::string layer_type, stage_type t) { rows_[std::move(layer_type)] = std::move(t); }
   const stage_type* find(std::string_view layer_type) const {
     auto i = rows_.find(layer_type);

@@ -1,5 +1,5 @@
-// What a stage reads of its plan once: the tensors that come from elsewhere, how out-edges cut what
-// goes, and who adds to a gradient.
+// The tables that a stage reads from its plan once: tensors from other roles, cuts of out-edges,
+// and the addends of each gradient.
 #include "runtime/stage/stage_maths.hpp"
 
 namespace troupe {
@@ -38,7 +38,6 @@ int stage_maths::position_of(std::int32_t layer) const {
   return -1;
 }
 
-// Packets of an evaluation take the way that its loader's first packet takes in training.
 bool stage_maths::edge_used(const plan_edge& e, const header& h) const {
   if (h.phase == static_cast<std::uint8_t>(phase::train)) return e.in_train && e.packets.has(h.packet);
   if (!e.in_test) return false;
@@ -51,7 +50,7 @@ shape stage_maths::sized(const shape& s, std::int64_t examples) const {
   return r;
 }
 
-// What comes from elsewhere, and how every out-edge cuts what goes.
+// Fills needs_, need_at_ and cuts_.
 void stage_maths::find_needs() {
   const auto& me = self();
   need_at_.resize(me.layers.size());
@@ -118,7 +117,7 @@ stage_maths::contributions stage_maths::contributions_of(tensor_ref t, feature_r
   return list;
 }
 
-// What layers that are made again read: it is there until their backward.
+// Marks the tensors that recomputed layers read: they are kept until the backward of those layers.
 void stage_maths::find_held() {
   const auto count = self().layers.size();
   held_.resize(count);
@@ -152,7 +151,7 @@ void stage_maths::find_readers() {
     for (std::size_t e = 0; e < me.out_edges.size(); ++e)
       if (const auto& edge = out_edge(e); ph == 0 ? edge.in_train : edge.in_test)
         leaves[static_cast<std::size_t>(position_of(edge.what.layer))][edge.what.output] = true;
-    std::map<std::pair<std::size_t, std::size_t>, std::size_t> reader;  // of a position's output: the last step
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> reader;  // by (position, output): the last step that reads it
     std::map<std::size_t, std::size_t> need_reader;
     for (std::size_t k = 0; k < steps_.size(); ++k) {
       const auto p = steps_[k].first();

@@ -41,7 +41,7 @@ void stage_maths::keep(slot& s, const maths_step& step) const {
   if (needs.outputs) pass.kept.outputs = s.passes[step.last()].out;
 }
 
-// Has a layer of the step beside the first parameters?
+// Returns true if a layer of the step after the first has parameters.
 template <class Slot>
 static bool has_others(const Slot& s, const maths_step& step) {
   return std::any_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return !s.passes[p].grad_params.empty(); });
@@ -59,7 +59,7 @@ tensor leading(const tensor& t, std::int64_t count, std::int64_t all) {
   return t.backed() ? t.slice(0, dims) : tensor::declare(dims, t.type());
 }
 
-// Memory of all examples that `like` has; those behind `t`'s are zero.
+// Copies `t` into a tensor of the dims of `like`; the examples beyond those of `t` are zero.
 tensor filled_up(device& d, const tensor& t, const tensor& like) {
   if (t.dims() == like.dims()) return t;
   auto all = tensor::allocate(d, like.dims(), like.type());
@@ -70,9 +70,8 @@ tensor filled_up(device& d, const tensor& t, const tensor& like) {
 
 }  // namespace
 
-// Examples that `l` is given. What only fills up an evaluation's last packet is none, so a layer
-// that counts examples, a loss or metric, does not see it and need not know of it; others go
-// through all.
+// The number of examples passed to `l`. A loss or metric gets only the valid ones, not the padding
+// of an evaluation's last packet; other layers process all.
 std::int64_t stage_maths::examples_of(const slot& s, const graph_layer& l) const {
   const bool fewer = !training(s) && counts(l) && s.valid > 0 && s.valid < s.examples;
   return fewer ? s.valid : s.examples;
@@ -87,7 +86,7 @@ void stage_maths::step_forward(slot& s, const maths_step& step, device& d) const
   let_go_read(s, step);
   take_in_place(s, step);
   const auto examples = examples_of(s, l);
-  tensors whole;  // outputs as their readers want them, where the layer makes fewer examples
+  tensors whole;  // outputs with all examples, as their readers expect; used if the layer computes fewer
   if (examples < s.examples) {
     whole = out;
     for (auto& x : pass.in) x = leading(x, examples, s.examples);
@@ -122,7 +121,7 @@ void stage_maths::prepare(slot& s, const maths_step& step, std::int64_t examples
   pass.planned_examples[ph] = examples;
 }
 
-// The tensors of all layers of a step, one layer after the other.
+// The tensors of all layers of a step, in layer order.
 tensors stage_maths::of_all(const slot& s, const maths_step& step, tensors layer_pass::*which) {
   tensors all;
   all.reserve(8);
@@ -132,7 +131,8 @@ tensors stage_maths::of_all(const slot& s, const maths_step& step, tensors layer
 
 namespace {
 
-// Rows of axis 1: `count` of them, `from_at` in one tensor and `to_at` in the other.
+// Copies `count` features (axis 1) from index `from_at` in one tensor to index `to_at` in the
+// other.
 void copy_features(device& d, const tensor& from, std::int64_t from_at, tensor& to, std::int64_t to_at, std::int64_t count) {
   const auto inner = from.dims().count_from(2);
   d.copy_block({.rows = from.dims()[0],
@@ -146,7 +146,7 @@ void copy_features(device& d, const tensor& from, std::int64_t from_at, tensor& 
 
 }  // namespace
 
-// What an in-edge has brought, as it was before it travelled.
+// The tensor that an in-edge has delivered, decompressed.
 tensor stage_maths::arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const {
   const auto& e = in_edge(edge);
   if (e.wire == wire_format::as_is) return s.inputs[edge];
@@ -155,8 +155,8 @@ tensor stage_maths::arrived(const slot& s, std::size_t need, std::size_t edge, d
                    s.wholes[need].type());
 }
 
-// In the order of the edges, which is that of the producer's parts: whoever came first changes
-// nothing.
+// Adds in the order of the edges, which is that of the producer's parts, so the sum does not depend
+// on the order of arrival.
 void stage_maths::add_inputs(slot& s, std::size_t need, device& d) const {
   bool first = true;
   for (auto e : needs_[need].edges) {
@@ -167,7 +167,7 @@ void stage_maths::add_inputs(slot& s, std::size_t need, device& d) const {
   }
 }
 
-// What came in pieces, or with more features than are wanted (from a loader).
+// Assembles the needs that arrived in pieces, or with more features than needed (from a loader).
 void stage_maths::join_inputs(slot& s, device& d) const {
   for (std::size_t n = 0; n < needs_.size(); ++n) {
     auto& whole = s.wholes[n];
@@ -182,7 +182,7 @@ void stage_maths::join_inputs(slot& s, device& d) const {
       const auto begin = std::max(first, region.begin), end = region.whole() ? first + count : std::min(first + count, region.end);
       copy_features(d, arrived(s, n, e, d), begin - region.begin, whole, begin - first, end - begin);
     }
-    for (auto e : needs_[n].edges) s.inputs[e].let_go();  // the pieces
+    for (auto e : needs_[n].edges) s.inputs[e].let_go();
   }
 }
 
@@ -209,7 +209,7 @@ void stage_maths::run_forward(slot& s, device& d) const {
   cut_outputs(s, d);
 }
 
-// The gradient that a consumer's parts have between them. Features that nobody has are zero.
+// Joins the gradient from the parts of one consumer. Features without a gradient are zero.
 tensor stage_maths::joined_gradient(slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
                                     device& d) const {
   tensor all;
@@ -229,7 +229,7 @@ tensor stage_maths::joined_gradient(slot& s, const std::vector<std::size_t>& edg
   return all;
 }
 
-// Every addend is taken from where it is.
+// The sum of a gradient's addends, each of which is moved out of its slot.
 tensor stage_maths::add_up(slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const {
   reader_sum sum;
   for (const auto& c : from) {
@@ -282,7 +282,7 @@ void stage_maths::step_backward(slot& s, const maths_step& step, device& d) cons
   pass.again = false;
 }
 
-// What has travelled in fewer bytes, as it was.
+// Decompresses the gradients that arrived in a compressed form.
 void stage_maths::unpack_arriving(slot& s, device& d) const {
   for (std::size_t e = 0; e < s.arriving.size(); ++e) {
     const auto& edge = out_edge(e);
@@ -316,7 +316,6 @@ void stage_maths::hand_back(slot& s, device& d) const {
   }
 }
 
-// Every tensor of the pass by shape only; the maths, where there is any, gives them memory.
 void stage_maths::declare(slot& s) const {
   for (std::size_t p = 0; p < s.passes.size(); ++p) {
     const auto& l = hosted(p);

@@ -1,12 +1,13 @@
-// What a stage computes, and what it reads of its plan for that: immutable, and shared by the stage
-// and its tasks. A task of a slot takes this and the slot, and nothing of the stage itself: the
-// stage goes on, is restarted or ends while it runs.
+// The computation of a stage, and the tables that it needs from the plan: immutable, and shared by
+// the stage and its tasks. A task uses this object and its slot, never the stage itself, which may
+// handle messages, be restarted or end while the task runs.
 //
-//   stage_layout.cpp   which tensors come from elsewhere, how out-edges cut what goes, and who adds to a gradient, read once
+//   stage_layout.cpp   reads the plan: tensors from other roles, cuts of out-edges, gradient
+//                      addends
 //   stage_maths.cpp    forward and backward of a packet, layer by layer
-//   stage_memory.cpp   when tensors are let go of, and what is made again (recompute)
+//   stage_memory.cpp   when tensors are released, and recomputation (recompute = true)
 //
-// Threads: any; each slot by one at a time.
+// Threads: any; at most one at a time per slot.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +22,22 @@
 
 namespace troupe {
 
-// size: its members are tables read from the plan once; every function reads most of them
+// size: the members are tables read from the plan once; every function uses most of them
 class stage_maths {
  public:
   using slot = stage_slot;
   stage_maths(std::shared_ptr<const model_graph> g, std::shared_ptr<const job_plan> p, role_id self, std::uint64_t seed,
               dtype type);
 
-  // A packet's forward and backward: all hosted layers. For tasks, like all that follows with a
-  // device.
+  // Forward and backward of a packet through all hosted layers. Called in tasks, like every
+  // function below that takes a device.
   void run_forward(slot& s, device& d) const;
   void run_backward(slot& s, device& d) const;
 
-  // Their parts, for layers that put something between them: inputs in place, gradients of the
-  // outputs in place, and (last) the gradients of the stage's inputs where the stage finds them.
-  // What layers computed as one hold of the packet is with the first of them, but for the result,
-  // which is the last one's.
+  // The parts of run_forward and run_backward, for stages that insert steps of their own
+  // (joint_stage, gather_stage). join_inputs comes first, hand_back (which stores the gradients of
+  // the stage's inputs in s.inputs) last. For layers computed as one, the first layer's pass holds
+  // the state, and the last layer's pass the result.
   void join_inputs(slot& s, device& d) const;
   void gather(slot& s, std::size_t position) const;
   void step_forward(slot& s, const maths_step& step, device& d) const;
@@ -46,24 +47,24 @@ class stage_maths {
   void step_backward(slot& s, const maths_step& step, device& d) const;
   void hand_back(slot& s, device& d) const;
   context context_of(slot& s, std::size_t position, device& d) const;
-  void keep(slot& s, const maths_step& step) const;  // what backward_needs() asks for, but what will be made again
+  void keep(slot& s, const maths_step& step) const;  // saves the tensors of backward_needs(), except those recomputed later
   void prepare(slot& s, const maths_step& step, std::int64_t examples,
-               device& d) const;  // its plan, for inputs like s.passes[..].in
+               device& d) const;  // creates the step's plan for inputs of the shapes of `in`
   void let_go_read(slot& s, const maths_step& step) const;
   void let_go_done(slot& s, const maths_step& step) const;
   static tensors of_all(const slot& s, const maths_step& step, tensors layer_pass::*which);
-  // The lists keep their own memory for the next packet.
+  // Releases the tensors; the lists keep their capacity for the next packet.
   static void forget(saved& s) { s.inputs.clear(), s.outputs.clear(), s.extra.clear(); }
 
-  // For the stage: every tensor of the pass by shape only (the maths, where there is any, gives
-  // them memory), and what leaves.
+  // Called by the stage. declare: sets the shape of every tensor of the pass, without memory (tasks
+  // allocate it). leaving: the tensor to send along an out-edge.
   void declare(slot& s) const;
   tensor leaving(slot& s, std::size_t edge) const;
   void let_go_sent(slot& s) const;
   static void let_go_all(slot& s);  // the packet has left
 
   const role_plan& self() const { return (*plan_)[self_]; }
-  // The layer, or that part of it which is here.
+  // The layer at `position`, or the part of it that this stage computes.
   const graph_layer& hosted(std::size_t position) const {
     const auto* part = part_at(position);
     return part ? part->as : graph_->layers[self().layers[position]];
@@ -73,28 +74,29 @@ class stage_maths {
   int position_of(std::int32_t layer) const;
   const plan_edge& in_edge(std::size_t port) const { return plan_->edges[self().in_edges[port]]; }
   const plan_edge& out_edge(std::size_t port) const { return plan_->edges[self().out_edges[port]]; }
-  // Packets of an evaluation take the way that its loader's first packet takes in training.
+  // Returns true if the packet travels along the edge. An evaluation packet uses the edges that the
+  // first training packet of its loader uses.
   bool edge_used(const plan_edge& e, const header& h) const;
   shape sized(const shape& s, std::int64_t examples) const;
   static bool training(const slot& s) { return s.h.phase == static_cast<std::uint8_t>(phase::train); }
   bool wants_backward() const { return wants_backward_; }
-  bool reports(std::uint8_t ph) const { return reports_[ph]; }  // does it host a loss or a metric?
+  bool reports(std::uint8_t ph) const { return reports_[ph]; }  // true if the stage hosts a loss or metric of the phase
   const task_cost& cost_forward() const { return forward_cost_; }
   const task_cost& cost_backward() const { return backward_cost_; }
 
  private:
-  // A tensor from elsewhere, or the features of it that hosted layers read.
+  // A need: a tensor from another role, or a range of its features, that hosted layers read.
   struct need_of {
     tensor_ref what;
     feature_range features;
-    std::vector<std::size_t> edges;  // that bring it
+    std::vector<std::size_t> edges;  // in-edges that deliver it
     shape dims;                      // of a training packet
-    bool sum = false;                // each edge brings an addend of all of it
+    bool sum = false;                // each edge delivers an addend of the whole
   };
 
-  // Who adds to the gradient of a tensor, in the consumers' fixed order (ops/reader_sum.hpp): a
-  // hosted layer's inputs, an out-edge, or several that together are one consumer's (it is split by
-  // feature, and each part has its features of the gradient).
+  // One addend of a tensor's gradient, in the consumers' fixed order (ops/reader_sum.hpp): inputs
+  // of a hosted layer, an out-edge, or several out-edges to one consumer that is split by feature
+  // (each part returns the gradient of its features).
   struct contribution {
     bool hosted = true;
     std::size_t at = 0;               // position, or out-edge
@@ -102,12 +104,12 @@ class stage_maths {
     std::vector<std::size_t> pieces;  // out-edges
   };
   using contributions = std::vector<contribution>;
-  // Who reads what, by phase: after step k has run nobody here reads the outputs and needs of
+  // Last reads, by phase: after step k has run, no hosted layer reads the outputs and needs of
   // last_[phase][k] any more.
   struct readings {
     std::vector<std::pair<std::size_t, std::size_t>> outputs;  // position, output
     std::vector<std::size_t> needs;
-    bool input_0 = false;  // one of them is what the step has as its input 0
+    bool input_0 = false;  // one of them is the step's input 0
   };
   struct backward_wants {
     bool inputs, outputs;
@@ -118,11 +120,11 @@ class stage_maths {
   void find_readers();
   void find_held();
   contributions contributions_of(tensor_ref t, feature_range features) const;
-  // Does anything else than the layer's whole output leave along an out-edge?
+  // Returns true if the out-edge carries a part or a compressed form of the layer's output.
   bool remade(std::size_t e) const { return !cuts_[e].whole() || out_edge(e).wire != wire_format::as_is; }
   std::size_t index_of_step(const maths_step& step) const { return static_cast<std::size_t>(&step - steps_.data()); }
   const maths_step& step_at(int position) const { return steps_[step_of_[static_cast<std::size_t>(position)]]; }
-  // The position whose output is input `i` of the layer at `position`; -1: it comes from elsewhere.
+  // The position whose output is input `i` of the layer at `position`; -1: the input is a need.
   int maker_of(std::size_t position, std::size_t i) const {
     return need_at_[position][i] >= 0 ? -1 : position_of(hosted(position).inputs[i].layer);
   }
@@ -145,17 +147,17 @@ class stage_maths {
   std::shared_ptr<const job_plan> plan_;
   role_id self_;
   std::uint64_t seed_;
-  dtype type_;  // of activations; parameters and statistics: wide_of(it)
+  dtype type_;  // of activations; parameters and statistics have wide_of(type)
   std::vector<maths_step> steps_;
   std::vector<std::size_t> step_of_;                   // by position
   std::vector<std::vector<contributions>> out_grads_;  // by position, output
   std::vector<need_of> needs_;
   std::vector<contributions> in_grads_;             // by need
   std::vector<std::vector<std::int32_t>> need_at_;  // by position, input: index into needs_, or -1
-  std::vector<feature_range> cuts_;                 // by out-edge: of the output that is here; {0, 0}: all
+  std::vector<feature_range> cuts_;                 // by out-edge: features of the local output; {0, 0}: all
   std::vector<readings> last_[2];
-  std::vector<std::vector<bool>> leaves_[2];  // by phase, position, output: along an out-edge, as it is or remade
-  std::vector<std::vector<bool>> held_;       // by position, output: what a layer of ours that is made again will read
+  std::vector<std::vector<bool>> leaves_[2];  // by phase, position, output: sent along an out-edge, in any form
+  std::vector<std::vector<bool>> held_;       // by position, output: kept as an input of a hosted layer that is recomputed
   std::vector<bool> held_need_;               // by need
   std::vector<backward_wants> wants_of_;      // by step: backward_needs()
   bool wants_backward_ = false;

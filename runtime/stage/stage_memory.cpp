@@ -1,21 +1,24 @@
-// When a stage lets go of a packet's tensors, and what it makes again (recompute = true; Chen, Xu,
+// When a stage releases a packet's tensors, and which it recomputes (recompute = true; Chen, Xu,
 // Zhang and Guestrin 2016, section 4).
 //
-//   forward    a layer's inputs are let go before it runs when it is their last reader here: it has handles of its own, and when they turn
-//              out to be the only ones, a layer that can work in place does. What leaves is let go with the last message that it leaves in.
-//   backward   a gradient is moved from whoever made it to whoever takes it, never copied, so that it too can be worked on in place.
-//   kept       what backward_needs() asks for; of layers that are made again: nothing of their own, but the inputs that they begin from.
+//   forward    Before a layer runs, the stage releases those of its inputs that no later layer
+//              reads. The layer has its own handles; if these are the last ones, a layer that
+//              can work in place does. An output that is sent is released with the last message
+//              that carries it.
+//   backward   A gradient is moved from producer to consumer, never copied, so layers can work in
+//              place.
+//   kept       The tensors of backward_needs(). Recomputed layers keep nothing; the inputs at the
+//              start of a run of them are kept.
 //
-// In place or not, released or made again: the same bits. What is reused depends on handles alone
-// (tensor::reclaim), and a handle that somebody else still has, on whatever thread, only costs
-// memory.
+// Working in place, releasing and recomputing never change the bits. Memory is reused only if no
+// other handle exists (tensor::reclaim), so another handle, on any thread, only costs memory.
 #include <algorithm>
 
 #include "runtime/stage/stage_maths.hpp"
 
 namespace troupe {
 
-// `step` has gathered its inputs.
+// Called after `step` has gathered its inputs.
 void stage_maths::let_go_read(slot& s, const maths_step& step) const {
   const auto& last = last_[s.h.phase][index_of_step(step)];
   for (const auto& [p, o] : last.outputs)
@@ -26,12 +29,12 @@ void stage_maths::let_go_read(slot& s, const maths_step& step) const {
   }
 }
 
-// `step` has run forward.
+// Called after the forward of `step`.
 void stage_maths::let_go_done(slot& s, const maths_step& step) const {
   auto& pass = s.passes[step.first()];
   pass.in.clear();
   for (const auto& [p, o] : last_[s.h.phase][index_of_step(step)].outputs)
-    if (p == step.last()) s.passes[p].out[o].let_go();  // nobody reads it
+    if (p == step.last()) s.passes[p].out[o].let_go();  // no reader
   const auto& l = hosted(step.first());
   if (!training(s) || !l.wants_backward || l.recompute) forget(pass.kept);
 }
@@ -44,7 +47,8 @@ void stage_maths::take_in_place(slot& s, const maths_step& step) const {
   if (x.type() == y.type() && x.dims() == y.dims() && x.reclaim()) y = x;
 }
 
-// What is sent along an out-edge; the last message takes our handle with it.
+// The tensor to send along an out-edge. The last message that carries an output takes the stage's
+// handle.
 tensor stage_maths::leaving(slot& s, std::size_t edge) const {
   if (remade(edge)) return std::move(s.outgoing[edge]);
   const auto what = out_edge(edge).what;
@@ -58,7 +62,7 @@ tensor stage_maths::leaving(slot& s, std::size_t edge) const {
   return sent;
 }
 
-// All has been sent.
+// Called after all outputs have been sent.
 void stage_maths::let_go_sent(slot& s) const {
   for (std::size_t p = 0; p < s.passes.size(); ++p)
     for (std::size_t o = 0; o < s.passes[p].out.size(); ++o)
@@ -77,7 +81,7 @@ void stage_maths::let_go_all(slot& s) {
   }
 }
 
-// What backward of `step` wants and forward has not kept.
+// Recomputes the tensors that backward of `step` needs and forward has not kept.
 void stage_maths::restore(slot& s, const maths_step& step, device& d) const {
   const auto p = step.first();
   if (recomputes(p)) return make_again(s, step, d);
@@ -90,8 +94,8 @@ void stage_maths::restore(slot& s, const maths_step& step, device& d) const {
   }
 }
 
-// A run of such layers is made again as a whole, by whoever asks for its end. Statistics and
-// carried state have left with the packet's first forward, and leave once.
+// Recomputes `step` and, first, the recomputed layers that it reads. Statistics and carried state
+// were output by the packet's first forward and are not output again.
 void stage_maths::make_again(slot& s, const maths_step& step, device& d) const {
   const auto p = step.first();
   const auto& l = hosted(p);

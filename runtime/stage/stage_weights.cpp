@@ -15,7 +15,7 @@ bool stage_weights::take(std::size_t position, std::uint64_t version, tensors va
   v.here.insert_or_assign(version, std::move(values));
   v.newest = std::max(v.newest, version);
   v.any = true;
-  // Gradients of all steps before this version have gone: packets still to come are of later steps.
+  // The gradients of all earlier steps have been sent, so future packets belong to later steps.
   v.here.erase(v.here.begin(), v.here.lower_bound(oldest_wanted(v, kept)));
   return true;
 }
@@ -31,7 +31,7 @@ std::uint64_t stage_weights::oldest_wanted(const versions& v, kept_from kept) co
   return v.newest > back ? v.newest - back : 0;
 }
 
-// Evaluation is at a boundary, where all layers have come to the same version.
+// An evaluation runs at a boundary, where all layers are at the same version: no delay.
 std::uint64_t stage_weights::wanted_by(const header& h, const versions& v) const {
   const auto delay = h.phase == static_cast<std::uint8_t>(phase::train) ? v.wants.delay : 0;
   return std::min(h.version, std::max(first_step_, h.version - std::min(h.version, delay)));

@@ -1,8 +1,8 @@
-// The versions of its layers' weights that a stage has, by the layer's position in it, and which of
-// them a packet meets by the job's weight rule (plan/warm_up.hpp): drain and stash exactly one
-// version, latest the newest, if it is new enough.
-// Bound: a layer with delay d has at most d + 1 versions (stash), else one, and those that roles
-// which were restarted may still want.
+// The versions of weights that a stage holds, by the layer's position in the stage, and which
+// version a packet uses under the job's weight rule (plan/warm_up.hpp): under drain and stash
+// exactly one version, under latest the newest, if it is new enough.
+// Bound: a layer with delay d has at most d + 1 versions (stash) or one (other rules), plus those
+// that restarted roles may still require.
 #pragma once
 
 #include <cstddef>
@@ -22,33 +22,35 @@ class stage_weights {
  public:
   using entry = std::pair<const std::uint64_t, tensors>;  // version, parameters
   struct layer_wants {
-    bool parameters = false;  // a layer without has no versions, and wants none
+    bool parameters = false;  // false: the layer has no parameters, hence no versions
     std::uint64_t delay = 0;
   };
-  // Restarted roles may ask for packets from this step on. None: nobody is restarted by itself.
+  // Restarted roles may request packets from this step on. Nullopt: roles are not restarted one by
+  // one.
   using kept_from = std::optional<std::uint64_t>;
 
   stage_weights(const std::vector<layer_wants>& layers, weight_rule rule, std::uint64_t first_step);
 
-  // False: they are too old for any packet to come.
+  // Returns false, and drops the values, if no future packet can use a version this old.
   bool take(std::size_t position, std::uint64_t version, tensors values, kept_from kept);
-  // Lets go of versions that no packet to come can want.
+  // Releases the versions that no future packet can use.
   void forget(kept_from kept);
 
-  // What a packet meets in the layer at `position`; null: not here, or it wants none.
+  // The version that a packet uses in the layer at `position`. Null if it has not arrived, or the
+  // layer has no parameters.
   const entry* of(const header& h, std::size_t position) const;
   bool here_for(const header& h) const;
-  // Weights of some layer have gone on beyond this version.
+  // Returns true if a layer has weights newer than `version`.
   bool beyond(std::uint64_t version) const;
 
   bool wanted(std::size_t position) const { return all_[position].wants.parameters; }
-  std::uint64_t newest(std::size_t position) const { return all_[position].newest; }  // that has come; 0: none
-  std::uint64_t newest() const;                                                       // of all layers
+  std::uint64_t newest(std::size_t position) const { return all_[position].newest; }  // received so far; 0: none
+  std::uint64_t newest() const;                                                       // over all layers
   const tensors& newest_values(std::size_t position) const;
 
-  // Takes note of how many versions are here, those that packets under way hold included.
+  // Updates most() with the versions held now, including those that packets in flight hold.
   void count(const std::vector<std::shared_ptr<stage_slot>>& slots);
-  std::uint32_t most() const { return max_; }  // of one layer, at once
+  std::uint32_t most() const { return max_; }  // versions of one layer held at once
 
  private:
   struct versions {

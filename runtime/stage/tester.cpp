@@ -24,7 +24,7 @@ void tester::on(const envelope& e, time_point, effects& out) {
                      if ((*config_.plan)[s].group == 0) out.send({to(s), collect{round_, false}});
                  },
                  [&](const state& s) {
-                   // The coordinator's are what is to be evaluated as it is.
+                   // Blocks from the coordinator begin a round by themselves.
                    if (e.h.src == config_.plan->roles.front().id && s.request > round_) {
                      round_ = s.request;
                      blocks_.clear();
@@ -74,7 +74,7 @@ void tester::give(effects& out) {
   }
   made_.reset();
   blocks_.clear();
-  given_ = round_;  // what comes twice comes late
+  given_ = round_;  // further blocks of this round are outdated
 }
 
 role_status tester::status() const {

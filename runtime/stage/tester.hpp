@@ -1,13 +1,12 @@
-// Evaluation that stops nobody (asynchronous modes): on `evaluate` the tester asks the shards for
-// their blocks as they are, puts the parameters together and gives them to its own stage, which
-// holds the whole model; its loader feeds that stage the round's packets. Blocks that the
-// coordinator sends are a round of their own: the weights that a job is about to write, and nobody
-// is asked.
+// Evaluates in parallel with training (asynchronous modes). On `evaluate` the tester collects the
+// current blocks from the shards, assembles the parameters and sends them to its stage, which hosts
+// the whole model; its loader sends the round's packets to that stage. Blocks that the coordinator
+// sends (the weights that a job is about to write) also begin a round, without a collection.
 //
 // Messages in:  evaluate (coordinator), state (shards, coordinator), start, finished
 // Messages out: collect (shards of the first server group), layer_weights (the tester's stage),
-//               ready{joined} (coordinator: after a restart, to be asked again)
-// Invariant: a round's packets all run with the weights of one collection: version = round.
+//               ready{joined} (coordinator: after a restart, so that it repeats evaluate)
+// Invariant: all packets of a round run with the weights of one collection: version = round.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +26,7 @@ struct tester_config {
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
   dtype type = dtype::f32;
-  std::uint32_t incarnation = 0;  // > 0: this node has been restarted
+  std::uint32_t incarnation = 0;  // > 0: restarted
 };
 
 class tester final : public role {
@@ -42,8 +41,8 @@ class tester final : public role {
   header to(role_id r) const;
 
   tester_config config_;
-  std::uint64_t round_ = 0, given_ = 0;         // the round we are at; the last whose weights have been handed on
-  std::map<std::uint32_t, tensor> blocks_;      // of this round
+  std::uint64_t round_ = 0, given_ = 0;         // the current round; the last round whose weights have been sent
+  std::map<std::uint32_t, tensor> blocks_;      // of the current round
   std::shared_ptr<std::vector<tensors>> made_;  // by layer, while the task runs
 };
 

@@ -9,7 +9,7 @@ tensor declare_for_wire(const shape& s, dtype t, wire_format f) { return tensor:
 
 tensor to_wire(device& d, const tensor& from, wire_format f) {
   if (f == wire_format::as_is || !from) return from;
-  if (from.type() == wire_dtype(f, from.type())) return from;  // bf16 as it is
+  if (from.type() == wire_dtype(f, from.type())) return from;  // bf16 of bf16
   if (from.type() == dtype::bf16) return to_wire(d, converted_to(d, from, dtype::f32), f);
   auto to = declare_for_wire(from.dims(), from.type(), f);
   to.back(d);

@@ -1,9 +1,11 @@
-// Activations and gradients in fewer bytes, for edges between nodes (plan/wire_format.hpp). In
-// tasks: these touch memory.
+// Lossy compression of activations and gradients, for edges between nodes (plan/wire_format.hpp).
+// Called in tasks, except declare_for_wire: the others access tensor memory.
 //
-//   bf16   the upper half of an f32, rounded to the nearest, ties to even: off by at most 2^-8 of the value (2^-9 of the next power of two)
-//   int8   q = round(127 x / m) for each example, m its largest magnitude; off by at most m / 254. An example's numbers do not depend on who
-//          travels with it. An example with a value that is not finite arrives as NaN: nothing is hidden.
+//   bf16   The upper half of an f32, rounded to nearest, ties to even. Error: at most 2^-8 of the
+//          value (2^-9 of the next power of two).
+//   int8   q = round(127 x / m) per example, m its largest magnitude. Error: at most m / 254. The
+//          result for an example does not depend on the other examples. An example with a value
+//          that is not finite arrives as NaN.
 #pragma once
 
 #include "ops/tensor.hpp"
@@ -14,9 +16,9 @@ namespace troupe {
 class device;
 
 tensor declare_for_wire(const shape& s, dtype t, wire_format f);
-// Of floating values. As it is, or bf16 of bf16: itself.
+// `from` has floating-point values. Returns `from` itself for as_is, and for bf16 of bf16.
 tensor to_wire(device& d, const tensor& from, wire_format f);
-// `s` and `t`: of the tensor that was sent.
+// `s`, `t`: shape and type of the tensor before to_wire.
 tensor from_wire(device& d, const tensor& from, wire_format f, const shape& s, dtype t);
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// Blocks become parameters and parameters become blocks, however they are cut; and of what is not
-// wanted nothing is believed.
+// Blocks are joined to parameters, and parameters are cut into blocks, for every kind of cut.
+// Blocks that were not requested or do not fit are dropped.
 #include "runtime/coordinator/block_collector.hpp"
 
 #include <gmock/gmock.h>
@@ -19,8 +19,8 @@ using ::testing::Pair;
 
 class blocks : public ::testing::Test {
  protected:
-  // wide: 2 x 4, cut into columns; long: 4, cut in two; whole: 3. Two packets, of which a stage
-  // each carries something.
+  // wide: 2 x 4, cut by columns; long: 4, cut in two; whole: 3. Two packets; carries() adds one
+  // stage with carried state for each.
   blocks() {
     const auto param = [&](std::string name, shape s) {
       graph_param p;
@@ -88,7 +88,7 @@ class blocks : public ::testing::Test {
     task_context c{*dev};
     work(c);
   }
-  // The blocks of parameters that count from 0, 10 and 20; momentum is 100 more.
+  // Parameter values count from 0, 10 and 20; momentum is the value + 100.
   bool give(block_collector& c, std::uint32_t block, std::vector<float> v, std::uint64_t updates = 7) {
     auto more = v;
     for (auto& x : more) x += 100;
@@ -108,7 +108,7 @@ class blocks : public ::testing::Test {
   role_id one{}, two{}, copy{};
 };
 
-TEST_F(blocks, become_parameters_and_states_of_the_rule_in_the_order_of_the_graph) {
+TEST_F(blocks, are_joined_to_parameters_and_rule_states_in_graph_order) {
   auto c = collector();
   c.begin(true);
   ASSERT_TRUE(give_all(c));
@@ -131,7 +131,7 @@ TEST_F(blocks, become_parameters_and_states_of_the_rule_in_the_order_of_the_grap
   EXPECT_THAT(names, ElementsAre("wide", "long", "whole", "wide@momentum", "long@momentum", "whole@momentum"));
 }
 
-TEST_F(blocks, that_hold_what_is_no_number_are_named) {
+TEST_F(blocks, with_values_that_are_not_finite_are_reported_by_name) {
   for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     auto c = collector();
     c.begin(false);
@@ -144,7 +144,7 @@ TEST_F(blocks, that_hold_what_is_no_number_are_named) {
     for (std::uint32_t k : {0u, 1u, 2u, 4u}) give(c, k, k == 1 ? std::vector<float>(6) : std::vector<float>(k == 0 ? 2 : 3));
     ASSERT_TRUE(c.take({c.request(), 3, of({1}), {of({bad})}}, 1));
     run(c.join());
-    EXPECT_EQ(c.joined().not_finite, "long@momentum") << "a state of the rule, in a block of several";
+    EXPECT_EQ(c.joined().not_finite, "long@momentum") << "a rule state, in one of several blocks";
   }
   auto c = collector();
   c.begin(false);
@@ -153,14 +153,14 @@ TEST_F(blocks, that_hold_what_is_no_number_are_named) {
   EXPECT_EQ(c.joined().not_finite, "");
 }
 
-TEST_F(blocks, of_one_parameter_say_how_many_updates_the_latest_has_seen) {
+TEST_F(blocks, of_one_parameter_report_the_largest_number_of_updates) {
   auto c = collector();
   c.begin(false);
   give_all(c);
   EXPECT_THAT(c.joined().updates_by_param(*graph, *plan), ElementsAre(Pair("long", 9u), Pair("whole", 7u), Pair("wide", 8u)));
 }
 
-TEST_F(blocks, are_asked_of_the_first_server_group) {
+TEST_F(blocks, are_requested_from_the_first_server_group) {
   auto c = collector();
   c.begin(true);
   EXPECT_THAT(c.asked_shards(), ElementsAre(one, two));
@@ -169,29 +169,29 @@ TEST_F(blocks, are_asked_of_the_first_server_group) {
   EXPECT_EQ(c.request(), 1u);
 }
 
-TEST_F(blocks, that_nobody_asked_for_or_that_do_not_fit_are_dropped) {
+TEST_F(blocks, that_were_not_requested_or_do_not_fit_are_dropped) {
   auto c = collector();
-  EXPECT_FALSE(c.take({0, 0, of({0, 4}), {of({0, 4})}}, 1)) << "nothing is collected";
+  EXPECT_FALSE(c.take({0, 0, of({0, 4}), {of({0, 4})}}, 1)) << "no collection is in progress";
   c.begin(false);
   c.begin(false);
   const auto untouched = [&] { return c.missing() == 5; };
   c.take({1, 0, of({0, 4}), {of({0, 4})}}, 1);
-  EXPECT_TRUE(untouched()) << "the answer to the collection before";
+  EXPECT_TRUE(untouched()) << "an answer to the previous collection";
   c.take({2, 5, of({0, 4}), {of({0, 4})}}, 1);
   EXPECT_TRUE(untouched()) << "no such block";
   c.take({2, 0, of({0, 4, 8}), {of({0, 4})}}, 1);
   EXPECT_TRUE(untouched()) << "too long";
   c.take({2, 0, of({0, 4}), {}}, 1);
-  EXPECT_TRUE(untouched()) << "no state of the rule";
+  EXPECT_TRUE(untouched()) << "no rule state";
   c.take({2, 0, of({0, 4}), {of({0})}}, 1);
-  EXPECT_TRUE(untouched()) << "a state of another size";
+  EXPECT_TRUE(untouched()) << "a rule state of a wrong size";
   EXPECT_FALSE(give(c, 0, {0, 4}));
   EXPECT_EQ(c.missing(), 4u);
   EXPECT_FALSE(give(c, 0, {8, 8}));
-  EXPECT_EQ(c.missing(), 4u) << "twice";
+  EXPECT_EQ(c.missing(), 4u) << "duplicate";
 }
 
-TEST_F(blocks, of_carried_state_become_the_lanes_of_all_packets) {
+TEST_F(blocks, of_carried_state_are_joined_over_the_packets) {
   carries();
   auto c = collector();
   c.begin(true);
@@ -209,7 +209,7 @@ TEST_F(blocks, of_carried_state_become_the_lanes_of_all_packets) {
   EXPECT_THAT(values(got.carried[1].second), ElementsAre(5, 6));
 }
 
-TEST_F(blocks, of_carried_state_are_left_out_where_one_lane_has_carried_nothing_yet) {
+TEST_F(blocks, of_carried_state_are_left_out_if_one_packet_has_none_yet) {
   carries();
   auto c = collector();
   c.begin(true);
@@ -220,7 +220,7 @@ TEST_F(blocks, of_carried_state_are_left_out_where_one_lane_has_carried_nothing_
   EXPECT_THAT(c.joined().carried, IsEmpty());
 }
 
-TEST_F(blocks, of_carried_state_are_not_asked_for_by_who_does_not_go_on) {
+TEST_F(blocks, of_carried_state_are_not_requested_when_the_job_ends) {
   carries();
   auto c = collector();
   c.begin(false);
@@ -228,7 +228,7 @@ TEST_F(blocks, of_carried_state_are_not_asked_for_by_who_does_not_go_on) {
   EXPECT_TRUE(give_all(c));
 }
 
-TEST_F(blocks, are_cut_again_as_they_were) {
+TEST_F(blocks, are_cut_from_parameters_to_their_original_content) {
   carries();
   auto c = collector();
   c.begin(true);
@@ -239,7 +239,7 @@ TEST_F(blocks, are_cut_again_as_they_were) {
   const auto got = c.joined();
   block_cutter cutter(*graph, plan, {"momentum"}, {30, got.all(), {{"wide", 29}}});
   const auto at_once = cutter.at_once();
-  ASSERT_EQ(at_once.size(), 5u) << "two pieces, and the three blocks that lie in one piece";
+  ASSERT_EQ(at_once.size(), 5u) << "two pieces of carried state and three contiguous blocks";
   EXPECT_EQ(at_once[1].to, role_id{5});
   EXPECT_EQ(at_once[1].what.block, 6u);
   EXPECT_THAT(values(at_once[1].what.value), ElementsAre(3, 4));
@@ -247,7 +247,7 @@ TEST_F(blocks, are_cut_again_as_they_were) {
   EXPECT_EQ(at_once[2].what.block, 2u);
   EXPECT_EQ(at_once[2].to, one);
   EXPECT_EQ(at_once[2].version, 30u);
-  EXPECT_EQ(at_once[2].updates, 30u) << "nothing else is known of this parameter";
+  EXPECT_EQ(at_once[2].updates, 30u) << "no number is known for this parameter: the step";
   EXPECT_THAT(values(at_once[2].what.value), ElementsAre(10, 11, 12));
   EXPECT_THAT(values(at_once[3].what.rule[0]), ElementsAre(113));
   EXPECT_THAT(cutter.at_once(), IsEmpty());
@@ -265,13 +265,13 @@ TEST_F(blocks, are_cut_again_as_they_were) {
   EXPECT_FALSE(cutter.more());
 }
 
-TEST_F(blocks, are_cut_without_what_the_job_has_not_carried_and_a_rule_has_not_kept) {
+TEST_F(blocks, are_cut_without_missing_carried_state_and_rule_states) {
   carries();
   const named_tensors weights{
       {"wide", of({0, 1, 2, 3, 4, 5, 6, 7}, {2, 4})}, {"long", of({10, 11, 12, 13})}, {"whole", of({20, 21, 22})}};
   block_cutter cutter(*graph, plan, {"momentum"}, {3, weights, {}});
   const auto at_once = cutter.at_once();
-  EXPECT_FALSE(at_once[0].what.value) << "nothing carried";
+  EXPECT_FALSE(at_once[0].what.value) << "no carried state";
   EXPECT_THAT(at_once[2].what.rule, IsEmpty());
 }
 

@@ -1,5 +1,4 @@
-// A boundary with what it is told of a job that goes as the test says, and the words of everybody
-// whom it waits for.
+// Test fixture: a boundary, the facts of a simulated job, and the answers that it waits for.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +33,7 @@ struct job {
     f.next_evaluation = 10;
     at(0);
   }
-  // All workers have made `step` steps, and are granted no more.
+  // All workers have finished `step` steps, and are granted no more.
   job& at(std::uint64_t step) {
     f.completed = f.granted = f.most_done = step;
     return *this;
@@ -43,14 +42,14 @@ struct job {
   std::uint64_t end() const { return b.end(f); }
   void flush() { EXPECT_TRUE(b.flushed(role_id{1}, b.flush_round(), 1, f.completed)); }
   void adopt() { EXPECT_TRUE(b.adopted(role_id{2}, b.pending_epoch(), 1)); }
-  // A round begins and ends; it was of these weights.
+  // A round of the current weights begins and ends.
   void evaluate() {
     f.evaluating = true;
     EXPECT_EQ(next(), todo::wait);
     f.evaluating = false;
     f.evaluated = f.weights_evaluated = true;
   }
-  // Does everything at once that there is to be done, and says what it was.
+  // Performs all actions that are due, with immediate answers, and returns them.
   std::vector<todo> all() {
     std::vector<todo> list;
     for (auto t = next(); t != todo::wait && t != todo::train && list.size() < 20; t = next()) {
@@ -62,7 +61,7 @@ struct job {
       if (t == todo::adopt) adopt();
       if (t == todo::leave || t == todo::write_weights) break;
       if (t == todo::collect && b.why() != purpose::checkpoint)
-        break;  // of the last and of a handover the coordinator makes the end
+        break;  // for the last and a handover, the coordinator ends the plan
     }
     return list;
   }

@@ -1,5 +1,5 @@
-// The order of what is done at a boundary, wish by wish and all at once; settling, and switching
-// the mode.
+// The order of actions at a boundary, for single requests and for all at once; flushes and mode
+// switches.
 #include "runtime/coordinator/boundary.hpp"
 
 #include <gmock/gmock.h>
@@ -13,9 +13,9 @@ namespace {
 using namespace boundary_test;
 using ::testing::ElementsAre;
 
-// --- where training runs to
+// --- the end of training
 
-TEST(boundary, training_runs_to_the_next_evaluation_in_lockstep_and_to_the_end_else) {
+TEST(boundary, training_runs_to_the_next_evaluation_only_in_lockstep) {
   EXPECT_EQ(job().end(), 10u);
   EXPECT_EQ(job(ssp()).end(), 100u);
   EXPECT_EQ(job().next(), todo::train);
@@ -24,10 +24,10 @@ TEST(boundary, training_runs_to_the_next_evaluation_in_lockstep_and_to_the_end_e
   EXPECT_EQ(job(lockstep(), endless).end(), ~0ull);
   auto once = hundred_steps();
   once.eval_every = 0;
-  EXPECT_EQ(job(lockstep(), once).end(), 100u) << "evaluated at the end alone";
+  EXPECT_EQ(job(lockstep(), once).end(), 100u) << "evaluated only at the end";
 }
 
-TEST(boundary, training_runs_to_the_next_checkpoint_by_its_interval_and_makes_it_once) {
+TEST(boundary, makes_one_checkpoint_per_interval) {
   auto r = hundred_steps();
   r.eval_every = 0, r.checkpoint_every = 8, r.first_step = 20;
   for (const auto& m : {lockstep(), ssp()}) {
@@ -35,27 +35,27 @@ TEST(boundary, training_runs_to_the_next_checkpoint_by_its_interval_and_makes_it
     job j(m, r);
     j.at(20);
     EXPECT_EQ(j.end(), 24u);
-    EXPECT_EQ(j.next(), todo::train) << "none where it begins";
+    EXPECT_EQ(j.next(), todo::train) << "no checkpoint at the first step";
     j.at(24);
     const bool flushes = !m.lockstep;
     const auto made = j.all();
     EXPECT_EQ(std::count(made.begin(), made.end(), todo::collect), 1);
-    EXPECT_EQ(std::count(made.begin(), made.end(), todo::flush), flushes ? 1 : 0) << "weights of workers are in it";
+    EXPECT_EQ(std::count(made.begin(), made.end(), todo::flush), flushes ? 1 : 0) << "workers hold weights out of lockstep";
     EXPECT_EQ(j.b.why(), purpose::checkpoint);
     EXPECT_EQ(j.end(), 32u);
     j.at(27);
     j.b.want_checkpoint(27);
     j.all();
-    EXPECT_EQ(j.end(), 32u) << "one that a person wants in between changes nothing";
+    EXPECT_EQ(j.end(), 32u) << "a requested checkpoint does not shift the interval";
   }
   r.last_step = 24;
   job last(lockstep(), r);
   last.at(24);
   EXPECT_EQ(last.all(), (std::vector<todo>{todo::evaluate, todo::collect}));
-  EXPECT_EQ(last.b.why(), purpose::last) << "weights are written, and no checkpoint before them";
+  EXPECT_EQ(last.b.why(), purpose::last) << "weights are written, without a checkpoint";
 }
 
-TEST(boundary, no_evaluation_is_due_where_a_job_begins) {
+TEST(boundary, no_evaluation_is_due_at_the_first_step) {
   auto r = hundred_steps();
   r.first_step = 20;
   job j(lockstep(), r);
@@ -66,7 +66,7 @@ TEST(boundary, no_evaluation_is_due_where_a_job_begins) {
   EXPECT_TRUE(job(lockstep(), r).b.due(21));
 }
 
-TEST(boundary, a_wish_holds_grants_where_they_are) {
+TEST(boundary, a_request_holds_grants) {
   for (auto wish : {&boundary::want_pause, &boundary::want_stop, &boundary::want_checkpoint, &boundary::want_handover,
                     &boundary::want_evaluation}) {
     job j;
@@ -78,10 +78,10 @@ TEST(boundary, a_wish_holds_grants_where_they_are) {
   job late;
   late.at(3);
   late.b.want_pause(50);
-  EXPECT_EQ(late.end(), 10u) << "never beyond what is due sooner";
+  EXPECT_EQ(late.end(), 10u) << "an earlier evaluation comes first";
 }
 
-TEST(boundary, who_resumes_gives_up_the_pause_and_no_other_wish) {
+TEST(boundary, resume_cancels_the_pause_and_no_other_request) {
   for (auto wish : {&boundary::want_stop, &boundary::want_checkpoint, &boundary::want_handover, &boundary::want_evaluation}) {
     job j;
     j.at(3).f.granted = 6;
@@ -102,7 +102,7 @@ TEST(boundary, who_resumes_gives_up_the_pause_and_no_other_wish) {
   EXPECT_EQ(paused.end(), 10u);
 }
 
-TEST(boundary, a_condition_ends_the_job_where_it_has_been_granted) {
+TEST(boundary, a_condition_ends_the_job_after_the_granted_steps) {
   job j;
   j.at(3).f.granted = 6;
   j.b.want_end();
@@ -113,7 +113,7 @@ TEST(boundary, a_condition_ends_the_job_where_it_has_been_granted) {
 
 // --- the order
 
-TEST(boundary, evaluation_in_lockstep_is_a_boundary_of_its_own) {
+TEST(boundary, evaluation_in_lockstep_is_a_boundary) {
   job j;
   j.at(10);
   EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::leave));
@@ -121,22 +121,22 @@ TEST(boundary, evaluation_in_lockstep_is_a_boundary_of_its_own) {
   EXPECT_EQ(j.next(), todo::train);
 }
 
-TEST(boundary, a_round_that_has_been_made_here_is_not_made_again) {
+TEST(boundary, a_round_is_made_once_per_step_unless_requested) {
   job j;
   j.at(10).f.evaluated = true;
   EXPECT_THAT(j.all(), ElementsAre(todo::leave));
   j.b.want_evaluation(10);
-  EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::leave)) << "but a person may ask";
+  EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::leave)) << "a user request makes another round";
 }
 
-TEST(boundary, at_the_last_step_weights_are_evaluated_collected_and_written) {
+TEST(boundary, evaluates_and_collects_at_the_last_step) {
   job j;
   j.at(100);
   EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::collect));
   EXPECT_EQ(j.b.why(), purpose::last);
 }
 
-TEST(boundary, at_the_last_step_a_round_of_other_weights_does_not_do) {
+TEST(boundary, evaluates_at_the_last_step_unless_its_weights_were_evaluated) {
   job j;
   j.at(100).f.evaluated = true;
   EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::collect));
@@ -145,13 +145,13 @@ TEST(boundary, at_the_last_step_a_round_of_other_weights_does_not_do) {
   EXPECT_THAT(weights_evaluated.all(), ElementsAre(todo::collect));
 }
 
-TEST(boundary, out_of_lockstep_the_end_settles_evaluates_and_counts_before_it_collects) {
+TEST(boundary, out_of_lockstep_the_end_flushes_evaluates_observes_and_collects) {
   job j(ssp());
   j.at(100);
   EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::evaluate, todo::observe, todo::collect));
 }
 
-TEST(boundary, a_pipeline_that_is_kept_full_counts_in_lockstep_too) {
+TEST(boundary, without_drain_the_end_observes_staleness_in_lockstep_too) {
   auto r = hundred_steps();
   r.drains = false;
   job j(lockstep(), r);
@@ -159,7 +159,7 @@ TEST(boundary, a_pipeline_that_is_kept_full_counts_in_lockstep_too) {
   EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::observe, todo::collect));
 }
 
-TEST(boundary, everything_at_once_is_done_in_this_order) {
+TEST(boundary, performs_all_requests_in_a_fixed_order) {
   job j;
   j.at(10);
   j.b.want_pause(10);
@@ -169,12 +169,12 @@ TEST(boundary, everything_at_once_is_done_in_this_order) {
   j.b.want_evaluation(10);
   std::vector<todo> first = j.all();
   EXPECT_THAT(first, ElementsAre(todo::flush, todo::evaluate, todo::collect, todo::adopt, todo::flush, todo::collect));
-  EXPECT_EQ(j.b.why(), purpose::handover) << "after the checkpoint and the switch; the pause is for the next plan";
+  EXPECT_EQ(j.b.why(), purpose::handover) << "after checkpoint and switch; the next plan pauses";
   EXPECT_TRUE(j.b.pausing());
   EXPECT_FALSE(j.b.paused());
 }
 
-TEST(boundary, an_end_comes_before_every_other_wish) {
+TEST(boundary, the_end_comes_before_all_other_requests) {
   job j;
   j.at(10);
   j.b.want_checkpoint(10);
@@ -185,20 +185,20 @@ TEST(boundary, an_end_comes_before_every_other_wish) {
   EXPECT_EQ(j.b.why(), purpose::last);
 }
 
-TEST(boundary, of_a_stopped_job_nothing_is_evaluated) {
+TEST(boundary, a_stopped_job_is_not_evaluated) {
   job j;
   j.at(7);
   j.b.want_pause(7);
   j.b.want_stop(7);
   j.b.want_end();
-  EXPECT_TRUE(j.b.stopped()) << "whatever a condition says afterwards";
+  EXPECT_TRUE(j.b.stopped()) << "a later finish condition does not change it";
   EXPECT_FALSE(j.b.pausing());
   EXPECT_THAT(j.all(), ElementsAre(todo::collect));
 }
 
-// --- settling
+// --- flushes
 
-TEST(boundary, settles_for_a_checkpoint_out_of_lockstep_and_for_a_mode_always) {
+TEST(boundary, flushes_for_a_mode_switch_and_out_of_lockstep_for_a_checkpoint) {
   job free(ssp());
   free.at(7);
   free.b.want_checkpoint(7);
@@ -211,14 +211,14 @@ TEST(boundary, settles_for_a_checkpoint_out_of_lockstep_and_for_a_mode_always) {
   EXPECT_THAT(tight.all(), ElementsAre(todo::flush, todo::adopt, todo::leave));
 }
 
-TEST(boundary, settles_once_at_a_step_and_again_at_the_next) {
+TEST(boundary, flushes_once_per_step) {
   job j(ssp());
   j.at(7);
   j.b.want_pause(7);
   j.b.want_checkpoint(7);
   EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::collect, todo::say_paused));
   j.b.want_checkpoint(7);
-  EXPECT_THAT(j.all(), ElementsAre(todo::collect)) << "training stood still since";
+  EXPECT_THAT(j.all(), ElementsAre(todo::collect)) << "no step since the last flush";
   j.b.resume();
   EXPECT_EQ(j.next(), todo::train);
   j.at(9);
@@ -226,7 +226,7 @@ TEST(boundary, settles_once_at_a_step_and_again_at_the_next) {
   EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::collect, todo::leave));
 }
 
-TEST(boundary, waits_for_all_shards_of_this_round) {
+TEST(boundary, waits_for_all_shards_of_this_flush_round) {
   job j(ssp());
   j.at(7);
   j.b.want_checkpoint(7);
@@ -234,29 +234,29 @@ TEST(boundary, waits_for_all_shards_of_this_round) {
   EXPECT_EQ(j.b.now(), waiting::flushing);
   EXPECT_EQ(j.next(), todo::wait);
   EXPECT_FALSE(j.b.flushed(role_id{1}, 1, 2, 7));
-  EXPECT_FALSE(j.b.flushed(role_id{1}, 1, 2, 7)) << "twice";
+  EXPECT_FALSE(j.b.flushed(role_id{1}, 1, 2, 7)) << "duplicate";
   EXPECT_EQ(j.b.answers(), 1u);
   EXPECT_FALSE(j.b.flushed(role_id{3}, 0, 2, 7)) << "of another round";
   EXPECT_TRUE(j.b.flushed(role_id{3}, 1, 2, 7));
   EXPECT_EQ(j.b.now(), waiting::running);
   EXPECT_TRUE(j.b.at_rest(7));
   EXPECT_FALSE(j.b.at_rest(8));
-  EXPECT_FALSE(j.b.flushed(role_id{1}, 1, 2, 7)) << "nobody waits for it";
+  EXPECT_FALSE(j.b.flushed(role_id{1}, 1, 2, 7)) << "the flush is complete";
 }
 
-TEST(boundary, a_wish_that_comes_while_it_settles_is_done_when_it_has) {
+TEST(boundary, a_request_during_a_flush_is_executed_after_it) {
   job j(ssp());
   j.at(7);
   j.b.want_mode(lockstep(), 7);
   EXPECT_EQ(j.next(), todo::flush);
   j.b.want_checkpoint(7);
   j.flush();
-  EXPECT_THAT(j.all(), ElementsAre(todo::collect, todo::adopt, todo::leave)) << "one settling does for both";
+  EXPECT_THAT(j.all(), ElementsAre(todo::collect, todo::adopt, todo::leave)) << "one flush for both";
 }
 
-// --- a mode
+// --- mode switches
 
-TEST(boundary, a_switch_waits_for_all_workers_of_its_era) {
+TEST(boundary, a_switch_waits_for_all_workers_of_its_mode_epoch) {
   job j;
   j.at(7);
   j.b.want_mode(ssp(), 7);
@@ -267,11 +267,11 @@ TEST(boundary, a_switch_waits_for_all_workers_of_its_era) {
   EXPECT_EQ(j.next(), todo::adopt);
   EXPECT_EQ(j.b.mode().text(), "ssp staleness=3");
   EXPECT_FALSE(j.b.wanted_mode());
-  EXPECT_TRUE(j.b.changing()) << "workers have yet to take it";
+  EXPECT_TRUE(j.b.changing()) << "workers have not adopted it yet";
   EXPECT_EQ(j.b.mode_epoch(), 1u);
   EXPECT_EQ(j.b.epoch_began_at(), 7u);
-  EXPECT_FALSE(j.b.at_rest(7)) << "who adopts may begin to hold something";
-  EXPECT_FALSE(j.b.adopted(role_id{2}, 0, 2)) << "of the era before";
+  EXPECT_FALSE(j.b.at_rest(7)) << "workers may hold updates in the new mode";
+  EXPECT_FALSE(j.b.adopted(role_id{2}, 0, 2)) << "of the previous mode epoch";
   EXPECT_FALSE(j.b.adopted(role_id{2}, 1, 2));
   EXPECT_EQ(j.next(), todo::wait);
   EXPECT_TRUE(j.b.adopted(role_id{4}, 1, 2));
@@ -279,7 +279,7 @@ TEST(boundary, a_switch_waits_for_all_workers_of_its_era) {
   EXPECT_FALSE(j.b.adopted(role_id{4}, 1, 2));
 }
 
-TEST(boundary, a_mode_that_was_wanted_at_the_end_stays_a_wish) {
+TEST(boundary, a_mode_request_at_the_end_is_not_executed) {
   job j;
   j.at(100).f.evaluated = j.f.weights_evaluated = true;
   j.b.want_mode(ssp(), 100);

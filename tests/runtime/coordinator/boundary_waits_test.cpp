@@ -1,5 +1,5 @@
-// Who waits for what: a pause, rounds beside training, the end where one worker makes it, and
-// wishes at odd times.
+// Waits at a boundary: pauses, evaluation in parallel with training, jobs that one worker ends, and
+// requests during other actions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 
 // --- a pause
 
-TEST(boundary, a_pause_is_said_once_and_held) {
+TEST(boundary, a_pause_is_reported_once_and_holds) {
   job j;
   j.at(3).f.granted = 5;
   j.b.want_pause(5);
@@ -24,7 +24,7 @@ TEST(boundary, a_pause_is_said_once_and_held) {
   EXPECT_TRUE(j.b.paused());
   EXPECT_EQ(j.next(), todo::wait);
   j.b.want_pause(5);
-  EXPECT_TRUE(j.b.paused()) << "said twice, it is paused as before";
+  EXPECT_TRUE(j.b.paused()) << "a second request has no effect";
   EXPECT_EQ(j.next(), todo::wait);
   EXPECT_TRUE(j.b.resume());
   EXPECT_FALSE(j.b.resume());
@@ -32,7 +32,7 @@ TEST(boundary, a_pause_is_said_once_and_held) {
   EXPECT_EQ(j.end(), 10u);
 }
 
-TEST(boundary, a_pause_taken_back_before_it_was_reached_was_none) {
+TEST(boundary, resume_before_the_pause_is_reached_cancels_it) {
   job j;
   j.at(3);
   j.b.want_pause(6);
@@ -40,7 +40,7 @@ TEST(boundary, a_pause_taken_back_before_it_was_reached_was_none) {
   EXPECT_EQ(j.end(), 10u);
 }
 
-TEST(boundary, a_paused_job_does_what_it_is_told_and_stays_paused) {
+TEST(boundary, a_paused_job_executes_requests_and_stays_paused) {
   job j;
   j.at(5);
   j.b.want_pause(5);
@@ -54,17 +54,17 @@ TEST(boundary, a_paused_job_does_what_it_is_told_and_stays_paused) {
   EXPECT_EQ(j.b.why(), purpose::last);
 }
 
-TEST(boundary, the_next_plan_of_a_paused_job_is_paused_from_the_first) {
+TEST(boundary, the_next_plan_of_a_paused_job_begins_paused) {
   job j;
   j.at(5);
   j.b.was_paused(5);
   EXPECT_TRUE(j.b.paused());
-  EXPECT_EQ(j.next(), todo::wait) << "it has been said in the plan before";
+  EXPECT_EQ(j.next(), todo::wait) << "the previous plan has reported it";
 }
 
-// --- evaluation beside training
+// --- evaluation in parallel with training
 
-TEST(boundary, out_of_lockstep_a_round_begins_beside_training_and_only_the_end_waits_for_it) {
+TEST(boundary, out_of_lockstep_only_the_end_waits_for_a_round) {
   job j(ssp());
   j.at(12).f.evaluation_due = true;
   EXPECT_EQ(j.next(), todo::evaluate);
@@ -72,30 +72,30 @@ TEST(boundary, out_of_lockstep_a_round_begins_beside_training_and_only_the_end_w
   j.f.evaluating = true;
   EXPECT_EQ(j.next(), todo::train);
   j.f.evaluation_due = true;
-  EXPECT_EQ(j.next(), todo::train) << "one at a time";
+  EXPECT_EQ(j.next(), todo::train) << "one round at a time";
   j.f.evaluation_due = false;
   j.at(100);
   EXPECT_EQ(j.next(), todo::flush);
   j.flush();
   EXPECT_EQ(j.next(), todo::wait);
   j.f.evaluating = false;
-  EXPECT_EQ(j.next(), todo::evaluate) << "that one was not of the last weights";
+  EXPECT_EQ(j.next(), todo::evaluate) << "that round was not of the final weights";
 }
 
-TEST(boundary, a_round_that_is_due_at_the_end_is_the_last_one) {
+TEST(boundary, a_round_that_is_due_at_the_end_is_made_once) {
   job j(ssp());
   j.at(100).f.evaluation_due = true;
   EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::evaluate, todo::observe, todo::collect));
 }
 
-TEST(boundary, where_a_condition_ends_the_job_no_other_round_begins) {
+TEST(boundary, no_interval_round_begins_when_a_condition_ends_the_job) {
   job j(ssp());
   j.at(7).f.evaluation_due = true;
   j.b.want_end();
   EXPECT_THAT(j.all(), ElementsAre(todo::flush, todo::evaluate, todo::observe, todo::collect));
 }
 
-TEST(boundary, a_round_that_a_person_wants_beside_another_begins_behind_it) {
+TEST(boundary, a_requested_round_begins_after_the_one_in_progress) {
   job j(ssp());
   j.at(12).f.evaluating = true;
   j.b.want_evaluation(12);
@@ -106,7 +106,7 @@ TEST(boundary, a_round_that_a_person_wants_beside_another_begins_behind_it) {
   EXPECT_EQ(j.next(), todo::train) << "once";
 }
 
-TEST(boundary, nobody_can_evaluate_without_tests_or_a_tester) {
+TEST(boundary, does_not_evaluate_without_test_data_or_a_tester) {
   auto r = hundred_steps();
   r.has_tester = false;
   job j(ssp(), r);
@@ -115,7 +115,7 @@ TEST(boundary, nobody_can_evaluate_without_tests_or_a_tester) {
   EXPECT_EQ(j.next(), todo::train);
   job tight(lockstep(), r);
   tight.at(10);
-  EXPECT_EQ(tight.next(), todo::evaluate) << "in lockstep the workers do";
+  EXPECT_EQ(tight.next(), todo::evaluate) << "in lockstep the workers evaluate";
   r.has_tests = false;
   job blind(lockstep(), r);
   EXPECT_EQ(blind.end(), 100u);
@@ -123,29 +123,29 @@ TEST(boundary, nobody_can_evaluate_without_tests_or_a_tester) {
   EXPECT_EQ(blind.next(), todo::collect);
 }
 
-// --- who waits for what
+// --- waits
 
-TEST(boundary, where_one_worker_ends_the_job_the_weights_that_are_written_are_evaluated) {
+TEST(boundary, evaluates_the_collected_weights_when_one_worker_ends_the_job) {
   auto r = hundred_steps();
   r.any_worker_ends = true;
   job j(ssp(), r);
   j.at(60).f.most_done = 100;
   j.f.evaluating = true;
-  EXPECT_EQ(j.next(), todo::wait) << "for the round under way";
+  EXPECT_EQ(j.next(), todo::wait) << "for the round in progress";
   j.f.evaluating = false;
   j.f.evaluation_due = true;
-  EXPECT_EQ(j.next(), todo::collect) << "at once: others are still on their way";
+  EXPECT_EQ(j.next(), todo::collect) << "without a flush: other workers still train";
   EXPECT_TRUE(j.b.collected(60));
   EXPECT_EQ(j.b.now(), waiting::evaluating_last);
   j.f.evaluating = true;
   EXPECT_EQ(j.next(), todo::wait);
   j.b.want_checkpoint(60);
-  EXPECT_EQ(j.next(), todo::wait) << "too late for anything else";
+  EXPECT_EQ(j.next(), todo::wait) << "too late for other requests";
   j.f.evaluating = false;
   EXPECT_EQ(j.next(), todo::write_weights);
 }
 
-TEST(boundary, what_was_collected_settled_is_judged_already) {
+TEST(boundary, flushed_or_stopped_weights_are_not_evaluated_after_collection) {
   job free(ssp());
   free.at(100);
   free.all();
@@ -164,7 +164,7 @@ TEST(boundary, what_was_collected_settled_is_judged_already) {
   EXPECT_FALSE(checkpoint.b.collected(5));
 }
 
-TEST(boundary, nothing_is_done_while_blocks_come) {
+TEST(boundary, waits_while_blocks_are_collected) {
   job j;
   j.at(5);
   j.b.want_checkpoint(5);
@@ -172,10 +172,10 @@ TEST(boundary, nothing_is_done_while_blocks_come) {
   j.b.want_checkpoint(5);
   EXPECT_EQ(j.next(), todo::wait);
   j.b.collected(5);
-  EXPECT_EQ(j.next(), todo::collect) << "asked again meanwhile, it is another one";
+  EXPECT_EQ(j.next(), todo::collect) << "the second request makes another checkpoint";
 }
 
-TEST(boundary, lost_sums_are_made_again_before_anything_is_done) {
+TEST(boundary, waits_until_lost_sums_are_computed_again) {
   job j;
   j.at(10).f.sums_lost = true;
   EXPECT_EQ(j.next(), todo::wait);
@@ -185,20 +185,20 @@ TEST(boundary, lost_sums_are_made_again_before_anything_is_done) {
   EXPECT_EQ(j.next(), todo::train) << "not at a boundary";
 }
 
-TEST(boundary, the_end_and_a_handover_wait_for_an_answer_that_is_out) {
+TEST(boundary, the_end_and_a_handover_wait_for_staleness_answers) {
   job j;
   j.at(5).f.observing = true;
   j.b.want_handover(5);
   EXPECT_EQ(j.next(), todo::wait);
   j.b.want_checkpoint(5);
-  EXPECT_EQ(j.next(), todo::collect) << "a checkpoint does not";
+  EXPECT_EQ(j.next(), todo::collect) << "a checkpoint does not wait";
   j.b.collected(5);
   j.f.observing = false;
   EXPECT_EQ(j.next(), todo::collect);
   EXPECT_EQ(j.b.why(), purpose::handover);
   job tight;
   tight.at(100).f.evaluated = tight.f.weights_evaluated = tight.f.observing = true;
-  EXPECT_EQ(tight.next(), todo::wait) << "where a person asked";
+  EXPECT_EQ(tight.next(), todo::wait) << "for the request of a user";
   tight.f.observing = false;
   EXPECT_EQ(tight.next(), todo::collect);
   job last(ssp());
@@ -213,7 +213,7 @@ TEST(boundary, the_end_and_a_handover_wait_for_an_answer_that_is_out) {
   EXPECT_EQ(last.next(), todo::collect);
 }
 
-// --- words at odd times
+// --- requests during other actions
 
 using wish = void (boundary::*)(std::uint64_t);
 const std::vector<std::pair<const char*, wish>> wishes{{"pause", &boundary::want_pause},
@@ -222,7 +222,7 @@ const std::vector<std::pair<const char*, wish>> wishes{{"pause", &boundary::want
                                                        {"eval", &boundary::want_evaluation},
                                                        {"handover", &boundary::want_handover}};
 
-// Begins what the state waits for, at step 7.
+// A job in state `s`, at step 7.
 job in(waiting s) {
   auto r = hundred_steps();
   r.any_worker_ends = s == waiting::evaluating_last;
@@ -241,7 +241,7 @@ job in(waiting s) {
   return j;
 }
 
-TEST(boundary, a_wish_waits_for_what_is_under_way) {
+TEST(boundary, a_request_waits_for_the_action_in_progress) {
   for (auto s : {waiting::flushing, waiting::collecting, waiting::switching, waiting::evaluating_last})
     for (const auto& [name, want] : wishes) {
       auto j = in(s);
@@ -253,20 +253,20 @@ TEST(boundary, a_wish_waits_for_what_is_under_way) {
       if (s == waiting::collecting) j.b.collected(7);
       if (s == waiting::switching) j.adopt();
       const auto t = j.next();
-      EXPECT_TRUE(t != todo::wait && t != todo::train && t != todo::leave) << name << " is forgotten";
+      EXPECT_TRUE(t != todo::wait && t != todo::train && t != todo::leave) << name << " is lost";
     }
 }
 
-TEST(boundary, a_condition_that_ends_the_job_waits_for_what_is_under_way) {
+TEST(boundary, a_finish_condition_waits_for_the_action_in_progress) {
   auto j = in(waiting::switching);
   j.b.want_end();
   EXPECT_EQ(j.next(), todo::wait);
   j.adopt();
-  EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::collect)) << "in the mode that has begun";
+  EXPECT_THAT(j.all(), ElementsAre(todo::evaluate, todo::collect)) << "in the new mode";
   EXPECT_EQ(j.b.why(), purpose::last);
 }
 
-TEST(boundary, words_that_nobody_waits_for_change_nothing) {
+TEST(boundary, answers_that_are_not_awaited_have_no_effect) {
   for (auto s : {waiting::flushing, waiting::collecting, waiting::switching, waiting::evaluating_last}) {
     auto j = in(s);
     EXPECT_FALSE(s != waiting::flushing && j.b.flushed(role_id{1}, j.b.flush_round(), 1, 7));

@@ -1,5 +1,5 @@
-// The coordinator gives every message to the value that it is for, and makes messages and events of
-// the answers: one of each kind.
+// The coordinator routes each kind of message to its object, and turns the results into messages
+// and events.
 #include "runtime/coordinator/coordinator.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A job of 20 steps for one worker in one node, with four packets a step.
+// The coordinator of a job of 20 steps for one worker on one node, with four packets a step.
 struct seat {
   job_spec job = graph_test::small_net();
   std::shared_ptr<model_graph> graph;
@@ -41,7 +41,7 @@ struct seat {
     if (change) change(c);
     role = std::make_unique<coordinator>(std::move(c));
   }
-  // What the role does about it.
+  // Passes a message to the role; `out` then has its effects.
   void hear(message m, role_id from = no_role, std::function<void(header&)> with = {}) {
     envelope e;
     e.h.src = from;
@@ -52,7 +52,7 @@ struct seat {
     role->on(e, now, out);
   }
   void say(std::string name, std::string key = {}, double value = 0) { hear(command{std::move(name), std::move(key), value}); }
-  // All packets of a step are reported.
+  // Reports all packets of a step.
   void step(std::uint64_t s) {
     for (std::uint32_t p = 0; p < plan->packets; ++p)
       hear(report{{{"loss", 1.5}}, 2}, named("worker0/loss"), [&](header& h) {
@@ -78,7 +78,7 @@ struct seat {
       if (auto* told = std::get_if<event_effect>(&e)) return told->text;
     return {};
   }
-  // Messages of one kind.
+  // The messages of one type that were sent.
   template <class M>
   std::vector<std::pair<header, M>> sent() {
     std::vector<std::pair<header, M>> list;
@@ -103,10 +103,10 @@ TEST(coordinator, starts_shards_and_grants_steps_a_window_ahead) {
   EXPECT_THAT(s.events(), ElementsAre("step 1"));
   EXPECT_THAT(s.granted(), ElementsAre(4u));
   s.hear(start{});
-  EXPECT_THAT(s.out.list(), IsEmpty()) << "it has begun";
+  EXPECT_THAT(s.out.list(), IsEmpty()) << "start is handled once";
 }
 
-TEST(coordinator, tells_the_mean_rate_when_steps_complete_in_bursts) {
+TEST(coordinator, reports_the_mean_rate_when_steps_complete_in_bursts) {
   seat s([](coordinator_config& c) { c.batch = 10; });
   s.hear(start{});
   for (std::uint64_t k = 0; k < 8; ++k) {
@@ -120,7 +120,7 @@ TEST(coordinator, tells_the_mean_rate_when_steps_complete_in_bursts) {
   EXPECT_NEAR(values["step_seconds"], 0.199, 1e-9);
 }
 
-TEST(coordinator, evaluates_at_a_boundary_and_goes_on) {
+TEST(coordinator, evaluates_at_a_boundary_and_continues) {
   seat s;
   s.hear(start{});
   for (std::uint64_t k = 0; k < 10; ++k) s.step(k);
@@ -141,7 +141,7 @@ TEST(coordinator, evaluates_at_a_boundary_and_goes_on) {
   EXPECT_THAT(s.granted(), ElementsAre(13u));
 }
 
-TEST(coordinator, pauses_where_steps_were_granted_and_resumes) {
+TEST(coordinator, pauses_after_the_granted_steps_and_resumes) {
   seat s;
   s.hear(start{});
   s.say("pause");
@@ -155,7 +155,7 @@ TEST(coordinator, pauses_where_steps_were_granted_and_resumes) {
   EXPECT_THAT(s.granted(), ElementsAre(6u));
 }
 
-TEST(coordinator, a_stopped_job_is_collected_stored_and_done) {
+TEST(coordinator, collects_and_stores_a_stopped_job_and_ends_it) {
   const auto dev = make_cpu_device();
   seat s;
   s.hear(start{});
@@ -179,10 +179,10 @@ TEST(coordinator, a_stopped_job_is_collected_stored_and_done) {
   EXPECT_THAT(stored, ElementsAre("checkpoint", "weights"));
   EXPECT_THAT(s.events(), ElementsAre("checkpoint 3", "done 3"));
   s.say("pause");
-  EXPECT_THAT(s.out.list(), IsEmpty()) << "nobody is there any more";
+  EXPECT_THAT(s.out.list(), IsEmpty()) << "messages after the end are ignored";
 }
 
-TEST(coordinator, keeps_the_job_when_the_interval_has_passed_and_not_again_before) {
+TEST(coordinator, makes_a_checkpoint_once_per_interval) {
   using namespace std::chrono_literals;
   seat s([](coordinator_config& c) {
     c.last_step = c.eval_every = 0;
@@ -194,7 +194,7 @@ TEST(coordinator, keeps_the_job_when_the_interval_has_passed_and_not_again_befor
   EXPECT_THAT(s.granted(), ElementsAre(4u));
   s.now += 2s;
   s.step(1);
-  EXPECT_THAT(s.granted(), IsEmpty()) << "what has been granted is made";
+  EXPECT_THAT(s.granted(), IsEmpty()) << "only the granted steps are finished";
   s.now += 61s;
   s.step(2);
   s.step(3);
@@ -214,12 +214,11 @@ TEST(coordinator, keeps_the_job_when_the_interval_has_passed_and_not_again_befor
   EXPECT_THAT(s.granted(), ElementsAre(7u));
   s.now += 59s;
   s.step(4);
-  EXPECT_THAT(s.granted(), ElementsAre(8u)) << "counted from the last";
+  EXPECT_THAT(s.granted(), ElementsAre(8u)) << "the interval counts from the last checkpoint";
 }
 
-// Whoever collects for whatever reason: weights that are no numbers are neither a checkpoint nor a
-// result.
-TEST(coordinator, weights_that_are_not_finite_end_the_job_by_name_and_are_not_stored) {
+// Weights that are not finite are stored neither as a checkpoint nor as the result.
+TEST(coordinator, weights_that_are_not_finite_end_the_job_and_are_not_stored) {
   const auto dev = make_cpu_device();
   for (const char* word : {"stop", "checkpoint"}) {
     seat s;
@@ -239,11 +238,11 @@ TEST(coordinator, weights_that_are_not_finite_end_the_job_by_name_and_are_not_st
     s.hear(finished{task.token});
     for (auto& e : s.out.list()) EXPECT_FALSE(std::holds_alternative<store_effect>(e)) << word;
     EXPECT_THAT(s.events(), ElementsAre("error 3")) << word;
-    EXPECT_EQ(s.text(), "'a.bias' is not finite at step 3: nothing is stored of it") << word;
+    EXPECT_EQ(s.text(), "'a.bias' is not finite at step 3: nothing is stored") << word;
   }
 }
 
-TEST(coordinator, settings_reach_shards_and_workers) {
+TEST(coordinator, sends_settings_to_shards_and_workers) {
   seat s;
   s.hear(start{});
   s.say("set", "train.lr", 0.5);
@@ -252,7 +251,7 @@ TEST(coordinator, settings_reach_shards_and_workers) {
   EXPECT_THAT(s.events(), ElementsAre("set 3"));
 }
 
-TEST(coordinator, settles_before_it_switches_the_mode) {
+TEST(coordinator, flushes_before_it_switches_the_mode) {
   seat s([](coordinator_config& c) {
     c.find_mode = [](const auto& name, const auto&, std::string&) { return mode_facts{name, {}, false, 0, false}; };
   });
@@ -271,7 +270,7 @@ TEST(coordinator, settles_before_it_switches_the_mode) {
   EXPECT_THAT(s.granted(), ElementsAre(6u));
 }
 
-TEST(coordinator, refuses_by_name_what_it_cannot_do) {
+TEST(coordinator, refuses_commands_that_it_cannot_execute) {
   seat s;
   s.hear(start{});
   s.say("sing");
@@ -281,12 +280,12 @@ TEST(coordinator, refuses_by_name_what_it_cannot_do) {
   s.say("set", "train.sync.staleness");
   EXPECT_EQ(s.text(), "no value for train.sync.staleness");
   s.say("handover", "ssp staleness=3");
-  EXPECT_EQ(s.text(), "the mode has changed meanwhile (it is bsp): say it again");
+  EXPECT_EQ(s.text(), "the mode has changed meanwhile (now bsp): repeat the command");
   s.say("handover", "bsp");
   EXPECT_THAT(s.events(), IsEmpty());
 }
 
-TEST(coordinator, a_restarted_worker_is_granted_what_it_had_and_asked_what_it_was_asked) {
+TEST(coordinator, repeats_grants_and_open_requests_to_a_restarted_worker) {
   seat s;
   s.hear(start{});
   s.say("staleness");
@@ -295,19 +294,19 @@ TEST(coordinator, a_restarted_worker_is_granted_what_it_had_and_asked_what_it_wa
     h.incarnation = 1;
     h.step = 2;
   });
-  EXPECT_THAT(s.granted(), ElementsAre(3u, 5u)) << "again, and beyond what it does not report any more";
+  EXPECT_THAT(s.granted(), ElementsAre(3u, 5u)) << "the former grant, and further steps after those it does not report";
   EXPECT_EQ(s.sent<observe>().size(), 1u);
   EXPECT_THAT(s.events(), ElementsAre("step 1", "step 2"));
   s.hear(observation{}, s.plan->workers[0]);
   EXPECT_THAT(s.events(), ElementsAre("staleness 2"));
 }
 
-TEST(coordinator, a_lost_node_ends_the_job_and_what_it_had_is_named) {
+TEST(coordinator, a_lost_node_ends_the_job_and_the_error_names_its_roles) {
   seat s;
   s.hear(start{});
   s.hear(peer_down{"n1", "no answer"});
   EXPECT_THAT(s.events(), ElementsAre("error 0"));
-  EXPECT_THAT(s.text(), HasSubstr("node n1 is lost: no answer; it had coordinator"));
+  EXPECT_THAT(s.text(), HasSubstr("node n1 is lost: no answer; it hosted coordinator"));
   s.step(0);
   EXPECT_THAT(s.out.list(), IsEmpty());
 }

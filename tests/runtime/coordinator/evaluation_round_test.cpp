@@ -1,4 +1,4 @@
-// Rounds of evaluation: of whose reports, of which weights, and when the next is due.
+// Evaluation rounds: reports, the weights that a round evaluates, and when the next one is due.
 #include "runtime/coordinator/evaluation_round.hpp"
 
 #include <gmock/gmock.h>
@@ -20,35 +20,35 @@ TEST(evaluation_round, ends_with_the_last_report) {
   EXPECT_FALSE(e.take(0, 5, told));
   e.begin(10, 10, false, {2, 1});
   EXPECT_TRUE(e.is(1));
-  EXPECT_FALSE(e.is(0)) << "a report of the round before";
+  EXPECT_FALSE(e.is(0)) << "a report of the previous round";
   EXPECT_FALSE(e.take(1, 5, told));
-  EXPECT_FALSE(e.take(1, 5, told)) << "twice";
+  EXPECT_FALSE(e.take(1, 5, told)) << "duplicate";
   EXPECT_EQ(e.missing(), 1u);
   EXPECT_TRUE(e.take(0, 5, told));
   EXPECT_FALSE(e.under_way());
-  EXPECT_FALSE(e.is(1)) << "a late report belongs to nothing";
+  EXPECT_FALSE(e.is(1)) << "the round is over: a late report is not of it";
   e.begin(20, 20, false, {2, 1});
   EXPECT_TRUE(e.is(2));
   EXPECT_EQ(e.past().evaluated, 20u);
 }
 
-TEST(evaluation_round, knows_of_which_weights_the_last_accuracy_is) {
+TEST(evaluation_round, records_the_weights_that_the_last_accuracy_is_of) {
   evaluation_round e({0, 0, -1});
   e.begin(10, 10, false, {1, 1});
-  EXPECT_FALSE(e.weights_evaluated(10)) << "not before its end";
+  EXPECT_FALSE(e.weights_evaluated(10)) << "not before the end of the round";
   e.take(0, 5, told);
   e.record_result(0.75);
   EXPECT_TRUE(e.weights_evaluated(10));
   EXPECT_EQ(e.past().accuracy, 0.75);
   e.begin(20, 20, false, {1, 1});
-  EXPECT_TRUE(e.weights_evaluated(10)) << "still that of the round before";
+  EXPECT_TRUE(e.weights_evaluated(10)) << "still that of the previous round";
   e.take(0, 5, told);
   e.record_result(std::nullopt);
   EXPECT_TRUE(e.weights_evaluated(20));
-  EXPECT_EQ(e.past().accuracy, 0.75) << "a net without a metric says nothing of it";
+  EXPECT_EQ(e.past().accuracy, 0.75) << "a round without a metric keeps the previous accuracy";
 }
 
-TEST(evaluation_round, of_weights_that_change_judges_no_step) {
+TEST(evaluation_round, does_not_count_for_a_step_when_weights_change_during_it) {
   evaluation_round e({0, 0, -1});
   e.begin(10, std::nullopt, true, {1, 1});
   e.take(0, 5, told);
@@ -62,26 +62,26 @@ TEST(evaluation_round, of_weights_that_change_judges_no_step) {
   EXPECT_FALSE(e.weights_evaluated(11));
 }
 
-TEST(evaluation_round, begins_anew_with_a_new_life_of_the_tester) {
+TEST(evaluation_round, discards_its_reports_when_the_tester_was_restarted) {
   evaluation_round e({0, 0, -1});
   EXPECT_FALSE(e.tester_lives(0));
   e.begin(10, std::nullopt, true, {2, 1});
   e.take(0, 5, told);
-  EXPECT_FALSE(e.tester_lives(0)) << "the life that began the round";
+  EXPECT_FALSE(e.tester_lives(0)) << "the incarnation that began the round";
   EXPECT_TRUE(e.tester_lives(1));
-  EXPECT_EQ(e.missing(), 2u) << "what the former life has reported is void";
+  EXPECT_EQ(e.missing(), 2u) << "reports of the former incarnation are discarded";
   e.take(0, 5, told);
-  EXPECT_FALSE(e.tester_lives(1)) << "by its word or its reports, whichever comes first";
+  EXPECT_FALSE(e.tester_lives(1)) << "this incarnation is known";
   EXPECT_EQ(e.missing(), 1u);
-  EXPECT_TRUE(e.is(1)) << "the same round, asked again";
+  EXPECT_TRUE(e.is(1)) << "the round itself stays";
 }
 
-TEST(evaluation_round, a_tester_that_was_restarted_between_rounds_or_beside_workers_voids_nothing) {
+TEST(evaluation_round, keeps_its_reports_when_they_are_not_of_the_former_tester) {
   evaluation_round e({0, 0, -1});
   EXPECT_FALSE(e.tester_lives(1));
   e.begin(10, std::nullopt, true, {2, 1});
   e.take(0, 5, told);
-  EXPECT_FALSE(e.tester_lives(1)) << "this life was asked";
+  EXPECT_FALSE(e.tester_lives(1)) << "the round began with this incarnation";
   evaluation_round all({0, 0, -1});
   all.begin(10, 10, false, {2, 1});
   all.take(0, 5, told);
@@ -94,7 +94,7 @@ TEST(evaluation_round, is_due_once_in_every_interval) {
   EXPECT_FALSE(e.due(9, 10));
   EXPECT_TRUE(e.due(10, 10));
   EXPECT_EQ(e.next(10), 10u);
-  EXPECT_FALSE(e.made(0)) << "no round has been";
+  EXPECT_FALSE(e.made(0)) << "no round yet";
   e.begin(13, std::nullopt, true, {1, 1});
   EXPECT_TRUE(e.made(13));
   EXPECT_FALSE(e.due(19, 10));
@@ -105,15 +105,15 @@ TEST(evaluation_round, is_due_once_in_every_interval) {
   EXPECT_EQ(e.next(10), 30u);
 }
 
-TEST(evaluation_round, goes_on_where_the_plan_before_ended) {
+TEST(evaluation_round, continues_the_count_of_the_previous_plan) {
   evaluation_round e({40, 4, 0.25});
   EXPECT_TRUE(e.made(40));
-  EXPECT_FALSE(e.weights_evaluated(40)) << "the next plan's weights are judged anew";
+  EXPECT_FALSE(e.weights_evaluated(40)) << "the weights of a new plan are evaluated again";
   e.begin(50, 50, false, {1, 1});
   EXPECT_TRUE(e.is(5));
 }
 
-TEST(evaluation_round, workers_that_evaluate_later_are_named_once) {
+TEST(evaluation_round, returns_the_workers_that_evaluate_later_once) {
   evaluation_round e({0, 0, -1});
   e.put_off(3, true);
   e.put_off(1, true);
@@ -123,13 +123,13 @@ TEST(evaluation_round, workers_that_evaluate_later_are_named_once) {
   EXPECT_TRUE(e.take_put_off().empty());
 }
 
-// Metrics of which less is better are none to go by.
+// A metric for which less is better is not the accuracy.
 struct error_rate : graph_test::paper_layer {
   error_rate() { what = metric; }
   bool more_is_better() const override { return false; }
 };
 
-TEST(verdict, is_the_loss_the_first_metric_of_which_more_is_better_and_the_others) {
+TEST(verdict, has_the_loss_the_first_metric_with_more_is_better_and_the_rest) {
   model_graph g;
   const auto layer = [&](std::string name, std::shared_ptr<const troupe::layer> maths, double weight = 0) {
     graph_layer l;

@@ -1,4 +1,4 @@
-// Finish conditions: which facts end a job.
+// Finish conditions: the facts that end a job, and the state that handovers and checkpoints keep.
 #include "runtime/coordinator/finish.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ finish_registry stock_finish_rows() {
 }
 finish_conditions made(const finish_spec& s) { return make_finish(s, stock_finish_rows(), {100}); }
 
-TEST(finish, epochs_and_steps_are_known_beforehand_and_the_smaller_counts) {
+TEST(finish, the_last_step_is_the_smaller_of_epochs_and_steps) {
   finish_spec s;
   s.epochs = 3;
   EXPECT_EQ(last_step_of(made(s)), 300u);
@@ -22,23 +22,23 @@ TEST(finish, epochs_and_steps_are_known_beforehand_and_the_smaller_counts) {
   s.steps = 350;
   EXPECT_EQ(last_step_of(made(s)), 300u);
   const auto all = made(s);
-  EXPECT_FALSE(after_step(all, {.steps = 10000})) << "they end nothing by themselves: no step beyond them is granted";
+  EXPECT_FALSE(after_step(all, {.steps = 10000})) << "they only limit the granted steps";
   EXPECT_EQ(last_step_of({}), 0u);
   s = {};
   s.seconds = 5;
   EXPECT_EQ(last_step_of(made(s)), 0u);
 }
 
-TEST(finish, time_ends_at_the_first_step_that_is_complete_after_it) {
+TEST(finish, time_ends_the_job_at_the_first_step_that_completes_after_it) {
   finish_spec s;
   s.seconds = 60;
   const auto all = made(s);
   EXPECT_FALSE(after_step(all, {.steps = 1, .seconds = 59.9}));
-  EXPECT_FALSE(after_evaluation(all, {.steps = 1, .seconds = 70, .accuracy = 1})) << "steps, not evaluations";
+  EXPECT_FALSE(after_evaluation(all, {.steps = 1, .seconds = 70, .accuracy = 1})) << "an evaluation does not end the job";
   EXPECT_TRUE(after_step(all, {.steps = 2, .seconds = 60}));
 }
 
-TEST(finish, target_accuracy_is_reached_by_an_evaluation) {
+TEST(finish, target_accuracy_ends_the_job_after_an_evaluation) {
   finish_spec s;
   s.target_accuracy = 0.9;
   const auto all = made(s);
@@ -48,7 +48,7 @@ TEST(finish, target_accuracy_is_reached_by_an_evaluation) {
   EXPECT_TRUE(after_evaluation(all, {.accuracy = 0.9}));
 }
 
-TEST(finish, patience_counts_evaluations_without_a_better_accuracy) {
+TEST(finish, patience_counts_evaluations_in_a_row_without_a_better_accuracy) {
   finish_spec s;
   s.patience = 2;
   const auto all = made(s);
@@ -56,21 +56,21 @@ TEST(finish, patience_counts_evaluations_without_a_better_accuracy) {
   for (const double a : {0.5, 0.4, 0.6, 0.6, 0.7, 0.7, 0.65}) ends.push_back(after_evaluation(all, {.accuracy = a}));
   EXPECT_EQ(ends, (std::vector<bool>{false, false, false, false, false, false, true}));
   const auto other = made(s);
-  EXPECT_FALSE(after_evaluation(other, {.accuracy = 0.1})) << "each job has its own";
+  EXPECT_FALSE(after_evaluation(other, {.accuracy = 0.1})) << "each job has its own count";
 }
 
-TEST(finish, any_of_them_ends_the_job_and_all_of_them_hear_everything) {
+TEST(finish, any_condition_ends_the_job_and_all_receive_every_fact) {
   finish_spec s;
   s.patience = 2;
   s.target_accuracy = 0.8;
   const auto all = made(s);
   EXPECT_TRUE(after_evaluation(all, {.accuracy = 0.9}));
   EXPECT_FALSE(after_evaluation(all, {.accuracy = 0.3}));
-  EXPECT_TRUE(after_evaluation(all, {.accuracy = 0.3})) << "patience has heard of the first as well";
+  EXPECT_TRUE(after_evaluation(all, {.accuracy = 0.3})) << "patience has counted from the first evaluation";
 }
 
-// A job goes on in another plan, or from a checkpoint: with what the conditions had come to.
-TEST(finish, what_is_remembered_is_said_and_taken_back) {
+// A job continues in another plan, or from a checkpoint, with the state of its conditions.
+TEST(finish, recall_restores_the_state_that_memory_wrote) {
   finish_spec s;
   s.patience = 3;
   s.target_accuracy = 0.8;
@@ -91,7 +91,8 @@ TEST(finish, what_is_remembered_is_said_and_taken_back) {
   }
 }
 
-// What a plugin adds: ends when the loss has stayed below a bound for some steps in a row.
+// A condition as a plugin would add it: ends the job when the loss has been below a bound for some
+// steps in a row.
 struct low_loss final : finish_condition {
   double bound = 0;
   std::int64_t wanted = 0, in_a_row = 0;
@@ -101,7 +102,7 @@ struct low_loss final : finish_condition {
   }
 };
 
-TEST(finish, a_row_of_ones_own_is_fed_like_the_stock) {
+TEST(finish, a_custom_condition_receives_facts_like_the_stock_ones) {
   auto rows = stock_finish_rows();
   option_spec bound, steps;
   bound.name = "below";

@@ -16,17 +16,17 @@ TEST(recent_rate, forgets_steps_that_are_older_than_the_window) {
   recent_rate r;
   for (int i = 0; i < 1000; ++i) r.add(10, 0.1);  // 100 a second
   double rate = 0;
-  for (int i = 0; i < 10; ++i) rate = r.add(10, 0.5);  // 20 a second, for the length of a window
+  for (int i = 0; i < 10; ++i) rate = r.add(10, 0.5);  // 20 a second, for one window
   EXPECT_NEAR(rate, 20, 0.5);
 }
 
-TEST(recent_rate, is_one_steps_rate_when_a_step_is_longer_than_the_window) {
+TEST(recent_rate, is_the_rate_of_the_last_step_when_it_exceeds_the_window) {
   recent_rate r;
   r.add(64, 0.001);
   EXPECT_DOUBLE_EQ(r.add(64, 2 * recent_rate::window), 64 / (2 * recent_rate::window));
 }
 
-TEST(recent_rate, counts_steps_that_complete_at_the_same_moment) {
+TEST(recent_rate, counts_steps_that_complete_at_the_same_time) {
   recent_rate r;
   EXPECT_EQ(r.add(64, 0), 0) << "no time has passed";
   EXPECT_DOUBLE_EQ(r.add(64, 0.5), 256);

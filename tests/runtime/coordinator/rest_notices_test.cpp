@@ -1,4 +1,4 @@
-// Workers that rest are told where steps end, and each of them once.
+// Workers that rest are notified once where steps end.
 #include "runtime/coordinator/rest_notices.hpp"
 
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 namespace troupe {
 namespace {
 
-TEST(rest_notices, tell_a_worker_what_is_new_to_it_once) {
+TEST(rest_notices, notify_a_worker_of_each_change_once) {
   rest_notices n(2);
-  EXPECT_FALSE(n.due(0, 3, 10)) << "it may go on, as it thought";
+  EXPECT_FALSE(n.due(0, 3, 10)) << "more steps follow, as the worker assumes";
   const auto first = n.due(0, 10, 10);
   ASSERT_TRUE(first);
   EXPECT_EQ(first->word, 1u);
@@ -17,10 +17,10 @@ TEST(rest_notices, tell_a_worker_what_is_new_to_it_once) {
   EXPECT_TRUE(n.due(1, 10, 10));
   const auto on = n.due(0, 10, 20);
   ASSERT_TRUE(on);
-  EXPECT_EQ(on->until, 0u) << "steps go on";
+  EXPECT_EQ(on->until, 0u) << "more steps follow";
   EXPECT_EQ(on->word, 3u);
   n.forget(1);
-  EXPECT_TRUE(n.due(1, 10, 10)) << "restarted, it has forgotten";
+  EXPECT_TRUE(n.due(1, 10, 10)) << "a restarted worker is notified again";
   n.forget_all();
   EXPECT_TRUE(n.due(1, 10, 10));
 }

@@ -1,4 +1,4 @@
-// One answer of every worker to one question, added up.
+// Sums one answer of every worker to one request.
 #include "runtime/coordinator/staleness_count.hpp"
 
 #include <gmock/gmock.h>
@@ -11,17 +11,17 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-TEST(staleness_count, adds_up_one_answer_of_every_worker) {
+TEST(staleness_count, sums_one_answer_of_every_worker) {
   model_graph g;
   g.params.resize(2);
   g.params[0].full_name = "b";
   g.params[1].full_name = "a";
   staleness_count c({role_id{3}, role_id{4}});
-  EXPECT_FALSE(c.take(role_id{3}, {{{"a", {9}}}})) << "nobody has asked";
+  EXPECT_FALSE(c.take(role_id{3}, {{{"a", {9}}}})) << "no request is open";
   EXPECT_TRUE(c.ask());
-  EXPECT_FALSE(c.ask()) << "the question is out";
+  EXPECT_FALSE(c.ask()) << "a request is open";
   EXPECT_FALSE(c.take(role_id{3}, {{{"a", {1, 0, 2}}, {"b", {1}}}}));
-  EXPECT_FALSE(c.take(role_id{3}, {{{"a", {50}}}})) << "twice";
+  EXPECT_FALSE(c.take(role_id{3}, {{{"a", {50}}}})) << "duplicate";
   EXPECT_FALSE(c.waits_for(role_id{3}));
   EXPECT_TRUE(c.waits_for(role_id{4}));
   EXPECT_FALSE(c.observed());
@@ -30,7 +30,7 @@ TEST(staleness_count, adds_up_one_answer_of_every_worker) {
   EXPECT_FALSE(c.asking());
   EXPECT_THAT(c.sums(g), ElementsAre(Pair("b 0", 1.0), Pair("a 0", 2.0), Pair("a 2", 2.0), Pair("a 3", 5.0)));
   EXPECT_TRUE(c.ask());
-  EXPECT_THAT(c.sums(g), IsEmpty()) << "another question, from nothing";
+  EXPECT_THAT(c.sums(g), IsEmpty()) << "a new request starts from zero";
   EXPECT_TRUE(c.waits_for(role_id{3}));
 }
 

@@ -1,5 +1,5 @@
-// What the coordinator counts: reports of a packet once, steps complete in order, and nothing of a
-// life that is over.
+// The coordinator's counts: each report counts once, steps complete in order, and late reports of a
+// former incarnation are dropped.
 #include "runtime/coordinator/step_ledger.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ job_plan three_workers() {
   job_plan p;
   p.packets = 5;
   p.ranges = {{0, 2}, {2, 2}, {4, 1}};
-  p.workers = {role_id{1}, role_id{2}, role_id{3}, role_id{4}};  // one more of a placed layer
+  p.workers = {role_id{1}, role_id{2}, role_id{3}, role_id{4}};  // the last one hosts placed layers
   return p;
 }
 
@@ -53,24 +53,24 @@ TEST(report_sheet, is_complete_with_every_stage_of_every_packet) {
   EXPECT_TRUE(s.complete());
 }
 
-TEST(report_sheet, hears_a_stage_once_of_a_packet_and_nobody_of_packets_that_are_not) {
+TEST(report_sheet, drops_duplicates_and_reports_of_packets_that_do_not_exist) {
   model_graph g;
   g.layers.resize(1);
   g.layers[0].name = "loss";
   report_sheet s(2, 1);
   EXPECT_TRUE(s.take(1, 3, told_of("loss", 5)));
-  EXPECT_FALSE(s.take(1, 3, told_of("loss", 9))) << "a copy of the portion";
+  EXPECT_FALSE(s.take(1, 3, told_of("loss", 9))) << "a copy of the work unit";
   EXPECT_FALSE(s.take(2, 3, told_of("loss", 9)));
   EXPECT_EQ(s.missing(), 1u);
   EXPECT_THAT(s.means(g), ElementsAre(std::pair<std::string, double>{"loss", 5.0}));
-  for (std::uint32_t packets = 0; packets < 40; ++packets) {  // whatever lies behind them in memory
+  for (std::uint32_t packets = 0; packets < 40; ++packets) {  // independent of the memory after the vector
     report_sheet of(packets, 1);
     EXPECT_FALSE(of.take(packets, 3, told_of("loss", 9)));
     EXPECT_EQ(of.missing(), packets);
   }
 }
 
-TEST(report_sheet, takes_means_over_examples_layer_by_layer) {
+TEST(report_sheet, computes_means_over_examples_layer_by_layer) {
   model_graph g;
   g.layers.resize(3);
   for (std::size_t i = 0; i < 3; ++i) g.layers[i].name = std::vector<std::string>{"loss", "silent", "accuracy"}[i];
@@ -81,7 +81,7 @@ TEST(report_sheet, takes_means_over_examples_layer_by_layer) {
               ElementsAre(std::pair<std::string, double>{"loss", 1.75}, std::pair<std::string, double>{"accuracy", 0.25}));
 }
 
-TEST(report_sheet, what_was_given_up_is_neither_waited_for_nor_heard) {
+TEST(report_sheet, does_not_await_or_accept_reports_that_were_given_up) {
   report_sheet s(3, 2, {{0, 2}, {2, 1}});
   s.take(0, 3, told_of("loss", 1));
   s.give_up_packet(0);
@@ -94,17 +94,17 @@ TEST(report_sheet, what_was_given_up_is_neither_waited_for_nor_heard) {
   s.take(2, 3, told_of("loss", 1));
   s.take(2, 4, told_of("accuracy", 1));
   s.give_up_packet(2);
-  EXPECT_TRUE(s.complete()) << "a packet that is all here has nothing to give up";
+  EXPECT_TRUE(s.complete()) << "a complete packet has no reports to give up";
 }
 
-TEST(report_sheet, knows_who_reports_from_the_graph_and_the_plan) {
+TEST(report_sheet, derives_the_reporting_stages_from_the_graph_and_the_plan) {
   const auto job = graph_test::small_net();
   auto built = graph_test::try_graph(job);
   const auto& g = std::get<model_graph>(built);
   const auto made = make_plan(job, g, graph_test::nodes_named({"n1", "n2"}), {{}, true});
   const auto& p = std::get<job_plan>(made);
   EXPECT_EQ(reporting_stages(g, p, true, false), 1u) << "the loss";
-  EXPECT_EQ(reporting_stages(g, p, false, false), 2u) << "loss and accuracy, a stage each";
+  EXPECT_EQ(reporting_stages(g, p, false, false), 2u) << "loss and accuracy, one stage each";
   EXPECT_EQ(reporting_stages(g, p, false, true), 1u) << "the tester has one stage";
   EXPECT_FALSE(reports_in(g, p[p.loaders[0]], true));
   for (const auto& r : p.roles)
@@ -114,7 +114,7 @@ TEST(report_sheet, knows_who_reports_from_the_graph_and_the_plan) {
     }
 }
 
-TEST(report_sheet, weighs_losses_and_leaves_metrics_alone) {
+TEST(report_sheet, weighs_losses_and_ignores_metrics) {
   auto job = graph_test::small_net();
   auto built = graph_test::try_graph(job);
   auto& g = std::get<model_graph>(built);
@@ -136,11 +136,11 @@ TEST(step_ledger, steps_are_complete_in_order_and_once) {
   EXPECT_THAT(c.complete(), IsEmpty());
 }
 
-TEST(step_ledger, believes_nothing_of_steps_that_are_over_or_granted_to_nobody) {
+TEST(step_ledger, drops_reports_of_steps_that_are_complete_or_not_granted) {
   counted c(1, 10);
   EXPECT_FALSE(c.ledger.take(10, 0, 7, told_of("loss", 1)));
   c.ledger.grant(1, 12);
-  EXPECT_TRUE(c.ledger.take(11, 0, 7, told_of("loss", 1))) << "granted to somebody";
+  EXPECT_TRUE(c.ledger.take(11, 0, 7, told_of("loss", 1))) << "granted to one worker";
   EXPECT_FALSE(c.ledger.take(12, 0, 7, told_of("loss", 1)));
   EXPECT_FALSE(c.ledger.take(9, 0, 7, told_of("loss", 1)));
   c.tell(10, {0, 1, 2, 3, 4});
@@ -158,7 +158,7 @@ TEST(step_ledger, grants_never_shrink) {
   EXPECT_EQ(c.ledger.max_granted(), 4u);
 }
 
-TEST(step_ledger, every_worker_has_progress_of_its_own) {
+TEST(step_ledger, counts_the_progress_of_each_worker) {
   counted c;
   c.grant(9);
   for (std::uint64_t s = 0; s < 6; ++s) c.tell(s, {0, 1});
@@ -171,7 +171,7 @@ TEST(step_ledger, every_worker_has_progress_of_its_own) {
   EXPECT_EQ(c.ledger.most_done(), 6u);
 }
 
-TEST(step_ledger, a_restarted_worker_is_not_waited_for_below_the_step_it_joined_at) {
+TEST(step_ledger, does_not_await_a_restarted_worker_below_its_join_step) {
   counted c;
   c.grant(3);
   c.tell(0, {0, 1, 4});
@@ -180,21 +180,21 @@ TEST(step_ledger, a_restarted_worker_is_not_waited_for_below_the_step_it_joined_
   c.ledger.give_up_before(1, 2);
   EXPECT_THAT(c.complete(), ElementsAre(0u, 1u));
   EXPECT_EQ(c.ledger.done(1), 2u);
-  EXPECT_TRUE(c.ledger.take(2, 2, 7, told_of("loss", 1))) << "what it computes from there on counts";
+  EXPECT_TRUE(c.ledger.take(2, 2, 7, told_of("loss", 1))) << "its reports from that step on count";
 }
 
-TEST(step_ledger, a_late_report_of_a_restarted_worker_changes_nothing) {
+TEST(step_ledger, drops_late_reports_of_a_restarted_worker) {
   counted c;
   c.grant(3);
   c.tell(0, {2});
   c.ledger.give_up_before(1, 2);
   EXPECT_FALSE(c.ledger.take(0, 3, 7, told_of("loss", 99)));
-  EXPECT_FALSE(c.ledger.take(1, 2, 7, told_of("loss", 99))) << "nothing was known of this step before";
+  EXPECT_FALSE(c.ledger.take(1, 2, 7, told_of("loss", 99))) << "a step without reports so far";
   c.tell(0, {0, 1, 4});
   EXPECT_THAT(c.complete(), ElementsAre(0u));
 }
 
-TEST(step_ledger, an_older_word_of_a_worker_does_not_bring_back_what_was_given_up) {
+TEST(step_ledger, an_earlier_join_step_does_not_undo_a_later_one) {
   counted c;
   c.grant(5);
   c.ledger.give_up_before(0, 4);
@@ -202,7 +202,7 @@ TEST(step_ledger, an_older_word_of_a_worker_does_not_bring_back_what_was_given_u
   EXPECT_FALSE(c.ledger.take(3, 0, 7, told_of("loss", 1)));
 }
 
-TEST(step_ledger, steps_that_nobody_can_report_of_are_complete_once_they_are_opened) {
+TEST(step_ledger, steps_without_possible_reports_complete_when_opened) {
   step_ledger alone(
       [] {
         job_plan p;
@@ -220,7 +220,7 @@ TEST(step_ledger, steps_that_nobody_can_report_of_are_complete_once_they_are_ope
   EXPECT_EQ(alone.completed(), 3u);
 }
 
-TEST(step_ledger, packets_are_given_up_in_steps_that_are_known_only) {
+TEST(step_ledger, gives_up_packets_only_in_steps_that_have_a_report) {
   counted c;
   c.grant(3);
   c.tell(0, {0, 1, 2, 3});
@@ -231,15 +231,15 @@ TEST(step_ledger, packets_are_given_up_in_steps_that_are_known_only) {
   EXPECT_TRUE(c.ledger.take(2, 4, 7, told_of("loss", 1)));
 }
 
-TEST(step_ledger, knows_a_life_that_says_twice_that_it_is_there) {
+TEST(step_ledger, recognises_a_second_join_of_the_same_incarnation) {
   counted c;
-  EXPECT_FALSE(c.ledger.meet(1, 0)) << "the first life is known to nobody";
+  EXPECT_FALSE(c.ledger.meet(1, 0)) << "incarnation 0 is not recorded";
   EXPECT_FALSE(c.ledger.meet(1, 0));
   EXPECT_FALSE(c.ledger.meet(1, 2));
   EXPECT_TRUE(c.ledger.meet(1, 2));
   EXPECT_FALSE(c.ledger.meet(1, 3));
   EXPECT_EQ(c.ledger.life(1), 3u);
-  EXPECT_FALSE(c.ledger.meet(3, 1)) << "the half of a placed layer has lives too";
+  EXPECT_FALSE(c.ledger.meet(3, 1)) << "workers of placed layers count too";
   EXPECT_EQ(c.ledger.life(0), 0u);
 }
 

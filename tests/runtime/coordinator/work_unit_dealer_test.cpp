@@ -1,4 +1,4 @@
-// Portions are dealt, done and dealt again, within a step and from one step to the next.
+// Work units are dealt, done and dealt again, within a step and from one step to the next.
 #include "runtime/coordinator/work_unit_dealer.hpp"
 
 #include <gmock/gmock.h>
@@ -23,14 +23,14 @@ std::vector<std::uint32_t> firsts(const std::vector<work_unit>& list) {
   return out;
 }
 
-TEST(work_unit_book, gives_everybody_a_little_ahead_and_the_rest_a_second_time) {
+TEST(work_unit_book, deals_units_ahead_and_then_copies_to_idle_workers) {
   work_unit_book b(4, 5, 2, 2);
   const auto deals = b.next();
   EXPECT_THAT(brief(deals), ElementsAre(Pair(0, 0), Pair(1, 2), Pair(0, 4)));
-  EXPECT_EQ(deals[2].what.count, 1u) << "the last portion has what is left";
+  EXPECT_EQ(deals[2].what.count, 1u) << "the last unit has the remaining packets";
   EXPECT_EQ(deals[0].what.step, 4u);
   EXPECT_TRUE(b.done(1, 2));
-  EXPECT_THAT(brief(b.next()), ElementsAre(Pair(1, 0))) << "who has nothing takes the oldest that is out";
+  EXPECT_THAT(brief(b.next()), ElementsAre(Pair(1, 0))) << "an idle worker gets a copy of the oldest open unit";
   EXPECT_TRUE(b.done(1, 0));
   EXPECT_FALSE(b.done(0, 0)) << "the first answer counts";
   EXPECT_FALSE(b.complete());
@@ -39,15 +39,15 @@ TEST(work_unit_book, gives_everybody_a_little_ahead_and_the_rest_a_second_time) 
   EXPECT_THAT(firsts(b.done_by(1)), ElementsAre(0u, 2u));
 }
 
-TEST(work_unit_book, believes_nobody_who_was_given_nothing) {
+TEST(work_unit_book, ignores_answers_for_units_that_the_worker_was_not_given) {
   work_unit_book b(0, 4, 2, 2);
   b.next(1);
-  EXPECT_FALSE(b.done(0, 2)) << "another's";
-  EXPECT_FALSE(b.done(0, 1)) << "no portion begins here";
+  EXPECT_FALSE(b.done(0, 2)) << "the unit of another worker";
+  EXPECT_FALSE(b.done(0, 1)) << "no unit begins at this packet";
   EXPECT_FALSE(b.done(7, 0));
 }
 
-TEST(work_unit_book, deals_again_what_a_lost_worker_had_and_what_it_was_the_first_to_do) {
+TEST(work_unit_book, deals_open_and_finished_units_of_a_lost_worker_again) {
   work_unit_book b(0, 4, 2, 2);
   b.next(1);
   EXPECT_TRUE(b.done(0, 0));
@@ -56,26 +56,26 @@ TEST(work_unit_book, deals_again_what_a_lost_worker_had_and_what_it_was_the_firs
   EXPECT_THAT(brief(b.next(1)), ElementsAre(Pair(0, 0)));
   b.finish();
   b.lost(0);
-  EXPECT_TRUE(b.complete()) << "over is over";
+  EXPECT_TRUE(b.complete()) << "the step is over";
 }
 
-TEST(work_unit_dealer, deals_a_step_when_the_one_before_is_done) {
+TEST(work_unit_dealer, deals_a_step_when_the_previous_one_is_done) {
   work_unit_dealer d(2, 1, 2);
   EXPECT_FALSE(d.dealt());
   EXPECT_TRUE(d.complete());
-  EXPECT_EQ(d.next_step(8), 8u) << "the first one";
+  EXPECT_EQ(d.next_step(8), 8u) << "the first step";
   EXPECT_THAT(d.deal(), IsEmpty());
   d.open(8);
   EXPECT_EQ(d.next_step(8), std::nullopt);
   EXPECT_EQ(d.deal().size(), 2u);
   d.done(0, 8, 0);
   d.done(1, 7, 1);
-  EXPECT_EQ(d.next_step(8), std::nullopt) << "a word of another step";
+  EXPECT_EQ(d.next_step(8), std::nullopt) << "an answer of another step";
   d.done(1, 8, 1);
   EXPECT_EQ(d.next_step(8), 9u);
 }
 
-TEST(work_unit_dealer, of_no_size_deals_nothing) {
+TEST(work_unit_dealer, deals_nothing_when_the_size_is_0) {
   work_unit_dealer d(2, 0, 2);
   EXPECT_FALSE(d.deals());
   EXPECT_THAT(d.lost(0, 3), IsEmpty());
@@ -85,17 +85,17 @@ TEST(work_unit_dealer, of_no_size_deals_nothing) {
   EXPECT_TRUE(d.complete());
 }
 
-TEST(work_unit_dealer, weights_of_the_next_version_end_a_step) {
+TEST(work_unit_dealer, a_step_ends_when_weights_of_the_next_version_exist) {
   work_unit_dealer d(2, 1, 2);
   d.open(8);
   d.deal();
-  EXPECT_FALSE(d.over(8)) << "the weights that this step began with";
+  EXPECT_FALSE(d.over(8)) << "the weights that this step uses";
   EXPECT_FALSE(d.complete());
-  EXPECT_FALSE(d.over(9)) << "nobody was lost, so no loss is missing";
+  EXPECT_FALSE(d.over(9)) << "no worker was lost, so no loss is missing";
   EXPECT_TRUE(d.complete());
 }
 
-TEST(work_unit_dealer, remembers_the_step_in_which_a_worker_was_lost) {
+TEST(work_unit_dealer, records_the_step_in_which_a_worker_was_lost) {
   work_unit_dealer d(2, 1, 2);
   d.open(8);
   d.deal();
@@ -103,16 +103,16 @@ TEST(work_unit_dealer, remembers_the_step_in_which_a_worker_was_lost) {
   EXPECT_TRUE(d.has_done(8, 0));
   EXPECT_THAT(d.lost(0, 8), IsEmpty());
   EXPECT_TRUE(d.lost_one());
-  EXPECT_FALSE(d.has_done(8, 0)) << "its sums may be lost with it";
+  EXPECT_FALSE(d.has_done(8, 0)) << "its sums may be lost";
   EXPECT_TRUE(d.has_done(7, 1)) << "earlier steps are over";
   EXPECT_FALSE(d.has_done(9, 0));
   EXPECT_TRUE(d.over(9));
   EXPECT_TRUE(d.has_done(8, 1));
   d.open(9);
-  EXPECT_FALSE(d.lost_one()) << "that was in the step before";
+  EXPECT_FALSE(d.lost_one()) << "the worker was lost in the previous step";
 }
 
-TEST(work_unit_dealer, a_lost_worker_does_again_what_shards_may_still_want_of_the_step_before) {
+TEST(work_unit_dealer, a_lost_worker_repeats_its_finished_units_of_the_previous_step) {
   work_unit_dealer d(2, 1, 2);
   d.open(8);
   d.deal();
@@ -120,7 +120,7 @@ TEST(work_unit_dealer, a_lost_worker_does_again_what_shards_may_still_want_of_th
   d.done(1, 8, 1);
   d.open(9);
   d.deal();
-  EXPECT_THAT(d.lost(1, 9), IsEmpty()) << "it joined behind that step";
+  EXPECT_THAT(d.lost(1, 9), IsEmpty()) << "it joined after that step";
   EXPECT_THAT(firsts(d.lost(1, 8)), ElementsAre(1u));
   EXPECT_THAT(firsts(d.lost(0, 7)), ElementsAre(0u));
 }

@@ -1,5 +1,5 @@
-// What a loader loads next: steps below the grant, portions, rounds of evaluation between them; and
-// what it keeps of what it has sent.
+// The order in which a loader loads packets (steps below the grant, work units, evaluation rounds),
+// and the sent packets that it keeps.
 #include "runtime/loader/packet_agenda.hpp"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// Two workers with two packets each; role i is the loader of worker i, role 2 that of a tester.
+// Two workers with two packets each; roles 0 and 1 are their loaders, role 2 is a tester's loader.
 packet_agenda agenda_of(std::uint32_t role, bool dynamic = false, std::uint64_t first_step = 0) {
   auto p = std::make_shared<job_plan>();
   p->packets = 4;
@@ -40,28 +40,28 @@ std::vector<std::pair<std::uint64_t, std::uint32_t>> evaluated(packet_agenda& a)
   return list;
 }
 
-TEST(packet_agenda, gives_the_packets_of_its_range_up_to_the_grant) {
+TEST(packet_agenda, returns_the_packets_of_its_range_below_the_grant) {
   auto a = agenda_of(1, false, 3);
   EXPECT_THAT(trained(a), IsEmpty());
   a.grant_until(5);
   EXPECT_THAT(trained(a), ElementsAre(Pair(3, 2), Pair(3, 3), Pair(4, 2), Pair(4, 3)));
   a.grant_until(4);
-  EXPECT_THAT(trained(a), IsEmpty()) << "a grant that comes late takes nothing back";
+  EXPECT_THAT(trained(a), IsEmpty()) << "a late grant does not lower the limit";
   EXPECT_EQ(a.granted(), 5u);
 }
 
-TEST(packet_agenda, gives_a_packet_that_is_dealt_twice_once) {
+TEST(packet_agenda, returns_a_packet_once_when_it_is_dealt_twice) {
   auto a = agenda_of(0, true);
   a.deal({7, 1, 2, 0});
   a.deal({7, 2, 5, 0});
-  EXPECT_THAT(trained(a), ElementsAre(Pair(7, 1), Pair(7, 2), Pair(7, 3))) << "a portion may reach beyond the step's packets";
+  EXPECT_THAT(trained(a), ElementsAre(Pair(7, 1), Pair(7, 2), Pair(7, 3))) << "a work unit is cut off at the end of the step";
   a.deal({6, 0, 1, 0});
-  EXPECT_THAT(trained(a), IsEmpty()) << "portions of an earlier step come too late";
+  EXPECT_THAT(trained(a), IsEmpty()) << "a work unit of an earlier step is ignored";
   a.deal({8, 1, 1, 0});
   EXPECT_THAT(trained(a), ElementsAre(Pair(8, 1)));
 }
 
-TEST(packet_agenda, evaluates_its_packets_when_training_has_come_to_the_version) {
+TEST(packet_agenda, evaluates_its_packets_when_training_has_reached_the_version) {
   auto a = agenda_of(0);
   a.begin_round(1, 1, 5);
   EXPECT_THAT(evaluated(a), IsEmpty());
@@ -72,16 +72,16 @@ TEST(packet_agenda, evaluates_its_packets_when_training_has_come_to_the_version)
   a.begin_round(2, 1, 1);
   a.grant_until(2);
   a.forget_rounds();
-  EXPECT_THAT(evaluated(a), IsEmpty()) << "training goes on behind it: the round is over";
+  EXPECT_THAT(evaluated(a), IsEmpty()) << "a grant beyond the round ends it";
 }
 
-TEST(packet_agenda, a_tester_evaluates_every_packet_whatever_has_been_trained) {
+TEST(packet_agenda, a_tester_evaluates_all_packets_without_waiting_for_training) {
   auto a = agenda_of(2);
   a.begin_round(1, 9, 3);
   EXPECT_THAT(evaluated(a), ElementsAre(Pair(1, 0), Pair(1, 1), Pair(1, 2)));
 }
 
-TEST(packet_agenda, has_nothing_left_when_it_is_cleared) {
+TEST(packet_agenda, is_empty_after_clear) {
   auto a = agenda_of(0);
   a.grant_until(4);
   a.begin_round(1, 0, 4);
@@ -99,7 +99,7 @@ sent_packet sent(std::uint32_t name, phase p, std::uint64_t step, std::uint64_t 
   return s;
 }
 
-TEST(sent_packets, keep_what_a_restarted_stage_may_ask_for) {
+TEST(sent_packets, are_kept_while_a_restarted_stage_may_request_them) {
   sent_packets s;
   s.add(sent(1, phase::train, 4, 4));
   s.add(sent(2, phase::train, 5, 5));
@@ -111,9 +111,9 @@ TEST(sent_packets, keep_what_a_restarted_stage_may_ask_for) {
     s.forget(from, granted, [&](msg_id id) { gone.push_back(static_cast<std::uint64_t>(id)); });
     return gone;
   };
-  EXPECT_THAT(forget(5, 6), ElementsAre(1u, 3u)) << "a step that is over, and the round before";
+  EXPECT_THAT(forget(5, 6), ElementsAre(1u, 3u)) << "a step below needed_from, and the previous round";
   EXPECT_THAT(forget(5, 6), IsEmpty());
-  EXPECT_THAT(forget(6, 7), ElementsAre(2u, 4u)) << "training has begun behind the round";
+  EXPECT_THAT(forget(6, 7), ElementsAre(2u, 4u)) << "a grant beyond the round";
   EXPECT_EQ(s.size(), 0u);
 }
 
