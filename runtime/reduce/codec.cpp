@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint32_t all_values = std::numeric_limits<std::uint32_t>::max();  // in place of a count
+constexpr std::uint32_t all_values = std::numeric_limits<std::uint32_t>::max();  // in place of the count: all values follow
 constexpr float nan32 = std::numeric_limits<float>::quiet_NaN();
 
 template <class V>
@@ -35,16 +35,16 @@ std::uint16_t to_half(float x) {
   const auto magnitude = bits & 0x7fffffffU;
   if (magnitude > 0x7f800000U) return sign | 0x7e00U;
   if (magnitude == 0x7f800000U) return sign | 0x7c00U;
-  if (magnitude >= 0x477ff000U) return sign | 0x7bffU;  // would round to infinity: the largest number
-  if (magnitude < 0x33000001U) return sign;             // half of the smallest number, and below
+  if (magnitude >= 0x477ff000U) return sign | 0x7bffU;  // would round to infinity: the largest finite number instead
+  if (magnitude < 0x33000001U) return sign;             // at most half of the smallest subnormal number: 0
   const auto exponent = static_cast<int>(magnitude >> 23);
   const auto fraction = (magnitude & 0x7fffffU) | 0x800000U;
-  const int drop = exponent >= 113 ? 13 : 126 - exponent;  // 113: the smallest normal number's
+  const int drop = exponent >= 113 ? 13 : 126 - exponent;  // 113: exponent of the smallest normal number
   auto kept = fraction >> drop;
   const auto rest = fraction & ((1U << drop) - 1), half = 1U << (drop - 1);
   if (rest > half || (rest == half && (kept & 1U))) ++kept;
-  // A normal number's hidden bit counts as one of the exponent; a carry out of the fraction does
-  // the right thing.
+  // The hidden bit of a normal number adds 1 to the exponent field. A carry out of the fraction
+  // increments the exponent, as it must.
   return sign | static_cast<std::uint16_t>(exponent >= 113 ? kept + (static_cast<unsigned>(exponent - 113) << 10) : kept);
 }
 
@@ -96,7 +96,7 @@ template <class T>
 void encode_int8(const T* a, std::int64_t n, std::byte*& at) {
   const float m = largest(a, n);
   write(at, m);
-  const T scale = m > 0 ? T{127} / static_cast<T>(m) : T{0};  // also of NaN
+  const T scale = m > 0 ? T{127} / static_cast<T>(m) : T{0};  // 0 if m is NaN
   for (std::int64_t i = 0; i < n; ++i) {
     const T q = scale > 0 && std::isfinite(scale) ? std::nearbyint(std::clamp(a[i] * scale, T{-127}, T{127})) : T{0};
     write(at, static_cast<std::int8_t>(q));
@@ -111,14 +111,14 @@ void decode_int8(const std::byte*& at, T* to, std::int64_t n) {
   }
 }
 
-// The code whose value m 2^(c-7) is nearest; 0 below half of the smallest.
+// The code c whose value m 2^(c-7) is nearest to |x|; 0 if |x| is below half of the smallest value.
 template <class T>
 unsigned e3m0_code(T x, T m) {
   const T r = std::abs(x) / m;
   if (!(r >= T{0x1p-7})) return 0;
   int exponent = 0;
   const T f = std::frexp(r, &exponent);                        // r = f 2^exponent, f in [1/2, 1)
-  const int nearest = f >= T{0.75} ? exponent : exponent - 1;  // between 2^(e-1) and 2^e the middle is 0.75 2^e
+  const int nearest = f >= T{0.75} ? exponent : exponent - 1;  // the midpoint of 2^(e-1) and 2^e is 0.75 2^e
   return static_cast<unsigned>(std::clamp(nearest + 7, 1, 7));
 }
 template <class T>
@@ -196,7 +196,7 @@ void by_chunk(chunk_decoder<T> f, codec_kind k, const std::byte* at, T* to, std:
 
 // --- codecs that send some of the values
 
-// What is not finite counts as larger than all that is.
+// Values that are not finite count as larger than all finite ones.
 template <class T>
 T magnitude(T x) {
   return std::isfinite(x) ? std::abs(x) : std::numeric_limits<T>::infinity();

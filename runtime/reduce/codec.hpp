@@ -1,22 +1,27 @@
-// Codecs of gradients: n values in fewer bytes, and back. Sizes: spec/codec_spec.hpp.
+// Codecs of gradients: they encode n values in fewer bytes, and decode them. Sizes:
+// spec/codec_spec.hpp.
 //
-//   fp16, bf16  to the nearest, ties to even; what is too large becomes the largest number that there is
-//   int8        q = round(127 x / m), m the largest magnitude of a chunk of 1024; m as f32 before each chunk's bytes
-//   e3m0        a sign and three bits of exponent: 0 or m 2^(c-7), c = 1..7, to the nearest, m of a chunk of 256 (Streaming DiLoCo,
-//               arXiv 2501.18512); m as f32 before each chunk, two values a byte, the first one in the lower half
-//   onebit      the sign; it stands for the mean of the chunk's (1024) values of that sign (Seide et al. 2014): the mean of those >= 0, the
-//               mean of the others, then a bit a value (1: negative), the first one lowest
-//   topk        the k largest magnitudes, of equal ones the first: k, then k indices, then k values. Where all values take fewer bytes:
-//               2^32 - 1, then all n
-//   threshold   those of at least that magnitude, written like topk
+//   fp16, bf16  the nearest value, ties to even; too large a value becomes the largest finite one
+//   int8        for each chunk of 1024 values: m as f32, the largest magnitude of the chunk, then
+//               q = round(127 x / m), one byte per value; decoded as m q / 127
+//   e3m0        for each chunk of 256 values: m as f32, then four bits per value, a sign and three
+//               bits of exponent c: the nearest of 0 and m 2^(c-7), c = 1..7; two values per byte,
+//               the first in the low four bits (Streaming DiLoCo, arXiv 2501.18512)
+//   onebit      for each chunk of 1024 values: the mean of the values >= 0 and the mean of the
+//               others, as f32, then one bit per value (1: negative), the first one lowest; a value
+//               is decoded as the mean of its sign (Seide et al. 2014)
+//   topk        the k largest magnitudes, of equal ones the first: k, then k indices, then k
+//               values; if all values take fewer bytes: 2^32 - 1, then all n
+//   threshold   the values of at least that magnitude, in the format of topk
 //
-// Error feedback: what is encoded is a = sum + residual, and the residual becomes a - decoded: sent
-// + new residual = sum + old one, to the bit for all but onebit (whose means round; exact on dyadic
-// numbers that have room). Where a value is not finite all that is decoded is NaN or the value
-// itself, so that whoever takes it sees it; the residual stays as it was, for the step will be left
-// out.
+// Error feedback: the value that is encoded is a = sum + residual, and the residual becomes a -
+// decoded. So sent + new residual = sum + old residual, to the bit for all codecs but onebit (its
+// means round; it is exact on dyadic numbers with enough spare bits). A value that is not finite is
+// decoded as itself, or all values of its chunk as NaN, so that the receiver detects it; the
+// residual then stays unchanged, since the step will be skipped.
 //
-// Little-endian. decode() believes nothing. Pure functions on host memory; any thread.
+// Little-endian. decode() validates the bytes that it gets. Pure functions on host memory; any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +32,12 @@
 
 namespace troupe {
 
-// T: float or double. At most encoded_bytes(); of all codecs but threshold just so many.
+// T: float or double. Returns encoded_bytes() bytes; for threshold at most that many. Updates
+// `residual`.
 template <class T>
 std::vector<std::byte> encode(const codec_spec& s, const T* sum, T* residual, std::int64_t n);
-// False: these bytes are not the encoding of n values; `to` may then hold anything.
+// Returns false if the bytes are not an encoding of n values; the content of `to` is then
+// unspecified.
 template <class T>
 bool decode(const codec_spec& s, const std::byte* from, std::size_t bytes, T* to, std::int64_t n);
 

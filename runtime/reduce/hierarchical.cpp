@@ -1,17 +1,17 @@
-// Reducer `hierarchical`: two levels, as Platoon has them. Workers of one node follow each other
-// and sum at a reducer beside the first of them, so between nodes every block travels once for a
-// node, however many workers it has. Between nodes the sums go as `between` says:
+// Reducer `hierarchical`: two levels, as in Platoon. The workers of a node have consecutive ranks
+// and sum at a reducer on the node of the first of them, so each block leaves a node once per step,
+// however many workers the node has. Between nodes the sums travel as `between` says:
 //
 //   sharded   to shards, one on each node: 2 W (N-1)/N bytes out of each of N nodes
-//   server    to the shards that [topology] asks for
-//   tree      up a binomial tree of the nodes' reducers to those shards: W each way on every edge
+//   server    to the shards of [topology]
+//   tree      up a binomial tree of the nodes' reducers to these shards: W each way on every edge
 #include "ops/option_specs.hpp"
 #include "runtime/reduce/stock.hpp"
 
 namespace troupe {
 namespace {
 
-// Ranks at which a node's workers begin.
+// The first rank of each node.
 std::vector<std::uint32_t> firsts(const reducer_layout& l) {
   std::vector<std::uint32_t> first;
   for (std::uint32_t rank = 0; rank < l.workers(); ++rank)
@@ -25,7 +25,7 @@ void lay_out_levels(const options& o, reducer_layout& l) {
   std::vector<role_id> colocated;
   for (std::uint32_t n = 0; n < first.size(); ++n) {
     const auto end = n + 1 < first.size() ? first[n + 1] : l.workers();
-    if (!tree && end - first[n] == 1) continue;  // it has nobody to sum with
+    if (!tree && end - first[n] == 1) continue;  // a single worker needs no reducer
     colocated.push_back(l.add(first[n]));
     for (auto rank = first[n]; rank < end; ++rank) l.push_to(rank, colocated.back());
     if (tree && n > 0) l.above(colocated[n], colocated[n & (n - 1)]);
@@ -36,10 +36,12 @@ void lay_out_levels(const options& o, reducer_layout& l) {
 
 reducer_descriptor hierarchical_reducer() {
   return {.name = "hierarchical",
-          .doc = "Workers of one node sum there first, and the nodes' sums meet as `between` says: each block leaves a node once.",
-          .specs = {choice_option(
-              "between", {"sharded", "server", "tree"},
-              "`sharded`: a shard on each node; `server`: the shards of `[topology]`; `tree`: up a binomial tree to those")},
+          .doc =
+              "The workers of a node sum at a reducer on that node, and the nodes' sums travel as `between` says, so each block "
+              "leaves a node once per step.",
+          .specs = {choice_option("between", {"sharded", "server", "tree"},
+                                  "`sharded`: to a shard on each node; `server`: to the shards of `[topology]`; `tree`: up a "
+                                  "binomial tree of nodes to these shards")},
           .places =
               [](const options& o) {
                 const bool sharded = o.text("between") == "sharded";

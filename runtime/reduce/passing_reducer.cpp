@@ -73,7 +73,7 @@ void passing_reducer::added(std::uint64_t token, effects& out) {
 
 void passing_reducer::send_sum(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out) {
   auto& b = blocks_[block];
-  if (b.any && step < b.down) return drop(drop_reason::outdated);  // made again, and everybody has it
+  if (b.any && step < b.down) return drop(drop_reason::outdated);  // a repeated sum that the weights contain already
   const sent_sum s{step, node, sum};
   send_up(block, s, out);
   if (retains_) b.unanswered.push_back(s);
@@ -93,10 +93,10 @@ void passing_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version
   out.send({h, weights{block, value}});
 }
 
-// Weights go down to the last of those below first: in a binomial tree that is the reducer with the
-// deepest subtree, in a ring the next one. flag_join says that these weights answer our own
-// question after a restart; it is taken off before they are passed on, since nobody below has
-// asked.
+// Weights go down to the last of `below` first: in a binomial tree that is the reducer with the
+// deepest subtree, in a ring the next reducer on their way. flag_join marks an answer to this
+// reducer's own fetch after a restart. It is removed before the weights are passed on, because the
+// roles below have not sent a fetch.
 void passing_reducer::take_weights(const header& h, const weights& w, effects& out) {
   if (w.block >= blocks_.size() || h.src != above(w.block)) return drop(drop_reason::misaddressed);
   if (!holds(w.value, plan().blocks[w.block].count, config_.type)) return drop(drop_reason::malformed);
@@ -122,9 +122,9 @@ void passing_reducer::ask_neighbours(effects& out) const {
   }
 }
 
-// A neighbour has been restarted and has lost what we had sent it. A reducer below is sent the
-// weights that went down last (where none have come yet, it gets the first ones with everybody
-// else), the one above every sum that no weights have answered.
+// A restarted neighbour has lost what this reducer sent to it. A reducer below gets the weights
+// that were last passed down (if there were none, it gets the first ones with all others). The role
+// above gets every sum that no weights have answered.
 void passing_reducer::take_fetch(const header& h, const fetch& f, effects& out) {
   if (f.block >= blocks_.size()) return drop(drop_reason::misaddressed);
   if (!f.join) return drop(drop_reason::unexpected);

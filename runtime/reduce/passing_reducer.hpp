@@ -1,21 +1,21 @@
-// What every stock reducer does with blocks that are summed: it passes the sums to who is above it
-// (reducers, or the shard) and the weights that come back to all below, and brings a neighbour that
-// has been restarted up to date. How pushes become a sum is the kind's own: sum_reducer.hpp
-// (trees), ring_sum.hpp.
+// The common part of the stock reducers: passes the sums of each block to the role above it (a
+// reducer or the shard) and the returning weights to all roles below it (workers and reducers whose
+// sums it receives), and brings restarted neighbours up to date. The derived class computes a sum
+// from pushes: sum_reducer.hpp (trees), ring_sum.hpp.
 //
-// Messages in:  push (workers and reducers below), weights (who is above), fetch{join} (a reducer
-//               above or below that has been restarted), start
-// Messages out: push (who is above), weights (reducers and workers below), fetch{join}
+// Messages in:  push (below), weights (above), fetch{join} (a restarted reducer above or below),
+//               start
+// Messages out: push (above), weights (below), fetch{join} (above and below)
 //
-// Invariants: a push for a step that has left is a duplicate and ignored; weights go down once a
-// version.
+// Invariants: a push for a step whose sum has been sent is a duplicate and ignored; weights go down
+// once per version.
 //
-// After a restart (of the whole node: the workers there too) the sums that were here are gone, and
-// so may be what was under way from and to us. We ask below: reducers send again every sum that no
-// weights have answered; the worker beside us makes the steps again that its shards still want. We
-// ask above for the weights it passed last; they end whatever is open for older steps. What goes up
-// a second time has the same bits (the same packets in the same brackets), and is a duplicate
-// wherever it had come.
+// After a restart (of the whole node, including its workers) the sums that this reducer held are
+// lost, and messages in flight to and from it may be lost too. It asks below: reducers send again
+// every sum that no weights have answered, and the colocated worker repeats the steps that its
+// shards still expect. It asks above for the weights that were last passed down; these close all
+// older steps. A repeated sum has the same bits (the same packets in the same brackets) and is a
+// duplicate wherever it had arrived.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@
 
 namespace troupe {
 
-constexpr std::size_t max_open_steps = 64;  // of one block: many more than are ever granted at once
+constexpr std::size_t max_open_steps = 64;  // per block: many more than are ever granted at once
 
 class passing_reducer : public role {
  public:
@@ -39,19 +39,19 @@ class passing_reducer : public role {
  protected:
   explicit passing_reducer(reducer_config c);
 
-  // A push of this block, from somebody below it and with as many values as it has, for a step that
-  // has not left.
+  // Takes a push from a role below, of the block's size, for a step that has not been sent up.
   virtual void add(const header& h, const push& p, effects& out) = 0;
-  virtual void forget(std::uint32_t block, std::uint64_t before) = 0;  // open steps: weights have answered them
+  virtual void forget(std::uint32_t block, std::uint64_t before) = 0;  // discards open steps that weights have answered
 
   const job_plan& plan() const { return *config_.plan; }
   role_id self() const { return config_.self; }
   const std::vector<role_id>& below(std::uint32_t block) const { return blocks_[block].below; }
   bool has_left(std::uint32_t block, std::uint64_t step) const { return step < blocks_[block].done; }
-  void leaves(std::uint32_t block, std::uint64_t step);  // all of it
-  // `sum` is what `due` makes, and leaves when it is made; null: nothing leaves yet.
+  void leaves(std::uint32_t block, std::uint64_t step);  // the step is sent up completely
+  // `sum` is the result of the additions `due` and is sent up when they have run; null: nothing is
+  // sent yet.
   void add_and_send(std::uint32_t block, std::uint64_t step, tree_node node, const sum_ptr& sum, additions due, effects& out);
-  virtual std::size_t open() const = 0;  // steps that have begun to come, of all blocks
+  virtual std::size_t open() const = 0;  // number of steps with some pushes, over all blocks
 
  private:
   struct sent_sum {
@@ -60,13 +60,13 @@ class passing_reducer : public role {
     tensor sum;
   };
   struct block_state {
-    std::vector<role_id> below;  // workers and reducers whose sums we take
-    std::uint64_t done = 0;      // steps that have gone up, or are in weights that came down
-    std::uint64_t down = 0;      // last version that went down
-    bool any = false;
-    // For neighbours that are restarted; only where there are several nodes.
-    std::vector<sent_sum> unanswered;  // what went up and is in no weights yet
-    tensor value;                      // what went down last
+    std::vector<role_id> below;  // workers and reducers whose sums arrive here
+    std::uint64_t done = 0;      // steps below it were sent up, or are in weights that came down
+    std::uint64_t down = 0;      // last version that was passed down
+    bool any = false;            // a version was passed down
+    // For restarted neighbours; only if there are several nodes.
+    std::vector<sent_sum> unanswered;  // sums that were sent up and are in no weights yet
+    tensor value;                      // the weights that were last passed down
   };
 
   struct waiting {

@@ -10,7 +10,7 @@ ring_sum::ring_sum(reducer_config c) : passing_reducer(std::move(c)) {
   open_.resize(plan().blocks.size());
 }
 
-// Where a push belongs; null: nowhere.
+// The place of a push in `g`; null if it has none.
 sum_ptr* ring_sum::place_of(gathering& g, const header& h, const push& p) const {
   if (h.src != below(p.block).front()) return &g.before;
   if (!well_formed({p.first, p.span}, plan().packets)) return nullptr;

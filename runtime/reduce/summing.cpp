@@ -4,8 +4,8 @@
 
 namespace troupe {
 
-// A task of an earlier plan may be giving *left its memory just now: only what its tensors are is
-// read.
+// Reads only shape and type of *left: a task that was planned earlier may be setting its memory at
+// the same time.
 sum_ptr plan_addition(const sum_ptr& left, const sum_ptr& right, additions& due) {
   auto out = std::make_shared<tensors>(left->size());
   for (std::size_t i = 0; i < left->size(); ++i)
@@ -20,8 +20,8 @@ void run_additions(const additions& due, device& d) {
     for (std::size_t i = 0; i < a.out->size(); ++i) {
       auto& sum = (*a.out)[i];
       if (!sum) continue;
-      // In the memory of an addend that nobody else sees; the same bits as a sum of its own, one
-      // stream of memory less.
+      // Adds in the memory of an addend that no other handle refers to: the same bits as a separate
+      // sum, with one stream of memory less.
       auto &left = (*a.left)[i], &right = (*a.right)[i];
       if (reclaim(d, left)) {
         d.axpy(1.0, right, left);

@@ -1,6 +1,6 @@
-// Sums of gradients as values of the packet tree. A list of tensors behind a handle, so that a role
-// may plan additions and pass the result's handle on before the task that computes it has run;
-// tasks of one slot run in the order they were planned.
+// Sums of gradients as values of the packet tree. A sum is a list of tensors behind a handle, so a
+// role can plan additions and pass on the handle of the result before the task that computes it has
+// run. Tasks of one slot run in the order in which they were planned.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace troupe {
 
 using sum_ptr = std::shared_ptr<tensors>;
 
-// out = left + right, all three lists alike; empty tensors are skipped.
+// out = left + right. The three lists have tensors of the same shapes; empty tensors are skipped.
 struct addition {
   sum_ptr left, right, out;
 };

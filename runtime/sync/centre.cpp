@@ -21,8 +21,8 @@ void centre_shard::on_fetch(const header& h, const fetch&, shard_block& b, effec
   serve(b, out);
 }
 
-// Behind what its former self has pushed: the answer says that these steps are not wanted again, so
-// its value must have them.
+// Queued behind the pushes of the worker's previous incarnation: the answer says which step is
+// wanted next, so its value must contain all steps before that.
 void centre_shard::on_join(const header& h, shard_block& b, effects& out) {
   lines_[b.plan->id].waiting.push_back({h, {}, true});
   serve(b, out);

@@ -1,9 +1,11 @@
-// The shard half of modes whose workers step by themselves and now and then exchange with a centre
-// (downpour, easgd): questions and pushes for a block are served one after the other, in the order
-// they came.
-// Invariants: a worker's push of step t changes the block once (a push of the same or an earlier
-// step of that worker is ignored); a worker's question is answered with a value that has all pushes
-// this worker sent before it.
+// The shard sync of modes whose workers train on their own weights and periodically exchange with a
+// centre (downpour, easgd). For each block, pushes, fetches and joins are served one at a time, in
+// order of arrival.
+//
+// Invariants:
+//   * a worker's push of step t changes the block once: a push of the same or an earlier step of
+//     that worker is dropped;
+//   * the answer to a worker's fetch contains all pushes that the worker sent before the fetch.
 #pragma once
 
 #include <deque>
@@ -18,10 +20,12 @@ class centre_shard : public shard_sync {
 
  protected:
   explicit centre_shard(sync_config c);
-  // Begins to apply a push; done(b) when it has been.
+  // Starts to apply a push. The mode calls done(b) when the push has been applied; until then
+  // nothing else is served for the block.
   virtual void apply(const header& h, const tensor& value, shard_block& b, effects& out) = 0;
   void done(shard_block& b, effects& out);
-  // Must this question wait until the block has changed?
+  // Returns true if this fetch must wait until the block has changed. Checked again after every
+  // done().
   virtual bool hold(const header& h, const shard_block& b) const {
     (void)h, (void)b;
     return false;
@@ -36,14 +40,14 @@ class centre_shard : public shard_sync {
 
   struct request {
     header h;
-    tensor value;  // empty: a question
+    tensor value;  // of a push; empty: a fetch or join
     bool join = false;
   };
   struct line {
     std::deque<request> waiting;
-    std::vector<request> held;
-    std::vector<std::uint64_t> pushed;  // by worker: step of the last push taken
-    bool busy = false;
+    std::vector<request> held;          // fetches deferred by hold()
+    std::vector<std::uint64_t> pushed;  // by worker: step of the last accepted push
+    bool busy = false;                  // between apply() and done()
   };
   void serve(shard_block& b, effects& out);
   std::vector<line> lines_;  // by block id

@@ -32,10 +32,10 @@ class clipped_shard final : public guarded_shard {
   };
   struct round {
     std::map<std::uint32_t, std::vector<square_sum>> parts;  // by block id
-    std::vector<ready_block> waiting;                        // our blocks
+    std::vector<ready_block> waiting;                        // this shard's blocks, whose updates wait for the factor
   };
 
-  // Blocks that get a gradient in training.
+  // Returns true if the block receives a gradient in training.
   bool counts(const param_block& b) const {
     const auto& p = config_.graph->params[b.param];
     const auto& l = config_.graph->layers[p.layer];
@@ -98,7 +98,8 @@ class clipped_shard final : public guarded_shard {
       run_update(*w.block, {}, w.sum, w.packets, norm_clip_factor(config_.clip_norm, all, 1.0 / w.packets), step, out);
   }
 
-  // Of a parameter: part after part, each from the sums of its blocks.
+  // The sum of squares of one parameter: its parts in order, each computed from the partials of its
+  // blocks. Nullopt if a partial is missing.
   static std::optional<double> sum_of_parts(const round& r, const std::vector<norm_part>& parts) {
     double sum = 0;
     for (const auto& part : parts) {
@@ -112,7 +113,8 @@ class clipped_shard final : public guarded_shard {
     return sum;
   }
 
-  // Parameters in layer order. Without maths there are no sums: nothing is clipped.
+  // One sum per parameter, in layer order. Simulations without maths have no sums, and nothing is
+  // clipped.
   std::vector<double> sums_of_squares(const round& r) const {
     std::vector<double> all;
     for (const auto& parts : parts_)
@@ -120,9 +122,9 @@ class clipped_shard final : public guarded_shard {
     return all;
   }
 
-  std::size_t expected_ = 0;
-  std::vector<std::vector<norm_part>> parts_;  // of each parameter, in layer order
-  std::uint64_t next_ = 0;                     // step whose factor is not known yet
+  std::size_t expected_ = 0;                   // number of blocks that receive a gradient
+  std::vector<std::vector<norm_part>> parts_;  // by parameter, in layer order
+  std::uint64_t next_ = 0;                     // first step whose factor is not known
   std::map<std::uint64_t, round> rounds_;
 };
 

@@ -1,10 +1,17 @@
-// Clipping by the norm over all parameters, in modes where one gradient a step meets at the shards
-// (bsp, sandblaster). One more round: a shard that has the whole gradient of a block tells all
-// shards its sums of squares; a shard that has those of every block knows the norm, and all know
-// the same: parameters are added in layer order, parts of one in the fixed tree over its elements.
-// Messages a step: for every block, one `norm_partials` to each other shard. Bytes: a few numbers.
-// Invariants: the factor depends on the gradients alone, not on how parameters are cut or in which
-// order words arrive; a block is updated once, after the factor of its step is known.
+// Clipping by the norm of the gradient of all parameters, in modes in which one complete gradient
+// per step is formed at the shards (bsp, sandblaster). It costs one extra round per step: a shard
+// that has the complete gradient of a block sends the block's norm partials (sums of squares) to
+// the other shards. A shard that has the partials of every block computes the norm. All shards
+// compute the same norm: parameters are added in layer order, and the parts of a parameter in the
+// fixed tree over its elements.
+//
+// Messages per step: for every block, one `norm_partials` to each other shard. Bytes: a few
+// numbers.
+//
+// Invariants:
+//   * the clip factor depends on the gradients alone, not on how parameters are cut nor on the
+//     order of arrival;
+//   * a block is updated once per step, after the factor of the step is known.
 #pragma once
 
 #include <memory>
@@ -13,7 +20,7 @@
 
 namespace troupe {
 
-// The shard half of such a mode: one that clips by norm when the job says so.
+// Makes the shard sync of such a mode. It clips by norm if sync_config::clip_norm is set.
 std::unique_ptr<role> make_clocked_shard(sync_config c, clock_policy p);
 
 }  // namespace troupe

@@ -8,12 +8,12 @@
 namespace troupe {
 namespace {
 
-// A layer's parameters, put together: what is here of each is copied to its place, and sums of our
-// own that it lacks are added to it.
+// Puts a layer's parameters together: copies each block to its place and adds the own sums that the
+// block lacks.
 struct assembly {
   struct copy {
     std::size_t param;
-    std::int64_t begin;  // in what is here of the parameter
+    std::int64_t begin;  // offset in this worker's part of the parameter
     tensor from;
   };
   struct overlay {
@@ -48,7 +48,7 @@ struct assembly {
 
 }  // namespace
 
-// --- worker half
+// --- worker sync
 
 clocked_worker::clocked_worker(sync_config c, clock_policy p)
     : worker_sync(std::move(c), sums::by_block),
@@ -70,8 +70,9 @@ void clocked_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node n
   if (policy_.work_units) count_work_unit(step, node, out);
 }
 
-// Weights of a step mean that all portions of the steps before are in them, also those whose worker
-// could not say so any more.
+// Reports that all steps below the oldest version of any block are over. Weights of version t
+// contain all work units of the steps before t, including those whose worker failed before it
+// reported them.
 void clocked_worker::tell_step_over(effects& out) {
   std::uint64_t all = ~0ull;
   for (const auto& l : layers_)
@@ -103,8 +104,9 @@ void clocked_worker::on_layer_done(std::uint32_t layer, std::uint64_t step, effe
   try_hand(layer, out);
 }
 
-// Wants what step `step` must have at least; asks also when what is here would do, so that weights
-// do not grow older than they need.
+// Fetches the blocks that step `step` reads; header.version is the oldest version that suffices. A
+// block whose version suffices but is below `step` is fetched too, so that weights do not become
+// older than necessary.
 void clocked_worker::ask(std::uint32_t layer, std::uint64_t step, effects& out) {
   for (auto id : layers_[layer].blocks) {
     auto& c = cache_[id];
@@ -135,7 +137,7 @@ void clocked_worker::on_weights(const header& h, const weights& w, effects& out)
     try_hand(layer, out);
   }
   if (hold_) release(out);
-  // The answer may be older than what the next step needs, also one that brings nothing new.
+  // The answer may be too old for the next step, even if it was dropped as outdated: fetch again.
   auto& l = layers_[layer];
   const auto next = l.begun ? l.handed + 1 : l.handed;
   if (policy_.pull && l.done >= next && c.version < least_version(next)) ask(layer, next, out);
@@ -149,7 +151,8 @@ void clocked_worker::on_joined(std::uint64_t step, effects&) {
   for (auto& l : layers_) l.begun = false;
 }
 
-// All blocks are beyond the step that may have to be made again: go on with the newest.
+// Ends hold_ when all blocks are beyond the step that may have to be repeated, and continues with
+// the newest versions.
 void clocked_worker::release(effects& out) {
   for (const auto& l : layers_)
     for (auto id : l.blocks) {
@@ -166,7 +169,7 @@ void clocked_worker::release(effects& out) {
   for (std::uint32_t l = 0; l < layers_.size(); ++l) try_hand(l, out);
 }
 
-// What came too early, as far as the layer is now.
+// Moves each block to its newest kept version that the layer may use now (at most `done`).
 void clocked_worker::take_later(std::uint32_t layer) {
   for (auto id : layers_[layer].blocks) {
     auto& c = cache_[id];
@@ -192,7 +195,7 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
   if (policy_.staleness == 0) {
     if (least != most || (l.begun && least <= l.handed)) return;
     forget_sums(layer, least);
-    if (config_.plan->rule == weight_rule::drain) count_read(layer, 0);  // else every gradient says what it met
+    if (config_.plan->rule == weight_rule::drain) count_read(layer, 0);  // with other rules every gradient carries its lag
     assemble(layer, least, out);
     if (policy_.work_units) tell_step_over(out);
     return;
@@ -203,8 +206,8 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
   assemble(layer, next, out);
 }
 
-// Every version in turn, as soon as all blocks have it: a stage that runs ahead of its updates, or
-// makes steps again, wants each of them.
+// Hands out every version in turn, as soon as all blocks have it: a stage that runs ahead of its
+// updates, or repeats steps, needs each of them.
 void clocked_worker::hand_next(std::uint32_t layer, effects& out) {
   auto& l = layers_[layer];
   while (!assembling_[layer]) {
@@ -221,8 +224,8 @@ void clocked_worker::hand_next(std::uint32_t layer, effects& out) {
   }
 }
 
-// Whole parameters are handed on as they came; cut ones, and those that lack writes of our own, are
-// put together by a task.
+// A parameter that is one block and lacks no own sum is handed out as it was received. A task puts
+// the others together.
 void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& out) {
   auto values = std::make_shared<tensors>();
   values->reserve(layers_[layer].params.size());
@@ -231,7 +234,7 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
   std::uint64_t least = ~0ull;
   for (std::size_t p = 0; p < params.size(); ++p) {
     const auto& dims = params[p].dims;
-    const bool steps = config_.graph->params[params[p].param].spec.trainable;  // else a running statistic, of the shards alone
+    const bool steps = config_.graph->params[params[p].param].spec.trainable;  // else a running statistic, which only shards update
     values->push_back(tensor::declare(dims, config_.type));
     for (auto id : blocks_of(params[p].param)) {
       const auto& c = cache_[id];
@@ -262,12 +265,12 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
              out);
 }
 
-// --- shard half
+// --- shard sync
 
 clocked_shard::clocked_shard(sync_config c, clock_policy p) : shard_sync(std::move(c), gives::weights), policy_(p) {
   clocks_.resize(config_.plan->blocks.size());
-  // So far may blocks be from each other. More than a few versions are not worth their memory: such
-  // a job goes back to what was kept.
+  // Blocks may be this many versions apart. More than 8 versions are not worth their memory; after
+  // a node failure such a job may have to return to its checkpoint.
   blocks_.remember(std::min<std::uint64_t>(policy_.staleness, 7) + 1);
   for (auto& b : blocks_.list()) {
     auto& clock = clocks_[b.plan->id];
@@ -282,7 +285,7 @@ void clocked_shard::on_push(const header& h, const push& p, shard_block& b, effe
   const auto g = config_.plan->group_index(worker);
   const auto packets = group_at(g).range.count;
   auto& clock = clocks_[b.plan->id].groups[g];
-  // Cannot be: nobody has the weights for that step.
+  // A push for a step whose weights no worker can have yet.
   const auto ahead = config_.plan->delay_of(config_.graph->params[b.plan->param].layer);
   const bool early = h.step > clock.next + ahead && policy_.staleness == 0;
   if (group_at(g).server_group != group()) return drop(drop_reason::misaddressed);
@@ -300,7 +303,7 @@ void clocked_shard::on_push(const header& h, const push& p, shard_block& b, effe
   tasks_.run([due = std::move(due)](task_context& c) { run_additions(due, c.dev); }, cost, [](effects&) {}, out);
 }
 
-// The clock of group `g` that is next, if all its gradients are here.
+// Applies the next clock of group `g`. Returns false if not all its gradients have arrived.
 bool clocked_shard::apply(shard_block& b, std::uint32_t g, additions due, effects& out) {
   auto& clock = clocks_[b.plan->id].groups[g];
   const auto tree = clock.trees.find(clock.next);
@@ -317,7 +320,7 @@ bool clocked_shard::apply(shard_block& b, std::uint32_t g, additions due, effect
   return true;
 }
 
-// Groups take turns.
+// The worker groups take turns.
 bool clocked_shard::apply_next(shard_block& b, effects& out) {
   auto& clock = clocks_[b.plan->id];
   const auto n = static_cast<std::uint32_t>(clock.groups.size());
@@ -354,7 +357,7 @@ void clocked_shard::on_fetch(const header& h, const fetch&, shard_block& b, effe
   answer_waiting(b, out);
 }
 
-// A read is answered once the slowest worker's clock has reached what it asks for.
+// A fetch is answered once the slowest worker's clock has reached the requested version.
 void clocked_shard::answer_waiting(shard_block& b, effects& out) {
   auto& clock = clocks_[b.plan->id];
   std::erase_if(clock.waiting, [&](const header& h) {
@@ -368,7 +371,7 @@ void clocked_shard::answer_waiting(shard_block& b, effects& out) {
 std::uint64_t clocked_shard::wanted_from(std::uint32_t worker, const shard_block& b) const {
   const auto g = config_.plan->group_index(worker);
   const auto& clock = clocks_[b.plan->id].groups[g];
-  if (policy_.work_units) return clock.next;  // any packet may be asked of anybody
+  if (policy_.work_units) return clock.next;  // any worker may be dealt any packet
   const auto mine = config_.plan->range_of(worker), all = group_at(g).range;
   const auto nodes = cover(mine.first - all.first, mine.count, all.count);
   auto step = clock.next;

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-// `t` where the host can read it.
+// Returns `t` in host memory, downloaded if necessary.
 tensor at_home(device& d, const tensor& t) {
   if (t.space().host()) return t;
   auto here = tensor::allocate(d.host(), t.dims(), t.type());
@@ -45,7 +45,8 @@ void encoded_pushes::add(const codec_spec& c, envelope e, residuals& kept) {
   list.push_back({c, std::move(e), std::move(sum), residual});
 }
 
-// The sum and what was kept are read, what is kept and sent are written, and looked at once more.
+// Five passes over memory: reads the sum and the residual, writes the encoding and the new
+// residual, and reads the encoding to compute the latter.
 task_cost encoded_pushes::cost() const {
   double bytes = 0;
   for (const auto& e : list) bytes += 5.0 * static_cast<double>(e.sum.bytes());

@@ -1,14 +1,14 @@
-// Gradients that travel encoded (spec/codec_spec.hpp, reduce/codec.hpp): what a worker does before
-// it pushes them, and a shard before it takes them. Both in tasks: these touch memory, and it is
-// the host's.
+// Gradients that travel encoded (spec/codec_spec.hpp, reduce/codec.hpp): encoding by the worker
+// before a push, decoding by the shard after it. Both run as tasks, because they read and write
+// tensor values, and work in host memory.
 //
-// A worker keeps what its encoding lost, for each block and node of the packet tree that it pushes,
-// and adds it to the next step's sum. That is the worker's and of this plan: a worker that is begun
-// anew (a restart, a move, a loss of nodes, a checkpoint that a job goes on from) begins with
-// nothing kept. What was kept is then lost: it never comes twice.
+// A worker keeps the encoding error (the residual) of each block and packet-tree node that it
+// pushes, and adds it to the next step's sum. Residuals belong to one worker sync and one plan. A
+// worker sync that is created anew (restart, move, node failure, resume from a checkpoint) starts
+// without residuals: the old ones are lost, and are never applied twice.
 //
-// Threads: `residuals` belongs to one role, and its tensors to the tasks of that role, which run
-// one after the other.
+// Threads: `residuals` belongs to one role. Its tensors are accessed by tasks of that role, which
+// run one after the other.
 #pragma once
 
 #include <map>
@@ -22,15 +22,15 @@
 
 namespace troupe {
 
-// By block and first packet of the node: values of the block, with the host; empty: all zero. Made
-// by the task that first needs it.
+// By (block, first packet of the tree node): one value per element of the block, in host memory. An
+// empty tensor means all zero; the first task that needs it allocates it.
 using residuals = std::map<std::pair<std::uint32_t, std::uint32_t>, std::shared_ptr<tensor>>;
 
-// The pushes of one sum that are encoded in one task.
+// The pushes of one sum. One task encodes them all.
 struct encoded_pushes {
   struct one {
     codec_spec codec;
-    envelope sent;  // its push has the sum until encode(), the encoding after it
+    envelope sent;  // a push whose tensor is declared by add() and filled by encode()
     tensor sum;
     std::shared_ptr<tensor> residual;
   };
@@ -41,15 +41,16 @@ struct encoded_pushes {
   void encode(device& d);
 };
 
-// May these be the bytes of n values? Without maths they have no values to look at.
+// Returns true if type and size of `t` fit an encoding of n values. The content is checked by
+// decode(); in simulations without maths there is none.
 bool may_be_encoded(const codec_spec& c, const tensor& t, std::int64_t n, dtype type);
 
 struct encoded_block {
   encoded_block(const codec_spec& c, tensor from, std::int64_t n, dtype type)
       : codec(c), bytes(std::move(from)), value(tensor::declare({n}, type)) {}
   codec_spec codec;
-  tensor bytes, value;  // of u8; of the block's values, which have memory after decode()
-  bool wrong = false;   // the bytes are no encoding
+  tensor bytes, value;  // u8; the decoded values, which have memory after decode()
+  bool wrong = false;   // set by decode(): the bytes are not a valid encoding
 
   task_cost cost() const;
   void decode(device& d);

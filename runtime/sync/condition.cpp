@@ -1,7 +1,11 @@
-// every     `steps` local steps since the last exchange (Platoon's train length; tau of EASGD, Zhang et al. 2015)
-// schedule  the same, with a period that changes: periods[i + 1] holds from step at[i] on, periods[0] before
-// drift     the weights have moved by more than `threshold` of their norm, or `at_most` steps have passed
-//           (dynamic averaging, Kamp et al. 2018)
+// The stock sync conditions.
+//
+//   every      `steps` local steps since the last exchange (Platoon's train length; tau of EASGD,
+//              Zhang et al. 2015)
+//   schedule   as `every`, with a period that changes: periods[0] applies first, periods[i + 1]
+//              from step at[i] on
+//   drift      the weights have moved by more than `threshold` of their norm, or `at_most` local
+//              steps have passed (dynamic averaging, Kamp et al. 2018)
 #include "runtime/sync/condition.hpp"
 
 #include <cmath>
@@ -24,8 +28,8 @@ struct period_schedule final : sync_condition {
   std::vector<std::int64_t> periods, at;
   bool due(const condition_view& now) override {
     if (now.step == 0) return false;
-    // The step that has just been finished has number step - 1; its period counts, so that an
-    // exchange can fall on at[i].
+    // The step that has just finished is number step - 1. Its period applies, so that an exchange
+    // can fall on at[i].
     const auto finished = static_cast<std::int64_t>(now.step - 1);
     std::size_t i = 0;
     while (i < at.size() && finished >= at[i]) ++i;
@@ -40,7 +44,7 @@ struct drift final : sync_condition {
   bool needs_drift() const override { return true; }
   bool due(const condition_view& now) override {
     const auto since = now.step - now.last_exchange;
-    // A drift that is not a number means weights that are not: let the exchange show it.
+    // A NaN drift comes from NaN weights. It counts as due, so that the exchange exposes them.
     return since > 0 && (!(now.drift <= threshold) || (at_most > 0 && since >= at_most));
   }
 };
@@ -61,21 +65,23 @@ std::unique_ptr<sync_condition> make_schedule(const options& o) {
 
 void add_stock_conditions(condition_registry& r) {
   r.add({.name = "every",
-         .doc = "after every `steps` local steps",
-         .specs = {required_integer("steps", "local steps between two exchanges")},
+         .doc = "Exchanges after every `steps` local steps.",
+         .specs = {required_integer("steps", "number of local steps between two exchanges")},
          .make = [](const options& o) { return std::make_unique<every>(static_cast<std::uint64_t>(o.integer("steps"))); }});
   r.add({.name = "schedule",
-         .doc = "after a number of local steps that changes at given steps",
-         .specs = {bounded(option_of("periods", option_kind::integers, std::nullopt, "local steps between two exchanges"), 1, 1e9),
+         .doc = "Exchanges after a number of local steps that changes at given steps.",
+         .specs = {bounded(option_of("periods", option_kind::integers, std::nullopt, "number of local steps between two exchanges"),
+                           1, 1e9),
                    bounded(option_of("at", option_kind::integers, std::vector<std::int64_t>{},
-                                     "steps from which the next period holds"),
+                                     "steps from which the next period applies"),
                            1, 1e15)},
          .make = make_schedule});
   r.add({.name = "drift",
-         .doc = "when the weights have moved by more than `threshold` of their norm",
-         .specs = {bounded(option_of("threshold", option_kind::real, std::nullopt, "|w - u| / |u|, u the weights last exchanged"),
+         .doc = "Exchanges when the weights have moved by more than `threshold` of their norm since the last exchange.",
+         .specs = {bounded(option_of("threshold", option_kind::real, std::nullopt,
+                                     "bound on |w - u| / |u|; u: the weights after the last exchange"),
                            0.0),
-                   integer_option("at_most", 0, "exchange after so many steps in any case; 0: no such limit")},
+                   integer_option("at_most", 0, "maximum number of local steps between two exchanges; 0: no limit")},
          .make = [](const options& o) {
            return std::make_unique<drift>(o.real("threshold"), static_cast<std::uint64_t>(o.integer("at_most")));
          }});

@@ -1,24 +1,25 @@
-// downpour: asynchronous SGD with a parameter server (Dean et al. 2012, "Large Scale Distributed
-// Deep Networks", section 4.1 and Algorithm 7.1).
+// Mode `downpour`: asynchronous SGD with a parameter server (Dean et al. 2012, "Large Scale
+// Distributed Deep Networks", section 4.1 and Algorithm 7.1).
 //
-// Worker half (one replica of the model each). A step: gradient of its own packets; one plain
-// gradient step on its own weights; the gradient is added to what it has not sent yet. Every n_push
-// steps it sends that sum, every n_fetch steps it asks for the shards' weights and goes on with
-// these.
+// Worker sync. Each worker is a replica of the model. In each step it computes the gradient of its
+// own packets, applies it to its own weights as a plain gradient step (w -= lr g), and adds it to
+// the sum of gradients that it has not pushed. Every n_push steps it pushes that sum. Every n_fetch
+// steps it fetches the shards' weights, which replace its own.
 //
-// Shard half. Applies every push at once with the job's rule (the paper: Adagrad), in the order of
-// arrival; shards know nothing of each other.
+// Shard sync. Applies every push at once with the job's rule (in the paper Adagrad), on the sum
+// divided by the worker's packets, in order of arrival. Shards do not communicate with each other.
 //
-// Groups of several workers (SINGA's Downpour): a group computes one gradient together. Its workers
-// push every step, a shard waits for all of the group, applies their mean and gives the group the
-// block: n_push = n_fetch = 1, and bsp inside the group.
+// Groups of several workers (SINGA's Downpour). The workers of a group compute one gradient
+// together: they push every step, and a shard waits for all of them, applies their mean and sends
+// the block to the group. This is bsp within the group and requires n_push = n_fetch = 1. All
+// groups update the same weights in turn.
 //
-// Messages, per worker and block: a push every n_push steps, fetch and weights every n_fetch steps.
-// Bytes: the block up, the block down.
+// Messages per worker and block: one push every n_push steps, one fetch and one weights every
+// n_fetch steps. Bytes: the block up per push, down per fetch.
 //
 // Invariants:
-//   * every gradient enters a push once, and every push is applied once (a second push of a
-//     worker's step is ignored); what is held back is sent when training settles;
+//   * every gradient enters one push, and every push is applied once (a second push of a worker's
+//     step is dropped); a flush sends the unsent sum;
 //   * one worker with n_push = n_fetch = 1 is plain training with the job's rule, bit for bit.
 #include "ops/option_specs.hpp"
 #include "runtime/sync/centre.hpp"
@@ -42,9 +43,10 @@ class downpour_worker final : public local_worker {
  private:
   std::shared_ptr<const rule> stepping() const override { return plain_; }
 
-  // Summed in the task of the step; the list is planned here so that it can be sent in order.
+  // Adds the step's sum to the unsent sum. The addition is a task that runs before the step's own
+  // task, so the result is complete when on_stepped() sends it.
   void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override {
-    if (!sum) return local_worker::on_sum(layer, step, node, sum, out);  // left out
+    if (!sum) return local_worker::on_sum(layer, step, node, sum, out);  // skipped: not finite
     additions due;
     auto& unsent = unsent_[layer];
     unsent = unsent ? plan_addition(unsent, std::make_shared<tensors>(*sum), due) : sum;
@@ -104,15 +106,15 @@ sync_mode downpour_mode() {
   return {
       .name = "downpour",
       .doc =
-          "Asynchronous: each worker steps by itself, pushes accumulated gradients every n_push steps and fetches weights every "
-          "n_fetch; shards apply at once. Dean et al. 2012.",
-      .specs = {integer_option("n_push", 1, "steps between two pushes", 1),
-                integer_option("n_fetch", 1, "steps between two fetches", 1)},
+          "Asynchronous SGD: each worker trains on its own weights, pushes accumulated gradients every n_push steps and fetches "
+          "weights every n_fetch steps. Shards apply each push at once. Dean et al. 2012.",
+      .specs = {integer_option("n_push", 1, "number of steps between two pushes", 1),
+                integer_option("n_fetch", 1, "number of steps between two fetches", 1)},
       .by_groups = true,
       .left = survivor_rule::newest,
       .no_statistics = [](const options& o, const job_plan&) -> std::string {
         if (o.integer("n_push") == 1) return {};
-        return "of accumulated packets the shards cannot tell how often to fold them: n_push must be 1";
+        return "the shards cannot fold the statistics of several steps that are pushed as one sum; n_push must be 1";
       },
       .check =
           [](const options& o, const job_spec&, const job_plan& p) {

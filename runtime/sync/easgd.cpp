@@ -1,25 +1,27 @@
-// easgd: elastic averaging SGD (Zhang, Choromanska, LeCun 2015: section 3 synchronous, Algorithm 1
-// asynchronous), and eamsgd, the same with Nesterov's momentum in the workers (Algorithm 2).
+// Mode `easgd`: elastic averaging SGD (Zhang, Choromanska, LeCun 2015: Algorithm 1 asynchronous,
+// section 3 synchronous). Mode `eamsgd`: the same with Nesterov's momentum in the workers
+// (Algorithm 2).
 //
-// Worker half. Every worker has weights w of its own and steps with the job's rule on its own
-// packets. After every tau steps (or when the job's sync condition says so), layer by layer: it
-// asks for the centre c, takes d = alpha (w - c), w -= d, sends d, and goes on.
+// Worker sync. Each worker has its own weights w and steps with the job's rule on its own packets.
+// Every tau steps (or when the job's sync condition is due), layer by layer, it fetches the centre
+// c, computes d = alpha (w - c), sets w -= d, pushes d, and continues without waiting.
 //
-// Shard half. The centre. async: c += d at once, in the order of arrival. sync: questions about
-// exchange k are answered with the same c; when all N workers' differences are here they are added
-// in the workers' order, so that c moves by beta = N alpha towards the mean; then exchange k + 1
-// may be asked for.
+// Shard sync. Holds the centre c. async: each push is applied at once, c += d, in order of arrival.
+// sync: all fetches of exchange k are answered with the same c. When the differences of all N
+// workers have arrived, they are added to c in worker order, so c moves by beta = N alpha towards
+// the mean. A fetch of exchange k + 1 waits until then.
 //
-// Messages every tau steps, per worker and block: fetch, weights, push. Bytes: the block down and
-// up, every tau steps.
+// Messages per exchange, worker and block: one fetch, one weights, one push. Bytes: the block down
+// and up.
 //
 // Invariants:
-//   * sum over workers of w, plus c, is the same before and after an exchange (the difference that
-//     leaves w enters c, once);
-//   * a worker's difference of one exchange enters the centre once: a second push of the same step
-//     is ignored;
-//   * alpha = 0: every worker trains alone. What is evaluated, checkpointed and kept at the end is
-//     the centre.
+//   * the sum of all w plus c is the same before and after an exchange: the difference that leaves
+//     w enters c, once;
+//   * a worker's difference enters the centre once per exchange: a second push of the same step is
+//     dropped;
+//   * with alpha = 0 every worker trains alone.
+//
+// Evaluation, checkpoints and the final weights use the centre.
 #include <algorithm>
 
 #include "ops/device.hpp"
@@ -34,7 +36,7 @@ namespace {
 struct elastic_policy {
   double alpha = 0.5;
   std::uint64_t tau = 10;
-  bool together = false;  // the synchronous form
+  bool together = false;  // variant "sync"
 };
 
 elastic_policy elastic_policy_of(const options& o, const job_plan& p) {
@@ -122,7 +124,8 @@ class elastic_shard final : public centre_shard {
     add(b, std::move(all), out);
   }
 
-  // A worker whose difference is here asks about the next exchange: the centre has yet to move.
+  // A fetch by a worker whose difference has already arrived belongs to the next exchange; the
+  // centre has not moved yet.
   bool hold(const header& h, const shard_block& b) const override {
     return policy_.together && moved_[b.plan->id].count(worker_of(h.src)) > 0;
   }
@@ -131,7 +134,7 @@ class elastic_shard final : public centre_shard {
     b.updating = true;
     b.next = std::make_shared<block_update>();
     b.next->value = tensor::declare({b.plan->count}, config_.type);
-    b.next->updates = b.updates;  // the centre moves; the states of the rule are the workers'
+    b.next->updates = b.updates;  // only the centre moves; rule states are in the workers
     const auto bytes = static_cast<double>(b.next->value.bytes()) * (1.0 + 2.0 * static_cast<double>(moved.size()));
     tasks_.run(
         [was = b.value, next = b.next, moved = std::move(moved)](task_context& c) {
@@ -145,55 +148,60 @@ class elastic_shard final : public centre_shard {
   void on_all_flushed(std::uint64_t, effects& out) override { fold_contributions(true, false, out); }
 
   elastic_policy policy_;
-  std::vector<std::map<std::uint32_t, tensor>> moved_;  // sync, by block id, worker: in this order they are added
+  std::vector<std::map<std::uint32_t, tensor>> moved_;  // sync: by block id, worker; added in this order
 };
 
 sync_mode elastic(const char* name, const char* doc, bool momentum) {
-  auto alpha =
-      real_option("alpha", 0.0, "how far worker and centre move towards each other, in [0, 1); \"auto\": 0.9 / workers", 0.0);
+  auto alpha = real_option("alpha", 0.0,
+                           "fraction of their difference by which worker and centre move towards each other, in [0, 1); \"auto\": "
+                           "0.9 / number of workers",
+                           0.0);
   alpha.choices = {"auto"};
   alpha.fallback = std::string("auto");
-  return {.name = name,
-          .doc = doc,
-          .specs = {alpha, integer_option("tau", 10, "steps between two exchanges (a `when` takes its place)", 1),
-                    choice_option("variant", {"async", "sync"},
-                                  "async: each worker when it gets there; sync: all with the same centre")},
-          .takes_when = true,
-          .left = survivor_rule::newest,
-          .check =
-              [name, momentum](const options& o, const job_spec& j, const job_plan& p) {
-                const auto e = elastic_policy_of(o, p);
-                if (!(e.alpha >= 0 && e.alpha < 1)) throw option_error("alpha", "alpha must be at least 0 and less than 1");
-                one_centre(p, name);
-                if (e.together && j.train.when)
-                  throw option_error("variant",
-                                     "variant = \"sync\" exchanges every tau steps, the same for all workers: it takes no `when`");
-                if (momentum && j.train.rule.kind != "nesterov")
-                  throw option_error("", "eamsgd steps with Nesterov's momentum: set rule = \"nesterov\" in dynamics");
-              },
-          .make_worker =
-              [](sync_config c) {
-                const auto p = elastic_policy_of(c.mode, *c.plan);
-                return std::make_unique<elastic_worker>(std::move(c), p);
-              },
-          .make_shard =
-              [](sync_config c) {
-                const auto p = elastic_policy_of(c.mode, *c.plan);
-                return std::make_unique<elastic_shard>(std::move(c), p);
-              }};
+  return {
+      .name = name,
+      .doc = doc,
+      .specs = {alpha, integer_option("tau", 10, "number of steps between two exchanges; not used if `when` is set", 1),
+                choice_option(
+                    "variant", {"async", "sync"},
+                    "async: each worker exchanges on its own; sync: all workers exchange at the same steps, with the same centre")},
+      .takes_when = true,
+      .left = survivor_rule::newest,
+      .check =
+          [name, momentum](const options& o, const job_spec& j, const job_plan& p) {
+            const auto e = elastic_policy_of(o, p);
+            if (!(e.alpha >= 0 && e.alpha < 1)) throw option_error("alpha", "alpha must be at least 0 and less than 1");
+            one_centre(p, name);
+            if (e.together && j.train.when)
+              throw option_error("variant",
+                                 "variant = \"sync\" exchanges every tau steps, the same for all workers: it takes no `when`");
+            if (momentum && j.train.rule.kind != "nesterov")
+              throw option_error("", "eamsgd steps with Nesterov's momentum: set rule = \"nesterov\" in dynamics");
+          },
+      .make_worker =
+          [](sync_config c) {
+            const auto p = elastic_policy_of(c.mode, *c.plan);
+            return std::make_unique<elastic_worker>(std::move(c), p);
+          },
+      .make_shard =
+          [](sync_config c) {
+            const auto p = elastic_policy_of(c.mode, *c.plan);
+            return std::make_unique<elastic_shard>(std::move(c), p);
+          }};
 }
 
 }  // namespace
 
 sync_mode easgd_mode() {
-  return elastic(
-      "easgd",
-      "Elastic averaging: workers train alone and are drawn to a common centre every tau steps. Zhang, Choromanska, LeCun 2015.",
-      false);
+  return elastic("easgd",
+                 "Elastic averaging SGD: workers train on their own weights, and every tau steps a worker and a common centre move "
+                 "towards each other. Zhang, Choromanska, LeCun 2015.",
+                 false);
 }
 sync_mode eamsgd_mode() {
-  return elastic("eamsgd",
-                 "Elastic averaging with Nesterov's momentum in the workers. Zhang, Choromanska, LeCun 2015, Algorithm 2.", true);
+  return elastic(
+      "eamsgd",
+      "Elastic averaging SGD (easgd) with Nesterov's momentum in the workers. Zhang, Choromanska, LeCun 2015, Algorithm 2.", true);
 }
 
 }  // namespace troupe

@@ -1,36 +1,38 @@
-// gossip: averaging without a centre (GoSGD: Blot, Picard, Cord, Thome 2016; the sums and weights
-// of Kempe, Dobra, Gehrke 2003).
+// Mode `gossip`: averaging without a centre (GoSGD: Blot, Picard, Cord, Thome 2016; push-sum of
+// Kempe, Dobra, Gehrke 2003).
 //
-// Worker half. Every worker has weights w and, per layer, a mass m; all masses are 1/N at first.
-// After every `every` steps it halves its mass and sends (w, m) to one other worker, drawn from
-// (seed, worker, step). Who receives (w', m') takes w = (m w + m' w') / (m + m'), m = m + m'.
-// Nobody waits for anybody.
+// Worker sync. Each worker has its own weights w and, per layer, a mass m, initially 1/N for N
+// workers. Every `every` steps, layer by layer, it halves m and sends a share (w, m) to one other
+// worker, drawn from (seed, worker, step). The receiver of a share (w', m') sets w = (m w + m' w')
+// / (m + m') and m = m + m'. Workers never wait for each other.
 //
-// Who has made all steps up to the boundary that the coordinator told it rests: it tells all
-// others, gives its whole mass to one that still trains, and passes on what reaches it. So mass is
-// where steps are made, however unlike the workers' speeds are: a mean with weights that stopped
-// early would never come to where the others go. When all rest, what is under way stays where it
-// arrives. A worker that trains on behind the boundary first gives every other an equal part of
-// what it has.
+// Boundaries. The coordinator sends the workers the next boundary (`grant`). A worker that has made
+// all steps below it is idle: it announces `rests` to all others, sends its whole mass to a worker
+// that is not known to be idle, and forwards every share that still arrives. So mass moves to the
+// workers that still train, however different their speeds are. Otherwise the mean would keep
+// weights that stopped early, and could not reach the point to which the others converge. When all
+// workers are idle, mass stays where it arrives. When training continues beyond the boundary, each
+// worker first sends every other an equal part of its mass.
 //
-// Shard half. Gives the first weights; else it is only asked for the mean: on a collection it asks
-// all workers for their copies, and when training settles they send them.
+// Shard sync. Provides the first weights. On a collection it requests the workers' copies
+// (`want_copy`) and takes their mean, weighted by mass. At a flush the workers send their copies
+// unasked.
 //
-// Messages every `every` steps, per worker: one per layer, to another worker. Bytes: the layer. At
-// a boundary: a word to every other worker, and per layer a message for the mass and for each that
-// comes later.
+// Messages per `every` steps and worker: one share per layer, to one other worker. Bytes: the
+// layer. At a boundary: one `rests` to every other worker, and per layer one share for the worker's
+// own mass and one for each share that is forwarded.
 //
 // Invariants:
-//   * the masses, those under way included, sum to 1, and so the sum of m w changes by gradient
-//     steps only;
-//   * when all others rest and nothing is under way, the steps of the one that trains are made with
-//     mass 1;
-//   * a message is merged or passed on once: a second one of the same worker, layer, step and count
-//     is ignored;
-//   * nothing is passed on for ever: who passes on knows of nobody that it rests to whom it gives,
-//     and all who rest say so;
-//   * settling ends with nothing under way: each worker tells every other that it has said all, and
-//     passes on nothing behind that.
+//   * the masses, including those in flight, sum to 1, so the sum of m w changes by gradient steps
+//     only (a restarted worker begins with mass 1/N again; means divide by the actual sum);
+//   * when all others are idle and nothing is in flight, the steps of the remaining worker are made
+//     with mass 1;
+//   * a share is merged or forwarded once: a second one with the same sender, layer, step and count
+//     is dropped;
+//   * forwarding terminates: shares are never sent to a peer known to be idle, and idle peers
+//     announce it;
+//   * after a flush nothing is in flight: each worker sends `all_said` to every other and forwards
+//     no share after it.
 #include "runtime/sync/gossip.hpp"
 
 #include "ops/option_specs.hpp"
@@ -41,9 +43,9 @@ namespace troupe {
 sync_mode gossip_mode() {
   return {.name = "gossip",
           .doc =
-              "No centre: every `every` steps a worker sends its weights and half its mass to another, which averages. Blot et al. "
-              "2016.",
-          .specs = {integer_option("every", 1, "steps between two messages of a worker", 1)},
+              "Averaging without a centre: every `every` steps a worker sends its weights and half of its mass to another "
+              "worker, which averages them with its own. Blot et al. 2016.",
+          .specs = {integer_option("every", 1, "number of steps between two shares of a worker; not used if `when` is set", 1)},
           .takes_when = true,
           .sends_layers = true,
           .rests = true,

@@ -1,4 +1,5 @@
-// What the worker sync and the shard sync of mode `gossip` share. The protocol is in gossip.cpp.
+// Messages of mode `gossip` and factories of its worker sync and shard sync. gossip.cpp describes
+// the protocol.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace troupe {
 enum gossip_type : std::uint32_t {
   share = 1,      // a copy of a layer; bytes: layer, mass, count among the shares of one boundary (0: before it)
   all_said = 2,   // the sender has sent all its shares of this flush, and requests the same notice
-  want_copy = 3,  // shard to worker: send your copy
-  rests = 4,      // the sender has made all steps before header.step
+  want_copy = 3,  // shard to worker: send your copy of the weights
+  rests = 4,      // the sender is idle: it has made all steps below the boundary header.step
   said_so = 5,    // as all_said, without the request
 };
 

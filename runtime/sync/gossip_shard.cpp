@@ -1,5 +1,5 @@
-// The shard sync of mode `gossip` (gossip.cpp): gives the first weights and collects the workers'
-// copies, whose mean, weighted by mass, stands for the job's weights.
+// The shard sync of mode `gossip` (gossip.cpp): provides the first weights and collects the
+// workers' copies. Their mean, weighted by mass, is the job's weights.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -30,7 +30,7 @@ class gossip_shard final : public shard_sync {
     out.send({h, user{want_copy, {}, {}}});
   }
 
-  // Asks the workers, and answers with the mean of what they have at this moment.
+  // Requests the copies of all workers, and answers collections with their mean.
   void before_collect(effects& out) override {
     if (blocks_.hold_collects) return;
     std::vector<std::uint32_t> all(workers());
@@ -57,7 +57,7 @@ class gossip_shard final : public shard_sync {
     fold(copies_, true, true, out);
     tasks_.run([](task_context&) {}, {0, 0, "mean"},
                [this, round = round_](effects& more) {
-                 if (round != round_) return;  // asked again meanwhile
+                 if (round != round_) return;  // a newer request has replaced this one
                  blocks_.hold_collects = false;
                  then_(more);
                },
@@ -66,7 +66,7 @@ class gossip_shard final : public shard_sync {
     return true;
   }
 
-  // What the living workers have is the job: the mean of their copies, as they are at this moment.
+  // After a node failure the mean of the living workers' present copies is the job's weights.
   void on_quiesce(const quiesce& s, effects& out) override {
     std::vector<std::uint32_t> from;
     for (auto w : std::set(s.living.begin(), s.living.end()))
@@ -81,7 +81,7 @@ class gossip_shard final : public shard_sync {
   }
 
   std::uint64_t round_ = 0;
-  std::size_t asked_ = 0;  // workers, in this round
+  std::size_t asked_ = 0;  // number of workers asked in this round
   std::function<void(effects&)> then_;
   contributions copies_;
 };

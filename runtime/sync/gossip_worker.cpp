@@ -1,5 +1,5 @@
-// The worker sync of mode `gossip` (gossip.cpp): halves and sends masses, merges what arrives,
-// rests at the boundary and gives its mass to workers that still train.
+// The worker sync of mode `gossip` (gossip.cpp): halves and sends masses, merges the shares that
+// arrive, and at the boundary gives its mass to workers that still train.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,7 +9,6 @@
 #include <set>
 
 #include "ops/device.hpp"
-#include "runtime/base/invariant.hpp"
 #include "runtime/messages/fits.hpp"
 #include "runtime/sync/gossip.hpp"
 #include "runtime/sync/local.hpp"
@@ -17,7 +16,7 @@
 namespace troupe {
 namespace {
 
-constexpr double least_mass = std::numeric_limits<double>::min();  // halves of it would become 0
+constexpr double least_mass = std::numeric_limits<double>::min();  // no share has a smaller mass; smallest normal number
 
 std::string packed(std::uint32_t layer, double mass, std::uint32_t count) {
   std::string s(16, '\0');
@@ -52,10 +51,10 @@ class gossip_worker final : public local_worker {
     double mass;
     tensors values;
   };
-  // What is known of another worker.
+  // This worker's knowledge of another one.
   struct peer {
     std::uint32_t incarnation = 0;
-    std::uint64_t rested = 0;                                   // the last boundary at which it said that it rests
+    std::uint64_t rested = 0;                                   // the last boundary at which it announced `rests`
     std::vector<std::pair<std::uint64_t, std::uint32_t>> last;  // by layer: step and count of its latest share
   };
 
@@ -66,8 +65,8 @@ class gossip_worker final : public local_worker {
   void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) override { ask_due(layer, step + 1, every_, out); }
 
   void on_due(std::uint32_t layer, std::uint64_t done, bool due, effects& out) override {
-    // A merge has begun with the mass and weights we had: what is sent now would be counted twice.
-    // It goes when the merge is over.
+    // A running merge began with the present mass and weights, so sending them now would count them
+    // twice. The share is sent when the merge is complete.
     if (due && busy_[layer]) {
       waiting_[layer] = done;
       return;
@@ -82,7 +81,9 @@ class gossip_worker final : public local_worker {
     rest(out);
   }
 
-  // One of those that do not rest, for who has made `done` steps; nobody: all do.
+  // Draws a worker that is not known to be idle, for a share sent after `done` steps; `count` is
+  // its number among the shares of the boundary (0: before the boundary). Nullopt if all others are
+  // idle.
   std::optional<std::uint32_t> drawn(std::uint64_t done, std::uint32_t count) const {
     std::vector<std::uint32_t> awake;
     for (std::uint32_t k = 1; k < workers(); ++k)
@@ -100,14 +101,14 @@ class gossip_worker final : public local_worker {
     out.send({h, user{share, packed(layer, a.mass, which.second), std::move(a.values)}});
   }
 
-  // --- resting
+  // --- idle at the boundary
 
   bool resting() const {
     return boundary_ > 0 && std::all_of(layers_.begin(), layers_.end(),
                                         [&](const auto& l) { return l.blocks.empty() || (l.begun && l.handed == boundary_); });
   }
 
-  // The coordinator's words about boundaries are numbered: the latest counts.
+  // The coordinator's notices of boundaries are numbered; the latest counts.
   void take_boundary(const header& h, const grant& g, effects& out) {
     if (h.src != config_.coordinator) return drop(drop_reason::misaddressed);
     if (static_cast<std::uint64_t>(h.id) <= word_) return drop(drop_reason::outdated);
@@ -135,9 +136,9 @@ class gossip_worker final : public local_worker {
     out.send({h, user{rests, {}, {}}});
   }
 
-  // What has arrived goes on as it is.
+  // Forwards shares unchanged, then gives away the worker's own mass.
   void give_away(std::uint32_t layer, effects& out) {
-    if (flushed_at_ == boundary_) return;  // we have said all
+    if (flushed_at_ == boundary_) return;  // all_said has been sent; no share may follow it
     while (!busy_[layer] && (!arrived_[layer].empty() || mass_[layer] > 0)) {
       const auto other = drawn(boundary_, passed_ + 1);
       if (!other) return;
@@ -148,7 +149,8 @@ class gossip_worker final : public local_worker {
     }
   }
 
-  // Training goes on behind the boundary: those that gave all away have nothing to step with.
+  // Training continues beyond the boundary. Workers that gave all their mass away have none to
+  // train with, so each worker gives every other an equal part of its own.
   void part_equally(std::uint64_t boundary, effects& out) {
     ++passed_;
     for (std::uint32_t l = 0; l < layers_.size(); ++l) {
@@ -162,7 +164,7 @@ class gossip_worker final : public local_worker {
     }
   }
 
-  // --- what comes
+  // --- received messages
 
   void on_other(const envelope& e, effects& out) override {
     if (const auto* g = std::get_if<grant>(&e.body)) return take_boundary(e.h, *g, out);
@@ -187,8 +189,8 @@ class gossip_worker final : public local_worker {
       drop(drop_reason::unexpected);
   }
 
-  // It has been restarted: it trains, whatever it said before, and has not heard what its former
-  // self was told.
+  // The worker was restarted. It trains again, whatever its previous incarnation announced, and has
+  // not received what was sent to that incarnation.
   void meet_again(std::uint32_t worker, std::uint32_t incarnation, effects& out) {
     auto& p = peers_[worker];
     p.incarnation = incarnation;
@@ -202,7 +204,7 @@ class gossip_worker final : public local_worker {
   void take_all_said(const header& h, bool asks, effects& out) {
     const auto round = static_cast<std::uint64_t>(h.id);
     said_all_.insert({h.src, round});
-    // One that has been restarted has not heard what we said to its former self.
+    // A restarted worker has not received the all_said that was sent to its previous incarnation.
     if (h.incarnation > 0 && asks && said_ == round) say_all(h.src, said_so, out);
   }
 
@@ -233,13 +235,12 @@ class gossip_worker final : public local_worker {
       for (const auto& h : std::exchange(asked_, {})) contribute_to(h, out);
   }
 
-  // Merges what has arrived, one message after the other.
+  // Merges the shares that have arrived, one at a time.
   void on_idle(std::uint32_t layer, effects& out) override {
     if (resting()) give_away(layer, out);
     if (arrived_[layer].empty()) return;
     auto a = std::move(arrived_[layer].front());
     arrived_[layer].pop_front();
-    invariant(!busy_[layer], "one merge of a layer at a time");
     const double all = mass_[layer] + a.mass, mine = mass_[layer] / all, theirs = a.mass / all;
     auto next = std::make_shared<tensors>();
     task_cost cost{0, 0, "merge"};
@@ -270,7 +271,7 @@ class gossip_worker final : public local_worker {
         out);
   }
 
-  // --- settling and collections
+  // --- flush and collections
 
   void on_settling(std::uint64_t step, effects& out) override {
     said_ = settling_;
@@ -297,7 +298,8 @@ class gossip_worker final : public local_worker {
       if (!layers_[l].blocks.empty()) contribute_layer(l, no_role, settling_, out);
   }
 
-  // Of a layer that a task changes when it has: the states of the rule may be changed in place.
+  // Sends the requested copies. A layer that a task is changing follows when the task has finished,
+  // because the task may change rule states in place.
   void contribute_to(const header& asked, effects& out) {
     for (std::uint32_t l = 0; l < layers_.size(); ++l)
       if (layers_[l].begun && busy_[l])
@@ -310,7 +312,8 @@ class gossip_worker final : public local_worker {
     for (const auto& h : std::exchange(owed_[layer], {})) contribute_layer(layer, h.src, static_cast<std::uint64_t>(h.id), out);
   }
 
-  // Our copy of a layer to its shards (or those blocks of it that `asker` has), with its mass.
+  // Sends this worker's copy of a layer, with its mass, to the layer's shards; if `asker` is set,
+  // only the blocks that it owns.
   void contribute_layer(std::uint32_t layer, role_id asker, std::uint64_t round, effects& out) {
     for (auto p : layer_at(layer).params)
       for (auto id : blocks_of(p)) {
@@ -329,16 +332,16 @@ class gossip_worker final : public local_worker {
   std::uint64_t every_;
   std::vector<double> mass_;                  // by layer
   std::vector<std::deque<arrival>> arrived_;  // by layer
-  std::vector<std::uint64_t> waiting_;        // by layer: steps done when it wanted to send, 0: it does not
-  std::vector<header> asked_;                 // for copies, before we had any
-  std::vector<std::vector<header>> owed_;     // by layer: who has asked while a task changed it
-  std::uint64_t said_ = 0;                    // the round of settling in which we have said all
+  std::vector<std::uint64_t> waiting_;        // by layer: steps done when a share fell due during a merge; 0: none did
+  std::vector<header> asked_;                 // want_copy messages received before the first weights
+  std::vector<std::vector<header>> owed_;     // by layer: want_copy messages received while a task changes it
+  std::uint64_t said_ = 0;                    // the flush round for which all_said was sent
   std::uint64_t flushed_at_ = ~0ull;          // and its boundary
   std::vector<peer> peers_;                   // by worker
-  std::uint64_t word_ = 0, boundary_ = 0;     // the coordinator's latest word: its number, and the step (0: none is near)
-  std::uint64_t said_rest_ = 0;               // the boundary at which we said that we rest
-  std::uint32_t passed_ = 0;                  // counts what we gave away
-  std::set<std::pair<role_id, std::uint64_t>> said_all_;  // by worker, round of settling
+  std::uint64_t word_ = 0, boundary_ = 0;     // the latest notice of a boundary: its number, and the step (0: none is near)
+  std::uint64_t said_rest_ = 0;               // the boundary at which this worker announced `rests`
+  std::uint32_t passed_ = 0;                  // number of shares given away at boundaries
+  std::set<std::pair<role_id, std::uint64_t>> said_all_;  // (worker, flush round) of received all_said and said_so
 };
 
 }  // namespace

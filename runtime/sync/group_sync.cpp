@@ -1,20 +1,23 @@
-// group_sync: server groups that train apart and are synchronised now and then (SINGA's distributed
-// Hogwild and its server groups; Wang et al. 2015, "SINGA: Putting Deep Learning in the Hands of
-// Multimedia Users", section 5).
+// Mode `group_sync`: server groups that train separately and synchronise periodically (SINGA's
+// distributed Hogwild and its server groups; Wang et al. 2015, "SINGA: Putting Deep Learning in the
+// Hands of Multimedia Users", section 5).
 //
-// Worker half. That of bsp, inside its worker group: a step is the mean gradient over the group's
-// packets. Shard half. Every worker group has a server group with all parameters. Block by block:
-// after sync_freq updates a group other than the first sends cur - last to the same block of the
-// first (the master). Master: cur += increment, answers with cur. The sender: cur += answer - what
-// it had when it sent; last = answer. So updates made meanwhile stay.
+// Worker sync. That of bsp, within the worker group: a step applies the mean gradient over the
+// group's packets.
 //
-// Messages, per block: in a group those of bsp; every sync_freq steps one push and one weights
+// Shard sync. Every worker group has its own server group with all parameters; server group 0 is
+// the master. For each block: after sync_freq updates a shard of another group pushes the increment
+// cur - last to the master's shard of the same block. The master sets cur += increment and answers
+// with cur. The sender sets cur += answer - sent, where `sent` is its cur at the push, and last =
+// answer. So updates made meanwhile are kept.
+//
+// Messages per block: those of bsp within a group; every sync_freq updates one push and one weights
 // between a group and the master. Bytes: the block both ways.
 //
 // Invariants:
-//   * every update of a group reaches the master once, as part of one increment (a second push of
-//     the same number is ignored); settling sends the rest;
-//   * one group is bsp.
+//   * every update of a group reaches the master once, as part of one increment: a second push with
+//     the same number is dropped; a flush sends the rest;
+//   * with one group the mode is bsp.
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
 #include "runtime/messages/fits.hpp"
@@ -37,15 +40,15 @@ class group_shard final : public guarded_shard {
     tensor value;
   };
   struct block_state {
-    tensor last;                  // what the master had when it last answered (at first: what we began with)
-    tensor sent;                  // our value when we last sent
-    std::uint64_t synced_at = 0;  // our updates when we last sent
-    std::uint64_t number = 0;     // of the increment under way, or the last
-    bool waiting = false;         // for the answer
-    bool closing = false;         // settling: send what is left
+    tensor last;                  // the master's latest answer; initially the first weights
+    tensor sent;                  // this shard's value at its last increment
+    std::uint64_t synced_at = 0;  // number of updates at that moment
+    std::uint64_t number = 0;     // of the increment in flight, or of the last one
+    bool waiting = false;         // an increment is in flight
+    bool closing = false;         // flush: send the remaining updates
     tensor answer;
-    std::vector<increment> line;                   // master: increments to add
-    std::map<std::uint32_t, std::uint64_t> taken;  // master: number of the last one, by group
+    std::vector<increment> line;                   // master: increments to be added
+    std::map<std::uint32_t, std::uint64_t> taken;  // master: number of the last accepted increment, by group
   };
 
   bool master() const { return group() == 0; }
@@ -63,7 +66,7 @@ class group_shard final : public guarded_shard {
     if (!master()) return drop(drop_reason::misaddressed);
     auto& s = blocks_state_[b.plan->id];
     auto& taken = s.taken[(*config_.plan)[h.src].group];
-    if (h.step <= taken) return drop(drop_reason::repeated);  // it came twice; an answer now might lack it
+    if (h.step <= taken) return drop(drop_reason::repeated);  // not answered: the increment may not have been added yet
     taken = h.step;
     s.line.push_back({h, p.sum});
     if (!b.updating) on_idle(b, out);
@@ -87,7 +90,8 @@ class group_shard final : public guarded_shard {
     if (!b->updating) on_idle(*b, out);
   }
 
-  // Nothing changes the block: what may be done with it?
+  // Called when no update of the block runs. Adds an increment (master), applies the master's
+  // answer, or sends an increment that is due.
   void on_idle(shard_block& b, effects& out) override {
     auto& s = blocks_state_[b.plan->id];
     if (!s.line.empty()) {
@@ -127,7 +131,7 @@ class group_shard final : public guarded_shard {
         out);
   }
 
-  // value += a - b, in a task; the block counts as updating meanwhile.
+  // value += scale * plus - minus, in a task. The block counts as updating until it has finished.
   void change(shard_block& b, double scale, tensor plus, tensor minus, std::function<void(shard_block&, effects&)> then,
               effects& out) {
     b.updating = true;
@@ -173,28 +177,27 @@ class group_shard final : public guarded_shard {
 }  // namespace
 
 sync_mode group_sync_mode() {
-  return {
-      .name = "group_sync",
-      .doc =
-          "Each worker group trains synchronously on its own server group; server groups exchange what they changed with the first "
-          "every sync_freq updates. SINGA (Wang et al. 2015).",
-      .specs = {integer_option("sync_freq", 10, "updates between two exchanges of server groups", 1)},
-      .by_groups = true,
-      .left = survivor_rule::newest,
-      .no_statistics = [](const options&, const job_plan& p) -> std::string {
-        if (p.groups.size() == 1) return {};
-        return "groups add what each has changed, and so would fold the same old statistics away several times";
-      },
-      .check =
-          [](const options&, const job_spec&, const job_plan& p) {
-            no_tree(p, "group_sync");
-            if (p.server_groups != p.groups.size())
-              throw option_error("topology.server_groups",
-                                 "group_sync gives every worker group its own server group: server_groups must be " +
-                                     std::to_string(p.groups.size()) + ", it is " + std::to_string(p.server_groups));
+  return {.name = "group_sync",
+          .doc =
+              "Each worker group trains synchronously on its own server group. Every sync_freq updates the server groups "
+              "exchange their changes with the first one. SINGA (Wang et al. 2015).",
+          .specs = {integer_option("sync_freq", 10, "number of updates between two exchanges of server groups", 1)},
+          .by_groups = true,
+          .left = survivor_rule::newest,
+          .no_statistics = [](const options&, const job_plan& p) -> std::string {
+            if (p.groups.size() == 1) return {};
+            return "every group adds its own changes, so the old statistics would be decayed several times";
           },
-      .make_worker = [](sync_config c) { return std::make_unique<clocked_worker>(std::move(c), clock_policy{}); },
-      .make_shard = [](sync_config c) { return std::make_unique<group_shard>(std::move(c)); }};
+          .check =
+              [](const options&, const job_spec&, const job_plan& p) {
+                no_tree(p, "group_sync");
+                if (p.server_groups != p.groups.size())
+                  throw option_error("topology.server_groups",
+                                     "group_sync gives every worker group its own server group: server_groups must be " +
+                                         std::to_string(p.groups.size()) + ", not " + std::to_string(p.server_groups));
+              },
+          .make_worker = [](sync_config c) { return std::make_unique<clocked_worker>(std::move(c), clock_policy{}); },
+          .make_shard = [](sync_config c) { return std::make_unique<group_shard>(std::move(c)); }};
 }
 
 }  // namespace troupe

@@ -36,7 +36,7 @@ void guarded_shard::looked(clock_of at, held_sum what, bool bad, effects& out) {
   if (bad) r.bad.push_back(what.block->plan->id);
   r.held.push_back(std::move(what));
   if (r.held.size() < blocks_.list().size()) return;
-  std::sort(r.bad.begin(), r.bad.end());  // tasks end in any order
+  std::sort(r.bad.begin(), r.bad.end());  // tasks may finish in any order
   r.skips = r.skips || !r.bad.empty();
   r.notified.insert(config_.self);
   for (auto s : others_) {
@@ -48,9 +48,9 @@ void guarded_shard::looked(clock_of at, held_sum what, bool bad, effects& out) {
   decide(at, out);
 }
 
-// What is told again, of a clock that is decided or of blocks that are not the teller's, changes
-// nothing. Nobody is two clocks ahead of us: what we have found about the one between it cannot
-// know.
+// A report that is repeated, that belongs to a decided clock, or that names blocks of another shard
+// changes nothing. No shard can be two clocks ahead, since it cannot decide the clock between
+// without this shard's report.
 void guarded_shard::on_other(const envelope& e, effects& out) {
   const auto* f = std::get_if<nonfinite_report>(&e.body);
   if (!f || config_.max_skipped == 0) return drop(drop_reason::unexpected);
@@ -90,7 +90,7 @@ role_status guarded_shard::status() const {
   auto s = clocked_shard::status();
   for (const auto& [at, r] : rounds_)
     if (r.notified.count(config_.self) > 0)
-      s.waits_for = std::to_string(others_.size() + 1 - r.notified.size()) + " shards to look at their gradients of step " +
+      s.waits_for = std::to_string(others_.size() + 1 - r.notified.size()) + " shards to check their gradients of step " +
                     std::to_string(at.second);
   return s;
 }

@@ -1,17 +1,21 @@
-// Steps whose gradient is not finite are left out, by all shards of a server group alike, in modes
-// where the gradients of a clock meet there (bsp, ssp, sandblaster, group_sync, downpour among
-// groups): sync_config::max_skipped > 0.
+// Skips steps whose gradient is not finite (sync_config::max_skipped > 0), in modes in which the
+// gradients of a clock are added at the shards (bsp, ssp, sandblaster, group_sync, downpour with
+// groups of several workers). All shards of a server group skip the same steps.
 //
-// A shard that has the whole gradient of a clock for one of its blocks looks at it, and waits with
-// the update. When it has looked at all of its blocks it tells the other shards what it has found;
-// a shard that has heard all of them applies the clock to all of its blocks, or to none: then their
-// weights go on as the next version, unchanged, and the states of the rule with them. Running
-// statistics are blocks like any other. Messages a step: one `nonfinite_report` to each other shard
-// of the server group, none where there is one shard. Updates wait for the last gradient. Where no
-// step may be left out (max_skipped = 0) nothing waits: each gradient is looked at in the task that
-// applies it (shard_sync::run_update).
-// Invariants: what is left out depends on the gradients alone, not on how parameters are cut or in
-// which order words arrive; clocks of one worker group are decided in order.
+// A shard that has the complete gradient of a clock for one of its blocks checks it and holds the
+// update back. When it has checked all its blocks, it sends a nonfinite report to the other shards.
+// A shard that has the reports of all of them applies the clock to all its blocks, or to none of
+// them: then the version grows, and weights and rule states stay unchanged. Running statistics are
+// treated like any other block.
+//
+// Messages per step: one `nonfinite_report` to each other shard of the server group, none if there
+// is only one shard. Updates wait for the last gradient. With max_skipped = 0 nothing waits: each
+// gradient is checked in the task that applies it (shard_sync::run_update).
+//
+// Invariants:
+//   * which steps are skipped depends on the gradients alone, not on how parameters are cut nor on
+//     the order of arrival;
+//   * the clocks of one worker group are decided in order.
 #pragma once
 
 #include <map>
@@ -32,7 +36,8 @@ class guarded_shard : public clocked_shard {
   void update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) final;
   void on_other(const envelope& e, effects& out) override;
   bool looked_at() const override { return config_.max_skipped > 0; }
-  // Gradients that may be applied, in the order of the blocks. Ends in run_update() of the block.
+  // Called for the finite gradients of a clock, in the order of the blocks; must end in
+  // run_update() of the block.
   virtual void take_sound(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) {
     run_update(b, std::move(due), std::move(sum), packets, 1.0, step, out);
   }
@@ -44,19 +49,19 @@ class guarded_shard : public clocked_shard {
     std::uint32_t packets = 0;
   };
   struct round {
-    std::vector<held_sum> held;      // of our blocks
-    std::vector<std::uint32_t> bad;  // of them
-    std::set<role_id> notified;      // shards that have looked at all of theirs
-    bool skips = false;
+    std::vector<held_sum> held;      // complete sums of this shard's blocks
+    std::vector<std::uint32_t> bad;  // ids of those that are not finite
+    std::set<role_id> notified;      // shards that have reported, this one included
+    bool skips = false;              // a reported gradient is not finite
   };
-  using clock_of = std::pair<std::uint32_t, std::uint64_t>;  // worker group, step
+  using clock_of = std::pair<std::uint32_t, std::uint64_t>;  // (worker group, step)
 
   void looked(clock_of at, held_sum what, bool bad, effects& out);
   void decide(clock_of at, effects& out);
 
-  std::vector<role_id> others_;       // shards of our server group that have blocks
-  std::vector<std::uint64_t> next_;   // by worker group: the step that is not decided yet
-  std::map<clock_of, round> rounds_;  // those under way
+  std::vector<role_id> others_;       // the other shards of the server group that own blocks
+  std::vector<std::uint64_t> next_;   // by worker group: first step that is not decided
+  std::map<clock_of, round> rounds_;  // undecided clocks
 };
 
 }  // namespace troupe

@@ -1,24 +1,27 @@
-// hogwild: workers of one node that read and add to one array without a lock (Niu, Recht, Re,
-// Wright 2011, "Hogwild!"), and SINGA's distributed Hogwild: one such array per node, synchronised
-// with the first as in group_sync.
+// Mode `hogwild`: the workers of one node read and add to one shared array without locks (Niu,
+// Recht, Re, Wright 2011, "Hogwild!"). With several server groups (SINGA's distributed Hogwild)
+// each node has its own array, which is synchronised with that of server group 0 as in group_sync.
 //
-// Worker half. A step: gradient of its own packets at the weights it last read; the step of the
-// job's rule gives a difference; the difference is added to the shared array (`shared_effect`:
-// relaxed loads and stores, no lock, outside of every mailbox), the array is read again, and the
-// next step begins. States of the rule are the worker's own. Shard half. Writes the first weights
-// into the array; reads it for collections. With several server groups: after sync_freq steps of
-// its workers it reads the array, sends what has changed since the last time to the first group's
-// shard, which adds it to its array and answers with what it has; the difference to what was sent
-// is added here.
+// Worker sync. A step computes the gradient of the worker's packets with the weights that it last
+// read. One step of the job's rule gives a difference, which is added to the shared array
+// (`shared_effect`: relaxed loads and stores, no lock, outside any mailbox). The worker then reads
+// the array again and begins the next step. Rule states are the worker's own.
 //
-// Messages a step: none for parameters on the node (a note from each worker where server groups
-// synchronise). Bytes between nodes, every sync_freq steps: the block both ways.
+// Shard sync. Writes the first weights into the array and reads it for collections. With several
+// server groups: after sync_freq steps of its workers a shard of group g > 0 reads the array and
+// pushes its change since the last exchange to the shard of group 0 with the same blocks. That
+// shard adds the change to its array and answers with the array's content. The sender adds the
+// answer, minus what it had read, to its own array.
+//
+// Messages per step: none for parameters within the node; with several server groups one `user`
+// notice from each worker to each shard of its group. Bytes between nodes, per exchange: the block
+// both ways.
 //
 // Invariants:
 //   * an addition may be lost to a concurrent one, element by element; it is never applied twice,
-//     and no element is ever torn;
-//   * one worker is plain training with the job's rule (to rounding: the weights are read +
-//     difference).
+//     and no element is torn;
+//   * one worker is plain training with the job's rule, up to rounding, since the weights are the
+//     sum of what was read and the difference.
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
 #include "runtime/messages/fits.hpp"
@@ -29,7 +32,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint32_t note_type = 1;  // worker -> its shards: header.step steps are done
+constexpr std::uint32_t note_type = 1;  // worker -> shards of its group: it has made header.step steps
 
 using kind = shared_effect::kind_of;
 
@@ -43,8 +46,8 @@ class hogwild_worker final : public local_worker {
       : local_worker(std::move(c)), group_(config_.plan->group_of(config_.worker).server_group), added_(layers_.size()) {}
 
  private:
-  // The step's task leaves the new weights in the replica; what is added is the difference to those
-  // that were read.
+  // Keeps the weights that were read: the step's task leaves the new weights in the replica, and
+  // the difference of the two is added to the array.
   void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override {
     before_.resize(replicas_.size());
     for (auto p : layer_at(layer).params) before_[p] = replicas_[p].value;
@@ -83,7 +86,7 @@ class hogwild_worker final : public local_worker {
     read(layer, step + 1, out);
   }
 
-  // Tells the shards once all layers have made the step.
+  // Notifies the shards when all layers have made the step.
   void note(std::uint32_t layer, std::uint64_t done, effects& out) {
     added_[layer] = done;
     if (config_.plan->server_groups == 1) return;
@@ -118,7 +121,7 @@ class hogwild_worker final : public local_worker {
   void on_flush(std::uint64_t, effects& out) override { contribute(1.0, out); }
 
   std::uint32_t group_;
-  std::vector<std::uint64_t> added_;  // by layer: steps added to the array
+  std::vector<std::uint64_t> added_;  // by layer: number of steps added to the array
   tensors before_;                    // by parameter: the weights that were read
 };
 
@@ -135,7 +138,7 @@ class hogwild_shard final : public shard_sync {
     tensor last, sent;
     std::uint64_t number = 0;
     bool waiting = false;
-    std::map<std::uint32_t, std::uint64_t> taken;  // master: by group
+    std::map<std::uint32_t, std::uint64_t> taken;  // master: number of the last added increment, by group
   };
 
   bool master() const { return group() == 0; }
@@ -150,7 +153,7 @@ class hogwild_shard final : public shard_sync {
 
   std::uint64_t wanted_from(std::uint32_t worker, const shard_block&) const override { return noted_[worker]; }
 
-  // The array's content into b.value, then `then`.
+  // Reads the array into b.value, then calls `then`.
   void read(shard_block& b, std::function<void(effects&)> then, effects& out) {
     auto t = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
     out.shared({kind::read, place(b), t, tasks_.expect([&b, t, then = std::move(then)](effects& more) {
@@ -160,7 +163,7 @@ class hogwild_shard final : public shard_sync {
   }
   void read_all(std::function<void(effects&)> then, effects& out) {
     auto missing = std::make_shared<std::size_t>(blocks_.list().size());
-    if (*missing == 0) return then(out);  // more shards than there is to cut
+    if (*missing == 0) return then(out);  // this shard owns no blocks
     for (auto& b : blocks_.list())
       read(
           b,
@@ -180,7 +183,8 @@ class hogwild_shard final : public shard_sync {
         out);
   }
 
-  // What is in the array is the job. Who adds to it meanwhile adds, element by element.
+  // After a node failure the array holds the job's weights. Workers may add to it while it is read,
+  // element by element.
   void on_quiesce(const quiesce&, effects& out) override {
     read_all([this](effects& more) { say_whats_here(more); }, out);
   }
@@ -265,14 +269,15 @@ class hogwild_shard final : public shard_sync {
         w.value, std::exchange(s.sent, {}),
         [this, b](tensor delta, effects& more) {
           more.shared({kind::add, place(*b), std::make_shared<tensor>(std::move(delta)), tasks_.expect([this, b](effects& then) {
-                         syncs_[b->plan->id].waiting = false;  // not before: what is read for the next one must have this
+                         syncs_[b->plan->id].waiting = false;  // only now: the next read must contain this addition
                          advance_closing(then);
                        })});
         },
         out);
   }
 
-  // Settling: send what is left to the first group, then read the array for the mode that follows.
+  // Flush: sends the remaining changes to server group 0, then reads the array for the mode that
+  // follows.
   void on_all_flushed(std::uint64_t, effects& out) override {
     fold_contributions(true, false, out);
     closing_ = closing::sending;
@@ -297,12 +302,12 @@ class hogwild_shard final : public shard_sync {
 
   std::uint64_t every_, since_ = 0;
   std::vector<block_sync> syncs_;     // by block id
-  std::vector<std::uint64_t> noted_;  // by worker: steps done
+  std::vector<std::uint64_t> noted_;  // by worker: number of steps made
   enum class closing { sending, reading, done } closing_ = closing::done;
   bool rest_sent_ = false;
 };
 
-// The array is the node's: a group's workers and servers must be on one.
+// The array is local to a node: the workers and shards of a group must be on one node.
 void one_node_a_group(const job_plan& p) {
   for (const auto& g : p.groups)
     for (std::uint32_t w = g.first; w < g.first + g.count; ++w)
@@ -311,32 +316,32 @@ void one_node_a_group(const job_plan& p) {
           throw option_error("topology",
                              "hogwild shares memory: " + p[p.workers[w]].name + " on node '" + p.nodes[p[p.workers[w]].node].name +
                                  "' and " + p[s].name + " on node '" + p.nodes[p[s].node].name +
-                                 "' must be on one node (server_groups = worker_groups, colocated, synchronises nodes)");
+                                 "' must be on one node; for several nodes set server_groups = worker_groups and colocated = true");
 }
 
 }  // namespace
 
 sync_mode hogwild_mode() {
-  return {.name = "hogwild",
-          .doc =
-              "Asynchronous without locks: workers of a node add to one shared array; nodes (server groups) synchronise every "
-              "sync_freq "
-              "steps. Niu et al. 2011.",
-          .specs = {integer_option("sync_freq", 10, "steps of a group's workers between two exchanges of server groups", 1)},
-          .by_groups = true,
-          .left = survivor_rule::newest,
-          .no_statistics = [](const options&, const job_plan& p) -> std::string {
-            if (p.workers.size() == 1) return {};
-            return "workers add what each has changed, and so would fold the same old statistics away several times";
+  return {
+      .name = "hogwild",
+      .doc =
+          "Asynchronous without locks: the workers of a node add to one shared array. Several nodes (server groups) synchronise "
+          "every sync_freq steps. Niu et al. 2011.",
+      .specs = {integer_option("sync_freq", 10, "number of steps of a group's workers between two exchanges of server groups", 1)},
+      .by_groups = true,
+      .left = survivor_rule::newest,
+      .no_statistics = [](const options&, const job_plan& p) -> std::string {
+        if (p.workers.size() == 1) return {};
+        return "every worker adds its own changes, so the old statistics would be decayed several times";
+      },
+      .check =
+          [](const options&, const job_spec&, const job_plan& p) {
+            no_tree(p, "hogwild");
+            no_replicas(p, "hogwild");
+            one_node_a_group(p);
           },
-          .check =
-              [](const options&, const job_spec&, const job_plan& p) {
-                no_tree(p, "hogwild");
-                no_replicas(p, "hogwild");
-                one_node_a_group(p);
-              },
-          .make_worker = [](sync_config c) { return std::make_unique<hogwild_worker>(std::move(c)); },
-          .make_shard = [](sync_config c) { return std::make_unique<hogwild_shard>(std::move(c)); }};
+      .make_worker = [](sync_config c) { return std::make_unique<hogwild_worker>(std::move(c)); },
+      .make_shard = [](sync_config c) { return std::make_unique<hogwild_shard>(std::move(c)); }};
 }
 
 }  // namespace troupe

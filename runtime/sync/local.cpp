@@ -103,7 +103,7 @@ void local_worker::decide(std::uint64_t done, double drift) {
 }
 
 void local_worker::measure_drift(std::uint64_t done, effects& out) {
-  auto squares = std::make_shared<std::vector<double>>();  // of what each parameter has moved, and of where it began
+  auto squares = std::make_shared<std::vector<double>>();  // per parameter: of w - u, then of u
   task_cost cost{0, 0, "drift"};
   tensors now;
   for (const auto& r : replicas_) {
@@ -161,8 +161,8 @@ void local_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node, co
 }
 
 void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_ptr& sum, effects& out) {
-  if (!sum) return on_stepped(layer, step, out);  // left out
-  const bool looks = config_.max_skipped == 0;    // else it has been looked at
+  if (!sum) return on_stepped(layer, step, out);  // skipped: not finite
+  const bool looks = config_.max_skipped == 0;    // else pass_sum() has checked it
   const auto bad = std::make_shared<std::vector<std::uint32_t>>();
   auto next = std::make_shared<std::vector<replica>>();
   std::vector<replica> was;
@@ -199,7 +199,7 @@ void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_
       },
       cost,
       [this, layer, step, next, bad](effects& more) {
-        if (!bad->empty()) return tell_not_finite(layer, step, *bad, more);  // the job ends
+        if (!bad->empty()) return tell_not_finite(layer, step, *bad, more);  // the coordinator ends the job
         const auto& params = layer_at(layer).params;
         for (std::size_t i = 0; i < params.size(); ++i) replicas_[params[i]] = std::move((*next)[i]);
         release(layer, more);
@@ -222,7 +222,7 @@ void local_worker::contribute(double mass, effects& out) {
     }
 }
 
-// --- talking to the shards
+// --- exchange with the shards
 
 void local_worker::fetch_layer(std::uint32_t layer, std::uint64_t step, effects& out) {
   auto& q = questions_[layer];
@@ -247,7 +247,6 @@ void local_worker::on_weights(const header& h, const weights& w, effects& out) {
   on_centre(layer, q.step, std::move(q.blocks), out);
 }
 
-// Parameters from the blocks (`ids`, `values`) that they are cut into.
 void local_worker::join_blocks(device& d, const job_plan& plan, const std::vector<std::uint32_t>& params,
                                const std::vector<std::uint32_t>& ids, const tensors& values, tensors& wholes) {
   for (std::size_t k = 0; k < ids.size(); ++k) {

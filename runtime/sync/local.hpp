@@ -1,11 +1,13 @@
-// Modes whose workers have weights of their own and step by themselves: downpour, easgd, eamsgd,
-// hogwild, gossip. What they do to each other's weights, and when, is the mode.
+// The worker sync of modes whose workers have their own weights and apply the update rule
+// themselves: downpour, easgd, eamsgd, hogwild, gossip. The mode decides when workers exchange
+// weights, and how.
 //
-// Per layer and step: the sum of this worker's packets -> one step of the update rule on the
-// worker's own copy (a task) -> on_stepped(), where the mode exchanges, waits, or goes on at once
-// with go_on(): the stage gets version step + 1.
-// Invariant: a layer's copy is changed by one task at a time; what comes meanwhile waits in the
-// mode (`busy`).
+// Per layer and step: the sum over this worker's packets -> one step of the update rule on the
+// worker's own copy (a task) -> on_stepped(), where the mode exchanges, waits, or continues at once
+// with go_on(), which hands the stage version step + 1.
+//
+// Invariant: a layer's copy is changed by one task at a time; other changes wait until it has
+// finished (`busy_`).
 #pragma once
 
 #include "runtime/sync/worker_sync.hpp"
@@ -14,49 +16,52 @@ namespace troupe {
 
 class local_worker : public worker_sync {
  protected:
-  struct replica {  // of one whole parameter
+  struct replica {  // the worker's copy of one whole parameter
     tensor value;
     tensors rule;
     std::uint64_t updates = 0;
   };
   explicit local_worker(sync_config c);
 
-  // The layer has made step `step`; its copy is now of version step + 1.
+  // The rule has been applied for step `step` of the layer; its copy has version step + 1.
   virtual void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) { go_on(layer, step + 1, out); }
-  // The rule the worker steps with; by default the job's.
+  // The rule that the worker applies; by default the job's.
   virtual std::shared_ptr<const rule> stepping() const { return config_.update; }
-  // The first values (or those after a restart) of a layer are here; it is at version `step`.
+  // The first values of a layer (or those after a restart) have arrived; it is at version `step`.
   virtual void on_begun(std::uint32_t layer, std::uint64_t step, effects& out) { go_on(layer, step, out); }
 
+  // Hands the layer's copy to its stage as `version`: step `version` may begin.
   void go_on(std::uint32_t layer, std::uint64_t version, effects& out);
-  // Is an exchange due, now that `done` steps are made? By the job's condition (`when`), or every
-  // `habit` steps; answered by on_due(), later where the condition wants to know how far all
-  // weights have moved.
+  // Decides whether an exchange is due after `done` steps: by the job's sync condition (`when`),
+  // else every `habit` steps. Answers with on_due(), which may follow later if the condition needs
+  // the drift of all weights.
   void ask_due(std::uint32_t layer, std::uint64_t done, std::uint64_t habit, effects& out);
   virtual void on_due(std::uint32_t layer, std::uint64_t done, bool due, effects& out) { (void)due, go_on(layer, done, out); }
-  // The layer's exchange is over: drift is counted from the weights it has now.
+  // The layer's exchange is complete: drift is measured from its present weights.
   void exchanged(std::uint32_t layer);
-  // A task that changed the layer's copy is over: on_free(), then a step that waited for it begins,
-  // else on_idle().
+  // A task that changed the layer's copy has finished. Calls on_free(), then starts the step that
+  // waited for the task, or calls on_idle() if there is none.
   void release(std::uint32_t layer, effects& out);
   virtual void on_free(std::uint32_t layer, effects& out) { (void)layer, (void)out; }
   virtual void on_idle(std::uint32_t layer, effects& out) { (void)layer, (void)out; }
-  // When settling: our copies (and the states of our rule) to the shards, with what they count.
+  // At a flush: sends this worker's copies and rule states to the shards; `mass` is their weight in
+  // the mean.
   void contribute(double mass, effects& out);
-  // Questions to all shards of a layer; on_centre() when the last has answered. One at a time per
-  // layer.
+  // Fetches all blocks of a layer; on_centre() follows when the last has arrived. One fetch at a
+  // time per layer.
   void fetch_layer(std::uint32_t layer, std::uint64_t step, effects& out);
-  // `blocks` as the shards have them, in the order of layers_[layer].blocks.
+  // `blocks`: the shards' values, in the order of layers_[layer].blocks.
   virtual void on_centre(std::uint32_t layer, std::uint64_t step, tensors blocks, effects& out) {
     (void)layer, (void)step, (void)blocks, (void)out;
   }
-  // The layer's copy becomes `blocks` (in the order of layers_[layer].blocks) and the layer goes on
-  // at `version`; a task puts cut parameters together. What on_centre() mostly wants.
+  // Replaces the layer's copy by `blocks` (in the order of layers_[layer].blocks) and continues at
+  // `version`. A task assembles parameters that are cut into several blocks. The usual body of
+  // on_centre().
   void take_blocks(std::uint32_t layer, std::uint64_t version, tensors blocks, effects& out);
-  // Sends `values` (whole parameters of the layer) cut into blocks, as pushes of step `step`.
+  // Pushes `values` (whole parameters of the layer), cut into blocks, with header.step = `step`.
   void push_layer(std::uint32_t layer, std::uint64_t step, const tensors& values, effects& out);
-  // For tasks: the parameters `params` from the blocks `ids`, with these values, that they are cut
-  // into; `wholes` are declared.
+  // For tasks: assembles the parameters `params` in `wholes` (declared tensors) from the values of
+  // the blocks `ids`.
   static void join_blocks(device& d, const job_plan& plan, const std::vector<std::uint32_t>& params,
                           const std::vector<std::uint32_t>& ids, const tensors& values, tensors& wholes);
   tensors values_of(std::uint32_t layer) const;
@@ -81,17 +86,17 @@ class local_worker : public worker_sync {
   void decide(std::uint64_t done, double drift);
   void take_step(std::uint32_t layer, std::uint64_t step, const sum_ptr& sum, effects& out);
 
-  std::vector<std::map<std::uint32_t, state>> first_;  // by layer, block: until all are here
+  std::vector<std::map<std::uint32_t, state>> first_;  // by layer, block: first values, until all have arrived
   std::uint64_t begin_at_ = 0;
   std::vector<question> questions_;                // by layer
-  std::uint64_t decided_ = 0, last_exchange_ = 0;  // steps
-  bool due_ = false;
-  tensors base_;                       // by parameter, where drift is measured: the weights after the last exchange
-  std::vector<std::uint32_t> asking_;  // layers that wait for the drift
-  std::vector<std::optional<std::pair<std::uint64_t, sum_ptr>>> deferred_;  // by layer: a step whose gradient is here
+  std::uint64_t decided_ = 0, last_exchange_ = 0;  // numbers of steps
+  bool due_ = false;                               // the decision after `decided_` steps
+  tensors base_;                                   // by parameter, if drift is measured: the weights after the last exchange
+  std::vector<std::uint32_t> asking_;              // layers that wait for the drift
+  std::vector<std::optional<std::pair<std::uint64_t, sum_ptr>>> deferred_;  // by layer: a step (and its sum) that waits for a task
 
  protected:
-  std::vector<std::uint64_t> last_merge_;  // by layer: the step at which it last heard of the others; reads are counted from there
+  std::vector<std::uint64_t> last_merge_;  // by layer: step of the last exchange with others; staleness is counted from it
 };
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Which parameters of a layer have a gradient that is not finite. For tasks: what is found is there
+// Finds the parameters of a layer whose gradient is not finite. For use in tasks: `bad` is complete
 // when the task is over.
 #pragma once
 

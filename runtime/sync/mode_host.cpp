@@ -9,8 +9,8 @@
 namespace troupe {
 namespace {
 
-// Bodies that halves of one mode say to each other. The rest (gradients of our stages, words of the
-// coordinator) has no era.
+// Returns true for bodies that the sync roles of one mode exchange. Gradients from stages and most
+// messages of the coordinator have no mode epoch.
 bool of_mode_epoch(const message& m) {
   return std::holds_alternative<push>(m) || std::holds_alternative<weights>(m) || std::holds_alternative<fetch>(m) ||
          std::holds_alternative<state>(m) || std::holds_alternative<ready>(m) || std::holds_alternative<user>(m) ||
@@ -31,7 +31,8 @@ mode_host::mode_host(sync_config c, const mode_registry& modes, const std::strin
   if (awaited_ == 0) make();
 }
 
-// What a later plan of a running job begins with.
+// Stores a block with which the job continues or begins; makes the shard sync when all blocks have
+// arrived.
 void mode_host::take_block(const header& h, const restore_state& s, time_point now, effects& out) {
   const auto& blocks = config_.plan->blocks;
   if (s.block >= blocks.size() || config_.plan->shard_of(blocks[s.block], (*config_.plan)[config_.self].group) != config_.self)
@@ -46,7 +47,8 @@ void mode_host::take_block(const header& h, const restore_state& s, time_point n
   for (const auto& e : std::exchange(early_, {})) on(e, now, out);
 }
 
-// What it is to begin with is still on its way: there is nothing to go on from.
+// Answers `quiesce` with an empty inventory: the blocks are still in flight, so there is nothing to
+// continue from.
 void mode_host::answer_nothing(const header& h, const quiesce& q, effects& out) const {
   out.send({header_between(config_.job, config_.self, h.src), inventory{q.request, {}, {}}});
 }
@@ -70,7 +72,7 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
     return s ? take_block(e.h, *s, now, out) : early_.push_back(e);
   }
   if (const auto* a = std::get_if<adopt>(&e.body)) return take_adopt(e.h, *a, now, out);
-  // A `flush` or `grant` that comes again after the switch is about the mode that has gone.
+  // A `flush` or `grant` that is repeated after the switch belongs to the previous mode.
   if ((of_mode_epoch(e.body) && e.h.src != config_.coordinator) || std::holds_alternative<flush>(e.body) ||
       std::holds_alternative<grant>(e.body)) {
     const auto mode_epoch = static_cast<std::uint8_t>(e.h.flags >> 8);
@@ -82,7 +84,7 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
       }
       const auto* f = std::get_if<fetch>(&e.body);
       if (!f || !f->join || !last_adopt_) return drop(drop_reason::outdated);
-      auto again = *last_adopt_;  // it does not know that the mode has changed
+      auto again = *last_adopt_;  // the sender does not know that the mode has changed
       again.h.src = config_.self;
       again.h.dst = e.h.src;
       out.send(std::move(again));
@@ -96,7 +98,8 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
   hand_to_sync(e, now, out);
 }
 
-// Stamps what the half says with the era, and notices when all layers have weights after a switch.
+// Passes a message to the sync role, stamps the messages that it sends with the mode epoch, and
+// notes which layers have been handed weights after a switch.
 void mode_host::hand_to_sync(const envelope& e, time_point now, effects& out) {
   invariant(sync_ != nullptr, "the sync role exists once all blocks are here");
   const auto before = out.list().size();
@@ -135,7 +138,7 @@ void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effe
   try {
     given = options_from_text(a.options, next->specs);
   } catch (const std::exception&) {
-    return drop(drop_reason::malformed);  // a coordinator has checked them
+    return drop(drop_reason::malformed);  // the coordinator checks options before it sends them
   }
   if (shard_) last_adopt_ = envelope{h, a};
   config_.first_step = h.step;
@@ -150,7 +153,7 @@ void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effe
   } else {
     begin_epoch(h, now, out);
   }
-  tell_adopted(out);  // at once, where the half stays, or gets no blocks: placed layers without parameters
+  tell_adopted(out);  // at once if the sync role stays, or gets no blocks (placed layers without parameters)
   for (const auto& e : std::exchange(early_, {})) on(e, now, out);
 }
 
@@ -169,10 +172,10 @@ void mode_host::begin_epoch(const header& h, time_point now, effects& out) {
     adopting_ = h.step + 1;
   }
   make();
-  if (shard_ || joining_) {  // fill and hand out; or ask again where to go on
+  if (shard_ || joining_) {  // a shard fills its blocks and sends them; a restarted worker joins again
     envelope go;
     go.h = h;
-    go.h.src = no_role;  // as from the host: a half that hears `start` from a role takes it for a stage that is new
+    go.h.src = no_role;  // as from the host: `start` from a role means a restarted stage
     go.body = start{};
     hand_to_sync(go, now, out);
   }

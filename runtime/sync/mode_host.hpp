@@ -1,25 +1,27 @@
-// One half of the mode in use, and the switch to another. The worker's and the shard's roles of a
-// job are mode hosts; the half inside changes when the coordinator says `adopt`, at a boundary
-// where all workers have settled.
+// The role around the sync role (worker sync or shard sync) of the mode in use. The worker and
+// shard roles of a job are mode hosts. A mode host replaces its sync role when the coordinator
+// sends `adopt`, at a boundary at which all workers have flushed.
 //
-// A switch: coordinator -> settle (workers) -> ready{settled} (shards) -> adopt (all) ->
-// ready{adopted} (workers, when every stage has the weights of the boundary). Each switch begins an
-// era, whose number is in every message of the parameter plane (header.flags, high byte): what
-// comes from the era before is late and dropped, what comes from the next waits for our own
-// `adopt`.
+// Live switch: coordinator -> flush (workers) -> ready{flushed} (worker -> shards -> coordinator)
+// -> adopt (workers, shards) -> ready{adopted} (worker -> coordinator, when every stage has the
+// weights of the boundary). Each switch begins a mode epoch. Its number is in the high byte of
+// header.flags of all messages between sync roles, and of the coordinator's `flush` and `grant`. A
+// message of an older epoch is dropped; one of a newer epoch waits until this role has received its
+// own `adopt`.
 //
-// A worker that has been restarted begins in the job's first mode and asks the shards where to go
-// on; a shard of a later era answers with the `adopt` of that era, and the worker asks again in its
-// mode.
+// A restarted worker begins in the job's first mode and asks the shards where to continue
+// (fetch{join}). A shard in a later mode epoch answers with the `adopt` of that epoch, and the
+// worker asks again in that mode.
 //
-// Where roles are restarted one by one and the mode stays the same, so do the halves: a stage that
-// is made anew may still ask for versions of before the boundary, which a new half would not have.
+// If roles are restarted one by one (retains_for_replay), an `adopt` with the present mode and
+// options keeps the sync role: a restarted stage may still request versions from before the
+// boundary, which a new sync role would not have.
 //
-// Where a job goes on or begins with given weights (sync_config::continued) a shard's half is made
+// If a job continues or begins with given weights (sync_config::continued), the shard sync is made
 // when the coordinator has sent all its blocks.
 //
-// Invariant: a shard's blocks pass from half to half unchanged (values, states of the rule, how
-// many updates those have seen).
+// Invariant: a switch does not change a shard's blocks (values, rule states, and the number of
+// updates that these have seen).
 #pragma once
 
 #include <map>
@@ -53,16 +55,16 @@ class mode_host final : public role {
   const mode_registry& modes_;
   const sync_mode* mode_;
   bool shard_;
-  std::unique_ptr<role> sync_;  // none: blocks are still awaited
-  std::size_t awaited_ = 0;     // blocks
+  std::unique_ptr<role> sync_;  // null: blocks are still awaited
+  std::size_t awaited_ = 0;     // number of blocks that the coordinator sends first
   std::map<std::uint32_t, block_content> restored_;
   std::uint8_t mode_epoch_ = 0;
-  std::uint64_t adopting_ = 0;  // boundary + 1 until all layers of our stages have been given weights
-  std::vector<bool> given_;     // by layer; those of which our half gets nothing have it from the beginning
-  std::vector<envelope> early_;
-  drop_counts before_;                  // of the sync roles of earlier modes
-  bool joining_ = false;                // restarted, and our half has not yet joined
-  std::optional<envelope> last_adopt_;  // shard: for those who come back
+  std::uint64_t adopting_ = 0;   // boundary + 1 until all layers of the worker's stages have been handed weights; else 0
+  std::vector<bool> given_;      // by layer: it has been handed weights; true from the start if the worker sync gets no block of it
+  std::vector<envelope> early_;  // messages that wait for blocks or for `adopt`
+  drop_counts before_;           // of the sync roles of earlier modes
+  bool joining_ = false;         // restarted, and the worker sync has not joined yet
+  std::optional<envelope> last_adopt_;  // shard: sent again to restarted workers
 };
 
 }  // namespace troupe

@@ -18,7 +18,7 @@ bool begins_at_groups(const std::vector<param_block>& blocks, std::uint32_t para
 std::vector<norm_part> norm_parts(const std::vector<param_block>& blocks, std::uint32_t param, std::int64_t elements) {
   const bool whole = begins_at_groups(blocks, param);
   std::vector<norm_part> parts;
-  std::map<std::vector<std::uint32_t>, std::size_t> part_of;  // by who takes it: nobody has two parts of a layer
+  std::map<std::vector<std::uint32_t>, std::size_t> part_of;  // by takers: no worker has two parts of a layer
   for (const auto& b : blocks) {
     if (b.param != param) continue;
     const auto [i, made] = part_of.try_emplace(whole ? std::vector<std::uint32_t>{} : b.takers, parts.size());

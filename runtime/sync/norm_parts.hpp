@@ -1,8 +1,9 @@
-// What the norm of a gradient is summed over, so that its bits do not depend on what a message
-// carries (topology.max_block): a parameter as a whole where its blocks begin at groups of elements
-// (reduce/norm.hpp), however many shards and blocks there are; where parts of a layer have it and
-// are cut elsewhere, each part: its own groups of elements, or, where it is columns, its rows.
-// Pure.
+// The parts over which the norm of a parameter's gradient is summed, chosen so that its bits do not
+// depend on the size of blocks (topology.max_block). If all blocks of the parameter begin at groups
+// of elements (reduce/norm.hpp), the whole parameter is one part, for any number of shards and
+// blocks. If a placed layer is cut elsewhere, each of its parts is summed by itself: over the
+// part's own groups of elements or, if the part is a range of columns, over its rows. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,18 @@
 namespace troupe {
 
 struct norm_part {
-  bool rows = false;
-  std::int64_t total = 0;             // rows, or elements
-  std::vector<std::uint32_t> blocks;  // their ids, in order
+  bool rows = false;                  // summed row by row
+  std::int64_t total = 0;             // number of rows, or of elements
+  std::vector<std::uint32_t> blocks;  // ids of its blocks, in order
 };
 
-// Of a parameter of so many elements, in the order in which they are added.
+// The parts of parameter `param`, which has `elements` elements, in the order in which they are
+// added.
 std::vector<norm_part> norm_parts(const std::vector<param_block>& blocks, std::uint32_t param, std::int64_t elements);
 
-// Where a block lies in its part.
+// The position of a block in its part: first row or element, and their number in the part.
 struct place_in_part {
-  std::int64_t begin = 0, total = 0;  // rows, or elements
+  std::int64_t begin = 0, total = 0;
 };
 place_in_part place_in_norm_part(const std::vector<param_block>& blocks, const param_block& b, std::int64_t elements);
 

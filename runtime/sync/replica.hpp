@@ -1,22 +1,23 @@
-// A replica of a shard on another node: has its blocks too, with the states of the rule, as new as
-// anybody has seen them. Chain replication (van Renesse and Schneider 2004): a shard tells the
-// first of its replicas of every update, each tells the next, the last one's word comes back the
-// same way; only then does the shard hand the new weights to anybody. So whatever a worker has ever
-// been given is with all of the chain, and any one of them will do when nodes are lost
+// A replica of a shard on another node: it has a copy of the shard's blocks and rule states. Chain
+// replication (van Renesse and Schneider 2004): a shard sends every update to its first replica,
+// each replica forwards it to the next, and the acknowledgement of the last one returns along the
+// chain. Only then does the shard send the new weights to other roles. So every version that a
+// worker has received is held by the whole chain, and any member of it suffices when nodes fail
 // (coordinator/surviving_state.hpp).
 //
-// Messages in:  state (who is before us in the chain), ready{copied} (who is behind us), quiesce,
-//               collect (coordinator), halt
-// Messages out: state (who is behind us), ready{copied} (who is before us), inventory, state
-//               (coordinator) Messages an update, per block: one state and one word back, each way
-//               of the chain. Bytes: the block and the states of the rule.
+// Messages in:  state (predecessor in the chain), ready{copied} (successor), quiesce, collect
+//               (coordinator), halt
+// Messages out: state (successor), ready{copied} (predecessor), inventory, state (coordinator)
+// Messages per update and block: one state and one ready on each link of the chain. Bytes: the
+// block and its rule states.
 //
-// A state here: header.version the block's, header.step how many updates its states have seen,
-// header.flags the era of the mode; state.wanted the oldest version that somebody may want again.
-// No states of the rule: they are as they were.
-// Invariants: versions of one block grow within an era; an update that comes twice is answered and
-// changes nothing.
-// Errors: none, what does not fit is dropped. Threads: as every role.
+// In a `state`, header.version is the block's version, header.step the number of updates that its
+// rule states have seen, and header.flags has the mode epoch. state.wanted is the oldest version
+// that may be requested later. If state.rule is empty, the rule states are unchanged.
+//
+// Invariants: the versions of a block grow within a mode epoch; a repeated update is acknowledged
+// and changes nothing.
+// Errors: none; messages that do not fit are dropped. Threads: as every role.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +59,8 @@ class replica final : public role {
   void send_version(const header& h, const collect& c, effects& out) const;
 
   replica_config config_;
-  role_id before_ = no_role, behind_ = no_role;
-  std::map<std::uint32_t, copy> blocks_;
+  role_id before_ = no_role, behind_ = no_role;  // predecessor and successor in the chain
+  std::map<std::uint32_t, copy> blocks_;         // by block id
   bool quiesced_ = false;
 };
 

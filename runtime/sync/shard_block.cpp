@@ -12,13 +12,13 @@
 namespace troupe {
 namespace {
 
-// Elements of a piece: gradient, weights and a state of it stay in a core's cache between the look
-// and the update.
+// Elements of a piece: its gradient, weights and one rule state stay in a core's cache between the
+// check and the update.
 constexpr std::int64_t piece = 1 << 15;
 
-// One step of the rule with a gradient that nobody has looked at: piece by piece, so that it comes
-// from memory once. False: it is not finite, and what has been made is of no use. The pieces have
-// the bits of the whole (ops/rule.hpp).
+// Checks the gradient and applies one step of the rule, piece by piece, so that the gradient is
+// read from memory once. Returns false if it is not finite; the result must then be discarded. The
+// pieces have the bits of the whole (ops/rule.hpp).
 bool update_looking(device& dev, const rule& r, const rule_step& in, const tensor& value, const tensor& gradient, tensor& to,
                     const tensors& states, tensors& states_to) {
   const auto all = gradient.reshaped({gradient.count()});
@@ -92,7 +92,7 @@ std::uint64_t shard_blocks::oldest() const {
 task_work shard_blocks::fill() {
   struct wish {
     const param_block* block;
-    block_content given;  // no value: the filler
+    block_content given;  // no value: use the filler
   };
   std::vector<wish> wishes;
   filling_ = std::make_shared<std::vector<block_update>>();
@@ -111,7 +111,7 @@ task_work shard_blocks::fill() {
       to.back(c.dev);
       c.dev.copy(given, to);
     };
-    tensor whole;  // of the parameter below: its blocks follow each other
+    tensor whole;  // the filled parameter of block i; blocks of one parameter are consecutive
     for (std::size_t i = 0; i < made->size(); ++i) {
       const auto& [block, given] = wishes[i];
       auto& to = (*made)[i];
@@ -168,16 +168,16 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
             if (looks && !at_once) look_for_not_finite(c.dev, (*sum)[0], [next] { next->not_finite = true; });
             if (next->not_finite) return;
             if (!spec.trainable) return fold_statistics(c.dev, spec, packets, value, (*sum)[0], next->value);
-            // In the memory of the gradient, where nobody else sees it (whole() keeps a slice from
-            // holding on to more than it is).
+            // Computes in the memory of the gradient if no other handle refers to it. whole(): a
+            // slice would keep more memory than its own.
             auto& gradient = (*sum)[0];
             if (gradient.whole() && reclaim(c.dev, gradient))
               next->value = gradient.reshaped(next->value.dims());
             else
               next->value.back(c.dev);
-            // Rule states never leave the shard but for a snapshot: in place unless a snapshot
-            // holds them, or they may be wanted as they were: when nodes are lost; and a device
-            // with queues says later what it has found.
+            // Rule states leave the shard only in snapshots. They are updated in place, unless a
+            // snapshot holds them, they may be needed after a node failure (`apart`), or a device
+            // with queues reports a non-finite gradient only after the update (`later`).
             const bool later = looks && spares && &c.dev.host() != &c.dev;
             next->rule = states;
             for (auto& s : next->rule)
@@ -186,7 +186,7 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
               next->not_finite = !update_looking(c.dev, *rule, in, value, gradient, next->value, states, next->rule);
             else
               rule->update(c.dev, in, value, gradient, next->value, states, next->rule);
-            gradient.let_go();  // the task itself may live on for a while
+            gradient.let_go();  // the task object may be destroyed later
             value.let_go();
             states.clear();
           },

@@ -1,6 +1,6 @@
-// What every mode's shard half shares: its blocks of parameters with version and rule state, how
-// they are filled, updated, collected. A plain struct and a list, not a base class: a mode decides
-// by itself when a block changes.
+// The part that the shard syncs of all modes share: blocks of parameters with version and rule
+// states, and how they are filled, updated and collected. Plain structs and a list instead of a
+// base class, because each mode decides when a block changes.
 #pragma once
 
 #include <cstdint>
@@ -17,44 +17,43 @@ namespace troupe {
 
 header header_between(std::uint32_t job, role_id from, role_id to);
 
-// The value at `step` of something a person may have changed; the first applies where nothing has
-// been set.
+// The value at `step` of a setting that users may change; `first` if no change applies yet.
 double value_at(const std::vector<std::pair<std::uint64_t, double>>& changes, double first, std::uint64_t step);
-// What the rule is told at `step`, for parameter `p`.
+// The input of the update rule at `step`, for parameter `p`.
 rule_step rule_step_at(const sync_config& c, std::uint32_t p, std::uint64_t step);
-// train.dynamics.lr, .decay from a step on. Others are ignored (and refused by whoever checked the
-// key).
+// Records a change of train.dynamics.lr or .decay from a step on. Other keys are ignored (they were
+// refused where the key was checked).
 void apply_setting(sync_config& c, const set_value& s);
 
-// What a task makes of a block. Until it has finished the block is as it was, but for rule states
-// that nobody has been sent: in place.
+// The result of a task that updates a block. The block itself stays unchanged until the task has
+// finished, except for rule states that have not been sent to any role, which are updated in place.
 struct block_update {
   tensor value;
-  tensors rule;               // empty: as they were
-  std::uint64_t updates = 0;  // that the states have seen then
-  bool not_finite = false;    // the gradient was: nothing of this counts
+  tensors rule;               // empty: unchanged
+  std::uint64_t updates = 0;  // number of updates that the states have seen afterwards
+  bool not_finite = false;    // the gradient was not finite: discard this result
 };
 
-// A block as it was before its last updates.
+// An earlier version of a block.
 struct past_block {
   std::uint64_t version = 0, updates = 0;
   tensor value;
-  tensors rule;  // only where the job outlives nodes
+  tensors rule;  // only if the job survives node failures (sync_config::outlives)
 };
 
 struct shard_block {
   const param_block* plan = nullptr;
-  std::uint64_t version = 0;                  // updates so far, from the job's beginning
-  std::uint64_t updates = 0;                  // that the rule's states have seen
-  tensor value;                               // immutable once sent; an update makes a new one
-  tensors rule;                               // state tensors of the update rule
-  std::shared_ptr<struct block_update> next;  // being made by the task that runs
-  // The newest first. Where there are other nodes: a worker there may be restarted and ask for the
-  // value one version ago, or a node be lost and the job go on from an earlier version.
+  std::uint64_t version = 0;                  // number of updates since the job's first step
+  std::uint64_t updates = 0;                  // number of updates that the rule states have seen
+  tensor value;                               // immutable once sent; an update makes a new tensor
+  tensors rule;                               // states of the update rule
+  std::shared_ptr<struct block_update> next;  // being computed by a task
+  // The newest first. Only if there are several nodes: a restarted worker may request the previous
+  // version, or, after a node failure, the job may continue from an earlier version.
   std::deque<past_block> past;
   std::map<std::uint64_t, tensor>
-      earlier;          // sync_config::retains_for_replay: the versions before, as many as a restarted stage may want
-  bool filled = false;  // its first values are here
+      earlier;          // sync_config::retains_for_replay: the versions before, as many as a restarted stage may need
+  bool filled = false;  // it has its first values
   bool updating = false;
 };
 
@@ -67,33 +66,33 @@ class shard_blocks {
   shard_block* find(std::uint32_t id);
   std::uint64_t oldest() const;
 
-  // A task that fills every block, from the fillers or from what there is to begin with. To be
-  // followed by filled().
+  // A task that fills every block, from the fillers or from sync_config::inherited. Call filled()
+  // when it has finished.
   task_work fill();
   void filled();
-  // A task: first the additions that are due, then one step of the rule with `clip` times the sum
-  // over so many packets, divided by them (running statistics: reduce/fold.hpp). `looks`: at the
-  // sum first, which is not applied where it is not finite (block_update::not_finite). To be
-  // followed by updated().
+  // A task that runs the additions that are due, then applies one step of the rule with the
+  // gradient clip * sum / packets (running statistics: reduce/fold.hpp). `looks`: it first checks
+  // the sum, and does not apply one that is not finite (block_update::not_finite). Call updated()
+  // when it has finished.
   std::pair<task_work, task_cost> update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
                                          std::uint64_t step, bool looks);
   void updated(shard_block& b);
-  // To a replica: the block as it is, or as its next update leaves it.
+  // Sends a replica the block as its pending update leaves it, or as it is if none is pending.
   void send_copy(const shard_block& b, role_id to, effects& out) const;
-  // From now on so many versions before the newest stay, where there are other nodes. 1 without
-  // this.
+  // Retains this many versions before the newest one, if there are other nodes; the default is 1.
   void remember(std::size_t versions) { remembered_ = versions; }
-  // What is here (quiesce), for who asks for one version of all: nothing of blocks that are not
-  // filled. And that version; of a block that has no such version, nothing.
+  // at_hand: the versions that are here, for the answer to `quiesce`; blocks without first values
+  // are left out. send_version: sends `asker` the blocks that have this version (any_version: their
+  // newest).
   inventory at_hand(std::uint64_t request) const;
   void send_version(const collect& c, role_id asker, std::uint64_t version, effects& out) const;
-  // The step is left out: the next update is another version of the same weights, and the states of
-  // the rule are as they were. To be followed by updated().
+  // Skips the step: the next version has the same weights and rule states. Call updated()
+  // afterwards.
   void leave_out(shard_block& b);
-  // Sends the state of every block once it has reached `version`, to whoever asks.
+  // Sends `asker` the state of every block once it has reached `version`.
   void collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out);
   void answer_collects(effects& out);
-  bool hold_collects = false;  // the values are elsewhere and being fetched
+  bool hold_collects = false;  // collections wait: the values are being fetched from elsewhere
 
  private:
   struct wanted {
@@ -105,7 +104,7 @@ class shard_blocks {
 
   const sync_config& config_;
   std::vector<shard_block> blocks_;
-  std::vector<std::uint32_t> at_;  // by block id: position + 1
+  std::vector<std::uint32_t> at_;  // by block id: position in blocks_ + 1; 0: not here
   std::vector<wanted> collects_;
   std::size_t remembered_ = 1;
   std::shared_ptr<std::vector<block_update>> filling_;  // by position in blocks_

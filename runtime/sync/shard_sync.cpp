@@ -16,7 +16,7 @@ shard_sync::shard_sync(sync_config c, gives g) : config_(std::move(c)), blocks_(
     if (w.server_group == group()) members_ += w.count;
   const auto copies = config_.plan->copies_of(config_.self);
   if (!copies.empty()) copies_.first = copies.front();
-  members_ += config_.plan->workers.size() - config_.plan->ranges.size();  // of placed layers: there is one server group then
+  members_ += config_.plan->workers.size() - config_.plan->ranges.size();  // workers of placed layers (one server group)
 }
 
 std::uint32_t shard_sync::worker_of(role_id r) const {
@@ -31,7 +31,8 @@ std::map<std::uint32_t, block_content> shard_sync::contents() const {
   return all;
 }
 
-// True: nodes of the job are lost, and nothing is done any more but to say and send what is here.
+// Recovery mode, after nodes have failed: only quiesce, collect, halt and
+// on_message_while_quiesced() are handled. Returns true if the message was handled here.
 bool shard_sync::answers_quiesced(const envelope& e, effects& out) {
   if (const auto* s = std::get_if<quiesce>(&e.body)) {
     quiesced_ = {e.h.src, s->request};
@@ -59,7 +60,7 @@ void shard_sync::on(const envelope& e, time_point, effects& out) {
     return early_.push_back(e);
   std::visit(overloaded{
                  [&](const start&) {
-                   if (std::exchange(started_, true)) return drop(drop_reason::repeated);  // a second filling would undo training
+                   if (std::exchange(started_, true)) return drop(drop_reason::repeated);  // filling again would undo training
                    tasks_.run(
                        blocks_.fill(), {0, 0, "fill"},
                        [this](effects& more) {
@@ -117,7 +118,7 @@ void shard_sync::give(role_id r, const shard_block& b, std::uint64_t version, st
   }
 }
 
-// What came encoded is first made what was encoded.
+// Decodes an encoded sum in a task, then calls on_push().
 void shard_sync::take_push(const header& h, const push& p, effects& out) {
   auto* b = blocks_.find(p.block);
   if (!b) return drop(drop_reason::misaddressed);
@@ -146,7 +147,7 @@ void shard_sync::answer_join(const header& h, shard_block& block, effects& out) 
   const auto* b = &block;
   const auto worker = worker_of(h.src);
   const auto wanted = wanted_from(worker, *b), version = version_for(worker, *b);
-  if (config_.retains_for_replay) {  // packets under way may have met any of them
+  if (config_.retains_for_replay) {  // packets in flight may have used any of these versions
     const auto answers = static_cast<std::uint32_t>(b->earlier.size()) + 1;
     for (const auto& [older, value] : b->earlier) {
       auto back = to(h.src);
@@ -183,7 +184,7 @@ void shard_sync::run_update(shard_block& b, additions due, sum_ptr sum, std::uin
       [this, &b, step](effects& more) {
         if (b.next->not_finite) {
           tell_not_finite(0, {b.plan->id}, step, more);
-          if (config_.max_skipped == 0) return;  // the job ends, and nobody has been sent this version
+          if (config_.max_skipped == 0) return;  // the job ends; this version has not been sent to any role
           blocks_.leave_out(b);
         }
         commit(b, more);
@@ -207,11 +208,11 @@ void shard_sync::commit(shard_block& b, effects& out) {
   on_updated(b, out);
 }
 
-// header.packet is the block.
+// A replica acknowledges an update; header.packet is the block.
 void shard_sync::copied(const header& h, effects& out) {
   auto* b = blocks_.find(h.packet);
   if (h.src != copies_.first || !b) return drop(drop_reason::misaddressed);
-  if (!b->next && h.version == b->version) return;  // of the first values: nothing waits for it
+  if (!b->next && h.version == b->version) return;  // of the first values, which nothing waits for
   if (!b->next || h.version != b->version + 1) return drop(drop_reason::unrequested);
   invariant(copies_.committing > 0, "a replica confirms an update that waits for it");
   --copies_.committing;
@@ -225,7 +226,7 @@ void shard_sync::take_ready(const header& h, const ready& r, effects& out) {
   if (worker_of(h.src) >= workers()) return drop(drop_reason::misaddressed);
   const auto round = static_cast<std::uint64_t>(h.id);
   if (round < round_.number) return drop(drop_reason::outdated);
-  if (round > round_.number || flushed_.empty()) {  // the first word of a round
+  if (round > round_.number || flushed_.empty()) {  // first message of a round
     round_.number = round;
     round_.boundary = h.step;
     flushed_.clear();
@@ -241,12 +242,12 @@ void shard_sync::check_flushed(effects& out) {
   flushed_.clear();
   contributed_.clear();
   auto h = to(config_.coordinator);
-  h.id = msg_id{round_.number++};  // later words of this round are old
+  h.id = msg_id{round_.number++};  // later messages of this round are outdated
   h.step = round_.boundary;
   out.send({h, ready{ready::what_of::flushed}});
 }
 
-// header.version is the mass's bits: what this worker's copy counts beside the others'.
+// header.version has the bits of the mass: the weight of this worker's copy in the mean.
 void shard_sync::take_contribution(const header& h, const state& s, effects& out) {
   const auto worker = worker_of(h.src);
   const auto* b = blocks_.find(s.block);
@@ -262,7 +263,7 @@ void shard_sync::take_contribution(const header& h, const state& s, effects& out
   contributed_[s.block][worker] = {mass, s};
 }
 
-// Means are taken in the workers' order, so the order of arrival changes nothing.
+// Computes the means in worker order, so they do not depend on the order of arrival.
 void shard_sync::fold(const contributions& all, bool mean_states, bool mean_values, effects& out) {
   for (auto& b : blocks_.list()) {
     const auto at = all.find(b.plan->id);
@@ -274,11 +275,11 @@ void shard_sync::fold(const contributions& all, bool mean_states, bool mean_valu
       b.updates = std::max(b.updates, c.second.request);
     }
     const auto copies = std::make_shared<std::map<std::uint32_t, std::pair<double, state>>>(from);
-    if (total == 0) {  // all mass is on its way from one to another: any copy is as good
+    if (total == 0) {  // all mass is in flight between workers: take the plain mean
       for (auto& [worker, c] : *copies) c.first = 1;
       total = static_cast<double>(copies->size());
     }
-    // In tensors of its own: an update of the block may still be running.
+    // Uses new tensors: an update of the block may still be running.
     const auto value = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
     const auto states = std::make_shared<tensors>(b.rule.size(), tensor::declare({b.plan->count}, config_.type));
     const auto cost = static_cast<double>(value->bytes() * from.size() * (1 + b.rule.size()));
@@ -306,7 +307,7 @@ role_status shard_sync::status() const {
   role_status s;
   s.version = s.step = blocks_.oldest();
   s.in_flight = static_cast<std::uint32_t>(tasks_.size());
-  if (!flushed_.empty()) s.waits_for = std::to_string(members_ - flushed_.size()) + " workers to settle";
+  if (!flushed_.empty()) s.waits_for = std::to_string(members_ - flushed_.size()) + " workers to flush";
   return s;
 }
 

@@ -1,18 +1,19 @@
-// Checks that several of the stock modes make of the topology. All throw option_error.
+// Checks of the topology that several stock modes share. All throw option_error.
 #pragma once
 
 #include "runtime/sync/mode.hpp"
 
 namespace troupe {
 
-// All workers are one group and share one server group.
+// Requires one worker group and one server group.
 void one_group(const job_plan& p, const char* mode);
-// All workers, however grouped, share one server group.
+// Requires one server group, which all workers share however they are grouped, and no reducer
+// roles.
 void one_centre(const job_plan& p, const char* mode);
-// Refuses reducers between workers and shards for this mode: they carry one gradient a step to one
-// place, and know of no eras.
+// Refuses reducer roles between workers and shards: they carry one gradient per step to one place,
+// and have no mode epochs.
 void no_tree(const job_plan& p, const char* mode);
-// Refuses replicas of shards for this mode: what they copy is not what the mode's weights are.
+// Refuses replicas of shards: in such a mode the shards' blocks are not the current weights.
 void no_replicas(const job_plan& p, const char* mode);
 
 }  // namespace troupe

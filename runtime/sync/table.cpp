@@ -28,8 +28,9 @@ void add_stock_modes(mode_registry& r) {
 
 void one_group(const job_plan& p, const char* mode) {
   if (p.groups.size() > 1)
-    throw option_error("topology.worker_groups", std::string(mode) + " keeps all workers in step: worker_groups must be 1, it is " +
-                                                     std::to_string(p.groups.size()) + " (more workers: workers_per_group)");
+    throw option_error("topology.worker_groups", std::string(mode) + " keeps all workers in step: worker_groups must be 1, not " +
+                                                     std::to_string(p.groups.size()) +
+                                                     " (for more workers raise workers_per_group)");
   if (p.server_groups > 1)
     throw option_error("topology.server_groups", std::string(mode) + " has one copy of the parameters: server_groups must be 1");
 }
@@ -42,14 +43,15 @@ void one_centre(const job_plan& p, const char* mode) {
 
 void no_tree(const job_plan& p, const char* mode) {
   if (p.through_reducers())
-    throw option_error("exchange.reducer", std::string(mode) + " does not go through reducers: reducer = \"server\"");
+    throw option_error("exchange.reducer",
+                       std::string(mode) + " does not go through reducers; set reducer = \"server\" or \"sharded\"");
 }
 
 void no_replicas(const job_plan& p, const char* mode) {
   if (!p.replicas.empty())
-    throw option_error(
-        "topology.replicas",
-        std::string("in ") + mode + " the weights are with the workers, and a shard has nothing to keep twice: replicas must be 1");
+    throw option_error("topology.replicas",
+                       std::string("in ") + mode +
+                           " the current weights are not in the shards, so replicas would not protect them: replicas must be 1");
 }
 
 }  // namespace troupe

@@ -1,6 +1,5 @@
-// Tasks with what comes after them. A role that begins many tasks and goes on differently after
-// each keeps the rest of the thought beside the token, instead of a state for every place where it
-// waits.
+// Tasks with continuations. A role that starts many tasks keeps the continuation of each with its
+// token, instead of a state for every place where it waits.
 #pragma once
 
 #include <algorithm>
@@ -20,12 +19,12 @@ class pending_tasks {
   void run(task_work work, task_cost cost, continuation next, effects& out) {
     out.run(std::move(work), cost, expect(std::move(next)));
   }
-  // For effects that answer by `finished` in other ways.
+  // For other effects that are answered by `finished` (shared_effect).
   std::uint64_t expect(continuation next) {
     after_.emplace_back(++tokens_, std::move(next));
     return tokens_;
   }
-  // False: not one of ours, or it came twice.
+  // Returns false if the token is unknown or was used before.
   bool finished(std::uint64_t token, effects& out) {
     const auto at = std::find_if(after_.begin(), after_.end(), [token](const auto& x) { return x.first == token; });
     if (at == after_.end()) return false;
@@ -37,7 +36,7 @@ class pending_tasks {
   std::size_t size() const { return after_.size(); }
 
  private:
-  std::vector<std::pair<std::uint64_t, continuation>> after_;  // few; nearly always the first one is the next to finish
+  std::vector<std::pair<std::uint64_t, continuation>> after_;  // few; nearly always the first one finishes next
   std::uint64_t tokens_ = 0;
 };
 

@@ -43,7 +43,7 @@ worker_sync::worker_sync(sync_config c, sums s) : config_(std::move(c)), sums_(s
     if (l.stage == no_role) continue;
     const auto here = std::find_if(l.params.begin(), l.params.end(), [&](const part_of& p) { return p.param == b.param; });
     if (here == l.params.end()) continue;
-    // Columns of a parameter are one half's each, whatever rows they are cut into.
+    // A range of columns belongs to one worker, whatever rows its blocks are cut into.
     const bool mine =
         b.run > 0 ? b.begin % b.stride == here->begin : b.begin >= here->begin && b.begin < here->begin + here->dims.count();
     if (!mine) continue;
@@ -77,7 +77,7 @@ void worker_sync::on(const envelope& e, time_point, effects& out) {
                  [&](const flush&) {
                    if (static_cast<std::uint64_t>(e.h.id) <= settling_) return drop(drop_reason::repeated);
                    settling_ = static_cast<std::uint64_t>(e.h.id);
-                   flush_at_ = e.h.step + 1;  // 0: nothing to settle
+                   flush_at_ = e.h.step + 1;  // 0: no flush in progress
                    settling_begun_ = false;
                  },
                  [&](const observe&) {
@@ -95,9 +95,10 @@ void worker_sync::on(const envelope& e, time_point, effects& out) {
   if (flush_at_ > 0) check_flushed(out);
 }
 
-// --- what peers say is believed as far as it fits the plan
+// --- validation of messages against the plan
 
-// Of a block that is ours, its values, told by its shard or the reducer that takes our sums.
+// Returns true if the block is one of this worker's, the value has its size, and the sender is its
+// shard or the reducer that receives this worker's sums.
 bool worker_sync::block_fits(role_id src, std::uint32_t block, const tensor& value) const {
   if (block >= config_.plan->blocks.size()) return false;
   const auto& b = block_at(block);
@@ -106,8 +107,9 @@ bool worker_sync::block_fits(role_id src, std::uint32_t block, const tensor& val
   return std::find(mine.begin(), mine.end(), block) != mine.end() && holds(value, b.count, config_.type);
 }
 
-// Of our stage, for packets that are summed here, of a step that it has weights for; a tensor for
-// every parameter that is trained, and for every other one a statistic.
+// Returns true if the gradient comes from the layer's stage, for packets that are summed here and a
+// step that the stage has weights for, with a tensor for every trained parameter and a statistic
+// for every other one.
 bool worker_sync::gradient_fits(const header& h, const gradient& g) const {
   if (g.layer >= layers_.size() || layers_[g.layer].stage == no_role || h.src != layers_[g.layer].stage) return false;
   const auto& l = layers_[g.layer];
@@ -141,7 +143,7 @@ void worker_sync::take_gradient(const header& h, const gradient& g, effects& out
   if (!well_formed(leaf, packets)) return drop(drop_reason::malformed);
   if (!g.stats.empty()) return weigh(h, g, out);
   auto value = std::make_shared<tensors>(g.grads);
-  if (h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // nothing to add
+  if (h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // the packet is the whole sum
     if (config_.plan->rule != weight_rule::drain) count_read(g.layer, g.lag);
     if (!out_of_turn(l)) l.done = h.step + 1;
     pass_sum(g.layer, h.step, cover_[0], value, out);
@@ -169,8 +171,8 @@ void worker_sync::take_gradient(const header& h, const gradient& g, effects& out
       [this, layer = g.layer, step = h.step, node = node, sum](effects& more) { node_done(layer, step, node, sum, more); }, out);
 }
 
-// Running statistics get their weight in the sum, and take the places of the gradients that their
-// buffers do not have.
+// Multiplies running statistics by their weight in the sum and puts them in the places of the
+// gradients that their parameters do not have.
 void worker_sync::weigh(const header& h, const gradient& g, effects& out) {
   const auto& l = layer_at(g.layer);
   auto weighed = std::make_shared<gradient>(gradient{g.layer, g.grads, {}});
@@ -188,7 +190,7 @@ void worker_sync::weigh(const header& h, const gradient& g, effects& out) {
 
 void worker_sync::node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {
   auto& l = layers_[layer];
-  if (step < l.done || l.ahead.count(step)) return drop(drop_reason::outdated);  // given up meanwhile
+  if (step < l.done || l.ahead.count(step)) return drop(drop_reason::outdated);  // discarded meanwhile (forget_sums)
   pass_sum(layer, step, node, sum, out);
   const auto open = open_[layer].find(step);
   if (open == open_[layer].end() || ++open->second.left < cover_.size()) return;
@@ -196,8 +198,8 @@ void worker_sync::node_done(std::uint32_t layer, std::uint64_t step, tree_node n
   step_left(layer, step, out);
 }
 
-// Packets of several steps are under way where there is a delay (or a stage makes steps again), and
-// a later step may be done first.
+// With a delay, or if a stage repeats steps, packets of several steps are in flight, and a later
+// step may complete first.
 void worker_sync::step_left(std::uint32_t layer, std::uint64_t step, effects& out) {
   auto& l = layers_[layer];
   if (!out_of_turn(l)) {
@@ -238,10 +240,10 @@ void worker_sync::count_read(std::uint32_t layer, std::uint64_t clocks_behind) {
   ++r[bin];
 }
 
-// --- after a restart: what do the shards have, and which step do they want from us?
+// --- after a restart: ask the shards for their blocks and the step that they want next
 
 void worker_sync::take_start(const header& h, effects& out) {
-  if (config_.retains_for_replay && h.src != no_role) {  // a stage of ours is new
+  if (config_.retains_for_replay && h.src != no_role) {  // a stage of this worker was restarted
     for (std::uint32_t l = 0; l < layers_.size(); ++l)
       for (const auto& [version, values] : layers_[l].past) {
         if (layers_[l].stage != h.src) break;
@@ -253,13 +255,13 @@ void worker_sync::take_start(const header& h, effects& out) {
     return;
   }
   if (config_.incarnation == 0 || joining_) return;
-  if (config_.retains_for_replay)  // gradients that we had and nobody else: the stages make them again
+  if (config_.retains_for_replay)  // gradients that only this worker had are lost: the stages compute them again
     for (auto s : config_.plan->stages[config_.worker]) out.send({to(s), start{}});
   begin_join(out);
 }
 
 void worker_sync::begin_join(effects& out) {
-  if (own_blocks_ == 0 && config_.retains_for_replay) {  // nothing to ask for
+  if (own_blocks_ == 0 && config_.retains_for_replay) {  // no blocks to fetch
     auto h = to(config_.coordinator);
     h.step = config_.first_step;
     return out.send({h, ready{ready::what_of::joined}});
@@ -271,7 +273,7 @@ void worker_sync::begin_join(effects& out) {
 
 void worker_sync::take_join(const envelope& e, std::uint32_t block, effects& out) {
   auto& j = *joining_;
-  if (e.h.flags & flag_join) {  // as many as header.packets says, in any order where they come twice
+  if (e.h.flags & flag_join) {  // header.packets of them, in any order if messages are repeated
     const auto* w = std::get_if<weights>(&e.body);
     const auto wanted = w ? w->wanted : std::get<state>(e.body).wanted;
     j.have[block].insert(e.h.version);
@@ -283,7 +285,8 @@ void worker_sync::take_join(const envelope& e, std::uint32_t block, effects& out
   for (const auto& [id, wanted] : j.wanted) step = std::min(step, wanted);
   auto answers = std::move(j.answers);
   joining_.reset();
-  // Who steps by itself gets states; weights are then answers to questions of the life before.
+  // Workers that apply the rule themselves get states; weights then answer fetches of the previous
+  // incarnation.
   const auto is_state = [](const envelope& a) { return std::holds_alternative<state>(a.body); };
   if (config_.retains_for_replay) return go_on_with_all(step, std::move(answers), out);
   if (std::any_of(answers.begin(), answers.end(), is_state)) std::erase_if(answers, std::not_fn(is_state));
@@ -292,16 +295,16 @@ void worker_sync::take_join(const envelope& e, std::uint32_t block, effects& out
     const auto* w = std::get_if<weights>(&a.body);
     return w ? w->block : std::get<state>(a.body).block;
   };
-  // A layer goes on at the step, or, where it is further (layers that do not depend on each other),
-  // at the oldest version that all of its blocks still have: packets of the steps between flow on
-  // void, their gradients are there already.
+  // A layer continues at `step`. If it is further ahead (layers that do not depend on each other),
+  // it continues at the oldest version that all its blocks still have: packets of the steps between
+  // are void, since their gradients have arrived already.
   std::map<std::uint32_t, std::uint64_t> oldest;  // by block
   for (const auto& a : answers) {
-    if (!(a.h.flags & flag_join)) continue;  // an answer to our former self, or a version that all are told
+    if (!(a.h.flags & flag_join)) continue;  // an answer to the previous incarnation, or a version sent to all workers
     const auto at = oldest.try_emplace(block_of(a), a.h.version).first;
     at->second = std::min(at->second, a.h.version);
   }
-  std::map<std::uint32_t, const envelope*> best;  // the newest that is not newer than that
+  std::map<std::uint32_t, const envelope*> best;  // by block: the newest answer that is not newer than that
   for (const auto& a : answers) {
     if (!(a.h.flags & flag_join)) continue;
     auto from = step;
@@ -316,7 +319,7 @@ void worker_sync::take_join(const envelope& e, std::uint32_t block, effects& out
     else
       on_state(a->h, std::get<state>(a->body), out);
   }
-  // What came with a version more must not be lost: nobody sends it again.
+  // Newer versions must not be lost, because they are not sent again.
   for (const auto& a : answers)
     if (const auto* w = std::get_if<weights>(&a.body); w && best[w->block] != &a) on_weights(a.h, *w, out);
   if (has_loader()) out.send({to(loader()), resume_at{step}});
@@ -325,8 +328,8 @@ void worker_sync::take_join(const envelope& e, std::uint32_t block, effects& out
   out.send({h, ready{ready::what_of::joined}});
 }
 
-// Stages make again whatever packets may still be needed, so they are handed every version that
-// there is, the oldest first. Sums that the shards have already are duplicates there.
+// Stages repeat all packets that may still be needed, so they are handed every version that the
+// shards have, the oldest first. Sums that the shards already have are duplicates there.
 void worker_sync::go_on_with_all(std::uint64_t step, std::vector<envelope> answers, effects& out) {
   std::stable_sort(answers.begin(), answers.end(), [](const auto& a, const auto& b) { return a.h.version < b.h.version; });
   const auto block_of = [](const envelope& a) { return std::get<weights>(a.body).block; };
@@ -346,7 +349,7 @@ void worker_sync::go_on_with_all(std::uint64_t step, std::vector<envelope> answe
   out.send({h, ready{ready::what_of::joined}});
 }
 
-// --- settling
+// --- flush
 
 void worker_sync::check_flushed(effects& out) {
   const auto step = flush_at_ - 1;

@@ -1,5 +1,5 @@
-// The workers' part in gradients that are not finite: of those that step by themselves, and of
-// those that lay sums of their own over weights.
+// Checks of workers for gradients that are not finite: of workers that apply the rule themselves,
+// and of those that lay their own sums over weights.
 #include <algorithm>
 
 #include "runtime/sync/clocked.hpp"
@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-// Where gradients travel the shards look at them, which have the whole sum.
+// If workers push gradients, the shards check them, because they have the whole sum.
 void worker_sync::pass_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {
   if (sums_ != sums::whole || config_.max_skipped == 0) return on_sum(layer, step, node, sum, out);
   const auto bad = std::make_shared<std::vector<std::uint32_t>>();
@@ -32,8 +32,8 @@ void worker_sync::tell_not_finite(std::uint32_t layer, std::uint64_t step, const
   out.send({h, std::move(f)});
 }
 
-// A sum that the shards will leave out is not to be laid over the weights either. The layer waits
-// for this: our own writes are to be read.
+// A sum that the shards will skip must not be laid over the weights. The layer waits for the check,
+// because the worker reads its own writes.
 void clocked_worker::keep_own(std::uint32_t layer, own_sum own, effects& out) {
   own_[layer].push_back(own);
   if (config_.max_skipped == 0) return;

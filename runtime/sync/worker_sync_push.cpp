@@ -1,4 +1,4 @@
-// How a worker's sums leave for the shards: block by block, as they are or encoded.
+// Pushes a worker's sums to the shards: block by block, as they are or encoded.
 #include "runtime/sync/worker_sync.hpp"
 
 namespace troupe {

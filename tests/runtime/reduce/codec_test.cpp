@@ -1,5 +1,5 @@
-// The codecs of gradients: sizes, what is kept and what is lost, error feedback, and bytes that are
-// no encoding.
+// The codecs of gradients: sizes, rounding and loss, error feedback, and bytes that are not an
+// encoding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ double relative_error(const std::vector<T>& of, const std::vector<T>& is) {
   return std::sqrt(off / all);
 }
 
-TEST(codec, has_the_sizes_that_it_says) {
+TEST(codec, encodings_have_the_size_of_encoded_bytes) {
   for (auto k : all_kinds)
     for (std::int64_t n : {1, 2, 7, 255, 256, 257, 1023, 1024, 1025, 5000}) {
       const codec_spec s{k};
@@ -73,9 +73,9 @@ TEST(codec, has_the_sizes_that_it_says) {
   EXPECT_LE(share({codec_kind::e3m0}), 0.13);
 }
 
-// Every 16-bit pattern is itself; between two neighbours the nearer one, of two as near the even
-// one.
-TEST(codec, halves_are_rounded_to_the_nearest_of_all) {
+// Every 16-bit pattern is encoded as itself. A value between two neighbours becomes the nearer one,
+// the even one if both are equally near.
+TEST(codec, fp16_rounds_to_the_nearest_value_and_ties_to_even) {
   std::vector<float> all;
   for (unsigned bits = 0; bits < 0x7c00; ++bits) {
     const int exponent = static_cast<int>(bits >> 10), fraction = static_cast<int>(bits & 0x3ff);
@@ -99,9 +99,9 @@ TEST(codec, halves_are_rounded_to_the_nearest_of_all) {
   EXPECT_EQ(sent({codec_kind::fp16}, std::vector<double>{1e300}).values[0], 65504.0);
 }
 
-// Known errors on Gaussian values: of E3M0 0.195 whatever the chunk, of int8 0.0069 with a scale
-// for 256 values and 0.0085 for 4,096 (ours: 1,024).
-TEST(codec, loses_what_is_known_to_be_lost_of_normal_values) {
+// Known relative errors on Gaussian values: e3m0 0.195 for any chunk; int8 0.0069 with a scale for
+// 256 values and 0.0085 for 4,096 (here 1,024).
+TEST(codec, has_the_known_relative_errors_on_gaussian_values) {
   const auto v = normal_values<float>(1 << 18, 3);
   const auto lost = [&](codec_kind k) { return relative_error(v, sent({k}, v).values); };
   EXPECT_NEAR(lost(codec_kind::e3m0), 0.195, 0.003);
@@ -133,13 +133,13 @@ void keeps_what_it_does_not_send() {
     }
   }
 }
-TEST(codec, sent_and_residual_are_the_sum_and_the_residual_before) {
+TEST(codec, decoded_plus_residual_is_sum_plus_old_residual) {
   keeps_what_it_does_not_send<float>();
   keeps_what_it_does_not_send<double>();
 }
 
-// Small whole numbers over a power of two, and a chunk in which as many values of each sign: means
-// are exact, and so is all.
+// Small whole numbers divided by a power of two, with as many values of each sign in the chunk: the
+// means are exact, and so is the sum.
 TEST(codec, onebit_is_exact_on_dyadic_numbers) {
   std::mt19937 g(9);
   std::vector<float> sum(1024), e(1024);
@@ -152,8 +152,9 @@ TEST(codec, onebit_is_exact_on_dyadic_numbers) {
   for (std::size_t i = 0; i < sum.size(); ++i) EXPECT_EQ(r.values[i] + r.residual[i], sum[i] + e[i]);
 }
 
-// Over steps nothing is lost: all that was sent and the last residual are all that was to be sent.
-TEST(codec, over_many_steps_all_is_sent_but_the_last_residual) {
+// Over many steps nothing is lost: everything that was decoded plus the last residual is everything
+// that was to be sent.
+TEST(codec, all_but_the_last_residual_is_sent_over_many_steps) {
   for (auto k : all_kinds) {
     std::vector<double> wanted(700), came(700), e(700);
     double largest = 0;
@@ -169,7 +170,7 @@ TEST(codec, over_many_steps_all_is_sent_but_the_last_residual) {
   }
 }
 
-TEST(codec, topk_sends_the_largest_and_of_equal_ones_the_first) {
+TEST(codec, topk_sends_the_largest_values_and_the_first_of_equal_ones) {
   const std::vector<float> v{1, -5, 2, 5, -2, 0, 5, 2, 0, 0, 0, 0};
   const auto r = sent({codec_kind::topk, 4.0 / 12}, v);
   EXPECT_EQ(r.values, (std::vector<float>{0, -5, 2, 5, 0, 0, 5, 0, 0, 0, 0, 0}));
@@ -179,7 +180,7 @@ TEST(codec, topk_sends_the_largest_and_of_equal_ones_the_first) {
   EXPECT_EQ(sent({codec_kind::threshold, 0, 9}, v).bytes.size(), 4u);
 }
 
-TEST(codec, zeros_are_zeros) {
+TEST(codec, decodes_zeros_as_zeros) {
   for (auto k : all_kinds) {
     const std::vector<float> v(2000);
     const auto r = sent({k}, v);
@@ -188,7 +189,7 @@ TEST(codec, zeros_are_zeros) {
   }
 }
 
-TEST(codec, what_is_not_finite_is_not_hidden_and_leaves_the_residual_as_it_was) {
+TEST(codec, non_finite_values_stay_visible_and_keep_the_residual_unchanged) {
   for (auto k : all_kinds)
     for (float bad :
          {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()})
@@ -203,7 +204,7 @@ TEST(codec, what_is_not_finite_is_not_hidden_and_leaves_the_residual_as_it_was) 
       }
 }
 
-TEST(codec, bytes_that_are_no_encoding_are_refused_and_none_is_read_past_the_end) {
+TEST(codec, decode_refuses_invalid_bytes_and_reads_none_past_the_end) {
   std::mt19937 g(11);
   for (auto k : all_kinds) {
     const codec_spec s{k, 0.1, 0.5};
@@ -213,7 +214,7 @@ TEST(codec, bytes_that_are_no_encoding_are_refused_and_none_is_read_past_the_end
       auto bytes = right;
       bytes.resize(g() % (right.size() + 9));
       for (int i = 0; i < 3 && !bytes.empty(); ++i) bytes[g() % bytes.size()] = static_cast<std::byte>(g());
-      bytes.shrink_to_fit();  // so that a sanitizer sees the end
+      bytes.shrink_to_fit();  // so that a sanitizer detects a read past the end
       const bool taken = decode(s, bytes.data(), bytes.size(), to.data(), 500);
       if (k != codec_kind::topk && k != codec_kind::threshold) {
         EXPECT_EQ(taken, bytes.size() == right.size());
@@ -226,9 +227,9 @@ TEST(codec, bytes_that_are_no_encoding_are_refused_and_none_is_read_past_the_end
     return !decode(s, reinterpret_cast<const std::byte*>(words.data()), words.size() * 4, to.data(), 10);
   };
   EXPECT_FALSE(refused({1, 9, 0}));
-  EXPECT_TRUE(refused({1, 10, 0}));          // no such value
-  EXPECT_TRUE(refused({2, 3, 3, 0, 0}));     // twice the same
-  EXPECT_TRUE(refused({0x20000001, 3, 0}));  // counts whose bytes overflow
+  EXPECT_TRUE(refused({1, 10, 0}));          // index out of range
+  EXPECT_TRUE(refused({2, 3, 3, 0, 0}));     // index repeated
+  EXPECT_TRUE(refused({0x20000001, 3, 0}));  // count whose bytes overflow
   EXPECT_TRUE(refused({11, 0, 0}));
 }
 

@@ -1,4 +1,4 @@
-// The sum of squares of a parameter has the same bits however the parameter is cut over shards.
+// The sum of squares of a parameter has the same bits however shards cut the parameter.
 #include "runtime/reduce/norm.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ tensor numbers(device& dev, std::int64_t n, dtype type) {
   return t;
 }
 
-TEST(norm, is_the_sum_of_squares) {
+TEST(norm, is_the_sum_of_squares_for_every_instruction_set) {
   for (const char* isa : {"baseline", "x86-64-v3", "x86-64-v4"}) {
     const auto dev = make_cpu_device(isa);
     if (!dev) continue;
@@ -47,21 +47,21 @@ TEST(norm, has_the_same_bits_for_any_cut) {
         std::vector<square_sum> parts;
         std::size_t most = 0;
         for (std::int64_t s = 0, begin = 0; s < shards; ++s) {
-          // Uneven on purpose: part s ends at (s + 1)^2 / shards^2 of the whole.
+          // Uneven parts: part s ends at (s + 1)^2 / shards^2 of the whole.
           const auto end =
               s + 1 == shards ? n : std::max(begin, n * (s + 1) * (s + 1) / shards / shards / squares_group * squares_group);
           const auto found = std::make_shared<std::vector<square_sum>>();
           find_square_sums(*dev, whole.slice(begin, {end - begin}), begin, n, found);
           const auto& sums = *found;
           most = std::max(most, sums.size());
-          parts.insert(parts.begin(), sums.begin(), sums.end());  // the last first
+          parts.insert(parts.begin(), sums.begin(), sums.end());  // in reverse order
           begin = end;
         }
         EXPECT_EQ(sum_of_squares(parts, n), want) << n << " elements, " << shards << " shards";
-        EXPECT_LE(most, 2 * std::log2(n) + 1) << "few numbers travel";
+        EXPECT_LE(most, 2 * std::log2(n) + 1) << "few partial sums are sent";
         auto twice = parts;
         twice.insert(twice.end(), parts.begin(), parts.end());
-        EXPECT_EQ(sum_of_squares(twice, n), want) << "what comes twice counts once";
+        EXPECT_EQ(sum_of_squares(twice, n), want) << "a repeated part counts once";
         if (parts.size() < 2) continue;
         parts.pop_back();
         EXPECT_FALSE(sum_of_squares(parts, n)) << "a part is missing";
@@ -69,7 +69,7 @@ TEST(norm, has_the_same_bits_for_any_cut) {
     }
 }
 
-TEST(norm, of_rows_is_the_same_however_many_come_together) {
+TEST(norm, sum_of_rows_has_the_same_bits_for_any_number_of_rows_per_part) {
   const auto dev = make_cpu_device();
   constexpr std::int64_t rows = 9, columns = 11;
   const auto whole = numbers(*dev, rows * columns, dtype::f64);
@@ -83,19 +83,19 @@ TEST(norm, of_rows_is_the_same_however_many_come_together) {
     for (std::int64_t row = 0; row < rows; row += together) {
       const auto found = std::make_shared<std::vector<square_sum>>();
       find_square_sums_of_rows(*dev, whole.slice(row * columns, {std::min(together, rows - row) * columns}), columns, row, found);
-      parts.insert(parts.begin(), found->begin(), found->end());  // the last first
+      parts.insert(parts.begin(), found->begin(), found->end());  // in reverse order
     }
     EXPECT_EQ(sum_of_rows(parts, rows), want) << together;
     parts.push_back(parts.front());
-    EXPECT_FALSE(sum_of_rows(parts, rows)) << "a row comes twice";
+    EXPECT_FALSE(sum_of_rows(parts, rows)) << "a row is repeated";
     parts.pop_back(), parts.pop_back();
     EXPECT_FALSE(sum_of_rows(parts, rows)) << "a row is missing";
   }
 }
 
 // A layer in two parts: cut by columns, by rows at any element, and at groups of elements, where
-// the parameter is one whole.
-TEST(norm, parts_are_what_blocks_cannot_change) {
+// the whole parameter is one part.
+TEST(norm, parts_do_not_depend_on_the_cut_into_blocks) {
   const auto block = [](std::uint32_t id, std::int64_t begin, std::int64_t count, std::vector<std::uint32_t> takers,
                         std::int64_t run = 0) {
     return param_block{id, 0, begin, count, no_role, std::move(takers), run, run > 0 ? std::int64_t{64} : 0};
