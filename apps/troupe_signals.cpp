@@ -14,13 +14,13 @@ namespace {
 
 // A handler may run on any thread, including threads that a library created before main(), so it
 // only writes to a pipe.
-std::atomic<int> heard{0};
+std::atomic<int> received{0};
 int pipe_ends[2] = {-1, -1};
 struct sigaction before_int, before_term;
 
 void on_signal(int signal) {
   const int kept = errno;
-  if (heard.fetch_add(1) > 0) _exit(exit_failed);
+  if (received.fetch_add(1) > 0) _exit(exit_failed);
   const auto word = static_cast<unsigned char>(signal);
   [[maybe_unused]] const auto written = write(pipe_ends[1], &word, 1);
   errno = kept;
@@ -29,7 +29,7 @@ void on_signal(int signal) {
 }  // namespace
 
 signal_watch::signal_watch(std::function<void(int)> first) {
-  heard = 0;
+  received = 0;
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) return;  // without a pipe, signals keep their default actions
   thread_ = std::thread([first = std::move(first), end = pipe_ends[0]] {
     unsigned char word = 0;

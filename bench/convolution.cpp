@@ -64,7 +64,7 @@ tensor as_bf16(device& d, const tensor& from) {
   return t;
 }
 
-void told(const char* layer, const char* algorithm, double flops, double f, double b, double c) {
+void announced(const char* layer, const char* algorithm, double flops, double f, double b, double c) {
   std::printf("%-15s %-10s %6.1f %6.1f %6.1f   %8.3f %8.3f %8.3f\n", layer, algorithm, flops / f, flops / b, flops / c, 1e3 * f,
               1e3 * b, 1e3 * c);
   std::fflush(stdout);
@@ -101,9 +101,9 @@ int main(int argc, char** argv) {
     if (argc <= 3 || std::strcmp(argv[3], "bf16") == 0) {  // with AMX tiles, if the CPU has them
       const tensor xb = as_bf16(*d, x), dyb = as_bf16(*d, dy);
       tensor yb = as_bf16(*d, y), dxb = as_bf16(*d, dx);
-      told(r.name, "bf16", flops, best_seconds(budget, [&] { d->conv_forward(g, xb, w, bias, yb); }),
-           best_seconds(budget, [&] { d->conv_backward_data(g, dyb, w, dxb); }),
-           best_seconds(budget, [&] { d->conv_backward_weights(g, xb, dyb, dw); }));
+      announced(r.name, "bf16", flops, best_seconds(budget, [&] { d->conv_forward(g, xb, w, bias, yb); }),
+                best_seconds(budget, [&] { d->conv_backward_data(g, dyb, w, dxb); }),
+                best_seconds(budget, [&] { d->conv_backward_weights(g, xb, dyb, dw); }));
     }
     for (const auto& name : conv_algorithm_names()) {
       g.algorithm = conv_algorithm_named(name);
@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
       const double f = best_seconds(budget, [&] { d->conv_forward(g, x, w, bias, y); });
       const double b = best_seconds(budget, [&] { d->conv_backward_data(g, dy, w, dx); });
       const double c = best_seconds(budget, [&] { d->conv_backward_weights(g, x, dy, dw); });
-      told(r.name, name.c_str(), flops, f, b, c);
+      announced(r.name, name.c_str(), flops, f, b, c);
     }
   }
 }

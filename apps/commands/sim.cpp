@@ -168,14 +168,14 @@ class simulation {
   // What roles wait for, for the first five roles that wait.
   std::string who_waits() {
     std::string s;
-    int told = 0;
+    int announced = 0;
     for (const auto& r : s_.job->plan.roles) {
       auto* role = world_.find(r.id);
-      if (!role || told >= 5) continue;
+      if (!role || announced >= 5) continue;
       const auto st = role->status();
       if (st.waits_for.empty()) continue;
       s += "; " + r.name + " waits for " + st.waits_for;
-      ++told;
+      ++announced;
     }
     return s;
   }

@@ -110,18 +110,18 @@ class replay_run {
  private:
   // Returns true if the replayed error `told` is the recorded one. Errors that a daemon reports
   // itself (a node failure, a hung role) have no prefix of a role.
-  static bool is(const std::string& told, const post_mortem& m) {
-    return told == m.error || told == "role " + m.where + ": " + m.error || told.ends_with(": " + m.error) ||
-           m.error.ends_with(told);
+  static bool is(const std::string& announced, const post_mortem& m) {
+    return announced == m.error || announced == "role " + m.where + ": " + m.error || announced.ends_with(": " + m.error) ||
+           m.error.ends_with(announced);
   }
 
   // Returns true if `told` is a failure that the log of its role has. The recorded error may be of
   // a later failure, if the failed role was restarted and failed again.
-  bool of_log(const std::string& told) const {
+  bool of_log(const std::string& announced) const {
     for (const auto& m : p_.all)
       for (const auto& r : m.messages.roles)
         if (!r.failure.empty() && index_of(r.id) < p_.job->plan.roles.size() &&
-            told == "role " + p_.job->plan[r.id].name + ": " + r.failure)
+            announced == "role " + p_.job->plan[r.id].name + ": " + r.failure)
           return true;
     return false;
   }

@@ -32,8 +32,8 @@ int run_test(const test_arguments& a, const output& out) {
   j->last_step = std::max<std::uint64_t>(1, std::get<std::uint64_t>(from));
   begin_at(*j, j->last_step, std::move(j->before->named));
   j->spec.train.finish = {};
-  run_reporter told(j, out, dev, a.threads);
-  return told.finish();
+  run_reporter announced(j, out, dev, a.threads);
+  return announced.finish();
 }
 
 void add_options(CLI::App& c, test_arguments& a) {

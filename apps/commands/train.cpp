@@ -102,11 +102,11 @@ int run_train(const train_arguments& given, const output& out) {
   std::string folder;
   if (auto wrong = make_run_folder(a, *j, folder, out)) return *wrong;
   out.text(job_summary(*j));
-  run_reporter told(j, out, dev, a.threads, origin_of(a, *j), beginning_of(a, *j));
-  told.checkpoint_file = checkpoint_path(a, *j);
-  told.checkpoint_folder = folder;
-  told.weights_file = a.out;
-  return told.finish();
+  run_reporter announced(j, out, dev, a.threads, origin_of(a, *j), beginning_of(a, *j));
+  announced.checkpoint_file = checkpoint_path(a, *j);
+  announced.checkpoint_folder = folder;
+  announced.weights_file = a.out;
+  return announced.finish();
 }
 
 void add_options(CLI::App& c, train_arguments& a) {

@@ -78,19 +78,19 @@ int follow_on_cluster(const cluster_submission& s, const std::string& cluster, c
   bool told_error = false;
   cluster_outcome end;
   {
-    progress told(out, {});
+    progress announced(out, {});
     end = run_on_cluster(
         s,
         [&](const job_event& e) {
           // The event "done" is printed last, after the weights have been fetched.
           if (e.event.kind == "done") return void(done = e);
-          if (e.event.kind != "error") return told.event(e.event, e.texts);
+          if (e.event.kind != "error") return announced.event(e.event, e.texts);
           told_error = true;
           const auto [where, text] = place_and_text(e.event.text);
-          told.event({"error", e.event.step, {}, text}, {{"where", where}});
+          announced.event({"error", e.event.step, {}, text}, {{"where", where}});
         },
         detach);
-    if (end.how == cluster_outcome::end::done && done) told.event(done->event, done->texts);
+    if (end.how == cluster_outcome::end::done && done) announced.event(done->event, done->texts);
   }
   if (end.how == cluster_outcome::end::detached && !out.json()) out.remark(detached_text(end, s.out, cluster));
   if (!told_error)

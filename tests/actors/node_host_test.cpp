@@ -101,14 +101,14 @@ TEST(node_host, deliver_keeps_the_order_of_each_calling_thread) {
   written_host w;
   constexpr std::uint32_t threads = 4, each = 5000;
   std::vector<std::uint64_t> last(threads + 1, 0);  // used by the role only
-  std::uint64_t heard = 0, disorder = 0;
+  std::uint64_t received = 0, disorder = 0;
   w.host.spawn(1,
                seats(make_seat(0,
                                [&](const envelope& e, time_point, effects& out) {
                                  auto& previous = last[index_of(e.h.src)];
                                  if (e.h.step != previous + 1) ++disorder;
                                  previous = e.h.step;
-                                 if (++heard == threads * each) out.event(note("disorder " + std::to_string(disorder)));
+                                 if (++received == threads * each) out.event(note("disorder " + std::to_string(disorder)));
                                })),
                std::vector<std::uint32_t>{0, 1, 1, 1, 1}, 0);
   std::vector<std::thread> all;

@@ -15,7 +15,7 @@ namespace troupe {
 
 struct fake_backend final : repl_backend {
   repl_view v;
-  std::vector<std::pair<std::uint32_t, command>> told;
+  std::vector<std::pair<std::uint32_t, command>> announced;
   std::vector<repl_submission> submitted;
   std::string refusal;
   std::uint32_t next_job = 5;
@@ -50,7 +50,7 @@ struct fake_backend final : repl_backend {
   repl_view view() const override { return v; }
   const repl_events& events() const override { return said; }
   std::string tell(std::uint32_t job, const command& c) override {
-    told.emplace_back(job, c);
+    announced.emplace_back(job, c);
     on_command(c);
     return refusal;
   }

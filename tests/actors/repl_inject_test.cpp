@@ -16,26 +16,26 @@ class repl_inject : public testing::Test {
  protected:
   repl_reply say(const std::string& line, bool json = false) { return repl_session(backend_, json).run(line); }
   // Returns the injection that the line sent, as text; else the answer.
-  std::string told(const std::string& line) {
-    backend_.told.clear();
+  std::string announced(const std::string& line) {
+    backend_.announced.clear();
     const auto r = say(line);
-    if (r.how != kind::ok || backend_.told.size() != 1) return r.text;
-    EXPECT_EQ(backend_.told[0].first, 0u) << "of no job";
-    const auto i = injection_of(backend_.told[0].second);
+    if (r.how != kind::ok || backend_.announced.size() != 1) return r.text;
+    EXPECT_EQ(backend_.announced[0].first, 0u) << "of no job";
+    const auto i = injection_of(backend_.announced[0].second);
     return i ? i->node + ": " + text_of(*i) : "no injection";
   }
   fake_backend backend_;
 };
 
 TEST_F(repl_inject, parses_fault_node_amount_and_duration) {
-  EXPECT_EQ(told("inject kill n2"), "n2: kill");
-  EXPECT_EQ(told("inject stop n2"), "n2: stop for 10 s");
-  EXPECT_EQ(told("inject stop n2 for 8s"), "n2: stop for 8 s");
-  EXPECT_EQ(told("inject drop n1 for 1.5s"), "n1: drop for 1500 ms");
-  EXPECT_EQ(told("inject delay n2"), "n2: delay by 50 ms for 10 s");
-  EXPECT_EQ(told("inject delay n2 by 5ms for 2min"), "n2: delay by 5 ms for 2 min");
-  EXPECT_EQ(told("inject slow-disk n2 for 1ms by 10s"), "n2: slow-disk by 10 s for 1 ms");
-  EXPECT_EQ(told("inject slow-disk n2"), "n2: slow-disk by 200 ms for 10 s");
+  EXPECT_EQ(announced("inject kill n2"), "n2: kill");
+  EXPECT_EQ(announced("inject stop n2"), "n2: stop for 10 s");
+  EXPECT_EQ(announced("inject stop n2 for 8s"), "n2: stop for 8 s");
+  EXPECT_EQ(announced("inject drop n1 for 1.5s"), "n1: drop for 1500 ms");
+  EXPECT_EQ(announced("inject delay n2"), "n2: delay by 50 ms for 10 s");
+  EXPECT_EQ(announced("inject delay n2 by 5ms for 2min"), "n2: delay by 5 ms for 2 min");
+  EXPECT_EQ(announced("inject slow-disk n2 for 1ms by 10s"), "n2: slow-disk by 10 s for 1 ms");
+  EXPECT_EQ(announced("inject slow-disk n2"), "n2: slow-disk by 200 ms for 10 s");
 }
 
 TEST_F(repl_inject, names_the_mistake_and_sends_nothing_when_a_line_is_wrong) {
@@ -64,7 +64,7 @@ TEST_F(repl_inject, names_the_mistake_and_sends_nothing_when_a_line_is_wrong) {
     EXPECT_EQ(r.how, kind::usage) << line;
     EXPECT_NE(r.text.find(why), std::string::npos) << line << ": " << r.text;
   }
-  EXPECT_TRUE(backend_.told.empty());
+  EXPECT_TRUE(backend_.announced.empty());
 }
 
 TEST_F(repl_inject, returns_the_refusal_as_the_answer) {
@@ -77,7 +77,7 @@ TEST_F(repl_inject, returns_the_refusal_as_the_answer) {
 TEST_F(repl_inject, fails_without_a_cluster) {
   backend_.v.cluster.clear();
   EXPECT_EQ(say("inject kill n2").how, kind::failed);
-  EXPECT_TRUE(backend_.told.empty());
+  EXPECT_TRUE(backend_.announced.empty());
 }
 
 TEST_F(repl_inject, answers_in_json) {

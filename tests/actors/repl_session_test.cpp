@@ -58,12 +58,25 @@ TEST_F(repl_commands_test, every_listing_has_text_and_json_output) {
   EXPECT_EQ(text("roles n3").how, kind::usage);
 }
 
+TEST_F(repl_commands_test, dropped_messages_are_listed_by_role_and_summed_in_status) {
+  EXPECT_EQ(object("status")["dropped"]["by_roles"].size(), 0u);
+  auto& dropped = backend_.v.roles[0].what.status.dropped;
+  dropped[drop_reason::repeated] = 12;
+  EXPECT_EQ(text("status").text.find("rejected"), std::string::npos) << "repeated messages are no mistake";
+  dropped[drop_reason::malformed] = 2;
+  EXPECT_EQ(object("roles")["roles"][0]["dropped"]["repeated"], 12);
+  EXPECT_EQ(object("roles")["roles"][0]["dropped"].size(), 2u);
+  EXPECT_EQ(object("status")["dropped"]["by_roles"]["malformed"], 2);
+  EXPECT_NE(text("roles").text.find("14 (2 malformed)"), std::string::npos) << text("roles").text;
+  EXPECT_NE(text("status").text.find("roles have rejected 2 messages: see `roles`"), std::string::npos) << text("status").text;
+}
+
 TEST_F(repl_commands_test, commands_go_to_the_running_job_or_the_named_one) {
   for (const std::string c : {"pause", "resume", "stop", "checkpoint", "eval"}) EXPECT_EQ(text(c).how, kind::ok) << c;
-  ASSERT_EQ(backend_.told.size(), 5u);
-  for (const auto& [job, c] : backend_.told) EXPECT_EQ(job, 2u) << c.name;
+  ASSERT_EQ(backend_.announced.size(), 5u);
+  for (const auto& [job, c] : backend_.announced) EXPECT_EQ(job, 2u) << c.name;
   EXPECT_EQ(text("stop 1").how, kind::ok);
-  EXPECT_EQ(backend_.told.back().first, 1u);
+  EXPECT_EQ(backend_.announced.back().first, 1u);
   EXPECT_EQ(text("stop 77").how, kind::failed);
   EXPECT_EQ(text("stop -1").how, kind::failed);
   EXPECT_EQ(text("stop 1 2").how, kind::usage);
@@ -75,14 +88,14 @@ TEST_F(repl_commands_test, commands_go_to_the_running_job_or_the_named_one) {
 
 TEST_F(repl_commands_test, set_checks_key_and_value) {
   EXPECT_EQ(text("set train.dynamics.lr 0.001").how, kind::ok);
-  EXPECT_EQ(backend_.told.back().second.key, "train.dynamics.lr");
-  EXPECT_EQ(backend_.told.back().second.value, 0.001);
+  EXPECT_EQ(backend_.announced.back().second.key, "train.dynamics.lr");
+  EXPECT_EQ(backend_.announced.back().second.value, 0.001);
   EXPECT_NE(text("set train.dynamics.lrr 1").text.find("did you mean 'train.dynamics.lr'"), std::string::npos);
   EXPECT_NE(text("set lr 1").text.find("keys: train.dynamics.lr, train.dynamics.decay, train.sync.*"), std::string::npos);
   for (const char* bad : {"set", "set train.dynamics.lr", "set train.dynamics.lr x", "set train.dynamics.lr 1x",
                           "set train.dynamics.lr nan", "set train.dynamics.lr 1e999"})
     EXPECT_EQ(text(bad).how, kind::usage) << bad;
-  EXPECT_EQ(backend_.told.size(), 1u);
+  EXPECT_EQ(backend_.announced.size(), 1u);
 }
 
 TEST_F(repl_commands_test, mode_waits_for_its_event_and_prints_it) {
@@ -94,7 +107,7 @@ TEST_F(repl_commands_test, mode_waits_for_its_event_and_prints_it) {
   const auto r = whole("mode ssp staleness=3");
   EXPECT_EQ(r.how, kind::ok) << r.text;
   EXPECT_EQ(r.text, "mode ssp staleness=3 from step 9 on");
-  const auto& c = backend_.told.back().second;
+  const auto& c = backend_.announced.back().second;
   EXPECT_EQ(c.name, "mode");
   EXPECT_EQ(c.key, "ssp");
   EXPECT_EQ(c.options, (std::vector<std::pair<std::string, std::string>>{{"staleness", "3"}}));
@@ -142,7 +155,7 @@ TEST_F(repl_commands_test, stop_waits_for_an_event_that_the_view_has_before_the_
 TEST_F(repl_commands_test, set_changes_an_option_of_the_mode) {
   backend_.on_command = [this](const command&) { backend_.said.put(2, {"mode", 9, {}, "ssp staleness=inf"}); };
   EXPECT_EQ(whole("set train.sync.staleness inf").text, "mode ssp staleness=inf from step 9 on");
-  const auto& c = backend_.told.back().second;
+  const auto& c = backend_.announced.back().second;
   EXPECT_EQ(c.name, "set");
   EXPECT_EQ(c.key, "train.sync.staleness");
   EXPECT_EQ(c.options, (std::vector<std::pair<std::string, std::string>>{{"staleness", "inf"}}));
@@ -218,7 +231,7 @@ TEST_F(repl_commands_test, unknown_commands_get_a_suggestion_and_end_scripts_wit
   o.commands = "status; nonsense; stop";
   const auto lines = [this](const std::string& l, const std::string*) { return text(l); };
   EXPECT_EQ(run_repl(lines, o, signals), 2);
-  EXPECT_TRUE(backend_.told.empty()) << "nothing after a mistake is executed";
+  EXPECT_TRUE(backend_.announced.empty()) << "nothing after a mistake is executed";
   o.commands = "stop 77";
   EXPECT_EQ(run_repl(lines, o, signals), 1);
   o.commands = "status;;quit; nonsense";

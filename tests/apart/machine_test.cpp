@@ -11,7 +11,7 @@ namespace {
 
 struct outcome {
   std::vector<float> values;
-  double told = 0;
+  double announced = 0;
   std::vector<std::string> findings;
 };
 
@@ -42,7 +42,7 @@ outcome run(std::uint64_t seed, planted fault) {
   outcome r;
   a->begin_task();
   a->sum_squares(y, sum);
-  a->later(sum, [&](double v) { r.told = v; });
+  a->later(sum, [&](double v) { r.announced = v; });
   if (!a->end_task()) a->wait_over();
   r.values.resize(1000);
   b->download(y, r.values.data());
@@ -52,11 +52,11 @@ outcome run(std::uint64_t seed, planted fault) {
 
 TEST(apart_machine, computes_the_same_bits_in_any_order) {
   const auto one = run(1, planted::none);
-  ASSERT_GT(one.told, 0);
+  ASSERT_GT(one.announced, 0);
   for (std::uint64_t seed = 2; seed < 100; ++seed) {
     const auto other = run(seed, planted::none);
     EXPECT_EQ(other.values, one.values) << seed;
-    EXPECT_EQ(other.told, one.told) << seed;
+    EXPECT_EQ(other.announced, one.announced) << seed;
     EXPECT_TRUE(other.findings.empty()) << seed << ": " << other.findings.front();
   }
 }
@@ -143,17 +143,17 @@ TEST(apart_machine, a_task_is_over_when_its_numbers_are_known) {
   const std::shared_ptr<device> d = make_device(maths, m);
   auto t = tensor::allocate(*d, {1}, dtype::f32);
   for (int i = 0; i < 50; ++i) {
-    double told = -1;
+    double announced = -1;
     d->begin_task();
     d->fill(i, t);
-    d->later(t, [&](double v) { told = v; });
-    EXPECT_EQ(told, -1) << "not while the task is running";
+    d->later(t, [&](double v) { announced = v; });
+    EXPECT_EQ(announced, -1) << "not while the task is running";
     if (!d->end_task()) {
       std::promise<void> over;
       d->when_over([&] { over.set_value(); });
       over.get_future().wait();
     }
-    EXPECT_EQ(told, i);
+    EXPECT_EQ(announced, i);
   }
 }
 
@@ -170,20 +170,20 @@ TEST(apart_machine, stream_dropped_after_wait_over_is_not_used_again) {
     std::promise<void> goes_on, over;
     const bool holds_back = seed % 2 == 0;  // otherwise both wait at the same time
     if (holds_back) m->when_done([f = goes_on.get_future().share()] { f.wait(); });
-    std::atomic<int> told = 0;
+    std::atomic<int> announced = 0;
     stream->begin_task();
     for (int i = 0; i < 20; ++i) {
       stream->fill(i, t);
-      stream->later(t, [&](double) { ++told; });
+      stream->later(t, [&](double) { ++announced; });
     }
     const bool ended = stream->end_task();
     if (!ended) stream->when_over([&] { over.set_value(); });
     stream->wait_over();
-    EXPECT_EQ(told, 20);
+    EXPECT_EQ(announced, 20);
     stream.reset();
     if (holds_back) goes_on.set_value();
     if (!ended) over.get_future().wait();
-    EXPECT_EQ(told, 20);
+    EXPECT_EQ(announced, 20);
   }
 }
 

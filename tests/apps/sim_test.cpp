@@ -280,8 +280,8 @@ TEST_F(sim_command, alexnets_conv_nodes_move_the_bytes_of_the_plan) {
       auto more = set;
       more.insert(more.end(), {"--maths", "none", "--steps", steps});
       std::map<std::string, double> by;  // node -> in and out
-      const auto told = of_kind(with("sim", more), "links").at(0);
-      for (const auto& l : told["links"]) {
+      const auto announced = of_kind(with("sim", more), "links").at(0);
+      for (const auto& l : announced["links"]) {
         const auto name = l["link"].get<std::string>();
         by[name.substr(0, name.find(' '))] += l["bytes"].get<double>();
       }

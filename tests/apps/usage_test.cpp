@@ -260,14 +260,14 @@ TEST_F(usage, staleness_is_printed_as_json_and_as_text) {
   words.insert(words.end(), more.begin(), more.end());
   const auto o = troupe(words);
   ASSERT_EQ(o.code, 0) << o.out << o.err;
-  const auto told = of_kind(objects(o.out), "staleness");
-  ASSERT_EQ(told.size(), 1u) << o.out;
+  const auto announced = of_kind(objects(o.out), "staleness");
+  ASSERT_EQ(announced.size(), 1u) << o.out;
   std::uint64_t reads = 0;
-  for (const auto& [clocks, times] : told[0]["parameters"]["ip1.weight"].items()) {
+  for (const auto& [clocks, times] : announced[0]["parameters"]["ip1.weight"].items()) {
     EXPECT_LE(std::stoi(clocks), 2);
     reads += times.get<std::uint64_t>();
   }
-  EXPECT_GT(reads, 0u) << told[0];
+  EXPECT_GT(reads, 0u) << announced[0];
   words.erase(words.begin() + 2);
   EXPECT_NE(troupe(words).out.find("clocks old on average"), std::string::npos);
 }

@@ -30,11 +30,11 @@ TEST_F(controller_failures, after_a_node_failure_the_others_resume_from_the_last
   swap_all({"n1", "n2"});
   EXPECT_EQ(ordered<begin_job>(), 1u);
   EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; went on without n3");
-  const auto told = sent<said>().back().second;
-  EXPECT_EQ(told.step, 40u);
-  EXPECT_NEAR(told.values.at(0).second, 200, 0.1);
-  EXPECT_EQ(told.values.at(1), (std::pair<std::string, double>{"steps_again", 17}));
-  EXPECT_EQ(told.texts.at(0), (std::pair<std::string, std::string>{"where", "n3"}));
+  const auto announced = sent<said>().back().second;
+  EXPECT_EQ(announced.step, 40u);
+  EXPECT_NEAR(announced.values.at(0).second, 200, 0.1);
+  EXPECT_EQ(announced.values.at(1), (std::pair<std::string, double>{"steps_again", 17}));
+  EXPECT_EQ(announced.texts.at(0), (std::pair<std::string, std::string>{"where", "n3"}));
   repl_view v;
   h_->fill(v, now_);
   EXPECT_EQ(v.jobs.at(0).step, 40u) << "the step after the recovery, not the last reported one";

@@ -37,10 +37,10 @@ class controller_journals : public controller_failures {
     swap_all({"n1", "n2", "n3"});
   }
   std::vector<event_effect> events() const {
-    std::vector<event_effect> told;
+    std::vector<event_effect> announced;
     for (const auto& h : ordered_in<followed_event>(out_))
-      if (h.what.event.kind == "recovered") told.push_back(h.what.event);
-    return told;
+      if (h.what.event.kind == "recovered") announced.push_back(h.what.event);
+    return announced;
   }
   std::string lines_;
   std::uint64_t reached_ = 0;
@@ -114,10 +114,10 @@ TEST_F(controller_journals, steps_reported_before_the_restart_count_as_repeated)
   found({"n1", "n2"}, 0);
   ready({"n1", "n2"});
   swap_all({"n1", "n2"});
-  const auto told = events();
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0].step, 0u);
-  EXPECT_EQ(told[0].values.at(1), (std::pair<std::string, double>{"steps_again", 294}));
+  const auto announced = events();
+  ASSERT_EQ(announced.size(), 1u);
+  EXPECT_EQ(announced[0].step, 0u);
+  EXPECT_EQ(announced[0].values.at(1), (std::pair<std::string, double>{"steps_again", 294}));
 }
 
 TEST_F(controller_journals, the_result_of_a_job_that_ended_before_the_restart_is_shown) {

@@ -57,7 +57,7 @@ class controller : public testing::Test {
   void end_all(std::uint32_t id, const std::vector<std::string>& nodes) {
     for (const auto& n : nodes) h_->on(n, ended{id, 100}, now_, out_);
   }
-  std::vector<said> told() {
+  std::vector<said> announced() {
     std::vector<said> v;
     for (auto& [to, m] : sent<said>()) v.push_back(m);
     return v;
@@ -85,9 +85,9 @@ TEST_F(controller, a_job_is_prepared_on_all_nodes_then_begins_then_ends_on_all_n
   EXPECT_EQ(sent<end_job>().size(), 0u) << "the weights are still being written";
   h_->on_stored({id, "weights", "/w", "abc", {}}, now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 2u);
-  EXPECT_EQ(told().size(), 1u) << "the done event waits for all nodes";
+  EXPECT_EQ(announced().size(), 1u) << "the done event waits for all nodes";
   end_all(id, {"n1", "n3"});
-  const auto all = told();
+  const auto all = announced();
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[1].kind, "done");
   EXPECT_EQ(all[1].texts.at(0), (std::pair<std::string, std::string>{"weights_sha256", "abc"}));
@@ -111,7 +111,7 @@ TEST_F(controller, a_restarted_daemon_reports_how_a_job_ended) {
   h_->on_event({good, {"done", 9, {{"loss", 0.5}}, "finished"}, {}}, now_, out_);
   h_->on_stored({good, "weights", "/w", "abc", {}}, now_, out_);
   end_all(good, {"n1"});
-  const auto followed_event = told();
+  const auto followed_event = announced();
   note();
   const auto bad = run_one({"n1", "n2"});
   h_->on_peer_down("n2", "gone", now_, out_);
@@ -123,7 +123,7 @@ TEST_F(controller, a_restarted_daemon_reports_how_a_job_ended) {
   next.on("client.2", follow{number_of(good)}, now_, out_);
   ASSERT_EQ(sent<submitted>().size(), 1u);
   EXPECT_TRUE(sent<submitted>()[0].second.messages.empty());
-  const auto again = told();
+  const auto again = announced();
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(again[0].kind, "done");
   EXPECT_EQ(again[0].step, 9u);
@@ -132,9 +132,9 @@ TEST_F(controller, a_restarted_daemon_reports_how_a_job_ended) {
   EXPECT_EQ(next.weights_of(sent<submitted>()[0].second.job), "/w");
   out_.clear();
   next.on("client.2", follow{number_of(bad)}, now_, out_);
-  ASSERT_EQ(told().size(), 1u);
-  EXPECT_EQ(told()[0].kind, "error");
-  EXPECT_EQ(told()[0].text, "node n2 is lost: gone");
+  ASSERT_EQ(announced().size(), 1u);
+  EXPECT_EQ(announced()[0].kind, "error");
+  EXPECT_EQ(announced()[0].text, "node n2 is lost: gone");
   repl_view v;
   next.fill(v, now_);
   ASSERT_EQ(v.jobs.size(), 2u);
@@ -169,9 +169,9 @@ TEST_F(controller, a_node_failure_fails_the_job_and_the_next_job_begins) {
   h_->on_peer_down("n2", "gone", now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 1u) << "nothing is sent to the failed node";
   end_all(first, {"n1"});
-  ASSERT_EQ(told().size(), 1u);
-  EXPECT_EQ(told()[0].kind, "error");
-  EXPECT_EQ(told()[0].text, "node n2 is lost: gone");
+  ASSERT_EQ(announced().size(), 1u);
+  EXPECT_EQ(announced()[0].kind, "error");
+  EXPECT_EQ(announced()[0].text, "node n2 is lost: gone");
   EXPECT_EQ(sent<prepare>().at(0).second.job, second);
 }
 
@@ -180,32 +180,32 @@ TEST_F(controller, every_wait_has_a_deadline) {
   const auto missing = submit_one({"n1", "n2"});
   now_ += 9s;
   h_->on_tick(now_, out_);
-  ASSERT_EQ(told().size(), 1u);
-  EXPECT_NE(told()[0].text.find("n2"), std::string::npos);
+  ASSERT_EQ(announced().size(), 1u);
+  EXPECT_NE(announced()[0].text.find("n2"), std::string::npos);
   join_all();
   const auto slow = submit_one({"n1", "n2"});
   EXPECT_NE(slow, missing);
   now_ += 61s;
   h_->on_tick(now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 2u);
-  EXPECT_EQ(told().size(), 0u);
+  EXPECT_EQ(announced().size(), 0u);
   now_ += 6s;  // no node answers `ended`
   h_->on_tick(now_, out_);
-  ASSERT_EQ(told().size(), 1u);
-  EXPECT_EQ(told()[0].kind, "error");
+  ASSERT_EQ(announced().size(), 1u);
+  EXPECT_EQ(announced()[0].kind, "error");
   const auto stuck = run_one({"n1"});
   now_ += 121s;
   h_->on_tick(now_, out_);
   end_all(stuck, {"n1"});
-  EXPECT_NE(told().back().text.find("no role handled a message"), std::string::npos);
+  EXPECT_NE(announced().back().text.find("no role handled a message"), std::string::npos);
 }
 
 TEST_F(controller, nodes_with_different_numerics_are_refused_by_name) {
   join_one("n1");
   join_one("n2", "other");
   submit_one({"n1", "n2"});
-  ASSERT_EQ(told().size(), 1u);
-  EXPECT_NE(told()[0].text.find("do not compute the same numbers"), std::string::npos);
+  ASSERT_EQ(announced().size(), 1u);
+  EXPECT_NE(announced()[0].text.find("do not compute the same numbers"), std::string::npos);
   EXPECT_EQ(sent<prepare>().size(), 0u);
 }
 
@@ -224,15 +224,15 @@ TEST_F(controller, a_checkpoint_is_reported_once_it_is_on_disk) {
   h_->on_store_begun(id);
   h_->on_event({id, {"checkpoint", 4, {}, {}}, {}}, now_, out_);
   h_->on_event({id, {"step", 5, {}, {}}, {}}, now_, out_);
-  EXPECT_EQ(told().size(), 0u);
+  EXPECT_EQ(announced().size(), 0u);
   h_->on_stored({id, "checkpoint", "/c", {}, {}}, now_, out_);
-  ASSERT_EQ(told().size(), 2u);
-  EXPECT_EQ(told()[0].texts.at(0).second, "/c");
+  ASSERT_EQ(announced().size(), 2u);
+  EXPECT_EQ(announced()[0].texts.at(0).second, "/c");
   out_.clear();
   h_->on_store_begun(id);
   h_->on_event({id, {"checkpoint", 6, {}, {}}, {}}, now_, out_);
   h_->on_stored({id, "checkpoint", {}, {}, "no space left"}, now_, out_);
-  EXPECT_EQ(told().at(0).kind, "alert") << "training continues";
+  EXPECT_EQ(announced().at(0).kind, "alert") << "training continues";
 }
 
 TEST_F(controller, a_job_is_crowded_while_two_checkpoints_wait_for_the_disk) {
@@ -262,7 +262,7 @@ TEST_F(controller, the_done_event_of_a_stopped_job_lists_what_could_not_be_store
   h_->on_event({id, {"done", 4, {}, "stopped"}, {}}, now_, out_);
   h_->on_stored({id, "weights", "/tmp/w", "abc", "/w: no space left; it is in /tmp/w instead"}, now_, out_);
   end_all(id, {"n1"});
-  const auto last = told().back();
+  const auto last = announced().back();
   ASSERT_EQ(last.kind, "done");
   std::string alerts;
   for (const auto& [key, text] : last.texts) alerts += key == "alert" ? text + "\n" : "";
@@ -278,8 +278,8 @@ TEST_F(controller, a_slow_client_misses_only_step_events) {
   h_->slow("client.1", true);
   h_->on_event({id, {"step", 1, {}, {}}, {}}, now_, out_);
   h_->on_event({id, {"eval", 1, {}, {}}, {}}, now_, out_);
-  ASSERT_EQ(told().size(), 1u);
-  EXPECT_EQ(told()[0].kind, "eval");
+  ASSERT_EQ(announced().size(), 1u);
+  EXPECT_EQ(announced()[0].kind, "eval");
 }
 
 TEST_F(controller, draining_preempts_the_running_job_and_keeps_the_queue_for_a_restart) {
@@ -289,14 +289,14 @@ TEST_F(controller, draining_preempts_the_running_job_and_keeps_the_queue_for_a_r
   out_.clear();
   h_->drain(now_, out_);
   EXPECT_EQ(ordered<tell_job>(), 1u);
-  EXPECT_TRUE(told().empty()) << "the waiting job stays in the queue";
+  EXPECT_TRUE(announced().empty()) << "the waiting job stays in the queue";
   EXPECT_FALSE(h_->drained());
   h_->on_event({id, {"checkpoint", 3, {}, {}}, {}}, now_, out_);
   h_->on_event({id, {"done", 3, {}, "stopped"}, {}}, now_, out_);
   end_all(id, {"n1"});
   EXPECT_TRUE(h_->drained());
-  EXPECT_EQ(told().back().kind, "preempted");
-  EXPECT_EQ(told().back().text, "n1 shuts down; the job continues when it runs again");
+  EXPECT_EQ(announced().back().kind, "preempted");
+  EXPECT_EQ(announced().back().text, "n1 shuts down; the job continues when it runs again");
   EXPECT_EQ(ordered<journal_line>(), 0u) << "the journal still contains both jobs";
   out_.clear();
   h_->on("client.2", submit{{"f", "t", {}}, true, 9}, now_, out_);
@@ -311,8 +311,8 @@ TEST_F(controller, a_late_follower_receives_the_history_with_the_end_last) {
   end_all(id, {"n1"});
   out_.clear();
   h_->on("client.9", follow{number_of(id)}, now_, out_);
-  ASSERT_EQ(told().size(), 4u);
-  EXPECT_EQ(told().back().kind, "done");
+  ASSERT_EQ(announced().size(), 4u);
+  EXPECT_EQ(announced().back().kind, "done");
 }
 
 // --- the member

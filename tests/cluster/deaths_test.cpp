@@ -115,16 +115,16 @@ TEST_F(cluster_deaths, a_job_of_every_mode_survives_a_node_death_at_a_random_ste
       if (!hash.empty()) {
         EXPECT_EQ(done.text("weights_sha256"), hash);
       }
-      std::uint64_t told = 0;
+      std::uint64_t announced = 0;
       for (const auto& e : done.events) {
         if (e.event.kind == "recovered") {
-          told = std::min(told, e.event.step);
+          announced = std::min(announced, e.event.step);
           for (const auto& [name, v] : e.event.values) (name == "ms" ? worst : again) = std::max(name == "ms" ? worst : again, v);
         }
         if (e.event.kind != "step") continue;
         for (const auto& [name, v] : e.event.values) EXPECT_TRUE(std::isfinite(v)) << name;
-        EXPECT_GT(e.event.step, told) << "step reported twice";
-        told = e.event.step;
+        EXPECT_GT(e.event.step, announced) << "step reported twice";
+        announced = e.event.step;
       }
       start(node);
       ASSERT_TRUE(joined(node));

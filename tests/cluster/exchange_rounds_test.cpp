@@ -239,11 +239,11 @@ TEST_F(cluster_exchange_rounds, closing_a_session_ends_started_calls_and_wakes_t
     std::int64_t first = 0, second = 0;
     ASSERT_EQ(troupe_exchange_start(x, TROUPE_EXCHANGE_CALL_ALL_REDUCE, b, v.data(), n, TROUPE_EXCHANGE_SUM, patient, &first), 0);
     ASSERT_EQ(troupe_exchange_start(x, TROUPE_EXCHANGE_CALL_ALL_REDUCE, b, w.data(), n, TROUPE_EXCHANGE_SUM, patient, &second), 0);
-    std::atomic<int> heard{-1}, of_first{-1};
+    std::atomic<int> received{-1}, of_first{-1};
     std::atomic<pid_t> waiters[2] = {0, 0};
     std::thread waiter([&] {
       waiters[0] = ::gettid();
-      heard = troupe_exchange_wait(x, second, patient);
+      received = troupe_exchange_wait(x, second, patient);
     });
     std::thread owner([&] {
       waiters[1] = ::gettid();
@@ -259,7 +259,7 @@ TEST_F(cluster_exchange_rounds, closing_a_session_ends_started_calls_and_wakes_t
     waiter.join();
     owner.join();
     EXPECT_LT(clock::now() - begun, 5s);
-    EXPECT_EQ(heard, TROUPE_EXCHANGE_CLOSED);
+    EXPECT_EQ(received, TROUPE_EXCHANGE_CLOSED);
     EXPECT_EQ(of_first, TROUPE_EXCHANGE_CLOSED);
     EXPECT_EQ(troupe_exchange_close(y), 0);
   }

@@ -89,14 +89,14 @@ TEST_F(cluster_post_mortem, the_coordinators_post_mortem_has_the_events_and_othe
   fail_on_two_nodes(failed, one, two);
   if (HasFatalFailure()) return;
   std::istringstream lines(read(one / "events.jsonl"));
-  std::vector<nlohmann::json> told;
-  for (std::string line; std::getline(lines, line);) told.push_back(nlohmann::json::parse(line));
+  std::vector<nlohmann::json> announced;
+  for (std::string line; std::getline(lines, line);) announced.push_back(nlohmann::json::parse(line));
   std::size_t steps = 0;
   for (const auto& e : failed.events)
     if (e.event.kind == "step") {
       ++steps;
       const auto same = [&](const auto& t) { return t["event"] == "step" && t["step"] == e.event.step; };
-      EXPECT_TRUE(std::any_of(told.begin(), told.end(), same)) << "step " << e.event.step;
+      EXPECT_TRUE(std::any_of(announced.begin(), announced.end(), same)) << "step " << e.event.step;
     }
   EXPECT_GT(steps, 0u);
   EXPECT_NE(read(one / "report.txt").find("\nevents     events.jsonl\n"), std::string::npos);

@@ -42,11 +42,11 @@ class notify_socket {
       if (left <= 0 || ::poll(&p, 1, static_cast<int>(left)) <= 0) return false;
       char text[4096];
       const auto n = ::recv(fd_, text, sizeof text, 0);
-      heard.emplace_back(text, static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-      if (heard.back().starts_with(beginning)) return true;
+      received.emplace_back(text, static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+      if (received.back().starts_with(beginning)) return true;
     }
   }
-  std::vector<std::string> heard;
+  std::vector<std::string> received;
 
  private:
   int fd_ = -1;
@@ -65,7 +65,7 @@ TEST_F(cluster_service, a_daemon_notifies_when_it_is_ready_reloads_and_stops) {
   daemon("n1").signal(SIGTERM);
   ASSERT_TRUE(manager.wait("STOPPING=1", 10s));
   EXPECT_EQ(daemon("n1").wait(), 0);
-  for (const auto& line : manager.heard) EXPECT_EQ(line.find("WATCHDOG"), std::string::npos) << "the watchdog is disabled";
+  for (const auto& line : manager.received) EXPECT_EQ(line.find("WATCHDOG"), std::string::npos) << "the watchdog is disabled";
 }
 
 TEST_F(cluster_service, a_daemon_feeds_the_watchdog_with_and_without_a_running_job) {
@@ -88,7 +88,7 @@ TEST_F(cluster_service, a_watchdog_of_another_process_is_not_fed) {
   EXPECT_EQ(run(tiny_job()).outcome.exit_code(), 0);
   daemon("n1").signal(SIGTERM);
   ASSERT_TRUE(manager.wait("STOPPING=1", 10s));
-  for (const auto& line : manager.heard) EXPECT_EQ(line.find("WATCHDOG"), std::string::npos);
+  for (const auto& line : manager.received) EXPECT_EQ(line.find("WATCHDOG"), std::string::npos);
 }
 
 TEST_F(cluster_service, an_invalid_notification_socket_does_not_affect_a_daemon) {

@@ -118,12 +118,12 @@ class cluster_frames : public cluster_test {
       sent += talk(control, node, 300, control_, index, readable);
       sent += talk(control, node, 1, control_, index, any);
     }
-    const auto heard = [](std::uint16_t type, const std::string& b) {
+    const auto received = [](std::uint16_t type, const std::string& b) {
       const auto owner = std::make_shared<const std::string>(b);
       return exchange::decode(type, std::as_bytes(std::span(owner->data(), owner->size())), owner).has_value();
     };
     const auto exchanged = [&](std::size_t i) { return static_cast<std::uint16_t>(exchange::first_type + i); };
-    sent += talk(control, false, 20, exchange_, exchanged, heard);
+    sent += talk(control, false, 20, exchange_, exchanged, received);
     sent += talk(control, false, 1, exchange_, exchanged, any);
     const auto taken = [](std::uint16_t, const std::string& b) {
       envelope e;

@@ -31,8 +31,9 @@ TEST(edge_types, values_as_labels_are_an_error_of_losses_that_take_ids) {
   auto lines = sound_lines();
   lines[22] = "type = \"hinge\"";
   lines[23] = "inputs = [\"ip1\", \"ip1\"]";
-  const auto told = shown(mistakes_of(text_of(lines)));
-  EXPECT_EQ(told, "job.toml:24:18: layer 'loss': input 1 of a hinge layer takes ids (i32), but 'ip1' (2x10) holds values (f32)\n");
+  const auto announced = shown(mistakes_of(text_of(lines)));
+  EXPECT_EQ(announced,
+            "job.toml:24:18: layer 'loss': input 1 of a hinge layer takes ids (i32), but 'ip1' (2x10) holds values (f32)\n");
   EXPECT_EQ(shown(mistakes_of(text_of(lines), {"job.precision=\"bf16\""})),
             "job.toml:24:18: layer 'loss': input 1 of a hinge layer takes ids (i32), but 'ip1' (2x10) holds values (bf16)\n");
   lines[22] = "type = \"euclidean\"";

@@ -264,7 +264,7 @@ std::size_t fleet::count(const std::string& kind) const {
   return static_cast<std::size_t>(std::count_if(events_.begin(), events_.end(), [&](const auto& e) { return e.kind == kind; }));
 }
 
-const fleet::told* fleet::last() const {
+const fleet::announced* fleet::last() const {
   return events_.empty() || !is_last(events_.back().kind, events_.back().texts) ? nullptr : &events_.back();
 }
 

@@ -61,16 +61,16 @@ class fleet final : public watcher {
   bool run(duration most);
   bool ended() const { return ended_; }
 
-  struct told {
+  struct announced {
     std::string kind, text;
     std::uint64_t step = 0;
     std::vector<std::pair<std::string, double>> values;
     std::vector<std::pair<std::string, std::string>> texts;
     time_point when{};
   };
-  const std::vector<told>& events() const { return events_; }
+  const std::vector<announced>& events() const { return events_; }
   std::size_t count(const std::string& kind) const;
-  const told* last() const;                        // done or error
+  const announced* last() const;                   // done or error
   std::string text(const std::string& key) const;  // of the last event
   const std::vector<std::string>& violations() const { return violations_; }
   const std::vector<std::string>& log() const { return log_; }
@@ -118,7 +118,7 @@ class fleet final : public watcher {
   time_point submitted_at_{}, heard_until_{};
   std::uint64_t connection_ = 0;
   bool ended_ = false, counting_ = false;
-  std::vector<told> events_;
+  std::vector<announced> events_;
   std::vector<std::string> violations_, log_;
   bool going_back_ = false, owed_ = false;  // a recovery is prepared; its `recovered` is due
 };

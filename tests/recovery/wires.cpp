@@ -31,10 +31,10 @@ void wires::close(const std::string& node, bool silently) {
     const auto& [p, at, peer] = w;
     if (at == node) e.up = false;
     if (peer != node || !e.up) continue;
-    const bool hears = !silently && !cut_now(p, node, at);
+    const bool receives = !silently && !cut_now(p, node, at);
     const auto later =
-        hears ? latency(p).drawn(random_) : times_.silence - duration(static_cast<std::int64_t>(random_.below(1'000'000'000)));
-    drop_later(p, at, peer, later, hears ? "peer_closed: the connection was closed" : "peer_silent: no data received");
+        receives ? latency(p).drawn(random_) : times_.silence - duration(static_cast<std::int64_t>(random_.below(1'000'000'000)));
+    drop_later(p, at, peer, later, receives ? "peer_closed: the connection was closed" : "peer_silent: no data received");
   }
 }
 

@@ -12,12 +12,12 @@ namespace troupe::testing {
 namespace {
 
 // A rule that does not change the weights and records its arguments.
-struct told {
+struct announced {
   std::int64_t elements;
   rule_step step;
 };
 struct recorder final : rule {
-  std::shared_ptr<std::vector<told>> log;
+  std::shared_ptr<std::vector<announced>> log;
   void update(device& dev, const rule_step& now, const tensor& weight_in, const tensor&, tensor& weight_out, const tensors&,
               tensors&) const override {
     weight_out.back(dev);
@@ -59,7 +59,7 @@ layer_spec& layer_named(job_spec& s, const std::string& name) {
   return s.layers.front();
 }
 
-tables with_recorder(const std::shared_ptr<std::vector<told>>& log) {
+tables with_recorder(const std::shared_ptr<std::vector<announced>>& log) {
   auto all = stock_tables();
   all.rules.add({.name = "recorder", .doc = "", .specs = {}, .make = [log](const options&) {
                    auto r = std::make_unique<recorder>();
@@ -70,7 +70,7 @@ tables with_recorder(const std::shared_ptr<std::vector<told>>& log) {
 }
 
 TEST(dynamics_world, every_setting_reaches_the_rule_of_every_parameter) {
-  auto log = std::make_shared<std::vector<told>>();
+  auto log = std::make_shared<std::vector<announced>>();
   const auto all = with_recorder(log);
   shape_of_job shape;
   shape.steps = 6;
@@ -117,7 +117,7 @@ TEST(dynamics_world, every_setting_reaches_the_rule_of_every_parameter) {
 // By default the slopes of prelu and the biases of an rbm do not decay. The scales in a job
 // override this, for all parameters of a layer or one by one.
 TEST(dynamics_world, decay_scale_of_the_job_overrides_the_layers_own) {
-  auto log = std::make_shared<std::vector<told>>();
+  auto log = std::make_shared<std::vector<announced>>();
   const auto all = with_recorder(log);
   const auto decays = [&](const std::function<void(layer_spec & slopes, layer_spec & machine)>& write) {
     auto s = small_spec({});
@@ -255,11 +255,11 @@ std::size_t steps_of(const run_result& r) {
 
 TEST(finish_world, custom_condition_ends_the_job) {
   struct below final : finish_condition {
-    std::uint64_t heard = 0;
+    std::uint64_t received = 0;
     bool after_step(const finish_facts& f) override {
-      EXPECT_EQ(f.steps, ++heard) << "each step is reported once, in order";
+      EXPECT_EQ(f.steps, ++received) << "each step is reported once, in order";
       EXPECT_TRUE(std::isfinite(f.loss) && f.loss > 0);
-      return heard == 7;
+      return received == 7;
     }
   };
   auto all = stock_tables();

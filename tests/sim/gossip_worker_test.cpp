@@ -103,8 +103,8 @@ class gossiper {
   // Returns counts: entry i is how often the layer was passed to its stage i steps after the last
   // merged share.
   std::vector<std::uint64_t> staleness() {
-    const auto told = only<observation>(sync_.say(from(role_id{0}), observe{}));
-    return told.at(0).second.histograms.at(0).second;
+    const auto announced = only<observation>(sync_.say(from(role_id{0}), observe{}));
+    return announced.at(0).second.histograms.at(0).second;
   }
   // Returns the workers that are notified that this one rests, with the step.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> notified_of_rest(const std::vector<envelope>& sent) const {

@@ -167,18 +167,18 @@ TEST(hogwild_first_group, adds_an_increment_once_and_answers_its_copy) {
   s.say({}, start{});
   const auto& b = *std::find_if(j->plan.blocks.begin(), j->plan.blocks.end(), [&](const auto& x) { return x.shard == s.self(); });
   s.dev().fill(5, s.array.at(b.id));
-  const auto told = [&](std::uint64_t number) {
+  const auto announced = [&](std::uint64_t number) {
     return only<weights>(s.say(from(j->plan.shard_of(b, 1), number), push{b.id, 0, 1, s.filled({b.count}, 2)}));
   };
   for (int again = 0; again < 2; ++again) {
-    const auto answers = told(1);
+    const auto answers = announced(1);
     ASSERT_EQ(answers.size(), 1u);
     EXPECT_EQ(answers[0].first.dst, j->plan.shard_of(b, 1));
     EXPECT_EQ(answers[0].first.step, 1u);
     EXPECT_EQ(s.first_of(answers[0].second.value), 7);
   }
-  EXPECT_EQ(s.first_of(told(2).at(0).second.value), 9);
-  EXPECT_THAT(told(1), IsEmpty()) << "an older increment is not answered again";
+  EXPECT_EQ(s.first_of(announced(2).at(0).second.value), 9);
+  EXPECT_THAT(announced(1), IsEmpty()) << "an older increment is not answered again";
 }
 
 }  // namespace

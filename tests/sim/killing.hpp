@@ -166,7 +166,7 @@ inline chain_shape draw_chain(std::uint64_t seed) {
 }
 
 // Returns the job's reports of every step and every evaluation, without durations.
-inline std::string told(const run_result& r) {
+inline std::string announced(const run_result& r) {
   std::ostringstream s;
   s.precision(17);
   for (const auto& e : r.events) {
@@ -182,7 +182,9 @@ inline std::string told(const run_result& r) {
 inline std::string differs(const run_result& got, const run_result& want) {
   if (got.weights.size() != want.weights.size() || got.weights.empty()) return "no weights";
   if (got.bytes() != want.bytes()) return "weights differ from those of the undisturbed run";
-  return told(got) == told(want) ? "" : "losses differ from those of the undisturbed run:\n" + told(got) + "and not\n" + told(want);
+  return announced(got) == announced(want)
+             ? ""
+             : "losses differ from those of the undisturbed run:\n" + announced(got) + "and not\n" + announced(want);
 }
 
 }  // namespace troupe::testing

@@ -225,7 +225,7 @@ void check(const drawn& d, std::uint64_t seed, std::map<std::string, std::uint64
     ++kinds[e.text.substr(0, e.text.find(' '))];
     kinds["placed"] += d.job->plan.placed ? 1 : 0;
   }
-  ASSERT_EQ(got.told, taken + got.unheard.size()) << "a command without an answer, " << about();
+  ASSERT_EQ(got.announced, taken + got.unheard.size()) << "a command without an answer, " << about();
   for (const auto& why : got.unheard) ASSERT_NE(why, "") << about();
   kinds["refused"] += got.unheard.size();
   kinds["moved"] += taken > 0 ? got.moved.size() : 0;

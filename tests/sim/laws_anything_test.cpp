@@ -20,7 +20,7 @@ class anything final : public mistake {
   explicit anything(std::uint64_t seed, std::uint64_t rare) : g_(seed), rare_(rare) {
     for (const auto& e : wire_samples::travelling_samples()) samples_.push_back(wire_samples::joined(encode(e)));
   }
-  std::map<role_kind, std::uint64_t> told;
+  std::map<role_kind, std::uint64_t> announced;
   std::map<std::string, std::uint64_t> kinds;
   std::uint64_t total = 0;
 
@@ -33,7 +33,7 @@ class anything final : public mistake {
       envelope e;
       if (!invent(e, j)) continue;
       e.h.dst = self;
-      ++told[j.plan[self].kind];
+      ++announced[j.plan[self].kind];
       ++kinds[name_of(e.body)];
       ++total;
       inner.on(e, now, out);
@@ -125,7 +125,7 @@ std::shared_ptr<prepared_job> job_of(std::uint64_t seed) {
 
 TEST(laws_anything, no_role_crashes_on_any_message) {
   const auto most = from_environment("TROUPE_ROLE_MESSAGES", 30'000);
-  std::map<role_kind, std::uint64_t> told;
+  std::map<role_kind, std::uint64_t> announced;
   std::map<std::string, std::uint64_t> kinds;
   std::uint64_t total = 0, jobs = 0, ended = 0;
   const std::uint64_t known = 99387;  // seed of a former bug: a worker joined at a huge step, and each step below was opened
@@ -138,16 +138,16 @@ TEST(laws_anything, no_role_crashes_on_any_message) {
     r.wrong = &wrong;
     ended += run(r).done ? 1 : 0;
     total += wrong.total;
-    for (const auto& [k, n] : wrong.told) told[k] += n;
+    for (const auto& [k, n] : wrong.announced) announced[k] += n;
     for (const auto& [k, n] : wrong.kinds) kinds[k] += n;
     ASSERT_LT(jobs, most) << "no message was injected";
   }
-  for (const auto& row : role_table()) EXPECT_GT(told[row.kind], 0u) << row.name;
+  for (const auto& row : role_table()) EXPECT_GT(announced[row.kind], 0u) << row.name;
   for (const auto& e : wire_samples::travelling_samples()) {
     EXPECT_TRUE(total < 30'000 || !has_values(e) || kinds[name_of(e.body)] > 0) << name_of(e.body);
   }
   std::printf("%llu messages of %zu kinds to %zu kinds of roles in %llu jobs, of which %llu ended nevertheless\n",
-              static_cast<unsigned long long>(total), kinds.size(), told.size(), static_cast<unsigned long long>(jobs),
+              static_cast<unsigned long long>(total), kinds.size(), announced.size(), static_cast<unsigned long long>(jobs),
               static_cast<unsigned long long>(ended));
 }
 

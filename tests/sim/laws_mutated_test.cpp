@@ -134,14 +134,14 @@ bool spoil(envelope& e, dice& g, const prepared_job& j) {
 // Sends every role malformed copies of each message before the message itself.
 struct spoiler final : mistake {
   dice g;
-  std::map<std::string, std::uint64_t> told;
+  std::map<std::string, std::uint64_t> announced;
   std::string changed;  // the first malformed message that had an effect
   explicit spoiler(std::uint64_t seed) : g(seed) {}
   void play(role& inner, role_id self, const envelope& in, time_point now, effects& out, const prepared_job& j) override {
     for (int k = 0; k < 2; ++k) {
       auto e = in;
       if (!spoil(e, g, j)) continue;
-      ++told[name_of(e.body)];
+      ++announced[name_of(e.body)];
       const auto before = out.list().size();
       inner.on(e, now, out);
       if (out.list().size() != before && changed.empty())
@@ -192,14 +192,14 @@ mode_run run_of(const std::shared_ptr<prepared_job>& j, std::uint64_t seed) {
   return {.job = j, .config = draw_world(seed, 0, cpu().get()), .limit = 4'000'000};
 }
 
-std::uint64_t total(const std::map<std::string, std::uint64_t>& told) {
+std::uint64_t total(const std::map<std::string, std::uint64_t>& announced) {
   std::uint64_t n = 0;
-  for (const auto& [name, count] : told) n += count;
+  for (const auto& [name, count] : announced) n += count;
   return n;
 }
 
 TEST(laws_mutated, malformed_messages_change_nothing) {
-  std::map<std::string, std::uint64_t> told;
+  std::map<std::string, std::uint64_t> announced;
   std::uint64_t ran = 0;
   for (auto seed = first_seed(); ran < seeds(150); ++seed) {
     const auto j = any_job(seed);
@@ -214,12 +214,12 @@ TEST(laws_mutated, malformed_messages_change_nothing) {
     ASSERT_EQ(wrong.changed, "") << "seed " << seed;
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     ASSERT_EQ(differs(got, calm), "") << "seed " << seed;
-    for (const auto& [name, n] : wrong.told) told[name] += n;
+    for (const auto& [name, n] : wrong.announced) announced[name] += n;
   }
   for (const char* name : {"forward", "backward", "gradient", "weights", "layer_weights", "push", "state"})
-    EXPECT_GT(told[name], ran) << name;
-  EXPECT_GT(told["user"], 0u);
-  std::printf("%llu malformed messages\n", static_cast<unsigned long long>(total(told)));
+    EXPECT_GT(announced[name], ran) << name;
+  EXPECT_GT(announced["user"], 0u);
+  std::printf("%llu malformed messages\n", static_cast<unsigned long long>(total(announced)));
 }
 
 // Every mode. In modes that depend on timing the result is the same too, because malformed messages
@@ -257,7 +257,7 @@ TEST(laws_mutated, malformed_messages_change_nothing_in_any_mode) {
     ASSERT_EQ(wrong.changed, "") << "seed " << seed << " " << shape.mode;
     ASSERT_EQ(got.violation, "") << "seed " << seed << " " << shape.mode;
     ASSERT_EQ(differs(got, calm), "") << "seed " << seed << " " << shape.mode;
-    ASSERT_GT(total(wrong.told), 100u);
+    ASSERT_GT(total(wrong.announced), 100u);
   }
 }
 
@@ -267,7 +267,7 @@ TEST(laws_mutated, malformed_messages_change_nothing_in_any_mode) {
 // real one, or instead of it. Tensors without values are left out: no host delivers them.
 struct babbler final : mistake {
   dice g;
-  std::uint64_t told = 0;
+  std::uint64_t announced = 0;
   std::uint64_t rare;  // one message in `rare` is changed: with few changes the job runs longer before it stops
   explicit babbler(std::uint64_t seed) : g(seed), rare(3ull << seed % 6) {}
 
@@ -347,7 +347,7 @@ struct babbler final : mistake {
       auto e = in;
       for (auto n = 1 + g() % 2; n > 0; --n) g() % 2 ? change(e.h, j.plan) : change_body(e.body, j);
       if (has_values(e)) {
-        ++told;
+        ++announced;
         inner.on(e, now, out);
       }
       if (g() % 64 == 0) return;
@@ -357,7 +357,7 @@ struct babbler final : mistake {
 };
 
 TEST(laws_mutated, no_role_crashes_on_messages_with_any_field_changed) {
-  std::uint64_t told = 0, ended = 0, ran = 0;
+  std::uint64_t announced = 0, ended = 0, ran = 0;
   for (auto seed = first_seed(); ran < seeds(300); ++seed) {
     const auto j = any_job(seed);
     if (!j) continue;
@@ -367,11 +367,11 @@ TEST(laws_mutated, no_role_crashes_on_messages_with_any_field_changed) {
     r.wrong = &wrong;
     r.limit = 100'000;
     const auto got = run(r);
-    told += wrong.told;
+    announced += wrong.announced;
     ended += got.done ? 1 : 0;
   }
-  EXPECT_GT(told, 10 * ran);
-  std::printf("%llu messages, %llu of %llu jobs ended nevertheless\n", static_cast<unsigned long long>(told),
+  EXPECT_GT(announced, 10 * ran);
+  std::printf("%llu messages, %llu of %llu jobs ended nevertheless\n", static_cast<unsigned long long>(announced),
               static_cast<unsigned long long>(ended), static_cast<unsigned long long>(ran));
 }
 

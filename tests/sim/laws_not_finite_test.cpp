@@ -39,7 +39,7 @@ struct spoilt_gradient : mistake {
   }
 };
 
-std::vector<std::string> told(const mode_result& r, const std::string& kind) {
+std::vector<std::string> announced(const mode_result& r, const std::string& kind) {
   std::vector<std::string> list;
   for (const auto& e : r.events)
     if (e.kind == kind) list.push_back(e.text);
@@ -88,7 +88,7 @@ TEST_P(laws_not_finite, all_blocks_skip_the_same_step) {
     ASSERT_GE(bad.spoilt, 1u);
     sums.add(got.counts);
     EXPECT_EQ(not_finite_in(got), "") << "seed " << seed;
-    const auto alerts = told(got, "alert");
+    const auto alerts = announced(got, "alert");
     ASSERT_EQ(alerts.size(), 1u) << "seed " << seed;
     EXPECT_EQ(alerts[0], "the gradient of layer 'loss" + std::to_string(bad.layer) +
                              "', parameter 'weight', is not finite at step " + std::to_string(*bad.steps.begin() + 1) +
@@ -133,7 +133,7 @@ TEST(laws_not_finite_rows, one_step_more_than_max_skipped_ends_the_job) {
     for (std::uint64_t k = 0; k < may; ++k) bad.steps.insert(2 + k);
     for (std::uint64_t k = 0; k <= may; ++k) bad.steps.insert(3 + may + k);
     const auto got = run_spoilt(shape, bad, dev.get(), seed, {.crash = false});
-    EXPECT_EQ(told(got, "alert").size(), 2 * may) << "seed " << seed;
+    EXPECT_EQ(announced(got, "alert").size(), 2 * may) << "seed " << seed;
     const auto step = std::to_string(4 + 2 * may);
     const auto text = "the gradient of layer 'loss0', parameter 'weight', is not finite at step " + step;
     EXPECT_EQ(got.error, may == 0 ? text + ": the job ends, for [train] max_skipped is 0"
@@ -166,8 +166,8 @@ TEST(laws_not_finite_alone, worker_skips_its_own_step) {
     const auto got = run_spoilt(shape, bad, dev.get(), seed, {});
     ASSERT_EQ(got.violation, "") << shape.mode << ", seed " << seed;
     EXPECT_EQ(not_finite_in(got), "") << shape.mode << ", seed " << seed;
-    EXPECT_EQ(told(got, "alert").size(), bad.steps.size()) << shape.mode << ", seed " << seed;
-    for (const auto& text : told(got, "alert"))
+    EXPECT_EQ(announced(got, "alert").size(), bad.steps.size()) << shape.mode << ", seed " << seed;
+    for (const auto& text : announced(got, "alert"))
       EXPECT_NE(text.find("worker" + std::to_string(bad.packet)), std::string::npos)
           << text << ", " << shape.mode << ", seed " << seed;
   }
@@ -188,7 +188,7 @@ TEST(laws_not_finite_alone, groups_skip_their_own_steps) {
     const auto got = run_spoilt(shape, bad, dev.get(), seed, {.crash = false});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     EXPECT_EQ(not_finite_in(got), "") << "seed " << seed;
-    EXPECT_EQ(told(got, "alert").size(), 1u) << "seed " << seed;
+    EXPECT_EQ(announced(got, "alert").size(), 1u) << "seed " << seed;
   }
 }
 
@@ -206,7 +206,7 @@ TEST(laws_not_finite_alone, skipped_step_is_not_added_to_the_workers_weights) {
     const auto got = run_spoilt(shape, bad, dev.get(), seed, {});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     EXPECT_EQ(not_finite_in(got), "") << "seed " << seed;
-    EXPECT_EQ(told(got, "alert").size(), 1u) << "seed " << seed;
+    EXPECT_EQ(announced(got, "alert").size(), 1u) << "seed " << seed;
   }
 }
 

@@ -123,15 +123,16 @@ class laws_surviving_state : public ::testing::Test {
     for (const auto& m : got.moved) n += m.starts_with("went on without") ? 1 : 0;
     return n;
   }
-  static std::vector<std::pair<std::uint64_t, double>> told(const run_result& r, const std::string& kind, const std::string& what) {
+  static std::vector<std::pair<std::uint64_t, double>> announced(const run_result& r, const std::string& kind,
+                                                                 const std::string& what) {
     std::vector<std::pair<std::uint64_t, double>> all;
     for (const auto& e : r.events)
       for (const auto& [name, value] : e.values)
         if (e.kind == kind && name == what) all.emplace_back(e.step, value);
     return all;
   }
-  static std::vector<std::pair<std::uint64_t, double>> losses(const run_result& r) { return told(r, "step", "loss"); }
-  static std::vector<std::pair<std::uint64_t, double>> evals(const run_result& r) { return told(r, "eval", "accuracy"); }
+  static std::vector<std::pair<std::uint64_t, double>> losses(const run_result& r) { return announced(r, "step", "loss"); }
+  static std::vector<std::pair<std::uint64_t, double>> evals(const run_result& r) { return announced(r, "eval", "accuracy"); }
 
   void check_many(const std::string& mode, bool exact, std::uint64_t count) {
     std::size_t survived = 0, stood = 0;

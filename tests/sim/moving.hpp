@@ -20,7 +20,7 @@ inline command move_key(const std::string& layer, const std::string& node) { ret
 struct moved_result : run_result {
   std::vector<std::string> moved, refused;  // texts of the wishes that were granted, and of those that were refused
   std::vector<std::string> unheard;         // why other commands were refused
-  std::uint64_t told = 0;                   // commands about the mode that reached a coordinator
+  std::uint64_t announced = 0;              // commands about the mode that reached a coordinator
   std::vector<std::uint64_t> at;            // the steps of the granted wishes
   std::uint64_t first_uneven = 0;           // the first step that did not follow its predecessor; 0: none
   std::string nothing_left;                 // why the job could not continue after node failures; empty: it could
@@ -54,7 +54,7 @@ class moving_run {
     next_.reset();
     wanted_ = {};
     w.on_deliver = [this](const envelope& e, time_point) { count_commands(e); };
-    w.on_event = [&](const event_effect& e) { heard(w, e); };
+    w.on_event = [&](const event_effect& e) { received(w, e); };
     w.on_store = [this](const store_effect& s) { stored(s); };
     for (const auto& r : now_->plan.roles) w.add(r.id, r.node, make_role(now_, r.id), r.device);
     envelope go;
@@ -119,10 +119,11 @@ class moving_run {
   }
 
   void count_commands(const envelope& e) {
-    if (const auto* c = std::get_if<command>(&e.body)) out_.told += c->name == "mode" || c->key.starts_with("train.sync.") ? 1 : 0;
+    if (const auto* c = std::get_if<command>(&e.body))
+      out_.announced += c->name == "mode" || c->key.starts_with("train.sync.") ? 1 : 0;
   }
 
-  void heard(sim::world& w, const event_effect& e) {
+  void received(sim::world& w, const event_effect& e) {
     out_.events.push_back(e);
     out_.done = out_.done || e.kind == "done" || e.kind == "error";
     if (e.kind == "mode") set_mode(words_, e.text);

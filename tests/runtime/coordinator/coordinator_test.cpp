@@ -70,12 +70,12 @@ struct seat {
   std::vector<std::string> events() {
     std::vector<std::string> list;
     for (auto& e : out.list())
-      if (auto* told = std::get_if<event_effect>(&e)) list.push_back(told->kind + " " + std::to_string(told->step));
+      if (auto* announced = std::get_if<event_effect>(&e)) list.push_back(announced->kind + " " + std::to_string(announced->step));
     return list;
   }
   std::string text() {
     for (auto& e : out.list())
-      if (auto* told = std::get_if<event_effect>(&e)) return told->text;
+      if (auto* announced = std::get_if<event_effect>(&e)) return announced->text;
     return {};
   }
   // The messages of one type that were sent.
@@ -115,7 +115,7 @@ TEST(coordinator, reports_the_mean_rate_when_steps_complete_in_bursts) {
   }
   std::map<std::string, double> values;
   for (auto& e : s.out.list())
-    if (auto* told = std::get_if<event_effect>(&e)) values = {told->values.begin(), told->values.end()};
+    if (auto* announced = std::get_if<event_effect>(&e)) values = {announced->values.begin(), announced->values.end()};
   EXPECT_NEAR(values["examples_per_s"], 100, 1e-6) << "80 examples in 0.8 s; the last step alone had 50 a second";
   EXPECT_NEAR(values["step_seconds"], 0.199, 1e-9);
 }

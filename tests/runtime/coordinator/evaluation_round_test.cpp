@@ -12,19 +12,19 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-const report told{{{"loss", 1.0}}, 1};
+const report announced{{{"loss", 1.0}}, 1};
 
 TEST(evaluation_round, ends_with_the_last_report) {
   evaluation_round e({0, 0, -1});
   EXPECT_FALSE(e.under_way());
-  EXPECT_FALSE(e.take(0, 5, told));
+  EXPECT_FALSE(e.take(0, 5, announced));
   e.begin(10, 10, false, {2, 1});
   EXPECT_TRUE(e.is(1));
   EXPECT_FALSE(e.is(0)) << "a report of the previous round";
-  EXPECT_FALSE(e.take(1, 5, told));
-  EXPECT_FALSE(e.take(1, 5, told)) << "duplicate";
+  EXPECT_FALSE(e.take(1, 5, announced));
+  EXPECT_FALSE(e.take(1, 5, announced)) << "duplicate";
   EXPECT_EQ(e.missing(), 1u);
-  EXPECT_TRUE(e.take(0, 5, told));
+  EXPECT_TRUE(e.take(0, 5, announced));
   EXPECT_FALSE(e.under_way());
   EXPECT_FALSE(e.is(1)) << "the round is over: a late report is not of it";
   e.begin(20, 20, false, {2, 1});
@@ -36,13 +36,13 @@ TEST(evaluation_round, records_the_weights_that_the_last_accuracy_is_of) {
   evaluation_round e({0, 0, -1});
   e.begin(10, 10, false, {1, 1});
   EXPECT_FALSE(e.weights_evaluated(10)) << "not before the end of the round";
-  e.take(0, 5, told);
+  e.take(0, 5, announced);
   e.record_result(0.75);
   EXPECT_TRUE(e.weights_evaluated(10));
   EXPECT_EQ(e.past().accuracy, 0.75);
   e.begin(20, 20, false, {1, 1});
   EXPECT_TRUE(e.weights_evaluated(10)) << "still that of the previous round";
-  e.take(0, 5, told);
+  e.take(0, 5, announced);
   e.record_result(std::nullopt);
   EXPECT_TRUE(e.weights_evaluated(20));
   EXPECT_EQ(e.past().accuracy, 0.75) << "a round without a metric keeps the previous accuracy";
@@ -51,11 +51,11 @@ TEST(evaluation_round, records_the_weights_that_the_last_accuracy_is_of) {
 TEST(evaluation_round, does_not_count_for_a_step_when_weights_change_during_it) {
   evaluation_round e({0, 0, -1});
   e.begin(10, std::nullopt, true, {1, 1});
-  e.take(0, 5, told);
+  e.take(0, 5, announced);
   e.record_result(0.5);
   EXPECT_FALSE(e.weights_evaluated(10));
   e.begin(11, 11, true, {1, 1});
-  e.take(0, 5, told);
+  e.take(0, 5, announced);
   e.record_result(0.5);
   EXPECT_TRUE(e.weights_evaluated(11));
   e.weights_change();
@@ -66,11 +66,11 @@ TEST(evaluation_round, discards_its_reports_when_the_tester_was_restarted) {
   evaluation_round e({0, 0, -1});
   EXPECT_FALSE(e.tester_lives(0));
   e.begin(10, std::nullopt, true, {2, 1});
-  e.take(0, 5, told);
+  e.take(0, 5, announced);
   EXPECT_FALSE(e.tester_lives(0)) << "the incarnation that began the round";
   EXPECT_TRUE(e.tester_lives(1));
   EXPECT_EQ(e.missing(), 2u) << "reports of the former incarnation are discarded";
-  e.take(0, 5, told);
+  e.take(0, 5, announced);
   EXPECT_FALSE(e.tester_lives(1)) << "this incarnation is known";
   EXPECT_EQ(e.missing(), 1u);
   EXPECT_TRUE(e.is(1)) << "the round itself stays";
@@ -80,11 +80,11 @@ TEST(evaluation_round, keeps_its_reports_when_they_are_not_of_the_former_tester)
   evaluation_round e({0, 0, -1});
   EXPECT_FALSE(e.tester_lives(1));
   e.begin(10, std::nullopt, true, {2, 1});
-  e.take(0, 5, told);
+  e.take(0, 5, announced);
   EXPECT_FALSE(e.tester_lives(1)) << "the round began with this incarnation";
   evaluation_round all({0, 0, -1});
   all.begin(10, 10, false, {2, 1});
-  all.take(0, 5, told);
+  all.take(0, 5, announced);
   EXPECT_FALSE(all.tester_lives(3));
   EXPECT_EQ(all.missing(), 1u);
 }

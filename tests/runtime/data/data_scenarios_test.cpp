@@ -153,13 +153,13 @@ TEST(data_scenarios, served_and_seeded_have_the_order_of_shuffle) {
   auto shuffle = c.make("shuffle", 0), served = c.make("served", 2), seeded = c.make("seeded", 3);
   company stranger = c;
   stranger.seed = 0;  // a loader that does not know the job's seed
-  auto told = stranger.make("seeded", 1);
+  auto announced = stranger.make("seeded", 1);
   for (std::uint64_t step = 0; step < 40; ++step) {
     const auto want = shuffle->indices(step, 0, 16);
     EXPECT_EQ(served->indices(step, 0, 16), want);
     EXPECT_EQ(seeded->indices(step, 0, 16), want);
-    EXPECT_EQ(told->indices_from(seeded->seed_of(step), step, 0, 16), want);
-    EXPECT_NE(told->indices(step, 0, 16), want);
+    EXPECT_EQ(announced->indices_from(seeded->seed_of(step), step, 0, 16), want);
+    EXPECT_NE(announced->indices(step, 0, 16), want);
   }
 }
 
