@@ -1,4 +1,5 @@
-# CAF as Debian ships it (0.17.6): libraries and headers, no CMake config. Targets CAF::core, CAF::io, CAF::openssl.
+# Finds CAF as packaged by Debian (0.17.6): libraries and headers without a CMake config. Defines the
+# targets CAF::core, CAF::io and CAF::openssl.
 find_path(CAF_INCLUDE_DIR caf/all.hpp)
 find_path(CAF_OPENSSL_INCLUDE_DIR caf/openssl/all.hpp)
 set(CAF_VERSION)

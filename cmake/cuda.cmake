@@ -1,5 +1,6 @@
-# The CUDA backend: ops/cuda is compiled and linked where the toolkit is, ops/cuda_none (a stub with the same symbols) elsewhere.
-# Sets TROUPE_HAVE_CUDA, TROUPE_CUDA_DIR (one of the two folders) and TROUPE_CUDA_LIBRARIES for ops/CMakeLists.txt.
+# The CUDA backend: compiles ops/cuda if the toolkit is installed, otherwise ops/cuda_none (a stub with
+# the same symbols). Sets TROUPE_HAVE_CUDA, TROUPE_CUDA_DIR (one of the two folders) and
+# TROUPE_CUDA_LIBRARIES for ops/CMakeLists.txt.
 set(TROUPE_HAVE_CUDA OFF)
 set(TROUPE_CUDA_DIR cuda_none)
 set(TROUPE_CUDA_LIBRARIES)
@@ -23,11 +24,11 @@ if(TROUPE_CUDA AND _troupe_cu)
     endif()
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
-    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know that nvcc 12 and later can
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know that nvcc 12 and later support C++20
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-    set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # installed programs find the toolkit's libraries too
+    set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # so that installed programs find the toolkit's libraries
     set(TROUPE_HAVE_CUDA ON)
     set(TROUPE_CUDA_DIR cuda)
     set(TROUPE_CUDA_LIBRARIES CUDA::cudart CUDA::cublas)

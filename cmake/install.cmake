@@ -1,19 +1,20 @@
-# What `cmake --install` lays out, and what a program needs to be a plugin's host. Included once all targets exist.
+# Installation (`cmake --install`), and the properties of programs that load plugins. Included after
+# all targets are defined.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 include(plugin)
 
-# Headers only, and the flags that keep numbers the same everywhere.
+# troupe::plugin: headers, and the compiler flags on which the bits of results depend.
 add_library(troupe_plugin INTERFACE)
 target_link_libraries(troupe_plugin INTERFACE troupe_flags)
 target_include_directories(troupe_flags INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/troupe>)
 
-# The pure boxes: ops and runtime without node. They are what a user links (troupe::ops, troupe::core).
+# The pure libraries: ops, and runtime without node. Users link them as troupe::ops and troupe::core.
 get_property(_troupe_ops DIRECTORY ${CMAKE_SOURCE_DIR}/ops PROPERTY BUILDSYSTEM_TARGETS)
 get_property(_troupe_runtime DIRECTORY ${CMAKE_SOURCE_DIR}/runtime PROPERTY BUILDSYSTEM_TARGETS)
 set(_troupe_pure troupe_flags troupe_plugin ${_troupe_ops} ${_troupe_runtime})
 list(FILTER _troupe_pure INCLUDE REGEX "^troupe_")
-list(REMOVE_ITEM _troupe_pure troupe_hub)  # inside the daemon and libtroupe_exchange; nobody links it
+list(REMOVE_ITEM _troupe_pure troupe_hub)  # part of the daemon and libtroupe_exchange; users do not link it
 set(_troupe_archives)
 foreach(t IN LISTS _troupe_pure)
   string(REPLACE "troupe_" "" _troupe_short ${t})
@@ -25,7 +26,8 @@ foreach(t IN LISTS _troupe_pure)
   endif()
 endforeach()
 
-# troupe_host(PROGRAM...): the program may load plugins: it holds all of the pure boxes, used or not, and exports its symbols.
+# troupe_host(PROGRAM...): lets the program load plugins. It contains all of the pure libraries, used
+# or not, and exports its symbols.
 list(JOIN _troupe_archives "," _troupe_whole)
 function(troupe_host)
   foreach(program IN LISTS ARGN)
@@ -42,7 +44,8 @@ foreach(program troupe trouped)
     install(TARGETS ${program})
   endif()
 endforeach()
-# A program that trains from its own main() (actors/embedded.hpp). An export of its own: whoever only wants layers needs no CAF.
+# troupe::embedded, for programs that train from their own main() (actors/embedded.hpp). A separate
+# export, so that users of layers alone do not need CAF.
 if(TARGET troupe_actors)
   get_property(_troupe_node DIRECTORY ${CMAKE_SOURCE_DIR}/runtime/node PROPERTY BUILDSYSTEM_TARGETS)
   list(FILTER _troupe_node INCLUDE REGEX "^troupe_")
@@ -66,10 +69,10 @@ endif()
 install(DIRECTORY ops runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe
   FILES_MATCHING PATTERN "*.hpp" PATTERN "runtime/node" EXCLUDE PATTERN "runtime/exchange" EXCLUDE PATTERN "ops/cuda" EXCLUDE)
 install(DIRECTORY configs examples DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe PATTERN "__pycache__" EXCLUDE)
-# Pages lie to each other, to the examples and to the configurations as they do in the tree, so that their links hold.
+# Pages, examples and configurations keep their relative paths, so that links in pages work.
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe)
-# systemd looks for units of packages in /usr/lib and of the administrator's own programs in /usr/local/lib, whatever the libraries' folder.
+# systemd reads units from /usr/lib and /usr/local/lib, independently of the folder of the libraries.
 configure_file(configs/systemd/trouped.service.in ${CMAKE_BINARY_DIR}/trouped.service @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/trouped.service DESTINATION lib/systemd/system)
 

@@ -1,5 +1,6 @@
-# The convolutions of oneDNN (algorithm = "onednn"): ops/onednn is compiled and linked where the library is, ops/onednn_none (a stub with
-# the same symbols) elsewhere. TROUPE_ONEDNN: AUTO takes it where it fits, ON insists, OFF leaves it.
+# The convolutions of oneDNN (algorithm = "onednn"): compiles ops/onednn if the library is usable,
+# otherwise ops/onednn_none (a stub with the same symbols). TROUPE_ONEDNN: AUTO uses oneDNN if
+# possible, ON fails if it is not usable, OFF does not use it.
 # Sets TROUPE_ONEDNN_DIR (one of the two folders) and TROUPE_ONEDNN_LIBRARIES for ops/CMakeLists.txt.
 set(TROUPE_ONEDNN AUTO CACHE STRING "Use oneDNN's convolutions: AUTO, ON or OFF")
 set_property(CACHE TROUPE_ONEDNN PROPERTY STRINGS AUTO ON OFF)
@@ -16,11 +17,11 @@ if(TROUPE_ONEDNN)
   else()
     file(READ ${ONEDNN_INCLUDE}/oneapi/dnnl/dnnl_config.h _troupe_config)
     file(READ ${ONEDNN_INCLUDE}/oneapi/dnnl/dnnl_version.h _troupe_version)
-    # Jobs keep their libraries to one thread each: that is told to OpenMP, and a sequential build needs no telling.
+    # Tasks limit their libraries to one thread, which is set through OpenMP; a sequential oneDNN has only one.
     if(NOT _troupe_version MATCHES "DNNL_VERSION_MAJOR 2")
       set(_troupe_why "not version 2")
     elseif(NOT _troupe_config MATCHES "define DNNL_CPU_THREADING_RUNTIME DNNL_RUNTIME_(OMP|SEQ)")
-      set(_troupe_why "its threads are neither OpenMP's nor none")
+      set(_troupe_why "its threading runtime is neither OpenMP nor sequential")
     elseif(NOT OpenMP_CXX_FOUND)
       set(_troupe_why "no OpenMP")
     endif()

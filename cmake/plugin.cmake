@@ -1,11 +1,12 @@
-# Plugins: shared libraries that a running Troupe loads. A plugin links nothing of Troupe; what it calls is resolved from the
-# program that loads it, so there is one copy of every table. Included by this tree and by find_package(troupe).
+# Plugins: shared libraries that a running Troupe loads. A plugin links no library of Troupe; its
+# symbols are resolved from the program that loads it, so there is one copy of every table. Included
+# by this tree and by find_package(troupe).
 
-# Layers and modes are compiled into plugins, and without optimisation they take a multiple of the time: whoever names no build type
-# gets Release.
+# The default build type is Release, because layers and modes without optimisation are several times
+# slower.
 get_property(troupe_many_configurations GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
 if(NOT troupe_many_configurations AND NOT CMAKE_BUILD_TYPE)
-  message(STATUS "troupe: no build type is given: Release")
+  message(STATUS "troupe: CMAKE_BUILD_TYPE is not set, using Release")
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
 endif()
 

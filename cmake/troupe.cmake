@@ -1,11 +1,13 @@
-# One library per box of the house. `troupe_box(NAME [DIRS dir...] [DEPS lib...] [PRIVATE lib...] [ALONE pattern...])` globs the box's folder, so
-# a new file needs no edit here. TROUPE_UNITY compiles eight files as one, in half the time, but for those that ALONE names.
+# Functions for libraries and tests.
+# troupe_box(NAME [DIRS dir...] [DEPS lib...] [PRIVATE lib...] [ALONE pattern...]): a library of all
+# files in the folders DIRS, so that a new file needs no entry. With TROUPE_UNITY eight files are
+# compiled as one, which halves the time; files that match ALONE are compiled by themselves.
 include_guard()
 
 add_library(troupe_flags INTERFACE)
 target_include_directories(troupe_flags INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
 target_compile_features(troupe_flags INTERFACE cxx_std_20)
-# -Wno-restrict: GCC 12 sees overlaps in std::string's operator+ that are none (GCC bug 105651).
+# -Wno-restrict: GCC 12 reports false overlaps in std::string's operator+ (GCC bug 105651).
 target_compile_options(troupe_flags INTERFACE
   $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror;$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>>>
   $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno;-ffp-contract=off>)
@@ -46,8 +48,9 @@ function(troupe_box name)
   endif()
 endfunction()
 
-# Only a test that names a folder is told of it: the others compile alike in every checkout, so that ccache serves them all. (A file that begins
-# to name one needs CMake to run again.)
+# troupe_places(SOURCE...): defines TROUPE_SOURCE_DIR and TROUPE_BIN_DIR for the sources that use them.
+# The others compile alike in every checkout, so that ccache finds them. CMake must run again when a
+# source begins to use one.
 function(troupe_places)
   foreach(source IN LISTS ARGN)
     file(STRINGS ${source} named REGEX "TROUPE_(SOURCE|BIN)_DIR" LIMIT_COUNT 1)
@@ -58,17 +61,19 @@ function(troupe_places)
   endforeach()
 endfunction()
 
-# A test's local name may be what another file of its unity has outside functions. (Options of libraries come last, and win.)
+# -Wno-shadow: a local name of a test may also be a global name of another file in its unity. Options
+# of libraries come after those of the target and override them.
 add_library(troupe_test_flags INTERFACE)
 if(TROUPE_UNITY)
   target_compile_options(troupe_test_flags INTERFACE -Wno-shadow)
 endif()
-if(TROUPE_SANITIZE)  # a third of the time that tests take to compile goes into these checks, which are for the libraries
+if(TROUPE_SANITIZE)  # these checks take a third of the tests' compile time and matter only in the libraries
   target_compile_options(troupe_test_flags INTERFACE -fno-sanitize=null,alignment,vptr,object-size)
 endif()
 
-# One test program per folder of tests/, from all *.cpp in it (SUBFOLDERS: and below it). LABEL is quick, ci or nightly. ALONE: no other test
-# runs at the same time.
+# troupe_tests(NAME [ALONE] [SUBFOLDERS] [LABEL label] [TIMEOUT seconds] [DEPS lib...]): a test program
+# of all *.cpp files of a folder of tests/ (SUBFOLDERS: and below it). LABEL: quick (default), ci or
+# nightly. ALONE: its tests do not run in parallel with other tests.
 function(troupe_tests name)
   cmake_parse_arguments(T "ALONE;SUBFOLDERS" "LABEL;TIMEOUT" "DEPS" ${ARGN})
   set(glob GLOB)
@@ -86,7 +91,7 @@ function(troupe_tests name)
     set(T_TIMEOUT 120)
   endif()
   add_executable(${name} ${sources})
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # the tests' own code: quick to build
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # -O1 for the code of the tests, which compiles faster
   target_link_libraries(${name} PRIVATE ${T_DEPS} GTest::gtest GTest::gmock GTest::gtest_main troupe_test_flags)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${TROUPE_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   troupe_places(${sources})

@@ -1,13 +1,14 @@
-// A role decides; a host runs. A role is a value that reacts to one message at a time and says what
-// should happen: its effects. It has no thread, lock, clock, socket or file, so the same code runs
-// as a CAF actor, in sim::world, and in a test.
+// The interface of a role and of its effects. A role is a state machine: it handles one message at
+// a time and appends effects, the actions that its host performs for it. A role has no thread,
+// lock, clock, socket or file, so the same code runs as a CAF actor, in sim::world and in a test.
 //
-// Invariants a host keeps:
-//   * on() is never called concurrently for one role, and messages of one source arrive in the
-//     order they were sent;
-//   * every run() is answered by exactly one `finished` with its token, after the task has run;
-//     tasks of one role with the same slot never overlap, tasks with different slots may;
-//   * effects take place after on() returns, in the order they were appended.
+// Guarantees of a host:
+//   * on() is never called concurrently for one role. Messages from one source arrive in the order
+//     in which they were sent.
+//   * Every run() is answered by exactly one `finished` with its token, after the task has run.
+//     Tasks of one role with the same slot never overlap; tasks with different slots may.
+//   * Effects are performed after on() returns, in the order in which they were appended. A task
+//     may start after the other effects of the same on().
 #pragma once
 
 #include <cstdint>
@@ -27,59 +28,62 @@ namespace troupe {
 class device;
 struct handover;  // runtime/coordinator/handover.hpp
 
-// What the host lends to a task while it runs.
+// Passed by the host to a running task; valid until the task returns.
 struct task_context {
   device& dev;
 };
 using task_work = std::function<void(task_context&)>;
 
-// What a task costs, for hosts that do not run it: forward multiply-adds x 2, and bytes moved.
+// The cost of a task, from which a host that does not run it computes its time.
 struct task_cost {
-  double flops = 0;
-  double bytes = 0;
-  const char* kind = "job";  // names the row of the compute model and the span in a trace
+  double flops = 0;          // a multiply-add counts as 2
+  double bytes = 0;          // memory traffic, read and written
+  const char* kind = "job";  // name in traces; simulations have measured times of "forward" and "backward"
 };
 
+// Sends a message to the role `e.h.dst`.
 struct send_effect {
   envelope e;
 };
+// Runs `work` as a task of the role. The role receives `finished` with `token` when it has run.
 struct run_effect {
   task_work work;
   task_cost cost;
   std::uint64_t token = 0;
-  std::uint32_t slot = 0;  // sub-solver
+  std::uint32_t slot = 0;  // number of the sub-solver that the task belongs to
 };
-// Something for people and files: a step, an evaluation, an error. The host prints, records,
-// forwards.
+// Reports a step, an evaluation or an error to users. The host prints, records or forwards it.
 struct event_effect {
   std::string kind;  // "step", "eval", "done", "error", ...
   std::uint64_t step = 0;
   std::vector<std::pair<std::string, double>> values;
   std::string text;
 };
-// Named tensors for the record (checkpoint, final weights), or for the job's next plan
-// ("handover").
+// Hands named tensors to the host: to be written to a file (a checkpoint or the final weights), or
+// as the state with which the job's next plan begins ("handover").
 struct store_effect {
   std::string what;  // "checkpoint", "weights", "handover"
   std::uint64_t step = 0;
   std::vector<std::pair<std::string, tensor>> named;
-  std::shared_ptr<const handover> with = {};  // of a handover
+  std::shared_ptr<const handover> with = {};  // null for "weights"
 };
-// Hogwild's parameters (Niu et al. 2011): one array per node that all its workers read and add to
-// without a lock, outside of any mailbox. The host keeps it; a block is created by the first write.
-// Answered by `finished`. An add may lose a concurrent one.
+// Accesses the shared parameters of Hogwild (Niu et al. 2011): one array per node, owned by the
+// host, that all workers of the node read and add to without locks and without messages. The first
+// write of a block creates it. Answered by `finished` with `token`. Concurrent adds to one element
+// may lose one of them.
 struct shared_effect {
   enum class kind_of : std::uint8_t { read, add, write };
   kind_of kind = kind_of::read;
   std::uint32_t block = 0;
-  std::shared_ptr<tensor> value;  // read: where to (gets memory); add: what; write: the block's new content
+  std::shared_ptr<tensor> value;  // read: receives the block (memory is allocated); add: addend; write: new content
   std::uint64_t token = 0;
 };
-struct stop_effect {};  // this role is done and wants no more messages
+// Ends the role. It receives no further messages.
+struct stop_effect {};
 
 using effect = std::variant<send_effect, run_effect, event_effect, store_effect, shared_effect, stop_effect>;
 
-// The reused sink.
+// The list to which on() appends its effects. A host clears and reuses it between calls.
 class effects {
  public:
   void send(envelope e) { list_.emplace_back(send_effect{std::move(e)}); }
@@ -98,30 +102,33 @@ class effects {
   std::vector<effect> list_;
 };
 
-// For `queues` and `waits`: published by the host, never asked of a role that computes.
+// The state of a role for users (REPL commands `queues` and `waits`). The host publishes copies; a
+// role is not queried while it handles a message.
 struct role_status {
   std::uint64_t step = 0;
-  std::uint64_t version = 0;
-  std::uint32_t queued = 0;     // messages held
+  std::uint64_t version = 0;    // of the weights
+  std::uint32_t queued = 0;     // messages that wait in the role
   std::uint32_t in_flight = 0;  // packets bound to sub-solvers
-  std::uint32_t credit = 0;     // free slots granted to us by consumers
-  std::string waits_for;        // "weights version 12 from worker0", empty when it waits for nothing
-  drop_counts dropped;          // messages that it has ignored; the host fills it in
+  std::uint32_t credit = 0;     // packets that consumers still accept
+  std::string waits_for;        // e.g. "weights version 12 from worker0"; empty: the role does not wait
+  drop_counts dropped;          // ignored messages; filled in by the host
 };
 
 class role {
  public:
   virtual ~role() = default;
+  // Handles one message: changes the role's state and appends effects to `out`. Never blocks. An
+  // exception ends the job.
   virtual void on(const envelope& e, time_point now, effects& out) = 0;
   virtual role_status status() const { return {}; }
-  // Which packet its task of this token is for (step and packet), asked when the host is given the
-  // task, so that one that does not end can be named; nothing: the task is not one packet's.
+  // Returns the header of the packet that the task with this token works on, or nullopt if it does
+  // not work on one packet. Hosts call it when they receive the task, to name a task that hangs.
   virtual std::optional<header> packet_of_task(std::uint64_t token) const { return (void)token, std::nullopt; }
-  // Messages that on() has ignored since the role was made, by reason.
+  // Number of messages that on() has ignored since the role was made, by reason.
   virtual drop_counts dropped() const { return dropped_; }
 
  protected:
-  // For on(): this message changes nothing, and this is why.
+  // Called by on() for a message that it ignores. Counts the reason.
   void drop(drop_reason r) { ++dropped_[r]; }
 
  private:

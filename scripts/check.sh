@@ -1,12 +1,16 @@
 #!/bin/bash
-# check.sh [--fix] [--all] [--base COMMIT] [--build DIR] [--only NAME]...: what CI checks without running a test.
-#   arrows   includes point the right way        headers  each header compiles alone
-#   format   clang-format (--fix: rewrites)      tidy     clang-tidy on what changed (--all: on everything)
-#   purity   troupe_core carries no CAF or TLS   sizes    no file, function or class is too big without a `// size: why` beside it
-#   words    pages, headings and files that texts name, and the tests of tests/promises.txt, exist
-#   comments comments end at column 100 (--fix: wraps) and name files that exist
-#   derived  ops/primitives.inl lists what ops/device.hpp declares
-# One line per check, what is wrong above it. purity, headers and tidy look at DIR (default build/release) as it was last built.
+# check.sh [--fix] [--all] [--base COMMIT] [--build DIR] [--only NAME]...
+# Runs the static checks of CI. Prints one line per check, after its findings.
+#   arrows    includes follow the layers of the architecture
+#   format    files have the form of clang-format (--fix: rewrites them)
+#   sizes     no file, function or class is too large, unless a comment `// size: why` gives the reason
+#   words     pages, headings and files that texts name exist, and the tests of tests/promises.txt
+#   comments  comments end at column 100 (--fix: wraps them) and name files that exist
+#   derived   ops/primitives.inl lists all primitives of ops/device.hpp
+#   purity    the pure libraries contain no CAF and no TLS
+#   headers   each header compiles by itself
+#   tidy      clang-tidy finds nothing in the files changed since COMMIT (--all: in all files)
+# purity, headers and tidy use the last build in DIR (default build/release).
 set -uo pipefail
 source "$(dirname "$0")/lib/common.sh"
 
@@ -30,8 +34,8 @@ format() {
   [[ -n $list ]] || { echo "0 files"; return 0; }
   [[ $fix == no ]] || xargs clang-format -i <<<"$list"
   bad=$(xargs clang-format --dry-run -Werror 2>&1 <<<"$list" | grep -o '^[^ :]*:[0-9]*:[0-9]*: error' | cut -d: -f1,2 | sort -u -t: -k1,1)
-  [[ -z $bad ]] || head -n 20 <<<"$bad" | sed 's/$/: clang-format would change this (check.sh --fix)/'
-  echo "$(wc -l <<<"$list") files, $(grep -c . <<<"$bad") not as clang-format writes them"
+  [[ -z $bad ]] || head -n 20 <<<"$bad" | sed 's/$/: clang-format would change this line (run check.sh --fix)/'
+  echo "$(wc -l <<<"$list") files, $(grep -c . <<<"$bad") not formatted"
   [[ -z $bad ]]
 }
 

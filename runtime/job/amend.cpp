@@ -14,7 +14,7 @@ bool has_role(const node_spec& n, const std::string& role) { return std::count(n
 
 std::string node_of(const std::string& place) { return place.substr(0, place.find('/')); }
 
-// The nodes of a layer's parts, in their order; nothing when it is beside the workers.
+// Returns the nodes of a layer's parts in order; empty if the layer is on the nodes of the workers.
 std::vector<std::string> places_of(const prepared_job& j, std::uint32_t layer) {
   std::map<std::pair<std::uint32_t, std::int64_t>, std::string> found;  // by first packet, first feature (of the input)
   for (const auto& r : j.plan.roles) {
@@ -36,7 +36,7 @@ const graph_layer* layer_named(const prepared_job& j, const std::string& name) {
   return nullptr;
 }
 
-// "fc6" or "fc6.1": the layer and the part, -1 for all of it.
+// Reads "fc6" or "fc6.1": the layer and the number of the part, -1 for the whole layer.
 std::pair<const graph_layer*, int> layer_and_part(const prepared_job& j, const std::string& name, std::string& error) {
   if (const auto* l = layer_named(j, name)) return {l, -1};
   const auto dot = name.find_last_of('.');
@@ -46,8 +46,8 @@ std::pair<const graph_layer*, int> layer_and_part(const prepared_job& j, const s
     const auto parts = places_of(j, l->index).size();
     const auto k = std::stoul(number);
     if (k < parts) return {l, static_cast<int>(k)};
-    error = parts == 0 ? "layer " + in_quotes(l->name) + " is beside every worker: it has no parts of its own"
-                       : "layer " + in_quotes(l->name) + " has " + std::to_string(parts) + " parts, they are counted from 0";
+    error = parts == 0 ? "layer " + in_quotes(l->name) + " is on the node of every worker: it has no parts to move"
+                       : "layer " + in_quotes(l->name) + " has " + std::to_string(parts) + " parts, counted from 0";
     return {nullptr, -1};
   }
   std::vector<std::string> names;
@@ -67,7 +67,7 @@ const node_spec* node_named(const prepared_job& j, const std::string& name, std:
     if (n.name == name) return &n;
     names.push_back(n.name);
   }
-  error = "no node " + in_quotes(name) + did_you_mean(name, names) + " (there is: " + joined(names) + ")";
+  error = "no node " + in_quotes(name) + did_you_mean(name, names) + " (available: " + joined(names) + ")";
   return nullptr;
 }
 
@@ -81,15 +81,15 @@ std::string move_layer(const prepared_job& j, const std::string& what, const std
   auto& at = places[static_cast<std::size_t>(std::max(part, 0))];
   if (at == node) return "layer " + in_quotes(what) + " is on " + node + " already";
   at = node;
-  // Layers that are beside the workers stay there, although the input of one of them now lies
-  // elsewhere.
+  // Layers on the nodes of the workers stay there, also those whose input is now on another node.
   for (const auto& l : j.graph.layers)
     if (l.index != layer->index && places_of(j, l.index).empty()) put(a, {l.name, {}, false});
   put(a, {layer->name, places, places.size() == 1});
   return {};
 }
 
-// Why the job cannot do without these nodes, those before them gone already; empty: it can.
+// Returns the reason why the job needs `node` when it must do without the nodes `without`; empty if
+// it does not need it.
 std::string why_needed(const prepared_job& j, const std::string& node, const std::set<std::string>& without) {
   const auto at = std::find_if(j.nodes.begin(), j.nodes.end(), [&](const auto& x) { return x.name == node; });
   for (const char* role : {"worker", "server", "data"}) {
@@ -127,11 +127,12 @@ std::string drain_node(const prepared_job& j, const std::string& node, amendment
 std::string add_node(const prepared_job& j, const std::string& node, amendments& a) {
   std::string error;
   if (!node_named(j, node, error)) return error;
-  if (a.without.erase(node) == 0) return "node " + in_quotes(node) + " is not drained: the job may use it as it is";
+  if (a.without.erase(node) == 0) return "node " + in_quotes(node) + " is not drained: the job may use it already";
   return {};
 }
 
-// Where part `k` of a layer goes that should be on `node`, which has been drained.
+// Returns the node for part `k` of a layer that the file places on `node`, which is drained: the
+// next node with workers that has no part of the layer (any node with workers if all have one).
 std::string instead(const std::vector<node_spec>& nodes, const std::string& node, std::size_t k,
                     const std::vector<std::string>& place) {
   std::vector<std::string> can, free;
@@ -176,7 +177,7 @@ std::string done_text(const command& c) {
   if (c.name == "lose") {
     std::vector<std::string> names;
     for (const auto& [key, node] : c.options) names.push_back(node);
-    return names.empty() ? "all nodes start their roles again" : "went on without " + joined(names);
+    return names.empty() ? "all nodes start their roles again" : "continued without " + joined(names);
   }
   if (c.name == "move") return "moved " + c.key + " to " + (c.options.empty() ? "" : c.options[0].second);
   return (c.name == "drain" ? "drained " : "added ") + c.key;
@@ -188,7 +189,7 @@ std::variant<amendments, std::string> amended(const prepared_job& now, const ame
   if (wish.name == "lose")
     error = lose_nodes(now, wish, a);
   else if (wish.name == "move" && now.plan.server_groups > 1)
-    error = "with several server groups every layer is beside its workers: none can be moved";
+    error = "with several server groups every layer is on the nodes of its workers: none can be moved";
   else if (wish.name == "move")
     error = move_layer(now, wish.key, wish.options.empty() ? std::string() : wish.options[0].second, a);
   else if (wish.name == "drain")

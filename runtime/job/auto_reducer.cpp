@@ -9,9 +9,9 @@
 namespace troupe {
 namespace {
 
-constexpr double as_cheap = 0.95;  // of what the simpler one costs
+constexpr double as_cheap = 0.95;  // a less simple reducer must cost less than this fraction of the simpler one
 
-// Messages between nodes, by node.
+// Counts the messages between nodes, by node.
 class message_count {
  public:
   explicit message_count(const job_plan& p) : p_(p), of_(p.nodes.size()) {}

@@ -1,4 +1,4 @@
-// The roles of a plan, each made for who is to play it.
+// make_role(): constructs the roles of a plan.
 #include <algorithm>
 #include <utility>
 
@@ -132,24 +132,25 @@ std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r, std::uint32_t in
   return entry.make ? entry.make(std::move(c)) : std::make_unique<sum_reducer>(std::move(c));
 }
 
-// What goes down with this role and cannot be had from anybody else; empty: it comes back.
+// Returns what a restarted role has lost and no other role can replace, as the end of a sentence.
+// Empty: the role can be restarted.
 std::string gone_with(const prepared_job& j, role_id r) {
   const auto& me = j.plan[r];
   if (me.traits().gone) return me.traits().gone;
-  // The stage of an actor-based or joint layer has been told things about the step by the same
-  // stage of other workers, which will not say them again.
+  // The stage of an actor-based or joint layer has received messages about the step from the same
+  // stage of other workers, which do not send them again.
   if (me.trains() && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
       (j.all->stages.find(j.graph.layers[me.layers[0]].type) || j.graph.layers[me.layers[0]].maths->joint()))
-    return "what its peers had told it is gone";
+    return "the messages of its peers are lost";
   const bool on_the_way = me.does().passes_packets && !me.tester;
-  if (j.graph.carries() && on_the_way) return "the state that its lanes carried is gone";
-  // Packets cross nodes where layers are placed: unless all keep what they sent, nobody sends again
-  // what was on its way through this one.
-  if (j.plan.placed && !j.retains_for_replay() && on_the_way) return "the packets that were under way there are gone";
+  if (j.graph.carries() && on_the_way) return "the state that its sequences carried is lost";
+  // With placed layers, packets are in flight between nodes. Unless the job retains for replay,
+  // packets in flight through this role are not sent again.
+  if (j.plan.placed && !j.retains_for_replay() && on_the_way) return "the packets in flight there are lost";
   return {};
 }
 
-// A worker's or a shard's half of the job's mode.
+// Makes the sync role (worker sync or shard sync) of the job's mode.
 std::unique_ptr<role> make_sync(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   const auto& t = j->spec.train;
   const bool owns = j->plan[r].does().owns_parameters;
@@ -183,7 +184,7 @@ std::unique_ptr<role> make_replica(const job_ptr& j, role_id r, std::uint32_t) {
   return std::make_unique<replica>(replica_config{j->id, r, plan_of(j), rule->states().size(), j->spec.parameter_type()});
 }
 
-// Who plays which part: a kind of role, and what makes one.
+// A kind of role and the function that constructs it.
 struct casting_descriptor {
   role_kind kind;
   std::unique_ptr<role> (*make)(const job_ptr& j, role_id r, std::uint32_t incarnation);

@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-// A layer that has elements and flops and no maths: hosts of a coarse model never call its forward
+// A layer with elements and flops but without maths. Hosts of a coarse model never call its forward
 // or backward.
 class bucket final : public layer {
  public:
@@ -40,28 +40,27 @@ class bucket final : public layer {
   bool last_;
 };
 
-// What a source says of itself, without data: nothing is read, and there is nothing to evaluate on.
+// A source with the shapes and size of another one but without data and without a test split.
 class counted final : public source {
  public:
   explicit counted(std::shared_ptr<const source> of) : of_(std::move(of)) {}
   shape example() const override { return of_->example(); }
   std::int64_t classes() const override { return of_->classes(); }
   std::int64_t size(split s) const override { return s == split::train ? of_->size(s) : 0; }
-  void read(split, const std::vector<std::int64_t>&, tensor&, tensor&) const override { assert(!"nothing is read"); }
+  void read(split, const std::vector<std::int64_t>&, tensor&, tensor&) const override { assert(!"this source has no data"); }
 
  private:
   std::shared_ptr<const source> of_;
 };
 
-// Work along the flat list of trainable elements: runs of elements with the flops that go with
-// them.
+// A run of trainable elements in their flat list, with the flops that belong to them.
 struct run_of_work {
   std::int64_t elements = 0;
   double flops = 0;
 };
 
 std::vector<run_of_work> work_of(const model_graph& g) {
-  std::vector<run_of_work> runs(1);  // the first: work before any parameter
+  std::vector<run_of_work> runs(1);  // the first: work of the layers before the first parameter
   for (const auto& l : g.layers) {
     if (!l.in_train) continue;
     std::int64_t n = 0;
@@ -98,8 +97,7 @@ std::vector<run_of_work> cut(const std::vector<run_of_work>& runs, std::uint32_t
   return out;
 }
 
-// What is the same for every job that is only counted: data that nobody reads, and a plan without a
-// tester.
+// Gives a job that is simulated without maths a source without data and a plan without a tester.
 std::variant<std::shared_ptr<prepared_job>, diagnostics> without_data(std::shared_ptr<prepared_job> c,
                                                                       const std::vector<node_spec>& nodes) {
   plan_options options;
@@ -116,8 +114,8 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> without_data(std::share
   return c;
 }
 
-// A bucket has parameters of several layers, which travel in one way: that of the largest one of
-// all.
+// Returns the codec of the model's largest parameter. All buckets use it, because a bucket has
+// parameters of several layers.
 codec_spec codec_of_largest(const model_graph& g) {
   const auto smaller = [](const graph_param& a, const graph_param& b) { return a.spec.dims.count() < b.spec.dims.count(); };
   const auto most = std::max_element(g.params.begin(), g.params.end(), smaller);
@@ -176,7 +174,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> make_coarse(const prepa
   *c = j;
   c->spec.pipeline.fuse = "auto";
   c->graph = coarse_graph(j.graph, buckets);
-  // Every layer of a graph points at its layer_spec; those of the coarse graph must point into this
+  // Every layer of a graph points to its layer_spec; those of the coarse graph must point into this
   // copy of the specification.
   for (auto& l : c->graph.layers)
     if (!c->spec.layers.empty()) l.spec = &c->spec.layers.back();

@@ -1,7 +1,7 @@
-// A model made coarse, for simulations that count and do not compute (`--maths none`): its
-// parameters and its work in a few buckets, as gradients travel in practice, so that a job of a
-// thousand nodes needs a handful of roles per node. Roles and protocols stay the real ones; only
-// the layers are others. Pure. Errors: none; `buckets` is clamped to [1, elements].
+// Coarse models, for simulations without maths (`--maths none`): the parameters and the work of a
+// model in a few buckets, so that a job of a thousand nodes needs only a few roles per node. Roles
+// and protocols are the real ones; only the layers differ. Pure. Errors: none; `buckets` is clamped
+// to [1, elements].
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,18 @@
 
 namespace troupe {
 
-// A chain of `buckets` layers "bucket0" ... that ends in a loss. Bucket k holds the k-th equal
-// share of the trainable elements, cut wherever that falls; the sums of elements and of flops are
-// those of `g`. A layer's flops go with its parameters; those of layers without parameters with the
-// parameters before them.
+// Returns a chain of `buckets` layers "bucket0" ... that ends in a loss. Bucket k has the k-th
+// equal share of the trainable elements, regardless of layer boundaries; the sums of elements and
+// of flops are those of `g`. A layer's flops belong to its parameters; those of a layer without
+// parameters to the parameters before it.
 model_graph coarse_graph(const model_graph& g, std::uint32_t buckets);
 
-// The same for a prepared job: coarse graph, a plan anew (fused: one stage a worker), and a sampler
-// that costs nothing.
+// Returns the job with a coarse graph, a new plan (fused: one stage per worker), a source without
+// data and a sequential sampler, which has no cost.
 std::variant<std::shared_ptr<prepared_job>, diagnostics> make_coarse(const prepared_job& j, std::uint32_t buckets,
                                                                      const std::vector<node_spec>& nodes);
 
-// The job with its own layers, and without data: nothing is read, and there is nothing to evaluate
-// on, as in a coarse one.
+// Returns the job with its own layers, but without data and without evaluations.
 std::variant<std::shared_ptr<prepared_job>, diagnostics> make_counted(const prepared_job& j, const std::vector<node_spec>& nodes);
 
 }  // namespace troupe

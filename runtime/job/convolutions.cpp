@@ -19,8 +19,8 @@ const char* option_of(conv_pass p) {
 
 bool measured(const prepared_job& j) { return j.spec.convolution == "measured"; }
 
-// A layer whose name no override can say (runtime/node/config/document.cpp) stays with the rule,
-// everywhere.
+// A layer whose name cannot be written in an override (runtime/node/config/document.cpp) uses the
+// device's rule on all nodes.
 bool can_be_overridden(const std::string& name) { return name.find_first_of("\"'=") == std::string::npos; }
 
 std::optional<conv_algorithm> algorithm_called(const std::string& word) {
@@ -114,7 +114,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> with_convolutions(const
   for (const auto& [layer, c] : t) {
     const auto at = std::find_if(spec.layers.begin(), spec.layers.end(), [&](const layer_spec& l) { return l.name == layer; });
     if (at == spec.layers.end() || !convolutions.contains(layer))
-      return diagnostics{{spec.at, "algorithms are chosen for '" + layer + "', which is no convolution of this job"}};
+      return diagnostics{{spec.at, "algorithms are chosen for '" + layer + "', which is not a convolution of this job"}};
     for (const auto p : conv_passes_all) at->values.values.insert_or_assign(option_of(p), std::string(name_of(c[p])));
   }
   return prepare_job(std::move(spec), j.all, j.nodes, j.data);

@@ -1,8 +1,7 @@
-// The algorithms of a job's convolutions, chosen once for all nodes: [job] convolution =
-// "measured". Which passes are still open (`auto`), what is chosen for them given how long each
-// algorithm takes, and the choice as text: as overrides of the job's text, which is all that
-// travels, and in a checkpoint. Taking the time is somebody else's
-// (runtime/node/convolution_times.hpp): this is pure.
+// Chooses the algorithms of a job's convolutions once for all nodes ([job] convolution =
+// "measured"): which passes are open (`auto`), the choice given the time of each algorithm, and the
+// choice as text, in overrides of the job's text (which are sent to the nodes) and in checkpoints.
+// Pure: runtime/node/convolution_times.hpp measures the times.
 #pragma once
 
 #include <functional>
@@ -20,7 +19,7 @@ namespace troupe {
 
 class device;
 
-// One pass of a layer's convolution that training makes, of one whole packet.
+// One pass of a layer's convolution, for one whole packet.
 struct conv_task {
   std::uint32_t layer = 0;
   std::string name;  // of the layer
@@ -28,34 +27,36 @@ struct conv_task {
   conv_geometry geometry;
 };
 
-// All of them, in layer order; `open`: those that are to be measured. None unless the job is
-// "measured" and of fp32.
+// Returns all passes, in layer order.
 std::vector<conv_task> conv_tasks(const model_graph& g);
+// Returns the passes to be measured; empty unless the job is "measured" and its precision fp32.
 std::vector<conv_task> open_conv_tasks(const prepared_job& j);
 
-using conv_times = std::map<conv_algorithm, double>;    // ms of one call, by those that can
+using conv_times = std::map<conv_algorithm, double>;    // ms of one call, for each algorithm that supports the pass
 using conv_table = std::map<std::string, conv_choice>;  // by layer
 
-// The fastest; but `rule`, what the device would do unasked, unless another is faster by more than
-// 3 %: what is as fast is no choice for the noise of a measurement.
+// Returns the fastest algorithm if it is more than 3 % faster than `rule`, the choice of the
+// device's rule; else `rule`. Smaller differences are within the noise of the measurement.
 conv_algorithm fastest(const conv_times& times, conv_algorithm rule);
 
-// For all layers with an open pass.
+// Chooses the algorithms of all layers with an open pass.
 conv_table choose_convolutions(const prepared_job& j, const device& d,
                                const std::function<conv_times(const conv_geometry&, conv_pass)>& times);
 
-// "conv1=direct/lowering1/winograd conv2=...", passes in their order. Nothing: it is no such text.
+// Returns text such as "conv1=direct/lowering1/winograd conv2=..."; forward, data, weights.
 std::string to_text(const conv_table& t);
+// Reads such a text. Returns nullopt if it is malformed.
 std::optional<conv_table> conv_table_from(const std::string& text);
-// The choice as `--set` would have it.
+// Returns the choice as overrides, as given to `--set`.
 std::vector<std::string> overrides_of(const conv_table& t);
 
-// The job with this choice. Errors: a layer that is no convolution of it, or an algorithm that it
-// or this build cannot.
+// Prepares the job with this choice. Errors: a layer that is not a convolution of the job, or an
+// algorithm that the layer or this build does not support.
 std::variant<std::shared_ptr<prepared_job>, diagnostics> with_convolutions(const prepared_job& j, const conv_table& t);
 
-// What a checkpoint of a measured job keeps of it, and reads back; other jobs have nothing.
+// Returns the choice as metadata of a checkpoint; empty unless the job is "measured".
 metadata_map convolutions_to_keep(const prepared_job& j);
+// Returns the text of the choice from such metadata; empty if it has none.
 std::string kept_convolutions(const metadata_map& extra);
 
 }  // namespace troupe

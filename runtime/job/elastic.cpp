@@ -14,7 +14,8 @@ std::int64_t offering(const std::vector<node_spec>& nodes) { return std::count_i
 
 bool works(const node_spec& n) { return std::count(n.roles.begin(), n.roles.end(), "worker") > 0; }
 
-// `all` workers for `most` nodes; rounded up.
+// Returns the number of workers on `nodes` nodes if there are `all` on `most` nodes; rounded up, at
+// least 1.
 std::int64_t part(std::int64_t all, std::int64_t nodes, std::int64_t most) {
   return std::max<std::int64_t>(1, (all * nodes + most - 1) / most);
 }
@@ -40,7 +41,8 @@ diagnostics fit_to_nodes(job_spec& spec, std::vector<node_spec>& nodes) {
     workers += works(node) ? 1 : 0;
   }
   if (used < spec.min_nodes)
-    return {{spec.at, "min_nodes is " + std::to_string(spec.min_nodes) + ", and there are " + std::to_string(used) + " nodes"}};
+    return {
+        {spec.at, "min_nodes is " + std::to_string(spec.min_nodes) + ", but the job has only " + std::to_string(used) + " nodes"}};
   if (!spec.elastic || workers == 0) return {};
   auto& t = spec.topology;
   if (t.worker_groups > 1)

@@ -1,13 +1,16 @@
-// How many nodes a job uses, and how many workers it has on them: [job] min_nodes, max_nodes,
-// spares. Weights do not depend on it in modes in lockstep: packets decide, and not workers.
+// The number of nodes that a job uses, and of its workers on them: [job] min_nodes, max_nodes,
+// spares. In lockstep modes the weights do not depend on it, because they depend on packets, not on
+// workers.
 //
-//   max_nodes   the first so many, in the order of the cluster file, of those that lend themselves to it and are there
-//   min_nodes   a job with fewer ends
-//   spares      all nodes but so many; a spare takes the place of one that is lost
+//   max_nodes   the job uses at most this many nodes: the first ones, in the order of the cluster
+//               file, that are available and have a role besides "coordinator"
+//   min_nodes   the job ends if it has fewer nodes
+//   spares      number of nodes that the job leaves unused; a spare replaces a lost node
 //
-// A job that says min_nodes or max_nodes is elastic: the numbers of workers in its file are for
-// max_nodes, with fewer there are fewer in proportion, one at least. With spares alone the number
-// of workers stays. Pure; every node finds the same. Errors: diagnostics.
+// A job with min_nodes or max_nodes is elastic: the numbers of workers in its file apply to
+// max_nodes nodes; with fewer nodes there are proportionally fewer workers, at least one. With only
+// spares the number of workers is constant. Pure: every node gets the same result. Errors:
+// diagnostics.
 #pragma once
 
 #include <vector>
@@ -17,10 +20,11 @@
 
 namespace troupe {
 
-// Takes the roles of nodes that are not used away, and sets the numbers of workers in `spec`. To be
-// called once per plan: `spec` is as the file has it, but for what fixed_nodes() has made of it.
+// Removes the roles of unused nodes, and sets the numbers of workers in `spec`. Call it once per
+// plan, with the file's numbers of workers and after fix_nodes().
 diagnostics fit_to_nodes(job_spec& spec, std::vector<node_spec>& nodes);
-// Once per job, with all nodes of the cluster: what the file leaves open about their number.
+// Sets max_nodes from the number of nodes and the spares, if the file does not. Takes effect once
+// per job; `nodes` are all nodes of the cluster.
 void fix_nodes(job_spec& spec, const std::vector<node_spec>& nodes);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Preparation of a job: opened data, graph and plan, and all that may be wrong with it.
+// Prepares a job: opens its data, makes graph and plan, and checks them.
 #include "runtime/job/job.hpp"
 
 #include <algorithm>
@@ -21,8 +21,8 @@
 namespace troupe {
 namespace {
 
-// Every layer, input and parameter of the plan once: whoever is about to run it does not take the
-// planner's word for that.
+// Checks independently of the planner that the plan has every layer, input and parameter exactly
+// once.
 diagnostics whole_or_not(const prepared_job& j) {
   diagnostics wrong;
   for (const auto& f : check_plan(j.plan, j.graph)) {
@@ -34,7 +34,8 @@ diagnostics whole_or_not(const prepared_job& j) {
 
 }  // namespace
 
-// Layers with a will of their own talk to their likes on all workers, and have none at a tester.
+// A job with actor-based layers has no tester, because their stages exchange messages with those of
+// all workers.
 plan_options options_of_plan(const prepared_job& j) {
   plan_options o;
   o.own_stage = j.all->stages.types();
@@ -147,7 +148,7 @@ std::string check_weights(const model_graph& g, const std::vector<std::pair<std:
     auto at = std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.first == p.full_name; });
     if (at == named.end()) return "weights have no tensor '" + p.full_name + "'";
     if (!(at->second.dims() == p.spec.dims))
-      return "tensor '" + p.full_name + "' has shape " + at->second.dims().to_string() + ", the model wants " +
+      return "tensor '" + p.full_name + "' has shape " + at->second.dims().to_string() + ", but the model needs " +
              p.spec.dims.to_string();
   }
   return {};

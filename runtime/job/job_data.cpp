@@ -56,7 +56,7 @@ std::optional<diagnostic> check_samplers(const prepared_job& j) {
   const auto& d = j.spec.data;
   const auto& e = j.spec.eval;
   try {
-    if (make_sampler(j, 0, j.spec.seed)->steps_per_epoch() < 1) return diagnostic{d.sampler.at, "an epoch has no whole step"};
+    if (make_sampler(j, 0, j.spec.seed)->steps_per_epoch() < 1) return diagnostic{d.sampler.at, "an epoch has less than one step"};
   } catch (const option_error& x) {
     return diagnostic{d.sampler.at, "sampler '" + d.sampler.kind + "': " + x.what()};
   }
@@ -68,11 +68,11 @@ std::optional<diagnostic> check_samplers(const prepared_job& j) {
     return diagnostic{position(e.key_at, "sampler." + x.key, e.sampler.at), "[eval] sampler: " + std::string(x.what())};
   }
   const auto packets = j.spec.pipeline.packets;
-  constexpr std::int64_t max_packets = 0xffffffff;  // they travel as 32 bits
+  constexpr std::int64_t max_packets = 0xffffffff;  // header.packets has 32 bits
   if (const auto n = make_eval_sampler(j)->examples() / eval_examples(j); n >= max_packets)
     return diagnostic{position(e.key_at, "batch", e.at), "[eval]: an evaluation would have " + std::to_string(n) +
-                                                             " packets, and may have " + std::to_string(max_packets) +
-                                                             " at most: a larger batch makes them fewer"};
+                                                             " packets, but the maximum is " + std::to_string(max_packets) +
+                                                             ": use a larger batch"};
   if (e.batch % packets != 0)
     return diagnostic{position(e.key_at, "batch", e.at), "packets must divide the batch of [eval] too: " + std::to_string(e.batch) +
                                                              " examples, " + std::to_string(packets) + " packets"};
@@ -84,10 +84,10 @@ std::optional<diagnostic> check_carries(const prepared_job& j) {
   const auto& s = j.spec.data.sampler;
   if (!make_sampler(j, 0, j.spec.seed)->continues_sequences())
     return diagnostic{s.at, "algorithm = \"bptt\" carries state from step to step, but with sampler '" + s.kind +
-                                "' an example does not go on where the one before it stopped; sampler 'lanes' sees to that"};
+                                "' an example does not continue the example before it; use sampler 'lanes'"};
   if (const auto& mode = *j.all->modes.find(j.spec.train.sync.kind); mode.work_units)
-    return diagnostic{j.spec.train.sync.at, "algorithm = \"bptt\" keeps the state of a lane with its worker; mode '" + mode.name +
-                                                "' deals packets to whoever is free"};
+    return diagnostic{j.spec.train.sync.at, "algorithm = \"bptt\" keeps the state of a sequence with its worker, but mode '" +
+                                                mode.name + "' deals packets to any free worker"};
   return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
-// A job's data: the order of its examples, and what only they can tell about the file. For the
-// files of this folder.
+// A job's data: its samplers, and checks of the job file that need the opened data. Internal to
+// this folder.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,23 @@
 
 namespace troupe {
 
-std::int64_t eval_examples(const prepared_job& j);  // of a packet
+std::int64_t eval_examples(const prepared_job& j);  // examples of an evaluation's packet
 split eval_split(const prepared_job& j);
 std::unique_ptr<eval_sampler> make_eval_sampler(const prepared_job& j);
-// `seed` is an argument because a loader that is sent a seed for each step (sampler `seeded`) is
-// built without the job's.
+// `seed` is an argument because the loaders of sampler `seeded`, which receive a seed for each
+// step, are made without the job's seed.
 std::unique_ptr<sampler> make_sampler(const prepared_job& j, std::uint32_t worker, std::uint64_t seed);
 
-// Readers beside one another: as the file says; else one where reading is copying, and where it
-// decodes one for each device of the best node, within bounds.
+// Returns the number of parallel readers: `readers` of the file; else 1 if the source only copies,
+// or, if it decodes, the largest number of devices of a node, between 2 and 8.
 std::uint32_t readers_of(const prepared_job& j);
 
-// What only the opened data can tell about [data] augment.
+// The checks return nullopt if all is right.
+// Sets the job's augmentation; checks [data] augment against the opened data.
 std::optional<diagnostic> add_augmentation(prepared_job& j);
-// What only the data's size can tell about the samplers of training and of evaluation.
+// Checks the samplers of training and evaluation against the size of the data.
 std::optional<diagnostic> check_samplers(const prepared_job& j);
-// Does everything suit layers that carry state?
+// Checks that sampler and mode suit layers that carry state.
 std::optional<diagnostic> check_carries(const prepared_job& j);
 
 }  // namespace troupe

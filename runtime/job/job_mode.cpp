@@ -9,13 +9,14 @@
 namespace troupe {
 namespace {
 
-// What layers that keep statistics, whose packets compute together, or that are large want of a
-// mode (with these options); empty: it does.
+// Returns why the mode (with these options) does not support a layer of the job: one with running
+// statistics, one whose packets compute together, or one too large to send. Empty if it supports
+// all.
 std::string wrong_for_layers(const prepared_job& j, const sync_mode& m, const options& o) {
   for (const auto& l : j.graph.layers)
     if ((l.maths->joint() || l.gather) && l.in_train && (!m.lockstep || m.work_units))
       return "mode '" + m.name +
-             "' has workers at different steps, or portions of one: the packets of a step cannot compute layer '" + l.name +
+             "' has workers at different steps, or deals work units: the packets of a step cannot compute layer '" + l.name +
              "' together (mode bsp can)";
   for (const auto& p : j.graph.params)
     if (auto why = p.spec.trainable || !m.no_statistics ? "" : m.no_statistics(o, j.plan); !why.empty())
@@ -61,21 +62,21 @@ std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& na
                                     const std::vector<std::pair<std::string, std::string>>& given, std::string& error) {
   const auto* m = j.all->modes.find(name);
   if (!m) {
-    error = "unknown mode '" + name + "' (there is:";
+    error = "unknown mode '" + name + "' (available:";
     for (const auto& n : j.all->modes.names()) error += " " + n;
     error += ")";
     return std::nullopt;
   }
   if (j.plan.placed && !m->places) {
-    error = "mode " + name + " needs every layer beside every worker: this job has placed layers";
+    error = "mode " + name + " needs every layer on the node of every worker, but this job has placed layers";
     return std::nullopt;
   }
   if (j.spec.train.clip.norm > 0 && !m->clips_by_norm) {
-    error = "mode " + name + " cannot clip by the norm over all parameters, and this job does (clip.norm)";
+    error = "mode " + name + " cannot clip by the norm over all parameters, but this job does (clip.norm)";
     return std::nullopt;
   }
   if (compresses(j) && !m->compresses) {
-    error = "mode " + name + " sends gradients as they are, and this job compresses some (compress)";
+    error = "mode " + name + " cannot compress gradients, but this job does (compress)";
     return std::nullopt;
   }
   if (j.plan.rule != weight_rule::drain) {
@@ -106,30 +107,30 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
                       "mode '" + m->name + "' cannot clip by the norm over all parameters; clip by value, or use another mode"};
   if (compresses(j)) {
     const auto at = position(t.key_at, "exchange.compress", t.at);
-    if (!m->compresses) return diagnostic{at, "mode '" + m->name + "' sends gradients as they are: compress must be \"none\""};
+    if (!m->compresses) return diagnostic{at, "mode '" + m->name + "' cannot compress gradients: compress must be \"none\""};
     if (j.plan.through_reducers())
       return diagnostic{at, "reducer \"" + t.reducer +
-                                "\" adds up what it passes on, and sums that are compressed at every hop lose more at "
-                                "each: with compress the reducer is \"server\" or \"sharded\""};
+                                "\" adds gradients at every hop, and compressing the sum at every hop would lose precision "
+                                "each time: with compress, use reducer \"server\" or \"sharded\""};
   }
   if (j.plan.placed && !m->places) {
     std::string with;
     for (const auto& name : j.all->modes.names())
       if (j.all->modes.find(name)->places) with += (with.empty() ? "" : ", ") + name;
-    return diagnostic{t.sync.at,
-                      "mode '" + m->name +
-                          "' needs every layer beside every worker, and this job places or splits some (modes that can: " + with +
-                          ")"};
+    return diagnostic{
+        t.sync.at,
+        "mode '" + m->name +
+            "' needs every layer on the node of every worker, but this job places or splits some (modes that can: " + with + ")"};
   }
   if (j.plan.rule != weight_rule::drain && !m->delays)
     return diagnostic{position(j.spec.pipeline.key_at, "weights", j.spec.pipeline.at),
                       "weights = \"" + j.spec.pipeline.weights + "\" needs mode bsp: mode '" + m->name +
-                          "' has its own idea of which weights a step may use"};
+                          "' chooses the weights of a step itself"};
   if (auto wrong = wrong_for_layers(j, *m, t.sync.values); !wrong.empty()) return diagnostic{t.sync.at, wrong};
   if (m->work_units && make_sampler(j, 0, j.spec.seed)->by_worker())
     return diagnostic{j.spec.data.sampler.at, "sampler '" + j.spec.data.sampler.kind +
-                                                  "' gives each worker its own examples; mode '" + m->name +
-                                                  "' deals packets to whoever is free"};
+                                                  "' gives each worker its own examples, but mode '" + m->name +
+                                                  "' deals packets to any free worker"};
   try {
     if (m->check) m->check(t.sync.values, j.spec, j.plan);
   } catch (const option_error& e) {

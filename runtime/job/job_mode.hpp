@@ -1,4 +1,5 @@
-// A job's synchronisation mode, and whether it suits the job. For the files of this folder.
+// A job's synchronisation mode and reducer, and checks that they suit the job. Internal to this
+// folder.
 #pragma once
 
 #include <functional>
@@ -15,15 +16,16 @@ namespace troupe {
 
 mode_facts facts_of(const sync_mode& m, const options& o);
 
-// A mode that a person asks for while the job runs.
+// Finds the mode of a user's `mode` command. Returns nullopt, with the reason in `error`, if the
+// running job cannot switch to it.
 std::optional<mode_facts> find_mode(const prepared_job& j, const std::string& name,
                                     const std::vector<std::pair<std::string, std::string>>& given, std::string& error);
 
-// What draws the reducers of the job; none: its reducer adds nothing.
+// Returns the function that lays out the reducer roles; empty if the job's reducer has none.
 std::function<void(reducer_layout&)> reducers_of(const prepared_job& j);
-reducer_placing placing_of(const prepared_job& j);  // where it wants workers and shards
+reducer_placing placing_of(const prepared_job& j);  // where the reducer needs workers and shards
 
-// Does the mode suit the job? Else where in the file and why.
+// Checks that the mode suits the job. Returns nullopt if it does.
 std::optional<diagnostic> check_mode(const prepared_job& j);
 
 }  // namespace troupe

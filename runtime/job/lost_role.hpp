@@ -1,10 +1,10 @@
-// Stands for a role that cannot come back: its node has been restarted, and what it held is nowhere
-// else. It tells the coordinator, which ends the job as for a node that is lost; the coordinator
-// itself has nobody to tell and ends it here.
+// Replaces a role that was restarted and cannot continue, because no other role has its state. It
+// reports that to the coordinator, which ends the job as after a node failure. A lost_role of the
+// coordinator itself ends the job.
 //
-// Messages in:  start; whatever else comes is dropped
+// Messages in:  start; all others are dropped
 // Messages out: peer_down (to the coordinator), or the event `error`
-// Invariant: a job never goes on without what is gone: nothing is answered.
+// Invariant: no message is answered, so the job never continues without the lost state.
 #pragma once
 
 #include <memory>
@@ -18,12 +18,12 @@ namespace troupe {
 
 class lost_role final : public role {
  public:
-  // `gone`: what is, as the end of a sentence: "its parameters are gone".
+  // `gone`: what is lost, as the end of a sentence, e.g. "its parameters are lost".
   lost_role(std::uint32_t job, role_id self, std::shared_ptr<const job_plan> plan, std::string gone)
       : job_(job), self_(self), plan_(std::move(plan)), gone_(std::move(gone)) {}
 
   void on(const envelope& e, time_point, effects& out) override {
-    if (!std::holds_alternative<start>(e.body)) return drop(drop_reason::outdated);  // for what it stands for
+    if (!std::holds_alternative<start>(e.body)) return drop(drop_reason::outdated);  // for the role that was lost
     const auto& me = (*plan_)[self_];
     const peer_down news{plan_->nodes[me.node].name, me.name + " was restarted, and " + gone_};
     if (self_ == plan_->roles.front().id) return out.event({"error", 0, {}, "node " + news.node + " is lost: " + news.reason});

@@ -15,7 +15,7 @@ namespace {
 
 double bytes_in(const shape& s, dtype t) { return static_cast<double>(s.count()) * static_cast<double>(size_of(t)); }
 
-// The tensor that takes the most of a node's memory.
+// The largest tensor of a packet or parameter on a node.
 struct largest {
   double bytes = 0;
   std::string text = {};  // "its output 64x1x28x28"
@@ -47,7 +47,8 @@ largest largest_on(const prepared_job& j, std::uint32_t node) {
   return most;
 }
 
-// Of packets of [eval] batch where they are larger than training's: forward alone, as one stage.
+// Returns the bytes that packets of [eval] batch need, if they are larger than training's; else 0.
+// Counts the forward pass, of one stage at a time.
 double evaluation_bytes(const prepared_job& j, std::uint32_t node) {
   const auto examples = eval_examples(j);
   if (examples <= j.graph.packet_examples) return 0;
@@ -59,12 +60,12 @@ double evaluation_bytes(const prepared_job& j, std::uint32_t node) {
   return peak * static_cast<double>(examples) / static_cast<double>(j.graph.packet_examples);
 }
 
-// Memory that depends on the number of examples and not on shapes: the orders of samplers (made in
-// casting.cpp; the first worker's share is the largest), and the reports of an evaluation's
-// packets, which the coordinator keeps until the evaluation ends (report_sheet.hpp).
+// Memory that depends on the number of examples: the orders of samplers (made in casting.cpp; the
+// first worker's share is the largest), and the reports of an evaluation's packets, which the
+// coordinator keeps until the evaluation ends (report_sheet.hpp).
 struct counted_by_data {
   double order = 0, evaluation_order = 0, reports = 0;
-  std::int64_t packets = 0;  // of an evaluation
+  std::int64_t packets = 0;  // packets of an evaluation
 
   explicit counted_by_data(const prepared_job& j)
       : order(static_cast<double>(make_sampler(j, 0, j.spec.seed)->held_bytes())),
@@ -89,9 +90,10 @@ struct counted_by_data {
     if (largest() == reports)
       return {position_of(s.eval.key_at, "batch", s.eval.at),
               is + "the reports of the " + std::to_string(packets) +
-                  " packets of an evaluation; a larger [eval] batch, or its sampler 'sample', makes them fewer"};
-    return {largest() == order ? s.data.sampler.at : s.eval.sampler.at,
-            is + "the order of examples that a sampler keeps; of more than 2^24 examples none keeps one, and 'sequential' never"};
+                  " packets of an evaluation; a larger [eval] batch, or its sampler 'sample', reduces them"};
+    return {
+        largest() == order ? s.data.sampler.at : s.eval.sampler.at,
+        is + "the order of examples that a sampler keeps; above 2^24 examples no sampler keeps one, and 'sequential' never does"};
   }
 };
 
@@ -102,8 +104,8 @@ diagnostic refusal(const prepared_job& j, std::uint32_t node, double wants, cons
     return counted.says(j.spec, "the job would hold about " + bytes_text(wants) + ", and " + budget.of + " " +
                                     bytes_text(budget.bytes) + ". The largest part of it is");
   const auto text = "the job would hold about " + bytes_text(wants) + ", and " + budget.of + " " + bytes_text(budget.bytes) +
-                    ": the largest of a packet is " + most.text + ", " + bytes_text(most.bytes) +
-                    "; a smaller batch, more packets or recompute = true make it less (`troupe plan` shows what takes it)";
+                    ": the largest tensor is " + most.text + ", " + bytes_text(most.bytes) +
+                    "; a smaller batch, more packets or recompute = true reduces it (`troupe plan` shows the memory by role)";
   if (most.layer) return mistake_of(*most.layer->spec, "", text);
   return {position_of(d.key_at, "batch", d.at), text};
 }
@@ -113,7 +115,7 @@ diagnostic refusal(const prepared_job& j, std::uint32_t node, double wants, cons
 plan_memory memory_of(const prepared_job& j) {
   auto m = memory_of(j.plan, j.graph, j.spec);
   const counted_by_data counted(j);
-  // The role, its actor and its entries in the plan. Measured: 10 KiB for a shard.
+  // Memory of the role, its actor and its entries in the plan. Measured: 10 KiB for a shard.
   constexpr double of_role = 12 << 10;
   for (const auto& r : j.plan.roles) {
     const auto bytes = of_role + counted.of(j, r);
@@ -137,7 +139,7 @@ std::optional<diagnostic> over_budget(const prepared_job& j, std::uint32_t node,
   const auto& e = j.spec.eval;
   return diagnostic{position_of(e.key_at, "batch", e.at), "an evaluation would hold about " + bytes_text(evaluating) + ", and " +
                                                               budget.of + " " + bytes_text(budget.bytes) +
-                                                              ": a smaller [eval] batch makes it less"};
+                                                              ": a smaller [eval] batch reduces it"};
 }
 
 }  // namespace troupe

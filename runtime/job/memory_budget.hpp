@@ -1,5 +1,4 @@
-// Would a job be too much for the memory of who is to hold it? Asked before anything of it is
-// allocated.
+// Checks before a job allocates memory that each node can hold its part of the job.
 // Errors: none.  Threads: functions without state.
 #pragma once
 
@@ -13,21 +12,21 @@
 
 namespace troupe {
 
-// Bytes that may be held; 0: nobody knows. `of` says whose limit that is, as in "... and this
-// machine has 23 GiB".
+// A limit of memory. `of` names it in messages, as in "... and this machine has 23 GiB".
 struct memory_budget {
-  double bytes = 0;
-  std::string of;  // "this machine has", "this cgroup may have"
+  double bytes = 0;  // 0: unknown
+  std::string of;    // e.g. "this machine has", "its cgroup (/a/memory.max) allows"
 };
 
-// The memory that the plan of a prepared job needs (plan_memory.hpp), including what grows with the
-// number of examples: the orders of samplers, and the reports of an evaluation's packets.
+// Returns the memory that the plan of a prepared job needs (plan_memory.hpp), including the parts
+// that grow with the number of examples: the orders of samplers and the reports of evaluations.
 plan_memory memory_of(const prepared_job& j);
-// Bytes that node `node` needs: the larger of training and evaluating.
+// Returns the bytes that node `node` needs: the larger of training and evaluation.
 double bytes_on(const prepared_job& j, std::uint32_t node);
 
-// What keeps node `node` of the job's plan from holding its part, training or evaluating: names the
-// tensor that takes the most, at its layer, or at the batch where that is what is too large.
+// Returns an error if node `node` of the job's plan cannot hold its part in training or evaluation,
+// else nullopt. The error names the largest tensor, at its layer, or at the batch if the data is
+// the largest.
 std::optional<diagnostic> over_budget(const prepared_job& j, std::uint32_t node, const memory_budget& budget);
 
 }  // namespace troupe

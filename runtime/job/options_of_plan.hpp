@@ -1,11 +1,11 @@
-// What make_plan wants to know of a job beside its file: for whoever plans it once more.
+// The options of make_plan for a job: the inputs that are not in its specification.
 #pragma once
 
 #include "runtime/job/job.hpp"
 
 namespace troupe {
 
-// It refers to the job, which must outlive it.
+// The options refer to the job, which must outlive them.
 plan_options options_of_plan(const prepared_job& j);
 
 }  // namespace troupe

@@ -1,4 +1,5 @@
-// A plan as a number: equal where two nodes, or a run and its replay, have made the same one.
+// Hash of a plan (SHA-256, hexadecimal). Two nodes, or a run and its replay, compare it to check
+// that they made the same plan.
 #pragma once
 
 #include <string>

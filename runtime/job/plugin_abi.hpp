@@ -1,5 +1,5 @@
-// What a plugin exports. A plugin is a shared library built against the installed package; it adds
-// rows to the host's tables.
+// The functions that a plugin exports. A plugin is a shared library built against the installed
+// package. It adds entries to the tables of the program that loads it.
 //
 //   extern "C" std::uint32_t troupe_abi_version() { return troupe::abi_version; }
 //   extern "C" void register_plugin(troupe::tables& t) { t.layers.add(...); }
@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-// Grows whenever a type a plugin sees changes its layout or meaning.
+// Raised with every change of the layout or meaning of a type that plugins use.
 inline constexpr std::uint32_t abi_version = 12;
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Where a key stands in the job's file. For the files of this folder.
+// Positions of keys in the job file. Internal to this folder.
 #pragma once
 
 #include <map>
@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-// Of this very key (position_of would take what it is part of), else `else_at`.
+// Returns the position of exactly this key (position_of() falls back to the enclosing table), or
+// `else_at` if the file does not have it.
 inline source_position position(const std::map<std::string, source_position>& keys, const std::string& key,
                                 const source_position& else_at) {
   auto i = keys.find(key);

@@ -26,11 +26,11 @@ const tensor* find(const named_tensors& named, const std::string& name) {
 }
 
 error wrong_shape(const std::string& name, const tensor& t, const shape& want, const char* who) {
-  return record_error{{}, name, "it has shape " + t.dims().to_string() + ", the " + who + " wants " + want.to_string()};
+  return record_error{{}, name, "it has shape " + t.dims().to_string() + ", but the " + who + " needs " + want.to_string()};
 }
 
-// Files of before batch_norm's statistics had PyTorch's names: from here on they are called as they
-// are now. States of the update rule, whose names begin with a parameter's, likewise.
+// Renames the statistics of batch_norm in files that were written before they had PyTorch's names,
+// and the states of the update rule for them, whose names begin with the parameter's.
 void take_earlier_names(const model_graph& g, named_tensors& named) {
   struct earlier {
     const char *now, *then;
@@ -55,13 +55,14 @@ error check_states(const prepared_job& j, const checkpoint& c) {
         return record_error{{},
                             {},
                             "it has no tensor '" + name + "', which the update rule '" + j.spec.train.rule.kind +
-                                "' needs to continue; to begin anew from its weights use --weights"};
+                                "' needs to continue; to start a new job from its weights use --weights"};
       if (!(t->dims() == p.spec.dims)) return wrong_shape(name, *t, p.spec.dims, "model");
     }
   return {};
 }
 
-// At an epoch's beginning lanes begin anew, and what they had carried does not count.
+// Returns true if sequences carry state into step `step`. They do not into the first step of an
+// epoch, where all sequences begin anew.
 bool carries_on(const prepared_job& j, std::uint64_t step) { return step % j.steps_per_epoch != 0; }
 
 error check_carried(const prepared_job& j, const checkpoint& c) {
@@ -70,7 +71,7 @@ error check_carried(const prepared_job& j, const checkpoint& c) {
       const auto name = carried_name(l, k);
       const auto want = carried_shape(l, k, j.plan.packets);
       const auto* t = find(c.named, name);
-      if (!t) return record_error{{}, {}, "it has no tensor '" + name + "', the state that its lanes had come to"};
+      if (!t) return record_error{{}, {}, "it has no tensor '" + name + "', the state that its sequences carry"};
       if (!(t->dims() == want)) return wrong_shape(name, *t, want, "job");
     }
   return {};
@@ -92,7 +93,7 @@ error check_position(const checkpoint& c) {
 error check_end(const prepared_job& j, const checkpoint& c) {
   if (j.last_step == 0 || c.step <= j.last_step) return {};
   return record_error{
-      {}, {}, "it is of step " + std::to_string(c.step) + ", and the job ends at step " + std::to_string(j.last_step)};
+      {}, {}, "it is of step " + std::to_string(c.step) + ", but the job ends at step " + std::to_string(j.last_step)};
 }
 
 error check(const prepared_job& j, const checkpoint& c, const std::string& numerics) {
@@ -105,7 +106,7 @@ error check(const prepared_job& j, const checkpoint& c, const std::string& numer
   return check_end(j, c);
 }
 
-// A few of a list, and how many more there are.
+// Joins the first elements of a list, and adds how many more it has.
 std::string some_of(const std::vector<std::string>& list) {
   constexpr std::size_t shown = 8;
   std::string text;
@@ -113,8 +114,9 @@ std::string some_of(const std::vector<std::string>& list) {
   return list.size() > shown ? text + " and " + std::to_string(list.size() - shown) + " more" : text;
 }
 
-// Parameters of the file that fit by name and shape, the others from the fillers; and a word on
-// which. An error where none fits: that is another net's file.
+// Takes the file's parameters with a matching name and shape, and fills the others. Adds a note
+// about both. Returns an error if no parameter matches, because the file is of another net; empty
+// otherwise.
 std::string take_by_name(const prepared_job& j, const named_tensors& named, named_tensors& mine, std::vector<std::string>& notes) {
   std::vector<std::string> filled, unused;
   std::set<std::string> known;
@@ -126,10 +128,11 @@ std::string take_by_name(const prepared_job& j, const named_tensors& named, name
       mine.emplace_back(p.full_name, *t);
       continue;
     }
-    filled.push_back(p.full_name +
-                     (t ? " (of shape " + t->dims().to_string() + " there, " + p.spec.dims.to_string() + " here)" : ""));
+    filled.push_back(
+        p.full_name +
+        (t ? " (of shape " + t->dims().to_string() + " in the file, " + p.spec.dims.to_string() + " in the job)" : ""));
     if (!dev) dev = make_cpu_device();
-    if (!dev) return "this machine has no CPU that the kernels know";
+    if (!dev) return "the kernels do not support this machine's CPU";
     auto value = tensor::allocate(*dev, p.spec.dims, j.spec.parameter_type());
     fill_param(*dev, p.spec, j.spec.seed, p.layer, p.index_in_layer, value);
     mine.emplace_back(p.full_name, std::move(value));
@@ -140,7 +143,7 @@ std::string take_by_name(const prepared_job& j, const named_tensors& named, name
   if (taken == 0) return "none of its tensors has the name and the shape of a parameter of this job";
   notes.push_back(std::to_string(taken) + " of " + std::to_string(mine.size()) + " parameters are taken" +
                   (filled.empty() ? "" : "; filled: " + some_of(filled)) +
-                  (unused.empty() ? "" : "; not of this job: " + some_of(unused)));
+                  (unused.empty() ? "" : "; not in this job: " + some_of(unused)));
   return {};
 }
 
@@ -224,7 +227,7 @@ std::optional<record_error> resume_from(prepared_job& j, checkpoint c, const std
   h->seconds = 0;
   h->paused = false;
   if (const auto mode = mode_text(j); !h->mode.empty() && h->mode != mode)
-    h->notes.push_back("goes on in mode " + mode + ", as the job says; the checkpoint was made in mode " + h->mode);
+    h->notes.push_back("continues in mode " + mode + " of the job file; the checkpoint was made in mode " + h->mode);
   std::erase_if(h->settings, [&](const set_value& s) { return given_anew(overrides, s.key); });
   auto named = std::exchange(h->named, {});
   continue_at(j, step, h, std::move(named));

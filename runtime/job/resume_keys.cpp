@@ -78,15 +78,15 @@ void put_layer_options(const prepared_job& j, const resume_values& v) {
 
 void put_convolutions(const prepared_job& j, const resume_values& v) {
   const auto kept = kept_convolutions(convolutions_to_keep(j));
-  v.is(kept.empty() ? "those of the rule" : kept);
+  v.is(kept.empty() ? "chosen by the rule" : kept);
 }
 
-// Values that a checkpoint stores in fields of its own. Older files have these too.
+// The values that a checkpoint stores outside of made_with, where older versions stored them too.
 metadata_map values_in_fields(const checkpoint& c) {
   const auto kept = kept_convolutions(c.extra);
   return {{"job.seed", number_text(c.seed)},
           {"pipeline.packets", number_text(c.packets)},
-          {"job.convolution", kept.empty() ? "those of the rule" : kept}};
+          {"job.convolution", kept.empty() ? "chosen by the rule" : kept}};
 }
 
 metadata_map values_of_key(const resume_key& k, const prepared_job& j) {
@@ -95,7 +95,7 @@ metadata_map values_of_key(const resume_key& k, const prepared_job& j) {
   return m;
 }
 
-// Two texts, cut to a short part around the first difference.
+// Returns both texts, cut to a short part around their first difference.
 std::pair<std::string, std::string> shown_where_they_differ(const std::string& a, const std::string& b) {
   constexpr std::size_t before = 20, most = 60;
   const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
@@ -262,13 +262,13 @@ metadata_map made_with(const prepared_job& j) {
 record_error other_value(const std::string& key, on_resume rule, const std::string& theirs, const std::string& ours) {
   const auto [there, here] = shown_where_they_differ(theirs, ours);
   const auto both = key + " is " + there + " in the checkpoint and " + here + " in the job";
-  const std::string anew = " or begin anew with these weights (--weights FILE)";
+  const std::string anew = " or start a new job with these weights (--weights FILE)";
   if (rule == on_resume::refused)
-    return {{}, {}, both + ": a job cannot go on with another value. Set it as in the checkpoint," + anew};
+    return {{}, {}, both + ": a job cannot continue with another value. Set it as in the checkpoint," + anew};
   return {{},
           {},
           both +
-              ": the weights would not be those of an unbroken run. Set it as in the checkpoint, allow it with --set "
+              ": the weights would differ from those of an uninterrupted run. Set it as in the checkpoint, allow it with --set "
               "train.deterministic=false," +
               anew};
 }

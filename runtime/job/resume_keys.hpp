@@ -1,6 +1,6 @@
 // The table of keys that may, or may not, differ between the job that wrote a checkpoint and the
-// job that resumes from it: one row for each key of a job file. A checkpoint stores the values that
-// must be equal (checkpoint::made_with). A value that the file does not have is not compared,
+// job that resumes from it: one entry for each key of a job file. A checkpoint stores the values
+// that must be equal (checkpoint::made_with). A value that the file does not have is not compared,
 // because older versions did not store it.
 // Errors: values.  Threads: functions without state.
 #pragma once
@@ -21,7 +21,7 @@ enum class on_resume : std::uint8_t {
   allowed,
 };
 
-// Collects the values of one row, by name.
+// Collects the values of one entry, by name.
 class resume_values {
  public:
   resume_values(const std::string& key, metadata_map& into) : key_(key), into_(into) {}
@@ -34,23 +34,23 @@ class resume_values {
 };
 
 struct resume_key {
-  // As in the job file: "data.batch". "data.*": the options of the type that the table chooses (a
-  // source, a layer). With spaces: a property of the job that is not a key.
+  // As in the job file, e.g. "data.batch". "data.*": the options of the type that the table chooses
+  // (a source, a layer). With spaces: a property of the job that is not a key.
   std::string key;
   on_resume rule;
-  void (*values)(const prepared_job&, const resume_values&) = nullptr;  // nullptr: not compared, or compared in another row
+  void (*values)(const prepared_job&, const resume_values&) = nullptr;  // nullptr: not compared, or compared by another entry
 };
 
 const std::vector<resume_key>& resume_keys();
 
-// The values that a checkpoint of this job stores.
+// Returns the values that a checkpoint of this job stores.
 metadata_map made_with(const prepared_job& j);
 
-// nullopt: this job may resume from the checkpoint. Otherwise an error with the first key that
-// differs and must not, and both values.
+// Returns nullopt if this job may resume from the checkpoint. Otherwise returns an error with the
+// first key that differs and must not, and both values.
 std::optional<record_error> check_made_with(const prepared_job& j, const checkpoint& c);
 
-// "KEY is 1 in the checkpoint and 2 in the job: ...", and how to proceed.
+// Returns the error "KEY is 1 in the checkpoint and 2 in the job: ...", with what to do.
 record_error other_value(const std::string& key, on_resume rule, const std::string& theirs, const std::string& ours);
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// Every registry a job may name, in one object that main builds and passes on. Plugins add rows to
-// the same tables.
+// All registries that a job file refers to, in one object that main() makes and passes on. Plugins
+// add entries to them.
 #pragma once
 
 #include "ops/registry.hpp"
@@ -24,9 +24,9 @@ struct tables {
   eval_sampler_registry eval_samplers;
   mode_registry modes;
   reducer_registry reducers;
-  condition_registry conditions;  // when a worker exchanges
-  finish_registry finishes;       // when a job ends
-  stage_registry stages;          // actor-based layers: layer types whose stage has a will of its own
+  condition_registry conditions;  // sync conditions: decide when a worker exchanges
+  finish_registry finishes;       // finish conditions: decide when a job ends
+  stage_registry stages;          // layer types with their own stage class (actor-based layers)
 };
 
 tables stock_tables();

@@ -1,4 +1,5 @@
-// The coordinator's words, what roles report to it, and what a host says to its own roles.
+// Messages between the coordinator and the roles of its job, and messages from a host to its roles.
+// The comment of a message gives: sender -> receiver, meaning, and the header fields that it uses.
 #pragma once
 
 #include <cstdint>
@@ -10,41 +11,45 @@
 
 namespace troupe {
 
-struct start {};  // every role is in place: begin
+// Host -> coordinator -> shards: all roles are in place, begin. Host -> restarted role, which sends
+// it to its neighbours: a new incarnation begins; send again what it may need.
+struct start {};
 
-// Coordinator -> loaders: steps [.., until) may be loaded. Never shrinks. Coordinator -> workers of
-// modes that rest, word header.id: steps end at `until` for now; 0: they go on.
+// Coordinator -> loaders: the steps below `until` may be loaded. Never shrinks.
+// Coordinator -> workers of modes with mode_facts::rests: the last granted step for now is
+// `until` - 1; 0: more steps follow. Notices are numbered by header.id; the latest counts.
 struct grant {
   std::uint64_t until = 0;
 };
 
 // Coordinator -> a loader with loader_config::dynamic: load packets [first, first + count) of step
-// `step`, after the portions sent before it. Steps never go down, and one loader gets a packet of a
-// step at most once: whatever looks otherwise is a duplicate. `life` is the incarnation of the
-// worker that it is meant for: a loader of another one leaves it, the coordinator deals again once
-// it knows.
+// `step`, after earlier work units. Steps never decrease, and a loader gets a packet of a step at
+// most once; anything else is a duplicate. `life` is the incarnation of the worker that the unit is
+// for: a loader of another incarnation ignores it, and the coordinator deals the packets again when
+// it learns of the restart.
 struct work_unit {
   std::uint64_t step = 0;
   std::uint32_t first = 0, count = 0;
   std::uint32_t life = 0;
 };
 
-// Worker half -> its loader: begin with step `step`, whatever your configuration says. Ignored by a
-// loader that has begun.
+// Worker sync -> its loader (coordinator -> loader in jobs that retain for replay): begin with step
+// `step` instead of the configured one. Ignored by a loader that has begun.
 struct resume_at {
   std::uint64_t step = 0;
 };
 
-// Coordinator -> shards: from step `from` on, `key` (as in the job file, e.g. "train.dynamics.lr")
-// is `value`.
+// Coordinator -> shards and workers: from step `from` on, `key` (as in the job file, e.g.
+// "train.dynamics.lr") has the value `value`.
 struct set_value {
   std::string key;
   double value = 0;
   std::uint64_t from = 0;
 };
 
-// Coordinator -> loaders: run evaluation round `round` over the test set with the weights of step
-// header.version. `life` as in a portion, where portions are dealt.
+// Coordinator -> loaders: run evaluation round `round` over the evaluation split, with the weights
+// of version header.version. Coordinator -> tester and its loader, in modes out of lockstep: the
+// same with the shards' present weights. `life` as in work_unit.
 struct evaluate {
   std::uint64_t round = 0;
   std::uint32_t life = 0;
@@ -54,72 +59,82 @@ struct evaluate {
 // header.step.
 struct report {
   std::vector<std::pair<std::string, double>> values;
-  std::uint32_t valid = 0;  // examples behind the means
+  std::uint32_t valid = 0;  // number of examples in the means
 };
 
-// Coordinator -> shards: send your blocks (weights, and the rule's state when `with_state`) at
-// version header.version. Also coordinator -> stages whose layers carry state (plan/carried.hpp):
-// send what your packets have carried to the boundary.
-constexpr std::uint64_t any_version = ~0ull;  // to who stands still: the newest of each
+// Coordinator or tester -> shards: send your blocks (with the states of the update rule if
+// `with_state`) as soon as their version is at least header.version. After `quiesce`: send them at
+// exactly header.version. Coordinator -> stages whose layers carry state (plan/carried.hpp): send
+// the state that your packets have at the boundary. Each block is answered by one `state`.
+constexpr std::uint64_t any_version = ~0ull;  // after `quiesce`: the newest version of each block
 struct collect {
   std::uint64_t request = 0;
   bool with_state = false;
 };
-// Also shard -> worker in modes whose workers step by themselves: what to begin with; `request` is
-// then how many updates the states of the rule have seen, and with flag_join `wanted` as in
-// `weights`.
+// One block with the states of the update rule.
+//   shard, stage -> coordinator; shard -> tester: answer to `collect`, with its `request`;
+//     header.version is the version of the block, header.step the number of updates in `rule`.
+//   shard -> worker, in modes whose workers step by themselves: the first values; `request` is the
+//     number of updates in `rule`. With flag_join also `wanted`, as in `weights`.
+//   worker -> shard, at a flush of these modes: the worker's copy; header.id is the flush round,
+//     header.version the bits of the copy's mass (a double), `request` as above.
+//   shard -> replica: a new version; `wanted` is the oldest version that may be requested.
+//   coordinator -> tester: final weights to evaluate; `request` is the round.
 struct state {
   std::uint64_t request = 0;
   std::uint32_t block = 0;
   tensor value;
-  tensors rule;  // momentum and the like
+  tensors rule;  // e.g. momentum
   std::uint64_t wanted = 0;
 };
-// Coordinator -> a shard of a job that goes on or begins with given weights, before `start`: what a
-// block begins with. Same content as `state`, of any type, and without states of the rule where it
-// begins at rest; header.step is how many updates those have seen.
+// Coordinator -> shards and stages of a job that continues or begins with given weights; to shards
+// before `start`: the initial content of a block, as in `state`, of any dtype. `rule` is empty if
+// the states begin at zero; header.step is the number of updates in them.
 struct restore_state {
   std::uint32_t block = 0;
   tensor value;
   tensors rule;
 };
 
-// Coordinator -> workers, round header.id: every step below header.step has been computed. Send
-// what you still hold (accumulated gradients, your copy of the weights where the mode keeps one),
-// then say so to your shards. Shards tell the coordinator when all have.
+// Coordinator -> workers, round header.id: every step below header.step has been computed. Send to
+// your shards what you still hold (accumulated gradients, or your copy of the weights), then
+// ready{flushed}. A shard sends ready{flushed} to the coordinator when all its workers have.
 struct flush {};
-// Coordinator -> workers and shards: go on at header.step in this mode; the era that begins.
-// Options as text, checked by the coordinator.
+// Coordinator -> workers and shards: continue at header.step in this mode; `mode_epoch` is the
+// epoch that begins. Options are text, checked by the coordinator.
 struct adopt {
   std::string mode;
   std::vector<std::pair<std::string, std::string>> options;
   std::uint8_t mode_epoch = 0;
 };
 
-// Coordinator -> workers: what have you counted? And the answer: histograms by name
-// ("conv1.weight": how many reads were 0, 1, ... clocks behind).
+// Coordinator -> workers: send your staleness histograms.
 struct observe {};
+// The answer: histograms by name ("conv1.weight"); element i counts the reads of weights that were
+// i clocks old.
 struct observation {
   std::vector<std::pair<std::string, std::vector<std::uint64_t>>> histograms;
 };
 
-// Coordinator -> whoever has blocks, when nodes are lost (coordinator/surviving_state.hpp): change
-// nothing any more, and say what you have, which these workers have a part in where they have
-// weights of their own; `collect` then asks for it at header.version. And the answer: by block, the
-// oldest version that is here with all its states, and the newest.
+// Coordinator -> shards and replicas, after node failures (coordinator/surviving_state.hpp): stop
+// updating and report the versions that you hold. In modes whose workers have their own weights,
+// the copies of the workers `living` count. `collect` then requests one version.
 struct quiesce {
   std::uint64_t request = 0;
-  std::vector<std::uint32_t> living = {};  // workers
+  std::vector<std::uint32_t> living = {};  // indices of workers on living nodes
 };
+// The answer: for each block the oldest version that is held with the states of its rule, and the
+// newest version.
 struct inventory {
   std::uint64_t request = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> least, newest;  // (block, version), in the same order
 };
 
-struct halt {};  // finish what runs, send nothing new
+// Coordinator -> all roles: the job ends. Finish running tasks and send nothing new.
+struct halt {};
 
-// Host -> coordinator, for a person: pause, resume, stop, checkpoint, eval, set (key, value).
-// Answered by events.
+// Host -> coordinator: a user's command: pause, resume, stop, checkpoint, eval, set (key, value),
+// mode. Or one of the host's own, e.g. "handover". Answered by events.
 struct command {
   std::string name;
   std::string key;
@@ -127,18 +142,20 @@ struct command {
   std::vector<std::pair<std::string, std::string>> options = {};  // of `mode NAME key=value ...`; the name is the key
 };
 
-// A role's own message (plugins: CAF fixes its type table at start, so plugin messages travel
-// inside this one).
+// A message that a mode or a plugin defines for its own roles; `type` is their choice. Plugins
+// cannot add message types, because CAF fixes its type table at program start.
 struct user {
   std::uint32_t type = 0;
   std::string bytes;
   tensors values;
 };
 
-// Host -> role.
+// Host -> role: the task or shared_effect with this token has run.
 struct finished {
   std::uint64_t token = 0;
 };
+// Host -> coordinator: a node is lost. Role -> coordinator: the sender was restarted and cannot
+// continue (job/lost_role.hpp).
 struct peer_down {
   std::string node;
   std::string reason;

@@ -1,7 +1,7 @@
-// What a role on one device sends to one on another, or on another node. Hosts (actors/shell,
-// sim::world) let it cross in a task of the sender's device, on a lane for this alone, before the
-// message leaves: so what arrives lies where the receiver can read it, and no role knows of it.
-// Where both have one memory, as all CPU devices have, nothing crosses.
+// Copies the tensors of a message to memory that the receiver's device can read. Hosts
+// (actors/shell, sim::world) do this before a message leaves, in a task on a separate stream of the
+// sender's device, so that roles need not know about devices. CPU devices share the host's memory
+// and need no copies.
 #pragma once
 
 #include "runtime/messages/message.hpp"
@@ -10,13 +10,12 @@ namespace troupe {
 
 class device;
 
-// Does what lies on `from` have to cross to be read on `to`? Not what lies with the host: every
-// device takes that.
+// Returns true if `to` cannot read the memory of `from`. Every device can read the host's memory.
 bool crosses(const device& from, const device& to);
-// Tensors of `e` that `to` cannot read are replaced by copies there, made by `stream`. Waits only
-// for what goes to the host.
+// Replaces each tensor of `e` that `to` cannot read by a copy in the memory of `to`, made by
+// `stream`. Waits for the copies only if `to` is the host.
 void cross(envelope& e, device& stream, device& to);
-// The same for a tensor that a role shares with its host.
+// Replaces `t` by a copy in the host's memory, for tensors of shared_effect.
 void bring_home(tensor& t, device& stream);
 
 }  // namespace troupe

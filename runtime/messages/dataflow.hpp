@@ -1,4 +1,4 @@
-// Activations and their gradients, and the credit that bounds them.
+// Activations, their gradients and their credit between stages; examples for loaders.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +9,34 @@
 
 namespace troupe {
 
-// Producer stage -> consumer stage, in-edge header.port. `valid` is how many examples of the packet
-// are real (the rest pads the last evaluation batch); `first_example` the index in the step's
-// global batch of the packet's first example.
+// Producer stage or loader -> consumer stage, in-edge header.port: one tensor of a packet. `valid`
+// is the number of real examples; the others pad the last batch of an evaluation. `first_example`
+// is the index of the packet's first example in the step's global batch. Takes one credit.
 struct forward {
   tensor value;
   std::uint32_t valid = 0;
   std::uint32_t first_example = 0;
 };
 
-// Consumer stage -> producer stage, out-edge header.port: d loss / d value. Uses the credit its
-// forward reserved.
+// Consumer stage -> producer stage, out-edge header.port: d loss / d value. Needs no credit beyond
+// that of its forward.
 struct backward {
   tensor grad;
 };
 
-// Consumer -> producer: `count` slots of out-edge header.port are free again.
+// Consumer -> producer: packet header.id has left the consumer and returns its credit on out-edge
+// header.port. `count` is always 1.
 struct credit {
   std::uint32_t count = 1;
 };
 
-// Loader -> data server or another loader: send packet header.packet of header.step (of the
-// evaluation round header.step when header.phase is test). One request is credit for one answer; it
-// may be repeated, since the answer is a pure function of it.
+// Loader -> data server or another loader: send packet header.packet of step header.step (of
+// evaluation round header.step if header.phase is test). A request is credit for one answer. It may
+// be repeated, because the answer is a pure function of it.
 struct want_examples {};
 
-// The answer with the examples themselves (samplers `served`, `replicate`), or with the number that
-// they follow from (`seeded`). A loader drops an answer that it does not wait for.
+// The answer: the examples (samplers `served`, `replicate`), or the seed from which the loader
+// draws them (`seeded`). A loader drops an answer that it does not wait for.
 struct examples {
   tensor data, label;
 };

@@ -1,10 +1,10 @@
-// Why a role ignores a message, and how often it has done so. Every role counts what it ignores
-// (role::drop in runtime/role.hpp); hosts publish the counts in role_status.
+// Reasons for which a role ignores a message, and counts of them. Every role counts the messages
+// that it ignores (role::drop in runtime/role.hpp); hosts publish the counts in role_status.
 //
-// Two kinds of reasons. The first four occur in a healthy cluster: restarts and failing networks
-// repeat and delay messages. The others are mistakes: the sender runs other code or another plan,
-// or does not follow the protocol. The simulator ends a run in which one occurs
-// (sim::world_config::allow_mistakes).
+// The first four reasons occur in a healthy cluster, because restarts and failing networks repeat
+// and delay messages. The others are mistakes: the sender runs other code or another plan, or
+// violates the protocol. The simulator ends a run in which a mistake occurs, unless
+// sim::world_config::allow_mistakes is set.
 #pragma once
 
 #include <array>
@@ -15,18 +15,17 @@
 namespace troupe {
 
 enum class drop_reason : std::uint8_t {
-  repeated,      // its content has been taken already
+  repeated,      // a duplicate: its content has been taken already
   outdated,      // of a step, version, round, mode epoch or incarnation that is over
-  unrequested,   // an answer, and no request waits for it: the request was answered, or made before a restart
+  unrequested,   // an answer without an open request: the request was answered, or made before a restart
   quiesced,      // training has stopped after a node failure
   misaddressed,  // a source, port, block or worker that the plan does not have here
-  malformed,     // a shape, type or value that cannot be right
-  unexpected,    // a message that this role does not take, or not in this state
+  malformed,     // an invalid shape, type or value
+  unexpected,    // a message that this role does not handle, or not in its present state
 };
 constexpr std::size_t drop_reasons = 7;
 
-// "repeated", ...: as in JSON and logs.
-const char* name_of(drop_reason r);
+const char* name_of(drop_reason r);  // as in JSON and logs, e.g. "repeated"
 constexpr bool is_mistake(drop_reason r) { return r >= drop_reason::misaddressed; }
 
 struct drop_counts {

@@ -1,6 +1,5 @@
-// Credit of one out-edge: how many more packets the consumer has room for. It comes back by name
-// (the packet's msg_id), so that a word that arrives twice counts once: the consumer may be on
-// another node.
+// Credit of one out-edge: the number of packets that the consumer still accepts. Credit is returned
+// with the msg_id of the packet, so that a `credit` message that arrives twice counts once.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +14,11 @@ class edge_credit {
  public:
   explicit edge_credit(std::uint32_t limit) : limit_(limit) {}
 
-  // More than the limit may be under way where a producer makes packets again that a restarted
-  // consumer has to have (stage_again.cpp).
+  // Returns how many packets may still be sent; 0 also if more than `limit` are in flight, which
+  // happens when a producer repeats packets for a restarted consumer (stage_again.cpp).
   std::uint32_t left() const { return under_way_.size() < limit_ ? limit_ - static_cast<std::uint32_t>(under_way_.size()) : 0; }
   void take(msg_id packet) { under_way_.push_back(packet); }
-  // False: it is back already.
+  // Returns false if the credit of this packet has been returned already.
   bool give_back(msg_id packet) {
     const auto at = std::find(under_way_.begin(), under_way_.end(), packet);
     if (at == under_way_.end()) return false;

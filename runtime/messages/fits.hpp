@@ -1,5 +1,5 @@
-// Is what a peer has sent what is expected of it? Roles that put tensors of others into jobs ask
-// first: a job does not look.
+// Checks of received tensors. A role checks shape and type of a peer's tensor before it passes the
+// tensor to a task, because tasks do not check their inputs.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 namespace troupe {
 
 inline bool fits(const tensor& t, const shape& dims, dtype type) { return t && t.type() == type && t.dims() == dims; }
-// So many elements, in whatever shape: blocks of parameters.
+// Returns true if the tensor has `count` elements in any shape; for blocks of parameters.
 inline bool holds(const tensor& t, std::int64_t count, dtype type) { return t && t.type() == type && t.count() == count; }
 inline bool all_hold(const tensors& all, std::int64_t count, dtype type) {
   return std::all_of(all.begin(), all.end(), [&](const tensor& t) { return holds(t, count, type); });
 }
 
-// Have its tensors values? For hosts whose jobs run; without maths none has. Of packets that nobody
-// computes (flag_void) they need none.
+// Returns true if all tensors of the message have values. The tensors of a void packet (flag_void)
+// need none. Not for simulations without maths, where no tensor has values.
 bool has_values(const envelope& e);
 
 }  // namespace troupe

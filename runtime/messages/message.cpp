@@ -13,8 +13,8 @@ namespace {
 template <class B, class... T>
 concept one_of = (std::same_as<std::remove_const_t<B>, T> || ...);
 
-// The tensors of one body, const or not. Bodies without tensors are named: a new one does not
-// compile until it has been thought about here.
+// Calls `f` for each tensor of a body, const or not. Bodies without tensors are listed too, so that
+// a new body does not compile until it is added here.
 template <class B, class F>
 void visit_tensors(B& b, F&& f) {
   const auto each = [&](auto& list) {
@@ -41,11 +41,11 @@ void visit_tensors(B& b, F&& f) {
     static_assert(one_of<B, credit, want_examples, examples_seed, ready, fetch, start, grant, work_unit, resume_at, set_value,
                          evaluate, report, collect, flush, adopt, observe, observation, norm_partials, nonfinite_report, quiesce,
                          inventory, halt, command, finished, peer_down>,
-                  "a new body: say where its tensors are");
+                  "a new body: list its tensors here");
   }
 }
 
-// `t`, which `stream` can read, where `to` can: itself, or a copy in the memory of `to`.
+// Returns `t` if `to` can read it, else a copy in the memory of `to`. `stream` can read `t`.
 tensor sent_to(device& stream, device& to, const tensor& t) {
   if (!t.backed() || t.space().host() || t.space() == to.space()) return t;
   tensor there = tensor::allocate(to, t.dims(), t.type());
@@ -56,8 +56,8 @@ tensor sent_to(device& stream, device& to, const tensor& t) {
 }  // namespace
 
 void freeze(envelope& e) {
-  // The mark is written at most once: a write to a block that others read would cost them a cache
-  // line.
+  // The mark is written at most once: other threads may read the block, and a write would
+  // invalidate their cache line.
   const auto mark = [](tensor& t) {
     if (!t.frozen()) t.freeze();
   };

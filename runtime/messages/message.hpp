@@ -1,6 +1,6 @@
-// What roles say to each other: a 64-byte header and one of the bodies in dataflow.hpp, param.hpp,
-// control.hpp. Bodies are plain structs; tensors in them are handles. Order is kept per (source,
-// destination) and no further.
+// A message between roles: a 64-byte header and a body, one of the structs of dataflow.hpp,
+// param.hpp and control.hpp. Tensors in bodies are handles. Messages of one source to one
+// destination arrive in order; there is no other guarantee of order.
 #pragma once
 
 #include <cstddef>
@@ -16,31 +16,32 @@
 namespace troupe {
 
 struct header {
-  std::uint32_t job = 0;
+  std::uint32_t job = 0;  // number of the job
   role_id src = no_role;
   role_id dst = no_role;
-  std::uint32_t incarnation = 0;  // of the sender; messages of an older one are dropped and counted
-  msg_id id{};                    // one packet's path; a re-send keeps it and raises `attempt`
-  std::uint64_t step = 0;         // training step, or index of the evaluation round
-  std::uint64_t version = 0;      // of the weights in use
-  std::uint32_t needed_from = 0;  // forward, backward, credit, start: no packet of a step before it will be asked for again
-  std::uint32_t packet = 0;       // index of the packet in its step, and how many there are
-  std::uint32_t packets = 1;
-  std::uint16_t port = 0;  // which edge of the destination (its in-edges for forward, out-edges for backward)
-  std::uint8_t attempt = 0;
-  std::uint8_t phase = 0;   // troupe::phase
-  std::uint16_t flags = 0;  // see below
-  std::uint32_t trace = 0;
+  std::uint32_t incarnation = 0;  // of the sender; messages of an earlier incarnation are dropped and counted
+  msg_id id{};                    // packet id; a repetition keeps it and raises `attempt`; a round number in some messages
+  std::uint64_t step = 0;         // training step, or number of the evaluation round
+  std::uint64_t version = 0;      // version of the weights
+  std::uint32_t needed_from = 0;  // forward, backward, credit, start: packets of earlier steps will not be requested again
+  std::uint32_t packet = 0;       // index of the packet in its step
+  std::uint32_t packets = 1;      // number of packets in the step
+  std::uint16_t port = 0;         // index of the destination's edge: an in-edge for forward, an out-edge for backward and credit
+  std::uint8_t attempt = 0;       // number of earlier sendings of this message
+  std::uint8_t phase = 0;         // troupe::phase: 0 train, 1 test
+  std::uint16_t flags = 0;        // flag_void, ...
+  std::uint32_t trace = 0;        // for the simulator; roles ignore it
 };
 static_assert(sizeof(header) == 64);
 
-// header.flags: the low byte are marks, the high byte the era of the mode in use (it grows with
-// every live switch), so that messages of the mode before are known when they come late.
-constexpr std::uint16_t flag_void = 1;   // a packet that nobody needs any more: it flows on for the accounts, without maths
-constexpr std::uint16_t flag_join = 2;   // the answer to a `fetch` that joins
-constexpr std::uint16_t flag_reset = 4;  // a training packet whose lanes begin anew: nothing is carried over from the step before
+// header.flags. The low byte has the marks below. The high byte is the mode epoch, which counts
+// live switches of the mode, so that late messages of the previous mode are recognised.
+constexpr std::uint16_t flag_void = 1;   // a packet that is no longer needed; it passes the stages without maths, for bookkeeping
+constexpr std::uint16_t flag_join = 2;   // answer to a `fetch` with `join`
+constexpr std::uint16_t flag_reset = 4;  // a training packet whose sequences begin anew, without the state of the last step
 constexpr std::uint16_t flag_marks = 0xff;
 
+// The index of a body is part of the wire format (wire_version) and of recorded traces.
 using message = std::variant<
     // dataflow
     forward, backward, credit,
@@ -48,14 +49,13 @@ using message = std::variant<
     gradient, push, weights, layer_weights, ready, fetch,
     // control
     start, grant, set_value, evaluate, report, collect, state, restore_state, halt, command, user,
-    // changing the mode, counting
+    // mode switch, statistics, clipping
     flush, adopt, observe, observation, norm_partials,
     // loading
     work_unit, resume_at, want_examples, examples, examples_seed,
-    // what is left when nodes are lost
+    // recovery after node failures
     quiesce, inventory,
-    // from the host itself; gradients that are not finite. The order is part of traces and of
-    // frames
+    // from the host; non-finite gradients. The order is part of traces and frames
     finished, nonfinite_report, peer_down>;
 
 struct envelope {
@@ -63,8 +63,9 @@ struct envelope {
   message body;
 };
 
-// For hosts: what has been sent is immutable; how many bytes its tensors have.
+// For hosts. Marks all tensors of the message as immutable, before it is sent.
 void freeze(envelope& e);
+// Returns the bytes of all tensors of the message.
 std::size_t tensor_bytes(const message& m);
 
 // For std::visit(overloaded{...}, e.body).
@@ -75,6 +76,6 @@ struct overloaded : F... {
 template <class... F>
 overloaded(F...) -> overloaded<F...>;
 
-const char* name_of(const message& m);  // "forward", "push", ...
+const char* name_of(const message& m);  // e.g. "forward"
 
 }  // namespace troupe

@@ -10,11 +10,12 @@
 
 namespace troupe {
 
-// Stage -> worker: gradients of all trainable parameters of layer `layer` for packet header.packet
-// of header.step, in parameter order; `stats` are running statistics for the buffers. Of a stage
-// that gathers packets: the sum over those of the tree's node that begins at header.packet and has
-// this span (without statistics). `lag`: how many steps the weights it was computed with were
-// behind header.step.
+// Stage -> worker: the gradients of all trainable parameters of layer `layer` for packet
+// header.packet of header.step, in parameter order; `stats` are the new running statistics. A
+// gather stage sends the sum over packets [header.packet, header.packet + span), a node of the
+// packet tree, without statistics. `lag`: with weights = "stash", the number of steps by which the
+// weights are behind header.step; with "latest", the number of versions that arrived between the
+// packet's forward and backward.
 struct gradient {
   std::uint32_t layer = 0;
   tensors grads;
@@ -23,9 +24,10 @@ struct gradient {
   std::uint32_t lag = 0;
 };
 
-// Worker -> shard: the sum over the packets [first, first + span) of header.step for one block. The
-// range is a node of the fixed binary tree over packets, so that the shard's additions do not
-// depend on who computed what.
+// Worker or reducer -> shard or reducer: the sum over the packets [first, first + span) of
+// header.step for one block. The range is a node of the packet tree, so that the result does not
+// depend on which worker computed which packet. Modes that do not push gradients define `sum`
+// themselves.
 struct push {
   std::uint32_t block = 0;
   std::uint32_t first = 0;
@@ -33,54 +35,57 @@ struct push {
   tensor sum;
 };
 
-// Shard -> worker: block at version header.version. With flag_join, `wanted` is the step whose
-// gradient the shard wants next.
+// Shard or reducer -> worker or reducer: a block at version header.version; the answer to a `fetch`
+// has its header.step. With flag_join: `wanted` is the step whose gradient the shard expects next
+// from this worker, and header.packets the number of answers (one for each version that the shard
+// still holds for it).
 struct weights {
   std::uint32_t block = 0;
   tensor value;
   std::uint64_t wanted = 0;
 };
 
-// Worker -> stage: all parameters of one layer at version header.version.
+// Worker or tester -> stage: all parameters of one layer at version header.version.
 struct layer_weights {
   std::uint32_t layer = 0;
   tensors values;
 };
 
-// Shard -> the other shards of its server group: partial sums of squares of the gradient of
-// `block`, of header.step (clipping by norm; reduce/norm.hpp). By part: its node in the tree over
-// the parameter, first << 32 | span, and the bits of the sum.
+// Shard -> the other shards of its server group: partial sums of squares of the gradient of `block`
+// at header.step, for clipping by norm (reduce/norm.hpp).
 struct norm_partials {
   std::uint32_t block = 0;
+  // Node of the tree over the parameter's elements (first << 32 | span), and the bits of its sum.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
 };
 
-// Shard -> the other shards of its server group: the gradients of header.step of worker group
-// `group` are here for all its blocks, and looked at; those of `bad` are not finite. Shard or
-// worker -> coordinator: these are not, and what is done about it stands in docs/failures.md;
-// `group` is then the worker's index where a worker steps by itself.
+// Shard -> the other shards of its server group: all gradients of worker group `group` at
+// header.step have been checked; those of the blocks `bad` are not finite.
+// Shard or worker -> coordinator: the gradients of the blocks `bad` at header.step are not finite
+// (docs/failures.md). From a worker, `group` is the index of the worker.
 struct nonfinite_report {
   std::uint32_t group = 0;
   std::vector<std::uint32_t> bad;  // ids of blocks
 };
 
-// Worker -> shard: send block (or, of a gossiping worker, your copy of it) once its version is
-// header.version or more. Answered by `weights`. header.step tells the asker's step and comes back
-// with the answer. `join`: the asker has been restarted; the answer's `wanted` is the step whose
-// gradient the shard wants next from it; header.packets how many answers there are (2: the version
-// before too).
+// Worker -> shard: send the block once its version is at least header.version. Answered by
+// `weights` with the same header.step. `join`: the sender was restarted; answered by `weights` or
+// `state` with flag_join. Between a restarted reducer and its neighbours: send again what I lost.
 struct fetch {
   std::uint32_t block = 0;
   bool join = false;
 };
 
-// "I have come so far": settled, header.step is the boundary (worker -> shard -> coordinator);
-// adopted (worker and shard -> coordinator); joined, again there after a restart and going on with
-// header.step (worker -> coordinator); portion, its packets [header.packet, + header.packets) of
-// header.step are summed and sent (worker -> coordinator); with header.packets 0: this worker has
-// weights of header.step, all portions of earlier steps are over; copied: the block header.packet
-// is here at header.version (replica -> shard; sync/replica.hpp). `mode_epoch`: of `adopted`, the
-// one that has begun.
+// Progress of a role, by `what`:
+//   flushed    worker -> shard -> coordinator: the flush of round header.id, at step header.step,
+//              is complete
+//   adopted    worker -> coordinator: it runs the mode of `mode_epoch`
+//   joined     worker -> coordinator: it was restarted and continues with step header.step;
+//              loader or tester -> coordinator: it was restarted
+//   work_unit  worker -> coordinator: packets [header.packet, header.packet + header.packets) of
+//              step header.step are summed and pushed; with header.packets 0: the worker has the
+//              weights of step header.step, so all work units of earlier steps are complete
+//   copied     replica -> shard: it holds block header.packet at header.version (sync/replica.hpp)
 struct ready {
   enum class what_of : std::uint8_t { flushed, adopted, joined, work_unit, copied };
   what_of what = what_of::flushed;

@@ -42,7 +42,7 @@ class writer : public field_writer<writer> {
   std::vector<const tensor*> payloads;
 };
 
-// Reads fields from [begin, end) of a message and payloads behind them.
+// Reads fields from [begin, end) of a message, and the payloads after them.
 class reader : public field_reader<reader> {
  public:
   reader(const std::uint8_t* data, std::size_t bytes, std::size_t begin, std::size_t end, std::shared_ptr<const void> owner,
@@ -55,16 +55,14 @@ class reader : public field_reader<reader> {
         elsewhere_(elsewhere) {}
 
   using field_reader::get;
-  void get(tensors& list) {
-    get_list(list, count(tensor_fixed_bytes, "a list claims more tensors than allowed", wire_max_tensors));
-  }
+  void get(tensors& list) { get_list(list, count(tensor_fixed_bytes, "a list has more tensors than allowed", wire_max_tensors)); }
   void get(tensor& t) {
     std::uint8_t state = 0, type = 0, rank = 0, zero = 0;
     (*this)(state, type, rank, zero);
     if (!error.empty()) return;
     if (state > state_backed) return fail("unknown tensor state");
     if (type > static_cast<std::uint8_t>(dtype::u8)) return fail("unknown dtype");
-    if (rank > shape::max_rank) return fail("a tensor's rank is " + std::to_string(rank));
+    if (rank > shape::max_rank) return fail("a tensor's rank is too large: " + std::to_string(rank));
     if (zero != 0) return fail("a reserved byte is not zero");
     if (state == state_empty && (rank != 0 || type != 0)) return fail("an empty tensor has a shape");
     const auto t_type = static_cast<dtype>(type);
@@ -73,7 +71,7 @@ class reader : public field_reader<reader> {
     t = state == state_declared ? tensor::declare(dims, t_type) : view(dims, t_type);
   }
 
-  // Everything must have been used up, fields and payloads.
+  // Fails if bytes of the fields or of the payloads were not read.
   void end() {
     if (left_ != 0) fail("trailing bytes after the fields");
     if (payload_end_ - gone_ != bytes_ || !elsewhere_.empty()) fail("trailing bytes after the payload");
@@ -81,8 +79,7 @@ class reader : public field_reader<reader> {
 
  private:
   bool get_dims(int rank, std::size_t element, shape& dims) {
-    // Zeros are counted as ones, so that no partial product overflows in shape's own arithmetic
-    // either.
+    // Zeros count as ones, so that the partial products in class shape cannot overflow either.
     auto bytes = static_cast<std::int64_t>(element);
     for (int i = 0; i < rank; ++i) {
       std::int64_t d = 0;
@@ -110,7 +107,7 @@ class reader : public field_reader<reader> {
       return tensor::adopt(owner_, data_ + here, dims, type);
     }
     const auto& piece = elsewhere_.front();
-    if (piece.bytes != n || !lies(piece.data)) return fail("a payload elsewhere is not the tensor's"), tensor{};
+    if (piece.bytes != n || !lies(piece.data)) return fail("a separate payload does not match its tensor"), tensor{};
     gone_ += n / wire_alignment * wire_alignment;
     elsewhere_ = elsewhere_.subspan(1);
     return tensor::adopt(piece.owner, static_cast<const std::uint8_t*>(piece.data), dims, type);
@@ -118,10 +115,10 @@ class reader : public field_reader<reader> {
 
   const std::uint8_t* data_;
   std::size_t bytes_;
-  std::size_t payload_end_;  // of the last payload so far, in the whole message
+  std::size_t payload_end_;  // end of the last payload so far, as an offset in the message
   std::shared_ptr<const void> owner_;
-  std::span<const wire_piece> elsewhere_;  // to come
-  std::size_t gone_ = 0;                   // by how much what comes next lies further to the front
+  std::span<const wire_piece> elsewhere_;  // pieces not used yet
+  std::size_t gone_ = 0;                   // offset in the message minus offset in the buffer, after the pieces so far
 };
 
 template <class M>
@@ -182,7 +179,7 @@ bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> own
     error = std::move(what);
     return false;
   };
-  if (bytes < wire_prefix_bytes) return refuse("shorter than a message's prefix");
+  if (bytes < wire_prefix_bytes) return refuse("the message is shorter than its prefix");
   const auto* p = static_cast<const std::uint8_t*>(data);
   envelope e;
   reader prefix(p, wire_prefix_bytes, 0, wire_prefix_bytes, nullptr);
@@ -192,9 +189,9 @@ bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> own
   std::uint32_t length = 0;
   prefix(version, index, zero, length);
   if (version != wire_version)
-    return refuse("wire version " + std::to_string(version) + ", this node speaks " + std::to_string(wire_version));
+    return refuse("wire version is " + std::to_string(version) + ", must be " + std::to_string(wire_version));
   if (index >= bodies) return refuse("unknown body " + std::to_string(index));
-  if (codecs[index].stays_home) return refuse("a host's own message came over the network");
+  if (codecs[index].stays_home) return refuse("a host-only message must not be sent between nodes");
   if (zero != 0) return refuse("a reserved byte is not zero");
   if (e.h.phase > 1) return refuse("unknown phase " + std::to_string(e.h.phase));
   if (length > bytes - wire_prefix_bytes) return refuse("the fields are longer than the message");

@@ -1,4 +1,4 @@
-// An envelope as bytes. Little-endian, version 4:
+// Encodes an envelope as bytes. Little-endian, version 4; offset, field, bytes:
 //
 //   0   header       62   its fields in the order of message.hpp, packed
 //   62  version       1   wire_version
@@ -7,13 +7,15 @@
 //   66  fields        4   length of what follows
 //   70  the body's fields in the order of its struct; strings, lists: u32 count, then the elements;
 //       bool: one byte, 0 or 1; f64: its bits
-//       tensor: u8 state (0 empty, 1 declared, 2 backed), u8 dtype, u8 rank, u8 zero, rank x i64 extents
-//   --  payloads of the backed tensors in order, each at the next multiple of 64, zeros between; nothing after the last
+//       tensor: u8 state (0 empty, 1 declared, 2 backed), u8 dtype, u8 rank, u8 zero,
+//       rank x i64 extents
+//   --  payloads of the backed tensors in order, each at the next multiple of 64, with zeros
+//       between them; no bytes after the last
 //
 // Cost: 70 bytes + fields + payloads + at most 63 bytes of padding per tensor. Payloads are never
 // copied: encode() refers to them, and decode() makes tensors that view the received buffer.
-// Errors: decode() is total. Any bytes are answered by true or by a message; memory stays
-// proportional to the input.
+// Errors: decode() accepts any bytes and returns true or an error text. Its memory is proportional
+// to the input.
 // Threads: functions without state.
 #pragma once
 
@@ -35,9 +37,10 @@ constexpr std::size_t wire_prefix_bytes = 70;
 constexpr std::size_t wire_alignment = 64;
 constexpr std::uint32_t wire_max_tensors = 1u << 16;  // in one list of a message
 
-// A piece of an encoded message, for scatter/gather. `owner` keeps it alive; null for constants.
-// `region`: that it lies in, if any, for transports that need not read it. `payload`: it is one
-// tensor's payload, so that decode() takes it as a wire_piece too. No other part may become one.
+// A part of an encoded message, for scatter/gather I/O. `owner` keeps the bytes alive; null for
+// constants. `region`: the memory region that contains them, if any, for transports that share
+// memory. `payload`: the part is the payload of one tensor, so a transport may pass it to decode()
+// as a wire_piece; other parts must not be passed so.
 struct wire_part {
   const void* data = nullptr;
   std::size_t bytes = 0;
@@ -46,25 +49,26 @@ struct wire_part {
   bool payload = false;
 };
 
-// A tensor's payload that does not stand with the rest of the message: its bytes are [at, at +
-// bytes) of the message. What comes after lies bytes / 64 * 64 further to the front than it would.
+// A tensor's payload that is in other memory instead of the message's buffer. It stands for bytes
+// [at, at + bytes) of the message. The buffer has bytes % 64 unused bytes in its place, so that
+// later parts stay aligned.
 struct wire_piece {
   std::size_t at = 0, bytes = 0;
   const void* data = nullptr;  // aligned to 64
   std::shared_ptr<const void> owner{};
 };
 
-// A body that never leaves its host: finished.
+// Returns true for `finished`, which is never sent to another node.
 bool host_only(const message& m);
 
-// The parts in order; the concatenation is the message. Empty for host-only bodies. Tensors must
-// stay unwritten until the owners drop (freeze them: what has been sent is immutable).
+// Returns the parts of the message in order; empty for host-only bodies. The tensors must not be
+// written while a part holds their owner (see freeze()).
 std::vector<wire_part> encode(const envelope& e);
 
-// Reads exactly [data, data + bytes). `data` must be 64-byte aligned when tensors have payloads;
-// they view it and share `owner`. `elsewhere`, in order, are payloads that lie somewhere else; each
-// must be a whole tensor's.
-// False: `error` says what is wrong and `out` is unchanged.
+// Decodes exactly [data, data + bytes). If tensors have payloads, `data` must be 64-byte aligned;
+// they view it and share `owner`. `elsewhere`: payloads in other memory, in order; each must be
+// that of a whole tensor. Returns false, with the reason in `error` and `out` unchanged, if the
+// bytes are not a valid message.
 bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> owner, envelope& out, std::string& error,
             std::span<const wire_piece> elsewhere = {});
 

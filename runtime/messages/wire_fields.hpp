@@ -1,6 +1,7 @@
-// The fields of every struct that travels, once for both directions of wire.cpp: fields(archive,
-// struct) gives the archive each of them, in the order of the struct. A structured binding names
-// all fields, so a field added to a message does not compile until it is added here.
+// The fields of every struct that is sent, listed once for both directions of wire.cpp:
+// fields(archive, struct) passes each field to the archive, in the order of the struct. A
+// structured binding names all fields, so a new field of a message does not compile until it is
+// added here.
 // Threads: functions without state.
 #pragma once
 

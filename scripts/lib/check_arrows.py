@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""check_arrows.py: every #include against the house's arrows.
+"""check_arrows.py: checks every #include against the layers of the architecture (docs/ARCHITECTURE.md).
 
   ops <- runtime <- runtime/node and runtime/exchange (all but its hub) <- actors <- apps <- tests, bench, examples
-Inside runtime/ the arrows are those that runtime/CMakeLists.txt declares. Inside actors/ they go down the FLOORS. runtime/exchange may include
-only ops/tree of ops, and ops/tree includes nothing of ours. NEVER lists what else a folder must not include. Third-party libraries
-stay in the boxes named in LIBRARIES; what would make a pure box impure (threads, clocks, OpenMP) is searched for as text.
+Inside runtime/ the allowed directions are those that runtime/CMakeLists.txt declares. Inside actors/
+files include only lower FLOORS. runtime/exchange may include only the files BARE of ops, and ops/tree
+includes no file of the tree. NEVER lists further includes that a folder must not have. Third-party
+libraries are included only in the folders of LIBRARIES. Threads, clocks and OpenMP in pure code are
+found by the patterns WORDS.
 """
 import re
 import sys
@@ -13,7 +15,7 @@ import tree
 
 LEVELS = [("ops/", 0), ("runtime/exchange/hub/", 1), ("runtime/exchange/", 2), ("runtime/node/", 2), ("runtime/", 1), ("actors/", 3), ("apps/", 4), ("tests/", 5), ("bench/", 5), ("examples/", 5)]
 
-# Library headers, and the places that may include them.
+# Library headers, and the folders that may include them.
 FREE = ("tests/", "bench/", "examples/")
 LIBRARIES = [
     (re.compile(r"caf/"), "CAF", ("actors/",)),
@@ -23,7 +25,7 @@ LIBRARIES = [
     (re.compile(r"png\.h$|jpeglib\.h$|jerror\.h$"), "libpng and libjpeg", ("runtime/node/images/",)),
 ]
 
-# What a room must never know though its arrow would allow it (docs/ARCHITECTURE.md, "Rooms").
+# By folder: files that it must not include although its layer would allow it (docs/ARCHITECTURE.md, "Rooms").
 AGREEMENT = ("runtime/sync/", "runtime/reduce/")
 PIPELINE = ("runtime/coordinator/", "runtime/stage/", "runtime/loader/")
 JOBS = ("runtime/spec/", "runtime/model/", "runtime/plan/", "runtime/cost/", "runtime/job/")
@@ -44,12 +46,12 @@ NEVER = {
     "apps/": AGREEMENT,
 }
 
-# The rooms of actors/: each may know those on lower floors. Two on one floor do not know each other.
+# The rooms of actors/: each may include those on lower floors. Rooms on one floor do not include each other.
 FLOORS = {"actors/shell/": 0, "actors/supervision/": 1, "actors/view/": 2, "actors/control/client/": 4, "actors/control/controller/": 5,
           "actors/control/executor/": 6, "actors/control/host/": 7, "actors/control/": 3, "actors/embedded.": 3, "actors/state_folder.": 3,
           "actors/repl/": 5, "actors/daemon.": 8}
 
-# Of ops what stands in headers alone, pure arithmetic: also the exchange may know it, which lives in other people's processes.
+# Parts of ops that consist only of headers with pure arithmetic. runtime/exchange, which is loaded into users' processes, may include them.
 BARE = ("ops/tree/", "ops/bf16.hpp")
 
 THREADS = re.compile(r"std::j?thread\b|std::async\b|\bpthread_create\b|#[ \t]*include[ \t]*<thread>")
@@ -57,12 +59,12 @@ CLOCKS = re.compile(r"\b(?:system|steady|high_resolution)_clock\b|std::(?:mutex|
 DECIDES = ("runtime/messages/", "runtime/spec/", "runtime/model/", "runtime/plan/", "runtime/cost/", "runtime/sync/", "runtime/reduce/", "runtime/sim/",
            "runtime/exchange/hub/", "runtime/role.hpp") + PIPELINE
 WORDS = [
-    (re.compile(r"#[ \t]*pragma[ \t]+omp"), "OpenMP is not used: packets are the parallelism", ("ops/", "runtime/", "actors/", "apps/")),
-    # ops/onednn tells the library's OpenMP to keep to one thread, and nothing else of it.
-    (re.compile(r"<omp\.h>|\bomp_(?!set_num_threads\(1\))\w+\("), "OpenMP is not used: packets are the parallelism",
+    (re.compile(r"#[ \t]*pragma[ \t]+omp"), "OpenMP must not be used: parallelism comes from packets", ("ops/", "runtime/", "actors/", "apps/")),
+    # ops/onednn only limits the library's OpenMP to one thread.
+    (re.compile(r"<omp\.h>|\bomp_(?!set_num_threads\(1\))\w+\("), "OpenMP must not be used: parallelism comes from packets",
      ("ops/cpu/", "ops/layers/", "ops/cuda/", "runtime/", "actors/", "apps/")),
-    (THREADS, "threads belong to the shell, not to a pure box", ("ops/",) + DECIDES),
-    (CLOCKS, "what decides is pure: no clock, lock or random device", DECIDES),
+    (THREADS, "pure code must not use threads", ("ops/",) + DECIDES),
+    (CLOCKS, "pure code must not use clocks, locks or random devices", DECIDES),
 ]
 
 
@@ -71,7 +73,7 @@ def level(name):
 
 
 def runtime_libraries():
-    """({library: its folders}, {library: libraries that it links}), as runtime/CMakeLists.txt declares; folder '.' is runtime/ itself."""
+    """Returns ({library: its folders}, {library: libraries that it links}) from runtime/CMakeLists.txt; folder '.' is runtime/ itself."""
     dirs, deps = {}, {}
     for name, body in re.findall(r"troupe_box\(\s*(\w+)([^)]*)\)", tree.text("runtime/CMakeLists.txt")):
         words = {"DIRS": [], "DEPS": [], "PRIVATE": [], "ALONE": []}
@@ -86,7 +88,7 @@ def runtime_libraries():
 
 
 def runtime_boxes():
-    """{folder: folders it may include from}, as runtime/CMakeLists.txt declares."""
+    """Returns {folder: folders that it may include} from runtime/CMakeLists.txt."""
     dirs, deps = runtime_libraries()
     allowed = {}
     for name in dirs:
@@ -106,7 +108,7 @@ def actors_room(name):
 
 
 def runtime_folder(name):
-    """The folder below runtime/ in which the file is ('plan', 'exchange/hub'); '.' is runtime/ itself."""
+    """Returns the file's folder below runtime/, e.g. 'plan' or 'exchange/hub'; '.' is runtime/ itself."""
     return "/".join(name.split("/")[1:-1]) or "."
 
 
@@ -119,36 +121,36 @@ def main():
             where = f"{name}:{line}"
             for pattern, library, homes in LIBRARIES:
                 if pattern.match(what) and not name.startswith(homes + FREE):
-                    problems.append(f"{where}: {library} is included only in {', '.join(homes)}: {what}")
+                    problems.append(f"{where}: {library} may be included only in {', '.join(homes)}: {what}")
             if kind == "<":
                 if level(what) is not None and tree.resolve("", what):
-                    problems.append(f"{where}: write \"{what}\", it is ours")
+                    problems.append(f"{where}: include \"{what}\" with quotes, it is a file of the tree")
                 continue
             target = tree.resolve(name, what)
             if target is None:
                 if not (what.startswith("generated/") or what.endswith(".pb.h")):
-                    problems.append(f"{where}: \"{what}\" is not in the tree (system headers take <>)")
+                    problems.append(f"{where}: \"{what}\" is not in the tree; include system headers with <>")
                 continue
             if name.startswith("ops/tree/") or (name.startswith("runtime/exchange/") and target.startswith("ops/") and not target.startswith(BARE)):
-                problems.append(f"{where}: lives in other people's processes too, without ops: {target}")
+                problems.append(f"{where}: this file is loaded into users' processes and must not include {target}")
             for room, foreign in NEVER.items():
                 if name.startswith(room) and target.startswith(foreign):
-                    problems.append(f"{where}: {room} must never know {target} (docs/ARCHITECTURE.md)")
+                    problems.append(f"{where}: {room} must not include {target} (docs/ARCHITECTURE.md)")
             theirs = level(target)
             if mine is None or theirs is None:
                 continue
             if theirs > mine:
-                problems.append(f"{where}: arrow points the wrong way: {name.split('/')[0]} includes {target}")
+                problems.append(f"{where}: {name.split('/')[0]} must not include {target}, a higher layer")
             elif mine == theirs == 3:
                 a, b = actors_room(name), actors_room(target)
                 if a is None or b is None:
-                    problems.append(f"{where}: {name if a is None else target} is in no room of actors/ (FLOORS)")
+                    problems.append(f"{where}: {name if a is None else target} is in no room of actors/; add its room to FLOORS")
                 elif a != b and FLOORS[b] >= FLOORS[a]:
-                    problems.append(f"{where}: arrow points the wrong way inside actors/: {a} includes {target}")
+                    problems.append(f"{where}: {a} must not include {target}, which is not on a lower floor (FLOORS)")
             elif mine == theirs == 1:
                 a, b = runtime_folder(name), runtime_folder(target)
                 if a == "sim" and b in ("sync", "reduce"):
-                    problems.append(f"{where}: sim/ hosts every protocol and knows none: {target}")
+                    problems.append(f"{where}: runtime/sim must not depend on a mode or reducer: {target}")
                 elif a in boxes and b not in boxes[a]:
                     problems.append(f"{where}: runtime/{a} does not depend on runtime/{b} (runtime/CMakeLists.txt): {target}")
         for pattern, why, homes in WORDS:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""check_comments.py [--fix]: C++ comments fit 100 columns, and the files that they name exist.
+"""check_comments.py [--fix]: checks the width of C++ comments, and that the files that they name exist.
 
-  width  a comment on a line of its own ends at column 100 or before. --fix wraps paragraphs and list items that are too long;
+  width  a whole-line comment ends at column 100 or before. --fix wraps paragraphs and list items that are too long;
          tables and formulas (lines indented within the comment) are only reported
   files  a file that a comment names (store.hpp, sync/table.cpp) is in the tree
 """
@@ -31,7 +31,7 @@ def is_table(text):
 
 
 def wrapped(indent, lines):
-    """The lines (texts after `// `) of one paragraph, wrapped. Lines under an item or a "Messages in:" hang."""
+    """Returns the lines (texts after `// `) of one paragraph, wrapped. The lines of a list item or of "Messages in:" after the first are indented."""
     head = ITEM.match(lines[0]) or LABEL.match(lines[0])
     hangs = head and (ITEM.match(lines[0]) or lines[0].startswith("Messages") or any(t.startswith(" ") for t in lines[1:]))
     return textwrap.wrap(lines[0][head.end():] + "".join(" " + t.strip() for t in lines[1:]) if head else " ".join(t.strip() for t in lines),
@@ -40,7 +40,7 @@ def wrapped(indent, lines):
 
 
 def continues(first, text):
-    """Whether a comment line goes on with the paragraph that begins with `first`."""
+    """Returns whether a comment line belongs to the paragraph that begins with `first`."""
     head = ITEM.match(first) or LABEL.match(first)
     if head and text.startswith(" " * head.end()) and text[head.end():head.end() + 1].strip():
         return True
@@ -48,7 +48,7 @@ def continues(first, text):
 
 
 def fixed(lines):
-    """The file's lines with the paragraphs that are too long wrapped."""
+    """Returns the file's lines with paragraphs that are too wide wrapped."""
     out, i = [], 0
     while i < len(lines):
         m = COMMENT.match(lines[i])
@@ -70,7 +70,7 @@ def fixed(lines):
 
 
 def comments(body):
-    """(line number, text) of every // comment; a // within a string literal is no comment."""
+    """Yields (line number, column, text) of every // comment. A // in a string literal is not a comment."""
     for number, line in enumerate(body.split("\n"), 1):
         stripped = re.sub(r'"(?:[^"\\]|\\.)*"', lambda m: '"' + "_" * (len(m.group(0)) - 2) + '"', line)
         at = stripped.find("//")
@@ -96,7 +96,7 @@ def main():
                 body = changed
         for number, line in enumerate(body.split("\n"), 1):
             if len(line) > WIDTH and COMMENT.match(line):
-                findings.append(f"{name}:{number}: this comment has {len(line)} columns, {WIDTH} are allowed (--fix wraps prose)")
+                findings.append(f"{name}:{number}: this comment has {len(line)} columns, the maximum is {WIDTH} (--fix wraps paragraphs)")
         for number, _, text in comments(body):
             for m in FILE.finditer(text):
                 path = m.group(1)

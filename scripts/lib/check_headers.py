@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_headers.py [--build DIR] [--jobs N]: each header has `#pragma once` and compiles alone, with the tree's warnings. Unchanged ones are not
-compiled again.
+"""check_headers.py [--build DIR] [--jobs N]: checks that each header has `#pragma once` and compiles by itself, with the tree's warnings.
 
-Not compiled are those that a source which DIR builds by itself includes before anything else: building that source proves the same.
+Skips headers that passed before and are unchanged, and headers that are the first include of a source in
+DIR: the build of that source proves the same.
 """
 import argparse
 import concurrent.futures
@@ -22,7 +22,7 @@ def compile_alone(name):
 
 
 def proven_by(build):
-    """Headers that stand first in a source of the build."""
+    """Returns the headers that are the first include of a source of the build."""
     return {what for n in tree.compiled(build) for _, _, what in list(tree.includes(n))[:1]}
 
 
@@ -46,10 +46,10 @@ def main():
                 good.add(name, marks[name])
             else:
                 failed.append(name)
-                print(f"{name} does not compile alone:\n{message[:1500]}")
+                print(f"{name} does not compile by itself:\n{message[:1500]}")
     good.save()
     heavy = sum(any(what.startswith("caf/") for n in tree.closure(h) for _, _, what in tree.includes(n)) for h in names)
-    print(f"{len(names)} headers, {len(todo)} compiled, {len(proven.intersection(names))} proven by the build, {heavy} pull in CAF, {len(failed)} failed")
+    print(f"{len(names)} headers, {len(todo)} compiled, {len(proven.intersection(names))} proven by the build, {heavy} include CAF, {len(failed)} failed")
     return 1 if failed else 0
 
 

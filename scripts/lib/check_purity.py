@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""check_purity.py [BUILD]: the pure libraries and what links only them carry no CAF, Boost, TOML++, OpenSSL, libpng or libjpeg,
-ask nm and readelf.
+"""check_purity.py [BUILD]: checks with nm and readelf that the pure libraries, and programs that link only them, contain no CAF, Boost,
+TOML++, OpenSSL, libpng or libjpeg.
 
-libtroupe_exchange needs no CAF, BLAS or OpenMP and shows nothing but its C interface.
-And kernels compiled for a newer instruction set emit no inline function, which the linker could prefer to the portable copy.
+Also checks that libtroupe_exchange needs no CAF, BLAS or OpenMP and exports only its C interface, and that
+kernels compiled for a newer instruction set emit no inline functions, because the linker could choose
+those instead of the portable copies.
 """
 import glob
 import os
@@ -14,7 +15,7 @@ import sys
 import tree
 
 IMPURE_LIBRARIES = ("libtroupe_node.a", "libtroupe_images.a", "libtroupe_net.a", "libtroupe_actors.a")
-EXCHANGE = "libtroupe_exchange.so"  # lives in other people's processes: no CAF, no ops, nothing to collide with
+EXCHANGE = "libtroupe_exchange.so"  # is loaded into users' processes, so it has no CAF, no ops and no symbols that could collide
 PURE_PROGRAMS = ("test_ops", "test_runtime", "test_sim")
 SYMBOL = re.compile(r"\b(?:caf|boost|toml)::|\b(?:SSL|EVP|BIO|X509|CRYPTO|png|jpeg)_\w+$")
 ISA_WEAK = re.compile(r":kernels_(?!baseline)\w+\.cpp\.o:.* [WVu] ")
@@ -30,7 +31,7 @@ def main():
     libraries = [l for l in sorted(glob.glob(build + "/lib/libtroupe_*.a")) if os.path.basename(l) not in IMPURE_LIBRARIES]
     programs = [p for p in (os.path.join(build, "bin", n) for n in PURE_PROGRAMS) if os.path.isfile(p)]
     if not libraries:
-        print(f"skipped: {os.path.relpath(build, tree.TOP)} has no libraries yet")
+        print(f"skipped: {os.path.relpath(build, tree.TOP)} has no libraries; build first")
         return 1 if os.environ.get("CI") == "true" else 0
     problems = []
     for path in libraries:
@@ -49,9 +50,9 @@ def main():
         needed = subprocess.run(["readelf", "-d", exchange], text=True, capture_output=True).stdout
         problems += [f"{EXCHANGE}: needs {lib}" for lib in re.findall(r"\[(lib(?:caf|boost|openblas|blas|gomp)[^\]]*)\]", needed)]
         inside = subprocess.run(["nm", "-C", exchange], text=True, capture_output=True).stdout
-        problems += [f"{EXCHANGE}: holds {short(n)}" for n in inside.splitlines() if re.search(r"\b(?:caf|toml)::|\b(?:cblas|omp)_", n)]
+        problems += [f"{EXCHANGE}: contains {short(n)}" for n in inside.splitlines() if re.search(r"\b(?:caf|toml)::|\b(?:cblas|omp)_", n)]
         shown = subprocess.run(["nm", "-D", "--defined-only", exchange], text=True, capture_output=True).stdout
-        problems += [f"{EXCHANGE}: shows {short(n)}" for n in shown.splitlines() if not re.search(r" (?:T troupe_exchange_|A )", n)]
+        problems += [f"{EXCHANGE}: exports {short(n)}" for n in shown.splitlines() if not re.search(r" (?:T troupe_exchange_|A )", n)]
     print("\n".join(problems))
     print(f"{len(libraries)} libraries, {len(programs)} programs, {len(problems)} impure")
     return 1 if problems else 0

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """check_references.py: finds references to pages, headings, files and tests that do not exist.
 
-  documents  every page (NAME.md) that a file names is in the tree; planning notes outside the tree are never named
-  links      every link of a page leads to a file of the tree, and to a heading that exists
-  files      every path in `backticks` of a page, relative to the top of the tree, exists (`a/b` also means a/b.hpp and a/b.cpp)
-  tests      every test in tests/promises.txt exists, every number is in the table of docs/promises.md, every state there is known,
-             and every promise that is kept or in part has a test
+  documents  every page (NAME.md) that a file names is in the tree; planning notes outside the tree are not named
+  links      the file and the heading of every link in a page exist
+  files      every path in `backticks` in a page exists, relative to the top of the tree (`a/b` may also be a/b.hpp or a/b.cpp)
+  tests      every test in tests/promises.txt exists, every number there is in the table of docs/promises.md, every state in the
+             table is valid, and every promise with the state kept or in part has a test
 """
 import os
 import re
@@ -15,10 +15,10 @@ import promises
 import tree
 
 SKIP = (".svg", ".png", ".jpg", ".pack", ".safetensors", "check_references_test.py")
-# Planning notes; the parts that matter are in docs/.
+# Names of planning notes. Their relevant parts are in docs/.
 ELSEWHERE = re.compile(r"\b(?:" + "|".join(["PROTO" + "COLS", "PROM" + "ISES", "DE" + "SIGN", "LOW" + "COMM"]) + r")\b")
 PAGE = re.compile(r"[\w./-]*\b[\w-]+\.md\b")
-PLACEHOLDERS = {"NAME.md", "FILE.md"}  # of usage texts
+PLACEHOLDERS = {"NAME.md", "FILE.md"}  # in usage texts
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 
 PATH = re.compile(r"`((?:actors|apps|bench|cmake|configs|docs|examples|ops|runtime|scripts|tests)/[\w./-]*)`")
@@ -33,7 +33,7 @@ def lost_paths(name):
 
 
 def headings(name):
-    """Anchors of a page as GitHub makes them."""
+    """Returns the anchors of a page's headings in GitHub's form."""
     body = re.sub(r"^```.*?^```", "", tree.text(name), flags=re.S | re.M)
     anchors, seen = set(), {}
     for title in re.findall(r"^#+[ \t]+(.*)$", body, re.M):
@@ -54,7 +54,7 @@ def bad_links(name):
         path, _, anchor = target.partition("#")
         to = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
         if not os.path.exists(os.path.join(tree.TOP, to)):
-            yield f"{name}:{line}: the link leads nowhere: {target}"
+            yield f"{name}:{line}: the link's target does not exist: {target}"
         elif anchor and to.endswith(".md") and anchor not in headings(to):
             yield f"{name}:{line}: {to} has no heading for #{anchor}"
 
@@ -78,7 +78,7 @@ def lost_tests():
         tested.add(number)
     for number, state in states.items():
         if state not in promises.STATES:
-            yield f"{promises.PAGE}: promise {number} has the state '{state}', which is none of: {', '.join(promises.STATES)}"
+            yield f"{promises.PAGE}: promise {number} has the state '{state}', must be one of: {', '.join(promises.STATES)}"
         elif state != "not yet" and number not in tested:
             yield f"{promises.PAGE}: promise {number} is {state}, but {promises.TESTS} has no test for it"
 
@@ -98,7 +98,7 @@ def main():
             problems += [*bad_links(name), *lost_paths(name)]
     problems += lost_tests()
     print("\n".join(problems[:60]))
-    print(f"{len(names)} files, {len(problems)} names of what is not there")
+    print(f"{len(names)} files, {len(problems)} broken references")
     return 1 if problems else 0
 
 

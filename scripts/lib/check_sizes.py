@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""check_sizes.py: what is too big to be read at once, and has no reason to be.
+"""check_sizes.py: reports files, functions and classes that are too large.
 
-No file over 400 lines, no function over 60, no class with over 15 data members (names that end in _), unless a comment beside it says why:
+A file may have 400 lines, a function 60 lines, a class 15 data members (names that end in _). A larger one needs a comment with the reason:
 
-  // size: one table, row by row; halves of it would have to be read together
+  // size: one table, entry by entry; parts of it would have to be read together
 
-In a file's first comment it speaks of the file; above a function or class, or on the lines from there to its `{`, of that.
-Prints the ten longest files, the ten longest functions and the ten classes with most members. Configurations and pages are not looked at.
+The comment applies to the file if it is in the file's first comment, and to a function or class if it is
+above it or on the lines from there to its `{`. Prints the ten longest files, the ten longest functions and
+the ten classes with the most members. Configurations and pages are not checked.
 """
 import ast
 import bisect
@@ -25,7 +26,7 @@ CLASS = re.compile(r"(?:^| )(?:class|struct|union) (?:alignas \(\) |\[ \[ .*? \]
 
 
 def without_templates(words):
-    """The words without `template <...>` before them and without requires clauses' angle brackets."""
+    """Returns the words without leading `template <...>`."""
     out, i = [], 0
     while i < len(words):
         if words[i] == "template" and i + 1 < len(words) and words[i + 1] == "<":
@@ -42,7 +43,7 @@ def without_templates(words):
 
 
 def flat(words):
-    """The words outside parentheses; a pair of them becomes '()'."""
+    """Returns the words outside parentheses; each outermost pair becomes '()'."""
     out, depth = [], 0
     for w in words:
         if w == "(":
@@ -57,7 +58,7 @@ def flat(words):
 
 
 def kind_of(words):
-    """What a `{` after these words opens: ('namespace' | 'class' | 'function' | 'list' | 'other', name)."""
+    """Returns what a `{` after these words opens: ('namespace' | 'class' | 'function' | 'list' | 'other', name)."""
     words = without_templates(words)
     if "namespace" in words[:3] or words == ["extern"]:
         return "namespace", " ".join(words)
@@ -75,7 +76,7 @@ def kind_of(words):
             return "function", "operator" + "".join(outside[at + 1:][:2]).replace("()", "", 1)
     if "=" in outside[:call]:
         return "other", ""
-    # The members that a constructor begins with: `: a_{1}, b_(2) {`.
+    # A constructor's member initialisers: `: a_{1}, b_(2) {`.
     if ":" in outside[call:] and re.fullmatch(r"\w+|>", words[-1]):
         return "list", ""
     name, i = [], call - 1
@@ -90,7 +91,7 @@ def kind_of(words):
 
 
 class cpp_file:
-    """Functions and classes of one file, at namespace and class scope, as (size, name, first line, line of the brace)."""
+    """The functions and classes of one file at namespace and class scope, as (size, name, first line, line of the brace)."""
 
     def __init__(self, name):
         source = tree.bare(name)
@@ -167,7 +168,7 @@ def python_functions(name):
 
 
 def has_reason(lines, first, brace):
-    """A reason in the comment above line `first`, or from there to line `brace` (1-based)."""
+    """Returns whether the comment above line `first`, or a line from there to line `brace`, has a reason (lines count from 1)."""
     above = first - 1
     while above > 0 and re.match(r"\s*(//|#|template)", lines[above - 1]):
         above -= 1
@@ -184,7 +185,7 @@ def file_has_reason(lines):
 
 
 def measure(names):
-    """Files, functions and classes as (size, place, excused by a comment); and files whose braces do not meet."""
+    """Returns files, functions and classes as (size, place, has a reason), and the files with unbalanced braces."""
     files, functions, classes, odd = [], [], [], []
     for name in names:
         lines = tree.text(name).split("\n")
@@ -209,9 +210,9 @@ def main():
         print(f"the largest {'files' if found is files else 'functions' if found is functions else 'classes'}:")
         for size, place, _ in sorted(found, reverse=True)[:10]:
             print(f"  {size:5} {unit}  {place}")
-        problems += [f"{place}: {size} {unit}, over {limit}, and no `size:` comment says why"
+        problems += [f"{place}: {size} {unit}, over {limit}, without a `size:` comment"
                      for size, place, excused in sorted(found, reverse=True) if size > limit and not excused]
-    problems += [f"{n}: braces that do not meet, not measured" for n in odd]
+    problems += [f"{n}: unbalanced braces, not measured" for n in odd]
     print("\n".join(problems))
     print(f"{len(files)} files, {len(functions)} functions, {len(classes)} classes, {len(problems)} mistakes")
     return 1 if problems else 0

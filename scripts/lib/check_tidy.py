@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """check_tidy.py [--all] [--base COMMIT] [--build DIR] [--jobs N] [--seconds N]
 
-clang-tidy over the .cpp files that changed since the base (origin/main if HEAD is ahead of it, else HEAD~1) or whose includes
-did (one includer for each header). Files found clean before are not looked at again. What the time does not suffice for is
-said; what clang 14 cannot parse although g++ does is counted, not failed.
+Runs clang-tidy on the .cpp files that changed since the base (origin/main if HEAD is ahead of it, else HEAD~1), and for each
+changed header on one file that includes it. Skips files that were clean before and are unchanged. Reports the files for which
+the time was too short. Files that clang 14 cannot parse although g++ can are counted, but do not fail.
 """
 import argparse
 import concurrent.futures
@@ -22,7 +22,7 @@ def git(*words):
 
 
 def changed(base):
-    """Files of the tree that differ from the base, or None where there is no base."""
+    """Returns the files that differ from the base, or None if there is no base."""
     if base is None:
         main, head = git("merge-base", "HEAD", "origin/main"), git("rev-parse", "HEAD")
         base = main[0] if main and head and main[0] != head[0] else "HEAD~1"
@@ -31,7 +31,7 @@ def changed(base):
 
 
 def choose(compiled, names):
-    """The compiled files to look at for a set of changed names."""
+    """Returns the compiled files to check for a set of changed names."""
     picked = {n for n in compiled if n in names}
     for header in sorted(n for n in names if n.endswith(".hpp")):
         users = [c for c in compiled if header in tree.closure(c)]
@@ -41,7 +41,7 @@ def choose(compiled, names):
 
 
 def file_by_file(build):
-    """The build folder, or where it is a unity build one beside it that is only configured, and says how to compile each file."""
+    """Returns the build folder; for a unity build another one that is only configured, with the command to compile each file."""
     with open(os.path.join(tree.TOP, build, "CMakeCache.txt")) as f:
         if not re.search(r"^TROUPE_UNITY:\w+=(ON|TRUE|1)$", f.read(), re.M):
             return build
@@ -74,7 +74,7 @@ def main():
     args = parser.parse_args()
 
     if not tree.compiled(args.build):
-        print(f"skipped: {args.build} is not configured")
+        print(f"skipped: {args.build} is not configured; build first")
         return 1 if os.environ.get("CI") == "true" else 0
     args.build = file_by_file(args.build)
     compiled = sorted(tree.compiled(args.build))
@@ -93,15 +93,15 @@ def main():
             if outcome == "fine":
                 good.add(name, marks[name])
             elif outcome == "bad":
-                for line in output.splitlines():  # a header's finding shows up in every file that includes it
+                for line in output.splitlines():  # a finding in a header appears for every file that includes it
                     if re.search(r": (?:warning|error): .*\[", line) and line not in said:
                         said.add(line)
                         print(line.replace(tree.TOP + "/", ""))
             elif outcome == "unparsed":
                 print(f"clang cannot parse {name}: " + next(l for l in output.splitlines() if "clang-diagnostic-error" in l).replace(tree.TOP + "/", ""))
     good.save()
-    print(f"{len(picked)} files, {len(todo)} looked at, {count['bad']} with findings, {count['unparsed']} not parsed by clang, "
-          f"{count['late']} left out for time")
+    print(f"{len(picked)} files, {len(todo)} checked, {count['bad']} with findings, {count['unparsed']} not parsed by clang, "
+          f"{count['late']} skipped for lack of time")
     return 1 if count["bad"] else 0
 
 

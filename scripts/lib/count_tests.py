@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """count_tests.py [--ci | --strict] [--cpuinfo FILE] [--also NAME=pass|fail|skip]... FILE...
 
-Adds up ctest's JUnit files and prints, as its last line, `N passed, N failed` (and `, N skipped` if any).
-With --ci a skipped test counts as failed, unless its name says that it needs what a CI machine lacks, or what this processor does by
-the flags in FILE (/proc/cpuinfo).
-With --strict every skipped test does.
+Adds up the results of ctest's JUnit files and prints `N passed, N failed` (and `, N skipped` if any) as its last line.
+With --ci a skipped test counts as failed, unless its name says that it needs something that CI machines lack, or that this
+processor lacks by the flags in FILE (default /proc/cpuinfo).
+With --strict every skipped test counts as failed.
 """
 import argparse
 import sys
 import xml.etree.ElementTree as tree
 
 MAY_SKIP = ("GPU", "SHARED_DATA")
-OF_PROCESSOR = {"amx_bf16": ("amx_test.", "bf16x3.")}  # flag: beginnings of the names of tests that need it
+OF_PROCESSOR = {"amx_bf16": ("amx_test.", "bf16x3.")}  # processor flag: prefixes of the names of tests that need it
 
 
 def may_skip(name, cpuinfo):
@@ -48,8 +48,8 @@ def main():
         try:
             found = list(outcomes(path))
         except (OSError, tree.ParseError) as e:
-            found = [(path, "fail", f"no readable results: {e}")]
-        results += found or [(path, "fail", "no tests were found")]
+            found = [(path, "fail", f"cannot read the results: {e}")]
+        results += found or [(path, "fail", "the file has no tests")]
 
     try:
         with open(args.cpuinfo) as f:

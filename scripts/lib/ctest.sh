@@ -1,11 +1,11 @@
-# Sourced after common.sh: running test suites and counting them together.
+# Sourced after common.sh: runs test suites and counts their results together.
 results=() also=()
 count_options=()   # for count_tests.py
 [[ ${CI:-} != true ]] || count_options=(--ci)
-test_timeout=300   # seconds, for a test that names no time of its own
+test_timeout=300   # seconds, for tests without a TIMEOUT property
 
-# suite PRESET NAME CTEST-OPTIONS...: builds the preset and runs its tests. A build that fails counts as one failed test, and what
-# could be built is still run.
+# suite PRESET NAME CTEST-OPTIONS...: builds the preset and runs its tests. A failed build counts as one
+# failed test, and the tests that could be built still run.
 suite() {
   local preset=$1 name=$2 junit=$top/build/$1/junit-$2.xml
   shift 2
@@ -16,7 +16,7 @@ suite() {
   results+=("$junit")
 }
 
-# run_ctest DIR JUNIT OPTIONS...: lines of tests that merely start are left out.
+# run_ctest DIR JUNIT OPTIONS...: runs ctest without its "Start" lines.
 run_ctest() {
   local dir=$1 junit=$2
   shift 2
@@ -24,7 +24,7 @@ run_ctest() {
     sed -u '/^ *Start  *[0-9]*: /d'
 }
 
-# The examples are what a user's own tree looks like: each is taken from the installed package, built against it, and tested.
+# Builds each example of the installed package against that package, as a user does, and runs its tests.
 examples() {
   local prefix=$top/build/package list dir name
   rm -rf "$prefix"
@@ -37,7 +37,7 @@ examples() {
     while read -r skipped; do also+=("$name.$skipped=skip"); done < <(skipped_in "build/$name/ctest.log")
   done
 }
-# What a package must have beside programs and libraries: every page, picture, configuration and example of the tree.
+# whole_package PREFIX: checks that the package has every page, picture, configuration and example of the tree.
 whole_package() {
   local file missing=0
   while read -r file; do
@@ -49,7 +49,7 @@ whole_package() {
   done < <(git ls-files README.md LICENSE CHANGELOG.md docs examples configs)
   return $missing
 }
-skipped_in() { sed -n 's/.*Test *#[0-9]*: \([^ ]*\) \.*\*\*\*Skipped.*/\1/p' "$1" 2>/dev/null; }  # names of a ctest log
+skipped_in() { sed -n 's/.*Test *#[0-9]*: \([^ ]*\) \.*\*\*\*Skipped.*/\1/p' "$1" 2>/dev/null; }  # names of skipped tests in a ctest log
 example() {
   rm -rf "$2"
   cmake -G Ninja -S "$1" -B "$2" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$3" >/dev/null &&
@@ -57,7 +57,7 @@ example() {
     ctest --test-dir "$2" --output-on-failure --timeout 300 >"$2/ctest.log" 2>&1 || { tail -n 40 "$2/ctest.log" 2>/dev/null; return 1; }
 }
 
-# Prints the phases and, last, the totals; returns non-zero when anything failed.
+# Prints the phases and, on the last line, the totals. Returns non-zero if anything failed.
 totals() {
   local options=("${count_options[@]}") a
   for a in "${also[@]}"; do options+=(--also "$a"); done

@@ -1,4 +1,4 @@
-# Draws a curve in the terminal from lines `x y`: each column is the mean of the points that fall into it.
+# Draws a curve in the terminal from lines `x y`. A column shows the mean of its points.
 #   awk -v title="training loss" -v columns=64 -v rows=10 -f curve.awk
 { x[NR] = $1 + 0; y[NR] = $2 + 0 }
 END {

@@ -3,6 +3,7 @@
 
 A device that forwards to another device (bf16 by way of f32, streams, counters) treats every primitive alike. It includes this list, in
 which each primitive is a line TROUPE_PRIMITIVE(name, (parameters), (names), adds). A new primitive is declared once, in device.hpp.
+--check: fails if the file is stale.
 """
 import os
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""mutate.py: the work of scripts/mutate, whose head says what it does."""
+"""Implements scripts/mutate; see its usage text."""
 import argparse
 import concurrent.futures
 import json
@@ -29,7 +29,7 @@ def read(path):
 
 
 class copy:
-    """A worktree at HEAD with a build of its own. One mistake at a time is made in it."""
+    """A worktree of HEAD with its own build, in which one mistake at a time is made."""
 
     def __init__(self, number, head):
         self.top = os.path.join(HOME, f"tree{number}")
@@ -42,7 +42,7 @@ class copy:
         git("checkout", "-q", "--detach", "-f", head, cwd=self.top)
 
     def run(self, words, log, cwd, deadline):
-        """0 when it ends well, its exit code when not, None when time is up. Whatever it started ends with it."""
+        """Runs a command; returns its exit code, or None if the deadline passes. Kills all processes that it started."""
         with open(os.path.join(self.logs, log), "w") as f:
             p = subprocess.Popen(words, cwd=cwd, stdout=f, stderr=subprocess.STDOUT, start_new_session=True)
         try:
@@ -61,13 +61,13 @@ class copy:
         return self.run(words, "build.log", self.top, time.monotonic() + 7200) == 0
 
     def run_near(self, program, deadline):
-        """None when the program's tests pass, else what failed."""
+        """Returns None if the program's tests pass, else what failed."""
         log = program + ".log"
         code = self.run([os.path.join(self.built, "bin", program), "--gtest_fail_fast", "--gtest_brief=1"], log, self.built, deadline)
         if code == 0:
             return None
         if code is None:
-            return program + ": time is up"
+            return program + ": time limit exceeded"
         failed = re.search(r"^\[  FAILED  \] (\S+?),? ", read(os.path.join(self.logs, log)) + " ", re.M)
         return failed.group(1) if failed else program + ": crashed"
 
@@ -76,7 +76,7 @@ class copy:
         return json.loads(subprocess.run(words, cwd=self.built, check=True, capture_output=True, text=True).stdout)["tests"]
 
     def far_tests(self):
-        """Numbers of the tests that are labelled quick or ci and are none of NEAR's."""
+        """Returns the numbers of the tests that are labelled quick or ci and are not in the programs NEAR."""
         number = {t["name"]: i + 1 for i, t in enumerate(self.tests())}
         chosen = self.tests("-L", "^(quick|ci)$")
         return [number[t["name"]] for t in chosen if os.path.basename(t.get("command", [""])[0]) not in NEAR]
@@ -87,10 +87,10 @@ class copy:
         if code == 0:
             return None
         failed = re.search(r"^\s*\d+ - (\S+) \(", read(os.path.join(self.logs, "ctest.log")), re.M)
-        return failed.group(1) if failed else "ctest: time is up" if code is None else "ctest: failed"
+        return failed.group(1) if failed else "ctest: time limit exceeded" if code is None else "ctest: failed"
 
     def judge(self, args):
-        """('not compiled' | 'killed' | 'survived', by whom)."""
+        """Builds and tests the copy; returns ('not compiled' | 'killed' | 'survived', the test that failed)."""
         if not self.build(*NEAR):
             return "not compiled", ""
         deadline = time.monotonic() + args.limit
@@ -124,7 +124,7 @@ def words_of(m):
 
 
 def tests_pass_without(one, head, args):
-    """Before anything is blamed on a mistake. Remembered by commit."""
+    """Checks that the tests pass without a mistake. Remembers the result by commit."""
     mark, what = os.path.join(HOME, "passes"), head + (" near" if args.near else " all")
     if os.path.exists(mark) and read(mark) in (what, head + " all"):
         return True
@@ -138,7 +138,7 @@ def tests_pass_without(one, head, args):
 
 
 def try_all(mistakes, copies, args, keep):
-    """Each mistake in whichever copy is free; keep() is told the outcomes so far, in the order in which the mistakes were drawn."""
+    """Tries each mistake in a free copy. Calls keep() with the outcomes so far, in the order in which the mistakes were drawn."""
     free, log = queue.SimpleQueue(), [None] * len(mistakes)
     for c in copies:
         free.put(c)
@@ -168,7 +168,7 @@ def main():
     head = git("rev-parse", "HEAD")
     os.makedirs(HOME, exist_ok=True)
     copies = [copy(i, head) for i in range(args.jobs)]
-    tree.TOP = copies[0].top  # whatever is read from here on is HEAD's
+    tree.TOP = copies[0].top  # from here on all files are read from HEAD
     if not tests_pass_without(copies[0], head, args):
         return 2
 

@@ -1,4 +1,4 @@
-"""Mistakes of one place in C++ sources: where they can be made, and what they change."""
+"""Mutations of C++ sources for mutation testing: finds the places where one can be made, and draws them at random."""
 import bisect
 import collections
 import random
@@ -10,7 +10,7 @@ import tree
 FOLDERS = ("runtime/model/", "runtime/plan/", "runtime/cost/", "runtime/loader/", "runtime/stage/", "runtime/coordinator/",
            "runtime/sync/", "runtime/reduce/")
 
-# begin, end: in the file's text, which is of characters, not bytes.
+# begin, end: offsets in the file's text, in characters, not bytes.
 mutation = collections.namedtuple("mutation", "file line kind begin end before after")
 
 TURNED = {"<": ["<=", ">="], ">": [">=", "<="], "<=": ["<", ">"], ">=": [">", "<"], "==": ["!="], "!=": ["=="]}
@@ -24,7 +24,7 @@ KEYWORDS = {"return", "else", "case", "using", "namespace", "typename", "new", "
 
 
 def bodies(name):
-    """The text between the braces of each function, as (begin, end) of the file's text."""
+    """Yields the text between the braces of each function, as (begin, end) in the file's text."""
     source = tree.bare(name)
     starts = [0] + [m.end() for m in re.finditer("\n", source)] + [len(source)]
     for size, _, _, brace in check_sizes.cpp_file(name).functions:
@@ -33,7 +33,7 @@ def bodies(name):
 
 
 def names_of_one_type(text):
-    """{name: other names that are declared with the same type in this text}."""
+    """Returns {name: other names that are declared with the same type in this text}."""
     by_type = collections.defaultdict(set)
     for m in DECLARED.finditer(text):
         kind = m.group(1).replace("const ", "").rstrip(" &*")
@@ -49,7 +49,7 @@ def names_of_one_type(text):
 
 
 def members():
-    """The same for the members of each class and struct in the headers of FOLDERS: a member is taken for another of its own class."""
+    """Returns the same for the members of each class and struct in the headers of FOLDERS."""
     others = collections.defaultdict(set)
     for name in tree.headers():
         if name.startswith(FOLDERS):
@@ -60,7 +60,7 @@ def members():
 
 
 def places(source, begin, end, shared):
-    """(kind, begin, end, choices) for every mistake that can be made in this body."""
+    """Yields (kind, begin, end, choices) for every mistake that can be made in this body; a choice replaces the text."""
     body = source[begin:end]
     at = lambda m, group=0: (begin + m.start(group), begin + m.end(group))
     for m in re.finditer(r" (<=|>=|==|!=|<|>) ", body):
@@ -89,7 +89,7 @@ def places(source, begin, end, shared):
 
 
 def draw(count, seed):
-    """`count` different mistakes: first the kind by lot, then the place, then what is written there."""
+    """Returns `count` different mistakes. Draws first the kind, then the place, then the new text."""
     by_kind, shared = collections.defaultdict(list), members()
     for name in tree.files(".cpp"):
         if name.startswith(FOLDERS):

@@ -1,4 +1,4 @@
-"""Reads the table of docs/promises.md and the list of tests in tests/promises.txt. Used by scripts/promises and check_references.py."""
+"""Reads the table of docs/promises.md and the tests in tests/promises.txt. Used by scripts/promises and check_references.py."""
 import re
 
 PAGE = "docs/promises.md"
@@ -8,7 +8,7 @@ NAME = re.compile(r"\w+\.\w+")
 
 
 def rows(page):
-    """(number, promise, state) for each row of the table."""
+    """Yields (number, promise, state) for each row of the table."""
     for line in page.splitlines():
         cells = [c.strip() for c in line.split("|")]
         if len(cells) > 4 and cells[1].isdigit():
@@ -16,7 +16,7 @@ def rows(page):
 
 
 def tests(text):
-    """(line, number, test names) for each entry: `NUMBER SUITE.TEST [SUITE.TEST...]`; number is None when the entry is malformed."""
+    """Yields (line, number, test names) for each entry `NUMBER SUITE.TEST [SUITE.TEST...]`; number is None if it is malformed."""
     for line, entry in enumerate(text.splitlines(), 1):
         words = entry.partition("#")[0].split()
         if not words:

@@ -1,4 +1,4 @@
-"""What the checks know about the tree: its files, its boxes, who includes whom, and what was already found good."""
+"""Functions for the checks: the tree's files, their code and includes, and a cache of files that passed a check."""
 import functools
 import hashlib
 import json
@@ -14,7 +14,7 @@ DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
 
 
 def files(*endings):
-    """Tracked and untracked files that git does not ignore, by how their names end; all when none is given."""
+    """Returns the tracked and untracked files that git does not ignore and whose names end in one of `endings`; all if none is given."""
     listing = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=TOP, check=True, capture_output=True)
     names = sorted(set(listing.stdout.decode().split("\0")) - {""})
     return [n for n in names if (not endings or n.endswith(endings)) and os.path.isfile(os.path.join(TOP, n))]
@@ -29,7 +29,7 @@ def sources():
 
 
 def compiled(build):
-    """The tree's sources that the build compiles by themselves; none where it is not configured."""
+    """Returns the tree's sources in the build's compile commands; empty if it is not configured."""
     try:
         with open(os.path.join(TOP, build, "compile_commands.json")) as f:
             names = {os.path.relpath(c["file"], TOP) for c in json.load(f)}
@@ -49,25 +49,25 @@ def text(name):
 
 @functools.lru_cache(maxsize=None)
 def code(name):
-    """The file's text with comments blanked, lines kept."""
+    """Returns the file's text with comments blanked; lines stay."""
     blank = lambda m: m.group(0) if m.group(0)[0] in "\"'" else re.sub(r"[^\n]", " ", m.group(0))
     return re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'", blank, text(name), flags=re.S)
 
 
 def bare(name):
-    """The file's text with comments, strings and directives blanked, lines and columns kept."""
+    """Returns the file's text with comments, strings and directives blanked; lines and columns stay."""
     blank = lambda m: re.sub(r"[^\n]", " ", m.group(0))
     return DIRECTIVE.sub(blank, QUOTED.sub(blank, text(name)))
 
 
 def includes(name):
-    """(line, '<' or '"', what) for each include of a file."""
+    """Returns (line, '<' or '"', path) for each include of a file."""
     source = code(name)
     return [(source.count("\n", 0, m.start()) + 1, m.group(1), m.group(2)) for m in INCLUDE.finditer(source)]
 
 
 def resolve(name, what):
-    """The file of the tree that `#include "what"` in `name` means, or None."""
+    """Returns the file of the tree that `#include "what"` in `name` refers to, or None."""
     for candidate in (what, os.path.normpath(os.path.join(os.path.dirname(name), what))):
         if os.path.isfile(os.path.join(TOP, candidate)):
             return candidate
@@ -76,7 +76,7 @@ def resolve(name, what):
 
 @functools.lru_cache(maxsize=None)
 def closure(name):
-    """The file and everything of the tree that it includes, however indirectly."""
+    """Returns the file and all files of the tree that it includes, directly or not."""
     seen, todo = set(), [name]
     while todo:
         n = todo.pop()
@@ -88,7 +88,7 @@ def closure(name):
 
 
 def fingerprint(name, *more):
-    """Changes when the file, anything it includes from the tree, or `more` does."""
+    """Returns a hash that changes when the file, a file of the tree that it includes, or `more` changes."""
     h = hashlib.sha256(repr(more).encode())
     for n in sorted(closure(name)):
         h.update(n.encode() + b"\0" + text(n).encode() + b"\0")
@@ -96,7 +96,7 @@ def fingerprint(name, *more):
 
 
 class found_good:
-    """Fingerprints of what passed a check before, kept in build/check."""
+    """Fingerprints of files that passed a check, stored in build/check."""
 
     def __init__(self, check):
         self.path = os.path.join(CACHE, check + ".json")

@@ -93,7 +93,7 @@ TEST(embedded_moves, an_impossible_move_is_refused_and_changes_nothing) {
   const auto no = w.of("refused");
   ASSERT_EQ(no.size(), 4u);
   EXPECT_EQ(no[0], "no layer 'ip3'; did you mean 'ip1'?");
-  EXPECT_EQ(no[1], "no node 'n2' (there is: local)");
+  EXPECT_EQ(no[1], "no node 'n2' (available: local)");
   EXPECT_EQ(no[2], "node 'local' has the job's coordinator: it cannot be drained");
   EXPECT_EQ(no[3], "another move is under way: moved ip1 to local");
   EXPECT_EQ(w.result.weights_sha256, still.weights_sha256);

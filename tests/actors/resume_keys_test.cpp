@@ -209,7 +209,7 @@ TEST_F(resume_key_table, accepts_the_mode_of_the_job_file_and_the_mode_switched_
   auto as_filed = job_of(lenet_like());
   EXPECT_EQ(refusal(*as_filed, c), "");
   ASSERT_EQ(as_filed->before->notes.size(), 1u);
-  EXPECT_EQ(as_filed->before->notes[0], "goes on in mode bsp, as the job says; the checkpoint was made in mode ssp staleness=2");
+  EXPECT_EQ(as_filed->before->notes[0], "continues in mode bsp of the job file; the checkpoint was made in mode ssp staleness=2");
   auto switched = job_of(lenet_like(), {"train.sync={mode=\"ssp\",staleness=2}"});
   EXPECT_EQ(refusal(*switched, c), "");
   EXPECT_TRUE(switched->before->notes.empty());

@@ -178,7 +178,7 @@ TEST_F(train_command, refuses_files_that_it_cannot_continue_and_says_why) {
   EXPECT_EQ(last(missing)["where"], path("nothing.safetensors"));
   const auto shape = troupe({"train", job, "--weights", path("w.safetensors"), "--set", "layer.ip1.outputs=8"});
   EXPECT_EQ(shape.code, 2);
-  EXPECT_NE(shape.err.find("'ip1.weight' has shape 16x64, the model wants 8x64"), std::string::npos) << shape.err;
+  EXPECT_NE(shape.err.find("'ip1.weight' has shape 16x64, but the model needs 8x64"), std::string::npos) << shape.err;
 }
 
 TEST_F(train_command, a_failure_at_run_time_is_exit_1_and_an_error_event) {

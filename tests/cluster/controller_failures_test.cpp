@@ -29,7 +29,7 @@ TEST_F(controller_failures, after_a_node_failure_the_others_resume_from_the_last
   now_ += 200ms;
   swap_all({"n1", "n2"});
   EXPECT_EQ(ordered<begin_job>(), 1u);
-  EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; went on without n3");
+  EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; continued without n3");
   const auto announced = sent<said>().back().second;
   EXPECT_EQ(announced.step, 40u);
   EXPECT_NEAR(announced.values.at(0).second, 200, 0.1);
@@ -98,7 +98,7 @@ TEST_F(controller_failures, consecutive_node_failures_are_one_recovery) {
   found({"n1"}, 40);
   ready({"n1"});
   swap_all({"n1"});
-  EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; went on without n2, n3, n4");
+  EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; continued without n2, n3, n4");
   out_.clear();
   EXPECT_EQ(sent<end_job>().size(), 0u);
 }
@@ -138,7 +138,7 @@ TEST_F(controller_failures, a_node_failure_refuses_a_pending_move_at_every_phase
     found({"n1", "n3"}, 0);
     ready({"n1", "n3"});
     swap_all({"n1", "n3", "n4"});
-    EXPECT_EQ(last_said(), "recovered: node n2 is lost: gone; went on without n2");
+    EXPECT_EQ(last_said(), "recovered: node n2 is lost: gone; continued without n2");
     if (point > 1) {
       EXPECT_EQ(sent_to_job().back(), "checkpoint") << "the command was deferred during the move";
     }

@@ -65,7 +65,7 @@ TEST_F(controller_failures, a_job_begins_without_a_node_that_is_missing_or_fails
     swap_all({"n1", "n2"});
     EXPECT_EQ(ordered<begin_job>(), 1u);
     const std::string why = gathering ? "no daemon answers as n3, which the plan uses (waited 8 s)" : "node n3 is lost: gone";
-    EXPECT_EQ(last_said(), "recovered: " + why + "; went on without n3");
+    EXPECT_EQ(last_said(), "recovered: " + why + "; continued without n3");
   }
 }
 
@@ -127,14 +127,14 @@ TEST_F(controller_failures, incomplete_or_unreported_state_returns_the_job_to_th
     if (silent)
       h_->on_tick(now_ += 11s, out_);
     else
-      h_->on_event({id_, {"refused", 57, {{"handover", 1}}, "shard0 has forgotten version 55"}, {}}, now_, out_);
+      h_->on_event({id_, {"refused", 57, {{"handover", 1}}, "shard0 no longer has version 55"}, {}}, now_, out_);
     EXPECT_GT(asked()->plan_generation, first);
     EXPECT_FALSE(asked()->back->live);
     found({"n1", "n2"}, 40);
     ready({"n1", "n2"});
     EXPECT_EQ(sent<swap>().size(), 2u);
     swap_all({"n1", "n2"});
-    EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; went on without n3");
+    EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; continued without n3");
   }
 }
 

@@ -68,7 +68,7 @@ TEST_F(controller_watching, a_node_with_a_hung_task_is_left_out_until_the_task_e
   swap_all({"n1", "n3"});
   EXPECT_EQ(last_said(),
             "recovered: node n2 is lost: the task 'forward' of worker0/conv2 on node n2, packet 3 of step 12, has been running for "
-            "1800 s, and is considered hung; went on without n2");
+            "1800 s, and is considered hung; continued without n2");
   EXPECT_EQ(seen().nodes.at(1).state, "hung");
   EXPECT_EQ(seen().nodes.at(1).node_failures, 1u);
   out_.clear();

@@ -78,7 +78,7 @@ TEST_F(local_cluster, a_daemon_that_ends_before_all_are_up_is_reported) {
       {"/usr/bin/env", "PORT=" + std::to_string(ports_in_a_row(3)), "BIN=" + path("bin"), "/bin/bash", script, "3", path("three")},
       folder_);
   ASSERT_TRUE(run.wait_out("3 nodes are up", 60s)) << run.log();
-  EXPECT_TRUE(run.wait_log("n2 has ended (137), 2 of 3 go on", 20s)) << run.log();
+  EXPECT_TRUE(run.wait_log("n2 has ended (137), 2 of 3 continue", 20s)) << run.log();
   run.signal(SIGTERM);
   EXPECT_EQ(run.wait(), 143) << run.log();
 }

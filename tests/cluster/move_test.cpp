@@ -65,7 +65,7 @@ TEST_F(cluster_move, invalid_moves_are_refused_and_training_continues) {
   no("move ip1 n9", "no node 'n9'");
   no("drain n1", "has the job's coordinator");
   no("add-node n2", "is not drained");
-  no("move conv1.1 n2", "it has no parts of its own");
+  no("move conv1.1 n2", "it has no parts to move");
   EXPECT_EQ(ask("n1", "drain n3").how, kind::ok);
   no("drain n3", "is drained already");
   no("move ip1 n3", "`add-node n3` makes it usable again");

@@ -54,7 +54,7 @@ TEST_F(cluster_recovery, a_killed_node_is_left_out_and_added_again_with_the_same
   const auto* e = first(r, "recovered");
   ASSERT_TRUE(e);
   EXPECT_NE(e->event.text.find("node n2 is lost"), std::string::npos) << e->event.text;
-  EXPECT_NE(e->event.text.find("went on without n2"), std::string::npos) << e->event.text;
+  EXPECT_NE(e->event.text.find("continued without n2"), std::string::npos) << e->event.text;
   EXPECT_GE(e->event.step, 200u);
   EXPECT_EQ(e->event.step % 100, 0u);
   EXPECT_LT(value(*e, "ms"), 5000);

@@ -155,11 +155,11 @@ TEST_F(cluster_resume, files_that_do_not_match_the_job_are_refused_by_name) {
     EXPECT_NE(first_message(r).find(why), std::string::npos) << first_message(r);
     EXPECT_EQ(first_message(r).rfind(given + ": ", 0), 0u) << first_message(r);
   };
-  refused(beginning::checkpoint, file, {"layer.ip1.outputs=8"}, "tensor 'ip1.weight' has shape 16x144, the model wants 8x144");
-  refused(beginning::weights, file, {"layer.ip1.outputs=8"}, "tensor 'ip1.weight' has shape 16x144, the model wants 8x144");
+  refused(beginning::checkpoint, file, {"layer.ip1.outputs=8"}, "tensor 'ip1.weight' has shape 16x144, but the model needs 8x144");
+  refused(beginning::weights, file, {"layer.ip1.outputs=8"}, "tensor 'ip1.weight' has shape 16x144, but the model needs 8x144");
   refused(beginning::checkpoint, file, {adam}, "train.dynamics.rule is momentum in the checkpoint and adam in the job");
   refused(beginning::checkpoint, file, {"job.seed=4"}, "job.seed is 3 in the checkpoint and 4 in the job");
-  refused(beginning::checkpoint, file, {"train.finish.steps=3"}, "and the job ends at step 3");
+  refused(beginning::checkpoint, file, {"train.finish.steps=3"}, "but the job ends at step 3");
   // Files that `troupe train` refuses to send.
   fs::copy_file(file, path("bent.safetensors"));
   std::fstream(path("bent.safetensors"), std::ios::in | std::ios::out | std::ios::binary).seekp(-5, std::ios::end).put('\x7f');

@@ -119,7 +119,7 @@ TEST(cross_batch_norm_example, a_restarted_worker_ends_the_job_with_an_error_nam
   go.body = start{};
   w.inject(go);
   ASSERT_TRUE(w.run(2'000'000, [&] { return !end.empty(); }));
-  EXPECT_EQ(end, "error: node n2 is lost: worker0/norm was restarted, and what its peers had told it is gone");
+  EXPECT_EQ(end, "error: node n2 is lost: worker0/norm was restarted, and the messages of its peers are lost");
 }
 
 TEST(cross_batch_norm_example, refuses_too_few_sub_solvers_before_the_job_starts) {

@@ -42,7 +42,7 @@ def members(n, above=""):
 ONE = "runtime/a.cpp"
 reason = "// size: it is made for this test\n"
 expect({ONE: function(60)}, "60 lines  runtime/a.cpp:1: f", "0 mistakes")
-expect({ONE: function(61)}, "runtime/a.cpp:1: f: 61 lines, over 60, and no `size:` comment says why", "1 mistakes")
+expect({ONE: function(61)}, "runtime/a.cpp:1: f: 61 lines, over 60, without a `size:` comment", "1 mistakes")
 expect({ONE: function(61, above=reason)}, "0 mistakes")
 expect({ONE: function(61, above="// size: no\n")}, "1 mistakes")  # too short to be a reason
 expect({ONE: reason + "\nint n;\n" + function(61)}, "runtime/a.cpp:4: f: 61 lines")  # the comment is not directly above the function
@@ -52,7 +52,7 @@ expect({ONE: "namespace x {\nstruct s {\n" + function(61, "bool operator==(const
 expect({ONE: "MACRO(one, 2)\n" + function(61)}, "runtime/a.cpp:2: f: 61 lines")
 expect({ONE: "struct answer f() {\n" + "  g();\n" * 60 + "}\n"}, "runtime/a.cpp:1: f: 62 lines")
 expect({ONE: "#define OPEN {\nconst char* s = \"{{{\";  // {\nconst char* r = R\"x({)x\";\n" + function(60)}, "0 mistakes")
-expect({ONE: "void f() {\n"}, "runtime/a.cpp: braces that do not meet")
+expect({ONE: "void f() {\n"}, "runtime/a.cpp: unbalanced braces")
 expect({ONE: members(15)}, "15 members  runtime/a.cpp:2: box", "0 mistakes")
 expect({ONE: members(16)}, "runtime/a.cpp:2: box: 16 members, over 15")
 expect({ONE: members(16, reason)}, "0 mistakes")

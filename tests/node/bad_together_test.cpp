@@ -56,7 +56,7 @@ TEST(bad_input, placed_layers_are_an_error_when_the_mode_does_not_support_them) 
   for (const char* mode : {"ssp", "downpour", "easgd", "gossip", "hogwild", "sandblaster"})
     EXPECT_THAT(at(std::string("sync = { mode = \"") + mode + "\" }", two),
                 HasSubstr(std::string("job.toml:28:10: mode '") + mode +
-                          "' needs every layer beside every worker, and this job places or "
+                          "' needs every layer on the node of every worker, but this job places or "
                           "splits some (modes that can: bsp)"));
   EXPECT_THAT(
       at(bsp + "\nexchange = { reducer = \"tree\" }", two),

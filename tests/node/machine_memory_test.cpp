@@ -172,17 +172,17 @@ TEST(memory_budget, names_the_layer_and_the_shape_that_take_the_most) {
   EXPECT_EQ(refused_by({}, 0), "") << "the amount of memory is unknown";
   const auto output = refused_by({"layer.conv1.outputs=40", "data.batch=80000", "data.examples=80000"}, 64 * mib);
   EXPECT_EQ(output.rfind("job.toml:9:1: layer 'conv1': the job would hold about ", 0), 0u) << output;
-  EXPECT_THAT(output, HasSubstr("and this machine has 64.0 MiB: the largest of a packet is its output 20000x40x6x6, 109.9 MiB"));
+  EXPECT_THAT(output, HasSubstr("and this machine has 64.0 MiB: the largest tensor is its output 20000x40x6x6, 109.9 MiB"));
   const auto parameter = refused_by({"layer.ip1.outputs=1000000"}, 64 * mib, "its cgroup (/a/memory.max) allows");
   EXPECT_EQ(parameter.rfind("job.toml:16:1: layer 'ip1': the job would hold about ", 0), 0u) << parameter;
-  EXPECT_THAT(parameter, HasSubstr("and its cgroup (/a/memory.max) allows 64.0 MiB: the largest of a packet is its parameter "
+  EXPECT_THAT(parameter, HasSubstr("and its cgroup (/a/memory.max) allows 64.0 MiB: the largest tensor is its parameter "
                                    "'weight' 1000000x144, 549.3 MiB"));
 }
 
 TEST(memory_budget, names_the_batch_when_the_data_takes_the_most) {
   const auto bad = refused_by({"layer.conv1.kernel=8", "data.batch=4000000", "data.examples=4000000"}, 64 * mib);
   EXPECT_EQ(bad.rfind("--set data.batch=4000000: ", 0), 0u) << bad;
-  EXPECT_THAT(bad, HasSubstr("the largest of a packet is its data 1000000x2x8x8, 488.3 MiB; a smaller batch"));
+  EXPECT_THAT(bad, HasSubstr("the largest tensor is its data 1000000x2x8x8, 488.3 MiB; a smaller batch"));
 }
 
 TEST(memory_budget, counts_the_order_of_examples_that_samplers_keep) {

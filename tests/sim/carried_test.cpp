@@ -285,7 +285,7 @@ TEST_F(carried, restarted_worker_ends_the_job_and_names_its_node) {
     }
     ++ended;
     EXPECT_NE(error.find("n" + std::to_string(node + 1)), std::string::npos) << error;
-    EXPECT_NE(error.find("the state that its lanes carried is gone"), std::string::npos) << error;
+    EXPECT_NE(error.find("the state that its sequences carried is lost"), std::string::npos) << error;
   }
   EXPECT_GT(ended, 10u);
 }
@@ -305,10 +305,10 @@ TEST_F(carried, other_modes_carry_state) {
 TEST(carried_jobs, impossible_jobs_are_refused_with_the_reason) {
   text_job s;
   s.order = "shuffle";
-  EXPECT_NE(refusal_on_two(spec_of(s)).find("an example does not go on where the one before it stopped"), std::string::npos);
+  EXPECT_NE(refusal_on_two(spec_of(s)).find("an example does not continue the example before it"), std::string::npos);
   s = {};
   s.mode = "sandblaster";
-  EXPECT_NE(refusal_on_two(spec_of(s)).find("keeps the state of a lane with its worker"), std::string::npos);
+  EXPECT_NE(refusal_on_two(spec_of(s)).find("keeps the state of a sequence with its worker"), std::string::npos);
   s = {};
   auto j = spec_of(s);
   j.layers.erase(j.layers.begin() + 1, j.layers.begin() + 4);

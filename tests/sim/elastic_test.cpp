@@ -75,7 +75,7 @@ TEST(elastic, refuses_fewer_than_min_nodes) {
   s.min_nodes = 3;
   const auto few = prepare_job(s, shared_tables(), nodes_named(2));
   ASSERT_TRUE(std::holds_alternative<diagnostics>(few));
-  EXPECT_EQ(std::get<diagnostics>(few).front().message, "min_nodes is 3, and there are 2 nodes");
+  EXPECT_EQ(std::get<diagnostics>(few).front().message, "min_nodes is 3, but the job has only 2 nodes");
   const auto j = prepared_on(s, 3);
   amendments a;
   a.without = {"n3"};

@@ -222,8 +222,8 @@ TEST(gather, is_refused_if_packets_cannot_be_computed_together) {
   j = split_net(true, 6, 2);
   for (auto& l : j.layers) l.partition = "batch", l.key_at.erase("partition");
   EXPECT_NE(
-      refusal(j).find("gather = true wants the packets of a part to be one block of the tree of packets: 3 from packet 0 on are "
-                      "not (powers of two are)"),
+      refusal(j).find("gather = true requires that the packets of a part are one node of the packet tree: 3 packets from packet "
+                      "0 are not (use a power of two)"),
       std::string::npos)
       << refusal(j);
   j = split_net(true);

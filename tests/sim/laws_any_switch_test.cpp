@@ -297,7 +297,7 @@ TEST(laws_any_switch, switch_is_refused_if_the_job_ends_first) {
   c.dev = dev.get();
   const auto got = run_moved(prepare({.workers = 2, .steps = 5}), {}, c, {{4, {"mode", "ssp", 0, {{"staleness", "1"}}}}});
   ASSERT_TRUE(got.done);
-  EXPECT_EQ(got.unheard, std::vector<std::string>{"the job ends at step 5, before it takes mode 'ssp'"});
+  EXPECT_EQ(got.unheard, std::vector<std::string>{"the job ended at step 5, before the switch to mode 'ssp'"});
 }
 
 }  // namespace

@@ -291,7 +291,6 @@ struct babbler final : mistake {
       case 7: h.packets = static_cast<std::uint32_t>(number()); break;
       case 8: h.port = static_cast<std::uint16_t>(number()); break;
       case 9: h.phase = static_cast<std::uint8_t>(number()); break;
-      case 10: h.region = static_cast<std::uint16_t>(number()); break;
       default: h.flags = static_cast<std::uint16_t>(number()); break;
     }
   }

@@ -92,7 +92,7 @@ TEST_P(laws_not_finite, all_blocks_skip_the_same_step) {
     ASSERT_EQ(alerts.size(), 1u) << "seed " << seed;
     EXPECT_EQ(alerts[0], "the gradient of layer 'loss" + std::to_string(bad.layer) +
                              "', parameter 'weight', is not finite at step " + std::to_string(*bad.steps.begin() + 1) +
-                             ": the step is left out (1 in a row, at most 2)");
+                             ": the step is skipped (1 in a row, at most 2)");
 
     auto alone = shape;
     alone.workers = alone.groups;
@@ -136,7 +136,7 @@ TEST(laws_not_finite_rows, one_step_more_than_max_skipped_ends_the_job) {
     EXPECT_EQ(announced(got, "alert").size(), 2 * may) << "seed " << seed;
     const auto step = std::to_string(4 + 2 * may);
     const auto text = "the gradient of layer 'loss0', parameter 'weight', is not finite at step " + step;
-    EXPECT_EQ(got.error, may == 0 ? text + ": the job ends, for [train] max_skipped is 0"
+    EXPECT_EQ(got.error, may == 0 ? text + ": the job ends because [train] max_skipped is 0"
                                   : text + ": " + std::to_string(may + 1) + " such steps in a row, [train] max_skipped is " +
                                         std::to_string(may))
         << "seed " << seed;
@@ -270,7 +270,7 @@ TEST(laws_not_finite_rows, large_block_in_pieces_equals_the_whole_block_bit_for_
         spoilt_gradient bad;
         bad.steps = {1}, bad.at = element;
         EXPECT_EQ(run_spoilt(shape, bad, dev.get(), 1, {.faults = false}).error,
-                  "the gradient of layer 'loss0', parameter 'weight', is not finite at step 2: the job ends, for [train] "
+                  "the gradient of layer 'loss0', parameter 'weight', is not finite at step 2: the job ends because [train] "
                   "max_skipped is 0")
             << rule << ", element " << element;
       }

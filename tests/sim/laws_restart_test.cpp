@@ -95,8 +95,8 @@ TEST(laws_restart, node_that_stays_down_ends_the_job_and_the_error_names_its_rol
   const auto dev = make_cpu_device();
   for (const auto& [node, want] :
        std::vector<std::pair<std::uint32_t, std::string>>{{0, "node n1 is lost: it crashed; the coordinator is gone"},
-                                                          {1, "node n2 is lost: it crashed; it had worker0"},
-                                                          {3, "node n4 is lost: it crashed; it had shard0"}}) {
+                                                          {1, "node n2 is lost: it crashed; it hosted worker0"},
+                                                          {3, "node n4 is lost: it crashed; it hosted shard0"}}) {
     const mode_shape shape{.mode = "bsp", .apart = true};
     mode_run r{.job = prepare_mode(shape), .config = draw_world(1, 0, dev.get())};
     r.prepare = [n = node](sim::world& w) { w.at(duration(500'000), [&w, n] { w.crash(n); }); };

@@ -99,8 +99,8 @@ class laws_surviving_state : public ::testing::Test {
     const auto got = run_moved(prepared_losing(j), j.wishes, world_of(seed));
     if (!got.nothing_left.empty()) {
       // All copies of a shard are lost, or the failure was too early or too late.
-      const bool known = got.nothing_left.find(" was on node ") != std::string::npos || got.nothing_left == "it was at its end" ||
-                         got.nothing_left.find(" has not got its parameters yet") != std::string::npos;
+      const bool known = got.nothing_left.find(" was on node ") != std::string::npos || got.nothing_left == "the job was ending" ||
+                         got.nothing_left.find(" has not received its parameters yet") != std::string::npos;
       EXPECT_TRUE(known) << got.nothing_left;
       return std::nullopt;
     }
@@ -120,7 +120,7 @@ class laws_surviving_state : public ::testing::Test {
       }
     }
     std::size_t n = 0;
-    for (const auto& m : got.moved) n += m.starts_with("went on without") ? 1 : 0;
+    for (const auto& m : got.moved) n += m.starts_with("continued without") ? 1 : 0;
     return n;
   }
   static std::vector<std::pair<std::uint64_t, double>> announced(const run_result& r, const std::string& kind,

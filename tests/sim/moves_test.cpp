@@ -188,7 +188,7 @@ TEST_F(moves, jobs_out_of_lockstep_can_move) {
     EXPECT_EQ(got.moved, (std::vector<std::string>{"drained n2", "added n2"})) << mode;
     EXPECT_GE(count(got, "eval"), 3u) << mode;
     ASSERT_EQ(got.refused.size(), 1u) << mode;
-    EXPECT_NE(got.refused[0].find("needs every layer beside every worker"), std::string::npos) << got.refused[0];
+    EXPECT_NE(got.refused[0].find("needs every layer on the node of every worker"), std::string::npos) << got.refused[0];
   }
 }
 
@@ -205,11 +205,11 @@ TEST_F(moves, impossible_commands_are_refused_with_the_reason) {
   };
   EXPECT_EQ(why(move_key("scroe", "n2")), "no layer 'scroe'; did you mean 'score'?");
   EXPECT_EQ(why(move_key("score", "n7")), "no node 'n7'; did you mean 'n1'? (there is: n1, n2, n3)");
-  EXPECT_EQ(why(move_key("conv1.0", "n2")), "layer 'conv1' is beside every worker: it has no parts of its own");
-  EXPECT_EQ(why(move_key("left.2", "n2")), "layer 'left' has 2 parts, they are counted from 0");
+  EXPECT_EQ(why(move_key("conv1.0", "n2")), "layer 'conv1' is on the node of every worker: it has no parts to move");
+  EXPECT_EQ(why(move_key("left.2", "n2")), "layer 'left' has 2 parts, counted from 0");
   EXPECT_EQ(why(move_key("left.1", "n2")), "layer 'left.1' is on n2 already");
   EXPECT_EQ(why({"drain", "n1", 0, {}}), "node 'n1' has the job's coordinator: it cannot be drained");
-  EXPECT_EQ(why({"add-node", "n2", 0, {}}), "node 'n2' is not drained: the job may use it as it is");
+  EXPECT_EQ(why({"add-node", "n2", 0, {}}), "node 'n2' is not drained: the job may use it already");
   amendments two;
   two.without = {"n2"};
   EXPECT_EQ(why({"drain", "n2", 0, {}}, two), "node 'n2' is drained already");

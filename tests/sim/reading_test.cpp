@@ -58,8 +58,8 @@ TEST(reading, label_beyond_the_classes_fails_the_read_task) {
   const auto s = std::make_shared<careless>();
   EXPECT_EQ(reading(s, 3), "read");
   s->wrong = 60000;
-  EXPECT_EQ(reading(s, 3), "the source gives training example 7 the label 60000, but says that it has 3 classes");
-  EXPECT_EQ(reading(s, 3, phase::test), "the source gives test example 7 the label 60000, but says that it has 3 classes");
+  EXPECT_EQ(reading(s, 3), "the source returned training example 7 with label 60000, but declares 3 classes");
+  EXPECT_EQ(reading(s, 3, phase::test), "the source returned test example 7 with label 60000, but declares 3 classes");
   EXPECT_EQ(reading(s, 0), "read") << "no layer uses the label as an index: it may be a regression target";
   s->wrong = -5;
   EXPECT_EQ(reading(s, 3), "read") << "padding";
@@ -70,7 +70,7 @@ TEST(reading, id_beyond_the_vocabulary_fails_the_read_task) {
   s->with_ids = true;
   EXPECT_EQ(reading(s, 3), "read");
   s->id = 3;
-  EXPECT_EQ(reading(s, 3), "the source gives training example 5 the id 3, but says that it has 3 of them");
+  EXPECT_EQ(reading(s, 3), "the source returned training example 5 with id 3, but declares 3 ids");
 }
 
 }  // namespace

@@ -316,7 +316,7 @@ TEST(weight_rules, restart_ends_a_job_with_stash_or_latest) {
     w.inject(go);
     EXPECT_TRUE(w.run(2'000'000, [&] { return done; }) && done);
     EXPECT_EQ(error.rfind("node n2 is lost: ", 0), 0u) << error;
-    EXPECT_NE(error.find("was restarted, and the packets that were under way there are gone"), std::string::npos) << error;
+    EXPECT_NE(error.find("was restarted, and the packets in flight there are lost"), std::string::npos) << error;
   }
 }
 
@@ -329,7 +329,7 @@ TEST(weight_rules, other_modes_refuse_stash) {
   auto made = prepare_job(spec, shared_tables(), chain_nodes(1));
   ASSERT_TRUE(std::holds_alternative<diagnostics>(made));
   EXPECT_EQ(std::get<diagnostics>(made).front().to_string(),
-            "job.toml:7:11: weights = \"stash\" needs mode bsp: mode 'ssp' has its own idea of which weights a step may use");
+            "job.toml:7:11: weights = \"stash\" needs mode bsp: mode 'ssp' chooses the weights of a step itself");
 }
 
 }  // namespace

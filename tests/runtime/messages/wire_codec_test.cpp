@@ -11,7 +11,7 @@ namespace {
 
 using namespace wire_samples;
 
-// What a message says, as text: equal texts are equal messages, bit for bit.
+// Prints a message as text: equal texts mean equal messages, bit for bit.
 struct printer {
   std::string out;
   template <class T>
@@ -78,7 +78,7 @@ std::string text_of(const message& m) {
   return std::string(name_of(m)) + ":" + p.out;
 }
 
-TEST(wire, every_body_comes_back_as_it_was_sent) {
+TEST(wire, decoding_returns_every_body_as_it_was_encoded) {
   std::size_t travelled = 0;
   for (const auto& e : all_samples()) {
     const auto parts = encode(e);
@@ -91,13 +91,13 @@ TEST(wire, every_body_comes_back_as_it_was_sent) {
     ASSERT_TRUE(decode_bytes(joined(parts), back, error)) << name_of(e.body) << ": " << error;
     EXPECT_EQ(text_of(back.h), text_of(e.h));
     EXPECT_EQ(text_of(back.body), text_of(e.body));
-    EXPECT_EQ(joined(encode(back)), joined(parts)) << "there is one encoding only";
+    EXPECT_EQ(joined(encode(back)), joined(parts)) << "the encoding must be unique";
     ++travelled;
   }
   EXPECT_EQ(travelled, std::variant_size_v<message> - 1);
 }
 
-TEST(wire, golden_bytes_of_a_push) {
+TEST(wire, push_has_the_golden_bytes) {
   push body{0x01020304, 4, 2, made<float>({1, 3}, 1.0f)};
   const auto bytes = joined(encode({sample_header(), body}));
   std::vector<std::uint8_t> want = {
@@ -114,7 +114,7 @@ TEST(wire, golden_bytes_of_a_push) {
   EXPECT_EQ(bytes, want);
 }
 
-TEST(wire, payloads_are_neither_copied_when_sent_nor_when_received) {
+TEST(wire, payloads_are_not_copied_by_encode_or_decode) {
   const auto big = made<float>({1000, 1000}, 0);
   const auto parts = encode({{}, layer_weights{1, {big.slice(100, {3}), big}}});
   std::set<const void*> sent;
@@ -162,16 +162,16 @@ std::vector<std::uint8_t> changed(const envelope& e, F change) {
   return b;
 }
 
-TEST(wire, every_kind_of_mistake_is_refused_by_name) {
+TEST(wire, every_kind_of_malformed_message_is_refused_by_name) {
   using bytes = std::vector<std::uint8_t>;
   const envelope p{sample_header(), push{1, 2, 3, made<float>({2, 3}, 1)}};  // tensor at 82: state, dtype, rank, 0, extents at 86
   const envelope u{sample_header(), user{1, "abc", {}}};                     // type at 70, string at 74, list's count at 81
   const envelope c{sample_header(), collect{1, true}};                       // bool at 78
   const auto set = [](std::size_t at, std::uint8_t v) { return [=](bytes& b) { b[at] = v; }; };
   const auto set64 = [](std::size_t at, std::uint64_t v) { return [=](bytes& b) { std::memcpy(&b[at], &v, 8); }; };
-  EXPECT_EQ(error_of({}), "shorter than a message's prefix");
-  EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.resize(69); })), "shorter than a message's prefix");
-  EXPECT_EQ(error_of(changed(p, set(62, 2))), "wire version 2, this node speaks 4");
+  EXPECT_EQ(error_of({}), "the message is shorter than its prefix");
+  EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.resize(69); })), "the message is shorter than its prefix");
+  EXPECT_EQ(error_of(changed(p, set(62, 2))), "wire version is 2, must be 4");
   EXPECT_EQ(error_of(changed(p, set(63, 200))), "unknown body 200");
   EXPECT_EQ(error_of(changed(p, set(64, 1))), "a reserved byte is not zero");
   EXPECT_EQ(error_of(changed(p, set(55, 2))), "unknown phase 2");
@@ -182,7 +182,7 @@ TEST(wire, every_kind_of_mistake_is_refused_by_name) {
   EXPECT_EQ(error_of(changed(p, set(82, 0))), "push: an empty tensor has a shape");
   EXPECT_EQ(error_of(changed(p, set(82, 1))), "push: trailing bytes after the payload");
   EXPECT_EQ(error_of(changed(p, set(83, 5))), "push: unknown dtype");
-  EXPECT_EQ(error_of(changed(p, set(84, 7))), "push: a tensor's rank is 7");
+  EXPECT_EQ(error_of(changed(p, set(84, 7))), "push: a tensor's rank is too large: 7");
   EXPECT_EQ(error_of(changed(p, set(85, 1))), "push: a reserved byte is not zero");
   EXPECT_EQ(error_of(changed(p, set(93, 0x80))), "push: a tensor's extent is negative");
   EXPECT_EQ(error_of(changed(p, set64(86, std::uint64_t{1} << 62))), "push: a tensor's size overflows");
@@ -194,23 +194,23 @@ TEST(wire, every_kind_of_mistake_is_refused_by_name) {
   EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.push_back(0); })), "push: trailing bytes after the payload");
   EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.pop_back(); })), "push: a tensor's payload ends early");
   EXPECT_EQ(error_of(changed(u, set(77, 1))), "user: a string is longer than the message");
-  EXPECT_EQ(error_of(changed(u, set(83, 2))), "user: a list claims more tensors than allowed");
-  EXPECT_EQ(error_of(changed(u, set(81, 1))), "user: a list claims more tensors than allowed");
+  EXPECT_EQ(error_of(changed(u, set(83, 2))), "user: a list has more tensors than allowed");
+  EXPECT_EQ(error_of(changed(u, set(81, 1))), "user: a list has more tensors than allowed");
   EXPECT_EQ(error_of(changed(u, [](bytes& b) { b.push_back(0); })), "user: trailing bytes after the payload");
   EXPECT_EQ(error_of(changed(c, set(78, 2))), "collect: a bool is neither 0 nor 1");
 }
 
-TEST(wire, messages_of_the_host_itself_are_refused) {
+TEST(wire, host_only_messages_are_not_encoded_and_refused) {
   for (const auto& e : all_samples()) {
     if (!host_only(e.body)) continue;
     EXPECT_TRUE(encode(e).empty());
     auto b = joined(encode({{}, halt{}}));
     b[63] = static_cast<std::uint8_t>(e.body.index());
-    EXPECT_EQ(error_of(b), "a host's own message came over the network");
+    EXPECT_EQ(error_of(b), "a host-only message must not be sent between nodes");
   }
 }
 
-TEST(wire, a_misaligned_buffer_matters_only_to_payloads) {
+TEST(wire, misaligned_buffer_is_refused_only_with_payloads) {
   for (const auto& e : {envelope{{}, credit{5}}, envelope{{}, backward{made<float>({4}, 1)}}}) {
     const auto bytes = joined(encode(e));
     const buffer b(bytes.size() + 8);
@@ -222,7 +222,7 @@ TEST(wire, a_misaligned_buffer_matters_only_to_payloads) {
   }
 }
 
-TEST(wire, refused_bytes_leave_the_envelope_alone) {
+TEST(wire, envelope_is_unchanged_when_bytes_are_refused) {
   envelope e{sample_header(), credit{5}};
   std::string error;
   EXPECT_FALSE(decode_bytes({1, 2, 3}, e, error));

@@ -1,6 +1,5 @@
-// Messages whose tensors' payloads lie somewhere else, as transports that lend hand them over: the
-// same message as with all of its bytes in one place, and nothing that pieces can get wrong is
-// believed.
+// Messages whose tensors' payloads are in other memory, as transports with shared buffers pass
+// them: decoding gives the same message as from one buffer, and invalid pieces are refused.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -23,8 +22,8 @@ struct taken_apart {
   }
 };
 
-// Parts that `lends` says of lie elsewhere; what is left of such a part's bytes is not zero, and
-// nobody reads it.
+// Moves the parts for which `lends` returns true to other memory. The bytes of such a part that
+// remain in the buffer are not zero; decode() must not read them.
 template <class F>
 taken_apart apart(const std::vector<wire_part>& parts, F lends) {
   taken_apart out;
@@ -43,7 +42,7 @@ taken_apart apart(const std::vector<wire_part>& parts, F lends) {
   return out;
 }
 
-TEST(wire_elsewhere, a_message_is_the_same_wherever_its_payloads_lie) {
+TEST(wire_elsewhere, payloads_in_other_memory_give_the_same_message) {
   std::mt19937_64 rng(5);
   std::size_t pieces = 0;
   for (const auto& e : all_samples()) {
@@ -57,7 +56,7 @@ TEST(wire_elsewhere, a_message_is_the_same_wherever_its_payloads_lie) {
       pieces += a.elsewhere.size();
     }
   }
-  EXPECT_GT(pieces, 50U) << "else nothing was tried";
+  EXPECT_GT(pieces, 50U) << "the samples must have enough payloads";
 }
 
 TEST(wire_elsewhere, tensors_view_the_piece_and_keep_it_alive) {
@@ -78,7 +77,7 @@ TEST(wire_elsewhere, tensors_view_the_piece_and_keep_it_alive) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST(wire_elsewhere, pieces_that_are_no_tensors_are_refused) {
+TEST(wire_elsewhere, pieces_that_do_not_match_a_tensor_are_refused) {
   const auto parts = encode({{}, layer_weights{1, {made<float>({1000}, 1.0F), made<float>({77}, 1.0F)}}});
   const auto why = [&](const std::function<void(taken_apart&)>& change) {
     auto a = apart(parts, [](std::size_t) { return true; });
@@ -90,17 +89,17 @@ TEST(wire_elsewhere, pieces_that_are_no_tensors_are_refused) {
   EXPECT_EQ(why([](auto&) {}), "");
   EXPECT_NE(why([](auto& a) { a.elsewhere[0].bytes -= 4; }), "") << "shorter than the tensor";
   EXPECT_NE(why([](auto& a) { a.elsewhere[0].bytes += 64; }), "");
-  EXPECT_NE(why([](auto& a) { a.elsewhere[0].at += 64; }), "") << "where no tensor is";
-  EXPECT_NE(why([](auto& a) { a.elsewhere.pop_back(); }), "") << "one is missing";
-  EXPECT_NE(why([](auto& a) { a.elsewhere.push_back(a.elsewhere[0]); }), "") << "one too many";
+  EXPECT_NE(why([](auto& a) { a.elsewhere[0].at += 64; }), "") << "no tensor begins there";
+  EXPECT_NE(why([](auto& a) { a.elsewhere.pop_back(); }), "") << "a piece is missing";
+  EXPECT_NE(why([](auto& a) { a.elsewhere.push_back(a.elsewhere[0]); }), "") << "one piece too many";
   EXPECT_NE(why([](auto& a) { std::swap(a.elsewhere[0], a.elsewhere[1]); }), "");
   EXPECT_NE(why([](auto& a) { a.elsewhere[1].data = static_cast<const char*>(a.elsewhere[1].data) + 4; }), "") << "not aligned";
   EXPECT_NE(why([](auto& a) { a.here.pop_back(); }), "");
   EXPECT_NE(why([](auto& a) { a.here.push_back(0); }), "");
 }
 
-// Under ASan no mutation reads beyond what is there.
-TEST(wire_elsewhere, mutated_messages_and_pieces_are_answered) {
+// ASan reports a read beyond the buffer or a piece.
+TEST(wire_elsewhere, mutated_messages_and_pieces_are_decoded_or_rejected) {
   std::mt19937_64 rng(9);
   int taken = 0;
   std::vector<taken_apart> all;
@@ -110,7 +109,7 @@ TEST(wire_elsewhere, mutated_messages_and_pieces_are_answered) {
     auto a = all[rng() % all.size()];
     auto& piece = a.elsewhere[rng() % a.elsewhere.size()];
     if (rng() % 3 == 0) piece.at = rng() % 2 ? rng() % 4096 : rng();
-    if (rng() % 3 == 0) piece.bytes -= rng() % (piece.bytes + 1);  // never more than there is
+    if (rng() % 3 == 0) piece.bytes -= rng() % (piece.bytes + 1);  // never more than the memory has
     for (auto n = rng() % 3; n > 0; --n) a.here[rng() % a.here.size()] ^= static_cast<std::uint8_t>(1U << (rng() % 8));
     envelope e;
     std::string error;

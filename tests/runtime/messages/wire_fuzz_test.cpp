@@ -9,9 +9,9 @@ namespace {
 
 using namespace wire_samples;
 
-// Promise 16 (docs/promises.md). Each input is a sound message with a few bytes changed, cut or
-// added; what is accepted must encode to itself.
-TEST(wire, a_million_mutated_messages_are_answered) {
+// Promise 16 (docs/promises.md). Each input is a valid message with a few bytes changed, cut or
+// added. An accepted input must encode to itself.
+TEST(wire, a_million_mutated_messages_are_decoded_or_rejected) {
   const auto samples = travelling_samples();
   std::vector<std::vector<std::uint8_t>> seeds;
   for (const auto& e : samples) seeds.push_back(joined(encode(e)));
@@ -24,7 +24,7 @@ TEST(wire, a_million_mutated_messages_are_answered) {
   std::string error;
   for (std::uint64_t i = 0; i < inputs; ++i) {
     b = seeds[rng.draw_below(seeds.size())];
-    const auto front = std::min<std::size_t>(b.size(), 200);  // where the structure is
+    const auto front = std::min<std::size_t>(b.size(), 200);  // header and fields; the rest is mostly payload
     for (auto n = rng.draw_below(3) + 1; n > 0; --n) {
       const auto bits = rng.next();
       switch (bits & 15) {

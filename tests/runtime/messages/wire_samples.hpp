@@ -1,4 +1,4 @@
-// A filled message of every kind, and the buffers to carry it: shared by the tests of the codec.
+// A filled message of every kind, and buffers for encoded messages. Shared by the codec's tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 
 namespace troupe::wire_samples {
 
-// Memory as a transport receives into: aligned, and of exactly the message's size, so that ASan
-// sees every step beyond it.
+// Memory like a transport's receive buffer: aligned, and of exactly the message's size, so that
+// ASan reports every read beyond it.
 struct buffer {
   explicit buffer(std::size_t n)
       : data(static_cast<std::uint8_t*>(::operator new (n, std::align_val_t{wire_alignment})),
@@ -64,8 +64,8 @@ inline tensors several() {
           made<double>(shape{}, 0.25)};
 }
 
-// One filled message of every kind. Each alternative of `message` needs its line here: without it
-// the test does not compile.
+// One filled message of every kind. The tests do not compile if an alternative of `message` has no
+// sample.
 template <class M>
 M sample();
 template <>
