@@ -13,7 +13,7 @@ role_actor::role_actor(caf::actor_config& c, std::shared_ptr<hosted_job> j, seat
       job_(std::move(j)),
       seat_(std::move(s)),
       role_(std::move(seat_.value)),
-      lane_(seat_.slots > 1 ? nullptr : job_->device_of(seat_.id).make_stream()) {
+      stream_(seat_.slots > 1 ? nullptr : job_->device_of(seat_.id).make_stream()) {
   compat::ignore_unknown(*this);
 }
 
@@ -46,7 +46,7 @@ caf::resumable::resume_result role_actor::resume(caf::execution_unit* where, siz
 
 bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
   const bool first = compat::base_actor::cleanup(std::move(reason), where);
-  if (lane_) lane_->wait_over();  // its last task_answer is posted before this actor ends
+  if (stream_) stream_->wait_over();  // its last task_answer is posted before this actor ends
   solvers_.stop();
   tasks_.forget();
   out_.clear();
@@ -230,7 +230,7 @@ void role_actor::run_next() {
   run_effect r = tasks_.take();
   if (tally_.changed && tally_.last_task >= publish_every / 2)
     publish(job_->now());  // the role cannot publish until this task is over
-  const auto ran = run_task(*job_, {lane_.get(), seat_.id, seat_.name, 0}, r, role_->packet_of_task(r.token), caf::actor{this});
+  const auto ran = run_task(*job_, {stream_.get(), seat_.id, seat_.name, 0}, r, role_->packet_of_task(r.token), caf::actor{this});
   if (!ran) return tasks_.goes_on_there();
   const task_answer& a = *ran;
   tally_.worked(a.end - a.begin);

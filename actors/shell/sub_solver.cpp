@@ -43,7 +43,7 @@ sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf:
       id_(id),
       role_name_(std::move(name)),
       slot_(slot) {
-  lane_ = job_->device_of(id_).make_stream();
+  stream_ = job_->device_of(id_).make_stream();
   compat::ignore_unknown(*this);
 }
 
@@ -64,7 +64,7 @@ caf::behavior sub_solver::make_behavior() {
 void sub_solver::take(const task_request& r) {
   if (job_->ended.load(std::memory_order_relaxed)) return;
   queue_.begun(*job_);
-  auto a = run_task(*job_, {lane_.get(), id_, role_name_, slot_}, r.run, r.packet, caf::actor{this});
+  auto a = run_task(*job_, {stream_.get(), id_, role_name_, slot_}, r.run, r.packet, caf::actor{this});
   queue_.finished(*job_);
   busy_ = !a;
   running_ = busy_ ? r.owner : nullptr;
@@ -73,7 +73,7 @@ void sub_solver::take(const task_request& r) {
 
 bool sub_solver::cleanup(caf::error&& reason, caf::execution_unit* where) {
   const bool first = compat::base_actor::cleanup(std::move(reason), where);
-  if (lane_) lane_->wait_over();  // its last task_answer is posted before this actor ends
+  if (stream_) stream_->wait_over();  // its last task_answer is posted before this actor ends
   running_.reset();
   owner_ = nullptr;
   if (auto j = std::move(job_)) j->left();

@@ -76,7 +76,7 @@ class sub_solver final : public compat::base_actor {
   role_id id_;
   std::string role_name_;
   std::uint32_t slot_;
-  std::shared_ptr<device> lane_;
+  std::shared_ptr<device> stream_;
   // Tasks that arrived while the stream was busy with the previous one (tasks of one slot never
   // overlap).
   std::deque<task_request> later_;

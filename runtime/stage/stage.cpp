@@ -37,7 +37,6 @@ stage::stage(stage_config c)
 }
 
 stage::~stage() = default;
-
 void stage::add_slot() {
   auto s = std::make_shared<slot>();
   s->index = static_cast<std::uint32_t>(slots_.size());
@@ -109,13 +108,12 @@ void stage::take_forward(const envelope& e, effects& out) {
   const auto port = e.h.port;
   if (slot_of(e.h.id)) return drop(drop_reason::repeated);
   if (is_past(e.h)) {
-    drop(drop_reason::outdated);
     if (config_.retains_for_replay) give_credit(e.h, port, out);  // a restarted sender may be waiting for it
-    return;
+    return drop(drop_reason::outdated);
   }
   const auto known = pending_.find(e.h.id);
-  if (known == pending_.end() && beyond_credit(port)) return drop(drop_reason::unexpected);
-  if (known != pending_.end() && !same_packet(known->second.h, e.h)) return drop(drop_reason::malformed);
+  if (known == pending_.end() ? beyond_credit(port) : !same_packet(known->second.h, e.h))
+    return drop(known == pending_.end() ? drop_reason::unexpected : drop_reason::malformed);
   auto& p = pending_[e.h.id];
   if (p.inputs.empty()) {
     p.inputs.resize(self().in_edges.size());
@@ -151,9 +149,8 @@ void stage::take_backward(const envelope& e) {
 
 void stage::take_weights(const envelope& e) {
   const auto& w = std::get<layer_weights>(e.body);
-  const int p = position_of(static_cast<std::int32_t>(w.layer));
-  invariant(p >= 0, "fault_of() has checked the layer");
-  if (!weights_.take(static_cast<std::size_t>(p), e.h.version, w.values, kept_from())) return drop(drop_reason::repeated);
+  const auto p = static_cast<std::size_t>(position_of(static_cast<std::int32_t>(w.layer)));  // there: fault_of() has looked
+  if (!weights_.take(p, e.h.version, w.values, kept_from())) return drop(drop_reason::repeated);
   weights_.count(slots_);
 }
 
