@@ -98,7 +98,7 @@ class role_actor final : public compat::base_actor {
   std::shared_ptr<hosted_job> job_;
   seat seat_;  // without its value, which is moved to role_
   std::shared_ptr<role> role_;
-  std::shared_ptr<device> stream_;     // stream of the tasks that run in this actor; null with sub-solvers
+  std::shared_ptr<device> stream_;   // stream of the tasks that run in this actor; null with sub-solvers
   std::shared_ptr<device> leaving_;  // stream of copies to other devices
   sub_solvers solvers_;
   effects out_;

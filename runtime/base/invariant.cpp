@@ -5,8 +5,8 @@
 
 namespace troupe {
 
-void violated(const char* text, const std::source_location& at) {
-  throw std::logic_error(std::string(at.file_name()) + ":" + std::to_string(at.line()) + ": invariant violated: " + text);
+void violated(const char* text, const char* file, int line) {
+  throw std::logic_error(std::string(file) + ":" + std::to_string(line) + ": invariant violated: " + text);
 }
 
 }  // namespace troupe

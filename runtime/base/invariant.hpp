@@ -9,15 +9,14 @@
 // (transports, kernels, actors), where no host catches, uses assert().
 #pragma once
 
-#include <source_location>
-
 namespace troupe {
 
-[[noreturn]] void violated(const char* text, const std::source_location& at);
+[[noreturn]] void violated(const char* text, const char* file, int line);
 
-inline void invariant(bool holds, const char* text, const std::source_location& at = std::source_location::current()) {
+// The defaults name the place of the call (clang 14 lacks std::source_location).
+inline void invariant(bool holds, const char* text, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   if (!holds) [[unlikely]]
-    violated(text, at);
+    violated(text, file, line);
 }
 
 }  // namespace troupe

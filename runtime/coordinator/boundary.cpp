@@ -94,7 +94,7 @@ boundary::todo boundary::next(const facts& f) {
 
 // Out of lockstep: actions that need no boundary. Returns `train` if there is none.
 boundary::todo boundary::beside_training(const facts& f) {
-  const bool one_is_done = rules_.any_worker_ends && rules_.last_step > 0 && f.most_done >= rules_.last_step;
+  const bool one_is_done = rules_.any_worker_ends && rules_.last_step > 0 && f.max_done >= rules_.last_step;
   const bool ends_here = at_last_step(f) || (wanted_.end != ending::none && f.completed >= end(f));
   const bool last_round_comes = (one_is_done || ends_here) && !stopped();
   if (can_evaluate() && rules_.eval_every > 0 && f.evaluation_due && !f.evaluating && !last_round_comes) wanted_.evaluation = true;

@@ -64,7 +64,7 @@ class boundary {
   // The current state of the job, from the other objects of the coordinator.
   struct facts {
     std::uint64_t completed = 0, granted = 0;  // steps complete for all workers; the largest grant of a worker
-    std::uint64_t most_done = 0;               // steps of the fastest worker
+    std::uint64_t max_done = 0;                // steps of the fastest worker
     bool evaluating = false;                   // a round is in progress
     bool evaluated = false;                    // the last round was at step `completed`
     bool weights_evaluated = false;            // the last round used the weights of step `completed`

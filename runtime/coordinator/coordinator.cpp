@@ -183,7 +183,7 @@ void coordinator::take_work_unit_done(std::uint32_t worker, const header& h, eff
     if (!dealer_.done(worker, h.step, h.packet)) drop(drop_reason::outdated);
     return;
   }
-  if (!dealer_.over(h.step)) return drop(drop_reason::outdated);
+  if (!dealer_.over(h.step)) return;  // nothing was lost, or another worker has reported it
   drop_done_work_units();
   complete_steps(out);
 }
@@ -217,7 +217,7 @@ boundary::facts coordinator::standing() const {
   boundary::facts f;
   f.completed = completed();
   f.granted = ledger_.max_granted();
-  f.most_done = ledger_.most_done();
+  f.max_done = ledger_.max_done();
   f.evaluating = evaluation_.under_way();
   f.evaluated = evaluation_.made(f.completed);
   f.weights_evaluated = evaluation_.weights_evaluated(f.completed);

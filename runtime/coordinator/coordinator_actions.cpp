@@ -201,7 +201,7 @@ void coordinator::take_inventory(const envelope& e, effects& out) {
   // lacked.
   auto step = completed();
   if (left == survivor_rule::newest)
-    step = std::max(step, std::min(ledger_.least_done([this](std::uint32_t w) { return lives(w); }), ledger_.most_done()));
+    step = std::max(step, std::min(ledger_.least_done([this](std::uint32_t w) { return lives(w); }), ledger_.max_done()));
   const auto what = left_->all.find(left, step);
   if (const auto* why = std::get_if<std::string>(&what)) return refuse_surviving_state(*why, out);
   const auto& found = std::get<surviving_state::found>(what);

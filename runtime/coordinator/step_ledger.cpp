@@ -27,7 +27,7 @@ std::uint64_t step_ledger::max_granted() const {
   return most;
 }
 
-std::uint64_t step_ledger::most_done() const {
+std::uint64_t step_ledger::max_done() const {
   std::uint64_t most = 0;
   for (const auto& r : entries_) most = std::max(most, r.done);
   return most;

@@ -39,7 +39,7 @@ class step_ledger {
   std::uint64_t completed() const { return completed_; }
   // All packets of this worker are complete in steps below this one.
   std::uint64_t done(std::uint32_t worker) const { return entries_[worker].done; }
-  std::uint64_t most_done() const;
+  std::uint64_t max_done() const;
   std::uint64_t least_done(const std::function<bool(std::uint32_t worker)>& of) const;  // of the workers in `of`; ~0: none
   std::uint64_t mean_done() const;
 

@@ -39,7 +39,7 @@ void mode_host::take_block(const header& h, const restore_state& s, time_point n
     return drop(drop_reason::misaddressed);
   if (s.value.count() != blocks[s.block].count || (!s.rule.empty() && s.rule.size() != config_.update->states().size()))
     return drop(drop_reason::malformed);
-  restored_.try_emplace(s.block, block_content{s.value, s.rule, h.step});
+  if (!restored_.try_emplace(s.block, block_content{s.value, s.rule, h.step}).second) return drop(drop_reason::repeated);
   invariant(restored_.size() <= awaited_, "a shard owns the blocks that it awaits");
   if (restored_.size() < awaited_) return;
   config_.inherited = std::make_shared<std::map<std::uint32_t, block_content>>(std::move(restored_));
@@ -71,6 +71,7 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
     const auto* s = std::get_if<restore_state>(&e.body);
     return s ? take_block(e.h, *s, now, out) : early_.push_back(e);
   }
+  if (shard_ && config_.continued && std::holds_alternative<restore_state>(e.body)) return drop(drop_reason::repeated);
   if (const auto* a = std::get_if<adopt>(&e.body)) return take_adopt(e.h, *a, now, out);
   // A `flush` or `grant` that is repeated after the switch belongs to the previous mode.
   if ((of_mode_epoch(e.body) && e.h.src != config_.coordinator) || std::holds_alternative<flush>(e.body) ||

@@ -203,7 +203,7 @@ void worker_sync::node_done(std::uint32_t layer, std::uint64_t step, tree_node n
 void worker_sync::step_left(std::uint32_t layer, std::uint64_t step, effects& out) {
   auto& l = layers_[layer];
   if (!out_of_turn(l)) {
-    invariant(step >= l.done, "a step of a layer is over once");
+    invariant(step + 1 >= l.done, "steps of a layer are over in order");
     l.done = step + 1;
     return on_layer_done(layer, step, out);
   }

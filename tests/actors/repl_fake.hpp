@@ -32,7 +32,7 @@ struct fake_backend final : repl_backend {
     v.jobs = {over, runs};
     repl_role r;
     r.node = "n1";
-    r.what = {2, role_id{3}, "worker0/conv1", {4, 5, 6, 7, 8, "weights of version 6"}, 9, 0.5, 0.01};
+    r.what = {2, role_id{3}, "worker0/conv1", {4, 5, 6, 7, 8, "weights of version 6", {}}, 9, 0.5, 0.01};
     v.roles = {r};
     auto about = std::make_shared<repl_about>();
     about->layers = {{"conv1",

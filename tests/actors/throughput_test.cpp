@@ -13,7 +13,7 @@ namespace {
 double ring(unsigned threads, std::uint32_t roles, std::uint32_t balls, std::uint64_t hops, bool with_jobs,
             std::size_t log = host_config{}.message_log) {
   gate done(static_cast<int>(balls));
-  node_host h({threads, {}, {}, nullptr, log});
+  node_host h({threads, {}, {}, log});
   std::vector<seat> all;
   for (std::uint32_t r = 0; r < roles; ++r) {
     all.push_back(make_seat(r, [&, r](const envelope& e, time_point, effects& out) {

@@ -20,17 +20,17 @@ class controller_trust : public testing::Test {
       cluster_.nodes.push_back(s);
     }
     h_.emplace(cluster_, "n1", std::uint16_t{7});
-    for (const char* n : {"n1", "n2", "n3"}) hear(n, join{"127.0.0.1:2", "same", protocol, abi_version, 1});
-    hear("client.1", submit{{"job.toml", "text", {}}, true, 5});
+    for (const char* n : {"n1", "n2", "n3"}) deliver(n, join{"127.0.0.1:2", "same", protocol, abi_version, 1});
+    deliver("client.1", submit{{"job.toml", "text", {}}, true, 5});
     for (const auto& o : out_)
       if (const auto* c = std::get_if<check_text>(&o)) id_ = c->job;
     checked c;
     c.name = "tiny", c.plan_hash = "h", c.nodes = {"n1", "n2"};
     h_->on_checked(id_, c, now_, out_);
-    for (const char* n : {"n1", "n2"}) hear(n, prepared{id_, {}});
+    for (const char* n : {"n1", "n2"}) deliver(n, prepared{id_, {}});
     out_.clear();
   }
-  void hear(const std::string& from, const message& m) { h_->on(from, m, now_, out_); }
+  void deliver(const std::string& from, const message& m) { h_->on(from, m, now_, out_); }
   template <class O>
   std::vector<O> ordered() const {
     return ordered_in<O>(out_);
@@ -73,12 +73,12 @@ TEST_F(controller_trust, node_messages_from_a_client_are_ignored) {
                                        revised{id_, 1, "bad"},
                                        swapped{id_, 1, 0, "bad"},
                                        join{"a", "b", protocol, abi_version, std::uint64_t{1} << 63}};
-  for (const auto& m : forged) hear("client.1", m);
+  for (const auto& m : forged) deliver("client.1", m);
   EXPECT_EQ(state_of(), "running");
   EXPECT_EQ(node_state("n2"), before);
   EXPECT_TRUE(ordered<to_peer>().empty());
   EXPECT_EQ(h_->unheard(), forged.size());
-  hear("client.2", trouble{id_, "n2", "forged"});
+  deliver("client.2", trouble{id_, "n2", "forged"});
   ASSERT_EQ(ordered<log_line>().size(), 1u) << "one line per certificate, which all operators share:\n" << logged();
   EXPECT_NE(logged().find("client.1 must not send 'trouble': only nodes may send it, and this peer has a client's certificate"),
             std::string::npos)
@@ -99,7 +99,7 @@ TEST_F(controller_trust, only_its_owner_and_admin_may_command_a_job) {
   EXPECT_EQ(h_->tell(root, 0, {"stop", {}, 0}, now_, out_), "");
   EXPECT_EQ(state_of(), "stopping");
   h_->take_submission("alice", "n2", submit{{"job.toml", "text", {}}, false, 9}, now_, out_);
-  hear("client.bob.x", submit{{"job.toml", "text", {}}, false, 9});
+  deliver("client.bob.x", submit{{"job.toml", "text", {}}, false, 9});
   repl_view v;
   h_->fill(v, now_);
   std::vector<std::string> owners;
@@ -108,8 +108,8 @@ TEST_F(controller_trust, only_its_owner_and_admin_may_command_a_job) {
 }
 
 TEST_F(controller_trust, client_messages_from_a_node_are_ignored) {
-  hear("n2", submit{{"job.toml", "text", {}}, false, 9});
-  hear("n2", follow{1});
+  deliver("n2", submit{{"job.toml", "text", {}}, false, 9});
+  deliver("n2", follow{1});
   EXPECT_TRUE(ordered<to_peer>().empty());
   EXPECT_TRUE(ordered<check_text>().empty());
   EXPECT_EQ(h_->unheard(), 2u);
@@ -120,26 +120,26 @@ TEST_F(controller_trust, a_node_cannot_have_the_name_of_an_operator_session) {
   s.name = "client.n4";
   cluster_.nodes.push_back(s);
   h_.emplace(cluster_, "n1", std::uint16_t{7});
-  hear("client.n4", join{"a", "b", protocol, abi_version, 1});
+  deliver("client.n4", join{"a", "b", protocol, abi_version, 1});
   EXPECT_EQ(node_state("client.n4").rfind("absent", 0), 0u);
 }
 
 TEST_F(controller_trust, messages_of_a_node_outside_the_cluster_file_are_ignored) {
-  hear("n9", trouble{id_, "n2", "forged"});
-  hear("n9", leaving{});
+  deliver("n9", trouble{id_, "n2", "forged"});
+  deliver("n9", leaving{});
   EXPECT_EQ(state_of(), "running");
   EXPECT_EQ(h_->unheard(), 2u);
   EXPECT_NE(logged().find("the cluster file of n1 has no node named n9"), std::string::npos) << logged();
 }
 
 TEST_F(controller_trust, reports_about_a_job_that_does_not_use_the_sender_are_ignored) {
-  hear("n3", trouble{id_, "n2", "lost the data connection to n2"});
-  hear("n3", trouble{id_, "n3", "mine"});
-  hear("n2", trouble{id_, "n3", "lost the data connection to n3"});
+  deliver("n3", trouble{id_, "n2", "lost the data connection to n2"});
+  deliver("n3", trouble{id_, "n3", "mine"});
+  deliver("n2", trouble{id_, "n3", "lost the data connection to n3"});
   EXPECT_EQ(state_of(), "running");
   EXPECT_EQ(h_->unheard(), 3u);
   EXPECT_NE(logged().find("n3 has no part in job 1"), std::string::npos) << logged();
-  hear("n2", trouble{id_, "n1", "lost the data connection to n1"});
+  deliver("n2", trouble{id_, "n1", "lost the data connection to n1"});
   EXPECT_EQ(state_of(), "ending") << "a node that the job uses is accepted";
   EXPECT_EQ(h_->unheard(), 3u);
 }
@@ -149,12 +149,12 @@ TEST_F(controller_trust, a_node_that_the_job_does_not_use_cannot_cancel_a_move) 
   checked c;
   c.name = "tiny", c.plan_hash = "h2", c.nodes = {"n1"};
   h_->on_plan_found({id_, {}, {}, c, "bsp", 1}, now_, out_);
-  hear("n3", revised{id_, 1, "forged"});
+  deliver("n3", revised{id_, 1, "forged"});
   out_.clear();
-  hear("n1", revised{id_, 1, {}});
+  deliver("n1", revised{id_, 1, {}});
   EXPECT_EQ(ordered<tell_job>().size(), 1u) << "the move continues with the handover";
   h_->on_handover(id_, 10, now_, out_);
-  hear("n3", swapped{id_, 1, 0, "forged"});
+  deliver("n3", swapped{id_, 1, 0, "forged"});
   EXPECT_EQ(state_of(), "running");
   EXPECT_EQ(h_->unheard(), 2u);
 }
@@ -163,18 +163,18 @@ TEST_F(controller_trust, a_join_must_have_the_incarnation_of_its_connection) {
   h_->on_peer_down("n2", "gone", now_, out_);
   h_->on_peer_up("n2", 5);
   out_.clear();
-  hear("n2", join{"127.0.0.1:2", "same", protocol, abi_version, std::uint64_t{1} << 63});
+  deliver("n2", join{"127.0.0.1:2", "same", protocol, abi_version, std::uint64_t{1} << 63});
   EXPECT_EQ(node_state("n2").rfind("lost", 0), 0u);
   EXPECT_NE(logged().find("incarnation 9223372036854775808 differs from that of its connection, 5"), std::string::npos) << logged();
-  hear("n2", join{"127.0.0.1:2", "same", protocol, abi_version, 5});
+  deliver("n2", join{"127.0.0.1:2", "same", protocol, abi_version, 5});
   EXPECT_EQ(node_state("n2"), "up 5 0");
 }
 
 TEST_F(controller_trust, coordinator_messages_from_other_peers_are_ignored) {
   for (const std::string from : {"client.1", "n2"}) {
-    hear(from, end_job{id_});
-    hear(from, prepare{id_ + 1, {}, {}, {}, false, 0});
-    hear(from, said{id_, "done", "forged", 1, {}, {}});
+    deliver(from, end_job{id_});
+    deliver(from, prepare{id_ + 1, {}, {}, {}, false, 0});
+    deliver(from, said{id_, "done", "forged", 1, {}, {}});
   }
   EXPECT_EQ(state_of(), "running");
   EXPECT_EQ(h_->unheard(), 6u);

@@ -236,7 +236,7 @@ TEST_F(cluster_failures, errors_that_prevent_a_start_are_reported_within_five_se
   EXPECT_EQ(try_start({"--cluster", "cluster.toml", "--node", "n1", "--check"}, said), 0) << said;
   start("n1");
   EXPECT_EQ(try_start({"--cluster", "cluster.toml", "--node", "n1"}, said), 2);
-  EXPECT_NE(said.find("127.0.0.1:" + std::to_string(control_port("n1")) + " is taken"), std::string::npos) << said;
+  EXPECT_NE(said.find("127.0.0.1:" + std::to_string(control_port("n1")) + " is already in use"), std::string::npos) << said;
   EXPECT_NE(said.find("process " + std::to_string(daemon("n1").pid())), std::string::npos) << said;
   EXPECT_EQ(try_start({"--cluster", "cluster.toml", "--node", "n11"}, said), 2);
   EXPECT_NE(said.find("did you mean 'n1'"), std::string::npos) << said;

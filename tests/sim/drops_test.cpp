@@ -24,7 +24,7 @@ class drops : public ::testing::Test {
   }
   const job_plan& plan() const { return job_->plan; }
   tensor values(std::int64_t n) {
-    auto t = tensor::allocate(*dev_, {n}, dtype::f64);
+    auto t = tensor::allocate(*dev_, {n}, job_->spec.parameter_type());
     dev_->fill(0, t);
     return t;
   }
@@ -37,15 +37,18 @@ class drops : public ::testing::Test {
     e.body = std::move(m);
     return e;
   }
-  // Runs the job, delivers `extra` after 10 ms, and returns the counts of role `of` at the end.
+  // Runs the job, delivers `extra` when step 3 is complete, and returns the counts of role `of` at
+  // the end.
   drop_counts run(const envelope& extra, bool allow_mistakes = true) {
     sim::world_config c;
     c.dev = dev_.get();
     c.allow_mistakes = allow_mistakes;
     sim::world w(c);
     for (const auto& r : plan().roles) w.add(r.id, r.node, make_role(job_, r.id));
+    w.on_event = [&](const event_effect& e) {
+      if (e.kind == "step" && e.step == 3) w.inject(extra);
+    };
     w.inject(to(role_id{0}, no_role, start{}));
-    w.at(milliseconds(1), [&] { w.inject(extra); });
     EXPECT_TRUE(w.run(1'000'000));
     return w.find(extra.h.dst)->dropped();
   }

@@ -59,14 +59,15 @@ class anything final : public mistake {
     const auto& real = heard_[g_() % heard_.size()];
     auto b = g_() % 3 == 0 ? samples_[g_() % samples_.size()] : bytes_of(real);
     if (b.size() < wire_prefix_bytes) return false;
+    constexpr std::size_t header_bytes = wire_prefix_bytes - 8;
     std::uint32_t fields = 0;
-    std::memcpy(&fields, b.data() + 68, sizeof fields);
+    std::memcpy(&fields, b.data() + wire_prefix_bytes - sizeof fields, sizeof fields);
     for (auto n = g_() % 4; n > 0; --n) {  // none: repeat a real message
       const bool header = g_() % 2 || fields == 0;
       const auto width = std::size_t{1} << (g_() % 4);
-      const auto at = header ? g_() % 64 : wire_prefix_bytes + g_() % fields;
+      const auto at = header ? g_() % header_bytes : wire_prefix_bytes + g_() % fields;
       const auto v = number();
-      const auto limit = header ? 64 : std::min<std::size_t>(b.size(), wire_prefix_bytes + fields);
+      const auto limit = header ? header_bytes : std::min<std::size_t>(b.size(), wire_prefix_bytes + fields);
       std::memcpy(b.data() + at, &v, std::min(width, limit - at));
     }
     std::string error;

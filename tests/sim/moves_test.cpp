@@ -204,7 +204,7 @@ TEST_F(moves, impossible_commands_are_refused_with_the_reason) {
     return std::holds_alternative<std::string>(r) ? std::get<std::string>(r) : std::string();
   };
   EXPECT_EQ(why(move_key("scroe", "n2")), "no layer 'scroe'; did you mean 'score'?");
-  EXPECT_EQ(why(move_key("score", "n7")), "no node 'n7'; did you mean 'n1'? (there is: n1, n2, n3)");
+  EXPECT_EQ(why(move_key("score", "n7")), "no node 'n7'; did you mean 'n1'? (available: n1, n2, n3)");
   EXPECT_EQ(why(move_key("conv1.0", "n2")), "layer 'conv1' is on the node of every worker: it has no parts to move");
   EXPECT_EQ(why(move_key("left.2", "n2")), "layer 'left' has 2 parts, counted from 0");
   EXPECT_EQ(why(move_key("left.1", "n2")), "layer 'left.1' is on n2 already");

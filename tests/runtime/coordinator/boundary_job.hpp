@@ -29,13 +29,14 @@ inline boundary::rules hundred_steps() {
 struct job {
   boundary b;
   boundary::facts f;
+  bool evaluates_last = false;  // what the last collection returned
   explicit job(mode_facts m = lockstep(), boundary::rules r = hundred_steps()) : b(r, std::move(m)) {
     f.next_evaluation = 10;
     at(0);
   }
   // All workers have finished `step` steps, and are granted no more.
   job& at(std::uint64_t step) {
-    f.completed = f.granted = f.most_done = step;
+    f.completed = f.granted = f.max_done = step;
     return *this;
   }
   todo next() { return b.next(f); }
@@ -57,7 +58,7 @@ struct job {
       if (t == todo::flush) flush();
       if (t == todo::evaluate) evaluate();
       if (t == todo::observe) f.observed = true;
-      if (t == todo::collect) b.collected(f.completed);
+      if (t == todo::collect) evaluates_last = b.collected(f.completed);
       if (t == todo::adopt) adopt();
       if (t == todo::leave || t == todo::write_weights) break;
       if (t == todo::collect && b.why() != purpose::checkpoint)

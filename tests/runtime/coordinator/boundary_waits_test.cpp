@@ -129,7 +129,7 @@ TEST(boundary, evaluates_the_collected_weights_when_one_worker_ends_the_job) {
   auto r = hundred_steps();
   r.any_worker_ends = true;
   job j(ssp(), r);
-  j.at(60).f.most_done = 100;
+  j.at(60).f.max_done = 100;
   j.f.evaluating = true;
   EXPECT_EQ(j.next(), todo::wait) << "for the round in progress";
   j.f.evaluating = false;
@@ -149,11 +149,11 @@ TEST(boundary, flushed_or_stopped_weights_are_not_evaluated_after_collection) {
   job free(ssp());
   free.at(100);
   free.all();
-  EXPECT_FALSE(free.b.collected(100));
+  EXPECT_FALSE(free.evaluates_last);
   auto r = hundred_steps();
   r.any_worker_ends = true;
   job stopped(ssp(), r);
-  stopped.at(60).f.most_done = 100;
+  stopped.at(60).f.max_done = 100;
   stopped.b.want_stop(60);
   EXPECT_EQ(stopped.next(), todo::collect);
   EXPECT_FALSE(stopped.b.collected(60));
@@ -230,7 +230,7 @@ job in(waiting s) {
   j.at(7);
   if (s == waiting::flushing || s == waiting::switching) j.b.want_mode(lockstep(), 7);
   if (s == waiting::collecting) j.b.want_checkpoint(7);
-  if (s == waiting::evaluating_last) j.f.most_done = 100;
+  if (s == waiting::evaluating_last) j.f.max_done = 100;
   for (auto t = j.next(); j.b.now() != s; t = j.next()) {
     if (t == todo::flush) j.flush();
     if (t == todo::collect) j.b.collected(7);

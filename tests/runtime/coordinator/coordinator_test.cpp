@@ -42,7 +42,7 @@ struct seat {
     role = std::make_unique<coordinator>(std::move(c));
   }
   // Passes a message to the role; `out` then has its effects.
-  void hear(message m, role_id from = no_role, std::function<void(header&)> with = {}) {
+  void deliver(message m, role_id from = no_role, std::function<void(header&)> with = {}) {
     envelope e;
     e.h.src = from;
     e.h.dst = role_id{0};
@@ -51,11 +51,11 @@ struct seat {
     out.clear();
     role->on(e, now, out);
   }
-  void say(std::string name, std::string key = {}, double value = 0) { hear(command{std::move(name), std::move(key), value}); }
+  void say(std::string name, std::string key = {}, double value = 0) { deliver(command{std::move(name), std::move(key), value}); }
   // Reports all packets of a step.
   void step(std::uint64_t s) {
     for (std::uint32_t p = 0; p < plan->packets; ++p)
-      hear(report{{{"loss", 1.5}}, 2}, named("worker0/loss"), [&](header& h) {
+      deliver(report{{{"loss", 1.5}}, 2}, named("worker0/loss"), [&](header& h) {
         h.step = s;
         h.packet = p;
         h.phase = static_cast<std::uint8_t>(phase::train);
@@ -96,19 +96,19 @@ struct seat {
 
 TEST(coordinator, starts_shards_and_grants_steps_a_window_ahead) {
   seat s;
-  s.hear(start{});
+  s.deliver(start{});
   EXPECT_EQ(s.sent<start>().size(), s.plan->shards.size());
   EXPECT_THAT(s.granted(), ElementsAre(3u));
   s.step(0);
   EXPECT_THAT(s.events(), ElementsAre("step 1"));
   EXPECT_THAT(s.granted(), ElementsAre(4u));
-  s.hear(start{});
+  s.deliver(start{});
   EXPECT_THAT(s.out.list(), IsEmpty()) << "start is handled once";
 }
 
 TEST(coordinator, reports_the_mean_rate_when_steps_complete_in_bursts) {
   seat s([](coordinator_config& c) { c.batch = 10; });
-  s.hear(start{});
+  s.deliver(start{});
   for (std::uint64_t k = 0; k < 8; ++k) {
     s.now += std::chrono::milliseconds(k % 2 == 0 ? 1 : 199);
     s.step(k);
@@ -122,13 +122,13 @@ TEST(coordinator, reports_the_mean_rate_when_steps_complete_in_bursts) {
 
 TEST(coordinator, evaluates_at_a_boundary_and_continues) {
   seat s;
-  s.hear(start{});
+  s.deliver(start{});
   for (std::uint64_t k = 0; k < 10; ++k) s.step(k);
   ASSERT_EQ(s.sent<evaluate>().size(), 1u);
   EXPECT_EQ(s.sent<evaluate>()[0].second.round, 1u);
   EXPECT_EQ(s.sent<evaluate>()[0].first.version, 10u);
   const auto tell = [&](const char* stage, const char* name, double value) {
-    s.hear(report{{{name, value}}, 2}, s.named(stage), [](header& h) {
+    s.deliver(report{{{name, value}}, 2}, s.named(stage), [](header& h) {
       h.step = 1;
       h.phase = static_cast<std::uint8_t>(phase::test);
     });
@@ -143,7 +143,7 @@ TEST(coordinator, evaluates_at_a_boundary_and_continues) {
 
 TEST(coordinator, pauses_after_the_granted_steps_and_resumes) {
   seat s;
-  s.hear(start{});
+  s.deliver(start{});
   s.say("pause");
   for (std::uint64_t k = 0; k < 2; ++k) s.step(k);
   EXPECT_THAT(s.granted(), IsEmpty());
@@ -158,7 +158,7 @@ TEST(coordinator, pauses_after_the_granted_steps_and_resumes) {
 TEST(coordinator, collects_and_stores_a_stopped_job_and_ends_it) {
   const auto dev = make_cpu_device();
   seat s;
-  s.hear(start{});
+  s.deliver(start{});
   s.say("stop");
   for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
   ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size());
@@ -166,13 +166,13 @@ TEST(coordinator, collects_and_stores_a_stopped_job_and_ends_it) {
   for (const auto& b : s.plan->blocks) {
     auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
     dev->fill(0.5, value);
-    s.hear(state{request, b.id, value, {}}, b.shard);
+    s.deliver(state{request, b.id, value, {}}, b.shard);
   }
   ASSERT_EQ(s.out.list().size(), 1u);
   const auto task = std::get<run_effect>(s.out.list()[0]);
   task_context c{*dev};
   task.work(c);
-  s.hear(finished{task.token});
+  s.deliver(finished{task.token});
   std::vector<std::string> stored;
   for (auto& e : s.out.list())
     if (auto* x = std::get_if<store_effect>(&e)) stored.push_back(x->what);
@@ -188,7 +188,7 @@ TEST(coordinator, makes_a_checkpoint_once_per_interval) {
     c.last_step = c.eval_every = 0;
     c.checkpoints.seconds = 60;
   });
-  s.hear(start{});
+  s.deliver(start{});
   s.now += 59s;
   s.step(0);
   EXPECT_THAT(s.granted(), ElementsAre(4u));
@@ -204,12 +204,12 @@ TEST(coordinator, makes_a_checkpoint_once_per_interval) {
   for (const auto& b : s.plan->blocks) {
     auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
     dev->fill(1.0, value);
-    s.hear(state{request, b.id, value, {}}, b.shard);
+    s.deliver(state{request, b.id, value, {}}, b.shard);
   }
   const auto task = std::get<run_effect>(s.out.list()[0]);
   task_context c{*dev};
   task.work(c);
-  s.hear(finished{task.token});
+  s.deliver(finished{task.token});
   EXPECT_THAT(s.events(), ElementsAre("checkpoint 4"));
   EXPECT_THAT(s.granted(), ElementsAre(7u));
   s.now += 59s;
@@ -222,7 +222,7 @@ TEST(coordinator, weights_that_are_not_finite_end_the_job_and_are_not_stored) {
   const auto dev = make_cpu_device();
   for (const char* word : {"stop", "checkpoint"}) {
     seat s;
-    s.hear(start{});
+    s.deliver(start{});
     s.say(word);
     for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
     ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size()) << word;
@@ -230,12 +230,12 @@ TEST(coordinator, weights_that_are_not_finite_end_the_job_and_are_not_stored) {
     for (const auto& b : s.plan->blocks) {
       auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
       dev->fill(b.param == 1 ? std::numeric_limits<double>::quiet_NaN() : 1.0, value);
-      s.hear(state{request, b.id, value, {}}, b.shard);
+      s.deliver(state{request, b.id, value, {}}, b.shard);
     }
     const auto task = std::get<run_effect>(s.out.list().at(0));
     task_context c{*dev};
     task.work(c);
-    s.hear(finished{task.token});
+    s.deliver(finished{task.token});
     for (auto& e : s.out.list()) EXPECT_FALSE(std::holds_alternative<store_effect>(e)) << word;
     EXPECT_THAT(s.events(), ElementsAre("error 3")) << word;
     EXPECT_EQ(s.text(), "'a.bias' is not finite at step 3: nothing is stored") << word;
@@ -244,7 +244,7 @@ TEST(coordinator, weights_that_are_not_finite_end_the_job_and_are_not_stored) {
 
 TEST(coordinator, sends_settings_to_shards_and_workers) {
   seat s;
-  s.hear(start{});
+  s.deliver(start{});
   s.say("set", "train.lr", 0.5);
   EXPECT_EQ(s.sent<set_value>().size(), s.plan->shards.size() + s.plan->workers.size());
   EXPECT_EQ(s.sent<set_value>()[0].second.from, 3u);
@@ -255,16 +255,16 @@ TEST(coordinator, flushes_before_it_switches_the_mode) {
   seat s([](coordinator_config& c) {
     c.find_mode = [](const auto& name, const auto&, std::string&) { return mode_facts{name, {}, false, 0, false}; };
   });
-  s.hear(start{});
+  s.deliver(start{});
   s.say("mode", "ssp");
   s.say("mode", "easgd");
   EXPECT_THAT(s.text(), HasSubstr("a switch to mode 'ssp' is under way"));
   for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
   ASSERT_EQ(s.sent<flush>().size(), s.plan->workers.size());
   const auto round = s.sent<flush>()[0].first.id;
-  for (auto shard : s.plan->shards) s.hear(ready{ready::what_of::flushed}, shard, [&](header& h) { h.id = round; });
+  for (auto shard : s.plan->shards) s.deliver(ready{ready::what_of::flushed}, shard, [&](header& h) { h.id = round; });
   EXPECT_EQ(s.sent<adopt>().size(), s.plan->workers.size() + s.plan->shards.size());
-  for (auto w : s.plan->workers) s.hear(ready{ready::what_of::adopted, 1}, w);
+  for (auto w : s.plan->workers) s.deliver(ready{ready::what_of::adopted, 1}, w);
   EXPECT_THAT(s.events(), ElementsAre("mode 3"));
   EXPECT_EQ(s.text(), "ssp");
   EXPECT_THAT(s.granted(), ElementsAre(6u));
@@ -272,7 +272,7 @@ TEST(coordinator, flushes_before_it_switches_the_mode) {
 
 TEST(coordinator, refuses_commands_that_it_cannot_execute) {
   seat s;
-  s.hear(start{});
+  s.deliver(start{});
   s.say("sing");
   EXPECT_EQ(s.text(), "unknown command 'sing'");
   s.say("mode", "ssp");
@@ -287,24 +287,24 @@ TEST(coordinator, refuses_commands_that_it_cannot_execute) {
 
 TEST(coordinator, repeats_grants_and_open_requests_to_a_restarted_worker) {
   seat s;
-  s.hear(start{});
+  s.deliver(start{});
   s.say("staleness");
   ASSERT_EQ(s.sent<observe>().size(), 1u);
-  s.hear(ready{ready::what_of::joined}, s.plan->workers[0], [](header& h) {
+  s.deliver(ready{ready::what_of::joined}, s.plan->workers[0], [](header& h) {
     h.incarnation = 1;
     h.step = 2;
   });
   EXPECT_THAT(s.granted(), ElementsAre(3u, 5u)) << "the former grant, and further steps after those it does not report";
   EXPECT_EQ(s.sent<observe>().size(), 1u);
   EXPECT_THAT(s.events(), ElementsAre("step 1", "step 2"));
-  s.hear(observation{}, s.plan->workers[0]);
+  s.deliver(observation{}, s.plan->workers[0]);
   EXPECT_THAT(s.events(), ElementsAre("staleness 2"));
 }
 
 TEST(coordinator, a_lost_node_ends_the_job_and_the_error_names_its_roles) {
   seat s;
-  s.hear(start{});
-  s.hear(peer_down{"n1", "no answer"});
+  s.deliver(start{});
+  s.deliver(peer_down{"n1", "no answer"});
   EXPECT_THAT(s.events(), ElementsAre("error 0"));
   EXPECT_THAT(s.text(), HasSubstr("node n1 is lost: no answer; it hosted coordinator"));
   s.step(0);

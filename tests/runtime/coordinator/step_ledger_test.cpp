@@ -168,7 +168,7 @@ TEST(step_ledger, counts_the_progress_of_each_worker) {
   EXPECT_EQ(c.ledger.done(1), 0u);
   EXPECT_EQ(c.ledger.done(2), 3u);
   EXPECT_EQ(c.ledger.mean_done(), 3u);
-  EXPECT_EQ(c.ledger.most_done(), 6u);
+  EXPECT_EQ(c.ledger.max_done(), 6u);
 }
 
 TEST(step_ledger, does_not_await_a_restarted_worker_below_its_join_step) {

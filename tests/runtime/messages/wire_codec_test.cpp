@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include "runtime/messages/wire_fields.hpp"
 #include "tests/runtime/messages/wire_samples.hpp"
 
 namespace troupe {
@@ -36,7 +37,15 @@ struct printer {
     out += ";";
   }
 };
-std::string text_of(const header& h) { return {reinterpret_cast<const char*>(&h), sizeof h}; }
+struct header_printer {
+  std::string out;
+  void operator()(const auto&... x) { ((out += std::to_string(static_cast<std::uint64_t>(x)) + " "), ...); }
+};
+std::string text_of(const header& h) {
+  header_printer p;
+  wire::fields(p, h);
+  return p.out;
+}
 std::string text_of(const message& m) {
   printer p;
   std::visit(overloaded{[&](const forward& b) { p(b.value), p(b.valid), p(b.first_example); },

@@ -213,7 +213,7 @@ TEST(graph, packet_beyond_the_tensor_size_limit_is_refused_at_the_batch) {
   const auto g = try_graph(j, shape{1024, 1024});
   ASSERT_TRUE(std::holds_alternative<diagnostics>(g));
   EXPECT_THAT(texts(std::get<diagnostics>(g)),
-              ElementsAre("job.toml:2:5: a packet of the batch would have shape 2147483647x1024x1024, which is too large"));
+              ElementsAre("job.toml:2:5: a packet of the batch would have the shape 2147483647x1024x1024, which is too large"));
 }
 
 // The parameters of one layer are within the limit, 1023 for each of 2^30 values; those of two such
