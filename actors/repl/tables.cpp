@@ -64,12 +64,8 @@ json_object dropped_object(const drop_counts& d) {
 
 // "12", or "12 (2 malformed)" if there are mistakes.
 std::string dropped_text(const drop_counts& d) {
-  auto text = number(d.total());
-  std::string mistakes;
-  for (std::size_t i = 0; i < drop_reasons; ++i)
-    if (const auto r = static_cast<drop_reason>(i); is_mistake(r) && d[r] > 0)
-      mistakes += (mistakes.empty() ? "" : ", ") + number(d[r]) + " " + name_of(r);
-  return mistakes.empty() ? text : text + " (" + mistakes + ")";
+  const auto mistakes = mistakes_text(d);
+  return number(d.total()) + (mistakes.empty() ? "" : " (" + mistakes + ")");
 }
 
 drop_counts dropped_by_roles(const repl_view& v) {

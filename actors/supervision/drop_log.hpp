@@ -37,11 +37,8 @@ class drop_log {
  private:
   static std::string line(const role_published& r) {
     const auto& d = r.status.dropped;
-    std::string why;
-    for (auto x : {drop_reason::misaddressed, drop_reason::malformed, drop_reason::unexpected})
-      if (d[x] > 0) why += (why.empty() ? "" : ", ") + std::to_string(d[x]) + " " + name_of(x);
     return "job " + std::to_string(r.job & 0xffff) + ": role " + r.name + " has rejected " + std::to_string(d.mistakes()) +
-           (d.mistakes() == 1 ? " message (" : " messages (") + why +
+           (d.mistakes() == 1 ? " message (" : " messages (") + mistakes_text(d) +
            "); a peer runs other code or another plan, or does not follow the protocol";
   }
 

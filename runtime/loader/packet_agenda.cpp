@@ -50,7 +50,7 @@ std::optional<packet_agenda::training> packet_agenda::next_training() {
     next_step_ = p.step;
     return p;
   }
-  if (next_step_ >= granted_) return std::nullopt;
+  if (tester_ || next_step_ >= granted_) return std::nullopt;
   invariant(next_in_range_ < range_.count, "a worker with packets makes them in turn");
   const training p{next_step_, range_.first + next_in_range_};
   if (++next_in_range_ == range_.count) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <string>
 
 namespace troupe {
 
@@ -35,7 +36,8 @@ struct drop_counts {
   std::uint64_t operator[](drop_reason r) const { return by_reason[static_cast<std::size_t>(r)]; }
   std::uint64_t total() const { return std::accumulate(by_reason.begin(), by_reason.end(), std::uint64_t{0}); }
   std::uint64_t mistakes() const {
-    return (*this)[drop_reason::misaddressed] + (*this)[drop_reason::malformed] + (*this)[drop_reason::unexpected];
+    return std::accumulate(by_reason.begin() + static_cast<std::ptrdiff_t>(drop_reason::misaddressed), by_reason.end(),
+                           std::uint64_t{0});
   }
   drop_counts& operator+=(const drop_counts& o) {
     for (std::size_t i = 0; i < drop_reasons; ++i) by_reason[i] += o.by_reason[i];
@@ -43,5 +45,8 @@ struct drop_counts {
   }
   friend bool operator==(const drop_counts&, const drop_counts&) = default;
 };
+
+// The mistakes alone: "2 malformed, 1 unexpected". Empty if there are none.
+std::string mistakes_text(const drop_counts& d);
 
 }  // namespace troupe

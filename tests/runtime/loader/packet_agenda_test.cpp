@@ -40,6 +40,12 @@ std::vector<std::pair<std::uint64_t, std::uint32_t>> evaluated(packet_agenda& a)
   return list;
 }
 
+TEST(packet_agenda, tester_trains_nothing_when_resumed_before_its_first_step) {
+  auto a = agenda_of(2, false, 5);
+  a.resume_at(0);
+  EXPECT_FALSE(a.next_training());
+}
+
 TEST(packet_agenda, returns_the_packets_of_its_range_below_the_grant) {
   auto a = agenda_of(1, false, 3);
   EXPECT_THAT(trained(a), IsEmpty());
