@@ -8,18 +8,19 @@
 #   comments  comments end at column 100 (--fix: wraps them) and name files that exist
 #   derived   ops/primitives.inl lists all primitives of ops/device.hpp
 #   purity    the pure libraries contain no CAF and no TLS
-#   headers   each header compiles by itself
-#   tidy      clang-tidy finds nothing in the files changed since COMMIT (--all: in all files)
+#   headers   headers changed since COMMIT, and headers that include them, compile by themselves
+#   tidy      clang-tidy finds nothing in the files changed since COMMIT
+# --all: headers and tidy check all files.
 # purity, headers and tidy use the last build in DIR (default build/release).
 set -uo pipefail
 source "$(dirname "$0")/lib/common.sh"
 
-build=build/release only=() tidy=() fix=no
+build=build/release only=() changes=() fix=no
 while [[ $# -gt 0 ]]; do
   case $1 in
     --fix) fix=yes ;;
-    --all) tidy+=(--all) ;;
-    --base) tidy+=(--base "${2:?check.sh: --base needs a commit}"); shift ;;
+    --all) changes+=(--all) ;;
+    --base) changes+=(--base "${2:?check.sh: --base needs a commit}"); shift ;;
     --build) build=${2:?check.sh: --build needs a folder}; shift ;;
     --only) only+=("${2:?check.sh: --only needs a check}"); shift ;;
     -h | --help) usage; exit 0 ;;
@@ -58,6 +59,6 @@ check words python3 $lib/check_references.py
 check comments python3 $lib/check_comments.py $([[ $fix == no ]] || echo --fix)
 check derived python3 $lib/derive_device.py --check
 check purity python3 $lib/check_purity.py "$build"
-check headers python3 $lib/check_headers.py --build "$build" --jobs "$jobs"
-check tidy python3 $lib/check_tidy.py --build "$build" --jobs "$jobs" --seconds "${TIDY_SECONDS:-600}" "${tidy[@]}"
+check headers python3 $lib/check_headers.py --build "$build" --jobs "$jobs" "${changes[@]}"
+check tidy python3 $lib/check_tidy.py --build "$build" --jobs "$jobs" --seconds "${TIDY_SECONDS:-600}" "${changes[@]}"
 exit $((failed > 0))

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""check_headers.py [--build DIR] [--jobs N]: checks that each header has `#pragma once` and compiles by itself, with the tree's warnings.
+"""check_headers.py [--all] [--base COMMIT] [--build DIR] [--jobs N]
 
+Checks that each header has `#pragma once` and that each header that changed since the base (see tree.changed), or that includes
+such a header, compiles by itself, with the tree's warnings. --all: every header.
 Skips headers that passed before and are unchanged, and headers that are the first include of a source in
 DIR: the build of that source proves the same.
 """
@@ -28,6 +30,8 @@ def proven_by(build):
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--base")
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
@@ -36,7 +40,9 @@ def main():
     names = [n for n in tree.headers() if n.endswith(".hpp") and not n.startswith("ops/cuda/")]
     marks = {n: tree.fingerprint(n, version, FLAGS, SYSTEM) for n in names}
     proven = proven_by(args.build)
-    todo = [n for n in names if n not in proven and (n, marks[n]) not in good]
+    differ = None if args.all else tree.changed(args.base)
+    concerned = names if differ is None else [n for n in names if not differ.isdisjoint(tree.closure(n))]
+    todo = [n for n in concerned if n not in proven and (n, marks[n]) not in good]
     failed = [n for n in names if "#pragma once" not in tree.text(n)]
     for name in failed:
         print(f"{name} has no #pragma once")
@@ -49,7 +55,7 @@ def main():
                 print(f"{name} does not compile by itself:\n{message[:1500]}")
     good.save()
     heavy = sum(any(what.startswith("caf/") for n in tree.closure(h) for _, _, what in tree.includes(n)) for h in names)
-    print(f"{len(names)} headers, {len(todo)} compiled, {len(proven.intersection(names))} proven by the build, {heavy} include CAF, {len(failed)} failed")
+    print(f"{len(names)} headers, {len(concerned)} changed, {len(todo)} compiled, {len(proven.intersection(names))} proven by the build, {heavy} include CAF, {len(failed)} failed")
     return 1 if failed else 0
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """check_tidy.py [--all] [--base COMMIT] [--build DIR] [--jobs N] [--seconds N]
 
-Runs clang-tidy on the .cpp files that changed since the base (origin/main if HEAD is ahead of it, else HEAD~1), and for each
-changed header on one file that includes it. Skips files that were clean before and are unchanged. Reports the files for which
+Runs clang-tidy on the .cpp files that changed since the base (see tree.changed), and for each changed header on one file that
+includes it. Skips files that were clean before and are unchanged. Reports the files for which
 the time was too short. Files that clang 14 cannot parse although g++ can are counted, but do not fail.
 """
 import argparse
@@ -14,20 +14,6 @@ import sys
 import time
 
 import tree
-
-
-def git(*words):
-    run = subprocess.run(["git", *words], cwd=tree.TOP, text=True, capture_output=True)
-    return run.stdout.split("\n") if run.returncode == 0 else None
-
-
-def changed(base):
-    """Returns the files that differ from the base, or None if there is no base."""
-    if base is None:
-        main, head = git("merge-base", "HEAD", "origin/main"), git("rev-parse", "HEAD")
-        base = main[0] if main and head and main[0] != head[0] else "HEAD~1"
-    differ = git("diff", "--name-only", base)
-    return None if differ is None else set(differ) | set(git("ls-files", "-o", "--exclude-standard") or [])
 
 
 def choose(compiled, names):
@@ -78,7 +64,7 @@ def main():
         return 1 if os.environ.get("CI") == "true" else 0
     args.build = file_by_file(args.build)
     compiled = sorted(tree.compiled(args.build))
-    names = None if args.all else changed(args.base)
+    names = None if args.all else tree.changed(args.base)
     picked = compiled if names is None else choose(compiled, names)
 
     good = tree.found_good("tidy")

@@ -87,6 +87,20 @@ def closure(name):
     return frozenset(seen)
 
 
+def changed(base=None):
+    """Returns the files that differ from the base (origin/main if HEAD is ahead of it, else HEAD~1), or None if there is no base."""
+
+    def git(*words):
+        run = subprocess.run(["git", *words], cwd=TOP, text=True, capture_output=True)
+        return run.stdout.split("\n") if run.returncode == 0 else None
+
+    if base is None:
+        main, head = git("merge-base", "HEAD", "origin/main"), git("rev-parse", "HEAD")
+        base = main[0] if main and head and main[0] != head[0] else "HEAD~1"
+    differ = git("diff", "--name-only", base)
+    return None if differ is None else set(differ) | set(git("ls-files", "-o", "--exclude-standard") or [])
+
+
 def fingerprint(name, *more):
     """Returns a hash that changes when the file, a file of the tree that it includes, or `more` changes."""
     h = hashlib.sha256(repr(more).encode())
