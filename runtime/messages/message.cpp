@@ -88,24 +88,13 @@ std::size_t tensor_bytes(const message& m) {
 }
 
 const char* name_of(const message& m) {
-  static constexpr std::array<const char*, std::variant_size_v<message>> names = {"forward",       "backward",
-                                                                                  "credit",        "gradient",
-                                                                                  "push",          "weights",
-                                                                                  "layer_weights", "ready",
-                                                                                  "fetch",         "start",
-                                                                                  "grant",         "set",
-                                                                                  "evaluate",      "report",
-                                                                                  "collect",       "state",
-                                                                                  "restore",       "halt",
-                                                                                  "command",       "user",
-                                                                                  "flush",         "adopt",
-                                                                                  "observe",       "observation",
-                                                                                  "norm_partials", "work_unit",
-                                                                                  "resume_at",     "want_examples",
-                                                                                  "examples",      "examples_seed",
-                                                                                  "quiesce",       "inventory",
-                                                                                  "finished",      "nonfinite_report",
-                                                                                  "down"};
+  // clang-format off
+  static constexpr std::array<const char*, std::variant_size_v<message>> names = {
+      "forward", "backward", "credit", "gradient", "push", "weights", "layer_weights", "ready", "fetch",
+      "start", "grant", "set", "evaluate", "report", "collect", "state", "restore", "halt", "command", "user",
+      "flush", "adopt", "observe", "observation", "norm_partials", "work_unit", "resume_at", "want_examples",
+      "examples", "examples_seed", "quiesce", "inventory", "finished", "nonfinite_report", "down"};
+  // clang-format on
   return names[m.index()];
 }
 

@@ -123,9 +123,8 @@ struct mode_run {
 
 struct mode_result : run_result {
   sim::fault_counts counts;
-  std::string error;                                // error of the job
-  std::string violation;                            // of a checker, or that the job did not end
-  std::map<std::string, std::vector<tensor>> rule;  // rule state of checkpoints, by name
+  std::string error;      // error of the job
+  std::string violation;  // of a checker, or that the job did not end
   std::vector<std::pair<std::string, tensor>> checkpoint;
   time_point took{};
   const tensor& weight(const std::string& name) const {
