@@ -5,7 +5,7 @@
 
 #include "ops/bf16.hpp"
 #include "ops/cpu/bf16_product.hpp"
-#include "ops/cpu/widened.hpp"
+#include "ops/widened.hpp"
 
 namespace troupe::cpu {
 

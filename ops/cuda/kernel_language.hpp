@@ -1,6 +1,6 @@
-// The part of CUDA that kernels of Troupe are written in. nvcc compiles them for GPUs; tests compile
-// the same files with g++, where tests/vgpu/include comes first in the include path and replaces this
-// header, and run them on a virtual GPU.
+// The part of CUDA that kernels of Troupe are written in. nvcc compiles them for GPUs; tests
+// compile the same files with g++, where tests/vgpu/include comes first in the include path and
+// replaces this header, and run them on a virtual GPU.
 //
 // Allowed in kernels: threadIdx, blockIdx, blockDim, gridDim, TROUPE_SHARED, dynamic_shared(),
 // __syncthreads, __syncwarp, __shfl_sync, __shfl_down_sync, __shfl_xor_sync, __ballot_sync, integer

@@ -85,8 +85,8 @@ class shard_sync : public role {
   void say_whats_here(effects& out) const;  // sends the inventory
 
   header to(role_id r) const { return header_between(config_.job, config_.self, r); }
-  // Sends block `b`. `wanted`: the step wanted next (weights.wanted); `answers`: header.packets, the
-  // number of answers that a restarted worker gets for this block.
+  // Sends block `b`. `wanted`: the step wanted next (weights.wanted); `answers`: header.packets,
+  // the number of answers that a restarted worker gets for this block.
   void give(role_id r, const shard_block& b, std::uint64_t version, std::uint16_t flags, std::uint64_t wanted,
             std::uint32_t answers, effects& out) const;
   // Applies the rule to block `b` with `clip` times the mean over the packets of the sum;

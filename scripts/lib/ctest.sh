@@ -4,12 +4,13 @@ count_options=()   # for count_tests.py
 [[ ${CI:-} != true ]] || count_options=(--ci)
 test_timeout=300   # seconds, for tests without a TIMEOUT property
 
-# suite PRESET NAME CTEST-OPTIONS...: builds the preset and runs its tests. A failed build counts as one
-# failed test, and the tests that could be built still run.
+# suite PRESET NAME CTEST-OPTIONS...: builds the preset, or only the targets in `targets`, and runs its
+# tests. A failed build counts as one failed test, and the tests that could be built still run.
+targets=()
 suite() {
   local preset=$1 name=$2 junit=$top/build/$1/junit-$2.xml
   shift 2
-  phase "build $preset" scripts/build "$preset" || also+=("build_$preset=fail")
+  phase "build $preset" scripts/build "$preset" "${targets[@]/#/--target=}" || also+=("build_$preset=fail")
   if [[ ! -f build/$preset/CTestTestfile.cmake ]]; then also+=("configure_$preset=fail"); return; fi
   rm -f "$junit"
   phase "test $preset ($name)" run_ctest "build/$preset" "$junit" "$@" || true

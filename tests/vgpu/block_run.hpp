@@ -1,7 +1,7 @@
 // Runs the threads of a CUDA block as fibers of one host thread: in random order, each until a
 // barrier or a warp operation. Finds
-//   * races: two threads access one element of a shared array, one of them writes, and no barrier of
-//     the block or of their warp is between them (the rule of NVIDIA's racecheck),
+//   * races: two threads access one element of a shared array, one of them writes, and no barrier
+//     of the block or of their warp is between them (the rule of NVIDIA's racecheck),
 //   * threads that end before a barrier at which others wait,
 //   * masks of warp operations that name threads that do not come,
 //   * accesses beyond the end of a shared array.
@@ -46,6 +46,7 @@ struct block_launch {
   bool shuffled = true;
 };
 
+// size: threads, barriers, warps and shared memory of a block form one machine
 class block_run {
  public:
   static block_run& mine();  // of this host thread

@@ -69,6 +69,7 @@ cudaError_t copy(machine& m, stream_state& s, void* to, const void* from, std::s
 
 }  // namespace
 
+void begin_calls() { last_error = cudaSuccess, device_in_use = 0; }
 void set_last_error(cudaError_t e) { fail(e); }
 int current_device() { return device_in_use; }
 

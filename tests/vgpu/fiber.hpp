@@ -1,5 +1,5 @@
-// A fiber: a function with a stack of its own, which the owner enters and which leaves to the owner.
-// Only for x86-64, where a switch takes a few nanoseconds.
+// A fiber: a function with a stack of its own, which the owner enters and which leaves to the
+// owner. Only for x86-64, where a switch takes a few nanoseconds.
 // Threads: a fiber belongs to the thread that made it.
 #pragma once
 

@@ -14,7 +14,8 @@ int current_device();
 
 namespace {
 
-// Largest sizes of a launch without further attributes (CUDA C++ Programming Guide, "Compute Capabilities").
+// Largest sizes of a launch without further attributes (CUDA C++ Programming Guide, "Compute
+// Capabilities").
 bool valid(dim3 grid, dim3 block, std::size_t shared) {
   const auto threads = static_cast<std::uint64_t>(block.x) * block.y * block.z;
   return threads > 0 && threads <= 1024 && block.z <= 64 && grid.x > 0 && grid.x <= 2147483647u && grid.y > 0 && grid.y <= 65535 &&

@@ -214,7 +214,11 @@ cudaError_t machine::stuck() {
 
 void machine::lose(int device) { lost_[static_cast<std::size_t>(device)] = true; }
 
+// In cudart.cpp: forgets the calling thread's error and device.
+void begin_calls();
+
 void reset(const options& o) {
+  begin_calls();
   std::lock_guard guard(machine::lock);
   the_machine() = nullptr;
   the_machine() = std::make_unique<machine>(o);

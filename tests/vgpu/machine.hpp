@@ -53,7 +53,8 @@ struct memory_block {
   std::string writer, reader;
 };
 
-// size: devices, memory, streams and clocks form one machine; each operation reads and updates all of them
+// size: devices, memory, streams and clocks form one machine; each operation reads and updates all
+// of them
 class machine {
  public:
   explicit machine(const options& o);
@@ -90,8 +91,8 @@ class machine {
   cudaError_t append(stream_state& s, const std::string& name, const std::vector<access>& uses, std::function<void()> run);
   void append_plain(stream_state& s, operation o);  // records and waits
   void drift();                                     // the devices run zero or more operations
-  // Runs operations until done() is true. Returns an error if a lost device prevents that; aborts on
-  // a wait that cannot end.
+  // Runs operations until done() is true. Returns an error if a lost device prevents that; aborts
+  // on a wait that cannot end.
   template <class F>
   cudaError_t run_until(F done) {
     while (!done())

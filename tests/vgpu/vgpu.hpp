@@ -6,8 +6,8 @@
 //            NaN and end at a guard page.
 //   streams  Operations are queued. Between calls of the host the devices run zero or more of them,
 //            in any legal order, chosen by the seed.
-//   order    Vector clocks over streams and host find operations on one block of memory that nothing
-//            orders, whatever the order in which they run.
+//   order    Vector clocks over streams and host find operations on one block of memory that
+//            nothing orders, whatever the order in which they run.
 //   kernels  The threads of a block are fibers, in random order (block_run.hpp).
 //
 // What it cannot show: speed, the numerics of NVIDIA's libraries, and races between blocks.

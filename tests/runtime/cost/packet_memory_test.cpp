@@ -125,6 +125,12 @@ TEST_F(packet, an_input_from_another_node_takes_memory_while_it_is_read) {
   EXPECT_EQ(tested().peak, 80 + 40);
 }
 
+TEST_F(packet, a_gradient_that_was_sent_away_takes_no_memory_in_later_backwards) {
+  add({{data, 10}}, 40);
+  add({{out(1), 20}}, 1).layer->index = 2;  // layer 1 is on the other node
+  EXPECT_EQ(trained().peak, 80 + 4 + 80) << "the second layer's backward: input, output gradient, input gradient";
+}
+
 TEST_F(packet, a_convolution_needs_workspace_for_a_block_of_images) {
   auto conv = add({{data, 10}}, 1);
   conv.layer->type = "convolution";

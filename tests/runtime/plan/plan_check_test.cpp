@@ -221,6 +221,15 @@ TEST(plan_check, loss_without_an_edge_from_its_loader_is_named) {
   EXPECT_THAT(p.faults(), Contains(HasSubstr("layer 'loss': worker0/loss reports, but no loader sends to it")));
 }
 
+TEST(plan_check, loss_of_training_without_an_edge_from_its_loader_is_named) {
+  auto job = colocated();
+  job.layers.back().phase = "train";
+  planned_job p(job);
+  EXPECT_THAT(p.faults(), IsEmpty());
+  p.plan.edges[p.edge("worker0/loader", "worker0/loss")].in_train = false;
+  EXPECT_THAT(p.faults(), Contains(HasSubstr("layer 'loss': worker0/loss reports, but no loader sends to it")));
+}
+
 TEST(plan_check, gradient_without_a_route_back_is_named) {
   planned_job p(apart());
   p.plan.edges[p.edge("host2/c.0", "host0/score")].grad_back = false;
@@ -351,6 +360,21 @@ TEST(plan_check, invalid_numbers_are_found_before_they_are_used) {
     breaks[i](p);
     EXPECT_FALSE(p.faults().empty()) << i;
   }
+}
+
+// Every loss and metric is a consumer of the loader, with credit for in_flight() packets.
+TEST(plan_slots, a_placed_stage_has_room_for_the_phase_with_more_losses_and_metrics) {
+  const auto slots = [](const std::string& phase) {
+    auto job = job_of({laid(stock_layer("score", "linear", "data", 4), "none", {"n1"}),
+                       laid(spec("loss", "softmax_loss", {"score", "label"}), "none", {"n1"}),
+                       laid(spec("second", "softmax_loss", {"score", "label"}), "none", {"n2"})});
+    job.layers.back().phase = phase;
+    planned_job p(job);
+    return static_cast<double>(p.role("host0/score").slots) / p.plan.in_flight();
+  };
+  EXPECT_EQ(slots(""), 2);
+  EXPECT_EQ(slots("train"), 2);
+  EXPECT_EQ(slots("test"), 2);
 }
 
 }  // namespace

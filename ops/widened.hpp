@@ -1,6 +1,6 @@
 // Adds bf16 tensors to a device of f32 and f64, for every primitive: inputs are widened for the
 // call, and each bf16 output is rounded once after it. Generated from the list of primitives.
-// bf16_device.cpp overrides some of them.
+// ops/cpu/bf16_device.cpp and ops/cuda/bf16_stream.cpp override some of them.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "ops/device.hpp"
 
-namespace troupe::cpu {
+namespace troupe {
 
 template <class... Tensor>
 bool any_bf16(const Tensor&... t) {
@@ -88,4 +88,4 @@ class widened : public device {
   std::unique_ptr<device> d_;
 };
 
-}  // namespace troupe::cpu
+}  // namespace troupe

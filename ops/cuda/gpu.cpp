@@ -1,0 +1,96 @@
+#include "ops/cuda/gpu.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace troupe::cuda {
+namespace {
+
+// Raised when a kernel's results change.
+constexpr int kernels_version = 1;
+
+cudaDeviceProp properties_of(int index) {
+  cudaDeviceProp p{};
+  check(cudaGetDeviceProperties(&p, index), "cudaGetDeviceProperties");
+  return p;
+}
+
+bool is_done(const event& e) {
+  try {
+    return e.done();
+  } catch (const cuda_error&) {
+    return true;  // the device is lost: the function that waits finds that out by its next call
+  }
+}
+
+}  // namespace
+
+void event_watch::when_done(std::shared_ptr<event> e, std::function<void()> then) {
+  const std::lock_guard guard(lock_);
+  waiting_.push_back({std::move(e), std::move(then)});
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  changed_.notify_one();
+}
+
+event_watch::~event_watch() {
+  {
+    const std::lock_guard guard(lock_);
+    ends_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void event_watch::run() {
+  const current_device here(device_);
+  std::unique_lock guard(lock_);
+  while (!ends_ || !waiting_.empty()) {
+    if (waiting_.empty()) {
+      changed_.wait(guard);
+      continue;
+    }
+    auto look = std::exchange(waiting_, {});
+    guard.unlock();
+    const auto rest = std::stable_partition(look.begin(), look.end(), [](const waiting& w) { return is_done(*w.when); });
+    for (auto i = look.begin(); i != rest; ++i) i->then();
+    const bool none = rest == look.begin();
+    look.erase(look.begin(), rest);
+    guard.lock();
+    waiting_.insert(waiting_.begin(), std::make_move_iterator(look.begin()), std::make_move_iterator(look.end()));
+    if (none) changed_.wait_for(guard, std::chrono::microseconds(20));
+  }
+}
+
+pinned_pool::~pinned_pool() {
+  for (auto& [size, list] : free_)
+    for (auto* p : list) cudaFreeHost(p);
+}
+
+std::shared_ptr<std::byte> pinned_pool::take(std::size_t bytes) {
+  const auto size = block_size(bytes);
+  void* p = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    if (auto& list = free_[size]; !list.empty()) {
+      p = list.back();
+      list.pop_back();
+    }
+  }
+  if (!p) check(cudaHostAlloc(&p, size, cudaHostAllocDefault), "cudaHostAlloc");
+  return {static_cast<std::byte*>(p), [self = shared_from_this(), size](std::byte* q) {
+            const std::lock_guard guard(self->lock_);
+            self->free_[size].push_back(q);
+          }};
+}
+
+gpu::gpu(int i) : index(i), host(make_cpu_device()), watch(i) {
+  check(cudaSetDevice(index), "cudaSetDevice");
+  const auto p = properties_of(index);
+  name = "gpu:" + std::to_string(index) + " (" + p.name + ")";
+  numerics_id = "gpu/sm_" + std::to_string(p.major) + std::to_string(p.minor) + "/" + std::to_string(p.multiProcessorCount) +
+                "/cuda" + std::to_string(CUDART_VERSION) + "/k" + std::to_string(kernels_version);
+  memory = std::make_shared<pool>(index, name);
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""nvcc_test.py NVCC OUT ARCHITECTURES FILE...: compiles kernels with nvcc and reads what ptxas prints. ARCHITECTURES: as "80,90".
+
+Fails if a file does not compile without warnings, if a kernel spills registers, or if a block of its largest size needs
+more registers than a multiprocessor has.
+"""
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FLAGS = ["-std=c++20", "-O3", "-fmad=false", "-prec-div=true", "-prec-sqrt=true", "-ftz=false", "-Werror", "all-warnings", "-Xptxas", "-v", "-I" + TOP]
+REGISTERS, THREADS = 65536, 256  # of a multiprocessor; of the largest block that kernels are launched with
+
+
+def compile_one(nvcc, out, architectures, name):
+    """Returns the number of kernels and a list of mistakes."""
+    code = [f"-gencode=arch=compute_{a},code=sm_{a}" for a in architectures]
+    code.append(f"-gencode=arch=compute_{architectures[-1]},code=compute_{architectures[-1]}")  # PTX for later ones
+    target = os.path.join(out, os.path.basename(name) + ".o")
+    run = subprocess.run([nvcc, *FLAGS, *code, "-c", name, "-o", target], text=True, capture_output=True)
+    if run.returncode != 0:
+        return 0, [f"{name}: {run.stdout}{run.stderr}"]
+    mistakes, kernels, kernel = [], 0, ""
+    for line in run.stderr.splitlines():
+        if entry := re.search(r"Compiling entry function '(\S+)' for '(\S+)'", line):
+            kernel, kernels = f"{name}: {entry[1]} on {entry[2]}", kernels + 1
+        if (spill := re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", line)) and (spill[1], spill[2]) != ("0", "0"):
+            mistakes.append(f"{kernel} spills registers")
+        if (used := re.search(r"Used (\d+) registers", line)) and int(used[1]) * THREADS > REGISTERS:
+            mistakes.append(f"{kernel} needs {used[1]} registers per thread; {THREADS} threads do not fit")
+    return kernels, mistakes if kernels else [f"{name} has no kernel"]
+
+
+def main():
+    nvcc, out, architectures, names = sys.argv[1], sys.argv[2], sys.argv[3].split(","), sys.argv[4:]
+    os.makedirs(out, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(lambda n: compile_one(nvcc, out, architectures, n), names))
+    for _, mistakes in results:
+        for m in mistakes:
+            print(m)
+    print(f"{len(names)} files, {sum(k for k, _ in results)} kernels on {len(architectures)} architectures, {sum(len(m) for _, m in results)} mistakes")
+    return 1 if any(m for _, m in results) or not names else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
