@@ -4,7 +4,7 @@
 Checks that each header has `#pragma once` and that each header that changed since the base (see tree.changed), or that includes
 such a header, compiles by itself, with the tree's warnings. --all: every header.
 Skips headers that passed before and are unchanged, and headers that are the first include of a source in
-DIR: the build of that source proves the same.
+DIR: the build of that source proves the same. Headers with device code are for nvcc (tests/vgpu/nvcc_test.py).
 """
 import argparse
 import concurrent.futures
@@ -43,7 +43,7 @@ def main():
     args = parser.parse_args()
     version = subprocess.run(["g++", "-dumpfullversion"], text=True, capture_output=True).stdout
     good = tree.found_good("headers")
-    names = [n for n in tree.headers() if n.endswith(".hpp") and n != "ops/cuda/kernel_language.hpp" and (CUDA or not includes_cuda(n))]
+    names = [n for n in tree.headers() if n.endswith(".hpp") and "ops/cuda/kernel_language.hpp" not in tree.closure(n) and (CUDA or not includes_cuda(n))]
     marks = {n: tree.fingerprint(n, version, FLAGS, SYSTEM) for n in names}
     proven = proven_by(args.build)
     differ = None if args.all else tree.changed(args.base)
