@@ -12,6 +12,7 @@
 #include "ops/cuda/check.hpp"
 #include "ops/cuda/kernels/loss.hpp"
 #include "ops/device.hpp"
+#include "tests/vgpu/against_cpu.hpp"
 #include "tests/vgpu/device_user.hpp"
 
 namespace troupe::vgpu {
@@ -19,43 +20,6 @@ namespace {
 
 using cuda::check;
 namespace kernels = cuda::kernels;
-
-// Equal within 1e-5 (float) or 1e-12 (double) of the largest magnitude; NaN equals NaN, infinities
-// are equal.
-template <class T>
-void expect_close_losses(const char* what, const std::vector<T>& got, const std::vector<T>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  T largest = 0;
-  for (const T w : want) largest = std::isfinite(w) ? std::max(largest, std::abs(w)) : largest;
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (std::isnan(want[i]))
-      EXPECT_TRUE(std::isnan(got[i])) << what << ": element " << i << " is " << got[i];
-    else if (std::isinf(want[i]))
-      EXPECT_EQ(got[i], want[i]) << what << ": element " << i;
-    else
-      EXPECT_NEAR(got[i], want[i], largest * (sizeof(T) == 4 ? 1e-5 : 1e-12)) << what << ": element " << i;
-}
-// Equal bits, except that all NaN are equal.
-template <class T>
-void expect_loss_bits(const char* what, const std::vector<T>& got, const std::vector<T>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (std::size_t i = 0; i < got.size(); ++i)
-    EXPECT_TRUE(std::memcmp(&got[i], &want[i], sizeof(T)) == 0 || (std::isnan(got[i]) && std::isnan(want[i])))
-        << what << ": element " << i << " is " << got[i] << ", not " << want[i];
-}
-
-template <class T>
-tensor loss_on_cpu(device& d, shape s, const std::vector<T>& v) {
-  auto t = tensor::allocate(d, s, dtype_of<T>);
-  d.upload(v.data(), t);
-  return t;
-}
-template <class T>
-std::vector<T> loss_from_cpu(device& d, const tensor& t) {
-  std::vector<T> v(static_cast<std::size_t>(t.count()));
-  d.download(t, v.data());
-  return v;
-}
 
 // Numbers between `low` and `high`, a few of them equal.
 template <class T>
@@ -112,8 +76,8 @@ void expect_softmax_of_cpu(device& d, const softmax_shape& s, const std::vector<
   kernels::softmax(u.stream, s.outer, s.classes, s.inner, u.filled(x), y);
   if (n == 0) return;
   auto want = tensor::allocate(d, {n}, dtype_of<T>);
-  d.softmax(s.outer, s.classes, s.inner, loss_on_cpu(d, {n}, x), want);
-  expect_close_losses("softmax", u.read(y, n), loss_from_cpu<T>(d, want));
+  d.softmax(s.outer, s.classes, s.inner, cpu_tensor(d, {n}, x), want);
+  expect_close("softmax", u.read(y, n), cpu_values<T>(d, want));
 }
 
 TYPED_TEST(loss_kernels, softmax_equals_the_cpu) {
@@ -154,11 +118,11 @@ TYPED_TEST(loss_kernels, softmax_backward_equals_the_cpu) {
     kernels::softmax_backward(u.stream, s.outer, s.classes, s.inner, u.filled(y), u.filled(dy), dx);
     if (n == 0) return;
     auto want = tensor::allocate(*d, {n}, dtype_of<T>);
-    d->softmax_backward(s.outer, s.classes, s.inner, loss_on_cpu(*d, {n}, y), loss_on_cpu(*d, {n}, dy), want);
+    d->softmax_backward(s.outer, s.classes, s.inner, cpu_tensor(*d, {n}, y), cpu_tensor(*d, {n}, dy), want);
     if (s.inner > 1)
-      expect_loss_bits("dx", u.read(dx, n), loss_from_cpu<T>(*d, want));
+      expect_bits("dx", u.read(dx, n), cpu_values<T>(*d, want));
     else
-      expect_close_losses("dx", u.read(dx, n), loss_from_cpu<T>(*d, want));
+      expect_close("dx", u.read(dx, n), cpu_values<T>(*d, want));
   });
 }
 
@@ -173,12 +137,12 @@ void expect_pointwise_loss_of_cpu(device& d, pointwise f, const loss_shape& s, c
   const shape dims{s.rows, s.classes};
   auto want = tensor::allocate(d, dims, dtype_of<T>), want_loss = tensor::allocate(d, {1}, dtype_of<T>);
   constexpr bool labelled = std::is_same_v<Targets, std::vector<std::int32_t>>;
-  d.pointwise_loss(f, loss_on_cpu(d, dims, x), loss_on_cpu(d, labelled ? shape{s.rows} : dims, targets), want, want_loss);
+  d.pointwise_loss(f, cpu_tensor(d, dims, x), cpu_tensor(d, labelled ? shape{s.rows} : dims, targets), want, want_loss);
   if (f == pointwise::sigmoid)
-    expect_close_losses("slope", u.read(slope, n), loss_from_cpu<T>(d, want));
+    expect_close("slope", u.read(slope, n), cpu_values<T>(d, want));
   else
-    expect_loss_bits("slope", u.read(slope, n), loss_from_cpu<T>(d, want));
-  expect_close_losses("loss", u.read(loss, 1), loss_from_cpu<T>(d, want_loss));
+    expect_bits("slope", u.read(slope, n), cpu_values<T>(d, want));
+  expect_close("loss", u.read(loss, 1), cpu_values<T>(d, want_loss));
 }
 constexpr pointwise pointwise_losses[] = {pointwise::sigmoid, pointwise::squared, pointwise::hinge_1, pointwise::hinge_2};
 
@@ -225,16 +189,16 @@ void expect_softmax_loss_of_cpu(device& d, const loss_shape& s, const std::vecto
   const auto* on_gpu = u.filled(labels);
   kernels::softmax_loss(u.stream, s.rows, s.classes, u.filled(x), on_gpu, probability, loss, scratch);
   const shape dims{s.rows, s.classes};
-  const auto on_cpu = loss_on_cpu(d, {s.rows}, labels), dloss = loss_on_cpu(d, {1}, std::vector<T>{T(0.7)});
+  const auto on_cpu = cpu_tensor(d, {s.rows}, labels), dloss = cpu_tensor(d, {1}, std::vector<T>{T(0.7)});
   auto want = tensor::allocate(d, dims, dtype_of<T>), want_loss = tensor::allocate(d, {1}, dtype_of<T>);
   auto want_dx = tensor::allocate(d, dims, dtype_of<T>);
-  d.softmax_loss(loss_on_cpu(d, dims, x), on_cpu, want, want_loss);
-  expect_close_losses("probability", u.read(probability, n), loss_from_cpu<T>(d, want));
-  expect_close_losses("loss", u.read(loss, 1), loss_from_cpu<T>(d, want_loss));
+  d.softmax_loss(cpu_tensor(d, dims, x), on_cpu, want, want_loss);
+  expect_close("probability", u.read(probability, n), cpu_values<T>(d, want));
+  expect_close("loss", u.read(loss, 1), cpu_values<T>(d, want_loss));
   d.softmax_loss_backward(want, on_cpu, dloss, want_dx);
-  kernels::softmax_loss_backward(u.stream, s.rows, s.classes, u.filled(loss_from_cpu<T>(d, want)), on_gpu,
+  kernels::softmax_loss_backward(u.stream, s.rows, s.classes, u.filled(cpu_values<T>(d, want)), on_gpu,
                                  u.filled(std::vector<T>{T(0.7)}), dx, scratch);
-  expect_loss_bits("dx", u.read(dx, n), loss_from_cpu<T>(d, want_dx));
+  expect_bits("dx", u.read(dx, n), cpu_values<T>(d, want_dx));
 }
 
 TYPED_TEST(loss_kernels, softmax_loss_and_its_backward_equal_the_cpu) {
@@ -279,7 +243,7 @@ T top_k_on_gpu(device& d, std::int64_t k, const loss_shape& s, const std::vector
   kernels::top_k(u.stream, k, s.rows, s.classes, u.filled(x), u.filled(labels), out,
                  u.memory<double>(kernels::loss_scratch(s.rows, s.classes)));
   auto want = tensor::allocate(d, {1}, dtype_of<T>);
-  d.top_k(k, loss_on_cpu(d, {s.rows, s.classes}, x), loss_on_cpu(d, {s.rows}, labels), want);
+  d.top_k(k, cpu_tensor(d, {s.rows, s.classes}, x), cpu_tensor(d, {s.rows}, labels), want);
   const T got = u.read(out, 1)[0];
   EXPECT_EQ(got, static_cast<T>(d.scalar(want)));
   return got;

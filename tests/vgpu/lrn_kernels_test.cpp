@@ -11,6 +11,7 @@
 
 #include "ops/cuda/check.hpp"
 #include "ops/device.hpp"
+#include "tests/vgpu/against_cpu.hpp"
 #include "tests/vgpu/device_user.hpp"
 
 namespace troupe::vgpu {
@@ -24,18 +25,6 @@ std::vector<T> lrn_numbers(std::int64_t n, std::uint32_t random) {
     x = static_cast<T>(static_cast<int>(random >> 16) - 32768) / T(12345);
   }
   return v;
-}
-template <class T>
-std::vector<T> lrn_host(device& d, const tensor& t) {
-  std::vector<T> v(static_cast<std::size_t>(t.count()));
-  if (!v.empty()) d.download(t, v.data());
-  return v;
-}
-template <class T>
-tensor lrn_tensor(device& d, const std::vector<T>& v) {
-  tensor t = tensor::allocate(d, {static_cast<std::int64_t>(v.size())}, dtype_of<T>);
-  if (!v.empty()) d.upload(v.data(), t);
-  return t;
 }
 
 // Compares elements up to `tolerance` of the largest magnitude. A NaN equals a NaN only.
@@ -59,7 +48,7 @@ void lrn_agrees(const lrn_geometry& g, std::uint64_t seed, bool with_nan = false
   const auto dy = lrn_numbers<T>(n, 2);
   if (with_nan) x[count / 2] = std::numeric_limits<T>::quiet_NaN();
   const auto cpu = make_cpu_device("baseline");
-  const tensor cx = lrn_tensor(*cpu, x), cdy = lrn_tensor(*cpu, dy);
+  const tensor cx = cpu_tensor(*cpu, x), cdy = cpu_tensor(*cpu, dy);
   tensor y = tensor::allocate(*cpu, {n}, dtype_of<T>), scale = tensor::allocate(*cpu, {n}, dtype_of<T>);
   tensor dx = tensor::allocate(*cpu, {n}, dtype_of<T>);
   cpu->lrn(g, cx, y, scale);
@@ -72,9 +61,9 @@ void lrn_agrees(const lrn_geometry& g, std::uint64_t seed, bool with_nan = false
   cuda::kernels::lrn_backward<T>(gpu.stream, g, gx, gscale, gdy, gdx);
   const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
   const bool same_order = g.across_channels || g.size <= 9;
-  lrn_near("scale", gpu.read(gscale, count), lrn_host<T>(*cpu, scale), same_order ? 0 : tolerance);
-  lrn_near("y", gpu.read(gy, count), lrn_host<T>(*cpu, y), tolerance);
-  lrn_near("dx", gpu.read(gdx, count), lrn_host<T>(*cpu, dx), tolerance);
+  lrn_near("scale", gpu.read(gscale, count), cpu_values<T>(*cpu, scale), same_order ? 0 : tolerance);
+  lrn_near("y", gpu.read(gy, count), cpu_values<T>(*cpu, y), tolerance);
+  lrn_near("dx", gpu.read(gdx, count), cpu_values<T>(*cpu, dx), tolerance);
   const auto list = findings();
   EXPECT_TRUE(list.empty()) << list[0];
 }

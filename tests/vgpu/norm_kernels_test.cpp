@@ -11,6 +11,7 @@
 #include "ops/cuda/check.hpp"
 #include "ops/cuda/kernels/norm.hpp"
 #include "ops/device.hpp"
+#include "tests/vgpu/against_cpu.hpp"
 #include "tests/vgpu/device_user.hpp"
 
 namespace troupe::vgpu {
@@ -27,51 +28,14 @@ std::vector<T> norm_numbers(std::int64_t n, std::uint32_t seed, T low) {
   return v;
 }
 
-// Equal within 1e-5 (float) or 1e-12 (double) of the largest magnitude; NaN equals NaN, infinities
-// are equal.
-template <class T>
-void expect_close_norms(const char* what, const std::vector<T>& got, const std::vector<T>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  T largest = 0;
-  for (const T w : want) largest = std::isfinite(w) ? std::max(largest, std::abs(w)) : largest;
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (std::isnan(want[i]))
-      EXPECT_TRUE(std::isnan(got[i])) << what << ": element " << i << " is " << got[i];
-    else if (std::isinf(want[i]))
-      EXPECT_EQ(got[i], want[i]) << what << ": element " << i;
-    else
-      EXPECT_NEAR(got[i], want[i], largest * (sizeof(T) == 4 ? 1e-5 : 1e-12)) << what << ": element " << i;
-}
-// Equal bits, except that all NaN are equal.
-template <class T>
-void expect_norm_bits(const char* what, const std::vector<T>& got, const std::vector<T>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (std::size_t i = 0; i < got.size(); ++i)
-    EXPECT_TRUE(std::memcmp(&got[i], &want[i], sizeof(T)) == 0 || (std::isnan(got[i]) && std::isnan(want[i])))
-        << what << ": element " << i << " is " << got[i] << ", not " << want[i];
-}
-
-template <class T>
-tensor norm_on_cpu(device& d, const std::vector<T>& v) {
-  auto t = tensor::allocate(d, {static_cast<std::int64_t>(v.size())}, dtype_of<T>);
-  d.upload(v.data(), t);
-  return t;
-}
-template <class T>
-std::vector<T> norm_from_cpu(device& d, const tensor& t) {
-  std::vector<T> v(static_cast<std::size_t>(t.count()));
-  d.download(t, v.data());
-  return v;
-}
-
 // Inputs of all primitives. table: that of the CPU for mean, variance, weight and bias.
 template <class T>
 struct norm_case {
   norm_case(device& cpu, std::int64_t outer, std::int64_t mid, std::int64_t inner, bool rectified)
       : d(cpu), g{.outer = outer, .mid = mid, .inner = inner, .epsilon = 1e-5, .rectified = rectified} {
     auto t = tensor::allocate(d, {4 * mid}, dtype_of<T>);
-    d.norm_table(g, norm_on_cpu(d, mean), norm_on_cpu(d, variance), norm_on_cpu(d, weight), norm_on_cpu(d, bias), t);
-    table = norm_from_cpu<T>(d, t);
+    d.norm_table(g, cpu_tensor(d, mean), cpu_tensor(d, variance), cpu_tensor(d, weight), cpu_tensor(d, bias), t);
+    table = cpu_values<T>(d, t);
   }
   device& d;
   norm_geometry g;
@@ -121,11 +85,11 @@ void expect_norm_forward_of_cpu(const norm_case<T>& c, bool with_parameters) {
                         with_parameters ? u.filled(c.bias) : nullptr, variance, table, y);
   const auto on_cpu = [&](std::int64_t count) { return tensor::allocate(c.d, {count}, dtype_of<T>); };
   auto want_variance = on_cpu(c.g.mid), want_table = on_cpu(4 * c.g.mid), want_y = on_cpu(c.n);
-  c.d.norm_forward(c.g, norm_on_cpu(c.d, c.x), with_parameters ? norm_on_cpu(c.d, c.weight) : tensor{},
-                   with_parameters ? norm_on_cpu(c.d, c.bias) : tensor{}, want_variance, want_table, want_y);
-  expect_close_norms("variance", u.read(variance, c.g.mid), norm_from_cpu<T>(c.d, want_variance));
-  expect_close_norms("table", u.read(table, 4 * c.g.mid), norm_from_cpu<T>(c.d, want_table));
-  expect_close_norms("y", u.read(y, c.n), norm_from_cpu<T>(c.d, want_y));
+  c.d.norm_forward(c.g, cpu_tensor(c.d, c.x), with_parameters ? cpu_tensor(c.d, c.weight) : tensor{},
+                   with_parameters ? cpu_tensor(c.d, c.bias) : tensor{}, want_variance, want_table, want_y);
+  expect_close("variance", u.read(variance, c.g.mid), cpu_values<T>(c.d, want_variance));
+  expect_close("table", u.read(table, 4 * c.g.mid), cpu_values<T>(c.d, want_table));
+  expect_close("y", u.read(y, c.n), cpu_values<T>(c.d, want_y));
 }
 
 TYPED_TEST(norm_kernels, norm_forward_equals_the_cpu) {
@@ -159,9 +123,9 @@ TYPED_TEST(norm_kernels, norm_table_has_the_bits_of_the_cpu) {
     kernels::norm_table(u.stream, c.g, mean, variance, u.filled(c.weight), u.filled(c.bias), with);
     kernels::norm_table(u.stream, c.g, mean, variance, none, none, without);
     auto want = tensor::allocate(c.d, {4 * c.g.mid}, dtype_of<T>);
-    c.d.norm_table(c.g, norm_on_cpu(c.d, c.mean), norm_on_cpu(c.d, c.variance), {}, {}, want);
-    expect_norm_bits("table", u.read(with, 4 * c.g.mid), c.table);
-    expect_norm_bits("table without parameters", u.read(without, 4 * c.g.mid), norm_from_cpu<T>(c.d, want));
+    c.d.norm_table(c.g, cpu_tensor(c.d, c.mean), cpu_tensor(c.d, c.variance), {}, {}, want);
+    expect_bits("table", u.read(with, 4 * c.g.mid), c.table);
+    expect_bits("table without parameters", u.read(without, 4 * c.g.mid), cpu_values<T>(c.d, want));
   });
 }
 
@@ -173,8 +137,8 @@ TYPED_TEST(norm_kernels, norm_apply_has_the_bits_of_the_cpu) {
     auto* y = u.memory<T>(c.n);
     kernels::norm_apply(u.stream, c.g, u.filled(c.x), u.filled(c.table), y);
     auto want = tensor::allocate(c.d, {c.n}, dtype_of<T>);
-    c.d.norm_apply(c.g, norm_on_cpu(c.d, c.x), norm_on_cpu(c.d, c.table), want);
-    expect_norm_bits("y", u.read(y, c.n), norm_from_cpu<T>(c.d, want));
+    c.d.norm_apply(c.g, cpu_tensor(c.d, c.x), cpu_tensor(c.d, c.table), want);
+    expect_bits("y", u.read(y, c.n), cpu_values<T>(c.d, want));
   });
 }
 
@@ -185,8 +149,8 @@ TYPED_TEST(norm_kernels, norm_sums_equal_the_cpu) {
     auto* sums = u.memory<T>(2 * c.g.mid);
     kernels::norm_sums(u.stream, c.g, u.filled(c.x), u.filled(c.table), u.filled(c.dy), sums);
     auto want = tensor::allocate(c.d, {2 * c.g.mid}, dtype_of<T>);
-    c.d.norm_sums(c.g, norm_on_cpu(c.d, c.x), norm_on_cpu(c.d, c.table), norm_on_cpu(c.d, c.dy), want);
-    expect_close_norms("sums", u.read(sums, 2 * c.g.mid), norm_from_cpu<T>(c.d, want));
+    c.d.norm_sums(c.g, cpu_tensor(c.d, c.x), cpu_tensor(c.d, c.table), cpu_tensor(c.d, c.dy), want);
+    expect_close("sums", u.read(sums, 2 * c.g.mid), cpu_values<T>(c.d, want));
   });
 }
 
@@ -199,9 +163,9 @@ TYPED_TEST(norm_kernels, norm_slope_has_the_bits_of_the_cpu) {
     auto* dx = u.memory<T>(c.n);
     kernels::norm_slope(u.stream, c.g, u.filled(c.x), u.filled(c.table), u.filled(c.sums), count, u.filled(c.dy), dx);
     auto want = tensor::allocate(c.d, {c.n}, dtype_of<T>);
-    c.d.norm_slope(c.g, norm_on_cpu(c.d, c.x), norm_on_cpu(c.d, c.table), norm_on_cpu(c.d, c.sums), count, norm_on_cpu(c.d, c.dy),
+    c.d.norm_slope(c.g, cpu_tensor(c.d, c.x), cpu_tensor(c.d, c.table), cpu_tensor(c.d, c.sums), count, cpu_tensor(c.d, c.dy),
                    want);
-    expect_norm_bits("dx", u.read(dx, c.n), norm_from_cpu<T>(c.d, want));
+    expect_bits("dx", u.read(dx, c.n), cpu_values<T>(c.d, want));
   });
 }
 
@@ -212,9 +176,9 @@ TYPED_TEST(norm_kernels, norm_backward_equals_the_cpu) {
     auto *sums = u.memory<T>(2 * c.g.mid), *dx = u.memory<T>(c.n);
     kernels::norm_backward(u.stream, c.g, u.filled(c.x), u.filled(c.table), u.filled(c.dy), sums, dx);
     auto want_sums = tensor::allocate(c.d, {2 * c.g.mid}, dtype_of<T>), want = tensor::allocate(c.d, {c.n}, dtype_of<T>);
-    c.d.norm_backward(c.g, norm_on_cpu(c.d, c.x), norm_on_cpu(c.d, c.table), norm_on_cpu(c.d, c.dy), want_sums, want);
-    expect_close_norms("sums", u.read(sums, 2 * c.g.mid), norm_from_cpu<T>(c.d, want_sums));
-    expect_close_norms("dx", u.read(dx, c.n), norm_from_cpu<T>(c.d, want));
+    c.d.norm_backward(c.g, cpu_tensor(c.d, c.x), cpu_tensor(c.d, c.table), cpu_tensor(c.d, c.dy), want_sums, want);
+    expect_close("sums", u.read(sums, 2 * c.g.mid), cpu_values<T>(c.d, want_sums));
+    expect_close("dx", u.read(dx, c.n), cpu_values<T>(c.d, want));
   });
 }
 

@@ -11,25 +11,13 @@
 
 #include "ops/cuda/check.hpp"
 #include "ops/device.hpp"
+#include "tests/vgpu/against_cpu.hpp"
 #include "tests/vgpu/device_user.hpp"
 
 namespace troupe::vgpu {
 namespace {
 
 namespace kernels = cuda::kernels;
-
-template <class T>
-std::vector<T> pool_host(device& d, const tensor& t) {
-  std::vector<T> v(static_cast<std::size_t>(t.count()));
-  if (!v.empty()) d.download(t, v.data());
-  return v;
-}
-template <class T>
-tensor pool_tensor(device& d, const std::vector<T>& v) {
-  tensor t = tensor::allocate(d, {static_cast<std::int64_t>(v.size())}, dtype_of<T>);
-  if (!v.empty()) d.upload(v.data(), t);
-  return t;
-}
 
 template <class T>
 void pool_equal(const char* what, const std::vector<T>& got, const std::vector<T>& want) {
@@ -63,7 +51,7 @@ void pool_agrees(const pool_geometry& g, bool special, std::uint64_t seed) {
   const auto in = g.planes * g.height * g.width, out = g.planes * g.out_h * g.out_w;
   const auto ins = static_cast<std::size_t>(in), outs = static_cast<std::size_t>(out);
   const auto x = pool_numbers<T>(in, special, 1), dy = pool_numbers<T>(out, special, 2);
-  const tensor cx = pool_tensor(*cpu, x), cdy = pool_tensor(*cpu, dy);
+  const tensor cx = cpu_tensor(*cpu, x), cdy = cpu_tensor(*cpu, dy);
   tensor cy = tensor::allocate(*cpu, {out}, dtype_of<T>), at = tensor::allocate(*cpu, {out}, dtype::i32);
   tensor average = tensor::allocate(*cpu, {out}, dtype_of<T>), dx = tensor::allocate(*cpu, {in}, dtype_of<T>);
   tensor share = tensor::allocate(*cpu, {in}, dtype_of<T>);
@@ -80,11 +68,11 @@ void pool_agrees(const pool_geometry& g, bool special, std::uint64_t seed) {
   kernels::max_pool_backward(gpu.stream, g, gdy, index, gdx);
   kernels::avg_pool(gpu.stream, g, gx, ga);
   kernels::avg_pool_backward(gpu.stream, g, gdy, gs);
-  pool_equal("max", gpu.read(gy, outs), pool_host<T>(*cpu, cy));
-  pool_equal("index", gpu.read(index, outs), pool_host<std::int32_t>(*cpu, at));
-  pool_equal("max backward", gpu.read(gdx, ins), pool_host<T>(*cpu, dx));
-  pool_equal("average", gpu.read(ga, outs), pool_host<T>(*cpu, average));
-  pool_equal("average backward", gpu.read(gs, ins), pool_host<T>(*cpu, share));
+  pool_equal("max", gpu.read(gy, outs), cpu_values<T>(*cpu, cy));
+  pool_equal("index", gpu.read(index, outs), cpu_values<std::int32_t>(*cpu, at));
+  pool_equal("max backward", gpu.read(gdx, ins), cpu_values<T>(*cpu, dx));
+  pool_equal("average", gpu.read(ga, outs), cpu_values<T>(*cpu, average));
+  pool_equal("average backward", gpu.read(gs, ins), cpu_values<T>(*cpu, share));
   const auto list = findings();
   EXPECT_TRUE(list.empty()) << list[0];
 }

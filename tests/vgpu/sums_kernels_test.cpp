@@ -11,6 +11,7 @@
 #include "ops/cuda/check.hpp"
 #include "ops/cuda/kernels/sums.hpp"
 #include "ops/device.hpp"
+#include "tests/vgpu/against_cpu.hpp"
 #include "tests/vgpu/device_user.hpp"
 
 namespace troupe::vgpu {
@@ -24,36 +25,6 @@ template <class T>
 std::vector<T> summands(std::int64_t n, std::uint32_t seed) {
   std::vector<T> v(static_cast<std::size_t>(n));
   for (auto& e : v) seed = seed * 1664525u + 1013904223u, e = static_cast<T>(seed >> 8) / T(1 << 23) - T(0.6);
-  return v;
-}
-
-// Equal within 1e-5 (float) or 1e-12 (double) of the largest magnitude; NaN equals NaN, infinities
-// are equal.
-template <class T>
-void expect_close_sums(const std::vector<T>& got, const std::vector<T>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  T largest = 0;
-  for (const T w : want) largest = std::isfinite(w) ? std::max(largest, std::abs(w)) : largest;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    if (std::isnan(want[i]))
-      EXPECT_TRUE(std::isnan(got[i])) << "element " << i << " is " << got[i];
-    else if (std::isinf(want[i]))
-      EXPECT_EQ(got[i], want[i]) << "element " << i;
-    else
-      EXPECT_NEAR(got[i], want[i], largest * (sizeof(T) == 4 ? 1e-5 : 1e-12)) << "element " << i;
-  }
-}
-
-template <class T>
-tensor sums_on_cpu(device& d, const std::vector<T>& v) {
-  auto t = tensor::allocate(d, {static_cast<std::int64_t>(v.size())}, dtype_of<T>);
-  d.upload(v.data(), t);
-  return t;
-}
-template <class T>
-std::vector<T> sums_from_cpu(device& d, const tensor& t) {
-  std::vector<T> v(static_cast<std::size_t>(t.count()));
-  d.download(t, v.data());
   return v;
 }
 
@@ -93,8 +64,8 @@ TYPED_TEST(sums_kernels, reduce_sum_equals_the_cpu) {
     auto* out = u.memory<T>(s.mid);
     kernels::reduce_sum(u.stream, s.outer, s.mid, s.inner, u.filled(x), out);
     auto want = tensor::allocate(*d, {s.mid}, dtype_of<T>);
-    d->reduce_sum(s.outer, s.mid, s.inner, sums_on_cpu(*d, x), want);
-    expect_close_sums(u.read(out, s.mid), sums_from_cpu<T>(*d, want));
+    d->reduce_sum(s.outer, s.mid, s.inner, cpu_tensor(*d, x), want);
+    expect_close("sums", u.read(out, s.mid), cpu_values<T>(*d, want));
   });
 }
 
@@ -107,8 +78,8 @@ TYPED_TEST(sums_kernels, reduce_product_equals_the_cpu) {
     auto* out = u.memory<T>(s.mid);
     kernels::reduce_product(u.stream, s.outer, s.mid, s.inner, u.filled(x), u.filled(y), out);
     auto want = tensor::allocate(*d, {s.mid}, dtype_of<T>);
-    d->reduce_product(s.outer, s.mid, s.inner, sums_on_cpu(*d, x), sums_on_cpu(*d, y), want);
-    expect_close_sums(u.read(out, s.mid), sums_from_cpu<T>(*d, want));
+    d->reduce_product(s.outer, s.mid, s.inner, cpu_tensor(*d, x), cpu_tensor(*d, y), want);
+    expect_close("sums", u.read(out, s.mid), cpu_values<T>(*d, want));
   });
 }
 
@@ -119,9 +90,9 @@ void expect_moments_of_cpu(device& d, const sums_shape& s, const std::vector<T>&
   auto *mean = u.memory<T>(s.mid), *variance = u.memory<T>(s.mid);
   kernels::moments(u.stream, s.outer, s.mid, s.inner, u.filled(x), mean, variance);
   auto want_mean = tensor::allocate(d, {s.mid}, dtype_of<T>), want_variance = tensor::allocate(d, {s.mid}, dtype_of<T>);
-  d.moments(s.outer, s.mid, s.inner, sums_on_cpu(d, x), want_mean, want_variance);
-  expect_close_sums(u.read(mean, s.mid), sums_from_cpu<T>(d, want_mean));
-  expect_close_sums(u.read(variance, s.mid), sums_from_cpu<T>(d, want_variance));
+  d.moments(s.outer, s.mid, s.inner, cpu_tensor(d, x), want_mean, want_variance);
+  expect_close("sums", u.read(mean, s.mid), cpu_values<T>(d, want_mean));
+  expect_close("sums", u.read(variance, s.mid), cpu_values<T>(d, want_variance));
 }
 
 TYPED_TEST(sums_kernels, moments_equal_the_cpu) {
@@ -172,8 +143,8 @@ TYPED_TEST(sums_kernels, nan_and_infinity_stay_in_their_channel) {
       auto* out = u.memory<T>(s.mid);
       kernels::reduce_sum(u.stream, s.outer, s.mid, s.inner, u.filled(x), out);
       auto want = tensor::allocate(*d, {s.mid}, dtype_of<T>);
-      d->reduce_sum(s.outer, s.mid, s.inner, sums_on_cpu(*d, x), want);
-      expect_close_sums(u.read(out, s.mid), sums_from_cpu<T>(*d, want));
+      d->reduce_sum(s.outer, s.mid, s.inner, cpu_tensor(*d, x), want);
+      expect_close("sums", u.read(out, s.mid), cpu_values<T>(*d, want));
     }
     expect_moments_of_cpu(*d, s, x);
     EXPECT_TRUE(findings().empty());
@@ -216,7 +187,7 @@ void expect_squares_of_cpu(device& d, const std::vector<T>& x) {
   auto* sum = u.memory<double>(1);
   kernels::sum_squares(u.stream, n, u.filled(x), sum, u.memory<double>(kernels::sum_squares_scratch(n)));
   auto want = tensor::allocate(d, {1}, dtype::f64);
-  d.sum_squares(sums_on_cpu(d, x), want);
+  d.sum_squares(cpu_tensor(d, x), want);
   const double a = u.read(sum, 1)[0], b = d.scalar(want);
   if (std::isnan(b))
     EXPECT_TRUE(std::isnan(a));

@@ -7,42 +7,13 @@
 
 #include <numeric>
 
-#include "ops/cuda/check.hpp"
+#include "tests/vgpu/device_user.hpp"
 #include "tests/vgpu/sample_kernels.hpp"
 
 namespace troupe::vgpu {
 namespace {
 
 using cuda::check;
-
-// A stream and blocks of device memory, released at the end.
-class user {
- public:
-  user() { check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream"); }
-  ~user() {
-    for (auto* p : blocks_) cudaFree(p);
-    cudaStreamDestroy(stream);
-  }
-  float* floats(std::int64_t n) {
-    void* p = nullptr;
-    check(cudaMalloc(&p, static_cast<std::size_t>(n) * sizeof(float)), "memory");
-    return static_cast<float*>(blocks_.emplace_back(p));
-  }
-  float* filled(const std::vector<float>& v) {
-    auto* p = floats(static_cast<std::int64_t>(v.size()));
-    check(cudaMemcpyAsync(p, v.data(), v.size() * sizeof(float), cudaMemcpyHostToDevice, stream), "copy");
-    return p;
-  }
-  std::vector<float> read(const float* p, std::int64_t n) {
-    std::vector<float> v(static_cast<std::size_t>(n));
-    check(cudaMemcpyAsync(v.data(), p, v.size() * sizeof(float), cudaMemcpyDeviceToHost, stream), "copy");
-    return v;
-  }
-  cudaStream_t stream = nullptr;
-
- private:
-  std::vector<void*> blocks_;
-};
 
 std::vector<float> numbers(std::int64_t n) {
   std::vector<float> v(static_cast<std::size_t>(n));
@@ -78,12 +49,12 @@ void found_in_every_seed(const std::string& what, F run) {
 
 TEST(vgpu_kernels, correct_kernels_compute_their_results_without_findings) {
   const auto list = over_seeds(20, [] {
-    user u;
+    device_user u;
     const std::int64_t rows = 7, n = 300;
     const auto x = numbers(rows * n);
-    auto *dx = u.filled(x), *twice = u.floats(rows * n), *sums = u.floats(rows), *tree = u.floats(rows),
-         *turned = u.floats(rows * n);
-    auto* reversed = u.floats(32);
+    auto *dx = u.filled(x), *twice = u.memory<float>(rows * n), *sums = u.memory<float>(rows), *tree = u.memory<float>(rows),
+         *turned = u.memory<float>(rows * n);
+    auto* reversed = u.memory<float>(32);
     double_all(u.stream, rows * n, dx, twice);
     sum_rows(u.stream, rows, n, dx, sums);
     sum_rows_by_tree(u.stream, rows, n, dx, tree);
@@ -107,37 +78,37 @@ TEST(vgpu_kernels, correct_kernels_compute_their_results_without_findings) {
 
 TEST(vgpu_kernels, a_missing_barrier_is_a_race) {
   found_in_every_seed("race on element", [] {
-    user u;
-    sum_rows(u.stream, 2, 300, u.filled(numbers(600)), u.floats(2), mistake::no_barrier);
+    device_user u;
+    sum_rows(u.stream, 2, 300, u.filled(numbers(600)), u.memory<float>(2), mistake::no_barrier);
   });
   found_in_every_seed("race on element", [] {
-    user u;
-    transpose(u.stream, 16, 64, u.filled(numbers(1024)), u.floats(1024), mistake::no_second_barrier);
+    device_user u;
+    transpose(u.stream, 16, 64, u.filled(numbers(1024)), u.memory<float>(1024), mistake::no_second_barrier);
   });
   found_in_every_seed("race on element", [] {
-    user u;
-    reverse(u.stream, u.filled(numbers(32)), u.floats(32), mistake::no_warp_barrier);
+    device_user u;
+    reverse(u.stream, u.filled(numbers(32)), u.memory<float>(32), mistake::no_warp_barrier);
   });
 }
 
 TEST(vgpu_kernels, threads_that_end_before_a_barrier_are_found) {
   found_in_every_seed("16 threads have ended while others wait at __syncthreads", [] {
-    user u;
-    reverse(u.stream, u.filled(numbers(32)), u.floats(32), mistake::ended_threads);
+    device_user u;
+    reverse(u.stream, u.filled(numbers(32)), u.memory<float>(32), mistake::ended_threads);
   });
 }
 
 TEST(vgpu_kernels, a_shuffle_with_absent_lanes_is_a_deadlock) {
   found_in_every_seed("deadlock: 0 threads wait at __syncthreads, 16 in a warp, 16 have ended", [] {
-    user u;
-    reverse(u.stream, u.filled(numbers(32)), u.floats(32), mistake::absent_lanes);
+    device_user u;
+    reverse(u.stream, u.filled(numbers(32)), u.memory<float>(32), mistake::absent_lanes);
   });
 }
 
 TEST(vgpu_kernels, an_element_beyond_a_shared_array_is_found) {
   found_in_every_seed("element 8 of a shared array of 8", [] {
-    user u;
-    sum_rows(u.stream, 2, 300, u.filled(numbers(600)), u.floats(2), mistake::one_beyond_shared);
+    device_user u;
+    sum_rows(u.stream, 2, 300, u.filled(numbers(600)), u.memory<float>(2), mistake::one_beyond_shared);
   });
 }
 
@@ -146,8 +117,8 @@ TEST(vgpu_kernels_death, an_element_beyond_a_block_of_memory_is_a_fault) {
   EXPECT_DEATH(
       {
         reset({});
-        user u;
-        double_all(u.stream, 64, u.filled(numbers(64)), u.floats(64), mistake::one_beyond);
+        device_user u;
+        double_all(u.stream, 64, u.filled(numbers(64)), u.memory<float>(64), mistake::one_beyond);
         cudaStreamSynchronize(u.stream);
       },
       "");
@@ -158,7 +129,7 @@ TEST(vgpu_kernels_death, the_host_cannot_access_device_memory) {
   EXPECT_DEATH(
       {
         reset({});
-        user u;
+        device_user u;
         *u.filled(numbers(4)) = 1;
       },
       "");
@@ -166,17 +137,17 @@ TEST(vgpu_kernels_death, the_host_cannot_access_device_memory) {
 
 TEST(vgpu_order, a_kernel_that_does_not_wait_for_another_streams_copy_is_found) {
   found_in_every_seed("reads what a copy to the device writes, and nothing orders the two", [] {
-    user a, b;
-    double_all(b.stream, 64, a.filled(numbers(64)), b.floats(64));
+    device_user a, b;
+    double_all(b.stream, 64, a.filled(numbers(64)), b.memory<float>(64));
   });
 }
 
 TEST(vgpu_order, an_event_orders_two_streams) {
   const auto list = over_seeds(50, [] {
-    user a, b;
+    device_user a, b;
     cudaEvent_t e = nullptr;
     check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "event");
-    auto *x = a.filled(numbers(64)), *y = b.floats(64);
+    auto *x = a.filled(numbers(64)), *y = b.memory<float>(64);
     check(cudaEventRecord(e, a.stream), "record");
     check(cudaStreamWaitEvent(b.stream, e, 0), "wait");
     double_all(b.stream, 64, x, y);
@@ -188,8 +159,8 @@ TEST(vgpu_order, an_event_orders_two_streams) {
 
 TEST(vgpu_order, a_write_that_does_not_wait_for_a_reader_is_found) {
   found_in_every_seed("a memset writes what", [] {
-    user a, b;
-    auto *x = a.filled(numbers(64)), *y = a.floats(64);
+    device_user a, b;
+    auto *x = a.filled(numbers(64)), *y = a.memory<float>(64);
     check(cudaStreamSynchronize(a.stream), "wait");
     double_all(a.stream, 64, x, y);
     check(cudaMemsetAsync(x, 0, 4, b.stream), "memset");
@@ -199,12 +170,12 @@ TEST(vgpu_order, a_write_that_does_not_wait_for_a_reader_is_found) {
 TEST(vgpu_order, a_host_that_does_not_wait_reads_old_values_in_some_order) {
   int stale = 0;
   over_seeds(50, [&] {
-    user u;
+    device_user u;
     void* pinned = nullptr;
     check(cudaHostAlloc(&pinned, sizeof(float), 0), "pinned");
     auto* v = static_cast<float*>(pinned);
     *v = -1;
-    check(cudaMemcpyAsync(v, u.filled({5.0f}), sizeof(float), cudaMemcpyDeviceToHost, u.stream), "copy");
+    check(cudaMemcpyAsync(v, u.filled(std::vector{5.0f}), sizeof(float), cudaMemcpyDeviceToHost, u.stream), "copy");
     stale += *v == -1 ? 1 : 0;
     check(cudaStreamSynchronize(u.stream), "wait");
     EXPECT_EQ(*v, 5.0f);
@@ -215,16 +186,16 @@ TEST(vgpu_order, a_host_that_does_not_wait_reads_old_values_in_some_order) {
 
 TEST(vgpu_order, the_default_stream_is_found) {
   reset({});
-  user u;
-  EXPECT_EQ(cudaMemsetAsync(u.floats(4), 0, 16, nullptr), cudaErrorInvalidResourceHandle);
+  device_user u;
+  EXPECT_EQ(cudaMemsetAsync(u.memory<float>(4), 0, 16, nullptr), cudaErrorInvalidResourceHandle);
   ASSERT_EQ(findings().size(), 1u);
   EXPECT_NE(findings()[0].find("default stream"), std::string::npos);
 }
 
 TEST(vgpu_memory, begins_as_nan_and_is_not_reused_after_release) {
   reset({});
-  user u;
-  const auto v = u.read(u.floats(2), 2);
+  device_user u;
+  const auto v = u.read(u.memory<float>(2), 2);
   EXPECT_NE(v[0], v[0]);
   void* p = nullptr;
   check(cudaMalloc(&p, 64), "memory");
@@ -258,12 +229,12 @@ TEST(vgpu_devices, memory_of_one_device_is_copied_to_another) {
     options o;
     o.devices = 2;
     reset(o);
-    user first;
+    device_user first;
     auto* x = first.filled(numbers(16));
     check(cudaSetDevice(1), "device");
     {
-      user second;
-      auto* y = second.floats(16);
+      device_user second;
+      auto* y = second.memory<float>(16);
       EXPECT_EQ(cudaMemcpyPeerAsync(y, 0, x, 1, 64, first.stream), cudaErrorInvalidValue) << "devices are exchanged";
       EXPECT_EQ(findings().size(), 1u);
       check(cudaMemcpyPeerAsync(y, 1, x, 0, 64, first.stream), "copy");
@@ -280,7 +251,7 @@ TEST(vgpu_devices, a_lost_device_fails_every_call_and_hangs_none) {
   options o;
   o.lose_device = 1;
   reset(o);
-  user u;
+  device_user u;
   auto* x = u.filled(numbers(4));
   EXPECT_EQ(cudaMemsetAsync(x, 0, 4, u.stream), cudaErrorLaunchFailure);
   EXPECT_EQ(cudaStreamSynchronize(u.stream), cudaErrorLaunchFailure);

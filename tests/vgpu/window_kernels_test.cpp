@@ -10,6 +10,7 @@
 
 #include "ops/cuda/check.hpp"
 #include "ops/device.hpp"
+#include "tests/vgpu/against_cpu.hpp"
 #include "tests/vgpu/device_user.hpp"
 
 namespace troupe::vgpu {
@@ -26,12 +27,6 @@ std::vector<T> window_numbers(std::int64_t n, std::uint32_t random) {
     if ((random >> 8 & 255U) == 2) x = std::numeric_limits<T>::quiet_NaN();
   }
   return v;
-}
-template <class T>
-tensor window_tensor(device& d, const std::vector<T>& v) {
-  tensor t = tensor::allocate(d, {static_cast<std::int64_t>(v.size())}, dtype_of<T>);
-  if (!v.empty()) d.upload(v.data(), t);
-  return t;
 }
 template <class T>
 void window_equal(const char* what, device& d, const std::vector<T>& got, const tensor& expected) {
@@ -52,8 +47,8 @@ void window_agrees(const conv_geometry& g, std::uint64_t seed, bool last_only = 
   const auto col = window_numbers<T>(g.patch() * g.pixels(), 2);
   for (std::int64_t image = last_only ? g.batch - 1 : 0; image < g.batch; ++image)
     for (std::int64_t group = last_only ? g.groups - 1 : 0; group < g.groups; ++group) {
-      const tensor cx = window_tensor(*cpu, x), ccol = window_tensor(*cpu, col);
-      tensor columns = tensor::allocate(*cpu, {g.patch() * g.pixels()}, dtype_of<T>), dx = window_tensor(*cpu, x);
+      const tensor cx = cpu_tensor(*cpu, x), ccol = cpu_tensor(*cpu, col);
+      tensor columns = tensor::allocate(*cpu, {g.patch() * g.pixels()}, dtype_of<T>), dx = cpu_tensor(*cpu, x);
       cpu->im2col(g, image, group, cx, columns);
       cpu->col2im(g, image, group, ccol, dx);
       device_user gpu(seed);
