@@ -223,7 +223,7 @@ boundary::facts coordinator::standing() const {
   f.weights_evaluated = evaluation_.weights_evaluated(f.completed);
   if (config_.eval_every > 0) {
     f.evaluation_due = evaluation_.due(progress(), config_.eval_every);
-    f.next_evaluation = evaluation_.next(config_.eval_every);
+    f.next_evaluation = evaluation_.next(f.completed, config_.eval_every);
   }
   f.sums_lost = dealer_.lost_one() && !dealer_.complete();
   f.observing = staleness_.asking();

@@ -7,6 +7,7 @@
 // value.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -61,7 +62,11 @@ class evaluation_round {
 
   // --- intervals of `every` steps
   bool due(std::uint64_t progress, std::uint64_t every) const { return progress / every > past_.evaluated / every; }
-  std::uint64_t next(std::uint64_t every) const { return (past_.evaluated / every + 1) * every; }
+  // The first multiple of `every` after the last round and not before `progress`: a job may continue
+  // beyond evaluations that were due, because its file has another interval.
+  std::uint64_t next(std::uint64_t progress, std::uint64_t every) const {
+    return std::max(past_.evaluated / every + 1, progress / every + (progress % every > 0 ? 1 : 0)) * every;
+  }
   bool made(std::uint64_t step) const { return past_.rounds > 0 && past_.evaluated == step; }
   // Marks the evaluation at `step` as made if there was nothing to do.
   void skip_to(std::uint64_t step);

@@ -126,6 +126,23 @@ TEST_F(embedded_resume, retains_the_update_count_of_the_rule) {
   EXPECT_NE(embedded(going_on(set, other)).weights_sha256, embedded(going_on(set, half.kept)).weights_sha256);
 }
 
+// With a shorter interval the next evaluation by the old count lies before the first step. The job
+// waited for that step without end.
+TEST_F(embedded_resume, evaluates_at_the_next_multiple_when_the_interval_is_shorter) {
+  const auto half = stopped({"train.finish.steps=1000", "eval.every=1000"}, 6);
+  ASSERT_LT(half.kept.step, 23u);
+  std::vector<std::uint64_t> expected, evaluated;
+  for (std::uint64_t step = (half.kept.step + 4) / 5 * 5; step < 23; step += 5) expected.push_back(step);
+  expected.push_back(23);
+  embedded_options o;
+  o.on_event = [&](const event_effect& e) {
+    if (e.kind == "eval") evaluated.push_back(e.step);
+  };
+  const auto r = embedded_run(going_on({"train.finish.steps=23", "eval.every=5"}, half.kept), std::move(o)).run();
+  EXPECT_TRUE(r.ok) << r.error;
+  EXPECT_EQ(evaluated, expected);
+}
+
 // A file from before progress was saved.
 TEST_F(embedded_resume, continues_an_old_file_without_progress_with_the_same_bits) {
   for (const char* rule : {"momentum", "adam"}) {

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstddef>
 #include <vector>
 
 #include "ops/device.hpp"
@@ -44,13 +46,21 @@ void expect_close(const char* what, const std::vector<T>& got, const std::vector
     else
       EXPECT_NEAR(got[i], want[i], largest * (sizeof(T) == 4 ? 1e-5 : 1e-12)) << what << ": element " << i;
 }
-// Equal bits, except that all NaN are equal.
+// Returns true if all bits are equal, or if both are NaN.
+template <class T>
+bool same_bits(T a, T b) {
+  using bits = std::array<std::byte, sizeof(T)>;
+  return std::bit_cast<bits>(a) == std::bit_cast<bits>(b) || (a != a && b != b);
+}
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::ranges::equal(a, b, [](T x, T y) { return same_bits(x, y); });
+}
 template <class T>
 void expect_bits(const char* what, const std::vector<T>& got, const std::vector<T>& want) {
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t i = 0; i < got.size(); ++i)
-    EXPECT_TRUE(std::memcmp(&got[i], &want[i], sizeof(T)) == 0 || (std::isnan(got[i]) && std::isnan(want[i])))
-        << what << ": element " << i << " is " << got[i] << ", not " << want[i];
+    EXPECT_TRUE(same_bits(got[i], want[i])) << what << ": element " << i << " is " << got[i] << ", not " << want[i];
 }
 
 }  // namespace troupe::vgpu

@@ -13,6 +13,7 @@
 
 #include "ops/bf16.hpp"
 #include "ops/cuda/check.hpp"
+#include "tests/vgpu/against_cpu.hpp"
 #include "tests/vgpu/device_user.hpp"
 
 namespace troupe::vgpu {
@@ -54,16 +55,11 @@ std::vector<T> elementwise_numbers(std::int64_t n, unsigned kind, bool special =
   return v;
 }
 
-// Equal bits, or both NaN.
-template <class T>
-bool elementwise_same(T a, T b) {
-  return std::memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
-}
 template <class T>
 void expect_same_elements(const std::vector<T>& a, const std::vector<T>& b, const std::string& what) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i)
-    ASSERT_TRUE(elementwise_same(a[i], b[i])) << what << ": element " << i << ": " << a[i] << ", CPU " << b[i];
+    ASSERT_TRUE(same_bits(a[i], b[i])) << what << ": element " << i << ": " << a[i] << ", CPU " << b[i];
 }
 template <class T>
 void expect_near_elements(const std::vector<T>& a, const std::vector<T>& b, const std::string& what) {
@@ -73,7 +69,7 @@ void expect_near_elements(const std::vector<T>& a, const std::vector<T>& b, cons
     if (std::isfinite(v)) most = std::max(most, std::abs(v));
   const T tolerance = (sizeof(T) == 4 ? T(1e-5) : T(1e-12)) * most;
   for (std::size_t i = 0; i < a.size(); ++i)
-    ASSERT_TRUE(elementwise_same(a[i], b[i]) || std::abs(a[i] - b[i]) <= tolerance)
+    ASSERT_TRUE(same_bits(a[i], b[i]) || std::abs(a[i] - b[i]) <= tolerance)
         << what << ": element " << i << ": " << a[i] << ", CPU " << b[i];
 }
 

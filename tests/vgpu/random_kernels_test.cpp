@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "ops/cuda/check.hpp"
 #include "ops/cuda/kernels/random.hpp"
+#include "tests/vgpu/against_cpu.hpp"
 #include "tests/vgpu/device_user.hpp"
 
 namespace troupe::vgpu {
@@ -18,11 +18,6 @@ using cuda::check;
 namespace kernels = cuda::kernels;
 
 constexpr rng_stream random_stream{0x123456789abcdef0u, 7, 0xfffffff0u};
-
-template <class T>
-bool random_bits_equal(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
 
 // Numbers between -0.5 and 1.5.
 template <class T>
@@ -97,9 +92,9 @@ TYPED_TEST(random_kernels, dropout_has_the_bits_of_the_cpu) {
       device_user u;
       T *in = u.filled(x), *out = u.memory<T>(x.size());
       kernels::dropout(u.stream, random_stream, s.first_example, ratio, s.rows, s.row_length, in, out);
-      EXPECT_TRUE(random_bits_equal(u.read(out, x.size()), wanted)) << ratio;
+      EXPECT_TRUE(same_bits(u.read(out, x.size()), wanted)) << ratio;
       kernels::dropout(u.stream, random_stream, s.first_example, ratio, s.rows, s.row_length, in, in);
-      EXPECT_TRUE(random_bits_equal(u.read(in, x.size()), wanted)) << ratio << ", in place";
+      EXPECT_TRUE(same_bits(u.read(in, x.size()), wanted)) << ratio << ", in place";
     }
   });
 }
@@ -131,9 +126,9 @@ TYPED_TEST(random_kernels, sample_has_the_bits_of_the_cpu_for_both_draws) {
       device_user u;
       T *in = u.filled(x), *out = u.memory<T>(x.size());
       kernels::sample(u.stream, kind, random_stream, s.first_example, s.rows, s.row_length, in, out);
-      EXPECT_TRUE(random_bits_equal(u.read(out, x.size()), wanted)) << static_cast<int>(kind);
+      EXPECT_TRUE(same_bits(u.read(out, x.size()), wanted)) << static_cast<int>(kind);
       kernels::sample(u.stream, kind, random_stream, s.first_example, s.rows, s.row_length, in, in);
-      EXPECT_TRUE(random_bits_equal(u.read(in, x.size()), wanted)) << static_cast<int>(kind) << ", in place";
+      EXPECT_TRUE(same_bits(u.read(in, x.size()), wanted)) << static_cast<int>(kind) << ", in place";
     }
   });
 }
@@ -160,8 +155,8 @@ TYPED_TEST(random_kernels, fills_have_the_bits_of_the_cpu) {
     T *a = u.memory<T>(x.size()), *b = u.memory<T>(x.size());
     kernels::fill_uniform(u.stream, random_stream, -0.7, 2, n, a);
     kernels::fill_gaussian(u.stream, random_stream, 0.1, 3, n, b);
-    EXPECT_TRUE(random_bits_equal(u.read(a, x.size()), uniform));
-    EXPECT_TRUE(random_bits_equal(u.read(b, x.size()), normal));
+    EXPECT_TRUE(same_bits(u.read(a, x.size()), uniform));
+    EXPECT_TRUE(same_bits(u.read(b, x.size()), normal));
   });
 }
 
@@ -174,13 +169,13 @@ TYPED_TEST(random_kernels, results_are_complete_when_threads_repeat) {
   device_user u;
   T* p = u.filled(x);
   kernels::dropout(u.stream, random_stream, 1, 0.25, rows, length, p, p);
-  EXPECT_TRUE(random_bits_equal(u.read(p, x.size()), random_on_cpu(rows, length, x, [](device& d, const tensor& from, tensor& to) {
-                                  d.dropout(random_stream, 1, 0.25, from, to);
-                                })));
+  EXPECT_TRUE(same_bits(u.read(p, x.size()), random_on_cpu(rows, length, x, [](device& d, const tensor& from, tensor& to) {
+                          d.dropout(random_stream, 1, 0.25, from, to);
+                        })));
   kernels::fill_gaussian(u.stream, random_stream, 0.0, 1.0, rows * length, p);
-  EXPECT_TRUE(random_bits_equal(u.read(p, x.size()), random_on_cpu(1, rows * length, x, [](device& d, const tensor&, tensor& to) {
-                                  d.fill_gaussian(random_stream, 0.0, 1.0, to);
-                                })));
+  EXPECT_TRUE(same_bits(u.read(p, x.size()), random_on_cpu(1, rows * length, x, [](device& d, const tensor&, tensor& to) {
+                          d.fill_gaussian(random_stream, 0.0, 1.0, to);
+                        })));
   const auto list = findings();
   ASSERT_TRUE(list.empty()) << list[0];
 }

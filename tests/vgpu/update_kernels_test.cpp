@@ -4,13 +4,13 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "ops/cuda/check.hpp"
 #include "ops/cuda/kernels/update.hpp"
 #include "ops/device.hpp"
+#include "tests/vgpu/against_cpu.hpp"
 #include "tests/vgpu/device_user.hpp"
 
 namespace troupe::vgpu {
@@ -18,15 +18,6 @@ namespace {
 
 using cuda::check;
 namespace kernels = cuda::kernels;
-
-// Returns true if all bits are equal, or both elements are NaN.
-template <class T>
-bool update_bits_equal(const std::vector<T>& a, const std::vector<T>& b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (std::memcmp(&a[i], &b[i], sizeof(T)) != 0 && !(std::isnan(a[i]) && std::isnan(b[i]))) return false;
-  return true;
-}
 
 // Numbers between -2 and 2, or between 0 and 2 if `positive`. From 40 elements on, with special
 // values.
@@ -93,8 +84,8 @@ void expect_update(const update_values<T>& in, std::size_t states, const update_
       from[k] = p, to[k] = place == 0 ? u.memory<T>(size) : p;
     }
     run(u.stream, static_cast<std::int64_t>(size), w, g, from, w_out, to);
-    EXPECT_TRUE(update_bits_equal(u.read(w_out, size), wanted.w));
-    for (std::size_t k = 0; k < states; ++k) EXPECT_TRUE(update_bits_equal(u.read(to[k], size), wanted.states[k])) << "state " << k;
+    EXPECT_TRUE(same_bits(u.read(w_out, size), wanted.w));
+    for (std::size_t k = 0; k < states; ++k) EXPECT_TRUE(same_bits(u.read(to[k], size), wanted.states[k])) << "state " << k;
   }
 }
 

@@ -93,16 +93,24 @@ TEST(evaluation_round, is_due_once_in_every_interval) {
   evaluation_round e({0, 0, -1});
   EXPECT_FALSE(e.due(9, 10));
   EXPECT_TRUE(e.due(10, 10));
-  EXPECT_EQ(e.next(10), 10u);
+  EXPECT_EQ(e.next(9, 10), 10u);
   EXPECT_FALSE(e.made(0)) << "no round yet";
   e.begin(13, std::nullopt, true, {1, 1});
   EXPECT_TRUE(e.made(13));
   EXPECT_FALSE(e.due(19, 10));
   EXPECT_TRUE(e.due(20, 10));
-  EXPECT_EQ(e.next(10), 20u);
+  EXPECT_EQ(e.next(13, 10), 20u);
   e.skip_to(25);
   e.skip_to(14);
-  EXPECT_EQ(e.next(10), 30u);
+  EXPECT_EQ(e.next(25, 10), 30u);
+}
+
+TEST(evaluation_round, is_next_due_at_or_after_the_step_where_a_job_continues) {
+  evaluation_round e({0, 1, -1});
+  EXPECT_EQ(e.next(14, 4), 16u);
+  EXPECT_EQ(e.next(16, 4), 16u) << "not evaluated yet";
+  e.skip_to(16);
+  EXPECT_EQ(e.next(16, 4), 20u);
 }
 
 TEST(evaluation_round, continues_the_count_of_the_previous_plan) {
