@@ -39,13 +39,7 @@ class bf16_device final : public widened {
   bf16_device(std::unique_ptr<device> within, const half_kernels& k, const amx_kernels* tiles)
       : widened(std::move(within)), d_(&this->within()), k_(k), tiles_(tiles) {}
 
-  device_kind kind() const override { return d_->kind(); }
-  std::string name() const override { return d_->name(); }
   std::string numerics_id() const override { return d_->numerics_id() + (tiles_ ? "/amx" : ""); }
-  std::shared_ptr<storage> allocate(std::size_t bytes) override { return d_->allocate(bytes); }
-  pool_statistics pool() const override { return d_->pool(); }
-  void upload(const void* host, tensor& t) override { d_->upload(host, t); }
-  void download(const tensor& t, void* host) override { d_->download(t, host); }
 
   void fill(double value, tensor& t) override {
     if (!any_bf16(t)) return d_->fill(value, t);
@@ -87,12 +81,14 @@ class bf16_device final : public widened {
   }
   void gemm_stacked(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) override {
     if (!any_bf16(a, b, c)) return d_->gemm_stacked(s, packets, a, b, c);
+    // NOLINTNEXTLINE(bugprone-parent-virtual-call): of this device's primitives
     if (!tiles_ || !any_bf16(a, b)) return device::gemm_stacked(s, packets, a, b, c);
     gemm_spec all = s;  // on tiles, the sums of a row do not depend on the other rows
     all.m *= packets;
     gemm(all, a, b, c);
   }
   void gemm_summed(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) override {
+    // NOLINTNEXTLINE(bugprone-parent-virtual-call): of this device's primitives
     any_bf16(a, b, c) ? device::gemm_summed(s, packets, a, b, c) : d_->gemm_summed(s, packets, a, b, c);
   }
 
@@ -186,6 +182,7 @@ class bf16_device final : public widened {
   // In terms of this device's primitives, so that bf16 tensors get bf16 sums.
   void conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db,
                                 bool add) override {
+    // NOLINTNEXTLINE(bugprone-parent-virtual-call): of this device's primitives
     device::conv_backward_parameters(g, x, dy, dw, db, add);
   }
   i64 images_at_once(const conv_geometry& g) const override { return d_->images_at_once(g); }
@@ -195,39 +192,14 @@ class bf16_device final : public widened {
   void conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
                          tensor& y, tensor& index) override {
     if (!any_bf16(x, y)) return d_->conv_tail_forward(g, t, x, w, bias, y, index);
+    // NOLINTNEXTLINE(bugprone-parent-virtual-call): of this device's primitives
     device::conv_tail_forward(g, t, x, w, bias, y, index);
   }
   void conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
                           const tensor& index, const tensor& dy, tensor& dx, tensor& dw, tensor& db) override {
     if (!any_bf16(x, dy)) return d_->conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
+    // NOLINTNEXTLINE(bugprone-parent-virtual-call): of this device's primitives
     device::conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
-  }
-
-  // y and dy have a stride, with other time steps in between: they are computed densely and copied.
-  void cell_forward(const cell_spec& s, const tensor& bias, tensor& gates, const tensor& h_before, const tensor& c_before,
-                    tensor& c, tensor& h, tensor& y) override {
-    if (!any_bf16(bias, gates, h_before, c_before, c, h, y)) return d_->cell_forward(s, bias, gates, h_before, c_before, c, h, y);
-    cell_spec dense = s;
-    dense.stride = s.units;
-    tensor values = tensor::allocate(*this, shape{s.rows * s.units}, y.type());
-    {
-      in_f32 w(*this), states(*this);
-      d_->cell_forward(dense, w.in(bias), w.in_out(gates), w.in(h_before), w.in(c_before), states.out(c), states.out(h),
-                       w.out(values));
-    }
-    d_->copy_block({s.rows, s.units, 0, s.units, 0, s.stride}, values, y);
-  }
-  void cell_backward(const cell_spec& s, const tensor& gates, const tensor& h_before, const tensor& h, const tensor& c_before,
-                     const tensor& c, const tensor& dy, tensor& dh, tensor& dc, tensor& dgates) override {
-    if (!any_bf16(gates, h_before, h, c_before, c, dy, dh, dc, dgates))
-      return d_->cell_backward(s, gates, h_before, h, c_before, c, dy, dh, dc, dgates);
-    cell_spec dense = s;
-    dense.stride = s.units;
-    tensor slope = tensor::allocate(*this, shape{s.rows * s.units}, dy.type());
-    d_->copy_block({s.rows, s.units, 0, s.stride, 0, s.units}, dy, slope);
-    in_f32 w(*this);
-    d_->cell_backward(dense, w.in(gates), w.in(h_before), w.in(h), w.in(c_before), w.in(c), w.in(slope), w.in_out(dh), w.in_out(dc),
-                      w.out(dgates));
   }
 
   void max_pool(const pool_geometry& g, const tensor& x, tensor& y, tensor& index) override {

@@ -62,8 +62,8 @@ class evaluation_round {
 
   // --- intervals of `every` steps
   bool due(std::uint64_t progress, std::uint64_t every) const { return progress / every > past_.evaluated / every; }
-  // The first multiple of `every` after the last round and not before `progress`: a job may continue
-  // beyond evaluations that were due, because its file has another interval.
+  // The first multiple of `every` after the last round and not before `progress`: a job may
+  // continue beyond evaluations that were due, because its file has another interval.
   std::uint64_t next(std::uint64_t progress, std::uint64_t every) const {
     return std::max(past_.evaluated / every + 1, progress / every + (progress % every > 0 ? 1 : 0)) * every;
   }
