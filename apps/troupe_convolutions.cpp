@@ -36,6 +36,7 @@ std::optional<int> choose_algorithms(std::shared_ptr<prepared_job>& j, device& d
       return std::nullopt;
     }
   }
+  if (d.kind() != device_kind::cpu) return std::nullopt;  // the algorithms and their names are the CPU's
   auto chosen = resolve_convolutions(j, d);
   if (auto* bad = std::get_if<diagnostics>(&chosen)) return out.wrong(*bad);
   auto& s = std::get<resolved_convolutions>(chosen);

@@ -14,7 +14,7 @@ namespace troupe {
 // Chooses the algorithms of the job's convolutions: those of the checkpoint `resume`, if there is
 // one, otherwise those that measurements show to be fastest. Must be called before other state is
 // put into `j`. On failure prints the error and returns the exit code. `times` receives the
-// measurements.
+// measurements. Other devices than a CPU choose by themselves.
 std::optional<int> choose_algorithms(std::shared_ptr<prepared_job>& j, device& d, const output& out, const std::string& resume = {},
                                      std::vector<timed_pass>* times = nullptr);
 

@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "apps/troupe_signals.hpp"
-#include "ops/device.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/record/checkpoint.hpp"
 
@@ -18,12 +17,12 @@ std::string where_of(const record_error& e) { return e.tensor.empty() ? e.file :
 
 }  // namespace
 
-run_reporter::run_reporter(std::shared_ptr<prepared_job> j, const output& out, std::shared_ptr<device> dev, unsigned threads,
+run_reporter::run_reporter(std::shared_ptr<prepared_job> j, const output& out, device_list devices, unsigned threads,
                            std::optional<job_origin> from, std::optional<beginning_file> begins)
-    : job_(std::move(j)), dev_(std::move(dev)), progress_(out, extent_of(*job_)) {
+    : job_(std::move(j)), numerics_(numerics_of(devices)), progress_(out, extent_of(*job_)) {
   embedded_options o;
   o.threads = threads;
-  o.devices = {dev_};
+  o.devices = std::move(devices);
   o.post_mortem = std::move(from);
   o.begins = std::move(begins);
   o.on_event = [this](const event_effect& e) { handle_event(e); };
@@ -78,7 +77,7 @@ void run_reporter::handle_event(const event_effect& e) {
 void run_reporter::keep(const store_effect& s) {
   if (s.what != "checkpoint" || checkpoint_file.empty()) return;
   if (!checkpoint_folder.empty()) {
-    const auto c = checkpoint_of(*job_, s, dev_->numerics_id());
+    const auto c = checkpoint_of(*job_, s, numerics_);
     auto bad = save_checkpoint(checkpoint_folder, c, static_cast<std::size_t>(job_->spec.checkpoint.keep));
     checkpoint_ = {};
     if (bad)
@@ -88,9 +87,8 @@ void run_reporter::keep(const store_effect& s) {
       checkpoint_.path = checkpoint_files(checkpoint_folder).front();
     return;
   }
-  checkpoint_ = write_or_elsewhere(elsewhere_, checkpoint_file, [&](const std::string& path) {
-    return save_checkpoint_file(*job_, s, dev_->numerics_id(), path);
-  });
+  checkpoint_ = write_or_elsewhere(elsewhere_, checkpoint_file,
+                                   [&](const std::string& path) { return save_checkpoint_file(*job_, s, numerics_, path); });
 }
 
 }  // namespace troupe

@@ -10,18 +10,17 @@
 #include "actors/embedded.hpp"
 #include "apps/troupe_job.hpp"
 #include "apps/troupe_progress.hpp"
+#include "ops/device_descriptors.hpp"
 #include "runtime/record/second_place.hpp"
 
 namespace troupe {
-
-constexpr const char* no_device = "the kernels do not support this machine's CPU";
 
 // One embedded run. It prints events, writes weights and checkpoints, and stops on Ctrl-C.
 class run_reporter {
  public:
   // `from`: origin of the job, for a post-mortem; nullopt: no post-mortem. `begins`: the file that
   // the run starts from.
-  run_reporter(std::shared_ptr<prepared_job> j, const output& out, std::shared_ptr<device> dev, unsigned threads,
+  run_reporter(std::shared_ptr<prepared_job> j, const output& out, device_list devices, unsigned threads,
                std::optional<job_origin> from = {}, std::optional<beginning_file> begins = {});
 
   std::string checkpoint_file;    // empty: none is written
@@ -35,7 +34,7 @@ class run_reporter {
   void keep(const store_effect& s);
 
   std::shared_ptr<prepared_job> job_;
-  std::shared_ptr<device> dev_;
+  std::string numerics_;  // of the devices
   progress progress_;
   std::unique_ptr<embedded_run> run_;
   event_effect done_;

@@ -1,37 +1,31 @@
-# The CUDA backend: compiles ops/cuda if the toolkit is installed, otherwise ops/cuda_none (a stub with
-# the same symbols). Sets TROUPE_HAVE_CUDA, TROUPE_CUDA_DIR (one of the two folders) and
-# TROUPE_CUDA_LIBRARIES for ops/CMakeLists.txt.
+# The CUDA backend, libtroupe_cuda.so (ops/cuda). Sets TROUPE_HAVE_CUDA if it can be built: the toolkit
+# is installed and TROUPE_CUDA is ON.
+# CMAKE_CUDA_ARCHITECTURES: the GPUs to compile for, e.g. "80;90;100". By default those of this machine,
+# or 90 if it has none; the library also runs on later ones, whose driver compiles it at the first start.
 set(TROUPE_HAVE_CUDA OFF)
-set(TROUPE_CUDA_DIR cuda_none)
-set(TROUPE_CUDA_LIBRARIES)
-
-file(GLOB _troupe_cu CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ops/cuda/*.cu)
-if(TROUPE_CUDA AND _troupe_cu)
-  find_program(TROUPE_NVCC nvcc PATHS ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES bin)
+if(TROUPE_CUDA)
+  find_program(TROUPE_NVCC nvcc PATHS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
   if(TROUPE_NVCC AND NOT DEFINED ENV{CUDACXX})
     set(ENV{CUDACXX} ${TROUPE_NVCC})
+  endif()
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE _troupe_no_gpu OUTPUT_QUIET ERROR_QUIET)
+    if(_troupe_no_gpu)
+      set(CMAKE_CUDA_ARCHITECTURES 90)
+    else()
+      set(CMAKE_CUDA_ARCHITECTURES native)
+    endif()
   endif()
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
-    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE _troupe_no_gpu OUTPUT_QUIET ERROR_QUIET)
-      if(_troupe_no_gpu)
-        set(CMAKE_CUDA_ARCHITECTURES 80 90)
-      else()
-        set(CMAKE_CUDA_ARCHITECTURES native)
-      endif()
-    endif()
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know that nvcc 12 and later support C++20
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-    set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # so that installed programs find the toolkit's libraries
     set(TROUPE_HAVE_CUDA ON)
-    set(TROUPE_CUDA_DIR cuda)
-    set(TROUPE_CUDA_LIBRARIES CUDA::cudart CUDA::cublas)
   endif()
 endif()
-message(STATUS "CUDA backend: ${TROUPE_CUDA_DIR}")
+message(STATUS "CUDA backend: ${TROUPE_HAVE_CUDA}")

@@ -44,6 +44,9 @@ foreach(program troupe trouped)
     install(TARGETS ${program})
   endif()
 endforeach()
+if(TARGET troupe_cuda)  # where ops/gpu.hpp looks for it
+  install(TARGETS troupe_cuda LIBRARY DESTINATION lib/troupe)
+endif()
 # troupe::embedded, for programs that train from their own main() (actors/embedded.hpp). A separate
 # export, so that users of layers alone do not need CAF.
 if(TARGET troupe_actors)

@@ -3,11 +3,17 @@
 #include "ops/device.hpp"
 
 #include <cassert>
+#include <stdexcept>
 
 #include "ops/conv_algorithm.hpp"
 #include "ops/packet_sum.hpp"
 
 namespace troupe {
+
+void device::finish_task() {
+  if (end_task()) return;
+  if (const auto failure = wait_over(); !failure.empty()) throw std::runtime_error(failure);
+}
 
 double device::scalar(const tensor& t) {
   assert(t.count() == 1);

@@ -78,12 +78,15 @@ class device {
   // begin_task() and end_task() enclose each task of a sub-solver. A task is over when its
   // primitives are enqueued and its host-side effects (fetch, later) have happened. end_task()
   // returns true if the task is over. Otherwise when_over() calls `then` once it is over, from any
-  // thread, and wait_over() blocks until then. wait_over() may be called while a when_over() call
-  // is still pending; the stream may be dropped afterwards.
+  // thread, and wait_over() blocks until then. Both report why the device could not do the task, or
+  // an empty text. wait_over() may be called while a when_over() call is still pending; the stream
+  // may be dropped afterwards. None of them throws.
   virtual void begin_task() {}
   virtual bool end_task() { return true; }
-  virtual void when_over(std::function<void()> then) { then(); }
-  virtual void wait_over() {}
+  virtual void when_over(std::function<void(const std::string& failure)> then) { then({}); }
+  virtual std::string wait_over() { return {}; }
+  // end_task() and wait_over(). Throws std::runtime_error with the failure.
+  void finish_task();
 
   // --- between the host and this device
   virtual void upload(const void* from, tensor& t) = 0;  // `from` may be reused on return
@@ -300,11 +303,5 @@ tensor brought_home(device& d, const tensor& t);
 // the best that the machine supports, or "x86-64-v4-amx", "x86-64-v4", "x86-64-v3" or "baseline",
 // so that different machines give equal bits. Null if the machine does not support `isa`.
 std::unique_ptr<device> make_cpu_device(const std::string& isa = "");
-
-// Defined in ops/cuda, or in ops/cuda_none in builds without the toolkit. make_cuda_device()
-// returns null if the device is not available; cuda_reason() gives the reason.
-bool cuda_available();
-std::string cuda_reason();
-std::unique_ptr<device> make_cuda_device(int index);
 
 }  // namespace troupe

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <stdexcept>
+
+#include "ops/gpu.hpp"
 
 namespace troupe {
 namespace {
 
-std::string none() { return {}; }
-// The CUDA kernels alone are not a backend: roles need streams and memory that belongs to a memory
-// space.
-std::string no_gpu() { return "this build has no GPU backend for jobs"; }
+std::string why_no_cpu(int) { return make_cpu_device() ? "" : "the kernels do not support this machine's CPU"; }
 
 const device_descriptor* row_of(const std::string& kind) {
   const auto& all = device_descriptors();
@@ -34,8 +34,8 @@ std::size_t first_like(const std::vector<std::string>& list, std::size_t i) {
 
 const std::vector<device_descriptor>& device_descriptors() {
   static const std::vector<device_descriptor> rows = {
-      {"cpu", true, none, [](int) { return std::shared_ptr<device>(make_cpu_device()); }},
-      {"gpu", false, no_gpu, [](int number) { return std::shared_ptr<device>(make_cuda_device(number)); }},
+      {"cpu", true, why_no_cpu, [](int) { return std::shared_ptr<device>(make_cpu_device()); }},
+      {"gpu", false, why_no_gpu, make_gpu},
   };
   return rows;
 }
@@ -60,18 +60,24 @@ std::vector<std::uint32_t> different_devices(const std::vector<std::string>& lis
   return found;
 }
 
-std::vector<std::shared_ptr<device>> make_devices(const std::vector<std::string>& list) {
-  std::vector<std::shared_ptr<device>> made;
+std::string why_unusable(const std::vector<std::string>& list, std::size_t i) {
+  const auto word = parse_device(list[i]);
+  const auto* row = row_of(word.kind);
+  return row && word.number >= 0 ? row->why_not(word.number) : "it is not a device";
+}
+
+device_list make_devices(const std::vector<std::string>& list) {
+  device_list made;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const auto like = first_like(list, i);
+    if (const auto why = why_unusable(list, i); !why.empty()) throw std::runtime_error(list[i] + ": " + why);
     const auto word = parse_device(list[i]);
-    const auto* row = row_of(word.kind);
-    made.push_back(like < i ? made[like] : row && word.number >= 0 ? row->make(word.number) : nullptr);
+    made.push_back(like < i ? made[like] : row_of(word.kind)->make(word.number));
   }
   return made;
 }
 
-std::string numerics_of(const std::vector<std::shared_ptr<device>>& list) {
+std::string numerics_of(const device_list& list) {
   std::vector<std::string> ids;
   for (const auto& d : list)
     if (auto id = d->numerics_id(); std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(std::move(id));

@@ -101,6 +101,28 @@ class widened : public widened_primitives {
   void upload(const void* from, tensor& t) override { within().upload(from, t); }
   void download(const tensor& t, void* to) override { within().download(t, to); }
 
+  // Composed of this device's primitives, so that bf16 tensors get bf16 sums.
+  // NOLINTBEGIN(bugprone-parent-virtual-call)
+  void gemm_stacked(const gemm_spec& s, std::int64_t packets, const tensor& a, const tensor& b, tensor& c) override {
+    device::gemm_stacked(s, packets, a, b, c);
+  }
+  void gemm_summed(const gemm_spec& s, std::int64_t packets, const tensor& a, const tensor& b, tensor& c) override {
+    device::gemm_summed(s, packets, a, b, c);
+  }
+  void conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db,
+                                bool add) override {
+    device::conv_backward_parameters(g, x, dy, dw, db, add);
+  }
+  void conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
+                         tensor& y, tensor& index) override {
+    device::conv_tail_forward(g, t, x, w, bias, y, index);
+  }
+  void conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
+                          const tensor& index, const tensor& dy, tensor& dx, tensor& dw, tensor& db) override {
+    device::conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
+  }
+  // NOLINTEND(bugprone-parent-virtual-call)
+
   // y and dy have a stride, with other time steps in between: they are computed densely and copied.
   void cell_forward(const cell_spec& s, const tensor& bias, tensor& gates, const tensor& h_before, const tensor& c_before,
                     tensor& c, tensor& h, tensor& y) override {

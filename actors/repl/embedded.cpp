@@ -11,7 +11,7 @@
 #include "actors/embedded.hpp"
 #include "actors/repl/repl.hpp"
 #include "actors/view/about.hpp"
-#include "ops/device.hpp"
+#include "ops/device_descriptors.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/messages/ids.hpp"
 #include "runtime/node/config/prepare_text.hpp"
@@ -65,7 +65,7 @@ class embedded_backend final : public repl_backend {
         running_->stop();
         left = "job " + std::to_string(running_id_) + " is stopping and saves a checkpoint; Ctrl-C exits without it";
       }
-      for (const auto& j : waiting_)
+      for (const auto& [j, devices] : waiting_)
         left += (left.empty() ? "" : "\n") + ("job " + std::to_string(j->id)) + " is discarded, it has not started";
     }
     changed_.notify_all();
@@ -118,6 +118,14 @@ class embedded_backend final : public repl_backend {
     auto resolved = resolve_convolutions(std::get<std::shared_ptr<prepared_job>>(made), *dev_);
     if (const auto* bad = std::get_if<diagnostics>(&resolved)) return text_of(*bad);
     auto& j = std::get<resolved_convolutions>(resolved).job;
+    device_list devices;
+    try {
+      devices = make_devices(j->nodes.front().devices);
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+    for (auto& d : devices)
+      if (d->kind() == device_kind::cpu) d = dev_;  // whose pool has the memory of earlier jobs
     for (const auto& w : std::get<resolved_convolutions>(resolved).warnings) tell_person_(w);
     std::unique_lock guard(lock_);
     j->id = job = static_cast<std::uint32_t>(entries_.size() + 1);
@@ -128,7 +136,7 @@ class embedded_backend final : public repl_backend {
     r.last_step = j->last_step;
     r.about = std::make_shared<const repl_about>(about_job(*j));
     entries_.push_back(std::move(r));
-    waiting_.push_back(std::move(j));
+    waiting_.push_back({std::move(j), std::move(devices)});
     submitted_.push_back({s.file, {}, s.overrides});
     changed_.notify_all();
     changed_.wait(guard,
@@ -146,12 +154,12 @@ class embedded_backend final : public repl_backend {
         std::unique_lock guard(lock_);
         changed_.wait(guard, [&] { return closing_ || !waiting_.empty(); });
         if (closing_) return;
-        j = std::move(waiting_.front());
-        waiting_.pop_front();
+        j = std::move(waiting_.front().job);
         embedded_options o;
-        o.devices = {dev_};
+        o.devices = std::move(waiting_.front().devices);
+        waiting_.pop_front();
         o.on_event = [this, id = j->id](const event_effect& e) { handle_event(id, e); };
-        o.on_store = [this, j](const store_effect& s) { keep(*j, s); };
+        o.on_store = [this, j, numerics = numerics_of(o.devices)](const store_effect& s) { keep(*j, numerics, s); };
         running_ = std::make_shared<embedded_run>(j, std::move(o));
         running_id_ = j->id;
         kept_ = {};
@@ -217,10 +225,10 @@ class embedded_backend final : public repl_backend {
   }
 
   // Writes a checkpoint to the current folder, named after the job.
-  void keep(const prepared_job& j, const store_effect& s) {
+  void keep(const prepared_job& j, const std::string& numerics, const store_effect& s) {
     if (s.what != "checkpoint") return;
     const auto file = j.spec.name + ".checkpoint.safetensors";
-    const auto c = checkpoint_of(j, s, dev_->numerics_id());
+    const auto c = checkpoint_of(j, s, numerics);
     kept_ = write_or_elsewhere(elsewhere_, file, [&](const std::string& path) { return write_checkpoint(path, c); });
     tell_person_(kept_.trouble ? kept_.trouble->to_string() : "checkpoint of step " + std::to_string(s.step) + " in " + file);
     std::lock_guard guard(lock_);
@@ -239,7 +247,11 @@ class embedded_backend final : public repl_backend {
   std::condition_variable changed_;
   std::deque<repl_job> entries_;           // job n is at index n - 1
   std::deque<repl_submission> submitted_;  // by the same index, without the files' texts
-  std::deque<std::shared_ptr<prepared_job>> waiting_;
+  struct waiting_job {
+    std::shared_ptr<prepared_job> job;
+    device_list devices;
+  };
+  std::deque<waiting_job> waiting_;
   std::shared_ptr<embedded_run> running_;
   std::uint32_t running_id_ = 0;
   bool closing_ = false;

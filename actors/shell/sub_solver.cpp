@@ -30,7 +30,10 @@ std::optional<task_answer> run_task(const hosted_job& j, const task_place& at, c
     entry.task_over(at.slot);
     return answer;
   }
-  dev.when_over([owner, answer] { compat::post(owner, answer); });
+  dev.when_over([owner, answer, kind = std::string(r.cost.kind)](const std::string& failure) mutable {
+    if (answer.error.empty() && !failure.empty()) answer.error = kind + ": " + failure;
+    compat::post(owner, answer);
+  });
   return std::nullopt;
 }
 

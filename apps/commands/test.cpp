@@ -6,7 +6,7 @@
 #include "apps/command.hpp"
 #include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_run_reporter.hpp"
-#include "ops/device.hpp"
+#include "ops/device_descriptors.hpp"
 #include "runtime/coordinator/handover.hpp"
 #include "runtime/job/record.hpp"
 
@@ -22,9 +22,8 @@ int run_test(const test_arguments& a, const output& out) {
   auto loaded = load_job(a);
   if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
   auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
-  const std::shared_ptr<device> dev = make_cpu_device();
-  if (!dev) return out.failed("cpu", no_device);
-  if (auto code = choose_algorithms(j, *dev, out)) return *code;
+  const auto devices = make_devices(j->nodes.front().devices);
+  if (auto code = choose_algorithms(j, *devices.front(), out)) return *code;
   auto from = begin_from_weights(*j, a.weights);
   if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
   if (j->data->size(split::test) == 0) return out.wrong(a.file, "the job's data has no test examples");
@@ -32,7 +31,7 @@ int run_test(const test_arguments& a, const output& out) {
   j->last_step = std::max<std::uint64_t>(1, std::get<std::uint64_t>(from));
   begin_at(*j, j->last_step, std::move(j->before->named));
   j->spec.train.finish = {};
-  run_reporter announced(j, out, dev, a.threads);
+  run_reporter announced(j, out, devices, a.threads);
   return announced.finish();
 }
 

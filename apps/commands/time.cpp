@@ -15,7 +15,7 @@
 #include "apps/command.hpp"
 #include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_layer_work.hpp"
-#include "ops/device.hpp"
+#include "ops/device_descriptors.hpp"
 #include "runtime/plain/plain_loop.hpp"
 
 namespace troupe {
@@ -199,8 +199,7 @@ int run_time(const time_arguments& a, const output& out) {
     return out.wrong(
         a.file, "mode '" + j->spec.train.sync.kind + "' has no plain loop to compare with; time it with --set train.sync.mode=bsp");
   if (const auto bad = plain_loop::why_not(*j); !bad.empty()) return out.wrong(bad);
-  const std::shared_ptr<device> dev = make_cpu_device();
-  if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU");
+  const auto dev = make_devices(j->nodes.front().devices).front();
   std::vector<timed_pass> times;
   if (auto code = choose_algorithms(j, *dev, out, {}, &times)) return *code;
   if (!a.weights.empty()) {

@@ -8,7 +8,7 @@
 #include "apps/commands/train.hpp"
 #include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_run_reporter.hpp"
-#include "ops/device.hpp"
+#include "ops/device_descriptors.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/coordinator/handover.hpp"
 #include "runtime/job/convolutions.hpp"
@@ -86,23 +86,22 @@ int run_train(const train_arguments& given, const output& out) {
   auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
   for (const auto& file : {a.out, checkpoint_path(a, *j)})
     if (auto why = file.empty() ? std::string() : why_unwritable(file); !why.empty()) return out.wrong(file, why);
-  const std::shared_ptr<device> dev = make_cpu_device();
-  if (!dev) return out.failed("cpu", no_device);
+  const auto devices = make_devices(j->nodes.front().devices);
   const auto found = newest_of(a, *j, out);
   if (!found.empty()) a.resume = found;
-  if (auto code = choose_algorithms(j, *dev, out, a.resume)) return *code;
+  if (auto code = choose_algorithms(j, *devices.front(), out, a.resume)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
     if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
   }
   if (!a.resume.empty()) {
-    if (auto bad = resume_from(*j, a.resume, dev->numerics_id(), a.overrides)) return wrong_file(out, *bad);
+    if (auto bad = resume_from(*j, a.resume, numerics_of(devices), a.overrides)) return wrong_file(out, *bad);
     if (!found.empty()) j->before->notes.push_back("continues from " + found + ", step " + std::to_string(j->first_step));
   }
   std::string folder;
   if (auto wrong = make_run_folder(a, *j, folder, out)) return *wrong;
   out.text(job_summary(*j));
-  run_reporter announced(j, out, dev, a.threads, origin_of(a, *j), beginning_of(a, *j));
+  run_reporter announced(j, out, devices, a.threads, origin_of(a, *j), beginning_of(a, *j));
   announced.checkpoint_file = checkpoint_path(a, *j);
   announced.checkpoint_folder = folder;
   announced.weights_file = a.out;

@@ -81,15 +81,13 @@ class bf16_device final : public widened {
   }
   void gemm_stacked(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) override {
     if (!any_bf16(a, b, c)) return d_->gemm_stacked(s, packets, a, b, c);
-    // NOLINTNEXTLINE(bugprone-parent-virtual-call): of this device's primitives
-    if (!tiles_ || !any_bf16(a, b)) return device::gemm_stacked(s, packets, a, b, c);
+    if (!tiles_ || !any_bf16(a, b)) return widened::gemm_stacked(s, packets, a, b, c);
     gemm_spec all = s;  // on tiles, the sums of a row do not depend on the other rows
     all.m *= packets;
     gemm(all, a, b, c);
   }
   void gemm_summed(const gemm_spec& s, i64 packets, const tensor& a, const tensor& b, tensor& c) override {
-    // NOLINTNEXTLINE(bugprone-parent-virtual-call): of this device's primitives
-    any_bf16(a, b, c) ? device::gemm_summed(s, packets, a, b, c) : d_->gemm_summed(s, packets, a, b, c);
+    any_bf16(a, b, c) ? widened::gemm_summed(s, packets, a, b, c) : d_->gemm_summed(s, packets, a, b, c);
   }
 
   void axpy(double a, const tensor& x, tensor& y) override {
@@ -179,12 +177,6 @@ class bf16_device final : public widened {
     any_bf16(x, dy) ? conv_backward_weights_bf16(*this, tiles_, in_planes(g), x, dy, dw, add)
                     : d_->conv_backward_weights(g, x, dy, dw, add);
   }
-  // In terms of this device's primitives, so that bf16 tensors get bf16 sums.
-  void conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db,
-                                bool add) override {
-    // NOLINTNEXTLINE(bugprone-parent-virtual-call): of this device's primitives
-    device::conv_backward_parameters(g, x, dy, dw, db, add);
-  }
   i64 images_at_once(const conv_geometry& g) const override { return d_->images_at_once(g); }
   conv_algorithm algorithm_on(const conv_geometry& g, conv_pass pass) const override { return d_->algorithm_on(g, pass); }
   // bf16 uses the primitives above, which round sums before pooling: the same bits as the separate
@@ -192,14 +184,12 @@ class bf16_device final : public widened {
   void conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
                          tensor& y, tensor& index) override {
     if (!any_bf16(x, y)) return d_->conv_tail_forward(g, t, x, w, bias, y, index);
-    // NOLINTNEXTLINE(bugprone-parent-virtual-call): of this device's primitives
-    device::conv_tail_forward(g, t, x, w, bias, y, index);
+    widened::conv_tail_forward(g, t, x, w, bias, y, index);
   }
   void conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
                           const tensor& index, const tensor& dy, tensor& dx, tensor& dw, tensor& db) override {
     if (!any_bf16(x, dy)) return d_->conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
-    // NOLINTNEXTLINE(bugprone-parent-virtual-call): of this device's primitives
-    device::conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
+    widened::conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
   }
 
   void max_pool(const pool_geometry& g, const tensor& x, tensor& y, tensor& index) override {

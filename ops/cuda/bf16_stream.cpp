@@ -1,5 +1,8 @@
 #include "ops/cuda/bf16_stream.hpp"
 
+#include <utility>
+
+#include "ops/converted.hpp"
 #include "ops/widened.hpp"
 
 namespace troupe::cuda {
@@ -15,8 +18,8 @@ class bf16_stream final : public widened {
   std::shared_ptr<device> make_stream() override { return make_stream_of(gpu_); }
   void begin_task() override { within().begin_task(); }
   bool end_task() override { return within().end_task(); }
-  void when_over(std::function<void()> then) override { within().when_over(std::move(then)); }
-  void wait_over() override { within().wait_over(); }
+  void when_over(std::function<void(const std::string&)> then) override { within().when_over(std::move(then)); }
+  std::string wait_over() override { return within().wait_over(); }
   void fetch(const tensor& from, tensor& to) override { within().fetch(from, to); }
   void later(const tensor& t, std::function<void(double)> then) override {
     in_f32 w(*this);
@@ -30,19 +33,33 @@ class bf16_stream final : public widened {
   // A gradient of weights that is added to is f32.
   void gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) override {
     in_f32 w(*this);
-    within().gemm(s, w.in(a), w.in(b), s.beta == 0 ? w.out(c) : w.in_out(c));
+    const auto [left, right] = factors(a, b);
+    within().gemm(s, left, right, s.beta == 0 ? w.out(c) : w.in_out(c));
+  }
+  void conv_forward(const conv_geometry& g, const tensor& x, const tensor& weights, const tensor& bias, tensor& y) override {
+    in_f32 w(*this);
+    const auto [left, right] = factors(x, weights);
+    within().conv_forward(g, left, right, w.in(bias), w.out(y));
+  }
+  void conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& weights, tensor& dx) override {
+    in_f32 w(*this);
+    const auto [left, right] = factors(dy, weights);
+    within().conv_backward_data(g, left, right, w.out(dx));
   }
   void conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) override {
     in_f32 w(*this);
-    within().conv_backward_weights(g, w.in(x), w.in(dy), add ? w.in_out(dw) : w.out(dw), add);
-  }
-  void conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db,
-                                bool add) override {
-    in_f32 w(*this);
-    within().conv_backward_parameters(g, w.in(x), w.in(dy), add ? w.in_out(dw) : w.out(dw), add ? w.in_out(db) : w.out(db), add);
+    const auto [left, right] = factors(x, dy);
+    within().conv_backward_weights(g, left, right, add ? w.in_out(dw) : w.out(dw), add);
   }
 
  private:
+  // The factors of a product in f32. If one of them is bf16, the other is rounded to it.
+  std::pair<tensor, tensor> factors(const tensor& a, const tensor& b) {
+    if (!any_bf16(a, b)) return {a, b};
+    const auto rounded = [&](const tensor& t) { return converted_to(*this, converted_to(*this, t, dtype::bf16), dtype::f32); };
+    return {rounded(a), rounded(b)};
+  }
+
   std::shared_ptr<gpu> gpu_;
 };
 

@@ -43,7 +43,7 @@ event_watch::~event_watch() {
 }
 
 void event_watch::run() {
-  const current_device here(device_);
+  cudaSetDevice(device_);  // if it fails, the events' queries do, too
   std::unique_lock guard(lock_);
   while (!ends_ || !waiting_.empty()) {
     if (waiting_.empty()) {

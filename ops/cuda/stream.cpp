@@ -12,12 +12,26 @@ struct stream::effects {
   std::mutex lock;
   std::shared_ptr<event> when;  // behind everything that `then` needs
   std::vector<std::function<void()>> then;
+  std::string failure;  // of this task
   // Waits, then calls each function once. A concurrent second caller blocks until that is done.
-  void happen() {
+  // Returns the task's failure.
+  std::string happen() {
     const std::lock_guard guard(lock);
-    if (when) when->wait();
-    for (auto& f : std::exchange(then, {})) f();
+    attempt([&] {
+      if (when) when->wait();
+      for (auto& f : then) f();
+    });
+    then.clear();
     when = nullptr;
+    return failure;
+  }
+  template <class F>
+  void attempt(F f) {
+    try {
+      f();
+    } catch (const std::exception& e) {
+      failure = e.what();
+    }
   }
 };
 
@@ -98,30 +112,31 @@ stream::~stream() {
   if (workspace_) workspace_->was_written({queue_, queue_->count()});
 }
 
-void stream::begin_task() {}
+void stream::begin_task() {
+  const std::lock_guard guard(effects_->lock);
+  effects_->failure.clear();
+}
 
 bool stream::end_task() {
-  const std::lock_guard guard(effects_->lock);
-  if (effects_->then.empty()) return true;
-  effects_->when = queue_->record();
+  auto& e = *effects_;
+  const std::lock_guard guard(e.lock);
+  if (e.then.empty()) return true;
+  e.attempt([&] { e.when = queue_->record(); });
   return false;
 }
 
-void stream::when_over(std::function<void()> then) {
+void stream::when_over(std::function<void(const std::string&)> then) {
   auto e = effects_;
   std::shared_ptr<event> when;
   {
     const std::lock_guard guard(e->lock);
     when = e->when;
   }
-  if (!when) return then();
-  gpu_->watch.when_done(std::move(when), [e, then = std::move(then)] {
-    e->happen();
-    then();
-  });
+  if (!when) return then(e->happen());
+  gpu_->watch.when_done(std::move(when), [e, then = std::move(then)] { then(e->happen()); });
 }
 
-void stream::wait_over() { effects_->happen(); }
+std::string stream::wait_over() { return effects_->happen(); }
 
 void stream::upload(const void* from, tensor& t) {
   if (t.bytes() == 0) return;

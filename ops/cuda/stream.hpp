@@ -31,8 +31,8 @@ class stream final : public device {
 
   void begin_task() override;
   bool end_task() override;
-  void when_over(std::function<void()> then) override;
-  void wait_over() override;
+  void when_over(std::function<void(const std::string& failure)> then) override;
+  std::string wait_over() override;
 
   void upload(const void* from, tensor& t) override;
   void download(const tensor& t, void* to) override;

@@ -72,13 +72,13 @@ bool crosses(const device& from, const device& to) {
 void cross(envelope& e, device& stream, device& to) {
   stream.begin_task();
   std::visit([&](auto& b) { visit_tensors(b, [&](tensor& t) { t = sent_to(stream, to, t); }); }, e.body);
-  if (!stream.end_task()) stream.wait_over();
+  stream.finish_task();
 }
 
 void bring_home(tensor& t, device& stream) {
   stream.begin_task();
   t = brought_home(stream, t);
-  if (!stream.end_task()) stream.wait_over();
+  stream.finish_task();
 }
 
 std::size_t tensor_bytes(const message& m) {

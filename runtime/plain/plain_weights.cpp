@@ -110,7 +110,7 @@ std::vector<std::pair<std::string, tensor>> plain_weights::named() const {
   std::vector<std::pair<std::string, tensor>> list;
   for (std::size_t i = 0; i < all_.size(); ++i)
     list.emplace_back(job_->graph.params[i].full_name, brought_home(*dev_, all_[i].value));
-  dev_->wait_over();
+  dev_->finish_task();
   return list;
 }
 

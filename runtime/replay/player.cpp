@@ -184,7 +184,7 @@ void player::run_task(hosted& h, run_effect& r) {
     task_context c{dev_};
     dev_.begin_task();
     r.work(c);
-    if (!dev_.end_task()) dev_.wait_over();
+    dev_.finish_task();
   } catch (...) {
     dev_.end_task();
     t.error = std::string(r.cost.kind) + ": " + current_exception_text();

@@ -222,7 +222,7 @@ std::uint64_t world::begin_task(std::uint64_t seat, device& dev, task_work work)
     task_context c{dev};
     dev.begin_task();
     work(c);
-    if (!dev.end_task()) dev.wait_over();
+    dev.finish_task();
   };
   if (!config_.elsewhere) return run(), 0;
   return tasks_.add(config_.elsewhere(seat, std::move(run)));

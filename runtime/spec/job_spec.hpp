@@ -159,6 +159,7 @@ struct job_spec {
   std::string name;
   std::uint64_t seed = 1;
   std::vector<std::string> devices{"cpu:0"};
+  std::vector<source_position> devices_at;   // positions of the devices; empty: they are the default
   std::string precision = "fp32";            // fp32 | f64 | bf16 (docs/precision.md)
   std::optional<std::int64_t> max_failures;  // node failures that the job survives; absent: any number
   // Number of nodes that the job uses (job/elastic.hpp). min_nodes 0: no minimum; max_nodes 0: all

@@ -21,8 +21,6 @@ KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof", "catch", "operat
 # Name -> why it stays although only tests call it.
 EXPLAINED = {
     "check_layer_type": "public: authors of layers test theirs with it (docs/write-a-layer.md)",
-    "cuda_available": "GPU tests ask whether they can run",
-    "cuda_reason": "and print why not",
     "read_job_file": "public: programs that embed Troupe read a job file with it",
     "strangers": "observes a bound on memory",
     "open_streams": "observes a bound on memory",

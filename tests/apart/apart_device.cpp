@@ -73,13 +73,13 @@ class stream final : public device {
     keep(*promised_);
     return true;
   }
-  void when_over(std::function<void()> then) override {
+  void when_over(std::function<void(const std::string&)> then) override {
     machine_->when_done([what = promised_, then = std::move(then)] {
       keep(*what);
-      then();
+      then({});
     });
   }
-  void wait_over() override { keep(*promised_); }
+  std::string wait_over() override { return keep(*promised_), std::string(); }
 
   void upload(const void* from, tensor& t) override {
     auto copy = std::make_shared<byte_list>(static_cast<const std::byte*>(from), static_cast<const std::byte*>(from) + t.bytes());

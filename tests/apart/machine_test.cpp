@@ -43,7 +43,7 @@ outcome run(std::uint64_t seed, planted fault) {
   a->begin_task();
   a->sum_squares(y, sum);
   a->later(sum, [&](double v) { r.announced = v; });
-  if (!a->end_task()) a->wait_over();
+  a->finish_task();
   r.values.resize(1000);
   b->download(y, r.values.data());
   r.findings = m->findings();
@@ -94,7 +94,7 @@ TEST(apart_machine, host_memory_is_read_and_never_written) {
   EXPECT_THROW(d->axpy(1.0, there, mine), std::logic_error);
   d->begin_task();
   const auto home = brought_home(*d, there);
-  if (!d->end_task()) d->wait_over();
+  d->finish_task();
   EXPECT_EQ(home.data<float>()[3], 7.0F);
   EXPECT_EQ(brought_home(*d, mine).raw(), mine.raw());
 }
@@ -150,7 +150,7 @@ TEST(apart_machine, a_task_is_over_when_its_numbers_are_known) {
     EXPECT_EQ(announced, -1) << "not while the task is running";
     if (!d->end_task()) {
       std::promise<void> over;
-      d->when_over([&] { over.set_value(); });
+      d->when_over([&](const std::string&) { over.set_value(); });
       over.get_future().wait();
     }
     EXPECT_EQ(announced, i);
@@ -177,7 +177,7 @@ TEST(apart_machine, stream_dropped_after_wait_over_is_not_used_again) {
       stream->later(t, [&](double) { ++announced; });
     }
     const bool ended = stream->end_task();
-    if (!ended) stream->when_over([&] { over.set_value(); });
+    if (!ended) stream->when_over([&](const std::string&) { over.set_value(); });
     stream->wait_over();
     EXPECT_EQ(announced, 20);
     stream.reset();

@@ -186,7 +186,7 @@ void cluster_test::make_cluster_of(const std::vector<node_spec>& nodes) {
     subjects.push_back({n.name, {host}});
     text += "[[node]]\nname = \"" + n.name + "\"\naddress = \"" + host + ":" + std::to_string(ports_[n.name]) + "\"\nroles = [";
     for (std::size_t i = 0; i < n.roles.size(); ++i) text += (i == 0 ? "\"" : ", \"") + n.roles[i] + "\"";
-    text += "]\n";
+    text += "]\n" + key("devices", n.devices);
   }
   write("cluster.toml", text);
   const auto made = make_cluster_certificates(folder_ / "certs", "lab", subjects);

@@ -89,6 +89,17 @@ TEST(suggest, slow_links_and_fast_nodes_put_the_fc_layers_on_one_node) {
   EXPECT_EQ(busiest(*k), s.suggested.bytes);
 }
 
+TEST(suggest, places_the_first_layer_too_when_that_costs_less) {
+  const auto j = prepared("jobs/mlp_fashion.toml", {"data.batch=64"}, four_nodes());
+  ASSERT_TRUE(j);
+  const auto s = suggest_places(j->spec, j->graph, four_nodes(), {1.25e8, 1e14});
+  ASSERT_FALSE(s.entries.empty());
+  EXPECT_NE(s.entries.front().partition, "batch");
+  const auto k = prepared("jobs/mlp_fashion.toml", keys_of(s, *j), four_nodes());
+  ASSERT_TRUE(k);
+  EXPECT_EQ(busiest(*k), s.suggested.bytes);
+}
+
 TEST(suggest, places_in_the_job_are_ignored) {
   auto c = read_cluster_file(std::string(TROUPE_SOURCE_DIR) + "/configs/clusters/alexnet_fc.toml");
   const auto nodes = std::get<cluster_spec>(c).nodes;
@@ -103,6 +114,17 @@ TEST(suggest, places_in_the_job_are_ignored) {
       EXPECT_FALSE(r.place.starts_with("conv")) << "nodes without a worker have free time: " << r.place;
     }
   }
+}
+
+TEST(suggest, puts_whole_layers_on_nodes_without_a_worker_when_there_are_some) {
+  auto nodes = four_nodes();
+  nodes.emplace_back();
+  nodes.back().name = "free";
+  nodes.back().roles = {"server"};
+  const auto j = prepared("jobs/alexnet.toml", {"topology={workers_per_group=4,servers_per_group=4}", "pipeline={packets=4}", "data.batch=1024"}, nodes);
+  ASSERT_TRUE(j);
+  const auto s = suggest_places(j->spec, j->graph, nodes, {1.25e8, 1e14});
+  EXPECT_THAT(s.entries, ::testing::Contains(::testing::Field(&suggestion::entry::place, "free")));
 }
 
 TEST(suggest, nets_of_convolutions_stay_by_batch) {

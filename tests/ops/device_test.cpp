@@ -25,12 +25,6 @@ TEST(device, reports_its_numerics_id) {
   EXPECT_EQ(make_cpu_device("pdp-11"), nullptr);
 }
 
-TEST(device, reports_why_cuda_is_not_available) {
-  if (cuda_available()) GTEST_SKIP();
-  EXPECT_EQ(make_cuda_device(0), nullptr);
-  EXPECT_FALSE(cuda_reason().empty());
-}
-
 // Also for the tests of device_products_test.cpp and conv_test.cpp.
 INSTANTIATE_TEST_SUITE_P(contract, every_device, testing::ValuesIn(test::device_cases()),
                          [](const auto& row) { return row.param.name; });

@@ -26,7 +26,7 @@ class call {
 
  public:
   machine& m;
-  bool absent() const { return m.chosen.driver == 0; }
+  bool absent() const { return m.chosen.driver < CUDART_VERSION; }
   cudaError_t stopped() const {
     return absent() ? cudaErrorInsufficientDriver : m.lost(device_in_use) ? cudaErrorLaunchFailure : cudaSuccess;
   }
@@ -65,6 +65,17 @@ cudaError_t copy(machine& m, stream_state& s, void* to, const void* from, std::s
                                [=] { std::memcpy(target, source, n); });
   return failed == cudaSuccess && !to_device && !m.is_pinned(to) ? cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(&s))
                                                                  : failed;
+}
+
+cudaError_t synchronize(machine& m, int device) {
+  ++m.counted.host_waits;
+  auto& list = m.streams();
+  const auto mine = [device](const auto& s) { return s->device == device; };
+  const auto failed =
+      m.run_until([&] { return std::all_of(list.begin(), list.end(), [&](auto& s) { return !mine(s) || s->waiting.empty(); }); });
+  for (auto& s : list)
+    if (mine(s)) m.host.join(s->clock);
+  return failed;
 }
 
 }  // namespace
@@ -141,14 +152,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
 cudaError_t cudaDeviceSynchronize() {
   const call c;
   if (c.stopped() != cudaSuccess) return fail(c.stopped());
-  ++c.m.counted.host_waits;
-  auto& list = c.m.streams();
-  const auto mine = [](const auto& s) { return s->device == device_in_use; };
-  const auto failed =
-      c.m.run_until([&] { return std::all_of(list.begin(), list.end(), [&](auto& s) { return !mine(s) || s->waiting.empty(); }); });
-  for (auto& s : list)
-    if (mine(s)) c.m.host.join(s->clock);
-  return fail(failed);
+  return fail(synchronize(c.m, device_in_use));
 }
 
 // --- memory
@@ -161,7 +165,9 @@ cudaError_t cudaFree(void* p) {
   const call c;
   if (!p) return cudaSuccess;
   if (c.stopped() != cudaSuccess) return fail(c.stopped());
-  if (const auto failed = cudaDeviceSynchronize(); failed != cudaSuccess) return failed;  // as the real one
+  const auto* block = c.m.block_at(p);
+  if (block)
+    if (const auto failed = synchronize(c.m, block->device); failed != cudaSuccess) return fail(failed);  // as the real one
   return fail(c.m.release(p));
 }
 cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "tests/vgpu/block_run.hpp"
 
@@ -46,7 +48,7 @@ bool vector_clock::covers(const vector_clock& earlier) const {
 }
 
 machine& machine::now() {
-  if (!the_machine()) give_up("a call before vgpu::reset()");
+  if (!the_machine()) the_machine() = std::make_unique<machine>(options_from(std::getenv("TROUPE_VGPU")));
   return *the_machine();
 }
 
@@ -101,11 +103,15 @@ cudaError_t machine::allocate(int device, std::size_t bytes, void** p) {
   ++counted.allocations;
   auto& used = used_[static_cast<std::size_t>(device)];
   const auto size = (std::max<std::size_t>(bytes, 1) + 255) / 256 * 256;
-  if (allocations_++ == chosen.fail_allocation || used + size > chosen.memory) return cudaErrorMemoryAllocation;
+  const bool by_number = chosen.fail_allocation >= 0 && allocations_++ >= chosen.fail_allocation;
+  if (by_number || used + size > chosen.memory) return cudaErrorMemoryAllocation;
   const auto span = (size + page - 1) / page * page + page;
   if (top_ + span > room_) give_up("no addresses left");
   *p = front_ + top_ + (span - page - size);
-  std::memset(back_ + top_, 0xff, span - page);  // NaN
+  // NaN; large blocks, such as workspaces, only at both ends.
+  constexpr std::size_t most = std::size_t{1} << 20;
+  std::memset(back_ + top_, 0xff, std::min(span - page, most));
+  if (span - page > most) std::memset(back_ + top_ + span - page - most, 0xff, most);
   if (mprotect(back_ + top_ + span - page, page, PROT_NONE) != 0) give_up("no guard page");
   memory_block b;
   b.device = device, b.bytes = bytes, b.span = span;
@@ -217,6 +223,33 @@ void machine::lose(int device) { lost_[static_cast<std::size_t>(device)] = true;
 // In cudart.cpp: forgets the calling thread's error and device.
 void begin_calls();
 
+options options_from(const char* text) {
+  options o;
+  std::istringstream words(text ? text : "");
+  for (std::string word; words >> word;) {
+    const auto equals = word.find('=');
+    const auto key = word.substr(0, equals);
+    const auto value = equals == std::string::npos ? 0 : std::strtoll(word.c_str() + equals + 1, nullptr, 10);
+    if (key == "seed")
+      o.seed = static_cast<std::uint64_t>(value);
+    else if (key == "shuffled")
+      o.shuffled = value != 0;
+    else if (key == "devices")
+      o.devices = static_cast<int>(value);
+    else if (key == "memory")
+      o.memory = static_cast<std::size_t>(value);
+    else if (key == "driver")
+      o.driver = static_cast<int>(value);
+    else if (key == "fail_allocation")
+      o.fail_allocation = value;
+    else if (key == "lose_device")
+      o.lose_device = value;
+    else
+      give_up(("no option is called '" + key + "'").c_str());
+  }
+  return o;
+}
+
 void reset(const options& o) {
   begin_calls();
   std::lock_guard guard(machine::lock);
@@ -225,6 +258,7 @@ void reset(const options& o) {
 }
 void found(std::string what) {
   std::lock_guard guard(machine::lock);
+  if (const char* file = std::getenv("TROUPE_VGPU_FINDINGS")) std::ofstream(file, std::ios::app) << what << "\n";
   auto& list = machine::now().findings;
   if (list.size() < 64) list.push_back(std::move(what));
 }

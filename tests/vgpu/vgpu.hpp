@@ -3,12 +3,16 @@
 //
 //   memory   Addresses of device memory belong to a mapping without access rights: a host access is
 //            an immediate SIGSEGV. Kernels use a second mapping of the same memory. Blocks begin as
-//            NaN and end at a guard page.
+//            NaN (beyond 2 MiB only their ends do) and end at a guard page.
 //   streams  Operations are queued. Between calls of the host the devices run zero or more of them,
 //            in any legal order, chosen by the seed.
 //   order    Vector clocks over streams and host find operations on one block of memory that
 //            nothing orders, whatever the order in which they run.
 //   kernels  The threads of a block are fibers, in random order (block_run.hpp).
+//
+// Without reset() the first call makes devices by the options in the environment variable
+// TROUPE_VGPU. Findings are also appended to the file that TROUPE_VGPU_FINDINGS names: for programs
+// that open the backend as a library (libtroupe_cuda_vgpu.so).
 //
 // What it cannot show: speed, the numerics of NVIDIA's libraries, and races between blocks.
 // Threads: all functions may be called from any thread. The order of host threads among each other
@@ -26,11 +30,15 @@ struct options {
   bool shuffled = true;  // false: operations and threads run in the order in which they were given
   int devices = 1;
   std::size_t memory = std::size_t{1} << 30;  // bytes per device
-  int driver = 13000;                         // version as in cudaDriverGetVersion(); 0: no driver
+  int driver = 13000;                         // version as in cudaDriverGetVersion(), below 13000 too old; 0: no driver
   // Faults, counted from 0 over all devices; -1: never.
-  std::int64_t fail_allocation = -1;  // number of the cudaMalloc() that fails
+  std::int64_t fail_allocation = -1;  // number of the first cudaMalloc() that fails; all later ones fail, too
   std::int64_t lose_device = -1;      // number of the kernel, copy or memset at which its device is lost
 };
+
+// Reads options as in "devices=2 seed=7 shuffled=0"; null: the defaults. Ends the process if the
+// text has an unknown name.
+options options_from(const char* text);
 
 // Begins with new devices. All memory, streams and findings of the old ones are gone.
 void reset(const options& o);

@@ -208,12 +208,15 @@ TEST(vgpu_memory, begins_as_nan_and_is_not_reused_after_release) {
 
 TEST(vgpu_memory, an_allocation_fails_beyond_the_devices_memory_or_by_number) {
   options o;
-  o.memory = 4096, o.fail_allocation = 1;
-  reset(o);
   void *a = nullptr, *b = nullptr;
+  o.fail_allocation = 1;
+  reset(o);
   ASSERT_EQ(cudaMalloc(&a, 1024), cudaSuccess);
-  EXPECT_EQ(cudaMalloc(&b, 1024), cudaErrorMemoryAllocation);
+  for (int k = 0; k < 2; ++k) EXPECT_EQ(cudaMalloc(&b, 1024), cudaErrorMemoryAllocation);
   EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+  o.memory = 4096, o.fail_allocation = -1;
+  reset(o);
+  ASSERT_EQ(cudaMalloc(&a, 1024), cudaSuccess);
   EXPECT_EQ(cudaMalloc(&b, 3200), cudaErrorMemoryAllocation);
   ASSERT_EQ(cudaMalloc(&b, 3072), cudaSuccess);
   std::size_t left = 1, total = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "actors/control/host/actors.hpp"
 #include "actors/shell/node_host_caf.hpp"
@@ -36,9 +37,10 @@ std::uint64_t addresses_to_share() {
   return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+// One per CPU in the list. A node that lists only GPUs uses all cores for reading and messages.
 unsigned cpu_threads(const node_spec& n) {
   const auto cpus = std::count_if(n.devices.begin(), n.devices.end(), [](const auto& d) { return d.starts_with("cpu"); });
-  return static_cast<unsigned>(std::max<std::ptrdiff_t>(1, cpus));
+  return cpus > 0 ? static_cast<unsigned>(cpus) : std::max(1u, std::thread::hardware_concurrency());
 }
 
 net::tcp_options tcp_options_of(const control_plane_options& o) {
@@ -215,9 +217,11 @@ struct control_plane::impl {
   net::expected<void> start(const node_spec& me) {
     if (auto made = make_transports(); !made) return made;
     auto config = host_config_of(s, me);
-    config.devices = make_devices(me.devices);
-    for (std::size_t i = 0; i < config.devices.size(); ++i)
-      if (!config.devices[i]) return net::error{"no_device", "this machine has no usable device " + me.devices[i]};
+    try {
+      config.devices = make_devices(me.devices);
+    } catch (const std::exception& e) {
+      return net::error{"no_device", "node " + me.name + " cannot use its device " + e.what()};
+    }
     s.dev = config.devices.front();
     s.numerics = numerics_of(config.devices);
     s.host = std::make_unique<node_host>(std::move(config));

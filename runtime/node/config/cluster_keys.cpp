@@ -56,7 +56,9 @@ const keys<node_spec>& node_keys() {
            .required(),
        text_key<node_spec>("address", "host:port at which the other nodes reach it; port 0: any free port", &node_spec::address)
            .required(),
-       texts_key<node_spec>("devices", "devices of the node, with one thread each: \"cpu:0\", \"cpu:1\", ...", &node_spec::devices),
+       texts_key<node_spec>("devices",
+                            "devices of the node: \"cpu:0\", \"cpu:1\", ..., a thread each, and \"gpu:0\", ... ([gpu.md](gpu.md))",
+                            &node_spec::devices),
        texts_key<node_spec>("roles", "roles that the node may host: coordinator, worker, server, data, tester", &node_spec::roles),
        other_key<node_spec>(key_kind::bytes, "memory_limit",
                             "memory limit of a job on this node; plans that need more are refused (docs/memory.md)",

@@ -8,25 +8,32 @@
 
 namespace troupe {
 
-void check_devices(table_reader& r, const std::vector<std::string>& devices) {
+std::vector<source_position> check_devices(table_reader& r, const std::vector<std::string>& devices) {
   if (devices.empty()) r.error("devices", "the list of devices is empty");
+  std::vector<source_position> at;
   std::set<std::string> seen;
   const auto* value = r.take("devices");
   const auto* list = value ? value->array() : nullptr;
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const auto& d = devices[i];
-    const auto word = parse_device(d);
-    const auto& entries = device_descriptors();
-    const auto entry =
-        std::find_if(entries.begin(), entries.end(), [&](const device_descriptor& x) { return x.kind == word.kind; });
-    if (entry == entries.end() || word.number < 0)
-      r.error("devices", "bad device " + in_quotes(d) + ": write \"cpu:0\"");
-    else if (const auto why = entry->why_not(); !why.empty())
-      r.error_at(list && i < list->size() ? (*list)[i].at : r.at("devices"),
-                 "the device " + in_quotes(d) + " cannot be used: " + why + "; available: cpu:0, cpu:1, ...");
-    else if (!seen.insert(d).second)
-      r.error("devices", "the device " + in_quotes(d) + " is listed twice");
+    at.push_back(list && i < list->size() ? (*list)[i].at : r.at("devices"));
+    const auto word = parse_device(devices[i]);
+    const auto& known = device_descriptors();
+    const auto is_known = [&](const device_descriptor& d) { return d.kind == word.kind; };
+    if (std::none_of(known.begin(), known.end(), is_known) || word.number < 0)
+      r.error_at(at.back(), "bad device " + in_quotes(devices[i]) + ": write \"cpu:0\" or \"gpu:0\"");
+    else if (!seen.insert(devices[i]).second)
+      r.error_at(at.back(), "the device " + in_quotes(devices[i]) + " is listed twice");
   }
+  return at;
+}
+
+diagnostics unusable_devices(const std::vector<std::string>& devices, const std::vector<source_position>& at) {
+  diagnostics found;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (const auto why = why_unusable(devices, i); !why.empty())
+      found.push_back(
+          {i < at.size() ? at[i] : source_position{}, "the device " + in_quotes(devices[i]) + " cannot be used: " + why});
+  return found;
 }
 
 }  // namespace troupe

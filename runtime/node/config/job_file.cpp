@@ -104,7 +104,7 @@ class job_reader {
         r->error("name", "bad name (empty, or with '/' or a control character): " + in_quotes(job_.name));
     }
     k.read_each(*r, job_, {"seed", "max_failures", "min_nodes", "max_nodes", "spares"});
-    if (k.read(*r, job_, "devices")) check_devices(*r, job_.devices);
+    if (k.read(*r, job_, "devices")) job_.devices_at = check_devices(*r, job_.devices);
     k.read_each(*r, job_, {"precision", "convolution"});
     r->finish();
   }

@@ -38,7 +38,9 @@ const keys<job_spec>& job_keys() {
            .otherwise("the file name without its extension"),
        whole_key<job_spec>("seed", 0, int64_max, "seed of all random numbers: initial weights, order of examples, dropout",
                            &job_spec::seed),
-       texts_key<job_spec>("devices", "devices of an embedded run; on a cluster, the cluster file lists them per node",
+       texts_key<job_spec>("devices",
+                           "devices of an embedded run, \"cpu:0\" or \"gpu:0\" ([gpu.md](gpu.md)); on a cluster, the cluster file "
+                           "lists them per node",
                            &job_spec::devices),
        whole_key<job_spec>(
            "max_failures", 0, int64_max,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/node/config/data_folders.hpp"
+#include "runtime/node/config/device_names.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/plugin.hpp"
 #include "runtime/spec/mistakes.hpp"
@@ -38,9 +39,11 @@ outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::ve
   }
   if (adjust) adjust(std::get<job_spec>(spec), nodes);
   if (nodes.empty()) {
+    const auto& job = std::get<job_spec>(spec);
+    if (auto bad = unusable_devices(job.devices, job.devices_at); !bad.empty()) return bad;
     nodes.emplace_back();
     nodes[0].name = "local";
-    nodes[0].devices = std::get<job_spec>(spec).devices;
+    nodes[0].devices = job.devices;
   }
   auto made = prepare_job(std::move(std::get<job_spec>(spec)), std::move(all), nodes);
   if (auto* bad = std::get_if<diagnostics>(&made)) return shown_mistakes(std::move(*bad));

@@ -146,6 +146,16 @@ TEST_F(packet, a_convolution_needs_workspace_for_a_block_of_images) {
   EXPECT_THAT(tested().working, ElementsAre(0));
 }
 
+TEST_F(packet, has_its_peak_at_a_later_layer_when_that_needs_more_workspace) {
+  add({{data, 10}}, 250);
+  auto conv = add({{out(0), 250}}, 10);
+  conv.layer->type = "convolution";
+  conv.step->transforms = 5000;
+  const auto m = tested();
+  EXPECT_EQ(m.peak, 1000 + 40 + 5000);
+  EXPECT_EQ(m.workspace, 5000);
+}
+
 TEST_F(packet, skips_layers_of_the_other_phase) {
   add({{data, 10}}, 20);
   auto metric = add({{out(0), 20}}, 1);

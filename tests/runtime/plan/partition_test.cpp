@@ -249,6 +249,14 @@ TEST(fractions, con_trolls_split_is_planned_over_seventeen_places) {
   EXPECT_EQ(p.edges("a").size(), 17u) << "each part sends the loss its own packets";
 }
 
+TEST(fractions, of_a_layer_with_places_make_stages_of_their_own_when_the_workers_are_there_too) {
+  auto j = job_of({laid(linear("a", "data", 12), {"batch", {"n1", "n2"}, {0.5, 0.5}}), linear("score", "a", 4),
+                   spec("loss", "softmax_loss", {"score", "label"})});
+  j.topology.workers_per_group = 2;
+  const auto p = plan_of_net(j, nodes_named({"n1", "n2"}));
+  EXPECT_TRUE(p.plan.placed);
+}
+
 TEST(fractions, of_a_colocated_layer_set_the_packets_of_the_workers) {
   auto a = linear("a", "data", 12);
   a.fraction = {0.75, 0.25};
