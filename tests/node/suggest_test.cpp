@@ -121,7 +121,8 @@ TEST(suggest, puts_whole_layers_on_nodes_without_a_worker_when_there_are_some) {
   nodes.emplace_back();
   nodes.back().name = "free";
   nodes.back().roles = {"server"};
-  const auto j = prepared("jobs/alexnet.toml", {"topology={workers_per_group=4,servers_per_group=4}", "pipeline={packets=4}", "data.batch=1024"}, nodes);
+  const auto j = prepared("jobs/alexnet.toml",
+                          {"topology={workers_per_group=4,servers_per_group=4}", "pipeline={packets=4}", "data.batch=1024"}, nodes);
   ASSERT_TRUE(j);
   const auto s = suggest_places(j->spec, j->graph, nodes, {1.25e8, 1e14});
   EXPECT_THAT(s.entries, ::testing::Contains(::testing::Field(&suggestion::entry::place, "free")));
