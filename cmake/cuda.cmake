@@ -1,8 +1,10 @@
 # The CUDA backend, libtroupe_cuda.so (ops/cuda). Sets TROUPE_HAVE_CUDA if it can be built: the toolkit
-# is installed and TROUPE_CUDA is ON.
+# is installed and TROUPE_CUDA is ON; and TROUPE_NVCC_OPTIONS for its kernels.
 # CMAKE_CUDA_ARCHITECTURES: the GPUs to compile for, e.g. "80;90;100". By default those of this machine,
 # or 90 if it has none; the library also runs on later ones, whose driver compiles it at the first start.
 set(TROUPE_HAVE_CUDA OFF)
+# Sums, quotients and square roots have the CPU's bits. ptxas prints each kernel's registers and spills.
+set(TROUPE_NVCC_OPTIONS -fmad=false -prec-div=true -prec-sqrt=true -ftz=false -Werror=all-warnings -Xptxas=-v)
 if(TROUPE_CUDA)
   find_program(TROUPE_NVCC nvcc PATHS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
   if(TROUPE_NVCC AND NOT DEFINED ENV{CUDACXX})

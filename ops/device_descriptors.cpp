@@ -9,7 +9,10 @@
 namespace troupe {
 namespace {
 
-std::string why_no_cpu(int) { return make_cpu_device() ? "" : "the kernels do not support this machine's CPU"; }
+std::string why_no_cpu(int) {
+  static const bool works = make_cpu_device() != nullptr;
+  return works ? "" : "the kernels do not support this machine's CPU";
+}
 
 const device_descriptor* row_of(const std::string& kind) {
   const auto& all = device_descriptors();

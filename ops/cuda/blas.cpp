@@ -26,17 +26,18 @@ void product(cublasHandle_t h, const gemm_spec& s, const T* a, const T* b, T* c,
 }  // namespace
 
 blas::blas(cudaStream_t s, std::shared_ptr<storage> workspace) : workspace_(std::move(workspace)) {
-  check_blas(cublasCreate(&handle_), "cublasCreate");
-  check_blas(cublasSetStream(handle_, s), "cublasSetStream");
-  check_blas(cublasSetWorkspace(handle_, workspace_->data, workspace_->bytes), "cublasSetWorkspace");
+  cublasHandle_t h = nullptr;
+  check_blas(cublasCreate(&h), "cublasCreate");
+  handle_.reset(h);
+  check_blas(cublasSetStream(h, s), "cublasSetStream");
+  check_blas(cublasSetWorkspace(h, workspace_->data, workspace_->bytes), "cublasSetWorkspace");
 }
-blas::~blas() { cublasDestroy(handle_); }
 
 void blas::gemm(const gemm_spec& s, const float* a, const float* b, float* c) {
-  product(handle_, s, a, b, c, CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC);
+  product(handle_.get(), s, a, b, c, CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC);
 }
 void blas::gemm(const gemm_spec& s, const double* a, const double* b, double* c) {
-  product(handle_, s, a, b, c, CUDA_R_64F, CUBLAS_COMPUTE_64F_PEDANTIC);
+  product(handle_.get(), s, a, b, c, CUDA_R_64F, CUBLAS_COMPUTE_64F_PEDANTIC);
 }
 
 }  // namespace troupe::cuda

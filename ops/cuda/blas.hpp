@@ -7,6 +7,7 @@
 #include <cublas_v2.h>
 
 #include <memory>
+#include <type_traits>
 
 #include "ops/cuda/order.hpp"
 #include "ops/device.hpp"
@@ -17,9 +18,6 @@ class blas {
  public:
   // workspace: a block of device memory that only this handle uses.
   blas(cudaStream_t s, std::shared_ptr<storage> workspace);
-  ~blas();
-  blas(const blas&) = delete;
-  blas& operator=(const blas&) = delete;
 
   // c = alpha op(a) op(b) + beta c as in gemm_spec, on device addresses.
   void gemm(const gemm_spec& s, const float* a, const float* b, float* c);
@@ -28,8 +26,11 @@ class blas {
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // NVIDIA's advice for sm_90; 4 MiB before
 
  private:
-  cublasHandle_t handle_ = nullptr;
+  struct destroyed {
+    void operator()(cublasHandle_t h) const { cublasDestroy(h); }
+  };
   std::shared_ptr<storage> workspace_;
+  std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, destroyed> handle_;
 };
 
 }  // namespace troupe::cuda

@@ -46,11 +46,20 @@ void expect_close(const char* what, const std::vector<T>& got, const std::vector
     else
       EXPECT_NEAR(got[i], want[i], largest * (sizeof(T) == 4 ? 1e-5 : 1e-12)) << what << ": element " << i;
 }
+// Returns true if all bits are equal.
+template <class T>
+bool identical(T a, T b) {
+  using bits = std::array<std::byte, sizeof(T)>;
+  return std::bit_cast<bits>(a) == std::bit_cast<bits>(b);
+}
+template <class T>
+bool identical(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::ranges::equal(a, b, [](T x, T y) { return identical(x, y); });
+}
 // Returns true if all bits are equal, or if both are NaN.
 template <class T>
 bool same_bits(T a, T b) {
-  using bits = std::array<std::byte, sizeof(T)>;
-  return std::bit_cast<bits>(a) == std::bit_cast<bits>(b) || (a != a && b != b);
+  return identical(a, b) || (a != a && b != b);
 }
 template <class T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""nvcc_test.py built FOLDER FILE... | compile NVCC OUT ARCHITECTURES FILE...
+"""nvcc_test.py built FOLDER FILE... | compile NVCC OPTIONS OUT ARCHITECTURES FILE...
 
 Reads what ptxas prints of the kernels in FILES: no kernel spills registers, and a multiprocessor has the registers for a
 block of the largest size that Troupe launches.
   built    what cmake/ptxas_log.py kept of the build in FOLDER
-  compile  compiles the files with nvcc for ARCHITECTURES, as "80,90", also without warnings
+  compile  compiles the files with nvcc for ARCHITECTURES, as "80,90", with the build's OPTIONS, in one argument
 """
 import concurrent.futures
 import os
@@ -13,7 +13,6 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FLAGS = ["-std=c++20", "-O3", "-fmad=false", "-prec-div=true", "-prec-sqrt=true", "-ftz=false", "-Werror", "all-warnings", "-Xptxas", "-v", "-I" + TOP]
 REGISTERS, THREADS = 65536, 256  # of a multiprocessor; of the largest block that kernels are launched with
 
 
@@ -38,11 +37,11 @@ def built(folder, name):
         return 0, [f"{name} is not built: {e}"]
 
 
-def compiled(nvcc, out, architectures, name):
+def compiled(nvcc, options, out, architectures, name):
     code = [f"-gencode=arch=compute_{a},code=sm_{a}" for a in architectures]
     code.append(f"-gencode=arch=compute_{architectures[-1]},code=compute_{architectures[-1]}")  # PTX for later ones
     target = os.path.join(out, os.path.basename(name) + ".o")
-    run = subprocess.run([nvcc, *FLAGS, *code, "-c", name, "-o", target], text=True, capture_output=True)
+    run = subprocess.run([nvcc, "-std=c++20", "-O3", "-I" + TOP, *options.split(), *code, "-c", name, "-o", target], text=True, capture_output=True)
     return read(name, run.stderr) if run.returncode == 0 else (0, [f"{name}: {run.stdout}{run.stderr}"])
 
 
@@ -51,10 +50,10 @@ def main():
         names = sys.argv[3:]
         results = [built(sys.argv[2], n) for n in names]
     else:
-        nvcc, out, architectures, names = sys.argv[2], sys.argv[3], sys.argv[4].split(","), sys.argv[5:]
+        nvcc, options, out, architectures, names = sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5].split(","), sys.argv[6:]
         os.makedirs(out, exist_ok=True)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            results = list(pool.map(lambda n: compiled(nvcc, out, architectures, n), names))
+            results = list(pool.map(lambda n: compiled(nvcc, options, out, architectures, n), names))
     for _, mistakes in results:
         for m in mistakes:
             print(m)

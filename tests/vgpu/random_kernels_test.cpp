@@ -92,9 +92,9 @@ TYPED_TEST(random_kernels, dropout_has_the_bits_of_the_cpu) {
       device_user u;
       T *in = u.filled(x), *out = u.memory<T>(x.size());
       kernels::dropout(u.stream, random_stream, s.first_example, ratio, s.rows, s.row_length, in, out);
-      EXPECT_TRUE(same_bits(u.read(out, x.size()), wanted)) << ratio;
+      EXPECT_TRUE(identical(u.read(out, x.size()), wanted)) << ratio;
       kernels::dropout(u.stream, random_stream, s.first_example, ratio, s.rows, s.row_length, in, in);
-      EXPECT_TRUE(same_bits(u.read(in, x.size()), wanted)) << ratio << ", in place";
+      EXPECT_TRUE(identical(u.read(in, x.size()), wanted)) << ratio << ", in place";
     }
   });
 }
@@ -126,9 +126,9 @@ TYPED_TEST(random_kernels, sample_has_the_bits_of_the_cpu_for_both_draws) {
       device_user u;
       T *in = u.filled(x), *out = u.memory<T>(x.size());
       kernels::sample(u.stream, kind, random_stream, s.first_example, s.rows, s.row_length, in, out);
-      EXPECT_TRUE(same_bits(u.read(out, x.size()), wanted)) << static_cast<int>(kind);
+      EXPECT_TRUE(identical(u.read(out, x.size()), wanted)) << static_cast<int>(kind);
       kernels::sample(u.stream, kind, random_stream, s.first_example, s.rows, s.row_length, in, in);
-      EXPECT_TRUE(same_bits(u.read(in, x.size()), wanted)) << static_cast<int>(kind) << ", in place";
+      EXPECT_TRUE(identical(u.read(in, x.size()), wanted)) << static_cast<int>(kind) << ", in place";
     }
   });
 }
@@ -155,8 +155,8 @@ TYPED_TEST(random_kernels, fills_have_the_bits_of_the_cpu) {
     T *a = u.memory<T>(x.size()), *b = u.memory<T>(x.size());
     kernels::fill_uniform(u.stream, random_stream, -0.7, 2, n, a);
     kernels::fill_gaussian(u.stream, random_stream, 0.1, 3, n, b);
-    EXPECT_TRUE(same_bits(u.read(a, x.size()), uniform));
-    EXPECT_TRUE(same_bits(u.read(b, x.size()), normal));
+    EXPECT_TRUE(identical(u.read(a, x.size()), uniform));
+    EXPECT_TRUE(identical(u.read(b, x.size()), normal));
   });
 }
 
@@ -169,11 +169,11 @@ TYPED_TEST(random_kernels, results_are_complete_when_threads_repeat) {
   device_user u;
   T* p = u.filled(x);
   kernels::dropout(u.stream, random_stream, 1, 0.25, rows, length, p, p);
-  EXPECT_TRUE(same_bits(u.read(p, x.size()), random_on_cpu(rows, length, x, [](device& d, const tensor& from, tensor& to) {
+  EXPECT_TRUE(identical(u.read(p, x.size()), random_on_cpu(rows, length, x, [](device& d, const tensor& from, tensor& to) {
                           d.dropout(random_stream, 1, 0.25, from, to);
                         })));
   kernels::fill_gaussian(u.stream, random_stream, 0.0, 1.0, rows * length, p);
-  EXPECT_TRUE(same_bits(u.read(p, x.size()), random_on_cpu(1, rows * length, x, [](device& d, const tensor&, tensor& to) {
+  EXPECT_TRUE(identical(u.read(p, x.size()), random_on_cpu(1, rows * length, x, [](device& d, const tensor&, tensor& to) {
                           d.fill_gaussian(random_stream, 0.0, 1.0, to);
                         })));
   const auto list = findings();

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "ops/cuda/check.hpp"
+#include "tests/vgpu/against_cpu.hpp"
 #include "tests/vgpu/device_user.hpp"
 
 namespace troupe::vgpu {
@@ -55,18 +55,6 @@ std::vector<std::int32_t> table_ids(std::int64_t rows, std::int64_t vocabulary) 
 }
 
 template <class T>
-tensor table_tensor(device& d, const shape& s, const std::vector<T>& v) {
-  tensor t = tensor::allocate(d, s, dtype_of<T>);
-  if (!v.empty()) d.upload(v.data(), t);
-  return t;
-}
-
-template <class T>
-bool table_bits_equal(const std::vector<T>& a, const tensor& b) {
-  return a.size() == static_cast<std::size_t>(b.count()) && (a.empty() || std::memcmp(a.data(), b.raw(), b.bytes()) == 0);
-}
-
-template <class T>
 class table_kernels : public testing::Test {};
 using table_types = testing::Types<float, double>;
 TYPED_TEST_SUITE(table_kernels, table_types);
@@ -89,14 +77,14 @@ TYPED_TEST(table_kernels, gather_rows_has_the_bits_of_the_cpu_when_shapes_vary) 
       auto table = table_numbers<T>(e.vocabulary * e.length, 1);
       if (table.size() > 3) table[2] = -std::numeric_limits<T>::quiet_NaN();
       const auto ids = table_ids(e.rows, e.vocabulary);
-      const tensor tt = table_tensor(*d, shape{e.vocabulary, e.length}, table), ti = table_tensor(*d, shape{e.rows}, ids);
+      const tensor tt = cpu_tensor(*d, shape{e.vocabulary, e.length}, table), ti = cpu_tensor(*d, shape{e.rows}, ids);
       tensor expected = tensor::allocate(*d, shape{e.rows, e.length}, dtype_of<T>);
       d->gather_rows(tt, ti, expected);
       const T* dt = u.filled(table);
       const std::int32_t* di = u.filled(ids);
       T* out = u.memory<T>(expected.count());
       kernels::gather_rows(u.stream, e.rows, e.vocabulary, e.length, dt, di, out);
-      EXPECT_TRUE(table_bits_equal(u.read(out, expected.count()), expected)) << described(e);
+      EXPECT_TRUE(identical(u.read(out, expected.count()), cpu_values<T>(*d, expected))) << described(e);
     }
   });
 }
@@ -113,14 +101,14 @@ TYPED_TEST(table_kernels, scatter_rows_has_the_bits_of_the_cpu_when_shapes_vary)
       device_user u;
       const auto x = table_numbers<T>(e.rows * e.length, 2);
       const auto ids = table_ids(e.rows, e.vocabulary);
-      const tensor tx = table_tensor(*d, shape{e.rows, e.length}, x), ti = table_tensor(*d, shape{e.rows}, ids);
+      const tensor tx = cpu_tensor(*d, shape{e.rows, e.length}, x), ti = cpu_tensor(*d, shape{e.rows}, ids);
       tensor expected = tensor::allocate(*d, shape{e.vocabulary, e.length}, dtype_of<T>);
       d->scatter_rows(tx, ti, expected);
       const T* dx = u.filled(x);
       const std::int32_t* di = u.filled(ids);
       T* table = u.memory<T>(expected.count());
       kernels::scatter_rows(u.stream, e.rows, e.vocabulary, e.length, dx, di, table);
-      EXPECT_TRUE(table_bits_equal(u.read(table, expected.count()), expected)) << described(e);
+      EXPECT_TRUE(identical(u.read(table, expected.count()), cpu_values<T>(*d, expected))) << described(e);
     }
   });
 }
@@ -163,7 +151,7 @@ void check_resample(const resample_case& c, bool forward) {
   const auto a = c.outer * c.in * c.inner, b = c.outer * c.out * c.inner;
   resample_geometry g{c.outer, c.in, c.out, c.inner, c.taps, taps.index.data(), taps.weight.data()};
   const auto values = table_numbers<T>(forward ? a : b, 3);
-  const tensor from = table_tensor(*d, shape{forward ? a : b}, values);
+  const tensor from = cpu_tensor(*d, shape{forward ? a : b}, values);
   tensor expected = tensor::allocate(*d, shape{forward ? b : a}, dtype_of<T>);
   forward ? d->resample(g, from, expected) : d->resample_backward(g, from, expected);
   g.index = nullptr, g.weight = nullptr;  // not read
@@ -172,7 +160,7 @@ void check_resample(const resample_case& c, bool forward) {
   const auto* weight = u.filled(taps.weight);
   T* out = u.memory<T>(expected.count());
   forward ? kernels::resample(u.stream, g, index, weight, p, out) : kernels::resample_backward(u.stream, g, index, weight, p, out);
-  EXPECT_TRUE(table_bits_equal(u.read(out, expected.count()), expected))
+  EXPECT_TRUE(identical(u.read(out, expected.count()), cpu_values<T>(*d, expected)))
       << c.outer << " x " << c.in << " to " << c.out << " x " << c.inner << ", " << c.taps << " taps";
 }
 
