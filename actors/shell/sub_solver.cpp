@@ -76,7 +76,10 @@ void sub_solver::take(const task_request& r) {
 
 bool sub_solver::cleanup(caf::error&& reason, caf::execution_unit* where) {
   const bool first = compat::base_actor::cleanup(std::move(reason), where);
-  if (stream_) stream_->wait_over();  // its last task_answer is posted before this actor ends
+  if (stream_) {
+    stream_->wait_over();  // its last task_answer is posted before this actor ends
+    stream_.reset();       // the device's own thread may hold this actor for a moment longer
+  }
   running_.reset();
   owner_ = nullptr;
   if (auto j = std::move(job_)) j->left();

@@ -27,38 +27,44 @@ bool is_done(const event& e) {
 }  // namespace
 
 void event_watch::when_done(std::shared_ptr<event> e, std::function<void()> then) {
-  const std::lock_guard guard(lock_);
-  waiting_.push_back({std::move(e), std::move(then)});
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-  changed_.notify_one();
+  const std::lock_guard guard(state_->lock);
+  state_->waits.push_back({std::move(e), std::move(then)});
+  if (!thread_.joinable()) thread_ = std::thread(&event_watch::run, device_, state_);
+  state_->changed.notify_one();
 }
 
 event_watch::~event_watch() {
   {
-    const std::lock_guard guard(lock_);
-    ends_ = true;
+    const std::lock_guard guard(state_->lock);
+    state_->ends = true;
   }
-  changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  state_->changed.notify_one();
+  if (thread_.get_id() == std::this_thread::get_id())
+    thread_.detach();
+  else if (thread_.joinable())
+    thread_.join();
 }
 
-void event_watch::run() {
-  cudaSetDevice(device_);  // if it fails, the events' queries do, too
-  std::unique_lock guard(lock_);
-  while (!ends_ || !waiting_.empty()) {
-    if (waiting_.empty()) {
-      changed_.wait(guard);
+void event_watch::run(int device, std::shared_ptr<state> s) {
+  cudaSetDevice(device);  // if it fails, the events' queries do, too
+  std::unique_lock guard(s->lock);
+  while (!s->ends || !s->waits.empty()) {
+    if (s->waits.empty()) {
+      s->changed.wait(guard);
       continue;
     }
-    auto look = std::exchange(waiting_, {});
+    auto look = std::exchange(s->waits, {});
     guard.unlock();
     const auto rest = std::stable_partition(look.begin(), look.end(), [](const waiting& w) { return is_done(*w.when); });
-    for (auto i = look.begin(); i != rest; ++i) i->then();
+    for (auto i = look.begin(); i != rest; ++i) {
+      i->when.reset();
+      i->then();
+    }
     const bool none = rest == look.begin();
     look.erase(look.begin(), rest);
     guard.lock();
-    waiting_.insert(waiting_.begin(), std::make_move_iterator(look.begin()), std::make_move_iterator(look.end()));
-    if (none) changed_.wait_for(guard, std::chrono::microseconds(20));
+    s->waits.insert(s->waits.begin(), std::make_move_iterator(look.begin()), std::make_move_iterator(look.end()));
+    if (none) s->changed.wait_for(guard, std::chrono::microseconds(20));
   }
 }
 

@@ -21,7 +21,9 @@ namespace troupe::cuda {
 class event_watch {
  public:
   explicit event_watch(int device) : device_(device) {}
-  ~event_watch();  // calls what is waiting, after its events
+  // Calls what is waiting, after its events. Returns once that is done, except on the watch's own
+  // thread, where a function may drop the last handle of the GPU: the thread then ends by itself.
+  ~event_watch();
   event_watch(const event_watch&) = delete;
   event_watch& operator=(const event_watch&) = delete;
   // `then` is called once, also if the device is lost.
@@ -32,12 +34,15 @@ class event_watch {
     std::shared_ptr<event> when;
     std::function<void()> then;
   };
-  void run();
+  struct state {
+    std::mutex lock;
+    std::condition_variable changed;
+    std::vector<waiting> waits;
+    bool ends = false;
+  };
+  static void run(int device, std::shared_ptr<state> s);
   const int device_;
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::vector<waiting> waiting_;
-  bool ends_ = false;
+  const std::shared_ptr<state> state_ = std::make_shared<state>();
   std::thread thread_;
 };
 
