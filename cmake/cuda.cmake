@@ -1,8 +1,10 @@
 # The CUDA backend, libtroupe_cuda.so (ops/cuda). Sets TROUPE_HAVE_CUDA if it can be built: the toolkit
-# is installed and TROUPE_CUDA is ON; and TROUPE_NVCC_OPTIONS for its kernels.
+# and cuDNN 9.8 or later are installed and TROUPE_CUDA is ON; and TROUPE_NVCC_OPTIONS for its kernels,
+# TROUPE_HAVE_CUDNN, TROUPE_CUDNN_INCLUDE and TROUPE_CUDNN_LIBRARY. CUDNN_ROOT names the folder of cuDNN.
 # CMAKE_CUDA_ARCHITECTURES: the GPUs to compile for, e.g. "80;90;100". By default those of this machine,
 # or 90 if it has none; the library also runs on later ones, whose driver compiles it at the first start.
 set(TROUPE_HAVE_CUDA OFF)
+set(TROUPE_HAVE_CUDNN OFF)
 # Sums, quotients and square roots have the CPU's bits. ptxas prints each kernel's registers and spills.
 set(TROUPE_NVCC_OPTIONS -fmad=false -prec-div=true -prec-sqrt=true -ftz=false -Werror=all-warnings -Xptxas=-v)
 if(TROUPE_CUDA)
@@ -18,8 +20,20 @@ if(TROUPE_CUDA)
       set(CMAKE_CUDA_ARCHITECTURES native)
     endif()
   endif()
-  include(CheckLanguage)
-  check_language(CUDA)
+  find_path(TROUPE_CUDNN_INCLUDE cudnn_version.h PATHS ENV CUDNN_ROOT ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include)
+  find_library(TROUPE_CUDNN_LIBRARY cudnn PATHS ENV CUDNN_ROOT ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES lib64 lib)
+  set(_troupe_cudnn 0)
+  if(TROUPE_CUDNN_INCLUDE AND TROUPE_CUDNN_LIBRARY)
+    file(STRINGS ${TROUPE_CUDNN_INCLUDE}/cudnn_version.h _troupe_cudnn_lines REGEX "define CUDNN_(MAJOR|MINOR) ")
+    string(REGEX REPLACE ".*CUDNN_MAJOR ([0-9]+).*CUDNN_MINOR ([0-9]+).*" "\\1.\\2" _troupe_cudnn "${_troupe_cudnn_lines}")
+  endif()
+  if(_troupe_cudnn VERSION_GREATER_EQUAL 9.8)
+    set(TROUPE_HAVE_CUDNN ON)
+    include(CheckLanguage)
+    check_language(CUDA)
+  elseif(TROUPE_NVCC)
+    message(STATUS "CUDA backend: needs cuDNN 9.8 or later, found ${_troupe_cudnn} (CUDNN_ROOT names its folder)")
+  endif()
   if(CMAKE_CUDA_COMPILER)
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)

@@ -90,12 +90,13 @@ std::shared_ptr<std::byte> pinned_pool::take(std::size_t bytes) {
           }};
 }
 
-gpu::gpu(int i) : index(i), host(make_cpu_device()), watch(i) {
+gpu::gpu(int i) : index(i), host(make_cpu_device()), convolutions(i), watch(i) {
   check(cudaSetDevice(index), "cudaSetDevice");
   const auto p = properties_of(index);
   name = "gpu:" + std::to_string(index) + " (" + p.name + ")";
   numerics_id = "gpu/sm_" + std::to_string(p.major) + std::to_string(p.minor) + "/" + std::to_string(p.multiProcessorCount) +
-                "/cuda" + std::to_string(CUDART_VERSION) + "/k" + std::to_string(kernels_version);
+                "/cuda" + std::to_string(CUDART_VERSION) + "/cudnn" + std::to_string(cudnnGetVersion()) + "/k" +
+                std::to_string(kernels_version);
   memory = std::make_shared<pool>(index, name);
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "ops/cuda/dnn.hpp"
 #include "ops/cuda/order.hpp"
 #include "ops/cuda/pool.hpp"
 #include "ops/device.hpp"
@@ -70,6 +71,7 @@ struct gpu {
   std::shared_ptr<device> host;
   std::shared_ptr<pool> memory;
   std::shared_ptr<pinned_pool> pinned = std::make_shared<pinned_pool>();
+  conv_plans convolutions;
   event_watch watch;
 };
 

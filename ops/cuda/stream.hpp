@@ -55,6 +55,10 @@ class stream final : public device {
   blas& products();  // made by the first product
   std::unique_ptr<blas> blas_;
   std::shared_ptr<uses> workspace_;  // of blas_
+  std::unique_ptr<dnn> dnn_;         // made by the first convolution
+  // Null: the convolution is composed of products.
+  const conv_plan* plan_for(const conv_geometry& g, conv_pass pass, dtype type);
+  void convolve(const conv_plan& p, const tensor& x, const tensor& w, const tensor& y, tensor& result);
   std::shared_ptr<effects> effects_;
 };
 

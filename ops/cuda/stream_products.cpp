@@ -1,4 +1,5 @@
-// Products, and convolutions composed of them.
+// Products.
+#include "ops/cuda/aligned.hpp"
 #include "ops/cuda/stream.hpp"
 
 namespace troupe::cuda {
@@ -12,28 +13,6 @@ blas& stream::products() {
   }
   return *blas_;
 }
-
-namespace {
-
-// cuBLAS chooses its method by the alignment of addresses, too. Operands of equal alignment get
-// equal bits wherever they are.
-constexpr std::uintptr_t alignment = 16;
-
-void copy_within(operation& o, void* to, const void* from, std::size_t bytes) {
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, o), "copy");
-}
-bool aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % alignment == 0; }
-
-// `p` itself, or an aligned copy.
-template <class T>
-T* aligned_copy(operation& o, T* p, const tensor& t) {
-  if (aligned(p)) return p;
-  auto* copy = o.scratch(t.bytes());
-  copy_within(o, copy, p, t.bytes());
-  return static_cast<T*>(copy);
-}
-
-}  // namespace
 
 void stream::gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
   if (s.m == 0 || s.n == 0) return;
@@ -58,27 +37,6 @@ void stream::gemm_stacked(const gemm_spec& s, std::int64_t packets, const tensor
 }
 void stream::gemm_summed(const gemm_spec& s, std::int64_t packets, const tensor& a, const tensor& b, tensor& c) {
   device::gemm_summed(s, packets, a, b, c);
-}
-
-void stream::conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) {
-  device::conv_forward(g, x, w, bias, y);
-}
-void stream::conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) {
-  device::conv_backward_data(g, dy, w, dx);
-}
-void stream::conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) {
-  device::conv_backward_weights(g, x, dy, dw, add);
-}
-void stream::conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db, bool add) {
-  device::conv_backward_parameters(g, x, dy, dw, db, add);
-}
-void stream::conv_tail_forward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& bias,
-                               tensor& y, tensor& index) {
-  device::conv_tail_forward(g, t, x, w, bias, y, index);
-}
-void stream::conv_tail_backward(const conv_geometry& g, const conv_tail& t, const tensor& x, const tensor& w, const tensor& y,
-                                const tensor& index, const tensor& dy, tensor& dx, tensor& dw, tensor& db) {
-  device::conv_tail_backward(g, t, x, w, y, index, dy, dx, dw, db);
 }
 
 }  // namespace troupe::cuda
