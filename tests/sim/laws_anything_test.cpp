@@ -152,5 +152,23 @@ TEST(laws_anything, no_role_crashes_on_any_message) {
               static_cast<unsigned long long>(ended));
 }
 
+// Without faults no message is repeated or unexpected. Outdated ones occur by design: in ssp, weights
+// that a newer version has overtaken; in sandblaster, what the slower of two backups computes.
+TEST(laws_drops, an_undisturbed_run_drops_nothing_in_any_mode) {
+  for (std::uint64_t seed = 1; seed <= 3 * (all_modes().size() + 1); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const auto j = job_of(seed);
+    ASSERT_TRUE(j);
+    const bool outdates = j->spec.train.sync.kind == "ssp" || j->spec.train.sync.kind == "sandblaster";
+    const auto r = run({.job = j, .config = draw_world(seed, 0, cpu().get())});
+    EXPECT_EQ(r.violation, "");
+    for (auto [role, counts] : r.dropped) {
+      if (outdates) counts[drop_reason::outdated] = 0;
+      for (std::size_t why = 0; why < drop_reasons; ++why)
+        EXPECT_EQ(counts.by_reason[why], 0u) << role << " dropped messages: " << name_of(static_cast<drop_reason>(why));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace troupe::testing

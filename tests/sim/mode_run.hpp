@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cmath>
+#include <map>
 #include <set>
 #include <span>
 #include <sstream>
@@ -123,8 +124,9 @@ struct mode_run {
 
 struct mode_result : run_result {
   sim::fault_counts counts;
-  std::string error;      // error of the job
-  std::string violation;  // of a checker, or that the job did not end
+  std::map<std::string, drop_counts> dropped;  // by role, of those that dropped a message
+  std::string error;                           // error of the job
+  std::string violation;                       // of a checker, or that the job did not end
   std::vector<std::pair<std::string, tensor>> checkpoint;
   time_point took{};
   const tensor& weight(const std::string& name) const {
@@ -190,6 +192,8 @@ inline mode_result run(const mode_run& r) {
   out.events_handled = w.events();
   out.counts = w.counts();
   out.took = w.now();
+  for (const auto& p : r.job->plan.roles)
+    if (const auto* role = w.find(p.id); role && role->dropped().total() > 0) out.dropped[p.name] = role->dropped();
   for (auto* c : r.checkers) {
     if (out.done && out.error.empty()) c->close(*r.job);
     if (out.violation.empty()) out.violation = c->violation();
