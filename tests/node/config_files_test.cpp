@@ -2,8 +2,13 @@
 // noticed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <set>
+#include <variant>
 
+#include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/config/job_file.hpp"
 #include "tests/node/config_jobs.hpp"
 
 namespace troupe {

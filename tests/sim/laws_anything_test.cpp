@@ -152,8 +152,9 @@ TEST(laws_anything, no_role_crashes_on_any_message) {
               static_cast<unsigned long long>(ended));
 }
 
-// Without faults no message is repeated or unexpected. Outdated ones occur by design: in ssp, weights
-// that a newer version has overtaken; in sandblaster, what the slower of two backups computes.
+// Without faults no message is repeated or unexpected. Outdated ones occur by design: in ssp,
+// weights that a newer version has overtaken; in sandblaster, what the slower of two backups
+// computes.
 TEST(laws_drops, an_undisturbed_run_drops_nothing_in_any_mode) {
   for (std::uint64_t seed = 1; seed <= 3 * (all_modes().size() + 1); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
