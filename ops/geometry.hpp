@@ -2,6 +2,7 @@
 // in infer() and prepare(), after it has checked the extents.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -44,6 +45,12 @@ struct conv_geometry {
   // neighbour, which sets the matching flag. Only element-wise maps may be in between, and only if
   // blocks_between() (ops/conv_algorithm.hpp) allows it. Otherwise the layout is the one above.
   bool own_x = false, own_y = false;
+  // All sizes, in the order of the members. Convolutions of equal extents compute the same
+  // function.
+  std::array<std::int64_t, 14> extents() const {
+    return {batch,    channels, height, width, outputs,    kernel_h,   kernel_w,
+            stride_h, stride_w, pad_h,  pad_w, dilation_h, dilation_w, groups};
+  }
   bool unit_stride() const { return stride_h == 1 && stride_w == 1; }
   std::int64_t out_h() const { return (height + 2 * pad_h - dilation_h * (kernel_h - 1) - 1) / stride_h + 1; }
   std::int64_t out_w() const { return (width + 2 * pad_w - dilation_w * (kernel_w - 1) - 1) / stride_w + 1; }

@@ -46,10 +46,7 @@ caf::resumable::resume_result role_actor::resume(caf::execution_unit* where, siz
 
 bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
   const bool first = compat::base_actor::cleanup(std::move(reason), where);
-  if (stream_) {
-    stream_->wait_over();  // its last task_answer is posted before this actor ends
-    stream_.reset();       // the device's own thread may hold this actor for a moment longer
-  }
+  end_stream(stream_);
   solvers_.stop();
   tasks_.forget();
   out_.clear();

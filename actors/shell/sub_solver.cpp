@@ -37,6 +37,11 @@ std::optional<task_answer> run_task(const hosted_job& j, const task_place& at, c
   return std::nullopt;
 }
 
+void end_stream(std::shared_ptr<device>& stream) {
+  if (stream) stream->wait_over();
+  stream.reset();
+}
+
 sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf::actor owner, solver_queue& queue, role_id id,
                        std::string name, std::uint32_t slot)
     : compat::base_actor(c),
@@ -76,10 +81,7 @@ void sub_solver::take(const task_request& r) {
 
 bool sub_solver::cleanup(caf::error&& reason, caf::execution_unit* where) {
   const bool first = compat::base_actor::cleanup(std::move(reason), where);
-  if (stream_) {
-    stream_->wait_over();  // its last task_answer is posted before this actor ends
-    stream_.reset();       // the device's own thread may hold this actor for a moment longer
-  }
+  end_stream(stream_);
   running_.reset();
   owner_ = nullptr;
   if (auto j = std::move(job_)) j->left();

@@ -43,6 +43,10 @@ struct task_place {
 std::optional<task_answer> run_task(const hosted_job& j, const task_place& at, const run_effect& r,
                                     const std::optional<header>& packet, const caf::actor& owner);
 
+// For the end of an actor: waits until its last task_answer is posted, and drops the stream. The
+// device's own thread may hold the actor for a moment longer.
+void end_stream(std::shared_ptr<device>& stream);
+
 // Counts the tasks that a sub-solver was given and has not finished, to maintain
 // hosted_job::waiting. Threads: any.
 class solver_queue {

@@ -6,17 +6,15 @@
 
 namespace troupe::cuda {
 
-inline constexpr std::uintptr_t library_alignment = 16;
-
 inline void copy_within(operation& o, void* to, const void* from, std::size_t bytes) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, o), "copy");
 }
 
-// `p`, the address of t's values, if it is aligned; otherwise that of an aligned copy, which
-// belongs to the operation.
+// `p`, the address of t's values, if it is a multiple of dnn::alignment; otherwise that of an
+// aligned copy, which belongs to the operation.
 template <class T>
 T* aligned_copy(operation& o, T* p, const tensor& t) {
-  if (reinterpret_cast<std::uintptr_t>(p) % library_alignment == 0) return p;
+  if (reinterpret_cast<std::uintptr_t>(p) % dnn::alignment == 0) return p;
   auto* copy = o.scratch(t.bytes());
   copy_within(o, copy, p, t.bytes());
   return static_cast<T*>(copy);

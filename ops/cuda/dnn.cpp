@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/cuda/order.hpp"
+
 namespace troupe::cuda {
 namespace {
 
@@ -208,12 +210,10 @@ std::optional<conv_plan> plan_conv(const dnn_descriptor& properties, const conv_
 
 const conv_plan* conv_plans::find(const conv_geometry& g, conv_pass pass, dtype type) {
   const std::lock_guard guard(lock_);
-  const key k{
-      g.batch,    g.channels,   g.height,     g.width,    g.outputs,
-      g.kernel_h, g.kernel_w,   g.stride_h,   g.stride_w, g.pad_h,
-      g.pad_w,    g.dilation_h, g.dilation_w, g.groups,   static_cast<std::int64_t>(pass) * 256 + static_cast<std::int64_t>(type)};
+  const key k{g.extents(), pass, type};
   auto i = plans_.find(k);
   if (i == plans_.end()) {
+    const current_device here(device_);
     if (!properties_) properties_ = properties_of_device(device_);
     i = plans_.emplace(k, plan_conv(*properties_, g, pass, type)).first;
   }

@@ -15,6 +15,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "ops/dtype.hpp"
@@ -68,11 +69,11 @@ std::optional<conv_plan> plan_conv(const dnn_descriptor& properties, const conv_
 class conv_plans {
  public:
   explicit conv_plans(int device) : device_(device) {}
-  // Null if cuDNN has no engine that the rules allow. `device` is the current device.
+  // Null if cuDNN has no engine that the rules allow.
   const conv_plan* find(const conv_geometry& g, conv_pass pass, dtype type);
 
  private:
-  using key = std::array<std::int64_t, 15>;
+  using key = std::tuple<std::array<std::int64_t, 14>, conv_pass, dtype>;
   const int device_;
   std::mutex lock_;
   std::optional<dnn_descriptor> properties_;

@@ -57,7 +57,7 @@ void event_watch::run(int device, std::shared_ptr<state> s) {
     guard.unlock();
     const auto rest = std::stable_partition(look.begin(), look.end(), [](const waiting& w) { return is_done(*w.when); });
     for (auto i = look.begin(); i != rest; ++i) {
-      i->when.reset();
+      i->when.reset();  // then() may be what releases the device
       i->then();
     }
     const bool none = rest == look.begin();

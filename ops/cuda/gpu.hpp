@@ -35,7 +35,7 @@ class event_watch {
     std::shared_ptr<event> when;
     std::function<void()> then;
   };
-  struct state {
+  struct state {  // the thread's, too: it may outlive the watch
     std::mutex lock;
     std::condition_variable changed;
     std::vector<waiting> waits;

@@ -2,19 +2,14 @@
 // engine that the rules allow, are composed of im2col and products (ops/device.cpp).
 #include "ops/conv_algorithm.hpp"
 #include "ops/cuda/aligned.hpp"
-#include "ops/cuda/dnn.hpp"
-#include "ops/cuda/stream.hpp"
 
 namespace troupe::cuda {
-
-static_assert(dnn::alignment == library_alignment);
 
 const conv_plan* stream::plan_for(const conv_geometry& g, conv_pass pass, dtype type) {
   const auto named = algorithm_of(g, pass);
   if (named == conv_algorithm::lowering1 || named == conv_algorithm::lowering2 || named == conv_algorithm::lowering3)
     return nullptr;
   if (g.batch == 0) return nullptr;
-  const current_device here(gpu_->index);
   return gpu_->convolutions.find(g, pass, type);
 }
 

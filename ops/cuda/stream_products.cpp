@@ -1,6 +1,5 @@
 // Products.
 #include "ops/cuda/aligned.hpp"
-#include "ops/cuda/stream.hpp"
 
 namespace troupe::cuda {
 

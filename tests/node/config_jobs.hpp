@@ -2,7 +2,6 @@
 // of the test that calls them.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>

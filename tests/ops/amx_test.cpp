@@ -6,6 +6,7 @@
 #include <random>
 
 #include "ops/cpu/amx_ops.hpp"
+#include "tests/ops/random_convolutions.hpp"
 #include "tests/ops/support.hpp"
 
 namespace troupe {
@@ -54,11 +55,7 @@ struct amx_test : testing::Test {
 constexpr double close = 3e-5;
 
 void amx_test::check(const conv_geometry& g) {
-  std::string text;
-  for (auto v : {g.batch, g.channels, g.height, g.width, g.outputs, g.kernel_h, g.kernel_w, g.stride_h, g.stride_w, g.pad_h,
-                 g.pad_w, g.dilation_h, g.dilation_w, g.groups})
-    text += std::to_string(v) + " ";
-  SCOPED_TRACE("b c h w o kh kw sh sw ph pw dh dw groups: " + text);
+  SCOPED_TRACE(test::text_of(g));
   const shape xs{g.batch, g.channels, g.height, g.width}, ys{g.batch, g.outputs, g.out_h(), g.out_w()};
   const shape ws{g.outputs, g.group_channels(), g.kernel_h, g.kernel_w};
   const tensor x = values(xs, 1), w = values(ws, 2), bias = values({g.outputs}, 3), dy = values(ys, 4);

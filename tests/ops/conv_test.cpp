@@ -8,12 +8,15 @@
 
 #include "ops/tensor_values.hpp"
 #include "tests/ops/every_device.hpp"
+#include "tests/ops/random_convolutions.hpp"
 
 namespace troupe {
 namespace {
 
 using test::every_device;
 using test::gaussian;
+using test::random_geometry;
+using test::text_of;
 
 tensor as(device& d, const tensor& from, dtype t) {
   tensor to = tensor::allocate(d, from.dims(), t);
@@ -31,14 +34,6 @@ double distance(const tensor& got, const tensor& right) {
     squares += r * r;
   }
   return worst / (1e-30 + std::sqrt(squares / static_cast<double>(right.count())));
-}
-
-std::string text_of(const conv_geometry& g) {
-  std::string s;
-  for (auto v : {g.batch, g.channels, g.height, g.width, g.outputs, g.kernel_h, g.kernel_w, g.stride_h, g.stride_w, g.pad_h,
-                 g.pad_w, g.dilation_h, g.dilation_w, g.groups})
-    s += std::to_string(v) + " ";
-  return s;
 }
 
 // Inputs of a geometry, and the reference outputs, in f64.
@@ -63,7 +58,7 @@ reference reference_of(device& dev, const conv_geometry& g) {
 }
 
 void check(device& dev, const conv_geometry& g, const reference& r, dtype t, double tolerance) {
-  SCOPED_TRACE(name_of(g.algorithm) + ", " + dev.numerics_id() + ", b c h w o kh kw sh sw ph pw dh dw groups: " + text_of(g));
+  SCOPED_TRACE(name_of(g.algorithm) + ", " + dev.numerics_id() + ", " + text_of(g));
   const tensor x = as(dev, r.x, t), w = as(dev, r.w, t), dy = as(dev, r.dy, t), bias = as(dev, r.bias, t);
   tensor y = test::empty(dev, r.y.dims(), t), dx = test::empty(dev, r.dx.dims(), t), dw = test::empty(dev, r.dw.dims(), t);
   for (tensor* out : {&y, &dx, &dw}) dev.fill(std::nan(""), *out);
@@ -82,30 +77,6 @@ double tolerance_of(const conv_geometry& g) {
   using enum conv_algorithm;
   if (g.algorithm == automatic || g.algorithm == winograd4 || (g.algorithm == winograd && g.kernel_h == 5)) return 2e-5;
   return g.algorithm == onednn ? 5e-5 : 1e-5;
-}
-
-conv_geometry random_geometry(std::mt19937_64& r) {
-  const auto upto = [&](std::int64_t n) { return static_cast<std::int64_t>(r() % static_cast<std::uint64_t>(n)) + 1; };
-  conv_geometry g;
-  g.groups = r() % 3 == 0 ? upto(3) : 1;
-  g.batch = r() % 4 == 0 ? 13 + upto(22) : upto(4);
-  g.channels = g.groups * upto(r() % 4 == 0 ? 40 : 7);
-  g.outputs = g.groups * upto(r() % 4 == 0 ? 70 : 9);
-  if (r() % 2 == 0) {  // supported by winograd
-    g.kernel_h = g.kernel_w = r() % 2 == 0 ? 3 : 5;
-    g.pad_h = upto(g.kernel_h) - 1, g.pad_w = upto(g.kernel_w) - 1;
-  } else {
-    g.kernel_h = upto(7), g.kernel_w = upto(7);
-    g.stride_h = upto(3), g.stride_w = upto(4);
-    g.pad_h = upto(4) - 1, g.pad_w = upto(4) - 1;
-    if (r() % 3 == 0) g.dilation_h = upto(3), g.dilation_w = upto(3);
-  }
-  const auto extent = [&](std::int64_t kernel, std::int64_t dilation, std::int64_t pad) {
-    const auto least = std::max<std::int64_t>(1, dilation * (kernel - 1) + 1 - 2 * pad);
-    return least + (r() % 4 == 0 ? 0 : upto(r() % 5 == 0 && g.batch < 5 ? 80 : 14));
-  };
-  g.height = extent(g.kernel_h, g.dilation_h, g.pad_h), g.width = extent(g.kernel_w, g.dilation_w, g.pad_w);
-  return g;
 }
 
 // The long sums of the reference take most of the time, so one reference serves all algorithms and

@@ -3,11 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "ops/cuda/dnn.hpp"
 #include "runtime/job/convolutions.hpp"
@@ -39,13 +40,8 @@ plans_summary summary_of(const std::vector<conv_task>& tasks, dtype type, const 
 
 // Passes of equal geometry once.
 std::vector<conv_task> distinct(std::vector<conv_task> tasks) {
-  std::set<std::vector<std::int64_t>> seen;
-  std::erase_if(tasks, [&](const conv_task& t) {
-    const auto& g = t.geometry;
-    return !seen.insert({g.batch, g.channels, g.height, g.width, g.outputs, g.kernel_h, g.kernel_w, g.stride_h, g.stride_w, g.pad_h,
-                         g.pad_w, g.dilation_h, g.dilation_w, g.groups, static_cast<std::int64_t>(t.pass)})
-                .second;
-  });
+  std::set<std::pair<std::array<std::int64_t, 14>, conv_pass>> seen;
+  std::erase_if(tasks, [&](const conv_task& t) { return !seen.emplace(t.geometry.extents(), t.pass).second; });
   return tasks;
 }
 

@@ -68,7 +68,7 @@ std::string text_of(cudnnBackendDescriptor_t plan) {
   return text.substr(0, text.find('\0'));
 }
 
-// Calls f(image, group's input channel, output, offsets of one product of x, w and y in elements).
+// Calls f(index in x, index in w, index in y) for every product of the convolution.
 template <class F>
 void each_product(const convolution& c, F f) {
   const auto &x = c.x, &w = c.w, &y = c.y;
