@@ -47,6 +47,7 @@ caf::resumable::resume_result role_actor::resume(caf::execution_unit* where, siz
 bool role_actor::cleanup(caf::error&& reason, caf::execution_unit* where) {
   const bool first = compat::base_actor::cleanup(std::move(reason), where);
   end_stream(stream_);
+  end_stream(leaving_);
   solvers_.stop();
   tasks_.forget();
   out_.clear();

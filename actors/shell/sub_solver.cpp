@@ -82,6 +82,7 @@ void sub_solver::take(const task_request& r) {
 bool sub_solver::cleanup(caf::error&& reason, caf::execution_unit* where) {
   const bool first = compat::base_actor::cleanup(std::move(reason), where);
   end_stream(stream_);
+  later_.clear();
   running_.reset();
   owner_ = nullptr;
   if (auto j = std::move(job_)) j->left();

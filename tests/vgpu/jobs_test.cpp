@@ -62,7 +62,10 @@ curve run_on(const std::vector<std::string>& offered, const std::string& text, c
       if (!g) g = std::make_shared<cuda::gpu>(word.number);
       devices.push_back(cuda::make_stream_of(g));
     }
+    std::map<int, long> held;
+    for (const auto& [number, g] : gpus) held[number] = g.use_count();
     c = run(job_of(text, set, offered), devices);
+    for (const auto& [number, g] : gpus) EXPECT_EQ(g.use_count(), held[number]) << "the job has left a stream";
     EXPECT_GT(counted().kernels, 0u);
     for (auto& [name, weight] : c.result.weights) EXPECT_TRUE(weight.space().host()) << name;
   }
