@@ -38,6 +38,12 @@ void device::fetch(const tensor& from, tensor& to) {
   copy(from, to);
 }
 
+void device::sum_across(const tensors& parts, tensor& out) {
+  assert(!parts.empty());
+  fetch(parts.front(), out);
+  for (std::size_t i = 1; i < parts.size(); ++i) axpy(1.0, brought(*this, parts[i]), out);
+}
+
 void device::later(const tensor& t, std::function<void(double)> then) { then(scalar(t)); }
 
 tensor brought(device& d, const tensor& t) {

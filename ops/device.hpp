@@ -28,6 +28,7 @@
 #include <string>
 
 #include "ops/geometry.hpp"
+#include "ops/maths_rules.hpp"
 #include "ops/tensor.hpp"
 
 namespace troupe {
@@ -75,6 +76,7 @@ class device {
   // Returns another stream over the same memory, for one sub-solver of a role. Null if the device
   // has no queues; all sub-solvers then share the device.
   virtual std::shared_ptr<device> make_stream() { return nullptr; }
+  virtual void set_rules(const maths_rules&) {}  // of a stream, before its first primitive
   // begin_task() and end_task() enclose each task of a sub-solver. A task is over when its
   // primitives are enqueued and its host-side effects (fetch, later) have happened. end_task()
   // returns true if the task is over. Otherwise when_over() calls `then` once it is over, from any
@@ -95,6 +97,9 @@ class device {
   // another device. Host memory is filled when the task is over.
   virtual void fetch(const tensor& from, tensor& to);
   double scalar(const tensor& t);  // the only element of t; blocks
+  // out = the sum of the parts, which have its type and count and may be in the memory of other
+  // devices of the node. The device chooses the order of the additions.
+  virtual void sum_across(const tensors& parts, tensor& out);
   // Calls `then` with the only element of t before the task is over: immediately, or, on a device
   // with queues, after the task has returned and from any thread.
   virtual void later(const tensor& t, std::function<void(double)> then);

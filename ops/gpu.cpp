@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
@@ -49,27 +50,47 @@ opened open_library() {
   return {backend, {}};
 }
 
+std::atomic<const gpu_backend*> in_use{nullptr};
+
 const opened& library() {
-  static const opened o = open_library();
+  static const opened o = [] {
+    auto made = open_library();
+    in_use = made.backend;
+    return made;
+  }();
   return o;
+}
+
+// The backend. Throws std::runtime_error with the reason if it cannot use the GPU.
+const gpu_backend& backend_for(int number) {
+  if (const auto why = why_no_gpu(number); !why.empty()) throw std::runtime_error("gpu:" + std::to_string(number) + ": " + why);
+  return *library().backend;
 }
 
 }  // namespace
 
+int count_gpus(std::string& why) {
+  const auto& o = library();
+  if (o.backend) return o.backend->count(why);
+  why = o.why;
+  return 0;
+}
+
 std::string why_no_gpu(int number) {
-  const auto& [backend, why] = library();
-  if (!backend) return why;
   std::string none;
-  const int count = backend->count(none);
+  const int count = count_gpus(none);
   if (count == 0) return none;
   if (number < count) return {};
   return "this machine has " +
          (count == 1 ? std::string("one GPU, gpu:0") : std::to_string(count) + " GPUs, gpu:0 to gpu:" + std::to_string(count - 1));
 }
 
-std::shared_ptr<device> make_gpu(int number) {
-  if (const auto why = why_no_gpu(number); !why.empty()) throw std::runtime_error("gpu:" + std::to_string(number) + ": " + why);
-  return library().backend->make(number);
+int lost_gpu() {
+  const auto* backend = in_use.load();
+  return backend ? backend->lost() : -1;
 }
+
+std::shared_ptr<device> make_gpu(int number) { return backend_for(number).make(number); }
+gpu_facts describe_gpu(int number, const gpu_facts* earlier) { return backend_for(number).describe(number, earlier); }
 
 }  // namespace troupe

@@ -27,6 +27,12 @@ void tensor::misread(dtype as) const {
   throw std::logic_error("a tensor (" + shape_.to_string() + ") of " + name_of(dtype_) + " is read as " + name_of(as));
 }
 
+void tensor::not_on_host() const {
+  throw std::logic_error(
+      "a tensor (" + shape_.to_string() + ") is in the memory of device " + std::to_string(storage_->space.device) +
+      " and is accessed by code for the CPU: use the primitives of ops/device.hpp, or place this layer on a CPU");
+}
+
 void tensor::back(device& d) {
   assert(present_);
   if (!storage_) storage_ = d.allocate(bytes());

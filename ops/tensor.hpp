@@ -78,13 +78,18 @@ class tensor {
   // Allocates memory for a declared tensor. A backed tensor keeps its memory.
   void back(device& d);
 
-  // Access to the memory, which must be the host's. Devices access other memory (memory_space.hpp).
+  // Access to the memory, which must be the host's: throws std::logic_error otherwise. Devices
+  // access other memory (memory_space.hpp).
   const void* raw() const {
-    assert(storage_ != nullptr && storage_->space.host());
+    assert(storage_ != nullptr);
+    if (!storage_->space.host()) [[unlikely]]
+      not_on_host();
     return storage_->data + offset_;
   }
   void* raw_mutable() {
-    assert(storage_ != nullptr && !storage_->frozen && storage_->space.host());
+    assert(storage_ != nullptr && !storage_->frozen);
+    if (!storage_->space.host()) [[unlikely]]
+      not_on_host();
     return storage_->data + offset_;
   }
   template <class T>
@@ -167,6 +172,7 @@ class tensor {
 
  private:
   [[noreturn, gnu::cold]] void misread(dtype as) const;  // throws std::logic_error, in every build
+  [[noreturn, gnu::cold]] void not_on_host() const;      // likewise
 
   std::shared_ptr<storage> storage_;
   std::size_t offset_ = 0;  // bytes

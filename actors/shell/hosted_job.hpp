@@ -16,6 +16,7 @@
 #include "actors/shell/monitor.hpp"
 #include "actors/shell/node_host.hpp"
 #include "actors/shell/param_store.hpp"
+#include "ops/stream_by_rules.hpp"
 
 namespace troupe {
 
@@ -51,6 +52,7 @@ class hosted_job {
         first_incarnation(least),
         node_of(std::move(nodes)),
         device_at(node_of.size(), 0),
+        rules_of(node_of.size()),
         handles(node_of.size()),
         entries(node_of.size()),
         floors_(std::make_unique<std::atomic<std::uint32_t>[]>(node_of.size())) {
@@ -64,6 +66,7 @@ class hosted_job {
   const clock::time_point began = clock::now();
   std::vector<std::uint32_t> node_of;
   std::vector<std::uint32_t> device_at;                 // by role, for roles on this node: index in node.devices
+  std::vector<maths_rules> rules_of;                    // by role, for roles on this node
   std::vector<caf::actor> handles;                      // by role; empty: not on this node
   std::vector<std::unique_ptr<monitor_entry>> entries;  // by role; null: not on this node
   std::atomic<bool> ended{false};
@@ -74,6 +77,8 @@ class hosted_job {
   time_point now() const { return clock::now() - began; }
   // The device that runs the tasks of a role on this node.
   device& device_of(role_id r) const { return *node.devices[device_at[index_of(r)]]; }
+  // Another stream of that device; null if it has no queues.
+  std::shared_ptr<device> make_stream(role_id r) const { return stream_by_rules(device_of(r), rules_of[index_of(r)]); }
 
   // Returns true if a message of incarnation `i` of `source` is to be delivered. A newer
   // incarnation raises the fence.

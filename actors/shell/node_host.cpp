@@ -80,6 +80,7 @@ void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector
     j->entries[i] = std::make_unique<monitor_entry>();
     j->entries[i]->name(job_id, s.id, s.name);
     j->device_at[i] = s.device;
+    j->rules_of[i] = s.maths;
     if (j->log) j->log->opened(s.id);
     j->admits(s.id, s.incarnation);
     j->joined(s.slots > 1 ? 1 + s.slots : 1);

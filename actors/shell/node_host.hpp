@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "actors/shell/job_host.hpp"
+#include "ops/maths_rules.hpp"
 #include "runtime/role.hpp"
 
 namespace caf {
@@ -72,6 +73,7 @@ struct seat {
   std::uint32_t slots = 1;  // > 1: that many sub-solver actors run the tasks; otherwise the role's own actor runs them
   std::uint32_t incarnation = 0;
   std::uint32_t device = 0;  // that its tasks run on: index in host_config::devices
+  maths_rules maths = {};    // of the streams that run them
   // The role's long tasks wait while sub-solvers have tasks that no thread has begun. For roles
   // whose long sums and updates can use the threads that the last packets of a step leave idle;
   // only in jobs where the step ends with these tasks.

@@ -22,6 +22,7 @@ void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared
     s.id = r.id;
     s.name = r.name;
     s.device = r.device;
+    s.maths = j->spec.maths;
     s.slots = r.tester ? 1 : r.slots;
     s.value = make_role(j, r.id);
     s.incarnation = plan_generation;

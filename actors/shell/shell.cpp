@@ -13,7 +13,7 @@ role_actor::role_actor(caf::actor_config& c, std::shared_ptr<hosted_job> j, seat
       job_(std::move(j)),
       seat_(std::move(s)),
       role_(std::move(seat_.value)),
-      stream_(seat_.slots > 1 ? nullptr : job_->device_of(seat_.id).make_stream()) {
+      stream_(seat_.slots > 1 ? nullptr : job_->make_stream(seat_.id)) {
   compat::ignore_unknown(*this);
 }
 
@@ -149,7 +149,10 @@ void role_actor::perform(send_effect& x) {
   const std::uint32_t to = index_of(e.h.dst);
   if (to < job_->handles.size()) {
     if (const auto& local = job_->handles[to]) {
-      cross_to(e, job_->device_of(e.h.dst));
+      if ((e.h.flags & flag_across) != 0)
+        freeze(e);
+      else
+        cross_to(e, job_->device_of(e.h.dst));
       return compat::post(local, std::move(e), context());
     }
     const std::uint32_t node = job_->node_of[to];
@@ -162,7 +165,7 @@ void role_actor::perform(send_effect& x) {
 }
 
 device& role_actor::leaving() {
-  if (!leaving_) leaving_ = job_->device_of(seat_.id).make_stream();
+  if (!leaving_) leaving_ = job_->make_stream(seat_.id);
   return leaving_ ? *leaving_ : job_->device_of(seat_.id);
 }
 

@@ -51,7 +51,7 @@ sub_solver::sub_solver(caf::actor_config& c, std::shared_ptr<hosted_job> j, caf:
       id_(id),
       role_name_(std::move(name)),
       slot_(slot) {
-  stream_ = job_->device_of(id_).make_stream();
+  stream_ = job_->make_stream(id_);
   compat::ignore_unknown(*this);
 }
 

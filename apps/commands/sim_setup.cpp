@@ -264,7 +264,7 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
                                 [](const sim::fault& f) { return f.kind == sim::fault_kind::crash; });
   s.world.seed = a.seed < 0 ? 1 : static_cast<std::uint64_t>(a.seed);
   take_models(s.world, models);
-  s.world.dev = s.maths ? dev.get() : nullptr;
+  s.world.dev = s.maths ? dev.get() : nullptr, s.world.maths = s.job->spec.maths;
   for (const auto& n : nodes) s.world.node_names.push_back(n.name);
   if (models.examples_per_second > 0) {
     // Forward plus backward take three times the forward's flops.

@@ -1,5 +1,6 @@
-// Adds bf16 tensors to a stream: primitives widen bf16 inputs to f32, compute in f32, and round
-// each bf16 output once (ops/widened.hpp). Threads, errors: as device.
+// Adds bf16 tensors to a stream: cuBLAS and cuDNN compute products and convolutions of bf16, and
+// other primitives widen bf16 inputs to f32, compute in f32, and round each bf16 output once
+// (ops/widened.hpp). Threads, errors: as device.
 #pragma once
 
 #include <memory>

@@ -17,7 +17,8 @@ void check_dnn(cudnnStatus_t s, const char* what) {
 cudnnDataType_t data_type(dtype t) {
   if (t == dtype::f32) return CUDNN_DATA_FLOAT;
   if (t == dtype::f64) return CUDNN_DATA_DOUBLE;
-  throw std::logic_error("cuDNN: convolutions are planned for f32 and f64 only");
+  if (t == dtype::bf16) return CUDNN_DATA_BFLOAT16;
+  throw std::logic_error("cuDNN: convolutions are planned for f32, f64 and bf16 only");
 }
 
 // What a variant pack calls the tensors.
@@ -35,12 +36,11 @@ dnn_descriptor tensor_of(id name, cudnnDataType_t type, const std::vector<std::i
       .finish();
 }
 
-// Sums are of the tensors' type.
-dnn_descriptor convolution_of(const conv_geometry& g, cudnnDataType_t type) {
+dnn_descriptor convolution_of(const conv_geometry& g, cudnnDataType_t sums) {
   constexpr auto mode = CUDNN_CROSS_CORRELATION;
   return dnn_descriptor(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)
       .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, {2})
-      .set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type)
+      .set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sums)
       .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode)
       .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {g.pad_h, g.pad_w})
       .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {g.pad_h, g.pad_w})
@@ -78,21 +78,23 @@ const operation_names& names_of(conv_pass p) {
   return p == conv_pass::forward ? forward : p == conv_pass::backward_data ? data : weights;
 }
 
-dnn_descriptor graph_of(const conv_geometry& g, conv_pass pass, cudnnDataType_t type) {
+dnn_descriptor graph_of(const conv_geometry& g, conv_pass pass, const conv_types& types) {
   const auto& n = names_of(pass);
-  const bool wide = type == CUDNN_DATA_DOUBLE;
+  const bool wide = types.factors == dtype::f64;
+  const auto type_in = [&](conv_pass computes) { return data_type(pass == computes ? types.result : types.factors); };
   const std::array<double, 2> factors{1, 0};
   const std::array<float, 2> factors_f32{1, 0};
   const auto factor = [&](std::size_t i) { return wide ? static_cast<const void*>(&factors[i]) : &factors_f32[i]; };
   const auto factor_type = wide ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
-  const auto operation = dnn_descriptor(n.operation)
-                             .set(n.x, tensor_of(id_x, type, {g.batch, g.channels, g.height, g.width}))
-                             .set(n.w, tensor_of(id_w, type, {g.outputs, g.group_channels(), g.kernel_h, g.kernel_w}))
-                             .set(n.y, tensor_of(id_y, type, {g.batch, g.outputs, g.out_h(), g.out_w()}))
-                             .set(n.convolution, convolution_of(g, type))
-                             .set(n.alpha, factor_type, 1, factor(0))
-                             .set(n.beta, factor_type, 1, factor(1))
-                             .finish();
+  const auto operation =
+      dnn_descriptor(n.operation)
+          .set(n.x, tensor_of(id_x, type_in(conv_pass::backward_data), {g.batch, g.channels, g.height, g.width}))
+          .set(n.w, tensor_of(id_w, type_in(conv_pass::backward_weights), {g.outputs, g.group_channels(), g.kernel_h, g.kernel_w}))
+          .set(n.y, tensor_of(id_y, type_in(conv_pass::forward), {g.batch, g.outputs, g.out_h(), g.out_w()}))
+          .set(n.convolution, convolution_of(g, wide ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT))
+          .set(n.alpha, factor_type, 1, factor(0))
+          .set(n.beta, factor_type, 1, factor(1))
+          .finish();
   return dnn_descriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR).set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation).finish();
 }
 
@@ -121,7 +123,7 @@ std::vector<dnn_descriptor> engines_for(const dnn_descriptor& graph, const dnn_d
 }
 
 struct engine_notes {
-  bool nondeterministic = false, tensor_cores = false;
+  bool nondeterministic = false, tensor_cores = false, less_exact = false;
 };
 engine_notes notes_of(const dnn_descriptor& settings) {
   const dnn_descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -136,8 +138,9 @@ engine_notes notes_of(const dnn_descriptor& settings) {
   engine_notes n;
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     n.nondeterministic |= notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
-    n.tensor_cores |= notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
-                      notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+    n.tensor_cores |= notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+    n.less_exact |=
+        notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS || notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
   }
   return n;
 }
@@ -185,15 +188,16 @@ dnn_descriptor properties_of_text(const std::string& json) {
       .finish();
 }
 
-std::optional<conv_plan> plan_conv(const dnn_descriptor& properties, const conv_geometry& g, conv_pass pass, dtype type,
-                                   const conv_rules& rules) try {
-  const auto graph = graph_of(g, pass, data_type(type));
+std::optional<conv_plan> plan_conv(const dnn_descriptor& properties, const conv_geometry& g, conv_pass pass,
+                                   const conv_types& types, const conv_rules& rules) try {
+  const auto graph = graph_of(g, pass, types);
   int considered = 0;
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const auto& engine : engines_for(graph, properties, mode)) {
       ++considered;
       const auto notes = notes_of(engine);
-      if ((rules.deterministic && notes.nondeterministic) || (!rules.tensor_cores && notes.tensor_cores)) continue;
+      if (notes.less_exact || (rules.deterministic && notes.nondeterministic) || (!rules.tensor_cores && notes.tensor_cores))
+        continue;
       auto plan = dnn_descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
                       .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine)
                       .set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties);
@@ -208,14 +212,14 @@ std::optional<conv_plan> plan_conv(const dnn_descriptor& properties, const conv_
   return std::nullopt;
 }
 
-const conv_plan* conv_plans::find(const conv_geometry& g, conv_pass pass, dtype type) {
+const conv_plan* conv_plans::find(const conv_geometry& g, conv_pass pass, const conv_types& types, const conv_rules& rules) {
   const std::lock_guard guard(lock_);
-  const key k{g.extents(), pass, type};
+  const key k{g.extents(), pass, types, rules};
   auto i = plans_.find(k);
   if (i == plans_.end()) {
     const current_device here(device_);
     if (!properties_) properties_ = properties_of_device(device_);
-    i = plans_.emplace(k, plan_conv(*properties_, g, pass, type)).first;
+    i = plans_.emplace(k, plan_conv(*properties_, g, pass, types, rules)).first;
   }
   return i->second ? &*i->second : nullptr;
 }

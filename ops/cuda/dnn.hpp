@@ -8,6 +8,7 @@
 #include <cudnn.h>
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -47,10 +48,21 @@ class dnn_descriptor {
 dnn_descriptor properties_of_device(int index);
 dnn_descriptor properties_of_text(const std::string& json);
 
+// Engines that convert their inputs to a type of smaller range, or add in less than f32, are never
+// used.
 struct conv_rules {
   bool deterministic = true;                       // only engines that give the same bits again
-  bool tensor_cores = false;                       // false: f32 products are f32, not TF32
+  bool tensor_cores = false;                       // true: f32 factors may be rounded to TF32; bf16 needs them
   std::size_t workspace = std::size_t{256} << 20;  // bytes at most
+  friend auto operator<=>(const conv_rules&, const conv_rules&) = default;
+};
+// Of the two tensors that a pass multiplies, and of the one that it computes. Sums are f64 for f64
+// factors, f32 for f32 and bf16.
+struct conv_types {
+  conv_types(dtype all) : factors(all), result(all) {}
+  conv_types(dtype f, dtype r) : factors(f), result(r) {}
+  dtype factors, result;
+  friend auto operator<=>(const conv_types&, const conv_types&) = default;
 };
 struct conv_plan {
   dnn_descriptor plan, engine;
@@ -59,10 +71,9 @@ struct conv_plan {
   int considered = 0;  // engines with their settings, up to the chosen one
 };
 
-// The first engine of cuDNN's heuristics that the rules allow; nothing if there is none. x, w and y
-// have the type `type`: f32 or f64.
-std::optional<conv_plan> plan_conv(const dnn_descriptor& properties, const conv_geometry& g, conv_pass pass, dtype type,
-                                   const conv_rules& rules = {});
+// The first engine of cuDNN's heuristics that the rules allow; nothing if there is none.
+std::optional<conv_plan> plan_conv(const dnn_descriptor& properties, const conv_geometry& g, conv_pass pass,
+                                   const conv_types& types, const conv_rules& rules = {});
 
 // The plans of one GPU, made when they are first needed.
 // Threads: any. A plan stays valid as long as this object.
@@ -70,10 +81,10 @@ class conv_plans {
  public:
   explicit conv_plans(int device) : device_(device) {}
   // Null if cuDNN has no engine that the rules allow.
-  const conv_plan* find(const conv_geometry& g, conv_pass pass, dtype type);
+  const conv_plan* find(const conv_geometry& g, conv_pass pass, const conv_types& types, const conv_rules& rules);
 
  private:
-  using key = std::tuple<std::array<std::int64_t, 14>, conv_pass, dtype>;
+  using key = std::tuple<std::array<std::int64_t, 14>, conv_pass, conv_types, conv_rules>;
   const int device_;
   std::mutex lock_;
   std::optional<dnn_descriptor> properties_;

@@ -10,12 +10,6 @@ namespace {
 // Raised when a kernel's results change.
 constexpr int kernels_version = 1;
 
-cudaDeviceProp properties_of(int index) {
-  cudaDeviceProp p{};
-  check(cudaGetDeviceProperties(&p, index), "cudaGetDeviceProperties");
-  return p;
-}
-
 bool is_done(const event& e) {
   try {
     return e.done();
@@ -25,6 +19,17 @@ bool is_done(const event& e) {
 }
 
 }  // namespace
+
+cudaDeviceProp properties_of(int index) {
+  cudaDeviceProp p{};
+  check(cudaGetDeviceProperties(&p, index), "cudaGetDeviceProperties");
+  return p;
+}
+
+std::string numerics_id_of(const cudaDeviceProp& p) {
+  return "gpu/sm_" + std::to_string(p.major) + std::to_string(p.minor) + "/" + std::to_string(p.multiProcessorCount) + "/cuda" +
+         std::to_string(CUDART_VERSION) + "/cudnn" + std::to_string(cudnnGetVersion()) + "/k" + std::to_string(kernels_version);
+}
 
 void event_watch::when_done(std::shared_ptr<event> e, std::function<void()> then) {
   const std::lock_guard guard(state_->lock);
@@ -94,9 +99,7 @@ gpu::gpu(int i) : index(i), host(make_cpu_device()), convolutions(i), watch(i) {
   check(cudaSetDevice(index), "cudaSetDevice");
   const auto p = properties_of(index);
   name = "gpu:" + std::to_string(index) + " (" + p.name + ")";
-  numerics_id = "gpu/sm_" + std::to_string(p.major) + std::to_string(p.minor) + "/" + std::to_string(p.multiProcessorCount) +
-                "/cuda" + std::to_string(CUDART_VERSION) + "/cudnn" + std::to_string(cudnnGetVersion()) + "/k" +
-                std::to_string(kernels_version);
+  numerics_id = numerics_id_of(p);
   memory = std::make_shared<pool>(index, name);
 }
 

@@ -1,6 +1,8 @@
 // One GPU: what its streams share.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -60,6 +62,10 @@ class pinned_pool : public std::enable_shared_from_this<pinned_pool> {
   std::mutex lock_;
   std::map<std::size_t, std::vector<std::byte*>> free_;  // by size
 };
+
+cudaDeviceProp properties_of(int index);  // throws cuda_error
+// Equal ids give equal bits.
+std::string numerics_id_of(const cudaDeviceProp& p);
 
 struct gpu {
   // Throws cuda_error if the device cannot be used.

@@ -158,6 +158,14 @@ void stream::fetch(const tensor& from, tensor& to) {
   if (from.space().host()) return upload(from.raw(), to);
   operation o(*this);
   if (!to.space().host()) {
+    if (from.space() != space()) {
+      auto& other = own_block(from, from.space().device);
+      other.used->before_read(*queue_);
+      check(cudaMemcpyPeerAsync(o.address_out(to), gpu_->index, other.data + from.offset(), from.space().device, from.bytes(), o),
+            "copy from another device");
+      o.also_reads(other.used);
+      return;
+    }
     if (to.space() == space())
       return check(cudaMemcpyAsync(o.address_out(to), o.address_in(from), from.bytes(), cudaMemcpyDeviceToDevice, o), "copy");
     auto& other = own_block(to, to.space().device);

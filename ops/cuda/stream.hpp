@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ops/cuda/blas.hpp"
+#include "ops/cuda/collective.hpp"
 #include "ops/cuda/gpu.hpp"
 
 namespace troupe::cuda {
@@ -28,6 +29,7 @@ class stream final : public device {
   memory_space space() const override { return {static_cast<std::int16_t>(gpu_->index)}; }
   device& host() override { return *gpu_->host; }
   std::shared_ptr<device> make_stream() override { return std::make_shared<stream>(gpu_); }
+  void set_rules(const maths_rules& r) override { rules_ = r; }
 
   void begin_task() override;
   bool end_task() override;
@@ -37,6 +39,7 @@ class stream final : public device {
   void upload(const void* from, tensor& t) override;
   void download(const tensor& t, void* to) override;
   void fetch(const tensor& from, tensor& to) override;
+  void sum_across(const tensors& parts, tensor& out) override;
   void later(const tensor& t, std::function<void(double)> then) override;
 
   tensor pack(const gemm_spec& s, const tensor& b) override;
@@ -45,19 +48,28 @@ class stream final : public device {
 #include "ops/primitives.inl"
 #undef TROUPE_PRIMITIVE
 
+  // For bf16_stream. True if the convolution below, without a bias, takes bf16 factors.
+  bool convolves_bf16(const conv_geometry& g, conv_pass pass, dtype result);
+  // of_bf16: every f32 factor is a bf16 number, so that TF32 is exact and allowed.
+  void convolve_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y, bool of_bf16);
+  void convolve_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx, bool of_bf16);
+  void convolve_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add, bool of_bf16);
+
  private:
   friend class operation;
   // What the host gets when the task is over.
   struct effects;
 
   std::shared_ptr<gpu> gpu_;
+  maths_rules rules_;
   std::shared_ptr<queue> queue_;
   blas& products();  // made by the first product
   std::unique_ptr<blas> blas_;
-  std::shared_ptr<uses> workspace_;  // of blas_
-  std::unique_ptr<dnn> dnn_;         // made by the first convolution
+  std::shared_ptr<uses> workspace_;     // of blas_
+  std::unique_ptr<collective> across_;  // made by sum_across(), for the GPUs of its last call
+  std::unique_ptr<dnn> dnn_;            // made by the first convolution
   // Null: the convolution is composed of products.
-  const conv_plan* plan_for(const conv_geometry& g, conv_pass pass, dtype type);
+  const conv_plan* plan_for(const conv_geometry& g, conv_pass pass, const conv_types& types, bool of_bf16 = false);
   void convolve(const conv_plan& p, const tensor& x, const tensor& w, const tensor& y, tensor& result);
   std::shared_ptr<effects> effects_;
 };
@@ -84,7 +96,8 @@ class operation {
   }
   const void* address_in(const tensor& t);
   void* address_out(tensor& t);
-  // A write to memory of another device.
+  // Uses of memory of another device.
+  void also_reads(std::shared_ptr<uses> u) { reads_.push_back(std::move(u)); }
   void also_writes(std::shared_ptr<uses> u) { writes_.push_back(std::move(u)); }
   // Memory that only this operation uses.
   void* scratch(std::size_t bytes);

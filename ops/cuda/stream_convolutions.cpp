@@ -5,12 +5,17 @@
 
 namespace troupe::cuda {
 
-const conv_plan* stream::plan_for(const conv_geometry& g, conv_pass pass, dtype type) {
+const conv_plan* stream::plan_for(const conv_geometry& g, conv_pass pass, const conv_types& types, bool of_bf16) {
   const auto named = algorithm_of(g, pass);
   if (named == conv_algorithm::lowering1 || named == conv_algorithm::lowering2 || named == conv_algorithm::lowering3)
     return nullptr;
   if (g.batch == 0) return nullptr;
-  return gpu_->convolutions.find(g, pass, type);
+  const bool tensor_cores = types.factors == dtype::bf16 || (types.factors == dtype::f32 && (of_bf16 || rules_.tf32));
+  return gpu_->convolutions.find(g, pass, types, {.tensor_cores = tensor_cores, .workspace = rules_.conv_workspace});
+}
+
+bool stream::convolves_bf16(const conv_geometry& g, conv_pass pass, dtype result) {
+  return plan_for(g, pass, {dtype::bf16, result}) != nullptr;
 }
 
 // `result` is one of x, w and y: the plan's pass computes it from the other two.
@@ -24,24 +29,35 @@ void stream::convolve(const conv_plan& p, const tensor& x, const tensor& w, cons
   if (made != out) copy_within(o, out, made, result.bytes());
 }
 
-void stream::conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) {
-  const auto* p = plan_for(g, conv_pass::forward, y.type());
+void stream::convolve_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y,
+                              bool of_bf16) {
+  const auto* p = plan_for(g, conv_pass::forward, {x.type(), y.type()}, of_bf16);
   if (!p) return device::conv_forward(g, x, w, bias, y);
   convolve(*p, x, w, y, y);
   if (bias) add_bias(g.batch, g.outputs, g.pixels(), bias, y);
 }
-void stream::conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) {
-  const auto* p = plan_for(g, conv_pass::backward_data, dx.type());
+void stream::convolve_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx, bool of_bf16) {
+  const auto* p = plan_for(g, conv_pass::backward_data, {dy.type(), dx.type()}, of_bf16);
   if (!p) return device::conv_backward_data(g, dy, w, dx);
   convolve(*p, dx, w, dy, dx);
 }
-void stream::conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) {
-  const auto* p = plan_for(g, conv_pass::backward_weights, dw.type());
+void stream::convolve_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add, bool of_bf16) {
+  const auto* p = plan_for(g, conv_pass::backward_weights, {x.type(), dw.type()}, of_bf16);
   if (!p) return device::conv_backward_weights(g, x, dy, dw, add);
   if (!add) return convolve(*p, x, dw, dy, dw);
   tensor made = tensor::allocate(*this, dw.dims(), dw.type());
   convolve(*p, x, made, dy, made);
   axpy(1.0, made, dw);
+}
+
+void stream::conv_forward(const conv_geometry& g, const tensor& x, const tensor& w, const tensor& bias, tensor& y) {
+  convolve_forward(g, x, w, bias, y, false);
+}
+void stream::conv_backward_data(const conv_geometry& g, const tensor& dy, const tensor& w, tensor& dx) {
+  convolve_data(g, dy, w, dx, false);
+}
+void stream::conv_backward_weights(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, bool add) {
+  convolve_weights(g, x, dy, dw, add, false);
 }
 void stream::conv_backward_parameters(const conv_geometry& g, const tensor& x, const tensor& dy, tensor& dw, tensor& db, bool add) {
   device::conv_backward_parameters(g, x, dy, dw, db, add);

@@ -8,21 +8,19 @@ blas& stream::products() {
     auto memory = allocate(blas::workspace_bytes);
     workspace_ = static_cast<gpu_block&>(*memory).used;
     workspace_->before_write(*queue_);
-    blas_ = std::make_unique<blas>(queue_->stream(), std::move(memory));
+    blas_ = std::make_unique<blas>(queue_->stream(), std::move(memory), rules_.tf32);
   }
   return *blas_;
 }
 
 void stream::gemm(const gemm_spec& s, const tensor& a, const tensor& b, tensor& c) {
   if (s.m == 0 || s.n == 0) return;
+  if (a.type() != b.type()) throw std::logic_error("gpu: the factors of a product have different types");
   operation o(*this);
-  by_type(c.type(), [&](auto t) {
-    using T = decltype(t);
-    auto* out = o.out<T>(c);
-    auto* result = aligned_copy(o, out, c);
-    products().gemm(s, aligned_copy(o, o.in<T>(a), a), aligned_copy(o, o.in<T>(b), b), result);
-    if (result != out) copy_within(o, out, result, c.bytes());
-  });
+  auto* out = o.address_out(c);
+  auto* result = aligned_copy(o, out, c);
+  products().gemm(s, a.type(), aligned_copy(o, o.address_in(a), a), aligned_copy(o, o.address_in(b), b), c.type(), result);
+  if (result != out) copy_within(o, out, result, c.bytes());
 }
 
 // cuBLAS promises no row-by-row equality of products of different heights, so packets are computed

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "ops/cpu/conv_rule.hpp"
+#include "ops/cpu/processor.hpp"
 #include "ops/device.hpp"
 #include "runtime/record/file_io.hpp"
 
@@ -100,15 +100,6 @@ machine_times read(const std::string& file, std::string& trouble) {
   return found;
 }
 
-// The processor's model name; empty if the system does not state it.
-std::string processor() {
-  std::ifstream f("/proc/cpuinfo");
-  for (std::string line; std::getline(f, line);)
-    if (line.rfind("model name", 0) == 0)
-      if (const auto at = line.find(": "); at != std::string::npos) return line.substr(at + 2);
-  return {};
-}
-
 }  // namespace
 
 std::string convolution_cache_file() {
@@ -121,7 +112,7 @@ std::string convolution_cache_file() {
   return base.empty() ? std::string() : (base / "troupe" / "convolutions.json").string();
 }
 
-std::string machine_words(const device& d) { return processor() + ", " + d.numerics_id() + ", compiler " + __VERSION__; }
+std::string machine_words(const device& d) { return cpu::processor_name() + ", " + d.numerics_id() + ", compiler " + __VERSION__; }
 
 convolution_cache::convolution_cache(std::string file, std::string machine) : file_(std::move(file)), machine_(std::move(machine)) {
   std::string trouble;

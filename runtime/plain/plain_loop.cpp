@@ -5,8 +5,8 @@
 #include <chrono>
 #include <map>
 
-#include "ops/device.hpp"
 #include "ops/reader_sum.hpp"
+#include "ops/stream_by_rules.hpp"
 #include "ops/tree/packet_tree.hpp"
 #include "runtime/loader/reading.hpp"
 #include "runtime/messages/ids.hpp"
@@ -36,6 +36,11 @@ class stopwatch {
   double* into_;
   clock::time_point begin_;
 };
+
+std::shared_ptr<device> loop_stream(std::shared_ptr<device> d, const maths_rules& r) {
+  auto own = stream_by_rules(*d, r);
+  return own ? own : d;
+}
 
 }  // namespace
 
@@ -82,7 +87,7 @@ struct plain_loop::impl {
 };
 
 plain_loop::impl::impl(std::shared_ptr<const prepared_job> job, std::shared_ptr<device> d, std::vector<std::uint32_t> by_layer)
-    : j(std::move(job)), dev(std::move(d)), weights(j, dev, std::move(by_layer)), at(j->first_step) {
+    : j(std::move(job)), dev(loop_stream(std::move(d), j->spec.maths)), weights(j, dev, std::move(by_layer)), at(j->first_step) {
   assert(why_not(*j).empty());
   const auto& spec = j->spec;
   sampler_config c;

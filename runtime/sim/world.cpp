@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ops/device.hpp"
+#include "ops/stream_by_rules.hpp"
 #include "runtime/messages/crossing.hpp"
 
 namespace troupe::sim {
@@ -189,12 +189,12 @@ void world::take_effects(role_id self) {
 device& world::stream_of(hosted& h, std::uint32_t solver) {
   if (solver >= h.streams.size()) h.streams.resize(solver + 1);
   auto& own = h.streams[solver];
-  if (!own) own = h.dev->make_stream();
+  if (!own) own = stream_by_rules(*h.dev, config_.maths);
   return own ? *own : *h.dev;
 }
 
 device& world::leaving_stream_of(hosted& h) {
-  if (!h.leaving) h.leaving = h.dev->make_stream();
+  if (!h.leaving) h.leaving = stream_by_rules(*h.dev, config_.maths);
   return h.leaving ? *h.leaving : *h.dev;
 }
 

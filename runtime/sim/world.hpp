@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/maths_rules.hpp"
 #include "runtime/role.hpp"
 #include "runtime/sim/event_queue.hpp"
 #include "runtime/sim/faults.hpp"
@@ -51,7 +52,8 @@ struct world_config {
   // If nodes have several devices: by index in the nodes' lists, the same for all nodes; `dev` is
   // one of them. Empty: only `dev`.
   std::vector<device*> devices = {};
-  disk_model disk = {};  // of every node
+  maths_rules maths = {};  // of the devices' streams
+  disk_model disk = {};    // of every node
   // A role that drops a message for a reason that is a mistake (runtime/messages/drops.hpp) ends
   // the run with std::logic_error. True: it goes on. For runs with mistakes on purpose.
   bool allow_mistakes = false;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ops/dtype.hpp"
+#include "ops/maths_rules.hpp"
 #include "ops/options.hpp"
 #include "runtime/base/diagnostic.hpp"
 
@@ -34,7 +35,8 @@ struct layer_spec {
   std::optional<double> loss_weight;            // of a loss layer; absent: 1
   std::string partition = "batch";              // batch | feature | input | none
   std::vector<double> fraction;
-  std::vector<std::string> place;  // node names, one per part
+  bool auto_fraction = false;      // fraction = "auto": by the speed of the workers' devices
+  std::vector<std::string> place;  // "NODE" or "NODE/DEVICE", one per part
   std::string algorithm;           // of this layer's maths; empty: auto
   bool recompute = false;          // backward runs forward again instead of keeping its results
   bool gather = false;             // the packets of a step are computed as one (stage/gather_stage.hpp)
@@ -160,6 +162,8 @@ struct job_spec {
   std::uint64_t seed = 1;
   std::vector<std::string> devices{"cpu:0"};
   std::vector<source_position> devices_at;   // positions of the devices; empty: they are the default
+  std::vector<double> tflops;                // speed of the devices, one each; empty: not stated
+  maths_rules maths;                         // of GPUs
   std::string precision = "fp32";            // fp32 | f64 | bf16 (docs/precision.md)
   std::optional<std::int64_t> max_failures;  // node failures that the job survives; absent: any number
   // Number of nodes that the job uses (job/elastic.hpp). min_nodes 0: no minimum; max_nodes 0: all
@@ -185,6 +189,7 @@ struct node_spec {
   std::string name;
   std::string address;  // host:port; the data plane's port is sent at join
   std::vector<std::string> devices{"cpu:0"};
+  std::vector<double> tflops;  // speed of the devices, one each; empty: not stated
   std::vector<std::string> roles{"coordinator", "worker", "server", "data"};
   std::int64_t memory_limit = 0;  // bytes; 0: no limit
   std::vector<std::string> data{

@@ -268,6 +268,13 @@ TEST(job_file, times_and_sizes_are_read_with_their_units) {
 
 // Promise 20: no text may crash the reader. Every third prefix, every byte replaced by a few
 // others.
+TEST(job_file, the_rules_for_gpus_are_read) {
+  EXPECT_EQ(spec_of(text_of(sound_lines())).maths, maths_rules{});
+  const auto j = spec_of(text_of(sound_lines()), {"job.tf32=true", "job.conv_workspace=\"64MiB\""});
+  EXPECT_EQ(j.maths, (maths_rules{.tf32 = true, .conv_workspace = std::size_t{64} << 20}));
+  EXPECT_EQ(spec_of(text_of(sound_lines()), {"job.conv_workspace=0"}).maths.conv_workspace, 0u);
+}
+
 TEST(job_file, mutated_texts_are_errors_or_jobs_but_never_crashes) {
   const auto text = text_of(sound_lines());
   for (std::size_t n = 0; n < text.size(); n += 3) parse_job(text.substr(0, n), "t", *all_tables());

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -46,6 +47,7 @@ std::shared_ptr<event_state> event_of(machine& m, cudaEvent_t e) {
 cudaError_t copy(machine& m, stream_state& s, void* to, const void* from, std::size_t n) {
   ++m.counted.copies;
   std::vector<access> uses;
+  uses.reserve(2);
   const bool to_device = m.is_device(to), from_device = m.is_device(from);
   if (to_device) uses.push_back({to, true});
   if (from_device) uses.push_back({from, false});
@@ -147,6 +149,19 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   p->warpSize = 32;
   p->maxThreadsPerBlock = 1024;
   p->sharedMemPerBlock = 48 << 10;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int device) {
+  const call c;
+  if (device < 0 || device >= c.m.chosen.devices) return fail(cudaErrorInvalidDevice);
+  if (what != cudaDevAttrClockRate) return fail(cudaErrorInvalidValue);
+  return *value = 1980000, cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  const call c;
+  if (device < 0 || device >= c.m.chosen.devices) return fail(cudaErrorInvalidDevice);
+  const int bus = c.m.chosen.reversed ? c.m.chosen.devices - device : device + 1;
+  std::snprintf(text, static_cast<std::size_t>(length), "0000:%02X:00.0", static_cast<unsigned>(bus) & 0xff);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {

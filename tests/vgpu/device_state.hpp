@@ -13,10 +13,12 @@
 
 namespace troupe::vgpu {
 
-// A use of device memory: `at` is an address in a block.
+// A use of device memory: `at` is an address in a block, which has at least `bytes` from there on.
+// Otherwise that is a finding, and the operation is not run.
 struct access {
   const void* at;
   bool writes;
+  std::size_t bytes = 0;
 };
 
 // The place at which kernels and host functions of the virtual GPU access device memory. Aborts,

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 #include <string>
 
@@ -136,6 +137,24 @@ TEST(gpu_convolution, the_virtual_gpu_notices_exchanged_tensors) {
   d.run(*plan, x, exchanged, w, scratch);
   EXPECT_FALSE(identical(gpu.read(exchanged, outputs), gpu.read(y, outputs)));
   expect_bits("unwritten y", gpu.read(exchanged, outputs), before);
+}
+
+// The self-test: a plan is given x, w, y or a workspace of one byte too few.
+TEST(gpu_convolution, the_virtual_gpu_notices_blocks_that_are_too_small) {
+  const conv_geometry g{.batch = 128, .channels = 64, .height = 28, .width = 28, .outputs = 64, .kernel_h = 3, .kernel_w = 3};
+  const auto plan =
+      cuda::plan_conv(cuda::properties_of_text(properties_h100), g, conv_pass::forward, dtype::bf16, {.tensor_cores = true});
+  ASSERT_TRUE(plan && plan->workspace > 0);
+  const std::array<std::size_t, 4> sizes{128 * 64 * 28 * 28 * 2, 64 * 64 * 3 * 3 * 2, 128 * 64 * 26 * 26 * 2, plan->workspace};
+  for (std::size_t small = 0; small < 4; ++small) {
+    device_user gpu(std::uint64_t{1});
+    std::array<std::byte*, 4> at{};
+    for (std::size_t i = 0; i < 4; ++i) at[i] = gpu.memory<std::byte>(sizes[i] - (i == small ? 1 : 0));
+    cuda::dnn(gpu.stream).run(*plan, at[0], at[1], at[2], at[3]);
+    ASSERT_EQ(findings().size(), 1u) << small;
+    EXPECT_EQ(findings()[0], "a convolution uses " + std::to_string(sizes[small]) + " bytes of a block that has " +
+                                 std::to_string(sizes[small] - 1));
+  }
 }
 
 TEST(gpu_plans, are_deterministic_in_true_f32_and_within_the_workspace_on_three_gpus) {

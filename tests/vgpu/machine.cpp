@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -157,6 +158,16 @@ void machine::drop_stream(stream_state* s) {
   --counted.streams;
 }
 
+bool machine::check_sizes(const std::string& name, const std::vector<access>& uses) const {
+  bool good = true;
+  for (const auto& u : uses)
+    if (bytes_from(u.at) < u.bytes) {
+      found(name + " uses " + std::to_string(u.bytes) + " bytes of a block that has " + std::to_string(bytes_from(u.at)));
+      good = false;
+    }
+  return good;
+}
+
 void machine::check_order(const std::string& name, const std::vector<access>& uses, const stream_state& s) {
   vector_clock own;
   own.at(s.number) = vector_clock(s.clock).at(s.number);
@@ -183,6 +194,7 @@ cudaError_t machine::append(stream_state& s, const std::string& name, const std:
   s.clock.join(host);
   s.clock.tick(s.number);
   check_order(name, uses, s);
+  if (!check_sizes(name, uses)) run = nullptr;
   s.waiting.push_back({std::move(run), nullptr, 0});
   drift();
   return cudaSuccess;
@@ -218,7 +230,12 @@ cudaError_t machine::stuck() {
   give_up("the host waits for an operation that cannot run");
 }
 
-void machine::lose(int device) { lost_[static_cast<std::size_t>(device)] = true; }
+constexpr const char* lost_once = "TROUPE_VGPU_LOST_ONCE";
+
+void machine::lose(int device) {
+  lost_[static_cast<std::size_t>(device)] = true;
+  if (const char* file = std::getenv(lost_once)) std::ofstream(file) << device << "\n";
+}
 
 // In cudart.cpp: forgets the calling thread's error and device.
 void begin_calls();
@@ -236,6 +253,8 @@ options options_from(const char* text) {
       o.shuffled = value != 0;
     else if (key == "devices")
       o.devices = static_cast<int>(value);
+    else if (key == "reversed")
+      o.reversed = value != 0;
     else if (key == "memory")
       o.memory = static_cast<std::size_t>(value);
     else if (key == "driver")
@@ -247,6 +266,7 @@ options options_from(const char* text) {
     else
       give_up(("no option is called '" + key + "'").c_str());
   }
+  if (const char* file = std::getenv(lost_once); file && std::filesystem::exists(file)) o.lose_device = -1;
   return o;
 }
 

@@ -87,7 +87,8 @@ class machine {
   stream_state* stream_of(cudaStream_t s);  // null after a finding
   void drop_stream(stream_state* s);
   const std::vector<std::unique_ptr<stream_state>>& streams() const { return streams_; }
-  // Checks the order of the uses and appends the operation. Returns the error of a lost device.
+  // Checks the uses and appends the operation, without its work if a block is too small. Returns
+  // the error of a lost device.
   cudaError_t append(stream_state& s, const std::string& name, const std::vector<access>& uses, std::function<void()> run);
   void append_plain(stream_state& s, operation o);  // records and waits
   void drift();                                     // the devices run zero or more operations
@@ -105,6 +106,8 @@ class machine {
  private:
   memory_block* block_of(const void* p);
   void check_order(const std::string& name, const std::vector<access>& uses, const stream_state& s);
+  // False after a finding.
+  bool check_sizes(const std::string& name, const std::vector<access>& uses) const;
   bool run_one();
   cudaError_t stuck();
   void lose(int device);

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
 
 #include "tests/apps/child.hpp"
 #include "tests/cluster/processes.hpp"
@@ -12,6 +13,7 @@
 namespace troupe {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing_apps::of_kind;
 using testing_apps::outcome;
@@ -23,12 +25,13 @@ class on_gpu {
   explicit on_gpu(const std::string& findings) : findings_(findings) {
     setenv("TROUPE_GPU_LIBRARY", TROUPE_VGPU_LIBRARY, 1);
     setenv("TROUPE_VGPU_FINDINGS", findings_.c_str(), 1);
+    setenv("TROUPE_NVML_LIBRARY", TROUPE_VGPU_NVML_LIBRARY, 1);
     unsetenv("TROUPE_VGPU");
   }
   ~on_gpu() {
     std::ifstream in(findings_);
     for (std::string line; std::getline(in, line);) ADD_FAILURE() << line;
-    for (const char* name : {"TROUPE_GPU_LIBRARY", "TROUPE_VGPU_FINDINGS", "TROUPE_VGPU"}) unsetenv(name);
+    for (const char* name : {"TROUPE_GPU_LIBRARY", "TROUPE_NVML_LIBRARY", "TROUPE_VGPU_FINDINGS", "TROUPE_VGPU"}) unsetenv(name);
   }
   static void options(const char* text) { setenv("TROUPE_VGPU", text, 1); }
 
@@ -108,6 +111,68 @@ TEST_F(gpu_program, names_what_was_asked_for_and_held_when_the_gpu_is_out_of_mem
   EXPECT_THAT(o.err, HasSubstr(" of 262144 bytes are free"));
 }
 
+TEST_F(gpu_program, device_query_lists_the_devices_of_this_machine) {
+  environment_.options("devices=2 reversed=1 memory=1048576");
+  const auto o = troupe({"device_query", "--json"});
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.err, "");
+  const auto all = testing_apps::objects(o.out);
+  ASSERT_EQ(all.size(), 4u) << o.out;
+  EXPECT_EQ(all[0]["event"], "device");
+  EXPECT_EQ(all[0]["device"], "cpu:0");
+  EXPECT_EQ(all[0]["kind"], "cpu");
+  EXPECT_GT(all[0]["cores"], 0);
+  EXPECT_GT(all[0]["memory_total"], all[0]["memory_free"]);
+  EXPECT_THAT(all[0]["numerics_id"].get<std::string>(), HasSubstr(all[0]["kernels"].get<std::string>()));
+  EXPECT_EQ(all[1]["device"], "gpu:0");
+  EXPECT_EQ(all[1]["name"], "virtual GPU");
+  EXPECT_EQ(all[1]["compute_capability"], "9.0");
+  EXPECT_EQ(all[1]["multiprocessors"], 132);
+  EXPECT_EQ(all[1]["clock_mhz"], 1980);
+  EXPECT_EQ(all[1]["memory_total"], 1048576);
+  EXPECT_EQ(all[1]["memory_free"], 1048576);
+  EXPECT_EQ(all[1]["pci_bus"], "0000:02:00.0");
+  EXPECT_EQ(all[1]["driver"], "580.65.06");
+  EXPECT_EQ(all[1]["driver_cuda"], "13.0");
+  EXPECT_THAT(all[1]["numerics_id"].get<std::string>(), HasSubstr("gpu/sm_90/132/cuda"));
+  EXPECT_EQ(all[1]["temperature_c"], 61) << "the second GPU of the machine is gpu:0";
+  EXPECT_EQ(all[1]["utilisation"], 91);
+  EXPECT_EQ(all[1]["processes"], 1);
+  EXPECT_EQ(all[2]["device"], "gpu:1");
+  EXPECT_EQ(all[2]["temperature_c"], 60);
+  EXPECT_EQ(all[3], nlohmann::json::parse(R"({"event": "done", "gpus": 2})"));
+  const auto text = troupe({"device_query"}).out;
+  EXPECT_THAT(text, HasSubstr("gpu:1  virtual GPU\n  compute       9.0, 132 multiprocessors, 1980 MHz\n"));
+  EXPECT_THAT(text, HasSubstr("  memory        1.0 MiB, 1.0 MiB free\n  sensors       90 % busy, 60 C, "));
+}
+
+TEST_F(gpu_program, device_query_leaves_out_sensors_when_there_is_no_nvml) {
+  setenv("TROUPE_NVML_LIBRARY", "/nowhere/libnvidia-ml.so.1", 1);
+  const auto all = testing_apps::objects(troupe({"device_query", "--json"}).out);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1]["device"], "gpu:0");
+  for (const char* key : {"utilisation", "temperature_c", "power_w", "memory_used", "processes", "driver"})
+    EXPECT_FALSE(all[1].contains(key)) << key;
+  EXPECT_TRUE(all[1].contains("memory_free"));
+}
+
+TEST_F(gpu_program, device_query_says_why_there_is_no_gpu_and_succeeds) {
+  const auto why = [&](const char* options) {
+    environment_.options(options);
+    const auto o = troupe({"device_query", "--json"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    const auto all = testing_apps::objects(o.out);
+    EXPECT_EQ(all.size(), 2u) << o.out;
+    EXPECT_EQ(all.back()["gpus"], 0);
+    return all.back().value("why_no_gpu", "");
+  };
+  EXPECT_EQ(why("driver=0"), "there is no NVIDIA driver on this machine");
+  EXPECT_EQ(why("driver=12040"), "the NVIDIA driver supports CUDA 12.4, and this build needs 13.0");
+  setenv("TROUPE_GPU_LIBRARY", "/nowhere/libtroupe_cuda.so", 1);
+  EXPECT_THAT(why(""), HasSubstr("the GPU backend cannot be loaded: /nowhere/libtroupe_cuda.so: cannot open shared object file"));
+  EXPECT_THAT(troupe({"device_query"}).out, HasSubstr("\nno GPU: the GPU backend cannot be loaded: "));
+}
+
 class gpu_daemons : public testing_cluster::cluster_test {
  protected:
   void make(const std::vector<std::vector<std::string>>& devices) {
@@ -137,6 +202,72 @@ TEST_F(gpu_daemons, train_on_the_gpus_of_two_nodes_with_the_same_bits) {
   EXPECT_EQ(trained(2, 2), one);
 }
 
+// The losses of the steps among the events; a client that reads slowly does not get all of them.
+std::map<std::uint64_t, double> losses_of(const std::vector<job_event>& events) {
+  std::map<std::uint64_t, double> losses;
+  for (const auto& e : events)
+    for (const auto& [name, value] : e.event.values)
+      if (e.event.kind == "step" && name == "loss") losses[e.event.step] = value;
+  return losses;
+}
+
+TEST_F(gpu_daemons, train_lenet_with_the_loss_curve_of_the_cpu) {
+  std::ifstream in(std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/lenet_synthetic.toml");
+  const std::string lenet{std::istreambuf_iterator<char>(in), {}};
+  ASSERT_FALSE(lenet.empty());
+  std::vector<std::string> set{"data.batch=8", "pipeline.packets=4", "train.finish={steps=20}", "topology.workers_per_group=2"};
+  std::vector<std::string> words{std::string(TROUPE_BIN_DIR) + "/troupe", "train", write("lenet.toml", lenet), "--json"};
+  for (const auto& s : set) words.insert(words.end(), {"--set", s});
+  testing_cluster::process on_cpu(words, folder_);
+  ASSERT_EQ(on_cpu.wait(), 0) << on_cpu.log();
+  std::map<std::uint64_t, double> want;
+  for (const auto& e : of_kind(testing_apps::objects(on_cpu.out()), "step")) want[e.at("step")] = e.at("loss");
+  ASSERT_EQ(want.size(), 20u);
+
+  make({{"gpu:0"}, {"gpu:0"}});
+  start_all();
+  const auto r = run(lenet, set);
+  ASSERT_EQ(r.outcome.exit_code(), 0) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
+  const auto got = losses_of(r.events);
+  EXPECT_GE(got.size(), 10u);
+  for (const auto& [step, loss] : got) EXPECT_NEAR(loss, want.at(step), 1e-4) << "step " << step;
+}
+
+TEST_F(gpu_daemons, report_the_gpus_that_their_devices_name) {
+  environment_.options("devices=2");
+  make({{"cpu:0"}, {"gpu:1"}});
+  start_all();
+  using nlohmann::json;
+  const auto asked = [&](const char* node, const char* command) { return json::parse(ask(node, command, true).text); };
+  json nodes;
+  const auto reported = [&] { return nodes.size() == 2 && nodes[1].contains("gpus"); };
+  for (const auto end = testing_cluster::clock::now() + std::chrono::seconds(20);
+       !reported() && testing_cluster::clock::now() < end;)
+    nodes = asked("n1", "nodes")["nodes"];
+  ASSERT_TRUE(reported()) << nodes;
+  EXPECT_FALSE(nodes[0].contains("gpus")) << "n1 names no GPU";
+  ASSERT_EQ(nodes[1]["gpus"].size(), 1u);
+  const auto g = nodes[1]["gpus"][0];
+  EXPECT_EQ(g["device"], "gpu:1");
+  EXPECT_EQ(g["name"], "virtual GPU");
+  EXPECT_EQ(g["memory_total"], std::int64_t{1} << 30);
+  EXPECT_EQ(g["temperature_c"], 61);
+  EXPECT_TRUE(g.contains("pool_held")) << "the daemon has opened it";
+  EXPECT_THAT(ask("n1", "nodes").text, HasSubstr("n2    gpu:1  virtual GPU"));
+  EXPECT_EQ(asked("n2", "status")["gpus"][0]["device"], "gpu:1");
+  EXPECT_FALSE(asked("n1", "status").contains("gpus"));
+  const auto has_opened = [&](const char* node, const char* library) {
+    std::ifstream maps("/proc/" + std::to_string(daemon(node).pid()) + "/maps");
+    const std::string all{std::istreambuf_iterator<char>(maps), {}};
+    EXPECT_FALSE(all.empty());
+    return all.find(library) != std::string::npos;
+  };
+  for (const char* library : {TROUPE_VGPU_LIBRARY, TROUPE_VGPU_NVML_LIBRARY}) {
+    EXPECT_TRUE(has_opened("n2", library));
+    EXPECT_FALSE(has_opened("n1", library)) << library;
+  }
+}
+
 TEST_F(gpu_daemons, refuse_a_mix_of_devices_unless_the_job_allows_other_bits) {
   make({{"gpu:0"}, {"cpu:0"}});
   start_all();
@@ -147,6 +278,28 @@ TEST_F(gpu_daemons, refuse_a_mix_of_devices_unless_the_job_allows_other_bits) {
   auto set = testing_cluster::workers(2, 2);
   set.emplace_back("train.deterministic=false");
   EXPECT_EQ(run(testing_cluster::tiny_job(), set).outcome.exit_code(), 0);
+}
+
+TEST_F(gpu_daemons, a_daemon_that_loses_its_gpu_starts_anew_and_takes_the_next_job) {
+  environment_.options("lose_device=400");
+  setenv("TROUPE_VGPU_LOST_ONCE", path("lost").c_str(), 1);
+  make({{"cpu:0"}, {"gpu:0"}});
+  start_all();
+  auto set = testing_cluster::workers(2, 1);
+  set.emplace_back("train.deterministic=false");
+  const auto first = run(testing_cluster::tiny_job(), set);
+  EXPECT_EQ(first.outcome.exit_code(), 0) << (first.outcome.messages.empty() ? "" : first.outcome.messages.front());
+  EXPECT_TRUE(daemon("n2").wait_log("gpu:0 is lost, and this process cannot use it again: the daemon starts anew", 20s));
+  const auto is_up = [&] {
+    const auto nodes = nlohmann::json::parse(ask("n1", "nodes", true).text)["nodes"];
+    return nodes.size() == 2 && nodes[1]["state"] == "up";
+  };
+  for (const auto end = testing_cluster::clock::now() + 20s; !is_up() && testing_cluster::clock::now() < end;) {
+  }
+  EXPECT_TRUE(is_up());
+  const auto second = run(testing_cluster::tiny_job(), set);
+  EXPECT_EQ(second.outcome.exit_code(), 0) << (second.outcome.messages.empty() ? "" : second.outcome.messages.front());
+  unsetenv("TROUPE_VGPU_LOST_ONCE");
 }
 
 TEST_F(gpu_daemons, a_node_without_its_device_does_not_start) {

@@ -11,8 +11,9 @@
 //   kernels  The threads of a block are fibers, in random order (block_run.hpp).
 //
 // Without reset() the first call makes devices by the options in the environment variable
-// TROUPE_VGPU. Findings are also appended to the file that TROUPE_VGPU_FINDINGS names: for programs
-// that open the backend as a library (libtroupe_cuda_vgpu.so).
+// TROUPE_VGPU. If TROUPE_VGPU_LOST_ONCE names a file, a process that loses a device makes the file,
+// and later processes lose none. Findings are also appended to the file that TROUPE_VGPU_FINDINGS
+// names: for programs that open the backend as a library (libtroupe_cuda_vgpu.so).
 //
 // What it cannot show: speed, the numerics of NVIDIA's libraries, and races between blocks.
 // Threads: all functions may be called from any thread. The order of host threads among each other
@@ -30,6 +31,7 @@ struct options {
   bool shuffled = true;  // false: operations and threads run in the order in which they were given
   int devices = 1;
   std::size_t memory = std::size_t{1} << 30;  // bytes per device
+  bool reversed = false;                      // devices are numbered from the last PCI address on, as by CUDA_VISIBLE_DEVICES
   int driver = 13000;                         // version as in cudaDriverGetVersion(), below 13000 too old; 0: no driver
   // Faults, counted from 0 over all devices; -1: never.
   std::int64_t fail_allocation = -1;  // number of the first cudaMalloc() that fails; all later ones fail, too

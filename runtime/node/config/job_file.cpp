@@ -103,9 +103,10 @@ class job_reader {
       if (job_.name.empty() || std::any_of(job_.name.begin(), job_.name.end(), odd))
         r->error("name", "bad name (empty, or with '/' or a control character): " + in_quotes(job_.name));
     }
-    k.read_each(*r, job_, {"seed", "max_failures", "min_nodes", "max_nodes", "spares"});
+    k.read_each(*r, job_, {"seed", "max_failures", "min_nodes", "max_nodes", "spares", "precision", "convolution"});
     if (k.read(*r, job_, "devices")) job_.devices_at = check_devices(*r, job_.devices);
-    k.read_each(*r, job_, {"precision", "convolution"});
+    read_speeds(*r, k, job_);
+    read_maths(*r, job_.maths);
     r->finish();
   }
 
@@ -147,7 +148,8 @@ class job_reader {
     k.read(r, s, "loss_weight");
     if (double all = 1; k.read_into(r, "decay_scale", all, s.decay_scales) && s.decay_scales.empty()) s.decay_scale = all;
     k.read(r, s, "place");
-    if (double one = 0; k.read_into(r, "fraction", one, s.fraction) && s.fraction.empty()) s.fraction = {one};
+    s.auto_fraction = r.is_word("fraction", "auto");
+    if (double one = 0; !s.auto_fraction && k.read_into(r, "fraction", one, s.fraction) && s.fraction.empty()) s.fraction = {one};
     k.read_each(r, s, {"recompute", "gather"});
     choice type;
     if (!r.take("type")) {
@@ -270,7 +272,7 @@ class job_reader {
   void read_exchange(table_reader& r) {
     auto names = all_.reducers.names();
     names.emplace_back("auto");
-    r.word("reducer", job_.train.reducer, names, {"nccl"});
+    r.word("reducer", job_.train.reducer, names);
     exchange_keys().read(r, job_.train, "compress");
     read_codec(r, "fraction", "topk", job_.train.fraction);
     read_codec(r, "threshold", "threshold", job_.train.threshold);

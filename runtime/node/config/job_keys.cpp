@@ -42,6 +42,9 @@ const keys<job_spec>& job_keys() {
                            "devices of an embedded run, \"cpu:0\" or \"gpu:0\" ([gpu.md](gpu.md)); on a cluster, the cluster file "
                            "lists them per node",
                            &job_spec::devices),
+       reals_key<job_spec>("tflops", least_speed, no_upper,
+                           "speed of each device, in any unit, for `fraction = \"auto\"` (docs/gpu.md)")
+           .otherwise("all equal"),
        whole_key<job_spec>(
            "max_failures", 0, int64_max,
            "number of node failures that a job on a cluster survives; 0: the first failure ends the job (docs/failures.md)",
@@ -61,8 +64,19 @@ const keys<job_spec>& job_keys() {
        word_key<job_spec>("precision", {"fp32", "f64", "bf16"}, "data type of activations (docs/precision.md)",
                           &job_spec::precision),
        word_key<job_spec>("convolution", {"rule", "measured"},
-                          "how the algorithm of convolutions with `auto` is chosen (docs/layers.md)", &job_spec::convolution)});
+                          "how the algorithm of convolutions with `auto` is chosen (docs/layers.md)", &job_spec::convolution),
+       flag_key<job_spec>("tf32", "GPUs may round the f32 factors of products and convolutions to TF32, 10 bits of mantissa")
+           .otherwise(written(maths_rules{}.tf32)),
+       other_key<job_spec>(key_kind::bytes, "conv_workspace",
+                           "maximum workspace of one convolution on a GPU; the choice of its engine depends on it")
+           .otherwise("\"256MiB\"")});
   return k;
+}
+
+void read_maths(table_reader& r, maths_rules& into) {
+  job_keys().read_into(r, "tf32", into.tf32);
+  if (std::int64_t bytes = 0; job_keys().read_into(r, "conv_workspace", bytes))
+    into.conv_workspace = static_cast<std::size_t>(bytes);
 }
 
 const keys<data_spec>& data_keys() {
@@ -102,9 +116,12 @@ const keys<layer_spec>& layer_keys() {
            .otherwise("1"),
        reals_key<layer_spec>("decay_scale", 0, no_upper, "factor on the weight decay; a list has one factor per parameter")
            .otherwise("each parameter's own factor"),
-       texts_key<layer_spec>("place", "names of the nodes of the layer's parts, one per part", &layer_spec::place)
+       texts_key<layer_spec>("place", "nodes of the layer's parts, one per part: NODE or NODE/DEVICE", &layer_spec::place)
            .otherwise("the nodes of the workers, or those of the layer's input"),
-       reals_key<layer_spec>("fraction", 0, 1, "shares of the parts; their sum must be 1").otherwise("equal shares"),
+       reals_key<layer_spec>(
+           "fraction", 0, 1,
+           "shares of the parts; their sum must be 1. \"auto\": packets by the speed of the workers (docs/gpu.md)")
+           .otherwise("equal shares"),
        flag_key<layer_spec>("recompute", "backward runs forward again instead of keeping its results (docs/memory.md)",
                             &layer_spec::recompute),
        flag_key<layer_spec>("gather", "all packets of a step are computed as one; for layers that support it", &layer_spec::gather),

@@ -29,6 +29,8 @@ const keys<checkpoint_spec>& checkpoint_keys();
 const keys<pipeline_spec>& pipeline_keys();
 const keys<topology_spec>& topology_keys();
 
+void read_maths(table_reader& r, maths_rules& into);  // the keys of [job] for GPUs
+
 // All tables, in the order of the reference page.
 std::vector<key_table> job_tables();
 
