@@ -244,6 +244,7 @@ void embedded_run::impl::handle_event(const event_effect& e) {
   }
   said.put(j->id, e);
   if (options.on_event) options.on_event(e);
+  if (e.kind == "balance" && !next) handle_event(balance_as(e));
 }
 
 void embedded_run::impl::handle_event(const store_effect& s) {

@@ -63,6 +63,12 @@ std::vector<std::uint32_t> different_devices(const std::vector<std::string>& lis
   return found;
 }
 
+std::optional<std::uint32_t> listed_device(const std::vector<std::string>& list, const std::string& name) {
+  const auto at = std::find(list.begin(), list.end(), name);
+  if (at == list.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(first_like(list, static_cast<std::size_t>(at - list.begin())));
+}
+
 std::string why_unusable(const std::vector<std::string>& list, std::size_t i) {
   const auto word = parse_device(list[i]);
   const auto* row = row_of(word.kind);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,10 @@ device_word parse_device(std::string_view word);
 // Indices of the list's entries that are distinct devices. "cpu:0", "cpu:1", "gpu:0" are two
 // devices, with indices 0 and 2.
 std::vector<std::uint32_t> different_devices(const std::vector<std::string>& list);
+
+// Index of the list's first entry that is the same device as `name`; nothing if the list does not
+// contain `name`.
+std::optional<std::uint32_t> listed_device(const std::vector<std::string>& list, const std::string& name);
 
 // Why this process cannot use entry `i` of the list; empty: it can.
 std::string why_unusable(const std::vector<std::string>& list, std::size_t i);

@@ -26,12 +26,13 @@
 #include <variant>
 #include <vector>
 
+#include "actors/view/gpus.hpp"
 #include "runtime/messages/drops.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 11;
+constexpr std::uint32_t protocol = 12;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -201,9 +202,10 @@ struct report {
   std::uint64_t tcp_in = 0, tcp_out = 0;
   std::vector<role_entry> roles;
   std::vector<link_entry> links = {};
+  std::vector<repl_gpu> gpus = {};  // that the node's `devices` name
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.tcp_in, s.tcp_out, s.roles, s.links);
+    return std::tie(s.tcp_in, s.tcp_out, s.roles, s.links, s.gpus);
   }
 };
 
@@ -288,9 +290,10 @@ struct revise {  // make this plan and connect to its nodes; the running plan co
   std::vector<std::string> without;
   std::string mode;
   std::vector<std::pair<std::string, std::string>> mode_options;
+  std::vector<std::uint32_t> packets = {};
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.what, s.plan_generation, s.layers, s.without, s.mode, s.mode_options);
+    return std::tie(s.what, s.plan_generation, s.layers, s.without, s.mode, s.mode_options, s.packets);
   }
 };
 struct revised {

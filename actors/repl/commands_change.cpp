@@ -1,6 +1,7 @@
-// Commands that change a running job at a step boundary: set, mode, move, drain, add-node.
+// Commands that change a running job at a step boundary: set, mode, move, drain, add-node, balance.
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "actors/repl/command.hpp"
 #include "runtime/base/wording.hpp"
@@ -116,6 +117,14 @@ repl_reply run_of_a_node(const repl_request& r) {
   return amend_job(r, {name, r.args[0], 0, {}}, 1);
 }
 
+repl_reply run_balance(const repl_request& r) {
+  if (r.args.empty() || r.args.size() > 2) return r.usage("usage: balance N,N,... [JOB]: the packets of each worker");
+  command c{"balance", {}, 0, {}};
+  std::istringstream list(r.args[0]);
+  for (std::string n; std::getline(list, n, ',');) c.options.emplace_back("packets", n);
+  return amend_job(r, c, 1);
+}
+
 }  // namespace
 
 std::vector<repl_command> repl_commands_that_change() {
@@ -149,6 +158,11 @@ std::vector<repl_command> repl_commands_that_change() {
        .run = run_of_a_node,
        .follow = &to_the_move,
        .completes = {nodes, jobs},
+       .needs = right::run_jobs},
+      {.help = {"balance", "N,N,... [JOB]", "set the packets of each worker, in a job with fraction = \"auto\""},
+       .run = run_balance,
+       .follow = &to_the_move,
+       .completes = {nullptr, jobs},
        .needs = right::run_jobs},
   };
 }

@@ -50,6 +50,7 @@ json placement(const prepared_job& j) {
   auto list = json::array();
   for (const auto& r : j.plan.roles) {
     json o{{"role", r.name}, {"kind", name_of(r.kind)}, {"node", j.plan.nodes[r.node].name}};
+    if (j.plan.place_of(r) != j.plan.nodes[r.node].name) o["device"] = j.plan.nodes[r.node].devices[r.device];
     if (!r.layers.empty()) {
       o["layers"] = json::array();
       for (auto l : r.layers) o["layers"].push_back(j.graph.layers[l].name);
@@ -145,12 +146,14 @@ std::string topology_text(const prepared_job& j) {
 
 std::string role_table(const prepared_job& j) {
   std::size_t wide = 4, node = 4;
-  for (const auto& r : j.plan.roles) wide = std::max(wide, r.name.size());
-  for (const auto& n : j.plan.nodes) node = std::max(node, n.name.size());
+  for (const auto& r : j.plan.roles) {
+    wide = std::max(wide, r.name.size());
+    node = std::max(node, j.plan.place_of(r).size());
+  }
   std::string s = left("role", wide + 2) + left("kind", 13) + left("node", node + 2) + "holds\n";
   for (const auto& r : j.plan.roles) {
     const auto holds = role_text(j, r);
-    const auto& name = j.plan.nodes[r.node].name;
+    const auto name = j.plan.place_of(r);
     s += left(r.name, wide + 2) + left(name_of(r.kind), 13) + (holds.empty() ? name : left(name, node + 2) + holds) + "\n";
   }
   return s;

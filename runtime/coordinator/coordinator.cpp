@@ -1,5 +1,6 @@
 #include "runtime/coordinator/coordinator.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -37,6 +38,7 @@ coordinator::coordinator(coordinator_config c)
       boundary_(rules_of(config_), config_.mode),
       notices_(ledger_.workers()),
       staleness_(config_.plan->workers),
+      tuner_(config_.plan->ranges),
       collector_(config_.graph, config_.plan, config_.rule_states, config_.type) {
   if (!config_.before) return;
   settings_ = config_.before->settings;
@@ -66,6 +68,7 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                    if (!staleness_.waits_for(e.h.src)) return drop(drop_reason::unrequested);
                    if (staleness_.take(e.h.src, o)) out.event({"staleness", completed(), staleness_.sums(*config_.graph), {}});
                  },
+                 [&](const step_time& t) { take_step_time(e.h, t, out); },
                  [&](const nonfinite_report& f) { take_nonfinite_report(e.h, f, out); },
                  [&](const command& c) { take_command(c, out); },
                  [&](const finished& f) { f.token == cut_token ? send_restored(cutter_->picked(), out) : collected(out); },
@@ -145,6 +148,24 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
     ended_ = true;
   }
   if (after_step(config_.finish, known(steps, loss, -1))) boundary_.want_end();
+}
+
+void coordinator::take_step_time(const header& h, const step_time& t, effects& out) {
+  const auto& plan = *config_.plan;
+  const auto worker = std::find(plan.workers.begin(), plan.workers.end(), h.src) - plan.workers.begin();
+  if (!plan.balances) return drop(drop_reason::unexpected);
+  if (!boundary_.lockstep()) return;  // workers that have switched to such a mode go on reporting
+  if (worker >= std::ssize(plan.ranges)) return drop(drop_reason::misaddressed);
+  if (h.step >= ledger_.max_granted() || !std::isfinite(t.seconds) || t.seconds < 0) return drop(drop_reason::malformed);
+  if (!tuner_.take(static_cast<std::uint32_t>(worker), h.step, t.seconds)) return drop(drop_reason::repeated);
+  const auto shares = tuner_.proposal();
+  if (!shares) return;
+  event_effect e{"balance", completed(), {}, "packets by the speed of the workers:"};
+  for (std::size_t w = 0; w < shares->size(); ++w) {
+    e.values.emplace_back("worker" + std::to_string(w), (*shares)[w]);
+    e.text += (w == 0 ? " " : ", ") + std::to_string((*shares)[w]);
+  }
+  out.event(std::move(e));
 }
 
 // header.step is the gradient's step. Every shard with a part of it reports it; the step counts

@@ -2,15 +2,15 @@
 // losses, evaluates, checkpoints, switches the mode, pauses, and ends the job.
 //
 // Messages in:  start, report (stages), state, inventory, ready{flushed} (shards), ready{adopted,
-//               joined, work_unit}, observation (workers), nonfinite_report (shards, workers),
-//               ready{joined} (tester; loaders with `retains_for_replay`), command (users; the
-//               host: handover, surviving_state), peer_down, finished
+//               joined, work_unit}, observation, step_time (workers), nonfinite_report (shards,
+//               workers), ready{joined} (tester; loaders with `retains_for_replay`), command
+//               (users; the host: handover, surviving_state), peer_down, finished
 // Messages out: grant, work_unit, evaluate, resume_at (loaders), evaluate, state (tester), flush,
 //               adopt, observe, set_value, grant (workers of modes with mode_facts::rests), start,
 //               set_value, collect, adopt, restore_state (shards); collect, restore_state (stages
 //               that carry state); quiesce, collect (shards and replicas, after node failures)
-// Events:       begins, step, alert, eval, checkpoint, paused, resumed, set, mode, staleness,
-//               refused, done, error
+// Events:       begins, step, balance, alert, eval, checkpoint, paused, resumed, set, mode,
+//               staleness, refused, done, error
 // Stores:       checkpoint, weights, handover
 //
 // It passes each message to one of these objects and turns their results into effects:
@@ -25,6 +25,7 @@
 //   rest_notices      which workers were notified where steps end
 //   surviving_state   which shards and replicas have which blocks after node failures
 //   skipped_steps     steps that were skipped
+//   share_tuner       the packets that each worker should have
 //
 // In lockstep modes all workers are granted the same steps, `window` ahead of the last complete
 // one, and evaluation is a boundary: training runs up to it, and all workers evaluate. In the other
@@ -58,6 +59,7 @@
 #include "runtime/coordinator/recent_rate.hpp"
 #include "runtime/coordinator/report_sheet.hpp"
 #include "runtime/coordinator/rest_notices.hpp"
+#include "runtime/coordinator/share_tuner.hpp"
 #include "runtime/coordinator/skipped_steps.hpp"
 #include "runtime/coordinator/staleness_count.hpp"
 #include "runtime/coordinator/step_ledger.hpp"
@@ -114,6 +116,7 @@ class coordinator final : public role {
   void complete_steps(effects& out);
   void step_complete(std::uint64_t steps, double loss, effects& out);
   void take_nonfinite_report(const header& h, const nonfinite_report& f, effects& out);
+  void take_step_time(const header& h, const step_time& t, effects& out);
   void deal_again(effects& out);
   void drop_done_work_units();
   void take_work_unit_done(std::uint32_t worker, const header& h, effects& out);
@@ -186,6 +189,7 @@ class coordinator final : public role {
   rest_notices notices_;
   staleness_count staleness_;
   skipped_steps skipped_;
+  share_tuner tuner_;
   block_collector collector_;
   std::optional<collection> written_;  // the final weights, kept until they are evaluated and written
   struct what_is_left {

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <sstream>
 
+#include "ops/device_descriptors.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/coordinator/handover.hpp"
 
@@ -14,7 +17,8 @@ bool has_role(const node_spec& n, const std::string& role) { return std::count(n
 
 std::string node_of(const std::string& place) { return place.substr(0, place.find('/')); }
 
-// Returns the nodes of a layer's parts in order; empty if the layer is on the nodes of the workers.
+// Returns the places of a layer's parts in order; empty if the layer is on the nodes of the
+// workers.
 std::vector<std::string> places_of(const prepared_job& j, std::uint32_t layer) {
   std::map<std::pair<std::uint32_t, std::int64_t>, std::string> found;  // by first packet, first feature (of the input)
   for (const auto& r : j.plan.roles) {
@@ -23,7 +27,7 @@ std::vector<std::string> places_of(const prepared_job& j, std::uint32_t layer) {
     if (at == r.layers.end()) continue;
     if (r.worker < j.plan.ranges.size()) return {};
     const auto& part = r.parts[static_cast<std::size_t>(at - r.layers.begin())];
-    found[{r.packets.first, part ? std::max(part->features.begin, part->inputs.begin) : 0}] = j.plan.nodes[r.node].name;
+    found[{r.packets.first, part ? std::max(part->features.begin, part->inputs.begin) : 0}] = j.plan.place_of(r);
   }
   std::vector<std::string> names;
   for (auto& [first, name] : found) names.push_back(std::move(name));
@@ -71,16 +75,20 @@ const node_spec* node_named(const prepared_job& j, const std::string& name, std:
   return nullptr;
 }
 
-std::string move_layer(const prepared_job& j, const std::string& what, const std::string& node, amendments& a) {
+std::string move_layer(const prepared_job& j, const std::string& what, const std::string& place, amendments& a) {
   std::string error;
   const auto [layer, part] = layer_and_part(j, what, error);
-  if (!layer || !node_named(j, node, error)) return error;
-  if (a.without.count(node)) return "node " + in_quotes(node) + " is drained: `add-node " + node + "` makes it usable again";
+  const auto name = node_of(place);
+  const auto* node = layer ? node_named(j, name, error) : nullptr;
+  if (!node) return error;
+  if (name != place && !listed_device(node->devices, place.substr(name.size() + 1)))
+    return "the devices of node " + in_quotes(name) + " are " + joined(node->devices);
+  if (a.without.count(name)) return "node " + in_quotes(name) + " is drained: `add-node " + name + "` makes it usable again";
   auto places = places_of(j, layer->index);
   if (part < 0) places = places.size() == 1 ? places : std::vector<std::string>{std::string()};
   auto& at = places[static_cast<std::size_t>(std::max(part, 0))];
-  if (at == node) return "layer " + in_quotes(what) + " is on " + node + " already";
-  at = node;
+  if (at == place || (name == place && node_of(at) == name)) return "layer " + in_quotes(what) + " is on " + at + " already";
+  at = place;
   // Layers on the nodes of the workers stay there, also those whose input is now on another node.
   for (const auto& l : j.graph.layers)
     if (l.index != layer->index && places_of(j, l.index).empty()) put(a, {l.name, {}, false});
@@ -124,6 +132,23 @@ std::string drain_node(const prepared_job& j, const std::string& node, amendment
   return why.empty() ? why : "node " + in_quotes(node) + " is " + why + ": it cannot be drained";
 }
 
+std::string balance(const prepared_job& j, const command& c, amendments& a) {
+  if (!j.plan.balances) return "no layer of the job has fraction = \"auto\": its packets cannot be balanced";
+  std::vector<std::uint32_t> counts;
+  std::uint64_t sum = 0;
+  for (const auto& [key, text] : c.options) {
+    std::uint32_t n = 0;
+    if (!read_number(text, n) || n < 1 || n > j.plan.packets) return "bad number of packets " + in_quotes(text);
+    counts.push_back(n);
+    sum += n;
+  }
+  if (counts.size() != j.plan.ranges.size() || sum != j.plan.packets)
+    return "the job has " + std::to_string(j.plan.ranges.size()) + " workers and " + std::to_string(j.plan.packets) +
+           " packets in a step: name the packets of each worker";
+  a.packets = std::move(counts);
+  return {};
+}
+
 std::string add_node(const prepared_job& j, const std::string& node, amendments& a) {
   std::string error;
   if (!node_named(j, node, error)) return error;
@@ -148,14 +173,22 @@ std::string instead(const std::vector<node_spec>& nodes, const std::string& node
   return from.empty() ? node : from[(at + k) % from.size()];
 }
 
+std::vector<double> shares_of(const std::vector<std::uint32_t>& packets) {
+  const auto sum = std::accumulate(packets.begin(), packets.end(), 0.0);
+  std::vector<double> shares;
+  for (auto n : packets) shares.push_back(n / sum);
+  return shares;
+}
+
 void apply(const amendments& a, job_spec& spec, std::vector<node_spec>& nodes) {
   for (auto& n : nodes)
     if (a.without.count(n.name)) std::erase_if(n.roles, [](const std::string& r) { return r != "coordinator"; });
   for (auto& l : spec.layers) {
+    if (l.auto_fraction) l.fraction = shares_of(a.packets);
     for (const auto& w : a.layers) {
       if (w.layer != l.name) continue;
       l.place = w.place;
-      if (w.whole) l.fraction.clear();
+      if (w.whole) l.fraction.clear(), l.auto_fraction = false;
       if (w.place.empty()) l.key_at.try_emplace("partition", l.at);
     }
     for (std::size_t k = 0; k < l.place.size(); ++k)
@@ -165,7 +198,13 @@ void apply(const amendments& a, job_spec& spec, std::vector<node_spec>& nodes) {
 
 }  // namespace
 
-bool amends(const command& c) { return c.name == "move" || c.name == "drain" || c.name == "add-node"; }
+bool amends(const command& c) { return c.name == "move" || c.name == "drain" || c.name == "add-node" || c.name == "balance"; }
+
+command balance_as(const event_effect& proposal) {
+  command c{"balance", {}, 0, {}};
+  for (const auto& [worker, packets] : proposal.values) c.options.emplace_back("packets", number_text(packets));
+  return c;
+}
 
 command loss_of(const std::set<std::string>& nodes) {
   command c{"lose", {}, 0, {}};
@@ -178,6 +217,11 @@ std::string done_text(const command& c) {
     std::vector<std::string> names;
     for (const auto& [key, node] : c.options) names.push_back(node);
     return names.empty() ? "all nodes start their roles again" : "continued without " + joined(names);
+  }
+  if (c.name == "balance") {
+    std::vector<std::string> counts;
+    for (const auto& [key, n] : c.options) counts.push_back(n);
+    return "balanced the packets of the workers: " + joined(counts);
   }
   if (c.name == "move") return "moved " + c.key + " to " + (c.options.empty() ? "" : c.options[0].second);
   return (c.name == "drain" ? "drained " : "added ") + c.key;
@@ -196,6 +240,8 @@ std::variant<amendments, std::string> amended(const prepared_job& now, const ame
     error = drain_node(now, wish.key, a);
   else if (wish.name == "add-node")
     error = add_node(now, wish.key, a);
+  else if (wish.name == "balance")
+    error = balance(now, wish, a);
   if (!error.empty()) return error;
   return a;
 }

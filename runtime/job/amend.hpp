@@ -1,13 +1,14 @@
 // Amendments: changes of a running job's placement, nodes or mode. The job's next plan is made of
 // the job file and the amendments, so every node computes the same plan and no plan is sent.
 //
-//   move LAYER NODE  Moves the whole layer to one node; LAYER.K: its part K. Layers on the nodes of
-//                    the workers stay there. Placed layers without a place in the file follow their
-//                    input.
+//   move LAYER NODE  Moves the whole layer to one node or NODE/DEVICE; LAYER.K: its part K. Layers
+//                    on the nodes of the workers stay there. Placed layers without a place in the
+//                    file follow their input.
 //   drain NODE       The node gets no role. Workers, shards, tester and data server are dealt over
 //                    the other nodes; a layer's part that is placed there goes to the next node
 //                    with workers that has no part of the layer.
 //   add-node NODE    The job may use the node again.
+//   balance N N ...  Sets the packets of each worker, in jobs with `fraction = "auto"`.
 //
 // The host adds `lose`, with the names of the nodes, after node failures: a drain of all of them at
 // once that does not wait for a boundary.
@@ -37,12 +38,16 @@ struct amendments {
   std::set<std::string> without;   // drained and lost nodes
   std::string mode;                // the mode in use; empty: the job file's
   std::vector<std::pair<std::string, std::string>> mode_options;
+  // Packets of each worker; empty, or of another number of workers: by the speed of their devices.
+  std::vector<std::uint32_t> packets = {};
   friend bool operator==(const amendments&, const amendments&) = default;
 };
 
 // Returns true for the commands `move` (key: layer; options: {"node", NAME}), `drain` and
-// `add-node` (key: node).
+// `add-node` (key: node), and `balance` (options: {"packets", N} for each worker).
 bool amends(const command& c);
+// Returns the command that follows the event "balance", a proposal of the coordinator.
+command balance_as(const event_effect& proposal);
 // Returns the command `lose`, with an option {"node", NAME} for each lost node. Without nodes: all
 // nodes stay, and their roles start again.
 command loss_of(const std::set<std::string>& nodes);

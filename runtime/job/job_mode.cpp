@@ -28,6 +28,20 @@ std::string wrong_for_layers(const prepared_job& j, const sync_mode& m, const op
   return {};
 }
 
+// Workers are compared by the time of one step, which all of them take together.
+std::optional<diagnostic> cannot_balance(const prepared_job& j, const sync_mode& m) {
+  if (!j.plan.balances) return std::nullopt;
+  const auto at = std::find_if(j.spec.layers.begin(), j.spec.layers.end(), [](const layer_spec& l) { return l.auto_fraction; });
+  const auto refused = [&](const std::string& why) {
+    return diagnostic{position(at->key_at, "fraction", at->at), "layer '" + at->name + "': fraction = \"auto\" needs " + why};
+  };
+  if (!m.lockstep || m.work_units)
+    return refused("mode bsp; in mode '" + m.name + "' a faster worker computes more packets anyway");
+  if (j.plan.rule != weight_rule::drain) return refused("pipeline.weights = \"drain\"");
+  if (j.plan.groups.size() > 1) return refused("one worker group, not " + std::to_string(j.plan.groups.size()));
+  return std::nullopt;
+}
+
 bool compresses(const prepared_job& j) {
   return std::any_of(j.graph.params.begin(), j.graph.params.end(), [](const graph_param& p) { return static_cast<bool>(p.codec); });
 }
@@ -122,6 +136,10 @@ std::optional<diagnostic> check_mode(const prepared_job& j) {
         "mode '" + m->name +
             "' needs every layer on the node of every worker, but this job places or splits some (modes that can: " + with + ")"};
   }
+  if (const auto* r = j.all->reducers.find(t.reducer); r && r->refuses)
+    if (auto why = r->refuses(j.spec, j.plan); !why.empty())
+      return diagnostic{position(t.key_at, "exchange.reducer", t.at), "reducer \"" + t.reducer + "\" " + why};
+  if (auto wrong = cannot_balance(j, *m)) return wrong;
   if (j.plan.rule != weight_rule::drain && !m->delays)
     return diagnostic{position(j.spec.pipeline.key_at, "weights", j.spec.pipeline.at),
                       "weights = \"" + j.spec.pipeline.weights + "\" needs mode bsp: mode '" + m->name +

@@ -116,6 +116,13 @@ struct observation {
   std::vector<std::pair<std::string, std::vector<std::uint64_t>>> histograms;
 };
 
+// Worker sync -> coordinator, in jobs whose packets follow the speed of the workers
+// (job_plan::balances): the time of step header.step at this worker, from its weights to its last
+// gradient.
+struct step_time {
+  double seconds = 0;
+};
+
 // Coordinator -> shards and replicas, after node failures (coordinator/surviving_state.hpp): stop
 // updating and report the versions that you hold. In modes whose workers have their own weights,
 // the copies of the workers `living` count. `collect` then requests one version.

@@ -39,6 +39,9 @@ static_assert(sizeof(header) == 64);
 constexpr std::uint16_t flag_void = 1;   // a packet that is no longer needed; it passes the stages without maths, for bookkeeping
 constexpr std::uint16_t flag_join = 2;   // answer to a `fetch` with `join`
 constexpr std::uint16_t flag_reset = 4;  // a training packet whose sequences begin anew, without the state of the last step
+// push: the receiver is a reducer of the sender's node that reads the memory of every device
+// (role_plan::across), so the sum is not copied to its device.
+constexpr std::uint16_t flag_across = 8;
 constexpr std::uint16_t flag_marks = 0xff;
 
 // The index of a body is part of the wire format (wire_version) and of recorded traces.
@@ -56,7 +59,9 @@ using message = std::variant<
     // recovery after node failures
     quiesce, inventory,
     // from the host; non-finite gradients. The order is part of traces and frames
-    finished, nonfinite_report, peer_down>;
+    finished, nonfinite_report, peer_down,
+    // the speed of workers
+    step_time>;
 
 struct envelope {
   header h;

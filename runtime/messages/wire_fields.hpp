@@ -128,6 +128,10 @@ void fields(auto& a, is<inventory> auto& m) {
   auto& [request, least, newest] = m;
   a(request, least, newest);
 }
+void fields(auto& a, is<step_time> auto& m) {
+  auto& [seconds] = m;
+  a(seconds);
+}
 void fields(auto& a, is<observation> auto& m) {
   auto& [histograms] = m;
   a(histograms);

@@ -34,14 +34,15 @@ mortem_json changes_json(const amendments& a) {
   for (const auto& l : a.layers) layers.push_back({{"layer", l.layer}, {"place", l.place}, {"whole", l.whole}});
   auto options = mortem_json::array();
   for (const auto& [k, v] : a.mode_options) options.push_back({k, v});
-  return {{"layers", layers}, {"without", a.without}, {"mode", a.mode}, {"mode_options", options}};
+  return {{"layers", layers}, {"without", a.without}, {"packets", a.packets}, {"mode", a.mode}, {"mode_options", options}};
 }
 
 std::string plan_json(const post_mortem_facts& f) {
   const auto& m = f.mortem;
   auto nodes = mortem_json::array();
   for (const auto& n : m.nodes)
-    nodes.push_back({{"name", n.name}, {"devices", n.devices}, {"roles", n.roles}, {"memory_limit", n.memory_limit}});
+    nodes.push_back(
+        {{"name", n.name}, {"devices", n.devices}, {"tflops", n.tflops}, {"roles", n.roles}, {"memory_limit", n.memory_limit}});
   const mortem_json o{
       {"format", 1},
       {"job", m.job},
@@ -222,6 +223,7 @@ void take_plan(post_mortem& m, const mortem_json& o) {
     node_spec s;
     s.name = n.at("name");
     s.devices = n.at("devices").get<std::vector<std::string>>();
+    if (n.contains("tflops")) s.tflops = n.at("tflops").get<std::vector<double>>();
     s.roles = n.at("roles").get<std::vector<std::string>>();
     s.memory_limit = n.at("memory_limit");
     m.nodes.push_back(std::move(s));
@@ -231,6 +233,7 @@ void take_plan(post_mortem& m, const mortem_json& o) {
   for (const auto& l : w.at("layers"))
     m.changes.layers.push_back({l.at("layer"), l.at("place").get<std::vector<std::string>>(), l.at("whole")});
   m.changes.without = w.at("without").get<std::set<std::string>>();
+  if (w.contains("packets")) m.changes.packets = w.at("packets").get<std::vector<std::uint32_t>>();
   m.changes.mode = w.at("mode");
   for (const auto& p : w.at("mode_options")) m.changes.mode_options.emplace_back(p.at(0), p.at(1));
   const auto& b = o.at("begins");

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <queue>
 #include <utility>
 
 #include "runtime/plan/partition_ways.hpp"
@@ -24,6 +26,20 @@ std::vector<std::int64_t> share_out(std::int64_t total, const std::vector<double
     left -= counts[k];
   }
   if (!counts.empty()) counts[0] = left;
+  return counts;
+}
+
+std::vector<std::int64_t> balanced(std::int64_t total, const std::vector<double>& cost) {
+  std::vector<std::int64_t> counts(cost.size(), 1);
+  // The cost of each part with one unit more, the cheapest first; of equal ones the lower index.
+  using next = std::pair<double, std::size_t>;
+  std::priority_queue<next, std::vector<next>, std::greater<>> order;
+  for (std::size_t k = 0; k < cost.size(); ++k) order.emplace(2 * cost[k], k);
+  for (auto left = total - static_cast<std::int64_t>(cost.size()); left > 0 && !order.empty(); --left) {
+    const auto k = order.top().second;
+    order.pop();
+    order.emplace(static_cast<double>(++counts[k] + 1) * cost[k], k);
+  }
   return counts;
 }
 

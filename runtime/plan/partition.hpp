@@ -41,13 +41,15 @@ struct feature_range {
   friend bool operator==(const feature_range&, const feature_range&) = default;
 };
 constexpr std::int32_t no_worker = -1;
+constexpr std::int32_t any_device = -1;
 
 struct layer_part {
   std::uint32_t node = 0;
   packet_range packets;
-  feature_range features;           // of the layer's outputs
-  feature_range inputs;             // of the layer's input, if the outputs are addends
-  std::int32_t worker = no_worker;  // >= 0: the part belongs to that data-parallel worker
+  feature_range features;            // of the layer's outputs
+  feature_range inputs;              // of the layer's input, if the outputs are addends
+  std::int32_t worker = no_worker;   // >= 0: the part belongs to that data-parallel worker
+  std::int32_t device = any_device;  // index in node_spec::devices, if the file names a device
 };
 
 enum class split_kind : std::uint8_t { batch, feature, none, input };
@@ -84,6 +86,10 @@ struct part_layer {
 // 16 x 6).
 std::vector<std::int64_t> share_out(std::int64_t total, const std::vector<double>& fraction);
 
+// Units for parts whose units cost `cost` each: at least one for each part, and otherwise so that
+// the most expensive part is as cheap as possible. Needs as many units as parts.
+std::vector<std::int64_t> balanced(std::int64_t total, const std::vector<double>& cost);
+
 // The features that this part of `l` reads of its input; {0, 0}: all of them.
 feature_range needed(const graph_layer& l, std::size_t input, const layer_part& part);
 
@@ -112,7 +118,8 @@ std::vector<assignment> assign_layers(const job_spec& job, const model_graph& g,
                                       diagnostics& errors);
 
 // Packets of each worker: by the fraction of the first layer that is split by batch over the
-// workers and has a fraction, else evenly.
-std::vector<packet_range> worker_ranges(const job_spec& job, std::uint32_t workers, std::uint32_t packets, diagnostics& errors);
+// workers and has a fraction, else evenly. `speeds`: of each worker, in any unit, for "auto".
+std::vector<packet_range> worker_ranges(const job_spec& job, const std::vector<double>& speeds, std::uint32_t packets,
+                                        diagnostics& errors);
 
 }  // namespace troupe

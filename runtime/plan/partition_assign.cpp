@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ops/device_descriptors.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/plan/partition.hpp"
 #include "runtime/plan/partition_ways.hpp"
@@ -87,8 +88,14 @@ class assigner {
     return a;
   }
 
-  std::vector<std::uint32_t> nodes_of(const graph_layer& l) {
-    std::vector<std::uint32_t> found;
+  struct place {
+    std::uint32_t node = 0;
+    std::int32_t device = any_device;
+  };
+  using places = std::vector<place>;
+
+  places places_of(const graph_layer& l) {
+    places found;
     std::vector<std::string> names;
     for (const auto& n : nodes_) names.push_back(n.name);
     for (std::size_t i = 0; i < l.spec->place.size(); ++i) {
@@ -102,68 +109,84 @@ class assigner {
                   " (available: " + joined(names) + ")");
         continue;
       }
-      if (slash != std::string::npos) {
-        error(l, key,
-              "place " + in_quotes(word) +
-                  " names a device: layers are placed on nodes, and the plan assigns the devices; "
-                  "write " +
-                  in_quotes(*node));
+      const auto number = static_cast<std::uint32_t>(node - names.begin());
+      if (slash == std::string::npos) {
+        found.push_back({number, any_device});
         continue;
       }
-      found.push_back(static_cast<std::uint32_t>(node - names.begin()));
+      const auto& devices = nodes_[number].devices;
+      const auto device = listed_device(devices, word.substr(slash + 1));
+      if (!device) {
+        error(l, key, "place " + in_quotes(word) + ": the devices of node " + in_quotes(*node) + " are " + joined(devices));
+        continue;
+      }
+      found.push_back({number, static_cast<std::int32_t>(*device)});
     }
+    return found;
+  }
+
+  places of_workers() const {
+    places found;
+    for (auto n : workers_) found.push_back({n, any_device});
     return found;
   }
 
   assignment as_told(const graph_layer& l) {
     const auto& s = *l.spec;
     const auto before = errors_.size();
-    auto nodes = nodes_of(l);
+    auto where = places_of(l);
+    if (s.auto_fraction && (!where.empty() || s.partition != "batch"))
+      error(l, "fraction", "\"auto\" sets the packets of the workers: it needs partition = \"batch\" and no place");
     if (errors_.size() > before) return colocated_with_workers();
+    if (s.auto_fraction) return colocated_with_workers();
     if (s.partition == "none" ||
-        (!s.key_at.count("partition") && s.partition == "batch" && nodes.size() == 1 && s.fraction.empty()))
-      return alone(l, nodes);
-    const bool colocated = nodes.empty();
-    if (colocated) nodes = workers_;
-    if (!s.fraction.empty() && s.fraction.size() != nodes.size())
+        (!s.key_at.count("partition") && s.partition == "batch" && where.size() == 1 && s.fraction.empty()))
+      return alone(l, where);
+    const bool colocated = where.empty();
+    if (colocated) where = of_workers();
+    if (!s.fraction.empty() && s.fraction.size() != where.size())
       error(l, "fraction",
-            std::to_string(s.fraction.size()) + " fractions for " + std::to_string(nodes.size()) +
+            std::to_string(s.fraction.size()) + " fractions for " + std::to_string(where.size()) +
                 (colocated ? " workers" : " places"));
     if (!s.fraction.empty() && !sums_to_1(s.fraction)) error(l, "fraction", wrong_sum(s.fraction));
     if (errors_.size() > before) return colocated_with_workers();
     if (colocated && s.partition == "batch")
-      return s.fraction.empty() ? colocated_with_workers() : by_batch(l, nodes, s.fraction, true);
-    const auto shares = s.fraction.empty() ? even(nodes.size()) : s.fraction;
-    if (s.partition == "input") return by_input(l, nodes, shares);
-    return s.partition == "feature" ? by_feature(l, nodes, shares) : by_batch(l, nodes, shares, false);
+      return s.fraction.empty() ? colocated_with_workers() : by_batch(l, where, s.fraction, true);
+    const auto shares = s.fraction.empty() ? even(where.size()) : s.fraction;
+    if (s.partition == "input") return by_input(l, where, shares);
+    return s.partition == "feature" ? by_feature(l, where, shares) : by_batch(l, where, shares, false);
   }
 
-  assignment alone(const graph_layer& l, const std::vector<std::uint32_t>& nodes) {
-    if (nodes.size() > 1) error(l, "place", "partition = \"none\" takes one place, not " + std::to_string(nodes.size()));
+  assignment alone(const graph_layer& l, const places& where) {
+    if (where.size() > 1) error(l, "place", "partition = \"none\" takes one place, not " + std::to_string(where.size()));
     if (!l.spec->fraction.empty()) error(l, "fraction", "fraction is set, but the layer is not split");
-    return whole_on(nodes.empty() ? workers_.front() : nodes.front());
+    return whole_on(where.empty() ? place{workers_.front(), any_device} : where.front());
   }
 
-  assignment whole_on(std::uint32_t node) const {
+  assignment whole_on(place p) const {
     assignment a;
     a.kind = split_kind::none;
-    a.parts.push_back({node, all_packets_, {}, {}, no_worker});
+    a.parts.push_back({p.node, all_packets_, {}, {}, no_worker, p.device});
     a.shares = {1.0};
     a.placed = true;
     return a;
   }
 
-  assignment by_batch(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares,
-                      bool colocated) {
+  assignment by_batch(const graph_layer& l, const places& where, const std::vector<double>& shares, bool colocated) {
     const auto counts = share_out(all_packets_.count, shares);
     assignment a;
     a.shares = shares;
     std::uint32_t first = 0;
-    for (std::size_t k = 0; k < nodes.size(); ++k) {
+    for (std::size_t k = 0; k < where.size(); ++k) {
       if (counts[k] < 1)
         error(l, "fraction",
               "part " + std::to_string(k) + " gets none of the " + std::to_string(all_packets_.count) + " packets of a step");
-      a.parts.push_back({nodes[k], {first, static_cast<std::uint32_t>(std::max<std::int64_t>(counts[k], 0))}, {}, {}, no_worker});
+      a.parts.push_back({where[k].node,
+                         {first, static_cast<std::uint32_t>(std::max<std::int64_t>(counts[k], 0))},
+                         {},
+                         {},
+                         no_worker,
+                         where[k].device});
       first += a.parts.back().packets.count;
     }
     const bool theirs = colocated && std::equal(a.parts.begin(), a.parts.end(), ranges_.begin(), ranges_.end(),
@@ -174,16 +197,16 @@ class assigner {
     return a;
   }
 
-  assignment by_feature(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares) {
+  assignment by_feature(const graph_layer& l, const places& where, const std::vector<double>& shares) {
     if (!splits_features(l)) {
       error(l, "partition",
             "a layer of type " + in_quotes(l.type) + " cannot be split by feature (it supports: " + ways_of(l) + ")");
       return colocated_with_workers();
     }
-    return cut_features(l, nodes, shares);
+    return cut_features(l, where, shares);
   }
 
-  assignment by_input(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares) {
+  assignment by_input(const graph_layer& l, const places& where, const std::vector<double>& shares) {
     if (!adds_inputs(l)) {
       error(l, "partition",
             "a layer of type " + in_quotes(l.type) + " cannot be split along its input (it supports: " + ways_of(l) + ")");
@@ -196,17 +219,17 @@ class assigner {
     a.shares = shares;
     a.placed = true;
     std::int64_t first = 0;
-    for (std::size_t k = 0; k < nodes.size(); ++k) {
+    for (std::size_t k = 0; k < where.size(); ++k) {
       if (counts[k] < 1)
         error(l, "fraction", "part " + std::to_string(k) + " gets none of its input's " + std::to_string(features) + " features");
       const feature_range r{first, first + std::max<std::int64_t>(counts[k], 0)};
-      a.parts.push_back({nodes[k], all_packets_, {}, nodes.size() == 1 ? feature_range{} : r, no_worker});
+      a.parts.push_back({where[k].node, all_packets_, {}, where.size() == 1 ? feature_range{} : r, no_worker, where[k].device});
       first += counts[k];
     }
     return a;
   }
 
-  assignment cut_features(const graph_layer& l, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares) {
+  assignment cut_features(const graph_layer& l, const places& where, const std::vector<double>& shares) {
     const auto units = units_of(l);
     const auto counts = share_out(units, shares);
     const auto width = features_of(l.out.at(0)) / units;
@@ -215,11 +238,11 @@ class assigner {
     a.shares = shares;
     a.placed = true;
     std::int64_t first = 0;
-    for (std::size_t k = 0; k < nodes.size(); ++k) {
+    for (std::size_t k = 0; k < where.size(); ++k) {
       if (counts[k] < 1)
         error(l, "fraction", "part " + std::to_string(k) + " gets none of its " + std::to_string(units) + " features");
       const feature_range r{first * width, (first + std::max<std::int64_t>(counts[k], 0)) * width};
-      a.parts.push_back({nodes[k], all_packets_, nodes.size() == 1 ? feature_range{} : r, {}, no_worker});
+      a.parts.push_back({where[k].node, all_packets_, where.size() == 1 ? feature_range{} : r, {}, no_worker, where[k].device});
       first += counts[k];
     }
     return a;
@@ -232,11 +255,11 @@ class assigner {
       if (in.layer < 0) continue;
       const auto& from = out_[static_cast<std::size_t>(in.layer)];
       if (!from.placed) continue;
-      std::vector<std::uint32_t> nodes;
-      for (const auto& p : from.parts) nodes.push_back(p.node);
+      places where;
+      for (const auto& p : from.parts) where.push_back({p.node, p.device});
       if (from.kind == split_kind::batch) return from;
       const bool cut = from.kind == split_kind::feature && keeps_features(l) && min_share(units_of(l), from.shares) > 0;
-      return cut ? cut_features(l, nodes, from.shares) : whole_on(nodes.front());
+      return cut ? cut_features(l, where, from.shares) : whole_on(where.front());
     }
     return colocated_with_workers();
   }
@@ -263,21 +286,43 @@ std::vector<assignment> assign_layers(const job_spec& job, const model_graph& g,
   return assigner(job, g, nodes, workers, ranges, errors).run();
 }
 
-std::vector<packet_range> worker_ranges(const job_spec& job, std::uint32_t workers, std::uint32_t packets, diagnostics& errors) {
+namespace {
+
+std::vector<double> inverse(const std::vector<double>& speeds) {
+  std::vector<double> cost;
+  for (auto s : speeds) cost.push_back(1 / s);
+  return cost;
+}
+
+// The packets of each worker as the job file gives them; empty: evenly. Reports mistakes.
+std::vector<std::int64_t> packets_of_file(const job_spec& job, const std::vector<double>& speeds, std::uint32_t packets,
+                                          diagnostics& errors) {
   std::vector<std::int64_t> counts;
-  for (const auto& l : job.layers)
-    if (counts.empty() && l.partition == "batch" && l.place.empty() && l.fraction.size() == workers) {
-      counts = share_out(packets, l.fraction);
-      std::string wrong = sums_to_1(l.fraction) ? "" : wrong_sum(l.fraction);
-      const auto least = std::min_element(counts.begin(), counts.end());
-      if (wrong.empty() && *least < 1)
-        wrong = "part " + std::to_string(least - counts.begin()) + " gets none of the " + std::to_string(packets) +
-                " packets of a step";
-      if (wrong.empty()) continue;
-      errors.push_back({at_key(l, "fraction"), "layer " + in_quotes(l.name) + ": " + wrong});
-      counts.clear();
-      break;
+  for (const auto& l : job.layers) {
+    if (!counts.empty() || l.partition != "batch" || !l.place.empty()) continue;
+    if (l.fraction.size() != speeds.size()) {
+      if (l.auto_fraction) return balanced(packets, inverse(speeds));
+      continue;
     }
+    counts = share_out(packets, l.fraction);
+    std::string wrong = sums_to_1(l.fraction) ? "" : wrong_sum(l.fraction);
+    const auto least = std::min_element(counts.begin(), counts.end());
+    if (wrong.empty() && *least < 1)
+      wrong =
+          "part " + std::to_string(least - counts.begin()) + " gets none of the " + std::to_string(packets) + " packets of a step";
+    if (wrong.empty()) continue;
+    errors.push_back({at_key(l, "fraction"), "layer " + in_quotes(l.name) + ": " + wrong});
+    return {};
+  }
+  return counts;
+}
+
+}  // namespace
+
+std::vector<packet_range> worker_ranges(const job_spec& job, const std::vector<double>& speeds, std::uint32_t packets,
+                                        diagnostics& errors) {
+  const auto counts = packets_of_file(job, speeds, packets, errors);
+  const auto workers = static_cast<std::uint32_t>(speeds.size());
   std::vector<packet_range> ranges;
   std::uint32_t first = 0;
   for (std::uint32_t w = 0; w < workers; ++w) {

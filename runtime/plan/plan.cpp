@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/device_descriptors.hpp"
 #include "ops/tree/packet_tree.hpp"
 #include "runtime/plan/message_sizes.hpp"
 #include "runtime/plan/plan_draft.hpp"
@@ -33,20 +34,23 @@ void add_everything(plan_draft& draft, const plan_options& options) {
   for (const auto& kind : role_table())
     if (kind.draw) kind.draw(draft, options);
   draft.within(draft.plan.roles.size(), max_roles, "roles", workers_at(draft.job));  // a plugin's reducer adds roles too
-  deal_devices(draft.plan);
+  deal_devices(draft);
 }
 
 // Assigns packets to workers and layers to nodes.
 void assign(plan_draft& draft) {
   auto& plan = draft.plan;
-  plan.ranges = worker_ranges(draft.job, static_cast<std::uint32_t>(draft.workers), plan.packets, draft.errors);
-  if (!draft.errors.empty()) return;
   const auto nodes = draft.worker_nodes.size();
   for (std::size_t w = 0; w < draft.workers; ++w)
     draft.colocated.push_back(
         draft.worker_nodes[draft.placing.workers_in_runs ? w * std::min(nodes, draft.workers) / draft.workers : w % nodes]);
+  assign_worker_devices(draft);
+  plan.ranges = worker_ranges(draft.job, worker_speeds(draft), plan.packets, draft.errors);
+  if (!draft.errors.empty()) return;
   check_shards(draft);
   draft.where = assign_layers(draft.job, draft.graph, draft.nodes, draft.colocated, plan.ranges, draft.errors);
+  plan.balances = draft.workers > 1 && std::any_of(draft.job.layers.begin(), draft.job.layers.end(),
+                                                   [](const layer_spec& l) { return l.auto_fraction; });
   plan.placed = std::any_of(draft.where.begin(), draft.where.end(), [](const assignment& a) { return a.placed; });
   if (plan.placed) check_placed(draft);
   warm_up(draft);
@@ -97,6 +101,11 @@ std::vector<role_id> job_plan::weights_to(const param_block& b, const worker_gro
   for (auto r : reducers)
     if (above(r, b) == b.shard && (*this)[r].worker >= g.first && (*this)[r].worker < g.first + g.count) list.push_back(r);
   return list;
+}
+
+std::string job_plan::place_of(const role_plan& r) const {
+  const auto& n = nodes[r.node];
+  return different_devices(n.devices).size() > 1 ? n.name + "/" + n.devices[r.device] : n.name;
 }
 
 std::vector<role_id> job_plan::below(role_id reducer) const {

@@ -71,11 +71,12 @@ struct role_plan {
   role_kind kind = role_kind::stage;
   std::string name;                                      // "worker0/conv1", "shard1", "coordinator"
   std::uint32_t node = 0;                                // index in job_plan::nodes
-  std::uint32_t device = 0;                              // index in plan_node::devices of the node
+  std::uint32_t device = 0;                              // index in plan_node::devices of the node; the first of equal ones
   std::uint32_t worker = 0;                              // index of the worker it belongs to (loader, stage, worker, reducer)
   std::uint32_t index = 0;                               // shard: index in its server group
   std::uint32_t group = 0;                               // shard: index of its server group
   role_id above = no_role;                               // reducer: the reducer that receives its sums; none: the shards
+  bool across = false;                                   // reducer: adds sums in the memory of any device of its node
   role_id original = no_role;                            // replica: the shard whose blocks it copies
   bool tester = false;                                   // loader, stage: belongs to the tester, not to a worker
   std::vector<std::uint32_t> layers;                     // stage: the layers it hosts, in topological order
@@ -118,6 +119,7 @@ struct job_plan {
   std::vector<worker_group> groups;
   std::uint32_t server_groups = 1, servers_per_group = 1;
   std::uint32_t packets = 1, sub_solvers = 1;
+  bool balances = false;    // fraction = "auto": workers report the times of their steps, and the coordinator proposes shares
   bool fuse_layers = true;  // stages compute layers as one if one absorbs the other (model/maths_steps.hpp)
   weight_rule rule = weight_rule::drain;
   std::vector<std::uint32_t> delay;  // by layer: steps that its weights may lag behind (warm_up.hpp); all 0 with rule drain
@@ -154,6 +156,7 @@ struct job_plan {
     const auto& r = (*this)[reducer];
     return r.above == no_role || (ring && (*this)[b.shard].index == r.worker) ? b.shard : r.above;
   }
+  std::string place_of(const role_plan& r) const;  // "NODE", or "NODE/DEVICE" if the node has several devices
   std::vector<role_id> weights_to(const param_block& b, const worker_group& g) const;
   // The role that sends worker w's loader its examples or their seeds; no_role: the loader reads
   // them itself. `replicate` broadcasts over a binomial tree of loaders (loader/batch_tree.hpp).

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/device_descriptors.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe {
@@ -37,6 +38,15 @@ bool apart(const std::vector<own_elements>& placements) {
 }
 bool dealt(const plan_draft& draft, std::uint32_t p) {
   return draft.graph.params[p].spec.trainable && !apart(placed_elements(draft, p));
+}
+
+// The shard next to the worker of a placed layer: on its node, and on its device if the node has
+// others.
+role_id shard_of_host(plan_draft& draft, role_id worker) {
+  const auto node = draft.plan[worker].node;
+  const auto named = draft.named_devices.find(worker);
+  const bool any = named == draft.named_devices.end() || different_devices(draft.nodes[node].devices).size() < 2;
+  return colocated_shard(draft, node, any ? any_device : static_cast<std::int32_t>(named->second));
 }
 
 // The end of each shard's range of the dealt elements, as (parameter, element in it). The last
@@ -106,7 +116,7 @@ void cut_parameters(plan_draft& draft, std::int64_t max_message) {
     if (apart(placements)) {
       for (const auto& [taker, here] : placements)
         plan.blocks.push_back(
-            {0, p, here.begin, here.count, colocated_shard(draft, plan[plan.workers[taker]].node), {taker}, here.run, here.stride});
+            {0, p, here.begin, here.count, shard_of_host(draft, plan.workers[taker]), {taker}, here.run, here.stride});
       continue;
     }
     if (!param.spec.trainable) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -39,6 +40,8 @@ struct plan_draft {
   std::vector<std::vector<std::uint32_t>> groups{};        // layers of each stage
   std::vector<assignment> where{};                         // by layer
   std::vector<std::vector<role_id>> stage_of{};            // by layer and part
+  std::vector<std::uint32_t> worker_devices{};             // of the data-parallel workers: indices in the lists of their nodes
+  std::map<role_id, std::uint32_t> named_devices{};        // of roles for which the file names a device
 
   void error(source_position at, std::string message) { errors.push_back({std::move(at), std::move(message)}); }
   role_plan& add_role(role_kind kind, std::string name, std::uint32_t node, std::uint32_t worker = 0);
@@ -74,7 +77,9 @@ void add_hosts(plan_draft& draft);
 void add_groups(plan_draft& draft);
 void add_shards(plan_draft& draft);
 void add_replicas(plan_draft& draft);
-role_id colocated_shard(plan_draft& draft, std::uint32_t node);
+// The first shard on the node, and on the device if it is not any_device; a new one if there is
+// none.
+role_id colocated_shard(plan_draft& draft, std::uint32_t node, std::int32_t device);
 bool has_data_server(const job_spec& job);
 void add_data_server(plan_draft& draft);
 void add_readers(plan_draft& draft, std::uint32_t n);
@@ -86,6 +91,10 @@ void add_edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, cons
 
 void cut_parameters(plan_draft& draft, std::int64_t max_message);  // into blocks (plan_blocks.cpp)
 void add_tester(plan_draft& draft);                                // evaluation in parallel with training (plan_tester.cpp)
-void deal_devices(job_plan& plan);                                 // assigns roles to devices of their nodes (plan_devices.cpp)
+
+// Devices (plan_devices.cpp).
+void assign_worker_devices(plan_draft& draft);               // needs the nodes of the workers
+std::vector<double> worker_speeds(const plan_draft& draft);  // 1 where the files state none
+void deal_devices(plan_draft& draft);                        // assigns roles to devices of their nodes
 
 }  // namespace troupe

@@ -68,12 +68,13 @@ void add_worker(plan_draft& draft, std::uint32_t w, std::uint32_t node) {
   plan.workers.push_back(worker_role.id);
 }
 
-// Adds the workers of placed layers: one for each node and range of packets. A second part of the
-// same layer on that node gets its own worker.
+// Adds the workers of placed layers: one for each node, device and range of packets. A second part
+// of the same layer there gets its own worker.
 void add_hosts(plan_draft& draft) {
   auto& plan = draft.plan;
   struct host {
     std::uint32_t node;
+    std::int32_t device;
     packet_range packets;
     std::vector<std::pair<std::size_t, std::size_t>> stages;  // group, part
   };
@@ -84,10 +85,10 @@ void add_hosts(plan_draft& draft) {
     for (std::size_t k = 0; k < a.parts.size(); ++k) {
       const auto at = std::find_if(hosts.begin(), hosts.end(), [&](const host& h) {
         const auto twice = [&](const auto& s) { return s.first == g; };
-        return h.node == a.parts[k].node && h.packets == a.parts[k].packets &&
+        return h.node == a.parts[k].node && h.device == a.parts[k].device && h.packets == a.parts[k].packets &&
                std::none_of(h.stages.begin(), h.stages.end(), twice);
       });
-      auto& h = at != hosts.end() ? *at : hosts.emplace_back(host{a.parts[k].node, a.parts[k].packets, {}});
+      auto& h = at != hosts.end() ? *at : hosts.emplace_back(host{a.parts[k].node, a.parts[k].device, a.parts[k].packets, {}});
       h.stages.emplace_back(g, k);
     }
   }
@@ -99,6 +100,9 @@ void add_hosts(plan_draft& draft) {
     auto& worker_role = draft.add_role(role_kind::worker, prefix, h.node, index);
     worker_role.packets = h.packets;
     plan.workers.push_back(worker_role.id);
+    if (h.device == any_device) continue;
+    draft.named_devices[plan.workers.back()] = static_cast<std::uint32_t>(h.device);
+    for (auto s : plan.stages.back()) draft.named_devices[s] = static_cast<std::uint32_t>(h.device);
   }
 }
 

@@ -106,13 +106,17 @@ void add_readers(plan_draft& draft, std::uint32_t n) {
     if (r.does().reads_examples) r.slots = n;
 }
 
-role_id colocated_shard(plan_draft& draft, std::uint32_t node) {
+role_id colocated_shard(plan_draft& draft, std::uint32_t node, std::int32_t device) {
   auto& plan = draft.plan;
-  for (auto s : plan.shards)
-    if (plan[s].node == node) return s;
+  for (auto s : plan.shards) {
+    const auto named = draft.named_devices.find(s);
+    const auto on = named == draft.named_devices.end() ? any_device : static_cast<std::int32_t>(named->second);
+    if (plan[s].node == node && on == device) return s;
+  }
   auto& r = draft.add_role(role_kind::shard, "shard" + std::to_string(plan.shards.size()), node);
   r.index = plan.servers_per_group++;
   plan.shards.push_back(r.id);
+  if (device != any_device) draft.named_devices[r.id] = static_cast<std::uint32_t>(device);
   return r.id;
 }
 

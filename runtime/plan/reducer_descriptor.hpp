@@ -24,9 +24,10 @@ class reducer_layout {
   explicit reducer_layout(job_plan& p) : plan_(p) {}
   std::uint32_t workers() const { return static_cast<std::uint32_t>(plan_.workers.size()); }
   const std::string& node_of(std::uint32_t rank) const { return plan_.nodes[plan_[plan_.workers[rank]].node].name; }
-  // Adds a reducer on the node of this rank, named after its worker. Its sums go to the shards
-  // unless above() sets another receiver.
-  role_id add(std::uint32_t rank);
+  // Adds a reducer on the node and device of this rank, named after its worker. Its sums go to the
+  // shards unless above() sets another receiver. `across`: workers of its node leave their sums in
+  // the memory of their devices, and the reducer adds them with device::sum_across.
+  role_id add(std::uint32_t rank, bool across = false);
   void push_to(std::uint32_t rank, role_id reducer);  // this worker's sums go there, and its weights come from there
   void above(role_id reducer, role_id upper);
   // Sums pass from each reducer to the next, from the last to the first; those of a block up to the
@@ -54,6 +55,8 @@ struct reducer_descriptor {
   std::function<reducer_placing(const options&)> places = {};
   // Null: it adds no roles, and workers push to the shards.
   std::function<void(const options&, reducer_layout&)> lay_out = {};
+  // Why a job with this plan cannot use it; empty: it can. Null: every job can.
+  std::function<std::string(const job_spec&, const job_plan&)> refuses = {};
   // Makes a role that it added; null: the stock one (reduce/sum_reducer.hpp), which sums what it
   // receives from below and passes the sum on.
   std::function<std::unique_ptr<role>(reducer_config)> make = {};

@@ -4,7 +4,7 @@
 
 namespace troupe {
 
-role_id reducer_layout::add(std::uint32_t rank) {
+role_id reducer_layout::add(std::uint32_t rank, bool across) {
   const auto& w = plan_[plan_.workers[rank]];
   role_plan r;
   r.id = role_id{static_cast<std::uint32_t>(plan_.roles.size())};
@@ -12,6 +12,7 @@ role_id reducer_layout::add(std::uint32_t rank) {
   r.name = w.name + "/reducer";
   r.node = w.node;
   r.worker = w.worker;
+  r.across = across;
   const auto same =
       std::count_if(plan_.reducers.begin(), plan_.reducers.end(), [&](role_id o) { return plan_[o].worker == r.worker; });
   if (same > 0) r.name += std::to_string(same + 1);

@@ -59,7 +59,7 @@ class fuser {
     const auto& here = where_[l.index];
     const auto& there = where_[group.back()];
     const auto alike = [](const layer_part& a, const layer_part& b) {
-      return a.node == b.node && a.packets == b.packets && a.worker == b.worker;
+      return a.node == b.node && a.device == b.device && a.packets == b.packets && a.worker == b.worker;
     };
     if (here.kind != there.kind || !std::equal(here.parts.begin(), here.parts.end(), there.parts.begin(), there.parts.end(), alike))
       return false;

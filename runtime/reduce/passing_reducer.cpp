@@ -59,8 +59,14 @@ void passing_reducer::add_and_send(std::uint32_t block, std::uint64_t step, tree
     return;
   }
   const auto cost = cost_of(due);
+  run_and_send(
+      block, step, node, sum, [due = std::move(due)](task_context& c) { run_additions(due, c.dev); }, cost, out);
+}
+
+void passing_reducer::run_and_send(std::uint32_t block, std::uint64_t step, tree_node node, const sum_ptr& sum, task_work work,
+                                   task_cost cost, effects& out) {
   tasks_.emplace(++tokens_, waiting{block, step, node, sum});
-  out.run([due = std::move(due)](task_context& c) { run_additions(due, c.dev); }, cost, tokens_);
+  out.run(std::move(work), cost, tokens_);
 }
 
 void passing_reducer::added(std::uint64_t token, effects& out) {

@@ -51,6 +51,9 @@ class passing_reducer : public role {
   // `sum` is the result of the additions `due` and is sent up when they have run; null: nothing is
   // sent yet.
   void add_and_send(std::uint32_t block, std::uint64_t step, tree_node node, const sum_ptr& sum, additions due, effects& out);
+  // Runs `work`, which computes `sum`, and then sends it up.
+  void run_and_send(std::uint32_t block, std::uint64_t step, tree_node node, const sum_ptr& sum, task_work work, task_cost cost,
+                    effects& out);
   virtual std::size_t open() const = 0;  // number of steps with some pushes, over all blocks
 
  private:

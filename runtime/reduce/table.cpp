@@ -9,7 +9,8 @@ namespace troupe {
   REDUCER(tree)         \
   REDUCER(sharded)      \
   REDUCER(ring)         \
-  REDUCER(hierarchical)
+  REDUCER(hierarchical) \
+  REDUCER(nccl)
 // clang-format on
 
 #define TROUPE_DECLARE(name) reducer_descriptor name##_reducer();

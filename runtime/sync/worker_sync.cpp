@@ -37,6 +37,7 @@ worker_sync::worker_sync(sync_config c, sums s) : config_(std::move(c)), sums_(s
         l.params.push_back(part ? part_of{params[i], part->elements[i].begin, part->params[i]}
                                 : part_of{params[i], 0, config_.graph->params[params[i]].spec.dims});
     }
+  if (plan.balances && has_loader()) clock_.layer = first_trained_layer();
   for (const auto& b : plan.blocks) {
     const auto& q = config_.graph->params[b.param];
     auto& l = layers_[q.layer];
@@ -57,7 +58,8 @@ role_id worker_sync::shard_of(std::uint32_t block) const {
   return config_.plan->shard_of(block_at(block), config_.plan->group_of(config_.worker).server_group);
 }
 
-void worker_sync::on(const envelope& e, time_point, effects& out) {
+void worker_sync::on(const envelope& e, time_point now, effects& out) {
+  clock_.now = now;
   std::visit(overloaded{
                  [&](const gradient& g) { gradient_fits(e.h, g) ? take_gradient(e.h, g, out) : drop(drop_reason::malformed); },
                  [&](const weights& w) {
@@ -147,7 +149,7 @@ void worker_sync::take_gradient(const header& h, const gradient& g, effects& out
     if (config_.plan->rule != weight_rule::drain) count_read(g.layer, g.lag);
     if (!out_of_turn(l)) l.done = h.step + 1;
     pass_sum(g.layer, h.step, cover_[0], value, out);
-    return step_left(g.layer, h.step, out);
+    return step_left(g.layer, h.step, value, out);
   }
   auto& open = open_[g.layer].try_emplace(h.step, open_step{packet_tree<sum_ptr>(packets), 0}).first->second;
   additions due;
@@ -195,13 +197,14 @@ void worker_sync::node_done(std::uint32_t layer, std::uint64_t step, tree_node n
   const auto open = open_[layer].find(step);
   if (open == open_[layer].end() || ++open->second.left < cover_.size()) return;
   open_[layer].erase(open);
-  step_left(layer, step, out);
+  step_left(layer, step, sum, out);
 }
 
 // With a delay, or if a stage repeats steps, packets of several steps are in flight, and a later
 // step may complete first.
-void worker_sync::step_left(std::uint32_t layer, std::uint64_t step, effects& out) {
+void worker_sync::step_left(std::uint32_t layer, std::uint64_t step, const sum_ptr& sum, effects& out) {
   auto& l = layers_[layer];
+  if (clock_.layer == layer && step == l.handed) tell_time(step, sum, out);
   if (!out_of_turn(l)) {
     invariant(step + 1 >= l.done, "steps of a layer are over in order");
     l.done = step + 1;
@@ -224,6 +227,7 @@ void worker_sync::hand(std::uint32_t layer, std::uint64_t version, tensors value
   invariant(!l.begun || version > l.handed, "a stage gets versions in order");
   l.handed = version;
   l.begun = true;
+  if (clock_.layer == layer) clock_.begun = clock_.now;
   if (config_.retains_for_replay) {
     l.past[version] = values;
     if (l.past.size() > config_.plan->versions_needed()) l.past.erase(l.past.begin());

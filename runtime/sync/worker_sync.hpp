@@ -4,7 +4,7 @@
 //
 // Messages in:  gradient (stages), weights, state (shards), flush, observe, set_value
 //               (coordinator), start, finished, halt
-// Messages out: layer_weights (stages), push, ready{flushed} (shards), observation,
+// Messages out: layer_weights (stages), push, ready{flushed} (shards), observation, step_time,
 //               nonfinite_report (coordinator); after a restart fetch (shards), resume_at (loader),
 //               start (stages), ready{joined} (coordinator)
 //
@@ -129,7 +129,9 @@ class worker_sync : public role {
   bool gradient_fits(const header& h, const gradient& g) const;
   void take_gradient(const header& h, const gradient& g, effects& out);
   void weigh(const header& h, const gradient& g, effects& out);
-  void step_left(std::uint32_t layer, std::uint64_t step, effects& out);
+  void step_left(std::uint32_t layer, std::uint64_t step, const sum_ptr& sum, effects& out);
+  std::optional<std::uint32_t> first_trained_layer() const;
+  void tell_time(std::uint64_t step, const sum_ptr& sum, effects& out);
   void pass_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
   void node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
   void take_start(const header& h, effects& out);
@@ -144,6 +146,13 @@ class worker_sync : public role {
   std::optional<rejoin> joining_;
   std::uint64_t flush_at_ = 0;  // boundary + 1; 0: no flush is in progress
   bool settling_begun_ = false;
+  // job_plan::balances: a step begins when the first trained layer has its weights, and is over
+  // with the gradient of that layer.
+  struct step_clock {
+    std::optional<std::uint32_t> layer;  // the first trained layer; none: steps are not timed
+    time_point now{}, begun{};
+  };
+  step_clock clock_;
   std::vector<std::vector<std::uint64_t>> reads_;  // by layer: number of reads that were 0, 1, ... clocks behind
 };
 

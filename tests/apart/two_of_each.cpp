@@ -36,12 +36,14 @@ std::unique_ptr<device> make_two(const std::string& isa) {
   return first;
 }
 
-void deal_plain(job_plan& plan) __asm__("__real__ZN6troupe12deal_devicesERNS_8job_planE");
-void deal_over_two(job_plan& plan) __asm__("__wrap__ZN6troupe12deal_devicesERNS_8job_planE");
+void deal_plain(plan_draft& draft) __asm__("__real__ZN6troupe12deal_devicesERNS_10plan_draftE");
+void deal_over_two(plan_draft& draft) __asm__("__wrap__ZN6troupe12deal_devicesERNS_10plan_draftE");
 
-void deal_over_two(job_plan& plan) {
-  for (auto& n : plan.nodes) n.devices = {"apart:0", "apart:1"};
-  deal_plain(plan);
+void deal_over_two(plan_draft& draft) {
+  for (auto& n : draft.plan.nodes) n.devices = {"apart:0", "apart:1"};
+  draft.worker_devices.clear();
+  assign_worker_devices(draft);
+  deal_plain(draft);
 }
 
 namespace sim {

@@ -37,7 +37,9 @@ finished_job finished(std::uint32_t number) {
           {0, {"done", 5, {{"loss", 0.25}}, "ü"}, {{"weights_sha256", "ab"}}}};
 }
 
-amendments moved() { return {{{"fc6", {"n2", "n3"}, false}, {"conv1", {}, true}}, {"n4", "n5"}, "ssp", {{"staleness", "3"}}}; }
+amendments moved() {
+  return {{{"fc6", {"n2", "n3"}, false}, {"conv1", {}, true}}, {"n4", "n5"}, "ssp", {{"staleness", "3"}}, {12, 4}};
+}
 
 // Jobs in three states: over, running, waiting.
 std::vector<std::string> some_lines() {

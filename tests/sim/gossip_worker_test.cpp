@@ -132,7 +132,7 @@ std::vector<std::uint32_t> ways(std::uint32_t self, std::uint64_t seed) {
   return list;
 }
 
-std::ptrdiff_t alike(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
+std::ptrdiff_t in_common(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
   std::ptrdiff_t n = 0;
   for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) n += a[i] == b[i];
   return n;
@@ -151,11 +151,11 @@ TEST(gossip_worker, draws_peers_evenly_and_independently_of_other_workers) {
     }
     for (const auto& other : drawn)
       if (&other != &d) {
-        EXPECT_LT(alike(d, other), 55);
+        EXPECT_LT(in_common(d, other), 55);
       }
   }
-  EXPECT_LT(alike(drawn[0], ways(0, 4)), 55);
-  EXPECT_EQ(alike(drawn[0], ways(0, 3)), 100);
+  EXPECT_LT(in_common(drawn[0], ways(0, 4)), 55);
+  EXPECT_EQ(in_common(drawn[0], ways(0, 3)), 100);
 }
 
 TEST(gossip_worker, sends_half_of_its_mass_every_n_steps) {

@@ -3,6 +3,7 @@
 // next.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "runtime/job/amend.hpp"
@@ -33,14 +34,17 @@ class moving_run {
   moving_run(std::shared_ptr<prepared_job> original, std::vector<wish> wishes, std::vector<wish> also)
       : original_(std::move(original)), wishes_(std::move(wishes)), also_(std::move(also)), now_(original_) {}
 
-  moved_result run(sim::world_config c) {
+  // `of_plan` changes the configuration of the world of each plan, counted from 0.
+  moved_result run(sim::world_config c, const std::function<void(std::size_t, sim::world_config&)>& of_plan = {}) {
     while (!out_.done) {
+      if (of_plan) of_plan(out_.moved.size(), c);
       sim::world w(c);
       if (!one_plan(w, c.seed) || out_.done) break;
       const auto mode = words_;
       words_ = wanted_;
       words_.mode = mode.mode, words_.mode_options = mode.mode_options;
-      out_.moved.push_back(done_text(wishes_[wished_++].what));
+      out_.moved.push_back(done_text(proposed_ ? *proposed_ : wishes_[wished_++].what));
+      proposed_.reset();
       now_ = next_;
       ++c.seed;
     }
@@ -95,6 +99,14 @@ class moving_run {
     }
   }
 
+  // Does what hosts do with the coordinator's proposal.
+  void propose(sim::world& w, const command& what) {
+    if (next_) return;
+    if (const auto why = plan_for(what)) return out_.refused.push_back(*why);
+    proposed_ = what;
+    tell(w, {"handover", mode_text(*next_), 0, {}});
+  }
+
   // Crashes the nodes after `what.later`. 20 ms later the host reports this to the coordinator.
   void lose(sim::world& w, const wish& what) {
     auto question = what.what;
@@ -135,6 +147,7 @@ class moving_run {
       next_.reset();
       ++wished_;
     }
+    if (e.kind == "balance" && !next_) w.at(w.now(), [this, &w, what = balance_as(e)] { propose(w, what); });
     if (e.kind != "step") return;
     if (e.step != last_step_ + 1 && out_.first_uneven == 0) out_.first_uneven = e.step;
     last_step_ = e.step;
@@ -154,6 +167,7 @@ class moving_run {
   std::shared_ptr<const prepared_job> now_;
   std::shared_ptr<prepared_job> next_;  // the plan of the requested handover
   amendments words_, wanted_;           // of the current plan; of the next
+  std::optional<command> proposed_;     // the request, if it is the coordinator's
   bool handed_ = false;
   std::size_t wished_ = 0, said_ = 0;
   std::uint64_t last_step_ = 0;

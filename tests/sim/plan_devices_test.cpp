@@ -52,6 +52,72 @@ TEST(plan_devices, workers_and_shards_take_turns_and_a_worker_has_one_device) {
   }
 }
 
+std::variant<std::shared_ptr<prepared_job>, diagnostics> placed_job(const std::vector<std::string>& place,
+                                                                    const std::vector<double>& fraction, std::int64_t packets,
+                                                                    const std::string& partition = "batch") {
+  shape_of_job s;
+  s.packets = static_cast<std::uint32_t>(packets);
+  auto spec = small_spec(s);
+  spec.data.batch = packets;
+  spec.data.values.values["examples"] = std::int64_t{2} * packets;
+  spec.layers.front().place = place, spec.layers.front().fraction = fraction, spec.layers.front().partition = partition;
+  spec.layers.front().key_at["partition"] = {};
+  node_spec n;
+  n.name = "local", n.devices = {"gpu:0", "cpu:0", "cpu:1"};
+  return prepare_job(spec, shared_tables(), {n});
+}
+
+TEST(plan_devices, parts_of_a_layer_are_on_the_devices_of_their_places_and_so_are_the_layers_that_follow) {
+  const auto j = std::get<std::shared_ptr<prepared_job>>(placed_job({"local/gpu:0", "local/cpu:1"}, {0.75, 0.25}, 16));
+  const auto& p = j->plan;
+  EXPECT_TRUE(check_plan(p, j->graph).empty());
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> of_conv1;  // packets, device
+  for (const auto& r : p.roles) {
+    if (!r.trains()) continue;
+    EXPECT_EQ(r.device, p[p.workers[r.worker]].device) << r.name;
+    if (r.layers.front() == 0) of_conv1.emplace_back(r.packets.count, r.device);
+  }
+  EXPECT_THAT(of_conv1, ElementsAre(std::pair(12u, 0u), std::pair(4u, 1u))) << "cpu:1 is the same device as cpu:0";
+  for (const auto& e : p.edges) {
+    if (e.what.layer < 0) continue;
+    EXPECT_EQ(p[e.from].device, p[e.to].device) << "nothing is copied between neighbours";
+  }
+}
+
+TEST(plan_devices, con_trolls_batch_of_256_is_split_over_a_gpu_and_sixteen_parts_of_the_cpu) {
+  std::vector<std::string> place{"local/gpu:0"};
+  std::vector<double> fraction{0.6};
+  for (int k = 0; k < 16; ++k) place.emplace_back("local/cpu:0"), fraction.push_back(0.4 / 16);
+  const auto packets_on = [](const job_plan& p) {
+    std::vector<std::uint32_t> sums(3);
+    for (const auto& r : p.roles)
+      if (r.kind == role_kind::stage && r.layers.front() == 0) sums[r.device] += r.packets.count;
+    return sums;
+  };
+  const auto many = std::get<std::shared_ptr<prepared_job>>(placed_job(place, fraction, 256));
+  EXPECT_THAT(packets_on(many->plan), ElementsAre(160, 96, 0));
+  const auto two =
+      std::get<std::shared_ptr<prepared_job>>(placed_job({"local/gpu:0", "local/cpu:0"}, {200.0 / 256, 56.0 / 256}, 256));
+  EXPECT_THAT(packets_on(two->plan), ElementsAre(200, 56, 0));
+}
+
+TEST(plan_devices, shard_of_a_placed_layer_is_on_its_device) {
+  const auto j = std::get<std::shared_ptr<prepared_job>>(placed_job({"local/cpu:0"}, {}, 4, "none"));
+  const auto& p = j->plan;
+  for (const auto& b : p.blocks) {
+    const auto& of = j->graph.layers[j->graph.params[b.param].layer].name;
+    ASSERT_EQ(b.takers.size(), 1u) << of;
+    EXPECT_EQ(p[b.shard].device, p[p.workers[b.takers[0]]].device) << of;
+    EXPECT_EQ(p[b.shard].device, 1u) << of;
+  }
+}
+
+TEST(plan_devices, place_on_a_device_that_its_node_does_not_list_is_refused) {
+  const auto made = placed_job({"local/gpu:1"}, {}, 4);
+  const auto& bad = std::get<diagnostics>(made);
+  EXPECT_EQ(bad.front().message, "layer 'conv1': place 'local/gpu:1': the devices of node 'local' are gpu:0, cpu:0, cpu:1");
+}
+
 TEST(plan_devices, role_on_a_device_that_its_node_does_not_offer_is_a_fault) {
   shape_of_job s;
   const auto j = prepare(s);

@@ -92,7 +92,9 @@ void cluster_controller::take_event(job& j, job_event e, instant now, orders& ou
     if (role && restart_role(j, where, e.event.text, now, out)) return;
     return fail(j, where, e.event.text, now, out);
   }
+  const auto proposal = kind == "balance" && !j.back && !j.next && !j.stopping ? balance_as(e.event) : command{};
   say(j, std::move(e), out);
+  if (!proposal.name.empty()) wish(j, proposal, now, out);
 }
 
 void cluster_controller::say(job& j, job_event e, orders& out) {

@@ -26,7 +26,7 @@ bool has(const std::vector<std::string>& list, const std::string& name) {
 }
 
 revise revision(const prepare& p, std::uint32_t plan_generation, const amendments& a) {
-  revise r{p, plan_generation, {}, {a.without.begin(), a.without.end()}, a.mode, a.mode_options};
+  revise r{p, plan_generation, {}, {a.without.begin(), a.without.end()}, a.mode, a.mode_options, a.packets};
   for (const auto& w : a.layers) r.layers.push_back({w.layer, w.place, w.whole});
   return r;
 }

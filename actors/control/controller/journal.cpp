@@ -87,6 +87,7 @@ class reading {
     amendments a;
     for (const auto& l : o.at("layers")) a.layers.push_back({l.at(0), l.at(1), l.at(2)});
     a.without = o.at("without").get<std::set<std::string>>();
+    a.packets = o.value("packets", std::vector<std::uint32_t>{});  // absent in lines of earlier versions
     a.mode = o.at("mode");
     for (const auto& v : o.at("mode_options")) a.mode_options.emplace_back(v.at(0), v.at(1));
     return a;
@@ -187,6 +188,7 @@ std::string journal_changed(std::uint32_t number, const amendments& changes) {
                   {"job", number},
                   {"layers", std::move(layers)},
                   {"without", changes.without},
+                  {"packets", changes.packets},
                   {"mode", changes.mode},
                   {"mode_options", std::move(options)}});
 }

@@ -19,6 +19,7 @@ amendments changes_of(const revise& r) {
   amendments a;
   for (const auto& p : r.layers) a.layers.push_back({p.layer, p.place, p.whole});
   a.without = {r.without.begin(), r.without.end()};
+  a.packets = r.packets;
   a.mode = r.mode;
   a.mode_options = r.mode_options;
   return a;

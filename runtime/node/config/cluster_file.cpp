@@ -139,6 +139,7 @@ class cluster_reader {
     else if (node_keys().read(r, n, "address"))
       check_address(r, n.address);
     if (node_keys().read(r, n, "devices")) check_devices(r, n.devices);
+    read_speeds(r, node_keys(), n);
     if (node_keys().read(r, n, "roles")) check_role_names(r, n.roles);
     node_keys().read(r, n, "memory_limit");
     n.data = data_;

@@ -59,6 +59,9 @@ const keys<node_spec>& node_keys() {
        texts_key<node_spec>("devices",
                             "devices of the node: \"cpu:0\", \"cpu:1\", ..., a thread each, and \"gpu:0\", ... ([gpu.md](gpu.md))",
                             &node_spec::devices),
+       reals_key<node_spec>("tflops", least_speed, no_upper,
+                            "speed of each device, in any unit, for `fraction = \"auto\"` (docs/gpu.md)")
+           .otherwise("all equal"),
        texts_key<node_spec>("roles", "roles that the node may host: coordinator, worker, server, data, tester", &node_spec::roles),
        other_key<node_spec>(key_kind::bytes, "memory_limit",
                             "memory limit of a job on this node; plans that need more are refused (docs/memory.md)",

@@ -27,6 +27,13 @@ std::vector<source_position> check_devices(table_reader& r, const std::vector<st
   return at;
 }
 
+void check_speeds(table_reader& r, const std::vector<double>& tflops, std::size_t devices) {
+  if (tflops.size() != devices)
+    r.error("tflops", std::to_string(tflops.size()) + (tflops.size() == 1 ? " number" : " numbers") + " for " +
+                          std::to_string(devices) + (devices == 1 ? " device" : " devices") +
+                          ": 'tflops' needs one for each device");
+}
+
 diagnostics unusable_devices(const std::vector<std::string>& devices, const std::vector<source_position>& at) {
   diagnostics found;
   for (std::size_t i = 0; i < devices.size(); ++i)

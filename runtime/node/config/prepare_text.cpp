@@ -44,6 +44,7 @@ outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::ve
     nodes.emplace_back();
     nodes[0].name = "local";
     nodes[0].devices = job.devices;
+    nodes[0].tflops = job.tflops;
   }
   auto made = prepare_job(std::move(std::get<job_spec>(spec)), std::move(all), nodes);
   if (auto* bad = std::get_if<diagnostics>(&made)) return shown_mistakes(std::move(*bad));

@@ -101,6 +101,12 @@ void table_reader::wrong(std::string_view key, const std::string& wanted, const 
   error(key, in_quotes(key) + " must be " + wanted + ", not " + kind_of(v));
 }
 
+bool table_reader::is_word(std::string_view key, std::string_view word) {
+  const auto* v = take(key);
+  const auto* text = v ? std::get_if<std::string>(&v->value) : nullptr;
+  return text && *text == word;
+}
+
 bool table_reader::text(std::string_view key, std::string& into) {
   const auto* v = take(key);
   if (!v) return false;

@@ -145,6 +145,10 @@ inline observe sample() {
   return {};
 }
 template <>
+inline step_time sample() {
+  return {0.125};
+}
+template <>
 inline observation sample() {
   return {{{"conv1.weight", {1, 0, 0xfedcba9876543210u}}, {"", {}}}};
 }
