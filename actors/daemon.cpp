@@ -1,6 +1,7 @@
 #include "actors/daemon.hpp"
 
 #include <fmt/format.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,12 +21,14 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "actors/control/host/plane.hpp"
 #include "actors/repl/repl.hpp"
 #include "actors/state_folder.hpp"
 #include "actors/supervision/notify.hpp"
 #include "actors/supervision/watchdog.hpp"
+#include "ops/gpu.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/plugin.hpp"
@@ -94,11 +97,15 @@ class wakeups {
 
   void drained(bool whole) {
     whole_ = whole;
+    look_now();
+  }
+  // Ends the wait in progress, and all later ones.
+  void look_now() {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto n = ::write(drained_, &one, sizeof one);
   }
   bool whole() const { return whole_; }
-  // Returns a signal's number, 0 when drained, -1 after `within`.
+  // Returns a signal's number, 0 when drained or after look_now(), -1 after `within`.
   int wait(std::chrono::milliseconds within) const {
     pollfd fds[] = {{signals_, POLLIN, 0}, {drained_, POLLIN, 0}};
     const auto until = std::chrono::steady_clock::now() + within;
@@ -221,6 +228,22 @@ void tell_of_ignored(int signal, std::set<int>& notified, event_log& log) {
       log(std::string(name) + ": this signal has no meaning for the daemon and is ignored");
 }
 
+// CUDA cannot use a lost GPU again in the same process. The daemon therefore replaces its process
+// by a new one: for the cluster it is a node that has failed and comes back, so jobs continue.
+[[noreturn]] void start_anew(int gpu, event_log& log) {
+  log(fmt::format("gpu:{} is lost, and this process cannot use it again: the daemon starts anew", gpu));
+  log.drain();
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(in, word, '\0');) words.push_back(word);
+  std::vector<char*> arguments;
+  for (auto& w : words) arguments.push_back(w.data());
+  arguments.push_back(nullptr);
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // sockets keep their ports until they are closed
+  ::execv("/proc/self/exe", arguments.data());
+  ::_exit(1);
+}
+
 // Returns at a signal to end.
 void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificates& own, event_log& log, service_manager& manager,
                       watchdog& dog) {
@@ -237,6 +260,7 @@ void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificate
       log.drain();
       ::_exit(1);
     }
+    if (const int gpu = lost_gpu(); gpu >= 0) start_anew(gpu, log);
     if (now >= warn_at) {
       own.warn(log);
       warn_at = now + std::chrono::hours(1);
@@ -297,6 +321,7 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
     dog.fed();
   };
   p.on_drained = [&wake](bool whole) { wake.drained(whole); };
+  p.on_lost_gpu = [&wake] { wake.look_now(); };
   return control_plane::open(std::move(p));
 }
 

@@ -28,9 +28,10 @@ constexpr const char* footer =
     "Run `troupe COMMAND --help` for the options of a command.";
 
 std::vector<cli_command> commands() {
-  return {train_command(),        attach_command(), test_command(),   sample_command(), time_command(),     init_command(),
-          pack_command(),         unroll_command(), plan_command(),   sim_command(),    check_command(),    check_layer_command(),
-          init_cluster_command(), certs_command(),  layers_command(), modes_command(),  reference_command()};
+  return {train_command(), attach_command(),      test_command(),         sample_command(), time_command(),
+          init_command(),  pack_command(),        unroll_command(),       plan_command(),   sim_command(),
+          check_command(), check_layer_command(), init_cluster_command(), certs_command(),  layers_command(),
+          modes_command(), reference_command(),   device_query_command()};
 }
 
 // Returns an error if `text` does not fit the number type of an option; CLI11 would replace it by

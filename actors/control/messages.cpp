@@ -7,9 +7,25 @@
 namespace troupe::control {
 namespace {
 
-struct writer : field_writer<writer> {};
+// An optional value is a bool, then the value if there is one.
+struct writer : field_writer<writer> {
+  using field_writer::put;
+  template <class T>
+  void put(const std::optional<T>& v) {
+    put(v.has_value());
+    if (v) put(*v);
+  }
+};
 struct reader : field_reader<reader> {
   using field_reader::field_reader;
+  using field_reader::get;
+  template <class T>
+  void get(std::optional<T>& v) {
+    bool has = false;
+    get(has);
+    v.reset();
+    if (has) get(v.emplace());
+  }
 };
 
 template <std::size_t I = 0>

@@ -33,7 +33,7 @@ std::vector<repl_command> repl_commands_that_look() {
       {.help = {"status", "", "show this node, and the current job with its progress"},
        .run = show<repl_status_text>,
        .needs = right::look},
-      {.help = {"nodes", "", "list the nodes: state, addresses, bytes on the data plane"},
+      {.help = {"nodes", "", "list the nodes: state, addresses, bytes on the data plane, GPUs"},
        .run = show<repl_nodes_text>,
        .needs = right::look},
       {.help = {"roles", "[NODE]", "list the roles of the jobs: step, version, messages, dropped messages, busy seconds"},

@@ -10,6 +10,7 @@
 
 #include "actors/embedded.hpp"
 #include "actors/repl/repl.hpp"
+#include "actors/supervision/gpu_watch.hpp"
 #include "actors/view/about.hpp"
 #include "ops/device_descriptors.hpp"
 #include "runtime/job/record.hpp"
@@ -82,6 +83,7 @@ class embedded_backend final : public repl_backend {
       std::lock_guard guard(lock_);
       v.jobs.assign(entries_.begin(), entries_.end());
       running = running_;
+      if (gpus_) v.gpus = shown(gpus_->latest());
     }
     if (!running) return v;
     running->look([&](const node_host& host) {
@@ -127,7 +129,10 @@ class embedded_backend final : public repl_backend {
     for (auto& d : devices)
       if (d->kind() == device_kind::cpu) d = dev_;  // whose pool has the memory of earlier jobs
     for (const auto& w : std::get<resolved_convolutions>(resolved).warnings) tell_person_(w);
+    const auto gpus = gpus_in(j->nodes.front().devices);
+    auto watch = gpus.empty() ? nullptr : std::make_unique<gpu_watch>(gpus);  // the former one ends without the lock
     std::unique_lock guard(lock_);
+    if (watch) gpus_.swap(watch);
     j->id = job = static_cast<std::uint32_t>(entries_.size() + 1);
     repl_job r;
     r.id = job;
@@ -162,8 +167,8 @@ class embedded_backend final : public repl_backend {
         o.on_store = [this, j, numerics = numerics_of(o.devices)](const store_effect& s) { keep(*j, numerics, s); };
         running_ = std::make_shared<embedded_run>(j, std::move(o));
         running_id_ = j->id;
-        kept_ = {};
-        elsewhere_ = {};
+        saved_.newest = {};
+        saved_.elsewhere = {};
         entry(j->id).state = "running";
         changed_.notify_all();
       }
@@ -175,7 +180,7 @@ class embedded_backend final : public repl_backend {
   // Writes the weights of a completed job to the current folder, named after the job. Returns the
   // text for the job's last line.
   std::string keep_weights(const prepared_job& j, const embedded_result& result) {
-    const auto kept = write_or_elsewhere(elsewhere_, unused_weights_file(j.spec.name), [&](const std::string& path) {
+    const auto kept = write_or_elsewhere(saved_.elsewhere, unused_weights_file(j.spec.name), [&](const std::string& path) {
       return write_safetensors(path, result.weights, weights_metadata(j, result.step));
     });
     if (!kept.trouble) return ", weights in " + kept.path;
@@ -195,7 +200,8 @@ class embedded_backend final : public repl_backend {
       r.weights_sha256 = result.weights_sha256;
       r.step = result.step;
       line += r.state + weights + (result.error.empty() ? "" : ": " + result.error);
-      if (r.state == "stopped" && !kept_.path.empty()) line += "; resume with: " + resume_command(submitted_[id - 1], kept_.path);
+      if (r.state == "stopped" && !saved_.newest.path.empty())
+        line += "; resume with: " + resume_command(submitted_[id - 1], saved_.newest.path);
       running_.reset();
     }
     tell_person_(line);
@@ -204,10 +210,10 @@ class embedded_backend final : public repl_backend {
   void handle_event(std::uint32_t id, const event_effect& e) {
     if (e.kind != "checkpoint")
       events_.put(id, e);
-    else if (kept_.trouble)
-      events_.put(id, {"alert", e.step, {}, std::string(checkpoint_not_saved) + kept_.trouble->to_string()});
+    else if (saved_.newest.trouble)
+      events_.put(id, {"alert", e.step, {}, std::string(checkpoint_not_saved) + saved_.newest.trouble->to_string()});
     else
-      events_.put(id, e, {{"file", kept_.path}});
+      events_.put(id, e, {{"file", saved_.newest.path}});
     std::lock_guard guard(lock_);
     auto& r = entry(id);
     r.step = e.step;
@@ -229,10 +235,11 @@ class embedded_backend final : public repl_backend {
     if (s.what != "checkpoint") return;
     const auto file = j.spec.name + ".checkpoint.safetensors";
     const auto c = checkpoint_of(j, s, numerics);
-    kept_ = write_or_elsewhere(elsewhere_, file, [&](const std::string& path) { return write_checkpoint(path, c); });
-    tell_person_(kept_.trouble ? kept_.trouble->to_string() : "checkpoint of step " + std::to_string(s.step) + " in " + file);
+    saved_.newest = write_or_elsewhere(saved_.elsewhere, file, [&](const std::string& path) { return write_checkpoint(path, c); });
+    tell_person_(saved_.newest.trouble ? saved_.newest.trouble->to_string()
+                                       : "checkpoint of step " + std::to_string(s.step) + " in " + file);
     std::lock_guard guard(lock_);
-    if (kept_.trouble && closing_ && unsaved_) unsaved_();
+    if (saved_.newest.trouble && closing_ && unsaved_) unsaved_();
   }
 
   std::function<void(const std::string&)> tell_person_;
@@ -241,8 +248,10 @@ class embedded_backend final : public repl_backend {
   const std::shared_ptr<device> dev_ = make_cpu_device();
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   repl_events events_;
-  kept_file kept_;          // the newest checkpoint; used only by the thread that runs jobs
-  second_place elsewhere_;  // of the running job; used only by the same thread
+  struct {             // of the running job; used only by the thread that runs jobs
+    kept_file newest;  // checkpoint
+    second_place elsewhere;
+  } saved_;
   mutable std::mutex lock_;
   std::condition_variable changed_;
   std::deque<repl_job> entries_;           // job n is at index n - 1
@@ -254,6 +263,7 @@ class embedded_backend final : public repl_backend {
   std::deque<waiting_job> waiting_;
   std::shared_ptr<embedded_run> running_;
   std::uint32_t running_id_ = 0;
+  std::unique_ptr<gpu_watch> gpus_;  // of the newest job that uses any
   bool closing_ = false;
   std::thread runner_;  // last: it uses everything above
 };

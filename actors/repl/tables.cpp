@@ -3,6 +3,7 @@
 #include <map>
 
 #include "actors/repl/columns.hpp"
+#include "actors/repl/gpu_text.hpp"
 #include "actors/supervision/task_watch.hpp"
 
 namespace troupe {
@@ -95,6 +96,7 @@ std::string repl_status_text(bool json, const repl_view& v) {
                     {"unreadable", v.unreadable},
                     {"wrong_source", v.wrong_source},
                     {"by_roles", dropped_object(dropped_by_roles(v))}};
+    if (!v.gpus.empty()) o["gpus"] = gpus_json(v.gpus);
     if (j) o["job"] = object_of(*j);
     return line_of(o);
   }
@@ -106,6 +108,7 @@ std::string repl_status_text(bool json, const repl_view& v) {
     text += "\n" + number(v.unreadable) + (v.unreadable == 1 ? " message" : " messages") + " from other nodes could not be decoded";
   if (const auto mistakes = dropped_by_roles(v).mistakes(); mistakes > 0)
     text += "\nroles have rejected " + number(mistakes) + (mistakes == 1 ? " message" : " messages") + ": see `roles`";
+  for (const auto& g : v.gpus) text += "\n" + gpu_line(g);
   text += "\n" + (j ? progress(*j) : number(v.roles.size()) + " roles on this node");
   return text;
 }
@@ -146,6 +149,7 @@ std::string repl_nodes_text(bool json, const repl_view& v) {
         links.push_back(std::move(link));
       }
       if (!links.empty()) o["links"] = std::move(links);
+      if (!n.gpus.empty()) o["gpus"] = gpus_json(n.gpus);
       list.push_back(std::move(o));
     }
     return line_of({{"command", "nodes"}, {"nodes", list}});
@@ -155,7 +159,7 @@ std::string repl_nodes_text(bool json, const repl_view& v) {
     t.add({n.name, n.state, n.address, n.data_address, number(n.seconds, "%.0f"), number(n.tcp_in), number(n.tcp_out),
            number(n.lives), number(n.node_failures),
            n.steps_at_risk ? number(*n.steps_at_risk) + (*n.steps_at_risk == 1 ? " step" : " steps") : "", links_of(n), n.note});
-  return t.text();
+  return t.text() + gpus_of_nodes_text(v);
 }
 
 std::string repl_roles_text(bool json, const repl_view& v) {

@@ -18,6 +18,7 @@
 
 #include "actors/shell/node_host.hpp"
 #include "actors/view/events.hpp"
+#include "actors/view/gpus.hpp"
 #include "runtime/node/pki/roles.hpp"
 
 namespace troupe {
@@ -46,6 +47,7 @@ struct repl_node {
   std::optional<std::uint64_t> steps_at_risk = {};
   std::string note = {};  // which peer cannot reach it, which job continues without it or has drained it
   std::vector<repl_link> links = {};
+  std::vector<repl_gpu> gpus = {};  // that its `devices` name
 };
 
 struct repl_job {
@@ -80,6 +82,7 @@ struct repl_view {
   std::vector<repl_node> nodes;
   std::vector<repl_job> jobs;
   std::vector<repl_role> roles;
+  std::vector<repl_gpu> gpus;  // of the queried node
   host_counts dropped;
   std::uint64_t unreadable = 0, wrong_source = 0;  // frames of other nodes that were dropped (shell/router.hpp)
   std::uint64_t events = 0;  // number of the newest event that this view reflects; the event log may not have it yet

@@ -22,5 +22,6 @@ cli_command certs_command();
 cli_command layers_command();
 cli_command modes_command();
 cli_command reference_command();
+cli_command device_query_command();
 
 }  // namespace troupe

@@ -58,6 +58,34 @@ TEST_F(repl_commands_test, every_listing_has_text_and_json_output) {
   EXPECT_EQ(text("roles n3").how, kind::usage);
 }
 
+TEST_F(repl_commands_test, gpus_are_listed_with_what_is_known_of_them) {
+  EXPECT_EQ(text("nodes").text.find("gpu"), std::string::npos) << "a cluster without GPUs";
+  EXPECT_FALSE(object("nodes")["nodes"][0].contains("gpus"));
+  repl_gpu whole{.number = 1, .name = "H100", .memory_total = 80ull << 30};
+  whole.memory_used = 60ull << 30;
+  whole.held = 3ull << 30;
+  whole.in_use = 2ull << 30;
+  whole.utilisation = 97;
+  whole.temperature = 61;
+  whole.power = 350.25;
+  const repl_gpu lost{.number = 0, .name = "A100", .failure = "gpu:0: lost", .memory_total = 40ull << 30};
+  backend_.v.nodes[0].gpus = {whole};
+  backend_.v.nodes[1].gpus = {lost};
+  backend_.v.gpus = {whole};
+  const auto t = text("nodes").text;
+  EXPECT_NE(t.find("\n\nnode  gpu    name"), std::string::npos) << t;
+  EXPECT_NE(t.find("n1    gpu:1  H100  60.0 GiB of 80.0 GiB  3.0 GiB  2.0 GiB  97 %  61 C         350 W"), std::string::npos) << t;
+  EXPECT_NE(t.find("n2    gpu:0  A100  40.0 GiB "), std::string::npos) << t;
+  EXPECT_NE(t.find("gpu:0: lost"), std::string::npos) << t;
+  const auto g = object("nodes")["nodes"][0]["gpus"];
+  EXPECT_EQ(g, json::parse(R"([{"device": "gpu:1", "name": "H100", "memory_total": 85899345920, "memory_used": 64424509440,
+    "pool_held": 3221225472, "pool_in_use": 2147483648, "utilisation": 97.0, "temperature_c": 61.0, "power_w": 350.25}])"));
+  EXPECT_EQ(object("status")["gpus"], g) << "those of the queried node";
+  EXPECT_NE(text("status").text.find("\ngpu:1 (H100): 60.0 GiB of 80.0 GiB used, 3.0 GiB held by this process, 97 % busy, 61 C\n"),
+            std::string::npos)
+      << text("status").text;
+}
+
 TEST_F(repl_commands_test, dropped_messages_are_listed_by_role_and_summed_in_status) {
   EXPECT_EQ(object("status")["dropped"]["by_roles"].size(), 0u);
   auto& dropped = backend_.v.roles[0].what.status.dropped;

@@ -1,4 +1,6 @@
 // Fuzz target: messages of the control plane.
+#include <cmath>
+
 #include "tests/cluster/message_samples.hpp"
 #include "tests/fuzz/target.hpp"
 
@@ -17,6 +19,13 @@ void read_control(input in) {
   const auto again = encode(*m);
   const auto back = decode(type, again.data(), again.size());
   must(back && encode(*back) == again, "encoding and decoding change the message");
+  const auto* reported = std::get_if<report>(&*m);
+  if (!reported) return;
+  for (const auto& g : plausible(reported->gpus)) {
+    must(g.name.size() <= max_gpu_name && g.failure.size() <= max_gpu_failure, "a text of a GPU is too long");
+    for (const auto& v : {g.utilisation, g.memory_utilisation, g.temperature, g.power})
+      must(!v || std::isfinite(*v), "a value of a GPU is not finite");
+  }
 }
 
 std::vector<std::string> sound_control() {

@@ -103,6 +103,7 @@ void cluster_controller::take(const std::string& from, const report& m, instant 
   const auto at = members_.find(from);
   if (at == members_.end()) return;
   at->second.last = m;
+  at->second.last.gpus = plausible(m.gpus);
   at->second.reported = now;
 }
 

@@ -30,6 +30,7 @@ repl_node cluster_controller::entry_of(const std::string& name, instant now) con
   entry.tcp_in = m.last.tcp_in;
   entry.tcp_out = m.last.tcp_out;
   for (const auto& l : m.last.links) entry.links.push_back({l.peer, l.by, l.why_not, l.bytes_in, l.bytes_out, l.shared_in});
+  if (m.up) entry.gpus = m.last.gpus;
   entry.seconds = m.since == instant{} ? 0 : seconds_of(now - m.since);
   entry.lives = m.lives;
   entry.node_failures = m.node_failures;

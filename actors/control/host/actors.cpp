@@ -360,6 +360,7 @@ void control_actor::report_state() {
     std::nth_element(r.links.begin(), r.links.begin() + max_links_shown, r.links.end(), busier);
     r.links.resize(max_links_shown);
   }
+  r.gpus = shown(s_.gpus->latest(now_));
   const auto roles = s_.host->published();
   for (const auto& p : roles) r.roles.push_back(entry_of(p));
   for (const auto& line : reports_.drops.lines(roles)) s_.log(line);

@@ -25,6 +25,7 @@
 #include "actors/shell/caf_compat.hpp"
 #include "actors/shell/node_host.hpp"
 #include "actors/shell/router.hpp"
+#include "actors/supervision/gpu_watch.hpp"
 #include "actors/supervision/liveness.hpp"
 
 namespace troupe::control {
@@ -113,6 +114,7 @@ struct shared {
   std::string numerics;           // of all devices
   std::unique_ptr<journal> book;  // on the coordinator's daemon only
   mailbox control, keep, check, repl, exchange;
+  std::unique_ptr<gpu_watch> gpus;  // that the node's `devices` name
   thread_clock executor_clock;
   injected_faults faults;
   memory_book memory;

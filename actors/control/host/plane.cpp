@@ -12,6 +12,7 @@
 #include "actors/shell/node_host_caf.hpp"
 #include "ops/cpu/block_pool.hpp"
 #include "ops/device_descriptors.hpp"
+#include "ops/gpu.hpp"
 #include "runtime/exchange/client/frames.hpp"
 #include "runtime/exchange/hub/wire.hpp"
 #include "runtime/memory/process_memory.hpp"
@@ -139,7 +140,11 @@ net::expected<void> receive_control(shared& s, client_roles& roles, const std::s
 host_config host_config_of(shared& s, const node_spec& me) {
   host_config c;
   c.threads = cpu_threads(me);
-  c.callbacks.on_event = [&s](std::uint32_t job, const event_effect& e) { s.control.post(control_note{event_in{{job, e, {}}}}); };
+  c.callbacks.on_event = [&s](std::uint32_t job, const event_effect& e) {
+    // The failure of a role of this node, not of the job: the node is about to be lost.
+    if (e.kind == "error" && lost_gpu() >= 0 && s.options.on_lost_gpu) return s.options.on_lost_gpu();
+    s.control.post(control_note{event_in{{job, e, {}}}});
+  };
   c.callbacks.on_store = [&s](std::uint32_t job, const store_effect& e) { s.control.post(control_note{store_in{job, e}}); };
   c.callbacks.on_remote = [&s](std::uint32_t node, envelope e) {
     const auto job = e.h.job;
@@ -224,6 +229,7 @@ struct control_plane::impl {
     }
     s.dev = config.devices.front();
     s.numerics = numerics_of(config.devices);
+    s.gpus = std::make_unique<gpu_watch>(gpus_in(me.devices));
     s.host = std::make_unique<node_host>(std::move(config));
     s.route.attach(s.data_net.get(), s.host.get());
     auto& system = s.host->system();

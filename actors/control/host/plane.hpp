@@ -49,6 +49,9 @@ struct control_plane_options {
   // Called once, on an actor's thread, when after drain() no job runs here. `whole`: their results
   // are all saved where they belong.
   std::function<void(bool whole)> on_drained;
+  // Called by any thread when a role has failed because this process has lost a GPU (ops/gpu.hpp).
+  // The role's failure is then not reported.
+  std::function<void()> on_lost_gpu = {};
 };
 
 struct listening_ports {

@@ -25,6 +25,7 @@ class daemon_backend final : public repl_backend {
   repl_view view() const override {
     auto v = s_.published.get();
     for (auto& r : s_.host->published()) v.roles.push_back({s_.options.node, std::move(r)});
+    v.gpus = shown(s_.gpus->latest());
     v.dropped = s_.host->counts();
     const auto frames = s_.route.counts();
     v.dropped.unknown_job += frames.unknown_job;

@@ -1,0 +1,73 @@
+#include "actors/view/gpus.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "actors/supervision/gpu_watch.hpp"
+
+namespace troupe {
+namespace {
+
+repl_gpu shown_gpu(const watched_gpu& g) {
+  const auto& f = g.facts;
+  repl_gpu s;
+  s.number = static_cast<std::uint32_t>(g.number);
+  s.name = f.name;
+  s.failure = f.failure;
+  s.memory_total = f.memory_total;
+  // The sensors' number is that of the whole GPU; CUDA's is that of the part that this process may
+  // use (MIG).
+  s.memory_used = f.memory_free ? std::optional(f.memory_total - std::min(f.memory_total, *f.memory_free)) : f.sensors.memory_used;
+  if (f.pool) s.held = f.pool->bytes_held, s.in_use = f.pool->bytes_in_use, s.peak = f.pool->peak_bytes_in_use;
+  s.utilisation = f.sensors.utilisation;
+  s.memory_utilisation = f.sensors.memory_utilisation;
+  s.temperature = f.sensors.temperature;
+  s.power = f.sensors.power;
+  return s;
+}
+
+std::string printable(const std::string& text, std::size_t most) {
+  auto s = text.substr(0, most);
+  for (auto& c : s)
+    if (c < ' ' || c > '~') c = '?';
+  return s;
+}
+
+template <class T>
+void limit(std::optional<T>& v, T least, T most) {
+  if (v && !(*v >= least && *v <= most)) v.reset();
+}
+
+repl_gpu plausible_gpu(repl_gpu g) {
+  constexpr std::uint64_t none = 0, most_bytes = std::uint64_t{1} << 60;
+  g.name = printable(g.name, max_gpu_name);
+  g.failure = printable(g.failure, max_gpu_failure);
+  if (g.memory_total > most_bytes) g.memory_total = 0;
+  limit(g.memory_used, none, most_bytes);
+  for (auto* v : {&g.held, &g.in_use, &g.peak}) limit(*v, none, most_bytes);
+  limit(g.utilisation, 0.0, 100.0);
+  limit(g.memory_utilisation, 0.0, 100.0);
+  limit(g.temperature, -100.0, 300.0);
+  limit(g.power, 0.0, 1e5);
+  return g;
+}
+
+}  // namespace
+
+std::vector<repl_gpu> shown(const std::vector<watched_gpu>& list) {
+  std::vector<repl_gpu> all;
+  for (const auto& g : list) all.push_back(shown_gpu(g));
+  return all;
+}
+
+std::vector<repl_gpu> plausible(const std::vector<repl_gpu>& reported) {
+  std::vector<repl_gpu> all;
+  std::set<std::uint32_t> numbers;
+  for (const auto& g : reported) {
+    if (all.size() == max_gpus_shown) break;
+    if (g.number <= 9999 && numbers.insert(g.number).second) all.push_back(plausible_gpu(g));
+  }
+  return all;
+}
+
+}  // namespace troupe
