@@ -157,10 +157,10 @@ def told(kernel):
     return "variables as set" if kernel.name == "as set" else f"{' and '.join(SELECTS)} unset"
 
 
-def section(when, commit, load, environ, ours, peers, used):
+def section(when, commit, load, environ, ours, peers, used, more=()):
     """The section of a page. ours: [(kernel, troupe_report())]; peers: peer_reports(), [] without a peer; used: the kernels that PyTorch's
-    figures were taken with."""
-    rows = [("taken", f"{when}, commit {commit}, load average {load:.1f} at the end"), ("processor", machine()), ("variables", variables(environ))]
+    figures were taken with; more: further rows, (name, text)."""
+    rows = [("taken", f"{when}, commit {commit}, load average {load:.1f} at the end"), ("processor", machine()), ("variables", variables(environ)), *more]
     if ours:
         rows.append((f"peak of multiply-adds ({ours[0][1]['fma_instructions']}), 1 / 2 threads", f"{two(ours[0][1]['fma_gflops'])} GFLOP/s"))
     for kernel, said in ours:
@@ -174,14 +174,15 @@ def section(when, commit, load, environ, ours, peers, used):
     return f"{HEADING}\n\n| | |\n|---|---|\n" + "".join(f"| {a} | {b} |\n" for a, b in rows)
 
 
-def record(binaries=None, used=None, ours=None):
-    """The section for the current state. used: kernels of PyTorch, by default the best one; ours: of Troupe, by default the variables as set."""
+def record(binaries=None, used=None, ours=None, more=()):
+    """The section for the current state. used: kernels of PyTorch, by default the best one; ours: of Troupe, by default the variables as set;
+    more: further rows."""
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     load = os.getloadavg()[0]
     peers = peer_reports() if asked else []
     reports = [(k, troupe_report(binaries, k)) for k in ours or kernels(os.environ)[:1]]
     return section(datetime.date.today(), commit or "unknown", load, os.environ, [(k, said) for k, said in reports if said], peers,
-                   used or ([best_kernel()] if peers else []))
+                   used or ([best_kernel()] if peers else []), more)
 
 
 def with_section(text, new):
@@ -189,9 +190,9 @@ def with_section(text, new):
     return re.sub(rf"\n{HEADING}\n\n(\|.*\n)*", "", text).rstrip() + "\n\n" + new
 
 
-def publish(text, out, binaries=None, used=None, ours=None):
+def publish(text, out, binaries=None, used=None, ours=None, more=()):
     """Writes the page with its environment to stdout and, if given, to the file `out`."""
-    text = with_section(text, record(binaries, used, ours))
+    text = with_section(text, record(binaries, used, ours, more))
     if out:
         with open(out, "w", encoding="utf-8") as f:
             f.write(text)

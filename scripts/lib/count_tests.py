@@ -34,6 +34,15 @@ def outcomes(path):
             yield name, "fail", note.get("message", "") if note is not None else "not run"
 
 
+def skipped_lines(names):
+    """One line for each skipped test, or for a suite of which many are skipped."""
+    suites = {}
+    for name in names:
+        suites.setdefault(name.partition(".")[0], []).append(name)
+    for suite, tests in suites.items():
+        yield from (f"skipped {name}" for name in tests) if len(tests) <= 3 else [f"skipped {suite}.* ({len(tests)} tests)"]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ci", action="store_true")
@@ -56,7 +65,7 @@ def main():
             cpuinfo = f.read()
     except OSError:
         cpuinfo = ""
-    count = {"pass": 0, "fail": 0, "skip": 0}
+    count, skips = {"pass": 0, "fail": 0, "skip": 0}, []
     for name, outcome, why in results:
         excused = args.ci and may_skip(name, cpuinfo)
         if outcome == "skip" and (args.ci or args.strict) and not excused:
@@ -65,7 +74,8 @@ def main():
         if outcome == "fail":
             print(f"FAILED  {name}  {why}".rstrip())
         elif outcome == "skip":
-            print(f"skipped {name}")
+            skips.append(name)
+    print("".join(line + "\n" for line in skipped_lines(skips)), end="")
     skipped = f", {count['skip']} skipped" if count["skip"] else ""
     print(f"{count['pass']} passed, {count['fail']} failed{skipped}")
     return 1 if count["fail"] or not count["pass"] else 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests how scripts/lib/count_tests.py counts skipped tests. usage: count_tests_test.py count_tests.py"""
+"""Tests how scripts/lib/count_tests.py counts and names skipped tests. usage: count_tests_test.py count_tests.py"""
 import os
 import subprocess
 import sys
@@ -13,7 +13,10 @@ RESULTS = """<testsuite>
 OTHER = '<testcase name="gemm.later" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/></testcase>'
 
 
-def last_line(flags, *options, more=""):
+GPUS = "".join(f'<testcase name="GPU_jobs.{i}" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/></testcase>' for i in range(4))
+
+
+def lines(flags, *options, more=""):
     with tempfile.TemporaryDirectory() as folder:
         results, cpuinfo = os.path.join(folder, "r.xml"), os.path.join(folder, "cpuinfo")
         with open(results, "w") as f:
@@ -21,9 +24,13 @@ def last_line(flags, *options, more=""):
         with open(cpuinfo, "w") as f:
             f.write(f"processor\t: 0\nflags\t\t: fpu {flags}\n")
         r = subprocess.run([sys.executable, sys.argv[1], *options, "--cpuinfo", cpuinfo, results], capture_output=True, text=True)
-        said = r.stdout.splitlines()[-1]
-        assert (r.returncode == 0) == (", 0 failed" in said), r
+        said = r.stdout.splitlines()
+        assert (r.returncode == 0) == (", 0 failed" in said[-1]), r
         return said
+
+
+def last_line(*options, **more):
+    return lines(*options, **more)[-1]
 
 
 def expect(made, wanted):
@@ -35,3 +42,4 @@ expect(last_line("avx512f", "--ci"), "1 passed, 0 failed, 1 skipped")  # the pro
 expect(last_line("avx512f amx_bf16 amx_tile", "--ci"), "1 passed, 1 failed")  # the processor has one, so the skip counts as a failure
 expect(last_line("avx512f", "--strict"), "1 passed, 1 failed")
 expect(last_line("avx512f", "--ci", more=OTHER), "1 passed, 1 failed, 1 skipped")
+expect(lines("avx512f", "--ci", more=GPUS), ["skipped amx_test.adds", "skipped GPU_jobs.* (4 tests)", "1 passed, 0 failed, 5 skipped"])
