@@ -17,8 +17,21 @@ bool has_role(const node_spec& n, const std::string& role) { return std::count(n
 
 std::string node_of(const std::string& place) { return place.substr(0, place.find('/')); }
 
-// Returns the places of a layer's parts in order; empty if the layer is on the nodes of the
-// workers.
+// The places that the job's file, or an earlier move, gives a layer or the first placed layer that
+// it reads.
+std::vector<std::string> written_places(const prepared_job& j, std::uint32_t layer) {
+  std::vector<const std::vector<std::string>*> of(layer + 1, nullptr);
+  for (std::uint32_t l = 0; l <= layer; ++l) {
+    const auto& g = j.graph.layers[l];
+    if (g.spec && !g.spec->place.empty()) of[l] = &g.spec->place;
+    for (const auto& in : g.inputs)
+      if (!of[l] && in.layer >= 0) of[l] = of[static_cast<std::size_t>(in.layer)];
+  }
+  return of[layer] ? *of[layer] : std::vector<std::string>();
+}
+
+// Returns the places of a layer's parts in order, with a device where the file names one; empty if
+// the layer is on the nodes of the workers.
 std::vector<std::string> places_of(const prepared_job& j, std::uint32_t layer) {
   std::map<std::pair<std::uint32_t, std::int64_t>, std::string> found;  // by first packet, first feature (of the input)
   for (const auto& r : j.plan.roles) {
@@ -27,10 +40,13 @@ std::vector<std::string> places_of(const prepared_job& j, std::uint32_t layer) {
     if (at == r.layers.end()) continue;
     if (r.worker < j.plan.ranges.size()) return {};
     const auto& part = r.parts[static_cast<std::size_t>(at - r.layers.begin())];
-    found[{r.packets.first, part ? std::max(part->features.begin, part->inputs.begin) : 0}] = j.plan.place_of(r);
+    found[{r.packets.first, part ? std::max(part->features.begin, part->inputs.begin) : 0}] = j.plan.nodes[r.node].name;
   }
   std::vector<std::string> names;
   for (auto& [first, name] : found) names.push_back(std::move(name));
+  const auto written = written_places(j, layer);
+  for (std::size_t k = 0; k < names.size() && written.size() == names.size(); ++k)
+    if (node_of(written[k]) == names[k]) names[k] = written[k];
   return names;
 }
 

@@ -33,8 +33,8 @@ envelope weights_of(const std::shared_ptr<device>& dev, std::int64_t elements) {
   e.h.job = 7;
   e.h.src = role_id{0};
   e.h.dst = role_id{1};
-  auto t = tensor::allocate(*dev, {elements}, dtype::f32);
-  dev->fill(0, t);
+  auto t = tensor::allocate(dev->host(), {elements}, dtype::f32);
+  dev->host().fill(0, t);
   t.freeze();
   e.body = weights{3, std::move(t)};
   return e;

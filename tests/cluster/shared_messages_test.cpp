@@ -46,7 +46,9 @@ TEST_F(cluster_shared_messages, a_peer_whose_message_cannot_be_decoded_is_discon
   h.type = 1;
   ASSERT_TRUE(c.write_frame(h, net::testing::bytes(100)));
   EXPECT_TRUE(daemon("n1").wait_log(
-      "n2 sent a frame that cannot be decoded (type 1, 100 bytes, 0 of them shared): wire version is 0, must be 4", 10s))
+      "n2 sent a frame that cannot be decoded (type 1, 100 bytes, 0 of them shared): wire version is 0, must be " +
+          std::to_string(wire_version),
+      10s))
       << daemon("n1").log();
   EXPECT_TRUE(c.closed_within(5s));
   EXPECT_EQ(dropped(ask("n1", "status", true), "unreadable"), 1U);

@@ -36,6 +36,8 @@ class gpu_or_reason : public testing::Environment {
 class findings_of_the_virtual_gpu : public testing::EmptyTestEventListener {
  public:
   findings_of_the_virtual_gpu() {
+    std::error_code none;
+    std::filesystem::remove(file_, none);  // of an earlier process with this number, which crashed
     setenv("TROUPE_VGPU_FINDINGS", file_.c_str(), 1);
     setenv("TROUPE_VGPU", "devices=2", 0);
   }

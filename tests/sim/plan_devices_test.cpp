@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/device_descriptors.hpp"
+#include "runtime/job/amend.hpp"
 #include "runtime/plan/plan_check.hpp"
 #include "tests/sim/small_job.hpp"
 
@@ -116,6 +117,19 @@ TEST(plan_devices, place_on_a_device_that_its_node_does_not_list_is_refused) {
   const auto made = placed_job({"local/gpu:1"}, {}, 4);
   const auto& bad = std::get<diagnostics>(made);
   EXPECT_EQ(bad.front().message, "layer 'conv1': place 'local/gpu:1': the devices of node 'local' are gpu:0, cpu:0, cpu:1");
+}
+
+TEST(plan_devices, move_keeps_the_devices_of_the_other_parts) {
+  const auto j = std::get<std::shared_ptr<prepared_job>>(placed_job({"local/gpu:0", "local/cpu:1"}, {0.75, 0.25}, 16));
+  const auto moved = [&](const std::string& layer, const std::string& to) {
+    return amended(*j, {}, {"move", layer, 0, {{"node", to}}});
+  };
+  EXPECT_THAT(std::get<amendments>(moved("conv1.1", "local/gpu:0")).layers.back().place, ElementsAre("local/gpu:0", "local/gpu:0"));
+  EXPECT_THAT(std::get<amendments>(moved("relu1.0", "local/cpu:0")).layers.back().place, ElementsAre("local/cpu:0", "local/cpu:1"))
+      << "relu1 follows conv1";
+  EXPECT_EQ(std::get<std::string>(moved("conv1.1", "local/cpu:1")), "layer 'conv1.1' is on local/cpu:1 already");
+  EXPECT_EQ(std::get<std::string>(moved("conv1.1", "local")), "layer 'conv1.1' is on local/cpu:1 already");
+  EXPECT_EQ(std::get<std::string>(moved("conv1.1", "local/gpu:9")), "the devices of node 'local' are gpu:0, cpu:0, cpu:1");
 }
 
 TEST(plan_devices, role_on_a_device_that_its_node_does_not_offer_is_a_fault) {
