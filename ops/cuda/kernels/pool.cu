@@ -246,13 +246,13 @@ __global__ void __launch_bounds__(pool_threads) avg_pool_backward_kernel(pool_pl
     T sum = 0;
     for (auto oy = down.first; oy < down.end; ++oy) {
       const T* row = dy + (e.plane * p.out_h + oy) * p.out_w;
-      if (p.window_order) {
-        for (auto ox = across.first; ox < across.end; ++ox) sum += row[ox] / pool_elements<T>(p, oy, ox);
-      } else {
-        T part = 0;
-        for (auto ox = across.end - 1; ox >= across.first; --ox) part += row[ox] / pool_elements<T>(p, oy, ox);
-        sum += part;
+      // In the order of windows all terms are added to one sum, otherwise the rows' sums are.
+      T part = p.window_order ? sum : T(0);
+      for (auto k = across.first; k < across.end; ++k) {
+        const auto ox = p.window_order ? k : across.first + across.end - 1 - k;
+        part += row[ox] / pool_elements<T>(p, oy, ox);
       }
+      sum = p.window_order ? part : sum + part;
     }
     dx[i] = sum;
   }
