@@ -149,10 +149,7 @@ void role_actor::perform(send_effect& x) {
   const std::uint32_t to = index_of(e.h.dst);
   if (to < job_->handles.size()) {
     if (const auto& local = job_->handles[to]) {
-      if ((e.h.flags & flag_across) != 0)
-        freeze(e);
-      else
-        cross_to(e, job_->device_of(e.h.dst));
+      cross_to(e, job_->device_of(e.h.dst));
       return compat::post(local, std::move(e), context());
     }
     const std::uint32_t node = job_->node_of[to];
@@ -170,7 +167,7 @@ device& role_actor::leaving() {
 }
 
 void role_actor::cross_to(envelope& e, device& to) {
-  if (crosses(job_->device_of(seat_.id), to)) cross(e, leaving(), to);
+  if (crosses(e, job_->device_of(seat_.id), to)) cross(e, leaving(), to);
   freeze(e);
 }
 

@@ -28,27 +28,24 @@ double slowest(const std::vector<double>& cost, const auto& packets) {
 
 share_tuner::share_tuner(const std::vector<packet_range>& ranges) {
   for (const auto& r : ranges) workers_.push_back({.packets = r.count});
+  behind_ = workers_.size();
 }
 
 bool share_tuner::take(std::uint32_t worker, std::uint64_t step, double seconds) {
   auto& w = workers_.at(worker);
   if (step < w.next) return false;
   w.next = step + 1;
+  if (w.steps == seen_) --behind_;
   if (w.steps++ == 0) return true;
   w.per_packet.push_back(std::max(seconds, least_seconds) / w.packets);
   if (w.per_packet.size() > kept_steps) w.per_packet.pop_front();
   return true;
 }
 
-std::uint32_t share_tuner::least_steps() const {
-  std::uint32_t least = ~0u;
-  for (const auto& w : workers_) least = std::min(least, w.steps);
-  return least;
-}
-
 std::optional<std::vector<std::uint32_t>> share_tuner::proposal() {
-  if (least_steps() <= seen_) return std::nullopt;
-  seen_ = least_steps();
+  if (behind_ > 0) return std::nullopt;
+  ++seen_;
+  for (const auto& w : workers_) behind_ += w.steps == seen_ ? 1 : 0;
   if (seen_ < needed_steps) return std::nullopt;
   std::vector<double> cost;
   std::vector<std::uint32_t> now;

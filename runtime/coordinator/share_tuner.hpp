@@ -39,10 +39,10 @@ class share_tuner {
     std::uint32_t steps = 0;
     std::deque<double> per_packet{};  // seconds, of the last steps
   };
-  std::uint32_t least_steps() const;
 
   std::vector<worker_times> workers_;
-  std::uint32_t seen_ = 0;  // steps that all workers have reported
+  std::uint32_t seen_ = 0;  // steps that all workers have reported, at the last proposal()
+  std::size_t behind_ = 0;  // workers that have reported no more than these
   double gained_ = 0;
   std::vector<std::uint32_t> proposed_;
 };

@@ -64,9 +64,10 @@ void freeze(envelope& e) {
   std::visit([&](auto& b) { visit_tensors(b, mark); }, e.body);
 }
 
-bool crosses(const device& from, const device& to) {
+bool crosses(const envelope& e, const device& from, const device& to) {
   const auto space = from.space();
-  return !space.host() && !(space == to.space());
+  const bool read_there = (e.h.flags & flag_across) != 0 && !to.space().host();
+  return !space.host() && !(space == to.space()) && !read_there;
 }
 
 void cross(envelope& e, device& stream, device& to) {

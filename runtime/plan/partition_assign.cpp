@@ -301,6 +301,7 @@ std::vector<std::int64_t> packets_of_file(const job_spec& job, const std::vector
   for (const auto& l : job.layers) {
     if (!counts.empty() || l.partition != "batch" || !l.place.empty()) continue;
     if (l.fraction.size() != speeds.size()) {
+      // "auto": the file has no shares, and those of an earlier plan may be of other workers.
       if (l.auto_fraction) return balanced(packets, inverse(speeds));
       continue;
     }

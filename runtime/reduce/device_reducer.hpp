@@ -27,7 +27,9 @@ class device_reducer final : public passing_reducer {
   void forget(std::uint32_t block, std::uint64_t before) override;
   std::size_t open() const override;
 
-  packet_range covered_;                                  // the packets of the workers below
+  std::map<role_id, std::vector<tree_node>> sent_;        // by role below: the sums that it sends of a block and step
+  std::uint32_t packets_ = 0;                             // of the workers below
+  tree_node whole_;                                       // these packets
   std::vector<std::map<std::uint64_t, gathering>> open_;  // by block, step
 };
 

@@ -26,8 +26,7 @@ void world::send(role_id self, envelope&& e) {
   }
   if (config_.dev) {
     auto& there = from.node == to->node ? *to->dev : to->dev->host();  // messages to other nodes leave from host memory
-    const bool stays = from.node == to->node && (e.h.flags & flag_across) != 0;
-    if (!stays && crosses(*from.dev, there)) cross(e, leaving_stream_of(from), there);
+    if (crosses(e, *from.dev, there)) cross(e, leaving_stream_of(from), there);
     freeze(e);
   }
   int n = copies ? copies(e, random_) : 1;

@@ -2,7 +2,6 @@
 // delivery.
 #include <cstdlib>
 
-#include "runtime/sim/world.hpp"
 #include "tests/actors/embedded_support.hpp"
 #include "tests/environment.hpp"
 
@@ -14,21 +13,11 @@ using namespace testing_embedded;
 std::uint64_t seeds(std::uint64_t in_ci) { return from_environment("TROUPE_SEEDS", in_ci); }
 
 std::string simulated(const std::shared_ptr<prepared_job>& j, std::uint64_t seed, device& d) {
+  SCOPED_TRACE(seed);
   sim::world_config c;
   c.seed = seed;
   c.dev = &d;
-  sim::world w(c);
-  for (const auto& r : j->plan.roles) w.add(r.id, r.worker, make_role(j, r.id));  // a node per worker
-  std::string hash;
-  w.on_store = [&](const store_effect& s) {
-    if (s.what == "weights") hash = weights_sha256(s.named);
-  };
-  envelope go;
-  go.h.dst = role_id{0};
-  go.body = start{};
-  w.inject(go);
-  EXPECT_TRUE(w.run(5'000'000, [&] { return !hash.empty(); })) << "seed " << seed;
-  return hash;
+  return simulated_hash(j, c, &role_plan::worker);  // a node per worker
 }
 
 TEST(embedded_sim, small_net_has_the_same_bits_in_any_delivery_order) {

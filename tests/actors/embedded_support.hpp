@@ -16,6 +16,7 @@
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/plain/plain_loop.hpp"
 #include "runtime/record/sha256.hpp"
+#include "runtime/sim/world.hpp"
 
 namespace troupe::testing_embedded {
 
@@ -119,6 +120,24 @@ inline std::shared_ptr<prepared_job> take(std::variant<job_spec, diagnostics> sp
 inline std::shared_ptr<prepared_job> job_of(const std::string& text, const overrides& set = {},
                                             const std::vector<std::string>& offered = {"cpu:0"}) {
   return take(parse_job(text, "job.toml", stock_tables(), set), offered);
+}
+
+// Runs the job in the simulator, each role on the node that this member of its plan gives. Returns
+// the hash of the final weights.
+inline std::string simulated_hash(const std::shared_ptr<prepared_job>& j, const sim::world_config& c,
+                                  std::uint32_t role_plan::*node) {
+  sim::world w(c);
+  for (const auto& r : j->plan.roles) w.add(r.id, r.*node, make_role(j, r.id));
+  std::string hash;
+  w.on_store = [&](const store_effect& s) {
+    if (s.what == "weights") hash = weights_sha256(s.named);
+  };
+  envelope go;
+  go.h.dst = role_id{0};
+  go.body = start{};
+  w.inject(go);
+  EXPECT_TRUE(w.run(5'000'000, [&] { return !hash.empty(); }));
+  return hash;
 }
 
 inline std::string plain_hash(const std::shared_ptr<prepared_job>& j, std::uint64_t steps) {

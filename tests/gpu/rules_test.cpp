@@ -1,6 +1,5 @@
 // The keys of [job] for GPUs, tf32 and conv_workspace: they reach every stream that computes a job,
 // on actors, in a plain loop and in the simulator.
-#include "runtime/sim/world.hpp"
 #include "tests/gpu/jobs.hpp"
 
 namespace troupe::testing_gpu {
@@ -28,18 +27,7 @@ std::string of_simulator(const overrides& set) {
   sim::world_config c;
   c.dev = d.get();
   c.maths = j->spec.maths;
-  sim::world w(c);
-  for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
-  std::string hash;
-  w.on_store = [&](const store_effect& s) {
-    if (s.what == "weights") hash = weights_sha256(s.named);
-  };
-  envelope go;
-  go.h.dst = role_id{0};
-  go.body = start{};
-  w.inject(go);
-  EXPECT_TRUE(w.run(5'000'000, [&] { return !hash.empty(); }));
-  return hash;
+  return simulated_hash(j, c, &role_plan::node);
 }
 
 TEST(GPU_rules, tf32_changes_the_weights_and_hardly_the_curve) {
