@@ -251,11 +251,13 @@ class device {
   virtual void pointwise_loss(pointwise f, const tensor& x, const tensor& targets, tensor& slope, tensor& loss) = 0;
 
   // --- classification. x [rows, classes], labels [rows] i32; a negative label marks a padding row.
-  // loss: one element, the mean of -log probability[label] over the valid rows, 0 if there are
-  // none.
-  virtual void softmax_loss(const tensor& x, const tensor& labels, tensor& probability, tensor& loss) = 0;
-  // dx = dloss (probability - onehot) / valid rows; 0 for padding rows. `dloss` has one element.
-  virtual void softmax_loss_backward(const tensor& probability, const tensor& labels, const tensor& dloss, tensor& dx) = 0;
+  // With smoothing s, the target t of class c is (c == label ? 1 - s : 0) + s / classes; s <= 1.
+  // loss: one element, the mean over the valid rows of -(sum over c of t log probability), which is
+  // -log probability[label] for s = 0. 0 if no row is valid.
+  virtual void softmax_loss(double smoothing, const tensor& x, const tensor& labels, tensor& probability, tensor& loss) = 0;
+  // dx = dloss (probability - t) / valid rows; 0 for padding rows. `dloss` has one element.
+  virtual void softmax_loss_backward(double smoothing, const tensor& probability, const tensor& labels, const tensor& dloss,
+                                     tensor& dx) = 0;
   // out: the fraction of valid rows whose label is among the k largest scores. On equal scores the
   // lower class ranks first.
   virtual void top_k(std::int64_t k, const tensor& x, const tensor& labels, tensor& out) = 0;
@@ -289,7 +291,8 @@ class device {
   //                                           w' = w - lr u
   //                                           moved' = k2 moved + (1 - k2) u^2
   //   adam      (mean, square)                mean' = k1 mean + (1 - k1) d; square' as rmsprop
-  //                                           w' = w - lr mean' / (sqrt(square') / deviation + eps)
+  //                                           u = mean' / (sqrt(square') / deviation + eps)
+  //                                           w' = keep_weight w - lr u
   //   adamax    (mean, norm)                  mean' as adam; norm' = max(k2 norm, |d| + eps)
   //                                           w' = w - lr mean' / norm'
   virtual void adaptive_update(const adaptive_spec& s, const tensor& w, const tensor& g, const tensors& states, tensor& w_out,

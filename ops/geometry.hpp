@@ -143,6 +143,7 @@ struct adaptive_spec {
   double keep_1 = 0.0, keep_2 = 0.0;  // decay rates of the first and of the second moment
   double first = 0.0;                 // adagrad: initial value of the sum
   double deviation = 1.0;             // adam: divisor of the root of the second moment
+  double keep_weight = 1.0;           // adam: factor on the old weight, 1 - lr decay for AdamW
   double momentum = 0.0;              // rmsprop
   bool centered = false;              // rmsprop
 };

@@ -20,6 +20,7 @@ namespace troupe {
   RULE(rmsprop) \
   RULE(adadelta) \
   RULE(adam) \
+  RULE(adamw) \
   RULE(adamax)
 // clang-format on
 

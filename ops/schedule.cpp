@@ -7,9 +7,12 @@
 //   inverse      base (1 + gamma step)^-power                   Caffe: inv
 //   inverse_t    base / (1 + step / t)                          SINGA calls t final_lr
 //   poly         base (1 - step / steps)^power, then 0          Caffe: poly
+//   cosine       final + (base - final) (1 + cos(pi step / steps)) / 2, then final
+//   cosine_restarts  the same again and again: the period grows by `growth` at each restart
 #include "ops/schedule.hpp"
 
 #include <cmath>
+#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -145,19 +148,61 @@ schedule_type poly() {
           }};
 }
 
+// The rate `done` of the way from `base` (0) to `final` (1), along half a period of a cosine.
+double cosine_between(double base, double final, double done) {
+  return final + (base - final) * 0.5 * (1.0 + std::cos(std::numbers::pi * done));
+}
+
+schedule_type cosine() {
+  return {.name = "cosine",
+          .doc =
+              "lr = final + (base - final) (1 + cos(pi step / steps)) / 2, and final from step `steps` on. Loshchilov and Hutter "
+              "2017",
+          .specs = {required_integer("steps", "number of steps until the rate is `final`"),
+                    real_option("final", 0.0, "final rate, an absolute value", 0.0)},
+          .make = [](const options& o) {
+            return schedule_from([steps = whole(o, "steps"), final = o.real("final")](double base, std::uint64_t step) {
+              return step >= steps ? final : cosine_between(base, final, static_cast<double>(step) / static_cast<double>(steps));
+            });
+          }};
+}
+
+schedule_type cosine_restarts() {
+  return {
+      .name = "cosine_restarts",
+      .doc =
+          "the cosine schedule, which begins anew at base after `steps` steps; each period is `growth` times as long as the one "
+          "before (SGDR). Loshchilov and Hutter 2017",
+      .specs = {required_integer("steps", "number of steps of the first period"),
+                bounded(integer_option("growth", 1, "factor on the period at each restart"), 1, 1000),
+                real_option("final", 0.0, "rate at the end of each period, an absolute value", 0.0)},
+      .make = [](const options& o) {
+        return schedule_from(
+            [first = whole(o, "steps"), growth = whole(o, "growth"), final = o.real("final")](double base, std::uint64_t step) {
+              std::uint64_t period = first;
+              if (growth == 1) step %= period;
+              for (; step >= period; period *= growth) step -= period;
+              return cosine_between(base, final, static_cast<double>(step) / static_cast<double>(period));
+            });
+      }};
+}
+
 }  // namespace
 
 void add_stock_schedules(schedule_registry& r) {
-  for (auto* make : {fixed, step_type, fixed_step, linear, exponential, inverse, inverse_t, poly}) r.add(make());
+  for (auto* make : {fixed, step_type, fixed_step, linear, exponential, inverse, inverse_t, poly, cosine, cosine_restarts})
+    r.add(make());
 }
 
-std::unique_ptr<schedule> with_warmup(std::unique_ptr<schedule> inner, std::uint64_t steps, double from) {
+std::unique_ptr<schedule> with_warmup(std::unique_ptr<schedule> inner, std::uint64_t steps, double from, bool prefix) {
   if (steps == 0) return inner;
-  return schedule_from([inner = std::shared_ptr<const schedule>(std::move(inner)), steps, from](double base, std::uint64_t step) {
-    const double full = inner->lr(base, step);
-    if (step >= steps) return full;
-    return full * (from + (1.0 - from) * (static_cast<double>(step) / static_cast<double>(steps)));
-  });
+  return schedule_from(
+      [inner = std::shared_ptr<const schedule>(std::move(inner)), steps, from, prefix](double base, std::uint64_t step) {
+        const std::uint64_t first = prefix ? steps : 0;  // step of the job at which the schedule begins
+        const double full = inner->lr(base, step > first ? step - first : 0);
+        if (step >= steps) return full;
+        return full * (from + (1.0 - from) * (static_cast<double>(step) / static_cast<double>(steps)));
+      });
 }
 
 std::unique_ptr<schedule> scaled_by(std::unique_ptr<schedule> inner, double factor) {

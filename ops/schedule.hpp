@@ -29,9 +29,10 @@ class schedule_registry : public type_table<schedule_type> {};
 void add_stock_schedules(schedule_registry& r);
 
 // Adds a warm-up: during the first `steps` steps, the rate of `inner` is multiplied by a factor
-// that grows linearly from `from` to 1. From step `steps` on, the rate is that of `inner`. steps =
-// 0: returns `inner`. Goyal et al. 2017, section 2.2.
-std::unique_ptr<schedule> with_warmup(std::unique_ptr<schedule> inner, std::uint64_t steps, double from);
+// that grows linearly from `from` to 1. From step `steps` on, the rate is that of `inner`. With
+// `prefix`, step 0 of `inner` is step `steps`, and the factor applies to its first rate. steps = 0:
+// returns `inner`. Goyal et al. 2017, section 2.2.
+std::unique_ptr<schedule> with_warmup(std::unique_ptr<schedule> inner, std::uint64_t steps, double from, bool prefix = false);
 
 // The rate of `inner` times `factor`. factor = 1: returns `inner`.
 std::unique_ptr<schedule> scaled_by(std::unique_ptr<schedule> inner, double factor);

@@ -56,6 +56,21 @@ std::size_t block_pool::release_unused_of_all() {
   return bytes;
 }
 
+device::pool_statistics block_pool::statistics_of_all() {
+  auto& all = all_pools::get();
+  std::lock_guard lock(all.mutex);
+  device::pool_statistics sum;
+  for (const auto* p : all.list) {
+    const auto s = p->statistics();
+    sum.bytes_held += s.bytes_held;
+    sum.bytes_in_use += s.bytes_in_use;
+    sum.peak_bytes_in_use += s.peak_bytes_in_use;
+    sum.blocks_made += s.blocks_made;
+    sum.blocks_reused += s.blocks_reused;
+  }
+  return sum;
+}
+
 // Allocator of a shared_ptr's control block: places it in the header of the memory block. Its
 // deallocation is the last use of the block and returns it to the pool. Keeps the pool alive.
 template <class T>

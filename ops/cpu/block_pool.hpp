@@ -32,8 +32,9 @@ class block_pool : public std::enable_shared_from_this<block_pool> {
   // Frees the blocks that have been unused since the last call, so two calls free every block that
   // is unused now. Returns the number of bytes.
   std::size_t release_unused();
-  static std::size_t release_unused_of_all();  // for all pools of this process
-  std::uint64_t made_beyond() const;           // number of heap blocks created because the arena was exhausted
+  static std::size_t release_unused_of_all();          // for all pools of this process
+  static device::pool_statistics statistics_of_all();  // sums; the peak is the sum of the pools' peaks
+  std::uint64_t made_beyond() const;                   // number of heap blocks created because the arena was exhausted
 
  private:
   static constexpr std::size_t header = 256, spare = 64;

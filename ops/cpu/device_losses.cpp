@@ -3,19 +3,20 @@
 
 namespace troupe::cpu {
 
-void cpu_device::softmax_loss(const tensor& x, const tensor& labels, tensor& probability, tensor& loss) {
+void cpu_device::softmax_loss(double smoothing, const tensor& x, const tensor& labels, tensor& probability, tensor& loss) {
   run("softmax_loss", x, [&](const auto& k, auto v) {
     using T = decltype(v);
-    *out<T>(loss) = static_cast<T>(
-        k.softmax_loss(x.dims()[0], x.dims().count_from(1), x.data<T>(), labels.data<std::int32_t>(), out<T>(probability)));
+    *out<T>(loss) = static_cast<T>(k.softmax_loss(smoothing, x.dims()[0], x.dims().count_from(1), x.data<T>(),
+                                                  labels.data<std::int32_t>(), out<T>(probability)));
   });
 }
 
-void cpu_device::softmax_loss_backward(const tensor& probability, const tensor& labels, const tensor& dloss, tensor& dx) {
+void cpu_device::softmax_loss_backward(double smoothing, const tensor& probability, const tensor& labels, const tensor& dloss,
+                                       tensor& dx) {
   run("softmax_loss", dx, [&](const auto& k, auto v) {
     using T = decltype(v);
-    k.softmax_loss_backward(probability.dims()[0], probability.dims().count_from(1), *dloss.data<T>(), probability.data<T>(),
-                            labels.data<std::int32_t>(), out<T>(dx));
+    k.softmax_loss_backward(smoothing, probability.dims()[0], probability.dims().count_from(1), *dloss.data<T>(),
+                            probability.data<T>(), labels.data<std::int32_t>(), out<T>(dx));
   });
 }
 

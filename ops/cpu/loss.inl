@@ -8,8 +8,28 @@ inline i64 valid_rows(i64 rows, const std::int32_t* labels) {
   return n;
 }
 
+// Label smoothing: the target of a class is `off`, and `on` more for the label.
 template <class T>
-double softmax_loss(i64 rows, i64 classes, const T* x, const std::int32_t* labels, T* probability) {
+struct smoothed_target {
+  T on, off;
+  smoothed_target(double smoothing, i64 classes) : on(T(1 - smoothing)), off(T(smoothing / static_cast<double>(classes))) {}
+};
+
+// The sum of x - top.
+template <class T>
+T sum_below(i64 classes, const T* x, T top) {
+  T lane[16] = {};
+  for (i64 first = 0; first < classes; first += 16) {
+    const i64 n = smallest(16, classes - first);
+#pragma GCC ivdep
+    for (i64 l = 0; l < n; ++l) lane[l] += x[first + l] - top;
+  }
+  return fold(lane);
+}
+
+template <class T>
+double softmax_loss(double smoothing, i64 rows, i64 classes, const T* x, const std::int32_t* labels, T* probability) {
+  const smoothed_target<T> target(smoothing, classes);
   double total = 0;
   for (i64 r = 0; r < rows; ++r) {
     const T* in = x + r * classes;
@@ -24,6 +44,8 @@ double softmax_loss(i64 rows, i64 classes, const T* x, const std::int32_t* label
     for (i64 c = 0; c < classes; ++c) out[c] *= inverse;
     if (labels[r] >= classes)
       total = __builtin_nan("");
+    else if (labels[r] >= 0 && smoothing > 0)
+      total += static_cast<double>(log_of(sum) - target.on * (in[labels[r]] - top) - target.off * sum_below(classes, in, top));
     else if (labels[r] >= 0)
       total += static_cast<double>(log_of(sum) - (in[labels[r]] - top));
   }
@@ -32,9 +54,11 @@ double softmax_loss(i64 rows, i64 classes, const T* x, const std::int32_t* label
 }
 
 template <class T>
-void softmax_loss_backward(i64 rows, i64 classes, T dloss, const T* probability, const std::int32_t* labels, T* dx) {
+void softmax_loss_backward(double smoothing, i64 rows, i64 classes, T dloss, const T* probability, const std::int32_t* labels,
+                           T* dx) {
   const i64 valid = valid_rows(rows, labels);
   const T factor = valid > 0 ? dloss / static_cast<T>(valid) : T(0);
+  const smoothed_target<T> target(smoothing, classes);
   for (i64 r = 0; r < rows; ++r) {
     const T* p = probability + r * classes;
     T* out = dx + r * classes;
@@ -42,8 +66,8 @@ void softmax_loss_backward(i64 rows, i64 classes, T dloss, const T* probability,
       fill(classes, labels[r] < 0 ? T(0) : T(__builtin_nan("")), out);
       continue;
     }
-    for (i64 c = 0; c < classes; ++c) out[c] = factor * p[c];
-    out[labels[r]] = factor * (p[labels[r]] - T(1));
+    for (i64 c = 0; c < classes; ++c) out[c] = factor * (p[c] - target.off);
+    out[labels[r]] = factor * (p[labels[r]] - (target.on + target.off));
   }
 }
 

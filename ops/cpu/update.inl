@@ -138,7 +138,7 @@ void adam(const adaptive_spec& s, i64 n, const T* w, const T* g, const T* const*
   const counted_gradient<T> counted(s.gradient);
   const T lr = T(s.lr), eps = T(s.eps), keep_1 = T(s.keep_1), add_1 = T(1 - s.keep_1), keep_2 = T(s.keep_2),
           add_2 = T(1 - s.keep_2);
-  const T deviation = T(s.deviation);
+  const T deviation = T(s.deviation), keep_weight = T(s.keep_weight);
   const T *mean = in[0], *square = in[1];
   T *mean_out = out[0], *square_out = out[1];
 #pragma GCC ivdep
@@ -148,7 +148,7 @@ void adam(const adaptive_spec& s, i64 n, const T* w, const T* g, const T* const*
     const T a = keep_2 * square[i] + add_2 * (d * d);
     mean_out[i] = m;
     square_out[i] = a;
-    w_out[i] = w[i] - lr * (m / (square_root(a) / deviation + eps));
+    w_out[i] = keep_weight * w[i] - lr * (m / (square_root(a) / deviation + eps));
   }
 }
 

@@ -42,6 +42,8 @@ std::vector<one_case> cases() {
           {"adadelta_slow", "adadelta", 0.5, {{"rho", 0.95}, {"eps", 1e-3}}},
           {"adam", "adam", 0.001, {}},
           {"adam_other", "adam", 0.01, {{"beta1", 0.8}, {"beta2", 0.95}, {"eps", 1e-2}}},
+          {"adamw", "adamw", 0.001, {}},
+          {"adamw_other", "adamw", 0.01, {{"beta1", 0.8}, {"beta2", 0.95}, {"eps", 1e-2}}},
           {"adamax", "adamax", 0.002, {}},
           {"adamax_other", "adamax", 0.01, {{"beta1", 0.5}, {"beta2", 0.9}, {"eps", 1e-3}}}};
 }

@@ -32,7 +32,7 @@ def optimizer(rule, p, decay, o):
     if rule == "adadelta":
         return torch.optim.Adadelta([p], rho=o["rho"], eps=o["eps"], **common)
     betas = (o["beta1"], o["beta2"]) if "beta1" in o else None
-    kind = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax}[rule]
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adamax": torch.optim.Adamax}[rule]
     return kind([p], betas=betas, eps=o["eps"], **common)
 
 

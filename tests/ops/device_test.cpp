@@ -257,20 +257,47 @@ TEST_P(every_device, softmax_loss_ignores_padding) {
   const tensor x = tensor_of<double>(*dev, {3, 2}, {0, 0, 1000, 0, 5, 7});
   const tensor labels = tensor_of<std::int32_t>(*dev, {3}, {1, 0, -1});
   tensor p = empty(*dev, {3, 2}), loss = empty(*dev, {1}), one = tensor_of<double>(*dev, {1}, {1}), dx = empty(*dev, {3, 2});
-  dev->softmax_loss(x, labels, p, loss);
+  dev->softmax_loss(0, x, labels, p, loss);
   EXPECT_NEAR(dev->scalar(loss), std::log(2.0) / 2, 1e-15);
-  dev->softmax_loss_backward(p, labels, one, dx);
+  dev->softmax_loss_backward(0, p, labels, one, dx);
   const auto d = values_of(dx);
   EXPECT_NEAR(d[0], 0.25, 1e-15);
   EXPECT_NEAR(d[1], -0.25, 1e-15);
   EXPECT_EQ(std::vector<double>(d.begin() + 2, d.end()), (std::vector<double>{0, 0, 0, 0}));
   const tensor none = tensor_of<std::int32_t>(*dev, {3}, {-1, -1, -1});
-  dev->softmax_loss(x, none, p, loss);
+  dev->softmax_loss(0, x, none, p, loss);
+  EXPECT_EQ(dev->scalar(loss), 0);
+  dev->softmax_loss(0.1, x, none, p, loss);
   EXPECT_EQ(dev->scalar(loss), 0);
   dev->top_k(1, x, labels, loss);
   EXPECT_EQ(dev->scalar(loss), 0.5);  // on a tie the lower class ranks first
   dev->top_k(2, x, labels, loss);
   EXPECT_EQ(dev->scalar(loss), 1);
+}
+
+// -(sum over the classes of t log p), with t of `smoothing`, and (p - t) / 2 for two valid rows.
+TEST_P(every_device, softmax_loss_spreads_smoothed_targets_over_all_classes) {
+  const std::vector<double> scores{0.5, -1, 2, 40, 41, 39, 5, 7, 6}, rows{1, 0, -1};
+  const tensor x = tensor_of<double>(*dev, {3, 3}, scores), labels = tensor_of<std::int32_t>(*dev, {3}, {1, 0, -1});
+  for (const double smoothing : {0.1, 0.5, 1.0}) {
+    tensor p = empty(*dev, {3, 3}), loss = empty(*dev, {1}), one = tensor_of<double>(*dev, {1}, {1}), dx = empty(*dev, {3, 3});
+    dev->softmax_loss(smoothing, x, labels, p, loss);
+    dev->softmax_loss_backward(smoothing, p, labels, one, dx);
+    const auto slope = values_of(dx);
+    double want = 0;
+    for (std::size_t r = 0; r < 2; ++r) {
+      double sum = 0;
+      for (std::size_t c = 0; c < 3; ++c) sum += std::exp(scores[3 * r + c]);
+      for (std::size_t c = 0; c < 3; ++c) {
+        const double q = std::exp(scores[3 * r + c]) / sum,
+                     t = (static_cast<double>(c) == rows[r] ? 1 - smoothing : 0) + smoothing / 3;
+        want -= t * std::log(q) / 2;
+        EXPECT_NEAR(slope[3 * r + c], (q - t) / 2, 1e-15);
+      }
+    }
+    EXPECT_NEAR(dev->scalar(loss), want, 1e-14);
+    EXPECT_EQ(std::vector<double>(slope.begin() + 6, slope.end()), (std::vector<double>{0, 0, 0}));
+  }
 }
 
 // One convolution and one product, with every tensor offset by `shift` elements in a larger block.

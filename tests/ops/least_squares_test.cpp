@@ -161,6 +161,7 @@ TEST(least_squares, every_rule_reaches_the_minimiser) {
                                      {"rmsprop", {{{"momentum", 0.9}}}, 0.01, 2000, 1e-4},
                                      {"adadelta", {}, 1.0, 4000, 1e-2},
                                      {"adam", {}, 0.1, 2000, 1e-6},
+                                     {"adamw", {}, 0.1, 2000, 1e-6},
                                      {"adamax", {}, 0.1, 2000, 1e-6}};
   rule_registry rules;
   add_stock_rules(rules);
@@ -169,6 +170,7 @@ TEST(least_squares, every_rule_reaches_the_minimiser) {
         << name << " has no entry";
   for (const auto& one : list)
     for (const double decay : {0.0, 0.3}) {
+      if (decay > 0 && std::string(one.rule) == "adamw") continue;  // its decay is no term of the gradient
       const least_squares p(decay);
       const auto rate = schedule_of("poly", {{{"steps", static_cast<std::int64_t>(one.steps)}}});
       const auto way = trajectory(p, one.rule, one.given, *rate, one.lr, one.steps);

@@ -1,6 +1,7 @@
 // Update rules and schedules against their formulas.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -154,6 +155,25 @@ TEST(rules, adam_uses_the_update_count_of_its_states) {
   EXPECT_NEAR(moved(0, 9), -0.5 * 0.1 / (1 - std::pow(0.9, 10)) / std::sqrt(0.001 / (1 - std::pow(0.999, 10))), 1e-8);
 }
 
+// With the same decay, adam divides the decay term by the root of the mean square, and adamw does
+// not.
+TEST(rules, adamw_shrinks_the_weight_and_keeps_decay_out_of_its_moments) {
+  const auto dev = make_cpu_device();
+  const auto updated = [&](const char* name, double decay) {
+    tensor w = tensor_of<double>(*dev, {1}, {2});
+    tensors states{tensor_of<double>(*dev, {1}, {0.5}), tensor_of<double>(*dev, {1}, {0.25})};
+    make_rule(name)->update(*dev, {.lr = 0.1, .decay = decay, .updates = 3}, w, tensor_of<double>(*dev, {1}, {3}), w, states,
+                            states);
+    return std::array{values_of(w)[0], values_of(states[0])[0], values_of(states[1])[0]};
+  };
+  const auto plain = updated("adam", 0), decoupled = updated("adamw", 0.3);
+  EXPECT_EQ(updated("adamw", 0), plain) << "without decay adamw is adam";
+  EXPECT_DOUBLE_EQ(decoupled[0], plain[0] - 0.1 * 0.3 * 2);
+  EXPECT_EQ(decoupled[1], plain[1]);
+  EXPECT_EQ(decoupled[2], plain[2]);
+  EXPECT_NE(updated("adam", 0.3)[1], plain[1]);
+}
+
 // Large out-of-place updates use non-temporal stores, and have the same bits as in place, at any
 // address.
 TEST(rules, large_updates_have_the_same_bits_in_and_out_of_place) {
@@ -239,6 +259,21 @@ TEST(schedules, follow_their_formulas) {
   EXPECT_DOUBLE_EQ(rate("poly", poly, 5), 0.125);
   EXPECT_EQ(rate("poly", poly, 10), 0.0);
   EXPECT_EQ(rate("poly", poly, 11), 0.0);
+  const options cosine{{{"steps", whole{90}}, {"final", 0.1}}};
+  EXPECT_EQ(rate("cosine", cosine, 0), 0.5);
+  EXPECT_DOUBLE_EQ(rate("cosine", cosine, 30), 0.4);
+  EXPECT_DOUBLE_EQ(rate("cosine", cosine, 45), 0.3);
+  EXPECT_DOUBLE_EQ(rate("cosine", cosine, 60), 0.2);
+  EXPECT_EQ(rate("cosine", cosine, 90), 0.1);
+  EXPECT_EQ(rate("cosine", cosine, 1000), 0.1);
+  // Periods of 90, 270 and 810 steps.
+  const options restarts{{{"steps", whole{90}}, {"growth", whole{3}}, {"final", 0.1}}};
+  EXPECT_EQ(rate("cosine_restarts", restarts, 89), rate("cosine", cosine, 89));
+  EXPECT_EQ(rate("cosine_restarts", restarts, 90), 0.5);
+  EXPECT_DOUBLE_EQ(rate("cosine_restarts", restarts, 90 + 180), 0.2);
+  EXPECT_EQ(rate("cosine_restarts", restarts, 90 + 270), 0.5);
+  EXPECT_DOUBLE_EQ(rate("cosine_restarts", restarts, 90 + 270 + 405), 0.3);
+  EXPECT_DOUBLE_EQ(rate("cosine_restarts", {{{"steps", whole{90}}}}, 900000 + 45), 0.25) << "equal periods without growth";
   EXPECT_THROW(rate("step", {}, 0), option_error);
 }
 
@@ -275,11 +310,14 @@ TEST(schedules, warm_up_applies_to_every_schedule) {
     options given;
     if (name == "fixed_step") given = {{{"at", std::vector<whole>{7}}}};
     if (name == "step" || name == "exponential") given = {{{"every", whole{7}}}};
-    if (name == "linear" || name == "poly") given = {{{"steps", whole{70}}}};
+    if (name == "linear" || name == "poly" || name.starts_with("cosine")) given = {{{"steps", whole{70}}}};
     const auto bare = made(name.c_str(), given), warm = with_warmup(made(name.c_str(), given), 20, 0.5);
     EXPECT_DOUBLE_EQ(warm->lr(1, 10), 0.75 * bare->lr(1, 10)) << name;
     EXPECT_EQ(warm->lr(1, 20), bare->lr(1, 20)) << name;
     EXPECT_EQ(with_warmup(made(name.c_str(), given), 0, 0.5)->lr(1, 3), bare->lr(1, 3)) << name;
+    const auto prefixed = with_warmup(made(name.c_str(), given), 20, 0.5, true);
+    EXPECT_DOUBLE_EQ(prefixed->lr(1, 10), 0.75 * bare->lr(1, 0)) << name;
+    for (const std::uint64_t t : {0u, 1u, 7u, 300u}) EXPECT_EQ(prefixed->lr(1, 20 + t), bare->lr(1, t)) << name;
   }
 }
 

@@ -2,7 +2,13 @@
 // job leaves on the GPU when it ends. (Whole jobs: tests/gpu.)
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "ops/cuda/bf16_stream.hpp"
+#include "runtime/messages/value_histogram.hpp"
+#include "runtime/reduce/histogram.hpp"
 #include "tests/actors/embedded_support.hpp"
 #include "tests/vgpu/vgpu.hpp"
 
@@ -59,6 +65,49 @@ TEST(gpu_failures, end_the_job_with_the_name_of_the_device_when_it_is_lost) {
 TEST(gpu_jobs, leave_no_stream_event_or_memory_when_they_end) {
   EXPECT_EQ(failure_of({}), "");
   EXPECT_GT(counted().kernels, 0u);
+}
+
+// The values are fetched in the task of the update and counted in a second one.
+TEST(gpu_jobs, report_histograms_and_store_the_best_weights_of_a_gpu) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    const auto j = job_of(lenet_like(),
+                          {"train.finish.steps=4", "data.batch=8", "data.examples=24", "data.test_examples=8", "eval.every=2",
+                           std::string("job.precision=\"") + precision + "\""},
+                          {"gpu:0"});
+    ASSERT_TRUE(j);
+    j->keeps_best = true;
+    j->histograms_every = 2;
+    reset({});
+    embedded_options e;
+    e.devices = {std::shared_ptr<device>(cuda::make_stream_of(std::make_shared<cuda::gpu>(0)))};
+    std::map<std::string, value_histogram> last;  // of weights, by parameter
+    std::size_t gradients = 0, bests = 0;
+    e.on_event = [&](const event_effect& x) {
+      if (x.kind == "best") ++bests;
+      if (x.kind != "histogram") return;
+      if (x.values.front().second == 1)
+        ++gradients;
+      else
+        last[x.text] = histogram_of(x.values).value_or(value_histogram{});
+    };
+    std::vector<store_effect> stored;
+    e.on_store = [&](const store_effect& s) {
+      if (s.what == "best") stored.push_back(s);
+    };
+    const auto r = embedded(j, std::move(e));
+    ASSERT_TRUE(r.ok) << r.error;
+    EXPECT_EQ(gradients, 2 * j->graph.params.size());
+    EXPECT_EQ(stored.size(), bests);
+    EXPECT_GT(bests, 0u);
+    ASSERT_FALSE(r.weights.empty());
+    for (const auto& [name, value] : r.weights) {
+      const auto want = count_values(value);
+      EXPECT_EQ(last[name].buckets, want.buckets) << name;
+      EXPECT_EQ(last[name].min, want.min) << name;
+      EXPECT_EQ(last[name].max, want.max) << name;
+    }
+    for (const auto& f : findings()) ADD_FAILURE() << f;
+  }
 }
 
 }  // namespace

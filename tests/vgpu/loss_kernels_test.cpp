@@ -181,22 +181,23 @@ TYPED_TEST(loss_kernels, pointwise_loss_equals_the_cpu_when_numbers_are_not_fini
 }
 
 template <class T>
-void expect_softmax_loss_of_cpu(device& d, const loss_shape& s, const std::vector<T>& x, const std::vector<std::int32_t>& labels) {
+void expect_softmax_loss_of_cpu(device& d, const loss_shape& s, const std::vector<T>& x, const std::vector<std::int32_t>& labels,
+                                double smoothing = 0.0) {
   device_user u;
   const auto n = s.rows * s.classes;
   auto *probability = u.memory<T>(n), *loss = u.memory<T>(1), *dx = u.memory<T>(n);
   auto* scratch = u.memory<double>(kernels::loss_scratch(s.rows, s.classes));
   const auto* on_gpu = u.filled(labels);
-  kernels::softmax_loss(u.stream, s.rows, s.classes, u.filled(x), on_gpu, probability, loss, scratch);
+  kernels::softmax_loss(u.stream, smoothing, s.rows, s.classes, u.filled(x), on_gpu, probability, loss, scratch);
   const shape dims{s.rows, s.classes};
   const auto on_cpu = cpu_tensor(d, {s.rows}, labels), dloss = cpu_tensor(d, {1}, std::vector<T>{T(0.7)});
   auto want = tensor::allocate(d, dims, dtype_of<T>), want_loss = tensor::allocate(d, {1}, dtype_of<T>);
   auto want_dx = tensor::allocate(d, dims, dtype_of<T>);
-  d.softmax_loss(cpu_tensor(d, dims, x), on_cpu, want, want_loss);
+  d.softmax_loss(smoothing, cpu_tensor(d, dims, x), on_cpu, want, want_loss);
   expect_close("probability", u.read(probability, n), cpu_values<T>(d, want));
   expect_close("loss", u.read(loss, 1), cpu_values<T>(d, want_loss));
-  d.softmax_loss_backward(want, on_cpu, dloss, want_dx);
-  kernels::softmax_loss_backward(u.stream, s.rows, s.classes, u.filled(cpu_values<T>(d, want)), on_gpu,
+  d.softmax_loss_backward(smoothing, want, on_cpu, dloss, want_dx);
+  kernels::softmax_loss_backward(u.stream, smoothing, s.rows, s.classes, u.filled(cpu_values<T>(d, want)), on_gpu,
                                  u.filled(std::vector<T>{T(0.7)}), dx, scratch);
   expect_bits("dx", u.read(dx, n), cpu_values<T>(d, want_dx));
 }
@@ -208,7 +209,8 @@ TYPED_TEST(loss_kernels, softmax_loss_and_its_backward_equal_the_cpu) {
     auto labels = loss_labels(s.rows, s.classes);
     if (s.classes == 1)
       for (auto& l : labels) l = std::min(l, 0);
-    expect_softmax_loss_of_cpu(*d, s, loss_numbers<T>(s.rows * s.classes, 10, T(-60), T(60)), labels);
+    for (const double smoothing : {0.0, 0.1, 1.0})
+      expect_softmax_loss_of_cpu(*d, s, loss_numbers<T>(s.rows * s.classes, 10, T(-60), T(60)), labels, smoothing);
   });
 }
 
@@ -219,7 +221,7 @@ TYPED_TEST(loss_kernels, softmax_loss_is_nan_when_a_label_is_beyond_the_classes)
     reset({});
     auto labels = loss_labels(s.rows, s.classes);
     labels[1] = static_cast<std::int32_t>(s.classes);
-    expect_softmax_loss_of_cpu(*d, s, loss_numbers<T>(s.rows * s.classes, 11, T(-6), T(6)), labels);
+    expect_softmax_loss_of_cpu(*d, s, loss_numbers<T>(s.rows * s.classes, 11, T(-6), T(6)), labels, 0.1);
     EXPECT_TRUE(findings().empty());
   }
 }
@@ -232,6 +234,7 @@ TYPED_TEST(loss_kernels, losses_are_zero_when_all_rows_are_padding) {
   const auto x = loss_numbers<T>(28, 12, T(-6), T(6));
   const std::vector<std::int32_t> padding(7, -2);
   expect_softmax_loss_of_cpu(*d, s, x, padding);
+  expect_softmax_loss_of_cpu(*d, s, x, padding, 0.1);
   for (const auto f : pointwise_losses) expect_pointwise_loss_of_cpu(*d, f, s, x, padding);
   EXPECT_TRUE(findings().empty());
 }

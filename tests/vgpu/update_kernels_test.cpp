@@ -185,6 +185,15 @@ TYPED_TEST(update_kernels, adam_and_adamax_have_the_bits_of_the_cpu) {
       expect_adaptive<TypeParam>(
           {.rule = rule, .gradient = gradient, .lr = 0.013, .eps = 1e-8, .keep_1 = 0.9, .keep_2 = 0.999, .deviation = 0.37}, n);
     }
+    expect_adaptive<TypeParam>({.rule = adaptive_rule::adam,
+                                .gradient = gradient,
+                                .lr = 0.013,
+                                .eps = 1e-8,
+                                .keep_1 = 0.9,
+                                .keep_2 = 0.999,
+                                .deviation = 0.37,
+                                .keep_weight = 0.97},
+                               n);
   });
 }
 

@@ -165,19 +165,37 @@ __global__ void __launch_bounds__(block_threads)
   if (threadIdx.x == 0) scratch[1 + blockIdx.x] = sum;
 }
 
+// Label smoothing: the target of a class is `off`, and `on` more for the label.
+template <class T>
+struct smoothed_target {
+  using plain = void;
+  T on, off;
+  bool smooth;
+  smoothed_target(double smoothing, std::int64_t classes)
+      : on(static_cast<T>(1 - smoothing)), off(static_cast<T>(smoothing / static_cast<double>(classes))), smooth(smoothing > 0) {}
+};
+
 template <class T, int W>
-__global__ void __launch_bounds__(block_threads) softmax_loss_kernel(std::int64_t rows, std::int64_t classes, const T* x,
-                                                                     const std::int32_t* labels, T* probability, double* scratch) {
+__global__ void __launch_bounds__(block_threads)
+    softmax_loss_kernel(smoothed_target<T> target, std::int64_t rows, std::int64_t classes, const T* x, const std::int32_t* labels,
+                        T* probability, double* scratch) {
   using group = thread_group<W>;
   const auto r = group::number();
   if (r >= rows) return;
   T top;
   const T sum = softmax_row<T, W>(classes, x + r * classes, probability + r * classes, top);
+  T below = T(0);  // the sum of x - top
+  if (target.smooth) {
+    for (std::int64_t c = group::thread(); c < classes; c += W) below += x[r * classes + c] - top;
+    below = group::sum(below);
+  }
   if (group::thread() != 0) return;
   const std::int64_t label = labels[r];
   double loss = 0;
   if (label >= classes)
     loss = invalid_loss;
+  else if (label >= 0 && target.smooth)
+    loss = static_cast<double>(std::log(sum) - target.on * (x[r * classes + label] - top) - target.off * below);
   else if (label >= 0)
     loss = static_cast<double>(std::log(sum) - (x[r * classes + label] - top));
   scratch[1 + r] = loss;
@@ -185,8 +203,8 @@ __global__ void __launch_bounds__(block_threads) softmax_loss_kernel(std::int64_
 
 template <class T, int W>
 __global__ void __launch_bounds__(block_threads)
-    softmax_loss_backward_kernel(std::int64_t rows, std::int64_t classes, const T* probability, const std::int32_t* labels,
-                                 const T* dloss, T* __restrict__ dx, const double* scratch) {
+    softmax_loss_backward_kernel(smoothed_target<T> target, std::int64_t rows, std::int64_t classes, const T* probability,
+                                 const std::int32_t* labels, const T* dloss, T* __restrict__ dx, const double* scratch) {
   using group = thread_group<W>;
   const auto r = group::number();
   if (r >= rows) return;
@@ -195,7 +213,7 @@ __global__ void __launch_bounds__(block_threads)
   const std::int64_t label = labels[r];
   for (std::int64_t c = group::thread(); c < classes; c += W) {
     const T p = probability[r * classes + c];
-    const T d = factor * (c == label ? p - T(1) : p);
+    const T d = factor * (p - (c == label ? target.on + target.off : target.off));
     dx[r * classes + c] = label < 0 ? T(0) : (label >= classes ? static_cast<T>(invalid_loss) : d);
   }
 }
@@ -286,22 +304,22 @@ void pointwise_loss(cudaStream_t stream, pointwise f, std::int64_t rows, std::in
 }
 
 template <class T>
-void softmax_loss(cudaStream_t stream, std::int64_t rows, std::int64_t classes, const T* x, const std::int32_t* labels,
-                  T* probability, T* loss, double* scratch) {
+void softmax_loss(cudaStream_t stream, double smoothing, std::int64_t rows, std::int64_t classes, const T* x,
+                  const std::int32_t* labels, T* probability, T* loss, double* scratch) {
   count_valid(stream, rows, labels, scratch);
   if (rows > 0)
-    launch_groups(stream, rows, classes, softmax_loss_kernel<T, 32>, softmax_loss_kernel<T, block_threads>, rows, classes, x,
-                  labels, probability, scratch);
+    launch_groups(stream, rows, classes, softmax_loss_kernel<T, 32>, softmax_loss_kernel<T, block_threads>,
+                  smoothed_target<T>(smoothing, classes), rows, classes, x, labels, probability, scratch);
   take_mean(stream, rows, scratch, loss);
 }
 
 template <class T>
-void softmax_loss_backward(cudaStream_t stream, std::int64_t rows, std::int64_t classes, const T* probability,
+void softmax_loss_backward(cudaStream_t stream, double smoothing, std::int64_t rows, std::int64_t classes, const T* probability,
                            const std::int32_t* labels, const T* dloss, T* dx, double* scratch) {
   if (rows * classes == 0) return;
   count_valid(stream, rows, labels, scratch);
-  launch_groups(stream, rows, classes, softmax_loss_backward_kernel<T, 32>, softmax_loss_backward_kernel<T, block_threads>, rows,
-                classes, probability, labels, dloss, dx, scratch);
+  launch_groups(stream, rows, classes, softmax_loss_backward_kernel<T, 32>, softmax_loss_backward_kernel<T, block_threads>,
+                smoothed_target<T>(smoothing, classes), rows, classes, probability, labels, dloss, dx, scratch);
 }
 
 template <class T>
@@ -313,15 +331,15 @@ void top_k(cudaStream_t stream, std::int64_t k, std::int64_t rows, std::int64_t 
   take_mean(stream, rows, scratch, out);
 }
 
-#define TROUPE_LOSS(T)                                                                                                       \
-  template void softmax(cudaStream_t, std::int64_t, std::int64_t, std::int64_t, const T*, T*);                               \
-  template void softmax_backward(cudaStream_t, std::int64_t, std::int64_t, std::int64_t, const T*, const T*, T*);            \
-  template void pointwise_loss(cudaStream_t, pointwise, std::int64_t, std::int64_t, const T*, const T*, T*, T*, double*);    \
-  template void pointwise_loss(cudaStream_t, pointwise, std::int64_t, std::int64_t, const T*, const std::int32_t*, T*, T*,   \
-                               double*);                                                                                     \
-  template void softmax_loss(cudaStream_t, std::int64_t, std::int64_t, const T*, const std::int32_t*, T*, T*, double*);      \
-  template void softmax_loss_backward(cudaStream_t, std::int64_t, std::int64_t, const T*, const std::int32_t*, const T*, T*, \
-                                      double*);                                                                              \
+#define TROUPE_LOSS(T)                                                                                                           \
+  template void softmax(cudaStream_t, std::int64_t, std::int64_t, std::int64_t, const T*, T*);                                   \
+  template void softmax_backward(cudaStream_t, std::int64_t, std::int64_t, std::int64_t, const T*, const T*, T*);                \
+  template void pointwise_loss(cudaStream_t, pointwise, std::int64_t, std::int64_t, const T*, const T*, T*, T*, double*);        \
+  template void pointwise_loss(cudaStream_t, pointwise, std::int64_t, std::int64_t, const T*, const std::int32_t*, T*, T*,       \
+                               double*);                                                                                         \
+  template void softmax_loss(cudaStream_t, double, std::int64_t, std::int64_t, const T*, const std::int32_t*, T*, T*, double*);  \
+  template void softmax_loss_backward(cudaStream_t, double, std::int64_t, std::int64_t, const T*, const std::int32_t*, const T*, \
+                                      T*, double*);                                                                              \
   template void top_k(cudaStream_t, std::int64_t, std::int64_t, std::int64_t, const T*, const std::int32_t*, T*, double*);
 TROUPE_LOSS(float)
 TROUPE_LOSS(double)

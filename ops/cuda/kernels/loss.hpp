@@ -38,14 +38,14 @@ template <class T>
 void pointwise_loss(cudaStream_t stream, pointwise f, std::int64_t rows, std::int64_t classes, const T* x,
                     const std::int32_t* labels, T* slope, T* loss, double* scratch);
 
-// x, probability: [rows, classes].
+// x, probability: [rows, classes]. smoothing: as in ops/device.hpp.
 template <class T>
-void softmax_loss(cudaStream_t stream, std::int64_t rows, std::int64_t classes, const T* x, const std::int32_t* labels,
-                  T* probability, T* loss, double* scratch);
+void softmax_loss(cudaStream_t stream, double smoothing, std::int64_t rows, std::int64_t classes, const T* x,
+                  const std::int32_t* labels, T* probability, T* loss, double* scratch);
 
 // probability, dx: [rows, classes].
 template <class T>
-void softmax_loss_backward(cudaStream_t stream, std::int64_t rows, std::int64_t classes, const T* probability,
+void softmax_loss_backward(cudaStream_t stream, double smoothing, std::int64_t rows, std::int64_t classes, const T* probability,
                            const std::int32_t* labels, const T* dloss, T* dx, double* scratch);
 
 // out: the fraction of valid rows whose label is among the k largest of x [rows, classes].

@@ -107,7 +107,7 @@ struct adadelta_rule {
 // The numbers of adam and adamax.
 template <class T>
 struct adam_numbers {
-  T lr, eps, keep_1, add_1, keep_2, add_2, deviation;
+  T lr, eps, keep_1, add_1, keep_2, add_2, deviation, keep_weight;
   explicit adam_numbers(const adaptive_spec& s)
       : lr(static_cast<T>(s.lr)),
         eps(static_cast<T>(s.eps)),
@@ -115,7 +115,8 @@ struct adam_numbers {
         add_1(static_cast<T>(1 - s.keep_1)),
         keep_2(static_cast<T>(s.keep_2)),
         add_2(static_cast<T>(1 - s.keep_2)),
-        deviation(static_cast<T>(s.deviation)) {}
+        deviation(static_cast<T>(s.deviation)),
+        keep_weight(static_cast<T>(s.keep_weight)) {}
 };
 template <class T>
 struct adam_rule {
@@ -125,7 +126,7 @@ struct adam_rule {
   __device__ T operator()(T w, T d, T& mean, T& square, T&) const {
     mean = k.keep_1 * mean + k.add_1 * d;
     square = k.keep_2 * square + k.add_2 * (d * d);
-    return w - k.lr * (mean / (std::sqrt(square) / k.deviation + k.eps));
+    return k.keep_weight * w - k.lr * (mean / (std::sqrt(square) / k.deviation + k.eps));
   }
 };
 template <class T>
