@@ -11,6 +11,7 @@
 //     may start after the other effects of the same on().
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -62,10 +63,10 @@ struct event_effect {
 // Hands named tensors to the host: to be written to a file (a checkpoint or the final weights), or
 // as the state with which the job's next plan begins ("handover").
 struct store_effect {
-  std::string what;  // "checkpoint", "weights", "handover"
+  std::string what;  // "checkpoint", "weights" (the final ones), "best" (of the best evaluation so far), "handover"
   std::uint64_t step = 0;
   std::vector<std::pair<std::string, tensor>> named;
-  std::shared_ptr<const handover> with = {};  // null for "weights"
+  std::shared_ptr<const handover> with = {};  // null for "weights" and "best"
 };
 // Accesses the shared parameters of Hogwild (Niu et al. 2011): one array per node, owned by the
 // host, that all workers of the node read and add to without locks and without messages. The first
@@ -102,6 +103,20 @@ class effects {
   std::vector<effect> list_;
 };
 
+// What a role waits for, as a kind; role_status::waits_for has the details.
+enum class wait_kind : std::uint8_t {
+  none,       // the role does not wait, or has nothing to do
+  data,       // examples: from storage, a data server or another worker
+  inputs,     // outputs of earlier layers
+  weights,    // a version of the parameters
+  gradients,  // of later layers, or of other workers and reducers
+  credit,     // a consumer that still accepts packets
+  grant,      // the coordinator's permission for further steps
+  answers,    // replies of other roles: boundaries, evaluations, recovery
+  user,       // a command, e.g. `resume`
+};
+inline constexpr std::size_t wait_kinds = static_cast<std::size_t>(wait_kind::user) + 1;
+
 // The state of a role for users (REPL commands `queues` and `waits`). The host publishes copies; a
 // role is not queried while it handles a message.
 struct role_status {
@@ -111,7 +126,22 @@ struct role_status {
   std::uint32_t in_flight = 0;  // packets bound to sub-solvers
   std::uint32_t credit = 0;     // packets that consumers still accept
   std::string waits_for;        // e.g. "weights version 12 from worker0"; empty: the role does not wait
-  drop_counts dropped;          // ignored messages; filled in by the host
+  wait_kind waits = wait_kind::none;
+  drop_counts dropped;  // ignored messages; filled in by the host
+  // Of a worker: element i counts the reads of a layer's weights that were i clocks old; the last
+  // element counts all older ones, too.
+  std::vector<std::uint64_t> staleness = {};
+  // Of a worker: bytes of the gradient sums that it has sent, by codec_kind, and their size before
+  // encoding.
+  struct pushed_bytes {
+    std::uint64_t sums = 0, sent = 0;
+  };
+  std::vector<pushed_bytes> pushed = {};
+
+  void wait(wait_kind kind, std::string what) {
+    waits = kind;
+    waits_for = std::move(what);
+  }
 };
 
 class role {

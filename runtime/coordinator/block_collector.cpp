@@ -75,8 +75,9 @@ block_collector::block_collector(std::shared_ptr<const model_graph> g, std::shar
                                  std::vector<std::string> rule_states, dtype type)
     : graph_(std::move(g)), plan_(std::move(p)), rule_states_(std::move(rule_states)), type_(type) {}
 
-void block_collector::begin(bool carried) {
+void block_collector::begin(bool carried, bool with_rule) {
   ++request_;
+  with_rule_ = with_rule;
   all_ = std::make_shared<collection>();
   if (carried) all_->pieces = carried_pieces(*graph_, *plan_);
   const auto blocks = plan_->blocks.size() + all_->pieces.size();
@@ -103,8 +104,9 @@ std::vector<role_id> block_collector::asked_shards() const {
 bool block_collector::take(const state& s, std::uint64_t updates) {
   if (!all_ || s.request != request_ || s.block >= all_->blocks.size() || all_->blocks[s.block]) return false;
   const auto& blocks = plan_->blocks;
-  if (s.block < blocks.size() && (!holds(s.value, blocks[s.block].count, type_) || s.rule.size() != rule_states_.size() ||
-                                  !all_hold(s.rule, blocks[s.block].count, type_)))
+  if (s.block < blocks.size() &&
+      (!holds(s.value, blocks[s.block].count, type_) || s.rule.size() != (with_rule_ ? rule_states_.size() : 0) ||
+       !all_hold(s.rule, blocks[s.block].count, type_)))
     return false;
   all_->blocks[s.block] = s;
   all_->updates[s.block] = updates;
@@ -120,7 +122,7 @@ void block_collector::name() {
   for (const auto& p : graph_->params) {
     c.weights.emplace_back(p.full_name, tensor{});
     for (const auto& b : plan_->blocks)
-      if (&graph_->params[b.param] == &p && b.begin == 0)
+      if (with_rule_ && &graph_->params[b.param] == &p && b.begin == 0)
         for (const auto& state : rule_states_) c.rule.emplace_back(p.full_name + "@" + state, tensor{});
   }
   const auto empty = [&](const carried_piece& piece) { return !c.blocks[piece.block]->value; };

@@ -51,8 +51,8 @@ class block_collector {
                   dtype type);
 
   // Begins a collection; discards the one in progress. `carried`: also collect the stages' carried
-  // state.
-  void begin(bool carried);
+  // state. `with_rule`: also the states of the update rule.
+  void begin(bool carried, bool with_rule = true);
   bool under_way() const { return all_ != nullptr; }
   std::uint64_t request() const { return request_; }  // number of the last begin(), counted from 1
   std::uint32_t missing() const { return missing_; }
@@ -76,6 +76,7 @@ class block_collector {
   dtype type_;
   std::uint64_t request_ = 0;
   std::uint32_t missing_ = 0;
+  bool with_rule_ = true;
   std::shared_ptr<collection> all_;  // shared with the task
 };
 

@@ -67,7 +67,7 @@ std::uint64_t boundary::end(const facts& f) const {
   if (rules_.eval_every > 0 && rules_.has_tests && lockstep()) at = std::min(at, f.next_evaluation);
   at = std::min(at, next_checkpoint());
   if (wanted_.hold) at = std::min(at, *wanted_.hold);
-  if (wanted_.end != ending::none) at = std::min(at, f.granted);
+  if (wanted_.end != ending::none || wanted_.best) at = std::min(at, f.granted);
   return at;
 }
 
@@ -129,6 +129,7 @@ boundary::todo boundary::here(const facts& f) {
   if (last && may_lag && !f.observed) return todo::observe;
   if (last) return begin_collect(purpose::last, f.completed);
   if (keeps) return begin_collect(purpose::checkpoint, f.completed);
+  if (wanted_.best) return begin_collect(purpose::best, f.completed);
   if (wanted_.mode) return begin_switch(f.completed);
   if (wanted_.handover) return f.observing ? todo::wait : begin_collect(purpose::handover, f.completed);
   if (paused()) return todo::wait;
@@ -145,6 +146,8 @@ boundary::todo boundary::begin_collect(purpose why, std::uint64_t completed) {
   invariant(state_ == state::running, "one action at a boundary at a time");
   state_ = state::collecting;
   why_ = why;
+  wanted_.best = false;
+  if (why == purpose::best) return todo::collect;
   wanted_.checkpoint = false;
   kept_at_ = completed;
   return todo::collect;

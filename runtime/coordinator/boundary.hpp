@@ -6,7 +6,8 @@
 // actions are performed in this order; after each, next() starts again at the top:
 //
 //   flush (if needed) -> evaluate -> [at the end: observe -> collect -> evaluate the collected
-//   weights -> write] -> checkpoint -> switch the mode -> hand over -> pause -> continue
+//   weights -> write] -> checkpoint -> best weights -> switch the mode -> hand over -> pause ->
+//   continue
 //
 // In lockstep modes evaluation is a boundary too. In the others it runs in parallel with training,
 // and only the end of the job waits for it.
@@ -49,7 +50,7 @@ class boundary {
     leave,          // no action is due: continue training
     write_weights,  // write the weights and end the job
   };
-  enum class purpose { checkpoint, last, handover };
+  enum class purpose { checkpoint, last, handover, best };
 
   // Constants of the job.
   struct rules {
@@ -85,6 +86,9 @@ class boundary {
   void want_checkpoint(std::uint64_t at);
   void want_evaluation(std::uint64_t at);
   void want_handover(std::uint64_t at);
+  // The weights of this boundary have had the best evaluation: collect them here, with the next
+  // collection that is due here or alone.
+  void want_best() { wanted_.best = true; }
   void want_mode(mode_facts m, std::uint64_t at);
   // Returns true if a mode switch is requested or in progress.
   bool changing() const { return wanted_.mode || state_ == state::switching; }
@@ -128,7 +132,7 @@ class boundary {
   struct wishes {
     ending end = ending::none;
     pausing_of pause = pausing_of::none;
-    bool evaluation = false, checkpoint = false, handover = false;
+    bool evaluation = false, checkpoint = false, handover = false, best = false;
     std::optional<mode_facts> mode;
     std::optional<std::uint64_t> hold;  // no grants beyond this step
   };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ops/schedule.hpp"
 #include "runtime/plan/plan_check.hpp"
 
 namespace troupe {
@@ -39,6 +40,8 @@ coordinator::coordinator(coordinator_config c)
       notices_(ledger_.workers()),
       staleness_(config_.plan->workers),
       tuner_(config_.plan->ranges),
+      best_(config_.keeps_best, config_.before ? config_.before->best : std::nullopt),
+      histograms_(config_.graph, config_.plan, config_.histograms_every, config_.first_step),
       collector_(config_.graph, config_.plan, config_.rule_states, config_.type) {
   if (!config_.before) return;
   settings_ = config_.before->settings;
@@ -71,7 +74,12 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                  [&](const step_time& t) { take_step_time(e.h, t, out); },
                  [&](const nonfinite_report& f) { take_nonfinite_report(e.h, f, out); },
                  [&](const command& c) { take_command(c, out); },
-                 [&](const finished& f) { f.token == cut_token ? send_restored(cutter_->picked(), out) : collected(out); },
+                 [&](const layer_weights& w) { take_evaluated(e.h, w, out); },
+                 [&](const histogram& h) { take_histogram(e.h, h, out); },
+                 [&](const finished& f) {
+                   if (f.token == best_token) return evaluated_checked(out);
+                   f.token == cut_token ? send_restored(cutter_->picked(), out) : collected(out);
+                 },
                  [&](const peer_down& p) {
                    ended_ = true;
                    out.event({"error", completed(), {}, "node " + p.node + " is lost: " + p.reason + held_by(e.h, p.node)});
@@ -94,6 +102,7 @@ void coordinator::begin(effects& out) {
     for (auto& n : std::exchange(config_.before->notes, {})) out.event({"begins", completed(), {}, std::move(n)});
     restore_blocks(out);
   }
+  if (config_.histograms_every > 0) send_to_masters(to(no_role), want_histograms{config_.histograms_every, false}, out);
   for (auto s : config_.plan->shards) out.send({to(s), start{}});
 }
 
@@ -137,6 +146,7 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
     boundary_.want_checkpoint(hold());
   }
   e.values.emplace_back("loss", loss);
+  if (config_.rate) e.values.emplace_back("lr", lr_of(steps - 1));
   e.values.emplace_back("examples_per_s", time_.rate.add(static_cast<double>(config_.batch), took));
   e.values.emplace_back("step_seconds", took);
   if (skipped_.total() > 0) e.values.emplace_back("skipped", static_cast<double>(skipped_.total()));
@@ -148,6 +158,14 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
     ended_ = true;
   }
   if (after_step(config_.finish, known(steps, loss, -1))) boundary_.want_end();
+}
+
+// The rate with which the gradient of this step is applied.
+double coordinator::lr_of(std::uint64_t step) const {
+  auto base = config_.base_lr;
+  for (const auto& s : settings_)
+    if (s.key == "train.dynamics.lr" && s.from <= step) base = s.value;
+  return config_.rate->lr(base, step);
 }
 
 void coordinator::take_step_time(const header& h, const step_time& t, effects& out) {
@@ -239,7 +257,7 @@ boundary::facts coordinator::standing() const {
   f.completed = completed();
   f.granted = ledger_.max_granted();
   f.max_done = ledger_.max_done();
-  f.evaluating = evaluation_.under_way();
+  f.evaluating = evaluation_.under_way() || best_.fetching();
   f.evaluated = evaluation_.made(f.completed);
   f.weights_evaluated = evaluation_.weights_evaluated(f.completed);
   if (config_.eval_every > 0) {
@@ -255,6 +273,7 @@ boundary::facts coordinator::standing() const {
 // Grants the steps that may run; at a boundary performs the actions that are due, one at a time.
 void coordinator::advance(effects& out) {
   if (!ended_) deal_again(out);
+  if (started_ && !ended_) request_due_histograms(out);
   while (started_ && !ended_) {
     const auto f = standing();
     switch (boundary_.next(f)) {
@@ -317,21 +336,22 @@ role_status coordinator::status() const {
   s.version = ledger_.max_granted();
   const auto is = boundary_.now();
   if (left_)
-    s.waits_for = left_->all.missing() > 0 ? std::to_string(left_->all.missing()) + " inventories of shards and replicas"
-                                           : std::to_string(collector_.missing()) + " surviving blocks of parameters";
+    s.wait(wait_kind::answers, left_->all.missing() > 0
+                                   ? std::to_string(left_->all.missing()) + " inventories of shards and replicas"
+                                   : std::to_string(collector_.missing()) + " surviving blocks of parameters");
   else if (boundary_.paused())
-    s.waits_for = "resume";
+    s.wait(wait_kind::user, "resume");
   else if (is == boundary::state::flushing)
-    s.waits_for = std::to_string(config_.plan->shards.size() - boundary_.answers()) + " shards to finish the flush";
+    s.wait(wait_kind::answers, std::to_string(config_.plan->shards.size() - boundary_.answers()) + " shards to finish the flush");
   else if (is == boundary::state::switching)
-    s.waits_for =
-        std::to_string(config_.plan->workers.size() - boundary_.answers()) + " workers to adopt mode " + boundary_.mode().name;
+    s.wait(wait_kind::answers,
+           std::to_string(config_.plan->workers.size() - boundary_.answers()) + " workers to adopt mode " + boundary_.mode().name);
   else if (is == boundary::state::collecting)
-    s.waits_for = std::to_string(collector_.missing()) + " blocks of parameters";
+    s.wait(wait_kind::answers, std::to_string(collector_.missing()) + " blocks of parameters");
   else if (evaluation_.under_way())
-    s.waits_for = std::to_string(evaluation_.missing()) + " reports of the evaluation";
+    s.wait(wait_kind::answers, std::to_string(evaluation_.missing()) + " reports of the evaluation");
   else if (started_ && !ended_)
-    s.waits_for = "losses of step " + std::to_string(completed());
+    s.wait(wait_kind::answers, "losses of step " + std::to_string(completed()));
   return s;
 }
 

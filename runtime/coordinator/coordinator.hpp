@@ -3,15 +3,17 @@
 //
 // Messages in:  start, report (stages), state, inventory, ready{flushed} (shards), ready{adopted,
 //               joined, work_unit}, observation, step_time (workers), nonfinite_report (shards,
-//               workers), ready{joined} (tester; loaders with `retains_for_replay`), command
-//               (users; the host: handover, surviving_state), peer_down, finished
+//               workers), histogram (shards), layer_weights (tester), ready{joined} (tester;
+//               loaders with `retains_for_replay`), command (users; the host: handover,
+//               surviving_state), peer_down, finished
 // Messages out: grant, work_unit, evaluate, resume_at (loaders), evaluate, state (tester), flush,
 //               adopt, observe, set_value, grant (workers of modes with mode_facts::rests), start,
-//               set_value, collect, adopt, restore_state (shards); collect, restore_state (stages
-//               that carry state); quiesce, collect (shards and replicas, after node failures)
+//               set_value, collect, adopt, restore_state, want_histograms (shards); collect,
+//               restore_state (stages that carry state); collect (tester); quiesce, collect (shards
+//               and replicas, after node failures)
 // Events:       begins, step, balance, alert, eval, checkpoint, paused, resumed, set, mode,
-//               staleness, refused, done, error
-// Stores:       checkpoint, weights, handover
+//               staleness, best, histogram, refused, done, error
+// Stores:       checkpoint, weights, best, handover
 //
 // It passes each message to one of these objects and turns their results into effects:
 //
@@ -25,6 +27,8 @@
 //   rest_notices      which workers were notified where steps end
 //   surviving_state   which shards and replicas have which blocks after node failures
 //   skipped_steps     steps that were skipped
+//   best_weights      the best evaluation, and whether its weights are stored
+//   histogram_sheets  adds the histograms of a parameter's blocks
 //   share_tuner       the packets that each worker should have
 //
 // In lockstep modes all workers are granted the same steps, `window` ahead of the last complete
@@ -48,6 +52,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/coordinator/best_weights.hpp"
 #include "runtime/coordinator/block_collector.hpp"
 #include "runtime/coordinator/block_cutter.hpp"
 #include "runtime/coordinator/boundary.hpp"
@@ -55,6 +60,7 @@
 #include "runtime/coordinator/evaluation_round.hpp"
 #include "runtime/coordinator/finish.hpp"
 #include "runtime/coordinator/handover.hpp"
+#include "runtime/coordinator/histogram_sheets.hpp"
 #include "runtime/coordinator/mode_facts.hpp"
 #include "runtime/coordinator/recent_rate.hpp"
 #include "runtime/coordinator/report_sheet.hpp"
@@ -71,6 +77,8 @@
 
 namespace troupe {
 
+struct schedule;  // ops/schedule.hpp
+
 struct coordinator_config {
   std::uint32_t job = 0;
   role_id self{0};
@@ -84,11 +92,15 @@ struct coordinator_config {
   std::uint64_t eval_every = 0;    // steps; 0: only at the end
   std::uint32_t eval_packets = 0;  // per round, over all workers; 0: no test data
   checkpoint_interval checkpoints;
-  std::uint64_t max_skipped = 0;  // consecutive steps that may be skipped because their gradient is not finite
+  bool keeps_best = false;             // store the weights of the best evaluation
+  std::uint64_t histograms_every = 0;  // steps; 0: only on request
+  std::uint64_t max_skipped = 0;       // consecutive steps that may be skipped because their gradient is not finite
   std::int64_t batch = 0;
   std::uint32_t window = 3;
   bool retains_for_replay = false;       // restarted roles recompute the lost messages, so every loss arrives
   std::vector<std::string> rule_states;  // names of the rule's state tensors
+  double base_lr = 0;                    // of the job file; events "step" have the rate that `rate` makes of it
+  std::shared_ptr<const schedule> rate;  // null: they have none
   dtype type = dtype::f32;               // of parameters
   mode_facts mode;                       // the initial mode
   std::string reducer;                   // [train.exchange] reducer, for messages
@@ -108,13 +120,15 @@ class coordinator final : public role {
   role_status status() const override;
 
  private:
-  static constexpr std::uint64_t cut_token = 0;  // not used by collections, which count from 1
+  // Not used by collections, which count from 1.
+  static constexpr std::uint64_t cut_token = 0, best_token = ~0ull;
 
   // --- coordinator.cpp: steps and grants, and the routing of messages
   void begin(effects& out);
   void take_report(const envelope& e, effects& out);
   void complete_steps(effects& out);
   void step_complete(std::uint64_t steps, double loss, effects& out);
+  double lr_of(std::uint64_t step) const;
   void take_nonfinite_report(const header& h, const nonfinite_report& f, effects& out);
   void take_step_time(const header& h, const step_time& t, effects& out);
   void deal_again(effects& out);
@@ -148,6 +162,19 @@ class coordinator final : public role {
   void ask_again(std::uint32_t worker, effects& out) const;
   void loader_is_back(role_id loader, effects& out);
   std::string held_by(const header& h, const std::string& node) const;
+
+  // --- coordinator_values.cpp: best weights and histograms
+  void rate_round(const verdict& v, effects& out);
+  void store_best(named_tensors named, const std::string& not_finite, effects& out);
+  void take_evaluated(const header& h, const layer_weights& w, effects& out);
+  void evaluated_checked(effects& out);
+  void forget_evaluated();
+  void take_histograms_command(effects& out);
+  void request_histograms(std::uint64_t step, bool now, effects& out);
+  void request_due_histograms(effects& out);
+  void repeat_histograms_request(effects& out);
+  void send_to_masters(header h, const want_histograms& w, effects& out) const;
+  void take_histogram(const header& h, const histogram& got, effects& out);
 
   // --- coordinator_actions.cpp: actions at a boundary, and evaluation
   void begin_round(effects& out);
@@ -190,6 +217,13 @@ class coordinator final : public role {
   staleness_count staleness_;
   skipped_steps skipped_;
   share_tuner tuner_;
+  best_weights best_;
+  struct fetched_weights {
+    named_tensors named;
+    std::string not_finite;
+  };
+  std::shared_ptr<fetched_weights> fetched_;  // of the tester, while a task checks them
+  histogram_sheets histograms_;
   block_collector collector_;
   std::optional<collection> written_;  // the final weights, kept until they are evaluated and written
   struct what_is_left {

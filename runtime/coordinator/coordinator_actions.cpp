@@ -52,6 +52,7 @@ void coordinator::round_complete(const report_sheet& reports, effects& out) {
   e.values.emplace_back("loss", v.loss);
   out.event(std::move(e));
   if (boundary_.lockstep()) time_.last_step = time_.now;
+  rate_round(v, out);
   if (after_evaluation(config_.finish, known(completed(), v.loss, evaluation_.past().accuracy))) boundary_.want_end();
 }
 
@@ -81,6 +82,7 @@ void coordinator::switched(effects& out) {
   out.event({"mode", completed(), {}, boundary_.mode().text()});
   time_.last_step = time_.now;
   evaluation_.skip_to(completed());
+  repeat_histograms_request(out);
 }
 
 // --- staleness
@@ -93,8 +95,10 @@ void coordinator::begin_observe(effects& out) {
 // --- collecting
 
 void coordinator::begin_collect(effects& out) {
-  collector_.begin(boundary_.why() != boundary::purpose::last || boundary_.stopped());  // carried state: only if the job continues
-  const collect question{collector_.request(), true};
+  // Carried state: only if the job continues from this collection.
+  const bool best = boundary_.why() == boundary::purpose::best;
+  collector_.begin(!best && (boundary_.why() != boundary::purpose::last || boundary_.stopped()), !best);
+  const collect question{collector_.request(), !best};
   for (auto s : collector_.asked_stages()) out.send({to(s), question});
   for (auto s : collector_.asked_shards()) {
     auto h = to(s);
@@ -116,6 +120,14 @@ void coordinator::take_state(const envelope& e, effects& out) {
 void coordinator::collected(effects& out) {
   if (!collector_.under_way()) return drop(drop_reason::unrequested);
   auto c = collector_.joined();
+  const auto why = boundary_.why();
+  // Written weights were evaluated, or will be, by the tester.
+  if (best_.pending() && !best_.fetching()) store_best(c.weights, c.not_finite, out);
+  if (why == boundary::purpose::best) {
+    boundary_.collected(completed());
+    time_.last_step = time_.now;
+    return;
+  }
   // Not stored, so the previous checkpoint remains the newest.
   if (!c.not_finite.empty()) {
     ended_ = true;
@@ -124,7 +136,6 @@ void coordinator::collected(effects& out) {
                       {},
                       "'" + c.not_finite + "' is not finite at step " + std::to_string(completed()) + ": nothing is stored"});
   }
-  const auto why = boundary_.why();
   const bool evaluates = boundary_.collected(completed());
   if (why == boundary::purpose::handover) return hand_over(std::move(c), out);
   if (why == boundary::purpose::checkpoint || boundary_.stopped()) {
@@ -152,6 +163,7 @@ handover coordinator::handover_now(const collection& c) const {
   h.evaluated = evaluation_.past().evaluated;
   h.rounds = evaluation_.past().rounds;
   h.accuracy = evaluation_.past().accuracy;
+  h.best = best_.so_far();
   h.seconds = seconds_of(time_.now - time_.begun);
   h.paused = boundary_.pausing();
   h.settings = settings_;
@@ -164,6 +176,8 @@ handover coordinator::handover_now(const collection& c) const {
 void coordinator::hand_over(collection c, effects& out) {
   auto h = std::make_shared<handover>(handover_now(c));
   if (config_.before) h->notified = config_.before->notified;  // an earlier plan may have reported later steps
+  if (!histograms_.requested().empty())
+    out.event({"refused", completed(), {}, "histograms: the job was moved first; request them again"});
   out.store({"handover", completed(), c.all(), std::move(h)});
   ended_ = true;
 }
@@ -219,7 +233,9 @@ void coordinator::surviving_state_collected(effects& out) {
   auto c = collector_.joined();
   if (!c.not_finite.empty()) return refuse_surviving_state("'" + c.not_finite + "' is not finite", out);
   auto h = std::make_shared<handover>(handover_now(c));
-  const auto& past = evaluation_.last_finished();
+  // If the weights of the last round were to be stored as the best, the next plan repeats the
+  // round.
+  const auto& past = best_.pending() ? evaluation_.before_last() : evaluation_.last_finished();
   h->step = *left_->step;
   h->evaluated = past.evaluated;
   h->rounds = past.rounds;

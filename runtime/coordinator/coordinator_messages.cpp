@@ -21,6 +21,7 @@ void coordinator::take_command(const command& c, effects& out) {
   if (c.name == "mode") return take_mode_command(c.key, c.options, out);
   if (c.name == "handover") return take_handover_command(c, out);
   if (c.name == "staleness") return begin_observe(out);
+  if (c.name == "histograms") return take_histograms_command(out);
   if (c.name == "set") return take_setting(c, out);
   if (c.name != "resume") return out.event({"refused", completed(), {}, "unknown command '" + c.name + "'"});
   if (boundary_.resume()) out.event({"resumed", completed(), {}, {}});
@@ -137,7 +138,10 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
 
 void coordinator::take_joined(const header& h, const role_plan& who, effects& out) {
   if (who.kind == role_kind::loader && config_.retains_for_replay) loader_is_back(h.src, out);
-  if (who.kind == role_kind::tester) tester_lives(h.incarnation, out);
+  if (who.kind == role_kind::tester) {
+    forget_evaluated();
+    tester_lives(h.incarnation, out);
+  }
   if (who.kind != role_kind::worker) return;
   if (config_.plan->rule != weight_rule::drain && !config_.retains_for_replay) {
     ended_ = true;

@@ -36,6 +36,7 @@ class evaluation_round {
   const history& past() const { return past_; }
   // The history without the round in progress: the next plan repeats that round.
   const history& last_finished() const { return under_way() ? before_ : past_; }
+  const history& before_last() const { return before_; }  // without the last round begun; needs one
 
   // --- the round in progress
   // Begins a round at `step`, by the tester or by all workers. `of`: the step whose flushed weights

@@ -97,7 +97,7 @@ role_status data_server::status() const {
   s.step = latest_;
   s.queued = static_cast<std::uint32_t>(queue_.size());
   s.in_flight = static_cast<std::uint32_t>(reading_.size());
-  if (reading_.empty()) s.waits_for = "a request from a loader";
+  if (reading_.empty()) s.wait(wait_kind::answers, "a request from a loader");
   return s;
 }
 

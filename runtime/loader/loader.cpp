@@ -352,15 +352,15 @@ role_status loader::status() const {
   s.in_flight = static_cast<std::uint32_t>(reading_.size() + tree_reading_.size());
   s.credit = credit_.empty() ? 0 : credit_[0].left();
   if (!line_.empty() && line_.front()->at == state::here)
-    s.waits_for = "a free sub-solver of the first stage";
+    s.wait(wait_kind::credit, "a free sub-solver of the first stage");
   else if (!line_.empty() && line_.front()->at == state::waits)
-    s.waits_for = config_.how == delivery::broadcast ? "examples from worker 0" : "the data server";
+    s.wait(wait_kind::data, config_.how == delivery::broadcast ? "examples from worker 0" : "the data server");
   else if (config_.await_resume && !begun_)
-    s.waits_for = "the step to resume at";
+    s.wait(wait_kind::answers, "the step to resume at");
   else if (reading_.empty() && config_.dynamic)
-    s.waits_for = "a work unit";
+    s.wait(wait_kind::grant, "a work unit");
   else if (reading_.empty() && agenda_.next_step() >= agenda_.granted())
-    s.waits_for = "a grant beyond step " + std::to_string(agenda_.granted());
+    s.wait(wait_kind::grant, "a grant beyond step " + std::to_string(agenda_.granted()));
   return s;
 }
 

@@ -62,6 +62,8 @@ struct report {
   std::uint32_t valid = 0;  // number of examples in the means
 };
 
+// Coordinator -> tester: send the weights of round `request`, as one `layer_weights` per layer with
+// header.version = the round.
 // Coordinator or tester -> shards: send your blocks (with the states of the update rule if
 // `with_state`) as soon as their version is at least header.version. After `quiesce`: send them at
 // exactly header.version. Coordinator -> stages whose layers carry state (plan/carried.hpp): send
@@ -108,6 +110,18 @@ struct adopt {
   std::uint8_t mode_epoch = 0;
 };
 
+// Coordinator -> shards of server group 0: send the histograms of your blocks.
+//   every > 0: in lockstep modes, of all updates to a version that `every` divides, for that
+//              version as header.step. Out of lockstep the coordinator requests each one.
+//   every == 0: for header.step, of each block's next update to version header.version or a later
+//              one. A block that has this version, if it is not 0, and shards without gradients
+//              send histograms of the present weights instead; so do all with `now`, as soon as
+//              they have the version.
+struct want_histograms {
+  std::uint64_t every = 0;
+  bool now = false;
+};
+
 // Coordinator -> workers: send your staleness histograms.
 struct observe {};
 // The answer: histograms by name ("conv1.weight"); element i counts the reads of weights that were
@@ -141,7 +155,7 @@ struct inventory {
 struct halt {};
 
 // Host -> coordinator: a user's command: pause, resume, stop, checkpoint, eval, set (key, value),
-// mode. Or one of the host's own, e.g. "handover". Answered by events.
+// mode, staleness, histograms. Or one of the host's own, e.g. "handover". Answered by events.
 struct command {
   std::string name;
   std::string key;

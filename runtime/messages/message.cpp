@@ -40,7 +40,7 @@ void visit_tensors(B& b, F&& f) {
   } else {
     static_assert(one_of<B, credit, want_examples, examples_seed, ready, fetch, start, grant, work_unit, resume_at, set_value,
                          evaluate, report, collect, flush, adopt, observe, observation, norm_partials, nonfinite_report, quiesce,
-                         inventory, halt, command, finished, peer_down, step_time>,
+                         inventory, halt, command, finished, peer_down, step_time, want_histograms, histogram>,
                   "a new body: list its tensors here");
   }
 }
@@ -95,7 +95,7 @@ const char* name_of(const message& m) {
       "start", "grant", "set", "evaluate", "report", "collect", "state", "restore", "halt", "command", "user",
       "flush", "adopt", "observe", "observation", "norm_partials", "work_unit", "resume_at", "want_examples",
       "examples", "examples_seed", "quiesce", "inventory", "finished", "nonfinite_report", "down",
-      "step_time"};
+      "step_time", "want_histograms", "histogram"};
   // clang-format on
   return names[m.index()];
 }

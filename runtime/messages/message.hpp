@@ -60,8 +60,8 @@ using message = std::variant<
     quiesce, inventory,
     // from the host; non-finite gradients. The order is part of traces and frames
     finished, nonfinite_report, peer_down,
-    // the speed of workers
-    step_time>;
+    // the speed of workers; histograms of values
+    step_time, want_histograms, histogram>;
 
 struct envelope {
   header h;

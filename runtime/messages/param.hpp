@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/tensor.hpp"
+#include "runtime/messages/value_histogram.hpp"
 
 namespace troupe {
 
@@ -45,7 +46,8 @@ struct weights {
   std::uint64_t wanted = 0;
 };
 
-// Worker or tester -> stage: all parameters of one layer at version header.version.
+// Worker or tester -> stage, tester -> coordinator: all parameters of one layer at version
+// header.version.
 struct layer_weights {
   std::uint32_t layer = 0;
   tensors values;
@@ -66,6 +68,15 @@ struct norm_partials {
 struct nonfinite_report {
   std::uint32_t group = 0;
   std::vector<std::uint32_t> bad;  // ids of blocks
+};
+
+// Shard -> coordinator: histograms of one block, for step header.step (the request's). `weight`: of
+// its value at header.version. `gradient`: of the mean gradient, before clipping and decay, whose
+// update made this version; none where the shard has no gradient of the block.
+struct histogram {
+  std::uint32_t block = 0;
+  value_histogram weight;
+  std::vector<value_histogram> gradient;  // at most one
 };
 
 // Worker -> shard: send the block once its version is at least header.version. Answered by

@@ -1,4 +1,4 @@
-// Encodes an envelope as bytes. Little-endian, version 4; offset, field, bytes:
+// Encodes an envelope as bytes. Little-endian; offset, field, bytes:
 //
 //   0   header       62   its fields in the order of message.hpp, packed
 //   62  version       1   wire_version
@@ -32,7 +32,7 @@
 
 namespace troupe {
 
-constexpr std::uint8_t wire_version = 5;
+constexpr std::uint8_t wire_version = 6;
 constexpr std::size_t wire_prefix_bytes = 70;
 constexpr std::size_t wire_alignment = 64;
 constexpr std::uint32_t wire_max_tensors = 1u << 16;  // in one list of a message

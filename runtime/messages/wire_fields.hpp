@@ -132,6 +132,14 @@ void fields(auto& a, is<step_time> auto& m) {
   auto& [seconds] = m;
   a(seconds);
 }
+void fields(auto& a, is<want_histograms> auto& m) {
+  auto& [every, now] = m;
+  a(every, now);
+}
+void fields(auto& a, is<histogram> auto& m) {
+  auto& [block, weight, gradient] = m;
+  a(block, weight, gradient);
+}
 void fields(auto& a, is<observation> auto& m) {
   auto& [histograms] = m;
   a(histograms);

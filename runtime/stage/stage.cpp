@@ -377,22 +377,22 @@ role_status stage::status() const {
   for (const auto& [id, p] : pending_) {
     st.step = p.h.step;
     if (p.missing > 0)
-      st.waits_for = std::to_string(p.missing) + " inputs of a packet of step " + std::to_string(p.h.step);
+      st.wait(wait_kind::inputs, std::to_string(p.missing) + " inputs of a packet of step " + std::to_string(p.h.step));
     else if (!weights_.here_for(p.h))
-      st.waits_for = "weights of version " + std::to_string(p.h.version);
+      st.wait(wait_kind::weights, "weights of version " + std::to_string(p.h.version));
     else if (!sequences_.let_run(p.h))
-      st.waits_for = "the state that packet " + std::to_string(p.h.packet) + " of the previous step carries over";
+      st.wait(wait_kind::inputs, "the state that packet " + std::to_string(p.h.packet) + " of the previous step carries over");
     else
-      st.waits_for = "a free sub-solver";
+      st.wait(wait_kind::credit, "a free sub-solver");
     return st;
   }
   for (const auto& s : slots_) {
     if (s->at == slot::stage_of::free) continue;
     st.step = s->h.step;
-    if (s->at == slot::stage_of::sending) st.waits_for = "credit from a consumer";
+    if (s->at == slot::stage_of::sending) st.wait(wait_kind::credit, "credit from a consumer");
     if (s->at == slot::stage_of::waiting)
-      st.waits_for = std::to_string(s->missing) + " gradients of step " + std::to_string(st.step);
-    if (gathering(*s)) st.waits_for = "the other packets of step " + std::to_string(st.step);
+      st.wait(wait_kind::gradients, std::to_string(s->missing) + " gradients of step " + std::to_string(st.step));
+    if (gathering(*s)) st.wait(wait_kind::inputs, "the other packets of step " + std::to_string(st.step));
   }
   return st;
 }

@@ -19,6 +19,7 @@ void tester::on(const envelope& e, time_point, effects& out) {
                  [&](const evaluate& v) {
                    if (v.round <= round_) return drop(drop_reason::repeated);
                    round_ = v.round;
+                   evaluated_.clear();
                    blocks_.clear();
                    for (auto s : config_.plan->shards)
                      if ((*config_.plan)[s].group == 0) out.send({to(s), collect{round_, false}});
@@ -27,9 +28,19 @@ void tester::on(const envelope& e, time_point, effects& out) {
                    // Blocks from the coordinator begin a round by themselves.
                    if (e.h.src == config_.plan->roles.front().id && s.request > round_) {
                      round_ = s.request;
+                     evaluated_.clear();
                      blocks_.clear();
                    }
                    take_state(s, out);
+                 },
+                 [&](const collect& c) {
+                   if (e.h.src != config_.plan->roles.front().id) return drop(drop_reason::misaddressed);
+                   if (c.request != given_ || evaluated_.empty()) return drop(drop_reason::outdated);
+                   for (const auto& w : evaluated_) {
+                     auto h = to(e.h.src);
+                     h.version = given_;
+                     out.send({h, w});
+                   }
                  },
                  [&](const start&) {
                    if (config_.incarnation > 0) out.send({to(config_.plan->roles.front().id), ready{ready::what_of::joined}});
@@ -70,7 +81,8 @@ void tester::give(effects& out) {
     if (config_.graph->layers[l].params.empty()) continue;
     auto h = to(config_.plan->tester_stage);
     h.version = round_;
-    out.send({h, layer_weights{l, std::move((*made_)[l])}});
+    evaluated_.push_back({l, std::move((*made_)[l])});
+    out.send({h, evaluated_.back()});
   }
   made_.reset();
   blocks_.clear();
@@ -82,7 +94,7 @@ role_status tester::status() const {
   s.version = round_;
   s.queued = static_cast<std::uint32_t>(blocks_.size());
   if (!blocks_.empty() && !made_)
-    s.waits_for = std::to_string(config_.plan->blocks.size() - blocks_.size()) + " blocks of parameters";
+    s.wait(wait_kind::weights, std::to_string(config_.plan->blocks.size() - blocks_.size()) + " blocks of parameters");
   return s;
 }
 

@@ -3,8 +3,9 @@
 // the whole model; its loader sends the round's packets to that stage. Blocks that the coordinator
 // sends (the weights that a job is about to write) also begin a round, without a collection.
 //
-// Messages in:  evaluate (coordinator), state (shards, coordinator), start, finished
-// Messages out: collect (shards of the first server group), layer_weights (the tester's stage),
+// Messages in:  evaluate, collect (coordinator), state (shards, coordinator), start, finished
+// Messages out: collect (shards of the first server group), layer_weights (the tester's stage; the
+//               coordinator, which collects the weights of the best evaluation),
 //               ready{joined} (coordinator: after a restart, so that it repeats evaluate)
 // Invariant: all packets of a round run with the weights of one collection: version = round.
 #pragma once
@@ -43,6 +44,7 @@ class tester final : public role {
   tester_config config_;
   std::uint64_t round_ = 0, given_ = 0;         // the current round; the last round whose weights have been sent
   std::map<std::uint32_t, tensor> blocks_;      // of the current round
+  std::vector<layer_weights> evaluated_;        // of the last round whose weights have been sent: the tensors of the stage
   std::shared_ptr<std::vector<tensors>> made_;  // by layer, while the task runs
 };
 

@@ -393,7 +393,7 @@ role_status clocked_shard::status() const {
   for (const auto& c : clocks_)
     for (const auto& g : c.groups)
       for (const auto& [step, tree] : g.trees) s.queued += static_cast<std::uint32_t>(tree.size());
-  if (s.waits_for.empty()) s.waits_for = "gradients of step " + std::to_string(s.step);
+  if (s.waits_for.empty()) s.wait(wait_kind::gradients, "gradients of step " + std::to_string(s.step));
   return s;
 }
 

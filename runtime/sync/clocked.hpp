@@ -96,6 +96,7 @@ class clocked_shard : public shard_sync {
   void on_fetch(const header& h, const fetch& f, shard_block& b, effects& out) override;
   void on_updated(shard_block& b, effects& out) override;
   bool quiet(std::uint64_t step) override;
+  bool updates_by_gradients() const override { return true; }
   std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const override;
   // Called when all gradients of a clock have arrived; must end in run_update() of the block. By
   // default the rule is applied at once.

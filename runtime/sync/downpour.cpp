@@ -92,6 +92,7 @@ class downpour_shard final : public centre_shard {
   explicit downpour_shard(sync_config c) : centre_shard(std::move(c)) {}
 
  private:
+  bool updates_by_gradients() const override { return true; }
   void apply(const header& h, const tensor& value, shard_block& b, effects& out) override {
     const auto packets = config_.plan->ranges[worker_of(h.src)].count;
     run_update(b, {}, std::make_shared<tensors>(1, value), packets, 1.0, h.step - 1, out);

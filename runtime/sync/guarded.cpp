@@ -90,8 +90,8 @@ role_status guarded_shard::status() const {
   auto s = clocked_shard::status();
   for (const auto& [at, r] : rounds_)
     if (r.notified.count(config_.self) > 0)
-      s.waits_for = std::to_string(others_.size() + 1 - r.notified.size()) + " shards to check their gradients of step " +
-                    std::to_string(at.second);
+      s.wait(wait_kind::answers, std::to_string(others_.size() + 1 - r.notified.size()) +
+                                     " shards to check their gradients of step " + std::to_string(at.second));
   return s;
 }
 

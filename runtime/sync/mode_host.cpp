@@ -62,7 +62,9 @@ drop_counts mode_host::dropped() const {
 
 void mode_host::make() {
   if (sync_) before_ += sync_->dropped();
-  sync_ = shard_ ? mode_->make_shard(config_) : mode_->make_worker(config_);
+  auto c = config_;
+  if (!mode_->lockstep) c.histograms_every = 0;
+  sync_ = shard_ ? mode_->make_shard(std::move(c)) : mode_->make_worker(std::move(c));
 }
 
 void mode_host::on(const envelope& e, time_point now, effects& out) {
@@ -95,6 +97,10 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
   if (const auto* s = std::get_if<set_value>(&e.body)) {
     if (s->key == "train.dynamics.lr") config_.lr_changes.emplace_back(s->from, s->value);
     if (s->key == "train.dynamics.decay") config_.decay_changes.emplace_back(s->from, s->value);
+  }
+  if (const auto* w = std::get_if<want_histograms>(&e.body); w && w->every > 0 && e.h.src == config_.coordinator) {
+    config_.histograms_every = w->every;
+    if (!mode_->lockstep) return;  // the coordinator requests each one
   }
   hand_to_sync(e, now, out);
 }
@@ -185,7 +191,7 @@ void mode_host::begin_epoch(const header& h, time_point now, effects& out) {
 role_status mode_host::status() const {
   if (sync_) return sync_->status();
   role_status s;
-  s.waits_for = std::to_string(awaited_ - restored_.size()) + " blocks of parameters";
+  s.wait(wait_kind::weights, std::to_string(awaited_ - restored_.size()) + " blocks of parameters");
   return s;
 }
 

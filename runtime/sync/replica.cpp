@@ -100,7 +100,7 @@ role_status replica::status() const {
   s.version = ~0ull;
   for (const auto& [id, b] : blocks_) s.version = std::min(s.version, b.versions.rbegin()->first);
   s.step = s.version = blocks_.empty() ? 0 : s.version;
-  if (blocks_.empty()) s.waits_for = "first values from " + (*config_.plan)[before_].name;
+  if (blocks_.empty()) s.wait(wait_kind::weights, "first values from " + (*config_.plan)[before_].name);
   return s;
 }
 

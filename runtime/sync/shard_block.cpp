@@ -147,6 +147,18 @@ void shard_blocks::filled() {
   }
 }
 
+// What the next update of the block must count; null: nothing.
+std::shared_ptr<block_histograms> shard_blocks::wanted_histograms(const shard_block& b) const {
+  const auto version = b.version + 1;
+  const bool wished = b.wish && version >= b.wish->version;
+  if (!wished && (config_.histograms_every == 0 || version % config_.histograms_every != 0)) return nullptr;
+  auto h = std::make_shared<block_histograms>();
+  h->block = b.plan->id;
+  h->step = wished ? b.wish->step : version;
+  h->version = version;
+  return h;
+}
+
 std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
                                                      std::uint64_t step, bool looks) {
   auto in = rule_step_at(config_, b.plan->param, step);
@@ -156,6 +168,7 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
   b.next = std::make_shared<block_update>();
   b.next->value = tensor::declare({b.plan->count}, config_.type);
   b.next->updates = b.updates + 1;
+  b.next->histograms = wanted_histograms(b);
   auto cost = cost_of(due);
   cost.kind = "update";
   cost.bytes += static_cast<double>(b.next->value.bytes() * (3 + 2 * b.rule.size()));
@@ -167,7 +180,14 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
             const bool at_once = looks && !spares && spec.trainable && &c.dev.host() == &c.dev && value.count() > piece;
             if (looks && !at_once) look_for_not_finite(c.dev, (*sum)[0], [next] { next->not_finite = true; });
             if (next->not_finite) return;
-            if (!spec.trainable) return fold_statistics(c.dev, spec, packets, value, (*sum)[0], next->value);
+            auto* const counts = next->histograms.get();
+            if (!spec.trainable) {
+              fold_statistics(c.dev, spec, packets, value, (*sum)[0], next->value);
+              if (counts) counts->weight.take(c.dev, next->value);
+              return;
+            }
+            // Before the update, which may write to the memory of the gradient.
+            if (counts) counts->gradient.take(c.dev, (*sum)[0], 1.0 / packets);
             // Computes in the memory of the gradient if no other handle refers to it. whole(): a
             // slice would keep more memory than its own.
             auto& gradient = (*sum)[0];
@@ -186,6 +206,7 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
               next->not_finite = !update_looking(c.dev, *rule, in, value, gradient, next->value, states, next->rule);
             else
               rule->update(c.dev, in, value, gradient, next->value, states, next->rule);
+            if (counts) counts->weight.take(c.dev, next->value);
             gradient.let_go();  // the task object may be destroyed later
             value.let_go();
             states.clear();
@@ -257,6 +278,10 @@ void shard_blocks::collect_at(const collect& c, role_id asker, std::uint64_t ver
   answer_collects(out);
 }
 
+void shard_blocks::count_at(std::uint64_t step, std::uint64_t version, std::vector<bool> without) {
+  collects_.push_back({{}, no_role, version, std::move(without), step});
+}
+
 void shard_blocks::answer_collects(effects& out) {
   if (collects_.empty() || hold_collects) return;
   for (auto& w : collects_) {
@@ -264,6 +289,10 @@ void shard_blocks::answer_collects(effects& out) {
       auto& b = blocks_[i];
       if (w.sent[i] || !b.filled || b.version < w.version) continue;
       w.sent[i] = true;
+      if (w.histograms_for) {
+        countable_.push_back({b.plan->id, *w.histograms_for, b.version, b.value});
+        continue;
+      }
       auto h = header_between(config_.job, config_.self, w.asker);
       h.version = b.version;
       h.step = b.updates;

@@ -7,9 +7,11 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "runtime/reduce/histogram.hpp"
 #include "runtime/reduce/summing.hpp"
 #include "runtime/sync/mode.hpp"
 
@@ -29,9 +31,10 @@ void apply_setting(sync_config& c, const set_value& s);
 // finished, except for rule states that have not been sent to any role, which are updated in place.
 struct block_update {
   tensor value;
-  tensors rule;               // empty: unchanged
-  std::uint64_t updates = 0;  // number of updates that the states have seen afterwards
-  bool not_finite = false;    // the gradient was not finite: discard this result
+  tensors rule;                                       // empty: unchanged
+  std::uint64_t updates = 0;                          // number of updates that the states have seen afterwards
+  bool not_finite = false;                            // the gradient was not finite: discard this result
+  std::shared_ptr<block_histograms> histograms = {};  // null: none are wanted of this update
 };
 
 // An earlier version of a block.
@@ -52,7 +55,11 @@ struct shard_block {
   // version, or, after a node failure, the job may continue from an earlier version.
   std::deque<past_block> past;
   std::map<std::uint64_t, tensor>
-      earlier;          // sync_config::retains_for_replay: the versions before, as many as a restarted stage may need
+      earlier;  // sync_config::retains_for_replay: the versions before, as many as a restarted stage may need
+  struct histogram_wish {
+    std::uint64_t step = 0, version = 0;  // for this step, of the first update to this version or a later one
+  };
+  std::optional<histogram_wish> wish;
   bool filled = false;  // it has its first values
   bool updating = false;
 };
@@ -92,20 +99,34 @@ class shard_blocks {
   // Sends `asker` the state of every block once it has reached `version`.
   void collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out);
   void answer_collects(effects& out);
+  // Histograms of the weights alone, for `step`: of every block but those `without` (by position)
+  // once it has reached `version`, in the same way as a collection. take_countable() returns the
+  // blocks that can be counted now.
+  struct countable {
+    std::uint32_t block = 0;
+    std::uint64_t step = 0, version = 0;
+    tensor value;
+  };
+  void count_at(std::uint64_t step, std::uint64_t version, std::vector<bool> without);
+  std::vector<countable> take_countable() { return std::exchange(countable_, {}); }
   bool hold_collects = false;  // collections wait: the values are being fetched from elsewhere
 
  private:
+  std::shared_ptr<block_histograms> wanted_histograms(const shard_block& b) const;
+
   struct wanted {
     collect request;
     role_id asker;
     std::uint64_t version = 0;
     std::vector<bool> sent;
+    std::optional<std::uint64_t> histograms_for = {};  // a step: count the blocks instead of sending them
   };
 
   const sync_config& config_;
   std::vector<shard_block> blocks_;
   std::vector<std::uint32_t> at_;  // by block id: position in blocks_ + 1; 0: not here
   std::vector<wanted> collects_;
+  std::vector<countable> countable_;
   std::size_t remembered_ = 1;
   std::shared_ptr<std::vector<block_update>> filling_;  // by position in blocks_
 };

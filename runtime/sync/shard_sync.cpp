@@ -55,8 +55,9 @@ void shard_sync::say_whats_here(effects& out) const { out.send({to(quiesced_->fi
 void shard_sync::on(const envelope& e, time_point, effects& out) {
   if (answers_quiesced(e, out)) return;
   const bool filled = blocks_.list().empty() || blocks_.list().front().filled;
-  if (!filled && (std::holds_alternative<fetch>(e.body) || std::holds_alternative<push>(e.body) ||
-                  std::holds_alternative<ready>(e.body) || std::holds_alternative<collect>(e.body)))
+  if (!filled &&
+      (std::holds_alternative<fetch>(e.body) || std::holds_alternative<push>(e.body) || std::holds_alternative<ready>(e.body) ||
+       std::holds_alternative<collect>(e.body) || std::holds_alternative<want_histograms>(e.body)))
     return early_.push_back(e);
   std::visit(overloaded{
                  [&](const start&) {
@@ -92,6 +93,7 @@ void shard_sync::on(const envelope& e, time_point, effects& out) {
                    blocks_.collect_at(c, e.h.src, e.h.version, out);
                    before_collect(out);
                  },
+                 [&](const want_histograms& w) { take_wish(e.h, w, out); },
                  [&](const ready& r) { take_ready(e.h, r, out); },
                  [&](const finished& f) {
                    if (!tasks_.finished(f.token, out)) drop(drop_reason::unrequested);
@@ -102,7 +104,52 @@ void shard_sync::on(const envelope& e, time_point, effects& out) {
              },
              e.body);
   blocks_.answer_collects(out);
+  count_weights(out);
   check_flushed(out);
+}
+
+// --- histograms
+
+void shard_sync::take_wish(const header& h, const want_histograms& w, effects& out) {
+  if (h.src != config_.coordinator) return drop(drop_reason::misaddressed);
+  if (w.every > 0) return void(config_.histograms_every = w.every);
+  std::vector<bool> later;  // by position: counted by the task of an update
+  for (auto& b : blocks_.list()) {
+    const bool reached = h.version > 0 && b.version + (b.updating ? 1 : 0) >= h.version;
+    later.push_back(!w.now && !reached && updates_by_gradients());
+    if (later.back()) b.wish = {h.step, h.version};
+  }
+  if (std::all_of(later.begin(), later.end(), [](bool l) { return l; })) return;
+  blocks_.count_at(h.step, h.version, std::move(later));
+  before_collect(out);
+}
+
+void shard_sync::count_weights(effects& out) {
+  for (auto& b : blocks_.take_countable()) {
+    auto counted = std::make_shared<block_histograms>();
+    counted->block = b.block;
+    counted->step = b.step;
+    counted->version = b.version;
+    const auto bytes = static_cast<double>(b.value.bytes());
+    tasks_.run([value = std::move(b.value), counted](task_context& c) { counted->weight.take(c.dev, value); },
+               {0, bytes, "histogram"}, [this, counted](effects& more) { tell_histograms(counted, more); }, out);
+  }
+}
+
+// Sends the histograms of a block, if it has values.
+void shard_sync::tell_histograms(std::shared_ptr<block_histograms> counted, effects& out) {
+  if (counted->owes()) {
+    tasks_.run([counted](task_context&) { counted->finish(); }, {0, 0, "histogram"},
+               [this, counted](effects& more) { tell_histograms(counted, more); }, out);
+    return;
+  }
+  if (!counted->weight.result()) return;
+  auto h = to(config_.coordinator);
+  h.step = counted->step;
+  h.version = counted->version;
+  histogram what{counted->block, *counted->weight.result(), {}};
+  if (const auto& g = counted->gradient.result()) what.gradient.push_back(*g);
+  out.send({h, std::move(what)});
 }
 
 void shard_sync::give(role_id r, const shard_block& b, std::uint64_t version, std::uint16_t flags, std::uint64_t wanted,
@@ -186,6 +233,9 @@ void shard_sync::run_update(shard_block& b, additions due, sum_ptr sum, std::uin
           tell_not_finite(0, {b.plan->id}, step, more);
           if (config_.max_skipped == 0) return;  // the job ends; this version has not been sent to any role
           blocks_.leave_out(b);
+        } else if (const auto counted = std::exchange(b.next->histograms, nullptr)) {
+          if (b.wish && b.wish->step == counted->step) b.wish.reset();
+          tell_histograms(counted, more);
         }
         commit(b, more);
       },
@@ -307,7 +357,7 @@ role_status shard_sync::status() const {
   role_status s;
   s.version = s.step = blocks_.oldest();
   s.in_flight = static_cast<std::uint32_t>(tasks_.size());
-  if (!flushed_.empty()) s.waits_for = std::to_string(members_ - flushed_.size()) + " workers to flush";
+  if (!flushed_.empty()) s.wait(wait_kind::answers, std::to_string(members_ - flushed_.size()) + " workers to flush");
   return s;
 }
 

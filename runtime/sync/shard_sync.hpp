@@ -1,10 +1,11 @@
 // The common part of every mode's shard sync: fills the blocks, sends the first weights, answers
 // collections and restarted workers, and flushes.
 //
-// Messages in:  start, push, fetch, state (workers: their copies), collect, set_value, quiesce
-//               (coordinator), ready{flushed} (workers), ready{copied} (replica), finished, halt
+// Messages in:  start, push, fetch, state (workers: their copies), collect, set_value, quiesce,
+//               want_histograms (coordinator), ready{flushed} (workers), ready{copied} (replica),
+//               finished, halt
 // Messages out: weights or state (workers: first values, answers), state (collections; replica),
-//               ready{flushed}, nonfinite_report, inventory (coordinator)
+//               ready{flushed}, nonfinite_report, inventory, histogram (coordinator)
 //
 // Flush: the coordinator has sent `flush` to all workers. Each of them sends ready{flushed} to
 // every shard of its server group, behind its last push. A shard that has received all of these,
@@ -94,6 +95,9 @@ class shard_sync : public role {
   // if max_skipped > 0, else the job ends.
   void run_update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip, std::uint64_t step, effects& out);
   virtual bool looked_at() const { return false; }  // true: sums are checked before run_update()
+  // True: every change of a block is an update with a gradient (run_update), so histograms are of
+  // both. False: of the weights alone.
+  virtual bool updates_by_gradients() const { return false; }
   void tell_not_finite(std::uint32_t group, std::vector<std::uint32_t> blocks, std::uint64_t step, effects& out) const;
   virtual void on_updated(shard_block& b, effects& out) { (void)b, (void)out; }
   // Completes the update of a block whose task has finished: on_updated() follows, at once or when
@@ -115,6 +119,9 @@ class shard_sync : public role {
   void take_push(const header& h, const push& p, effects& out);
   void take_fetch(const header& h, const fetch& f, effects& out);
   void take_ready(const header& h, const ready& r, effects& out);
+  void take_wish(const header& h, const want_histograms& w, effects& out);
+  void count_weights(effects& out);
+  void tell_histograms(std::shared_ptr<block_histograms> counted, effects& out);
   void check_flushed(effects& out);
 
   gives gives_;

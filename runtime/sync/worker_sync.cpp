@@ -11,6 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t max_clocks_counted = 1024;  // the last bin holds the rest
+constexpr std::size_t max_clocks_published = 64;  // likewise, in role_status
 
 }  // namespace
 
@@ -21,7 +22,7 @@ worker_sync::worker_sync(sync_config c, sums s) : config_(std::move(c)), sums_(s
                                    : std::vector<tree_node>{root_of(range.count)};
   layers_.resize(config_.graph->layers.size());
   open_.resize(layers_.size());
-  reads_.resize(layers_.size());
+  tally_.reads.resize(layers_.size());
   blocks_of_.resize(config_.graph->params.size());
   for (std::uint32_t l = 0; l < layers_.size(); ++l) {
     layers_[l].done = layers_[l].handed = config_.first_step;
@@ -84,9 +85,9 @@ void worker_sync::on(const envelope& e, time_point now, effects& out) {
                  },
                  [&](const observe&) {
                    observation o;
-                   for (std::size_t l = 0; l < reads_.size(); ++l)
+                   for (std::size_t l = 0; l < tally_.reads.size(); ++l)
                      for (auto p : layer_at(static_cast<std::uint32_t>(l)).params)
-                       if (!reads_[l].empty()) o.histograms.emplace_back(config_.graph->params[p].full_name, reads_[l]);
+                       if (auto& r = tally_.reads[l]; !r.empty()) o.histograms.emplace_back(config_.graph->params[p].full_name, r);
                    out.send({to(config_.coordinator), std::move(o)});
                  },
                  [&](const set_value& s) { apply_setting(config_, s); },
@@ -238,7 +239,7 @@ void worker_sync::hand(std::uint32_t layer, std::uint64_t version, tensors value
 }
 
 void worker_sync::count_read(std::uint32_t layer, std::uint64_t clocks_behind) {
-  auto& r = reads_[layer];
+  auto& r = tally_.reads[layer];
   const auto bin = std::min<std::uint64_t>(clocks_behind, max_clocks_counted - 1);
   if (r.size() <= bin) r.resize(bin + 1, 0);
   ++r[bin];
@@ -385,9 +386,14 @@ role_status worker_sync::status() const {
   for (const auto& o : open_) s.queued += static_cast<std::uint32_t>(o.size());
   s.in_flight = static_cast<std::uint32_t>(tasks_.size());
   if (joining_)
-    s.waits_for = std::to_string(own_blocks_ - joining_->wanted.size()) + " blocks after a restart";
+    s.wait(wait_kind::weights, std::to_string(own_blocks_ - joining_->wanted.size()) + " blocks after a restart");
   else if (last < s.version)
-    s.waits_for = "weights of version " + std::to_string(s.version);
+    s.wait(wait_kind::weights, "weights of version " + std::to_string(s.version));
+  for (const auto& r : tally_.reads) {
+    if (const auto n = std::min(r.size(), max_clocks_published); s.staleness.size() < n) s.staleness.resize(n, 0);
+    for (std::size_t i = 0; i < r.size(); ++i) s.staleness[std::min(i, max_clocks_published - 1)] += r[i];
+  }
+  s.pushed = tally_.pushed;
   return s;
 }
 

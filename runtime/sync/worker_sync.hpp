@@ -89,6 +89,7 @@ class worker_sync : public role {
   // shards (or to the colocated reducer). Sums that are encoded are sent when the encoding task has
   // finished, in the order of the calls.
   void push_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const tensors& sum, effects& out);
+  void count_pushed(codec_kind codec, std::uint64_t before, std::uint64_t sent);
   // Reports to the coordinator which parameters of a layer's sum are not finite.
   void tell_not_finite(std::uint32_t layer, std::uint64_t step, const std::vector<std::uint32_t>& params, effects& out) const;
   header to(role_id r) const { return header_between(config_.job, config_.self, r); }
@@ -153,7 +154,11 @@ class worker_sync : public role {
     time_point now{}, begun{};
   };
   step_clock clock_;
-  std::vector<std::vector<std::uint64_t>> reads_;  // by layer: number of reads that were 0, 1, ... clocks behind
+  struct counted {
+    std::vector<std::vector<std::uint64_t>> reads;  // by layer: number of reads that were 0, 1, ... clocks behind
+    std::vector<role_status::pushed_bytes> pushed;  // by codec_kind
+  };
+  counted tally_;
 };
 
 }  // namespace troupe

@@ -15,6 +15,7 @@ void worker_sync::push_sum(std::uint32_t layer, std::uint64_t step, tree_node no
       if ((*config_.plan)[h.dst].across) h.flags |= flag_across;
       push p{id, node.first, node.span, sum[i].slice(b.within(params[i].begin), {b.count})};
       const auto& codec = config_.graph->params[params[i].param].codec;
+      if (!codec) count_pushed(codec.kind, p.sum.bytes(), p.sum.bytes());
       codec ? encoded.add(codec, {h, std::move(p)}, kept_) : out.send({h, std::move(p)});
     }
   }
@@ -22,10 +23,21 @@ void worker_sync::push_sum(std::uint32_t layer, std::uint64_t step, tree_node no
   const auto cost = encoded.cost();
   const auto sent = std::make_shared<encoded_pushes>(std::move(encoded));
   tasks_.run([sent](task_context& c) { sent->encode(c.dev); }, cost,
-             [sent](effects& more) {
-               for (auto& e : sent->list) more.send(std::move(e.sent));
+             [this, sent](effects& more) {
+               for (auto& e : sent->list) {
+                 count_pushed(e.codec.kind, e.sum.bytes(), std::get<push>(e.sent.body).sum.bytes());
+                 more.send(std::move(e.sent));
+               }
              },
              out);
+}
+
+void worker_sync::count_pushed(codec_kind codec, std::uint64_t before, std::uint64_t sent) {
+  const auto i = static_cast<std::size_t>(codec);
+  auto& list = tally_.pushed;
+  if (list.size() <= i) list.resize(i + 1);
+  list[i].sums += before;
+  list[i].sent += sent;
 }
 
 }  // namespace troupe

@@ -109,7 +109,7 @@ std::shared_ptr<prepared_job> job_with_every_kind_of_role() {
   return std::holds_alternative<diagnostics>(made) ? nullptr : std::get<std::shared_ptr<prepared_job>>(made);
 }
 
-std::shared_ptr<prepared_job> job_of(std::uint64_t seed) {
+std::shared_ptr<prepared_job> bare_job_of(std::uint64_t seed) {
   const auto which = seed % (all_modes().size() + 1);
   if (which == all_modes().size()) return job_with_every_kind_of_role();
   auto shape = draw_shape(seed, all_modes()[which]);
@@ -122,6 +122,12 @@ std::shared_ptr<prepared_job> job_of(std::uint64_t seed) {
   if (shape.mode == "group_sync" || shape.mode == "hogwild") shape.groups = shape.server_groups = shape.workers, shape.shards = 1;
   if (shape.mode == "downpour") shape.groups = shape.workers;
   return prepare_mode(shape);
+}
+
+std::shared_ptr<prepared_job> job_of(std::uint64_t seed) {
+  auto j = bare_job_of(seed);
+  if (j) j->keeps_best = true, j->histograms_every = 2;
+  return j;
 }
 
 TEST(laws_anything, no_role_crashes_on_any_message) {

@@ -2,9 +2,9 @@
 // directly. Gradients have no noise (every packet is the whole data set), the residual is not 0,
 // and the rate falls exponentially, so that rules that divide by gradients converge too. Bounds on
 // |w - w*| (largest element; |w*| is about 4): 1e-6 for sgd, momentum, nesterov, adagrad; 1e-2 for
-// rmsprop, adam, adamax (their steps have the size of the rate for any gradient); half the distance
-// for adadelta, which hardly uses the rate; 1e-2 for server groups too, whose momentum does not
-// include the updates of other groups.
+// rmsprop, adam, adamw, adamax (their steps have the size of the rate for any gradient); half the
+// distance for adadelta, which hardly uses the rate; 1e-2 for server groups too, whose momentum
+// does not include the updates of other groups.
 #include "tests/sim/mode_checkers.hpp"
 
 namespace troupe::testing {
@@ -74,7 +74,7 @@ mode_shape least_squares(const std::string& mode, text_options options, const ru
 
 const rule_case rule_cases[] = {{"sgd", 0.2, 0.9, 1e-6},    {"momentum", 0.03, 0.9, 1e-6}, {"nesterov", 0.03, 0.9, 1e-6},
                                 {"adagrad", 1, 0.99, 1e-6}, {"rmsprop", 0.05, 0.7, 1e-2},  {"adadelta", 1, 0.99, 2},
-                                {"adam", 0.1, 0.7, 1e-2},   {"adamax", 0.1, 0.7, 1e-2}};
+                                {"adam", 0.1, 0.7, 1e-2},   {"adamw", 0.1, 0.7, 1e-2},     {"adamax", 0.1, 0.7, 1e-2}};
 
 TEST(laws_least_squares, has_a_case_for_every_rule) {
   for (const auto& name : shared_mode_tables()->rules.names())

@@ -121,6 +121,14 @@ bool spoil(envelope& e, dice& g, const prepared_job& j) {
                             s.value = other_than(s.value, g);
                           return true;
                         },
+                        [&](histogram& h) {
+                          if (by_header)
+                            g() % 2 ? void(h.block = static_cast<std::uint32_t>(p.blocks.size() + g() % 3))
+                                    : spoil_header(e.h, g, p, false);
+                          else
+                            g() % 2 ? ++h.weight.count : ++h.weight.buckets.front().second;
+                          return true;
+                        },
                         [&](user& u) {
                           if (u.values.empty() || by_header) return false;
                           spoil(u.values, g);
@@ -186,7 +194,15 @@ std::shared_ptr<prepared_job> joint_net(std::uint64_t seed) {
   return prepared_or_none(spec, chain_nodes(2));
 }
 
-std::shared_ptr<prepared_job> any_job(std::uint64_t seed) { return seed % 4 == 3 ? joint_net(seed) : any_net(seed); }
+// Sends every kind of message that a host can request.
+std::shared_ptr<prepared_job> with_histograms_and_best(std::shared_ptr<prepared_job> j) {
+  if (j) j->keeps_best = true, j->histograms_every = 2;
+  return j;
+}
+
+std::shared_ptr<prepared_job> any_job(std::uint64_t seed) {
+  return with_histograms_and_best(seed % 4 == 3 ? joint_net(seed) : any_net(seed));
+}
 
 mode_run run_of(const std::shared_ptr<prepared_job>& j, std::uint64_t seed) {
   return {.job = j, .config = draw_world(seed, 0, cpu().get()), .limit = 4'000'000};
@@ -216,7 +232,7 @@ TEST(laws_mutated, malformed_messages_change_nothing) {
     ASSERT_EQ(differs(got, calm), "") << "seed " << seed;
     for (const auto& [name, n] : wrong.announced) announced[name] += n;
   }
-  for (const char* name : {"forward", "backward", "gradient", "weights", "layer_weights", "push", "state"})
+  for (const char* name : {"forward", "backward", "gradient", "weights", "layer_weights", "push", "state", "histogram"})
     EXPECT_GT(announced[name], ran) << name;
   EXPECT_GT(announced["user"], 0u);
   std::printf("%llu malformed messages\n", static_cast<unsigned long long>(total(announced)));
@@ -246,7 +262,7 @@ TEST(laws_mutated, malformed_messages_change_nothing_in_any_mode) {
     shape.eval_every = 3;
     if (shape.mode == "group_sync" || shape.mode == "hogwild") shape.groups = shape.server_groups = shape.workers, shape.shards = 1;
     if (shape.mode == "downpour") shape.groups = shape.workers;
-    const auto j = prepare_mode(shape);
+    const auto j = with_histograms_and_best(prepare_mode(shape));
     ASSERT_TRUE(j);
     const auto calm = run(run_of(j, seed));
     ASSERT_EQ(calm.violation, "") << "seed " << seed << " " << shape.mode;

@@ -24,6 +24,7 @@ struct moved_result : run_result {
   std::uint64_t announced = 0;              // commands about the mode that reached a coordinator
   std::vector<std::uint64_t> at;            // the steps of the granted wishes
   std::uint64_t first_uneven = 0;           // the first step that did not follow its predecessor; 0: none
+  std::vector<store_effect> best;           // stores of the best weights, over all plans
   std::string nothing_left;                 // why the job could not continue after node failures; empty: it could
 };
 
@@ -156,6 +157,7 @@ class moving_run {
 
   void stored(const store_effect& s) {
     if (s.what == "weights") out_.weights = s.named;
+    if (s.what == "best") out_.best.push_back(s);
     if (s.what != "handover") return;
     handed_ = true;
     continue_at(*next_, s.step, s.with, s.named);

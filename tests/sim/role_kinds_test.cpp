@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runtime/cost/plan_memory.hpp"
+#include "runtime/sim/world.hpp"
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {
@@ -89,6 +90,31 @@ TEST(role_kinds, restarted_role_with_lost_state_ends_the_job) {
     const auto* gone = r.traits().gone;
     EXPECT_EQ(waits == std::string("the end of the job: ") + (gone ? gone : ""), gone != nullptr) << r.name << ": " << waits;
   }
+}
+
+// A role that says what it waits for says the kind too, at every moment of a run.
+TEST(role_kinds, waits_have_a_kind_and_a_text_or_neither) {
+  const auto j = job_of_all_kinds();
+  ASSERT_TRUE(j);
+  sim::world w({});
+  bool over = false;
+  w.on_event = [&](const event_effect& e) { over = over || e.kind == "done" || e.kind == "error"; };
+  for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
+  envelope go;
+  go.h.dst = role_id{0};
+  go.body = start{};
+  w.inject(std::move(go));
+  std::set<wait_kind> seen;
+  for (int events = 0; events < 3000 && !over && w.step(); ++events)
+    for (const auto& r : j->plan.roles) {
+      const auto* role = w.find(r.id);
+      if (!role) continue;
+      const auto s = role->status();
+      ASSERT_EQ(s.waits_for.empty(), s.waits == wait_kind::none) << r.name << ": '" << s.waits_for << "'";
+      seen.insert(s.waits);
+    }
+  for (const auto k : {wait_kind::data, wait_kind::weights, wait_kind::gradients, wait_kind::grant, wait_kind::answers})
+    EXPECT_TRUE(seen.contains(k)) << "kind " << static_cast<int>(k);
 }
 
 }  // namespace

@@ -66,6 +66,52 @@ TEST(boundary, no_evaluation_is_due_at_the_first_step) {
   EXPECT_TRUE(job(lockstep(), r).b.due(21));
 }
 
+// The weights of an evaluation at a boundary are still there until training continues.
+TEST(boundary, collects_the_best_weights_before_training_continues) {
+  job j;
+  j.at(10);
+  EXPECT_EQ(j.next(), todo::evaluate);
+  j.evaluate();
+  j.f.next_evaluation = 20;
+  j.b.want_best();
+  EXPECT_EQ(j.end(), 10u);
+  EXPECT_EQ(j.next(), todo::collect);
+  EXPECT_EQ(j.b.why(), purpose::best);
+  EXPECT_FALSE(j.b.collected(10));
+  EXPECT_EQ(j.next(), todo::train);
+  EXPECT_EQ(j.end(), 20u);
+}
+
+TEST(boundary, one_collection_serves_a_checkpoint_or_the_end_and_the_best_weights) {
+  job keeps;
+  keeps.at(10);
+  keeps.b.want_checkpoint(10);
+  keeps.b.want_best();
+  keeps.f.evaluated = true;
+  EXPECT_EQ(keeps.next(), todo::collect);
+  EXPECT_EQ(keeps.b.why(), purpose::checkpoint);
+  keeps.b.collected(10);
+  EXPECT_EQ(keeps.next(), todo::leave);
+  job last;
+  last.at(100);
+  last.f.evaluated = last.f.weights_evaluated = true;
+  last.b.want_best();
+  EXPECT_EQ(last.next(), todo::collect);
+  EXPECT_EQ(last.b.why(), purpose::last);
+}
+
+TEST(boundary, collects_the_best_weights_before_a_switch_a_handover_and_a_pause) {
+  for (const auto wish : {&boundary::want_handover, &boundary::want_pause}) {
+    job j;
+    j.at(10);
+    j.f.evaluated = true;
+    (j.b.*wish)(10);
+    j.b.want_best();
+    EXPECT_EQ(j.next(), todo::collect);
+    EXPECT_EQ(j.b.why(), purpose::best);
+  }
+}
+
 TEST(boundary, a_request_holds_grants) {
   for (auto wish : {&boundary::want_pause, &boundary::want_stop, &boundary::want_checkpoint, &boundary::want_handover,
                     &boundary::want_evaluation}) {

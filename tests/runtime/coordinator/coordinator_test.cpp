@@ -242,6 +242,41 @@ TEST(coordinator, weights_that_are_not_finite_end_the_job_and_are_not_stored) {
   }
 }
 
+// The accuracy of an evaluation may be the best although a weight is not finite. The job goes on:
+// keeping the best weights does not disturb it.
+TEST(coordinator, does_not_store_best_weights_that_are_not_finite) {
+  const auto dev = make_cpu_device();
+  for (const bool finite : {true, false}) {
+    seat s([](coordinator_config& c) { c.keeps_best = true; });
+    s.deliver(start{});
+    for (std::uint64_t k = 0; k < 10; ++k) s.step(k);
+    for (const char* layer : {"loss", "accuracy"})
+      s.deliver(report{{{layer, 0.5}}, 2}, s.named(std::string("worker0/") + layer), [](header& h) {
+        h.step = 1;
+        h.phase = static_cast<std::uint8_t>(phase::test);
+      });
+    EXPECT_THAT(s.granted(), IsEmpty()) << "the weights of the evaluation are collected first";
+    ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size());
+    EXPECT_EQ(s.sent<collect>()[0].first.version, 10u);
+    EXPECT_FALSE(s.sent<collect>()[0].second.with_state);
+    const auto request = s.sent<collect>()[0].second.request;
+    for (const auto& b : s.plan->blocks) {
+      auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
+      dev->fill(b.param == 1 && !finite ? std::numeric_limits<double>::quiet_NaN() : 1.0, value);
+      s.deliver(state{request, b.id, value, {}}, b.shard);
+    }
+    const auto task = std::get<run_effect>(s.out.list().at(0));
+    task_context c{*dev};
+    task.work(c);
+    s.deliver(finished{task.token});
+    std::size_t stores = 0;
+    for (auto& e : s.out.list()) stores += std::holds_alternative<store_effect>(e) ? 1 : 0;
+    EXPECT_EQ(stores, finite ? 1u : 0u);
+    EXPECT_THAT(s.events(), ElementsAre(finite ? "best 10" : "alert 10"));
+    EXPECT_THAT(s.granted(), ElementsAre(13u)) << "training continues";
+  }
+}
+
 TEST(coordinator, sends_settings_to_shards_and_workers) {
   seat s;
   s.deliver(start{});

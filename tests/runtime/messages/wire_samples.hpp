@@ -153,6 +153,15 @@ inline observation sample() {
   return {{{"conv1.weight", {1, 0, 0xfedcba9876543210u}}, {"", {}}}};
 }
 template <>
+inline want_histograms sample() {
+  return {500, true};
+}
+template <>
+inline histogram sample() {
+  const value_histogram h{4, 1, 1, -0.5, 2, 1.5, 4.25, {{700, 1}, {1500, 2}}};
+  return {3, h, {h}};
+}
+template <>
 inline start sample() {
   return {};
 }

@@ -50,6 +50,7 @@ class drawn {
     h.accuracy = real();
     h.seconds = real();
     h.paused = below(2) == 1;
+    if (below(2) == 1) h.best = {count(), below(2) == 1 ? std::optional(real()) : std::nullopt, real()};
     for (auto n = below(13); n > 0; --n) h.settings.push_back({"train." + word(), real(), count()});
     for (auto n = below(5); n > 0; --n) h.updates[word()] = count();
     for (auto n = below(3); n > 0; --n) h.finish[word()] = word(40);
@@ -70,6 +71,13 @@ void expect_equal(const handover& a, const handover& b) {
   EXPECT_EQ(bits(a.accuracy), bits(b.accuracy)) << a.accuracy << " " << b.accuracy;
   EXPECT_EQ(bits(a.seconds), bits(b.seconds)) << a.seconds << " " << b.seconds;
   EXPECT_EQ(a.paused, b.paused);
+  ASSERT_EQ(a.best.has_value(), b.best.has_value());
+  if (a.best) {
+    EXPECT_EQ(a.best->step, b.best->step);
+    EXPECT_EQ(a.best->accuracy.has_value(), b.best->accuracy.has_value());
+    EXPECT_EQ(bits(a.best->accuracy.value_or(0)), bits(b.best->accuracy.value_or(0)));
+    EXPECT_EQ(bits(a.best->loss), bits(b.best->loss));
+  }
   EXPECT_EQ(a.updates, b.updates);
   EXPECT_EQ(a.finish, b.finish);
   ASSERT_EQ(a.settings.size(), b.settings.size());
@@ -138,6 +146,7 @@ TEST(handover_record, reads_files_without_progress) {
   EXPECT_EQ(h.evaluated, 12u) << "the next evaluation follows its step";
   EXPECT_EQ(h.accuracy, -1);
   EXPECT_FALSE(h.paused);
+  EXPECT_FALSE(h.best);
   EXPECT_TRUE(h.settings.empty() && h.updates.empty() && h.finish.empty());
   EXPECT_EQ(h.named.size(), 1u);
 }
@@ -147,6 +156,9 @@ TEST(handover_record, reports_the_malformed_key) {
                                                        {"rounds", "1e3"},
                                                        {"accuracy", "much"},
                                                        {"seconds", ""},
+                                                       {"best.step", "-1"},
+                                                       {"best.accuracy", "high"},
+                                                       {"best.loss", ""},
                                                        {"paused", "yes"},
                                                        {"set.0", "train.dynamics.lr"},
                                                        {"set.0", "1 train.dynamics.lr"},
