@@ -9,7 +9,10 @@
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/document.hpp"
 #include "runtime/node/config/job_file.hpp"
+#include "runtime/node/config/plugin.hpp"
+#include "runtime/node/config/resolved_job.hpp"
 #include "runtime/node/config/sim_file.hpp"
+#include "runtime/node/node_tables.hpp"
 
 namespace troupe {
 namespace {
@@ -18,6 +21,7 @@ struct check_arguments {
   std::vector<std::string> files;
   std::vector<std::string> overrides;
   bool load_plugins = false;
+  bool resolved = false;
 };
 
 // A cluster file has [cluster] or [[node]].
@@ -93,7 +97,30 @@ int check_one(const std::string& file, const check_arguments& how, const output&
               {{"name", j.spec.name}, {"layers", j.graph.layers.size()}, {"parameters", j.graph.parameter_count}});
 }
 
+// Prints the job file with every key. Unlike the checks, it needs neither the data nor the nodes of
+// the job.
+int print_resolved(const std::string& file, const check_arguments& how, const output& out) {
+  if (is_cluster_file(file) || is_sim_file(file)) return out.wrong(file, "--resolved is for job files");
+  if (!how.load_plugins)
+    if (auto bad = plugins_of(file, how.overrides); !bad.empty()) return out.wrong(bad);
+  auto text = read_config_text(file);
+  if (auto* bad = std::get_if<diagnostics>(&text)) return out.wrong(*bad);
+  auto plugins = read_plugins(std::get<std::string>(text), file, how.overrides);
+  if (auto* bad = std::get_if<diagnostics>(&plugins)) return out.wrong(*bad);
+  auto all = node_tables();
+  if (auto loaded = load_plugins(std::get<std::vector<std::string>>(plugins), all); !loaded)
+    return out.wrong(file, loaded.error().message);
+  auto spec = parse_job(std::get<std::string>(text), file, all, how.overrides);
+  if (auto* bad = std::get_if<diagnostics>(&spec)) return out.wrong(*bad);
+  const auto resolved = resolved_job_text(std::get<job_spec>(spec), all);
+  if (out.json()) out.object({{"event", "resolved"}, {"file", file}, {"text", resolved}});
+  out.text(resolved);
+  return exit_done;
+}
+
 int run_check(const check_arguments& a, const output& out) {
+  if (a.resolved && a.files.size() > 1) return out.wrong("command line", "--resolved takes one job file");
+  if (a.resolved) return print_resolved(a.files.front(), a, out);
   int worst = exit_done;
   for (const auto& f : a.files) worst = std::max(worst, check_one(f, a, out));
   return worst;
@@ -105,6 +132,7 @@ void add_options(CLI::App& c, check_arguments& a) {
       ->option_text("KEY=VALUE")
       ->allow_extra_args(false);
   c.add_flag("--load-plugins", a.load_plugins, "Load the plugins that the job files name, which runs their code");
+  c.add_flag("--resolved", a.resolved, "Print the job file with every key and its value: defaults, overrides, options");
   json_option(c);
 }
 
@@ -112,7 +140,9 @@ void add_options(CLI::App& c, check_arguments& a) {
 
 cli_command check_command() {
   return make_command<check_arguments>("check", "Validate job, cluster and simulation files, and report all errors",
-                                       "  troupe check configs/jobs/*.toml configs/clusters/*.toml", add_options, run_check);
+                                       "  troupe check configs/jobs/*.toml configs/clusters/*.toml\n"
+                                       "  troupe check --resolved job.toml --set train.dynamics.lr=0.1 > full.toml",
+                                       add_options, run_check);
 }
 
 }  // namespace troupe

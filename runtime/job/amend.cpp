@@ -287,6 +287,8 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std
   if (auto* j = std::get_if<std::shared_ptr<prepared_job>>(&made)) {
     (*j)->id = original->id;
     (*j)->filed_mode = original->filed_mode;
+    (*j)->keeps_best = original->keeps_best;
+    (*j)->histograms_every = original->histograms_every;
   }
   return made;
 }

@@ -56,11 +56,15 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_
   c.batch = j->spec.data.batch;
   c.window = j->plan.window();
   c.retains_for_replay = j->retains_for_replay();
+  c.keeps_best = j->keeps_best;
+  c.histograms_every = j->histograms_every;
   c.rule_states = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values)->states();
   c.type = j->spec.parameter_type();
   c.any_worker_ends = j->spec.train.finish.who == "any";
   c.mode = facts_of(*j->all->modes.find(j->spec.train.sync.kind), j->spec.train.sync.values);
   c.reducer = j->spec.train.reducer;
+  c.base_lr = j->spec.train.lr;
+  c.rate = make_rate(j->spec, *j->all);
   c.find_mode = [j](const auto& name, const auto& options, std::string& error) { return find_mode(*j, name, options, error); };
   return std::make_unique<coordinator>(std::move(c));
 }

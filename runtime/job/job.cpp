@@ -117,7 +117,8 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
 
 std::unique_ptr<schedule> make_rate(const job_spec& s, const tables& all) {
   auto rate = all.schedules.find(s.train.schedule.kind)->make(s.train.schedule.values);
-  rate = with_warmup(std::move(rate), static_cast<std::uint64_t>(s.train.warmup.steps), s.train.warmup.from);
+  const auto& warmup = s.train.warmup;
+  rate = with_warmup(std::move(rate), static_cast<std::uint64_t>(warmup.steps), warmup.from, warmup.prefix);
   const auto batch = static_cast<double>(s.data.batch), base = static_cast<double>(s.train.base_batch);
   return scaled_by(std::move(rate), batch_factor(s.train.lr_scale, batch, base));
 }

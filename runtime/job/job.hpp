@@ -39,6 +39,11 @@ struct prepared_job {
   // Returns true if the job may continue from the state of its shards after node failures
   // (coordinator/surviving_state.hpp).
   bool outlives_nodes() const { return plan.nodes.size() > 1 && spec.max_failures.value_or(1) > 0; }
+  // True if the host stores the weights of the best evaluation (store_effect "best").
+  bool keeps_best = false;
+  // Steps between two histograms of all weights and gradients (events "histogram"); 0: only on
+  // request. Used by the coordinator, so only its node's value counts; likewise keeps_best.
+  std::uint64_t histograms_every = 0;
   std::uint64_t first_step = 0;
   // True for a later plan of a running job, a resumed job, and a job with initial weights
   // (continue_at in amend.hpp, record.hpp): the coordinator sends shards and stages their initial

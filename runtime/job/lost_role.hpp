@@ -35,7 +35,7 @@ class lost_role final : public role {
   }
   role_status status() const override {
     role_status s;
-    s.waits_for = "the end of the job: " + gone_;
+    s.wait(wait_kind::answers, "the end of the job: " + gone_);
     return s;
   }
 

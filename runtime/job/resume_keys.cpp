@@ -175,6 +175,7 @@ std::vector<resume_key> rows_of_training() {
       {"train.dynamics.schedule.*", allowed},
       {"train.dynamics.schedule.warmup.steps", allowed},
       {"train.dynamics.schedule.warmup.from", allowed},
+      {"train.dynamics.schedule.warmup.prefix", allowed},
       {"train.sync.mode", same_bits, [](const prepared_job& j, const resume_values& v) { v.is(j.filed_mode); }},
       {"train.sync.*", same_bits},
       {"train.sync.when.kind", same_bits,

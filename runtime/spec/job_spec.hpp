@@ -84,9 +84,11 @@ struct clip_spec {
 };
 
 // dynamics.schedule.warmup: a factor on the rate that grows from `from` to 1 over `steps` steps.
+// `prefix`: the schedule begins after them.
 struct warmup_spec {
   std::int64_t steps = 0;
   double from = 0.0;
+  bool prefix = false;
 };
 
 struct train_spec {
@@ -125,6 +127,7 @@ struct eval_spec {
 struct checkpoint_spec {
   std::int64_t every_steps = 0;  // 0: no interval in steps
   double every_seconds = 0;      // 0: no interval in time
+  bool never = false;            // every = "never": not even the interval that a cluster adds (docs/failures.md)
   std::int64_t keep = 2;
   std::string dir;               // target folder; empty: next to the job file, or in the coordinator's state folder
   std::string resume = "never";  // never | auto: start from the newest checkpoint of a job of this name, if there is one
@@ -187,7 +190,8 @@ struct job_spec {
 // One node of a cluster file.
 struct node_spec {
   std::string name;
-  std::string address;  // host:port; the data plane's port is sent at join
+  std::string address;       // host:port of the control plane
+  std::string data_address;  // host:port of the data plane; empty: host of `address`, and a port that the system chooses
   std::vector<std::string> devices{"cpu:0"};
   std::vector<double> tflops;  // speed of the devices, one each; empty: not stated
   std::vector<std::string> roles{"coordinator", "worker", "server", "data"};
@@ -195,6 +199,8 @@ struct node_spec {
   std::vector<std::string> data{
       "/usr/share/datasets"};            // folders in which submitted jobs may read data, resolved against the file's folder
   std::vector<std::string> checkpoints;  // folders in which they may write checkpoints, resolved likewise
+  std::string metrics_address;           // host:port of /metrics (docs/ecosystem.md); empty: not served
+  std::string metrics_token;             // file of the bearer token for it, resolved likewise; empty: no token
   source_position at;
 };
 struct cluster_spec {

@@ -60,6 +60,28 @@ TEST(cluster_file, a_valid_file_becomes_a_spec) {
   EXPECT_EQ(c.nodes[1].memory_limit, std::int64_t{2} << 30);
 }
 
+TEST(cluster_file, data_address_may_have_another_host_than_the_address) {
+  auto r = parse_cluster(with(7, "address = \"127.0.0.1:7701\"\ndata_address = \"[::1]:0\""), "c.toml");
+  ASSERT_TRUE(std::holds_alternative<cluster_spec>(r)) << first_error(with(7, "data_address = \"[::1]:0\""));
+  EXPECT_EQ(std::get<cluster_spec>(r).nodes[0].data_address, "[::1]:0");
+  EXPECT_EQ(std::get<cluster_spec>(r).nodes[1].data_address, "");
+}
+
+TEST(cluster_file, metrics_have_an_address_of_their_own_and_a_token_file) {
+  const std::string address = "address = \"127.0.0.1:7701\"\n";
+  auto r = parse_cluster(with(7, address + "metrics_address = \"10.0.0.1:9101\"\nmetrics_token = \"m.token\""), "conf/c.toml");
+  ASSERT_TRUE(std::holds_alternative<cluster_spec>(r));
+  EXPECT_EQ(std::get<cluster_spec>(r).nodes[0].metrics_address, "10.0.0.1:9101");
+  EXPECT_EQ(std::get<cluster_spec>(r).nodes[0].metrics_token, "conf/m.token") << "relative to the file";
+  EXPECT_EQ(std::get<cluster_spec>(r).nodes[1].metrics_address, "");
+  const auto error = [&](const std::string& line) { return first_error(with(7, address + line)); };
+  EXPECT_THAT(error("metrics_address = \"n1\""), HasSubstr("conf/c.toml:8:1: node 'n1': bad address 'n1'"));
+  EXPECT_THAT(error("metrics_address = \"127.0.0.1:7701\""), HasSubstr("duplicate metrics_address '127.0.0.1:7701'"));
+  EXPECT_THAT(error("metrics_address = \"0.0.0.0:9101\""), HasSubstr("stands for all interfaces"));
+  EXPECT_THAT(error("metrics_token = \"\""), HasSubstr("the file name is empty"));
+  EXPECT_THAT(error("metrics_adress = \"127.0.0.1:1\""), HasSubstr("did you mean 'metrics_address'"));
+}
+
 TEST(cluster_file, faults_may_be_injected_only_if_inject_is_true) {
   const auto allowed = [](const std::string& text) {
     cluster_rules rules;
@@ -96,6 +118,11 @@ TEST(cluster_file, every_mistake_names_line_and_column) {
       {"bad host", 7, "address = \"no_host!:1\"", "7:1", "bad address"},
       {"bare IPv6", 12, "address = \"::1:7702\"", "12:1", "bad address"},
       {"every interface", 7, "address = \"0.0.0.0:7701\"", "7:1", "stands for all interfaces"},
+      {"bad data address", 7, "address = \"127.0.0.1:7701\"\ndata_address = \"n1\"", "8:1", "node 'n1': bad address 'n1'"},
+      {"data address of all interfaces", 7, "address = \"127.0.0.1:7701\"\ndata_address = \"0.0.0.0:7801\"", "8:1",
+       "stands for all interfaces"},
+      {"data port is the control port", 7, "address = \"127.0.0.1:7701\"\ndata_address = \"127.0.0.1:7701\"", "8:1",
+       "node 'n1': duplicate data_address '127.0.0.1:7701'; first used at conf/c.toml:7:1"},
       {"unknown role", 9, "roles = [\"coordinator\", \"wroker\"]", "9:1", "unknown role 'wroker'; did you mean 'worker'?"},
       {"no coordinator", 9, "roles = [\"server\"]", "5:3", "no node has the role 'coordinator'"},
       {"no worker", 13, "roles = [\"server\"]", "5:3", "no node has the role 'worker'"},

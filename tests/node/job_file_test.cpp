@@ -110,11 +110,15 @@ TEST(job_file, all_keys_of_dynamics_are_read) {
   EXPECT_EQ(j.train.base_batch, 2);
   EXPECT_EQ(j.train.warmup.steps, 10);
   EXPECT_EQ(j.train.warmup.from, 0.1);
+  EXPECT_FALSE(j.train.warmup.prefix);
   EXPECT_FALSE(j.train.schedule.values.has("warmup")) << "warmup is not an option of the schedule";
   const auto rate = make_rate(j, *all_tables());
   EXPECT_DOUBLE_EQ(rate->lr(1, 0), 2 * 0.1) << "sqrt of batch 8 over 2 is 2; warm-up begins at a tenth of it";
   EXPECT_DOUBLE_EQ(rate->lr(1, 50), 2 * 0.5);
   EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
+  lines[32] = "schedule = { kind = \"poly\", steps = 100, warmup = { steps = 10, from = 0.1, prefix = true } }";
+  EXPECT_DOUBLE_EQ(make_rate(spec_of(text_of(lines)), *all_tables())->lr(1, 60), 0.5)
+      << "half of the 100 steps that begin at step 10";
   j = spec_of(text_of(sound_lines()));
   EXPECT_EQ(j.train.clip.value + j.train.clip.norm, 0);
   EXPECT_EQ(make_rate(j, *all_tables())->lr(1, 150), 0.5);

@@ -51,6 +51,7 @@ void grow(std::pair<std::string, B>& p, std::size_t n) {
 }
 template <class T>
 void grow(std::vector<T>& list, std::size_t n);
+void grow(value_histogram& h, std::size_t n);
 void grow(std::pair<std::string, std::vector<std::uint64_t>>& p, std::size_t n) {
   p.first = "conv1.weight";
   grow(p.second, n);
@@ -61,13 +62,15 @@ void grow(std::pair<std::string, std::vector<std::uint64_t>>& p, std::size_t n) 
 template <class T>
 void grow(std::vector<T>& list, std::size_t n) {
   list.clear();
-  constexpr bool numbers = std::is_integral_v<T> || std::is_same_v<T, std::pair<std::uint64_t, std::uint64_t>>;
+  constexpr bool numbers = std::is_integral_v<T> || std::is_same_v<T, std::pair<std::uint64_t, std::uint64_t>> ||
+                           std::is_same_v<T, std::pair<std::uint16_t, std::uint64_t>>;
   if constexpr (numbers) {
     list.resize(n / sizeof(T));
   } else {
     for (const auto each : {n / 2, n / 4, n - n / 2 - n / 4}) grow(list.emplace_back(), each);
   }
 }
+void grow(value_histogram& h, std::size_t n) { grow(h.buckets, n); }
 // Counts the fields of variable size, and makes field number `wanted` `bytes` large.
 struct grower {
   std::size_t wanted = ~std::size_t{0}, bytes = 0;

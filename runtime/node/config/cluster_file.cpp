@@ -138,6 +138,7 @@ class cluster_reader {
       r.error("address", "it needs an address, as in address = \"127.0.0.1:7701\"");
     else if (node_keys().read(r, n, "address"))
       check_address(r, n.address);
+    if (node_keys().read(r, n, "data_address")) check_address(r, n.data_address, "data_address");
     if (node_keys().read(r, n, "devices")) check_devices(r, n.devices);
     read_speeds(r, node_keys(), n);
     if (node_keys().read(r, n, "roles")) check_role_names(r, n.roles);
@@ -146,6 +147,11 @@ class cluster_reader {
     n.checkpoints = checkpoints_;
     read_folders(r, "data", n.data);
     read_folders(r, "checkpoints", n.checkpoints);
+    if (node_keys().read(r, n, "metrics_address")) check_address(r, n.metrics_address, "metrics_address");
+    if (node_keys().read(r, n, "metrics_token")) {
+      if (n.metrics_token.empty()) r.error("metrics_token", "the file name is empty");
+      n.metrics_token = relative_to(spec_.file, n.metrics_token);
+    }
     r.finish();
   }
 
@@ -156,16 +162,16 @@ class cluster_reader {
       r.error(key, std::string("duplicate ") + key + " " + in_quotes(word) + "; first used at " + first->second.to_string());
   }
 
-  void check_address(table_reader& r, const std::string& address) {
+  void check_address(table_reader& r, const std::string& address, const char* key = "address") {
     const auto a = net::parse_address(address);
     const bool good = a && (a->host.find(':') != std::string::npos ? ipv6(a->host) : host_name(a->host) && !bad_ipv4(a->host));
     if (!good)
-      return r.error("address",
+      return r.error(key,
                      "bad address " + in_quotes(address) + ": write host:port, as in \"127.0.0.1:7701\", with a port up to 65535");
     if (a->host == "0.0.0.0" || a->host == "::")
-      return r.error("address", "the address " + in_quotes(address) +
-                                    " stands for all interfaces: write the address at which the other nodes reach this node");
-    if (a->port != 0) once(r, "address", address, addresses_);  // port 0: any free port
+      return r.error(key, "the address " + in_quotes(address) +
+                              " stands for all interfaces: write the address at which the other nodes reach this node");
+    if (a->port != 0) once(r, key, address, addresses_);  // port 0: any free port
   }
 
   void check_role_names(table_reader& r, const std::vector<std::string>& roles) {

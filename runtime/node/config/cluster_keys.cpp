@@ -56,6 +56,11 @@ const keys<node_spec>& node_keys() {
            .required(),
        text_key<node_spec>("address", "host:port at which the other nodes reach it; port 0: any free port", &node_spec::address)
            .required(),
+       text_key<node_spec>("data_address",
+                           "host:port at which the other nodes reach its data plane, for firewalls and for a network of its own "
+                           "([clusters.md](clusters.md#firewalls)); port 0: any free port",
+                           &node_spec::data_address)
+           .otherwise("the host of `address`, and any free port"),
        texts_key<node_spec>("devices",
                             "devices of the node: \"cpu:0\", \"cpu:1\", ..., a thread each, and \"gpu:0\", ... ([gpu.md](gpu.md))",
                             &node_spec::devices),
@@ -69,7 +74,18 @@ const keys<node_spec>& node_keys() {
            .otherwise("no limit"),
        texts_key<node_spec>("data", "folders in which this daemon may read the data of jobs").otherwise("that of [cluster]"),
        texts_key<node_spec>("checkpoints", "folders in which jobs that this node coordinates may write checkpoints")
-           .otherwise("that of [cluster]")});
+           .otherwise("that of [cluster]"),
+       text_key<node_spec>("metrics_address",
+                           "host:port at which the daemon serves /metrics for Prometheus ([ecosystem.md](ecosystem.md)): over HTTP "
+                           "on a loopback address, otherwise over HTTPS and with `metrics_token`; port 0: any free port",
+                           &node_spec::metrics_address)
+           .otherwise("none"),
+       text_key<node_spec>(
+           "metrics_token",
+           "file with the bearer token that readers of /metrics must send, of mode 0600; relative paths start at the "
+           "folder of this file",
+           &node_spec::metrics_token)
+           .otherwise("none")});
   return k;
 }
 

@@ -76,6 +76,14 @@ bool is_named(const document_value& v, const std::string& name) {
   return s && *s == name;
 }
 
+std::vector<std::string> names_in(const document_array& list) {
+  std::vector<std::string> names;
+  for (const auto& v : list)
+    if (const auto* e = v.table() ? find_entry(*v.table(), "name") : nullptr)
+      if (const auto* s = std::get_if<std::string>(&e->value.value)) names.push_back(*s);
+  return names;
+}
+
 // The table that contains the last element of `path`; missing tables are created. Returns null and
 // sets `error` if an element is not a table.
 document_table* descend(document_table& root, const std::vector<std::string>& path, const source_position& at, std::string& error) {
@@ -91,7 +99,7 @@ document_table* descend(document_table& root, const std::vector<std::string>& pa
       const auto& name = path[++i];
       auto found = std::find_if(list->begin(), list->end(), [&](const document_value& v) { return is_named(v, name); });
       if (found == list->end()) {
-        error = "there is no " + path[i - 1] + " called " + in_quotes(name);
+        error = "there is no " + path[i - 1] + " called " + in_quotes(name) + did_you_mean(name, names_in(*list));
         return nullptr;
       }
       value = &*found;

@@ -20,7 +20,7 @@ namespace {
 class job_reader {
  public:
   job_reader(const document_table& root, const std::string& file, const tables& all, const std::vector<std::string>* only_plugins)
-      : elsewhere_([&all](const std::string& key) { return places_of_key(key, job_key_paths(all)); }),
+      : elsewhere_(finder_of_job_keys(root, all)),
         root_(root, "", {file, 1, 1}, errors_, nullptr, {}, &elsewhere_),
         all_(all),
         only_plugins_(only_plugins) {
@@ -215,8 +215,7 @@ class job_reader {
       read_finish(*f);
     else if (!r->take("finish"))
       r->error("finish", "it needs finish = { ... }: say when to stop (epochs, steps, target_accuracy, patience, time)");
-    train_keys().read(*r, t, "max_skipped");
-    train_keys().read(*r, t, "deterministic");
+    train_keys().read_each(*r, t, {"max_skipped", "deterministic"});
     r->finish();
   }
 
@@ -318,9 +317,10 @@ class job_reader {
     auto r = section("checkpoint", c.at, &c.key_at, false);
     if (!r) return;
     const auto* every = r->take("every");
+    c.never = r->is_word("every", "never");
     if (every && std::holds_alternative<std::int64_t>(every->value))
       r->integer("every", c.every_steps, 1, INT64_MAX);
-    else if (every && r->time("every", c.every_seconds) && c.every_seconds < 0.001)
+    else if (every && !c.never && r->time("every", c.every_seconds) && c.every_seconds < 0.001)
       r->error("every", "'every' must be at least 1ms");
     for (const char* key : {"keep", "dir", "resume", "match"}) checkpoint_keys().read(*r, c, key);
     if (!c.dir.empty() && (c.dir.front() != '/' || c.dir.find('\0') != std::string::npos))

@@ -193,7 +193,9 @@ const keys<warmup_spec>& warmup_keys() {
       {whole_key<warmup_spec>("steps", 1, int64_max, "number of steps until the rate of the schedule is reached",
                               &warmup_spec::steps)
            .required(),
-       real_key<warmup_spec>("from", 0, 1, "factor of the first step", &warmup_spec::from)});
+       real_key<warmup_spec>("from", 0, 1, "factor of the first step", &warmup_spec::from),
+       flag_key<warmup_spec>("prefix", "the schedule begins after the warm-up: its step 0 is step `steps` of the job",
+                             &warmup_spec::prefix)});
   return k;
 }
 
@@ -292,8 +294,9 @@ const keys<eval_spec>& eval_sampler_keys() {
 const keys<checkpoint_spec>& checkpoint_keys() {
   static const keys<checkpoint_spec> k(
       "[checkpoint]", "",
-      {other_key<checkpoint_spec>(key_kind::steps_or_time, "every", "interval between checkpoints, in steps or as a time")
-           .otherwise("only on request and at a stop"),
+      {other_key<checkpoint_spec>(key_kind::steps_or_time, "every",
+                                  "interval between checkpoints, in steps or as a time; \"never\": only on request and at a stop")
+           .otherwise("every 5 minutes on a cluster and in a run folder; elsewhere only on request and at a stop"),
        whole_key<checkpoint_spec>("keep", 2, 1000,
                                   "number of the job's newest checkpoints that are retained on the coordinator's node",
                                   &checkpoint_spec::keep),

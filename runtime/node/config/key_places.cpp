@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "ops/options.hpp"
 #include "runtime/data/augment.hpp"
@@ -12,7 +13,43 @@ namespace {
 
 constexpr std::size_t longest_key = 80;  // the cost of the edit distance grows with the length
 
+// Names that users know from other programs, as simplified_name() gives them.
+const std::map<std::string, std::vector<std::string>, std::less<>>& names_elsewhere() {
+  static const std::map<std::string, std::vector<std::string>, std::less<>> all{
+      {"job.devices", {"device", "gpu", "gpus", "cuda"}},
+      {"job.name", {"experiment", "exp_name", "experiment_name", "run_name"}},
+      {"job.precision", {"dtype", "amp", "bf16", "fp16"}},
+      {"job.seed", {"random_seed", "manual_seed", "random_state"}},
+      {"data.batch", {"batch_size", "bs", "train_batch_size", "per_device_train_batch_size"}},
+      {"data.path", {"data", "data_dir", "data_path", "dataset", "datadir"}},
+      {"data.readers", {"num_workers", "data_workers"}},
+      {"train.dynamics.lr", {"learning_rate", "base_lr", "initial_lr"}},
+      {"train.dynamics.decay", {"weight_decay", "wd", "l2"}},
+      {"train.dynamics.rule", {"optimizer", "optim", "opt", "solver"}},
+      {"train.dynamics.clip.norm", {"clip", "grad_clip", "clip_norm", "gradient_clip_val", "max_grad_norm"}},
+      {"train.dynamics.schedule.kind", {"schedule", "scheduler", "lr_schedule", "lr_scheduler", "lr_scheduler_type", "lr_policy"}},
+      {"train.dynamics.schedule.warmup.steps", {"warmup", "warmup_steps", "num_warmup_steps"}},
+      {"train.finish.epochs", {"epoch", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs"}},
+      {"train.finish.steps", {"step", "max_steps", "num_steps", "iterations", "iters", "max_iter", "max_iters"}},
+      {"train.finish.patience", {"early_stopping", "early_stopping_patience"}},
+      {"train.finish.time", {"max_time", "timeout"}},
+      {"train.sync.mode", {"sync", "sync_mode"}},
+      {"eval.batch", {"eval_batch_size", "val_batch_size", "test_batch_size", "per_device_eval_batch_size"}},
+      {"eval.every",
+       {"eval", "eval_every", "eval_steps", "eval_interval", "val_every", "val_interval", "val_check_interval", "test_interval"}},
+      {"checkpoint.every", {"save_every", "save_steps", "save_interval", "checkpoint_every", "checkpoint_interval", "snapshot"}},
+      {"topology.workers_per_group", {"workers", "nproc", "nproc_per_node", "world_size"}}};
+  return all;
+}
+
 std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+std::vector<std::string> entry_key_of(const std::string& table) {
+  for (const auto& t : job_tables())
+    for (const auto& k : t.entries)
+      if (t.name == table && k.kind == key_kind::entry) return {table.substr(1, table.size() - 2) + "." + k.name};
+  return {};
+}
 
 template <class Registry>
 void add_options(std::vector<std::string>& paths, const std::string& table, const Registry& entries) {
@@ -42,11 +79,29 @@ std::vector<std::string> job_key_paths(const tables& all) {
   return paths;
 }
 
+std::string simplified_name(std::string_view name) {
+  name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
+  std::string s(name);
+  for (auto& c : s) c = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return s;
+}
+
+std::string key_called_elsewhere(std::string_view name) {
+  const auto simple = simplified_name(name);
+  for (const auto& [key, names] : names_elsewhere())
+    if (std::find(names.begin(), names.end(), simple) != names.end()) return key;
+  return {};
+}
+
 std::vector<std::string> places_of_key(std::string_view name, const std::vector<std::string>& paths) {
   if (name.empty() || name.size() > longest_key) return {};
+  const auto simple = simplified_name(name);
   std::vector<std::string> words;
   for (const auto& p : paths) words.push_back(last_part(p));
-  const auto nearest = nearest_word(name, words);
+  const bool exact = std::find(words.begin(), words.end(), simple) != words.end();
+  if (const auto key = key_called_elsewhere(simple); !exact && std::find(paths.begin(), paths.end(), key) != paths.end())
+    return {key};
+  const auto nearest = exact ? simple : nearest_word(simple, words);
   std::vector<std::string> found;
   auto least = std::numeric_limits<std::ptrdiff_t>::max();
   for (const auto& p : paths) {
@@ -57,6 +112,18 @@ std::vector<std::string> places_of_key(std::string_view name, const std::vector<
     if (depth == least && std::find(found.begin(), found.end(), p) == found.end()) found.push_back(p);
   }
   return found;
+}
+
+key_finder finder_of_job_keys(const document_table& root, const tables& all) {
+  return [&root, &all](const std::string& key) {
+    if (key.starts_with("[")) return entry_key_of(key);
+    if (const auto* layers = find_entry(root, "layer"); layers && layers->value.array())
+      for (const auto& l : *layers->value.array())
+        if (const auto* name = l.table() ? find_entry(*l.table(), "name") : nullptr)
+          if (const auto* word = std::get_if<std::string>(&name->value.value); word && *word == key)
+            return std::vector<std::string>{"layer." + key};
+    return places_of_key(key, job_key_paths(all));
+  };
 }
 
 }  // namespace troupe

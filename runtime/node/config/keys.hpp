@@ -112,6 +112,21 @@ class keys {
     return read_key(r, at(key).entry, into...);
   }
 
+  // Calls f(descriptor, value) for each key in order, with the value of its member of `from`, or
+  // std::monostate for keys without one.
+  template <class F>
+  void each(const S& from, const F& f) const {
+    for (const auto& k : rows_)
+      std::visit(
+          [&](auto to) {
+            if constexpr (std::is_same_v<decltype(to), std::monostate>)
+              f(k.entry, to);
+            else
+              f(k.entry, from.*to);
+          },
+          k.to);
+  }
+
   key_table described() const {
     key_table t{name_, doc_, {}};
     for (const auto& k : rows_) {

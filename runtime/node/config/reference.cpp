@@ -31,7 +31,9 @@ std::string range(double min, double max, bool bounded_above) {
   return min <= -huge ? ", at most " + number(max) : ", " + number(min) + " to " + number(max);
 }
 
-std::string takes(const key_descriptor& k) {
+}  // namespace
+
+std::string accepted_values(const key_descriptor& k) {
   switch (k.kind) {
     case key_kind::text: return "string";
     case key_kind::texts: return "string, or a list of strings";
@@ -50,7 +52,7 @@ std::string takes(const key_descriptor& k) {
   return {};
 }
 
-std::string takes(const option_spec& s) {
+std::string accepted_values(const option_spec& s) {
   const auto above = s.max < huge;
   switch (s.kind) {
     case option_kind::boolean: return "true or false";
@@ -66,6 +68,8 @@ std::string takes(const option_spec& s) {
   }
   return {};
 }
+
+namespace {
 
 std::string written_option(const option_value& v) {
   return std::visit(
@@ -125,7 +129,7 @@ std::string page_of(const key_table& t) {
     // A default in words is printed as it is, a value as it would be written in the file.
     const bool value = !k.fallback.empty() && (std::string("\"{[0123456789").find(k.fallback[0]) != std::string::npos ||
                                                k.fallback == "true" || k.fallback == "false");
-    s += line(k.name, takes(k), k.required ? "required" : value ? code(k.fallback) : k.fallback, k.doc);
+    s += line(k.name, accepted_values(k), k.required ? "required" : value ? code(k.fallback) : k.fallback, k.doc);
   }
   return s;
 }
@@ -133,7 +137,8 @@ std::string page_of(const key_table& t) {
 std::string options_page(const option_specs& specs) {
   if (specs.empty()) return {};
   std::string s = std::string("\n") + head;
-  for (const auto& o : specs) s += line(o.name, takes(o), o.fallback ? code(written_option(*o.fallback)) : "required", o.doc);
+  for (const auto& o : specs)
+    s += line(o.name, accepted_values(o), o.fallback ? code(written_option(*o.fallback)) : "required", o.doc);
   return s;
 }
 

@@ -6,8 +6,13 @@
 #include <string>
 
 #include "runtime/job/tables.hpp"
+#include "runtime/node/config/keys.hpp"
 
 namespace troupe {
+
+// The values that a key or an option accepts, as markdown: "number, at least 0".
+std::string accepted_values(const key_descriptor& k);
+std::string accepted_values(const option_spec& s);
 
 std::string job_reference(const tables& all);
 std::string cluster_reference();

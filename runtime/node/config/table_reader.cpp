@@ -34,6 +34,12 @@ std::optional<double> parse_with_unit(std::string_view s, const std::vector<unit
   return std::nullopt;
 }
 
+// True if two keys differ only in case, and in '-' for '_'.
+bool same_letters(std::string_view a, std::string_view b) {
+  const auto simple = [](char c) { return c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return simple(x) == simple(y); });
+}
+
 template <class T>
 bool all_hold(const document_array& a) {
   return std::all_of(a.begin(), a.end(), [](const document_value& v) { return std::holds_alternative<T>(v.value); });
@@ -236,7 +242,13 @@ std::optional<table_reader> table_reader::table(std::string_view key, std::strin
   const auto* v = take(key);
   if (!v) return std::nullopt;
   const auto* t = v->table();
-  if (!t) return wrong(key, "a table", *v), std::nullopt;
+  if (!t) {
+    const bool word = elsewhere_ && std::holds_alternative<std::string>(v->value);
+    const auto inside = word ? (*elsewhere_)(name) : std::vector<std::string>();
+    error(key, in_quotes(key) + " must be a table, not " + kind_of(*v) +
+                   (inside.empty() ? "" : "; did you mean " + in_quotes(inside.front()) + "?"));
+    return std::nullopt;
+  }
   return table_reader(*t, std::move(name), at(key), errors_, noted_, prefix_ + std::string(key) + ".", elsewhere_);
 }
 
@@ -296,11 +308,18 @@ options table_reader::rest(const option_specs& specs) {
 // A similar key of this table; else the tables of the file that have a similar key; else the keys
 // of this table.
 std::string table_reader::hint_about(const std::string& unknown) const {
+  for (const auto& k : known_)
+    if (same_letters(k, unknown)) return "; did you mean " + in_quotes(k) + "?";
   if (auto near = did_you_mean(unknown, known_); !near.empty()) return near;
   std::string places;
   const auto here = (name_.empty() ? name_ : name_.substr(1, name_.size() - 2) + ".");  // "[train]" -> "train."
-  for (const auto& path : elsewhere_ ? (*elsewhere_)(unknown) : std::vector<std::string>())
-    if (path.substr(0, path.rfind('.') + 1) != here) places += (places.empty() ? "" : " or ") + in_quotes(path);
+  for (const auto& path : elsewhere_ ? (*elsewhere_)(unknown) : std::vector<std::string>()) {
+    const auto dot = path.rfind('.') + 1;
+    if (path.substr(0, dot) != here)
+      places += (places.empty() ? "" : " or ") + in_quotes(path);
+    else if (known(path.substr(dot)))  // the name that other programs use for a key of this table
+      return "; did you mean " + in_quotes(path.substr(dot)) + "?";
+  }
   if (!places.empty()) return "; did you mean " + places + "?";
   return known_.empty() ? std::string() : "; known: " + joined(known_);
 }

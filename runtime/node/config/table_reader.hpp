@@ -17,7 +17,8 @@ namespace troupe {
 
 using key_positions = std::map<std::string, source_position>;
 // Finds the places in the file where a key of this or a similar name is valid, as dotted paths, for
-// the hint about an unknown key.
+// the hint about an unknown key. For the name of a table, "[train.sync]": the key that names its
+// entry, "train.sync.mode", for the hint about a word in place of the table.
 using key_finder = std::function<std::vector<std::string>(const std::string&)>;
 
 class table_reader {
