@@ -65,7 +65,9 @@ class csv_source final : public source {
   std::int64_t classes_;
 };
 
-char separator_of(const options& o) {
+}  // namespace
+
+char csv_separator_of(const options& o) {
   const auto& s = o.text("separator");
   if (s == "tab") return '\t';
   if (s == "space") return ' ';
@@ -77,6 +79,8 @@ char separator_of(const options& o) {
   return s[0];
 }
 
+namespace {
+
 struct read_table {
   csv_table table;
   std::string path, key;
@@ -87,7 +91,7 @@ read_table read_file_of(const options& o, const char* key) {
   // Checked before any message names the file: what() ends at a NUL.
   if (out.path.find('\0') != std::string::npos) throw option_error(key, std::string("option '") + key + "' holds a NUL byte");
   csv_format f;
-  f.separator = separator_of(o);
+  f.separator = csv_separator_of(o);
   f.header = o.flag("header");
   f.ignore = o.get<std::vector<std::string>>("ignore");
   // A quarter of the free memory: it must hold the file, its numbers, and a copy of these when the

@@ -19,11 +19,19 @@ std::string_view trimmed(std::string_view s) {
   return s;
 }
 
+enum class field_kind : std::uint8_t { number, not_finite, text };
+field_kind number_in(std::string_view f, double& v) {
+  const auto digits = f.size() > 1 && f[0] == '+' && f[1] != '-' ? f.substr(1) : f;
+  const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), v);
+  if (bad == std::errc::result_out_of_range || (bad == std::errc{} && !std::isfinite(v))) return field_kind::not_finite;
+  return bad == std::errc{} && end == digits.data() + digits.size() ? field_kind::number : field_kind::text;
+}
+
 class csv_parser {
  public:
   csv_parser(std::span<const std::uint8_t> file, const csv_format& f)
       : rest_(reinterpret_cast<const char*>(file.data()), file.size()), format_(f) {
-    if (rest_.substr(0, 3) == "\xef\xbb\xbf") rest_.remove_prefix(3);
+    if (rest_.substr(0, 3) == "\xef\xbb\xbf") rest_.remove_prefix(before_ = 3);
   }
 
   std::variant<csv_table, csv_error> parse() {
@@ -32,6 +40,16 @@ class csv_parser {
     }
     if (table_.lines.empty()) return csv_error{0, format_.header && line_ > 0 ? "only a header line, no rows" : "no rows"};
     return std::move(table_);
+  }
+
+  std::variant<csv_first_line, csv_error> first() {
+    const auto all = rest_.size() + before_;
+    if (!next_line()) return csv_error{0, "no rows"};
+    csv_first_line out;
+    out.bytes = all - rest_.size();
+    out.line = line_;
+    if (!fields_of_line(out.fields)) return std::move(error_);
+    return out;
   }
 
  private:
@@ -81,17 +99,22 @@ class csv_parser {
     return trimmed(out);
   }
 
+  bool fields_of_line(std::vector<std::string>& out) {
+    over_ = false;
+    while (const auto f = field()) {
+      if (out.size() == max_columns) return fail("more than 2^20 columns");
+      out.emplace_back(*f);
+    }
+    return error_.text.empty();
+  }
+
   // Reads the number and names of the columns and which of them are read. Without a header the line
   // is also a row.
   bool first_line() {
     const auto whole = text_;
     std::vector<std::string> names;
-    over_ = false;
-    while (const auto f = field()) {
-      if (names.size() == max_columns) return fail("more than 2^20 columns");
-      names.push_back(format_.header ? std::string(*f) : std::to_string(names.size()));
-    }
-    if (!error_.text.empty()) return false;
+    if (!fields_of_line(names)) return false;
+    for (std::size_t i = 0; i < names.size() && !format_.header; ++i) names[i] = std::to_string(i);
     keep_.assign(names.size(), true);
     for (const auto& name : format_.ignore) {
       auto at = std::find(names.begin(), names.end(), name);
@@ -132,11 +155,9 @@ class csv_parser {
 
   bool number(std::string_view f, std::size_t column) {
     double v = 0;
-    const auto digits = f.size() > 1 && f[0] == '+' && f[1] != '-' ? f.substr(1) : f;
-    const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), v);
-    if (bad == std::errc::result_out_of_range || (bad == std::errc{} && !std::isfinite(v)))
-      return fail("column " + std::to_string(column) + ": not a finite number");
-    if (bad != std::errc{} || end != digits.data() + digits.size())
+    const auto how = number_in(f, v);
+    if (how == field_kind::not_finite) return fail("column " + std::to_string(column) + ": not a finite number");
+    if (how == field_kind::text)
       return fail("column " + std::to_string(column) + ": " + (f.empty() ? "an empty field" : "text") + " instead of a number");
     table_.values.push_back(v);
     return true;
@@ -145,6 +166,7 @@ class csv_parser {
   std::string_view rest_, text_;
   const csv_format& format_;
   std::uint64_t line_ = 0;
+  std::size_t before_ = 0;  // bytes before rest_ as given
   bool over_ = false;
   std::vector<bool> keep_;  // by column of the file
   csv_table table_;
@@ -155,6 +177,16 @@ class csv_parser {
 
 std::variant<csv_table, csv_error> parse_csv(std::span<const std::uint8_t> file, const csv_format& f) {
   return csv_parser(file, f).parse();
+}
+
+std::variant<csv_first_line, csv_error> parse_csv_first_line(std::span<const std::uint8_t> file, char separator) {
+  const csv_format f{.separator = separator};
+  return csv_parser(file, f).first();
+}
+
+bool is_csv_number(const std::string& field) {
+  double v = 0;
+  return number_in(field, v) != field_kind::text;
 }
 
 }  // namespace troupe

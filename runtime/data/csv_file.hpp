@@ -35,6 +35,17 @@ struct csv_error {
   bool full = false;  // the file has more values than csv_format::max_values
 };
 
+// The first line that is not empty.
+struct csv_first_line {
+  std::vector<std::string> fields;  // of all columns, also those that are ignored; without surrounding blanks and quotes
+  std::size_t bytes = 0;            // of the file up to the end of this line
+  std::uint64_t line = 0;           // its number, from 1
+};
+std::variant<csv_first_line, csv_error> parse_csv_first_line(std::span<const std::uint8_t> file, char separator);
+
+// Whether a field is a number as parse_csv() reads it.
+bool is_csv_number(const std::string& field);
+
 std::variant<csv_table, csv_error> parse_csv(std::span<const std::uint8_t> file, const csv_format& f);
 
 }  // namespace troupe

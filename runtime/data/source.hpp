@@ -35,6 +35,7 @@ class source {
   virtual shape label() const { return {}; }  // of one example: a scalar, or one class for each of several positions
   virtual bool ids() const { return false; }  // data is i32 (ids of words or characters), not values
   virtual std::vector<std::string> symbols() const { return {}; }  // of text: the character or word of each class, in UTF-8
+  virtual std::vector<std::string> class_names() const { return symbols(); }  // by class; empty: the classes have no names
   virtual std::int64_t size(split s) const = 0;
   // Returns true if read() does work that is worth doing for several packets in parallel (it
   // decodes files), and does not only copy.

@@ -12,6 +12,9 @@ source_type packed_source_type();     // packed.cpp
 source_type synthetic_source_type();  // synthetic.cpp
 source_type text_source_type();       // text.cpp
 
+// The character of csv's option `separator`. Throws option_error.
+char csv_separator_of(const options& o);  // csv.cpp
+
 sampler_type shuffle_sampler_type();     // shuffle.cpp
 sampler_type sequential_sampler_type();  // sequential.cpp
 sampler_type shard_sampler_type();       // shard.cpp

@@ -135,4 +135,15 @@ std::variant<std::vector<class_folder>, std::string> list_classes(const std::str
   return out;
 }
 
+std::variant<std::vector<std::string>, std::string> list_images(const std::string& folder) {
+  walk w;
+  std::vector<std::pair<std::string, std::string>> found;
+  if (!w.collect(folder, found)) return w.error();
+  if (found.empty()) return folder + ": no images found (.png, .jpg, .jpeg)";
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> out;
+  for (const auto& [where, file] : found) out.push_back(where + "/" + file);
+  return out;
+}
+
 }  // namespace troupe::images

@@ -19,5 +19,7 @@ struct class_folder {
 
 // The message names the file or folder.
 std::variant<std::vector<class_folder>, std::string> list_classes(const std::string& folder);
+// All images below a folder; at least one.
+std::variant<std::vector<std::string>, std::string> list_images(const std::string& folder);
 
 }  // namespace troupe::images

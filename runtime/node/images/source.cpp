@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -12,19 +11,16 @@
 #include "runtime/data/byte_tables.hpp"
 #include "runtime/data/random.hpp"
 #include "runtime/memory/process_memory.hpp"
-#include "runtime/node/images/decode.hpp"
 #include "runtime/node/images/folder.hpp"
+#include "runtime/node/images/image_file.hpp"
 #include "runtime/node/images/images.hpp"
 #include "runtime/node/images/resize.hpp"
 #include "runtime/node/images/settings.hpp"
-#include "runtime/record/file_io.hpp"
 
 namespace troupe {
 namespace {
 
 using namespace images;
-
-constexpr std::uintmax_t max_file_bytes = std::uintmax_t{512} << 20;  // more than decode.hpp's max_pixels at 48 bits
 
 struct labelled_file {
   std::string path;
@@ -34,15 +30,16 @@ struct labelled_file {
 // Base of both cache modes: labels, shape, and the conversion of bytes to values.
 class image_source : public source {
  public:
-  image_source(const std::vector<labelled_file>& train, const std::vector<labelled_file>& test, shape example, std::int64_t classes,
-               const settings& s)
-      : example_(example), classes_(classes), scaling_(scaling_of(s)), tables_(scaling_) {
+  image_source(const std::vector<labelled_file>& train, const std::vector<labelled_file>& test, shape example,
+               std::vector<std::string> classes, const settings& s)
+      : example_(example), classes_(std::move(classes)), scaling_(scaling_of(s)), tables_(scaling_) {
     for (const auto& f : train) labels_[0].push_back(f.label);
     for (const auto& f : test) labels_[1].push_back(f.label);
   }
 
   shape example() const override { return example_; }
-  std::int64_t classes() const override { return classes_; }
+  std::int64_t classes() const override { return static_cast<std::int64_t>(classes_.size()); }
+  std::vector<std::string> class_names() const override { return classes_; }
   std::int64_t size(split s) const override { return static_cast<std::int64_t>(labels_[index(s)].size()); }
 
   std::optional<byte_scaling> bytes() const override { return scaling_; }
@@ -98,7 +95,7 @@ class image_source : public source {
   }
 
   shape example_;
-  std::int64_t classes_;
+  std::vector<std::string> classes_;  // names
   byte_scaling scaling_;
   byte_tables tables_;
   std::array<std::vector<std::int32_t>, 2> labels_;
@@ -153,32 +150,19 @@ std::vector<labelled_file> labelled(const std::vector<class_folder>& folders, co
   return out;
 }
 
-void check_length(const std::string& path, const std::string& key) {
-  std::error_code unreadable;  // ignored: reading the file reports the reason
-  const auto bytes = std::filesystem::file_size(path, unreadable);
-  if (!unreadable && bytes > max_file_bytes)
-    throw option_error(key, path + ": " + std::to_string(bytes) + " bytes are more than an image may have");
+// `e` with advice if it is about the image's size, which the settings fix.
+std::string with_advice(const std::string& e, wanted_size want, const std::string& advice) {
+  return e + (e.rfind("is ", 0) == 0 && want.height != 0 ? advice : "");
 }
 
 // The image in a file, of the size in the settings, or of any size if that is 0. Throws
 // option_error.
 image load(const std::string& path, const settings& s, const std::string& key, const std::string& why) {
-  check_length(path, key);
-  auto file = read_file(path);
-  if (auto* e = std::get_if<std::string>(&file)) throw option_error(key, path + ": " + *e);
-  const auto& f = std::get<file_bytes>(file);
   const wanted_size want{s.resize ? 0 : s.height, s.resize ? 0 : s.width};
-  auto r = decode_image({static_cast<const std::uint8_t*>(f.data.get()), f.bytes}, s.channels, want);
-  if (auto* e = std::get_if<std::string>(&r))
-    throw option_error(key, path + ": " + *e + (e->rfind("is ", 0) == 0 && want.height != 0 ? why : ""));
+  auto r = read_image(path, s.channels, want);
+  if (auto* e = std::get_if<std::string>(&r)) throw option_error(key, path + ": " + with_advice(*e, want, why));
   auto m = std::get<image>(std::move(r));
   return s.resize ? resized(m, s.height, s.width) : m;
-}
-
-void append_planes(const image& m, std::vector<std::uint8_t>& out) {
-  const auto channels = static_cast<std::size_t>(m.channels);
-  for (std::size_t c = 0; c < channels; ++c)
-    for (auto k = c; k < m.bytes.size(); k += channels) out.push_back(m.bytes[k]);
 }
 
 std::vector<std::uint8_t> load_all(const std::vector<labelled_file>& files, const settings& s, const std::string& key,
@@ -193,8 +177,8 @@ std::vector<std::uint8_t> load_all(const std::vector<labelled_file>& files, cons
 class decoded_images final : public image_source {
  public:
   decoded_images(std::array<std::vector<std::uint8_t>, 2> bytes, const std::vector<labelled_file>& train,
-                 const std::vector<labelled_file>& test, shape example, std::int64_t classes, const settings& s)
-      : image_source(train, test, example, classes, s), bytes_(std::move(bytes)) {}
+                 const std::vector<labelled_file>& test, shape example, std::vector<std::string> classes, const settings& s)
+      : image_source(train, test, example, std::move(classes), s), bytes_(std::move(bytes)) {}
 
  protected:
   const std::uint8_t* planes(split s, std::int64_t i, std::vector<std::uint8_t>&) const override {
@@ -208,9 +192,9 @@ class decoded_images final : public image_source {
 // cache = "none": decoded on each read.
 class image_files final : public image_source {
  public:
-  image_files(std::vector<labelled_file> train, std::vector<labelled_file> test, shape example, std::int64_t classes,
+  image_files(std::vector<labelled_file> train, std::vector<labelled_file> test, shape example, std::vector<std::string> classes,
               const settings& s)
-      : image_source(train, test, example, classes, s), settings_(s), files_{std::move(train), std::move(test)} {}
+      : image_source(train, test, example, std::move(classes), s), settings_(s), files_{std::move(train), std::move(test)} {}
   bool decodes() const override { return true; }
 
  protected:
@@ -226,28 +210,11 @@ class image_files final : public image_source {
   std::array<std::vector<labelled_file>, 2> files_;
 };
 
-// Reads the size in a file's header, which is nearly always in the first bytes.
-std::variant<image_size, std::string> probe(const std::string& path, wanted_size want) {
-  constexpr std::size_t first_bytes = 1 << 15;
-  std::vector<std::uint8_t> bytes(first_bytes);
-  std::ifstream in(path, std::ios::binary);
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
-  auto r = size_of_image(bytes, want);
-  if (std::holds_alternative<image_size>(r) || bytes.size() < first_bytes) return r;
-  auto whole = read_file(path);
-  if (auto* e = std::get_if<std::string>(&whole)) return *e;
-  const auto& f = std::get<file_bytes>(whole);
-  return size_of_image({static_cast<const std::uint8_t*>(f.data.get()), f.bytes}, want);
-}
-
 void check_sizes(const std::vector<labelled_file>& files, const settings& s, const std::string& key, const std::string& why) {
   const wanted_size want{s.resize ? 0 : s.height, s.resize ? 0 : s.width};
   for (const auto& f : files) {
-    check_length(f.path, key);
-    const auto r = probe(f.path, want);
-    if (const auto* e = std::get_if<std::string>(&r))
-      throw option_error(key, f.path + ": " + *e + (e->rfind("is ", 0) == 0 && want.height != 0 ? why : ""));
+    const auto r = size_of_image_file(f.path, want);
+    if (const auto* e = std::get_if<std::string>(&r)) throw option_error(key, f.path + ": " + with_advice(*e, want, why));
   }
 }
 
@@ -290,16 +257,17 @@ std::shared_ptr<const source> open_images(const options& o, std::uint64_t) {
   }
   const auto test_key = s.test.path.empty() ? s.train.key : s.test.key;
   const shape example{s.channels, s.height, s.width};
-  const auto n = static_cast<std::int64_t>(classes.size());
+  std::vector<std::string> names;
+  for (const auto& c : classes) names.push_back(c.name);
   if (!s.keep) {
     check_sizes(train, s, s.train.key, why);
     check_sizes(test, s, test_key, why);
-    return std::make_shared<image_files>(train, test, example, n, s);
+    return std::make_shared<image_files>(train, test, example, names, s);
   }
   check_memory(s, train.size() + test.size());
   try {
     return std::make_shared<decoded_images>(std::array{load_all(train, s, s.train.key, why), load_all(test, s, test_key, why)},
-                                            train, test, example, n, s);
+                                            train, test, example, names, s);
   } catch (const std::bad_alloc&) {
     throw option_error("memory_mib", s.train.path + ": the images do not fit into memory");
   }

@@ -1,0 +1,99 @@
+#include "actors/metrics/run_metrics.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "actors/metrics/endpoint.hpp"
+#include "actors/supervision/gpu_watch.hpp"
+#include "actors/view/about.hpp"
+#include "actors/view/job_progress.hpp"
+#include "ops/cpu/block_pool.hpp"
+#include "runtime/node/http/access.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr const char* node_of_run = "local";
+
+net::expected<net::address> loopback_address(const std::string& where) {
+  const bool digits = !where.empty() && where.find_first_not_of("0123456789") == std::string::npos;
+  const auto at = net::parse_address(digits ? "127.0.0.1:" + where : where);
+  if (!at) return net::error{"bad_address", "'" + where + "' is not PORT or HOST:PORT, as in 9101 or 127.0.0.1:9101"};
+  if (!http::is_loopback(at->host))
+    return net::error{"not_loopback", "'" + where +
+                                          "' can be reached from other machines: metrics of a run are served only on "
+                                          "a loopback address, as in 127.0.0.1:" +
+                                          std::to_string(at->port)};
+  return *at;
+}
+
+}  // namespace
+
+struct run_metrics::impl {
+  std::function<std::vector<role_published>()> roles;
+  std::uint32_t number = 0;  // of the job in labels
+  gpu_watch gpus;
+  event_totals totals;
+  mutable std::mutex lock;
+  repl_job job;
+  std::unique_ptr<metrics_endpoint> endpoint;  // last: its thread uses the members above
+
+  impl(const prepared_job& j, std::function<std::vector<role_published>()> r)
+      : roles(std::move(r)), number(j.id & 0xffff), gpus(gpus_in(j.nodes.front().devices)) {
+    job.id = number;
+    job.name = j.spec.name;
+    job.state = "running";
+    job.step = j.first_step;
+    job.last_step = j.last_step;
+    job.about = std::make_shared<const repl_about>(about_job(j));
+  }
+
+  metrics_facts facts() const {
+    metrics_facts f;
+    f.view.node = node_of_run;
+    f.view.gpus = shown(gpus.latest());
+    f.coordinates = true;
+    f.roles = roles ? roles() : std::vector<role_published>();
+    f.totals = totals.all();
+    const auto pool = cpu::block_pool::statistics_of_all();
+    f.pools.push_back({"tensors", pool.bytes_held, pool.bytes_in_use, pool.peak_bytes_in_use});
+    std::lock_guard guard(lock);
+    f.view.jobs.push_back(job);
+    return f;
+  }
+};
+
+run_metrics::run_metrics(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
+run_metrics::~run_metrics() = default;
+
+net::expected<std::unique_ptr<run_metrics>> run_metrics::open(const std::string& where, const prepared_job& j,
+                                                              std::function<std::vector<role_published>()> roles) {
+  const auto at = loopback_address(where);
+  if (!at) return at.error();
+  auto p = std::make_unique<impl>(j, std::move(roles));
+  auto* q = p.get();
+  metrics_options o;
+  o.where = *at;
+  auto opened = metrics_endpoint::open(
+      o, [q] { return q->facts(); }, [q] { return q->roles ? q->roles() : std::vector<role_published>(); }, {});
+  if (!opened) return opened.error();
+  p->endpoint = std::move(*opened);
+  return std::unique_ptr<run_metrics>(new run_metrics(std::move(p)));
+}
+
+std::string run_metrics::url() const { return impl_->endpoint->url(); }
+
+void run_metrics::event(const event_effect& e) {
+  impl_->totals.event(impl_->number, e);
+  std::lock_guard guard(impl_->lock);
+  auto& j = impl_->job;
+  note_event(j, e);
+  if (e.kind == "done") j.state = e.text == "stopped" ? "stopped" : "done";
+  if (e.kind == "error") j.state = "failed";
+}
+
+void run_metrics::saving() { impl_->totals.saving(impl_->number); }
+void run_metrics::saved(bool good) { impl_->totals.saved(impl_->number, good); }
+
+}  // namespace troupe

@@ -1,0 +1,105 @@
+#include "runtime/data/csv_rows.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace troupe {
+namespace {
+
+constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20, most_piece_bytes = std::uint64_t{64} << 20;
+
+}  // namespace
+
+csv_rows::csv_rows(std::string path, csv_columns c, std::shared_ptr<const random_bytes> file)
+    : path_(std::move(path)), columns_(std::move(c)), file_(std::move(file)) {
+  // Pieces are parsed without the header line, so columns are named by number.
+  format_.separator = columns_.separator;
+  format_.header = false;
+  for (std::size_t k = 0; k < columns_.columns; ++k)
+    if (!std::binary_search(columns_.keep.begin(), columns_.keep.end(), k)) format_.ignore.push_back(std::to_string(k));
+}
+
+std::variant<std::shared_ptr<csv_rows>, std::string> csv_rows::open(const std::string& path, csv_columns c) {
+  auto file = open_bytes(path);
+  if (auto* wrong = std::get_if<std::string>(&file)) return path + ": " + *wrong;
+  std::shared_ptr<csv_rows> made(new csv_rows(path, std::move(c), std::get<std::shared_ptr<const random_bytes>>(std::move(file))));
+  if (auto wrong = made->find_pieces(); !wrong.empty()) return wrong;
+  return made;
+}
+
+// Reads the piece that begins at p.at: whole lines of about piece_bytes. Sets p.bytes.
+std::string csv_rows::take_piece(piece& p) {
+  for (auto n = piece_bytes;; n *= 2) {
+    n = std::min(n, file_->size() - p.at);
+    text_.resize(n);
+    if (auto wrong = file_->read(p.at, text_.data(), n); !wrong.empty()) return path_ + ": " + wrong;
+    if (p.at + n == file_->size()) break;
+    const auto end = std::find(text_.rbegin(), text_.rend(), std::uint8_t{'\n'});
+    if (end != text_.rend()) {
+      text_.resize(static_cast<std::size_t>(text_.rend() - end));
+      break;
+    }
+    if (n >= most_piece_bytes) return path_ + ":" + std::to_string(p.line + 1) + ": a line of more than 64 MiB";
+  }
+  p.bytes = text_.size();
+  return {};
+}
+
+// Parses text_, the bytes of `p`, to table_.
+std::string csv_rows::parse(const piece& p) {
+  const auto wrong = [&](std::uint64_t line, const std::string& text) {
+    return path_ + ":" + std::to_string(p.line + line) + ": " + text;
+  };
+  auto r = parse_csv(text_, format_);
+  if (auto* e = std::get_if<csv_error>(&r)) {
+    table_ = {};
+    return e->line == 0 ? std::string() : wrong(e->line, e->text);  // blank lines only
+  }
+  table_ = std::get<csv_table>(std::move(r));
+  if (table_.names.size() != columns_.keep.size())
+    return wrong(table_.lines.front(),
+                 "the number of fields is not " + std::to_string(columns_.columns) + ", as in the first line");
+  return {};
+}
+
+std::string csv_rows::find_pieces() {
+  piece p;
+  if (columns_.header) {
+    if (auto wrong = take_piece(p); !wrong.empty()) return wrong;
+    auto first = parse_csv_first_line(text_, columns_.separator);
+    if (auto* e = std::get_if<csv_error>(&first)) return path_ + ": " + e->text;
+    p.at = std::get<csv_first_line>(first).bytes;
+    p.line = std::get<csv_first_line>(first).line;
+  }
+  while (p.at < file_->size()) {
+    if (auto wrong = take_piece(p); !wrong.empty()) return wrong;
+    if (auto wrong = parse(p); !wrong.empty()) return wrong;
+    p.first = rows_;
+    if (!table_.lines.empty()) pieces_.push_back(p);
+    rows_ += static_cast<std::int64_t>(table_.rows());
+    p.line += static_cast<std::uint64_t>(std::count(text_.begin(), text_.end(), std::uint8_t{'\n'}));
+    p.at += p.bytes;
+  }
+  here_ = pieces_.size();
+  return rows_ > 0 ? std::string() : path_ + ": no rows";
+}
+
+const double* csv_rows::row(std::int64_t i) {
+  const auto after =
+      std::upper_bound(pieces_.begin(), pieces_.end(), i, [](std::int64_t k, const piece& p) { return k < p.first; });
+  const auto index = static_cast<std::size_t>(after - pieces_.begin()) - 1;
+  const auto& p = pieces_[index];
+  if (index != here_) {
+    here_ = pieces_.size();
+    text_.resize(p.bytes);
+    auto wrong = file_->read(p.at, text_.data(), p.bytes);
+    wrong = wrong.empty() ? parse(p) : path_ + ": " + wrong;
+    const auto rows = (index + 1 < pieces_.size() ? pieces_[index + 1].first : rows_) - p.first;
+    if (wrong.empty() && static_cast<std::int64_t>(table_.rows()) != rows) wrong = path_ + ": the file has changed";
+    if (!wrong.empty()) throw std::runtime_error(wrong);
+    here_ = index;
+  }
+  return table_.values.data() + static_cast<std::size_t>(i - p.first) * table_.names.size();
+}
+
+}  // namespace troupe

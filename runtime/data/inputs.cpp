@@ -1,0 +1,322 @@
+#include "runtime/data/inputs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+
+#include "runtime/base/wording.hpp"
+#include "runtime/data/csv_rows.hpp"
+#include "runtime/data/file_bytes.hpp"
+#include "runtime/data/idx_file.hpp"
+#include "runtime/data/npy_file.hpp"
+#include "runtime/data/stock.hpp"
+
+namespace troupe {
+namespace {
+
+// Base of the inputs: numbers to values.
+class number_input : public source {
+ public:
+  number_input(std::string path, const input_format& f, bool scaled) : path_(std::move(path)), format_(f) {
+    if (!scaled || f.ids) format_.scale.clear();
+  }
+  shape example() const override { return format_.example; }
+  std::int64_t classes() const override { return 0; }
+  bool ids() const override { return format_.ids; }
+  std::int64_t size(split s) const override { return s == split::test ? count_ : 0; }
+
+  void read(split, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const override {
+    assert(data.count() == static_cast<std::int64_t>(indices.size()) * format_.example.count());
+    switch (data.type()) {
+      case dtype::i32: fill(indices, data.mutable_data<std::int32_t>()); break;
+      case dtype::f64: fill(indices, data.mutable_data<double>()); break;
+      default: fill(indices, data.mutable_data<float>());
+    }
+    std::fill_n(label.mutable_data<std::int32_t>(), label.count(), -1);
+  }
+
+ protected:
+  // Writes the numbers of example i.
+  virtual void numbers(std::int64_t i, double* out) const = 0;
+  std::string path_;
+  std::int64_t count_ = 0;
+
+ private:
+  template <class T>
+  void fill(const std::vector<std::int64_t>& indices, T* out) const {
+    const auto n = static_cast<std::size_t>(format_.example.count());
+    std::vector<double> row(n);
+    for (auto i : indices) {
+      if (i < 0) {
+        std::fill_n(out, n, T{0});
+      } else {
+        numbers(i, row.data());
+        scale(row);
+        for (std::size_t k = 0; k < n; ++k) out[k] = converted<T>(row[k], i);
+      }
+      out += n;
+    }
+  }
+
+  void scale(std::vector<double>& row) const {
+    const auto run = format_.scale.empty() ? row.size() : row.size() / format_.scale.size();
+    for (std::size_t c = 0; c < format_.scale.size(); ++c)
+      for (std::size_t k = c * run; k < (c + 1) * run; ++k) row[k] = row[k] * format_.scale[c] - format_.mean[c];
+  }
+
+  template <class T>
+  T converted(double v, std::int64_t i) const {
+    if constexpr (std::is_same_v<T, std::int32_t>)
+      if (!(v >= 0 && v < 2147483648.0 && v == std::floor(v)))
+        throw std::runtime_error(path_ + ": example " + std::to_string(i) + " has a number that is no id (0, 1, 2, ...)");
+    return static_cast<T>(v);
+  }
+
+  input_format format_;
+};
+
+class npy_input final : public number_input {
+ public:
+  npy_input(std::string path, const input_format& f, npy_header h, std::shared_ptr<const random_bytes> file)
+      : number_input(std::move(path), f, f.scales_floats || (h.type != npy_type::f4 && h.type != npy_type::f8)),
+        header_(std::move(h)),
+        file_(std::move(file)) {
+    count_ = header_.extents[0];
+  }
+
+ private:
+  void numbers(std::int64_t i, double* out) const override {
+    const auto n = static_cast<std::size_t>(example().count()), length = n * npy_bytes(header_.type);
+    std::vector<std::uint8_t> raw(length);
+    const auto wrong = file_->read(header_.offset + static_cast<std::uint64_t>(i) * length, raw.data(), length);
+    if (!wrong.empty()) throw std::runtime_error(path_ + ": " + wrong);
+    npy_numbers(header_.type, raw.data(), n, out);
+  }
+  npy_header header_;
+  std::shared_ptr<const random_bytes> file_;
+};
+
+class csv_rows_input final : public number_input {
+ public:
+  csv_rows_input(std::string path, const input_format& f, std::shared_ptr<csv_rows> rows)
+      : number_input(std::move(path), f, true), rows_(std::move(rows)) {
+    count_ = rows_->size();
+  }
+
+ private:
+  void numbers(std::int64_t i, double* out) const override { std::copy_n(rows_->row(i), example().count(), out); }
+  std::shared_ptr<csv_rows> rows_;
+};
+
+class idx_input final : public number_input {
+ public:
+  idx_input(std::string path, const input_format& f, idx_array a) : number_input(std::move(path), f, true), array_(std::move(a)) {
+    count_ = array_.extents[0];
+  }
+
+ private:
+  void numbers(std::int64_t i, double* out) const override {
+    const auto n = example().count();
+    for (std::int64_t k = 0; k < n; ++k) out[k] = array_.elements()[i * n + k];
+  }
+  idx_array array_;
+};
+
+std::string shape_text(const std::vector<std::int64_t>& extents, std::size_t from, const char* between = "x") {
+  std::string s;
+  for (std::size_t k = from; k < extents.size(); ++k) s += (k > from ? between : "") + std::to_string(extents[k]);
+  return s.empty() ? "scalar" : s;
+}
+
+std::vector<std::int64_t> without_ones(const std::vector<std::int64_t>& extents, std::size_t from) {
+  std::vector<std::int64_t> out;
+  for (std::size_t k = from; k < extents.size(); ++k)
+    if (extents[k] != 1) out.push_back(extents[k]);
+  return out;
+}
+
+// Why an array of these extents does not hold examples of that shape; empty: it does.
+std::string why_not_examples(const std::vector<std::int64_t>& extents, const shape& example) {
+  std::vector<std::int64_t> want;
+  for (int k = 0; k < example.rank(); ++k) want.push_back(example[k]);
+  if (extents.empty()) return "it is a single number, not an array of examples";
+  if (without_ones(extents, 1) != without_ones(want, 0)) {
+    auto text = "an example has shape " + shape_text(extents, 1) + ", but the net takes " + shape_text(want, 0);
+    if (without_ones(extents, 0) == without_ones(want, 0)) text += " (a single example? The first dimension counts examples)";
+    std::int64_t numbers = 1;
+    for (std::size_t k = 1; k < extents.size(); ++k) numbers *= extents[k];
+    if (want.size() == 3 && extents.size() == 4 && extents[1] == want[1] && extents[2] == want[2] && extents[3] == want[0])
+      text += " (channels first: save array.transpose(0, 3, 1, 2))";
+    else if (extents.size() == 2 && numbers == example.count())
+      text += " (save array.reshape(-1, " + shape_text(want, 0, ", ") + "))";
+    return text;
+  }
+  return extents[0] == 0 ? "it has no examples" : std::string();
+}
+
+// The columns of a list of names or numbers. A missing one is an error if `needed`.
+std::string columns_named(const std::vector<std::string>& words, const std::vector<std::string>& names, bool needed,
+                          std::vector<bool>& skip) {
+  for (const auto& word : words) {
+    auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), word) - names.begin());
+    if (at == names.size()) {
+      const auto [end, bad] = std::from_chars(word.data(), word.data() + word.size(), at);
+      if (bad != std::errc{} || end != word.data() + word.size()) at = names.size();
+    }
+    if (at < names.size())
+      skip[at] = true;
+    else if (needed)
+      return "there is no column " + in_quotes(word) + " (it has " + std::to_string(names.size()) + " columns)";
+  }
+  return {};
+}
+
+// Skips the label column of training files: by name, or by number if the file has it.
+void skip_label(const std::string& label, const std::vector<std::string>& names, std::size_t wanted, std::vector<bool>& skip) {
+  if (label.empty()) return;
+  if (const auto at = std::find(names.begin(), names.end(), label); at != names.end()) {
+    skip[static_cast<std::size_t>(at - names.begin())] = true;
+    return;
+  }
+  std::vector<std::size_t> left;  // numbers count the columns that are read, as in training
+  for (std::size_t k = 0; k < names.size(); ++k)
+    if (!skip[k]) left.push_back(k);
+  std::ptrdiff_t number = 0;
+  const auto [end, bad] = std::from_chars(label.data(), label.data() + label.size(), number);
+  if (bad != std::errc{} || end != label.data() + label.size() || left.size() != wanted + 1) return;
+  if (number < 0) number += static_cast<std::ptrdiff_t>(left.size());
+  if (number >= 0 && number < static_cast<std::ptrdiff_t>(left.size())) skip[left[static_cast<std::size_t>(number)]] = true;
+}
+
+// The first line that is not empty. Without its end: it may continue.
+std::string_view first_line_in(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of("\xef\xbb\xbf\r\n "), text.size()));
+  return text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
+}
+
+char likely_separator(std::string_view line) {
+  char best = ',';
+  for (const char c : {',', ';', '\t'})
+    if (std::count(line.begin(), line.end(), c) > std::count(line.begin(), line.end(), best)) best = c;
+  return best;
+}
+
+std::string_view text_of(const std::vector<std::uint8_t>& content) {
+  return {reinterpret_cast<const char*>(content.data()), content.size()};
+}
+
+// The first bytes of a file, at most `most`.
+std::variant<std::vector<std::uint8_t>, std::string> beginning_of(const random_bytes& file, std::size_t most) {
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(std::min<std::uint64_t>(most, file.size())));
+  if (auto wrong = file.read(0, out.data(), out.size()); !wrong.empty()) return wrong;
+  return out;
+}
+
+// At least the first line that is not empty.
+std::variant<std::vector<std::uint8_t>, std::string> first_line_of(const random_bytes& file) {
+  constexpr std::size_t usual = std::size_t{1} << 16, most = std::size_t{64} << 20;
+  auto r = beginning_of(file, usual);
+  const auto* content = std::get_if<std::vector<std::uint8_t>>(&r);
+  return content && !first_line_in(text_of(*content)).ends_with('\n') ? beginning_of(file, most) : r;
+}
+
+}  // namespace
+
+input_format input_format_of(const source& s, const std::string& source_name, const options& values) {
+  input_format f{s.example(), s.ids(), {}, {}, false};
+  if (const auto b = s.bytes()) {
+    f.scale = b->scale;
+    f.mean = b->mean;
+  } else if (source_name == "csv") {
+    f.scale = values.get<std::vector<double>>("scale");
+    f.mean = values.get<std::vector<double>>("mean");
+    const auto n = std::max(f.scale.size(), f.mean.size());
+    const auto fill = [n](std::vector<double>& list, double otherwise) {
+      if (list.size() < n) list.assign(n, list.empty() ? otherwise : list[0]);
+    };
+    fill(f.scale, 1.0);
+    fill(f.mean, 0.0);
+  }
+  return f;
+}
+
+csv_input csv_input_of(const std::string& source_name, const options& values) {
+  if (source_name != "csv") return {};
+  return {
+      csv_separator_of(values), values.flag("header"), values.text("label"), {}, values.get<std::vector<std::string>>("ignore")};
+}
+
+input_result open_npy_input(const std::string& path, const input_format& f) {
+  auto file = open_bytes(path);
+  if (auto* wrong = std::get_if<std::string>(&file)) return path + ": " + *wrong;
+  auto content = std::get<std::shared_ptr<const random_bytes>>(std::move(file));
+  const auto beginning = beginning_of(*content, npy_most_header);
+  if (const auto* wrong = std::get_if<std::string>(&beginning)) return path + ": " + *wrong;
+  auto h = parse_npy(std::get<std::vector<std::uint8_t>>(beginning), content->size());
+  if (auto* wrong = std::get_if<std::string>(&h)) return path + ": " + *wrong;
+  if (auto wrong = why_not_examples(std::get<npy_header>(h).extents, f.example); !wrong.empty()) return path + ": " + wrong;
+  return std::make_shared<npy_input>(path, f, std::get<npy_header>(std::move(h)), std::move(content));
+}
+
+input_result open_csv_input(const std::string& path, const input_format& f, const csv_input& c) {
+  auto file = open_bytes(path);
+  if (auto* wrong = std::get_if<std::string>(&file)) return path + ": " + *wrong;
+  auto beginning = first_line_of(*std::get<std::shared_ptr<const random_bytes>>(file));
+  if (const auto* wrong = std::get_if<std::string>(&beginning)) return path + ": " + *wrong;
+  const auto& content = std::get<std::vector<std::uint8_t>>(beginning);
+  const auto separator = c.separator.value_or(likely_separator(first_line_in(text_of(content))));
+  auto first = parse_csv_first_line(content, separator);
+  if (const auto* e = std::get_if<csv_error>(&first))
+    return path + ":" + (e->line > 0 ? std::to_string(e->line) + ":" : "") + " " + e->text;
+  const auto& names = std::get<csv_first_line>(first).fields;
+  std::vector<bool> skip(names.size());
+  if (auto wrong = columns_named(c.ignore, names, true, skip); !wrong.empty()) return path + ": " + wrong;
+  columns_named(c.absent, names, false, skip);
+  const auto wanted = static_cast<std::size_t>(f.example.count());
+  skip_label(c.label, names, wanted, skip);
+  csv_columns columns{separator, false, {}, names.size()};
+  bool numbers = true;
+  for (std::size_t k = 0; k < names.size(); ++k)
+    if (!skip[k]) columns.keep.push_back(k), numbers = numbers && is_csv_number(names[k]);
+  columns.header = c.header.value_or(!numbers);
+  if (columns.keep.size() != wanted)
+    return path + ": a line has " + std::to_string(columns.keep.size()) + " numbers, but the net takes " + f.example.to_string() +
+           " (" + std::to_string(wanted) + " numbers); --ignore COLUMN skips columns";
+  auto rows = csv_rows::open(path, std::move(columns));
+  if (auto* wrong = std::get_if<std::string>(&rows)) return std::move(*wrong);
+  return std::make_shared<csv_rows_input>(path, f, std::get<std::shared_ptr<csv_rows>>(std::move(rows)));
+}
+
+input_result open_idx_input(const std::string& path, const input_format& f) {
+  auto r = read_idx(path, 1, 4);
+  if (auto* wrong = std::get_if<std::string>(&r)) return path + ": " + *wrong;
+  auto& a = std::get<idx_array>(r);
+  if (auto wrong = why_not_examples(a.extents, f.example); !wrong.empty()) return path + ": " + wrong;
+  return std::make_shared<idx_input>(path, f, std::move(a));
+}
+
+std::variant<input_kind, std::string> input_kind_of(const std::string& path) {
+  const auto file = open_bytes(path);
+  if (const auto* wrong = std::get_if<std::string>(&file)) return path + ": " + *wrong;
+  const auto beginning = beginning_of(*std::get<std::shared_ptr<const random_bytes>>(file), 8);
+  if (const auto* wrong = std::get_if<std::string>(&beginning)) return path + ": " + *wrong;
+  const auto text = text_of(std::get<std::vector<std::uint8_t>>(beginning));
+  const auto begins = [&](std::string_view magic) { return text.starts_with(magic); };
+  if (begins("\x89PNG") || begins("\xff\xd8")) return input_kind::image;
+  if (begins("\x93NUMPY")) return input_kind::npy;
+  if (begins(std::string_view("\0\0\x08", 3)) || begins("\x1f\x8b")) return input_kind::idx;
+  auto name = path;
+  for (auto& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const auto ends = [&](std::string_view e) { return name.ends_with(e); };
+  if (ends(".csv") || ends(".tsv") || ends(".txt")) return input_kind::csv;
+  if (ends(".png") || ends(".jpg") || ends(".jpeg")) return input_kind::image;
+  if (ends(".npy")) return input_kind::npy;
+  return input_kind::unknown;
+}
+
+}  // namespace troupe

@@ -1,0 +1,84 @@
+#include "runtime/node/http/access.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/ip/address.hpp>
+#include <cerrno>
+#include <cstring>
+
+namespace troupe::http {
+namespace {
+
+constexpr std::size_t longest_token = 4096;
+
+bool numeric(std::string_view host, boost::asio::ip::address* into = nullptr) {
+  boost::system::error_code ec;
+  const auto a = boost::asio::ip::make_address(std::string(host), ec);
+  if (!ec && into) *into = a;
+  return !ec;
+}
+
+char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+bool same_name(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return small(x) == small(y); });
+}
+
+// "127.0.0.1:9101", "[::1]:9101" and "localhost" without port and brackets.
+std::string_view without_port(std::string_view host) {
+  if (host.starts_with('[')) {
+    const auto end = host.find(']');
+    return end == std::string_view::npos ? std::string_view() : host.substr(1, end - 1);
+  }
+  return host.substr(0, host.find(':'));
+}
+
+}  // namespace
+
+net::expected<std::string> read_token(const std::filesystem::path& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0)
+    return net::error{"token_missing", "cannot read the token file " + file.string() + ": " + std::strerror(errno) +
+                                           "; make one with `install -m 600 /dev/null FILE && openssl rand -hex 32 > FILE`"};
+  struct stat s {};
+  const bool known = ::fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
+  std::string text(longest_token + 2, '\0');
+  const auto n = known ? ::read(fd, text.data(), text.size()) : -1;
+  ::close(fd);
+  if (n < 0) return net::error{"token_missing", "the token file " + file.string() + " is not a regular file"};
+  if ((s.st_mode & 077) != 0)
+    return net::error{"token_exposed",
+                      "other users may read the token file " + file.string() + ": run `chmod 600 " + file.string() + "`"};
+  text.resize(static_cast<std::size_t>(n));
+  if (text.ends_with('\n')) text.pop_back();
+  const auto good = [](unsigned char c) { return c > 0x20 && c < 0x7f; };
+  if (text.size() < shortest_token || text.size() > longest_token || !std::all_of(text.begin(), text.end(), good))
+    return net::error{"bad_token", "the token file " + file.string() + " must have one line of " + std::to_string(shortest_token) +
+                                       " to " + std::to_string(longest_token) + " printable characters without spaces"};
+  return text;
+}
+
+bool bears(std::string_view authorization, std::string_view token) {
+  constexpr std::string_view scheme = "Bearer ";
+  if (authorization.size() != scheme.size() + token.size() || !same_name(authorization.substr(0, scheme.size()), scheme))
+    return false;
+  authorization.remove_prefix(scheme.size());
+  unsigned differs = 0;
+  for (std::size_t i = 0; i < token.size(); ++i)
+    differs |= static_cast<unsigned>(static_cast<unsigned char>(authorization[i]) ^ static_cast<unsigned char>(token[i]));
+  return differs == 0;
+}
+
+bool names_this_machine(std::string_view host, std::string_view own) {
+  const auto name = without_port(host);
+  return numeric(name) || same_name(name, "localhost") || (!own.empty() && same_name(name, own));
+}
+
+bool is_loopback(std::string_view host) {
+  boost::asio::ip::address a;
+  return same_name(host, "localhost") || (numeric(host, &a) && a.is_loopback());
+}
+
+}  // namespace troupe::http

@@ -1,0 +1,31 @@
+// Who may read a page of the server: bearer tokens, and names of this machine.
+// Errors: values.  Threads: functions without state.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "runtime/node/net/error.hpp"
+
+namespace troupe::http {
+
+inline constexpr std::size_t shortest_token = 16;
+
+// Reads a token: the only line of a file that no other user may read (mode 0600), of at least
+// `shortest_token` printable ASCII characters without spaces. Errors: "token_missing",
+// "token_exposed", "bad_token".
+net::expected<std::string> read_token(const std::filesystem::path& file);
+
+// True if the value of an Authorization header is "Bearer " and `token`. Takes equally long for all
+// values of one length.
+bool bears(std::string_view authorization, std::string_view token);
+
+// True if the value of a Host header is a numeric address, "localhost", or `own`, the name under
+// which the server was told to listen; a port may follow. Names that others may choose are refused.
+bool names_this_machine(std::string_view host, std::string_view own);
+
+// True for "localhost" and numeric addresses that only this machine reaches.
+bool is_loopback(std::string_view host);
+
+}  // namespace troupe::http

@@ -1,0 +1,20 @@
+// One image file: its size, or its pixels. Files of more than 512 MiB are refused.
+// Errors: messages without the file's name.  Threads: functions without state.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/node/images/decode.hpp"
+
+namespace troupe::images {
+
+// Reads the size from the file's header, which is nearly always in its first bytes.
+std::variant<image_size, std::string> size_of_image_file(const std::string& path, wanted_size want = {});
+image_result read_image(const std::string& path, int channels, wanted_size want = {});
+
+// Appends the bytes plane by plane, as layers expect them: [channels][height][width].
+void append_planes(const image& m, std::vector<std::uint8_t>& out);
+
+}  // namespace troupe::images

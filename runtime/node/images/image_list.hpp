@@ -1,0 +1,23 @@
+// Image files that a user gives to a trained net, as a source without labels. All have the test
+// split's examples; the training split is empty. Files are decoded when they are read.
+// Errors: open_image_list() returns a message that names the file; read() throws
+// std::runtime_error with the file's name if an image cannot be decoded.
+// Threads: as in source.hpp.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/data/source.hpp"
+
+namespace troupe {
+
+// `example`: [channels, height, width] of the job's source, with 1 or 3 channels. `scaling`: of its
+// bytes. `resize`: brings images of another size to it; otherwise their headers are reason enough
+// to refuse them.
+std::variant<std::shared_ptr<const source>, std::string> open_image_list(std::vector<std::string> files, const shape& example,
+                                                                         const byte_scaling& scaling, bool resize);
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+// run.json before the run: the job and the machine.
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+#include "runtime/job/amend.hpp"
+#include "runtime/node/runs/run_recorder.hpp"
+
+namespace troupe {
+namespace {
+
+std::string cpu_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (const auto colon = line.find(": "); line.starts_with("model name") && colon != std::string::npos)
+      return line.substr(colon + 2);
+  return {};
+}
+
+std::string host_name() {
+  char text[256] = {};
+  return ::gethostname(text, sizeof text - 1) == 0 ? text : std::string();
+}
+
+}  // namespace
+
+run_info facts_of_run(const prepared_job& j, const std::string& numerics) {
+  run_info r;
+  r.name = j.spec.name;
+  r.job_file = j.spec.file;
+  r.seed = j.spec.seed;
+  r.mode = mode_text(j);
+  r.workers = j.plan.ranges.size();
+  r.packets = j.plan.packets;
+  r.parameters = static_cast<std::uint64_t>(j.graph.parameter_count);
+  r.batch = static_cast<std::uint64_t>(j.spec.data.batch);
+  r.last_step = j.last_step;
+  r.steps_per_epoch = j.steps_per_epoch;
+  r.version = TROUPE_VERSION;
+  r.host = host_name();
+  r.cpu = cpu_model();
+  r.blas_kernel = numerics;
+  r.cores = std::thread::hardware_concurrency();
+  r.devices = j.nodes.front().devices;
+  return r;
+}
+
+}  // namespace troupe

@@ -1,0 +1,167 @@
+#include "runtime/node/runs/run_files.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "runtime/base/number_text.hpp"
+#include "runtime/node/runs/run_info.hpp"
+#include "runtime/record/checkpoint_home.hpp"
+#include "runtime/record/file_io.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+record_error system_error_of(const fs::path& file, const char* what) {
+  return {file.string(), {}, std::string(what) + ": " + std::strerror(errno)};
+}
+
+int open_lock(const fs::path& file) { return ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); }
+
+}  // namespace
+
+folder_lock::~folder_lock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::variant<locked_folder, record_error> new_numbered_folder(const fs::path& given, const std::string& name,
+                                                              std::uint32_t& number) {
+  std::error_code ec;
+  fs::create_directories(given, ec);
+  const auto runs = fs::absolute(given).lexically_normal();
+  if (ec) return record_error{runs.string(), {}, "cannot create: " + ec.message()};
+  const int fd = open_lock(runs / "lock");
+  if (fd < 0) return system_error_of(runs, "cannot create a file in it");
+  const folder_lock turn(fd);  // one process at a time takes a number
+  while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) {
+  }
+  const bool next = number == 0;
+  if (next) number = 1;
+  for (const auto& f : next ? run_folders(runs) : std::vector<fs::path>()) {
+    std::uint32_t n = 0;
+    const auto word = f.filename().string();
+    if (read_number(word.substr(0, word.find('-')), n)) number = std::max(number, n + 1);
+  }
+  const auto path = runs / (std::to_string(number) + "-" + (name.empty() ? "job" : path_word(name)));
+  if (!fs::create_directory(path, ec)) return record_error{path.string(), {}, "cannot create: " + ec.message()};
+  auto lock = lock_folder(path);
+  if (auto* bad = std::get_if<record_error>(&lock)) return std::move(*bad);
+  return locked_folder{path, std::move(std::get<folder_lock>(lock))};
+}
+
+std::variant<folder_lock, record_error> lock_folder(const fs::path& folder) {
+  const int fd = open_lock(run_lock_file(folder));
+  if (fd < 0) return system_error_of(run_lock_file(folder), "cannot create");
+  folder_lock held(fd);
+  for (int tries = 0; ::flock(fd, LOCK_EX | LOCK_NB) != 0; ++tries) {  // a reader holds it for a moment (run_is_locked)
+    if (tries == 50) return record_error{folder.string(), {}, "a running process writes this run"};
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return held;
+}
+
+row_file::~row_file() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::optional<record_error> row_file::open(const fs::path& file) {
+  if (fd_ >= 0) ::close(fd_);
+  file_ = file;
+  fd_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd_ < 0) return system_error_of(file, "cannot write");
+  size_ = ::lseek(fd_, 0, SEEK_END);
+  return std::nullopt;
+}
+
+void row_file::add(const std::string& line) {
+  lines_ += line;
+  lines_ += '\n';
+  ++rows_;
+}
+
+std::optional<record_error> row_file::flush() {
+  std::size_t done = 0;
+  std::optional<record_error> bad;
+  while (done < lines_.size() && !bad) {
+    const auto n = ::write(fd_, lines_.data() + done, lines_.size() - done);
+    if (n >= 0)
+      done += static_cast<std::size_t>(n);
+    else if (errno != EINTR)
+      bad = system_error_of(file_, "cannot write");
+  }
+  if (bad) done = ::ftruncate(fd_, size_) == 0 ? 0 : done;
+  size_ += static_cast<std::int64_t>(done);
+  lines_.clear();
+  rows_ = 0;
+  return bad;
+}
+
+std::string metrics_row(std::uint64_t step, double epoch, double time, const std::array<double, 5>& values) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%llu,%.6g,%.3f", static_cast<unsigned long long>(step), epoch, time);
+  std::string row = text;
+  for (const auto v : values) {
+    row += ',';
+    if (!std::isfinite(v)) continue;
+    std::snprintf(text, sizeof text, "%.9g", v);
+    row += text;
+  }
+  return row;
+}
+
+std::optional<record_error> keep_metrics_until(const fs::path& file, std::uint64_t step) {
+  auto read = read_file(file.string());
+  if (const auto* why = std::get_if<std::string>(&read)) {
+    std::error_code ec;
+    if (!fs::exists(file, ec)) return std::nullopt;
+    return record_error{file.string(), {}, *why};
+  }
+  const auto& bytes = std::get<file_bytes>(read);
+  const std::string text(static_cast<const char*>(bytes.data.get()), bytes.bytes);
+  std::string kept;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = text.find('\n', at);
+    if (end == std::string::npos) break;
+    const auto line = text.substr(at, end - at);
+    std::uint64_t of = 0;
+    if (!read_number(line.substr(0, line.find(',')), of) || of <= step) kept += line + "\n";
+    at = end + 1;
+  }
+  return kept.size() == text.size() ? std::nullopt : write_text(file, kept);
+}
+
+std::string event_line(const event_effect& e, const std::vector<std::pair<std::string, std::string>>& texts, double time) {
+  nlohmann::ordered_json o{{"event", e.kind}, {"step", e.step}, {"time", time}};
+  for (const auto& [name, v] : e.values) o[name] = v;
+  for (const auto& [name, v] : texts) o[name] = v;
+  if (!e.text.empty()) o["message"] = e.text;
+  return o.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::optional<record_error> write_text(const fs::path& file, const std::string& text) {
+  auto why = write_file_atomically(file.string(), {{text.data(), text.size()}});
+  if (why.empty()) return std::nullopt;
+  return record_error{file.string(), {}, std::move(why)};
+}
+
+std::string utc_text(std::chrono::system_clock::time_point at) {
+  const auto seconds = std::chrono::system_clock::to_time_t(at);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+}  // namespace troupe

@@ -1,0 +1,83 @@
+// Parts of run_recorder: numbered folders and their locks, files that grow by rows, and the text of
+// rows.
+// Errors: values. Threads: one at a time.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/record/safetensors.hpp"
+#include "runtime/role.hpp"
+
+namespace troupe {
+
+// An open file with an exclusive lock (flock), which ends with the process.
+class folder_lock {
+ public:
+  explicit folder_lock(int fd = -1) : fd_(fd) {}
+  ~folder_lock();
+  folder_lock(folder_lock&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
+  folder_lock& operator=(folder_lock&& o) noexcept {
+    std::swap(fd_, o.fd_);
+    return *this;
+  }
+
+ private:
+  int fd_;
+};
+
+struct locked_folder {
+  std::filesystem::path path;  // absolute
+  folder_lock lock;
+};
+
+// Makes RUNS/NUMBER-NAME. `number` 0: it is set to the next one.
+std::variant<locked_folder, record_error> new_numbered_folder(const std::filesystem::path& runs, const std::string& name,
+                                                              std::uint32_t& number);
+// Locks a run folder. An error if a process writes it.
+std::variant<folder_lock, record_error> lock_folder(const std::filesystem::path& folder);
+
+// A text file to which whole lines are appended. A line that could not be written completely is
+// removed again.
+class row_file {
+ public:
+  row_file() = default;
+  ~row_file();
+  row_file(const row_file&) = delete;
+  row_file& operator=(const row_file&) = delete;
+
+  std::optional<record_error> open(const std::filesystem::path& file);  // also once more, after the file was replaced
+  bool empty() const { return size_ == 0 && lines_.empty(); }
+  void add(const std::string& line);            // without the newline
+  std::uint64_t rows() const { return rows_; }  // since flush()
+  std::optional<record_error> flush();
+
+ private:
+  std::filesystem::path file_;
+  int fd_ = -1;
+  std::int64_t size_ = 0;
+  std::uint64_t rows_ = 0;
+  std::string lines_;
+};
+
+inline constexpr const char* metrics_header = "step,epoch,time,loss,accuracy,lr,examples_per_s,test_loss";
+// `values`: loss, accuracy, lr, examples_per_s, test_loss; those that are not finite are left
+// empty.
+std::string metrics_row(std::uint64_t step, double epoch, double time, const std::array<double, 5>& values);
+// Removes rows after `step`, and a last line without its end.
+std::optional<record_error> keep_metrics_until(const std::filesystem::path& file, std::uint64_t step);
+
+// A line of events.jsonl.
+std::string event_line(const event_effect& e, const std::vector<std::pair<std::string, std::string>>& texts, double time);
+
+std::optional<record_error> write_text(const std::filesystem::path& file, const std::string& text);  // atomically
+std::string utc_text(std::chrono::system_clock::time_point at);                                      // 2026-11-26T19:26:30Z
+
+}  // namespace troupe

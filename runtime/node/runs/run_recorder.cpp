@@ -1,0 +1,354 @@
+#include "runtime/node/runs/run_recorder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "runtime/coordinator/staleness.hpp"
+#include "runtime/job/record.hpp"
+#include "runtime/node/runs/curve_svg.hpp"
+#include "runtime/node/runs/run_database.hpp"
+#include "runtime/node/runs/run_files.hpp"
+#include "runtime/node/tensorboard/tensorboard_log.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+constexpr std::size_t recorder_bound = 4096;  // queued notes
+constexpr auto info_every = 5s;               // run.json while nothing but steps happens
+
+double unix_now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+double value_in(const event_effect& e, const char* name, double otherwise) {
+  for (const auto& [n, v] : e.values)
+    if (n == name) return v;
+  return otherwise;
+}
+
+}  // namespace
+
+struct run_recorder::impl {
+  struct note {
+    double time = 0;
+    event_effect e;
+    texts more;
+    std::optional<store_effect> store;
+  };
+
+  impl(fs::path f, std::shared_ptr<const prepared_job> job, run_info r, folder_lock l)
+      : folder(std::move(f)), j(std::move(job)), lock(std::move(l)), info(std::move(r)) {}
+  ~impl() { close({}); }
+
+  std::optional<record_error> open();
+  void put(note n, bool waits = true);
+  void close(std::optional<end> how);
+  void work();
+  void record(const note& n);
+  void record_step(const note& n);
+  void go_back(std::uint64_t step);
+  void record_evaluation(const note& n);
+  void flush();
+  void write_info();
+  void write_end(const end& how);
+  void draw_curve();
+  void note_trouble(const std::optional<record_error>& bad);
+  double epoch(std::uint64_t step) const {
+    return j->steps_per_epoch > 0 ? static_cast<double>(step) / static_cast<double>(j->steps_per_epoch) : 0;
+  }
+
+  const fs::path folder;
+  const std::shared_ptr<const prepared_job> j;
+  const folder_lock lock;
+  double begun = unix_now(), earlier_seconds = 0;
+
+  // Used by the recorder's thread.
+  row_file metrics, events;
+  std::unique_ptr<run_database> db;
+  std::optional<tensorboard_log> board;
+  double info_written = 0;
+  std::uint64_t steps = 0;  // of the last row
+  bool info_due = false;
+  std::optional<record_error> weights_trouble;  // read after the thread has ended
+
+  mutable std::mutex guard;  // protects what follows
+  std::condition_variable filled, room;
+  std::deque<note> notes;
+  run_info info;
+  std::string trouble;
+  bool closing = false;
+  std::optional<end> ending;
+
+  std::thread thread;
+};
+
+std::optional<record_error> run_recorder::impl::open() {
+  earlier_seconds = info.seconds;
+  steps = j->first_step;
+  for (auto* f : {&metrics, &events}) {
+    const auto file = f == &metrics ? run_metrics_file(folder) : folder / "events.jsonl";
+    if (auto bad = f->open(file)) return bad;
+  }
+  if (metrics.empty()) metrics.add(metrics_header);
+  auto opened = tensorboard_log::open(folder / "tensorboard", begun);
+  if (auto* bad = std::get_if<record_error>(&opened)) return std::move(*bad);
+  board.emplace(std::move(std::get<tensorboard_log>(opened)));
+  auto made = run_database::open(folder.parent_path());
+  if (auto* bad = std::get_if<record_error>(&made)) return std::move(*bad);
+  db = std::move(std::get<std::unique_ptr<run_database>>(made));
+  db->of_run(info.number);
+  db->begin();
+  db->forget_after(j->first_step);
+  db->run(info, folder.filename().string());
+  db->commit();
+  if (db->trouble()) return db->trouble();
+  if (auto bad = write_text(run_info_file(folder), run_info_text(info))) return bad;
+  if (auto bad = metrics.flush()) return bad;
+  thread = std::thread([this] { work(); });
+  return std::nullopt;
+}
+
+void run_recorder::impl::put(note n, bool waits) {
+  n.time = unix_now();
+  std::unique_lock hold(guard);
+  if (waits) room.wait(hold, [&] { return notes.size() < recorder_bound || closing; });
+  if (notes.size() >= recorder_bound) ++info.not_recorded;
+  if (closing || notes.size() >= recorder_bound) return;
+  notes.push_back(std::move(n));
+  if (notes.size() == 1) filled.notify_one();
+}
+
+void run_recorder::impl::close(std::optional<end> how) {
+  {
+    std::lock_guard hold(guard);
+    if (closing) return;
+    closing = true;
+    ending = std::move(how);
+  }
+  filled.notify_all();
+  room.notify_all();
+  if (thread.joinable()) thread.join();
+}
+
+void run_recorder::impl::work() {
+  for (;;) {
+    std::deque<note> taken;
+    bool last = false;
+    {
+      std::unique_lock hold(guard);
+      filled.wait(hold, [&] { return closing || !notes.empty(); });
+      filled.wait_for(hold, interval, [&] { return closing || notes.size() >= recorder_bound / 2; });
+      taken.swap(notes);
+      last = closing;
+      room.notify_all();
+    }
+    db->begin();
+    for (const auto& n : taken) record(n);
+    flush();
+    if (!last) continue;
+    if (ending) write_end(*ending);
+    return;
+  }
+}
+
+void run_recorder::impl::record(const note& n) {
+  const auto& e = n.e;
+  if (n.store) {
+    note_trouble(write_safetensors((folder / "best.safetensors").string(), n.store->named, weights_metadata(*j, n.store->step)));
+    return board->weights(n.store->step, n.time, n.store->named);
+  }
+  board->event(e, n.time);
+  if (e.kind == "step") return record_step(n);
+  if (e.kind == "histogram") return;
+  if (e.kind == "eval") record_evaluation(n);
+  if (e.kind == "staleness")
+    for (const auto& entry : staleness_of(e))
+      for (const auto& [clocks, reads] : entry.reads) db->staleness(e.step, entry.parameter, clocks, reads);
+  events.add(event_line(e, n.more, n.time));
+  db->event(e.step, n.time, e.kind, e.text);
+  info_due = true;
+}
+
+// A job on a cluster that lost a node may go back to a checkpoint: its steps are repeated.
+void run_recorder::impl::go_back(std::uint64_t step) {
+  note_trouble(metrics.flush());
+  note_trouble(keep_metrics_until(run_metrics_file(folder), step));
+  note_trouble(metrics.open(run_metrics_file(folder)));
+  db->forget_after(step);
+}
+
+void run_recorder::impl::record_step(const note& n) {
+  const auto& e = n.e;
+  if (e.step <= steps) go_back(e.step > 0 ? e.step - 1 : 0);
+  steps = e.step;
+  const auto loss = value_in(e, "loss", std::nan("")), lr = value_in(e, "lr", std::nan(""));
+  const auto rate = value_in(e, "examples_per_s", std::nan(""));
+  metrics.add(metrics_row(e.step, epoch(e.step), n.time, {loss, std::nan(""), lr, rate, std::nan("")}));
+  db->step(e.step, epoch(e.step), n.time, loss, lr, rate);
+  std::lock_guard hold(guard);
+  info.steps = e.step;
+  if (std::isfinite(loss)) info.loss = loss;
+}
+
+void run_recorder::impl::record_evaluation(const note& n) {
+  const auto& e = n.e;
+  const auto none = std::nan("");
+  const auto loss = value_in(e, "loss", none), accuracy = value_in(e, "accuracy", -1);
+  metrics.add(metrics_row(e.step, epoch(e.step), n.time, {none, accuracy >= 0 ? accuracy : none, none, none, loss}));
+  db->evaluation(e.step, epoch(e.step), n.time, loss, accuracy >= 0 ? accuracy : none);
+  std::lock_guard hold(guard);
+  info.accuracy = accuracy;
+  if (accuracy <= info.best_accuracy) return;
+  info.best_accuracy = accuracy;
+  info.best_step = e.step;
+}
+
+void run_recorder::impl::flush() {
+  for (auto* f : {&metrics, &events}) {
+    const auto rows = f->rows();
+    if (auto bad = f->flush()) {
+      note_trouble(bad);
+      std::lock_guard hold(guard);
+      info.not_recorded += rows;
+    }
+  }
+  note_trouble(board->flush());
+  if (info_due || unix_now() - info_written > std::chrono::duration<double>(info_every).count()) write_info();
+  db->commit();
+  if (db->trouble()) note_trouble(db->trouble());
+}
+
+void run_recorder::impl::write_info() {
+  std::unique_lock hold(guard);
+  info.seconds = earlier_seconds + unix_now() - begun;
+  const auto now = info;
+  hold.unlock();
+  info_due = false;
+  info_written = unix_now();
+  db->run(now, folder.filename().string());
+  note_trouble(write_text(run_info_file(folder), run_info_text(now)));
+}
+
+void run_recorder::impl::write_end(const end& how) {
+  {
+    std::lock_guard hold(guard);
+    info.state = how.state;
+    info.steps = how.step;
+    info.error = how.error;
+    info.weights_sha256 = how.state == "done" ? how.weights_sha256 : std::string();
+    info.ended = utc_text(std::chrono::system_clock::now());
+  }
+  if (how.state == "done" && !how.weights.empty()) {
+    const auto last = folder / "last.safetensors", best = folder / "best.safetensors";
+    weights_trouble = write_safetensors(last.string(), how.weights, weights_metadata(*j, how.step));
+    note_trouble(weights_trouble);
+    std::error_code ec;
+    if (!fs::exists(best, ec)) fs::create_hard_link(last, best, ec);  // no evaluation has chosen others
+    board->weights(how.step, unix_now(), how.weights);
+    note_trouble(board->flush());
+  }
+  draw_curve();
+  db->begin();
+  write_info();
+  db->commit();
+  if (db->trouble()) note_trouble(db->trouble());
+}
+
+void run_recorder::impl::draw_curve() {
+  auto made = svg_of_run(folder);
+  if (const auto* bad = std::get_if<record_error>(&made)) return note_trouble(*bad);
+  note_trouble(write_text(folder / "curve.svg", std::get<std::string>(made)));
+}
+
+void run_recorder::impl::note_trouble(const std::optional<record_error>& bad) {
+  if (!bad) return;
+  std::lock_guard hold(guard);
+  if (trouble.empty()) trouble = bad->to_string();
+}
+
+run_recorder::run_recorder(std::unique_ptr<impl> i) : impl_(std::move(i)) {}
+run_recorder::~run_recorder() = default;
+
+std::variant<std::unique_ptr<run_recorder>, record_error> run_recorder::create(const fs::path& runs,
+                                                                               std::shared_ptr<const prepared_job> j, run_info r,
+                                                                               const std::string& job_text) {
+  auto made = new_numbered_folder(runs, r.name, r.number);
+  if (auto* bad = std::get_if<record_error>(&made)) return std::move(*bad);
+  auto& place = std::get<locked_folder>(made);
+  if (auto bad = write_text(run_job_file(place.path), job_text)) return std::move(*bad);
+  r.state = "running";
+  r.started = utc_text(std::chrono::system_clock::now());
+  if (r.checkpoints.empty()) r.checkpoints = (place.path / "checkpoints").string();
+  std::unique_ptr<run_recorder> out(
+      new run_recorder(std::make_unique<impl>(place.path, std::move(j), std::move(r), std::move(place.lock))));
+  if (auto bad = out->impl_->open()) return std::move(*bad);
+  return out;
+}
+
+std::variant<std::unique_ptr<run_recorder>, record_error> run_recorder::resume(const fs::path& folder,
+                                                                               std::shared_ptr<const prepared_job> j, run_info r) {
+  auto held = lock_folder(folder);
+  if (auto* bad = std::get_if<record_error>(&held)) return std::move(*bad);
+  const auto step = j->first_step;
+  if (auto bad = keep_metrics_until(run_metrics_file(folder), step)) return std::move(*bad);
+  r.state = "running";
+  r.ended.clear();
+  r.error.clear();
+  r.steps = step;
+  r.resumed_at.push_back(step);
+  if (r.best_step > step) {  // that evaluation is made again
+    r.best_accuracy = -1;
+    r.best_step = 0;
+  }
+  std::unique_ptr<run_recorder> out(
+      new run_recorder(std::make_unique<impl>(folder, std::move(j), std::move(r), std::move(std::get<folder_lock>(held)))));
+  if (auto bad = out->impl_->open()) return std::move(*bad);
+  out->event({"run_resumed", step, {}, {}});
+  return out;
+}
+
+const fs::path& run_recorder::folder() const { return impl_->folder; }
+std::uint32_t run_recorder::number() const { return info().number; }
+std::string run_recorder::word() const { return std::to_string(number()); }
+fs::path run_recorder::checkpoints() const { return info().checkpoints; }
+
+void run_recorder::event(const event_effect& e, const texts& more) { impl_->put({0, e, more, {}}); }
+
+void run_recorder::store(const store_effect& s) {
+  if (s.what == "best") impl_->put({0, {}, {}, s});
+}
+
+void run_recorder::offer(const event_effect& e, const texts& more) { impl_->put({0, e, more, {}}, false); }
+
+void run_recorder::offer(const store_effect& s) {
+  if (s.what == "best") impl_->put({0, {}, {}, s}, false);
+}
+
+std::optional<record_error> run_recorder::finish(const end& how) {
+  impl_->close(how);
+  return impl_->weights_trouble;
+}
+
+std::string run_recorder::trouble() const {
+  std::lock_guard hold(impl_->guard);
+  return impl_->trouble;
+}
+
+run_info run_recorder::info() const {
+  std::lock_guard hold(impl_->guard);
+  return impl_->info;
+}
+
+}  // namespace troupe

@@ -1,0 +1,80 @@
+// Writes the folder of one run (run_info.hpp) and its rows in runs.db, on a thread of its own.
+//
+//   auto made = run_recorder::create(runs, job, facts_of_run(*job), resolved_job_text(...));
+//   recorder.event(e);  recorder.store(s);  ...  recorder.finish(end);
+//
+// Rows reach the files within `interval`; after a crash of the process the folder holds all but the
+// last ones. If a file cannot be written (a full disk), the run continues: trouble() says why, and
+// run.json counts what is missing.
+// Threads: event(), store() and trouble() may be called by any thread; they wait while more than
+// 4096 events are queued. finish() and the destructor wait until everything is written.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/job/job.hpp"
+#include "runtime/node/runs/run_info.hpp"
+#include "runtime/role.hpp"
+
+namespace troupe {
+
+// What run.json says about a job: everything that is known before it runs. `numerics`: numerics id
+// of its devices.
+run_info facts_of_run(const prepared_job& j, const std::string& numerics);
+
+class run_recorder {
+ public:
+  using texts = std::vector<std::pair<std::string, std::string>>;
+  static constexpr std::chrono::milliseconds interval{250};
+
+  // Makes RUNS/NUMBER-NAME. `r.number` 0: with the next number. `job_text`: content of job.toml.
+  static std::variant<std::unique_ptr<run_recorder>, record_error> create(const std::filesystem::path& runs,
+                                                                          std::shared_ptr<const prepared_job> j, run_info r,
+                                                                          const std::string& job_text);
+  // Continues a run at the first step of `j`: rows of later steps are removed. An error if a
+  // process writes the folder.
+  static std::variant<std::unique_ptr<run_recorder>, record_error> resume(const std::filesystem::path& folder,
+                                                                          std::shared_ptr<const prepared_job> j, run_info r);
+  ~run_recorder();  // without finish(): the run stays interrupted
+  run_recorder(const run_recorder&) = delete;
+  run_recorder& operator=(const run_recorder&) = delete;
+
+  const std::filesystem::path& folder() const;
+  std::uint32_t number() const;
+  std::string word() const;  // how commands name it: "7"
+  std::filesystem::path checkpoints() const;
+
+  void event(const event_effect& e, const texts& more = {});
+  void store(const store_effect& s);  // "best"; others are ignored
+  // The same for callers that must not wait: while the queue is full, events are left out and
+  // counted in run.json.
+  void offer(const event_effect& e, const texts& more);
+  void offer(const store_effect& s);
+
+  struct end {
+    std::string state;  // done | stopped | failed
+    std::uint64_t step = 0;
+    std::string weights_sha256, error;
+    named_tensors weights;  // final; empty: none are written
+  };
+  // Returns the error if the final weights could not be written.
+  std::optional<record_error> finish(const end& how);
+  // The first error of a file that could not be written; empty: none.
+  std::string trouble() const;
+  run_info info() const;
+
+ private:
+  struct impl;
+  explicit run_recorder(std::unique_ptr<impl> i);
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace troupe

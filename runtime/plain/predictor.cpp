@@ -1,0 +1,193 @@
+#include "runtime/plain/predictor.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ops/converted.hpp"
+#include "ops/device.hpp"
+#include "ops/stream_by_rules.hpp"
+#include "runtime/base/wording.hpp"
+#include "runtime/job/job_data.hpp"
+#include "runtime/loader/reading.hpp"
+
+namespace troupe {
+namespace {
+
+// What a job predicts: a tensor, and its meaning.
+struct prediction {
+  tensor_ref what;
+  answer meaning = answer::values;
+};
+
+bool from_label(tensor_ref t) { return t == tensor_ref{from_data, 1}; }
+
+prediction of_loss(const graph_layer& l) {
+  prediction p{l.inputs[0], answer::values};
+  const bool classes = l.inputs.size() > 1 && from_label(l.inputs[1]);
+  if (l.type == "softmax_loss") p.meaning = answer::softmax;
+  if (l.type == "sigmoid_cross_entropy" && classes) p.meaning = answer::sigmoid;
+  if (l.type == "hinge" && classes) p.meaning = answer::scores;
+  return p;
+}
+
+// The prediction of the last loss whose prediction is computed in tests and which an accuracy layer
+// reads too, if there is one; of the last loss otherwise. Without a loss in tests: the scores of an
+// accuracy layer.
+std::variant<prediction, std::string> found(const model_graph& g) {
+  const auto tested = [&](tensor_ref t) { return t.layer >= 0 && g.layers[static_cast<std::size_t>(t.layer)].in_test; };
+  const graph_layer *loss = nullptr, *metric = nullptr;
+  for (const auto& l : g.layers)
+    if (l.maths->is_metric() && !l.inputs.empty() && tested(l.inputs[0])) metric = &l;
+  for (const auto& l : g.layers) {
+    if (!l.maths->is_loss() || l.inputs.empty() || !tested(l.inputs[0])) continue;
+    const bool measured = metric && l.inputs[0] == metric->inputs[0];
+    if (!loss || measured || !metric || !(loss->inputs[0] == metric->inputs[0])) loss = &l;
+  }
+  if (loss) return of_loss(*loss);
+  if (metric) return prediction{metric->inputs[0], answer::scores};
+  return std::string("the job has no loss whose prediction is computed in tests: name a layer with --layer");
+}
+
+std::variant<prediction, std::string> named(const model_graph& g, const std::string& layer) {
+  const auto at = std::find_if(g.layers.begin(), g.layers.end(), [&](const graph_layer& l) { return l.name == layer; });
+  if (at == g.layers.end()) {
+    std::vector<std::string> names;
+    for (const auto& l : g.layers) names.push_back(l.name);
+    return "there is no layer " + in_quotes(layer) + did_you_mean(layer, names);
+  }
+  if (!at->in_test) return "layer '" + layer + "' runs in training only";
+  if (at->maths->is_loss() || at->maths->is_metric())
+    return "layer '" + layer + "' is a loss or metric: its output is one number for all examples";
+  return prediction{{static_cast<std::int32_t>(at->index), 0}, answer::values};
+}
+
+}  // namespace
+
+struct predictor::layer_state {
+  tensors params, out;
+  std::unique_ptr<plan> made;
+  std::uint32_t readers = 0, left = 0;  // steps that read its outputs; those of this batch that have yet to
+};
+
+std::variant<std::unique_ptr<predictor>, diagnostic> predictor::make(std::shared_ptr<const prepared_job> j,
+                                                                     std::shared_ptr<device> d, const std::string& layer) {
+  auto chosen = layer.empty() ? found(j->graph) : named(j->graph, layer);
+  if (auto* wrong = std::get_if<std::string>(&chosen)) return diagnostic{j->spec.at, *wrong};
+  if (j->graph.carries())
+    return diagnostic{
+        j->spec.at,
+        "the net carries state from example to example (algorithm = \"bptt\"), so an example has no prediction of its "
+        "own; `troupe sample` generates text with it"};
+  const auto& p = std::get<prediction>(chosen);
+  std::unique_ptr<predictor> made(new predictor(std::move(j), std::move(d), p.what, p.meaning));
+  for (const auto* l : made->needed_)
+    if (std::any_of(l->inputs.begin(), l->inputs.end(), from_label))
+      return diagnostic{l->spec->at, "layer '" + l->name + "' reads the label, which inputs without labels lack"};
+  return made;
+}
+
+predictor::predictor(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d, tensor_ref what, answer meaning)
+    : job_(std::move(j)), dev_(std::move(d)), what_(what), meaning_(meaning), batch_(eval_examples(*job_)) {
+  if (auto own = stream_by_rules(*dev_, job_->spec.maths)) dev_ = std::move(own);
+  state_.resize(job_->graph.layers.size());
+  find_steps();
+  dev_->begin_task();
+  const auto weights = initial_weights(*job_, *dev_);
+  for (std::size_t i = 0; i < weights.size(); ++i) state_[job_->graph.params[i].layer].params.push_back(weights[i].second);
+  dev_->finish_task();
+  const auto& l = job_->graph.layers[static_cast<std::size_t>(what_.layer)];
+  const auto each = l.out[what_.output].count() / job_->graph.packet_examples;
+  if (meaning_ == answer::softmax) positions_ = job_->graph.label.count() / job_->graph.packet_examples;
+  width_ = each / positions_;
+}
+predictor::~predictor() = default;
+
+std::int64_t predictor::classes() const {
+  if (meaning_ == answer::values) return 0;
+  return width_ == 1 && meaning_ != answer::softmax ? 2 : width_;
+}
+
+// The layers that the output depends on.
+void predictor::find_steps() {
+  const auto& all = job_->graph.layers;
+  std::vector<bool> wanted(all.size());
+  wanted[static_cast<std::size_t>(what_.layer)] = true;
+  for (std::size_t i = all.size(); i-- > 0;)
+    if (wanted[i])
+      for (const auto& t : all[i].inputs)
+        if (t.layer >= 0) wanted[static_cast<std::size_t>(t.layer)] = true;
+  for (const auto& l : all)
+    if (wanted[l.index]) needed_.push_back(&l);
+  steps_ = maths_steps(job_->graph, needed_, job_->plan.fuse_layers);
+  for (const auto& step : steps_)
+    for (const auto& t : needed_[step.first()]->inputs)
+      if (t.layer >= 0) ++state_[static_cast<std::size_t>(t.layer)].readers;
+  ++state_[static_cast<std::size_t>(what_.layer)].readers;
+}
+
+// The shape of a tensor of one batch, given that of one training packet.
+shape predictor::sized(const shape& s) const {
+  shape r = s;
+  if (r.rank() > 0 && r[0] == job_->graph.packet_examples) r.set(0, batch_);
+  return r;
+}
+
+void predictor::step_forward(const maths_step& step, const tensor& data) {
+  const auto& first = *needed_[step.first()];
+  const auto& last = *needed_[step.last()];
+  auto& state = state_[first.index];
+  tensors in, out, params;
+  shapes dims;
+  for (const auto& t : first.inputs) {
+    in.push_back(t.layer == from_data ? data : state_[static_cast<std::size_t>(t.layer)].out[t.output]);
+    dims.push_back(in.back().dims());
+  }
+  const auto type = job_->spec.type();
+  for (std::size_t o = 0; o < last.out.size(); ++o)
+    out.push_back(tensor::declare(sized(last.out[o]), output_type(*last.maths, o, type)));
+  for (auto k : step.at)
+    for (const auto& p : state_[needed_[k]->index].params) params.push_back(p);
+  if (!state.made) state.made = step.maths->prepare(*dev_, dims, phase::test, type);
+  context c{*dev_, phase::test, job_->spec.seed, first.index, 0};
+  saved kept;
+  step.maths->forward(c, *state.made, in, params, out, kept);
+  state_[last.index].out = std::move(out);
+  for (const auto& t : first.inputs)
+    if (t.layer >= 0 && --state_[static_cast<std::size_t>(t.layer)].left == 0)
+      state_[static_cast<std::size_t>(t.layer)].out.clear();
+}
+
+tensor predictor::forward(const tensor& data) {
+  for (auto& s : state_) s.left = s.readers;
+  for (const auto& step : steps_) step_forward(step, data);
+  auto& out = state_[static_cast<std::size_t>(what_.layer)].out;
+  auto made = converted_to(*dev_, out[what_.output], dtype::f64);
+  out.clear();
+  return made;
+}
+
+predictor::result predictor::run(const source& from, std::int64_t first) {
+  const auto& g = job_->graph;
+  const auto count = std::min(batch_, from.size(split::test) - first);
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(batch_), -1);
+  std::iota(indices.begin(), indices.begin() + count, first);
+  auto& host = dev_->host();
+  dev_->begin_task();
+  auto data = tensor::allocate(host, sized(g.data), g.ids ? dtype::i32 : job_->spec.type());
+  auto label = tensor::allocate(host, sized(g.label), dtype::i32);
+  header h;
+  h.phase = static_cast<std::uint8_t>(phase::test);
+  read_examples(from, job_->augment.get(), split::test, h, indices, host, data, label);
+  check_ids(g, split::test, indices, data, label);
+  const auto out = forward(brought(*dev_, data));
+  result r;
+  r.values.resize(static_cast<std::size_t>(out.count()));
+  dev_->download(out, r.values.data());
+  dev_->finish_task();
+  r.values.resize(static_cast<std::size_t>(count * positions_ * width_));
+  const auto* labels = label.data<std::int32_t>();
+  r.labels.assign(labels, labels + label.count() / batch_ * count);
+  return r;
+}
+
+}  // namespace troupe
