@@ -19,11 +19,13 @@
 #include <cstdio>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "actors/control/host/plane.hpp"
+#include "actors/metrics/endpoint.hpp"
 #include "actors/repl/repl.hpp"
 #include "actors/state_folder.hpp"
 #include "actors/supervision/notify.hpp"
@@ -70,8 +72,7 @@ std::string check_tls(const cluster_spec& c, const std::string& node) {
   return fine ? std::string() : fine.error().message;
 }
 
-// Signals that would end the process by default. A timer or a user sends them by mistake: they are
-// logged once and ignored.
+// Signals that would end the process by default, sent by mistake: logged once and ignored.
 constexpr std::array<std::pair<int, const char*>, 3> signals_without_meaning = {
     {{SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGALRM, "SIGALRM"}}};
 
@@ -210,10 +211,12 @@ class own_certificates {
   expiry_notes notes_;
 };
 
-void hang_up(control_plane& plane, own_certificates& own, event_log& log, service_manager& manager) {
+void hang_up(control_plane& plane, metrics_endpoint* metrics, own_certificates& own, event_log& log, service_manager& manager) {
   manager.reloading();
   log("SIGHUP: certificates are reloaded, and the running job writes a checkpoint");
-  if (const auto done = plane.reload_certificates())
+  auto done = plane.reload_certificates();
+  if (done && metrics) done = metrics->reload_certificates();
+  if (done)
     own.read();
   else
     log("certificates were not reloaded: " + done.error().message);
@@ -245,8 +248,8 @@ void tell_of_ignored(int signal, std::set<int>& notified, event_log& log) {
 }
 
 // Returns at a signal to end.
-void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificates& own, event_log& log, service_manager& manager,
-                      watchdog& dog) {
+void wait_for_the_end(control_plane& plane, metrics_endpoint* metrics, const wakeups& wake, own_certificates& own, event_log& log,
+                      service_manager& manager, watchdog& dog) {
   auto warn_at = std::chrono::steady_clock::now(), release_at = warn_at + release_every;
   std::set<int> notified;
   while (true) {
@@ -267,7 +270,7 @@ void wait_for_the_end(control_plane& plane, const wakeups& wake, own_certificate
     }
     const int s = wake.wait(std::chrono::seconds(1));
     if (s == SIGHUP) {
-      hang_up(plane, own, log, manager);
+      hang_up(plane, metrics, own, log, manager);
       warn_at = now;  // for the new certificate
     }
     if (s == SIGTERM || s == SIGINT) return;
@@ -325,6 +328,14 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
   return control_plane::open(std::move(p));
 }
 
+// Null: the node serves no metrics.
+net::expected<std::unique_ptr<metrics_endpoint>> open_metrics(const std::optional<metrics_options>& o, const control_plane& plane,
+                                                              event_log& log) {
+  if (!o) return std::unique_ptr<metrics_endpoint>();
+  return metrics_endpoint::open(
+      *o, [&plane] { return plane.facts(); }, [&plane] { return plane.roles(); }, [&log](const std::string& line) { log(line); });
+}
+
 // The first error of a daemon that is started twice: its port is taken. Empty if it is free.
 std::string port_taken(const std::string& address) {
   const auto where = net::parse_address(address);
@@ -348,6 +359,12 @@ int run_daemon(const daemon_options& o) {
   const auto* me = node_named(cluster, o.node, error);
   if (!me) return wrong(error);
   if (error = check_tls(cluster, o.node); !error.empty()) return wrong(error);
+  std::optional<metrics_options> metrics_wanted;
+  if (!me->metrics_address.empty()) {
+    auto wanted = metrics_options_of(cluster, *me);
+    if (!wanted) return wrong(wanted.error().message);
+    metrics_wanted = std::move(*wanted);
+  }
   if (o.check) return 0;
   auto state = state_folder::open(o.state.empty() ? fs::absolute(o.cluster_file).parent_path() / "state" / o.node : o.state);
   if (!state) return wrong(port_taken(me->address) + state.error().message);
@@ -357,18 +374,23 @@ int run_daemon(const daemon_options& o) {
   watchdog dog;
   auto plane = open_plane(o, cluster, rules, *state, log, wake, manager, dog);
   if (!plane) return wrong(plane.error().message);
+  auto metrics = open_metrics(metrics_wanted, **plane, log);
+  if (!metrics) return wrong(metrics.error().message);
   const auto ports = (*plane)->ports();
   const auto host = me->address.substr(0, me->address.rfind(':'));
-  std::printf("ready %s control %s:%u data %s:%u\n", o.node.c_str(), host.c_str(), unsigned{ports.control}, host.c_str(),
-              unsigned{ports.data});
+  const auto data_host = me->data_address.empty() ? host : me->data_address.substr(0, me->data_address.rfind(':'));
+  std::printf("ready %s control %s:%u data %s:%u%s\n", o.node.c_str(), host.c_str(), unsigned{ports.control}, data_host.c_str(),
+              unsigned{ports.data}, *metrics ? (" metrics " + (*metrics)->url()).c_str() : "");
   std::fflush(stdout);
-  log(fmt::format("listening on {}:{} (control) and {}:{} (data)", host, ports.control, host, ports.data));
+  log(fmt::format("listening on {}:{} (control) and {}:{} (data)", host, ports.control, data_host, ports.data));
+  if (*metrics) log("metrics: " + (*metrics)->url());
   own_certificates own(cluster, o.node);
   manager.ready(fmt::format("listening on {}:{}", host, ports.control));
-  wait_for_the_end(**plane, wake, own, log, manager, dog);
+  wait_for_the_end(**plane, metrics->get(), wake, own, log, manager, dog);
   const int code = drain(**plane, wake, log, manager);
   {
     const exit_in_time limit(code, log);
+    *metrics = nullptr;  // its thread asks the plane
     *plane = nullptr;
   }
   log.drain();

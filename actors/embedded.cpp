@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <variant>
@@ -13,7 +14,12 @@
 namespace troupe {
 namespace {
 
-using note = std::variant<event_effect, store_effect, command>;  // command: handled by the thread in run()
+struct kill_note {
+  std::string why;
+};
+using note = std::variant<event_effect, store_effect, command, kill_note>;  // command: handled by the thread in run()
+
+constexpr std::chrono::seconds kill_patience{5};
 
 // Queue from actor threads to the thread in run(). Bounded: a slow reader (such as a pipe that is
 // not read) delays training instead of filling the memory.
@@ -93,6 +99,8 @@ struct embedded_run::impl {
   void handle_event(const event_effect& e);
   void handle_event(const store_effect& s);
   void handle_event(const troupe::command& c);
+  void handle_event(const kill_note& k);
+  void end_killed();
   void refuse(const std::string& why);
   void swap(const store_effect& s);
   void release();
@@ -118,7 +126,7 @@ struct embedded_run::impl {
   amendments changes, next_changes;
   troupe::command wish;
   std::uint32_t plan_generation = 0;
-  bool over = false, paused = false, used = false;
+  bool over = false, paused = false, used = false, killed = false;
   bool result_was_hung = false;
   repl_events said;
   embedded_result result;
@@ -240,7 +248,7 @@ void embedded_run::impl::handle_event(const event_effect& e) {
   if (e.kind == "error") {
     const auto colon = e.text.find(": ");
     const bool named = e.text.starts_with("role ") && colon != std::string::npos;
-    fail(named ? e.text.substr(5, colon - 5) : "coordinator", named ? e.text.substr(colon + 2) : e.text);
+    fail(named ? e.text.substr(5, colon - 5) : killed ? "" : "coordinator", named ? e.text.substr(colon + 2) : e.text);
   }
   said.put(j->id, e);
   if (options.on_event) options.on_event(e);
@@ -252,6 +260,22 @@ void embedded_run::impl::handle_event(const store_effect& s) {
   if (s.what == "handover") return next ? swap(s) : void();
   if (s.what == "weights") result.weights = s.named;
   if (options.on_store) options.on_store(s);
+}
+
+void embedded_run::impl::handle_event(const kill_note& k) {
+  if (over) return;
+  killed = true;
+  handle_event(event_effect{"error", result.step, {}, k.why});
+}
+
+// Ends the roles of a killed job on another thread, because a task may hang.
+void embedded_run::impl::end_killed() {
+  const auto ended = std::make_shared<std::promise<void>>();
+  std::thread([ended, id = j->id, here = host.get()] {
+    here->end(id);
+    ended->set_value();
+  }).detach();
+  result.hung = ended->get_future().wait_for(kill_patience) != std::future_status::ready;
 }
 
 // Returns true if a task of the job runs.
@@ -292,7 +316,7 @@ void embedded_run::impl::wait() {
 // Called while the roles exist; an exception here does not replace the job's error. For a hung job
 // the log is written as it is now.
 void embedded_run::impl::keep_post_mortem() {
-  if (result.ok || !options.post_mortem || !host || !running) return;
+  if (result.ok || killed || !options.post_mortem || !host || !running) return;
   try {
     auto from = *options.post_mortem;
     from.node = running->plan.nodes.front().name;
@@ -329,6 +353,7 @@ embedded_result embedded_run::run() {
     me.fail("embedded", "unknown exception");
   }
   me.notes.close();
+  if (me.killed && me.host) me.end_killed();
   me.keep_post_mortem();
   if (me.result.hung) {
     me.result_was_hung = true;
@@ -356,6 +381,8 @@ void embedded_run::command(troupe::command c) {
 }
 
 void embedded_run::stop() { command({"stop", {}, 0}); }
+
+void embedded_run::kill(const std::string& why) { impl_->notes.put(kill_note{why}, false); }
 
 std::shared_ptr<node_host> embedded_run::host() const {
   std::lock_guard guard(impl_->lock);

@@ -75,6 +75,9 @@ class embedded_run {
 
   // Ends the job at the next step boundary, with a checkpoint.
   void stop();
+  // Ends the job at once, without a checkpoint, also if it is paused or a task hangs; `why` is its
+  // error. If a task does not end within 5 s, the result is `hung`.
+  void kill(const std::string& why);
   // A user's command: pause, resume, checkpoint, eval, set, move LAYER local, ... Answered by
   // events. While layers move, other commands wait.
   void command(troupe::command c);

@@ -32,7 +32,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 12;
+constexpr std::uint32_t protocol = 13;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -89,11 +89,14 @@ struct submit {
 };
 struct submitted {
   std::uint64_t ask = 0;
-  std::uint32_t job = 0;              // 0: refused
-  std::vector<std::string> messages;  // why it was refused
+  std::uint32_t job = 0;                                                        // 0: refused
+  std::vector<std::string> messages;                                            // why it was refused
+  std::uint32_t ahead = 0;                                                      // jobs that run or wait before this one
+  std::uint64_t first_step = 0, last_step = 0, steps_per_epoch = 0, batch = 0;  // batch 0: not known (any more)
+  std::vector<std::string> head = {};                                           // lines of job_head(), as text_of(head_line)
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.ask, s.job, s.messages);
+    return std::tie(s.ask, s.job, s.messages, s.ahead, s.first_step, s.last_step, s.steps_per_epoch, s.batch, s.head);
   }
 };
 
@@ -183,10 +186,11 @@ struct role_entry {
   double busy = 0, age = 0;
   task_entry task = {};
   std::array<std::uint64_t, drop_reasons> dropped = {};  // by drop_reason
+  std::uint8_t waits = 0;                                // wait_kind
   template <class S>
   static auto fields(S& s) {
     return std::tie(s.job, s.id, s.name, s.waits_for, s.step, s.version, s.messages, s.queued, s.in_flight, s.credit, s.busy, s.age,
-                    s.task, s.dropped);
+                    s.task, s.dropped, s.waits);
   }
 };
 struct link_entry {  // of repl_link
@@ -203,9 +207,10 @@ struct report {
   std::vector<role_entry> roles;
   std::vector<link_entry> links = {};
   std::vector<repl_gpu> gpus = {};  // that the node's `devices` name
+  std::uint64_t memory = 0;         // bytes that the daemon has in memory; 0: unknown
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.tcp_in, s.tcp_out, s.roles, s.links, s.gpus);
+    return std::tie(s.tcp_in, s.tcp_out, s.roles, s.links, s.gpus, s.memory);
   }
 };
 

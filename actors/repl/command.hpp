@@ -4,8 +4,9 @@
 // A command whose answer is an event of the job (`mode`, `checkpoint`, `watch`, ...) is *followed*.
 // The session has no state between two lines and must not block, because a daemon's REPL serves all
 // clients. A reply that is not the whole answer therefore names the line to send next:
-// `_follow NAME JOB EVENT LEFT` requests the events of JOB after event number EVENT. run_line() is
-// the loop that sends these lines.
+// `_follow NAME JOB EVENT LEFT WORD...` requests the events of JOB after event number EVENT.
+// run_line() is the loop that sends these lines. If it ends early (Ctrl-C), the job still executes
+// the command.
 #pragma once
 
 #include <chrono>
@@ -25,14 +26,17 @@ constexpr std::uint64_t repl_long_patience = 3 * repl_patience;  // for commands
 struct repl_following {
   const char* name;
   // The reply to the command if event `e` answers it, otherwise nullopt. `said`: all events that
-  // this request has read.
+  // this request has read. `r.args`: the words of `_follow`; those of the command begin at
+  // repl_follow_words.
   std::optional<repl_reply> (*handle_event)(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said);
   std::uint64_t patience = repl_patience;  // requests after which the command fails; initial value of LEFT
   bool from_the_start = false;             // every request reads all events since the command was sent, not only new ones
-  // Each event is one line of output, until the job is over or, at a terminal, a line is typed.
-  // LEFT counts lines; 0: unlimited.
-  bool endless = false;
+  // The reply if no event answers the command, for the reason `why`; null: the command fails.
+  repl_reply (*give_up)(const repl_request& r, const std::string& why) = nullptr;
 };
+constexpr std::size_t repl_follow_words = 4;
+// After that many requests the user is told what the command waits for.
+constexpr std::uint64_t repl_notice = std::chrono::seconds(2) / repl_ask_every;
 
 // Input of a completion: the words before the word to complete, the command first; and the view
 // that has the names.
@@ -44,20 +48,29 @@ struct repl_typed {
 using repl_choices = std::vector<std::string> (*)(const repl_typed&);
 
 struct repl_command {
-  repl_command_help help;  // name, arguments, description
+  repl_command_help help;
   repl_reply (*run)(const repl_request&);
   const repl_following* follow = nullptr;    // null: the first reply is the whole answer
   std::vector<repl_choices> completes = {};  // by argument; null: no completion for that one
   repl_choices completes_rest = nullptr;     // for all arguments after those
-  bool takes_file = false;   // the first argument is a file name; the client sends the file's text with the line (files.cpp)
+  bool takes_file = false;  // the first argument is a file name; the client sends the file's text with the line (files.cpp)
+  bool endless = false;     // ends when the job is over or the user interrupts it; at a terminal also when a line is typed
+  // At a terminal, each reply replaces the last line; the terminal adds the argument width=COLUMNS.
+  bool redraws = false;
   right needs = right::all;  // right that a client of a daemon needs; default: admins only
 };
+
+// The meaning of the argument JOB.
+inline std::pair<std::string, std::string> repl_job_argument() {
+  return {"JOB", "number of the job, as `jobs` shows it; without it, the running job"};
+}
 
 // The families, in the order of `help`.
 std::vector<repl_command> repl_commands_that_look();
 std::vector<repl_command> repl_commands_to_jobs();
 std::vector<repl_command> repl_commands_that_change();
 std::vector<repl_command> repl_commands_that_ask();
+std::vector<repl_command> repl_commands_that_watch();
 std::vector<repl_command> repl_commands_that_harm();
 std::vector<repl_command> repl_commands_of_sessions();
 
@@ -65,17 +78,13 @@ const std::vector<repl_command>& repl_table();
 const repl_command* find_repl_command(const std::string& name);
 const repl_following* find_repl_following(const std::string& name);
 
-// Implementations of commands that send their own name to a job. repl_tell replies once the command
-// was passed on; repl_tell_and_wait also follows the job's events until one gives the result.
-repl_reply repl_tell(const repl_request& r);
+// Implementations of commands that send their own name to a job and follow its events until one
+// gives the result.
 repl_reply repl_tell_and_wait(const repl_request& r);
 // Passes `c` on to the job's coordinator, then follows the job's events as the entry's `follow`
-// says. If `job` is empty, the reply is the failure `error`.
+// says. If `job` is empty, the reply is the failure `error`. `words`: for the handler of events.
 repl_reply repl_tell_and_follow(const repl_request& r, const std::optional<std::uint32_t>& job, const std::string& error,
-                                const command& c);
-// Returns the reply that follows a job from event `from` on: `text`, and the next `_follow` line.
-repl_reply repl_follow_from(const repl_following& f, std::uint32_t job, std::uint64_t from, std::uint64_t left,
-                            std::string text = {});
+                                const command& c, const repl_arguments& words = {});
 
 // Completions of arguments (complete.cpp).
 namespace repl_choice {
@@ -84,6 +93,7 @@ std::vector<std::string> jobs(const repl_typed& t);  // those that are not over 
 std::vector<std::string> layers(const repl_typed& t);
 std::vector<std::string> nodes(const repl_typed& t);
 std::vector<std::string> modes(const repl_typed& t);
+std::vector<std::string> job_keys(const repl_typed& t);  // "train.finish.steps="
 // The modes of the job, including those of plugins. Without a job, the modes of this build.
 const std::vector<repl_mode>& known_modes(const repl_view& v);
 }  // namespace repl_choice

@@ -1,4 +1,5 @@
-// Commands that request data or an action of a job: staleness, watch, layer, checkpoint, eval.
+// Commands that request data or an action of a job: staleness, layer, checkpoint, eval.
+#include "actors/repl/columns.hpp"
 #include "actors/repl/command.hpp"
 #include "runtime/base/wording.hpp"
 
@@ -20,23 +21,44 @@ repl_reply run_staleness(const repl_request& r) {
   return repl_tell_and_follow(r, job, error, {"staleness", {}, 0, {}});
 }
 
-std::optional<repl_reply> hear_step(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (e.what.kind != "step") return std::nullopt;
-  return repl_reply{kind::ok, r.json ? repl_event_json(e.what) : repl_step_text(e.what), {}};
-}
-constexpr repl_following to_every_loss = {.name = "loss", .handle_event = hear_step, .endless = true};
+// --- layer
 
-repl_reply run_watch(const repl_request& r) {
-  std::uint64_t lines = 0;
-  const bool good = !r.args.empty() && r.args.size() <= 3 && r.args[0] == "loss" &&
-                    (r.args.size() < 2 || (repl_number(r.args[1], lines) && lines > 0));
-  if (!good) return r.usage("usage: watch loss [LINES] [JOB]");
-  std::string error;
-  const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
-  return job ? repl_follow_from(to_every_loss, *job, r.backend.events().last(), lines) : r.fail(error);
+const repl_layer* find_layer(const repl_job& j, const std::string& name) {
+  for (const auto& l : j.about->layers)
+    if (l.name == name) return &l;
+  return nullptr;
 }
 
-std::vector<std::string> what_to_watch(const repl_typed&) { return {"loss"}; }
+// The reply to `_follow layer JOB EVENT LEFT NAME SEEN`: the layer, with the histograms in `said`.
+repl_reply show_layer(const repl_request& r, const std::vector<repl_event>& said, const std::string& note) {
+  std::uint32_t id = 0;
+  const auto view = r.backend.view();
+  const auto* j = r.args.size() == repl_follow_words + 2 && repl_number(r.args[1], id) ? find_job(view, id) : nullptr;
+  const auto* l = j && j->about ? find_layer(*j, r.args[repl_follow_words]) : nullptr;
+  if (!l) return r.fail("the layer is not available on this node any more");
+  return {kind::ok, repl_layer_text(r.json, view, *j, *l, said, note), {}};
+}
+
+// The histograms of all parameters arrive one after the other, for each the weights, then the
+// gradient if there is one. After the weights of the layer's last parameter, one more request finds
+// all.
+std::optional<repl_reply> hear_histograms(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said) {
+  if (r.args.size() != repl_follow_words + 2) return r.usage("usage: _follow layer JOB EVENT LEFT NAME SEEN (for programs)");
+  if (r.args.back() == "1") return show_layer(r, said, {});
+  if (e.what.kind == "refused") return show_layer(r, {}, e.what.text);
+  const auto view = r.backend.view();
+  const auto* j = find_job(view, e.job);
+  const auto* l = j && j->about ? find_layer(*j, r.args[repl_follow_words]) : nullptr;
+  if (!l || l->parameters.empty()) return show_layer(r, {}, {});
+  if (e.what.kind != "histogram" || e.what.text != l->parameters.back().name) return std::nullopt;
+  return repl_reply{kind::ok, {}, "_follow layer " + r.args[1] + " " + r.args[2] + " " + r.args[3] + " " + l->name + " 1"};
+}
+repl_reply show_layer_alone(const repl_request& r, const std::string& why) { return show_layer(r, {}, "no histograms: " + why); }
+constexpr repl_following to_the_histograms = {.name = "layer",
+                                              .handle_event = hear_histograms,
+                                              .patience = repl_patience / 2,
+                                              .from_the_start = true,
+                                              .give_up = show_layer_alone};
 
 repl_reply run_layer(const repl_request& r) {
   if (r.args.size() > 2) return r.usage("usage: layer [NAME] [JOB]");
@@ -47,53 +69,90 @@ repl_reply run_layer(const repl_request& r) {
   const auto* j = find_job(v, *job);
   if (!j || !j->about) return r.fail("the layers of job " + std::to_string(*job) + " are not available on this node");
   if (r.args.empty()) return {kind::ok, repl_layers_text(r.json, *j->about), {}};
-  std::vector<std::string> names;
-  for (const auto& l : j->about->layers) {
-    if (l.name == r.args[0]) return {kind::ok, repl_layer_text(r.json, l), {}};
-    names.push_back(l.name);
+  if (const auto* l = find_layer(*j, r.args[0])) {
+    const bool trains = !l->parameters.empty() && (j->state == "running" || j->state == "paused");
+    if (trains) {
+      auto reply = repl_tell_and_follow(r, job, error, {"histograms", {}, 0, {}}, {l->name, "0"});
+      if (reply.how == kind::ok) return reply;
+    }
+    return {kind::ok, repl_layer_text(r.json, v, *j, *l, {}, {}), {}};
   }
+  std::vector<std::string> names;
+  for (const auto& l : j->about->layers) names.push_back(l.name);
   return r.usage("no layer " + in_quotes(r.args[0]) + did_you_mean(r.args[0], names));
 }
+
+// --- checkpoint, eval
 
 std::optional<repl_reply> hear_checkpoint(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
   if (repl_not_saved(e)) return r.fail(e.what.text);
   if (e.what.kind != "checkpoint") return std::nullopt;
   const auto file = repl_text_of(e, "file");
-  return repl_reply{kind::ok,
-                    r.json ? to_json({0, e.what, e.texts})
-                           : "checkpoint of step " + std::to_string(e.what.step) + (file.empty() ? "" : " in " + file),
-                    {}};
+  return repl_outcome(r, e, "checkpoint of step " + std::to_string(e.what.step) + (file.empty() ? "" : " in " + file));
 }
 constexpr repl_following to_the_checkpoint = {
     .name = "checkpoint", .handle_event = hear_checkpoint, .patience = repl_long_patience};
+
+std::optional<repl_reply> hear_evaluation(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
+  if (e.what.kind == "refused") return r.fail(e.what.text);
+  if (e.what.kind != "eval") return std::nullopt;
+  std::string values;
+  for (const auto& [name, value] : e.what.values)
+    values += (values.empty() ? ": " : ", ") + name + " " + repl_text::number(value, name == "accuracy" ? "%.4f" : "%.6g");
+  return repl_outcome(r, e, "evaluation of step " + std::to_string(e.what.step) + values);
+}
+constexpr repl_following to_the_evaluation = {.name = "eval", .handle_event = hear_evaluation, .patience = repl_long_patience};
+
+repl_reply run_eval(const repl_request& r) {
+  std::string error;
+  const auto view = r.backend.view();
+  const auto job = repl_job_of(view, r.args, 0, error);
+  const auto* j = job ? find_job(view, *job) : nullptr;
+  if (j && j->about && !j->about->evaluates) return r.fail(repl_named(*job) + " has no test data to evaluate on");
+  return repl_tell_and_wait(r);
+}
 
 }  // namespace
 
 std::vector<repl_command> repl_commands_that_ask() {
   using namespace repl_choice;
   return {
-      {.help = {"staleness", "[JOB]", "show the age, in clocks, of the weights that steps have used, by parameter"},
+      {.help = {"staleness",
+                "[JOB]",
+                "show the age, in clocks, of the weights that steps have used, by parameter",
+                {repl_job_argument()},
+                {{"staleness", "a table: for each parameter, how many reads were 0, 1, 2, ... clocks old"}}},
        .run = run_staleness,
        .follow = &to_the_staleness,
        .completes = {jobs},
        .needs = right::look},
-      {.help = {"watch", "loss [LINES] [JOB]",
-                "print the loss of each step, for LINES steps or (at a terminal) until a line is typed"},
-       .run = run_watch,
-       .follow = &to_every_loss,
-       .completes = {what_to_watch, nullptr, jobs},
-       .needs = right::look},
-      {.help = {"layer", "[NAME] [JOB]", "show a layer's type, shapes, parameters and multipliers; without NAME, list all layers"},
+      {.help =
+           {"layer",
+            "[NAME] [JOB]",
+            "show a layer's type, shapes, parameters, place and times, and histograms of its weights and gradients; without NAME, "
+            "list all layers",
+            {{"NAME", "a layer of the job"}, repl_job_argument()},
+            {{"layer", "lists all layers"}, {"layer conv1", "shows layer conv1"}}},
        .run = run_layer,
+       .follow = &to_the_histograms,
        .completes = {layers, jobs},
        .needs = right::look},
-      {.help = {"checkpoint", "[JOB]", "write a checkpoint at the next step boundary and print its file"},
+      {.help = {"checkpoint",
+                "[JOB]",
+                "write a checkpoint at the next step boundary, and print its step and file",
+                {repl_job_argument()},
+                {{"checkpoint", "of the running job"}}},
        .run = repl_tell_and_wait,
        .follow = &to_the_checkpoint,
        .completes = {jobs},
        .needs = right::run_jobs},
-      {.help = {"eval", "[JOB]", "evaluate at the next step boundary"},
-       .run = repl_tell,
+      {.help = {"eval",
+                "[JOB]",
+                "evaluate on the test data at the next step boundary, and print accuracy and loss",
+                {repl_job_argument()},
+                {{"eval", "evaluates the running job"}}},
+       .run = run_eval,
+       .follow = &to_the_evaluation,
        .completes = {jobs},
        .needs = right::run_jobs},
   };

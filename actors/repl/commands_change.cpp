@@ -3,6 +3,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "actors/repl/columns.hpp"
 #include "actors/repl/command.hpp"
 #include "runtime/base/wording.hpp"
 
@@ -18,15 +19,48 @@ const std::string sync_prefix = "train.sync.";
 std::optional<repl_reply> hear_mode(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
   if (e.what.kind == "refused") return r.fail(e.what.text);
   if (e.what.kind != "mode") return std::nullopt;
-  return repl_reply{
-      kind::ok, r.json ? repl_event_json(e.what) : "mode " + e.what.text + " from step " + std::to_string(e.what.step) + " on", {}};
+  const auto view = r.backend.view();
+  const auto* j = find_job(view, e.job);
+  const auto before = j && j->mode == e.what.text ? j->mode_before : std::string();
+  auto more = repl_text::json_object::object();
+  if (!before.empty()) more["before"] = before;
+  return repl_outcome(
+      r, e, "mode: " + (before.empty() ? "" : before + " -> ") + e.what.text + " from step " + std::to_string(e.what.step) + " on",
+      more);
 }
 constexpr repl_following to_the_mode = {.name = "mode", .handle_event = hear_mode};
+
+// The event "set" for the key and value in the words of `_follow`. An option of the mode is changed
+// by the event "mode".
+std::optional<repl_reply> hear_setting(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said) {
+  if (e.what.kind == "refused") return r.fail(e.what.text);
+  if (r.args.size() < repl_follow_words + 2) return hear_mode(r, e, said);
+  const auto& key = r.args[repl_follow_words];
+  double value = 0;
+  const auto is = [&](const auto& x) { return x.first == key && x.second == value; };
+  const bool fits = e.what.kind == "set" && repl_number(r.args[repl_follow_words + 1], value) &&
+                    std::any_of(e.what.values.begin(), e.what.values.end(), is);
+  if (!fits) return std::nullopt;
+  const auto view = r.backend.view();
+  std::optional<double> before;
+  if (const auto* j = find_job(view, e.job))
+    for (const auto& s : j->settings)
+      if (s.key == key && s.value == value && s.from == e.what.step) before = s.before;
+  repl_text::json_object more{{"key", key}, {"value", value}};
+  if (before) more["before"] = *before;
+  return repl_outcome(r, e,
+                      key + ": " + (before ? repl_text::number(*before) + " -> " : "") + repl_text::number(value) + " from step " +
+                          std::to_string(e.what.step),
+                      more);
+}
+constexpr repl_following to_the_setting = {.name = "set", .handle_event = hear_setting};
 
 const std::vector<std::string>& settable() {
   static const std::vector<std::string> keys = {"train.dynamics.lr", "train.dynamics.decay"};
   return keys;
 }
+
+std::string exactly(double x) { return repl_text::number(x, "%.17g"); }
 
 repl_reply set_mode_option(const repl_request& r) {
   if (r.args.size() < 2 || r.args.size() > 3 || r.args[0].size() == sync_prefix.size())
@@ -49,7 +83,7 @@ repl_reply run_set(const repl_request& r) {
     return r.usage(in_quotes(r.args[1]) + " is not a non-negative number");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
-  return !job ? r.fail(error) : repl_sent(r, *job, {"set", key, value});
+  return repl_tell_and_follow(r, job, error, {"set", key, value, {}}, {key, exactly(value)});
 }
 
 std::vector<std::string> keys(const repl_typed& t) {
@@ -95,7 +129,7 @@ std::vector<std::string> options_of_the_mode(const repl_typed& t) {
 std::optional<repl_reply> hear_move(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
   if (e.what.kind == "refused") return r.fail(e.what.text);
   if (e.what.kind != "moved") return std::nullopt;
-  return repl_reply{kind::ok, r.json ? repl_event_json(e.what) : repl_moved_text(e.what), {}};
+  return repl_outcome(r, e, repl_moved_text(e.what));
 }
 constexpr repl_following to_the_move = {.name = "move", .handle_event = hear_move, .patience = repl_long_patience};
 
@@ -125,46 +159,78 @@ repl_reply run_balance(const repl_request& r) {
   return amend_job(r, c, 1);
 }
 
-}  // namespace
-
-std::vector<repl_command> repl_commands_that_change() {
+std::vector<repl_command> commands_that_move() {
   using namespace repl_choice;
   return {
-      {.help =
-           {"set", "KEY VALUE [JOB]",
-            "set a value from the next step on; keys: train.dynamics.lr, train.dynamics.decay, train.sync.* (options of the mode)"},
-       .run = run_set,
-       .follow = &to_the_mode,
-       .completes = {keys, nullptr, jobs},
-       .needs = right::run_jobs},
-      {.help = {"mode", "NAME [key=value...] [JOB]",
-                "switch the synchronisation mode at a step boundary, e.g. mode ssp staleness=3"},
-       .run = run_mode,
-       .follow = &to_the_mode,
-       .completes = {modes},
-       .completes_rest = options_of_the_mode,
-       .needs = right::run_jobs},
-      {.help = {"move", "LAYER NODE [JOB]", "move a layer to one node at a step boundary; LAYER.K moves part K of a split layer"},
+      {.help = {"move",
+                "LAYER NODE [JOB]",
+                "move a layer to one node at a step boundary",
+                {{"LAYER", "a layer; LAYER.K is part K of a split layer"}, {"NODE", "a node, or NODE/DEVICE"}, repl_job_argument()},
+                {{"move ip1 n2", "moves layer ip1 to node n2"}, {"move ip1 n2/gpu:1", "to a device of n2"}}},
        .run = run_move,
        .follow = &to_the_move,
        .completes = {layers, nodes, jobs},
        .needs = right::run_jobs},
-      {.help = {"drain", "NODE [JOB]", "move the job off a node, so that the node can be stopped"},
+      {.help = {"drain",
+                "NODE [JOB]",
+                "move the job off a node, so that the node can be stopped",
+                {{"NODE", "a node of the job"}, repl_job_argument()},
+                {{"drain n2", "moves all roles off n2"}}},
        .run = run_of_a_node,
        .follow = &to_the_move,
        .completes = {nodes, jobs},
        .needs = right::run_jobs},
-      {.help = {"add-node", "NODE [JOB]", "let the job use a drained node again"},
+      {.help = {"add-node",
+                "NODE [JOB]",
+                "let the job use a drained node again",
+                {{"NODE", "a drained node"}, repl_job_argument()},
+                {{"add-node n2", "gives n2 roles of the job again"}}},
        .run = run_of_a_node,
        .follow = &to_the_move,
        .completes = {nodes, jobs},
        .needs = right::run_jobs},
-      {.help = {"balance", "N,N,... [JOB]", "set the packets of each worker, in a job with fraction = \"auto\""},
+      {.help = {"balance",
+                "N,N,... [JOB]",
+                "set the packets of each worker, in a job with fraction = \"auto\"",
+                {{"N,N,...", "packets of worker 0, worker 1, ...; their sum is the packets of a step"}, repl_job_argument()},
+                {{"balance 12,4", "gives worker 0 three quarters of each batch"}}},
        .run = run_balance,
        .follow = &to_the_move,
        .completes = {nullptr, jobs},
        .needs = right::run_jobs},
   };
+}
+
+}  // namespace
+
+std::vector<repl_command> repl_commands_that_change() {
+  using namespace repl_choice;
+  std::vector<repl_command> all = {
+      {.help = {"set",
+                "KEY VALUE [JOB]",
+                "change a value of the running job, and print the old value and the step from which the new one applies",
+                {{"KEY", "train.dynamics.lr, train.dynamics.decay, or train.sync.OPTION, an option of the mode"},
+                 {"VALUE", "the new value; a schedule multiplies the new learning rate as it did the old one"},
+                 repl_job_argument()},
+                {{"set train.dynamics.lr 0.001", "sets the learning rate"},
+                 {"set train.sync.staleness 5", "sets an option of mode ssp, at a step boundary"}}},
+       .run = run_set,
+       .follow = &to_the_setting,
+       .completes = {keys, nullptr, jobs},
+       .needs = right::run_jobs},
+      {.help = {"mode",
+                "NAME [key=value...] [JOB]",
+                "switch the synchronisation mode at a step boundary",
+                {{"NAME", "a mode, e.g. bsp, ssp, easgd"}, {"key=value", "an option of the mode"}, repl_job_argument()},
+                {{"mode ssp staleness=3", "switches to ssp with staleness 3"}, {"mode bsp", "switches to bsp"}}},
+       .run = run_mode,
+       .follow = &to_the_mode,
+       .completes = {modes},
+       .completes_rest = options_of_the_mode,
+       .needs = right::run_jobs},
+  };
+  for (auto& entry : commands_that_move()) all.push_back(std::move(entry));
+  return all;
 }
 
 }  // namespace troupe

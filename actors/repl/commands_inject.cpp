@@ -1,7 +1,5 @@
 // The command that injects a fault into a node: inject (docs/failures.md, "Injecting faults").
 #include <algorithm>
-#include <array>
-#include <cmath>
 
 #include "actors/repl/columns.hpp"
 #include "actors/repl/command.hpp"
@@ -15,20 +13,6 @@ using kind = repl_reply::kind;
 
 std::string inject_usage() {
   return "usage: inject " + joined(fault_words(), "|") + " NODE [by TIME] [for TIME]; a TIME is e.g. 50ms, 10s or 2min";
-}
-
-// Parses "50ms", "1.5s", "2min". Nullopt if the text is not a time.
-std::optional<fault_time> fault_time_of(const std::string& argument) {
-  const auto unit_at = std::min(argument.find_first_not_of("0123456789."), argument.size());
-  double n = 0;
-  if (unit_at == 0 || !repl_number(argument.substr(0, unit_at), n)) return std::nullopt;
-  static const std::array<std::pair<std::string, double>, 3> units = {{{"ms", 1}, {"s", 1e3}, {"min", 6e4}}};
-  for (const auto& [unit, ms] : units) {
-    if (argument.substr(unit_at) != unit) continue;
-    const double all = std::round(n * ms);
-    return all <= 1e12 ? std::optional(fault_time{static_cast<std::int64_t>(all)}) : std::nullopt;
-  }
-  return std::nullopt;
 }
 
 // Parses the arguments into `i`. Returns the error; empty: no error.
@@ -47,7 +31,7 @@ std::string read_injection(const repl_arguments& arguments, injection& i) {
     auto& said = argument == "for" ? said_for : said_by;
     if (said) return "'" + argument + "' is given twice";
     said = true;
-    const auto time = fault_time_of(arguments[at + 1]);
+    const auto time = repl_time_of(arguments[at + 1]);
     if (!time) return in_quotes(arguments[at + 1]) + " is not a time: write e.g. 50ms, 10s or 2min";
     (argument == "for" ? i.lasts : i.by) = *time;
   }
@@ -84,9 +68,15 @@ std::vector<std::string> for_and_by(const repl_typed& t) {
 
 std::vector<repl_command> repl_commands_that_harm() {
   using namespace repl_choice;
-  return {{.help = {"inject", "FAULT NODE [by TIME] [for TIME]",
-                    "inject a fault: kill; stop, drop (for 10s); delay (by 50ms), slow-disk (by 200ms); needs inject = true in the "
-                    "cluster file and the role admin"},
+  return {{.help = {"inject",
+                    "FAULT NODE [by TIME] [for TIME]",
+                    "inject a fault into a node of a cluster; needs inject = true in the cluster file and the role admin",
+                    {{"FAULT", "kill; stop, drop (for 10s); delay (by 50ms), slow-disk (by 200ms)"},
+                     {"NODE", "a node of the cluster"},
+                     {"by TIME", "how long each message or write is delayed"},
+                     {"for TIME", "how long the fault lasts"}},
+                    {{"inject kill n2", "ends the daemon of n2 as kill -9 does"},
+                     {"inject delay n2 by 20ms for 1min", "delays the messages that n2 receives"}}},
            .run = run_inject,
            .completes = {faults, nodes},
            .completes_rest = for_and_by}};

@@ -1,6 +1,7 @@
-// Commands that start, pause and end jobs: submit, pause, resume, stop.
+// Commands that start, pause and end jobs: submit, pause, resume, stop, kill.
 #include <algorithm>
 
+#include "actors/repl/columns.hpp"
 #include "actors/repl/command.hpp"
 #include "runtime/base/wording.hpp"
 
@@ -21,16 +22,49 @@ repl_reply run_submit(const repl_request& r) {
   return submitted_reply(r.json, job, {});
 }
 
-repl_reply run_stop(const repl_request& r) {
-  std::string error;
-  const auto view = r.backend.view();
-  const auto job = repl_job_of(view, r.args, 0, error);
-  auto reply = repl_tell_and_wait(r);
-  // A queued job only leaves the queue: there is no checkpoint to wait for.
-  if (job && std::any_of(view.jobs.begin(), view.jobs.end(), [&](const auto& j) { return j.id == *job && j.state == "queued"; }))
-    reply.next.clear();
-  return reply;
+// The reply of a command that finds the job as it is to be.
+repl_reply as_it_is(const repl_request& r, const repl_job& j, const std::string& text) {
+  if (!r.json) return {kind::ok, repl_named(j.id) + " " + text + ", at step " + std::to_string(j.step), {}};
+  return {
+      kind::ok, repl_text::line_of({{"command", r.command->help.name}, {"job", j.id}, {"state", j.state}, {"step", j.step}}), {}};
 }
+
+// --- pause, resume
+
+std::optional<repl_reply> hear_pause(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
+  if (e.what.kind == "refused") return r.fail(e.what.text);
+  if (e.what.kind != "paused") return std::nullopt;
+  return repl_outcome(r, e, repl_named(e.job) + " paused at step " + std::to_string(e.what.step));
+}
+constexpr repl_following to_the_pause = {.name = "pause", .handle_event = hear_pause, .patience = repl_long_patience};
+
+std::optional<repl_reply> hear_resume(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
+  if (e.what.kind == "refused") return r.fail(e.what.text);
+  if (e.what.kind != "resumed") return std::nullopt;
+  return repl_outcome(r, e, repl_named(e.job) + " resumed at step " + std::to_string(e.what.step));
+}
+constexpr repl_following to_the_resume = {.name = "resume", .handle_event = hear_resume};
+
+repl_reply run_pause(const repl_request& r) {
+  const auto view = r.backend.view();
+  auto reply = repl_tell_and_wait(r);
+  std::string error;
+  const auto job = repl_job_of(view, r.args, 0, error);
+  const auto* j = job ? find_job(view, *job) : nullptr;
+  return reply.how == kind::ok && j && j->state == "paused" ? as_it_is(r, *j, "is paused already") : reply;
+}
+
+// The command is sent to a job that runs, too: it withdraws a pause that the job has not reached.
+repl_reply run_resume(const repl_request& r) {
+  const auto view = r.backend.view();
+  auto reply = repl_tell_and_wait(r);
+  std::string error;
+  const auto job = repl_job_of(view, r.args, 0, error);
+  const auto* j = job ? find_job(view, *job) : nullptr;
+  return reply.how == kind::ok && j && j->state != "paused" ? as_it_is(r, *j, "is not paused") : reply;
+}
+
+// --- stop, kill
 
 // Replies when the job has ended. Fails if it ended with an error, or if a checkpoint or its
 // weights could not be saved.
@@ -48,11 +82,14 @@ std::optional<repl_reply> hear_end(const repl_request& r, const repl_event& end,
   for (const auto& [k, v] : end.texts)
     if (k == "alert") add(v);
   if (!unsaved.empty()) return r.fail(unsaved);
-  if (r.json) return repl_reply{kind::ok, to_json({0, end.what, end.texts}), {}};
-  return repl_reply{kind::ok,
-                    "job " + std::to_string(end.job) + (end.what.text == "stopped" ? " stopped" : " done") + " at step " +
-                        std::to_string(end.what.step) + (file.empty() ? "" : ", checkpoint in " + file),
-                    {}};
+  const auto* state = end.what.text == "stopped" ? "stopped" : "done";
+  auto more = repl_text::json_object{{"state", state}};
+  more["step"] = end.what.step;
+  if (!file.empty()) more["file"] = file;
+  return repl_outcome(r, end,
+                      repl_named(end.job) + " " + state + " at step " + std::to_string(end.what.step) +
+                          (file.empty() ? "" : ", checkpoint in " + file),
+                      more);
 }
 
 // Reads all events since the command, because the reply includes earlier alerts and the
@@ -60,26 +97,83 @@ std::optional<repl_reply> hear_end(const repl_request& r, const repl_event& end,
 constexpr repl_following to_its_end = {
     .name = "stop", .handle_event = hear_end, .patience = repl_long_patience, .from_the_start = true};
 
+// A queued job only leaves the queue: no event follows.
+repl_reply removed_from_queue(const repl_request& r, std::uint32_t job) {
+  return {kind::ok,
+          r.json ? repl_text::line_of({{"command", r.command->help.name}, {"job", job}, {"was", "queued"}})
+                 : repl_named(job) + " removed from the queue, it had not started",
+          {}};
+}
+
+repl_reply run_end(const repl_request& r) {
+  std::string error;
+  const auto view = r.backend.view();
+  const auto job = repl_job_of(view, r.args, 0, error);
+  const auto reply = repl_tell_and_wait(r);
+  const auto* j = job ? find_job(view, *job) : nullptr;
+  return reply.how == kind::ok && j && j->state == "queued" ? removed_from_queue(r, *job) : reply;
+}
+
+std::optional<repl_reply> hear_kill(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
+  const bool over = e.what.kind == "error" || e.what.kind == "done" || e.what.kind == "preempted";
+  if (!over) return std::nullopt;
+  const bool killed = e.what.kind == "error";
+  return repl_outcome(r, e,
+                      repl_named(e.job) + (killed ? " killed at step " : " had ended already, at step ") +
+                          std::to_string(e.what.step) + (killed ? ", without a checkpoint" : ""));
+}
+constexpr repl_following to_the_kill = {.name = "kill", .handle_event = hear_kill};
+
 }  // namespace
 
 std::vector<repl_command> repl_commands_to_jobs() {
+  using namespace repl_choice;
   return {
-      {.help = {"submit", "FILE [key=value...]", "check a job file and queue the job"},
+      {.help = {"submit",
+                "FILE [key=value...]",
+                "check a job file and queue the job",
+                {{"FILE", "a job file on this machine"},
+                 {"key=value", "replaces a value of the file; the value is written as in the file (TOML), also with quotes"}},
+                {{"submit lenet.toml", "queues the job of the file"},
+                 {"submit lenet.toml train.finish.steps=500 plugins=[\"libswish.so\"]", "with two other values"}}},
        .run = run_submit,
+       .completes = {nullptr},
+       .completes_rest = job_keys,
        .takes_file = true,
        .needs = right::run_jobs},
-      {.help = {"pause", "[JOB]", "pause the job at a step boundary"},
-       .run = repl_tell,
-       .completes = {repl_choice::jobs},
+      {.help = {"pause",
+                "[JOB]",
+                "pause the job at a step boundary, and print the step",
+                {repl_job_argument()},
+                {{"pause", "pauses the running job"}, {"pause 3", "pauses job 3"}}},
+       .run = run_pause,
+       .follow = &to_the_pause,
+       .completes = {jobs},
        .needs = right::run_jobs},
-      {.help = {"resume", "[JOB]", "resume a paused job"},
-       .run = repl_tell,
-       .completes = {repl_choice::jobs},
+      {.help = {"resume", "[JOB]", "resume a paused job", {repl_job_argument()}, {{"resume", "resumes the paused job"}}},
+       .run = run_resume,
+       .follow = &to_the_resume,
+       .completes = {jobs},
        .needs = right::run_jobs},
-      {.help = {"stop", "[JOB]", "stop the job at a step boundary, with a checkpoint; remove a queued job from the queue"},
-       .run = run_stop,
+      {.help = {"stop",
+                "[JOB]",
+                "stop the job at a step boundary, with a checkpoint; remove a queued job from the queue. `kill` does not wait for "
+                "the boundary and writes no checkpoint",
+                {repl_job_argument()},
+                {{"stop", "stops the running job, and prints the step and the file of the checkpoint"}}},
+       .run = run_end,
        .follow = &to_its_end,
-       .completes = {repl_choice::jobs},
+       .completes = {jobs},
+       .needs = right::run_jobs},
+      {.help = {"kill",
+                "[JOB]",
+                "end the job at once, in any state (queued, preparing, running, paused, hung), without a checkpoint; its state is "
+                "then failed. `stop` ends it with a checkpoint",
+                {repl_job_argument()},
+                {{"kill", "ends the running job"}, {"kill 3", "ends job 3"}}},
+       .run = run_end,
+       .follow = &to_the_kill,
+       .completes = {jobs},
        .needs = right::run_jobs},
   };
 }

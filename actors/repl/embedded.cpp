@@ -1,4 +1,5 @@
-// The backend of `troupe repl` without an address: runs jobs in this process, one after the other.
+// The backend of `troupe repl` without an address: runs jobs in this process, one after the other,
+// each with a run folder (runtime/node/runs/run_info.hpp).
 #include <algorithm>
 #include <cctype>
 #include <condition_variable>
@@ -10,15 +11,20 @@
 
 #include "actors/embedded.hpp"
 #include "actors/repl/repl.hpp"
+#include "actors/repl/run_backend.hpp"
 #include "actors/supervision/gpu_watch.hpp"
 #include "actors/view/about.hpp"
+#include "actors/view/job_progress.hpp"
 #include "ops/device_descriptors.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/messages/ids.hpp"
 #include "runtime/node/config/prepare_text.hpp"
+#include "runtime/node/config/resolved_job.hpp"
 #include "runtime/node/convolution_times.hpp"
 #include "runtime/node/machine_memory.hpp"
 #include "runtime/node/node_tables.hpp"
+#include "runtime/node/runs/run_recorder.hpp"
+#include "runtime/record/checkpoint.hpp"
 #include "runtime/record/second_place.hpp"
 
 namespace troupe {
@@ -51,9 +57,10 @@ std::string unused_weights_file(const std::string& job) {
 
 class embedded_backend final : public repl_backend {
  public:
-  embedded_backend(std::function<void(const std::string&)> tell_person, std::function<void()> unsaved)
+  embedded_backend(std::function<void(const std::string&)> tell_person, std::function<void()> unsaved, std::function<void()> hung)
       : tell_person_(std::move(tell_person)),
         unsaved_(std::move(unsaved)),
+        hung_(std::move(hung)),
         all_(std::make_shared<const tables>(node_tables())),
         runner_([this] { run_jobs(); }) {}
 
@@ -78,6 +85,7 @@ class embedded_backend final : public repl_backend {
     repl_view v;
     v.node = "local";
     v.up_seconds = seconds_of(std::chrono::steady_clock::now() - begun_);
+    v.memory = resident_memory();
     std::shared_ptr<embedded_run> running;
     {
       std::lock_guard guard(lock_);
@@ -85,11 +93,7 @@ class embedded_backend final : public repl_backend {
       running = running_;
       if (gpus_) v.gpus = shown(gpus_->latest());
     }
-    if (!running) return v;
-    running->look([&](const node_host& host) {
-      for (auto& r : host.published()) v.roles.push_back({v.node, std::move(r)});
-      v.dropped = host.counts();
-    });
+    if (running) add_run(v, *running);
     return v;
   }
 
@@ -97,10 +101,13 @@ class embedded_backend final : public repl_backend {
 
   std::string tell(std::uint32_t job, const command& c) override {
     std::lock_guard guard(lock_);
+    if ((c.name == "stop" || c.name == "kill") && leave_queue(job)) return {};
     if (!running_ || job != running_id_) return "job " + std::to_string(job) + " is not running";
     if (c.name == "stop") {
       entry(job).state = "stopping";
       running_->stop();
+    } else if (c.name == "kill") {
+      running_->kill("killed by a user");
     } else {
       running_->command(c);
     }
@@ -152,29 +159,84 @@ class embedded_backend final : public repl_backend {
  private:
   repl_job& entry(std::uint32_t job) { return entries_[job - 1]; }
 
+  // Returns true if the job was queued; it is not any more.
+  bool leave_queue(std::uint32_t job) {
+    const auto left = std::erase_if(waiting_, [&](const auto& w) { return w.job->id == job; });
+    if (left == 0) return false;
+    entry(job).state = "stopped";
+    entry(job).message = "removed from the queue before it started";
+    changed_.notify_all();
+    return true;
+  }
+
   void run_jobs() {
     for (;;) {
       std::shared_ptr<prepared_job> j;
+      embedded_options o;
       {
         std::unique_lock guard(lock_);
         changed_.wait(guard, [&] { return closing_ || !waiting_.empty(); });
         if (closing_) return;
-        j = std::move(waiting_.front().job);
-        embedded_options o;
-        o.devices = std::move(waiting_.front().devices);
-        waiting_.pop_front();
+        j = waiting_.front().job;
+        o.devices = waiting_.front().devices;
+      }
+      auto run = run_of(j, numerics_of(o.devices));
+      {
+        std::unique_lock guard(lock_);
+        if (std::erase_if(waiting_, [&](const auto& w) { return w.job == j; }) == 0 || closing_) {  // it has left the queue
+          if (run) run->finish({"failed", j->first_step, {}, "removed from the queue before it started", {}});
+          continue;
+        }
         o.on_event = [this, id = j->id](const event_effect& e) { handle_event(id, e); };
         o.on_store = [this, j, numerics = numerics_of(o.devices)](const store_effect& s) { keep(*j, numerics, s); };
         running_ = std::make_shared<embedded_run>(j, std::move(o));
         running_id_ = j->id;
         saved_.newest = {};
         saved_.elsewhere = {};
+        saved_.run = std::move(run);
+        if (saved_.run) entry(j->id).folder = saved_.run->folder().string();
         entry(j->id).state = "running";
         changed_.notify_all();
       }
       const auto result = running_->run();
       finish(*j, result);
     }
+  }
+
+  // Makes the run folder of a job. Null: none is wanted, or it cannot be made.
+  std::unique_ptr<run_recorder> run_of(const std::shared_ptr<prepared_job>& j, const std::string& numerics) {
+    const auto runs = default_runs_folder();
+    if (runs.empty()) return nullptr;
+    auto& c = j->spec.checkpoint;
+    if (c.every_steps == 0 && c.every_seconds == 0 && !c.never) c.every_seconds = run_checkpoint_seconds;
+    auto info = facts_of_run(*j, numerics);
+    info.overrides = submitted_of(j->id).overrides;
+    auto made = run_recorder::create(runs, j, std::move(info), resolved_job_text(*j));
+    if (const auto* bad = std::get_if<record_error>(&made)) {
+      tell_person_("job " + std::to_string(j->id) + " has no run folder: " + bad->to_string());
+      return nullptr;
+    }
+    j->keeps_best = true;
+    j->histograms_every = run_histogram_steps;
+    return std::move(std::get<std::unique_ptr<run_recorder>>(made));
+  }
+
+  repl_submission submitted_of(std::uint32_t job) const {
+    std::lock_guard guard(lock_);
+    return submitted_[job - 1];
+  }
+
+  // Ends the run folder. Returns the text for the job's last line; empty: there is no folder, or
+  // the weights are not in it.
+  std::string end_run(const embedded_result& result) {
+    if (!saved_.run) return {};
+    const bool done = result.ok && !result.stopped;
+    const auto bad = saved_.run->finish({done        ? "done"
+                                         : result.ok ? "stopped"
+                                                     : "failed",
+                                         result.step, result.weights_sha256, result.error, result.weights});
+    if (const auto why = saved_.run->trouble(); !why.empty()) tell_person_("the run folder is incomplete: " + why);
+    return done && !bad ? ", weights in " + (saved_.run->folder() / "last.safetensors").string() : std::string();
   }
 
   // Writes the weights of a completed job to the current folder, named after the job. Returns the
@@ -190,7 +252,8 @@ class embedded_backend final : public repl_backend {
 
   void finish(const prepared_job& j, const embedded_result& result) {
     const auto id = j.id;
-    const auto weights = result.ok && !result.stopped ? keep_weights(j, result) : std::string();
+    auto weights = end_run(result);
+    if (weights.empty() && result.ok && !result.stopped) weights = keep_weights(j, result);
     std::string line = "job " + std::to_string(id) + " ";
     {
       std::lock_guard guard(lock_);
@@ -201,49 +264,58 @@ class embedded_backend final : public repl_backend {
       r.step = result.step;
       line += r.state + weights + (result.error.empty() ? "" : ": " + result.error);
       if (r.state == "stopped" && !saved_.newest.path.empty())
-        line += "; resume with: " + resume_command(submitted_[id - 1], saved_.newest.path);
+        line += "; resume with: " +
+                (saved_.run ? "troupe resume " + saved_.run->word() : resume_command(submitted_[id - 1], saved_.newest.path));
       running_.reset();
     }
+    if (result.hung && hung_) hung_();
     tell_person_(line);
   }
 
+  // The job's state changes before its event is in the log, where commands wait for it.
   void handle_event(std::uint32_t id, const event_effect& e) {
+    {
+      std::lock_guard guard(lock_);
+      note_event(entry(id), e);
+    }
     if (e.kind != "checkpoint")
-      events_.put(id, e);
+      put(id, e);
     else if (saved_.newest.trouble)
-      events_.put(id, {"alert", e.step, {}, std::string(checkpoint_not_saved) + saved_.newest.trouble->to_string()});
+      put(id, {"alert", e.step, {}, std::string(checkpoint_not_saved) + saved_.newest.trouble->to_string()});
     else
-      events_.put(id, e, {{"file", saved_.newest.path}});
-    std::lock_guard guard(lock_);
-    auto& r = entry(id);
-    r.step = e.step;
-    for (const auto& [name, value] : e.values) {
-      if (e.kind == "step" && name == "loss") r.loss = value;
-      if (e.kind == "step" && name == "examples_per_s") r.examples_per_s = value;
-      if (e.kind == "step" && name == "skipped") r.skipped = static_cast<std::uint64_t>(value);
-      if (e.kind == "eval" && name == "accuracy") r.accuracy = value;
-    }
-    if (e.kind == "paused") {
-      r.state = "paused";
-      r.examples_per_s = 0;
-    }
-    if (e.kind == "resumed") r.state = "running";
+      put(id, e, {{"file", saved_.newest.path}});
   }
 
-  // Writes a checkpoint to the current folder, named after the job.
+  void put(std::uint32_t id, const event_effect& e, const run_recorder::texts& texts = {}) {
+    if (saved_.run) saved_.run->event(e, texts);
+    events_.put(id, e, texts);
+  }
+
+  kept_file keep_in_run(const prepared_job& j, const checkpoint& c) {
+    const auto folder = saved_.run->checkpoints().string();
+    if (auto bad = save_checkpoint(folder, c, static_cast<std::size_t>(j.spec.checkpoint.keep)))
+      return write_elsewhere(saved_.elsewhere, std::move(*bad), j.spec.name + ".checkpoint.safetensors",
+                             [&](const std::string& path) { return write_checkpoint(path, c); });
+    return {checkpoint_files(folder).front(), {}};
+  }
+
+  // Writes a checkpoint to the run folder, or to the current folder, named after the job.
   void keep(const prepared_job& j, const std::string& numerics, const store_effect& s) {
+    if (saved_.run) saved_.run->store(s);
     if (s.what != "checkpoint") return;
     const auto file = j.spec.name + ".checkpoint.safetensors";
     const auto c = checkpoint_of(j, s, numerics);
-    saved_.newest = write_or_elsewhere(saved_.elsewhere, file, [&](const std::string& path) { return write_checkpoint(path, c); });
+    saved_.newest =
+        saved_.run ? keep_in_run(j, c)
+                   : write_or_elsewhere(saved_.elsewhere, file, [&](const std::string& path) { return write_checkpoint(path, c); });
     tell_person_(saved_.newest.trouble ? saved_.newest.trouble->to_string()
-                                       : "checkpoint of step " + std::to_string(s.step) + " in " + file);
+                                       : "checkpoint of step " + std::to_string(s.step) + " in " + saved_.newest.path);
     std::lock_guard guard(lock_);
     if (saved_.newest.trouble && closing_ && unsaved_) unsaved_();
   }
 
   std::function<void(const std::string&)> tell_person_;
-  std::function<void()> unsaved_;
+  std::function<void()> unsaved_, hung_;
   std::shared_ptr<const tables> all_;
   const std::shared_ptr<device> dev_ = make_cpu_device();
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
@@ -251,6 +323,7 @@ class embedded_backend final : public repl_backend {
   struct {             // of the running job; used only by the thread that runs jobs
     kept_file newest;  // checkpoint
     second_place elsewhere;
+    std::unique_ptr<run_recorder> run;  // null: the job has no run folder
   } saved_;
   mutable std::mutex lock_;
   std::condition_variable changed_;
@@ -271,8 +344,8 @@ class embedded_backend final : public repl_backend {
 }  // namespace
 
 std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person,
-                                                    std::function<void()> unsaved) {
-  return std::make_unique<embedded_backend>(std::move(tell_person), std::move(unsaved));
+                                                    std::function<void()> unsaved, std::function<void()> hung) {
+  return std::make_unique<embedded_backend>(std::move(tell_person), std::move(unsaved), std::move(hung));
 }
 
 }  // namespace troupe

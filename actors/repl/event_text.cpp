@@ -1,4 +1,4 @@
-// Formats a job's events, staleness and layers, as text and as JSON.
+// Formats a job's events and its staleness, as text and as JSON.
 #include "actors/repl/columns.hpp"
 #include "actors/repl/tables.hpp"
 #include "runtime/coordinator/staleness.hpp"
@@ -31,30 +31,10 @@ json_object mode_options(const event_effect& e, std::string& name) {
   return options;
 }
 
-std::string joined_texts(const std::vector<std::string>& list) {
-  std::string s;
-  for (const auto& t : list) s += (s.empty() ? "" : ", ") + t;
-  return s;
-}
-
-json_object object_of(const repl_layer& l) {
-  json_object o{{"name", l.name}, {"type", l.type}, {"inputs", l.inputs}, {"in", l.in}, {"out", l.out}};
-  o["phase"] = l.in_train && l.in_test ? "both" : l.in_train ? "train" : "test";
-  o["parameters"] = json_object::array();
-  for (const auto& p : l.parameters)
-    o["parameters"].push_back({{"name", p.name},
-                               {"shape", p.shape},
-                               {"count", p.count},
-                               {"lr_scale", p.lr},
-                               {"decay_scale", p.decay},
-                               {"trainable", p.trainable}});
-  return o;
-}
-
 }  // namespace
 
 std::string repl_staleness_text(bool json, const event_effect& e) {
-  if (json) return repl_event_json(e);
+  if (json) return to_json({0, e, {}});
   const auto entries = staleness_of(e);
   if (entries.empty()) return "no data: no step has used weights yet";
   constexpr std::uint64_t shown = 8;
@@ -75,13 +55,6 @@ std::string repl_staleness_text(bool json, const event_effect& e) {
   return t.text();
 }
 
-std::string repl_step_text(const event_effect& e) {
-  std::string s = "step " + number(e.step);
-  for (const auto& [k, v] : e.values)
-    if (k != "step_seconds") s += "  " + k + " " + number(v, k == "examples_per_s" ? "%.0f" : "%.6g");
-  return s;
-}
-
 std::string repl_moved_text(const event_effect& e) {
   std::string s = e.text + " at step " + number(e.step);
   for (const auto& [k, v] : e.values)
@@ -89,50 +62,19 @@ std::string repl_moved_text(const event_effect& e) {
   return s;
 }
 
-std::string repl_layer_text(bool json, const repl_layer& l) {
-  if (json) {
-    json_object o{{"command", "layer"}};
-    o.update(object_of(l));
-    return line_of(o);
-  }
-  std::string s = l.name + ": " + l.type + " of " + joined_texts(l.inputs) + (l.in_train ? "" : ", evaluation only") +
-                  (l.in_test ? "" : ", training only") + "\n" + joined_texts(l.in) + "  ->  " + joined_texts(l.out) +
-                  " (per packet)";
-  if (l.parameters.empty()) return s + "\nno parameters";
-  columns t({"parameter", "shape", "elements", "lr x", "decay x"});
-  for (const auto& p : l.parameters)
-    t.add({p.name, p.shape, number(p.count), number(p.lr), number(p.decay) + (p.trainable ? "" : "  (statistics)")});
-  return s + "\n" + t.text();
-}
-
-std::string repl_layers_text(bool json, const repl_about& a) {
-  if (json) {
-    json_object o{{"command", "layer"}, {"layers", json_object::array()}};
-    for (const auto& l : a.layers) o["layers"].push_back(object_of(l));
-    return line_of(o);
-  }
-  columns t({"layer", "type", "inputs", "out", "parameters"});
-  for (const auto& l : a.layers) {
-    std::int64_t n = 0;
-    for (const auto& p : l.parameters) n += p.count;
-    t.add({l.name, l.type, joined_texts(l.inputs), joined_texts(l.out), number(n)});
-  }
-  return t.text();
-}
-
-std::string to_json(const job_event& e) {
+nlohmann::ordered_json repl_event_object(const job_event& e) {
   json_object o{{"event", e.event.kind}};
   if (e.event.kind != "done" && e.event.kind != "error") o["step"] = e.event.step;
   if (e.event.kind == "staleness") {
     o["parameters"] = staleness_object(e.event);
-    return line_of(o);
+    return o;
   }
   if (e.event.kind == "mode") {
     std::string name;
     auto options = mode_options(e.event, name);
     o["mode"] = name;
     o["options"] = std::move(options);
-    return line_of(o);
+    return o;
   }
   for (const auto& [k, v] : e.event.values) {
     const bool whole = k == "steps" || k == "packets" || k == "tcp_bytes" || k == "skipped";
@@ -143,9 +85,9 @@ std::string to_json(const job_event& e) {
   }
   for (const auto& [k, v] : e.texts) o[k] = v;
   if (!e.event.text.empty()) o[e.event.kind == "done" ? "how" : "message"] = e.event.text;
-  return line_of(o);
+  return o;
 }
 
-std::string repl_event_json(const event_effect& e) { return to_json({0, e, {}}); }
+std::string to_json(const job_event& e) { return line_of(repl_event_object(e)); }
 
 }  // namespace troupe

@@ -1,4 +1,5 @@
 // Commands that wait for an event of the job; command.hpp describes the protocol.
+#include "actors/repl/columns.hpp"
 #include "actors/repl/command.hpp"
 
 namespace troupe {
@@ -11,63 +12,57 @@ bool is_over(const repl_view& v, std::uint32_t id) {
   return !j || j->over() || j->state == "queued";
 }
 
+// The next line of a command that is followed.
+repl_reply follow_on(const repl_following& f, std::uint32_t job, std::uint64_t from, std::uint64_t left,
+                     const repl_arguments& words, std::string text = {}) {
+  auto next =
+      std::string("_follow ") + f.name + " " + std::to_string(job) + " " + std::to_string(from) + " " + std::to_string(left);
+  for (const auto& w : words) next += " " + w;
+  return {kind::ok, std::move(text), std::move(next)};
+}
+
 repl_reply follow(const repl_request& r, const repl_following& f, std::uint32_t job, std::uint64_t from, std::uint64_t left) {
-  const auto named = "job " + std::to_string(job);
+  const auto give_up = [&](const std::string& why) { return f.give_up ? f.give_up(r, why) : r.fail(why); };
   // The view may be newer than the event log. The job counts as over only when the log has reached
   // the view: then `events`, which is read after the view, contains all events of the job.
   const auto view = r.backend.view();
   const bool over = is_over(view, job) && r.backend.events().last() >= view.events;
-  std::string lines;
   const auto events = r.backend.events().after(from, job);
   for (const auto& e : events) {
     if (!f.from_the_start) from = e.number;
-    if (e.what.kind == not_reported && !f.endless) return r.fail(e.what.text);
-    if (auto reply = f.handle_event(r, e, events)) {
-      if (!f.endless) return std::move(*reply);
-      lines += (lines.empty() ? "" : "\n") + reply->text;
-      if (left > 0 && --left == 0) return {kind::ok, lines, {}};
-    }
-    if (e.what.kind != "done" && e.what.kind != "error" && e.what.kind != "preempted") continue;
-    return f.endless ? repl_reply{kind::ok, lines, {}} : r.fail(named + " ended before it executed the command");
+    if (e.what.kind == not_reported) return give_up(e.what.text);
+    if (auto reply = f.handle_event(r, e, events)) return std::move(*reply);
+    if (e.what.kind == "done" || e.what.kind == "error" || e.what.kind == "preempted")
+      return give_up(repl_named(job) + " ended before it executed the command");
   }
-  if (over) return f.endless ? repl_reply{kind::ok, lines, {}} : r.fail(named + " is not running");
-  if (!f.endless && --left == 0) return r.fail(named + " has not executed the command yet; `waits` shows what it waits for");
-  return repl_follow_from(f, job, from, left, std::move(lines));
+  if (over) return give_up(repl_named(job) + " is not running");
+  if (--left == 0)
+    return give_up(repl_named(job) + " has not executed the command yet, and will when it can; `waits` shows what it waits for");
+  std::string notice;
+  if (!r.json && f.patience - left == repl_notice)
+    notice = "waiting for " + repl_named(job) + " (Ctrl-C ends the waiting, not the command)";
+  return follow_on(f, job, from, left, {r.args.begin() + repl_follow_words, r.args.end()}, std::move(notice));
 }
 
 }  // namespace
 
-repl_reply repl_follow_from(const repl_following& f, std::uint32_t job, std::uint64_t from, std::uint64_t left, std::string text) {
-  return {kind::ok, std::move(text),
-          std::string("_follow ") + f.name + " " + std::to_string(job) + " " + std::to_string(from) + " " + std::to_string(left)};
-}
-
 repl_reply repl_follow(const repl_request& r) {
   std::uint32_t job = 0;
   std::uint64_t from = 0, left = 0;
-  const auto* f = r.args.size() == 4 ? find_repl_following(r.args[0]) : nullptr;
-  const bool good =
-      f && repl_number(r.args[1], job) && repl_number(r.args[2], from) && repl_number(r.args[3], left) && (f->endless || left > 0);
+  const auto* f = r.args.size() >= repl_follow_words ? find_repl_following(r.args[0]) : nullptr;
+  const bool good = f && repl_number(r.args[1], job) && repl_number(r.args[2], from) && repl_number(r.args[3], left) && left > 0;
   if (!good) return r.usage("usage: _follow NAME JOB EVENT LEFT (for programs)");
   return follow(r, *f, job, from, left);
 }
 
 repl_reply repl_tell_and_follow(const repl_request& r, const std::optional<std::uint32_t>& job, const std::string& error,
-                                const command& c) {
+                                const command& c, const repl_arguments& words) {
   if (!job) return r.fail(error);
   const auto from = r.backend.events().last();
   const auto refused = r.backend.tell(*job, c);
   if (!refused.empty()) return r.fail(refused);
   const auto& f = *r.command->follow;
-  return repl_follow_from(f, *job, from, f.patience);
-}
-
-repl_reply repl_tell(const repl_request& r) {
-  const auto& name = r.command->help.name;
-  if (r.args.size() > 1) return r.usage(name + ": expected at most one argument, the job number");
-  std::string error;
-  const auto job = repl_job_of(r.backend.view(), r.args, 0, error);
-  return job ? repl_sent(r, *job, {name, {}, 0}) : r.fail(error);
+  return follow_on(f, *job, from, f.patience, words);
 }
 
 repl_reply repl_tell_and_wait(const repl_request& r) {
@@ -75,11 +70,10 @@ repl_reply repl_tell_and_wait(const repl_request& r) {
   if (r.args.size() > 1) return r.usage(name + ": expected at most one argument, the job number");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 0, error);
-  const command c{name, {}, 0, {}};
-  auto reply = repl_tell_and_follow(r, job, error, c);
-  if (reply.how == kind::ok) reply.text = repl_sent_text(r.json, *job, c);
-  return reply;
+  return repl_tell_and_follow(r, job, error, {name, {}, 0, {}});
 }
+
+std::string repl_named(std::uint32_t job) { return "job " + std::to_string(job); }
 
 std::string repl_text_of(const repl_event& e, const char* name) {
   for (const auto& [k, v] : e.texts)
@@ -89,9 +83,12 @@ std::string repl_text_of(const repl_event& e, const char* name) {
 
 bool repl_not_saved(const repl_event& e) { return e.what.kind == "alert" && e.what.text.starts_with(checkpoint_not_saved); }
 
-repl_reply repl_sent(const repl_request& r, std::uint32_t job, const command& c) {
-  const auto error = r.backend.tell(job, c);
-  return error.empty() ? repl_reply{kind::ok, repl_sent_text(r.json, job, c), {}} : r.fail(error);
+repl_reply repl_outcome(const repl_request& r, const repl_event& e, const std::string& text, const nlohmann::ordered_json& more) {
+  if (!r.json) return {kind::ok, text, {}};
+  auto o = repl_event_object({e.job, e.what, e.texts});
+  o["job"] = e.job;
+  o.update(more);
+  return {kind::ok, repl_text::line_of(o), {}};
 }
 
 }  // namespace troupe

@@ -1,13 +1,19 @@
 // `troupe repl`: parses the command line and connects to a daemon or starts the embedded backend.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
 #include "actors/repl/repl.hpp"
+#include "actors/repl/run_socket.hpp"
 #include "actors/repl/signals.hpp"
 #include "actors/repl/tables.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
+#include "runtime/node/runs/run_info.hpp"
 
 namespace troupe {
 namespace {
@@ -45,13 +51,58 @@ cluster_address target_of(const arguments& a, std::string& error) {
 
 }  // namespace
 
+namespace {
+
+// Runs jobs in this process.
+int run_embedded(const repl_options& o) {
+  bool unsaved = false, hung = false;  // written by the thread that runs jobs, read after that thread has ended
+  // At a prompt, the line takes the place of the prompt, which is drawn again below it.
+  const bool at_prompt = !o.has_commands && !o.json && ::isatty(STDIN_FILENO) != 0 && ::isatty(STDERR_FILENO) != 0;
+  const auto tell_person = [at_prompt](const std::string& line) {
+    std::fprintf(stderr, "%s%s\n", at_prompt ? "\r\x1b[K" : "", line.c_str());
+    if (at_prompt) repl_signals::ask_to_redraw();
+  };
+  auto here = make_embedded_backend(
+      tell_person, [&] { unsaved = true; }, [&] { hung = true; });
+  repl_session session(*here, o.json);
+  repl_signals signals;
+  const auto lines = [&](const std::string& line, const std::string* text) { return session.run(line, text); };
+  int code = run_repl(repl_with_files(lines, o.json), o, signals);
+  signals.end_at_once();
+  here.reset();  // stops the running job
+  if (unsaved) code = std::max(code, 1);
+  if (hung) {  // a thread still runs a task: what it uses must exist until the process ends
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
+  return code;
+}
+
+// The socket of the run that a user names. Empty: `error` says why there is none.
+std::filesystem::path socket_of(const std::string& run, std::string& error) {
+  const auto found = find_run(default_runs_folder(), run);
+  if (const auto* bad = std::get_if<record_error>(&found)) {
+    error = bad->to_string();
+    return {};
+  }
+  return run_socket_file(std::get<std::filesystem::path>(found));
+}
+
+bool is_address(const std::string& text) {
+  const auto colon = text.rfind(':');
+  return colon != std::string::npos && colon + 1 < text.size() &&
+         text.find_first_not_of("0123456789", colon + 1) == std::string::npos && !std::filesystem::exists(text);
+}
+
+}  // namespace
+
 int repl_main(const std::vector<std::string>& given) {
   arguments a;
   CLI::App app(
-      "Control a cluster through one of its daemons, or run jobs in this process if no daemon is given. Type `help` for the "
-      "commands.",
+      "Control a cluster through one of its daemons or a run of `troupe train` that is in progress, or run jobs in this process "
+      "if neither is given. Type `help` for the commands.",
       "troupe repl");
-  app.add_option("address", a.address, "HOST:PORT of a daemon");
+  app.add_option("target", a.address, "HOST:PORT of a daemon, or a run: its number, its name or its folder");
   app.add_option("--tls", a.tls, "Folder with ca.pem, client.pem and client.key");
   app.add_option("--cluster", a.cluster,
                  "Cluster file, which names the certificates and the daemons; connects to the coordinator unless --node is given");
@@ -71,16 +122,23 @@ int repl_main(const std::vector<std::string>& given) {
     return code;
   };
   if (a.address.empty() && a.tls.empty() && a.cluster.empty() && a.node.empty()) {
-    bool unsaved = false;  // written by the thread that runs jobs, read after that thread has ended
-    auto here =
-        make_embedded_backend([](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }, [&] { unsaved = true; });
-    repl_session session(*here, a.repl.json);
+    return run_embedded(a.repl);
+  }
+  const bool to_run = !a.address.empty() && !is_address(a.address);
+  if (to_run && (!a.tls.empty() || !a.cluster.empty() || !a.node.empty())) {
+    error = in_quotes(a.address) + " is not HOST:PORT; a run takes neither --tls nor --cluster nor --node";
+    return fail(2);
+  }
+  if (to_run) {
+    const auto file = socket_of(a.address, error);
+    if (!error.empty()) return fail(2);
+    const auto lines = connect_run(file, a.repl.json, error);
+    if (!lines) {
+      error = "cannot connect to run " + in_quotes(a.address) + ": " + error + " (" + file.string() + ")";
+      return fail(1);
+    }
     repl_signals signals;
-    const auto lines = [&](const std::string& line, const std::string* text) { return session.run(line, text); };
-    const int code = run_repl(repl_with_files(lines, a.repl.json), a.repl, signals);
-    signals.end_at_once();
-    here.reset();  // stops the running job
-    return unsaved ? std::max(code, 1) : code;
+    return run_repl(lines, a.repl, signals);
   }
   const auto where = target_of(a, error);
   if (!error.empty()) return fail(2);

@@ -41,6 +41,8 @@ class repl_session {
 
 struct repl_command_help {
   std::string name, arguments, doc;
+  std::vector<std::pair<std::string, std::string>> meanings = {};  // of the arguments
+  std::vector<std::pair<std::string, std::string>> examples = {};  // a line, and what it does
 };
 const std::vector<repl_command_help>& repl_commands();
 // The reply to `submit` after the job was checked. `job` 0: it is invalid, for the reasons in
@@ -70,9 +72,10 @@ repl_reply run_line(const repl_lines& lines, const std::string& line, const std:
 // the other. Its destructor stops the running job with a checkpoint. Checkpoints, and the weights
 // of a completed job, are written to the current folder. `tell_person` gets a line for each
 // checkpoint and when a job ends. `unsaved` is called if the weights or the last checkpoint could
-// not be written there. Threads: any.
+// not be written there, `hung` if a task of a job did not end: the process must then end by _exit.
+// Threads: any.
 std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person,
-                                                    std::function<void()> unsaved = {});
+                                                    std::function<void()> unsaved = {}, std::function<void()> hung = {});
 
 // Connects to the REPL actor of a daemon. If it cannot be reached, returns an empty function and
 // sets `error`.

@@ -1,7 +1,9 @@
 // One line while a command of the REPL handles it. Private to actors/repl/.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -30,8 +32,7 @@ struct repl_request {
   repl_reply usage(const std::string& why) const { return fail(why, repl_reply::kind::usage); }
 };
 
-// Splits a line at blanks; blanks within "..." do not separate.
-repl_arguments repl_split(const std::string& line);
+repl_arguments repl_split(const std::string& line);  // the words of a line (words.hpp)
 
 // Parses `text`, which must be a non-negative number and nothing else. Returns false if it is not.
 template <class T>
@@ -41,6 +42,9 @@ bool repl_number(const std::string& text, T& out) {
   return in && in.peek() == std::istringstream::traits_type::eof() && text.find('-') == std::string::npos;
 }
 
+// Parses "50ms", "1.5s", "2min". Nullopt if the text is not a time.
+std::optional<std::chrono::milliseconds> repl_time_of(const std::string& text);
+
 // The job that argument `at` names; without that argument, the running job. Nullopt and `error` if
 // there is none.
 std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_arguments& args, std::size_t at, std::string& error);
@@ -48,14 +52,18 @@ std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_argument
 // A job of the view. Null if it has no job of that number.
 const repl_job* find_job(const repl_view& v, std::uint32_t id);
 
-// Passes `c` on to the job's coordinator and confirms that.
-repl_reply repl_sent(const repl_request& r, std::uint32_t job, const command& c);
+// The reply of a command whose result is the event `e`: `text`, or the event as JSON with the job's
+// number. `more`: further members of the JSON object.
+repl_reply repl_outcome(const repl_request& r, const repl_event& e, const std::string& text,
+                        const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
 
+std::string repl_named(std::uint32_t job);                        // "job 7"
 std::string repl_text_of(const repl_event& e, const char* name);  // one of the event's texts; empty if it has none of that name
 bool repl_not_saved(const repl_event& e);                         // an alert that a checkpoint was not saved
 
 // Lines that the terminal and other clients send, not users. `help` and completion omit them.
-repl_reply repl_follow(const repl_request& r);     // `_follow NAME JOB EVENT LEFT`
+repl_reply repl_follow(const repl_request& r);     // `_follow NAME JOB EVENT LEFT WORD...`
+repl_reply repl_watch(const repl_request& r);      // `_watch ...`, commands_watch.cpp
 repl_reply repl_completed(const repl_request& r);  // `_complete TEXT`: the candidates for the text's last word, one per line
 
 }  // namespace troupe

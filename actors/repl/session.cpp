@@ -1,40 +1,38 @@
 // The session: parses a line into command and arguments, checks the client's right, and runs the
 // command. A reply shows one snapshot of the backend.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <utility>
 
 #include "actors/repl/command.hpp"
+#include "actors/repl/words.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {
 
 const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>>& hidden() {
-  static const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>> entries = {{"_follow", repl_follow},
-                                                                                                   {"_complete", repl_completed}};
+  static const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>> entries = {
+      {"_follow", repl_follow}, {"_watch", repl_watch}, {"_complete", repl_completed}};
   return entries;
 }
 
 }  // namespace
 
-repl_arguments repl_split(const std::string& line) {
-  repl_arguments out;
-  std::string argument;
-  bool quoted = false, any = false;
-  for (char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-      any = true;
-    } else if (!quoted && (c == ' ' || c == '\t' || c == '\r' || c == '\n')) {
-      if (any) out.push_back(std::exchange(argument, {}));
-      any = false;
-    } else {
-      argument += c;
-      any = true;
-    }
+repl_arguments repl_split(const std::string& line) { return repl_read_words(line).list; }
+
+std::optional<std::chrono::milliseconds> repl_time_of(const std::string& text) {
+  const auto unit_at = std::min(text.find_first_not_of("0123456789."), text.size());
+  double n = 0;
+  if (unit_at == 0 || !repl_number(text.substr(0, unit_at), n)) return std::nullopt;
+  static const std::array<std::pair<std::string, double>, 3> units = {{{"ms", 1}, {"s", 1e3}, {"min", 6e4}}};
+  for (const auto& [unit, ms] : units) {
+    if (text.substr(unit_at) != unit) continue;
+    const double all = std::round(n * ms);
+    return all <= 1e12 ? std::optional(std::chrono::milliseconds{static_cast<std::int64_t>(all)}) : std::nullopt;
   }
-  if (any) out.push_back(argument);
-  return out;
+  return std::nullopt;
 }
 
 std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_arguments& args, std::size_t at, std::string& error) {
@@ -57,11 +55,15 @@ const repl_job* find_job(const repl_view& v, std::uint32_t id) {
 }
 
 repl_reply repl_session::run(const std::string& line, const std::string* text) {
-  auto args = repl_split(line);
-  if (args.empty() || args[0].starts_with('#')) return {};
+  const auto begin = line.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos || line[begin] == '#') return {};
+  const auto words = repl_read_words(line);
+  const auto& args = words.list;
   auto name = args[0];
   if (name == "exit") name = "quit";
+  if (name == "?") name = "help";
   repl_request r{backend_, json_, {args.begin() + 1, args.end()}, text, line, find_repl_command(name)};
+  if (!words.error.empty() && name != "_complete") return r.usage(words.error);
   if (r.command) {
     if (const auto why = backend_.why_not(r.command->needs, name); !why.empty()) return r.fail(why);
     return r.command->run(r);

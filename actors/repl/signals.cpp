@@ -80,6 +80,10 @@ bool repl_signals::take(int signal) {
   return false;
 }
 
+void repl_signals::ask_to_redraw() {
+  if (wake_ends[1] >= 0) note_signal(SIGCONT);
+}
+
 void repl_signals::end_at_once() { ends_at_once = true; }
 
 }  // namespace troupe

@@ -31,6 +31,9 @@ class repl_signals {
   // Consumes a pending signal (SIGINT, SIGWINCH, SIGCONT, ...). Returns false if it is not pending.
   static bool take(int signal);
 
+  // As if SIGCONT had arrived: the terminal draws its prompt again. For output of other threads.
+  static void ask_to_redraw();
+
   // From now on SIGINT, SIGTERM and SIGHUP end the process at once, with exit code 128 + number.
   void end_at_once();
 };

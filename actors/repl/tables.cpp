@@ -1,10 +1,14 @@
 #include "actors/repl/tables.hpp"
 
+#include <cmath>
+#include <cstring>
 #include <map>
 
 #include "actors/repl/columns.hpp"
 #include "actors/repl/gpu_text.hpp"
 #include "actors/supervision/task_watch.hpp"
+#include "actors/view/job_progress.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 
@@ -28,9 +32,47 @@ json_object object_of(const repl_job& j) {
     o["checkpoint_s"] = j.kept_seconds;
   }
   if (j.steps_at_risk) o["at_stake"] = *j.steps_at_risk;
+  if (const auto mode = mode_of(j); !mode.empty()) o["mode"] = mode;
+  if (j.lr) o["lr"] = *j.lr;
+  if (j.evaluated) o["eval_step"] = *j.evaluated;
+  if (const auto epoch = epoch_of(j)) o["epoch"] = *epoch;
+  if (const auto left = seconds_left(j)) o["eta_s"] = *left;
+  if (j.about) {
+    o["workers"] = j.about->workers;
+    o["batch"] = j.about->batch;
+    o["steps_per_epoch"] = j.about->steps_per_epoch;
+  }
+  if (j.folder) o["folder"] = *j.folder;
   if (!j.message.empty()) o["message"] = j.message;
   if (!j.weights_sha256.empty()) o["weights_sha256"] = j.weights_sha256;
   return o;
+}
+
+// What `status` shows of the current job below its progress, one line each.
+std::string details(const repl_job& j) {
+  std::string text;
+  const auto add = [&text](const char* name, const std::string& value) {
+    if (!value.empty()) text += std::string("\n  ") + name + std::string(10 - std::strlen(name), ' ') + value;
+  };
+  auto mode = mode_of(j);
+  if (j.about) mode += (mode.empty() ? "" : ", ") + number(j.about->workers) + (j.about->workers == 1 ? " worker" : " workers");
+  add("mode", mode);
+  if (const auto epoch = epoch_of(j)) {
+    auto epochs = number(*epoch, "%.2f");
+    if (j.last_step > 0)
+      epochs += " of " + number(static_cast<double>(j.last_step) / static_cast<double>(j.about->steps_per_epoch), "%.8g");
+    add("epoch", epochs);
+  }
+  if (j.lr) add("lr", number(*j.lr));
+  if (j.accuracy >= 0 && j.evaluated) add("accuracy", number(j.accuracy, "%.4f") + " (step " + number(*j.evaluated) + ")");
+  if (j.about && j.examples_per_s > 0) {
+    auto speed = number(j.examples_per_s, "%.0f") + " examples/s, " +
+                 repl_duration(static_cast<double>(j.about->batch) / j.examples_per_s) + " per step (means over 5 s)";
+    if (const auto left = seconds_left(j)) speed += ", " + repl_duration(*left) + " left";
+    add("speed", speed);
+  }
+  if (j.folder) add("folder", *j.folder);
+  return text;
 }
 
 const repl_job* current(const repl_view& v) {
@@ -97,6 +139,7 @@ std::string repl_status_text(bool json, const repl_view& v) {
                     {"wrong_source", v.wrong_source},
                     {"by_roles", dropped_object(dropped_by_roles(v))}};
     if (!v.gpus.empty()) o["gpus"] = gpus_json(v.gpus);
+    if (v.memory > 0) o["memory"] = v.memory;
     if (j) o["job"] = object_of(*j);
     return line_of(o);
   }
@@ -109,8 +152,20 @@ std::string repl_status_text(bool json, const repl_view& v) {
   if (const auto mistakes = dropped_by_roles(v).mistakes(); mistakes > 0)
     text += "\nroles have rejected " + number(mistakes) + (mistakes == 1 ? " message" : " messages") + ": see `roles`";
   for (const auto& g : v.gpus) text += "\n" + gpu_line(g);
-  text += "\n" + (j ? progress(*j) : number(v.roles.size()) + " roles on this node");
+  if (v.memory > 0)
+    text += std::string("\n") + (v.cluster.empty() ? "this process" : "this daemon") + " has " +
+            bytes_text(static_cast<double>(v.memory)) + " in memory";
+  text += "\n" + (j ? progress(*j) + details(*j) : number(v.roles.size()) + " roles on this node");
   return text;
+}
+
+std::string repl_duration(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e9) return "?";
+  if (seconds < 1) return number(seconds * 1e3, seconds < 0.01 ? "%.2f" : "%.0f") + " ms";
+  if (seconds < 60) return number(seconds, seconds < 10 ? "%.1f" : "%.0f") + " s";
+  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
+  if (whole < 3600) return number(whole / 60) + " min" + (whole % 60 ? " " + number(whole % 60) + " s" : "");
+  return number(whole / 3600) + " h" + (whole / 60 % 60 ? " " + number(whole / 60 % 60) + " min" : "");
 }
 
 namespace {
@@ -140,6 +195,7 @@ std::string repl_nodes_text(bool json, const repl_view& v) {
                     {"seconds", n.seconds},     {"tcp_in", n.tcp_in}, {"tcp_out", n.tcp_out}, {"lives", n.lives},
                     {"losses", n.node_failures}};
       if (n.steps_at_risk) o["at_stake"] = *n.steps_at_risk;
+      if (n.memory > 0) o["memory"] = n.memory;
       if (!n.note.empty()) o["note"] = n.note;
       auto links = json_object::array();
       for (const auto& l : n.links) {
@@ -154,10 +210,11 @@ std::string repl_nodes_text(bool json, const repl_view& v) {
     }
     return line_of({{"command", "nodes"}, {"nodes", list}});
   }
-  columns t({"node", "state", "address", "data", "s", "bytes in", "bytes out", "joins", "failures", "at risk", "links", ""});
+  columns t(
+      {"node", "state", "address", "data", "s", "bytes in", "bytes out", "memory", "joins", "failures", "at risk", "links", ""});
   for (const auto& n : v.nodes)
     t.add({n.name, n.state, n.address, n.data_address, number(n.seconds, "%.0f"), number(n.tcp_in), number(n.tcp_out),
-           number(n.lives), number(n.node_failures),
+           n.memory > 0 ? bytes_text(static_cast<double>(n.memory)) : "", number(n.lives), number(n.node_failures),
            n.steps_at_risk ? number(*n.steps_at_risk) + (*n.steps_at_risk == 1 ? " step" : " steps") : "", links_of(n), n.note});
   return t.text() + gpus_of_nodes_text(v);
 }
@@ -203,22 +260,6 @@ std::string repl_queues_text(bool json, const repl_view& v) {
   return t.text();
 }
 
-// Roles that wait, and roles with a task that has been running for at least 1 s: others may wait
-// for these.
-std::string repl_waits_text(bool json, const repl_view& v) {
-  auto list = json_object::array();
-  columns t({"node", "role", "waits for"});
-  for (const auto& r : v.roles) {
-    const bool long_one = r.what.task.seconds >= 1;
-    if (r.what.status.waits_for.empty() && !long_one) continue;
-    json_object o{{"node", r.node}, {"name", r.what.name}, {"waits_for", r.what.status.waits_for}};
-    if (long_one) o["computes"] = task_text(r.what.task);
-    list.push_back(std::move(o));
-    t.add({r.node, r.what.name, long_one ? task_text(r.what.task) : r.what.status.waits_for});
-  }
-  return json ? line_of({{"command", "waits"}, {"waits", list}}) : t.text();
-}
-
 std::string repl_jobs_text(bool json, const repl_view& v) {
   if (json) {
     auto list = json_object::array();
@@ -230,28 +271,46 @@ std::string repl_jobs_text(bool json, const repl_view& v) {
   return text.empty() ? "no jobs" : text;
 }
 
+namespace {
+
+std::string usage_of(const repl_command_help& c) { return c.name + (c.arguments.empty() ? "" : " " + c.arguments); }
+
+json_object object_of(const repl_command_help& c) {
+  json_object o{{"name", c.name}, {"arguments", c.arguments}, {"doc", c.doc}};
+  o["meanings"] = json_object::object();
+  for (const auto& [name, meaning] : c.meanings) o["meanings"][name] = meaning;
+  o["examples"] = json_object::array();
+  for (const auto& [line, effect] : c.examples) o["examples"].push_back({{"line", line}, {"effect", effect}});
+  return o;
+}
+
+// Two columns with an indent; `head` above them. Empty if there are no rows.
+std::string help_part(const std::string& head, const std::vector<std::pair<std::string, std::string>>& rows) {
+  if (rows.empty()) return {};
+  std::size_t width = 0;
+  for (const auto& [left, right] : rows) width = std::max(width, left.size());
+  auto text = "\n\n" + head;
+  for (const auto& [left, right] : rows) text += "\n  " + left + std::string(width + 2 - left.size(), ' ') + right;
+  return text;
+}
+
+}  // namespace
+
 std::string repl_help_text(bool json, const std::string& command) {
   auto list = json_object::array();
   columns t({"command", "description"});
   for (const auto& c : repl_commands()) {
     if (!command.empty() && c.name != command) continue;
-    list.push_back({{"name", c.name}, {"arguments", c.arguments}, {"doc", c.doc}});
-    t.add({c.name + (c.arguments.empty() ? "" : " " + c.arguments), c.doc});
+    list.push_back(object_of(c));
+    if (!json && !command.empty())
+      return usage_of(c) + "\n  " + c.doc + help_part("arguments", c.meanings) + help_part("examples", c.examples);
+    t.add({usage_of(c), c.doc});
   }
   return json ? line_of({{"command", "help"}, {"commands", list}}) : t.text();
 }
 
 std::string repl_error_text(bool json, const std::string& what) {
   return json ? line_of({{"event", "error"}, {"where", "repl"}, {"message", what}}) : what;
-}
-
-std::string repl_sent_text(bool json, std::uint32_t job, const command& c) {
-  if (json) {
-    json_object o{{"command", c.name}, {"job", job}};
-    if (!c.key.empty()) o["key"] = c.key, o["value"] = c.value;
-    return line_of(o);
-  }
-  return "job " + number(job) + ": " + c.name + (c.key.empty() ? "" : " " + c.key + " = " + number(c.value)) + " requested";
 }
 
 repl_reply submitted_reply(bool json, std::uint32_t job, const std::vector<std::string>& messages) {

@@ -1,5 +1,6 @@
 // Reads lines from a terminal (libedit: history, completion), from `-c`, or from stdin.
 #include <histedit.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "actors/repl/command.hpp"
 #include "actors/repl/complete.hpp"
 #include "actors/repl/signals.hpp"
+#include "actors/repl/words.hpp"
 
 namespace troupe {
 namespace {
@@ -40,32 +42,59 @@ void print(const repl_reply& r) {
   std::fflush(where);
 }
 
+// The arguments of a command that redraws one line: the terminal's width and character set.
+std::string drawing_arguments() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
+  const auto* charset = "";
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (const char* value = std::getenv(name); value && *value != '\0' && *charset == '\0') charset = value;
+  const std::string set = charset;
+  const bool blocks = set.find("UTF-8") != std::string::npos || set.find("utf8") != std::string::npos;
+  return " width=" + std::to_string(size.ws_col) + " draw=" + (blocks ? "blocks" : "ascii");
+}
+
+// Prints the replies to one line of input.
+class reply_printer {
+ public:
+  explicit reply_printer(bool redraws) : redraws_(redraws) {}
+  void operator()(const repl_reply& r) {
+    if (!redraws_ || r.how != kind::ok) {
+      end();
+      return print(r);
+    }
+    std::printf("\r%s\x1b[K", r.text.c_str());
+    std::fflush(stdout);
+    drawn_ = true;
+  }
+  void end() {
+    if (std::exchange(drawn_, false)) std::printf("\n");
+  }
+
+ private:
+  bool redraws_, drawn_ = false;
+};
+
 // Answers one line. Returns false if the REPL ends; `code` is then the exit code.
 bool answer(const repl_lines& lines, const std::string& line, bool at_terminal, repl_signals& signals, int& code) {
   const auto begin = line.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos || line[begin] == '#') return true;
-  const auto arguments = line.substr(begin);
-  const auto* entry = find_repl_command(repl_split(arguments).front());
-  const bool typed_ends_it = at_terminal && entry && entry->follow && entry->follow->endless;
-  const auto r = run_line(lines, arguments, nullptr, print, [&] { return wait_a_little(signals, typed_ends_it); });
+  auto arguments = line.substr(begin);
+  const auto words = repl_read_words(arguments);
+  const auto* entry = find_repl_command(words.list.front());
+  const bool typed_ends_it = at_terminal && entry && entry->endless;
+  const bool redraws = at_terminal && entry && entry->redraws && words.error.empty() && ::isatty(STDOUT_FILENO) != 0;
+  if (redraws) arguments += drawing_arguments();
+  reply_printer show(redraws);
+  const auto r = run_line(lines, arguments, nullptr, std::ref(show), [&] { return wait_a_little(signals, typed_ends_it); });
+  const bool interrupted = repl_signals::ends() != 0;
+  if (!interrupted) show.end();
+  if (interrupted && !r.next.empty() && entry && entry->follow)
+    std::fprintf(stderr, "%snot waiting any more; the job still executes the command\n", at_terminal ? "\n" : "");
   const bool bad = r.how == kind::failed || r.how == kind::usage;
   if (r.how == kind::quit) return false;
   if (bad && !at_terminal) code = r.how == kind::usage ? 2 : 1;
   return code == 0;
-}
-
-// Splits "a; b" at each ';' outside quotes.
-std::vector<std::string> split_commands(const std::string& text) {
-  std::vector<std::string> out(1);
-  bool quoted = false;
-  for (char c : text) {
-    if (c == '"') quoted = !quoted;
-    if (c == ';' && !quoted)
-      out.emplace_back();
-    else
-      out.back() += c;
-  }
-  return out;
 }
 
 // The lines of stdin.
@@ -152,15 +181,19 @@ int read_character(EditLine* editor, wchar_t* out) {
 }
 
 // Completes the word before the cursor to the common prefix of all candidates; a second tab shows
-// the candidates, which come from `_complete`.
+// the candidates, which are files of this machine or come from `_complete`.
 unsigned char complete(EditLine* editor, int) {
   const auto* l = ::el_line(editor);
   const std::string typed(l->buffer, static_cast<std::size_t>(l->cursor - l->buffer));
-  const auto reply = terminal_of(editor).lines("_complete " + typed, nullptr);
-  std::vector<std::string> fits;
-  std::istringstream in(reply.how == kind::ok ? reply.text : std::string());
-  for (std::string fit; std::getline(in, fit);) fits.push_back(fit);
-  const auto tab = repl_press_tab(typed, std::move(fits));
+  auto files = repl_complete_file(typed);
+  if (!files) {
+    const auto reply = terminal_of(editor).lines("_complete " + typed, nullptr);
+    std::istringstream in(reply.how == kind::ok ? reply.text : std::string());
+    files.emplace();
+    for (std::string fit; std::getline(in, fit);) files->fits.push_back(fit);
+  }
+  const auto tab = repl_press_tab(typed, std::move(files->fits), files->replaces);
+  if (tab.erase > 0) ::el_deletestr(editor, static_cast<int>(tab.erase));
   if (!tab.insert.empty()) return ::el_insertstr(editor, tab.insert.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
   if (tab.show.empty()) return CC_REFRESH_BEEP;
   std::printf("\n");
@@ -195,6 +228,7 @@ int run_terminal(const repl_lines& lines, const repl_options& o, repl_signals& s
   ::el_source(editor.get(), nullptr);
   int code = 0, count = 0;
   while (repl_signals::ends() == 0) {
+    repl_signals::take(SIGCONT);  // the prompt is drawn anyway
     const char* typed = ::el_gets(editor.get(), &count);
     if (!typed && repl_signals::take(SIGINT)) {
       std::printf("^C\n");
@@ -207,10 +241,11 @@ int run_terminal(const repl_lines& lines, const repl_options& o, repl_signals& s
     std::string line(typed, static_cast<std::size_t>(std::max(0, count)));
     while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
     if (!line.empty()) ::history(history.get(), &event, H_ENTER, line.c_str());
+    // Saved before the line is answered: the process may be killed while it is.
+    if (!file.empty()) ::history(history.get(), &event, H_SAVE, file.c_str());
     if (!answer(lines, line, true, signals, code)) break;
     if (repl_signals::take(SIGINT)) std::printf("\n");  // it ended the command
   }
-  if (!file.empty()) ::history(history.get(), &event, H_SAVE, file.c_str());
   return code;
 }
 
@@ -229,7 +264,13 @@ repl_reply run_line(const repl_lines& lines, const std::string& line, const std:
 int run_repl(const repl_lines& lines, const repl_options& o, repl_signals& signals) {
   int code = 0;
   if (o.has_commands) {
-    for (const auto& c : split_commands(o.commands))
+    std::string error;
+    const auto commands = repl_read_commands(o.commands, error);
+    if (!error.empty()) {
+      print({kind::usage, repl_error_text(o.json, error), {}});
+      return 2;
+    }
+    for (const auto& c : commands)
       if (repl_signals::ends() != 0 || !answer(lines, c, false, signals, code)) break;
   } else if (::isatty(STDIN_FILENO) != 0 && !o.json) {
     code = run_terminal(lines, o, signals);

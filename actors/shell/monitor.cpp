@@ -7,6 +7,7 @@ namespace troupe {
 void monitor_entry::put(role_status s, std::uint64_t messages, duration busy, clock::time_point now) {
   dirty_.store(false, std::memory_order_relaxed);
   std::lock_guard guard(lock_);
+  last_.waited[static_cast<std::size_t>(last_.status.waits)] += seconds_of(now - at_);
   last_.status = std::move(s);
   last_.messages = messages;
   last_.busy_seconds = seconds_of(busy);
@@ -17,6 +18,8 @@ role_published monitor_entry::get(clock::time_point now) const {
   std::lock_guard guard(lock_);
   role_published p = last_;
   p.age_seconds = seconds_of(now - at_);
+  p.waited[static_cast<std::size_t>(p.status.waits)] += p.age_seconds;
+  p.tasks = tasks_begun_;
   const task* first = nullptr;
   for (const auto& t : tasks_)
     if (t.kind && (!first || t.serial < first->serial)) first = &t;

@@ -26,10 +26,11 @@ class monitor_entry {
  public:
   using clock = std::chrono::steady_clock;
 
-  void name(std::uint32_t job_id, role_id id, std::string text) {
+  void name(std::uint32_t job_id, role_id id, std::string text, std::string_view kind = {}) {
     last_.job = job_id;
     last_.id = id;
     last_.name = std::move(text);
+    last_.kind = kind;
   }
   void put(role_status s, std::uint64_t messages, duration busy, clock::time_point now);
   role_published get(clock::time_point now) const;

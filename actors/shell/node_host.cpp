@@ -78,7 +78,7 @@ void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector
       throw std::invalid_argument("node_host: role " + s.name + " cannot be placed in job " + std::to_string(job_id));
     }
     j->entries[i] = std::make_unique<monitor_entry>();
-    j->entries[i]->name(job_id, s.id, s.name);
+    j->entries[i]->name(job_id, s.id, s.name, s.kind);
     j->device_at[i] = s.device;
     j->rules_of[i] = s.maths;
     if (j->log) j->log->opened(s.id);

@@ -6,6 +6,7 @@
 // crosses a mailbox.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,6 +46,10 @@ struct role_published {
   double busy_seconds = 0;     // spent in tasks
   double age_seconds = 0;      // since the last publication
   running_task task = {};      // the oldest running task; up to date even while the role itself computes
+  // Only for roles of this node (not sent to the coordinator's daemon):
+  std::string_view kind = {};                  // of the role, e.g. "stage"; empty: unknown
+  std::uint64_t tasks = 0;                     // begun so far
+  std::array<double, wait_kinds> waited = {};  // seconds in which the role has waited, by wait_kind
 };
 
 struct host_callbacks {
@@ -79,6 +84,7 @@ struct seat {
   // only in jobs where the step ends with these tasks.
   bool gives_way = false;
   std::unique_ptr<role> value;
+  std::string_view kind = {};  // of the role, a literal; for role_published
 };
 
 // Messages that were dropped, by reason.

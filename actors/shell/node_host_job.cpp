@@ -21,6 +21,7 @@ void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared
     seat s;
     s.id = r.id;
     s.name = r.name;
+    s.kind = r.traits().name;
     s.device = r.device;
     s.maths = j->spec.maths;
     s.slots = r.tester ? 1 : r.slots;

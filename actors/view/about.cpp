@@ -1,5 +1,8 @@
 #include "actors/view/about.hpp"
 
+#include "runtime/data/source.hpp"
+#include "runtime/job/amend.hpp"
+
 namespace troupe {
 namespace {
 
@@ -29,6 +32,14 @@ std::vector<repl_mode> repl_modes(const mode_registry& r) {
 repl_about about_job(const prepared_job& j) {
   repl_about a;
   a.modes = repl_modes(j.all->modes);
+  a.mode = mode_text(j);
+  a.workers = j.plan.ranges.size();
+  a.batch = static_cast<std::uint64_t>(j.spec.data.batch);
+  a.steps_per_epoch = j.steps_per_epoch;
+  a.first_step = j.first_step;
+  a.lr = j.spec.train.lr;
+  a.decay = j.spec.train.decay;
+  a.evaluates = j.data->size(j.spec.eval.on_training ? split::train : split::test) > 0;
   for (const auto& l : j.graph.layers) {
     repl_layer r;
     r.name = l.name;

@@ -1,5 +1,5 @@
-// What the REPL knows of a job in addition to its progress: its layers, and the modes that it may
-// be switched to, including those of plugins.
+// What the REPL knows of a job in addition to its progress: its size, its layers, and the modes
+// that it may be switched to, including those of plugins.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,11 @@ struct repl_mode {
 struct repl_about {
   std::vector<repl_layer> layers;
   std::vector<repl_mode> modes;
+  // Of the job file and the first plan.
+  std::string mode = {};  // with its options
+  std::uint64_t workers = 0, batch = 0, steps_per_epoch = 0, first_step = 0;
+  double lr = 0, decay = 0;  // base values, train.dynamics.*
+  bool evaluates = true;     // there is test data
 };
 
 std::vector<repl_mode> repl_modes(const mode_registry& r);

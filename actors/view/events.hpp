@@ -1,6 +1,6 @@
 // The log of recent job events, for the REPL: `watch` and commands that wait for an effect (`mode`,
-// `staleness`) read it. Step events have a list of their own, so that a fast job does not displace
-// an event that a command waits for.
+// `staleness`) read it. Events of steps and histograms have lists of their own, so that they do not
+// displace an event that a command waits for.
 // Threads: any.
 #pragma once
 
@@ -34,14 +34,14 @@ class repl_events {
   void put(std::uint32_t job, const event_effect& e, std::vector<std::pair<std::string, std::string>> texts = {});
   std::uint64_t last() const;  // number of the newest; 0: none yet
   // A job's events after `number`, oldest first; of all jobs, the log has at most the last `kept`
-  // step events and the last `kept` other events.
+  // step events, `kept_histograms` histograms and `kept` other events.
   std::vector<repl_event> after(std::uint64_t number, std::uint32_t job) const;
 
-  static constexpr std::size_t kept = 512;
+  static constexpr std::size_t kept = 512, kept_histograms = 4096;
 
  private:
   mutable std::mutex lock_;
-  std::deque<repl_event> steps_, others_;
+  std::deque<repl_event> steps_, histograms_, others_;
   std::uint64_t count_ = 0;
 };
 

@@ -48,10 +48,19 @@ struct repl_node {
   std::string note = {};  // which peer cannot reach it, which job continues without it or has drained it
   std::vector<repl_link> links = {};
   std::vector<repl_gpu> gpus = {};  // that its `devices` name
+  std::uint64_t memory = 0;         // bytes that its daemon has in memory; 0: unknown
+};
+
+// A value that a user has changed while the job runs.
+struct repl_setting {
+  std::string key;                    // "train.dynamics.lr"
+  double value = 0;                   // from step `from` on
+  std::optional<double> before = {};  // the former value; nullopt: unknown
+  std::uint64_t from = 0;
 };
 
 struct repl_job {
-  std::uint32_t id = 0;
+  std::uint32_t id = 0;  // the number that users see
   std::string name;
   std::string state;  // "queued", "preparing", "running", "paused", "stopping", "done", "stopped", "preempted", "failed"
   std::uint64_t step = 0, last_step = 0;
@@ -68,6 +77,12 @@ struct repl_job {
   // Steps repeated if the node whose failure costs most failed now; nullopt: the job is not
   // running.
   std::optional<std::uint64_t> steps_at_risk = {};
+  // Of the events so far (job_progress.hpp).
+  std::string mode = {}, mode_before = {};      // with options, e.g. "ssp staleness=3"; empty: unknown, or not switched
+  std::vector<repl_setting> settings = {};      // the last change of each key
+  std::optional<double> lr = {};                // learning rate of the last step
+  std::optional<std::uint64_t> evaluated = {};  // step of the last evaluation
+  std::optional<std::string> folder = {};       // run folder; nullopt: none
   bool over() const { return state == "done" || state == "stopped" || state == "preempted" || state == "failed"; }
 };
 
@@ -86,6 +101,7 @@ struct repl_view {
   host_counts dropped;
   std::uint64_t unreadable = 0, wrong_source = 0;  // frames of other nodes that were dropped (shell/router.hpp)
   std::uint64_t events = 0;  // number of the newest event that this view reflects; the event log may not have it yet
+  std::uint64_t memory = 0;  // bytes that the queried process has in memory; 0: unknown
 };
 
 struct repl_submission {

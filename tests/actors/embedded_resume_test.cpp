@@ -96,6 +96,21 @@ TEST_F(embedded_resume, retains_settings_made_by_a_user) {
   }
 }
 
+// The rate depends on the step of the job, and the moments on the updates: both continue.
+TEST_F(embedded_resume, continues_adamw_and_cosines_in_their_middle_with_the_same_bits) {
+  for (const char* schedule : {"{kind=\"cosine\",steps=40,final=0.001,warmup={steps=20,from=0.1}}",
+                               "{kind=\"cosine_restarts\",steps=7,growth=2,warmup={steps=5,from=0.1,prefix=true}}"}) {
+    const overrides set{std::string("train.dynamics={rule=\"adamw\",lr=0.01,decay=0.05,schedule=") + schedule + "}",
+                        "layer.loss.label_smoothing=0.1", "layer.ip2.decay_scale=[1,0]", "train.finish.steps=60"};
+    const auto half = stopped(set, 12);
+    ASSERT_LT(half.kept.step, 60u);
+    auto more = set;
+    more.emplace_back("topology.workers_per_group=2");
+    EXPECT_EQ(embedded(going_on(more, half.kept)).weights_sha256, embedded(job_of(lenet_like(), set)).weights_sha256)
+        << schedule << " stopped at step " << half.kept.step;
+  }
+}
+
 TEST_F(embedded_resume, continues_the_count_of_patience) {
   const overrides set{"train.dynamics.lr=0", "train.finish={patience=5}", "eval.every=4"};
   const auto unbroken = embedded(job_of(lenet_like(), set));

@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(all, any_company, testing::ValuesIn(companies()), [](co
 // Blocks of 64 elements, so that nearly every parameter is cut, with one shard and with two, also
 // where the coordinator collects weights.
 TEST(embedded_same_bits, small_blocks_give_the_bits_of_the_plain_loop) {
-  for (const char* rule : {"momentum", "adam"}) {
+  for (const char* rule : {"momentum", "adam", "adamw"}) {
     const overrides base{std::string("train.dynamics={rule=\"") + rule + "\",lr=0.01}"};
     const auto expected = plain_hash(job_of(lenet_like(), base), 20);
     for (const auto& c : {company{1, 1, 1, "none"}, company{3, 2, 2, "auto"}}) {

@@ -112,7 +112,8 @@ TEST_F(repl_embedded, shows_layers_and_completes_modes_of_the_job) {
   EXPECT_EQ(submit("train.finish.steps=100000000 job.name=endless").how, repl_reply::kind::ok);
   const auto deadline = std::chrono::steady_clock::now() + 30s;
   while (backend_->view().jobs.at(0).step == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-  EXPECT_NE(session_.run("layer left").text.find("left.weight"), std::string::npos) << session_.run("layer left").text;
+  const auto layer = whole("layer left").text;
+  EXPECT_NE(layer.find("left.weight"), std::string::npos) << layer;
   EXPECT_NE(session_.run("_complete mode ss").text.find("ssp"), std::string::npos);
   session_.run("stop");
   EXPECT_TRUE(said("job 1 stopped"));
@@ -177,6 +178,32 @@ TEST_F(repl_embedded, reports_an_unsaved_checkpoint_when_the_backend_closes) {
   }
   ::unsetenv("TMPDIR");
   std::filesystem::remove_all(second);
+}
+
+TEST_F(repl_embedded, kill_ends_running_paused_and_queued_jobs_without_a_checkpoint) {
+  submit_and_wait("train.finish.steps=100000000 eval.every=0 job.name=killed");
+  EXPECT_EQ(submit("train.finish.steps=100000000 job.name=waiting").how, repl_reply::kind::ok);
+  EXPECT_EQ(submit("train.finish.steps=100000000 eval.every=0 job.name=third").how, repl_reply::kind::ok);
+  EXPECT_EQ(whole("kill 2").text, "job 2 removed from the queue, it had not started");
+  EXPECT_NE(whole("kill 1").text.find("job 1 killed at step "), std::string::npos);
+  EXPECT_TRUE(said("job 1 failed: killed by a user"));
+  EXPECT_NE(whole("pause 3").text.find("job 3 paused at step "), std::string::npos);
+  EXPECT_EQ(whole("kill 3").how, repl_reply::kind::ok);
+  EXPECT_TRUE(said("job 3 failed: killed by a user"));
+  EXPECT_EQ(backend_->view().jobs.at(1).state, "stopped");
+  for (const char* name : {"killed", "waiting", "third"})
+    EXPECT_FALSE(std::filesystem::exists(std::string(name) + ".checkpoint.safetensors")) << name;
+  EXPECT_EQ(whole("kill 1").how, repl_reply::kind::failed);
+}
+
+TEST_F(repl_embedded, status_shows_mode_rate_and_time_left) {
+  submit_and_wait("train.finish.steps=100000000 eval.every=0 job.name=shown");
+  const auto t = session_.run("status").text;
+  for (const char* part : {"mode      bsp, 1 worker", "epoch     ", "lr        0.0", "examples/s", " left", "in memory"})
+    EXPECT_NE(t.find(part), std::string::npos) << part << " in " << t;
+  EXPECT_EQ(whole("set train.dynamics.lr 0.001").text.find("train.dynamics.lr: 0.05 -> 0.001 from step "), 0u);
+  EXPECT_EQ(whole("mode ssp staleness=3").text.find("mode: bsp -> ssp staleness=3 from step "), 0u);
+  EXPECT_EQ(whole("kill").how, repl_reply::kind::ok);
 }
 
 TEST_F(repl_embedded, closing_ends_a_running_job) {

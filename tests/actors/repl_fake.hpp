@@ -32,7 +32,7 @@ struct fake_backend final : repl_backend {
     v.jobs = {over, runs};
     repl_role r;
     r.node = "n1";
-    r.what = {2, role_id{3}, "worker0/conv1", {4, 5, 6, 7, 8, "weights of version 6", {}}, 9, 0.5, 0.01};
+    r.what = {2, role_id{3}, "worker0/conv1", {4, 5, 6, 7, 8, "weights of version 6", wait_kind::weights, {}}, 9, 0.5, 0.01};
     v.roles = {r};
     auto about = std::make_shared<repl_about>();
     about->layers = {{"conv1",
@@ -45,7 +45,16 @@ struct fake_backend final : repl_backend {
                       true},
                      {"relu1", "relu", {"conv1"}, {"16x20x24x24"}, {"16x20x24x24"}, {}, true, true}};
     about->modes = {{"bsp", {}}, {"ssp", {"staleness"}}, {"mine", {"pull"}}};
+    about->mode = "bsp";
+    about->workers = 3;
+    about->batch = 64;
+    about->steps_per_epoch = 50;
+    about->lr = 0.01;
+    about->decay = 0.0005;
     v.jobs[1].about = about;
+    v.jobs[1].lr = 0.01;
+    v.jobs[1].folder = "runs/7-new";
+    v.memory = 3 << 20;
   }
   repl_view view() const override { return v; }
   const repl_events& events() const override { return said; }

@@ -115,7 +115,7 @@ TEST(repl_local, shows_and_steers_a_running_embedded_job) {
   EXPECT_NE(text.run("roles").text.find("worker0/conv1"), std::string::npos);
   EXPECT_NE(json.run("status").text.find("\"name\":\"small\""), std::string::npos);
   EXPECT_NE(whole(text, "watch loss 5").text.find("loss"), std::string::npos);
-  for (const auto& [line, answer] : {std::pair{"mode ssp staleness=2", "mode ssp staleness=2 from step"},
+  for (const auto& [line, answer] : {std::pair{"mode ssp staleness=2", "mode: ssp staleness=2 from step"},
                                      {"staleness", "conv1.weight"},
                                      {"set train.sync.staleness inf", "staleness=inf"},
                                      {"mode nonsense", "unknown mode"}}) {

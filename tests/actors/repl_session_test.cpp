@@ -39,7 +39,18 @@ TEST_F(repl_commands_test, status_names_node_and_running_job) {
   EXPECT_NE(t.find("node n1 of cluster lab"), std::string::npos) << t;
   EXPECT_NE(t.find("1 of 2 nodes up"), std::string::npos) << t;
   EXPECT_NE(t.find("job 2 (new) running, step 4 of 100, loss 1.5"), std::string::npos) << t;
+  for (const char* part : {"\n  mode      bsp, 3 workers", "\n  epoch     0.08 of 2", "\n  lr        0.01",
+                           "\n  speed     200 examples/s, 320 ms per step (means over 5 s), 31 s left", "\n  folder    runs/7-new",
+                           "this daemon has 3.0 MiB in memory"})
+    EXPECT_NE(t.find(part), std::string::npos) << part << " in " << t;
   const auto o = object("status");
+  EXPECT_EQ(o["job"]["mode"], "bsp");
+  EXPECT_EQ(o["job"]["workers"], 3);
+  EXPECT_EQ(o["job"]["lr"], 0.01);
+  EXPECT_EQ(o["job"]["epoch"], 0.08);
+  EXPECT_NEAR(o["job"]["eta_s"].get<double>(), 96 * 64 / 200.0, 1e-9);
+  EXPECT_EQ(o["job"]["folder"], "runs/7-new");
+  EXPECT_EQ(o["memory"], 3 << 20);
   EXPECT_EQ(o["job"]["job"], 2);
   EXPECT_EQ(o["job"]["loss"], 1.5);
 }
@@ -100,8 +111,8 @@ TEST_F(repl_commands_test, dropped_messages_are_listed_by_role_and_summed_in_sta
 }
 
 TEST_F(repl_commands_test, commands_go_to_the_running_job_or_the_named_one) {
-  for (const std::string c : {"pause", "resume", "stop", "checkpoint", "eval"}) EXPECT_EQ(text(c).how, kind::ok) << c;
-  ASSERT_EQ(backend_.announced.size(), 5u);
+  for (const std::string c : {"pause", "resume", "stop", "checkpoint", "eval", "kill"}) EXPECT_EQ(text(c).how, kind::ok) << c;
+  ASSERT_EQ(backend_.announced.size(), 6u);
   for (const auto& [job, c] : backend_.announced) EXPECT_EQ(job, 2u) << c.name;
   EXPECT_EQ(text("stop 1").how, kind::ok);
   EXPECT_EQ(backend_.announced.back().first, 1u);
@@ -120,8 +131,8 @@ TEST_F(repl_commands_test, set_checks_key_and_value) {
   EXPECT_EQ(backend_.announced.back().second.value, 0.001);
   EXPECT_NE(text("set train.dynamics.lrr 1").text.find("did you mean 'train.dynamics.lr'"), std::string::npos);
   EXPECT_NE(text("set lr 1").text.find("keys: train.dynamics.lr, train.dynamics.decay, train.sync.*"), std::string::npos);
-  for (const char* bad : {"set", "set train.dynamics.lr", "set train.dynamics.lr x", "set train.dynamics.lr 1x",
-                          "set train.dynamics.lr nan", "set train.dynamics.lr 1e999"})
+  for (const char* bad : {"set", "set train.dynamics.lr", "set train.dynamics.lr \"0.1", "set train.dynamics.lr x",
+                          "set train.dynamics.lr 1x", "set train.dynamics.lr nan", "set train.dynamics.lr 1e999"})
     EXPECT_EQ(text(bad).how, kind::usage) << bad;
   EXPECT_EQ(backend_.announced.size(), 1u);
 }
@@ -134,7 +145,7 @@ TEST_F(repl_commands_test, mode_waits_for_its_event_and_prints_it) {
   };
   const auto r = whole("mode ssp staleness=3");
   EXPECT_EQ(r.how, kind::ok) << r.text;
-  EXPECT_EQ(r.text, "mode ssp staleness=3 from step 9 on");
+  EXPECT_EQ(r.text, "mode: ssp staleness=3 from step 9 on");
   const auto& c = backend_.announced.back().second;
   EXPECT_EQ(c.name, "mode");
   EXPECT_EQ(c.key, "ssp");
@@ -182,7 +193,7 @@ TEST_F(repl_commands_test, stop_waits_for_an_event_that_the_view_has_before_the_
 
 TEST_F(repl_commands_test, set_changes_an_option_of_the_mode) {
   backend_.on_command = [this](const command&) { backend_.said.put(2, {"mode", 9, {}, "ssp staleness=inf"}); };
-  EXPECT_EQ(whole("set train.sync.staleness inf").text, "mode ssp staleness=inf from step 9 on");
+  EXPECT_EQ(whole("set train.sync.staleness inf").text, "mode: ssp staleness=inf from step 9 on");
   const auto& c = backend_.announced.back().second;
   EXPECT_EQ(c.name, "set");
   EXPECT_EQ(c.key, "train.sync.staleness");
@@ -209,34 +220,16 @@ TEST_F(repl_commands_test, staleness_has_table_and_json_output) {
   EXPECT_EQ(o["parameters"]["odd name"]["2"], 5);
 }
 
-TEST_F(repl_commands_test, watch_follows_steps_and_stops_after_its_lines) {
-  backend_.said.put(2, {"step", 3, {{"loss", 9}}, {}});  // before `watch`, ignored
-  std::uint64_t step = 3;
-  const auto lines = [&](const std::string& l, const std::string*) {
-    auto r = repl_session(backend_, false).run(l);
-    backend_.said.put(2, {"step", ++step, {{"loss", 0.5}, {"examples_per_s", 100}}, {}});
-    return r;
-  };
-  std::string all;
-  const auto show = [&](const repl_reply& r) { all += r.text + "\n"; };
-  EXPECT_EQ(run_line(lines, "watch loss 3", nullptr, show, [] { return true; }).how, kind::ok);
-  EXPECT_EQ(all,
-            "step 4  loss 0.5  examples_per_s 100\nstep 5  loss 0.5  examples_per_s 100\nstep 6  loss 0.5  examples_per_s 100\n");
-  int left = 10;
-  EXPECT_FALSE(run_line(lines, "watch loss", nullptr, show, [&] { return left-- > 0; }).next.empty()) << "a line was typed";
-  backend_.said.put(2, {"done", ++step, {}, {}});
-  EXPECT_TRUE(run_line(lines, "watch loss", nullptr, show, [&] { return left-- > -10; }).how == kind::ok);
-  for (const char* bad : {"watch", "watch accuracy", "watch loss 0", "watch loss many"})
-    EXPECT_EQ(text(bad).how, kind::usage) << bad;
-}
-
 TEST_F(repl_commands_test, layer_shows_type_shapes_and_parameters) {
+  backend_.refusal = "job 2 answers nothing";  // no histograms
   const auto t = text("layer conv1").text;
-  for (const char* part : {"conv1: convolution of data", "16x1x28x28  ->  16x20x24x24", "conv1.bias", "20x1x5x5"})
+  for (const char* part : {"conv1: convolution of data", "16x1x28x28  ->  16x20x24x24", "conv1.bias", "20x1x5x5",
+                           "in worker0/conv1 on n1: step 4, busy 500 ms (125 ms per step)"})
     EXPECT_NE(t.find(part), std::string::npos) << part << " in " << t;
   const auto o = object("layer conv1");
   EXPECT_EQ(o["parameters"][1]["lr_scale"], 2);
   EXPECT_EQ(o["parameters"][1]["decay_scale"], 0);
+  EXPECT_EQ(o["places"][0]["role"], "worker0/conv1");
   EXPECT_NE(text("layer relu1").text.find("no parameters"), std::string::npos);
   EXPECT_EQ(object("layer")["layers"].size(), 2u);
   EXPECT_NE(text("layer conv2").text.find("did you mean 'conv1'"), std::string::npos);

@@ -18,17 +18,28 @@ using words = std::vector<std::string>;
 TEST(repl_table, every_entry_is_complete) {
   std::set<std::string> names;
   for (const auto& row : repl_table()) {
-    const auto& [name, arguments, doc] = row.help;
+    const auto& [name, arguments, doc, meanings, examples] = row.help;
     EXPECT_TRUE(names.insert(name).second) << name << " has two entries";
     EXPECT_FALSE(name.empty() || name[0] == '_' || name.find(' ') != std::string::npos) << name;
     EXPECT_FALSE(doc.empty()) << name;
     ASSERT_TRUE(row.run) << name;
     EXPECT_LE(row.completes.size(), repl_split(arguments).size()) << name << ": it completes arguments that it does not have";
+    EXPECT_EQ(arguments.empty(), meanings.empty()) << name;
+    for (const auto& [argument, meaning] : meanings) {
+      EXPECT_NE(arguments.find(argument), std::string::npos) << name << " has no argument " << argument;
+      EXPECT_FALSE(meaning.empty()) << name << " " << argument;
+    }
+    EXPECT_TRUE(!examples.empty() && examples.size() <= 3) << name;
+    for (const auto& [line, effect] : examples) {
+      const auto split_line = repl_split(line);
+      EXPECT_TRUE(split_line.front() == name || split_line.front() == "?") << line;
+      EXPECT_FALSE(effect.empty()) << line;
+    }
     EXPECT_FALSE(row.takes_file && arguments.find("FILE") == std::string::npos) << name;
     if (!row.follow) continue;
     EXPECT_TRUE(row.follow->handle_event) << name;
     EXPECT_EQ(find_repl_following(row.follow->name), row.follow) << name << ": two entries follow events by one name";
-    EXPECT_TRUE(row.follow->endless || row.follow->patience > 0) << name << ": it would give up at once";
+    EXPECT_GT(row.follow->patience, 0u) << name << ": it would give up at once";
   }
 }
 
@@ -94,7 +105,9 @@ TEST_F(repl_completion, offers_commands_modes_options_keys_layers_nodes_and_jobs
   EXPECT_EQ(fits("set train.dynamics.lr 0.1 "), (words{"2"}));
   EXPECT_EQ(fits("set train.dynamics.lr "), words{});
   EXPECT_EQ(fits("roles "), (words{"n1", "n2"}));
-  EXPECT_EQ(fits("watch "), (words{"loss"}));
+  EXPECT_EQ(fits("watch l"), (words{"loss", "lr"}));
+  EXPECT_EQ(fits("? sta"), (words{"staleness", "status"}));
+  EXPECT_EQ(fits("submit job.toml train.finish.st"), (words{"train.finish.steps="}));
   EXPECT_EQ(fits("nonsense x"), words{});
   const auto all = fits("");
   EXPECT_EQ(all.size(), repl_table().size()) << "no hidden ones";

@@ -100,6 +100,7 @@ const std::map<std::string, other_job>& other_jobs() {
       {"train.dynamics.schedule.*", {{"train.dynamics.schedule.every=4"}}},
       {"train.dynamics.schedule.warmup.steps", {{"train.dynamics.schedule.warmup={steps=5}"}}},
       {"train.dynamics.schedule.warmup.from", {{"train.dynamics.schedule.warmup={steps=5,from=0.5}"}}},
+      {"train.dynamics.schedule.warmup.prefix", {{"train.dynamics.schedule.warmup={steps=5,prefix=true}"}}},
       {"train.sync.mode", {{"train.sync={mode=\"ssp\",staleness=2}"}}},
       {"train.sync.when.kind",
        {{"train.sync.when={kind=\"every\",steps=2}"}, {}, {}, {"train.sync={mode=\"easgd\",when={kind=\"every\",steps=3}}"}}},

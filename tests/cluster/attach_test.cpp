@@ -44,8 +44,13 @@ TEST_F(cluster_attach, attach_by_the_printed_number_follows_a_job_whose_client_l
   EXPECT_NE(trains->log().find("detached: job 1 continues"), std::string::npos) << trains->log();
   EXPECT_NE(trains->log().find("troupe attach 1 --cluster " + path("cluster.toml")), std::string::npos) << trains->log();
 
+  EXPECT_NE(trains->out().find("net         tiny: "), std::string::npos) << "the head of the run\n" << trains->out();
+  EXPECT_NE(trains->out().find("\njob         1 on " + path("cluster.toml") + "\n"), std::string::npos) << trains->out();
+  EXPECT_NE(trains->out().find("/100,000,000  loss "), std::string::npos) << "the last step is known\n" << trains->out();
+
   auto again = troupe({"attach", "1"});
   ASSERT_TRUE(again->wait_out("examples/s", 30s)) << again->log();
+  EXPECT_NE(again->out().find("\njob         1 on "), std::string::npos) << again->out();
   again->signal(SIGINT);
   EXPECT_EQ(again->wait(20s), 0);
   EXPECT_NE(again->log().find("detached: job 1 continues"), std::string::npos) << again->log();

@@ -63,6 +63,30 @@ class controller_given : public testing::Test {
   instant now_ = instant{} + 1000s;
 };
 
+TEST_F(controller_given, accepted_client_learns_what_runs_and_how_many_jobs_are_before_it) {
+  const auto submit_one = [&] {
+    out_.clear();
+    h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
+    const auto id = ordered<check_text>().at(0).job;
+    auto c = sound();
+    c.last_step = 500, c.steps_per_epoch = 40, c.batch = 64, c.head = {"net\ttiny: 9 parameters"};
+    h_->on_checked(id, c, now_, out_);
+    return sent<submitted>().at(0);
+  };
+  const auto first = submit_one();
+  EXPECT_EQ(first.ahead, 0u);
+  EXPECT_EQ(first.last_step, 500u);
+  EXPECT_EQ(first.batch, 64u);
+  EXPECT_EQ(first.head, std::vector<std::string>{"net\ttiny: 9 parameters"});
+  EXPECT_EQ(submit_one().ahead, 1u);
+  const auto third = submit_one();
+  EXPECT_EQ(third.ahead, 2u);
+  out_.clear();
+  h_->on("client.2", follow{number_of(third.job)}, now_, out_);
+  EXPECT_EQ(sent<submitted>().at(0).ahead, 2u) << "a client that attaches learns the same";
+  EXPECT_EQ(sent<submitted>().at(0).steps_per_epoch, 40u);
+}
+
 TEST_F(controller_given, a_file_is_uploaded_in_pieces_and_checked_with_the_job) {
   const std::string file(100000, 'x');
   const auto id = submitted_with(file.size());

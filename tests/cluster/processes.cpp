@@ -187,6 +187,8 @@ void cluster_test::make_cluster_of(const std::vector<node_spec>& nodes) {
     text += "[[node]]\nname = \"" + n.name + "\"\naddress = \"" + host + ":" + std::to_string(ports_[n.name]) + "\"\nroles = [";
     for (std::size_t i = 0; i < n.roles.size(); ++i) text += (i == 0 ? "\"" : ", \"") + n.roles[i] + "\"";
     text += "]\n" + key("devices", n.devices);
+    if (!n.metrics_address.empty()) text += "metrics_address = \"" + n.metrics_address + "\"\n";
+    if (!n.metrics_token.empty()) text += "metrics_token = \"" + n.metrics_token + "\"\n";
   }
   write("cluster.toml", text);
   const auto made = make_cluster_certificates(folder_ / "certs", "lab", subjects);

@@ -49,7 +49,9 @@ struct run {
       notified{};           // events but steps: after a reconnection the daemon repeats all of them
   std::uint64_t step = 0;   // the last step event
   bool again = false;       // after a reconnection: old events may be repeated
+  bool told = false;        // on_accepted was called
   std::string preempted{};  // the result if the daemon of a preempted job does not return
+  std::string received{};   // hash of the weights that were fetched
 
   cluster_outcome end_with(end how, std::string message = {}) {
     result.how = how;
@@ -58,9 +60,11 @@ struct run {
   }
   client_link& link() const { return *connection; }
 
-  void note_job(std::uint32_t id) {
-    result.job = id;
-    result.number = control::number_of(id);
+  void note_job(const control::submitted& s) {
+    result.job = s.job;
+    result.number = control::number_of(s.job);
+    if (what.on_accepted && !std::exchange(told, true))
+      what.on_accepted({result.number, s.ahead, s.first_step, s.last_step, s.steps_per_epoch, s.batch, s.head});
   }
 
   // nullopt: no answer in time, the connection is lost, or the caller detaches.
@@ -84,7 +88,7 @@ struct run {
       result.messages = s->messages;
       return end_with(end::refused);
     }
-    note_job(s->job);
+    note_job(*s);
     return follow();
   }
 
@@ -106,7 +110,7 @@ struct run {
       if (!s) continue;
       if (s->job == 0) return end_with(end::failed, why + "; then: " + (s->messages.empty() ? "" : s->messages.front()));
       again = s->job == result.job;
-      note_job(s->job);
+      note_job(*s);
       return std::nullopt;
     }
     return preempted.empty() ? end_with(end::failed, why) : end_with(end::preempted, preempted);
@@ -141,7 +145,7 @@ struct run {
           result.messages = s->messages;
           return end_with(end::refused);
         }
-        note_job(s->job);
+        note_job(*s);
         return what.follow ? follow() : end_with(end::accepted);
       }
       if (link().lost()) return lost();
@@ -182,6 +186,17 @@ struct run {
     }
   }
 
+  fetched_weights fetch_only() {
+    result.number = what.attach;
+    const auto s = asked_to_follow(what.attach);
+    if (!s) return {link().lost() ? link().why_lost() : link().daemon() + " did not answer in 5 s", false, {}};
+    if (s->job == 0) return {s->messages.empty() ? "refused" : s->messages.front(), true, {}};
+    note_job(*s);
+    auto error = fetch_weights({});
+    return {std::move(error), received.empty(), received};
+  }
+
+  // `sha256`: the announced one; empty: not known.
   std::string fetch_weights(const std::string& sha256) {
     std::string bytes;
     std::uint64_t total = 0;
@@ -208,8 +223,8 @@ struct run {
     // so alignment does not matter.
     const auto parsed = parse_safetensors(bytes, bytes->data(), bytes->size());
     if (const auto* bad = std::get_if<record_error>(&parsed)) return "the received weights are damaged: " + bad->to_string();
-    if (weights_sha256(std::get<safetensors_content>(parsed).named) != sha256)
-      return "the received weights do not match the announced checksum";
+    received = weights_sha256(std::get<safetensors_content>(parsed).named);
+    if (!sha256.empty() && received != sha256) return "the received weights do not match the announced checksum";
     second_place elsewhere;
     const auto kept = write_or_elsewhere(elsewhere, what.out, [&](const std::string& path) -> std::optional<record_error> {
       auto error = write_file_atomically(path, {{bytes->data(), bytes->size()}});
@@ -226,6 +241,18 @@ cluster_address coordinator_of(const cluster_spec& c) {
   for (const auto& n : c.nodes)
     if (std::find(n.roles.begin(), n.roles.end(), "coordinator") != n.roles.end()) return {c.name, c.tls_dir, n.address, n.name};
   return {c.name, c.tls_dir, {}, {}};
+}
+
+fetched_weights fetch_from_cluster(const cluster_submission& what) {
+  try {
+    auto link = client_link::open(what.where, what.reach_timeout);
+    if (!link) return {link.error().message, link.error().code != "unreachable", {}};
+    const std::function<void(const job_event&)> ignored;
+    const std::atomic<bool> no{false};
+    return run{what, ignored, no, std::move(*link)}.fetch_only();
+  } catch (const std::exception& e) {
+    return {e.what(), false, {}};
+  }
 }
 
 cluster_outcome run_on_cluster(const cluster_submission& what, const std::function<void(const job_event&)>& on_event,

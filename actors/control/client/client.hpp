@@ -39,6 +39,14 @@ struct cluster_address {
 // empty if there is none.
 cluster_address coordinator_of(const cluster_spec& c);
 
+// A job as it was accepted by the coordinator's daemon.
+struct accepted_job {
+  std::uint32_t number = 0;
+  std::uint32_t ahead = 0;                                                      // jobs that run or wait before it
+  std::uint64_t first_step = 0, last_step = 0, steps_per_epoch = 0, batch = 0;  // batch 0: the daemon does not know them any more
+  std::vector<std::string> head;                                                // what runs, as lines of job_head() (runtime/job)
+};
+
 struct cluster_submission {
   enum class beginning : std::uint8_t { fillers, weights, checkpoint };
 
@@ -51,6 +59,8 @@ struct cluster_submission {
   std::string given;   // file on this machine that the job starts from; uploaded to the coordinator's daemon
   std::string out;     // file for the final weights (safetensors), else the second place; empty: not fetched
   bool follow = true;  // false: return once the job is accepted
+  // Called once, on the caller's thread, before the job's events.
+  std::function<void(const accepted_job&)> on_accepted = {};
   std::chrono::milliseconds reach_timeout{8000};
   // For how long to reconnect to a daemon that was lost while the job is followed.
   std::chrono::milliseconds wait_for_daemon{30000};
@@ -72,5 +82,13 @@ struct cluster_outcome {
 // saved where they belong: `messages` say why and where they are.
 cluster_outcome run_on_cluster(const cluster_submission& what, const std::function<void(const job_event&)>& on_event,
                                const std::atomic<bool>& detach);
+
+// Gets the weights of job `what.attach`, which is over, and writes them to `what.out`.
+struct fetched_weights {
+  std::string error;   // empty: they are in the file
+  bool wrong = false;  // the caller's mistake: no such job, or no weights
+  std::string weights_sha256;
+};
+fetched_weights fetch_from_cluster(const cluster_submission& what);
 
 }  // namespace troupe

@@ -47,20 +47,18 @@ using instant = std::chrono::steady_clock::time_point;
 struct checked {
   std::vector<std::string> messages;  // not empty: the mistakes; nothing else is set
   std::string name, plan_hash;
-  std::vector<std::string> nodes;  // of the plan
-  std::uint64_t last_step = 0;
+  std::vector<std::string> nodes, head = {};  // of the plan; head: lines of job_head(), for clients
+  std::uint64_t last_step = 0, steps_per_epoch = 0, batch = 0;
   bool deterministic = true;
   std::shared_ptr<const repl_about> about = {};
-  // Keys that the coordinator has chosen for all nodes ([job] convolution = "measured"); they
-  // become part of the job's text.
+  // Keys of the job's text that the coordinator chose ([job] convolution = "measured").
   std::vector<std::string> overrides = {};
   std::vector<std::string> notes = {};  // for the log
+  std::string alert = {};               // for those who follow the job, as an event; empty: none
   std::uint64_t room = 0;               // maximum bytes of a file that it starts from
-  // With [checkpoint] resume = "auto": the newest checkpoint of a job of this name, already at
-  // given_path().
+  // With resume = "auto": the newest checkpoint of a job of this name, already at given_path().
   std::optional<given_file> found = {};
-  // True if it starts from a file, at this step.
-  bool continued = false;
+  bool continued = false;  // it starts from a file, at step `from`
   std::uint64_t from = 0;
   std::optional<std::uint64_t> max_failures = 0;  // node failures that it survives; none: any number
   std::int64_t replicas = 1;
@@ -292,6 +290,7 @@ class cluster_controller {
   template <class M>
   void take(const std::string&, const M&, instant, orders&) {}
 
+  std::string kill(const person& who, std::uint32_t number, instant now, orders& out);
   job* find(std::uint32_t id);
   const job* find(std::uint32_t id) const;
   const job* find_for_command(std::uint32_t number) const;  // an id or a number; 0: the running job
@@ -314,6 +313,7 @@ class cluster_controller {
   // controller_submissions.cpp
   std::string why_not_taken(const submit& m) const;
   void answer_submitter(job& j, std::uint32_t number, std::vector<std::string> messages, orders& out);
+  void describe(const job& j, submitted& s) const;
   void ask_for_check(job& j, instant now, orders& out);
   void next_check(orders& out);
   void take_checked(std::uint32_t id, checked c, instant now, orders& out);

@@ -3,6 +3,7 @@
 
 #include "actors/control/controller/cluster_controller.hpp"
 #include "actors/control/role_entries.hpp"
+#include "actors/view/job_progress.hpp"
 
 #include "runtime/messages/ids.hpp"
 
@@ -14,12 +15,6 @@ constexpr auto stall_after = 120s;    // no role handled a message; as in embedd
 constexpr auto says_so_timeout = 5s;  // a node's report of its tasks expires
 constexpr std::size_t keep_steps = 256;
 constexpr std::size_t keep_events = 2048;
-
-double value_of(const event_effect& e, const char* name, double other) {
-  for (const auto& [k, v] : e.values)
-    if (k == name) return v;
-  return other;
-}
 
 }  // namespace
 
@@ -41,19 +36,13 @@ void cluster_controller::on_event(const job_event& e, instant now, orders& out) 
 void cluster_controller::take_event(job& j, job_event e, instant now, orders& out) {
   if (j.last) return;
   const auto& kind = e.event.kind;
-  j.view.step = std::max(j.view.step, e.event.step);
+  note_event(j.view, e.event);
   j.progress_at = now;
   if (kind == "step") {
     if (std::exchange(j.begins, false)) out.push_back(drop_beginning{j.id});
     j.reached = 0;
-    j.view.loss = value_of(e.event, "loss", j.view.loss);
-    j.view.examples_per_s = value_of(e.event, "examples_per_s", 0);
-    j.view.skipped = static_cast<std::uint64_t>(value_of(e.event, "skipped", 0));
-  } else if (kind == "eval") {
-    j.view.accuracy = value_of(e.event, "accuracy", j.view.accuracy);
   } else if (kind == "paused" || kind == "resumed") {
     j.paused = kind == "paused";
-    if (j.paused) j.view.examples_per_s = 0;
   } else if (kind == "set") {
     for (const auto& [key, value] : e.event.values) j.since.settings.push_back({key, value, e.event.step});
     note_set(j, out);
@@ -99,6 +88,8 @@ void cluster_controller::take_event(job& j, job_event e, instant now, orders& ou
 
 void cluster_controller::say(job& j, job_event e, orders& out) {
   const bool step = e.event.kind == "step";
+  if (e.event.kind == "histogram" || e.event.kind == "best")  // for the run folder and the REPL
+    return out.push_back(followed_event{std::move(e)});
   const auto m = to_message(e);
   for (const auto& f : j.followers)
     if (!step || !slow_.contains(f)) out.push_back(to_peer{f, m});
@@ -199,7 +190,20 @@ std::string cluster_controller::tell(const person& who, std::uint32_t number, co
   if (c.name == "inject") return inject(who, c, out);
   if (const auto* j = find_for_command(number))
     if (auto why = why_not_tell(who, j->view.id, j->view.owner, c.name); !why.empty()) return why;
+  if (c.name == "kill") return kill(who, number, now, out);
   return tell(number, c, now, out);
+}
+
+// Ends a job in any phase: no node is asked to reach a step boundary, and nothing is stored.
+std::string cluster_controller::kill(const person& who, std::uint32_t number, instant now, orders& out) {
+  auto* j = const_cast<job*>(find_for_command(number));
+  if (!j) return number == 0 ? "no job runs" : "there is no job " + std::to_string(number);
+  const auto named = "job " + std::to_string(j->view.id);
+  if (j->at == phase::over) return named + " is over";
+  if (j->last) return named + " is ending already";
+  if (j->at == phase::checking || j->at == phase::receiving) return named + " is still being checked";
+  fail(*j, self_, "killed by " + who.name, now, out);
+  return {};
 }
 
 std::string cluster_controller::tell(std::uint32_t number, const command& c, instant now, orders& out) {

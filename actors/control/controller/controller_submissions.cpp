@@ -58,7 +58,22 @@ void cluster_controller::answer_submitter(job& j, std::uint32_t number, std::vec
   const auto client = std::exchange(j.submitter, {});
   if (client.empty()) return;
   if (number != 0 && j.submitter_follows) j.followers.insert(client);
-  out.push_back(to_peer{client, submitted{j.ask, number, std::move(messages)}});
+  submitted s{j.ask, number, std::move(messages)};
+  if (number != 0) describe(j, s);
+  out.push_back(to_peer{client, std::move(s)});
+}
+
+// Adds what a client prints about the job before its events.
+void cluster_controller::describe(const job& j, submitted& s) const {
+  if (j.at == phase::queued) {
+    const auto at = std::find(queue_.begin(), queue_.end(), j.id);
+    s.ahead = static_cast<std::uint32_t>(at - queue_.begin()) + (active_ != 0 ? 1 : 0);
+  }
+  s.first_step = j.plan.from;
+  s.last_step = j.plan.last_step;
+  s.steps_per_epoch = j.plan.steps_per_epoch;
+  s.batch = j.plan.batch;
+  s.head = j.plan.head;
 }
 
 // --- checks
@@ -113,6 +128,7 @@ void cluster_controller::take_checked(std::uint32_t id, checked c, instant now, 
     out.push_back(journal_line{journal_queued(u)});
   }
   answer_submitter(*j, id, {}, out);
+  if (!j->restored && j->plan.from == 0 && !j->plan.alert.empty()) say(*j, {id, {"alert", 0, {}, j->plan.alert}, {}}, out);
   out.push_back(log_line{"job " + std::to_string(number_of(id)) + " (" + j->plan.name + ") queued"});
   queue_.push_back(id);
   next(now, out);
@@ -175,7 +191,9 @@ void cluster_controller::take(const std::string& from, const follow& m, instant,
     out.push_back(to_peer{from, submitted{0, 0, {"there is no job " + std::to_string(m.job)}}});
     return;
   }
-  out.push_back(to_peer{from, submitted{0, j->id, {}}});
+  submitted found{0, j->id, {}};
+  describe(*j, found);
+  out.push_back(to_peer{from, std::move(found)});
   if (!j->notified.insert(from).second || j->followers.contains(from)) return;
   std::vector<const job_event*> all;
   for (const auto* list : {&j->history, &j->steps})

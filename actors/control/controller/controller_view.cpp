@@ -31,6 +31,7 @@ repl_node cluster_controller::entry_of(const std::string& name, instant now) con
   entry.tcp_out = m.last.tcp_out;
   for (const auto& l : m.last.links) entry.links.push_back({l.peer, l.by, l.why_not, l.bytes_in, l.bytes_out, l.shared_in});
   if (m.up) entry.gpus = m.last.gpus;
+  if (m.up) entry.memory = m.last.memory;
   entry.seconds = m.since == instant{} ? 0 : seconds_of(now - m.since);
   entry.lives = m.lives;
   entry.node_failures = m.node_failures;

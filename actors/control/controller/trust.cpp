@@ -46,7 +46,8 @@ std::string why_not(const person& who, const message& m) {
 }
 
 std::string why_not_tell(const person& who, std::uint32_t job, const std::string& owner, const std::string& word) {
-  if (word == "staleness") return troupe::why_not(who, right::look, word);  // a query, though a role answers it
+  if (word == "staleness" || word == "histograms")  // queries, though roles answer them
+    return troupe::why_not(who, right::look, word);
   return why_not_steer(who, job, owner, word);
 }
 

@@ -32,6 +32,7 @@ checked checker::check(const check_text& asked) const {
   c.overrides = overrides_of(s.chosen);
   c.notes = std::move(s.warnings);
   c.notes.insert(c.notes.end(), notes.begin(), notes.end());
+  c.alert = advice_on_replicas(*s.job, at_.self);
   c.found = std::move(found);
   return c;
 }

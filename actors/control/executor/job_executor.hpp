@@ -35,6 +35,7 @@ class job_executor {
     std::map<std::uint32_t, unfinished_job> taken_up = {};  // by job id: restored from the journal
     before_write before = {};                               // called before every write of checkpoints and weights
     memory_book* memory = nullptr;                          // outlives this; null: all memory is the job's
+    bool keeps_runs = false;                                // jobs get a run folder here (job_runs.hpp)
   };
   explicit job_executor(place at);
 
@@ -75,6 +76,7 @@ class job_executor {
   plan_found plan_of(const check_move& what);
   job_origin origin_of(const prepare& what) const;
   std::string too_much(const prepared_job& j);
+  void for_run_folder(prepared_job& j) const;
   void promise(std::uint64_t bytes);
   std::string spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t plan_generation);
   std::filesystem::path folder_of(const prepared_job& j) const;

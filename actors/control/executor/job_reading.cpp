@@ -5,9 +5,12 @@
 
 #include "actors/control/executor/job_folders.hpp"
 #include "actors/view/about.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/coordinator/surviving_state.hpp"
+#include "runtime/job/job_head.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/config/prepare_text.hpp"
+#include "runtime/node/runs/run_info.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "runtime/record/checkpoint_home.hpp"
 
@@ -27,6 +30,11 @@ std::uint64_t room_of(const prepared_job& j) {
 }  // namespace
 
 namespace {
+
+// A job on a cluster writes checkpoints even if its file does not mention them.
+void add_interval(checkpoint_spec& c) {
+  if (c.every_steps == 0 && c.every_seconds == 0 && !c.never) c.every_seconds = run_checkpoint_seconds;
+}
 
 // Plans for fewer nodes reduce the replicas silently, so a job that is submitted with too many is
 // refused here.
@@ -49,7 +57,8 @@ read_outcome read_job(const job_place& at, const job_text& what) {
   for (const auto& n : at.cluster.nodes)  // the writing node is known only with the plan; all nodes must read the job alike
     if (std::count(n.roles.begin(), n.roles.end(), "coordinator") > 0)
       limits.checkpoints.insert(limits.checkpoints.end(), n.checkpoints.begin(), n.checkpoints.end());
-  auto read = prepare_text({what.text, what.file, what.overrides, std::move(limits)}, at.all, at.cluster.nodes);
+  const auto adjust = [](job_spec& s, std::vector<node_spec>&) { add_interval(s.checkpoint); };
+  auto read = prepare_text({what.text, what.file, what.overrides, std::move(limits)}, at.all, at.cluster.nodes, adjust);
   if (const auto* j = std::get_if<std::shared_ptr<prepared_job>>(&read))
     if (auto bad = too_few_servers(**j)) return diagnostics{std::move(*bad)};
   return read;
@@ -60,6 +69,9 @@ checked facts_of(const prepared_job& j) {
   c.name = j.spec.name;
   c.plan_hash = plan_hash(j.plan);
   c.last_step = j.last_step;
+  c.steps_per_epoch = j.steps_per_epoch;
+  c.batch = static_cast<std::uint64_t>(j.spec.data.batch);
+  for (const auto& line : job_head(j)) c.head.push_back(text_of(line));
   c.deterministic = j.spec.train.deterministic;
   c.room = room_of(j);
   c.continued = j.continued;
@@ -74,6 +86,30 @@ checked facts_of(const prepared_job& j) {
   for (const auto& n : c.nodes)
     if (!mode || !why_nothing_is_left(j.plan, j.graph, mode->left, {n}).empty()) c.costly.insert(n);
   return c;
+}
+
+std::string advice_on_replicas(const prepared_job& j, const std::string& coordinator) {
+  constexpr std::size_t many_roles = 20000;  // a second plan would take seconds
+  const auto* mode = j.all->modes.find(j.spec.train.sync.kind);
+  if (j.spec.topology.replicas > 1 || !j.outlives_nodes() || j.plan.roles.size() > many_roles) return {};
+  if (!mode || !why_nothing_is_left(j.plan, j.graph, mode->left, {}).empty()) return {};  // it returns after any failure
+  std::set<std::string> only;
+  for (auto s : j.plan.shards)
+    if (const auto& n = j.plan.nodes[j.plan[s].node].name;
+        n != coordinator && !why_nothing_is_left(j.plan, j.graph, mode->left, {n}).empty())
+      only.insert(n);
+  if (only.empty()) return {};
+  auto with_replicas = j.spec;
+  with_replicas.topology = j.asked;
+  with_replicas.topology.replicas = 2;
+  auto made = prepare_job(std::move(with_replicas), j.all, j.nodes, j.data);
+  const auto* other = std::get_if<std::shared_ptr<prepared_job>>(&made);
+  if (!other || too_few_servers(**other)) return {};
+  return (only.size() == 1 ? "node " + *only.begin() + " has the only copy of a shard: its failure sets"
+                           : "nodes " + troupe::joined({only.begin(), only.end()}) +
+                                 " have the only copies of shards: the failure of one sets") +
+         " the job back to its newest checkpoint" + (j.spec.checkpoint.never ? ", and it writes none" : "") +
+         "; with --set topology.replicas=2 a second node has a copy";
 }
 
 std::filesystem::path given_path(const job_place& at, std::uint32_t job) {

@@ -33,6 +33,11 @@ read_outcome read_job(const job_place& at, const job_text& what);
 // The facts about a plan that the cluster controller needs.
 checked facts_of(const prepared_job& j);
 
+// What to tell the submitter of a job whose parameters are on other nodes than `coordinator`, each
+// on one node only, and which could have replicas. Empty: nothing. The failure of the coordinator's
+// node sets any job back.
+std::string advice_on_replicas(const prepared_job& j, const std::string& coordinator);
+
 // Path of the file that this job starts from: by the job's number, which stays the same over
 // restarts of the daemon.
 std::filesystem::path given_path(const job_place& at, std::uint32_t job);

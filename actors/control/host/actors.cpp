@@ -10,7 +10,7 @@
 #include "actors/control/role_entries.hpp"
 #include "actors/supervision/drop_log.hpp"
 #include "actors/view/injection.hpp"
-#include "runtime/job/plugin_abi.hpp"
+#include "actors/view/job_progress.hpp"
 #include "runtime/messages/ids.hpp"
 
 namespace troupe::control {
@@ -76,6 +76,7 @@ class control_actor final : public compat::base_actor {
   }
   void take(const save_done& d) {
     if (!d.what.error.empty()) s_.log("cannot save " + d.what.what + ": " + d.what.error);
+    if (d.what.what == "checkpoint") s_.totals.saved(number_of(d.what.job), d.what.error.empty());
     if (controller_) controller_->on_stored(d.what, now_, controller_out_);
   }
   void take(const submit_in& s);
@@ -103,6 +104,8 @@ class control_actor final : public compat::base_actor {
   void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
   void perform(const followed_event& x) {
     s_.said.put(number_of(x.what.job), x.what.event, x.what.texts);
+    s_.totals.event(number_of(x.what.job), x.what.event);
+    record(x.what);
     if (x.what.event.kind == "step") s_.book->reached(number_of(x.what.job), x.what.event.step);
   }
   void perform(const log_line& x) { s_.log(x.text); }
@@ -110,6 +113,7 @@ class control_actor final : public compat::base_actor {
     if (const auto error = s_.book->append(x.line); !error.empty()) s_.log(error);
   }
 
+  void record(const job_event& e);
   void answer_repl(const submitted& m);
   void report_state();
   void publish();
@@ -133,20 +137,6 @@ class control_actor final : public compat::base_actor {
   unheeded unheeded_;  // on nodes without a cluster controller
   pulse pulse_{s_};
 };
-
-join introduction(const shared& s) {
-  join j;
-  net::address a{s.coordinator_at.host, s.ports.data};
-  for (const auto& n : s.options.cluster.nodes)
-    if (n.name == s.options.node)
-      if (const auto at = net::parse_address(n.address)) a.host = at->host;
-  j.data_address = net::to_string(a);
-  j.numerics = s.numerics;
-  j.protocol = protocol;
-  j.abi = abi_version;
-  j.incarnation = s.options.incarnation;
-  return j;
-}
 
 control_actor::control_actor(caf::actor_config& c, shared& s)
     : compat::base_actor(c), s_(s), member_(s.options.node, s.coordinator) {
@@ -210,8 +200,18 @@ void control_actor::take(const event_in& e) {
   if (e.what.event.kind == "error") member_.on_role_error(e.what.job, e.what.event.text, member_out_);
 }
 
+// The last event goes by the job executor, which may wait for the disk.
+void control_actor::record(const job_event& e) {
+  const auto number = number_of(e.job);
+  const auto& kind = e.event.kind;
+  s_.runs->event(number, e);
+  if (kind == "done" || kind == "error" || kind == "preempted")
+    s_.keep.post(executor_note{end_run{number, e, controller_->weights_of(e.job)}});
+}
+
 void control_actor::take(const store_in& e) {
   if (!controller_) return;
+  if (e.what.what == "best") return s_.runs->store(number_of(e.job), e.what);
   if (e.what.what == "handover") {  // the job executor gets it before the swap
     s_.keep.post(executor_note{e});
     return controller_->on_handover(e.job, e.what.step, now_, controller_out_);
@@ -219,6 +219,7 @@ void control_actor::take(const store_in& e) {
   // A waiting store holds its tensors. Left out if two stores wait already, so that a slow disk
   // does not fill the memory.
   const bool left_out = e.what.what == "checkpoint" && controller_->crowded(e.job);
+  if (e.what.what == "checkpoint") s_.totals.saving(number_of(e.job));
   controller_->on_store_begun(e.job);
   s_.keep.post(executor_note{left_out ? store_in{e.job, {e.what.what, e.what.step, {}, {}}, true} : e});
 }
@@ -361,6 +362,7 @@ void control_actor::report_state() {
     r.links.resize(max_links_shown);
   }
   r.gpus = shown(s_.gpus->latest(now_));
+  r.memory = resident_memory();
   const auto roles = s_.host->published();
   for (const auto& p : roles) r.roles.push_back(entry_of(p));
   for (const auto& line : reports_.drops.lines(roles)) s_.log(line);
@@ -377,6 +379,8 @@ void control_actor::publish() {
   v.coordinator = s_.coordinator;
   v.up_seconds = seconds_of(now_ - s_.begun);
   if (controller_) controller_->fill(v, now_);
+  if (controller_)
+    for (auto& j : v.jobs) j.folder = s_.runs->folder(j.id);
   const auto unheard = [](const order& o) { return std::holds_alternative<followed_event>(o); };
   v.events = s_.said.last() + static_cast<std::uint64_t>(std::count_if(controller_out_.begin(), controller_out_.end(), unheard));
   s_.published.put(std::move(v));

@@ -19,9 +19,11 @@
 #include "actors/control/controller/cluster_controller.hpp"
 #include "actors/control/controller/member.hpp"
 #include "actors/control/executor/job_executor.hpp"
+#include "actors/control/executor/job_runs.hpp"
 #include "actors/control/executor/memory_book.hpp"
 #include "actors/control/host/injected.hpp"
 #include "actors/control/host/plane.hpp"
+#include "actors/metrics/event_totals.hpp"
 #include "actors/shell/caf_compat.hpp"
 #include "actors/shell/node_host.hpp"
 #include "actors/shell/router.hpp"
@@ -105,14 +107,16 @@ struct shared {
   net::address coordinator_at;
   instant begun = std::chrono::steady_clock::now();
   board published;
-  repl_events said;  // events of jobs that this daemon coordinates
+  repl_events said;     // events of jobs that this daemon coordinates
+  event_totals totals;  // likewise, for /metrics
   router route;
   std::unique_ptr<net::transport> control_net, data_net;
   std::unique_ptr<node_host> host;  // its destructor waits for all actors, which use the members above
   listening_ports ports;
-  std::shared_ptr<device> dev;    // the node's first
-  std::string numerics;           // of all devices
-  std::unique_ptr<journal> book;  // on the coordinator's daemon only
+  std::shared_ptr<device> dev;     // the node's first
+  std::string numerics;            // of all devices
+  std::unique_ptr<journal> book;   // on the coordinator's daemon only
+  std::unique_ptr<job_runs> runs;  // likewise
   mailbox control, keep, check, repl, exchange;
   std::unique_ptr<gpu_watch> gpus;  // that the node's `devices` name
   thread_clock executor_clock;
@@ -212,9 +216,14 @@ struct control_note {
 struct probe {};
 
 // --- to the job executor
+struct end_run {  // the job's last event
+  std::uint32_t number = 0;
+  job_event last;
+  std::string weights;  // path; empty: none
+};
 struct executor_note {
   std::variant<keep_piece, drop_given, drop_beginning, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan,
-               store_in, probe>
+               store_in, end_run, probe>
       what;
 };
 
@@ -246,6 +255,12 @@ struct exchange_in {
 
 // The tag of this incarnation of the daemon in job ids.
 inline std::uint16_t tag_of(const shared& s) { return static_cast<std::uint16_t>(s.options.incarnation % 65521); }
+
+// Where the data plane of a node listens, with port 0 if the system chooses the port (plane.cpp).
+net::expected<net::address> data_place_of(const node_spec& n);
+
+// For /metrics, from any thread (facts.cpp).
+metrics_facts facts_of(const shared& s);
 
 caf::actor spawn_control(caf::actor_system& system, shared& s);
 caf::actor spawn_executor(caf::actor_system& system, shared& s);

@@ -7,8 +7,24 @@
 #include <utility>
 
 #include "actors/control/host/actors.hpp"
+#include "runtime/job/plugin_abi.hpp"
 
 namespace troupe::control {
+
+// What this node says about itself when it joins.
+inline join introduction(const shared& s) {
+  join j;
+  net::address a{s.coordinator_at.host, s.ports.data};
+  for (const auto& n : s.options.cluster.nodes)
+    if (n.name == s.options.node)
+      if (const auto at = data_place_of(n)) a.host = at->host;
+  j.data_address = net::to_string(a);
+  j.numerics = s.numerics;
+  j.protocol = protocol;
+  j.abi = abi_version;
+  j.incarnation = s.options.incarnation;
+  return j;
+}
 
 // The connection to the coordinator's daemon: dialled once a second while it is down.
 struct coordinator_line {

@@ -19,7 +19,7 @@ class executor_actor final : public compat::base_actor {
   executor_actor(caf::actor_config& c, shared& s)
       : compat::base_actor(c),
         s_(s),
-        keep_({job_place_of(s), *s.host, s.route, s.dev, taken_up_of(s), s.faults.pace(), &s.memory}) {
+        keep_({job_place_of(s), *s.host, s.route, s.dev, taken_up_of(s), s.faults.pace(), &s.memory, s.coordinates()}) {
     compat::ignore_unknown(*this);
     remove_old_folders();
   }
@@ -42,7 +42,13 @@ class executor_actor final : public compat::base_actor {
   }
   void take(const keep_piece& x) { answer(piece_done{x.job, keep_.keep(x)}); }
   void take(const drop_given& x) { keep_.drop(x.job); }
-  void take(const make_roles& x) { answer(make_done{x.what.job, keep_.make(x.what)}); }
+  void take(const make_roles& x) {
+    auto error = keep_.make(x.what);
+    if (const auto r = keep_.running_of(x.what.job); r && s_.runs && error.empty())
+      s_.runs->begin(number_of(x.what.job), r->made, s_.numerics);
+    answer(make_done{x.what.job, std::move(error)});
+  }
+  void take(const end_run& x) { s_.runs->end(x.number, x.last, x.weights); }
   void take(const end_roles& x) {
     const auto last = x.why.error.empty() ? nullptr : failed_now(x.job);
     keep_.end(x.job);

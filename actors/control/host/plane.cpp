@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "actors/control/host/actors.hpp"
+#include "actors/metrics/page.hpp"
 #include "actors/shell/node_host_caf.hpp"
 #include "ops/cpu/block_pool.hpp"
 #include "ops/device_descriptors.hpp"
@@ -159,6 +160,13 @@ host_config host_config_of(shared& s, const node_spec& me) {
 
 namespace control {
 
+net::expected<net::address> data_place_of(const node_spec& n) {
+  if (!n.data_address.empty()) return net::parse_address(n.data_address);
+  auto where = net::parse_address(n.address);
+  if (where) where->port = 0;
+  return where;
+}
+
 void shared::release_unused() const {
   constexpr std::uint64_t worth_a_trim = std::uint64_t{1} << 20;
   const auto bytes = cpu::block_pool::release_unused_of_all() + data_net->release_unused() + control_net->release_unused();
@@ -238,6 +246,7 @@ struct control_plane::impl {
       s.book = std::make_unique<journal>(s.options.state / "journal", &error);
       if (!error.empty()) s.log(error);
       s.book->pace(s.faults.pace());
+      s.runs = std::make_unique<job_runs>(s.options.state, [this](const std::string& line) { s.log(line); });
     }
     take_up_given(job_place_of(s), s.book ? s.book->found().jobs : std::vector<unfinished_job>());
     s.repl.open(spawn_repl(system, s));
@@ -247,7 +256,11 @@ struct control_plane::impl {
     s.control.open(spawn_control(system, s));
     auto where = net::parse_address(me.address);
     if (!where) return where.error();
-    auto data = s.data_net->listen({where->host, 0});
+    auto data_at = data_place_of(me);
+    if (!data_at) return data_at.error();
+    auto data = s.data_net->listen(*data_at);
+    if (!data && !me.data_address.empty())
+      return net::error{data.error().code, data.error().message + " (data_address of node " + me.name + ")"};
     if (!data) return data.error();
     s.ports.data = *data;
     auto control = s.control_net->listen(*where);
@@ -295,6 +308,8 @@ net::expected<void> control_plane::reload_certificates() {
 
 listening_ports control_plane::ports() const { return impl_->s.ports; }
 void control_plane::drain() { impl_->s.control.post(control_note{drain_in{}}); }
+metrics_facts control_plane::facts() const { return facts_of(impl_->s); }
+std::vector<role_published> control_plane::roles() const { return impl_->s.host->published(); }
 void control_plane::release_unused() { impl_->s.release_unused(); }
 void control_plane::checkpoint() {
   impl_->s.control.post(control_note{tell_in{0, {"checkpoint", {}, 0}, {impl_->s.options.node, certificate_role::admin}}});

@@ -32,6 +32,8 @@
 
 namespace troupe {
 
+struct metrics_facts;  // actors/metrics/page.hpp
+
 struct control_plane_options {
   cluster_spec cluster;
   std::string node;
@@ -71,6 +73,9 @@ class control_plane {
   // the running job writes one.
   void drain();
   void checkpoint();
+  // For /metrics (actors/metrics). Any thread; they wait for no actor.
+  metrics_facts facts() const;
+  std::vector<role_published> roles() const;  // on this node
   // Gives memory that has been unused since the last call back to the system.
   void release_unused();
   // As net::transport::reload_certificates, for both planes.

@@ -6,6 +6,7 @@
 
 #include "actors/control/host/actors.hpp"
 #include "actors/view/injection.hpp"
+#include "actors/view/job_progress.hpp"
 #include "actors/view/view.hpp"
 
 namespace troupe::control {
@@ -26,6 +27,7 @@ class daemon_backend final : public repl_backend {
     auto v = s_.published.get();
     for (auto& r : s_.host->published()) v.roles.push_back({s_.options.node, std::move(r)});
     v.gpus = shown(s_.gpus->latest());
+    v.memory = resident_memory();
     v.dropped = s_.host->counts();
     const auto frames = s_.route.counts();
     v.dropped.unknown_job += frames.unknown_job;
@@ -112,7 +114,7 @@ class repl_actor final : public compat::base_actor {
 
   // Returns true if this node can answer the line itself.
   bool here(const std::string& line) const {
-    static constexpr std::array<std::string_view, 6> local = {"status", "roles", "queues", "waits", "help", "quit"};
+    static constexpr std::array<std::string_view, 7> local = {"status", "roles", "queues", "waits", "help", "?", "quit"};
     const auto word = line.substr(0, line.find(' '));
     return s_.coordinates() || std::find(local.begin(), local.end(), word) != local.end();
   }

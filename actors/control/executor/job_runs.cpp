@@ -1,0 +1,105 @@
+#include "actors/control/executor/job_runs.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "actors/control/executor/job_folders.hpp"
+#include "runtime/node/config/resolved_job.hpp"
+#include "runtime/node/runs/run_info.hpp"
+
+namespace troupe::control {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<fs::path> folder_of_run(const fs::path& runs, std::uint32_t number) {
+  const auto head = std::to_string(number) + "-";
+  for (const auto& f : run_folders(runs))
+    if (f.filename().string().starts_with(head)) return f;
+  return std::nullopt;
+}
+
+std::variant<std::unique_ptr<run_recorder>, record_error> recorder_of(const fs::path& runs, std::uint32_t number,
+                                                                      const std::shared_ptr<const prepared_job>& j,
+                                                                      const std::string& numerics) {
+  if (const auto folder = folder_of_run(runs, number)) {
+    auto read = read_run_info(*folder);
+    if (auto* r = std::get_if<run_info>(&read)) return run_recorder::resume(*folder, j, std::move(*r));
+    return std::get<record_error>(read);
+  }
+  auto info = facts_of_run(*j, numerics);
+  info.number = number;
+  return run_recorder::create(runs, j, std::move(info), resolved_job_text(*j));
+}
+
+}  // namespace
+
+job_runs::job_runs(const fs::path& state, std::function<void(const std::string&)> log)
+    : runs_(state / "runs"), log_(std::move(log)) {}
+
+std::shared_ptr<run_recorder> job_runs::of(std::uint32_t number) const {
+  std::lock_guard guard(lock_);
+  return number == number_ ? current_ : nullptr;
+}
+
+void job_runs::begin(std::uint32_t number, std::shared_ptr<const prepared_job> j, const std::string& numerics) {
+  auto made = recorder_of(runs_, number, j, numerics);
+  const auto* bad = std::get_if<record_error>(&made);
+  if (bad) log_("job " + std::to_string(number) + " has no run folder: " + bad->to_string());
+  std::lock_guard guard(lock_);
+  number_ = number;
+  current_ = bad ? nullptr : std::move(std::get<std::unique_ptr<run_recorder>>(made));
+}
+
+void job_runs::event(std::uint32_t number, const job_event& e) {
+  if (const auto r = of(number)) r->offer(e.event, e.texts);
+}
+
+void job_runs::store(std::uint32_t number, const store_effect& s) {
+  if (const auto r = of(number)) r->offer(s);
+}
+
+void job_runs::end(std::uint32_t number, const job_event& last, const fs::path& weights) {
+  const auto r = of(number);
+  if (!r) return;
+  {
+    std::lock_guard guard(lock_);
+    current_.reset();
+  }
+  const auto& e = last.event;
+  const bool done = e.kind == "done" && e.text != "stopped";
+  run_recorder::end how{done ? "done" : e.kind == "error" ? "failed" : "stopped", e.step, {}, {}, {}};
+  if (e.kind == "error") how.error = e.text;
+  for (const auto& [key, text] : last.texts)
+    if (key == "weights_sha256") how.weights_sha256 = text;
+  if (done && !weights.empty()) {
+    for (const char* name : {"last.safetensors", "best.safetensors"}) {
+      std::error_code ec;
+      if (fs::exists(r->folder() / name, ec)) continue;  // best: of an evaluation
+      fs::create_hard_link(weights, r->folder() / name, ec);
+      if (ec) fs::copy_file(weights, r->folder() / name, ec);
+      if (ec) log_("cannot write " + (r->folder() / name).string() + ": " + ec.message());
+    }
+  }
+  r->finish(how);
+  if (const auto why = r->trouble(); !why.empty())
+    log_("the run folder of job " + std::to_string(number) + " is incomplete: " + why);
+  remove_old_weights();
+}
+
+std::optional<std::string> job_runs::folder(std::uint32_t number) const {
+  if (const auto r = of(number)) return r->folder().string();
+  return std::nullopt;
+}
+
+void job_runs::remove_old_weights() const {
+  auto all = run_folders(runs_);
+  for (std::size_t i = 0; i + keep_job_folders < all.size(); ++i)
+    for (const char* name : {"last.safetensors", "best.safetensors"}) {
+      std::error_code ec;
+      fs::remove(all[i] / name, ec);
+    }
+}
+
+}  // namespace troupe::control

@@ -1,0 +1,75 @@
+#include "actors/repl/run_backend.hpp"
+
+#include "actors/view/about.hpp"
+#include "actors/view/job_progress.hpp"
+
+namespace troupe {
+
+void add_run(repl_view& v, const embedded_run& run) {
+  v.memory = resident_memory();
+  run.look([&v](const node_host& host) {
+    for (auto& r : host.published()) v.roles.push_back({v.node, std::move(r)});
+    v.dropped = host.counts();
+  });
+}
+
+run_backend::run_backend(embedded_run& run, const prepared_job& j, std::uint32_t number, std::optional<std::string> folder)
+    : run_(run) {
+  job_.id = number;
+  job_.name = j.spec.name;
+  job_.state = "running";
+  job_.step = j.first_step;
+  job_.last_step = j.last_step;
+  job_.about = std::make_shared<const repl_about>(about_job(j));
+  job_.folder = std::move(folder);
+}
+
+void run_backend::handle_event(const event_effect& e, std::vector<std::pair<std::string, std::string>> texts) {
+  {
+    std::lock_guard guard(lock_);
+    ++events_seen_;
+    note_event(job_, e);
+    if (e.kind == "done") job_.state = e.text == "stopped" ? "stopped" : "done";
+    if (e.kind == "error") {
+      job_.state = "failed";
+      job_.message = e.text;
+    }
+  }
+  events_.put(job_.id, e, std::move(texts));
+}
+
+repl_view run_backend::view() const {
+  repl_view v;
+  v.node = "local";
+  v.up_seconds = seconds_of(std::chrono::steady_clock::now() - begun_);
+  {
+    std::lock_guard guard(lock_);
+    v.jobs = {job_};
+    v.events = events_seen_;
+  }
+  add_run(v, run_);
+  return v;
+}
+
+std::string run_backend::tell(std::uint32_t job, const command& c) {
+  {
+    std::lock_guard guard(lock_);
+    if (job != job_.id || job_.over()) return "job " + std::to_string(job) + " is over";
+    if (c.name == "stop") job_.state = "stopping";
+  }
+  if (c.name == "kill") {
+    run_.kill("killed by a user");
+  } else if (c.name == "stop") {
+    if (on_stop) on_stop();
+    run_.stop();
+  } else {
+    run_.command(c);
+  }
+  return {};
+}
+
+std::string run_backend::submit(const repl_submission&, std::uint32_t&) {
+  return "this is the REPL of one run, which takes no further jobs: use `troupe train`, or `troupe repl` without an argument";
+}
+
+}  // namespace troupe

@@ -1,0 +1,57 @@
+// The backend of the REPL for one embedded run that another part of this process owns, such as that
+// of `troupe train`. All commands but submit.
+//
+//   embedded_options o;
+//   std::unique_ptr<run_backend> here;             // made after `run`
+//   o.on_event = [&](const event_effect& e) { here->handle_event(e, texts_of(e)); };
+//   embedded_run run(job, o);
+//   here = std::make_unique<run_backend>(run, *job, 7, folder);
+//   run_socket socket(run_socket_file(folder), *here);    // run_socket.hpp
+//   auto result = run.run();
+//
+// Threads: any. `run` must outlive the object.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/embedded.hpp"
+#include "actors/view/view.hpp"
+
+namespace troupe {
+
+// Adds the roles of an embedded run to a view, and the memory of this process.
+void add_run(repl_view& v, const embedded_run& run);
+
+class run_backend final : public repl_backend {
+ public:
+  // `number`: of the job, as users see it. `folder`: the run folder.
+  run_backend(embedded_run& run, const prepared_job& j, std::uint32_t number = 1, std::optional<std::string> folder = {});
+
+  // Takes an event of the run, in the order of events. `texts`: values that are texts, e.g.
+  // {"file", PATH} of a checkpoint. A checkpoint that was not saved is an "alert" whose text begins
+  // with checkpoint_not_saved (view/events.hpp).
+  void handle_event(const event_effect& e, std::vector<std::pair<std::string, std::string>> texts = {});
+  // Called when a client stops the job, before the run is told. Set it before clients can connect.
+  std::function<void()> on_stop;
+
+  repl_view view() const override;
+  const repl_events& events() const override { return events_; }
+  std::string tell(std::uint32_t job, const command& c) override;
+  std::string submit(const repl_submission&, std::uint32_t&) override;
+
+ private:
+  embedded_run& run_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  repl_events events_;
+  mutable std::mutex lock_;  // protects the members below
+  repl_job job_;
+  std::uint64_t events_seen_ = 0;  // that job_ reflects
+};
+
+}  // namespace troupe

@@ -1,0 +1,79 @@
+#include "actors/view/job_progress.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "actors/view/about.hpp"
+
+namespace troupe {
+namespace {
+
+void note_step(repl_job& j, const event_effect& e) {
+  j.skipped = 0;
+  for (const auto& [name, value] : e.values) {
+    if (name == "loss") j.loss = value;
+    if (name == "examples_per_s") j.examples_per_s = value;
+    if (name == "lr") j.lr = value;
+    if (name == "skipped") j.skipped = static_cast<std::uint64_t>(value);
+  }
+}
+
+void note_setting(repl_job& j, const std::string& key, double value, std::uint64_t from) {
+  const auto before = setting_of(j, key);
+  std::erase_if(j.settings, [&](const auto& s) { return s.key == key; });
+  j.settings.push_back({key, value, before, from});
+}
+
+}  // namespace
+
+void note_event(repl_job& j, const event_effect& e) {
+  j.step = std::max(j.step, e.step);
+  if (e.kind == "step") return note_step(j, e);
+  if (e.kind == "eval") {
+    j.evaluated = e.step;
+    for (const auto& [name, value] : e.values)
+      if (name == "accuracy") j.accuracy = value;
+  } else if (e.kind == "paused") {
+    j.state = "paused";
+    j.examples_per_s = 0;
+  } else if (e.kind == "resumed") {
+    j.state = "running";
+  } else if (e.kind == "mode") {
+    j.mode_before = mode_of(j);
+    j.mode = e.text;
+  } else if (e.kind == "set") {
+    for (const auto& [key, value] : e.values) note_setting(j, key, value, e.step);
+  }
+}
+
+std::string mode_of(const repl_job& j) { return j.mode.empty() && j.about ? j.about->mode : j.mode; }
+
+std::optional<double> setting_of(const repl_job& j, const std::string& key) {
+  for (const auto& s : j.settings)
+    if (s.key == key) return s.value;
+  if (j.about && key == "train.dynamics.lr") return j.about->lr;
+  if (j.about && key == "train.dynamics.decay") return j.about->decay;
+  return std::nullopt;
+}
+
+std::optional<double> epoch_of(const repl_job& j) {
+  if (!j.about || j.about->steps_per_epoch == 0) return std::nullopt;
+  return static_cast<double>(j.step) / static_cast<double>(j.about->steps_per_epoch);
+}
+
+std::optional<double> seconds_left(const repl_job& j) {
+  if (j.state != "running" || !j.about || j.last_step <= j.step || !(j.examples_per_s > 0)) return std::nullopt;
+  return static_cast<double>(j.last_step - j.step) * static_cast<double>(j.about->batch) / j.examples_per_s;
+}
+
+std::uint64_t resident_memory() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return file ? resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+}
+
+}  // namespace troupe
