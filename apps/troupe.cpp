@@ -19,6 +19,7 @@ constexpr const char* about =
     "Troupe trains neural networks with actors, on one machine or on a cluster.\n"
     "\n"
     "A job is a TOML file with data, model and training options. To get started:\n"
+    "  troupe new JOB                                    write JOB.toml, with a comment for each key\n"
     "  troupe check JOB.toml                             validate the job file\n"
     "  troupe train JOB.toml --out net.safetensors       train it\n"
     "  troupe test JOB.toml --weights net.safetensors    evaluate the weights\n";
@@ -28,10 +29,12 @@ constexpr const char* footer =
     "Run `troupe COMMAND --help` for the options of a command.";
 
 std::vector<cli_command> commands() {
-  return {train_command(), attach_command(),      test_command(),         sample_command(), time_command(),
-          init_command(),  pack_command(),        unroll_command(),       plan_command(),   sim_command(),
-          check_command(), check_layer_command(), init_cluster_command(), certs_command(),  layers_command(),
-          modes_command(), reference_command(),   device_query_command()};
+  return {new_command(),         check_command(),     plan_command(),        time_command(),         train_command(),
+          resume_command(),      test_command(),      predict_command(),     runs_command(),         plot_command(),
+          sql_command(),         attach_command(),    fetch_command(),       jobs_command(),         sim_command(),
+          init_command(),        sample_command(),    pack_command(),        unroll_command(),       layers_command(),
+          modes_command(),       reference_command(), check_layer_command(), init_cluster_command(), certs_command(),
+          device_query_command()};
 }
 
 // Returns an error if `text` does not fit the number type of an option; CLI11 would replace it by

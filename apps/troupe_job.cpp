@@ -1,6 +1,4 @@
 #include "apps/troupe_job.hpp"
-#include "runtime/base/wording.hpp"
-
 #include <unistd.h>
 
 #include <filesystem>
@@ -72,18 +70,6 @@ std::string why_unwritable(const std::string& file) {
 
 int wrong_file(const output& out, const record_error& e) {
   return out.wrong(e.file, e.tensor.empty() ? e.message : "tensor '" + e.tensor + "': " + e.message);
-}
-
-std::string job_summary(const prepared_job& j) {
-  const auto count = [](std::uint64_t n, const char* what) { return with_commas(n) + " " + what + (n == 1 ? "" : "s"); };
-  std::string s = j.spec.name + ": " + count(static_cast<std::uint64_t>(j.graph.parameter_count), "parameter") + " in " +
-                  count(j.graph.layers.size(), "layer") + "; " + count(j.plan.ranges.size(), "worker") + ", " +
-                  (j.plan.placed ? count(j.plan.workers.size() - j.plan.ranges.size(), "host") + " of placed layers, " : "") +
-                  count(j.plan.shards.size(), "shard") + ", " + count(j.plan.packets, "packet") + " a step, " +
-                  count(j.plan.sub_solvers, "sub-solver");
-  if (j.last_step > 0) s += "; until step " + with_commas(j.last_step);
-  if (j.first_step > 0) s += ", from step " + with_commas(j.first_step);
-  return s + "\n";
 }
 
 }  // namespace troupe

@@ -9,6 +9,7 @@
 
 #include "apps/troupe_output.hpp"
 #include "runtime/job/job.hpp"
+#include "runtime/job/job_head.hpp"
 #include "runtime/record/safetensors.hpp"
 #include "runtime/role.hpp"
 
@@ -49,8 +50,5 @@ std::optional<record_error> save_checkpoint_file(const prepared_job& j, const st
 std::string why_unwritable(const std::string& file);
 // Reports a file that cannot be used as wrong usage; returns the exit code.
 int wrong_file(const output& out, const record_error& e);
-
-// "lenet-fashion: 431,080 parameters, ..."
-std::string job_summary(const prepared_job& j);
 
 }  // namespace troupe

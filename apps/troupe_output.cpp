@@ -39,8 +39,12 @@ void output::object(const nlohmann::ordered_json& o) const {
   put(o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
+void output::lines(const std::string& s) const {
+  if (!s.empty()) put(s);
+}
+
 void output::text(const std::string& s) const {
-  if (!json_) put(s);
+  if (!json_ && !s.empty()) put(s);
 }
 
 void output::remark(const std::string& s) const { std::fprintf(stderr, "%s\n", s.c_str()); }

@@ -20,6 +20,8 @@ class output {
 
   // Prints an event on one line and flushes, so that readers of a pipe get it at once.
   void object(const nlohmann::ordered_json& o) const;
+  // Prints lines of a result to stdout, also with --json, where each must be an object.
+  void lines(const std::string& s) const;
   // Prints text to stdout; nothing with --json.
   void text(const std::string& s) const;
   // Prints a note or warning to stderr.

@@ -1,9 +1,7 @@
 #include "apps/troupe_progress.hpp"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -52,10 +50,14 @@ json_object number(const std::string& name, double v) {
   return v;
 }
 
-int terminal_width() {
-  winsize w{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+// A number as in a job file: "0.01", "2.5e-05".
+std::string short_number(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", x);
+  return text;
 }
+
+constexpr double loss_memory = 0.95;  // weight of the past in the mean loss
 
 }  // namespace
 
@@ -81,12 +83,22 @@ std::string loss_trend::warning() const {
   return text;
 }
 
-progress::progress(const output& out, run_extent e)
-    : out_(out), extent_(e), terminal_(!out.json() && isatty(STDOUT_FILENO)), step_(e.first_step), marked_step_(e.first_step) {
-  marked_ = clock::now();
+progress::progress(const output& out, run_extent e) : out_(out), screen_(out.json() ? screen{} : screen::of_stdout()) {
+  begun_ = clock::now();
+  extent(e);
 }
 
 progress::~progress() { erase(); }
+
+void progress::extent(run_extent e) {
+  extent_ = e;
+  step_ = marked_step_ = e.first_step;
+  marked_ = clock::now();
+}
+
+void progress::head(const std::vector<head_line>& lines) {
+  for (const auto& l : lines) line(labelled(screen_, l.label, l.text));
+}
 
 void progress::json(const event_effect& e, const event_texts& texts) const {
   // to_json() has the special form of these kinds.
@@ -112,6 +124,7 @@ void progress::json(const event_effect& e, const event_texts& texts) const {
 
 void progress::event(const event_effect& e, const event_texts& texts) {
   if (e.kind == "step") trend_.add(e.step, value_of(e, "loss"));
+  summary_.event(e);
   if (e.kind == "done")
     if (auto words = trend_.warning(); !words.empty()) show({"warning", e.step, {}, std::move(words)}, {});
   show(e, texts);
@@ -119,56 +132,73 @@ void progress::event(const event_effect& e, const event_texts& texts) {
 
 void progress::show(const event_effect& e, const event_texts& texts) {
   if (out_.json()) return json(e, texts);
+  const auto here = "step " + with_commas(e.step) + "  ";
   if (e.kind == "step") return step(e);
+  if (e.kind == "done") return show_done(e, texts);
   if (e.kind == "eval") {
     const auto accuracy = value_of(e, "accuracy", -1);
     step_ = marked_step_ = e.step;
     marked_ = clock::now();  // excludes the evaluation from the rate
-    line("step " + with_commas(e.step) + "  evaluation" + (accuracy < 0 ? "" : ": accuracy " + fixed(accuracy, 4)) + "  loss " +
-         fixed(value_of(e, "loss"), 4));
+    line(here + "evaluation" + (accuracy < 0 ? "" : ": accuracy " + fixed(accuracy, 4)) + "  loss " +
+         fixed(value_of(e, "loss"), 4) + (summary_.improved() ? screen_.painted("  best so far", tint::good) : "") + "\n");
   } else if (e.kind == "staleness") {
-    line("step " + with_commas(e.step) + "  " + staleness_line(e));
+    line(here + staleness_line(e) + "\n");
   } else if (e.kind == "checkpoint") {
-    line("step " + with_commas(e.step) + "  checkpoint " + text_of(texts, "file"));
+    line(here + "checkpoint " + text_of(texts, "file") + "\n");
   } else if (e.kind == "moved") {
-    line("step " + with_commas(e.step) + "  " + e.text + " in " + fixed(value_of(e, "ms"), 0) + " ms");
-  } else if (e.kind == "done") {
-    const auto accuracy = value_of(e, "test_accuracy", -1);
-    line(std::string(e.text == "stopped" ? "stopped" : "done") + ": " + with_commas(e.step) + " steps, " +
-         fixed(value_of(e, "epochs"), 2) + " epochs" + (accuracy < 0 ? "" : ", test accuracy " + fixed(accuracy, 4)) + ", " +
-         fixed(value_of(e, "seconds"), 1) + " s");
-    line(weights_line(text_of(texts, "weights_sha256")));
+    line(here + e.text + " in " + fixed(value_of(e, "ms"), 0) + " ms\n");
   } else if (e.kind == "warning") {
-    erase();
-    out_.remark(e.text);
+    remark(e.text);
   } else if (e.kind == "error") {
-    erase();
     const auto where = text_of(texts, "where");
+    erase();
     out_.remark((where.empty() ? "" : where + ": ") + e.text);
     if (const auto folder = text_of(texts, "post_mortem"); !folder.empty()) out_.remark("post-mortem: " + folder);
   } else {
-    auto text = "step " + with_commas(e.step) + "  " + e.kind + (e.text.empty() ? "" : ": " + e.text);
+    auto text = here + e.kind + (e.text.empty() ? "" : ": " + e.text);
     if (e.text.empty())
       for (const auto& [key, value] : e.values) text += " " + key + " = " + number_text(value);
-    line(text);
+    line(text + "\n");
   }
+}
+
+void progress::show_done(const event_effect& e, const event_texts& texts) {
+  erase();
+  const auto accuracy = value_of(e, "test_accuracy", -1), seconds = value_of(e, "seconds");
+  const bool stopped = e.text == "stopped";
+  out_.text(screen_.painted(stopped ? "stopped" : "done", stopped ? tint::warning : tint::good) + ": " + with_commas(e.step) +
+            " steps, " + fixed(value_of(e, "epochs"), 2) + " epochs" +
+            (accuracy < 0 ? "" : ", test accuracy " + fixed(accuracy, 4)) + ", " + fixed(seconds, 1) + " s\n");
+  out_.text(weights_line(text_of(texts, "weights_sha256")) + "\n");
+  const auto steps = e.step > extent_.first_step ? static_cast<double>(e.step - extent_.first_step) : 0;
+  out_.text(summary_.text(screen_, steps * static_cast<double>(extent_.batch), seconds, ending_));
 }
 
 void progress::step(const event_effect& e) {
   step_ = e.step;
-  loss_ = value_of(e, "loss");
+  lr_ = value_of(e, "lr", -1);
+  if (const auto loss = value_of(e, "loss"); std::isfinite(loss)) {
+    loss_ = loss_memory * loss_ + (1 - loss_memory) * loss;
+    loss_weight_ = loss_memory * loss_weight_ + (1 - loss_memory);
+  }
   const auto now = clock::now();
-  if (now - shown_ < (terminal_ ? 100ms : 1000ms)) return;
+  if (now - shown_ < pause(now)) return;
   measure(e, now);
   shown_ = now;
-  if (terminal_)
+  if (screen_.redraws)
     draw();
   else
-    line(numbers());
+    out_.text(numbers(200) + "\n");
+}
+
+// The time between two progress lines.
+progress::clock::duration progress::pause(clock::time_point now) const {
+  if (screen_.redraws) return 100ms;
+  return std::clamp<clock::duration>((now - begun_) / 50, 1s, 5min);
 }
 
 void progress::measure(const event_effect& e, clock::time_point now) {
-  if (extent_.batch == 0) return void(rate_ = value_of(e, "examples_per_s"));  // unknown batch: use the job's own rate
+  if (extent_.batch == 0 || extent_.far) return void(rate_ = value_of(e, "examples_per_s"));
   const double took = std::chrono::duration<double>(now - marked_).count();
   const auto fresh = static_cast<double>(step_ - marked_step_) * static_cast<double>(extent_.batch) / std::max(took, 1e-9);
   if (!has_rate_) rate_ = fresh;
@@ -180,44 +210,80 @@ void progress::measure(const event_effect& e, clock::time_point now) {
 }
 
 std::string progress::eta() const {
-  if (extent_.last_step <= step_ || rate_ <= 0) return {};
-  return "  ETA " + clock_text(static_cast<double>(extent_.last_step - step_) * static_cast<double>(extent_.batch) / rate_);
+  if (extent_.last_step <= step_ || extent_.batch == 0 || rate_ <= 0) return {};
+  return "ETA " + clock_text(static_cast<double>(extent_.last_step - step_) * static_cast<double>(extent_.batch) / rate_);
 }
 
-std::string progress::numbers() const {
-  std::string s;
+// The numbers of the line. What does not fit into `columns` is left out: the learning rate first,
+// then the epoch, the speed and the time left.
+std::string progress::numbers(std::size_t columns) const {
+  enum field { epoch, steps, loss, speed, lr, left_over, fields };
+  std::array<std::string, fields> text;
   if (const auto per_epoch = extent_.steps_per_epoch; per_epoch > 0) {
-    s = "epoch " + with_commas((step_ > 0 ? step_ - 1 : 0) / per_epoch + 1);
-    if (extent_.last_step > 0) s += "/" + with_commas((extent_.last_step + per_epoch - 1) / per_epoch);
-    s += "  ";
+    text[epoch] = "epoch " + with_commas((step_ > 0 ? step_ - 1 : 0) / per_epoch + 1);
+    if (extent_.last_step > 0) text[epoch] += "/" + with_commas((extent_.last_step + per_epoch - 1) / per_epoch);
   }
-  s += "step " + with_commas(step_);
-  if (extent_.last_step > 0) s += "/" + with_commas(extent_.last_step);
-  return s + "  loss " + fixed(loss_, 4) + "  " + with_commas(static_cast<std::uint64_t>(std::llround(rate_))) + " examples/s" +
-         eta();
+  text[steps] = "step " + with_commas(step_);
+  if (extent_.last_step > 0) text[steps] += "/" + with_commas(extent_.last_step);
+  text[loss] = "loss " + (loss_weight_ > 0 ? fixed(loss_ / loss_weight_, 4) : std::string("nan"));
+  text[speed] = with_commas(static_cast<std::uint64_t>(std::llround(rate_))) + " examples/s";
+  if (lr_ >= 0) text[lr] = "lr " + short_number(lr_);
+  text[left_over] = eta();
+  const auto all = [&] {
+    std::string s;
+    for (const auto& t : text)
+      if (!t.empty()) s += (s.empty() ? "" : "  ") + t;
+    return s;
+  };
+  for (const auto f : {lr, epoch, speed, left_over}) {
+    if (all().size() <= columns) break;
+    text[f].clear();
+  }
+  return all().substr(0, columns);
 }
 
+// "  [####....]" in at most `columns`; empty if there is too little room, or no known end.
+std::string progress::bar(std::size_t columns) const {
+  if (extent_.last_step <= extent_.first_step || columns < 14) return {};
+  const auto room = std::min<std::size_t>(columns - 4, 40);
+  const auto part = static_cast<double>(step_ - std::min(step_, extent_.first_step)) /
+                    static_cast<double>(extent_.last_step - extent_.first_step);
+  const auto full = std::min(room, static_cast<std::size_t>(static_cast<double>(room) * part));
+  return "  [" + std::string(full, '#') + std::string(room - full, '.') + "]";
+}
+
+// Prints whole lines above the line of the progress.
 void progress::line(const std::string& text) {
+  const bool redraw = drawn_ > 0;
   erase();
-  out_.text(text + "\n");
+  out_.text(text);
+  if (redraw) draw();
+}
+
+void progress::remark(const std::string& text) {
+  const bool redraw = drawn_ > 0;
+  erase();
+  out_.remark(text);
+  if (redraw) draw();
 }
 
 void progress::draw() {
-  auto text = numbers();
-  const auto width = static_cast<std::size_t>(terminal_width() - 1);
-  if (extent_.last_step > extent_.first_step && width > text.size() + 14) {
-    const auto room = std::min<std::size_t>(width - text.size() - 4, 40);
-    const auto full = static_cast<std::size_t>(static_cast<double>(room) * static_cast<double>(step_ - extent_.first_step) /
-                                               static_cast<double>(extent_.last_step - extent_.first_step));
-    text += "  [" + std::string(std::min(full, room), '#') + std::string(room - std::min(full, room), '.') + "]";
-  }
-  out_.text("\r\033[K" + text.substr(0, width));
-  drawn_ = true;
+  const auto columns = screen::columns() - 1;  // the last column is left free: some terminals wrap there
+  auto text = numbers(columns);
+  text += bar(columns - text.size());
+  out_.text(erasure() + text);
+  drawn_ = text.size();
 }
 
-void progress::erase() {
-  if (drawn_) out_.text("\r\033[K");
-  drawn_ = false;
+void progress::erase() { out_.text(erasure()); }
+
+// The control sequence that removes the line, also if the terminal has become narrower and the line
+// takes several rows.
+std::string progress::erasure() {
+  if (drawn_ == 0) return {};
+  const auto above = (drawn_ - 1) / std::max<std::size_t>(screen::columns(), 1);
+  drawn_ = 0;
+  return above > 0 ? "\r\033[" + std::to_string(above) + "A\033[J" : "\r\033[K";
 }
 
 }  // namespace troupe

@@ -1,5 +1,8 @@
-// Prints the progress of a run: as JSON events; on a terminal as a bar, redrawn at most ten times a
-// second; otherwise as plain lines, about one a second and one for each evaluation.
+// Prints the progress of a run. As JSON: its events. On a terminal: one line, redrawn at most ten
+// times a second and fitted to the width, with evaluations and checkpoints as lines above it.
+// Otherwise: plain lines for evaluations and checkpoints, and for the progress about one a second
+// in the first minute and then one per 2 % of the time so far. After "done" come the summary of the
+// run and the commands to go on with.
 #pragma once
 
 #include <chrono>
@@ -11,6 +14,9 @@
 #include <vector>
 
 #include "apps/troupe_output.hpp"
+#include "apps/troupe_screen.hpp"
+#include "apps/troupe_summary.hpp"
+#include "runtime/job/job_head.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -21,6 +27,7 @@ struct run_extent {
   std::uint64_t last_step = 0;        // 0: unknown
   std::uint64_t steps_per_epoch = 0;  // 0: unknown, epochs are not shown
   std::int64_t batch = 0;
+  bool far = false;  // a job of a cluster: its events may come late and many at once, so they have the rate
 };
 
 using event_texts = std::vector<std::pair<std::string, std::string>>;
@@ -40,6 +47,7 @@ class loss_trend {
   std::deque<double> last_;  // losses of the last steps, without the first step
 };
 
+// size: the state of the line, and the parts of which its numbers are made
 class progress {
  public:
   progress(const output& out, run_extent e);
@@ -47,31 +55,45 @@ class progress {
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
 
+  // Prints lines "label  text" about what runs; nothing with --json.
+  void head(const std::vector<head_line>& lines);
   // `texts`: values of the event that are texts ("file", "weights_sha256").
   void event(const event_effect& e, const event_texts& texts = {});
+  // Sets what the summary shows beyond the events. To be called before the event "done".
+  void end_with(run_ending e) { ending_ = std::move(e); }
+  // Sets the extent, if it was not known at first. To be called before the first event.
+  void extent(run_extent e);
 
  private:
   using clock = std::chrono::steady_clock;
 
   void json(const event_effect& e, const event_texts& texts) const;
   void show(const event_effect& e, const event_texts& texts);
+  void show_done(const event_effect& e, const event_texts& texts);
   void step(const event_effect& e);
   void measure(const event_effect& e, clock::time_point now);
+  clock::duration pause(clock::time_point now) const;
   void line(const std::string& text);
+  void remark(const std::string& text);
   void draw();
   void erase();
-  std::string numbers() const;
+  std::string erasure();
+  std::string numbers(std::size_t columns) const;
+  std::string bar(std::size_t columns) const;
   std::string eta() const;
 
   const output& out_;
   run_extent extent_;
-  bool terminal_ = false;
-  bool drawn_ = false;
+  screen screen_;
+  std::size_t drawn_ = 0;  // columns of the line on the terminal; 0: there is none
   bool has_rate_ = false;  // rate_ covers a whole window, not just the first few steps
   std::uint64_t step_ = 0, marked_step_ = 0;
   loss_trend trend_;
-  double loss_ = 0, rate_ = 0;  // rate_: examples per second, over about the last second
-  clock::time_point shown_{}, marked_{};
+  run_summary summary_;
+  run_ending ending_;
+  double loss_ = 0, loss_weight_ = 0;  // exponential mean over about 20 steps, and the sum of its weights
+  double rate_ = 0, lr_ = -1;          // examples per second, over about the last second; lr_ < 0: unknown
+  clock::time_point begun_{}, shown_{}, marked_{};
 };
 
 }  // namespace troupe

@@ -3,13 +3,16 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/command.hpp"
+#include "apps/troupe_screen.hpp"
 
 namespace troupe {
 
-using json = nlohmann::ordered_json;
+using entry_json = nlohmann::ordered_json;
 
 std::string number_text(double x) {
-  return json(x == static_cast<double>(static_cast<std::int64_t>(x)) ? json(static_cast<std::int64_t>(x)) : json(x)).dump();
+  return entry_json(x == static_cast<double>(static_cast<std::int64_t>(x)) ? entry_json(static_cast<std::int64_t>(x))
+                                                                           : entry_json(x))
+      .dump();
 }
 
 std::string without_trailing_blanks(const std::string& text) {
@@ -50,7 +53,7 @@ std::string range_text(const option_spec& s) {
   else if (high)
     text = "at most " + number_text(s.max);
   for (const auto& word : s.choices)
-    text += (text.empty() ? "" : ", or ") + json(word).dump();  // words allowed in addition to numbers
+    text += (text.empty() ? "" : ", or ") + entry_json(word).dump();  // words allowed in addition to numbers
   return text;
 }
 
@@ -64,11 +67,11 @@ void list_options(CLI::App& c, list_arguments& a, const char* what) {
   json_option(c);
 }
 
-json value_json(const option_value& v) {
+entry_json value_json(const option_value& v) {
   return std::visit(
-      [](const auto& x) -> json {
+      [](const auto& x) -> entry_json {
         if constexpr (std::is_same_v<std::decay_t<decltype(x)>, std::shared_ptr<options>>) {
-          json o = json::object();
+          entry_json o = entry_json::object();
           if (x)
             for (const auto& [k, inner] : x->values) o[k] = value_json(inner);
           return o;
@@ -79,8 +82,8 @@ json value_json(const option_value& v) {
       v);
 }
 
-json option_json(const option_spec& s) {
-  json o{{"name", s.name}, {"kind", kind_name(s.kind)}, {"required", !s.fallback}};
+entry_json option_json(const option_spec& s) {
+  entry_json o{{"name", s.name}, {"kind", kind_name(s.kind)}, {"required", !s.fallback}};
   if (s.fallback) o["default"] = value_json(*s.fallback);
   if (!s.choices.empty()) o["choices"] = s.choices;
   if (s.min > -1e299) o["min"] = s.min;
@@ -89,39 +92,68 @@ json option_json(const option_spec& s) {
   return o;
 }
 
-std::string wrapped(const std::string& text) {
-  std::string s;
-  std::size_t used = 0, at = 0;
-  while (at < text.size()) {
-    const auto end = std::min(text.find_first_of(" \n", at), text.size());
-    const auto word = end - at;
-    if (used > 0 && used + 1 + word > 100) s += "\n", used = 0;
-    if (used > 0) s += " ", ++used;
-    s += text.substr(at, word);
-    used += word;
-    if (end < text.size() && text[end] == '\n') s += "\n", used = 0;
-    at = end + 1;
+std::string page_text(const std::string& text) { return wrapped(text, screen::columns()); }
+
+namespace {
+
+// A list of more words than this is printed below the option's description.
+constexpr std::size_t words_in_line = 24;
+
+// Words that an option accepts, if they are too long for the column of ranges. Words that an
+// earlier option accepts too are not repeated.
+std::string words_below(const option_spec& s, const option_specs& all) {
+  if (range_text(s).size() <= words_in_line || s.choices.empty()) return {};
+  for (const auto& other : all) {
+    if (&other == &s) break;
+    if (other.choices.size() < 4) continue;
+    std::vector<std::string> more;
+    bool has_all = true;
+    for (const auto& w : other.choices) has_all = has_all && std::find(s.choices.begin(), s.choices.end(), w) != s.choices.end();
+    for (const auto& w : s.choices)
+      if (std::find(other.choices.begin(), other.choices.end(), w) == other.choices.end()) more.push_back(w);
+    if (has_all) return joined(more) + (more.empty() ? "one of those of " : ", or one of those of ") + other.name;
   }
-  return s;
+  return "one of " + joined(s.choices);
 }
 
+}  // namespace
+
 std::string option_table(const option_specs& specs) {
-  if (specs.empty()) return "  (no options)\n";
-  std::size_t name = 6, fallback = 7, range = 5;
+  if (specs.empty()) return "no options\n";
   const auto fallback_of = [](const option_spec& s) {
     return s.fallback ? value_json(*s.fallback).dump() : std::string("required");
   };
+  const auto range_of = [&](const option_spec& s) {
+    if (!words_below(s, specs).empty()) return std::string("a word");
+    const auto range = range_text(s);
+    return range.empty() ? std::string(kind_name(s.kind)) : range;
+  };
+  std::size_t name = 6, fallback = 7, range = 5;
   for (const auto& s : specs) {
     name = std::max(name, s.name.size());
     fallback = std::max(fallback, fallback_of(s).size());
-    range = std::max(range, range_text(s).size());
+    range = std::max(range, range_of(s).size());
   }
-  std::string t =
-      "  " + left("option", name + 2) + left("kind", 12) + left("default", fallback + 2) + left("range", range + 2) + "\n";
-  for (const auto& s : specs)
-    t += "  " + left(s.name, name + 2) + left(kind_name(s.kind), 12) + left(fallback_of(s), fallback + 2) +
-         left(range_text(s), range + 2) + s.doc + "\n";
+  const auto before = name + fallback + range + 6;
+  const auto columns = std::max(screen::columns(), before + 24);
+  std::string t = left("option", name + 2) + left("default", fallback + 2) + "range\n";
+  for (const auto& s : specs) {
+    auto doc = s.doc;
+    if (const auto words = words_below(s, specs); !words.empty()) doc += (doc.empty() ? "" : "; ") + words;
+    t += left(s.name, name + 2) + left(fallback_of(s), fallback + 2) + left(range_of(s), range + 2);
+    std::string body = wrapped(doc, columns - before);
+    for (std::size_t at = 0; (at = body.find('\n', at)) != std::string::npos; at += before + 1) body.insert(at + 1, before, ' ');
+    t += body + "\n";
+  }
   return without_trailing_blanks(t);
+}
+
+std::string fitted(const std::string& text, std::size_t indent) {
+  const auto columns = screen::columns();
+  if (width_of(text) + indent <= columns || columns < indent + 8) return text;
+  auto s = cut_to(text, columns - indent - 3);
+  if (const auto blank = s.rfind(' '); blank != std::string::npos && blank + 16 > s.size()) s.resize(blank);
+  return s + "...";
 }
 
 std::string first_line(const std::string& doc) { return doc.substr(0, std::min(doc.find('\n'), doc.find(". "))); }

@@ -25,10 +25,13 @@ void list_options(CLI::App& c, list_arguments& a, const char* what);
 
 nlohmann::ordered_json value_json(const option_value& v);
 nlohmann::ordered_json option_json(const option_spec& s);
+// One line for each option, with default, range and documentation; as wide as the screen.
 std::string option_table(const option_specs& specs);
 std::string number_text(double x);
 std::string without_trailing_blanks(const std::string& text);
-std::string wrapped(const std::string& text);  // in lines of at most 100 characters
+std::string page_text(const std::string& text);  // wrapped to the screen's width
+// The beginning of the text that fits the line behind `indent` columns; "..." if it is cut.
+std::string fitted(const std::string& text, std::size_t indent);
 std::string first_line(const std::string& doc);
 
 // Prints one entry of a registry by name, with `page`, or a list of all entries. `below` returns a
@@ -47,7 +50,7 @@ int show(const Registry& entries, const std::string& name, const char* what, con
     if (out.json())
       page(*entries.find(n), out);
     else
-      out.text(left(n, wide + 2) + first_line(entries.find(n)->doc) + "\n");
+      out.text(left(n, wide + 2) + fitted(first_line(entries.find(n)->doc), wide + 2) + "\n");
     if (const std::string more = below(*entries.find(n)); !more.empty()) out.text(std::string(wide + 2, ' ') + more + "\n");
   }
   return exit_done;

@@ -4,7 +4,10 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "actors/repl/run_socket.hpp"
+#include "actors/shell/node_host.hpp"
 #include "apps/troupe_signals.hpp"
+#include "apps/troupe_time_shares.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/record/checkpoint.hpp"
 
@@ -35,47 +38,128 @@ int run_reporter::finish() {
     asked_ = true;
     run_->stop();
   });
-  auto r = run_->run();
+  std::optional<run_socket> socket;
+  if (record) {
+    backend_ = std::make_unique<run_backend>(*run_, *job_, record->number(), record->folder().string());
+    backend_->on_stop = [this] { asked_ = true; };
+    socket.emplace(run_socket_file(record->folder()), *backend_);
+    if (!socket->error().empty()) progress_.event({"warning", job_->first_step, {}, socket->error()});
+  }
+  time_sampler sampler(job_->plan, [this] { return roles(); });
+  const auto r = run_->run();
+  sampler.stop();
+  socket.reset();
   std::error_code in_use;
   if (!checkpoint_folder.empty()) std::filesystem::remove(checkpoint_folder, in_use);  // only succeeds if it is empty
-  if (!r.ok) {
-    event_texts texts{{"where", r.where}};
-    if (!r.post_mortem.empty()) texts.emplace_back("post_mortem", r.post_mortem);
-    progress_.event({"error", r.step, {}, r.error}, texts);
-    if (r.hung) {  // a thread still runs a task: what it uses must exist until the process ends
-      std::fflush(nullptr);
-      std::_Exit(exit_failed);
-    }
-    return exit_failed;
-  }
-  if (!weights_file.empty()) {
-    auto kept = write_or_elsewhere(elsewhere_, weights_file,
-                                   [&](const std::string& path) { return save_weights(*job_, r.weights, r.step, path); });
-    if (kept.trouble) troubles_.push_back(std::move(*kept.trouble));
-  }
+  if (!r.ok) return failed(r);
+  save_weights_of(r);
+  end_record(r);
   // The event "done" is the last one, after all files were written. If a file could not be written,
   // the last event is an error.
   for (const auto& t : troubles_) progress_.event({"error", r.step, {}, t.message}, {{"where", where_of(t)}});
   if (!troubles_.empty()) return exit_failed;
   done_.step = r.step;
-  progress_.event(done_, {{"weights_sha256", r.weights_sha256}});
+  event_texts texts{{"weights_sha256", r.weights_sha256}};
+  if (record) texts.emplace_back("run", record->folder().string());
+  auto more = r.stopped && record ? std::vector<std::string>{"troupe resume " + record->word()} : next;
+  progress_.end_with({sampler.text(), record ? record->folder().string() : std::string(), std::move(more)});
+  progress_.event(done_, texts);
   return exit_done;
+}
+
+int run_reporter::failed(const embedded_result& r) {
+  event_texts texts{{"where", r.where}};
+  if (!r.post_mortem.empty()) texts.emplace_back("post_mortem", r.post_mortem);
+  const event_effect e{"error", r.step, {}, r.error};
+  if (record) {
+    record->event(e, texts);
+    record->finish({"failed", r.step, {}, r.error, {}});
+  }
+  progress_.event(e, texts);
+  if (r.hung) {  // a thread still runs a task: what it uses must exist until the process ends
+    std::fflush(nullptr);
+    std::_Exit(exit_failed);
+  }
+  return exit_failed;
+}
+
+// Writes --out. A run that was stopped has a checkpoint, and no final weights: the command then
+// fails, because a script would use the file.
+void run_reporter::save_weights_of(const embedded_result& r) {
+  if (weights_file.empty()) return;
+  if (r.stopped) {
+    const auto how = record ? "`troupe resume " + record->word() + "`" : "--resume " + checkpoint_.path;
+    troubles_.push_back(
+        {weights_file,
+         {},
+         "not written, because the run was stopped at step " + std::to_string(r.step) + " before its end; continue with " + how});
+    return;
+  }
+  auto kept = write_or_elsewhere(elsewhere_, weights_file,
+                                 [&](const std::string& path) { return save_weights(*job_, r.weights, r.step, path); });
+  if (kept.trouble) troubles_.push_back(std::move(*kept.trouble));
+}
+
+void run_reporter::end_record(const embedded_result& r) {
+  if (!record) return;
+  record->event(done_, {{"weights_sha256", r.weights_sha256}});
+  auto bad = record->finish({r.stopped ? "stopped" : "done", r.step, r.weights_sha256, {}, r.weights});
+  if (bad && weights_file.empty()) {  // the only copy of what was trained
+    auto kept = write_elsewhere(elsewhere_, std::move(*bad), job_->spec.name + ".safetensors",
+                                [&](const std::string& path) { return save_weights(*job_, r.weights, r.step, path); });
+    troubles_.push_back(std::move(*kept.trouble));
+  }
+  if (const auto why = record->trouble(); !why.empty())
+    progress_.event({"warning", r.step, {}, "the run folder is incomplete: " + why});
+}
+
+std::vector<role_published> run_reporter::roles() const {
+  std::vector<role_published> all;
+  run_->look([&](const node_host& h) { all = h.published(); });
+  return all;
+}
+
+net::expected<void> run_reporter::serve_metrics(const std::string& where) {
+  auto made = run_metrics::open(where, *job_, [this] { return roles(); });
+  if (!made) return made.error();
+  metrics_ = std::move(*made);
+  progress_.head({{"metrics", metrics_->url()}});
+  return {};
+}
+
+void run_reporter::announce(const event_effect& e, const event_texts& texts) {
+  if (record) record->event(e, texts);
+  if (backend_) backend_->handle_event(e, texts);
+  if (metrics_) metrics_->event(e);
+  progress_.event(e, texts);
 }
 
 void run_reporter::handle_event(const event_effect& e) {
   if (e.kind == "error") return;  // finish() reports it, once
   if (e.kind == "done") return void(done_ = e);
-  if (e.kind != "checkpoint") return progress_.event(e);
+  if (e.kind == "histogram" || e.kind == "best") {  // not for people who follow the run
+    if (record) record->event(e);
+    if (backend_) backend_->handle_event(e);
+    return;
+  }
+  if (e.kind != "checkpoint") return announce(e);
   if (checkpoint_file.empty()) return;
-  if (!checkpoint_.trouble) return progress_.event(e, {{"file", checkpoint_.path}});
+  if (!checkpoint_.trouble) return announce(e, {{"file", checkpoint_.path}});
   // Training continues without this checkpoint. If it is the last one, of a run that was asked to
   // stop (`asked_`), the run has failed.
-  progress_.event({"alert", e.step, {}, checkpoint_.trouble->to_string()});
+  announce({"alert", e.step, {}, checkpoint_.trouble->to_string()});
   if (asked_) troubles_.push_back(*checkpoint_.trouble);
 }
 
 void run_reporter::keep(const store_effect& s) {
+  if (record) record->store(s);
   if (s.what != "checkpoint" || checkpoint_file.empty()) return;
+  if (metrics_) metrics_->saving();
+  write_checkpoint_of(s);
+  if (metrics_) metrics_->saved(!checkpoint_.trouble);
+}
+
+void run_reporter::write_checkpoint_of(const store_effect& s) {
   if (!checkpoint_folder.empty()) {
     const auto c = checkpoint_of(*job_, s, numerics_);
     auto bad = save_checkpoint(checkpoint_folder, c, static_cast<std::size_t>(job_->spec.checkpoint.keep));

@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "actors/embedded.hpp"
+#include "actors/metrics/run_metrics.hpp"
+#include "actors/repl/run_backend.hpp"
 #include "apps/troupe_job.hpp"
 #include "apps/troupe_progress.hpp"
 #include "ops/device_descriptors.hpp"
+#include "runtime/node/runs/run_recorder.hpp"
 #include "runtime/record/second_place.hpp"
 
 namespace troupe {
@@ -23,20 +26,34 @@ class run_reporter {
   run_reporter(std::shared_ptr<prepared_job> j, const output& out, device_list devices, unsigned threads,
                std::optional<job_origin> from = {}, std::optional<beginning_file> begins = {});
 
-  std::string checkpoint_file;    // empty: none is written
-  std::string checkpoint_folder;  // if set: folder for checkpoints instead; the newest [checkpoint] keep remain
-  std::string weights_file;       // empty: none is written
+  std::string checkpoint_file;           // empty: none is written
+  std::string checkpoint_folder;         // if set: folder for checkpoints instead; the newest [checkpoint] keep remain
+  std::string weights_file;              // empty: none is written
+  std::unique_ptr<run_recorder> record;  // of the run folder; null: none
+  std::vector<std::string> next;         // commands that the summary suggests
+
+  void head(const std::vector<head_line>& lines) { progress_.head(lines); }
+  // Serves /metrics of the run at [HOST:]PORT.
+  net::expected<void> serve_metrics(const std::string& where);
 
   int finish();
 
  private:
   void handle_event(const event_effect& e);
+  void announce(const event_effect& e, const event_texts& texts = {});
+  int failed(const embedded_result& r);
+  void save_weights_of(const embedded_result& r);
+  void end_record(const embedded_result& r);
   void keep(const store_effect& s);
+  void write_checkpoint_of(const store_effect& s);
+  std::vector<role_published> roles() const;
 
   std::shared_ptr<prepared_job> job_;
   std::string numerics_;  // of the devices
   progress progress_;
   std::unique_ptr<embedded_run> run_;
+  std::unique_ptr<run_backend> backend_;  // of the REPL, with a run folder
+  std::unique_ptr<run_metrics> metrics_;
   event_effect done_;
   std::vector<record_error> troubles_;  // of the files written at the end of the run
   kept_file checkpoint_;                // the newest checkpoint

@@ -6,11 +6,19 @@
 namespace troupe {
 
 cli_command train_command();
+cli_command resume_command();
 cli_command attach_command();
+cli_command fetch_command();
+cli_command jobs_command();
+cli_command runs_command();
+cli_command plot_command();
+cli_command sql_command();
 cli_command test_command();
+cli_command predict_command();
 cli_command sample_command();
 cli_command time_command();
 cli_command init_command();
+cli_command new_command();
 cli_command pack_command();
 cli_command unroll_command();
 cli_command plan_command();

@@ -28,7 +28,11 @@ int run_init_cluster(const init_cluster_arguments& a, const output& out) {
   if (auto* bad = std::get_if<diagnostics>(&read)) return out.wrong(*bad);
   const auto& c = std::get<cluster_spec>(read);
   std::vector<certificate_subject> nodes;
-  for (const auto& n : c.nodes) nodes.push_back({n.name, {host_of(n.address)}});
+  for (const auto& n : c.nodes) {
+    nodes.push_back({n.name, {host_of(n.address)}});
+    if (const auto host = host_of(n.data_address); !host.empty() && host != nodes.back().hosts[0])
+      nodes.back().hosts.push_back(host);
+  }
   certificate_options options;
   options.overwrite = a.overwrite;
   options.one_folder_each = true;

@@ -25,6 +25,13 @@ std::string mode_facts_text(const sync_mode& m) {
   return s;
 }
 
+// The mode's entry in the table [train] of a job file, with default options.
+std::string mode_line(const sync_mode& m) {
+  std::string s = "sync = { mode = " + json(m.name).dump();
+  for (const auto& o : m.specs) s += ", " + o.name + " = " + (o.fallback ? value_json(*o.fallback).dump() : "...");
+  return s + " }";
+}
+
 int mode_page(const sync_mode& m, const output& out) {
   if (out.json()) {
     json o{{"event", "mode"}, {"name", m.name}, {"doc", m.doc}, {"options", json::array()}};
@@ -38,15 +45,9 @@ int mode_page(const sync_mode& m, const output& out) {
     out.object(o);
     return exit_done;
   }
-  out.text(m.name + "\n\n" + wrapped(m.doc) + "\n\n" + mode_facts_text(m) + "\n" + option_table(m.specs));
+  out.text(page_text(m.name + ": " + m.doc) + "\n\n" + page_text(mode_facts_text(m)) + "\n" + option_table(m.specs) +
+           "\nexample, in a job file:\n  [train]\n  " + mode_line(m) + "\n");
   return exit_done;
-}
-
-// A line in the list of all modes: the mode's table in a job file, with default options.
-std::string mode_line(const sync_mode& m) {
-  std::string s = "sync = { mode = " + json(m.name).dump();
-  for (const auto& o : m.specs) s += ", " + o.name + " = " + (o.fallback ? value_json(*o.fallback).dump() : "...");
-  return s + " }";
 }
 
 int run_modes(const list_arguments& a, const output& out) {

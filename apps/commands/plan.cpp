@@ -1,11 +1,12 @@
-// `troupe plan JOB [--cluster FILE]`: prints a job's placement, routes, traffic and memory. Does
-// not start anything.
+// `troupe plan JOB [--cluster FILE]`: prints a job's model, placement, routes, traffic and memory.
+// Does not start anything.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "apps/command.hpp"
 #include "apps/commands/plan.hpp"
+#include "apps/commands/plan_model.hpp"
 #include "apps/commands/plan_roles.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/cost/plan_memory.hpp"
@@ -302,14 +303,16 @@ int run_plan(const plan_arguments& a, const output& out) {
                 {"peak", memory_json(j, memory)}});
     return exit_done;
   }
-  out.text(job_summary(j) + topology_text(j) + "\n" + role_table(j) + (j.plan.rule == weight_rule::drain ? "" : delay_table(j)) +
-           edge_table(j) + tables_of_nodes(j, costs) + memory_table(j, memory));
+  out.text(job_summary(j) + topology_text(j) + "\n" + model_table(j) + "\n" + role_table(j) +
+           (j.plan.rule == weight_rule::drain ? "" : delay_table(j)) + (a.routes ? edge_table(j) : std::string()) +
+           tables_of_nodes(j, costs) + memory_table(j, memory));
   return exit_done;
 }
 
 void add_options(CLI::App& c, plan_arguments& a) {
   job_options(c, a);
   file_option(c, "--cluster", a.cluster, "Place the job on the nodes of this cluster file");
+  c.add_flag("--routes", a.routes, "Also list the tensors that roles send each other for a packet, with shapes and bytes");
   c.add_flag("--suggest", a.suggest, "Search for a placement of layers with cheaper steps, and print the keys to set");
   c.add_option("--gbit", a.gigabits, "With --suggest: Gbit/s of a node's link in each direction (default: 10)")
       ->option_text("G")
@@ -323,8 +326,9 @@ void add_options(CLI::App& c, plan_arguments& a) {
 
 cli_command plan_command() {
   return make_command<plan_arguments>(
-      "plan", "Show placement, routes, weight delays, bytes per step and memory of a job",
+      "plan", "Show a job's model, placement, routes, weight delays, bytes per step and memory",
       "  troupe plan job.toml\n"
+      "  troupe plan job.toml --routes\n"
       "  troupe plan job.toml --cluster configs/clusters/local2.toml --set topology.workers_per_group=2\n"
       "  troupe plan job.toml --cluster lab.toml --set layer.fc7.partition=input --set layer.fc6.wire=bf16\n"
       "  troupe plan configs/jobs/alexnet.toml --suggest --set topology.workers_per_group=4 --set pipeline.packets=4",

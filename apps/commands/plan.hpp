@@ -12,6 +12,7 @@ namespace troupe {
 
 struct plan_arguments : job_arguments {
   std::string cluster;
+  bool routes = false;                  // list the edges between roles
   bool suggest = false;                 // search for a better placement
   double gigabits = 10, teraflops = 1;  // Gbit/s of a node's link, TFLOP/s of a node
 };

@@ -9,8 +9,10 @@
 
 #include "apps/command.hpp"
 #include "apps/commands/sim_replay.hpp"
+#include "apps/commands/sim_report.hpp"
 #include "apps/commands/sim_setup.hpp"
 #include "apps/commands/sim_trace.hpp"
+#include "apps/troupe_screen.hpp"
 #include "ops/device.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/record/sha256.hpp"
@@ -53,7 +55,7 @@ json counts_of(const sim::fault_counts& c) {
 
 class simulation {
  public:
-  simulation(sim_setup s, const output& out) : s_(std::move(s)), out_(out), world_(s_.world) {
+  simulation(sim_setup s, const output& out) : s_(std::move(s)), out_(out), report_(s_), world_(s_.world) {
     for (const auto& r : s_.job->plan.roles) world_.add(r.id, r.node, make_role(s_.job, r.id), r.device);
     world_.remake = [this](role_id r, std::uint32_t incarnation) { return make_role(s_.job, r, incarnation); };
     world_.on_event = [this](const event_effect& e) { handle_event(e); };
@@ -61,6 +63,14 @@ class simulation {
       if (e.what == "weights") weights_ = e.named;
     };
     world_.on_stored = [this](std::uint64_t step, time_point begun) { stored(step, begun); };
+    world_.on_life = [this](sim::world::life_change what, std::uint32_t node, role_id r) {
+      report_.life(what, node, r, world_.now());
+    };
+    world_.on_deliver = [this](const envelope& e, time_point) { report_.delivered(e); };
+    world_.on_span = [this](role_id r, const char* kind, time_point b, time_point e) {
+      report_.span(r, kind, b, e);
+      if (trace_) trace_->task(r, kind, b, e);
+    };
     if (!s_.measured.empty())
       world_.measured = [this](role_id r, const task_cost& c) -> std::optional<duration> {
         const auto& [f, b] = s_.measured[index_of(r)];
@@ -71,12 +81,10 @@ class simulation {
   }
 
   int run(const std::string& trace_file) {
-    std::unique_ptr<sim_trace> trace;
     if (!trace_file.empty()) {
       if (const auto why = why_unwritable(trace_file); !why.empty()) return out_.wrong(trace_file, why);
-      trace = std::make_unique<sim_trace>(trace_file, s_.job->plan);
-      world_.on_span = [&](role_id r, const char* kind, time_point b, time_point e) { trace->task(r, kind, b, e); };
-      world_.on_wire = [&](const envelope& e, time_point sent, time_point arrived) { trace->message(e, sent, arrived); };
+      trace_ = std::make_unique<sim_trace>(trace_file, s_.job->plan);
+      world_.on_wire = [this](const envelope& e, time_point sent, time_point arrived) { trace_->message(e, sent, arrived); };
     }
     introduce();
     envelope go;
@@ -87,12 +95,13 @@ class simulation {
     while (!over_ && world_.step()) {
     }
     wall_ = std::chrono::duration<double>(steady_clock::now() - begin).count();
-    if (trace && !trace->finish()) return out_.failed(trace_file, "could not be written");
+    if (trace_ && !trace_->finish()) return out_.failed(trace_file, "could not be written");
     if (!error_.empty()) return out_.failed(s_.job->spec.name, error_);
     if (!over_)
       return out_.failed(s_.job->spec.name, "no events are left at " + now_text() + ", and the job is not done" + who_waits());
     tell_links();
     tell_staleness();
+    tell_bottleneck();
     tell_done();
     return exit_done;
   }
@@ -141,6 +150,7 @@ class simulation {
   void step(const event_effect& e) {
     const auto took = seconds_of(world_.now() - last_step_);
     last_step_ = world_.now();
+    report_.step(e.step, world_.now());
     if (e.step > s_.job->first_step + 1) step_times_.push_back(took);  // the first step includes the wait for the weights
     json o{{"event", "step"}, {"step", e.step}};
     double loss = 0;
@@ -229,6 +239,30 @@ class simulation {
     tell(o, text);
   }
 
+  void tell_bottleneck() {
+    const auto b = report_.bottleneck(world_, static_cast<double>(done_.step - std::min(done_.step, s_.job->first_step)));
+    if (out_.json())
+      return out_.object({{"event", "bottleneck"},
+                          {"kind", name_of(b.what)},
+                          {"name", b.name},
+                          {"busy", b.busy},
+                          {"why", b.why},
+                          {"advice", b.advice}});
+    std::string text;
+    switch (b.what) {
+      case sim_bottleneck::kind::link: text = "the link \"" + b.name + "\" is"; break;
+      case sim_bottleneck::kind::uplink: text = "the uplink \"" + b.name + "\" is"; break;
+      case sim_bottleneck::kind::cores: text = "the cores of " + b.name + " are"; break;
+      case sim_bottleneck::kind::role: text = b.name + " is"; break;
+      case sim_bottleneck::kind::latency: text = "nothing is busy for more than"; break;
+    }
+    text += std::string(b.what == sim_bottleneck::kind::latency ? " " : " busy ") + fixed(100 * b.busy, 0) + " % of the time";
+    if (b.what == sim_bottleneck::kind::latency && !b.name.empty()) text += " (" + b.name + ")";
+    if (!b.why.empty()) text += ": " + b.why;
+    if (!b.advice.empty()) text += "; " + b.advice;
+    out_.text("\n" + report_.models_text() + report_.faults_text(world_) + labelled(screen::of_stdout(), "bottleneck", text));
+  }
+
   void tell_done() {
     std::uint64_t bytes = 0, messages = 0;
     for (const auto& [pair, t] : world_.links()) bytes += t.bytes, messages += t.messages;
@@ -262,6 +296,8 @@ class simulation {
 
   sim_setup s_;
   const output& out_;
+  sim_report report_;  // of s_
+  std::unique_ptr<sim_trace> trace_;
   sim::world world_;
   bool over_ = false;
   std::string error_;

@@ -31,8 +31,9 @@ diagnostics merge(sim_spec& into, const std::string& file, bool faults) {
   auto& s = std::get<sim_spec>(read);
   if (faults && !s.has_faults) return mistake_in({file, 1, 1}, "the file has no [[fault]] table");
   if (!faults && !s.has_network && !s.has_compute) return mistake_in({file, 1, 1}, "the file has neither [network] nor [compute]");
-  if (s.has_network) into.network = s.network;
+  if (s.has_network) into.network = s.network, into.has_network = true;
   if (s.has_compute) {
+    into.has_compute = true;
     into.compute = s.compute;
     into.examples_per_second = s.examples_per_second;
     into.measure = s.measure;
@@ -206,7 +207,9 @@ std::optional<diagnostics> measure(sim_setup& s, const prepared_job& full, const
   return std::nullopt;
 }
 
-void take_models(sim::world_config& w, const sim_spec& s) {
+void take_models(sim_setup& into, const sim_spec& s) {
+  into.named_network = s.has_network, into.named_compute = s.has_compute;
+  auto& w = into.world;
   w.network = s.network;
   w.compute = s.compute;
   w.faults = s.faults;
@@ -263,7 +266,7 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
   s.job->restarts = std::any_of(models.faults.list.begin(), models.faults.list.end(),
                                 [](const sim::fault& f) { return f.kind == sim::fault_kind::crash; });
   s.world.seed = a.seed < 0 ? 1 : static_cast<std::uint64_t>(a.seed);
-  take_models(s.world, models);
+  take_models(s, models);
   s.world.dev = s.maths ? dev.get() : nullptr, s.world.maths = s.job->spec.maths;
   for (const auto& n : nodes) s.world.node_names.push_back(n.name);
   if (models.examples_per_second > 0) {

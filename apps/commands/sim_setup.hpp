@@ -27,6 +27,7 @@ struct sim_setup {
   std::shared_ptr<prepared_job> job;
   sim::world_config world;
   bool maths = true;
+  bool named_network = false, named_compute = false;  // by the user; otherwise the defaults hold
   std::uint32_t workers = 0, buckets = 0;
   std::int64_t asked_batch = 0;  // before rounding up
   // With [compute] measure: seconds of each stage's forward and backward for one packet, by role;

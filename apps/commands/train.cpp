@@ -7,12 +7,14 @@
 #include "apps/command.hpp"
 #include "apps/commands/train.hpp"
 #include "apps/troupe_convolutions.hpp"
+#include "apps/troupe_head.hpp"
+#include "apps/troupe_run_place.hpp"
 #include "apps/troupe_run_reporter.hpp"
-#include "ops/device_descriptors.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/coordinator/handover.hpp"
 #include "runtime/job/convolutions.hpp"
 #include "runtime/node/config/job_file.hpp"
+#include "runtime/node/config/resolved_job.hpp"
 #include "runtime/record/checkpoint_home.hpp"
 
 namespace troupe {
@@ -22,24 +24,26 @@ std::string checkpoint_path(const train_arguments& a, const prepared_job& j) {
   return a.checkpoint.empty() ? j.spec.name + ".checkpoint.safetensors" : a.checkpoint;
 }
 
-// With resume = "auto": the newest checkpoint of a job of this name. Empty if there is none, or if
-// the command line names weights or a checkpoint.
+// With resume = "auto": the newest checkpoint of a job of this name, also of its runs. Empty if
+// there is none, or if the command line names weights or a checkpoint.
 std::string newest_of(const train_arguments& a, const prepared_job& j, const output& out) {
   const auto& c = j.spec.checkpoint;
   if (c.resume != "auto" || !a.resume.empty() || !a.weights.empty()) return {};
-  if (c.dir.empty() || !a.checkpoint.empty()) {
-    std::error_code ec;
-    const auto file = checkpoint_path(a, j);
-    return std::filesystem::is_regular_file(file, ec) ? file : std::string();
-  }
-  const auto found = newest_in(runs_of(checkpoint_home(c.dir, j.spec.name)));
+  std::error_code ec;
+  if (!a.checkpoint.empty()) return std::filesystem::is_regular_file(a.checkpoint, ec) ? a.checkpoint : std::string();
+  auto folders = checkpoint_folders_of(runs_folder(a.run_dir, a.no_run), j.spec.name);
+  if (!c.dir.empty())
+    for (auto& f : runs_of(checkpoint_home(c.dir, j.spec.name))) folders.push_back(std::move(f));
+  const auto found = newest_in(folders);
   for (const auto& bad : found.refused) out.remark("skipped: " + bad.to_string());
-  return found.newest ? found.file : std::string();
+  if (found.newest) return found.file;
+  const auto file = checkpoint_path(a, j);
+  return c.dir.empty() && std::filesystem::is_regular_file(file, ec) ? file : std::string();
 }
 
 // Creates the folder for this run's checkpoints, if the job names one, before training starts.
 // Returns an exit code if that fails.
-std::optional<int> make_run_folder(const train_arguments& a, const prepared_job& j, std::string& folder, const output& out) {
+std::optional<int> make_checkpoint_folder(const train_arguments& a, const prepared_job& j, std::string& folder, const output& out) {
   const auto& c = j.spec.checkpoint;
   if (c.dir.empty() || !a.checkpoint.empty()) return std::nullopt;
   auto made = new_run_folder(checkpoint_home(c.dir, j.spec.name));
@@ -49,18 +53,47 @@ std::optional<int> make_run_folder(const train_arguments& a, const prepared_job&
   return std::nullopt;
 }
 
+// Creates the run folder, unless none is wanted. Returns an exit code if that fails.
+std::optional<int> make_run_folder(const train_arguments& a, training& t, const output& out) {
+  namespace fs = std::filesystem;
+  const auto runs = runs_folder(a.run_dir, a.no_run);
+  if (runs.empty()) return std::nullopt;
+  checkpoint_by_default(*t.job);
+  auto info = facts_of_run(*t.job, numerics_of(t.devices));
+  info.overrides = a.overrides;
+  const auto& own = a.checkpoint.empty() ? t.checkpoint_folder : a.checkpoint;
+  if (!own.empty()) info.checkpoints = fs::absolute(own).string();
+  if (const auto& file = a.resume.empty() ? a.weights : a.resume; !file.empty()) {
+    info.begun_from = fs::absolute(file).string();
+    info.begun_from_checkpoint = !a.resume.empty();
+  }
+  auto made = run_recorder::create(runs, t.job, std::move(info), resolved_job_text(*t.job));
+  if (auto* bad = std::get_if<record_error>(&made))
+    return out.wrong(bad->file, bad->message + "; --run-dir DIR names another folder of runs, --no-run makes none");
+  t.record = std::move(std::get<std::unique_ptr<run_recorder>>(made));
+  if (own.empty()) t.checkpoint_folder = t.record->checkpoints().string();
+  return std::nullopt;
+}
+
 // The job as `troupe sim --replay` must prepare it again. Nullopt: no post-mortem is wanted.
-std::optional<job_origin> origin_of(const train_arguments& a, const prepared_job& j) {
+std::optional<job_origin> origin_of(const train_arguments& a, const prepared_job& j, const run_recorder* record) {
   if (a.mortem == "none") return std::nullopt;
   auto text = read_config_text(a.file);
   if (!std::holds_alternative<std::string>(text)) return std::nullopt;  // was deleted after it had been read
   job_origin o;
-  o.home = a.mortem.empty() ? std::filesystem::path(checkpoint_path(a, j)).parent_path() / "post-mortem"
-                            : std::filesystem::path(a.mortem);
+  const auto beside = record ? record->folder() : std::filesystem::path(checkpoint_path(a, j)).parent_path();
+  o.home = a.mortem.empty() ? beside / "post-mortem" : std::filesystem::path(a.mortem);
   o.what = {std::get<std::string>(std::move(text)), a.file, a.overrides};
   if (const auto table = conv_table_from(kept_convolutions(convolutions_to_keep(j))))
     for (auto& chosen : overrides_of(*table)) o.what.overrides.push_back(std::move(chosen));
   return o;
+}
+
+// The commands that the summary suggests.
+std::vector<std::string> next_commands(const train_arguments& a, const run_recorder* record) {
+  if (record) return {"troupe plot " + record->word(), "troupe predict " + record->word() + " INPUT"};
+  if (a.out.empty()) return {};
+  return {"troupe test " + a.file + " --weights " + a.out};
 }
 
 std::optional<beginning_file> beginning_of(const train_arguments& a, const prepared_job& j) {
@@ -98,14 +131,10 @@ int run_train(const train_arguments& given, const output& out) {
     if (auto bad = resume_from(*j, a.resume, numerics_of(devices), a.overrides)) return wrong_file(out, *bad);
     if (!found.empty()) j->before->notes.push_back("continues from " + found + ", step " + std::to_string(j->first_step));
   }
-  std::string folder;
-  if (auto wrong = make_run_folder(a, *j, folder, out)) return *wrong;
-  out.text(job_summary(*j));
-  run_reporter announced(j, out, devices, a.threads, origin_of(a, *j), beginning_of(a, *j));
-  announced.checkpoint_file = checkpoint_path(a, *j);
-  announced.checkpoint_folder = folder;
-  announced.weights_file = a.out;
-  return announced.finish();
+  training t{std::move(j), devices, {}, {}};
+  if (auto wrong = make_checkpoint_folder(a, *t.job, t.checkpoint_folder, out)) return *wrong;
+  if (auto wrong = make_run_folder(a, t, out)) return *wrong;
+  return train_here(std::move(t), a, out);
 }
 
 void add_options(CLI::App& c, train_arguments& a) {
@@ -119,15 +148,39 @@ void add_options(CLI::App& c, train_arguments& a) {
       c, "--resume", a.resume,
       "Resume from a checkpoint, or from the newest in a folder: weights, state of the update rule,\nstep; \"auto\": the job's "
       "newest, if there is one");
-  file_option(c, "--checkpoint", a.checkpoint, "Write checkpoints to this file (default: <job name>.checkpoint.safetensors)");
-  file_option(
-      c, "--post-mortem", a.mortem,
-      "Folder for the post-mortem of a failed run (default: post-mortem/ next to the checkpoint);\n\"none\": do not write one");
+  file_option(c, "--checkpoint", a.checkpoint, "Write checkpoints to this file (default: to the run folder)");
+  file_option(c, "--post-mortem", a.mortem,
+              "Folder for the post-mortem of a failed run (default: post-mortem/ in the run folder);\n\"none\": do not write one");
   file_option(c, "--cluster", a.cluster, "Submit the job to this cluster and follow it; Ctrl-C detaches");
+  run_options(c, a.run_dir, a.no_run);
+  c.add_option("--metrics", a.metrics, "Serve Prometheus metrics at http://127.0.0.1:PORT/metrics; 0: a free port")
+      ->option_text("[HOST:]PORT");
   threads_option(c, a.threads, "one per core");
 }
 
 }  // namespace
+
+int train_here(training t, const train_arguments& a, const output& out) {
+  auto& j = t.job;
+  j->keeps_best = t.record != nullptr;
+  j->histograms_every = t.record ? run_histogram_steps : 0;
+  const auto folder = t.record ? t.record->folder().string() : std::string();
+  const auto head = run_head(*j, {t.devices, a.threads, folder, a.resume.empty() ? a.weights : a.resume});
+  auto origin = origin_of(a, *j, t.record.get());
+  run_reporter announced(j, out, std::move(t.devices), a.threads, std::move(origin), beginning_of(a, *j));
+  announced.checkpoint_file = checkpoint_path(a, *j);
+  announced.checkpoint_folder = std::move(t.checkpoint_folder);
+  announced.weights_file = a.out;
+  announced.next = next_commands(a, t.record.get());
+  announced.record = std::move(t.record);
+  if (!a.metrics.empty())
+    if (const auto served = announced.serve_metrics(a.metrics); !served) {
+      if (announced.record) announced.record->finish({"failed", j->first_step, {}, served.error().message, {}});
+      return out.wrong("--metrics", served.error().message);
+    }
+  announced.head(head);
+  return announced.finish();
+}
 
 cli_command train_command() {
   return make_command<train_arguments>(

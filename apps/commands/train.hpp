@@ -2,11 +2,14 @@
 // (train_cluster.cpp). `troupe attach` shares the function that follows a job of a cluster.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "actors/control/client/client.hpp"
 #include "apps/troupe_job.hpp"
 #include "apps/troupe_output.hpp"
+#include "ops/device_descriptors.hpp"
+#include "runtime/node/runs/run_recorder.hpp"
 
 namespace troupe {
 
@@ -18,9 +21,20 @@ struct train_arguments : job_arguments {
   std::string checkpoint;  // empty: <job>.checkpoint.safetensors
   std::string mortem;      // folder for post-mortems; empty: post-mortem/ next to the checkpoint; "none": do not write one
   std::string cluster;     // cluster file; empty: train in this process
+  std::string run_dir;     // folder of runs; empty: $TROUPE_RUNS, or "runs"
+  bool no_run = false;     // make no run folder
+  std::string metrics;     // PORT or HOST:PORT of /metrics; empty: none
   unsigned threads = 0;
 };
 
+// A job that is ready to be trained in this process.
+struct training {
+  std::shared_ptr<prepared_job> job;
+  device_list devices;
+  std::unique_ptr<run_recorder> record;  // writes the run folder; null: none
+  std::string checkpoint_folder;         // empty: checkpoints go to one file
+};
+int train_here(training t, const train_arguments& a, const output& out);
 int run_train_cluster(const train_arguments& a, const output& out);
 // Submits or attaches, and prints the job's events until it is over or a signal detaches.
 // `cluster`: name of the cluster file, for messages.

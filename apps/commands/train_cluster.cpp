@@ -5,6 +5,7 @@
 
 #include "actors/control/client/client.hpp"
 #include "apps/commands/train.hpp"
+#include "apps/troupe_head.hpp"
 #include "apps/troupe_progress.hpp"
 #include "apps/troupe_signals.hpp"
 #include "runtime/node/config/cluster_file.hpp"
@@ -79,8 +80,13 @@ int follow_on_cluster(const cluster_submission& s, const std::string& cluster, c
   cluster_outcome end;
   {
     progress announced(out, {});
+    auto followed = s;
+    followed.on_accepted = [&](const accepted_job& j) {
+      announced.extent({j.first_step, j.last_step, j.steps_per_epoch, static_cast<std::int64_t>(j.batch), true});
+      announced.head(cluster_head(j, cluster));
+    };
     end = run_on_cluster(
-        s,
+        followed,
         [&](const job_event& e) {
           // The event "done" is printed last, after the weights have been fetched.
           if (e.event.kind == "done") return void(done = e);
@@ -90,7 +96,10 @@ int follow_on_cluster(const cluster_submission& s, const std::string& cluster, c
           announced.event({"error", e.event.step, {}, text}, {{"where", where}});
         },
         detach);
-    if (end.how == cluster_outcome::end::done && done) announced.event(done->event, done->texts);
+    if (end.how == cluster_outcome::end::done && done) {
+      if (s.out.empty()) announced.end_with({{}, {}, {"troupe fetch " + std::to_string(end.number) + " --cluster " + cluster}});
+      announced.event(done->event, done->texts);
+    }
   }
   if (end.how == cluster_outcome::end::detached && !out.json()) out.remark(detached_text(end, s.out, cluster));
   if (!told_error)

@@ -23,6 +23,7 @@ child::child(const std::string& program, const std::vector<std::string>& words, 
   pid_ = fork();
   if (pid_ == 0) {
     for (const int s : {SIGINT, SIGTERM}) signal(s, SIG_DFL);  // a background job of a shell ignores SIGINT
+    setenv("TROUPE_RUNS", "off", 0);
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     if (chdir(where.c_str()) == 0) execv(program.c_str(), argv.data());

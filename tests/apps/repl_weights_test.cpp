@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "runtime/node/runs/run_info.hpp"
 #include "runtime/record/safetensors.hpp"
 #include "tests/apps/child.hpp"
 #include "tests/apps/terminal.hpp"
@@ -65,6 +66,28 @@ TEST_F(repl_weights_test, saves_weights_in_a_second_place_when_the_folder_is_gon
   ASSERT_NE(at, std::string::npos) << t.screen();
   const auto file = t.screen().substr(at, t.screen().find(" instead", at) - at);
   EXPECT_TRUE(std::holds_alternative<safetensors_content>(read_safetensors(file))) << file;
+}
+
+TEST_F(repl_weights_test, jobs_have_run_folders_that_troupe_resume_continues) {
+  terminal t({"/usr/bin/env", "TROUPE_RUNS=runs", troupe_program(), "repl"}, folder_);
+  ASSERT_TRUE(t.shows("troupe> ")) << t.screen();
+  t.type("submit job.toml\n");
+  EXPECT_TRUE(t.shows("job 1 done, weights in " + path("runs/1-tiny/last.safetensors"))) << t.screen();
+  t.type("submit job.toml train.finish.steps=1000000 eval.every=0\n");
+  ASSERT_TRUE(t.shows("job 2")) << t.screen();
+  t.type("status\n");
+  EXPECT_TRUE(t.shows(path("runs/2-tiny"))) << t.screen();
+  t.type("stop 2\n");
+  EXPECT_TRUE(t.shows("troupe resume 2")) << t.screen();
+  t.type("quit\n");
+  EXPECT_EQ(t.wait(), 0);
+  const auto first = read_run_info(folder_ / "runs" / "1-tiny"), second = read_run_info(folder_ / "runs" / "2-tiny");
+  ASSERT_TRUE(std::holds_alternative<run_info>(first) && std::holds_alternative<run_info>(second));
+  EXPECT_EQ(std::get<run_info>(first).state, "done");
+  EXPECT_EQ(std::get<run_info>(second).state, "stopped");
+  EXPECT_EQ(std::get<run_info>(second).overrides, (std::vector<std::string>{"train.finish.steps=1000000", "eval.every=0"}));
+  const auto steps = std::to_string(std::get<run_info>(second).steps + 50);
+  EXPECT_EQ(troupe({"resume", "2", "--run-dir", "runs", "--set", "train.finish.steps=" + steps}).code, 0);
 }
 
 }  // namespace

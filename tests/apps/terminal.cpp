@@ -15,16 +15,20 @@ namespace troupe::testing_apps {
 
 using clock = std::chrono::steady_clock;
 
-terminal::terminal(const std::vector<std::string>& words, const std::filesystem::path& where) {
+terminal::terminal(const std::vector<std::string>& words, const std::filesystem::path& where, unsigned short columns,
+                   const std::vector<std::pair<std::string, std::string>>& environment) {
   std::vector<char*> argv;
   for (const auto& w : words) argv.push_back(const_cast<char*>(w.c_str()));
   argv.push_back(nullptr);
-  winsize size{50, 200, 0, 0};
+  winsize size{50, columns, 0, 0};
   pid_ = forkpty(&line_, nullptr, nullptr, &size);
   if (pid_ < 0) throw std::runtime_error("cannot create a terminal");
   if (pid_ > 0) return;
   setenv("TERM", "xterm", 1);
+  setenv("TROUPE_RUNS", "off", 0);
   setenv("HOME", where.c_str(), 1);
+  unsetenv("NO_COLOR");
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
   for (const int s : {SIGINT, SIGTERM, SIGHUP}) signal(s, SIG_DFL);
   if (chdir(where.c_str()) == 0) execv(argv.front(), argv.data());
   _exit(127);

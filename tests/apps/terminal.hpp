@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::testing_apps {
@@ -15,8 +16,11 @@ inline const std::string ctrl_c = "\x03", ctrl_d = "\x04";
 
 class terminal {
  public:
-  // `words`: the program and its arguments. It runs in folder `where`, which is also its HOME.
-  terminal(const std::vector<std::string>& words, const std::filesystem::path& where);
+  // `words`: the program and its arguments. It runs in folder `where`, which is also its HOME, in a
+  // terminal of `columns` columns with TERM=xterm. `environment`: further variables, or other
+  // values.
+  terminal(const std::vector<std::string>& words, const std::filesystem::path& where, unsigned short columns = 200,
+           const std::vector<std::pair<std::string, std::string>>& environment = {});
   ~terminal();  // kills the process if it still runs
   terminal(const terminal&) = delete;
   terminal& operator=(const terminal&) = delete;

@@ -39,13 +39,13 @@ TEST_F(usage, a_wrong_command_line_is_an_error_event_with_json) {
 }
 
 TEST_F(usage, help_exits_with_0_and_shows_examples) {
-  for (const char* name : {"train", "attach", "test", "time", "init", "pack", "plan", "sim", "check", "check-layer", "layers",
-                           "modes", "reference", "init-cluster", "device_query"}) {
+  for (const char* name :
+       {"train",  "attach", "test",      "predict",      "time",         "init", "pack", "plan", "sim",    "check", "check-layer",
+        "layers", "modes",  "reference", "init-cluster", "device_query", "runs", "plot", "sql",  "resume", "fetch", "jobs"}) {
     const auto o = troupe({name, "--help"});
     EXPECT_EQ(o.code, 0);
     EXPECT_EQ(o.err, "");
-    EXPECT_NE(o.out.find(std::string("troupe ") + name), std::string::npos) << o.out;
-    EXPECT_NE(o.out.find("--json"), std::string::npos) << o.out;
+    for (const auto& part : {std::string("troupe ") + name, std::string("--json")}) EXPECT_NE(o.out.find(part), std::string::npos);
   }
   EXPECT_NE(troupe({"--help"}).out.find("init-cluster"), std::string::npos);
 }
@@ -143,7 +143,7 @@ TEST_F(usage, plan_shows_weight_delays_addends_and_wire_formats) {
   const auto plan = [&](std::vector<std::string> set, bool json) {
     std::vector<std::string> words{"plan", configs + "jobs/pipeline4.toml", "--cluster", configs + "clusters/pipeline4.toml"};
     for (auto& s : set) words.insert(words.end(), {"--set", s});
-    if (json) words.emplace_back("--json");
+    words.emplace_back(json ? "--json" : "--routes");
     const auto o = troupe(words);
     EXPECT_EQ(o.code, 0) << o.err;
     return o.out;
@@ -292,7 +292,7 @@ TEST_F(usage, every_layer_and_mode_has_documentation) {
 }
 
 TEST_F(usage, layer_page_names_parameters_without_decay) {
-  EXPECT_NE(troupe({"layers", "prelu"}).out.find("\nparameters:\n  slope  decays only with decay_scale\n"), std::string::npos)
+  EXPECT_NE(troupe({"layers", "prelu"}).out.find("\nparameters: slope (decays only with decay_scale)\n"), std::string::npos)
       << troupe({"layers", "prelu"}).out;
   const auto rbm = objects(troupe({"layers", "rbm", "--json"}).out).at(0)["parameters"];
   ASSERT_EQ(rbm.size(), 3u);

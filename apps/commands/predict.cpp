@@ -1,0 +1,243 @@
+// `troupe predict JOB|RUN INPUT...`: applies a trained net to files.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "apps/command.hpp"
+#include "apps/commands/commands.hpp"
+#include "apps/troupe_convolutions.hpp"
+#include "apps/troupe_predictions.hpp"
+#include "ops/device_descriptors.hpp"
+#include "runtime/base/wording.hpp"
+#include "runtime/data/inputs.hpp"
+#include "runtime/node/images/folder.hpp"
+#include "runtime/node/images/image_list.hpp"
+#include "runtime/node/runs/run_info.hpp"
+#include "runtime/plain/predictor.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct predict_arguments : job_arguments {
+  std::string weights, run_dir, layer;
+  std::vector<std::string> inputs, ignore;
+  bool test = false, resize = false, raw = false;
+  prediction_format format;
+};
+
+// A source of examples, and how a row of the output names them.
+struct named_input {
+  std::shared_ptr<const source> from;
+  std::string name;                // of all examples; empty: each has one of `names`
+  std::vector<std::string> names;  // of images
+};
+
+using predict_error = std::optional<record_error>;
+
+// Sets the job file and the weights of a run that the user names.
+predict_error of_run(predict_arguments& a) {
+  const auto runs = a.run_dir.empty() ? default_runs_folder() : fs::path(a.run_dir);
+  const auto found = find_run(runs.empty() ? "runs" : runs, a.file);
+  if (const auto* bad = std::get_if<record_error>(&found)) return *bad;
+  const auto& folder = std::get<fs::path>(found);
+  a.file = run_job_file(folder).string();
+  if (!a.weights.empty()) return std::nullopt;
+  std::error_code ec;
+  for (const char* file : {"best.safetensors", "last.safetensors"})
+    if (fs::is_regular_file(folder / file, ec)) return a.weights = (folder / file).string(), std::nullopt;
+  return record_error{folder.string(), {}, "the run has no weights yet; --weights FILE names others"};
+}
+
+predict_error find_job(predict_arguments& a) {
+  std::error_code ec;
+  const bool file = fs::is_regular_file(a.file, ec) || a.file.ends_with(".toml");
+  if (!file) return of_run(a);
+  if (a.weights.empty())
+    return record_error{
+        a.file, {}, "a job file has no weights: add --weights FILE, or name a run instead (`troupe runs` lists them)"};
+  return std::nullopt;
+}
+
+// The byte scaling and shape that images need.
+std::variant<std::shared_ptr<const source>, std::string> images_for(const prepared_job& j, std::vector<std::string> files,
+                                                                    bool resize) {
+  const auto example = j.data->example();
+  const auto scaling = j.data->bytes();
+  const bool pixels = example.rank() == 3 && (example[0] == 1 || example[0] == 3) && !j.data->ids();
+  if (!pixels) return files[0] + ": it is an image, but the net takes " + example.to_string() + ", not 1 or 3 channels of an image";
+  if (!scaling)
+    return files[0] + ": it is an image, but source '" + j.spec.data.source +
+           "' does not say how bytes become values; use a .npy file";
+  return open_image_list(std::move(files), example, *scaling,
+                         resize || (j.spec.data.source == "images" && j.spec.data.values.flag("resize")));
+}
+
+// Opens the inputs in the order of the command line. Adjacent images become one input.
+class input_opener {
+ public:
+  input_opener(const prepared_job& j, const predict_arguments& a) : job_(j), arguments_(a) {
+    format_ = input_format_of(*j.data, j.spec.data.source, j.spec.data.values);
+    format_.scales_floats = a.raw;
+    csv_ = csv_input_of(j.spec.data.source, j.spec.data.values);
+    csv_.ignore = a.ignore;
+  }
+
+  // Returns an error that names the file; empty on success.
+  std::string open_all() {
+    for (const auto& path : arguments_.inputs)
+      if (auto wrong = open(path); !wrong.empty()) return wrong;
+    return flush();
+  }
+  std::vector<named_input> list;
+
+ private:
+  std::string open(const std::string& path) {
+    std::error_code ec;
+    if (fs::is_directory(path, ec)) {
+      auto found = images::list_images(path);
+      if (auto* wrong = std::get_if<std::string>(&found)) return *wrong;
+      for (auto& f : std::get<std::vector<std::string>>(found)) images_.push_back(std::move(f));
+      return {};
+    }
+    const auto kind = input_kind_of(path);
+    if (const auto* wrong = std::get_if<std::string>(&kind)) return *wrong;
+    switch (std::get<input_kind>(kind)) {
+      case input_kind::image: images_.push_back(path); return {};
+      case input_kind::npy: return take(path, open_npy_input(path, format_));
+      case input_kind::csv: return take(path, open_csv_input(path, format_, csv_));
+      case input_kind::idx: return take(path, open_idx_input(path, format_));
+      case input_kind::unknown: break;
+    }
+    return path + ": it is no image (PNG, JPEG) and no .npy, .csv, .tsv, .txt or IDX file";
+  }
+
+  std::string take(const std::string& path, input_result opened) {
+    if (auto* wrong = std::get_if<std::string>(&opened)) return std::move(*wrong);
+    if (auto wrong = flush(); !wrong.empty()) return wrong;
+    list.push_back({std::get<std::shared_ptr<const source>>(std::move(opened)), path, {}});
+    return {};
+  }
+
+  std::string flush() {
+    if (images_.empty()) return {};
+    auto opened = images_for(job_, images_, arguments_.resize);
+    if (auto* wrong = std::get_if<std::string>(&opened)) return std::move(*wrong);
+    list.push_back({std::get<std::shared_ptr<const source>>(std::move(opened)), {}, std::move(images_)});
+    images_.clear();
+    return {};
+  }
+
+  const prepared_job& job_;
+  const predict_arguments& arguments_;
+  input_format format_;
+  csv_input csv_;
+  std::vector<std::string> images_;
+};
+
+// Returns an error; empty on success.
+std::string predict_all(predictor& net, const std::vector<named_input>& inputs, prediction_writer& writer) {
+  for (const auto& in : inputs) {
+    const auto size = in.from->size(split::test);
+    for (std::int64_t first = 0; first < size; first += net.batch()) {
+      const auto r = net.run(*in.from, first);
+      const auto end = std::min(size, first + net.batch());
+      std::vector<std::string> names;
+      std::vector<std::int64_t> indices;
+      for (auto i = first; i < end; ++i) {
+        names.push_back(in.names.empty() ? in.name : in.names[static_cast<std::size_t>(i)]);
+        indices.push_back(in.names.empty() ? i : 0);
+      }
+      if (auto wrong = writer.add(names, indices, r); !wrong.empty()) return wrong;
+    }
+  }
+  return writer.end();
+}
+
+int report(const prediction_writer& w, const predict_arguments& a, const output& out) {
+  const auto accuracy = w.accuracy();
+  if (out.json()) {
+    nlohmann::ordered_json o{{"event", "done"}, {"examples", w.examples()}};
+    if (accuracy) o["accuracy"] = *accuracy;
+    if (!a.format.file.empty()) o["file"] = a.format.file;
+    out.object(o);
+    return exit_done;
+  }
+  auto text = with_commas(static_cast<std::uint64_t>(w.examples())) + (w.examples() == 1 ? " example" : " examples");
+  if (accuracy) text += ", accuracy " + fixed(*accuracy, 4);
+  if (a.format.file.empty())
+    out.remark(text);
+  else
+    out.text(a.format.file + ": " + text + "\n");
+  return exit_done;
+}
+
+int run_predict(const predict_arguments& given, const output& out) {
+  auto a = given;
+  if (a.test == !a.inputs.empty())
+    return out.wrong("predict", a.test
+                                    ? "--test predicts the job's test data: leave out the inputs"
+                                    : "name inputs (images, folders, .npy, .csv or IDX files), or --test for the job's test data");
+  if (auto bad = find_job(a)) return wrong_file(out, *bad);
+  auto loaded = load_job(a);
+  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
+  auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
+  const auto devices = make_devices(j->nodes.front().devices);
+  if (auto code = choose_algorithms(j, *devices.front(), out)) return *code;
+  auto from = begin_from_weights(*j, a.weights);
+  if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
+  auto made = predictor::make(j, devices.front(), a.layer);
+  if (auto* bad = std::get_if<diagnostic>(&made)) return out.wrong({*bad});
+  auto& net = *std::get<std::unique_ptr<predictor>>(made);
+  if (a.format.top > std::max<std::int64_t>(net.classes(), 1))
+    return out.wrong("--top", net.classes() == 0 ? "the output has numbers, not classes"
+                                                 : "the net has only " + std::to_string(net.classes()) + " classes");
+  input_opener opened(*j, a);
+  if (auto wrong = opened.open_all(); !wrong.empty()) return out.wrong("", wrong);
+  if (a.test) {
+    if (j->data->size(split::test) == 0) return out.wrong(a.file, "the job's data has no test examples");
+    opened.list.push_back({j->data, "test", {}});
+    a.format.labelled = j->data->classes() > 0;
+  }
+  if (!a.format.file.empty())
+    if (auto wrong = why_unwritable(a.format.file); !wrong.empty()) return out.wrong(a.format.file, wrong);
+  prediction_writer writer(out, net, j->data->class_names(), a.format);
+  auto wrong = writer.begin();
+  if (wrong.empty()) wrong = predict_all(net, opened.list, writer);
+  return wrong.empty() ? report(writer, a, out) : out.failed(a.format.file, wrong);
+}
+
+void add_predict_options(CLI::App& c, predict_arguments& a) {
+  job_options(c, a);
+  c.get_option("JOB")->description("Job file (TOML), or a run: its number, name or folder");
+  c.add_option("INPUT", a.inputs, "Images (PNG, JPEG), folders of images, .npy, .csv and IDX files");
+  c.add_flag("--test", a.test, "Predict the job's test data instead");
+  file_option(c, "--weights", a.weights, "Weights (safetensors or checkpoint; default: the best of the run)");
+  file_option(c, "--out", a.format.file, "Write the predictions to this file (default: stdout)");
+  c.add_option("--top", a.format.top, "Number of classes to print, most probable first (default: 1)")
+      ->option_text("K")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100000}));
+  c.add_flag("--all", a.format.all, "Print the probabilities of all classes");
+  c.add_option("--layer", a.layer, "Print the output of this layer instead of the prediction")->option_text("NAME");
+  c.add_flag("--resize", a.resize, "Resize images to the size that the net takes");
+  c.add_option("--ignore", a.ignore, "Column of .csv files to skip, by name or number from 0; may be repeated")
+      ->option_text("COLUMN")
+      ->allow_extra_args(false);
+  c.add_flag("--raw", a.raw, "Scale floats of .npy files as the job's source scales its numbers");
+  file_option(c, "--run-dir", a.run_dir, "Folder of runs (default: $TROUPE_RUNS, or runs/)");
+}
+
+}  // namespace
+
+cli_command predict_command() {
+  return make_command<predict_arguments>("predict", "Apply a trained net to images, arrays or tables",
+                                         "  troupe predict 7 photo.png                          # with the best weights of run 7\n"
+                                         "  troupe predict job.toml --weights net.safetensors photos/ --top 5 --out photos.csv\n"
+                                         "  troupe predict lenet-fashion --test --all --json",
+                                         add_predict_options, run_predict);
+}
+
+}  // namespace troupe

@@ -1,0 +1,192 @@
+// `troupe runs`: lists the runs of a folder, shows and compares them, and removes them.
+#include "apps/commands/runs.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands/commands.hpp"
+#include "apps/troupe_terminal.hpp"
+#include "runtime/base/wording.hpp"
+#include "runtime/node/runs/run_query.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> run_actions{"show", "compare", "diff", "rm"};
+const std::vector<std::string> run_states{"running", "done", "stopped", "failed", "interrupted"};
+
+struct runs_arguments {
+  std::vector<std::string> words;  // action and runs
+  run_dir_argument dir;
+  std::string state;
+  std::size_t last = 0;  // 0: all
+  bool yes = false;
+};
+
+std::vector<std::string> row_of(const known_run& r, std::time_t now) {
+  const auto& i = r.info;
+  return {std::to_string(i.number),
+          printable(i.name),
+          i.state,
+          started_text(i.started, now),
+          i.seconds > 0 ? clock_text(i.seconds) : "-",
+          steps_text(i),
+          i.steps > 0 ? number_or_dash(i.loss, 4) : "-",
+          accuracy_text(i.best_accuracy),
+          printable(i.mode),
+          i.weights_sha256.empty() ? "-" : printable(i.weights_sha256.substr(0, 12))};
+}
+
+text_table table_of_runs() {
+  text_table t({"run", "name", "state", "started", "time", "steps", "loss", "accuracy", "mode", "weights"});
+  for (const std::size_t number : {0, 4, 5, 6, 7}) t.right(number);
+  return t;
+}
+
+int list_runs(const runs_arguments& a, const output& out) {
+  const auto dir = a.dir.folder();
+  std::error_code ec;
+  if (!a.dir.given.empty() && !fs::is_directory(dir, ec))
+    return out.wrong("--run-dir", in_quotes(dir.string()) + " is not a folder");
+  auto folders = run_folders(dir);
+  std::reverse(folders.begin(), folders.end());
+  auto table = table_of_runs();
+  const auto now = std::time(nullptr);
+  std::size_t listed = 0;
+  for (const auto& folder : folders) {
+    if (a.last > 0 && listed == a.last) break;
+    const auto read = read_run_info(folder);
+    if (const auto* e = std::get_if<record_error>(&read)) {
+      if (out.json())
+        out.object({{"event", "warning"}, {"where", e->file}, {"message", e->message}});
+      else
+        out.remark(e->to_string());
+      continue;
+    }
+    const known_run r{folder, std::get<run_info>(read)};
+    if (!a.state.empty() && r.info.state != a.state) continue;
+    ++listed;
+    if (out.json())
+      out.object(run_object("run", r));
+    else
+      table.add(row_of(r, now));
+  }
+  if (out.json()) return exit_done;
+  if (listed > 0)
+    out.text(table.text());
+  else
+    out.text("no runs in " + dir.string() +
+             (a.state.empty() ? ": `troupe train JOB` makes one\n" : " with the state " + a.state + "\n"));
+  return exit_done;
+}
+
+// Empty, or why the run cannot be removed. Holds the run's lock meanwhile, so that no process
+// resumes it.
+std::string remove_run(const known_run& r) {
+  const int lock = ::open(run_lock_file(r.folder).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  const bool held = lock >= 0 && ::flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  std::string why = held ? "a process writes this run; stop it first" : "";
+  const auto database = run_database_file(fs::absolute(r.folder).lexically_normal().parent_path());
+  if (why.empty())
+    if (const auto bad = delete_run_rows(database, r.info.number)) why = bad->to_string();
+  std::error_code ec;
+  if (why.empty() && fs::remove_all(r.folder, ec) == static_cast<std::uintmax_t>(-1)) why = "cannot be removed: " + ec.message();
+  if (lock >= 0) ::close(lock);
+  return why;
+}
+
+// Only folders of a name NUMBER-NAME are removed: a user may name any path.
+std::string why_not_removed(const known_run& r) {
+  const auto name = fs::absolute(r.folder).lexically_normal().filename().string();
+  if (r.info.state == "running") return "the run is running; stop it first (Ctrl-C, or `stop` in the REPL)";
+  if (!name.starts_with(std::to_string(r.info.number) + "-"))
+    return "the folder's name does not begin with the run's number " + std::to_string(r.info.number);
+  return fs::is_symlink(r.folder) ? "this is a symbolic link" : "";
+}
+
+int remove_runs(const runs_arguments& a, std::vector<known_run> runs, const output& out) {
+  std::sort(runs.begin(), runs.end(), [](const auto& x, const auto& y) { return x.folder < y.folder; });
+  runs.erase(std::unique(runs.begin(), runs.end(), [](const auto& x, const auto& y) { return x.folder == y.folder; }), runs.end());
+  std::string question = "remove ";
+  for (const auto& r : runs) {
+    if (const auto why = why_not_removed(r); !why.empty()) return out.wrong(r.folder.string(), why);
+    question += (question == "remove " ? "" : ", ") + printable(r.folder.string());
+  }
+  if (!a.yes && (out.json() || !can_ask())) return out.wrong("command line", "runs rm needs --yes where no question can be asked");
+  if (!a.yes && !ask_yes(question + " with all of their weights?")) return out.failed("runs rm", "nothing was removed");
+  int code = exit_done;
+  for (const auto& r : runs) {
+    if (const auto why = remove_run(r); !why.empty())
+      code = out.failed(r.folder.string(), why);
+    else if (out.json())
+      out.object({{"event", "removed"}, {"number", r.info.number}, {"folder", r.folder.string()}});
+    else
+      out.text("removed " + printable(r.folder.string()) + "\n");
+  }
+  return code;
+}
+
+int run_runs(const runs_arguments& a, const output& out) {
+  if (a.words.empty()) return list_runs(a, out);
+  if (a.last > 0 || !a.state.empty())
+    return out.wrong("command line", "--last and --state are options of `troupe runs` without an action");
+  auto action = a.words[0];
+  std::vector<std::string> words(a.words.begin() + 1, a.words.end());
+  if (std::find(run_actions.begin(), run_actions.end(), action) == run_actions.end()) {
+    const auto near = did_you_mean(action, run_actions);
+    if (a.words.size() > 1 || (!near.empty() && std::holds_alternative<record_error>(find_run(a.dir.folder(), action))))
+      return out.wrong("command line", "unknown action " + in_quotes(action) + near + " (actions: " + joined(run_actions) + ")");
+    words = {action}, action = "show";
+  }
+  if (a.yes && action != "rm") return out.wrong("command line", "--yes is an option of `troupe runs rm`");
+  const std::size_t least = action == "compare" || action == "diff" ? 2 : 1, most = action == "diff"   ? 2
+                                                                                    : action == "show" ? 1
+                                                                                                       : words.size();
+  if (words.size() < least || words.size() > most)
+    return out.wrong("command line", "runs " + action + " takes " +
+                                         (action == "show"   ? "one RUN"
+                                          : action == "diff" ? "two runs"
+                                          : least == 2       ? "two or more runs"
+                                                             : "at least one RUN") +
+                                         " (try: troupe runs --help)");
+  const auto runs = known_runs(a.dir, words, out);
+  if (!runs) return exit_wrong;
+  if (action == "show") return show_run((*runs)[0], out);
+  if (action == "compare") return compare_runs(*runs, out);
+  return action == "diff" ? diff_runs((*runs)[0], (*runs)[1], out) : remove_runs(a, *runs, out);
+}
+
+void add_options(CLI::App& c, runs_arguments& a) {
+  c.add_option("ACTION", a.words,
+               "Without: list the runs, newest first\nshow RUN: all of a run\ncompare RUN RUN...: results side by side\n"
+               "diff RUN RUN: keys of the job files that differ\nrm RUN...: remove runs with their weights\n"
+               "RUN is a number, a folder's name, a job's name (its newest run), a path, or last")
+      ->option_text("[ACTION RUN...]");
+  run_dir_option(c, a.dir);
+  c.add_option("--last", a.last, "List only the newest N runs")->option_text("N")->check(CLI::PositiveNumber);
+  c.add_option("--state", a.state, "List only runs in this state: " + joined(run_states))
+      ->option_text("STATE")
+      ->check(CLI::IsMember(run_states));
+  c.add_flag("--yes", a.yes, "rm: do not ask");
+  json_option(c);
+}
+
+}  // namespace
+
+cli_command runs_command() {
+  return make_command<runs_arguments>(
+      "runs", "List, show, compare and remove the runs that `troupe train` has recorded",
+      "  troupe runs --last 10\n  troupe runs show 7\n  troupe runs compare 6 7\n  troupe runs diff 6 7\n"
+      "  troupe runs rm 3 4 --yes",
+      add_options, run_runs);
+}
+
+}  // namespace troupe

@@ -1,0 +1,34 @@
+#include "apps/troupe_run_place.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "apps/command.hpp"
+#include "runtime/node/runs/run_info.hpp"
+
+namespace troupe {
+void run_options(CLI::App& c, std::string& run_dir, bool& no_run) {
+  file_option(c, "--run-dir", run_dir, "Make the run's folder NUMBER-NAME in this folder (default: $TROUPE_RUNS, or runs/)");
+  c.add_flag("--no-run", no_run, "Make no run folder");
+}
+
+std::filesystem::path runs_folder(const std::string& run_dir, bool no_run) {
+  if (no_run) return {};
+  return run_dir.empty() ? default_runs_folder() : std::filesystem::path(run_dir);
+}
+
+std::vector<std::string> checkpoint_folders_of(const std::filesystem::path& runs, const std::string& job) {
+  std::vector<std::string> list;
+  if (runs.empty()) return list;
+  for (const auto& folder : run_folders(runs)) {
+    const auto read = read_run_info(folder);
+    if (const auto* r = std::get_if<run_info>(&read); r && r->name == job) list.push_back((folder / "checkpoints").string());
+  }
+  return list;
+}
+
+void checkpoint_by_default(prepared_job& j) {
+  auto& c = j.spec.checkpoint;
+  if (c.every_steps == 0 && c.every_seconds == 0 && !c.never) c.every_seconds = run_checkpoint_seconds;
+}
+
+}  // namespace troupe
