@@ -21,6 +21,8 @@ import re
 import subprocess
 import sys
 
+os.environ.setdefault("TROUPE_RUNS", "off")  # benchmarks make no run folders
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 PYTHON = "/usr/bin/python3"  # which has Debian's torch

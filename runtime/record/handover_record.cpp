@@ -28,6 +28,8 @@ bool read_flag(const std::string& text, bool& flag) {
   return flag || text == "0";
 }
 
+best_evaluation& best_of(handover& h) { return h.best ? *h.best : h.best.emplace(); }
+
 // Sets `rest` to the text after `prefix`. Returns false if `key` does not begin with `prefix`.
 bool behind(const std::string& key, const std::string& prefix, std::string& rest) {
   if (!key.starts_with(prefix)) return false;
@@ -42,6 +44,9 @@ bool read(const std::string& key, const std::string& text, handover& h, std::map
   if (key == "rounds") return read_number(text, h.rounds);
   if (key == "accuracy") return read_number(text, h.accuracy);
   if (key == "seconds") return read_number(text, h.seconds);
+  if (key == "best.step") return read_number(text, best_of(h).step);
+  if (key == "best.accuracy") return read_number(text, best_of(h).accuracy.emplace());
+  if (key == "best.loss") return read_number(text, best_of(h).loss);
   if (key == "paused") return read_flag(text, h.paused);
   if (key == "mode") return h.mode = text, true;
   if (behind(key, updates_prefix, name)) return read_number(text, h.updates[name]);
@@ -63,6 +68,11 @@ void put_handover(checkpoint& c, const handover& h, named_tensors named) {
                 {"seconds", number_text(h.seconds)},
                 {"paused", h.paused ? "1" : "0"}};
   if (!h.mode.empty()) c.progress["mode"] = h.mode;
+  if (h.best) {
+    c.progress["best.step"] = number_text(h.best->step);
+    if (h.best->accuracy) c.progress["best.accuracy"] = number_text(*h.best->accuracy);
+    c.progress["best.loss"] = number_text(h.best->loss);
+  }
   for (std::size_t i = 0; i < h.settings.size(); ++i) c.progress[set_prefix + number_text(i)] = setting_text(h.settings[i]);
   for (const auto& [param, n] : h.updates) c.progress[updates_prefix + param] = number_text(n);
   for (const auto& [kind, memory] : h.finish) c.progress[finish_prefix + kind] = memory;
@@ -84,6 +94,10 @@ std::string why_impossible(const handover& h) {
   at_most("progress.rounds", h.rounds, most, "a number of evaluations");
   real("progress.accuracy", h.accuracy, true);
   real("progress.seconds", h.seconds, h.seconds >= 0);
+  if (h.best) {
+    at_most("progress.best.step", h.best->step, most, "a step");
+    real("progress.best.accuracy", h.best->accuracy.value_or(0), true);
+  }
   for (std::size_t i = 0; i < h.settings.size(); ++i) {
     const auto key = "progress." + set_prefix + number_text(i);
     real(key, h.settings[i].value, true);

@@ -4,6 +4,7 @@
 // Fields that have no key of their own in the file are text in checkpoint::progress:
 //   evaluated, rounds, accuracy, seconds, paused     numbers
 //   mode                  in use; a user may have switched to it
+//   best.step, .accuracy, .loss   numbers: the evaluation whose weights are stored as the best
 //   set.<n>               "<from> <value> <key>": what a user has set, in order from 0
 //   updates.<param>       a number
 //   finish.<kind>         state of that finish condition

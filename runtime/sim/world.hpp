@@ -106,6 +106,10 @@ class world {
   // Called when a checkpoint that was begun at `begun` is on disk; not called for a checkpoint that
   // is skipped because two others are unfinished.
   std::function<void(std::uint64_t step, time_point begun)> on_stored;
+  // Called when a node (`role`: no_role), or a single role, crashes, is restarted, or is reported
+  // to the coordinator as down.
+  enum class life_change : std::uint8_t { crashed, restarted, reported_down };
+  std::function<void(life_change what, std::uint32_t node, role_id role)> on_life;
   std::function<void(const envelope&, time_point)> on_deliver;  // every delivery; for golden transcripts
   // on_span: a task was scheduled from `begin` to `end`. on_wire: a message has crossed nodes. For
   // timelines.

@@ -90,6 +90,7 @@ void world::crash(std::uint32_t node) {
   nodes_[node].up = false;
   ++nodes_[node].life;
   ++report_.counts.crashed;
+  if (on_life) on_life(life_change::crashed, node, no_role);
   for (auto& h : roles_) {
     if (h.node == node && h.value) end_life(h);
   }
@@ -107,6 +108,7 @@ void world::crash(std::uint32_t node) {
 void world::detect(std::uint32_t node, std::uint32_t life) {
   if (nodes_[node].up || nodes_[node].life != life) return;
   ++report_.counts.reported_down;
+  if (on_life) on_life(life_change::reported_down, node, no_role);
   const auto name = node < config_.node_names.size() ? config_.node_names[node] : "n" + std::to_string(node + 1);
   if (!at_home(role_id{0})) {  // the coordinator is down: there is no role to notify
     if (on_event) on_event({"error", 0, {}, "node " + name + " is lost: it crashed; the coordinator is gone"});
@@ -123,6 +125,7 @@ void world::restart(std::uint32_t node) {
   if (node >= nodes_.size() || nodes_[node].up || !remake) return;
   nodes_[node].up = true;
   ++report_.counts.restarted;
+  if (on_life) on_life(life_change::restarted, node, no_role);
   for (std::uint32_t i = 0; i < roles_.size(); ++i) {
     auto& h = roles_[i];
     if (h.there && h.node == node && !h.value) begin_life(role_id{i});
@@ -156,6 +159,7 @@ void world::crash(role_id id) {
   end_life(h);
   h.fenced = h.incarnation + 1;
   ++report_.counts.crashed;
+  if (on_life) on_life(life_change::crashed, h.node, id);
 }
 
 void world::restart(role_id id) {
@@ -164,6 +168,7 @@ void world::restart(role_id id) {
   const auto& h = roles_[index_of(id)];
   if (!h.there || h.value || !up(h.node)) return;
   ++report_.counts.restarted;
+  if (on_life) on_life(life_change::restarted, h.node, id);
   begin_life(id);
 }
 

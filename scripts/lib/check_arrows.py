@@ -24,6 +24,8 @@ LIBRARIES = [
     (re.compile(r"boost/"), "Boost", ("runtime/node/",)),
     (re.compile(r"openssl/"), "OpenSSL", ("runtime/node/",)),
     (re.compile(r"cu(da|blas|dnn)\w*\.h$"), "CUDA", ("ops/cuda/",)),
+    (re.compile(r"prometheus/"), "prometheus-cpp", ("actors/metrics/",)),
+    (re.compile(r"sqlite3\.h$"), "SQLite", ("runtime/node/runs/",)),
     (re.compile(r"png\.h$|jpeglib\.h$|jerror\.h$"), "libpng and libjpeg", ("runtime/node/images/",)),
 ]
 
@@ -35,6 +37,7 @@ NEVER = {
     "ops/layers/": ("ops/cpu/", "ops/onednn/", "ops/cuda"),
     "ops/rules/": ("ops/cpu/", "ops/onednn/", "ops/cuda"),
     "runtime/node/net/": ("runtime/messages/", "runtime/role.hpp", "runtime/node/config/") + JOBS,
+    "runtime/node/http/": ("ops/layers/", "runtime/messages/", "runtime/role.hpp", "runtime/node/config/") + JOBS,
     "runtime/node/pki/": ("ops/", "runtime/node/config/") + JOBS,
     "runtime/node/config/": AGREEMENT + PIPELINE + ("runtime/messages/",),
     "runtime/exchange/": ("runtime/messages/", "actors/") + JOBS,
@@ -43,13 +46,15 @@ NEVER = {
     "runtime/exchange/client/": ("ops/", "runtime/exchange/library/"),
     "actors/shell/": AGREEMENT + PIPELINE + ("runtime/node/config/", "actors/control/", "actors/repl/"),
     "actors/supervision/": AGREEMENT + PIPELINE + JOBS,
+    "actors/metrics/": AGREEMENT + PIPELINE + ("actors/control/", "actors/repl/"),
     "actors/control/": AGREEMENT,
     "actors/repl/": AGREEMENT + ("runtime/messages/dataflow.hpp", "runtime/messages/param.hpp"),
     "apps/": AGREEMENT,
 }
 
 # The rooms of actors/: each may include those on lower floors. Rooms on one floor do not include each other.
-FLOORS = {"actors/shell/": 0, "actors/supervision/": 1, "actors/view/": 2, "actors/control/client/": 4, "actors/control/controller/": 5,
+FLOORS = {"actors/shell/": 0, "actors/supervision/": 1, "actors/view/": 2, "actors/metrics/": 3, "actors/control/client/": 4,
+          "actors/control/controller/": 5,
           "actors/control/executor/": 6, "actors/control/host/": 7, "actors/control/": 3, "actors/embedded.": 3, "actors/state_folder.": 3,
           "actors/repl/": 5, "actors/daemon.": 8}
 

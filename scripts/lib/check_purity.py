@@ -14,7 +14,7 @@ import sys
 
 import tree
 
-IMPURE_LIBRARIES = ("libtroupe_node.a", "libtroupe_images.a", "libtroupe_net.a", "libtroupe_actors.a")
+IMPURE_LIBRARIES = ("libtroupe_node.a", "libtroupe_images.a", "libtroupe_net.a", "libtroupe_http.a", "libtroupe_runs.a", "libtroupe_actors.a")
 EXCHANGE = "libtroupe_exchange.so"  # is loaded into users' processes, so it has no CAF, no ops and no symbols that could collide
 PURE_PROGRAMS = ("test_ops", "test_runtime", "test_sim")
 SYMBOL = re.compile(r"\b(?:caf|boost|toml)::|\b(?:SSL|EVP|BIO|X509|CRYPTO|png|jpeg)_\w+$")

@@ -43,10 +43,14 @@ TEST(GPU_jobs, split_one_batch_over_a_cpu_and_a_gpu) {
 }
 
 TEST(GPU_jobs, follow_the_cpu_with_every_rule) {
-  for (const char* rule : {"sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adadelta", "adam", "adamax"}) {
+  for (const char* rule : {"sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adadelta", "adam", "adamw", "adamax"}) {
     SCOPED_TRACE(rule);
     expect_the_cpus_curve({"train.dynamics={rule=\"" + std::string(rule) + "\",lr=0.01}", "train.finish.steps=8"}, 1e-4);
   }
+}
+
+TEST(GPU_jobs, follow_the_cpu_with_smoothed_labels) {
+  expect_the_cpus_curve({"layer.loss.label_smoothing=0.1", "train.finish.steps=8"}, 1e-4);
 }
 
 TEST(GPU_jobs, follow_the_cpu_in_f64_and_roughly_in_bf16) {
