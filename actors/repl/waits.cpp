@@ -15,6 +15,10 @@ namespace {
 
 using indices = std::vector<std::size_t>;
 
+// Shorter waits of a role that computes nothing are an effect of the different times of
+// publication.
+constexpr double least_idle = 0.4;
+
 // What a role is, by its name: "worker0/conv1+relu1", "worker0/loader", "worker0", "shard1", ...
 struct role_place {
   std::string worker, part;  // "worker0", "loader"; a role without '/': its name, ""
@@ -94,8 +98,25 @@ class wait_graph {
   indices all(Which which) const {
     indices found;
     for (std::size_t i = 0; i < places_.size(); ++i)
-      if (which(i)) found.push_back(i);
+      if (!tests_only(i) && which(i)) found.push_back(i);
     return found;
+  }
+  // No step of training waits for such a role.
+  bool tests_only(std::size_t i) const {
+    const auto& h = hosted_[i];
+    return places_[i].worker == "tester" ||
+           (!h.empty() && std::all_of(h.begin(), h.end(), [&](auto l) { return test_only_.contains(l); }));
+  }
+  // The workers that a shard names: "gradients of step 12 from worker1, worker3".
+  indices named_workers(const std::string& text) const {
+    const auto from = text.find(" from ");
+    if (from == std::string::npos) return {};
+    const auto list = text.substr(from + 6) + ",";
+    return all([&](std::size_t i) {
+      return places_[i].is_sync() && (list.starts_with(places_[i].worker + ",") || list.starts_with(places_[i].worker + " ") ||
+                                      list.find(" " + places_[i].worker + ",") != std::string::npos ||
+                                      list.find(" " + places_[i].worker + " ") != std::string::npos);
+    });
   }
   indices of_kind(bool (role_place::*is)() const) const {
     return all([&](std::size_t i) { return (places_[i].*is)(); });
@@ -116,12 +137,7 @@ class wait_graph {
   }
   // Stages and loaders of training.
   indices trainers() const {
-    return all([&](std::size_t i) {
-      const auto& h = hosted_[i];
-      const bool tests = places_[i].worker == "tester" ||
-                         (!h.empty() && std::all_of(h.begin(), h.end(), [&](auto l) { return test_only_.contains(l); }));
-      return !tests && (places_[i].is_stage() || places_[i].is("loader"));
-    });
+    return all([&](std::size_t i) { return places_[i].is_stage() || places_[i].is("loader"); });
   }
   // Those that are behind: of the least step.
   indices last_ones(indices list) const {
@@ -192,6 +208,7 @@ indices wait_graph::next_of(std::size_t role) const {
       return joined_indices(of_kind(&role_place::is_shard), all([&](std::size_t i) { return places_[i].is("reducer"); }));
     case wait_kind::gradients:
       if (p.is_stage()) return consumers(role);
+      if (auto named = named_workers(text); !named.empty()) return named;
       return last_ones(of_kind(&role_place::is_sync));
     case wait_kind::answers:
       if (p.is_shard()) return of_kind(&role_place::is_sync);
@@ -282,8 +299,7 @@ class root_finder {
         if (g_.at(w).age_seconds >= longest) longest = g_.at(w).age_seconds, begin = w;
       }
     }
-    // What is idle for a short time is an effect of the different times of publication.
-    if (r.held_up.empty() || (what == wait_root::kind::idle && r.seconds < 1)) return;
+    if (r.held_up.empty() || (what == wait_root::kind::idle && r.seconds < least_idle)) return;
     r.chain.clear();
     for (auto at = begin; at != root; at = towards.at(at)) r.chain.push_back(at);
     r.chain.push_back(root);

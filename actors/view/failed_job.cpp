@@ -33,6 +33,7 @@ std::variant<std::string, record_error> failed_job::write(const std::string& whe
   m.job = job_->id;
   m.plan_generation = from_.plan_generation;
   m.changes = from_.changes;
+  m.chosen = choices_of(*job_);
   m.begins = from_.begins;
   if (!m.begins.file.empty() && m.begins.sha256.empty() && from_.own_file)
     m.begins = beginning_file(m.begins.kind, m.begins.file, m.begins.step).now();

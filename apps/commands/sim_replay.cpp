@@ -61,6 +61,7 @@ std::optional<record_error> begin_like(prepared_job& j, const std::vector<post_m
 
 std::variant<std::shared_ptr<prepared_job>, diagnostics> prepared_like(const post_mortem& m) {
   auto made = prepare_text(m.what, std::make_shared<const tables>(node_tables()), m.nodes);
+  if (auto* j = std::get_if<std::shared_ptr<prepared_job>>(&made); j && m.chosen) choose(**j, *m.chosen);
   if (m.changes == amendments{} || std::holds_alternative<diagnostics>(made)) return made;
   return prepare_again(std::get<std::shared_ptr<prepared_job>>(made), m.changes);
 }

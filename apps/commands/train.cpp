@@ -173,12 +173,12 @@ int train_here(training t, const train_arguments& a, const output& out) {
   announced.weights_file = a.out;
   announced.next = next_commands(a, t.record.get());
   announced.record = std::move(t.record);
+  announced.head(head);
   if (!a.metrics.empty())
     if (const auto served = announced.serve_metrics(a.metrics); !served) {
       if (announced.record) announced.record->finish({"failed", j->first_step, {}, served.error().message, {}});
       return out.wrong("--metrics", served.error().message);
     }
-  announced.head(head);
   return announced.finish();
 }
 

@@ -65,6 +65,11 @@ std::string detached_text(const cluster_outcome& end, const std::string& weights
 int run_train_cluster(const train_arguments& a, const output& out) {
   if (!a.checkpoint.empty())
     return out.wrong("--checkpoint", "not supported with --cluster: the coordinator's node keeps checkpoints in its state folder");
+  if (!a.run_dir.empty() || a.no_run)
+    return out.wrong(a.no_run ? "--no-run" : "--run-dir",
+                     "not supported with --cluster: the coordinator's node keeps the run folder in its state folder");
+  if (!a.metrics.empty())
+    return out.wrong("--metrics", "not supported with --cluster: daemons serve /metrics (metrics_address in the cluster file)");
   if (const auto bad = check_given(a)) return wrong_file(out, *bad);
   if (auto why = a.out.empty() ? std::string() : why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
   const auto made = submission_of(a);

@@ -43,6 +43,7 @@ std::string plan_json(const post_mortem_facts& f) {
   for (const auto& n : m.nodes)
     nodes.push_back(
         {{"name", n.name}, {"devices", n.devices}, {"tflops", n.tflops}, {"roles", n.roles}, {"memory_limit", n.memory_limit}});
+  const auto chosen = m.chosen.value_or(host_choices{});
   const mortem_json o{
       {"format", 1},
       {"job", m.job},
@@ -54,6 +55,10 @@ std::string plan_json(const post_mortem_facts& f) {
       {"leg", m.plan_generation},
       {"words", changes_json(m.changes)},
       {"mode", mode_text(f.made)},
+      {"run",
+       {{"keeps_best", chosen.keeps_best},
+        {"histograms_every", chosen.histograms_every},
+        {"checkpoint_seconds", chosen.checkpoint_seconds}}},
       {"plan_sha256", m.messages.job},
       {"begins", {{"with", word_of(m.begins.kind)}, {"file", m.begins.file}, {"sha256", m.begins.sha256}, {"step", m.begins.step}}},
       {"node", m.messages.node},
@@ -236,6 +241,10 @@ void take_plan(post_mortem& m, const mortem_json& o) {
   if (w.contains("packets")) m.changes.packets = w.at("packets").get<std::vector<std::uint32_t>>();
   m.changes.mode = w.at("mode");
   for (const auto& p : w.at("mode_options")) m.changes.mode_options.emplace_back(p.at(0), p.at(1));
+  if (o.contains("run")) {  // not in files of older versions
+    const auto& run = o.at("run");
+    m.chosen = host_choices{run.at("keeps_best"), run.at("histograms_every"), run.at("checkpoint_seconds")};
+  }
   const auto& b = o.at("begins");
   m.begins = {beginning_of(b.at("with")), b.at("file"), b.at("sha256"), b.at("step")};
   m.where = o.at("where");
@@ -244,6 +253,14 @@ void take_plan(post_mortem& m, const mortem_json& o) {
 }
 
 }  // namespace
+
+host_choices choices_of(const prepared_job& j) { return {j.keeps_best, j.histograms_every, j.spec.checkpoint.every_seconds}; }
+
+void choose(prepared_job& j, const host_choices& c) {
+  j.keeps_best = c.keeps_best;
+  j.histograms_every = c.histograms_every;
+  j.spec.checkpoint.every_seconds = c.checkpoint_seconds;
+}
 
 std::variant<post_mortem, record_error> read_post_mortem(const fs::path& folder) {
   std::error_code ec;

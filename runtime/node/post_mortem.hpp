@@ -47,9 +47,19 @@ struct post_mortem_role {
   std::string task;  // the running task, e.g. "forward of packet 1 of step 3, for 2.1 s"; empty: none
 };
 
+// What the host of a job chose beyond the job's text, and on which messages depend.
+struct host_choices {
+  bool keeps_best = false;
+  std::uint64_t histograms_every = 0;
+  double checkpoint_seconds = 0;
+};
+host_choices choices_of(const prepared_job& j);
+void choose(prepared_job& j, const host_choices& c);
+
 struct post_mortem {
   job_text what;
-  std::vector<node_spec> nodes;  // that the plan could use
+  std::optional<host_choices> chosen = {};  // nullopt: of an older version, which had none
+  std::vector<node_spec> nodes;             // that the plan could use
   std::uint32_t job = 0, plan_generation = 0;
   amendments changes;  // of this plan generation
   plan_beginning begins;

@@ -388,13 +388,4 @@ bool clocked_shard::quiet(std::uint64_t step) {
   return true;
 }
 
-role_status clocked_shard::status() const {
-  auto s = shard_sync::status();
-  for (const auto& c : clocks_)
-    for (const auto& g : c.groups)
-      for (const auto& [step, tree] : g.trees) s.queued += static_cast<std::uint32_t>(tree.size());
-  if (s.waits_for.empty()) s.wait(wait_kind::gradients, "gradients of step " + std::to_string(s.step));
-  return s;
-}
-
 }  // namespace troupe

@@ -128,6 +128,7 @@ class clocked_shard : public shard_sync {
   bool apply(shard_block& b, std::uint32_t g, additions due, effects& out);
   void give_to(role_id r, const shard_block& b, std::uint32_t g, std::uint64_t step, effects& out) const;
   void answer_waiting(shard_block& b, effects& out);
+  std::string missing_workers() const;
   const worker_group& group_at(std::uint32_t g) const { return config_.plan->groups[g]; }
 
   clock_policy policy_;

@@ -92,6 +92,33 @@ TEST_F(repl_waits_test, a_slow_worker_is_the_root_of_all_waits) {
   EXPECT_GT(all[0].chain.size(), 2u);
 }
 
+// A node that runs only from time to time: its roles publish nothing.
+TEST_F(repl_waits_test, a_worker_that_shards_name_is_the_root_when_its_node_is_silent) {
+  worker_has_finished("worker0");
+  for (const char* s : {"shard0", "shard1"}) waits(s, wait_kind::gradients, "gradients of step 12 from worker1", 0.6);
+  for (const char* r : {"worker1", "worker1/ip", "worker1/loss", "worker1/conv1+relu1", "worker1/loader"})
+    backend_.v.roles.at(at(r)).what.age_seconds = 0.6;
+  for (auto& r : backend_.v.roles) r.what.status.step = r.what.name == "worker0" ? 11 : 12;  // an older publication
+  const auto all = roots();
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(names({all[0].role}).front().substr(0, 7), "worker1") << all[0].text;
+  EXPECT_GE(all[0].held_up.size(), 6U);
+}
+
+TEST_F(repl_waits_test, a_layer_that_only_tests_use_holds_up_no_step) {
+  auto about = std::make_shared<repl_about>(*backend_.v.jobs[1].about);
+  about->layers.push_back(layer("accuracy", {"ip", "label"}));
+  about->layers.back().in_train = false;
+  backend_.v.jobs[1].about = about;
+  for (const char* w : {"worker0/accuracy", "worker1/accuracy"}) {
+    add("n1", w);
+    backend_.v.roles.back().what.age_seconds = 60;
+  }
+  waits("worker0/loader", wait_kind::credit, "a free sub-solver of the first stage", 0.02);
+  waits("worker1/conv1+relu1", wait_kind::weights, "weights of version 13", 0.02);
+  EXPECT_TRUE(roots().empty()) << "a job that makes progress: " << roots().front().text;
+}
+
 TEST_F(repl_waits_test, a_loader_that_reads_for_long_is_the_root) {
   worker_has_finished("worker0");
   waits("worker1/conv1+relu1", wait_kind::inputs, "1 inputs of a packet of step 12");

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/mount.h>
+
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -197,6 +201,27 @@ TEST_F(run_folder, keeps_the_file_that_the_run_began_with_when_it_is_killed_befo
   }
   EXPECT_EQ(info("1-tiny").state, "interrupted");
   EXPECT_EQ(hash(troupe({"resume", "--run-dir", "runs", "--json"})), unbroken);
+}
+
+TEST_F(run_folder, on_a_full_disk_is_incomplete_and_the_run_keeps_its_weights_elsewhere) {
+  fs::create_directories(path("runs"));
+  fs::create_directories(path("second"));
+  if (::mount("tmpfs", path("runs").c_str(), "tmpfs", 0, "size=200k") != 0)
+    GTEST_SKIP() << "a file system cannot be mounted here: " << std::strerror(errno);
+  const std::vector<std::string> words{
+      "TMPDIR=" + path("second"), troupe_program(), "train",       job, "--run-dir", "runs", "--set",
+      "train.finish.steps=6000",  "--set",          "eval.every=0"};
+  auto with_out = words;
+  with_out.insert(with_out.end(), {"--out", path("w.safetensors")});
+  const auto saved = child("/usr/bin/env", with_out, folder_).wait();
+  fs::remove_all(path("runs/1-tiny"));
+  const auto alone = child("/usr/bin/env", words, folder_).wait();
+  ::umount2(path("runs").c_str(), MNT_DETACH);
+  EXPECT_EQ(saved.code, 0) << saved.err;
+  EXPECT_TRUE(fs::exists(path("w.safetensors")));
+  EXPECT_THAT(saved.err, testing::HasSubstr("the run folder is incomplete: "));
+  EXPECT_EQ(alone.code, 1) << "the weights are not where they belong";
+  EXPECT_THAT(alone.err, testing::HasSubstr(path("second")));
 }
 
 // TROUPE_KILLS: number of processes that are killed; scripts/nightly uses 100.

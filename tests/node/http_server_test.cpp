@@ -201,7 +201,7 @@ TEST_F(http_server, idle_connections_do_not_keep_a_reader_out) {
   for (int i = 0; i < 100; ++i) {
     idle.emplace_back(port());
     idle.back().send("GET /page HTTP/1.1\r\n");  // and nothing more
-    if (i % 5 == 4) {
+    if (i % 3 == 2) {                            // the server may accept up to three of them after this request
       reader.send(get_request("/page"));
       ASSERT_EQ(status_of(reader.response()), 200) << "a connection that is in use is not displaced, i = " << i;
     }

@@ -182,15 +182,18 @@ TEST(laws_histograms, of_gradients_count_the_mean_over_the_packets) {
     j->histograms_every = 1;
     const auto got = run({.job = j, .config = draw_world(seed, 0, dev.get())});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
-    std::uint64_t gradients = 0;
+    std::map<std::uint64_t, std::size_t> gradients;  // by step
     for (const auto& [at, h] : histograms_in(got)) {
       if (!at.second.starts_with("~")) continue;
-      ++gradients;
+      ++gradients[at.first];
       ASSERT_EQ(h.count - h.zeros, shape.packets) << "seed " << seed;
       ASSERT_EQ(h.max, 1.0 / shape.packets) << "seed " << seed;
       ASSERT_EQ(h.min, 0) << "seed " << seed;
     }
-    ASSERT_EQ(gradients, shape.steps * j->graph.params.size()) << "seed " << seed;
+    // Where values reach the host later (tests/apart), the job may end before its last histograms
+    // are there.
+    for (std::uint64_t step = 1; step < shape.steps; ++step)
+      ASSERT_EQ(gradients[step], j->graph.params.size()) << "step " << step << " of " << shape.steps << ", seed " << seed;
   }
 }
 

@@ -56,12 +56,14 @@ struct run_recorder::impl {
   void put(note n, bool waits = true);
   void close(std::optional<end> how);
   void work();
+  void write(const std::deque<note>& notes_of_batch);
   void record(const note& n);
   void record_step(const note& n);
   void go_back(std::uint64_t step);
   void record_evaluation(const note& n);
   void flush();
-  void write_info();
+  run_info info_now();
+  void write_info(const run_info& now);
   void write_end(const end& how);
   void draw_curve();
   void note_trouble(const std::optional<record_error>& bad);
@@ -154,21 +156,34 @@ void run_recorder::impl::work() {
       last = closing;
       room.notify_all();
     }
-    db->begin();
-    for (const auto& n : taken) record(n);
-    flush();
+    write(taken);
     if (!last) continue;
     if (ending) write_end(*ending);
     return;
   }
 }
 
+// The transaction is short, because other processes may wait for the database.
+void run_recorder::impl::write(const std::deque<note>& notes_of_batch) {
+  db->begin();
+  for (const auto& n : notes_of_batch)
+    if (!n.store) record(n);
+  const bool due = info_due || unix_now() - info_written > std::chrono::duration<double>(info_every).count();
+  const auto now = info_now();
+  if (due) db->run(now, folder.filename().string());
+  db->commit();
+  if (db->trouble()) note_trouble(db->trouble());
+  for (const auto& n : notes_of_batch) {
+    if (!n.store) continue;
+    note_trouble(write_safetensors((folder / "best.safetensors").string(), n.store->named, weights_metadata(*j, n.store->step)));
+    board->weights(n.store->step, n.time, n.store->named);
+  }
+  flush();
+  if (due) write_info(now);
+}
+
 void run_recorder::impl::record(const note& n) {
   const auto& e = n.e;
-  if (n.store) {
-    note_trouble(write_safetensors((folder / "best.safetensors").string(), n.store->named, weights_metadata(*j, n.store->step)));
-    return board->weights(n.store->step, n.time, n.store->named);
-  }
   board->event(e, n.time);
   if (e.kind == "step") return record_step(n);
   if (e.kind == "histogram") return;
@@ -225,19 +240,17 @@ void run_recorder::impl::flush() {
     }
   }
   note_trouble(board->flush());
-  if (info_due || unix_now() - info_written > std::chrono::duration<double>(info_every).count()) write_info();
-  db->commit();
-  if (db->trouble()) note_trouble(db->trouble());
 }
 
-void run_recorder::impl::write_info() {
-  std::unique_lock hold(guard);
+run_info run_recorder::impl::info_now() {
+  std::lock_guard hold(guard);
   info.seconds = earlier_seconds + unix_now() - begun;
-  const auto now = info;
-  hold.unlock();
+  return info;
+}
+
+void run_recorder::impl::write_info(const run_info& now) {
   info_due = false;
   info_written = unix_now();
-  db->run(now, folder.filename().string());
   note_trouble(write_text(run_info_file(folder), run_info_text(now)));
 }
 
@@ -260,9 +273,11 @@ void run_recorder::impl::write_end(const end& how) {
     note_trouble(board->flush());
   }
   draw_curve();
+  const auto now = info_now();
   db->begin();
-  write_info();
+  db->run(now, folder.filename().string());
   db->commit();
+  write_info(now);
   if (db->trouble()) note_trouble(db->trouble());
 }
 
