@@ -59,6 +59,11 @@ std::set<std::size_t> layers_of(std::string part, const std::vector<std::string>
   return found;
 }
 
+indices joined_indices(indices a, const indices& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 class wait_graph {
  public:
   explicit wait_graph(const repl_view& v) : v_(v) {
@@ -90,6 +95,12 @@ class wait_graph {
     return at(role).status.waits != wait_kind::none && at(role).status.waits != wait_kind::user;
   }
   bool failed(std::size_t role) const { return at(role).status.waits_for.starts_with("nothing, it failed"); }
+  // No step of training waits for such a role.
+  bool tests_only(std::size_t i) const {
+    const auto& h = hosted_[i];
+    return places_[i].worker == "tester" ||
+           (!h.empty() && std::all_of(h.begin(), h.end(), [&](auto l) { return test_only_.contains(l); }));
+  }
   // Nothing to do and nothing to wait for, e.g. a data server that nobody asks.
   bool at_rest(std::size_t role) const { return at(role).status.waits_for == "a request from a loader"; }
 
@@ -101,11 +112,13 @@ class wait_graph {
       if (!tests_only(i) && which(i)) found.push_back(i);
     return found;
   }
-  // No step of training waits for such a role.
-  bool tests_only(std::size_t i) const {
-    const auto& h = hosted_[i];
-    return places_[i].worker == "tester" ||
-           (!h.empty() && std::all_of(h.begin(), h.end(), [&](auto l) { return test_only_.contains(l); }));
+  // The workers that shards wait for.
+  indices missing_workers() const {
+    indices found;
+    for (auto i : of_kind(&role_place::is_shard))
+      if (at(i).status.waits == wait_kind::gradients)
+        found = joined_indices(std::move(found), named_workers(at(i).status.waits_for));
+    return found;
   }
   // The workers that a shard names: "gradients of step 12 from worker1, worker3".
   indices named_workers(const std::string& text) const {
@@ -153,11 +166,6 @@ class wait_graph {
   std::set<std::size_t> test_only_;            // layers
   std::vector<std::set<std::size_t>> inputs_;  // by layer: layers, or their number for the data
 };
-
-indices joined_indices(indices a, const indices& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 indices wait_graph::stages_with(const std::set<std::size_t>& layers, const std::string& worker) const {
   const auto hosts = [&](std::size_t i) {
@@ -212,6 +220,7 @@ indices wait_graph::next_of(std::size_t role) const {
       return last_ones(of_kind(&role_place::is_sync));
     case wait_kind::answers:
       if (p.is_shard()) return of_kind(&role_place::is_sync);
+      if (auto named = missing_workers(); !named.empty() && text.find("losses") != std::string::npos) return named;
       if (text.find("evaluation") != std::string::npos || text.find("losses") != std::string::npos) return last_ones(trainers());
       return joined_indices(of_kind(&role_place::is_shard), of_kind(&role_place::is_sync));
   }
@@ -236,7 +245,7 @@ class root_finder {
  public:
   explicit root_finder(const repl_view& v) : v_(v), g_(v), waiters_(v.roles.size()), claimed_(v.roles.size(), false) {
     for (std::size_t i = 0; i < v.roles.size(); ++i)
-      for (auto to : g_.next_of(i))
+      for (auto to : g_.tests_only(i) ? indices() : g_.next_of(i))
         if (to != i) waiters_[to].push_back(i);
   }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "actors/repl/repl.hpp"
 #include "tests/actors/repl_fake.hpp"
@@ -103,6 +104,23 @@ TEST_F(repl_waits_test, a_worker_that_shards_name_is_the_root_when_its_node_is_s
   ASSERT_FALSE(all.empty());
   EXPECT_EQ(names({all[0].role}).front().substr(0, 7), "worker1") << all[0].text;
   EXPECT_GE(all[0].held_up.size(), 6U);
+}
+
+TEST_F(repl_waits_test, a_cut_connection_is_that_to_the_node_of_the_worker_that_shards_name) {
+  add("n2", "tester/loader");
+  waits("tester/loader", wait_kind::grant, "a grant beyond step 0", 60);
+  worker_has_finished("worker0");
+  for (auto& r : backend_.v.roles) r.what.age_seconds = std::max(r.what.age_seconds, 3.0);
+  for (const char* s : {"shard0", "shard1"}) waits(s, wait_kind::gradients, "gradients of step 12 from worker1", 3);
+  for (const char* r : {"worker1/ip", "worker1/loss", "worker1/conv1+relu1"})
+    waits(r, wait_kind::weights, "weights of version 12", 3);
+  waits("worker1", wait_kind::weights, "weights of version 12", 3);
+  waits("worker1/loader", wait_kind::credit, "a free sub-solver of the first stage", 3);
+  const auto all = roots();
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all[0].what, wait_root::kind::connection) << all[0].text;
+  EXPECT_EQ((std::set<std::string>{all[0].nodes.begin(), all[0].nodes.end()}), (std::set<std::string>{"n1", "n2"}));
+  for (auto i : all[0].held_up) EXPECT_NE(backend_.v.roles[i].what.name, "tester/loader");
 }
 
 TEST_F(repl_waits_test, a_layer_that_only_tests_use_holds_up_no_step) {
