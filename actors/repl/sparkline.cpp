@@ -12,7 +12,7 @@ constexpr std::array<const char*, 8> block_levels = {"▁", "▂", "▃", "▄",
 constexpr std::array<const char*, 8> ascii_levels = {"_", ".", "-", "~", "=", "+", "*", "#"};
 
 const char* level(double share, bool blocks) {
-  const auto i = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * 7.0 + 0.5);
+  const auto i = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * 7.0));
   return (blocks ? block_levels : ascii_levels)[std::min<std::size_t>(i, 7)];
 }
 

@@ -82,7 +82,7 @@ class wait_graph {
     }
     inputs_.resize(names.size());
     for (std::size_t l = 0; l < names.size(); ++l)
-      for (auto input : about->layers[l].inputs) {
+      for (const auto& input : about->layers[l].inputs) {
         auto at = std::find(names.begin(), names.end(), input);
         if (at == names.end()) at = std::find(names.begin(), names.end(), input.substr(0, input.find_last_of('.')));
         inputs_[l].insert(static_cast<std::size_t>(at - names.begin()));  // names.size(): the data

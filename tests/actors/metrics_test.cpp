@@ -1,4 +1,5 @@
 // Metrics: their names, the text format, totals that never fall, and the page made of facts.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <regex>
 #include <set>
 
 #include "actors/metrics/exposition.hpp"
@@ -28,11 +28,10 @@ bool has_line_with(const std::string& page, const std::string& start) {
 // --- the table
 
 TEST(metric_table, names_follow_the_conventions_of_prometheus) {
-  const std::regex name("(troupe|process)_[a-z0-9]+(_[a-z0-9]+)*");
   std::set<std::string> names;
   for (const auto& m : metric_table()) {
     const std::string n = m.name, labels = std::string(" ") + m.labels + " ";
-    EXPECT_TRUE(std::regex_match(n, name)) << n;
+    EXPECT_THAT(n, testing::MatchesRegex("(troupe|process)(_[a-z0-9]+)+"));
     EXPECT_TRUE(names.insert(n).second) << n << " is listed twice";
     EXPECT_EQ(n.ends_with("_total"), m.kind == metric_kind::counter) << n;
     EXPECT_TRUE(std::string(m.help).ends_with(".")) << n;

@@ -187,6 +187,8 @@ TEST_F(repl_embedded, kill_ends_running_paused_and_queued_jobs_without_a_checkpo
   EXPECT_EQ(whole("kill 2").text, "job 2 removed from the queue, it had not started");
   EXPECT_NE(whole("kill 1").text.find("job 1 killed at step "), std::string::npos);
   EXPECT_TRUE(said("job 1 failed: killed by a user"));
+  const auto deadline = std::chrono::steady_clock::now() + 30s;
+  while (backend_->view().jobs.at(2).state != "running" && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   EXPECT_NE(whole("pause 3").text.find("job 3 paused at step "), std::string::npos);
   EXPECT_EQ(whole("kill 3").how, repl_reply::kind::ok);
   EXPECT_TRUE(said("job 3 failed: killed by a user"));
