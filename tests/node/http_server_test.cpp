@@ -201,7 +201,8 @@ TEST_F(http_server, idle_connections_do_not_keep_a_reader_out) {
   for (std::uint64_t i = 0; i < 100; ++i) {
     idle.emplace_back(port());
     idle.back().send("GET /page HTTP/1.1\r\n");  // and nothing more
-    // The server accepts it before the next one: a backlog of connections would displace the reader.
+    // The server accepts it before the next one: a backlog of connections would displace the
+    // reader.
     while (server_->counts().connections < i + 2) std::this_thread::yield();
     if (i % 5 == 4) {
       reader.send(get_request("/page"));
