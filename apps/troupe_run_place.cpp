@@ -26,9 +26,4 @@ std::vector<std::string> checkpoint_folders_of(const std::filesystem::path& runs
   return list;
 }
 
-void checkpoint_by_default(prepared_job& j) {
-  auto& c = j.spec.checkpoint;
-  if (c.every_steps == 0 && c.every_seconds == 0 && !c.never) c.every_seconds = run_checkpoint_seconds;
-}
-
 }  // namespace troupe

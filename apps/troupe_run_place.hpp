@@ -1,11 +1,9 @@
-// Where the files of a run go: the folder of runs, and what a run folder needs of a job.
+// Where the files of a run go.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include "runtime/job/job.hpp"
 
 namespace CLI {
 class App;
@@ -19,7 +17,5 @@ void run_options(CLI::App& c, std::string& run_dir, bool& no_run);  // --run-dir
 std::filesystem::path runs_folder(const std::string& run_dir, bool no_run);
 // The folders of checkpoints that runs of this job have left.
 std::vector<std::string> checkpoint_folders_of(const std::filesystem::path& runs, const std::string& job);
-// A run with a folder writes a checkpoint every 5 minutes unless the job says otherwise.
-void checkpoint_by_default(prepared_job& j);
 
 }  // namespace troupe

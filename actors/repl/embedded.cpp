@@ -207,8 +207,7 @@ class embedded_backend final : public repl_backend {
   std::unique_ptr<run_recorder> run_of(const std::shared_ptr<prepared_job>& j, const std::string& numerics) {
     const auto runs = default_runs_folder();
     if (runs.empty()) return nullptr;
-    auto& c = j->spec.checkpoint;
-    if (c.every_steps == 0 && c.every_seconds == 0 && !c.never) c.every_seconds = run_checkpoint_seconds;
+    prepare_for_run_folder(*j);
     auto info = facts_of_run(*j, numerics);
     info.overrides = submitted_of(j->id).overrides;
     auto made = run_recorder::create(runs, j, std::move(info), resolved_job_text(*j));
@@ -216,8 +215,6 @@ class embedded_backend final : public repl_backend {
       tell_person_("job " + std::to_string(j->id) + " has no run folder: " + bad->to_string());
       return nullptr;
     }
-    j->keeps_best = true;
-    j->histograms_every = run_histogram_steps;
     return std::move(std::get<std::unique_ptr<run_recorder>>(made));
   }
 

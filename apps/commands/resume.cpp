@@ -89,6 +89,7 @@ int run_resume(const resume_arguments& given, const output& out) {
   else
     t.checkpoint_folder = info.checkpoints;
   info.last_step = t.job->last_step;
+  prepare_for_run_folder(*t.job);
   auto record = run_recorder::resume(folder, t.job, info);
   if (auto* bad = std::get_if<record_error>(&record)) return wrong_file(out, *bad);
   t.record = std::move(std::get<std::unique_ptr<run_recorder>>(record));

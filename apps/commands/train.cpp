@@ -58,7 +58,7 @@ std::optional<int> make_run_folder(const train_arguments& a, training& t, const 
   namespace fs = std::filesystem;
   const auto runs = runs_folder(a.run_dir, a.no_run);
   if (runs.empty()) return std::nullopt;
-  checkpoint_by_default(*t.job);
+  prepare_for_run_folder(*t.job);
   auto info = facts_of_run(*t.job, numerics_of(t.devices));
   info.overrides = a.overrides;
   const auto& own = a.checkpoint.empty() ? t.checkpoint_folder : a.checkpoint;
@@ -162,8 +162,6 @@ void add_options(CLI::App& c, train_arguments& a) {
 
 int train_here(training t, const train_arguments& a, const output& out) {
   auto& j = t.job;
-  j->keeps_best = t.record != nullptr;
-  j->histograms_every = t.record ? run_histogram_steps : 0;
   const auto folder = t.record ? t.record->folder().string() : std::string();
   const auto head = run_head(*j, {t.devices, a.threads, folder, a.resume.empty() ? a.weights : a.resume});
   auto origin = origin_of(a, *j, t.record.get());

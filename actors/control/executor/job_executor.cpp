@@ -7,7 +7,7 @@
 #include "runtime/base/exception_text.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/machine_memory.hpp"
-#include "runtime/node/runs/run_info.hpp"
+#include "runtime/node/runs/run_recorder.hpp"
 #include "runtime/record/paced.hpp"
 #include "runtime/record/sha256.hpp"
 
@@ -43,12 +43,6 @@ std::string job_executor::too_much(const prepared_job& j) {
   return {};
 }
 
-void job_executor::for_run_folder(prepared_job& j) const {
-  if (!at_.keeps_runs) return;
-  j.keeps_best = true;
-  j.histograms_every = run_histogram_steps;
-}
-
 void job_executor::promise(std::uint64_t bytes) {
   promised_ = bytes;
   if (at_.memory) at_.memory->promise(memory_book::part::job, bytes);
@@ -63,7 +57,7 @@ std::string job_executor::make(const prepare& what) {
     return "makes a different plan of this job: its cluster file, data or build differ from the coordinator's";
   if (auto bad = too_much(*j); !bad.empty()) return bad;
   if (auto bad = continue_as(*j, what); !bad.empty()) return bad;
-  for_run_folder(*j);
+  if (at_.keeps_runs) prepare_for_run_folder(*j);
   original_ = j;
   origin_ = origin_of(what);
   return spawn(j, 0);
@@ -183,7 +177,7 @@ std::string job_executor::read_original(std::uint32_t job, const job_text& what)
   if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
   auto j = std::get<std::shared_ptr<prepared_job>>(m);
   j->id = job;
-  for_run_folder(*j);
+  if (at_.keeps_runs) prepare_for_run_folder(*j);
   original_ = std::move(j);
   return {};
 }

@@ -76,7 +76,6 @@ class job_executor {
   plan_found plan_of(const check_move& what);
   job_origin origin_of(const prepare& what) const;
   std::string too_much(const prepared_job& j);
-  void for_run_folder(prepared_job& j) const;
   void promise(std::uint64_t bytes);
   std::string spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t plan_generation);
   std::filesystem::path folder_of(const prepared_job& j) const;

@@ -10,7 +10,7 @@
 #include "runtime/job/job_head.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/config/prepare_text.hpp"
-#include "runtime/node/runs/run_info.hpp"
+#include "runtime/node/runs/run_recorder.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "runtime/record/checkpoint_home.hpp"
 
@@ -30,11 +30,6 @@ std::uint64_t room_of(const prepared_job& j) {
 }  // namespace
 
 namespace {
-
-// A job on a cluster writes checkpoints even if its file does not mention them.
-void add_interval(checkpoint_spec& c) {
-  if (c.every_steps == 0 && c.every_seconds == 0 && !c.never) c.every_seconds = run_checkpoint_seconds;
-}
 
 // Plans for fewer nodes reduce the replicas silently, so a job that is submitted with too many is
 // refused here.
@@ -57,7 +52,7 @@ read_outcome read_job(const job_place& at, const job_text& what) {
   for (const auto& n : at.cluster.nodes)  // the writing node is known only with the plan; all nodes must read the job alike
     if (std::count(n.roles.begin(), n.roles.end(), "coordinator") > 0)
       limits.checkpoints.insert(limits.checkpoints.end(), n.checkpoints.begin(), n.checkpoints.end());
-  const auto adjust = [](job_spec& s, std::vector<node_spec>&) { add_interval(s.checkpoint); };
+  const auto adjust = [](job_spec& s, std::vector<node_spec>&) { add_checkpoint_interval(s.checkpoint); };
   auto read = prepare_text({what.text, what.file, what.overrides, std::move(limits)}, at.all, at.cluster.nodes, adjust);
   if (const auto* j = std::get_if<std::shared_ptr<prepared_job>>(&read))
     if (auto bad = too_few_servers(**j)) return diagnostics{std::move(*bad)};

@@ -23,7 +23,20 @@ std::string host_name() {
   return ::gethostname(text, sizeof text - 1) == 0 ? text : std::string();
 }
 
+constexpr std::uint64_t histogram_steps = 500;
+constexpr double checkpoint_seconds = 300;
+
 }  // namespace
+
+void add_checkpoint_interval(checkpoint_spec& c) {
+  if (c.every_steps == 0 && c.every_seconds == 0 && !c.never) c.every_seconds = checkpoint_seconds;
+}
+
+void prepare_for_run_folder(prepared_job& j) {
+  j.keeps_best = true;
+  j.histograms_every = histogram_steps;
+  add_checkpoint_interval(j.spec.checkpoint);
+}
 
 run_info facts_of_run(const prepared_job& j, const std::string& numerics) {
   run_info r;

@@ -27,10 +27,6 @@
 
 namespace troupe {
 
-// Of jobs that do not say otherwise.
-constexpr std::uint64_t run_histogram_steps = 500;  // between histograms of weights and gradients
-constexpr double run_checkpoint_seconds = 300;      // between checkpoints
-
 struct run_info {
   std::uint32_t number = 0;
   std::string name;      // of the job

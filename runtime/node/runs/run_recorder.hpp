@@ -29,6 +29,11 @@ namespace troupe {
 // What run.json says about a job: everything that is known before it runs. `numerics`: numerics id
 // of its devices.
 run_info facts_of_run(const prepared_job& j, const std::string& numerics);
+// A checkpoint every 5 minutes, unless the job says otherwise.
+void add_checkpoint_interval(checkpoint_spec& c);
+// Makes the job report what a run folder keeps: the best weights, histograms, checkpoints. On the
+// coordinator's node, before its roles are made.
+void prepare_for_run_folder(prepared_job& j);
 
 class run_recorder {
  public:
