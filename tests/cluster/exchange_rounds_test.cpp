@@ -210,6 +210,9 @@ TEST_F(cluster_exchange_rounds, a_request_past_its_deadline_times_out_and_the_se
   EXPECT_EQ(troupe_exchange_wait(x, late, patient), TROUPE_EXCHANGE_TIMEOUT) << "the call itself timed out";
   EXPECT_EQ(troupe_exchange_wait(x, late, patient), TROUPE_EXCHANGE_BAD_ARGUMENT);
   EXPECT_EQ(v[3], 1) << "the call was withdrawn and the buffer is unchanged";
+  // The daemon answers in order: when this call returns it has also handled the cancellation of the
+  // late call. Otherwise rank 1 could meet the late call.
+  EXPECT_EQ(declare(x, 10), b);
   ASSERT_EQ(troupe_exchange_start(x, TROUPE_EXCHANGE_CALL_ALL_REDUCE, b, v.data(), 10, TROUPE_EXCHANGE_SUM, patient, &next), 0);
   EXPECT_EQ(troupe_exchange_all_reduce(y, c, w.data(), 10, TROUPE_EXCHANGE_SUM, patient), 0);
   EXPECT_EQ(troupe_exchange_wait(x, next, patient), 0);

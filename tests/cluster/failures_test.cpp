@@ -22,10 +22,10 @@ class cluster_failures : public cluster_test {
     std::ifstream in(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  // The only checkpoint folder of a node's state.
+  // The only job folder of n1's state.
   std::string checkpoint_folder() const {
     for (const auto& e : std::filesystem::directory_iterator(folder_ / "state" / "n1"))
-      if (e.is_directory()) return e.path().string();
+      if (e.is_directory() && e.path().filename().string().starts_with("job-")) return e.path().string();
     return {};
   }
 };
