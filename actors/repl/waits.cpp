@@ -18,6 +18,8 @@ using indices = std::vector<std::size_t>;
 // Shorter waits of a role that computes nothing are an effect of the different times of
 // publication.
 constexpr double least_idle = 0.4;
+// A node reports every 0.25 s; after this time what its roles do is unknown.
+constexpr double least_silent = 1;
 
 // What a role is, by its name: "worker0/conv1+relu1", "worker0/loader", "worker0", "shard1", ...
 struct role_place {
@@ -231,6 +233,7 @@ std::string cause_text(const wait_graph& g, std::size_t i, wait_root::kind what)
   const auto& r = g.at(i);
   switch (what) {
     case wait_root::kind::failed: return "failed: " + r.status.waits_for;
+    case wait_root::kind::silent: return {};
     case wait_root::kind::user: return "is paused until `" + r.status.waits_for + "`";
     case wait_root::kind::task: return (r.task.kind == "load" ? "reads data: " : "computes: ") + task_text(r.task);
     case wait_root::kind::idle:
@@ -259,6 +262,8 @@ class root_finder {
       for (auto i : list) claim(i, what);
     };
     by_kind(wait_root::kind::failed, [&](auto i) { return g_.failed(i); });
+    for (const auto& n : v_.nodes)
+      if (n.unheard_seconds >= least_silent) claim_node(n);
     by_kind(wait_root::kind::user, [&](auto i) { return g_.at(i).status.waits == wait_kind::user; });
     by_kind(wait_root::kind::task, [&](auto i) { return g_.at(i).task.serial != 0; });
     by_kind(wait_root::kind::idle, [&](auto i) { return !claimed_[i] && g_.next_of(i).empty() && !g_.at_rest(i); });
@@ -286,13 +291,23 @@ class root_finder {
 
   // Makes `root` the cause of all roles that lead to it and have none yet.
   void claim(std::size_t root, wait_root::kind what) {
-    if (claimed_[root]) return;
-    claimed_[root] = true;
-    wait_root r{what, root, {}, seconds_of_root(root, what), {root}, {}, {}};
+    if (!claimed_[root]) claim({root}, {what, root, {}, seconds_of_root(root, what), {}, {}, {}});
+  }
+  // Makes the roles of a silent node one root.
+  void claim_node(const repl_node& n) {
+    indices roles;
+    for (std::size_t i = 0; i < v_.roles.size(); ++i)
+      if (v_.roles[i].node == n.name && !claimed_[i]) roles.push_back(i);
+    if (roles.empty()) return;
+    claim(roles, {wait_root::kind::silent, roles[0], "has sent no report for " + repl_duration(n.unheard_seconds),
+                  n.unheard_seconds, {}, {}, {n.name}});
+  }
+  void claim(const indices& from, wait_root r) {
+    for (const auto i : from) claimed_[i] = true;
     std::map<std::size_t, std::size_t> towards;
-    std::deque<std::size_t> open{root};
+    std::deque<std::size_t> open(from.begin(), from.end());
     double longest = -1;
-    std::size_t begin = root;
+    std::size_t begin = r.role;
     std::vector<std::string> ends;  // of the wait across nodes that is closest to the root
     while (!open.empty()) {
       const auto at = open.front();
@@ -308,16 +323,18 @@ class root_finder {
         if (g_.at(w).age_seconds >= longest) longest = g_.at(w).age_seconds, begin = w;
       }
     }
-    if (r.held_up.empty() || (what == wait_root::kind::idle && r.seconds < least_idle)) return;
-    r.chain.clear();
-    for (auto at = begin; at != root; at = towards.at(at)) r.chain.push_back(at);
-    r.chain.push_back(root);
+    if (r.held_up.empty() || (r.what == wait_root::kind::idle && r.seconds < least_idle)) return;
+    for (auto at = begin;; at = towards.at(at)) {
+      r.chain.push_back(at);
+      if (!towards.contains(at)) break;
+    }
+    r.role = r.chain.back();
     // An idle root, or roles that wait for each other, on several nodes: a message has not arrived.
-    if (what == wait_root::kind::idle && r.seconds >= 1 && !ends.empty()) {
+    if (r.what == wait_root::kind::idle && r.seconds >= 1 && !ends.empty()) {
       r.what = wait_root::kind::connection;
       r.nodes = ends;
     }
-    r.text = cause_text(g_, root, r.what);
+    if (r.what != wait_root::kind::silent) r.text = cause_text(g_, r.role, r.what);
     roots_.push_back(std::move(r));
   }
 

@@ -2,7 +2,8 @@
 //
 // Edges: a role that waits points at the roles that could end its wait (by the kind of the wait,
 // the role's name and the layers of the job). Roots are roles that do not wait for another role:
-// they compute, read data, have failed, or wait for a user. The worst root comes first; it gets all
+// they compute, read data, have failed, or wait for a user. The roles of a node that has sent no
+// report for a second are one root: what they do is unknown. The worst root comes first; it gets all
 // waiting roles that lead to it, then the next root gets the remaining ones. Waiting roles that
 // lead to no root wait for each other or for an idle role: a message between them is late or lost.
 // Limits: the roles are published at different times (0.1 s apart, those of other nodes 0.25 s), so
@@ -17,14 +18,14 @@
 namespace troupe {
 
 struct wait_root {
-  enum class kind { failed, user, task, idle, connection };
+  enum class kind { failed, silent, user, task, idle, connection };
   kind what = kind::idle;
   std::size_t role = 0;                 // index in view.roles
   std::string text;                     // "reads data (load of packet 3 of step 12), for 12.3 s"
   double seconds = 0;                   // for which it has been so
   std::vector<std::size_t> chain;       // the longest wait that leads to it: the waiting role, ..., the root
   std::vector<std::size_t> held_up;     // all roles that wait for it, directly or not
-  std::vector<std::string> nodes = {};  // of a connection: its two ends
+  std::vector<std::string> nodes = {};  // of a connection: its two ends; the silent node
 };
 
 // The roots that hold up at least one role, the worst first.

@@ -27,6 +27,7 @@ std::string root_text(const repl_view& v, const wait_root& r) {
   auto text = "root: " + role_text(v, r.role) + " " + r.text;
   if (r.what == wait_root::kind::connection)
     text = "root: the connection between " + r.nodes[0] + " and " + r.nodes[1] + ": " + role_text(v, r.role) + " " + r.text;
+  if (r.what == wait_root::kind::silent) text = "root: node " + r.nodes[0] + " " + r.text;
   const auto n = r.held_up.size();
   text += "; " + number(n) + (n == 1 ? " role waits" : " roles wait") + " for it\n  ";
   for (std::size_t k = 0; k + 1 < r.chain.size(); ++k) text += wait_text(v, r.chain[k]) + " <- ";
@@ -34,7 +35,7 @@ std::string root_text(const repl_view& v, const wait_root& r) {
 }
 
 json_object root_object(const repl_view& v, const wait_root& r) {
-  static constexpr const char* kinds[] = {"failed", "user", "task", "idle", "connection"};
+  static constexpr const char* kinds[] = {"failed", "silent", "user", "task", "idle", "connection"};
   json_object o{{"node", v.roles[r.role].node}, {"name", v.roles[r.role].what.name}};
   o["cause"] = kinds[static_cast<std::size_t>(r.what)];
   o["text"] = r.text;

@@ -39,6 +39,7 @@ struct repl_node {
   std::uint64_t incarnation = 0;
   std::uint64_t tcp_in = 0, tcp_out = 0;  // bytes of the data plane
   double seconds = 0;                     // since the node entered this state
+  double unheard_seconds = 0;             // since its last report to the coordinator's daemon; 0: this node, or it is not up
   // Daemons of this node that have joined, and failures of the node, since the coordinator's daemon
   // started.
   std::uint64_t lives = 0, node_failures = 0;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "actors/repl/repl.hpp"
+#include "actors/repl/tables.hpp"
 #include "tests/actors/repl_fake.hpp"
 
 namespace troupe {
@@ -104,6 +105,24 @@ TEST_F(repl_waits_test, a_worker_that_shards_name_is_the_root_when_its_node_is_s
   ASSERT_FALSE(all.empty());
   EXPECT_EQ(names({all[0].role}).front().substr(0, 7), "worker1") << all[0].text;
   EXPECT_GE(all[0].held_up.size(), 6U);
+}
+
+// The last report of a cut node shows its roles as they were then.
+TEST_F(repl_waits_test, a_node_without_reports_is_the_root_when_shards_wait_for_its_worker) {
+  worker_has_finished("worker0");
+  for (const char* s : {"shard0", "shard1"}) waits(s, wait_kind::gradients, "gradients of step 12 from worker1", 2.8);
+  computes("worker1/ip", "backward", 0.1);
+  waits("worker1/loader", wait_kind::credit, "a free sub-solver of the first stage", 2.8);
+  for (auto& n : backend_.v.nodes)
+    if (n.name == "n2") n.unheard_seconds = 2.8;
+  const auto all = roots();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].what, wait_root::kind::silent);
+  EXPECT_EQ(all[0].nodes, std::vector<std::string>{"n2"});
+  EXPECT_EQ(backend_.v.roles[all[0].chain.back()].node, "n2");
+  EXPECT_EQ(names(all[0].held_up).size(), 7u) << testing::PrintToString(names(all[0].held_up));
+  const auto text = repl_waits_text(false, backend_.v);
+  EXPECT_EQ(text.find("root: node n2 has sent no report for 2.8 s; 7 roles wait for it\n"), 0u) << text;
 }
 
 TEST_F(repl_waits_test, a_cut_connection_is_that_to_the_node_of_the_worker_that_shards_name) {

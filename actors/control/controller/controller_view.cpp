@@ -78,7 +78,12 @@ void cluster_controller::fill(repl_view& v, instant now) const {
     v.nodes.push_back(std::move(entry));
     const auto& m = members_.at(n.name);
     if (n.name == self_ || !m.up) continue;
-    for (const auto& r : m.last.roles) v.roles.push_back({n.name, published_in(r)});
+    const auto unheard = seconds_of(now - std::max(m.reported, m.since));
+    v.nodes.back().unheard_seconds = unheard;
+    for (const auto& r : m.last.roles) {
+      v.roles.push_back({n.name, published_in(r)});
+      v.roles.back().what.age_seconds += unheard;
+    }
   }
   for (const auto& [id, j] : jobs_) v.jobs.push_back(entry_of(j, now));
 }
