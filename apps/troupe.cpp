@@ -11,6 +11,7 @@
 #include "actors/repl/repl.hpp"
 #include "apps/commands/commands.hpp"
 #include "apps/troupe_usage.hpp"
+#include "runtime/base/version.hpp"
 
 namespace troupe {
 namespace {
@@ -79,7 +80,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e, const std::vector
 int run(int argc, char** argv) {
   CLI::App app{about, "troupe"};
   app.footer(footer);
-  app.set_version_flag("--version", std::string("troupe 0.1.0"));
+  app.set_version_flag("--version", std::string("troupe ") + troupe_version);
   app.require_subcommand(1);
   app.get_formatter()->column_width(28);
   command_run chosen;

@@ -38,19 +38,4 @@ std::string accuracy_text(double accuracy);                         // "0.8907",
 std::string number_or_dash(double value, int digits);
 double mean_rate(const run_info& r);  // examples per second of training; 0: unknown
 
-// Rows with aligned columns. A column of numbers is aligned to the right.
-class text_table {
- public:
-  explicit text_table(std::vector<std::string> head) : rows_{std::move(head)} {}
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  void right(std::size_t column) { right_.push_back(column); }
-  std::string text() const;
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-  std::vector<std::size_t> right_;
-};
-
-std::size_t shown_width(const std::string& utf8);  // in characters
-
 }  // namespace troupe

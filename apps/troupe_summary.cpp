@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "actors/repl/sparkline.hpp"
 #include "apps/troupe_output.hpp"
+#include "runtime/base/sparkline.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe {

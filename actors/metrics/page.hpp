@@ -26,8 +26,6 @@ namespace troupe {
 
 class exposition;
 
-inline constexpr const char* troupe_version = "0.1.0";
-
 // What the page shows. A daemon that does not coordinate has no jobs and nodes in its view.
 struct metrics_facts {
   struct plane {

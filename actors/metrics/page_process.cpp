@@ -2,6 +2,7 @@
 #include "actors/metrics/exposition.hpp"
 #include "actors/metrics/page.hpp"
 #include "actors/metrics/process_facts.hpp"
+#include "runtime/base/version.hpp"
 #include "runtime/memory/process_memory.hpp"
 
 namespace troupe {

@@ -1,6 +1,6 @@
 // Commands that request data or an action of a job: staleness, layer, checkpoint, eval.
-#include "actors/repl/columns.hpp"
 #include "actors/repl/command.hpp"
+#include "actors/repl/text.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <sstream>
 
-#include "actors/repl/columns.hpp"
 #include "actors/repl/command.hpp"
+#include "actors/repl/text.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe {

@@ -1,8 +1,8 @@
 // The command that injects a fault into a node: inject (docs/failures.md, "Injecting faults").
 #include <algorithm>
 
-#include "actors/repl/columns.hpp"
 #include "actors/repl/command.hpp"
+#include "actors/repl/text.hpp"
 #include "actors/view/injection.hpp"
 #include "runtime/base/wording.hpp"
 

@@ -1,8 +1,8 @@
 // Commands that start, pause and end jobs: submit, pause, resume, stop, kill.
 #include <algorithm>
 
-#include "actors/repl/columns.hpp"
 #include "actors/repl/command.hpp"
+#include "actors/repl/text.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe {

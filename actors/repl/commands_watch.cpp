@@ -9,9 +9,9 @@
 #include <chrono>
 #include <cmath>
 
-#include "actors/repl/columns.hpp"
 #include "actors/repl/command.hpp"
-#include "actors/repl/sparkline.hpp"
+#include "actors/repl/text.hpp"
+#include "runtime/base/sparkline.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/coordinator/staleness.hpp"
 

@@ -1,6 +1,7 @@
 // Formats a job's events and its staleness, as text and as JSON.
-#include "actors/repl/columns.hpp"
 #include "actors/repl/tables.hpp"
+#include "actors/repl/text.hpp"
+#include "runtime/base/text_table.hpp"
 #include "runtime/coordinator/staleness.hpp"
 
 namespace troupe {
@@ -43,7 +44,7 @@ std::string repl_staleness_text(bool json, const event_effect& e) {
   std::vector<std::string> head = {"parameter", "reads", "mean", "oldest"};
   for (std::uint64_t c = 0; c <= std::min(most, shown - 1); ++c) head.push_back(std::to_string(c));
   if (most >= shown) head.push_back(std::to_string(shown) + "+");
-  columns t(head);
+  text_table t(head);
   for (const auto& r : entries) {
     std::vector<std::string> entry = {r.parameter, number(r.count()), number(r.mean(), "%.2f"),
                                       number(r.reads.empty() ? 0 : r.reads.rbegin()->first)};

@@ -1,6 +1,6 @@
 // Commands that wait for an event of the job; command.hpp describes the protocol.
-#include "actors/repl/columns.hpp"
 #include "actors/repl/command.hpp"
+#include "actors/repl/text.hpp"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,7 @@
 #include "actors/repl/gpu_text.hpp"
 
-#include "actors/repl/columns.hpp"
+#include "actors/repl/text.hpp"
+#include "runtime/base/text_table.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe {
@@ -57,7 +58,7 @@ std::string gpu_line(const repl_gpu& g) {
 }
 
 std::string gpus_of_nodes_text(const repl_view& v) {
-  columns t({"node", "gpu", "name", "memory used", "held", "in use", "busy", "temperature", "power", ""});
+  text_table t({"node", "gpu", "name", "memory used", "held", "in use", "busy", "temperature", "power", ""});
   bool any = false;
   for (const auto& n : v.nodes)
     for (const auto& g : n.gpus) {

@@ -3,10 +3,11 @@
 #include <cmath>
 #include <map>
 
-#include "actors/repl/columns.hpp"
-#include "actors/repl/sparkline.hpp"
 #include "actors/repl/tables.hpp"
+#include "actors/repl/text.hpp"
 #include "actors/repl/waits.hpp"
+#include "runtime/base/sparkline.hpp"
+#include "runtime/base/text_table.hpp"
 #include "runtime/messages/value_histogram.hpp"
 
 namespace troupe {
@@ -153,7 +154,7 @@ std::string repl_layer_text(bool json, const repl_view& v, const repl_job& j, co
     s += "\nin " + p.role + " on " + p.node + ": step " + number(p.step) + ", busy " + repl_duration(p.busy) +
          (p.per_step > 0 ? " (" + repl_duration(p.per_step) + " per step)" : "");
   if (l.parameters.empty()) return s + "\nno parameters";
-  columns t({"parameter", "shape", "elements", "lr x", "decay x"});
+  text_table t({"parameter", "shape", "elements", "lr x", "decay x"});
   for (const auto& p : l.parameters)
     t.add({p.name, p.shape, number(p.count), number(p.lr), number(p.decay) + (p.trainable ? "" : "  (statistics)")});
   s += "\n" + t.text();
@@ -168,7 +169,7 @@ std::string repl_layers_text(bool json, const repl_about& a) {
     for (const auto& l : a.layers) o["layers"].push_back(object_of(l));
     return line_of(o);
   }
-  columns t({"layer", "type", "inputs", "out", "parameters"});
+  text_table t({"layer", "type", "inputs", "out", "parameters"});
   for (const auto& l : a.layers) {
     std::int64_t n = 0;
     for (const auto& p : l.parameters) n += p.count;

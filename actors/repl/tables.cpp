@@ -4,10 +4,11 @@
 #include <cstring>
 #include <map>
 
-#include "actors/repl/columns.hpp"
 #include "actors/repl/gpu_text.hpp"
+#include "actors/repl/text.hpp"
 #include "actors/supervision/task_watch.hpp"
 #include "actors/view/job_progress.hpp"
+#include "runtime/base/text_table.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe {
@@ -210,7 +211,7 @@ std::string repl_nodes_text(bool json, const repl_view& v) {
     }
     return line_of({{"command", "nodes"}, {"nodes", list}});
   }
-  columns t(
+  text_table t(
       {"node", "state", "address", "data", "s", "bytes in", "bytes out", "memory", "joins", "failures", "at risk", "links", ""});
   for (const auto& n : v.nodes)
     t.add({n.name, n.state, n.address, n.data_address, number(n.seconds, "%.0f"), number(n.tcp_in), number(n.tcp_out),
@@ -236,7 +237,7 @@ std::string repl_roles_text(bool json, const repl_view& v) {
                       {"dropped", dropped_object(r.what.status.dropped)}});
     return line_of({{"command", "roles"}, {"roles", list}});
   }
-  columns t({"node", "role", "step", "version", "messages", "dropped", "busy s", "waits for"});
+  text_table t({"node", "role", "step", "version", "messages", "dropped", "busy s", "waits for"});
   for (const auto& r : v.roles)
     t.add({r.node, r.what.name, number(r.what.status.step), number(r.what.status.version), number(r.what.messages),
            dropped_text(r.what.status.dropped), number(r.what.busy_seconds, "%.2f"), r.what.status.waits_for});
@@ -254,7 +255,7 @@ std::string repl_queues_text(bool json, const repl_view& v) {
                       {"credit", r.what.status.credit}});
     return line_of({{"command", "queues"}, {"queues", list}});
   }
-  columns t({"node", "role", "queued", "in flight", "credit"});
+  text_table t({"node", "role", "queued", "in flight", "credit"});
   for (const auto& r : v.roles)
     t.add({r.node, r.what.name, number(r.what.status.queued), number(r.what.status.in_flight), number(r.what.status.credit)});
   return t.text();
@@ -298,7 +299,7 @@ std::string help_part(const std::string& head, const std::vector<std::pair<std::
 
 std::string repl_help_text(bool json, const std::string& command) {
   auto list = json_object::array();
-  columns t({"command", "description"});
+  text_table t({"command", "description"});
   for (const auto& c : repl_commands()) {
     if (!command.empty() && c.name != command) continue;
     list.push_back(object_of(c));

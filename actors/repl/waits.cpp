@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "actors/repl/columns.hpp"
 #include "actors/repl/tables.hpp"
+#include "actors/repl/text.hpp"
 #include "actors/supervision/task_watch.hpp"
 #include "actors/view/about.hpp"
 
@@ -269,6 +269,11 @@ class root_finder {
     by_kind(wait_root::kind::idle, [&](auto i) { return !claimed_[i] && g_.next_of(i).empty() && !g_.at_rest(i); });
     for (std::size_t i = 0; i < v_.roles.size(); ++i)
       if (!claimed_[i] && g_.waits(i) && !g_.at_rest(i)) claim(circle_from(i), wait_root::kind::idle);
+    // Which message is late is less certain than what computes: of these roots, first the one for
+    // which most roles wait.
+    const auto late = [](const wait_root& r) { return r.what == wait_root::kind::idle || r.what == wait_root::kind::connection; };
+    std::stable_sort(std::find_if(roots_.begin(), roots_.end(), late), roots_.end(),
+                     [](const auto& a, const auto& b) { return a.held_up.size() > b.held_up.size(); });
     return std::move(roots_);
   }
 
@@ -299,8 +304,13 @@ class root_finder {
     for (std::size_t i = 0; i < v_.roles.size(); ++i)
       if (v_.roles[i].node == n.name && !claimed_[i]) roles.push_back(i);
     if (roles.empty()) return;
-    claim(roles, {wait_root::kind::silent, roles[0], "has sent no report for " + repl_duration(n.unheard_seconds),
-                  n.unheard_seconds, {}, {}, {n.name}});
+    claim(roles, {wait_root::kind::silent,
+                  roles[0],
+                  "has sent no report for " + repl_duration(n.unheard_seconds),
+                  n.unheard_seconds,
+                  {},
+                  {},
+                  {n.name}});
   }
   void claim(const indices& from, wait_root r) {
     for (const auto i : from) claimed_[i] = true;

@@ -1,8 +1,9 @@
 // The output of `waits`: the roots, then one line for each role that waits or computes for long.
-#include "actors/repl/columns.hpp"
 #include "actors/repl/tables.hpp"
+#include "actors/repl/text.hpp"
 #include "actors/repl/waits.hpp"
 #include "actors/supervision/task_watch.hpp"
+#include "runtime/base/text_table.hpp"
 
 namespace troupe {
 
@@ -67,7 +68,7 @@ std::string nodes_text(const repl_view& v) {
 std::string repl_waits_text(bool json, const repl_view& v) {
   const auto roots = wait_roots(v);
   auto list = json_object::array();
-  columns t({"node", "role", "waits for", "s"});
+  text_table t({"node", "role", "waits for", "s"});
   for (const auto& r : v.roles) {
     const bool long_one = r.what.task.seconds >= 1;
     if (r.what.status.waits_for.empty() && !long_one) continue;

@@ -12,6 +12,7 @@
 
 #include "apps/commands/commands.hpp"
 #include "apps/troupe_terminal.hpp"
+#include "runtime/base/text_table.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/runs/run_query.hpp"
 
@@ -81,7 +82,7 @@ int list_runs(const runs_arguments& a, const output& out) {
   }
   if (out.json()) return exit_done;
   if (listed > 0)
-    out.text(table.text());
+    out.text(table.text() + "\n");
   else
     out.text("no runs in " + dir.string() +
              (a.state.empty() ? ": `troupe train JOB` makes one\n" : " with the state " + a.state + "\n"));

@@ -8,6 +8,7 @@
 
 #include "apps/commands/runs.hpp"
 #include "runtime/base/number_text.hpp"
+#include "runtime/base/text_table.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/config/document.hpp"
 #include "runtime/node/runs/run_curve.hpp"
@@ -148,7 +149,7 @@ int compare_runs(const std::vector<known_run>& runs, const output& out) {
   add("seed", [](const auto& r, const auto&) { return std::to_string(r.seed); });
   add("host", [](const auto& r, const auto&) { return r.host; });
   add("weights", [](const auto& r, const auto&) { return r.weights_sha256.empty() ? "-" : r.weights_sha256.substr(0, 12); });
-  out.text(table.text() + weights_note(runs) + "\n");
+  out.text(table.text() + "\n" + weights_note(runs) + "\n");
   return exit_done;
 }
 
@@ -183,7 +184,7 @@ int diff_runs(const known_run& a, const known_run& b, const output& out) {
   if (out.json())
     out.object({{"event", "done"}, {"differences", differ}});
   else
-    out.text(differ == 0 ? "the job files are equal\n" : table.text());
+    out.text(differ == 0 ? "the job files are equal\n" : table.text() + "\n");
   return exit_done;
 }
 

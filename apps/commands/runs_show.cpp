@@ -6,8 +6,9 @@
 
 #include "apps/commands/runs.hpp"
 #include "apps/troupe_terminal.hpp"
+#include "runtime/base/sparkline.hpp"
+#include "runtime/base/text_table.hpp"
 #include "runtime/base/wording.hpp"
-#include "runtime/node/runs/curve_text.hpp"
 
 namespace troupe {
 namespace {
@@ -123,7 +124,7 @@ std::string files_text(const std::vector<run_file>& files) {
   for (const auto& f : files)
     t.add(
         {printable(f.name), bytes_text(static_cast<double>(f.bytes)), f.name.ends_with('/') ? counted_text(f.files, "file") : ""});
-  return files.empty() ? "" : "\n" + t.text();
+  return files.empty() ? "" : "\n" + t.text() + "\n";
 }
 
 std::string evaluations_text(const std::deque<metric_row>& rows) {
@@ -133,7 +134,7 @@ std::string evaluations_text(const std::deque<metric_row>& rows) {
   for (const auto& row : rows)
     t.add({"", fixed(metric_value(row, metric::step), 0), number_or_dash(metric_value(row, metric::epoch), 2),
            number_or_dash(metric_value(row, metric::accuracy), 4), number_or_dash(metric_value(row, metric::test_loss), 4)});
-  return "\n" + t.text();
+  return "\n" + t.text() + "\n";
 }
 
 std::string curves_text(const fs::path& folder) {
@@ -141,13 +142,15 @@ std::string curves_text(const fs::path& folder) {
   const auto* curves = std::get_if<run_curves>(&read);
   if (curves == nullptr) return {};
   std::string text;
-  const auto width = std::max(10, std::min(60, terminal_width() - 40));
+  const auto width = static_cast<std::size_t>(std::clamp(terminal_width() - 40, 10, 60));
   for (const auto m : {metric::loss, metric::test_loss, metric::accuracy, metric::examples_per_s}) {
     const auto& c = (*curves)[m];
     if (c.raw.empty()) continue;
     const auto points = (c.smooth.empty() ? c.raw : c.smooth).points();
+    std::vector<double> values;
+    for (const auto& p : points) values.push_back(p.y);
     const int digits = m == metric::examples_per_s ? 0 : 4;
-    text += left(metric_names[static_cast<std::size_t>(m)], 16) + sparkline(points, width, terminal_unicode()) + "  " +
+    text += left(metric_names[static_cast<std::size_t>(m)], 16) + sparkline(values, width, terminal_unicode()) + "  " +
             fixed(points.front().y, digits) + " to " + fixed(points.back().y, digits) + "\n";
   }
   return text.empty() ? text : "\n" + text;

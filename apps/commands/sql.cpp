@@ -10,6 +10,7 @@
 #include "apps/commands/commands.hpp"
 #include "apps/troupe_runs.hpp"
 #include "runtime/base/number_text.hpp"
+#include "runtime/base/text_table.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/runs/run_query.hpp"
 
@@ -174,7 +175,7 @@ int print_tables(run_query& q, const std::string& file, const output& out) {
     if (out.json()) out.object({{"event", "table"}, {"table", t.name}, {"rows", t.rows}, {"columns", t.columns}});
     table.add({printable(t.name), with_commas(t.rows), printable(joined(t.columns))});
   }
-  out.text(file + "\n\n" + table.text());
+  out.text(file + "\n\n" + table.text() + "\n");
   return exit_done;
 }
 

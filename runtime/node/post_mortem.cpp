@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "runtime/base/version.hpp"
 #include "runtime/job/plan_hash.hpp"
 #include "runtime/record/file_io.hpp"
 
@@ -119,7 +120,7 @@ std::string report_text(const post_mortem_facts& f, const fs::path& folder) {
   s += "plan       " + m.messages.job +
        (m.plan_generation > 0 ? ", generation " + std::to_string(m.plan_generation) + " of the job" : "") + "\n";
   s += "begins     with " + std::string(word_of(m.begins.kind)) + (m.begins.file.empty() ? "" : " " + m.begins.file) + "\n";
-  s += "build      troupe 0.1.0, " __VERSION__ "\n";
+  s += std::string("build      troupe ") + troupe_version + ", " __VERSION__ "\n";
   s += "messages   " + std::to_string(messages) + " of " + std::to_string(m.messages.roles.size()) + " roles\n";
   const auto& heard_by = f.made.plan.nodes[f.made.plan.roles.front().node].name;
   s += "events     " + (heard_by == m.messages.node ? "events.jsonl" : "on node " + heard_by + ", with the job's coordinator") +

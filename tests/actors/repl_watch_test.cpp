@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "actors/repl/sparkline.hpp"
+#include "runtime/base/sparkline.hpp"
 #include "runtime/coordinator/staleness.hpp"
 #include "tests/actors/repl_fake.hpp"
 

@@ -176,12 +176,5 @@ TEST_F(runs_curve, text_plots_fit_the_width_and_are_ascii_if_asked) {
   EXPECT_NE(curve_text(p, {60, 10, true, true}).find("\xe2\xa0"), std::string::npos) << "braille";
 }
 
-TEST_F(runs_curve, a_sparkline_goes_from_low_to_high) {
-  EXPECT_EQ(sparkline({{0, 1}, {1, 2}, {2, 8}}, 10, false), "_.@");
-  EXPECT_EQ(sparkline({{0, 1}, {1, 1}, {2, 8}, {3, 8}}, 2, true), "\u2581\u2588");
-  EXPECT_EQ(sparkline({}, 10, true), "");
-  EXPECT_EQ(sparkline({{0, 5}}, 10, false), "_");
-}
-
 }  // namespace
 }  // namespace troupe

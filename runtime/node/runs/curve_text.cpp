@@ -173,24 +173,4 @@ std::string curve_text(const run_plot& p, const text_style& style) {
   return text;
 }
 
-std::string sparkline(const std::vector<curve_point>& points, int width, bool unicode) {
-  if (points.empty() || width < 1) return {};
-  double low = points[0].y, high = low;
-  for (const auto& p : points) low = std::min(low, p.y), high = std::max(high, p.y);
-  const auto columns = std::min(static_cast<std::size_t>(width), points.size());
-  std::string text;
-  for (std::size_t c = 0; c < columns; ++c) {
-    const auto from = c * points.size() / columns, to = std::max(from + 1, (c + 1) * points.size() / columns);
-    double sum = 0;
-    for (auto i = from; i < to; ++i) sum += points[i].y / static_cast<double>(to - from);
-    const double share = high > low ? std::clamp((sum - low) / (high - low), 0.0, 1.0) : 0;
-    const auto level = std::lround(share * 7);
-    if (unicode)
-      text += std::string("\xe2\x96") + static_cast<char>(0x81 + level);
-    else
-      text += "_.-=+*#@"[level];
-  }
-  return text;
-}
-
 }  // namespace troupe

@@ -21,7 +21,4 @@ struct text_style {
 // with a letter for each series.
 std::string curve_text(const run_plot& p, const text_style& style);
 
-// A curve in one line of at most `width` characters: bars from low to high. Empty without values.
-std::string sparkline(const std::vector<curve_point>& points, int width, bool unicode);
-
 }  // namespace troupe

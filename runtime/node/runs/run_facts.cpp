@@ -4,6 +4,7 @@
 #include <fstream>
 #include <thread>
 
+#include "runtime/base/version.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/node/runs/run_recorder.hpp"
 
@@ -50,7 +51,7 @@ run_info facts_of_run(const prepared_job& j, const std::string& numerics) {
   r.batch = static_cast<std::uint64_t>(j.spec.data.batch);
   r.last_step = j.last_step;
   r.steps_per_epoch = j.steps_per_epoch;
-  r.version = TROUPE_VERSION;
+  r.version = troupe_version;
   r.host = host_name();
   r.cpu = cpu_model();
   r.blas_kernel = numerics;

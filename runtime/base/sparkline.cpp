@@ -1,4 +1,4 @@
-#include "actors/repl/sparkline.hpp"
+#include "runtime/base/sparkline.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,24 @@
+// Numbers and JSON lines for the REPL's tables. Private to actors/repl/.
+#pragma once
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace troupe::repl_text {
+
+using json_object = nlohmann::ordered_json;
+
+inline std::string line_of(const json_object& o) { return o.dump(-1, ' ', false, json_object::error_handler_t::replace); }
+
+inline std::string number(double x, const char* format = "%.6g") {
+  char text[64];
+  std::snprintf(text, sizeof text, format, x);
+  return text;
+}
+template <class T>
+requires std::is_integral_v<T> std::string number(T n) { return std::to_string(n); }
+
+}  // namespace troupe::repl_text
