@@ -147,6 +147,7 @@ int run_runs(const runs_arguments& a, const output& out) {
       return out.wrong("command line", "unknown action " + in_quotes(action) + near + " (actions: " + joined(run_actions) + ")");
     words = {action}, action = "show";
   }
+  if (action == "show" && words.empty()) words = {"last"};
   if (a.yes && action != "rm") return out.wrong("command line", "--yes is an option of `troupe runs rm`");
   const std::size_t least = action == "compare" || action == "diff" ? 2 : 1, most = action == "diff"   ? 2
                                                                                     : action == "show" ? 1
@@ -167,7 +168,7 @@ int run_runs(const runs_arguments& a, const output& out) {
 
 void add_options(CLI::App& c, runs_arguments& a) {
   c.add_option("ACTION", a.words,
-               "Without: list the runs, newest first\nshow RUN: all of a run\ncompare RUN RUN...: results side by side\n"
+               "Without: list the runs, newest first\nshow [RUN]: all of a run (default: last)\ncompare RUN RUN...: results side by side\n"
                "diff RUN RUN: keys of the job files that differ\nrm RUN...: remove runs with their weights\n"
                "RUN is a number, a folder's name, a job's name (its newest run), a path, or last")
       ->option_text("[ACTION RUN...]");

@@ -90,7 +90,7 @@ TEST_F(runs_command_test, no_runs_and_damaged_runs_are_reported) {
 TEST_F(runs_command_test, show_prints_files_evaluations_and_curves) {
   make(3, "lenet", "done");
   for (const auto& words :
-       std::vector<std::vector<std::string>>{{"runs", "show", "lenet"}, {"runs", "3"}, {"runs", "show", "last"}}) {
+       std::vector<std::vector<std::string>>{{"runs", "show", "lenet"}, {"runs", "3"}, {"runs", "show"}, {"runs", "show", "last"}}) {
     const auto o = troupe(words);
     EXPECT_EQ(o.code, 0) << o.err;
     for (const char* part : {"run 3  lenet  done", "0.9000 (best 0.9030 at step 80)", "metrics.csv", "500 examples/s",
