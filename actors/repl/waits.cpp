@@ -229,16 +229,16 @@ indices wait_graph::next_of(std::size_t role) const {
   return {};
 }
 
-std::string cause_text(const wait_graph& g, std::size_t i, wait_root::kind what) {
-  const auto& r = g.at(i);
-  switch (what) {
+std::string cause_text(const wait_graph& g, const wait_root& root) {
+  const auto& r = g.at(root.role);
+  switch (root.what) {
     case wait_root::kind::failed: return "failed: " + r.status.waits_for;
-    case wait_root::kind::silent: return {};
+    case wait_root::kind::silent: return "has sent no report for " + repl_duration(root.seconds);
     case wait_root::kind::user: return "is paused until `" + r.status.waits_for + "`";
     case wait_root::kind::task: return (r.task.kind == "load" ? "reads data: " : "computes: ") + task_text(r.task);
     case wait_root::kind::idle:
     case wait_root::kind::connection:
-      return (g.waits(i) ? "waits for " + r.status.waits_for : std::string("has nothing to do")) + ", no message for " +
+      return (g.waits(root.role) ? "waits for " + r.status.waits_for : std::string("has nothing to do")) + ", no message for " +
              repl_duration(r.age_seconds);
   }
   return {};
@@ -303,14 +303,7 @@ class root_finder {
     indices roles;
     for (std::size_t i = 0; i < v_.roles.size(); ++i)
       if (v_.roles[i].node == n.name && !claimed_[i]) roles.push_back(i);
-    if (roles.empty()) return;
-    claim(roles, {wait_root::kind::silent,
-                  roles[0],
-                  "has sent no report for " + repl_duration(n.unheard_seconds),
-                  n.unheard_seconds,
-                  {},
-                  {},
-                  {n.name}});
+    if (!roles.empty()) claim(roles, {wait_root::kind::silent, roles[0], {}, n.unheard_seconds, {}, {}, {n.name}});
   }
   void claim(const indices& from, wait_root r) {
     for (const auto i : from) claimed_[i] = true;
@@ -344,7 +337,7 @@ class root_finder {
       r.what = wait_root::kind::connection;
       r.nodes = ends;
     }
-    if (r.what != wait_root::kind::silent) r.text = cause_text(g_, r.role, r.what);
+    r.text = cause_text(g_, r);
     roots_.push_back(std::move(r));
   }
 

@@ -1,4 +1,4 @@
-// `troupe runs show RUN`: run.json, the files, the last evaluations and curves of a run.
+// `troupe runs show [RUN]`: run.json, the files, the last evaluations and curves of a run.
 #include <algorithm>
 #include <cmath>
 #include <deque>

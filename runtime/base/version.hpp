@@ -3,7 +3,7 @@
 
 namespace troupe {
 
-// "0.1.0", from CMakeLists.txt.
+// MAJOR.MINOR.PATCH, from CMakeLists.txt.
 extern const char* const troupe_version;
 
 }  // namespace troupe

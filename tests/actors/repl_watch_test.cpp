@@ -131,6 +131,9 @@ TEST(sparkline, columns_are_means_between_the_least_and_the_largest) {
   EXPECT_EQ(sparkline({3, 3}, 10, false), "==") << "equal values are in the middle";
   EXPECT_EQ(sparkline({1, std::nan(""), 2}, 3, false), "_ #");
   EXPECT_EQ(sparkline({}, 5, false), "");
+  EXPECT_EQ(sparkline({1, 2, 8}, 10, false), "_.#");
+  EXPECT_EQ(sparkline({1, 1, 8, 8}, 2, true), "▁█");
+  EXPECT_EQ(sparkline({5}, 10, false), "=");
   EXPECT_EQ(bars({0, 1, 4}, false), " -#");
 }
 

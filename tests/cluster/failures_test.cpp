@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "actors/control/executor/job_folders.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "tests/cluster/processes.hpp"
 
@@ -25,7 +26,7 @@ class cluster_failures : public cluster_test {
   // The only job folder of n1's state.
   std::string checkpoint_folder() const {
     for (const auto& e : std::filesystem::directory_iterator(folder_ / "state" / "n1"))
-      if (e.is_directory() && e.path().filename().string().starts_with("job-")) return e.path().string();
+      if (control::is_job_folder_name(e.path().filename().string())) return e.path().string();
     return {};
   }
 };
