@@ -3,8 +3,8 @@
 // Edges: a role that waits points at the roles that could end its wait (by the kind of the wait,
 // the role's name and the layers of the job). Roots are roles that do not wait for another role:
 // they compute, read data, have failed, or wait for a user. The roles of a node that has sent no
-// report for a second are one root: what they do is unknown. The worst root comes first; it gets all
-// waiting roles that lead to it, then the next root gets the remaining ones. Waiting roles that
+// report for a second are one root: what they do is unknown. The worst root comes first; it gets
+// all waiting roles that lead to it, then the next root gets the remaining ones. Waiting roles that
 // lead to no root wait for each other or for an idle role: a message between them is late or lost.
 // Limits: the roles are published at different times (0.1 s apart, those of other nodes 0.25 s), so
 // short waits may be out of date.

@@ -167,10 +167,11 @@ int run_runs(const runs_arguments& a, const output& out) {
 }
 
 void add_options(CLI::App& c, runs_arguments& a) {
-  c.add_option("ACTION", a.words,
-               "Without: list the runs, newest first\nshow [RUN]: all of a run (default: last)\ncompare RUN RUN...: results side by side\n"
-               "diff RUN RUN: keys of the job files that differ\nrm RUN...: remove runs with their weights\n"
-               "RUN is a number, a folder's name, a job's name (its newest run), a path, or last")
+  c.add_option(
+       "ACTION", a.words,
+       "Without: list the runs, newest first\nshow [RUN]: all of a run (default: last)\ncompare RUN RUN...: results side by side\n"
+       "diff RUN RUN: keys of the job files that differ\nrm RUN...: remove runs with their weights\n"
+       "RUN is a number, a folder's name, a job's name (its newest run), a path, or last")
       ->option_text("[ACTION RUN...]");
   run_dir_option(c, a.dir);
   c.add_option("--last", a.last, "List only the newest N runs")->option_text("N")->check(CLI::PositiveNumber);

@@ -28,7 +28,7 @@ class runs_command_test : public command_test {
     r.started = "2020-02-03T04:05:06Z", r.seconds = 12.8, r.steps = 100, r.last_step = 100, r.loss = 0.25;
     r.accuracy = 0.9, r.best_accuracy = 0.9 + number / 1000.0, r.best_step = 80,
     r.weights_sha256 = std::string(64, number == 2 ? 'b' : 'a');
-    const auto folder = runs() / (std::to_string(number) + "-" + name);
+    auto folder = runs() / (std::to_string(number) + "-" + name);
     fs::create_directories(folder);
     std::ofstream(run_info_file(folder)) << run_info_text(r);
     std::ofstream(run_job_file(folder)) << job;
@@ -89,8 +89,8 @@ TEST_F(runs_command_test, no_runs_and_damaged_runs_are_reported) {
 
 TEST_F(runs_command_test, show_prints_files_evaluations_and_curves) {
   make(3, "lenet", "done");
-  for (const auto& words :
-       std::vector<std::vector<std::string>>{{"runs", "show", "lenet"}, {"runs", "3"}, {"runs", "show"}, {"runs", "show", "last"}}) {
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"runs", "show", "lenet"}, {"runs", "3"}, {"runs", "show"}, {"runs", "show", "last"}}) {
     const auto o = troupe(words);
     EXPECT_EQ(o.code, 0) << o.err;
     for (const char* part : {"run 3  lenet  done", "0.9000 (best 0.9030 at step 80)", "metrics.csv", "500 examples/s",
