@@ -88,7 +88,7 @@ std::string hint_about_option(const CLI::App& command, const std::string& option
   for (const auto* o : command.get_options())
     for (const auto& n : o->get_lnames()) options.push_back("--" + n);
   const auto word = option.substr(0, option.find('='));
-  const auto near = did_you_mean("--" + word.substr(std::min(word.find_first_not_of('-'), word.size())), options);
+  auto near = did_you_mean("--" + word.substr(std::min(word.find_first_not_of('-'), word.size())), options);
   if (!near.empty() || !sets || in_table == places.end()) return near;
   return hint_about_key(*in_table, name, value);
 }
