@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <type_traits>
-#include <vector>
 
 namespace troupe::repl_text {
 

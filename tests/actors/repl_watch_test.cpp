@@ -1,10 +1,8 @@
 // Tests of `watch`: its series, its intervals, and the line that a terminal redraws.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/sparkline.hpp"
 #include "runtime/coordinator/staleness.hpp"
 #include "tests/actors/repl_fake.hpp"
 
@@ -123,18 +121,6 @@ TEST_F(repl_watch_test, refuses_unknown_series_and_arguments) {
         "watch loss hue=3", "_watch", "_watch 2 0 0 none 0 0 ascii 0", "_watch 2 0 0 loss 0 99999999999 ascii 0"})
     usage(bad);
   EXPECT_EQ(repl_session(backend_, false).run("watch loss 1 77").how, kind::failed);
-}
-
-TEST(sparkline, columns_are_means_between_the_least_and_the_largest) {
-  EXPECT_EQ(sparkline({1, 2, 3, 4, 5, 6, 7, 8}, 8, true), "▁▂▃▄▅▆▇█");
-  EXPECT_EQ(sparkline({1, 1, 8, 8}, 2, false), "_#");
-  EXPECT_EQ(sparkline({3, 3}, 10, false), "==") << "equal values are in the middle";
-  EXPECT_EQ(sparkline({1, std::nan(""), 2}, 3, false), "_ #");
-  EXPECT_EQ(sparkline({}, 5, false), "");
-  EXPECT_EQ(sparkline({1, 2, 8}, 10, false), "_.#");
-  EXPECT_EQ(sparkline({1, 1, 8, 8}, 2, true), "▁█");
-  EXPECT_EQ(sparkline({5}, 10, false), "=");
-  EXPECT_EQ(bars({0, 1, 4}, false), " -#");
 }
 
 }  // namespace
