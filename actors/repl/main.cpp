@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "actors/repl/job_lines.hpp"
 #include "actors/repl/repl.hpp"
 #include "actors/repl/run_socket.hpp"
 #include "actors/repl/signals.hpp"
@@ -54,16 +55,17 @@ cluster_address target_of(const arguments& a, std::string& error) {
 namespace {
 
 // Runs jobs in this process.
-int run_embedded(const repl_options& o) {
+int run_embedded(repl_options o) {
   bool unsaved = false, hung = false;  // written by the thread that runs jobs, read after that thread has ended
   // At a prompt, the line takes the place of the prompt, which is drawn again below it.
   const bool at_prompt = !o.has_commands && !o.json && ::isatty(STDIN_FILENO) != 0 && ::isatty(STDERR_FILENO) != 0;
-  const auto tell_person = [at_prompt](const std::string& line) {
+  job_lines shown([at_prompt](const std::string& line) {
     std::fprintf(stderr, "%s%s\n", at_prompt ? "\r\x1b[K" : "", line.c_str());
     if (at_prompt) repl_signals::ask_to_redraw();
-  };
-  auto here = make_embedded_backend(
-      tell_person, [&] { unsaved = true; }, [&] { hung = true; });
+  });
+  o.answering = [&](bool on) { shown.answering(on); };
+  auto here =
+      make_embedded_backend([&](const std::string& line) { shown.add(line); }, [&] { unsaved = true; }, [&] { hung = true; });
   repl_session session(*here, o.json);
   repl_signals signals;
   const auto lines = [&](const std::string& line, const std::string* text) { return session.run(line, text); };

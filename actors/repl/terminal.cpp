@@ -76,7 +76,8 @@ class reply_printer {
 };
 
 // Answers one line. Returns false if the REPL ends; `code` is then the exit code.
-bool answer(const repl_lines& lines, const std::string& line, bool at_terminal, repl_signals& signals, int& code) {
+bool answer(const repl_lines& lines, const repl_options& o, const std::string& line, bool at_terminal, repl_signals& signals,
+            int& code) {
   const auto begin = line.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos || line[begin] == '#') return true;
   auto arguments = line.substr(begin);
@@ -86,7 +87,18 @@ bool answer(const repl_lines& lines, const std::string& line, bool at_terminal, 
   const bool redraws = at_terminal && entry && entry->redraws && words.error.empty() && ::isatty(STDOUT_FILENO) != 0;
   if (redraws) arguments += drawing_arguments();
   reply_printer show(redraws);
-  const auto r = run_line(lines, arguments, nullptr, std::ref(show), [&] { return wait_a_little(signals, typed_ends_it); });
+  const auto answering = [&](bool on) {
+    if (o.answering) o.answering(on);
+  };
+  const auto ask = [&](const std::string& request, const std::string* text) {
+    answering(true);
+    return lines(request, text);
+  };
+  const auto r = run_line(ask, arguments, nullptr, std::ref(show), [&] {
+    answering(false);
+    return wait_a_little(signals, typed_ends_it);
+  });
+  answering(false);
   const bool interrupted = repl_signals::ends() != 0;
   if (!interrupted) show.end();
   if (interrupted && !r.next.empty() && entry && entry->follow)
@@ -132,11 +144,11 @@ class input_lines {
   bool at_end_ = false;
 };
 
-int run_script(const repl_lines& lines, repl_signals& signals) {
+int run_script(const repl_lines& lines, const repl_options& o, repl_signals& signals) {
   int code = 0;
   input_lines input(signals);
   std::string line;
-  while (repl_signals::ends() == 0 && input.next(line) && answer(lines, line, false, signals, code)) {
+  while (repl_signals::ends() == 0 && input.next(line) && answer(lines, o, line, false, signals, code)) {
   }
   return code;
 }
@@ -212,7 +224,7 @@ int run_terminal(const repl_lines& lines, const repl_options& o, repl_signals& s
   terminal here{o.prompt, lines, signals};
   std::unique_ptr<EditLine, void (*)(EditLine*)> editor(::el_init("troupe", stdin, stdout, stderr), ::el_end);
   std::unique_ptr<History, void (*)(History*)> history(::history_init(), ::history_end);
-  if (!editor || !history) return run_script(lines, signals);
+  if (!editor || !history) return run_script(lines, o, signals);
   HistEvent event;
   ::history(history.get(), &event, H_SETSIZE, 500);
   ::history(history.get(), &event, H_SETUNIQUE, 1);
@@ -243,7 +255,7 @@ int run_terminal(const repl_lines& lines, const repl_options& o, repl_signals& s
     if (!line.empty()) ::history(history.get(), &event, H_ENTER, line.c_str());
     // Saved before the line is answered: the process may be killed while it is.
     if (!file.empty()) ::history(history.get(), &event, H_SAVE, file.c_str());
-    if (!answer(lines, line, true, signals, code)) break;
+    if (!answer(lines, o, line, true, signals, code)) break;
     if (repl_signals::take(SIGINT)) std::printf("\n");  // it ended the command
   }
   return code;
@@ -271,11 +283,11 @@ int run_repl(const repl_lines& lines, const repl_options& o, repl_signals& signa
       return 2;
     }
     for (const auto& c : commands)
-      if (repl_signals::ends() != 0 || !answer(lines, c, false, signals, code)) break;
+      if (repl_signals::ends() != 0 || !answer(lines, o, c, false, signals, code)) break;
   } else if (::isatty(STDIN_FILENO) != 0 && !o.json) {
     code = run_terminal(lines, o, signals);
   } else {
-    code = run_script(lines, signals);
+    code = run_script(lines, o, signals);
   }
   const int by = repl_signals::ends();
   return by != 0 ? 128 + by : code;

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/repl/job_lines.hpp"
 #include "actors/repl/signals.hpp"
 #include "runtime/coordinator/staleness.hpp"
 #include "tests/actors/repl_fake.hpp"
@@ -257,6 +258,25 @@ TEST_F(repl_commands_test, unknown_commands_get_a_suggestion_and_end_scripts_wit
   EXPECT_EQ(run_repl(lines, o, signals), 1);
   o.commands = "status;;quit; nonsense";
   EXPECT_EQ(run_repl(lines, o, signals), 0);
+}
+
+TEST(repl_commands_of_a_line, prints_lines_about_jobs_after_the_reply_when_a_job_ends_before_it) {
+  job_lines told([](const std::string& line) { std::printf("%s\n", line.c_str()); });
+  repl_options o;
+  o.commands = "submit short.toml; submit long.toml";
+  o.has_commands = true;
+  o.answering = [&](bool on) { told.answering(on); };
+  int count = 0;
+  const auto lines = [&](const std::string&, const std::string*) -> repl_reply {
+    const auto job = "job " + std::to_string(++count);
+    if (count == 1) told.add(job + " done");
+    return {repl_reply::kind::ok, job + " queued", {}};
+  };
+  repl_signals signals;
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_repl(lines, o, signals), 0);
+  told.add("job 2 done");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "job 1 queued\njob 1 done\njob 2 queued\njob 2 done\n");
 }
 
 TEST_F(repl_commands_test, submit_sends_the_text_and_the_overrides) {
