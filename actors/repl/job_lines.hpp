@@ -1,6 +1,6 @@
 // Lines about jobs that another thread reports to the person at a REPL. They are printed at once,
-// except while a request is answered: then they follow its reply, because a short job may end before
-// the reply to its submission is printed. Threads: any.
+// except while a request is answered: then they follow its reply, because a short job may end
+// before the reply to its submission is printed. Threads: any.
 #pragma once
 
 #include <functional>
