@@ -86,9 +86,9 @@ struct repl_options {
   std::string commands;  // -c "cmd; cmd"; empty: terminal or stdin
   bool has_commands = false;
   bool json = false;
-  // Called with true before a request and with false after its reply is printed. May be empty. For
-  // lines that another thread prints: they must not come between a request and its reply.
-  std::function<void(bool)> answering = {};
+  // Called with true before a request and with false after its reply is printed. For lines that
+  // another thread prints: they must not come between a request and its reply (job_lines.hpp).
+  std::function<void(bool)> answering = [](bool) {};
 };
 // Reads and answers lines until the end of input, `quit`, a signal that ends the REPL, or (if not
 // at a terminal) the first line that fails. Returns the exit code.

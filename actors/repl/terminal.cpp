@@ -87,18 +87,15 @@ bool answer(const repl_lines& lines, const repl_options& o, const std::string& l
   const bool redraws = at_terminal && entry && entry->redraws && words.error.empty() && ::isatty(STDOUT_FILENO) != 0;
   if (redraws) arguments += drawing_arguments();
   reply_printer show(redraws);
-  const auto answering = [&](bool on) {
-    if (o.answering) o.answering(on);
-  };
   const auto ask = [&](const std::string& request, const std::string* text) {
-    answering(true);
+    o.answering(true);
     return lines(request, text);
   };
   const auto r = run_line(ask, arguments, nullptr, std::ref(show), [&] {
-    answering(false);
+    o.answering(false);
     return wait_a_little(signals, typed_ends_it);
   });
-  answering(false);
+  o.answering(false);
   const bool interrupted = repl_signals::ends() != 0;
   if (!interrupted) show.end();
   if (interrupted && !r.next.empty() && entry && entry->follow)
