@@ -196,7 +196,7 @@ void embedded_run::impl::release() {
 
 void embedded_run::impl::refuse(const std::string& why) {
   if (!next) release();
-  handle_event(event_effect{"refused", result.step, {}, why});
+  handle_event(event_effect{result.step, refused_event{why}});
 }
 
 void embedded_run::impl::handle_event(const troupe::command& c) {
@@ -211,7 +211,7 @@ void embedded_run::impl::handle_event(const troupe::command& c) {
   wish = c;
   std::lock_guard guard(lock);
   moving = true;
-  host->command(j->id, {"handover", mode_text(*next), 0, {}});
+  host->command(j->id, {handover_command{mode_of(*next)}});
 }
 
 void embedded_run::impl::swap(const store_effect& s) {
@@ -224,48 +224,48 @@ void embedded_run::impl::swap(const store_effect& s) {
   begin();
   watch.reset();
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begun;
-  handle_event(event_effect{"moved", s.step, {{"ms", took.count()}}, done_text(wish)});
+  handle_event(event_effect{s.step, moved_event{took.count(), done_text(wish)}});
 }
 
 void embedded_run::impl::handle_event(const event_effect& e) {
   if (over) return;
   result.step = std::max(result.step, e.step);
-  if (e.kind == "paused") paused = true;
-  if (e.kind == "resumed") paused = false;
-  if (e.kind == "mode") set_mode(changes, e.text);
-  if (e.kind == "refused" && !e.values.empty()) {  // the handover was refused
+  if (e.is<paused_event>()) paused = true;
+  if (e.is<resumed_event>()) paused = false;
+  if (const auto* m = e.as<mode_event>()) set_mode(changes, m->mode);
+  if (e.is<handover_refused_event>()) {
     next.reset();
     release();
   }
-  if (e.kind == "done") {
+  if (const auto* d = e.as<done_event>()) {
     over = true;
     result.ok = true;
-    result.stopped = e.text == "stopped";
-    result.done = e.values;
+    result.stopped = d->stopped();
+    result.done = *d;
     result.weights_sha256 = weights_sha256(result.weights);
   }
-  // "role worker0/conv1: REASON", as node_host reports it.
-  if (e.kind == "error") {
-    const auto colon = e.text.find(": ");
-    const bool named = e.text.starts_with("role ") && colon != std::string::npos;
-    fail(named ? e.text.substr(5, colon - 5) : killed ? "" : "coordinator", named ? e.text.substr(colon + 2) : e.text);
+  if (const auto* bad = e.as<error_event>()) {
+    if (bad->role)
+      fail(bad->role->role, bad->role->reason);
+    else
+      fail(killed ? "" : "coordinator", bad->message);
   }
   said.put(j->id, e);
   if (options.on_event) options.on_event(e);
-  if (e.kind == "balance" && !next) handle_event(balance_as(e));
+  if (const auto* b = e.as<balance_event>(); b && !next) handle_event(troupe::command{balance_command{b->packets}});
 }
 
 void embedded_run::impl::handle_event(const store_effect& s) {
   if (over) return;
-  if (s.what == "handover") return next ? swap(s) : void();
-  if (s.what == "weights") result.weights = s.named;
+  if (s.what == store_effect::kind_of::handover) return next ? swap(s) : void();
+  if (s.what == store_effect::kind_of::weights) result.weights = s.named;
   if (options.on_store) options.on_store(s);
 }
 
 void embedded_run::impl::handle_event(const kill_note& k) {
   if (over) return;
   killed = true;
-  handle_event(event_effect{"error", result.step, {}, k.why});
+  handle_event(event_effect{result.step, error_event{k.why}});
 }
 
 // Ends the roles of a killed job on another thread, because a task may hang.
@@ -283,11 +283,11 @@ bool embedded_run::impl::look_at_tasks(const std::vector<role_published>& entrie
   std::vector<watched_task> tasks_that_run;
   for (const auto& r : entries) tasks_that_run.push_back({{}, r.name, r.task});
   const auto found = tasks.look(tasks_that_run, std::chrono::steady_clock::now());
-  for (const auto& t : found.overlong) handle_event(event_effect{"alert", result.step, t.values(), t.text()});
+  for (const auto& t : found.overlong) handle_event(event_effect{result.step, slow_task_of(t)});
   if (found.hung && !over) {
     result.hung = true;
-    handle_event(event_effect{
-        "error", result.step, {}, "role " + found.hung->what.role + ": " + found.hung->text() + ", and is considered hung"});
+    role_failure what{found.hung->what.role, found.hung->text() + ", and is considered hung"};
+    handle_event(event_effect{result.step, error_event{what.text(), {}, {}, what}});
   }
   return found.runs;
 }
@@ -298,8 +298,7 @@ void embedded_run::impl::look_for_stall() {
   if (look_at_tasks(entries)) return watch.reset();
   if (!watch.stalled(entries)) return;
   const auto seconds = std::to_string(options.stall_after.count());
-  event_effect e{"error", result.step, {}, "no role handled a message for " + seconds + " s" + who_waits(entries)};
-  handle_event(e);
+  handle_event(event_effect{result.step, error_event{"no role handled a message for " + seconds + " s" + who_waits(entries)}});
 }
 
 void embedded_run::impl::wait() {
@@ -380,7 +379,7 @@ void embedded_run::command(troupe::command c) {
     impl_->early.push_back(std::move(c));
 }
 
-void embedded_run::stop() { command({"stop", {}, 0}); }
+void embedded_run::stop() { command({stop_command{}}); }
 
 void embedded_run::kill(const std::string& why) { impl_->notes.put(kill_note{why}, false); }
 

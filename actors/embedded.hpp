@@ -39,8 +39,8 @@ struct embedded_options {
   // Devices of the job, by their number in its list of devices; empty: the CPU.
   std::vector<std::shared_ptr<device>> devices;
   std::function<void(const event_effect&)> on_event;
-  // Called for "checkpoint" and "weights", before the event that belongs to them. The callback
-  // itself reports a checkpoint that it cannot save.
+  // Called for checkpoints, best and final weights, before the event that belongs to them. The
+  // callback itself reports a checkpoint that it cannot save.
   std::function<void(const store_effect&)> on_store;
   std::chrono::seconds stall_after{120};
   task_limits tasks{};
@@ -58,7 +58,7 @@ struct embedded_result {
   std::string error;
   std::string post_mortem;                              // the post-mortem folder, or why there is none
   std::uint64_t step = 0;                               // the last complete one
-  std::vector<std::pair<std::string, double>> done;     // values of the event "done"
+  done_event done;                                      // the last event of a job that has not failed
   std::vector<std::pair<std::string, tensor>> weights;  // final, in layer order
   std::string weights_sha256;
 };

@@ -31,7 +31,7 @@ constexpr const char* footer =
 
 std::vector<cli_command> commands() {
   return {new_command(),         check_command(),     plan_command(),        time_command(),         train_command(),
-          resume_command(),      test_command(),      predict_command(),     runs_command(),         plot_command(),
+          resume_run_command(),  test_command(),      predict_command(),     runs_command(),         plot_command(),
           sql_command(),         attach_command(),    fetch_command(),       jobs_command(),         sim_command(),
           init_command(),        sample_command(),    pack_command(),        unroll_command(),       layers_command(),
           modes_command(),       reference_command(), check_layer_command(), init_cluster_command(), certs_command(),

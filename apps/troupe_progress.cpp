@@ -10,44 +10,25 @@
 #include "actors/control/client/client.hpp"
 #include "apps/troupe_registry.hpp"
 #include "runtime/base/wording.hpp"
-#include "runtime/coordinator/staleness.hpp"
+#include "runtime/messages/message.hpp"
+#include "runtime/node/events/event_json.hpp"
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
-using json_object = nlohmann::ordered_json;
-
-double value_of(const event_effect& e, const char* name, double otherwise = 0) {
-  for (const auto& [n, v] : e.values)
-    if (n == name) return v;
-  return otherwise;
-}
-
-std::string text_of(const event_texts& texts, const char* name) {
-  for (const auto& [n, v] : texts)
-    if (n == name) return v;
-  return {};
-}
 
 // Staleness over all parameters, in one line; the REPL's `staleness` shows each parameter.
-std::string staleness_line(const event_effect& e) {
+std::string staleness_line(const staleness_event& e) {
   double sum = 0, reads = 0;
   std::uint64_t oldest = 0;
-  for (const auto& entry : staleness_of(e)) {
+  for (const auto& entry : e.parameters) {
     sum += entry.mean() * static_cast<double>(entry.count());
     reads += static_cast<double>(entry.count());
     if (!entry.reads.empty()) oldest = std::max(oldest, entry.reads.rbegin()->first);
   }
   if (reads == 0) return "staleness: no data";
   return "staleness: weights were " + fixed(sum / reads, 2) + " clocks old on average, " + std::to_string(oldest) + " at most";
-}
-
-// A value in JSON; counts are integers.
-json_object number(const std::string& name, double v) {
-  const bool count = name == "steps" || name == "packets" || name == "skipped" || name.ends_with("_bytes");
-  if (count && std::isfinite(v)) return static_cast<std::int64_t>(v);
-  return v;
 }
 
 // A number as in a job file: "0.01", "2.5e-05".
@@ -100,85 +81,61 @@ void progress::head(const std::vector<head_line>& lines) {
   for (const auto& l : lines) line(labelled(screen_, l.label, l.text));
 }
 
-void progress::json(const event_effect& e, const event_texts& texts) const {
-  // to_json() has the special form of these kinds.
-  if (e.kind == "mode" || e.kind == "staleness") return out_.object(json_object::parse(to_json({0, e, texts})));
-  json_object o{{"event", e.kind}};
-  if (e.kind == "error") {
-    o["where"] = text_of(texts, "where");
-    o["message"] = e.text;
-    if (const auto folder = text_of(texts, "post_mortem"); !folder.empty()) o["post_mortem"] = folder;
-    return out_.object(o);
-  }
-  if (e.kind != "done") o["step"] = e.step;
-  for (const auto& [name, v] : e.values) {
-    if (e.kind == "done" && name == "packets")
-      for (const auto& [n, t] : texts) o[n] = t;
-    o[name] = number(name, v);
-  }
-  if (e.kind != "done")
-    for (const auto& [n, t] : texts) o[n] = t;
-  if (!e.text.empty() && e.kind != "done") o["message"] = e.text;
-  out_.object(o);
-}
-
-void progress::event(const event_effect& e, const event_texts& texts) {
-  if (e.kind == "step") trend_.add(e.step, value_of(e, "loss"));
+void progress::event(const event_effect& e) {
+  if (const auto* s = e.as<step_event>()) trend_.add(e.step, s->loss);
   summary_.event(e);
-  if (e.kind == "done")
-    if (auto words = trend_.warning(); !words.empty()) show({"warning", e.step, {}, std::move(words)}, {});
-  show(e, texts);
+  if (e.is<done_event>())
+    if (auto words = trend_.warning(); !words.empty()) show({e.step, warning_event{std::move(words)}});
+  show(e);
 }
 
-void progress::show(const event_effect& e, const event_texts& texts) {
-  if (out_.json()) return json(e, texts);
+void progress::show(const event_effect& e) {
+  if (out_.json()) return out_.object(event_object(e, event_form::command));
   const auto here = "step " + with_commas(e.step) + "  ";
-  if (e.kind == "step") return step(e);
-  if (e.kind == "done") return show_done(e, texts);
-  if (e.kind == "eval") {
-    const auto accuracy = value_of(e, "accuracy", -1);
-    step_ = marked_step_ = e.step;
-    marked_ = clock::now();  // excludes the evaluation from the rate
-    line(here + "evaluation" + (accuracy < 0 ? "" : ": accuracy " + fixed(accuracy, 4)) + "  loss " +
-         fixed(value_of(e, "loss"), 4) + (summary_.improved() ? screen_.painted("  best so far", tint::good) : "") + "\n");
-  } else if (e.kind == "staleness") {
-    line(here + staleness_line(e) + "\n");
-  } else if (e.kind == "checkpoint") {
-    line(here + "checkpoint " + text_of(texts, "file") + "\n");
-  } else if (e.kind == "moved") {
-    line(here + e.text + " in " + fixed(value_of(e, "ms"), 0) + " ms\n");
-  } else if (e.kind == "warning") {
-    remark(e.text);
-  } else if (e.kind == "error") {
-    const auto where = text_of(texts, "where");
-    erase();
-    out_.remark((where.empty() ? "" : where + ": ") + e.text);
-    if (const auto folder = text_of(texts, "post_mortem"); !folder.empty()) out_.remark("post-mortem: " + folder);
-  } else {
-    auto text = here + e.kind + (e.text.empty() ? "" : ": " + e.text);
-    if (e.text.empty())
-      for (const auto& [key, value] : e.values) text += " " + key + " = " + number_text(value);
-    line(text + "\n");
-  }
+  std::visit(overloaded{
+                 [&](const step_event& s) { step(e.step, s); },
+                 [&](const done_event& d) { show_done(e.step, d); },
+                 [&](const eval_event& v) {
+                   step_ = marked_step_ = e.step;
+                   marked_ = clock::now();  // excludes the evaluation from the rate
+                   line(here + "evaluation" + (v.accuracy ? ": accuracy " + fixed(*v.accuracy, 4) : "") + "  loss " +
+                        fixed(v.loss, 4) + (summary_.improved() ? screen_.painted("  best so far", tint::good) : "") + "\n");
+                 },
+                 [&](const staleness_event& s) { line(here + staleness_line(s) + "\n"); },
+                 [&](const checkpoint_event& c) { line(here + "checkpoint " + c.file + "\n"); },
+                 [&](const moved_event& m) { line(here + m.message + " in " + fixed(m.ms, 0) + " ms\n"); },
+                 [&](const warning_event& w) { remark(w.message); },
+                 [&](const error_event& bad) {
+                   erase();
+                   out_.remark((bad.where.empty() ? "" : bad.where + ": ") + bad.message);
+                   if (!bad.post_mortem.empty()) out_.remark("post-mortem: " + bad.post_mortem);
+                 },
+                 [&](const auto&) {
+                   const auto flat = flatten(e);
+                   auto text = here + name_of(e).name + (flat.message.empty() ? "" : ": " + flat.message);
+                   if (flat.message.empty())
+                     for (const auto& [key, value] : flat.values) text += " " + key + " = " + number_text(value);
+                   line(text + "\n");
+                 },
+             },
+             e.what);
 }
 
-void progress::show_done(const event_effect& e, const event_texts& texts) {
+void progress::show_done(std::uint64_t step, const done_event& e) {
   erase();
-  const auto accuracy = value_of(e, "test_accuracy", -1), seconds = value_of(e, "seconds");
-  const bool stopped = e.text == "stopped";
-  out_.text(screen_.painted(stopped ? "stopped" : "done", stopped ? tint::warning : tint::good) + ": " + with_commas(e.step) +
-            " steps, " + fixed(value_of(e, "epochs"), 2) + " epochs" +
-            (accuracy < 0 ? "" : ", test accuracy " + fixed(accuracy, 4)) + ", " + fixed(seconds, 1) + " s\n");
-  out_.text(weights_line(text_of(texts, "weights_sha256")) + "\n");
-  const auto steps = e.step > extent_.first_step ? static_cast<double>(e.step - extent_.first_step) : 0;
-  out_.text(summary_.text(screen_, steps * static_cast<double>(extent_.batch), seconds, ending_));
+  out_.text(screen_.painted(e.stopped() ? "stopped" : "done", e.stopped() ? tint::warning : tint::good) + ": " + with_commas(step) +
+            " steps, " + fixed(e.epochs, 2) + " epochs" + (e.test_accuracy ? ", test accuracy " + fixed(*e.test_accuracy, 4) : "") +
+            ", " + fixed(e.seconds, 1) + " s\n");
+  out_.text(weights_line(e.weights_sha256) + "\n");
+  const auto steps = step > extent_.first_step ? static_cast<double>(step - extent_.first_step) : 0;
+  out_.text(summary_.text(screen_, steps * static_cast<double>(extent_.batch), e.seconds, ending_));
 }
 
-void progress::step(const event_effect& e) {
-  step_ = e.step;
-  lr_ = value_of(e, "lr", -1);
-  if (const auto loss = value_of(e, "loss"); std::isfinite(loss)) {
-    loss_ = loss_memory * loss_ + (1 - loss_memory) * loss;
+void progress::step(std::uint64_t step, const step_event& e) {
+  step_ = step;
+  lr_ = e.lr.value_or(-1);
+  if (std::isfinite(e.loss)) {
+    loss_ = loss_memory * loss_ + (1 - loss_memory) * e.loss;
     loss_weight_ = loss_memory * loss_weight_ + (1 - loss_memory);
   }
   const auto now = clock::now();
@@ -197,8 +154,8 @@ progress::clock::duration progress::pause(clock::time_point now) const {
   return std::clamp<clock::duration>((now - begun_) / 50, 1s, 5min);
 }
 
-void progress::measure(const event_effect& e, clock::time_point now) {
-  if (extent_.batch == 0 || extent_.far) return void(rate_ = value_of(e, "examples_per_s"));
+void progress::measure(const step_event& e, clock::time_point now) {
+  if (extent_.batch == 0 || extent_.far) return void(rate_ = e.examples_per_s);
   const double took = std::chrono::duration<double>(now - marked_).count();
   const auto fresh = static_cast<double>(step_ - marked_step_) * static_cast<double>(extent_.batch) / std::max(took, 1e-9);
   if (!has_rate_) rate_ = fresh;

@@ -30,8 +30,6 @@ struct run_extent {
   bool far = false;  // a job of a cluster: its events may come late and many at once, so they have the rate
 };
 
-using event_texts = std::vector<std::pair<std::string, std::string>>;
-
 // Detects a loss that did not fall. With a learning rate that is far too high, a run can end
 // normally and with finite losses although it has learned nothing.
 class loss_trend {
@@ -58,7 +56,7 @@ class progress {
   // Prints lines "label  text" about what runs; nothing with --json.
   void head(const std::vector<head_line>& lines);
   // `texts`: values of the event that are texts ("file", "weights_sha256").
-  void event(const event_effect& e, const event_texts& texts = {});
+  void event(const event_effect& e);
   // Sets what the summary shows beyond the events. To be called before the event "done".
   void end_with(run_ending e) { ending_ = std::move(e); }
   // Sets the extent, if it was not known at first. To be called before the first event.
@@ -67,11 +65,10 @@ class progress {
  private:
   using clock = std::chrono::steady_clock;
 
-  void json(const event_effect& e, const event_texts& texts) const;
-  void show(const event_effect& e, const event_texts& texts);
-  void show_done(const event_effect& e, const event_texts& texts);
-  void step(const event_effect& e);
-  void measure(const event_effect& e, clock::time_point now);
+  void show(const event_effect& e);
+  void show_done(std::uint64_t step, const done_event& e);
+  void step(std::uint64_t step, const step_event& e);
+  void measure(const step_event& e, clock::time_point now);
   clock::duration pause(clock::time_point now) const;
   void line(const std::string& text);
   void remark(const std::string& text);

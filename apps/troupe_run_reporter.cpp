@@ -43,7 +43,7 @@ int run_reporter::finish() {
     backend_ = std::make_unique<run_backend>(*run_, *job_, record->number(), record->folder().string());
     backend_->on_stop = [this] { asked_ = true; };
     socket.emplace(run_socket_file(record->folder()), *backend_);
-    if (!socket->error().empty()) progress_.event({"warning", job_->first_step, {}, socket->error()});
+    if (!socket->error().empty()) progress_.event({job_->first_step, warning_event{socket->error()}});
   }
   time_sampler sampler(job_->plan, [this] { return roles(); });
   const auto r = run_->run();
@@ -56,26 +56,24 @@ int run_reporter::finish() {
   end_record(r);
   // The event "done" is the last one, after all files were written. If a file could not be written,
   // the last event is an error.
-  for (const auto& t : troubles_) progress_.event({"error", r.step, {}, t.message}, {{"where", where_of(t)}});
+  for (const auto& t : troubles_) progress_.event({r.step, error_event{t.message, where_of(t)}});
   if (!troubles_.empty()) return exit_failed;
-  done_.step = r.step;
-  event_texts texts{{"weights_sha256", r.weights_sha256}};
-  if (record) texts.emplace_back("run", record->folder().string());
+  auto done = r.done;
+  done.weights_sha256 = r.weights_sha256;
+  if (record) done.run = record->folder().string();
   auto more = r.stopped && record ? std::vector<std::string>{"troupe resume " + record->word()} : next;
   progress_.end_with({sampler.text(), record ? record->folder().string() : std::string(), std::move(more)});
-  progress_.event(done_, texts);
+  progress_.event({r.step, std::move(done)});
   return exit_done;
 }
 
 int run_reporter::failed(const embedded_result& r) {
-  event_texts texts{{"where", r.where}};
-  if (!r.post_mortem.empty()) texts.emplace_back("post_mortem", r.post_mortem);
-  const event_effect e{"error", r.step, {}, r.error};
+  const event_effect e{r.step, error_event{r.error, r.where, r.post_mortem}};
   if (record) {
-    record->event(e, texts);
+    record->event(e);
     record->finish({"failed", r.step, {}, r.error, {}});
   }
-  progress_.event(e, texts);
+  progress_.event(e);
   if (r.hung) {  // a thread still runs a task: what it uses must exist until the process ends
     std::fflush(nullptr);
     std::_Exit(exit_failed);
@@ -102,7 +100,9 @@ void run_reporter::save_weights_of(const embedded_result& r) {
 
 void run_reporter::end_record(const embedded_result& r) {
   if (!record) return;
-  record->event(done_, {{"weights_sha256", r.weights_sha256}});
+  auto done = r.done;
+  done.weights_sha256 = r.weights_sha256;
+  record->event({r.step, std::move(done)});
   auto bad = record->finish({r.stopped ? "stopped" : "done", r.step, r.weights_sha256, {}, r.weights});
   if (bad && weights_file.empty()) {  // the only copy of what was trained
     auto kept = write_elsewhere(elsewhere_, std::move(*bad), job_->spec.name + ".safetensors",
@@ -110,7 +110,7 @@ void run_reporter::end_record(const embedded_result& r) {
     troubles_.push_back(std::move(*kept.trouble));
   }
   if (const auto why = record->trouble(); !why.empty())
-    progress_.event({"warning", r.step, {}, "the run folder is incomplete: " + why});
+    progress_.event({r.step, warning_event{"the run folder is incomplete: " + why}});
 }
 
 std::vector<role_published> run_reporter::roles() const {
@@ -127,33 +127,32 @@ net::expected<void> run_reporter::serve_metrics(const std::string& where) {
   return {};
 }
 
-void run_reporter::announce(const event_effect& e, const event_texts& texts) {
-  if (record) record->event(e, texts);
-  if (backend_) backend_->handle_event(e, texts);
+void run_reporter::announce(const event_effect& e) {
+  if (record) record->event(e);
+  if (backend_) backend_->handle_event(e);
   if (metrics_) metrics_->event(e);
-  progress_.event(e, texts);
+  progress_.event(e);
 }
 
 void run_reporter::handle_event(const event_effect& e) {
-  if (e.kind == "error") return;  // finish() reports it, once
-  if (e.kind == "done") return void(done_ = e);
-  if (e.kind == "histogram" || e.kind == "best") {  // not for people who follow the run
+  if (ends_job(e)) return;                              // finish() reports it, once
+  if (e.is<histogram_event>() || e.is<best_event>()) {  // not for people who follow the run
     if (record) record->event(e);
     if (backend_) backend_->handle_event(e);
     return;
   }
-  if (e.kind != "checkpoint") return announce(e);
+  if (!e.is<checkpoint_event>()) return announce(e);
   if (checkpoint_file.empty()) return;
-  if (!checkpoint_.trouble) return announce(e, {{"file", checkpoint_.path}});
+  if (!checkpoint_.trouble) return announce({e.step, checkpoint_event{checkpoint_.path}});
   // Training continues without this checkpoint. If it is the last one, of a run that was asked to
   // stop (`asked_`), the run has failed.
-  announce({"alert", e.step, {}, checkpoint_.trouble->to_string()});
+  announce({e.step, checkpoint_lost_event{checkpoint_.trouble->to_string()}});
   if (asked_) troubles_.push_back(*checkpoint_.trouble);
 }
 
 void run_reporter::keep(const store_effect& s) {
   if (record) record->store(s);
-  if (s.what != "checkpoint" || checkpoint_file.empty()) return;
+  if (s.what != store_effect::kind_of::checkpoint || checkpoint_file.empty()) return;
   if (metrics_) metrics_->saving();
   write_checkpoint_of(s);
   if (metrics_) metrics_->saved(!checkpoint_.trouble);

@@ -40,7 +40,7 @@ class run_reporter {
 
  private:
   void handle_event(const event_effect& e);
-  void announce(const event_effect& e, const event_texts& texts = {});
+  void announce(const event_effect& e);
   int failed(const embedded_result& r);
   void save_weights_of(const embedded_result& r);
   void end_record(const embedded_result& r);
@@ -54,7 +54,6 @@ class run_reporter {
   std::unique_ptr<embedded_run> run_;
   std::unique_ptr<run_backend> backend_;  // of the REPL, with a run folder
   std::unique_ptr<run_metrics> metrics_;
-  event_effect done_;
   std::vector<record_error> troubles_;  // of the files written at the end of the run
   kept_file checkpoint_;                // the newest checkpoint
   second_place elsewhere_;

@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::size_t series_entries = 512, curve_columns = 40;
 
-std::optional<double> named_value(const event_effect& e, const char* name) {
-  for (const auto& [n, v] : e.values)
-    if (n == name && std::isfinite(v)) return v;
-  return std::nullopt;
-}
-
 }  // namespace
 
 void thinned_series::add(double value) {
@@ -33,19 +27,18 @@ void thinned_series::add(double value) {
 
 void run_summary::event(const event_effect& e) {
   improved_ = false;
-  if (e.kind == "step") {
-    const auto loss = named_value(e, "loss");
-    if (!loss) return;  // of a skipped step
-    losses_.add(*loss);
-    last_ = at_step{*loss, e.step};
+  if (const auto* s = e.as<step_event>()) {
+    if (!std::isfinite(s->loss)) return;  // of a skipped step
+    losses_.add(s->loss);
+    last_ = at_step{s->loss, e.step};
     if (!first_) first_ = last_;
-    if (!lowest_ || *loss < lowest_->value) lowest_ = last_;
-  } else if (e.kind == "eval") {
-    if (const auto a = named_value(e, "accuracy"); a && (!accuracy_ || *a > accuracy_->value)) {
+    if (!lowest_ || s->loss < lowest_->value) lowest_ = last_;
+  } else if (const auto* v = e.as<eval_event>()) {
+    if (const auto& a = v->accuracy; a && std::isfinite(*a) && (!accuracy_ || *a > accuracy_->value)) {
       improved_ = accuracy_.has_value();
       accuracy_ = at_step{*a, e.step};
     }
-    if (const auto l = named_value(e, "loss"); l && (!eval_loss_ || *l < eval_loss_->value)) eval_loss_ = at_step{*l, e.step};
+    if (std::isfinite(v->loss) && (!eval_loss_ || v->loss < eval_loss_->value)) eval_loss_ = at_step{v->loss, e.step};
   }
 }
 

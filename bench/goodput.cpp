@@ -165,10 +165,10 @@ class cluster {
       agenda_.in(in_ns(s_.checkpoint_s), [this, g] {
         if (g != generation_) return;
         kept_ = segment_end_;
-        controller_->on_event({job_, {"step", kept_, {{"loss", 1.0}}, {}}, {}}, now(), controller_out_);
+        controller_->on_event({job_, {kept_, step_event{.loss = 1.0}}}, now(), controller_out_);
         controller_->on_store_begun(job_);
-        controller_->on_event({job_, {"checkpoint", kept_, {}, {}}, {}}, now(), controller_out_);
-        controller_->on_stored({job_, "checkpoint", "file", {}, {}}, now(), controller_out_);
+        controller_->on_event({job_, {kept_, checkpoint_event{}}}, now(), controller_out_);
+        controller_->on_stored({job_, kept_kind::checkpoint, "file", {}, {}}, now(), controller_out_);
         segment(kept_);
       });
     });
@@ -181,7 +181,7 @@ class cluster {
     base_ = step_now();
     training_ = false;
     ++generation_;
-    controller_->on_event({job_, {"step", base_, {{"loss", 1.0}}, {}}, {}}, now(), controller_out_);
+    controller_->on_event({job_, {base_, step_event{.loss = 1.0}}}, now(), controller_out_);
   }
 
   // --- orders
@@ -232,9 +232,9 @@ class cluster {
     f.job = x.job;
     f.plan_generation = x.plan_generation;
     f.changes = x.so_far;
-    f.mode = "bsp";
-    if (x.wish.name == "add-node") f.changes.without.erase(x.wish.key);
-    for (const auto& [key, who] : x.wish.options) f.changes.without.insert(who);
+    f.mode = {"bsp"};
+    if (const auto* added = x.wish.as<add_node_command>()) f.changes.without.erase(added->node);
+    if (const auto* lost = x.wish.as<lose_command>()) f.changes.without.insert(lost->nodes.begin(), lost->nodes.end());
     std::vector<std::string> nodes;
     for (const auto& n : spec_.nodes)
       if (!f.changes.without.contains(n.name)) nodes.push_back(n.name);
@@ -254,7 +254,7 @@ class cluster {
     swap_step_ = 0;
   }
   void order(tell_job& x) {
-    if (x.what.name != "handover") return;
+    if (!x.what.is<handover_command>()) return;
     const double into = std::fmod(seconds(agenda_.now() - began_), s_.step_s);
     agenda_.in(in_ns(s_.step_s - into), [this, g = generation_] {
       if (g != generation_ || !training_) return;
@@ -267,9 +267,9 @@ class cluster {
     });
   }
   void order(followed_event& x) {
-    if (x.what.event.kind != "error" && x.what.event.kind != "done") return;
+    if (!x.what.event.is<error_event>() && !x.what.event.is<done_event>()) return;
     over_ = true;
-    error_ = "at " + std::to_string(seconds(agenda_.now())) + " s: " + x.what.event.text;
+    error_ = "at " + std::to_string(seconds(agenda_.now())) + " s: " + message_of(x.what.event);
   }
   template <class O>
   void order(O&) {}

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "runtime/messages/drops.hpp"
+#include "runtime/messages/event.hpp"
 #include "runtime/messages/message.hpp"
 
 namespace troupe {
@@ -53,21 +54,23 @@ struct run_effect {
   std::uint64_t token = 0;
   std::uint32_t slot = 0;  // number of the sub-solver that the task belongs to
 };
-// Reports a step, an evaluation or an error to users. The host prints, records or forwards it.
-struct event_effect {
-  std::string kind;  // "step", "eval", "done", "error", ...
-  std::uint64_t step = 0;
-  std::vector<std::pair<std::string, double>> values;
-  std::string text;
-};
-// Hands named tensors to the host: to be written to a file (a checkpoint or the final weights), or
-// as the state with which the job's next plan begins ("handover").
+// Hands named tensors to the host.
 struct store_effect {
-  std::string what;  // "checkpoint", "weights" (the final ones), "best" (of the best evaluation so far), "handover"
+  enum class kind_of : std::uint8_t {
+    checkpoint,  // to be written to a file
+    weights,     // the final ones
+    best,        // the weights of the best evaluation so far
+    handover,    // the state with which the job's next plan begins
+  };
+  kind_of what = kind_of::checkpoint;
   std::uint64_t step = 0;
   std::vector<std::pair<std::string, tensor>> named;
-  std::shared_ptr<const handover> with = {};  // null for "weights" and "best"
+  std::shared_ptr<const handover> with = {};  // null for weights and best
 };
+inline const char* name_of(store_effect::kind_of k) {
+  static constexpr const char* names[] = {"checkpoint", "weights", "best", "handover"};
+  return names[static_cast<std::size_t>(k)];
+}
 // Accesses the shared parameters of Hogwild (Niu et al. 2011): one array per node, owned by the
 // host, that all workers of the node read and add to without locks and without messages. The first
 // write of a block creates it. Answered by `finished` with `token`. Concurrent adds to one element
@@ -82,6 +85,7 @@ struct shared_effect {
 // Ends the role. It receives no further messages.
 struct stop_effect {};
 
+// event_effect (messages/event.hpp): reports to users. The host prints, records or forwards it.
 using effect = std::variant<send_effect, run_effect, event_effect, store_effect, shared_effect, stop_effect>;
 
 // The list to which on() appends its effects. A host clears and reuses it between calls.
@@ -91,7 +95,8 @@ class effects {
   void run(task_work work, task_cost cost, std::uint64_t token, std::uint32_t slot = 0) {
     list_.emplace_back(run_effect{std::move(work), cost, token, slot});
   }
-  void event(event_effect e) { list_.emplace_back(std::move(e)); }
+  void event(std::uint64_t step, job_event_kind what) { list_.emplace_back(event_effect{step, std::move(what)}); }
+  void event(event_effect e) { list_.emplace_back(std::move(e)); }  // an event of an earlier step, or one that was prepared
   void store(store_effect e) { list_.emplace_back(std::move(e)); }
   void shared(shared_effect e) { list_.emplace_back(std::move(e)); }
   void stop() { list_.emplace_back(stop_effect{}); }

@@ -24,7 +24,10 @@ struct reader : field_reader<reader> {
     bool has = false;
     get(has);
     v.reset();
-    if (has) get(v.emplace());
+    if (!has) return;
+    T value{};
+    get(value);
+    v = std::move(value);
   }
 };
 

@@ -28,11 +28,12 @@
 
 #include "actors/view/gpus.hpp"
 #include "runtime/messages/drops.hpp"
+#include "runtime/messages/event_kinds.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 13;
+constexpr std::uint32_t protocol = 14;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -134,9 +135,10 @@ struct prepared {
 struct trouble {
   std::uint32_t job = 0;
   std::string node, message;
+  std::optional<role_failure> role = {};  // of the sender, if a role has failed
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.job, s.node, s.message);
+    return std::tie(s.job, s.node, s.message, s.role);
   }
 };
 struct end_job {
@@ -214,7 +216,7 @@ struct report {
   }
 };
 
-// An event of a job, sent to its followers.
+// An event of a job (flat_event, runtime/messages/event.hpp), sent to its followers.
 struct said {
   std::uint32_t job = 0;
   std::string kind, text;

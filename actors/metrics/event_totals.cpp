@@ -8,39 +8,25 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t max_kinds = 32;
-
-void note_step(job_totals& t, const event_effect& e, job_totals::wall_time now) {
+void note_step(job_totals& t, const step_event& e, job_totals::wall_time now) {
   ++t.steps;
   t.last_step_at = now;
-  for (const auto& [name, value] : e.values) {
-    if (name == "loss") t.loss = value;
-    if (name == "examples_per_s") t.examples_per_s = value;
-    if (name == "lr") t.lr = value;
-    if (name == "skipped") {
-      const auto n = static_cast<std::uint64_t>(std::max(value, 0.0));
-      if (t.skipped_before + n < t.skipped) t.skipped_before = t.skipped;
-      t.skipped = t.skipped_before + n;
-    }
-    if (name == "step_seconds" && std::isfinite(value)) {
-      const auto bin = std::lower_bound(step_bounds.begin(), step_bounds.end(), value) - step_bounds.begin();
-      ++t.step_times[static_cast<std::size_t>(bin)];
-      t.step_seconds += std::max(value, 0.0);
-    }
+  t.loss = e.loss;
+  t.examples_per_s = e.examples_per_s;
+  if (e.lr) t.lr = *e.lr;
+  if (e.skipped > 0) {
+    if (t.skipped_before + e.skipped < t.skipped) t.skipped_before = t.skipped;
+    t.skipped = t.skipped_before + e.skipped;
   }
+  if (!std::isfinite(e.step_seconds)) return;
+  const auto bin = std::lower_bound(step_bounds.begin(), step_bounds.end(), e.step_seconds) - step_bounds.begin();
+  ++t.step_times[static_cast<std::size_t>(bin)];
+  t.step_seconds += std::max(e.step_seconds, 0.0);
 }
 
-void note_eval(job_totals& t, const event_effect& e) {
-  for (const auto& [name, value] : e.values) {
-    if (name == "loss") t.eval_loss = value;
-    if (name == "accuracy") t.best_accuracy = std::max(t.best_accuracy.value_or(value), value);
-  }
-}
-
-double milliseconds_of(const event_effect& e) {
-  for (const auto& [name, value] : e.values)
-    if (name == "ms") return value;
-  return 0;
+void note_eval(job_totals& t, const eval_event& e) {
+  t.eval_loss = e.loss;
+  if (e.accuracy) t.best_accuracy = std::max(t.best_accuracy.value_or(*e.accuracy), *e.accuracy);
 }
 
 }  // namespace
@@ -53,31 +39,38 @@ job_totals& event_totals::of(std::uint32_t job) {
 }
 
 void event_totals::event(std::uint32_t job, const event_effect& e) {
-  if (e.kind == not_reported) return;
+  if (e.is<not_told_event>()) return;
   const auto now = std::chrono::system_clock::now();
   std::lock_guard guard(lock_);
   auto& t = of(job);
   t.step = e.step;
-  const bool known = t.events.contains(e.kind) || t.events.size() < max_kinds;
-  ++t.events[known ? e.kind : "other"];
-  if (e.kind == "step") note_step(t, e, now);
-  if (e.kind == "eval") note_eval(t, e);
-  if (e.kind == "paused" || e.kind == "resumed") t.state = e.kind == "paused" ? "paused" : "running";
-  if (e.kind == "paused") t.examples_per_s = 0;
-  if (e.kind == "recovered") {
-    ++t.recoveries;
-    t.recovery_seconds += milliseconds_of(e) / 1000;
-  }
-  if (e.kind == "recovered" || e.kind == "moved") ++t.plan_changes;
-  if (e.kind == "checkpoint") {
-    ++t.saved;
-    t.saved_step = e.step;
-    t.saved_at = now;
-  }
-  if (e.kind == "alert" && e.text.starts_with(checkpoint_not_saved)) ++t.unsaved;
-  if (e.kind == "done") t.state = e.text == "stopped" ? "stopped" : "done";
-  if (e.kind == "preempted") t.state = "preempted";
-  if (e.kind == "error") t.state = "failed";
+  ++t.events[name_of(e).name];
+  std::visit(overloaded{
+                 [&](const step_event& s) { note_step(t, s, now); },
+                 [&](const eval_event& v) { note_eval(t, v); },
+                 [&](const paused_event&) {
+                   t.state = "paused";
+                   t.examples_per_s = 0;
+                 },
+                 [&](const resumed_event&) { t.state = "running"; },
+                 [&](const recovered_event& r) {
+                   ++t.recoveries;
+                   ++t.plan_changes;
+                   t.recovery_seconds += r.ms / 1000;
+                 },
+                 [&](const moved_event&) { ++t.plan_changes; },
+                 [&](const checkpoint_event&) {
+                   ++t.saved;
+                   t.saved_step = e.step;
+                   t.saved_at = now;
+                 },
+                 [&](const checkpoint_lost_event&) { ++t.unsaved; },
+                 [&](const done_event& d) { t.state = d.stopped() ? "stopped" : "done"; },
+                 [&](const preempted_event&) { t.state = "preempted"; },
+                 [&](const error_event&) { t.state = "failed"; },
+                 [](const auto&) {},
+             },
+             e.what);
 }
 
 void event_totals::saving(std::uint32_t job) {

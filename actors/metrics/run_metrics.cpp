@@ -89,8 +89,8 @@ void run_metrics::event(const event_effect& e) {
   std::lock_guard guard(impl_->lock);
   auto& j = impl_->job;
   note_event(j, e);
-  if (e.kind == "done") j.state = e.text == "stopped" ? "stopped" : "done";
-  if (e.kind == "error") j.state = "failed";
+  if (const auto* d = e.as<done_event>()) j.state = d->stopped() ? "stopped" : "done";
+  if (e.is<error_event>()) j.state = "failed";
 }
 
 void run_metrics::saving() { impl_->totals.saving(impl_->number); }

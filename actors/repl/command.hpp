@@ -78,9 +78,9 @@ const std::vector<repl_command>& repl_table();
 const repl_command* find_repl_command(const std::string& name);
 const repl_following* find_repl_following(const std::string& name);
 
-// Implementations of commands that send their own name to a job and follow its events until one
-// gives the result.
-repl_reply repl_tell_and_wait(const repl_request& r);
+// Sends a command without arguments to the job that the request's only argument names, and follows
+// its events until one gives the result.
+repl_reply repl_tell_and_wait(const repl_request& r, const command& c);
 // Passes `c` on to the job's coordinator, then follows the job's events as the entry's `follow`
 // says. If `job` is empty, the reply is the failure `error`. `words`: for the handler of events.
 repl_reply repl_tell_and_follow(const repl_request& r, const std::optional<std::uint32_t>& job, const std::string& error,

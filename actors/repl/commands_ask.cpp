@@ -2,6 +2,7 @@
 #include "actors/repl/command.hpp"
 #include "actors/repl/text.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/node/events/event_json.hpp"
 
 namespace troupe {
 namespace {
@@ -9,8 +10,9 @@ namespace {
 using kind = repl_reply::kind;
 
 std::optional<repl_reply> hear_staleness(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (e.what.kind != "staleness") return std::nullopt;
-  return repl_reply{kind::ok, repl_staleness_text(r.json, e.what), {}};
+  const auto* s = e.what.as<staleness_event>();
+  if (!s) return std::nullopt;
+  return repl_reply{kind::ok, r.json ? event_line(e.what, event_form::session) : repl_staleness_text(*s), {}};
 }
 constexpr repl_following to_the_staleness = {.name = "staleness", .handle_event = hear_staleness};
 
@@ -18,7 +20,7 @@ repl_reply run_staleness(const repl_request& r) {
   if (r.args.size() > 1) return r.usage("usage: staleness [JOB]");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 0, error);
-  return repl_tell_and_follow(r, job, error, {"staleness", {}, 0, {}});
+  return repl_tell_and_follow(r, job, error, {staleness_command{}});
 }
 
 // --- layer
@@ -45,12 +47,13 @@ repl_reply show_layer(const repl_request& r, const std::vector<repl_event>& said
 std::optional<repl_reply> hear_histograms(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said) {
   if (r.args.size() != repl_follow_words + 2) return r.usage("usage: _follow layer JOB EVENT LEFT NAME SEEN (for programs)");
   if (r.args.back() == "1") return show_layer(r, said, {});
-  if (e.what.kind == "refused") return show_layer(r, {}, e.what.text);
+  if (const auto* why = repl_refusal(e)) return show_layer(r, {}, *why);
   const auto view = r.backend.view();
   const auto* j = find_job(view, e.job);
   const auto* l = j && j->about ? find_layer(*j, r.args[repl_follow_words]) : nullptr;
   if (!l || l->parameters.empty()) return show_layer(r, {}, {});
-  if (e.what.kind != "histogram" || e.what.text != l->parameters.back().name) return std::nullopt;
+  const auto* h = e.what.as<histogram_event>();
+  if (!h || h->parameter != l->parameters.back().name) return std::nullopt;
   return repl_reply{kind::ok, {}, "_follow layer " + r.args[1] + " " + r.args[2] + " " + r.args[3] + " " + l->name + " 1"};
 }
 repl_reply show_layer_alone(const repl_request& r, const std::string& why) { return show_layer(r, {}, "no histograms: " + why); }
@@ -72,7 +75,7 @@ repl_reply run_layer(const repl_request& r) {
   if (const auto* l = find_layer(*j, r.args[0])) {
     const bool trains = !l->parameters.empty() && (j->state == "running" || j->state == "paused");
     if (trains) {
-      auto reply = repl_tell_and_follow(r, job, error, {"histograms", {}, 0, {}}, {l->name, "0"});
+      auto reply = repl_tell_and_follow(r, job, error, {histograms_command{}}, {l->name, "0"});
       if (reply.how == kind::ok) return reply;
     }
     return {kind::ok, repl_layer_text(r.json, v, *j, *l, {}, {}), {}};
@@ -85,19 +88,19 @@ repl_reply run_layer(const repl_request& r) {
 // --- checkpoint, eval
 
 std::optional<repl_reply> hear_checkpoint(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (repl_not_saved(e)) return r.fail(e.what.text);
-  if (e.what.kind != "checkpoint") return std::nullopt;
-  const auto file = repl_text_of(e, "file");
-  return repl_outcome(r, e, "checkpoint of step " + std::to_string(e.what.step) + (file.empty() ? "" : " in " + file));
+  if (const auto* lost = e.what.as<checkpoint_lost_event>()) return r.fail(lost->message);
+  const auto* c = e.what.as<checkpoint_event>();
+  if (!c) return std::nullopt;
+  return repl_outcome(r, e, "checkpoint of step " + std::to_string(e.what.step) + (c->file.empty() ? "" : " in " + c->file));
 }
 constexpr repl_following to_the_checkpoint = {
     .name = "checkpoint", .handle_event = hear_checkpoint, .patience = repl_long_patience};
 
 std::optional<repl_reply> hear_evaluation(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (e.what.kind == "refused") return r.fail(e.what.text);
-  if (e.what.kind != "eval") return std::nullopt;
+  if (const auto* why = repl_refusal(e)) return r.fail(*why);
+  if (!e.what.is<eval_event>()) return std::nullopt;
   std::string values;
-  for (const auto& [name, value] : e.what.values)
+  for (const auto& [name, value] : flatten(e.what).values)
     values += (values.empty() ? ": " : ", ") + name + " " + repl_text::number(value, name == "accuracy" ? "%.4f" : "%.6g");
   return repl_outcome(r, e, "evaluation of step " + std::to_string(e.what.step) + values);
 }
@@ -109,7 +112,7 @@ repl_reply run_eval(const repl_request& r) {
   const auto job = repl_job_of(view, r.args, 0, error);
   const auto* j = job ? find_job(view, *job) : nullptr;
   if (j && j->about && !j->about->evaluates) return r.fail(repl_named(*job) + " has no test data to evaluate on");
-  return repl_tell_and_wait(r);
+  return repl_tell_and_wait(r, {eval_command{}});
 }
 
 }  // namespace
@@ -142,7 +145,7 @@ std::vector<repl_command> repl_commands_that_ask() {
                 "write a checkpoint at the next step boundary, and print its step and file",
                 {repl_job_argument()},
                 {{"checkpoint", "of the running job"}}},
-       .run = repl_tell_and_wait,
+       .run = [](const repl_request& r) { return repl_tell_and_wait(r, {checkpoint_command{}}); },
        .follow = &to_the_checkpoint,
        .completes = {jobs},
        .needs = right::run_jobs},

@@ -5,6 +5,7 @@
 
 #include "actors/repl/command.hpp"
 #include "actors/repl/text.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe {
@@ -17,29 +18,29 @@ const std::string sync_prefix = "train.sync.";
 // --- set, mode
 
 std::optional<repl_reply> hear_mode(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (e.what.kind == "refused") return r.fail(e.what.text);
-  if (e.what.kind != "mode") return std::nullopt;
+  if (const auto* why = repl_refusal(e)) return r.fail(*why);
+  const auto* changed = e.what.as<mode_event>();
+  if (!changed) return std::nullopt;
+  const auto mode = changed->mode.text();
   const auto view = r.backend.view();
   const auto* j = find_job(view, e.job);
-  const auto before = j && j->mode == e.what.text ? j->mode_before : std::string();
+  const auto before = j && j->mode == mode ? j->mode_before : std::string();
   auto more = repl_text::json_object::object();
   if (!before.empty()) more["before"] = before;
   return repl_outcome(
-      r, e, "mode: " + (before.empty() ? "" : before + " -> ") + e.what.text + " from step " + std::to_string(e.what.step) + " on",
-      more);
+      r, e, "mode: " + (before.empty() ? "" : before + " -> ") + mode + " from step " + std::to_string(e.what.step) + " on", more);
 }
 constexpr repl_following to_the_mode = {.name = "mode", .handle_event = hear_mode};
 
 // The event "set" for the key and value in the words of `_follow`. An option of the mode is changed
 // by the event "mode".
 std::optional<repl_reply> hear_setting(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said) {
-  if (e.what.kind == "refused") return r.fail(e.what.text);
+  if (const auto* why = repl_refusal(e)) return r.fail(*why);
   if (r.args.size() < repl_follow_words + 2) return hear_mode(r, e, said);
   const auto& key = r.args[repl_follow_words];
   double value = 0;
-  const auto is = [&](const auto& x) { return x.first == key && x.second == value; };
-  const bool fits = e.what.kind == "set" && repl_number(r.args[repl_follow_words + 1], value) &&
-                    std::any_of(e.what.values.begin(), e.what.values.end(), is);
+  const auto* set = e.what.as<set_event>();
+  const bool fits = set && repl_number(r.args[repl_follow_words + 1], value) && set->setting == std::pair(key, value);
   if (!fits) return std::nullopt;
   const auto view = r.backend.view();
   std::optional<double> before;
@@ -67,7 +68,7 @@ repl_reply set_mode_option(const repl_request& r) {
     return r.usage("usage: set train.sync.KEY VALUE [JOB]");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
-  return repl_tell_and_follow(r, job, error, {"set", r.args[0], 0, {{r.args[0].substr(sync_prefix.size()), r.args[1]}}});
+  return repl_tell_and_follow(r, job, error, {set_option_command{r.args[0].substr(sync_prefix.size()), r.args[1]}});
 }
 
 repl_reply run_set(const repl_request& r) {
@@ -83,7 +84,7 @@ repl_reply run_set(const repl_request& r) {
     return r.usage(in_quotes(r.args[1]) + " is not a non-negative number");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
-  return repl_tell_and_follow(r, job, error, {"set", key, value, {}}, {key, exactly(value)});
+  return repl_tell_and_follow(r, job, error, {set_command{key, value}}, {key, exactly(value)});
 }
 
 std::vector<std::string> keys(const repl_typed& t) {
@@ -97,7 +98,7 @@ std::vector<std::string> keys(const repl_typed& t) {
 repl_reply run_mode(const repl_request& r) {
   if (r.args.empty()) return r.usage("usage: mode NAME [key=value...] [JOB]");
   const repl_arguments pairs(r.args.begin() + 1, r.args.end());
-  command c{"mode", r.args[0], 0, {}};
+  mode_choice mode{r.args[0]};
   std::string error;
   std::optional<std::uint32_t> job;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -109,11 +110,11 @@ repl_reply run_mode(const repl_request& r) {
     } else if (is == std::string::npos || is == 0) {
       return r.usage(in_quotes(pairs[i]) + " is not an option: write key=value, e.g. mode ssp staleness=3");
     } else {
-      c.options.emplace_back(pairs[i].substr(0, is), pairs[i].substr(is + 1));
+      mode.options.emplace_back(pairs[i].substr(0, is), pairs[i].substr(is + 1));
     }
   }
   if (!job) job = repl_job_of(r.backend.view(), {}, 0, error);
-  return repl_tell_and_follow(r, job, error, c);
+  return repl_tell_and_follow(r, job, error, {mode_command{std::move(mode)}});
 }
 
 std::vector<std::string> options_of_the_mode(const repl_typed& t) {
@@ -127,9 +128,11 @@ std::vector<std::string> options_of_the_mode(const repl_typed& t) {
 // --- move, drain, add-node
 
 std::optional<repl_reply> hear_move(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (e.what.kind == "refused") return r.fail(e.what.text);
-  if (e.what.kind != "moved") return std::nullopt;
-  return repl_outcome(r, e, repl_moved_text(e.what));
+  if (const auto* why = repl_refusal(e)) return r.fail(*why);
+  const auto* moved = e.what.as<moved_event>();
+  if (!moved) return std::nullopt;
+  return repl_outcome(
+      r, e, moved->message + " at step " + repl_text::number(e.what.step) + " in " + repl_text::number(moved->ms, "%.0f") + " ms");
 }
 constexpr repl_following to_the_move = {.name = "move", .handle_event = hear_move, .patience = repl_long_patience};
 
@@ -142,21 +145,22 @@ repl_reply amend_job(const repl_request& r, const command& c, std::size_t takes)
 
 repl_reply run_move(const repl_request& r) {
   if (r.args.size() < 2 || r.args.size() > 3) return r.usage("usage: move LAYER NODE [JOB]; LAYER.K is part K of a split layer");
-  return amend_job(r, {"move", r.args[0], 0, {{"node", r.args[1]}}}, 2);
+  return amend_job(r, {move_command{r.args[0], r.args[1]}}, 2);
 }
 
+template <class Command>  // with a node
 repl_reply run_of_a_node(const repl_request& r) {
-  const auto& name = r.command->help.name;
-  if (r.args.empty() || r.args.size() > 2) return r.usage(name + ": expected NODE [JOB]");
-  return amend_job(r, {name, r.args[0], 0, {}}, 1);
+  if (r.args.empty() || r.args.size() > 2) return r.usage(r.command->help.name + ": expected NODE [JOB]");
+  return amend_job(r, {Command{r.args[0]}}, 1);
 }
 
 repl_reply run_balance(const repl_request& r) {
   if (r.args.empty() || r.args.size() > 2) return r.usage("usage: balance N,N,... [JOB]: the packets of each worker");
-  command c{"balance", {}, 0, {}};
+  balance_command c;
   std::istringstream list(r.args[0]);
-  for (std::string n; std::getline(list, n, ',');) c.options.emplace_back("packets", n);
-  return amend_job(r, c, 1);
+  for (std::string n; std::getline(list, n, ',');)
+    if (!read_number(n, c.packets.emplace_back())) return r.fail("bad number of packets " + in_quotes(n));
+  return amend_job(r, {std::move(c)}, 1);
 }
 
 std::vector<repl_command> commands_that_move() {
@@ -176,7 +180,7 @@ std::vector<repl_command> commands_that_move() {
                 "move the job off a node, so that the node can be stopped",
                 {{"NODE", "a node of the job"}, repl_job_argument()},
                 {{"drain n2", "moves all roles off n2"}}},
-       .run = run_of_a_node,
+       .run = run_of_a_node<drain_command>,
        .follow = &to_the_move,
        .completes = {nodes, jobs},
        .needs = right::run_jobs},
@@ -185,7 +189,7 @@ std::vector<repl_command> commands_that_move() {
                 "let the job use a drained node again",
                 {{"NODE", "a drained node"}, repl_job_argument()},
                 {{"add-node n2", "gives n2 roles of the job again"}}},
-       .run = run_of_a_node,
+       .run = run_of_a_node<add_node_command>,
        .follow = &to_the_move,
        .completes = {nodes, jobs},
        .needs = right::run_jobs},

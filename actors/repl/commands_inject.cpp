@@ -44,9 +44,7 @@ std::string read_injection(const repl_arguments& arguments, injection& i) {
 repl_reply run_inject(const repl_request& r) {
   injection i;
   if (const auto wrong = read_injection(r.args, i); !wrong.empty()) return r.usage(wrong);
-  const auto view = r.backend.view();
-  if (view.cluster.empty()) return r.fail("inject: not connected to a cluster: faults can only be injected into cluster nodes");
-  if (const auto why = r.backend.tell(0, to_command(i)); !why.empty()) return r.fail(why);
+  if (const auto why = r.backend.inject(i); !why.empty()) return r.fail(why);
   if (!r.json) return {kind::ok, "injected at " + i.node + ": " + text_of(i), {}};
   return {kind::ok,
           repl_text::line_of({{"command", "inject"},

@@ -32,22 +32,22 @@ repl_reply as_it_is(const repl_request& r, const repl_job& j, const std::string&
 // --- pause, resume
 
 std::optional<repl_reply> hear_pause(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (e.what.kind == "refused") return r.fail(e.what.text);
-  if (e.what.kind != "paused") return std::nullopt;
+  if (const auto* why = repl_refusal(e)) return r.fail(*why);
+  if (!e.what.is<paused_event>()) return std::nullopt;
   return repl_outcome(r, e, repl_named(e.job) + " paused at step " + std::to_string(e.what.step));
 }
 constexpr repl_following to_the_pause = {.name = "pause", .handle_event = hear_pause, .patience = repl_long_patience};
 
 std::optional<repl_reply> hear_resume(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (e.what.kind == "refused") return r.fail(e.what.text);
-  if (e.what.kind != "resumed") return std::nullopt;
+  if (const auto* why = repl_refusal(e)) return r.fail(*why);
+  if (!e.what.is<resumed_event>()) return std::nullopt;
   return repl_outcome(r, e, repl_named(e.job) + " resumed at step " + std::to_string(e.what.step));
 }
 constexpr repl_following to_the_resume = {.name = "resume", .handle_event = hear_resume};
 
 repl_reply run_pause(const repl_request& r) {
   const auto view = r.backend.view();
-  auto reply = repl_tell_and_wait(r);
+  auto reply = repl_tell_and_wait(r, {pause_command{}});
   std::string error;
   const auto job = repl_job_of(view, r.args, 0, error);
   const auto* j = job ? find_job(view, *job) : nullptr;
@@ -57,7 +57,7 @@ repl_reply run_pause(const repl_request& r) {
 // The command is sent to a job that runs, too: it withdraws a pause that the job has not reached.
 repl_reply run_resume(const repl_request& r) {
   const auto view = r.backend.view();
-  auto reply = repl_tell_and_wait(r);
+  auto reply = repl_tell_and_wait(r, {resume_command{}});
   std::string error;
   const auto job = repl_job_of(view, r.args, 0, error);
   const auto* j = job ? find_job(view, *job) : nullptr;
@@ -69,20 +69,20 @@ repl_reply run_resume(const repl_request& r) {
 // Replies when the job has ended. Fails if it ended with an error, or if a checkpoint or its
 // weights could not be saved.
 std::optional<repl_reply> hear_end(const repl_request& r, const repl_event& end, const std::vector<repl_event>& said) {
-  if (end.what.kind == "error" || end.what.kind == "preempted") return r.fail(end.what.text);
-  if (end.what.kind != "done") return std::nullopt;
+  if (!ends_job(end.what)) return std::nullopt;
+  const auto* done = end.what.as<done_event>();
+  if (!done) return r.fail(message_of(end.what));
   std::string unsaved, file;
   const auto add = [&](const std::string& text) {
     if (unsaved.find(text) == std::string::npos) unsaved += (unsaved.empty() ? "" : "\n") + text;
   };
   for (const auto& e : said) {
-    if (repl_not_saved(e)) add(e.what.text);
-    if (e.what.kind == "checkpoint") file = repl_text_of(e, "file");
+    if (const auto* lost = e.what.as<checkpoint_lost_event>()) add(lost->message);
+    if (const auto* c = e.what.as<checkpoint_event>()) file = c->file;
   }
-  for (const auto& [k, v] : end.texts)
-    if (k == "alert") add(v);
+  for (const auto& text : done->alerts) add(text);
   if (!unsaved.empty()) return r.fail(unsaved);
-  const auto* state = end.what.text == "stopped" ? "stopped" : "done";
+  const auto* state = done->stopped() ? "stopped" : "done";
   auto more = repl_text::json_object{{"state", state}};
   more["step"] = end.what.step;
   if (!file.empty()) more["file"] = file;
@@ -105,19 +105,19 @@ repl_reply removed_from_queue(const repl_request& r, std::uint32_t job) {
           {}};
 }
 
+template <class Command>
 repl_reply run_end(const repl_request& r) {
   std::string error;
   const auto view = r.backend.view();
   const auto job = repl_job_of(view, r.args, 0, error);
-  const auto reply = repl_tell_and_wait(r);
+  const auto reply = repl_tell_and_wait(r, {Command{}});
   const auto* j = job ? find_job(view, *job) : nullptr;
   return reply.how == kind::ok && j && j->state == "queued" ? removed_from_queue(r, *job) : reply;
 }
 
 std::optional<repl_reply> hear_kill(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  const bool over = e.what.kind == "error" || e.what.kind == "done" || e.what.kind == "preempted";
-  if (!over) return std::nullopt;
-  const bool killed = e.what.kind == "error";
+  if (!ends_job(e.what)) return std::nullopt;
+  const bool killed = e.what.is<error_event>();
   return repl_outcome(r, e,
                       repl_named(e.job) + (killed ? " killed at step " : " had ended already, at step ") +
                           std::to_string(e.what.step) + (killed ? ", without a checkpoint" : ""));
@@ -161,7 +161,7 @@ std::vector<repl_command> repl_commands_to_jobs() {
                 "the boundary and writes no checkpoint",
                 {repl_job_argument()},
                 {{"stop", "stops the running job, and prints the step and the file of the checkpoint"}}},
-       .run = run_end,
+       .run = run_end<stop_command>,
        .follow = &to_its_end,
        .completes = {jobs},
        .needs = right::run_jobs},
@@ -171,7 +171,7 @@ std::vector<repl_command> repl_commands_to_jobs() {
                 "then failed. `stop` ends it with a checkpoint",
                 {repl_job_argument()},
                 {{"kill", "ends the running job"}, {"kill 3", "ends job 3"}}},
-       .run = run_end,
+       .run = run_end<kill_command>,
        .follow = &to_the_kill,
        .completes = {jobs},
        .needs = right::run_jobs},

@@ -13,7 +13,7 @@
 #include "actors/repl/text.hpp"
 #include "runtime/base/sparkline.hpp"
 #include "runtime/base/wording.hpp"
-#include "runtime/coordinator/staleness.hpp"
+#include "runtime/node/events/event_json.hpp"
 
 namespace troupe {
 namespace {
@@ -22,16 +22,47 @@ using kind = repl_reply::kind;
 using repl_text::number;
 
 struct watched_series {
-  const char *name, *event, *value;
+  const char* name;
+  std::optional<double> (*value)(const event_effect&);  // none: the event has no value of the series
+  bool on_request = false;                              // its events are answers to `staleness`
 };
-constexpr std::array<watched_series, 8> series_list = {{{"loss", "step", "loss"},
-                                                        {"accuracy", "eval", "accuracy"},
-                                                        {"eval_loss", "eval", "loss"},
-                                                        {"examples_per_s", "step", "examples_per_s"},
-                                                        {"lr", "step", "lr"},
-                                                        {"step_seconds", "step", "step_seconds"},
-                                                        {"skipped", "step", "skipped"},
-                                                        {"staleness", "staleness", ""}}};
+
+template <class Event, auto Member>
+std::optional<double> member_of(const event_effect& e) {
+  const auto* found = e.as<Event>();
+  return found ? std::optional<double>(found->*Member) : std::nullopt;
+}
+
+template <class Event, auto Member>
+std::optional<double> optional_member_of(const event_effect& e) {
+  const auto* found = e.as<Event>();
+  return found ? found->*Member : std::nullopt;
+}
+
+std::optional<double> skipped_in(const event_effect& e) {
+  const auto* s = e.as<step_event>();
+  return s && s->skipped > 0 ? std::optional(static_cast<double>(s->skipped)) : std::nullopt;
+}
+
+std::optional<double> mean_staleness_in(const event_effect& e) {
+  const auto* s = e.as<staleness_event>();
+  if (!s) return std::nullopt;
+  double sum = 0, reads = 0;
+  for (const auto& p : s->parameters) {
+    sum += p.mean() * static_cast<double>(p.count());
+    reads += static_cast<double>(p.count());
+  }
+  return reads > 0 ? std::optional(sum / reads) : std::nullopt;
+}
+
+constexpr std::array<watched_series, 8> series_list = {{{"loss", member_of<step_event, &step_event::loss>},
+                                                        {"accuracy", optional_member_of<eval_event, &eval_event::accuracy>},
+                                                        {"eval_loss", member_of<eval_event, &eval_event::loss>},
+                                                        {"examples_per_s", member_of<step_event, &step_event::examples_per_s>},
+                                                        {"lr", optional_member_of<step_event, &step_event::lr>},
+                                                        {"step_seconds", member_of<step_event, &step_event::step_seconds>},
+                                                        {"skipped", skipped_in},
+                                                        {"staleness", mean_staleness_in, true}}};
 
 std::vector<std::string> series_names() {
   std::vector<std::string> all;
@@ -56,7 +87,7 @@ struct watching {
   std::uint64_t every = 0, width = 0;
   std::string draw = "blocks";
   std::uint64_t due = 0;
-  bool asks() const { return std::string(what->event) == "staleness"; }  // its events come on request
+  bool asks() const { return what->on_request; }
 };
 
 std::string next_line(const watching& w) {
@@ -73,25 +104,10 @@ struct watched_point {
   const repl_event* event = nullptr;
 };
 
-std::optional<double> value_in(const repl_event& e, const watched_series& s) {
-  if (e.what.kind != s.event) return std::nullopt;
-  if (e.what.kind == "staleness") {
-    double sum = 0, reads = 0;
-    for (const auto& p : staleness_of(e.what)) {
-      sum += p.mean() * static_cast<double>(p.count());
-      reads += static_cast<double>(p.count());
-    }
-    return reads > 0 ? std::optional(sum / reads) : std::nullopt;
-  }
-  for (const auto& [name, value] : e.what.values)
-    if (name == s.value) return value;
-  return std::nullopt;
-}
-
 std::vector<watched_point> points_in(const std::vector<repl_event>& events, const watched_series& s) {
   std::vector<watched_point> all;
   for (const auto& e : events)
-    if (const auto v = value_in(e, s)) all.push_back({e.what.step, *v, &e});
+    if (const auto v = s.value(e.what)) all.push_back({e.what.step, *v, &e});
   return all;
 }
 
@@ -118,7 +134,7 @@ std::string interval_line(const watching& w, const std::vector<watched_point>& p
 }
 
 std::string point_line(const watching& w, const watched_point& p, bool json) {
-  if (json) return repl_text::line_of(repl_event_object({w.job, p.event->what, p.event->texts}));
+  if (json) return event_line(p.event->what, event_form::session);
   return "step " + number(p.step) + "  " + w.what->name + " " + number(p.value);
 }
 
@@ -145,7 +161,7 @@ repl_reply watch_on(const repl_request& r, watching w) {
   const auto now = now_ms();
   const bool due = now >= w.due;
   if (w.asks() && due && !over) {
-    if (const auto refused = r.backend.tell(w.job, {"staleness", {}, 0, {}}); !refused.empty()) return r.fail(refused);
+    if (const auto refused = r.backend.tell(w.job, {staleness_command{}}); !refused.empty()) return r.fail(refused);
     w.due = now + w.every;
   }
   if (!w.asks() && w.every > 0 && !due && !over) return {kind::ok, {}, next_line(w)};

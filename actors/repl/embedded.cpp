@@ -101,12 +101,12 @@ class embedded_backend final : public repl_backend {
 
   std::string tell(std::uint32_t job, const command& c) override {
     std::lock_guard guard(lock_);
-    if ((c.name == "stop" || c.name == "kill") && leave_queue(job)) return {};
+    if ((c.is<stop_command>() || c.is<kill_command>()) && leave_queue(job)) return {};
     if (!running_ || job != running_id_) return "job " + std::to_string(job) + " is not running";
-    if (c.name == "stop") {
+    if (c.is<stop_command>()) {
       entry(job).state = "stopping";
       running_->stop();
-    } else if (c.name == "kill") {
+    } else if (c.is<kill_command>()) {
       running_->kill("killed by a user");
     } else {
       running_->command(c);
@@ -275,17 +275,17 @@ class embedded_backend final : public repl_backend {
       std::lock_guard guard(lock_);
       note_event(entry(id), e);
     }
-    if (e.kind != "checkpoint")
+    if (!e.is<checkpoint_event>())
       put(id, e);
     else if (saved_.newest.trouble)
-      put(id, {"alert", e.step, {}, std::string(checkpoint_not_saved) + saved_.newest.trouble->to_string()});
+      put(id, {e.step, checkpoint_lost_event{"the checkpoint was not saved: " + saved_.newest.trouble->to_string()}});
     else
-      put(id, e, {{"file", saved_.newest.path}});
+      put(id, {e.step, checkpoint_event{saved_.newest.path}});
   }
 
-  void put(std::uint32_t id, const event_effect& e, const run_recorder::texts& texts = {}) {
-    if (saved_.run) saved_.run->event(e, texts);
-    events_.put(id, e, texts);
+  void put(std::uint32_t id, const event_effect& e) {
+    if (saved_.run) saved_.run->event(e);
+    events_.put(id, e);
   }
 
   kept_file keep_in_run(const prepared_job& j, const checkpoint& c) {
@@ -299,7 +299,7 @@ class embedded_backend final : public repl_backend {
   // Writes a checkpoint to the run folder, or to the current folder, named after the job.
   void keep(const prepared_job& j, const std::string& numerics, const store_effect& s) {
     if (saved_.run) saved_.run->store(s);
-    if (s.what != "checkpoint") return;
+    if (s.what != store_effect::kind_of::checkpoint) return;
     const auto file = j.spec.name + ".checkpoint.safetensors";
     const auto c = checkpoint_of(j, s, numerics);
     saved_.newest =

@@ -1,6 +1,7 @@
 // Commands that wait for an event of the job; command.hpp describes the protocol.
 #include "actors/repl/command.hpp"
 #include "actors/repl/text.hpp"
+#include "runtime/node/events/event_json.hpp"
 
 namespace troupe {
 namespace {
@@ -30,10 +31,9 @@ repl_reply follow(const repl_request& r, const repl_following& f, std::uint32_t 
   const auto events = r.backend.events().after(from, job);
   for (const auto& e : events) {
     if (!f.from_the_start) from = e.number;
-    if (e.what.kind == not_reported) return give_up(e.what.text);
+    if (const auto* no = e.what.as<not_told_event>()) return give_up(no->message);
     if (auto reply = f.handle_event(r, e, events)) return std::move(*reply);
-    if (e.what.kind == "done" || e.what.kind == "error" || e.what.kind == "preempted")
-      return give_up(repl_named(job) + " ended before it executed the command");
+    if (ends_job(e.what)) return give_up(repl_named(job) + " ended before it executed the command");
   }
   if (over) return give_up(repl_named(job) + " is not running");
   if (--left == 0)
@@ -65,27 +65,24 @@ repl_reply repl_tell_and_follow(const repl_request& r, const std::optional<std::
   return follow_on(f, *job, from, f.patience, words);
 }
 
-repl_reply repl_tell_and_wait(const repl_request& r) {
+repl_reply repl_tell_and_wait(const repl_request& r, const command& c) {
   const auto& name = r.command->help.name;
   if (r.args.size() > 1) return r.usage(name + ": expected at most one argument, the job number");
   std::string error;
   const auto job = repl_job_of(r.backend.view(), r.args, 0, error);
-  return repl_tell_and_follow(r, job, error, {name, {}, 0, {}});
+  return repl_tell_and_follow(r, job, error, c);
 }
 
 std::string repl_named(std::uint32_t job) { return "job " + std::to_string(job); }
 
-std::string repl_text_of(const repl_event& e, const char* name) {
-  for (const auto& [k, v] : e.texts)
-    if (k == name) return v;
-  return {};
+const std::string* repl_refusal(const repl_event& e) {
+  const auto* refused = e.what.as<refused_event>();
+  return refused ? &refused->message : nullptr;
 }
-
-bool repl_not_saved(const repl_event& e) { return e.what.kind == "alert" && e.what.text.starts_with(checkpoint_not_saved); }
 
 repl_reply repl_outcome(const repl_request& r, const repl_event& e, const std::string& text, const nlohmann::ordered_json& more) {
   if (!r.json) return {kind::ok, text, {}};
-  auto o = repl_event_object({e.job, e.what, e.texts});
+  auto o = event_object(e.what, event_form::session);
   o["job"] = e.job;
   o.update(more);
   return {kind::ok, repl_text::line_of(o), {}};

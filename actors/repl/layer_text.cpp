@@ -53,10 +53,8 @@ struct shown_histogram {
 std::vector<shown_histogram> histograms_in(const std::vector<repl_event>& said, const repl_layer& l) {
   std::map<std::pair<std::string, bool>, shown_histogram> newest;
   for (const auto& e : said) {
-    const auto& values = e.what.values;
-    if (e.what.kind != "histogram" || values.empty() || values.front().first != "gradient") continue;
-    const bool gradient = values.front().second != 0;
-    if (auto h = histogram_of(values)) newest[{e.what.text, gradient}] = {e.what.text, gradient, e.what.step, std::move(*h)};
+    if (const auto* h = e.what.as<histogram_event>())
+      newest[{h->parameter, h->gradient}] = {h->parameter, h->gradient, e.what.step, h->values};
   }
   std::vector<shown_histogram> all;
   for (const auto& p : l.parameters)

@@ -57,9 +57,9 @@ const repl_job* find_job(const repl_view& v, std::uint32_t id);
 repl_reply repl_outcome(const repl_request& r, const repl_event& e, const std::string& text,
                         const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
 
-std::string repl_named(std::uint32_t job);                        // "job 7"
-std::string repl_text_of(const repl_event& e, const char* name);  // one of the event's texts; empty if it has none of that name
-bool repl_not_saved(const repl_event& e);                         // an alert that a checkpoint was not saved
+std::string repl_named(std::uint32_t job);  // "job 7"
+// The reason if the event is the refusal of a command.
+const std::string* repl_refusal(const repl_event& e);
 
 // Lines that the terminal and other clients send, not users. `help` and completion omit them.
 repl_reply repl_follow(const repl_request& r);     // `_follow NAME JOB EVENT LEFT WORD...`

@@ -24,18 +24,18 @@ run_backend::run_backend(embedded_run& run, const prepared_job& j, std::uint32_t
   job_.folder = std::move(folder);
 }
 
-void run_backend::handle_event(const event_effect& e, std::vector<std::pair<std::string, std::string>> texts) {
+void run_backend::handle_event(const event_effect& e) {
   {
     std::lock_guard guard(lock_);
     ++events_seen_;
     note_event(job_, e);
-    if (e.kind == "done") job_.state = e.text == "stopped" ? "stopped" : "done";
-    if (e.kind == "error") {
+    if (const auto* d = e.as<done_event>()) job_.state = d->stopped() ? "stopped" : "done";
+    if (const auto* bad = e.as<error_event>()) {
       job_.state = "failed";
-      job_.message = e.text;
+      job_.message = bad->message;
     }
   }
-  events_.put(job_.id, e, std::move(texts));
+  events_.put(job_.id, e);
 }
 
 repl_view run_backend::view() const {
@@ -55,11 +55,11 @@ std::string run_backend::tell(std::uint32_t job, const command& c) {
   {
     std::lock_guard guard(lock_);
     if (job != job_.id || job_.over()) return "job " + std::to_string(job) + " is over";
-    if (c.name == "stop") job_.state = "stopping";
+    if (c.is<stop_command>()) job_.state = "stopping";
   }
-  if (c.name == "kill") {
+  if (c.is<kill_command>()) {
     run_.kill("killed by a user");
-  } else if (c.name == "stop") {
+  } else if (c.is<stop_command>()) {
     if (on_stop) on_stop();
     run_.stop();
   } else {

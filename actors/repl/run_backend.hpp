@@ -3,7 +3,7 @@
 //
 //   embedded_options o;
 //   std::unique_ptr<run_backend> here;             // made after `run`
-//   o.on_event = [&](const event_effect& e) { here->handle_event(e, texts_of(e)); };
+//   o.on_event = [&](const event_effect& e) { here->handle_event(e); };
 //   embedded_run run(job, o);
 //   here = std::make_unique<run_backend>(run, *job, 7, folder);
 //   run_socket socket(run_socket_file(folder), *here);    // run_socket.hpp
@@ -33,10 +33,9 @@ class run_backend final : public repl_backend {
   // `number`: of the job, as users see it. `folder`: the run folder.
   run_backend(embedded_run& run, const prepared_job& j, std::uint32_t number = 1, std::optional<std::string> folder = {});
 
-  // Takes an event of the run, in the order of events. `texts`: values that are texts, e.g.
-  // {"file", PATH} of a checkpoint. A checkpoint that was not saved is an "alert" whose text begins
-  // with checkpoint_not_saved (view/events.hpp).
-  void handle_event(const event_effect& e, std::vector<std::pair<std::string, std::string>> texts = {});
+  // Takes an event of the run, in the order of events. The caller has set the file of a checkpoint,
+  // or replaced the event by checkpoint_lost_event.
+  void handle_event(const event_effect& e);
   // Called when a client stops the job, before the run is told. Set it before clients can connect.
   std::function<void()> on_stop;
 

@@ -22,9 +22,7 @@ std::string repl_error_text(bool json, const std::string& what);
 std::string repl_layer_text(bool json, const repl_view& v, const repl_job& j, const repl_layer& l,
                             const std::vector<repl_event>& said, const std::string& note);
 std::string repl_layers_text(bool json, const repl_about& a);
-std::string repl_staleness_text(bool json, const event_effect& e);
-std::string repl_moved_text(const event_effect& e);
-nlohmann::ordered_json repl_event_object(const job_event& e);
+std::string repl_staleness_text(const staleness_event& e);
 std::string repl_duration(double seconds);  // "5.2 ms", "12 s", "3 min 20 s", "2 h 5 min"
 
 }  // namespace troupe

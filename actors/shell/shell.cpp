@@ -259,13 +259,11 @@ void role_actor::fail_of_task(const task_answer& a) {
 void role_actor::fail(const std::string& what) {
   if (failure_) return;
   if (job_->log) job_->log->failed(seat_.id, what);
-  failure_ = "role " + seat_.name + ": " + what;
+  const role_failure failure{seat_.name, what};
+  failure_ = failure.text();
   out_.clear();
   tasks_.forget();
-  event_effect e;
-  e.kind = "error";
-  e.step = step_;
-  e.text = *failure_;
+  event_effect e{step_, error_event{*failure_, {}, {}, failure}};
   try {
     perform(e);
   } catch (...) {

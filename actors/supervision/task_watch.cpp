@@ -28,10 +28,9 @@ std::string overlong_task::text() const {
   return text + " has been running for " + std::to_string(std::llround(seconds)) + " s";
 }
 
-std::vector<std::pair<std::string, double>> overlong_task::values() const {
-  std::vector<std::pair<std::string, double>> v{{"running_s", seconds}};
-  if (what.task.of_packet) v.emplace_back("packet", static_cast<double>(what.task.packet));
-  return v;
+slow_task_event slow_task_of(const overlong_task& t) {
+  const auto packet = t.what.task.of_packet ? std::optional<std::uint64_t>(t.what.task.packet) : std::nullopt;
+  return {t.seconds, packet, t.what.node, t.what.node.empty() ? std::string() : t.layer(), t.text()};
 }
 
 task_watch::findings task_watch::look(const std::vector<watched_task>& running, instant now) {

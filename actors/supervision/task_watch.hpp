@@ -39,8 +39,8 @@ struct overlong_task {
   double seconds = 0;  // for which it was seen running
   std::string layer() const;
   std::string text() const;
-  std::vector<std::pair<std::string, double>> values() const;
 };
+slow_task_event slow_task_of(const overlong_task& t);
 
 class task_watch {
  public:

@@ -1,15 +1,15 @@
 #include "actors/view/events.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace troupe {
 
-void repl_events::put(std::uint32_t job, const event_effect& e, std::vector<std::pair<std::string, std::string>> texts) {
+void repl_events::put(std::uint32_t job, const event_effect& e) {
   std::lock_guard guard(lock_);
-  auto& list = e.kind == "step" ? steps_ : e.kind == "histogram" ? histograms_ : others_;
-  list.push_back({++count_, job, e, std::move(texts)});
-  if (list.size() > (e.kind == "histogram" ? kept_histograms : kept)) list.pop_front();
+  const bool histogram = e.is<histogram_event>();
+  auto& list = e.is<step_event>() ? steps_ : histogram ? histograms_ : others_;
+  list.push_back({++count_, job, e});
+  if (list.size() > (histogram ? kept_histograms : kept)) list.pop_front();
 }
 
 std::uint64_t repl_events::last() const {

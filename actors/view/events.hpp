@@ -7,31 +7,21 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
-#include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "runtime/role.hpp"
 
 namespace troupe {
 
-// Prefix of the text of an `alert` that reports a checkpoint that was not saved.
-inline constexpr std::string_view checkpoint_not_saved = "the checkpoint was not saved: ";
-// Kind of an event that exists only in this log: a user's command did not reach the job, for the
-// reason in its text.
-inline constexpr const char* not_reported = "not told";
-
 struct repl_event {
   std::uint64_t number = 0;  // counts all events of this log, from 1
   std::uint32_t job = 0;
   event_effect what;
-  std::vector<std::pair<std::string, std::string>> texts;  // values that are texts: "file", "alert"
 };
 
 class repl_events {
  public:
-  void put(std::uint32_t job, const event_effect& e, std::vector<std::pair<std::string, std::string>> texts = {});
+  void put(std::uint32_t job, const event_effect& e);
   std::uint64_t last() const;  // number of the newest; 0: none yet
   // A job's events after `number`, oldest first; of all jobs, the log has at most the last `kept`
   // step events, `kept_histograms` histograms and `kept` other events.

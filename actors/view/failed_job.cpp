@@ -41,7 +41,7 @@ std::variant<std::string, record_error> failed_job::write(const std::string& whe
   m.error = error;
   m.step = step;
   m.messages = {plan_hash(job_->plan), from_.node, log_ ? log_->parts() : std::vector<replay::role_part>()};
-  for (const auto& e : said) f.events.emplace_back(e.what, e.texts);
+  for (const auto& e : said) f.events.push_back(e.what);
   f.seconds_since_1970 =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   return write_post_mortem(from_.home, f);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "runtime/base/wording.hpp"
 
@@ -21,13 +20,6 @@ constexpr std::array<fault_descriptor, fault_kinds> fault_descriptors = {{{"kill
                                                                           {"slow-disk", true, fault_time{200}}}};
 
 const fault_descriptor& entry_of(fault_kind k) { return fault_descriptors[static_cast<std::uint8_t>(k)]; }
-
-std::optional<fault_time> time_in(const std::string& text) {
-  std::int64_t n = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (ec != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return fault_time{n};
-}
 
 }  // namespace
 
@@ -60,31 +52,6 @@ std::string text_of(const injection& i) {
   if (usual_fault_amount(i.what).count() != 0) text += " by " + fault_time_text(i.by);
   if (fault_lasts(i.what)) text += " for " + fault_time_text(i.lasts);
   return text;
-}
-
-command to_command(const injection& i) {
-  return {"inject",
-          i.node,
-          0,
-          {{"what", text_of(i.what)}, {"lasts", std::to_string(i.lasts.count())}, {"by", std::to_string(i.by.count())}}};
-}
-
-std::optional<injection> injection_of(const command& c) {
-  injection i;
-  i.node = c.key;
-  bool known = false;
-  for (const auto& [key, text] : c.options) {
-    if (key == "what") {
-      const auto k = fault_named(text);
-      known = k.has_value();
-      i.what = k.value_or(fault_kind::kill);
-    } else if (key == "lasts" || key == "by") {
-      const auto t = time_in(text);
-      if (!t) return std::nullopt;
-      (key == "by" ? i.by : i.lasts) = *t;
-    }
-  }
-  return known ? std::optional(i) : std::nullopt;
 }
 
 std::string why_not_for_so_long(const injection& i) {

@@ -1,8 +1,8 @@
 // A fault to inject into a node of a running cluster (docs/failures.md, "Injecting faults"): its
 // kind, node, duration and amount. Pure.
 //
-// Messages: a command named "inject" from the REPL to the coordinator's daemon, and a message from
-// there to the node.
+// The REPL passes it to the coordinator's daemon (repl_backend::inject), which sends a message to
+// the node.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/messages/control.hpp"
 #include "runtime/node/pki/roles.hpp"
 #include "runtime/spec/job_spec.hpp"
 
@@ -44,9 +43,6 @@ bool fault_lasts(fault_kind k);
 fault_time usual_fault_amount(fault_kind k);  // default of `by`; 0: the fault has none
 std::string fault_time_text(fault_time t);    // "50 ms", "10 s", "2 min"
 std::string text_of(const injection& i);      // "delay by 50 ms for 10 s"
-
-command to_command(const injection& i);
-std::optional<injection> injection_of(const command& c);
 
 // The error if a time is out of range; empty: none.
 std::string why_not_for_so_long(const injection& i);

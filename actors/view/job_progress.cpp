@@ -11,14 +11,11 @@
 namespace troupe {
 namespace {
 
-void note_step(repl_job& j, const event_effect& e) {
-  j.skipped = 0;
-  for (const auto& [name, value] : e.values) {
-    if (name == "loss") j.loss = value;
-    if (name == "examples_per_s") j.examples_per_s = value;
-    if (name == "lr") j.lr = value;
-    if (name == "skipped") j.skipped = static_cast<std::uint64_t>(value);
-  }
+void note_step(repl_job& j, const step_event& e) {
+  j.loss = e.loss;
+  j.examples_per_s = e.examples_per_s;
+  if (e.lr) j.lr = *e.lr;
+  j.skipped = e.skipped;
 }
 
 void note_setting(repl_job& j, const std::string& key, double value, std::uint64_t from) {
@@ -31,22 +28,25 @@ void note_setting(repl_job& j, const std::string& key, double value, std::uint64
 
 void note_event(repl_job& j, const event_effect& e) {
   j.step = std::max(j.step, e.step);
-  if (e.kind == "step") return note_step(j, e);
-  if (e.kind == "eval") {
-    j.evaluated = e.step;
-    for (const auto& [name, value] : e.values)
-      if (name == "accuracy") j.accuracy = value;
-  } else if (e.kind == "paused") {
-    j.state = "paused";
-    j.examples_per_s = 0;
-  } else if (e.kind == "resumed") {
-    j.state = "running";
-  } else if (e.kind == "mode") {
-    j.mode_before = mode_of(j);
-    j.mode = e.text;
-  } else if (e.kind == "set") {
-    for (const auto& [key, value] : e.values) note_setting(j, key, value, e.step);
-  }
+  std::visit(overloaded{
+                 [&](const step_event& s) { note_step(j, s); },
+                 [&](const eval_event& v) {
+                   j.evaluated = e.step;
+                   if (v.accuracy) j.accuracy = *v.accuracy;
+                 },
+                 [&](const paused_event&) {
+                   j.state = "paused";
+                   j.examples_per_s = 0;
+                 },
+                 [&](const resumed_event&) { j.state = "running"; },
+                 [&](const mode_event& m) {
+                   j.mode_before = mode_of(j);
+                   j.mode = m.mode.text();
+                 },
+                 [&](const set_event& s) { note_setting(j, s.setting.first, s.setting.second, e.step); },
+                 [](const auto&) {},
+             },
+             e.what);
 }
 
 std::string mode_of(const repl_job& j) { return j.mode.empty() && j.about ? j.about->mode : j.mode; }

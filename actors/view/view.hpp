@@ -24,6 +24,7 @@
 namespace troupe {
 
 struct repl_about;  // about.hpp
+struct injection;   // injection.hpp
 
 // A connection of the data plane, as seen from one end.
 struct repl_link {
@@ -123,6 +124,10 @@ class repl_backend {
   // on to the job's coordinator. `submit` leaves `job` at 0 if the reply comes later.
   virtual std::string tell(std::uint32_t job, const command& c) = 0;
   virtual std::string submit(const repl_submission& s, std::uint32_t& job) = 0;
+  // Injects a fault into a node of a cluster. Returns an error, or an empty string.
+  virtual std::string inject(const injection&) {
+    return "inject: not connected to a cluster: faults can only be injected into cluster nodes";
+  }
 };
 
 struct repl_reply {

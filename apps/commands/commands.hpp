@@ -6,7 +6,7 @@
 namespace troupe {
 
 cli_command train_command();
-cli_command resume_command();
+cli_command resume_run_command();
 cli_command attach_command();
 cli_command fetch_command();
 cli_command jobs_command();

@@ -109,7 +109,7 @@ void add_resume_options(CLI::App& c, resume_arguments& a) {
 
 }  // namespace
 
-cli_command resume_command() {
+cli_command resume_run_command() {
   return make_command<resume_arguments>("resume", "Continue a run that was stopped, killed or has failed",
                                         "  troupe resume                      # the newest unfinished run\n"
                                         "  troupe resume 7\n"

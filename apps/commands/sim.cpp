@@ -60,7 +60,7 @@ class simulation {
     world_.remake = [this](role_id r, std::uint32_t incarnation) { return make_role(s_.job, r, incarnation); };
     world_.on_event = [this](const event_effect& e) { handle_event(e); };
     world_.on_store = [this](const store_effect& e) {
-      if (e.what == "weights") weights_ = e.named;
+      if (e.what == store_effect::kind_of::weights) weights_ = e.named;
     };
     world_.on_stored = [this](std::uint64_t step, time_point begun) { stored(step, begun); };
     world_.on_life = [this](sim::world::life_change what, std::uint32_t node, role_id r) {
@@ -118,22 +118,20 @@ class simulation {
   }
 
   void handle_event(const event_effect& e) {
-    if (e.kind == "step") return step(e);
-    if (e.kind == "staleness") {
-      // "conv1.weight 2" = 17: 17 reads so far were two clocks old.
-      for (const auto& [name, value] : e.values) {
-        const auto gap = name.rfind(' ');
-        if (gap != std::string::npos) staleness_[name.substr(0, gap)][name.substr(gap + 1)] = value;
-      }
+    if (const auto* s = e.as<step_event>()) return step(e.step, *s);
+    if (const auto* s = e.as<staleness_event>()) {
+      for (const auto& entry : s->parameters)
+        for (const auto& [clocks, times] : entry.reads)
+          staleness_[entry.parameter][std::to_string(clocks)] = static_cast<double>(times);
       return;
     }
-    if (e.kind == "error") error_ = "at " + now_text() + ": " + e.text;
-    if (e.kind == "done") done_ = e;
-    over_ = over_ || e.kind == "error" || e.kind == "done";
-    if (e.kind == "done" || e.kind == "error") return;
-    json o{{"event", e.kind}, {"step", e.step}};
-    std::string text = e.kind + " at step " + with_commas(e.step) + ", " + now_text();
-    for (const auto& [name, value] : e.values) {
+    if (const auto* bad = e.as<error_event>()) error_ = "at " + now_text() + ": " + bad->message;
+    if (const auto* d = e.as<done_event>()) done_ = *d;
+    over_ = over_ || ends_job(e);
+    if (ends_job(e)) return;
+    json o{{"event", name_of(e).name}, {"step", e.step}};
+    std::string text = std::string(name_of(e).name) + " at step " + with_commas(e.step) + ", " + now_text();
+    for (const auto& [name, value] : flatten(e).values) {
       o[name] = value;
       text += ", " + name + " " + fixed(value, 4);
     }
@@ -147,25 +145,22 @@ class simulation {
          "checkpoint of step " + with_commas(step) + " stored after " + fixed(took, 3) + " s, " + now_text() + "\n");
   }
 
-  void step(const event_effect& e) {
+  void step(std::uint64_t n, const step_event& e) {
     const auto took = seconds_of(world_.now() - last_step_);
     last_step_ = world_.now();
-    report_.step(e.step, world_.now());
-    if (e.step > s_.job->first_step + 1) step_times_.push_back(took);  // the first step includes the wait for the weights
-    json o{{"event", "step"}, {"step", e.step}};
-    double loss = 0;
-    for (const auto& [name, value] : e.values) {
-      if (name == "loss") loss = value;
-      if (name == "examples_per_s" || name == "step_seconds" || (name == "loss" && !s_.maths)) continue;
-      o[name] = value;
-    }
+    report_.step(n, world_.now());
+    if (n > s_.job->first_step + 1) step_times_.push_back(took);  // the first step includes the wait for the weights
+    json o{{"event", "step"}, {"step", n}};
+    if (s_.maths) o["loss"] = e.loss;
+    if (e.lr) o["lr"] = *e.lr;
+    if (e.skipped > 0) o["skipped"] = e.skipped;
     o["step_seconds"] = took;
     o["examples_per_s"] = took > 0 ? static_cast<double>(s_.job->spec.data.batch) / took : 0.0;
     o["virtual_seconds"] = seconds_of(world_.now());
     if (out_.json()) return out_.object(o);
-    if (e.step % 10 == 0 || e.step == 1)
-      out_.text("step " + with_commas(e.step) + ", " + now_text() + ", " + fixed(1000 * took, 3) + " ms" +
-                (s_.maths ? ", loss " + fixed(loss, 4) : std::string()) + "\n");
+    if (n % 10 == 0 || n == 1)
+      out_.text("step " + with_commas(n) + ", " + now_text() + ", " + fixed(1000 * took, 3) + " ms" +
+                (s_.maths ? ", loss " + fixed(e.loss, 4) : std::string()) + "\n");
   }
 
   void tell(const json& o, const std::string& text) const {
@@ -240,7 +235,7 @@ class simulation {
   }
 
   void tell_bottleneck() {
-    const auto b = report_.bottleneck(world_, static_cast<double>(done_.step - std::min(done_.step, s_.job->first_step)));
+    const auto b = report_.bottleneck(world_, static_cast<double>(done_.steps - std::min(done_.steps, s_.job->first_step)));
     if (out_.json())
       return out_.object({{"event", "bottleneck"},
                           {"kind", name_of(b.what)},
@@ -266,10 +261,10 @@ class simulation {
   void tell_done() {
     std::uint64_t bytes = 0, messages = 0;
     for (const auto& [pair, t] : world_.links()) bytes += t.bytes, messages += t.messages;
-    const double steps = static_cast<double>(std::max<std::uint64_t>(done_.step - s_.job->first_step, 1));
-    json o{{"event", "done"}, {"steps", done_.step}};
-    for (const auto& [name, value] : done_.values)
-      if (name == "epochs" || name == "test_accuracy") o[name] = value;
+    const double steps = static_cast<double>(std::max<std::uint64_t>(done_.steps - s_.job->first_step, 1));
+    json o{{"event", "done"}, {"steps", done_.steps}};
+    o["epochs"] = done_.epochs;
+    if (done_.test_accuracy) o["test_accuracy"] = *done_.test_accuracy;
     o["nodes"] = s_.job->plan.nodes.size();
     o["packets"] = s_.job->plan.packets;
     o["batch"] = s_.job->spec.data.batch;
@@ -288,7 +283,7 @@ class simulation {
     const auto trace = sha256_hex(words.data(), sizeof(words));
     o["trace_sha256"] = trace;
     o["virtual_seconds"] = seconds_of(world_.now());
-    tell(o, "\n" + with_commas(done_.step) + " steps in " + now_text() + "; a step takes " +
+    tell(o, "\n" + with_commas(done_.steps) + " steps in " + now_text() + "; a step takes " +
                 fixed(1000 * quantile(step_times_, 0.5), 3) + " ms (median), " + fixed(1000 * quantile(step_times_, 0.99), 3) +
                 " ms (p99), and moves " + bytes_text(static_cast<double>(bytes) / steps) + " between nodes\n" +
                 with_commas(world_.events()) + " events in " + fixed(wall_, 2) + " s; trace_sha256 " + trace + "\n");
@@ -301,7 +296,7 @@ class simulation {
   sim::world world_;
   bool over_ = false;
   std::string error_;
-  event_effect done_;
+  done_event done_;
   std::vector<std::pair<std::string, tensor>> weights_;
   time_point last_step_{};
   std::vector<double> step_times_;

@@ -79,7 +79,7 @@ class replay_run {
     for (const auto& r : p.job->plan.roles) player_.add(make_role(p.job, r.id), r.name, r.node, part_of(p.all, r.id));
     player_.on_event = [this](role_id r, const event_effect& e) { handle_event(r, e); };
     player_.on_store = [this](const store_effect& s) {
-      if (s.what == "weights") weights_ = weights_sha256(s.named);
+      if (s.what == store_effect::kind_of::weights) weights_ = weights_sha256(s.named);
     };
   }
 
@@ -142,13 +142,13 @@ class replay_run {
   }
 
   void handle_event(role_id who, const event_effect& e) {
-    if (e.kind == "error") return failed(e.text, e.step);
-    if (e.kind == "step") {
+    if (const auto* bad = e.as<error_event>()) return failed(bad->message, e.step);
+    const auto* s = e.as<step_event>();
+    if (s) {
       step_ = e.step;
-      for (const auto& [name, value] : e.values)
-        if (name == "loss") loss_ = value;
+      loss_ = s->loss;
     }
-    if (e.kind != "step" || out_.json()) tell(who, e);
+    if (!s || out_.json()) tell(who, e);
   }
 
   void failed(const std::string& text, std::uint64_t step) {
@@ -158,10 +158,12 @@ class replay_run {
   }
 
   void tell(role_id who, const event_effect& e) const {
-    replay_json o{{"event", e.kind}, {"step", e.step}, {"role", p_.job->plan[who].name}};
-    for (const auto& [name, value] : e.values) o[name] = value;
+    const auto flat = flatten(e);
+    replay_json o{{"event", name_of(e).name}, {"step", e.step}, {"role", p_.job->plan[who].name}};
+    for (const auto& [name, value] : flat.values) o[name] = value;
     if (out_.json()) return out_.object(o);
-    out_.text(e.kind + " at step " + with_commas(e.step) + (e.text.empty() ? "" : ": " + e.text) + "\n");
+    out_.text(std::string(name_of(e).name) + " at step " + with_commas(e.step) + (flat.message.empty() ? "" : ": " + flat.message) +
+              "\n");
   }
 
   const replay_parts& p_;

@@ -82,12 +82,11 @@ class alternation {
   // Does not count the first step of a block, which fills pipeline and caches, nor the whole first
   // block, which fills the memory pools.
   void handle_event(const event_effect& e) {
-    if (e.kind == "step") {
-      for (const auto& [name, v] : e.values)
-        if (name == "step_seconds" && v > 0 && heard_ > 0 && blocks_ > 0) actor_times_.push_back(1000.0 * v);
-      if (++heard_ == block_) actors_->command({"pause", {}, 0});
+    if (const auto* s = e.as<step_event>()) {
+      if (s->step_seconds > 0 && heard_ > 0 && blocks_ > 0) actor_times_.push_back(1000.0 * s->step_seconds);
+      if (++heard_ == block_) actors_->command({pause_command{}});
     }
-    if (e.kind != "paused") return;
+    if (!e.is<paused_event>()) return;
     if (blocks_ > 0) actor_cpu_.push_back(1000 * (cpu_seconds() - cpu_before_) / heard_);
     run_plain_block();
     ++blocks_;
@@ -96,7 +95,7 @@ class alternation {
     if (plain_times_.size() >= steps_ && actor_times_.size() >= steps_)
       actors_->stop();
     else
-      actors_->command({"resume", {}, 0});
+      actors_->command({resume_command{}});
   }
 
   void run_plain_block() {

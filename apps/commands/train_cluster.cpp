@@ -94,16 +94,17 @@ int follow_on_cluster(const cluster_submission& s, const std::string& cluster, c
         followed,
         [&](const job_event& e) {
           // The event "done" is printed last, after the weights have been fetched.
-          if (e.event.kind == "done") return void(done = e);
-          if (e.event.kind != "error") return announced.event(e.event, e.texts);
+          if (e.event.is<done_event>()) return void(done = e);
+          const auto* bad = e.event.as<error_event>();
+          if (!bad) return announced.event(e.event);
           told_error = true;
-          const auto [where, text] = place_and_text(e.event.text);
-          announced.event({"error", e.event.step, {}, text}, {{"where", where}});
+          const auto [where, text] = place_and_text(bad->message);
+          announced.event({e.event.step, error_event{text, where}});
         },
         detach);
     if (end.how == cluster_outcome::end::done && done) {
       if (s.out.empty()) announced.end_with({{}, {}, {"troupe fetch " + std::to_string(end.number) + " --cluster " + cluster}});
-      announced.event(done->event, done->texts);
+      announced.event(done->event);
     }
   }
   if (end.how == cluster_outcome::end::detached && !out.json()) out.remark(detached_text(end, s.out, cluster));

@@ -16,15 +16,6 @@
 #include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/node_tables.hpp"
 
-namespace {
-
-double value_of(const troupe::event_effect& e, const std::string& name) {
-  const auto at = std::find_if(e.values.begin(), e.values.end(), [&](const auto& v) { return v.first == name; });
-  return at == e.values.end() ? -1 : at->second;
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
   if (argc < 3) return std::fprintf(stderr, "usage: own_main JOB.toml LOSS [KEY=VALUE]...\n"), 2;
   troupe::job_text what;
@@ -44,12 +35,12 @@ int main(int argc, char** argv) {
   troupe::embedded_run* running = nullptr;
   troupe::embedded_options options;
   options.on_event = [&](const troupe::event_effect& e) {
-    if (e.kind == "step" && e.step % 50 == 0)
-      std::printf("step %llu: loss %.3f\n", static_cast<unsigned long long>(e.step), value_of(e, "loss"));
-    if (e.kind != "eval") return;
-    const double loss = value_of(e, "loss");
-    std::printf("evaluated after %llu steps: loss %.3f\n", static_cast<unsigned long long>(e.step), loss);
-    if (loss >= 0 && loss < enough) {
+    if (const auto* s = e.as<troupe::step_event>(); s && e.step % 50 == 0)
+      std::printf("step %llu: loss %.3f\n", static_cast<unsigned long long>(e.step), s->loss);
+    const auto* evaluation = e.as<troupe::eval_event>();
+    if (!evaluation) return;
+    std::printf("evaluated after %llu steps: loss %.3f\n", static_cast<unsigned long long>(e.step), evaluation->loss);
+    if (evaluation->loss >= 0 && evaluation->loss < enough) {
       std::printf("stopping: the loss is below %g\n", enough);
       running->stop();
     }

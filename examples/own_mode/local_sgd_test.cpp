@@ -216,14 +216,14 @@ class local_sgd : public ::testing::Test {
       if (c) c->see(e);
     };
     w.on_event = [&](const event_effect& e) {
-      if (e.kind == "step")
+      if (e.is<step_event>())
         step = e.step;
       else
-        out.events.push_back(e.kind + (e.text.empty() ? "" : " " + e.text));
-      done = done || e.kind == "done" || e.kind == "error";
+        out.events.push_back(std::string(name_of(e).name) + (message_of(e).empty() ? "" : " " + message_of(e)));
+      done = done || e.is<done_event>() || e.is<error_event>();
     };
     w.on_store = [&](const store_effect& e) {
-      if (e.what != "weights") return;
+      if (e.what != store_effect::kind_of::weights) return;
       for (const auto& [name, t] : e.named) {
         out.weights.append(static_cast<const char*>(t.raw()), t.bytes());
         out.values.insert(out.values.end(), t.data<float>(), t.data<float>() + t.count());
@@ -294,7 +294,7 @@ TEST_F(local_sgd, a_job_switches_to_the_mode_and_back) {
   s.steps = 40;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const auto r =
-        run(s, seed, true, nullptr, {said(5, {"mode", "local_sgd", 0, {{"every", "4"}}}), said(20, {"mode", "bsp", 0, {}})});
+        run(s, seed, true, nullptr, {said(5, {mode_command{{"local_sgd", {{"every", "4"}}}}}), said(20, {mode_command{{"bsp"}}})});
     std::vector<std::string> modes;
     for (const auto& e : r.events)
       if (e.starts_with("mode") || e.starts_with("refused") || e.starts_with("error")) modes.push_back(e);

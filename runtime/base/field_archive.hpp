@@ -19,6 +19,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace troupe {
@@ -80,6 +81,17 @@ class field_writer {
   void put(const T& t) {
     std::apply(*this, T::fields(t));
   }
+  // The index as one byte, then the alternative: a record, or a struct without fields.
+  template <class... K>
+  void put(const std::variant<K...>& v) {
+    static_assert(sizeof...(K) <= 255);
+    put(static_cast<std::uint8_t>(v.index()));
+    std::visit(
+        [this]<class T>(const T& k) {
+          if constexpr (!std::is_empty_v<T>) self().put(k);
+        },
+        v);
+  }
 
   std::string out;
 
@@ -128,6 +140,13 @@ class field_reader {
   void get(T& t) {
     std::apply(*this, T::fields(t));
   }
+  template <class... K>
+  void get(std::variant<K...>& v) {
+    std::uint8_t index = 0;
+    get(index);
+    if (index >= sizeof...(K)) fail("unknown kind of a value");
+    if (error.empty()) get_alternative<0>(index, v);
+  }
   // Nothing has failed, and all bytes are read.
   bool complete() const { return error.empty() && left_ == 0; }
 
@@ -148,6 +167,14 @@ class field_reader {
     get(n);
     if (n > most || n > left_ / each) fail(too_many);
     return error.empty() ? n : 0;
+  }
+  template <std::size_t I, class... K>
+  void get_alternative(std::size_t index, std::variant<K...>& v) {
+    if constexpr (I < sizeof...(K)) {
+      if (index != I) return get_alternative<I + 1>(index, v);
+      [[maybe_unused]] auto& k = v.template emplace<I>();
+      if constexpr (!std::is_empty_v<std::variant_alternative_t<I, std::variant<K...>>>) self().get(k);
+    }
   }
   template <class T>
   void get_list(std::vector<T>& list, std::size_t n) {

@@ -69,7 +69,7 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                  [&](const ready& r) { take_ready(e.h, r, out); },
                  [&](const observation& o) {
                    if (!staleness_.waits_for(e.h.src)) return drop(drop_reason::unrequested);
-                   if (staleness_.take(e.h.src, o)) out.event({"staleness", completed(), staleness_.sums(*config_.graph), {}});
+                   if (staleness_.take(e.h.src, o)) out.event(completed(), staleness_event{staleness_.sums(*config_.graph)});
                  },
                  [&](const step_time& t) { take_step_time(e.h, t, out); },
                  [&](const nonfinite_report& f) { take_nonfinite_report(e.h, f, out); },
@@ -82,7 +82,7 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                  },
                  [&](const peer_down& p) {
                    ended_ = true;
-                   out.event({"error", completed(), {}, "node " + p.node + " is lost: " + p.reason + held_by(e.h, p.node)});
+                   out.event(completed(), error_event{"node " + p.node + " is lost: " + p.reason + held_by(e.h, p.node)});
                  },
                  [&](const auto&) { drop(drop_reason::unexpected); },
              },
@@ -96,10 +96,10 @@ void coordinator::begin(effects& out) {
   time_.begun = time_.last_step = time_.last_checkpoint = time_.now;
   if (const auto faults = check_plan(*config_.plan, *config_.graph); !faults.empty()) {
     ended_ = true;
-    return out.event({"error", completed(), {}, "the plan is refused: " + faults.front().text});
+    return out.event(completed(), error_event{"the plan is refused: " + faults.front().text});
   }
   if (config_.before) {
-    for (auto& n : std::exchange(config_.before->notes, {})) out.event({"begins", completed(), {}, std::move(n)});
+    for (auto& n : std::exchange(config_.before->notes, {})) out.event(completed(), begins_event{std::move(n)});
     restore_blocks(out);
   }
   if (config_.histograms_every > 0) send_to_masters(to(no_role), want_histograms{config_.histograms_every, false}, out);
@@ -138,23 +138,18 @@ void coordinator::complete_steps(effects& out) {
 
 void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) {
   if (config_.before && steps <= config_.before->notified) return void(time_.last_step = time_.now);
-  event_effect e{"step", steps, {}, {}};
   const double took = seconds_of(time_.now - time_.last_step);
   time_.last_step = time_.now;
   if (config_.checkpoints.seconds > 0 && seconds_of(time_.now - time_.last_checkpoint) >= config_.checkpoints.seconds) {
     time_.last_checkpoint = time_.now;  // do not request another one before it is made
     boundary_.want_checkpoint(hold());
   }
-  e.values.emplace_back("loss", loss);
-  if (config_.rate) e.values.emplace_back("lr", lr_of(steps - 1));
-  e.values.emplace_back("examples_per_s", time_.rate.add(static_cast<double>(config_.batch), took));
-  e.values.emplace_back("step_seconds", took);
-  if (skipped_.total() > 0) e.values.emplace_back("skipped", static_cast<double>(skipped_.total()));
-  out.event(std::move(e));
+  out.event(steps, step_event{loss, config_.rate ? std::optional(lr_of(steps - 1)) : std::nullopt,
+                              time_.rate.add(static_cast<double>(config_.batch), took), took, skipped_.total()});
   // If steps may be skipped, only gradients are checked: a loss can be infinite where its gradient
   // is finite, and a skipped step has no loss.
   if (!std::isfinite(loss) && config_.max_skipped == 0) {
-    out.event({"error", steps, {}, "the loss is not finite at step " + std::to_string(steps)});
+    out.event(steps, error_event{"the loss is not finite at step " + std::to_string(steps)});
     ended_ = true;
   }
   if (after_step(config_.finish, known(steps, loss, -1))) boundary_.want_end();
@@ -178,12 +173,7 @@ void coordinator::take_step_time(const header& h, const step_time& t, effects& o
   if (!tuner_.take(static_cast<std::uint32_t>(worker), h.step, t.seconds)) return drop(drop_reason::repeated);
   const auto shares = tuner_.proposal();
   if (!shares) return;
-  event_effect e{"balance", completed(), {}, "packets by the speed of the workers:"};
-  for (std::size_t w = 0; w < shares->size(); ++w) {
-    e.values.emplace_back("worker" + std::to_string(w), (*shares)[w]);
-    e.text += (w == 0 ? " " : ", ") + std::to_string((*shares)[w]);
-  }
-  out.event(std::move(e));
+  out.event(completed(), balance_event{*shares});
 }
 
 // header.step is the gradient's step. Every shard with a part of it reports it; the step counts
@@ -203,11 +193,11 @@ void coordinator::take_nonfinite_report(const header& h, const nonfinite_report&
     text += config_.max_skipped == 0 ? ": the job ends because [train] max_skipped is 0"
                                      : ": " + std::to_string(*row) + " such steps in a row, [train] max_skipped is " +
                                            std::to_string(config_.max_skipped);
-    return out.event({"error", h.step + 1, {}, std::move(text)});
+    return out.event(h.step + 1, error_event{std::move(text)});
   }
   text += worker ? ": " + (*config_.plan)[h.src].name + " skips the step" : ": the step is skipped";
   text += " (" + std::to_string(*row) + " in a row, at most " + std::to_string(config_.max_skipped) + ")";
-  out.event({"alert", h.step + 1, {{"skipped", static_cast<double>(skipped_.total())}}, std::move(text)});
+  out.event(h.step + 1, step_skipped_event{skipped_.total(), std::move(text)});
 }
 
 finish_facts coordinator::known(std::uint64_t steps, double loss, double accuracy) const {
@@ -287,7 +277,7 @@ void coordinator::advance(effects& out) {
       case boundary::todo::observe: begin_observe(out); break;
       case boundary::todo::collect: begin_collect(out); break;
       case boundary::todo::adopt: begin_switch(out); break;
-      case boundary::todo::say_paused: out.event({"paused", completed(), {}, {}}); break;
+      case boundary::todo::say_paused: out.event(completed(), paused_event{}); break;
       case boundary::todo::leave:
         if (boundary_.due(completed())) evaluation_.skip_to(completed());
         if (boundary_.end(standing()) <= completed()) return;

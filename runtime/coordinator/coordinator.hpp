@@ -148,12 +148,14 @@ class coordinator final : public role {
 
   // --- coordinator_messages.cpp: commands of users and the host, and restarted roles
   void take_command(const command& c, effects& out);
-  void take_handover_command(const command& c, effects& out);
-  void take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options, effects& out);
-  void take_surviving_state_command(const command& c, effects& out);
-  void refuse_surviving_state(const std::string& why, effects& out) const;
+  void refuse(std::string why, effects& out) const;
+  void take_handover_command(const handover_command& c, effects& out);
+  void refuse_handover(std::string why, effects& out) const;
+  void take_mode_command(const mode_choice& m, effects& out);
+  void take_surviving_state_command(const surviving_state_command& c, effects& out);
   bool lives(std::uint32_t worker) const;
-  void take_setting(const command& c, effects& out);
+  void take_setting(const set_command& s, effects& out);
+  void take_option(const set_option_command& s, effects& out);
   void send_setting(const set_value& s, effects& out) const;
   std::uint64_t hold() const { return std::max(ledger_.max_granted(), completed()); }
   void take_ready(const header& h, const ready& r, effects& out);

@@ -7,6 +7,12 @@
 #include "runtime/coordinator/coordinator.hpp"
 
 namespace troupe {
+namespace {
+
+using kept = store_effect::kind_of;
+
+}  // namespace
+
 // --- evaluation
 
 // In lockstep all workers evaluate with their current weights. Otherwise the tester pulls weights
@@ -46,11 +52,7 @@ void coordinator::tester_lives(std::uint32_t incarnation, effects& out) {
 void coordinator::round_complete(const report_sheet& reports, effects& out) {
   auto v = verdict_of(*config_.graph, reports.means(*config_.graph));
   evaluation_.record_result(v.accuracy);
-  event_effect e{"eval", evaluation_.past().evaluated, {}, {}};
-  if (v.accuracy) e.values.emplace_back("accuracy", *v.accuracy);
-  for (auto& other : v.others) e.values.push_back(std::move(other));
-  e.values.emplace_back("loss", v.loss);
-  out.event(std::move(e));
+  out.event(evaluation_.past().evaluated, eval_event{v.accuracy, std::move(v.others), v.loss});
   if (boundary_.lockstep()) time_.last_step = time_.now;
   rate_round(v, out);
   if (after_evaluation(config_.finish, known(completed(), v.loss, evaluation_.past().accuracy))) boundary_.want_end();
@@ -79,7 +81,7 @@ void coordinator::send_adopt(role_id r, effects& out) const {
 }
 
 void coordinator::switched(effects& out) {
-  out.event({"mode", completed(), {}, boundary_.mode().text()});
+  out.event(completed(), mode_event{boundary_.mode().choice()});
   time_.last_step = time_.now;
   evaluation_.skip_to(completed());
   repeat_histograms_request(out);
@@ -131,16 +133,14 @@ void coordinator::collected(effects& out) {
   // Not stored, so the previous checkpoint remains the newest.
   if (!c.not_finite.empty()) {
     ended_ = true;
-    return out.event({"error",
-                      completed(),
-                      {},
-                      "'" + c.not_finite + "' is not finite at step " + std::to_string(completed()) + ": nothing is stored"});
+    return out.event(completed(), error_event{"'" + c.not_finite + "' is not finite at step " + std::to_string(completed()) +
+                                              ": nothing is stored"});
   }
   const bool evaluates = boundary_.collected(completed());
   if (why == boundary::purpose::handover) return hand_over(std::move(c), out);
   if (why == boundary::purpose::checkpoint || boundary_.stopped()) {
-    out.store({"checkpoint", completed(), c.all(), std::make_shared<handover>(handover_now(c))});
-    out.event({"checkpoint", completed(), {}, {}});
+    out.store({kept::checkpoint, completed(), c.all(), std::make_shared<handover>(handover_now(c))});
+    out.event(completed(), checkpoint_event{});
   }
   time_.last_step = time_.last_checkpoint = time_.now;
   if (why != boundary::purpose::last) return;
@@ -151,7 +151,7 @@ void coordinator::collected(effects& out) {
 
 void coordinator::write(effects& out) {
   invariant(written_.has_value(), "weights are collected before they are written");
-  out.store({"weights", completed(), std::move(written_->weights)});
+  out.store({kept::weights, completed(), std::move(written_->weights)});
   end(out);
 }
 
@@ -176,9 +176,8 @@ handover coordinator::handover_now(const collection& c) const {
 void coordinator::hand_over(collection c, effects& out) {
   auto h = std::make_shared<handover>(handover_now(c));
   if (config_.before) h->notified = config_.before->notified;  // an earlier plan may have reported later steps
-  if (!histograms_.requested().empty())
-    out.event({"refused", completed(), {}, "histograms: the job was moved first; request them again"});
-  out.store({"handover", completed(), c.all(), std::move(h)});
+  if (!histograms_.requested().empty()) refuse("histograms: the job was moved first; request them again", out);
+  out.store({kept::handover, completed(), c.all(), std::move(h)});
   ended_ = true;
 }
 
@@ -188,8 +187,10 @@ void coordinator::hand_over(collection c, effects& out) {
 // other messages are dropped. Returns true if the message was handled here.
 bool coordinator::answers_quiesced(const envelope& e, effects& out) {
   const auto* c = std::get_if<command>(&e.body);
-  if (c && c->name == "surviving_state") take_surviving_state_command(*c, out);
-  if (!left_) return c && c->name == "surviving_state";
+  const auto* question = c ? c->as<surviving_state_command>() : nullptr;
+  const auto* setting = c ? c->as<set_command>() : nullptr;
+  if (question) take_surviving_state_command(*question, out);
+  if (!left_) return question != nullptr;
   const auto* f = std::get_if<finished>(&e.body);
   if (std::holds_alternative<inventory>(e.body))
     take_inventory(e, out);
@@ -197,9 +198,9 @@ bool coordinator::answers_quiesced(const envelope& e, effects& out) {
     take_state(e, out);
   else if (left_->step && f && f->token == collector_.request())
     surviving_state_collected(out);
-  else if (c && c->name == "set")
-    take_setting(*c, out);
-  else if (!c || c->name != "surviving_state")
+  else if (setting)
+    take_setting(*setting, out);
+  else if (!question)
     drop(drop_reason::quiesced);
   return true;
 }
@@ -217,7 +218,7 @@ void coordinator::take_inventory(const envelope& e, effects& out) {
   if (left == survivor_rule::newest)
     step = std::max(step, std::min(ledger_.least_done([this](std::uint32_t w) { return lives(w); }), ledger_.max_done()));
   const auto what = left_->all.find(left, step);
-  if (const auto* why = std::get_if<std::string>(&what)) return refuse_surviving_state(*why, out);
+  if (const auto* why = std::get_if<std::string>(&what)) return refuse_handover(*why, out);
   const auto& found = std::get<surviving_state::found>(what);
   left_->step = left == survivor_rule::newest ? step : found.version;
   collector_.begin(false);
@@ -231,7 +232,7 @@ void coordinator::take_inventory(const envelope& e, effects& out) {
 void coordinator::surviving_state_collected(effects& out) {
   if (!collector_.under_way() || collector_.missing() > 0) return;
   auto c = collector_.joined();
-  if (!c.not_finite.empty()) return refuse_surviving_state("'" + c.not_finite + "' is not finite", out);
+  if (!c.not_finite.empty()) return refuse_handover("'" + c.not_finite + "' is not finite", out);
   auto h = std::make_shared<handover>(handover_now(c));
   // If the weights of the last round were to be stored as the best, the next plan repeats the
   // round.
@@ -243,7 +244,7 @@ void coordinator::surviving_state_collected(effects& out) {
   const auto before = config_.before ? config_.before->notified : 0;  // an earlier plan may have reported later steps
   h->notified = boundary_.mode().left == survivor_rule::versions ? std::max(completed(), before) : 0;
   h->keep = boundary_.keeping();
-  out.store({"handover", h->step, c.all(), std::move(h)});
+  out.store({kept::handover, h->step, c.all(), std::move(h)});
 }
 
 // Cuts the blocks of this plan from the previous plan's parameters and sends them.
@@ -269,18 +270,15 @@ void coordinator::send_restored(std::vector<restored_block> list, effects& out) 
 void coordinator::end(effects& out) {
   ended_ = true;
   if (const auto& mode = boundary_.wanted_mode())
-    out.event({"refused",
-               completed(),
-               {},
-               "the job ended at step " + std::to_string(completed()) + ", before the switch to mode '" + mode->name + "'"});
-  event_effect e{"done", completed(), {}, boundary_.stopped() ? "stopped" : "finished"};
-  e.values.emplace_back("steps", static_cast<double>(completed()));
-  e.values.emplace_back("epochs", static_cast<double>(completed()) / static_cast<double>(config_.steps_per_epoch));
-  if (const auto a = evaluation_.past().accuracy; a >= 0 && evaluation_.weights_evaluated(completed()))
-    e.values.emplace_back("test_accuracy", a);
-  e.values.emplace_back("seconds", seconds_of(time_.now - time_.begun));
-  e.values.emplace_back("packets", config_.plan->packets);
-  out.event(std::move(e));
+    refuse("the job ended at step " + std::to_string(completed()) + ", before the switch to mode '" + mode->name + "'", out);
+  done_event e;
+  if (boundary_.stopped()) e.how = how_ended::stopped;
+  e.steps = completed();
+  e.epochs = static_cast<double>(completed()) / static_cast<double>(config_.steps_per_epoch);
+  if (const auto a = evaluation_.past().accuracy; a >= 0 && evaluation_.weights_evaluated(completed())) e.test_accuracy = a;
+  e.seconds = seconds_of(time_.now - time_.begun);
+  e.packets = config_.plan->packets;
+  out.event(completed(), std::move(e));
 }
 
 }  // namespace troupe

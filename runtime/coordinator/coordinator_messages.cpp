@@ -14,33 +14,41 @@ constexpr std::uint64_t max_ahead = 1024;  // a worker may join at most this man
 // --- commands
 
 void coordinator::take_command(const command& c, effects& out) {
-  if (c.name == "pause") return boundary_.want_pause(hold());
-  if (c.name == "stop") return boundary_.want_stop(hold());
-  if (c.name == "checkpoint") return boundary_.want_checkpoint(hold());
-  if (c.name == "eval") return boundary_.want_evaluation(hold());
-  if (c.name == "mode") return take_mode_command(c.key, c.options, out);
-  if (c.name == "handover") return take_handover_command(c, out);
-  if (c.name == "staleness") return begin_observe(out);
-  if (c.name == "histograms") return take_histograms_command(out);
-  if (c.name == "set") return take_setting(c, out);
-  if (c.name != "resume") return out.event({"refused", completed(), {}, "unknown command '" + c.name + "'"});
-  if (boundary_.resume()) out.event({"resumed", completed(), {}, {}});
-  time_.last_step = time_.now;
+  std::visit(overloaded{
+                 [&](const pause_command&) { boundary_.want_pause(hold()); },
+                 [&](const stop_command&) { boundary_.want_stop(hold()); },
+                 [&](const checkpoint_command&) { boundary_.want_checkpoint(hold()); },
+                 [&](const eval_command&) { boundary_.want_evaluation(hold()); },
+                 [&](const staleness_command&) { begin_observe(out); },
+                 [&](const histograms_command&) { take_histograms_command(out); },
+                 [&](const mode_command& m) { take_mode_command(m.mode, out); },
+                 [&](const set_option_command& s) { take_option(s, out); },
+                 [&](const set_command& s) { take_setting(s, out); },
+                 [&](const handover_command& h) { take_handover_command(h, out); },
+                 [&](const resume_command&) {
+                   if (boundary_.resume()) out.event(completed(), resumed_event{});
+                   time_.last_step = time_.now;
+                 },
+                 [&](const auto& other) { refuse(std::string("unknown command '") + other.name + "'", out); },
+             },
+             c.what);
 }
 
-void coordinator::take_setting(const command& c, effects& out) {
-  if (c.key.starts_with("train.sync.")) {  // the current mode with another option value
-    auto options = boundary_.mode().options;
-    const auto key = c.key.substr(11);
-    std::erase_if(options, [&](const auto& o) { return o.first == key; });
-    for (const auto& o : c.options) options.emplace_back(key, o.second);
-    if (c.options.empty()) return out.event({"refused", completed(), {}, "no value for " + c.key});
-    return take_mode_command(boundary_.mode().name, std::move(options), out);
-  }
+void coordinator::refuse(std::string why, effects& out) const { out.event(completed(), refused_event{std::move(why)}); }
+
+// The present mode with another value of an option.
+void coordinator::take_option(const set_option_command& s, effects& out) {
+  mode_choice m{boundary_.mode().name, boundary_.mode().options};
+  std::erase_if(m.options, [&](const auto& o) { return o.first == s.option; });
+  m.options.emplace_back(s.option, s.value);
+  take_mode_command(m, out);
+}
+
+void coordinator::take_setting(const set_command& s, effects& out) {
   const auto from = ledger_.max_granted();
-  settings_.push_back({c.key, c.value, from});
+  settings_.push_back({s.key, s.value, from});
   send_setting(settings_.back(), out);
-  out.event({"set", from, {{c.key, c.value}}, {}});
+  out.event(from, set_event{{s.key, s.value}});
 }
 
 void coordinator::send_setting(const set_value& s, effects& out) const {
@@ -48,23 +56,22 @@ void coordinator::send_setting(const set_value& s, effects& out) const {
   for (auto r : config_.plan->workers) out.send({to(r), s});
 }
 
-// From the host: all nodes have the next plan of this job, made for mode `key`.
-void coordinator::take_handover_command(const command& c, effects& out) {
-  const auto refuse = [&](std::string why) { out.event({"refused", completed(), {{"handover", 1}}, std::move(why)}); };
+// From the host: all nodes have the next plan of this job.
+void coordinator::take_handover_command(const handover_command& c, effects& out) {
   const auto mode = boundary_.mode().text();
-  if (boundary_.changing() || c.key != mode) return refuse("the mode has changed meanwhile (now " + mode + "): repeat the command");
+  if (boundary_.changing() || c.mode.text() != mode)
+    return refuse_handover("the mode has changed meanwhile (now " + mode + "): repeat the command", out);
   boundary_.want_handover(hold());
 }
 
 // From the host: nodes have failed, and the next plan is made without them.
-void coordinator::take_surviving_state_command(const command& c, effects& out) {
-  std::set<std::string> lost;
-  for (const auto& [key, node] : c.options) lost.insert(node);
+void coordinator::take_surviving_state_command(const surviving_state_command& c, effects& out) {
+  const std::set<std::string> lost(c.lost.begin(), c.lost.end());
   auto why = why_nothing_is_left(*config_.plan, *config_.graph, boundary_.mode().left, lost);
   if (!started_) why = "the job has not started";
   if (boundary_.changing()) why = "a mode switch was in progress";
   if (boundary_.finishing() || written_) why = "the job was ending";
-  if (!why.empty()) return refuse_surviving_state(why, out);
+  if (!why.empty()) return refuse_handover(why, out);
   if (!left_) left_.emplace(what_is_left{surviving_state(config_.plan), {}, {}});
   left_->lost = lost;
   left_->step.reset();
@@ -81,12 +88,11 @@ bool coordinator::lives(std::uint32_t worker) const {
   return !left_->lost.contains(plan.nodes[plan[plan.workers[worker]].node].name);
 }
 
-void coordinator::refuse_surviving_state(const std::string& why, effects& out) const {
-  out.event({"refused", completed(), {{"handover", 1}}, why});
+void coordinator::refuse_handover(std::string why, effects& out) const {
+  out.event(completed(), handover_refused_event{std::move(why)});
 }
 
-void coordinator::take_mode_command(const std::string& name, std::vector<std::pair<std::string, std::string>> options,
-                                    effects& out) {
+void coordinator::take_mode_command(const mode_choice& m, effects& out) {
   std::string why;
   std::optional<mode_facts> found;
   if (!config_.find_mode)
@@ -100,12 +106,12 @@ void coordinator::take_mode_command(const std::string& name, std::vector<std::pa
   else if (config_.plan->server_groups > 1)
     why = "with several server groups the mode is fixed";
   else
-    found = config_.find_mode(name, options, why);
+    found = config_.find_mode(m.name, m.options, why);
   if (found && (found->work_unit > 0 || dealer_.deals())) {
     found.reset();
     why = "a job cannot switch to or from sandblaster: its work units are dealt from the first step on";
   }
-  if (!found) return out.event({"refused", completed(), {}, why});
+  if (!found) return refuse(std::move(why), out);
   boundary_.want_mode(std::move(*found), hold());
 }
 
@@ -145,11 +151,8 @@ void coordinator::take_joined(const header& h, const role_plan& who, effects& ou
   if (who.kind != role_kind::worker) return;
   if (config_.plan->rule != weight_rule::drain && !config_.retains_for_replay) {
     ended_ = true;
-    return out.event({"error",
-                      completed(),
-                      {},
-                      "node " + config_.plan->nodes[who.node].name +
-                          " was restarted: the versions of weights that packets in flight have used are lost"});
+    return out.event(completed(), error_event{"node " + config_.plan->nodes[who.node].name +
+                                              " was restarted: the versions of weights that packets in flight have used are lost"});
   }
   joined(who.worker, h.step, ledger_.meet(who.worker, h.incarnation), out);
   // The worker has missed the `adopt` of the current mode: it joined before the shards adopted it,

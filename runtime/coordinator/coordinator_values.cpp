@@ -26,15 +26,12 @@ void coordinator::rate_round(const verdict& v, effects& out) {
 void coordinator::store_best(named_tensors named, const std::string& not_finite, effects& out) {
   if (!not_finite.empty()) {
     best_.give_up();
-    return out.event(
-        {"alert", completed(), {}, "'" + not_finite + "' is not finite: the weights of the best evaluation are not stored"});
+    return out.event(completed(),
+                     alert_event{"'" + not_finite + "' is not finite: the weights of the best evaluation are not stored"});
   }
   const auto best = best_.stored();
-  out.store({"best", best.step, std::move(named)});
-  event_effect e{"best", best.step, {}, {}};
-  if (best.accuracy) e.values.emplace_back("accuracy", *best.accuracy);
-  e.values.emplace_back("loss", best.loss);
-  out.event(std::move(e));
+  out.store({store_effect::kind_of::best, best.step, std::move(named)});
+  out.event(best.step, best_event{best.accuracy, best.loss});
 }
 
 // The tester sends the weights of a round, layer by layer. They are in host memory (crossing.hpp),

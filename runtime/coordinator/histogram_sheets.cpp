@@ -1,20 +1,9 @@
 #include "runtime/coordinator/histogram_sheets.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 
 namespace troupe {
-namespace {
-
-event_effect histogram_event(std::uint64_t step, const std::string& name, bool of_gradient, const value_histogram& h) {
-  event_effect e{"histogram", step, {{"gradient", of_gradient ? 1.0 : 0.0}}, name};
-  auto values = histogram_values(h);
-  e.values.insert(e.values.end(), std::make_move_iterator(values.begin()), std::make_move_iterator(values.end()));
-  return e;
-}
-
-}  // namespace
 
 bool histogram_sheets::due(std::uint64_t progress) {
   if (every_ == 0 || progress / every_ <= done_ / every_) return false;
@@ -66,8 +55,8 @@ std::vector<event_effect> histogram_sheets::complete() {
     for (const auto& b : plan_->blocks) ++blocks[b.param];
     for (std::size_t p = 0; p < graph_->params.size(); ++p) {
       const auto& name = graph_->params[p].full_name;
-      events.push_back(histogram_event(step, name, false, s.weight[p]));
-      if (s.with_gradient[p] == blocks[p]) events.push_back(histogram_event(step, name, true, s.gradient[p]));
+      events.push_back({step, histogram_event{false, name, s.weight[p]}});
+      if (s.with_gradient[p] == blocks[p]) events.push_back({step, histogram_event{true, name, s.gradient[p]}});
     }
     if (every_ > 0 && step % every_ == 0) done_ = std::max(done_, step);
     requested_.erase(step);

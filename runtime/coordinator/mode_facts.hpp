@@ -7,23 +7,21 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/messages/mode_choice.hpp"
 #include "runtime/spec/survivor_rule.hpp"
 
 namespace troupe {
 
 struct mode_facts {
   std::string name = "bsp";
-  std::vector<std::pair<std::string, std::string>> options;  // as text, as `adopt` carries them
+  named_texts options;  // as text, as `adopt` carries them
   bool lockstep = true;
   std::uint32_t work_unit = 0;  // packets per work unit; 0: fixed ranges
   bool rests = false;           // workers are notified of boundaries, where they rest
   survivor_rule left = survivor_rule::nothing;
 
-  std::string text() const {  // "ssp staleness=3"
-    std::string t = name;
-    for (const auto& [key, value] : options) t.append(" ").append(key).append("=").append(value);
-    return t;
-  }
+  mode_choice choice() const { return {name, options}; }
+  std::string text() const { return choice().text(); }
 };
 
 }  // namespace troupe

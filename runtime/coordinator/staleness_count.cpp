@@ -1,7 +1,5 @@
 #include "runtime/coordinator/staleness_count.hpp"
 
-#include "runtime/coordinator/staleness.hpp"
-
 namespace troupe {
 
 bool staleness_count::ask() {
@@ -23,13 +21,15 @@ bool staleness_count::take(role_id worker, const observation& o) {
   return observed_ = true;
 }
 
-scalars staleness_count::sums(const model_graph& g) const {
-  scalars list;
+std::vector<staleness_entry> staleness_count::sums(const model_graph& g) const {
+  std::vector<staleness_entry> list;
   for (const auto& p : g.params) {
     const auto at = histograms_.find(p.full_name);
     if (at == histograms_.end()) continue;
+    staleness_entry entry{p.full_name, {}};
     for (std::size_t i = 0; i < at->second.size(); ++i)
-      if (at->second[i] > 0) list.emplace_back(staleness_key(p.full_name, i), static_cast<double>(at->second[i]));
+      if (at->second[i] > 0) entry.reads[i] = at->second[i];
+    if (!entry.reads.empty()) list.push_back(std::move(entry));
   }
   return list;
 }

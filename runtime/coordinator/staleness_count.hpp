@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/coordinator/report_sheet.hpp"
+#include "runtime/messages/event_kinds.hpp"
 #include "runtime/messages/message.hpp"
 
 namespace troupe {
@@ -26,8 +27,8 @@ class staleness_count {
   bool waits_for(role_id worker) const { return answered_ && !answered_->count(worker); }
   // Returns true if this was the last answer.
   bool take(role_id worker, const observation& o);
-  // Number of reads, by parameter in the graph's order and by staleness in clocks.
-  scalars sums(const model_graph& g) const;
+  // By parameter in the graph's order.
+  std::vector<staleness_entry> sums(const model_graph& g) const;
 
  private:
   std::vector<role_id> workers_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <sstream>
 
 #include "ops/device_descriptors.hpp"
 #include "runtime/base/number_text.hpp"
@@ -125,14 +124,14 @@ std::string why_needed(const prepared_job& j, const std::string& node, const std
   return {};
 }
 
-std::string lose_nodes(const prepared_job& j, const command& c, amendments& a) {
+std::string lose_nodes(const prepared_job& j, const lose_command& c, amendments& a) {
   std::string error;
-  for (const auto& [key, node] : c.options) {
+  for (const auto& node : c.nodes) {
     if (!node_named(j, node, error)) return error;
     if (j.plan.nodes[j.plan.roles.front().node].name == node) return "node " + in_quotes(node) + " has the job's coordinator";
     a.without.insert(node);
   }
-  for (const auto& [key, node] : c.options)
+  for (const auto& node : c.nodes)
     if (const auto why = why_needed(j, node, a.without); !why.empty()) return "node " + in_quotes(node) + " is " + why;
   return {};
 }
@@ -148,20 +147,17 @@ std::string drain_node(const prepared_job& j, const std::string& node, amendment
   return why.empty() ? why : "node " + in_quotes(node) + " is " + why + ": it cannot be drained";
 }
 
-std::string balance(const prepared_job& j, const command& c, amendments& a) {
+std::string balance(const prepared_job& j, const balance_command& c, amendments& a) {
   if (!j.plan.balances) return "no layer of the job has fraction = \"auto\": its packets cannot be balanced";
-  std::vector<std::uint32_t> counts;
   std::uint64_t sum = 0;
-  for (const auto& [key, text] : c.options) {
-    std::uint32_t n = 0;
-    if (!read_number(text, n) || n < 1 || n > j.plan.packets) return "bad number of packets " + in_quotes(text);
-    counts.push_back(n);
+  for (const auto n : c.packets) {
+    if (n < 1 || n > j.plan.packets) return "bad number of packets " + in_quotes(std::to_string(n));
     sum += n;
   }
-  if (counts.size() != j.plan.ranges.size() || sum != j.plan.packets)
+  if (c.packets.size() != j.plan.ranges.size() || sum != j.plan.packets)
     return "the job has " + std::to_string(j.plan.ranges.size()) + " workers and " + std::to_string(j.plan.packets) +
            " packets in a step: name the packets of each worker";
-  a.packets = std::move(counts);
+  a.packets = c.packets;
   return {};
 }
 
@@ -214,50 +210,46 @@ void apply(const amendments& a, job_spec& spec, std::vector<node_spec>& nodes) {
 
 }  // namespace
 
-bool amends(const command& c) { return c.name == "move" || c.name == "drain" || c.name == "add-node" || c.name == "balance"; }
-
-command balance_as(const event_effect& proposal) {
-  command c{"balance", {}, 0, {}};
-  for (const auto& [worker, packets] : proposal.values) c.options.emplace_back("packets", number_text(packets));
-  return c;
+bool amends(const command& c) {
+  return c.is<move_command>() || c.is<drain_command>() || c.is<add_node_command>() || c.is<balance_command>();
 }
 
-command loss_of(const std::set<std::string>& nodes) {
-  command c{"lose", {}, 0, {}};
-  for (const auto& n : nodes) c.options.emplace_back("node", n);
-  return c;
-}
+lose_command loss_of(const std::set<std::string>& nodes) { return {{nodes.begin(), nodes.end()}}; }
 
 std::string done_text(const command& c) {
-  if (c.name == "lose") {
-    std::vector<std::string> names;
-    for (const auto& [key, node] : c.options) names.push_back(node);
-    return names.empty() ? "all nodes start their roles again" : "continued without " + joined(names);
-  }
-  if (c.name == "balance") {
-    std::vector<std::string> counts;
-    for (const auto& [key, n] : c.options) counts.push_back(n);
-    return "balanced the packets of the workers: " + joined(counts);
-  }
-  if (c.name == "move") return "moved " + c.key + " to " + (c.options.empty() ? "" : c.options[0].second);
-  return (c.name == "drain" ? "drained " : "added ") + c.key;
+  return std::visit(overloaded{
+                        [](const lose_command& l) {
+                          return l.nodes.empty() ? "all nodes start their roles again" : "continued without " + joined(l.nodes);
+                        },
+                        [](const balance_command& b) {
+                          std::vector<std::string> counts;
+                          for (const auto n : b.packets) counts.push_back(std::to_string(n));
+                          return "balanced the packets of the workers: " + joined(counts);
+                        },
+                        [](const move_command& m) { return "moved " + m.layer + " to " + m.place; },
+                        [](const drain_command& d) { return "drained " + d.node; },
+                        [](const add_node_command& n) { return "added " + n.node; },
+                        [](const auto& other) { return std::string(other.name); },
+                    },
+                    c.what);
 }
 
 std::variant<amendments, std::string> amended(const prepared_job& now, const amendments& so_far, const command& wish) {
   auto a = so_far;
-  std::string error = "unknown command '" + wish.name + "'";
-  if (wish.name == "lose")
-    error = lose_nodes(now, wish, a);
-  else if (wish.name == "move" && now.plan.server_groups > 1)
-    error = "with several server groups every layer is on the nodes of its workers: none can be moved";
-  else if (wish.name == "move")
-    error = move_layer(now, wish.key, wish.options.empty() ? std::string() : wish.options[0].second, a);
-  else if (wish.name == "drain")
-    error = drain_node(now, wish.key, a);
-  else if (wish.name == "add-node")
-    error = add_node(now, wish.key, a);
-  else if (wish.name == "balance")
-    error = balance(now, wish, a);
+  const auto error = std::visit(
+      overloaded{
+          [&](const lose_command& c) { return lose_nodes(now, c, a); },
+          [&](const move_command& c) {
+            if (now.plan.server_groups > 1)
+              return std::string("with several server groups every layer is on the nodes of its workers: none can be moved");
+            return move_layer(now, c.layer, c.place, a);
+          },
+          [&](const drain_command& c) { return drain_node(now, c.node, a); },
+          [&](const add_node_command& c) { return add_node(now, c.node, a); },
+          [&](const balance_command& c) { return balance(now, c, a); },
+          [&](const auto& other) { return std::string("unknown command '") + other.name + "'"; },
+      },
+      wish.what);
   if (!error.empty()) return error;
   return a;
 }
@@ -293,18 +285,13 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std
   return made;
 }
 
-std::string mode_text(const prepared_job& j) {
-  std::string text = j.spec.train.sync.kind;
-  for (const auto& [key, value] : options_to_text(j.spec.train.sync.values)) text.append(" ").append(key).append("=").append(value);
-  return text;
-}
+mode_choice mode_of(const prepared_job& j) { return {j.spec.train.sync.kind, options_to_text(j.spec.train.sync.values)}; }
 
-void set_mode(amendments& a, const std::string& text) {
-  std::istringstream words(text);
-  a.mode_options.clear();
-  words >> a.mode;
-  for (std::string w; words >> w;)
-    if (const auto is = w.find('='); is != std::string::npos) a.mode_options.emplace_back(w.substr(0, is), w.substr(is + 1));
+std::string mode_text(const prepared_job& j) { return mode_of(j).text(); }
+
+void set_mode(amendments& a, const mode_choice& m) {
+  a.mode = m.name;
+  a.mode_options = m.options;
 }
 
 }  // namespace troupe

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "runtime/job/job.hpp"
-#include "runtime/messages/control.hpp"
+#include "runtime/messages/command.hpp"
 
 namespace troupe {
 
@@ -37,20 +37,15 @@ struct amendments {
   std::vector<layer_word> layers;  // at most one per layer
   std::set<std::string> without;   // drained and lost nodes
   std::string mode;                // the mode in use; empty: the job file's
-  std::vector<std::pair<std::string, std::string>> mode_options;
+  named_texts mode_options;
   // Packets of each worker; empty, or of another number of workers: by the speed of their devices.
   std::vector<std::uint32_t> packets = {};
   friend bool operator==(const amendments&, const amendments&) = default;
 };
 
-// Returns true for the commands `move` (key: layer; options: {"node", NAME}), `drain` and
-// `add-node` (key: node), and `balance` (options: {"packets", N} for each worker).
+// Returns true for move, drain, add-node and balance: the commands of users that change the plan.
 bool amends(const command& c);
-// Returns the command that follows the event "balance", a proposal of the coordinator.
-command balance_as(const event_effect& proposal);
-// Returns the command `lose`, with an option {"node", NAME} for each lost node. Without nodes: all
-// nodes stay, and their roles start again.
-command loss_of(const std::set<std::string>& nodes);
+lose_command loss_of(const std::set<std::string>& nodes);
 // Returns the text for users when the command is done, e.g. "moved fc6 to n2".
 std::string done_text(const command& c);
 
@@ -68,9 +63,9 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std
 void continue_at(prepared_job& j, std::uint64_t step, const std::shared_ptr<const handover>& before = {},
                  std::vector<std::pair<std::string, tensor>> named = {});
 
-// Returns the job's mode with its options, e.g. "ssp staleness=3", in the coordinator's form.
-std::string mode_text(const prepared_job& j);
-// Sets the mode of the amendments from such a text.
-void set_mode(amendments& a, const std::string& text);
+// Returns the job's mode with its options, in the coordinator's form.
+mode_choice mode_of(const prepared_job& j);
+std::string mode_text(const prepared_job& j);  // "ssp staleness=3"
+void set_mode(amendments& a, const mode_choice& m);
 
 }  // namespace troupe

@@ -26,7 +26,7 @@ class lost_role final : public role {
     if (!std::holds_alternative<start>(e.body)) return drop(drop_reason::outdated);  // for the role that was lost
     const auto& me = (*plan_)[self_];
     const peer_down news{plan_->nodes[me.node].name, me.name + " was restarted, and " + gone_};
-    if (self_ == plan_->roles.front().id) return out.event({"error", 0, {}, "node " + news.node + " is lost: " + news.reason});
+    if (self_ == plan_->roles.front().id) return out.event(0, error_event{"node " + news.node + " is lost: " + news.reason});
     header h;
     h.job = job_;
     h.src = self_;

@@ -1,4 +1,5 @@
 // Messages between the coordinator and the roles of its job, and messages from a host to its roles.
+// Commands of users and hosts to the coordinator: command.hpp.
 // The comment of a message gives: sender -> receiver, meaning, and the header fields that it uses.
 #pragma once
 
@@ -153,15 +154,6 @@ struct inventory {
 
 // Coordinator -> all roles: the job ends. Finish running tasks and send nothing new.
 struct halt {};
-
-// Host -> coordinator: a user's command: pause, resume, stop, checkpoint, eval, set (key, value),
-// mode, staleness, histograms. Or one of the host's own, e.g. "handover". Answered by events.
-struct command {
-  std::string name;
-  std::string key;
-  double value = 0;
-  std::vector<std::pair<std::string, std::string>> options = {};  // of `mode NAME key=value ...`; the name is the key
-};
 
 // A message that a mode or a plugin defines for its own roles; `type` is their choice. Plugins
 // cannot add message types, because CAF fixes its type table at program start.

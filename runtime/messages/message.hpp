@@ -8,6 +8,7 @@
 #include <functional>
 #include <variant>
 
+#include "runtime/messages/command.hpp"
 #include "runtime/messages/control.hpp"
 #include "runtime/messages/dataflow.hpp"
 #include "runtime/messages/ids.hpp"

@@ -96,10 +96,7 @@ void fields(auto& a, is<restore_state> auto& m) {
   auto& [block, value, rule] = m;
   a(block, value, rule);
 }
-void fields(auto& a, is<command> auto& m) {
-  auto& [name, key, value, options] = m;
-  a(name, key, value, options);
-}
+void fields(auto& a, is<command> auto& m) { a(m.what); }
 void fields(auto& a, is<fetch> auto& m) {
   auto& [block, join] = m;
   a(block, join);

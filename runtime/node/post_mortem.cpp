@@ -7,6 +7,7 @@
 
 #include "runtime/base/version.hpp"
 #include "runtime/job/plan_hash.hpp"
+#include "runtime/node/events/event_json.hpp"
 #include "runtime/record/file_io.hpp"
 
 namespace troupe {
@@ -72,13 +73,7 @@ std::string plan_json(const post_mortem_facts& f) {
 
 std::string events_jsonl(const post_mortem_facts& f) {
   std::string all;
-  for (const auto& [e, texts] : f.events) {
-    mortem_json o{{"event", e.kind}, {"step", e.step}};
-    for (const auto& [k, v] : e.values) o[k] = v;
-    for (const auto& [k, v] : texts) o[k] = v;
-    if (!e.text.empty()) o["message"] = e.text;
-    all += dumped(o, -1) + "\n";
-  }
+  for (const auto& e : f.events) all += event_line(e, event_form::file) + "\n";
   return all;
 }
 

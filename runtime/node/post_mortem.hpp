@@ -71,7 +71,7 @@ struct post_mortem {
 struct post_mortem_facts {
   post_mortem mortem;  // of the job in `made`
   const prepared_job& made;
-  std::vector<std::pair<event_effect, std::vector<std::pair<std::string, std::string>>>> events;
+  std::vector<event_effect> events;
   std::vector<post_mortem_role> roles;
   std::int64_t seconds_since_1970 = 0;
 };

@@ -175,7 +175,7 @@ void world::take_effects(role_id self) {
                      if (on_event) on_event(ev);
                    },
                    [&](store_effect& s) {
-                     if (s.what == "checkpoint") write_checkpoint(h.node, s);
+                     if (s.what == store_effect::kind_of::checkpoint) write_checkpoint(h.node, s);
                      if (on_store) on_store(s);
                    },
                    [&](shared_effect& x) { begin_shared(self, x); },

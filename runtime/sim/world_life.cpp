@@ -111,7 +111,7 @@ void world::detect(std::uint32_t node, std::uint32_t life) {
   if (on_life) on_life(life_change::reported_down, node, no_role);
   const auto name = node < config_.node_names.size() ? config_.node_names[node] : "n" + std::to_string(node + 1);
   if (!at_home(role_id{0})) {  // the coordinator is down: there is no role to notify
-    if (on_event) on_event({"error", 0, {}, "node " + name + " is lost: it crashed; the coordinator is gone"});
+    if (on_event) on_event({0, error_event{"node " + name + " is lost: it crashed; the coordinator is gone"}});
     return;
   }
   envelope e;

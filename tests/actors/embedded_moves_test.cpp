@@ -13,7 +13,7 @@ namespace {
 
 using namespace testing_embedded;
 
-command move_key(const std::string& layer, const std::string& node = "local") { return {"move", layer, 0, {{"node", node}}}; }
+command move_key(const std::string& layer, const std::string& node = "local") { return {move_command{layer, node}}; }
 
 struct watched {
   embedded_result result;
@@ -21,7 +21,7 @@ struct watched {
   std::vector<std::string> of(const std::string& kind) const {
     std::vector<std::string> texts;
     for (const auto& e : events)
-      if (e.kind == kind) texts.push_back(e.text);
+      if (name_of(e).name == kind) texts.push_back(message_of(e));
     return texts;
   }
 };
@@ -34,7 +34,7 @@ watched run_saying(const std::shared_ptr<prepared_job>& j, std::vector<std::pair
   embedded_run* self = nullptr;
   o.on_event = [&](const event_effect& e) {
     w.events.push_back(e);
-    if (e.kind == "step")
+    if (e.is<step_event>())
       for (const auto& [at, what] : words)
         if (at == e.step) self->command(what);
   };
@@ -54,8 +54,8 @@ watched run_moving(const std::shared_ptr<prepared_job>& j, const std::vector<std
   bool moving = false;
   o.on_event = [&](const event_effect& e) {
     w.events.push_back(e);
-    if (e.kind == "moved" || e.kind == "refused") moving = false;
-    if (e.kind != "step" || moving || next == moves.size() || e.step < moves[next].first) return;
+    if (e.is<moved_event>() || e.is<refused_event>()) moving = false;
+    if (!e.is<step_event>() || moving || next == moves.size() || e.step < moves[next].first) return;
     moving = true;
     self->command(moves[next++].second);
   };
@@ -75,7 +75,7 @@ TEST(embedded_moves, moves_do_not_change_the_weights) {
   EXPECT_EQ(moved.of("eval").size(), 4u);
   std::uint64_t step = 0;
   for (const auto& e : moved.events) {
-    if (e.kind != "step") continue;
+    if (!e.is<step_event>()) continue;
     EXPECT_EQ(e.step, ++step);
   }
   EXPECT_EQ(step, 200u);
@@ -86,7 +86,7 @@ TEST(embedded_moves, an_impossible_move_is_refused_and_changes_nothing) {
   const auto still = embedded(job_of(lenet_like(), set));
   const auto w = run_saying(job_of(lenet_like(), set), {{2, move_key("ip3")},
                                                         {3, move_key("ip1", "n2")},
-                                                        {4, {"drain", "local", 0, {}}},
+                                                        {4, {drain_command{"local"}}},
                                                         {5, move_key("ip1")},
                                                         {5, move_key("ip2")}});
   ASSERT_TRUE(w.result.ok) << w.result.error;
@@ -102,7 +102,7 @@ TEST(embedded_moves, an_impossible_move_is_refused_and_changes_nothing) {
 // Commands that are given while the plan changes reach the next plan.
 TEST(embedded_moves, other_commands_wait_for_the_move_and_take_effect) {
   const auto j = job_of(lenet_like(), {"train.finish.steps=100000000"});
-  const auto w = run_saying(j, {{5, move_key("ip1")}, {5, {"pause", {}, 0}}, {5, {"resume", {}, 0}}, {5, {"stop", {}, 0}}});
+  const auto w = run_saying(j, {{5, move_key("ip1")}, {5, {pause_command{}}}, {5, {resume_command{}}}, {5, {stop_command{}}}});
   EXPECT_TRUE(w.result.ok && w.result.stopped) << w.result.error;
   EXPECT_EQ(w.of("moved").size(), 1u);
   EXPECT_LT(w.result.step, 30u);
@@ -115,11 +115,11 @@ TEST(embedded_moves, a_paused_job_moves_and_stays_paused) {
   o.threads = 2;
   embedded_run* self = nullptr;
   o.on_event = [&](const event_effect& e) {
-    if (e.kind != "step") kinds.push_back(e.kind);
-    if (e.kind == "step" && e.step == 5) self->command({"pause", {}, 0, {}});
-    if (e.kind == "paused") self->command(move_key("ip1"));
-    if (e.kind == "moved") self->command({"checkpoint", {}, 0, {}});
-    if (e.kind == "checkpoint") self->command({"resume", {}, 0, {}});  // a paused job writes it without a further step
+    if (!e.is<step_event>()) kinds.push_back(name_of(e).name);
+    if (e.is<step_event>() && e.step == 5) self->command({pause_command{}});
+    if (e.is<paused_event>()) self->command(move_key("ip1"));
+    if (e.is<moved_event>()) self->command({checkpoint_command{}});
+    if (e.is<checkpoint_event>()) self->command({resume_command{}});  // a paused job writes it without a further step
   };
   embedded_run run(job_of(lenet_like(), {"train.finish.steps=30"}), std::move(o));
   self = &run;

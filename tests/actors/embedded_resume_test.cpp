@@ -41,12 +41,12 @@ class embedded_resume : public testing::Test {
     o.threads = 2;
     embedded_run* self = nullptr;
     o.on_event = [&](const event_effect& e) {
-      if (e.kind == "step" && e.step + 2 == at && word) self->command(*word);
-      if (e.kind == "step" && e.step == at) self->stop();
-      if (e.kind == "set") r.set = set_value{e.values.at(0).first, e.values.at(0).second, e.step};
+      if (e.is<step_event>() && e.step + 2 == at && word) self->command(*word);
+      if (e.is<step_event>() && e.step == at) self->stop();
+      if (e.is<set_event>()) r.set = set_value{flatten(e).values.at(0).first, flatten(e).values.at(0).second, e.step};
     };
     o.on_store = [&](const store_effect& s) {
-      if (s.what == "checkpoint") {
+      if (s.what == store_effect::kind_of::checkpoint) {
         const auto bad = write_checkpoint(file, checkpoint_of(*j, s, numerics_));
         EXPECT_FALSE(bad) << bad->to_string();
       }
@@ -78,7 +78,7 @@ class embedded_resume : public testing::Test {
 TEST_F(embedded_resume, retains_settings_made_by_a_user) {
   for (const char* rule : {"momentum", "adam"}) {
     const overrides set{std::string("train.dynamics={rule=\"") + rule + "\",lr=0.01}", "train.finish.steps=60"};
-    const auto half = stopped(set, 12, command{"set", "train.dynamics.lr", 0.002, {}});
+    const auto half = stopped(set, 12, command{set_command{"train.dynamics.lr", 0.002}});
     ASSERT_TRUE(half.set);
     ASSERT_LT(half.kept.step, 60u);
     auto unbroken = job_of(lenet_like(), set);
@@ -152,7 +152,7 @@ TEST_F(embedded_resume, evaluates_at_the_next_multiple_when_the_interval_is_shor
   expected.push_back(last);
   embedded_options o;
   o.on_event = [&](const event_effect& e) {
-    if (e.kind == "eval") evaluated.push_back(e.step);
+    if (e.is<eval_event>()) evaluated.push_back(e.step);
   };
   const auto r =
       embedded_run(going_on({"train.finish.steps=" + std::to_string(last), "eval.every=5"}, half.kept), std::move(o)).run();
@@ -222,7 +222,7 @@ std::vector<std::pair<std::string, std::string>> numbers_in(const metadata_map& 
 // name, or trains to its end.
 TEST_F(embedded_resume, refuses_or_ends_for_any_number_in_a_valid_file) {
   const overrides set{"train.dynamics.lr=0", "train.finish={patience=3}", "eval.every=4"};
-  stopped(set, 6, command{"set", "train.dynamics.decay", 0.002, {}});
+  stopped(set, 6, command{set_command{"train.dynamics.decay", 0.002}});
   const auto file = (folder_ / "c.safetensors").string();
   auto read = read_safetensors(file);
   ASSERT_TRUE(std::holds_alternative<safetensors_content>(read));

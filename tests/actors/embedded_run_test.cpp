@@ -19,7 +19,7 @@ std::vector<std::string> kinds_but_steps(const std::shared_ptr<prepared_job>& j)
   std::vector<std::string> kinds;
   embedded_options o;
   o.on_event = [&](const event_effect& e) {
-    if (e.kind != "step") kinds.push_back(e.kind);
+    if (!e.is<step_event>()) kinds.push_back(name_of(e).name);
   };
   EXPECT_TRUE(embedded(j, std::move(o)).ok);
   return kinds;
@@ -49,10 +49,10 @@ TEST(embedded_run, continues_from_a_checkpoint_with_the_same_bits) {
     o.threads = 2;
     embedded_run* self = nullptr;
     o.on_event = [&](const event_effect& e) {
-      if (e.kind == "step" && e.step == at) self->stop();
+      if (e.is<step_event>() && e.step == at) self->stop();
     };
     o.on_store = [&](const store_effect& s) {
-      if (s.what == "checkpoint") kept = s;
+      if (s.what == store_effect::kind_of::checkpoint) kept = s;
     };
     embedded_run first(job_of(lenet_like(), {"train.finish.steps=40"}), std::move(o));
     self = &first;
@@ -135,7 +135,7 @@ TEST(embedded_run, fails_when_weights_become_non_finite) {
 TEST(embedded_run, does_not_store_weights_that_are_non_finite_after_the_last_step) {
   std::vector<std::string> stored;
   embedded_options o;
-  o.on_store = [&](const store_effect& s) { stored.push_back(s.what); };
+  o.on_store = [&](const store_effect& s) { stored.push_back(name_of(s.what)); };
   const auto r = embedded(job_of(lenet_like(), {"train.dynamics.lr=1e300", "train.finish.steps=1"}), std::move(o));
   EXPECT_FALSE(r.ok);
   EXPECT_NE(r.error.find(".weight' is not finite at step 1"), std::string::npos) << r.error;
@@ -152,7 +152,7 @@ TEST(embedded_run, names_the_file_when_a_packed_data_set_is_truncated_during_the
   ASSERT_TRUE(std::holds_alternative<packed_result>(pack(*job_of(lenet_like())->data, file)));
   embedded_options o;
   o.on_event = [&](const event_effect& e) {
-    if (e.kind == "step" && e.step == 3) std::filesystem::resize_file(file, packed_alignment);
+    if (e.is<step_event>() && e.step == 3) std::filesystem::resize_file(file, packed_alignment);
   };
   const auto r = embedded(
       job_of(lenet_like(), {"data={source=\"packed\",path=\"" + file + "\",batch=16}", "train.finish.steps=100000"}), std::move(o));
@@ -174,7 +174,7 @@ TEST(embedded_run, memory_stays_flat_between_step_500_and_5000) {
   double early = 0, late = 0;
   embedded_options o;
   o.on_event = [&](const event_effect& e) {
-    if (e.kind != "step") return;
+    if (!e.is<step_event>()) return;
     if (e.step == 500) early = resident_mib();
     if (e.step == 5000) late = resident_mib();
   };

@@ -76,13 +76,13 @@ TEST(embedded_same_bits, small_blocks_give_the_same_bits_through_switch_move_and
   o.threads = 2;
   std::size_t switched = 0, moved = 0;
   o.on_event = [&](const event_effect& e) {
-    if (e.kind == "step" && e.step == 3) self->command({"mode", "ssp", 0, {{"staleness", "0"}}});
-    if (e.kind == "mode" && ++switched == 1) self->command({"mode", "bsp", 0, {}});
-    if (e.kind == "mode" && switched == 2) self->command({"move", "ip1", 0, {{"node", "local"}}});
-    if (e.kind == "moved" && ++moved == 1) self->stop();
+    if (e.is<step_event>() && e.step == 3) self->command({mode_command{{"ssp", {{"staleness", "0"}}}}});
+    if (e.is<mode_event>() && ++switched == 1) self->command({mode_command{{"bsp"}}});
+    if (e.is<mode_event>() && switched == 2) self->command({move_command{"ip1", "local"}});
+    if (e.is<moved_event>() && ++moved == 1) self->stop();
   };
   o.on_store = [&](const store_effect& s) {
-    if (s.what == "checkpoint") kept = s;
+    if (s.what == store_effect::kind_of::checkpoint) kept = s;
   };
   embedded_run first(job_of(lenet_like(), set), std::move(o));
   self = &first;
@@ -112,7 +112,7 @@ TEST(embedded_same_bits, every_step_has_the_loss_of_the_plain_loop) {
   std::vector<double> losses;
   embedded_options o;
   o.on_event = [&](const event_effect& e) {
-    if (e.kind == "step") losses.push_back(e.values.at(0).second);
+    if (e.is<step_event>()) losses.push_back(flatten(e).values.at(0).second);
   };
   ASSERT_TRUE(embedded(job_of(lenet_like(), {"topology.workers_per_group=2"}), std::move(o)).ok);
   plain_loop loop(job_of(lenet_like()), make_cpu_device());

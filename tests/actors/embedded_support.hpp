@@ -17,6 +17,7 @@
 #include "runtime/plain/plain_loop.hpp"
 #include "runtime/record/sha256.hpp"
 #include "runtime/sim/world.hpp"
+#include "tests/valid_events.hpp"
 
 namespace troupe::testing_embedded {
 
@@ -130,7 +131,7 @@ inline std::string simulated_hash(const std::shared_ptr<prepared_job>& j, const 
   for (const auto& r : j->plan.roles) w.add(r.id, r.*node, make_role(j, r.id));
   std::string hash;
   w.on_store = [&](const store_effect& s) {
-    if (s.what == "weights") hash = weights_sha256(s.named);
+    if (s.what == store_effect::kind_of::weights) hash = weights_sha256(s.named);
   };
   envelope go;
   go.h.dst = role_id{0};
@@ -148,6 +149,10 @@ inline std::string plain_hash(const std::shared_ptr<prepared_job>& j, std::uint6
 
 inline embedded_result embedded(const std::shared_ptr<prepared_job>& j, embedded_options o = {}) {
   if (o.threads == 0) o.threads = 2;
+  o.on_event = [next = std::move(o.on_event)](const event_effect& e) {
+    valid_events::expect_valid(e);
+    if (next) next(e);
+  };
   embedded_run run(j, std::move(o));
   return run.run();
 }

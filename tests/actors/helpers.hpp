@@ -101,12 +101,7 @@ inline envelope make_envelope(std::uint32_t job_id, std::uint32_t to, message bo
   return e;
 }
 
-inline event_effect note(std::string text) {
-  event_effect e;
-  e.kind = "note";
-  e.text = std::move(text);
-  return e;
-}
+inline event_effect note(std::string text) { return {0, warning_event{std::move(text)}}; }
 
 template <class... Seats>
 std::vector<seat> seats(Seats&&... s) {
@@ -125,7 +120,9 @@ struct written_host {
  private:
   host_config prepare(unsigned threads, host_config c) {
     c.threads = threads;
-    c.callbacks.on_event = [this](std::uint32_t, const event_effect& e) { events.add(e.kind + " " + e.text); };
+    c.callbacks.on_event = [this](std::uint32_t, const event_effect& e) {
+      events.add(std::string(name_of(e).name) + " " + message_of(e));
+    };
     return c;
   }
 };

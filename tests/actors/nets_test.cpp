@@ -27,8 +27,8 @@ TEST_P(nets, train_two_steps) {
   std::vector<double> losses;
   embedded_options o;
   o.on_event = [&](const event_effect& e) {
-    if (e.kind != "step") return;
-    for (const auto& [name, value] : e.values)
+    if (!e.is<step_event>()) return;
+    for (const auto& [name, value] : flatten(e).values)
       if (name == "loss") losses.push_back(value);
   };
   embedded_run run(j, o);

@@ -34,11 +34,11 @@ TEST(node_host, drops_and_counts_messages_without_a_destination) {
   written_host w;
   w.host.spawn(3, seats(make_seat(1, [](const envelope&, time_point, effects& out) { out.send(make_envelope(3, 0, credit{1})); })),
                {1, 0}, 0);
-  w.host.deliver(make_envelope(9, 0, start{}));    // no such job
-  w.host.deliver(make_envelope(3, 0, start{}));    // that role runs on node 1
-  w.host.deliver(make_envelope(3, 7, start{}));    // no such role
-  w.host.command(3, command{"pause", "", 0, {}});  // the coordinator is not here
-  w.host.deliver(make_envelope(3, 1, start{}));    // sends to node 1, and there is no on_remote
+  w.host.deliver(make_envelope(9, 0, start{}));  // no such job
+  w.host.deliver(make_envelope(3, 0, start{}));  // that role runs on node 1
+  w.host.deliver(make_envelope(3, 7, start{}));  // no such role
+  w.host.command(3, command{pause_command{}});   // the coordinator is not here
+  w.host.deliver(make_envelope(3, 1, start{}));  // sends to node 1, and there is no on_remote
   EXPECT_TRUE(eventually([&] { return w.host.counts().unknown_role == 4; }));
   EXPECT_EQ(w.host.counts().unknown_job, 1u);
   w.host.end(3);
@@ -299,15 +299,17 @@ TEST(node_host, trace_receives_every_task_until_it_is_removed) {
 TEST(node_host, stores_reach_the_callback) {
   journal stored;
   host_config c;
-  c.callbacks.on_store = [&](std::uint32_t job_id, const store_effect& s) { stored.add(std::to_string(job_id) + " " + s.what); };
+  c.callbacks.on_store = [&](std::uint32_t job_id, const store_effect& s) {
+    stored.add(std::to_string(job_id) + " " + name_of(s.what));
+  };
   written_host w(1, std::move(c));
   w.host.spawn(6,
                seats(make_seat(0,
-                               [](const envelope& e, time_point, effects& out) {
-                                 out.store({std::get<command>(e.body).name, 3, {{"w", tensor::declare(shape{2}, dtype::f32)}}});
+                               [](const envelope&, time_point, effects& out) {
+                                 out.store({store_effect::kind_of::checkpoint, 3, {{"w", tensor::declare(shape{2}, dtype::f32)}}});
                                })),
                {0}, 0);
-  w.host.command(6, command{"checkpoint", "", 0, {}});
+  w.host.command(6, command{checkpoint_command{}});
   ASSERT_TRUE(stored.wait_for(1));
   EXPECT_THAT(stored.lines(), ElementsAre("6 checkpoint"));
 }

@@ -10,6 +10,7 @@
 
 #include "actors/repl/repl.hpp"
 #include "actors/view/about.hpp"
+#include "actors/view/injection.hpp"
 
 namespace troupe {
 
@@ -17,6 +18,7 @@ struct fake_backend final : repl_backend {
   repl_view v;
   std::vector<std::pair<std::uint32_t, command>> announced;
   std::vector<repl_submission> submitted;
+  std::vector<injection> injected;
   std::string refusal;
   std::uint32_t next_job = 5;
   repl_events said;
@@ -61,6 +63,11 @@ struct fake_backend final : repl_backend {
   std::string tell(std::uint32_t job, const command& c) override {
     announced.emplace_back(job, c);
     on_command(c);
+    return refusal;
+  }
+  std::string inject(const injection& i) override {
+    if (v.cluster.empty()) return repl_backend::inject(i);
+    injected.push_back(i);
     return refusal;
   }
   std::string submit(const repl_submission& s, std::uint32_t& job) override {

@@ -17,12 +17,10 @@ class repl_inject : public testing::Test {
   repl_reply say(const std::string& line, bool json = false) { return repl_session(backend_, json).run(line); }
   // Returns the injection that the line sent, as text; else the answer.
   std::string announced(const std::string& line) {
-    backend_.announced.clear();
+    backend_.injected.clear();
     const auto r = say(line);
-    if (r.how != kind::ok || backend_.announced.size() != 1) return r.text;
-    EXPECT_EQ(backend_.announced[0].first, 0u) << "of no job";
-    const auto i = injection_of(backend_.announced[0].second);
-    return i ? i->node + ": " + text_of(*i) : "no injection";
+    if (r.how != kind::ok || backend_.injected.size() != 1) return r.text;
+    return backend_.injected[0].node + ": " + text_of(backend_.injected[0]);
   }
   fake_backend backend_;
 };
@@ -64,7 +62,7 @@ TEST_F(repl_inject, names_the_mistake_and_sends_nothing_when_a_line_is_wrong) {
     EXPECT_EQ(r.how, kind::usage) << line;
     EXPECT_NE(r.text.find(why), std::string::npos) << line << ": " << r.text;
   }
-  EXPECT_TRUE(backend_.announced.empty());
+  EXPECT_TRUE(backend_.injected.empty());
 }
 
 TEST_F(repl_inject, returns_the_refusal_as_the_answer) {
@@ -77,7 +75,7 @@ TEST_F(repl_inject, returns_the_refusal_as_the_answer) {
 TEST_F(repl_inject, fails_without_a_cluster) {
   backend_.v.cluster.clear();
   EXPECT_EQ(say("inject kill n2").how, kind::failed);
-  EXPECT_TRUE(backend_.announced.empty());
+  EXPECT_TRUE(backend_.injected.empty());
 }
 
 TEST_F(repl_inject, answers_in_json) {
@@ -112,19 +110,6 @@ TEST(injection, is_allowed_for_admin_on_known_nodes_if_the_cluster_file_allows_i
   auto too_long = sound;
   too_long.lasts = 601s;
   EXPECT_NE(why_not_inject(root, true, c, too_long).find("the time must be 1 ms to 10 min"), std::string::npos);
-}
-
-TEST(injection, survives_conversion_to_a_command_and_back) {
-  for (std::uint8_t k = 0; k < fault_kinds; ++k) {
-    const injection i{fault_kind{k}, "n2", fault_lasts(fault_kind{k}) ? 8s : 0s, usual_fault_amount(fault_kind{k})};
-    const auto back = injection_of(to_command(i));
-    ASSERT_TRUE(back);
-    EXPECT_EQ(text_of(*back), text_of(i));
-    EXPECT_EQ(back->node, "n2");
-  }
-  EXPECT_FALSE(injection_of({"inject", "n2", 0, {}}));
-  EXPECT_FALSE(injection_of({"inject", "n2", 0, {{"what", "burn"}}}));
-  EXPECT_FALSE(injection_of({"inject", "n2", 0, {{"what", "drop"}, {"lasts", "soon"}}}));
 }
 
 }  // namespace

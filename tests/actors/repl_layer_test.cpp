@@ -17,7 +17,7 @@ class repl_layer_test : public testing::Test {
   // The job answers the command `histograms`.
   void answers() {
     backend_.on_command = [this](const command& c) {
-      EXPECT_EQ(c.name, "histograms");
+      EXPECT_TRUE(c.is<histograms_command>());
       for (const char* name : {"conv0.weight", "conv1.weight", "conv1.bias", "ip.weight"})
         for (const double gradient : {0.0, 1.0}) {
           value_histogram h;
@@ -29,9 +29,7 @@ class repl_layer_test : public testing::Test {
           h.sum = 5;
           h.sum_squares = 25;
           h.buckets = {{static_cast<std::uint16_t>(bucket_of(-0.99)), 30}, {static_cast<std::uint16_t>(bucket_of(0.5)), 68}};
-          event_effect e{"histogram", 40, {{"gradient", gradient}}, name};
-          for (auto& v : histogram_values(h)) e.values.push_back(v);
-          backend_.said.put(2, e);
+          backend_.said.put(2, {40, histogram_event{gradient != 0, name, h}});
         }
     };
   }
@@ -68,7 +66,7 @@ TEST_F(repl_layer_test, shows_the_layer_alone_when_no_histogram_arrives) {
   EXPECT_EQ(r.how, kind::ok);
   EXPECT_NE(r.text.find("conv1: convolution of data"), std::string::npos) << r.text;
   EXPECT_NE(r.text.find("no histograms: job 2 has not executed"), std::string::npos) << r.text;
-  backend_.on_command = [this](const command&) { backend_.said.put(2, {"refused", 9, {}, "layers are being moved"}); };
+  backend_.on_command = [this](const command&) { backend_.said.put(2, {9, refused_event{"layers are being moved"}}); };
   EXPECT_NE(run("layer conv1", false, 5).text.find("\nlayers are being moved"), std::string::npos);
 }
 
@@ -78,7 +76,7 @@ TEST_F(repl_layer_test, asks_for_no_histograms_of_a_layer_without_parameters_or_
   EXPECT_NE(run("layer conv1 2", false, 5).text.find("conv1.bias"), std::string::npos);
   EXPECT_TRUE(backend_.announced.empty());
   for (const char* bad : {"_follow layer 2 0 5", "_follow layer 2 0 5 conv1"}) {
-    backend_.said.put(2, {"histogram", 1, {{"gradient", 0}}, "conv1.bias"});
+    backend_.said.put(2, {1, histogram_event{false, "conv1.bias"}});
     EXPECT_NE(repl_session(backend_, false).run(bad).how, kind::ok) << bad;
   }
 }

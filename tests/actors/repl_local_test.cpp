@@ -94,7 +94,7 @@ TEST(repl_local, shows_and_steers_a_running_embedded_job) {
   const auto events = std::make_shared<repl_events>();
   o.on_event = [&, events](const event_effect& e) {
     events->put(1, e);
-    seen.add(e.kind);
+    seen.add(name_of(e).name);
   };
   const auto j = job_of(lenet_like(), {"train.finish.steps=100000000", "topology.workers_per_group=2"});
   ASSERT_TRUE(j);

@@ -16,11 +16,11 @@ using nlohmann::json;
 class repl_outcome_test : public testing::Test {
  protected:
   // The job's reaction to the next command.
-  void reacts(std::vector<event_effect> events, std::vector<std::pair<std::string, std::string>> texts = {}) {
-    backend_.on_command = [this, events, texts](const command&) {
+  void reacts(std::vector<event_effect> events) {
+    backend_.on_command = [this, events](const command&) {
       for (const auto& e : events) {
         note_event(backend_.v.jobs[1], e);
-        backend_.said.put(2, e, texts);
+        backend_.said.put(2, e);
       }
     };
   }
@@ -38,9 +38,9 @@ class repl_outcome_test : public testing::Test {
 };
 
 TEST_F(repl_outcome_test, set_reports_old_value_new_value_and_step) {
-  reacts({{"set", 412, {{"train.dynamics.lr", 0.001}}, {}}});
+  reacts({{412, set_event{{"train.dynamics.lr", 0.001}}}});
   EXPECT_EQ(text("set train.dynamics.lr 0.001"), "train.dynamics.lr: 0.01 -> 0.001 from step 412");
-  reacts({{"set", 500, {{"train.dynamics.lr", 0.0001}}, {}}});
+  reacts({{500, set_event{{"train.dynamics.lr", 0.0001}}}});
   const auto o = object("set train.dynamics.lr 0.0001");
   EXPECT_EQ(o["event"], "set");
   EXPECT_EQ(o["job"], 2);
@@ -51,26 +51,26 @@ TEST_F(repl_outcome_test, set_reports_old_value_new_value_and_step) {
 }
 
 TEST_F(repl_outcome_test, set_waits_for_its_own_key_and_value) {
-  reacts({{"set", 5, {{"train.dynamics.decay", 0.001}}, {}}, {"set", 6, {{"train.dynamics.lr", 0.5}}, {}}});
+  reacts({{5, set_event{{"train.dynamics.decay", 0.001}}}, {6, set_event{{"train.dynamics.lr", 0.5}}}});
   EXPECT_FALSE(run("set train.dynamics.lr 0.001").next.empty()) << "another client has set these";
-  reacts({{"refused", 6, {}, "not now"}});
+  reacts({{6, refused_event{"not now"}}});
   EXPECT_EQ(run("set train.dynamics.lr 0.001").how, kind::failed);
 }
 
 TEST_F(repl_outcome_test, mode_reports_the_mode_before) {
-  reacts({{"mode", 9, {}, "ssp staleness=3"}});
+  reacts({{9, mode_event{mode_choice::of("ssp staleness=3")}}});
   EXPECT_EQ(text("mode ssp staleness=3"), "mode: bsp -> ssp staleness=3 from step 9 on");
-  reacts({{"mode", 12, {}, "ssp staleness=5"}});
+  reacts({{12, mode_event{mode_choice::of("ssp staleness=5")}}});
   EXPECT_EQ(text("set train.sync.staleness 5"), "mode: ssp staleness=3 -> ssp staleness=5 from step 12 on");
-  reacts({{"mode", 15, {}, "bsp"}});
+  reacts({{15, mode_event{mode_choice::of("bsp")}}});
   EXPECT_EQ(object("mode bsp")["before"], "ssp staleness=5");
 }
 
 TEST_F(repl_outcome_test, pause_and_resume_report_the_step) {
-  reacts({{"paused", 7, {}, {}}});
+  reacts({{7, paused_event{}}});
   EXPECT_EQ(text("pause"), "job 2 paused at step 7");
   EXPECT_EQ(text("pause"), "job 2 is paused already, at step 7");
-  reacts({{"resumed", 7, {}, {}}});
+  reacts({{7, resumed_event{}}});
   const auto o = object("resume");
   EXPECT_EQ(o["event"], "resumed");
   EXPECT_EQ(o["step"], 7);
@@ -82,7 +82,7 @@ TEST_F(repl_outcome_test, pause_and_resume_report_the_step) {
 }
 
 TEST_F(repl_outcome_test, eval_reports_accuracy_loss_and_step) {
-  reacts({{"eval", 40, {{"accuracy", 0.9123}, {"loss", 0.31}}, {}}});
+  reacts({{40, eval_event{.accuracy = 0.9123, .loss = 0.31}}});
   EXPECT_EQ(text("eval"), "evaluation of step 40: accuracy 0.9123, loss 0.31");
   EXPECT_EQ(object("eval")["accuracy"], 0.9123);
   auto about = std::make_shared<repl_about>(*backend_.v.jobs[1].about);
@@ -94,9 +94,9 @@ TEST_F(repl_outcome_test, eval_reports_accuracy_loss_and_step) {
 }
 
 TEST_F(repl_outcome_test, checkpoint_and_stop_report_step_and_file) {
-  reacts({{"checkpoint", 50, {}, {}}}, {{"file", "/runs/7/c.safetensors"}});
+  reacts({{50, checkpoint_event{"/runs/7/c.safetensors"}}});
   EXPECT_EQ(text("checkpoint"), "checkpoint of step 50 in /runs/7/c.safetensors");
-  reacts({{"checkpoint", 60, {}, {}}, {"done", 60, {}, "stopped"}}, {{"file", "/runs/7/d.safetensors"}});
+  reacts({{60, checkpoint_event{"/runs/7/d.safetensors"}}, {60, done_event{.how = how_ended::stopped}}});
   EXPECT_EQ(text("stop"), "job 2 stopped at step 60, checkpoint in /runs/7/d.safetensors");
   const auto o = object("stop 2");
   EXPECT_EQ(o["state"], "stopped");
@@ -105,7 +105,7 @@ TEST_F(repl_outcome_test, checkpoint_and_stop_report_step_and_file) {
 }
 
 TEST_F(repl_outcome_test, kill_reports_the_step_and_that_nothing_was_saved) {
-  reacts({{"error", 61, {}, "killed by client"}});
+  reacts({{61, error_event{"killed by client"}}});
   EXPECT_EQ(text("kill"), "job 2 killed at step 61, without a checkpoint");
   EXPECT_EQ(object("kill")["event"], "error");
   backend_.v.jobs[1].state = "queued";
@@ -123,16 +123,16 @@ TEST_F(repl_outcome_test, a_long_wait_is_announced_once_and_can_be_given_up) {
 TEST(job_progress, events_change_step_rate_mode_and_settings) {
   fake_backend b;
   auto& j = b.v.jobs[1];
-  note_event(j, {"step", 10, {{"loss", 0.5}, {"lr", 0.02}, {"examples_per_s", 640}, {"skipped", 1}}, {}});
+  note_event(j, {10, step_event{.loss = 0.5, .lr = 0.02, .examples_per_s = 640, .skipped = 1}});
   EXPECT_EQ(j.step, 10u);
   EXPECT_EQ(j.lr, 0.02);
   EXPECT_EQ(j.skipped, 1u);
   EXPECT_EQ(*seconds_left(j), 90 * 64 / 640.0);
   EXPECT_EQ(*epoch_of(j), 0.2);
-  note_event(j, {"paused", 11, {}, {}});
+  note_event(j, {11, paused_event{}});
   EXPECT_FALSE(seconds_left(j)) << "a paused job makes no progress";
   EXPECT_EQ(j.examples_per_s, 0);
-  note_event(j, {"set", 11, {{"train.dynamics.decay", 0}}, {}});
+  note_event(j, {11, set_event{{"train.dynamics.decay", 0}}});
   EXPECT_EQ(j.settings.at(0).before, 0.0005);
   EXPECT_EQ(*setting_of(j, "train.dynamics.decay"), 0);
   EXPECT_FALSE(setting_of(j, "train.nothing"));

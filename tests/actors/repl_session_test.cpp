@@ -5,7 +5,6 @@
 
 #include "actors/repl/job_lines.hpp"
 #include "actors/repl/signals.hpp"
-#include "runtime/coordinator/staleness.hpp"
 #include "tests/actors/repl_fake.hpp"
 
 namespace troupe {
@@ -112,9 +111,11 @@ TEST_F(repl_commands_test, dropped_messages_are_listed_by_role_and_summed_in_sta
 }
 
 TEST_F(repl_commands_test, commands_go_to_the_running_job_or_the_named_one) {
-  for (const std::string c : {"pause", "resume", "stop", "checkpoint", "eval", "kill"}) EXPECT_EQ(text(c).how, kind::ok) << c;
-  ASSERT_EQ(backend_.announced.size(), 6u);
-  for (const auto& [job, c] : backend_.announced) EXPECT_EQ(job, 2u) << c.name;
+  for (const std::string line : {"pause", "resume", "stop", "checkpoint", "eval", "kill"}) {
+    EXPECT_EQ(text(line).how, kind::ok) << line;
+    EXPECT_EQ(name_of(backend_.announced.back().second), line);
+    EXPECT_EQ(backend_.announced.back().first, 2u) << line;
+  }
   EXPECT_EQ(text("stop 1").how, kind::ok);
   EXPECT_EQ(backend_.announced.back().first, 1u);
   EXPECT_EQ(text("stop 77").how, kind::failed);
@@ -128,8 +129,10 @@ TEST_F(repl_commands_test, commands_go_to_the_running_job_or_the_named_one) {
 
 TEST_F(repl_commands_test, set_checks_key_and_value) {
   EXPECT_EQ(text("set train.dynamics.lr 0.001").how, kind::ok);
-  EXPECT_EQ(backend_.announced.back().second.key, "train.dynamics.lr");
-  EXPECT_EQ(backend_.announced.back().second.value, 0.001);
+  const auto* set = backend_.announced.back().second.as<set_command>();
+  ASSERT_TRUE(set);
+  EXPECT_EQ(set->key, "train.dynamics.lr");
+  EXPECT_EQ(set->value, 0.001);
   EXPECT_NE(text("set train.dynamics.lrr 1").text.find("did you mean 'train.dynamics.lr'"), std::string::npos);
   EXPECT_NE(text("set lr 1").text.find("keys: train.dynamics.lr, train.dynamics.decay, train.sync.*"), std::string::npos);
   for (const char* bad : {"set", "set train.dynamics.lr", "set train.dynamics.lr \"0.1", "set train.dynamics.lr x",
@@ -140,17 +143,16 @@ TEST_F(repl_commands_test, set_checks_key_and_value) {
 
 TEST_F(repl_commands_test, mode_waits_for_its_event_and_prints_it) {
   backend_.on_command = [this](const command&) {
-    backend_.said.put(1, {"mode", 8, {}, "easgd"});  // of another job, ignored
-    backend_.said.put(2, {"step", 8, {{"loss", 1}}, {}});
-    backend_.said.put(2, {"mode", 9, {}, "ssp staleness=3"});
+    backend_.said.put(1, {8, mode_event{mode_choice::of("easgd")}});  // of another job, ignored
+    backend_.said.put(2, {8, step_event{.loss = 1}});
+    backend_.said.put(2, {9, mode_event{mode_choice::of("ssp staleness=3")}});
   };
   const auto r = whole("mode ssp staleness=3");
   EXPECT_EQ(r.how, kind::ok) << r.text;
   EXPECT_EQ(r.text, "mode: ssp staleness=3 from step 9 on");
-  const auto& c = backend_.announced.back().second;
-  EXPECT_EQ(c.name, "mode");
-  EXPECT_EQ(c.key, "ssp");
-  EXPECT_EQ(c.options, (std::vector<std::pair<std::string, std::string>>{{"staleness", "3"}}));
+  const auto* c = backend_.announced.back().second.as<mode_command>();
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->mode, (mode_choice{"ssp", {{"staleness", "3"}}}));
   const auto o = json::parse(whole("mode ssp staleness=3 2", true).text, nullptr, false);
   EXPECT_EQ(o["event"], "mode");
   EXPECT_EQ(o["mode"], "ssp");
@@ -159,11 +161,11 @@ TEST_F(repl_commands_test, mode_waits_for_its_event_and_prints_it) {
 }
 
 TEST_F(repl_commands_test, mode_fails_with_the_reason_when_the_switch_is_refused) {
-  backend_.on_command = [this](const command&) { backend_.said.put(2, {"refused", 9, {}, "unknown mode 'sps'"}); };
+  backend_.on_command = [this](const command&) { backend_.said.put(2, {9, refused_event{"unknown mode 'sps'"}}); };
   const auto r = whole("mode sps");
   EXPECT_EQ(r.how, kind::failed);
   EXPECT_EQ(r.text, "unknown mode 'sps'");
-  backend_.on_command = [this](const command&) { backend_.said.put(2, {"done", 9, {}, "finished"}); };
+  backend_.on_command = [this](const command&) { backend_.said.put(2, {9, done_event{}}); };
   EXPECT_NE(whole("mode ssp").text.find("ended before it executed"), std::string::npos);
   for (const char* bad : {"mode", "mode ssp staleness 3", "mode ssp =3", "mode ssp 3 staleness=3"})
     EXPECT_EQ(whole(bad).how, kind::usage) << bad;
@@ -187,29 +189,25 @@ TEST_F(repl_commands_test, stop_waits_for_an_event_that_the_view_has_before_the_
   };
   const auto r = whole("stop", false, 5);
   EXPECT_FALSE(r.next.empty()) << r.text;
-  backend_.said.put(2, {"done", 9, {}, "stopped"});
+  backend_.said.put(2, {9, done_event{.how = how_ended::stopped}});
   const auto end = text(r.next);
   EXPECT_EQ(end.how, kind::ok) << end.text;
 }
 
 TEST_F(repl_commands_test, set_changes_an_option_of_the_mode) {
-  backend_.on_command = [this](const command&) { backend_.said.put(2, {"mode", 9, {}, "ssp staleness=inf"}); };
+  backend_.on_command = [this](const command&) { backend_.said.put(2, {9, mode_event{mode_choice::of("ssp staleness=inf")}}); };
   EXPECT_EQ(whole("set train.sync.staleness inf").text, "mode: ssp staleness=inf from step 9 on");
-  const auto& c = backend_.announced.back().second;
-  EXPECT_EQ(c.name, "set");
-  EXPECT_EQ(c.key, "train.sync.staleness");
-  EXPECT_EQ(c.options, (std::vector<std::pair<std::string, std::string>>{{"staleness", "inf"}}));
+  const auto* c = backend_.announced.back().second.as<set_option_command>();
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->option, "staleness");
+  EXPECT_EQ(c->value, "inf");
   EXPECT_EQ(whole("set train.sync. 3").how, kind::usage);
   EXPECT_EQ(whole("set train.sync.staleness").how, kind::usage);
 }
 
 TEST_F(repl_commands_test, staleness_has_table_and_json_output) {
   backend_.on_command = [this](const command&) {
-    event_effect e{"staleness", 9, {}, {}};
-    for (const auto& [clocks, times] : {std::pair{0, 30}, {1, 10}, {12, 10}})
-      e.values.emplace_back(staleness_key("conv1.weight", static_cast<std::uint64_t>(clocks)), times);
-    e.values.emplace_back(staleness_key("odd name", 2), 5);
-    backend_.said.put(2, e);
+    backend_.said.put(2, {9, staleness_event{{{"conv1.weight", {{0, 30}, {1, 10}, {12, 10}}}, {"odd name", {{2, 5}}}}}});
   };
   const auto t = whole("staleness").text;
   EXPECT_NE(t.find("conv1.weight  50     2.60  12      30  10"), std::string::npos) << t;
@@ -295,21 +293,6 @@ TEST_F(repl_commands_test, submit_sends_the_text_and_the_overrides) {
   backend_.refusal.clear();
   backend_.next_job = 0;
   EXPECT_EQ(repl_session(backend_, false).run("submit a.toml", &given).how, kind::later);
-}
-
-TEST(repl_events, json_of_a_job_event_writes_integral_values_as_integers) {
-  job_event e;
-  e.event = {"done", 7, {{"steps", 7}, {"seconds", 0.5}, {"tcp_bytes", 4294967297.0}}, "finished"};
-  e.texts = {{"weights_sha256", "ab"}};
-  const auto o = json::parse(to_json(e));
-  EXPECT_EQ(o["event"], "done");
-  EXPECT_TRUE(o["steps"].is_number_integer());
-  EXPECT_EQ(o["tcp_bytes"], 4294967297u);
-  EXPECT_EQ(o["weights_sha256"], "ab");
-  job_event bad;
-  bad.event = {"error", 3, {}, "node n3 is lost: \xff"};
-  bad.texts = {{"where", "n3"}};
-  EXPECT_EQ(json::parse(to_json(bad))["where"], "n3");
 }
 
 }  // namespace

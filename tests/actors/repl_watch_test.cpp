@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/coordinator/staleness.hpp"
 #include "tests/actors/repl_fake.hpp"
 
 namespace troupe {
@@ -27,7 +26,7 @@ class repl_watch_test : public testing::Test {
   }
   void step() {
     ++step_;
-    backend_.said.put(2, {"step", step_, {{"loss", 1.0 / static_cast<double>(step_)}, {"examples_per_s", 100}, {"lr", 0.1}}, {}});
+    backend_.said.put(2, {step_, step_event{.loss = 1.0 / static_cast<double>(step_), .lr = 0.1, .examples_per_s = 100}});
   }
   std::string usage(const std::string& line) {
     const auto r = repl_session(backend_, false).run(line);
@@ -61,18 +60,17 @@ TEST_F(repl_watch_test, ends_with_the_job) {
 TEST_F(repl_watch_test, an_evaluation_is_a_series_too) {
   auto r = repl_session(backend_, false).run("watch accuracy");
   step();
-  backend_.said.put(2, {"eval", 20, {{"accuracy", 0.75}, {"loss", 0.5}}, {}});
+  backend_.said.put(2, {20, eval_event{.accuracy = 0.75, .loss = 0.5}});
   EXPECT_EQ(repl_session(backend_, false).run(r.next).text, "step 20  accuracy 0.75");
   r = repl_session(backend_, false).run("watch eval_loss");
-  backend_.said.put(2, {"eval", 21, {{"accuracy", 0.75}, {"loss", 0.5}}, {}});
+  backend_.said.put(2, {21, eval_event{.accuracy = 0.75, .loss = 0.5}});
   EXPECT_EQ(repl_session(backend_, false).run(r.next).text, "step 21  eval_loss 0.5");
 }
 
 TEST_F(repl_watch_test, staleness_is_requested_at_intervals) {
-  event_effect e{"staleness", 9, {}, {}};
-  e.values = {{staleness_key("a", 0), 1}, {staleness_key("a", 2), 3}};
+  const event_effect e{9, staleness_event{{{"a", {{0, 1}, {2, 3}}}}}};
   backend_.on_command = [&](const command& c) {
-    EXPECT_EQ(c.name, "staleness");
+    EXPECT_TRUE(c.is<staleness_command>());
     backend_.said.put(2, e);
   };
   EXPECT_EQ(run("watch staleness 1", 5), (std::vector<std::string>{"step 9  staleness 1.5"}));

@@ -26,7 +26,7 @@ recorded record(const std::shared_ptr<prepared_job>& j, std::vector<command> wor
   std::shared_ptr<const job_log> log;
   o.on_event = [&](const event_effect& e) {
     if (!log) log = self->host()->log_of(j->id);
-    if (e.kind == "step" && e.step == 3)
+    if (e.is<step_event>() && e.step == 3)
       for (auto& w : words) self->command(w);
   };
   embedded_run run(j, std::move(o));
@@ -58,11 +58,11 @@ played play(const std::shared_ptr<prepared_job>& j, const replay::node_part& par
   }
   played o;
   p.on_event = [&](role_id, const event_effect& e) {
-    if (e.kind == "step") o.step = e.step;
-    if (e.kind == "error") o.error = e.text;
+    if (e.is<step_event>()) o.step = e.step;
+    if (e.is<error_event>()) o.error = message_of(e);
   };
   p.on_store = [&](const store_effect& s) {
-    if (s.what == "weights") o.weights = weights_sha256(s.named);
+    if (s.what == store_effect::kind_of::weights) o.weights = weights_sha256(s.named);
   };
   o.end = p.run();
   return o;
@@ -103,11 +103,11 @@ INSTANTIATE_TEST_SUITE_P(modes, replay_of_mode,
                          ::testing::Values("mode=\"ssp\",staleness=2", "mode=\"downpour\"", "mode=\"easgd\"", "mode=\"gossip\""),
                          [](const auto& p) { return std::string(p.param).substr(6, std::string(p.param).find('"', 6) - 6); });
 
-TEST(replay, replays_user_commands) { same_again(two_workers, {{"set", "train.dynamics.lr", 0.01, {}}, {"eval", {}, 0, {}}}); }
+TEST(replay, replays_user_commands) { same_again(two_workers, {{set_command{"train.dynamics.lr", 0.01}}, {eval_command{}}}); }
 
 TEST(replay, replays_a_mode_switch) {
-  same_again(two_workers, {{"mode", "ssp", 0, {{"staleness", "2"}}}});
-  same_again(also(two_workers, {"train.sync={mode=\"downpour\"}"}), {{"mode", "bsp", 0, {}}});
+  same_again(two_workers, {{mode_command{{"ssp", {{"staleness", "2"}}}}}});
+  same_again(also(two_workers, {"train.sync={mode=\"downpour\"}"}), {{mode_command{{"bsp"}}}});
 }
 
 struct throwing_in_step_3 final : stage {

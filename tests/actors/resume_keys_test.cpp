@@ -150,7 +150,7 @@ class resume_key_table : public testing::Test {
     return text;
   }
   checkpoint kept(const prepared_job& j, const std::string& mode = {}) {
-    store_effect s{"checkpoint", 3, initial_weights(j, dev_->host()), std::make_shared<handover>()};
+    store_effect s{store_effect::kind_of::checkpoint, 3, initial_weights(j, dev_->host()), std::make_shared<handover>()};
     const auto params = s.named;
     for (const auto& [name, value] : params) s.named.emplace_back(name + "@momentum", value);
     auto h = std::make_shared<handover>();

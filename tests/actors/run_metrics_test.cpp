@@ -32,7 +32,7 @@ TEST(run_metrics, a_scrape_during_a_run_shows_its_step_loss_and_layers) {
   embedded_options o;
   o.on_event = [&](const event_effect& e) {
     metrics->event(e);
-    if (e.kind != "step" || e.step % 20 != 0 || scraped_at > 0) return;
+    if (!e.is<step_event>() || e.step % 20 != 0 || scraped_at > 0) return;
     during = body_of(http_get(port, "/metrics"));
     if (!(series_in(during, reads) > 0)) return;  // the roles have not published anything yet
     scraped_at = e.step;

@@ -116,7 +116,7 @@ void is_named_and_goes_on(const overrides& set) {
   o.tasks = {4s, 1h};
   std::vector<event_effect> alerts;
   o.on_event = [&](const event_effect& e) {
-    if (e.kind != "alert") return;
+    if (!e.is<slow_task_event>()) return;
     alerts.push_back(e);
     open.arrive();
   };
@@ -124,8 +124,8 @@ void is_named_and_goes_on(const overrides& set) {
   const auto r = embedded(j, std::move(o));
   EXPECT_TRUE(r.ok) << r.error;
   ASSERT_EQ(alerts.size(), 1u);
-  EXPECT_EQ(alerts[0].text.find("the task 'forward' of worker0/drop1, packet "), 0u) << alerts[0].text;
-  EXPECT_NE(alerts[0].text.find(" of step 3, has been running for "), std::string::npos) << alerts[0].text;
+  EXPECT_EQ(message_of(alerts[0]).find("the task 'forward' of worker0/drop1, packet "), 0u) << message_of(alerts[0]);
+  EXPECT_NE(message_of(alerts[0]).find(" of step 3, has been running for "), std::string::npos) << message_of(alerts[0]);
   EXPECT_EQ(r.weights_sha256, plain_hash(j, 20));
 }
 

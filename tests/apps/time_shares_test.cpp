@@ -130,12 +130,12 @@ TEST(thinned_series, keeps_the_mean_and_a_bounded_number_of_values) {
 TEST(run_summary, names_the_first_last_and_lowest_loss_and_the_best_accuracy) {
   run_summary s;
   const std::vector<double> losses{2.0, 0.5, 1.0};
-  for (std::size_t i = 0; i < losses.size(); ++i) s.event({"step", i + 1, {{"loss", losses[i]}}, {}});
-  s.event({"eval", 2, {{"accuracy", 0.5}, {"loss", 1.0}}, {}});
+  for (std::size_t i = 0; i < losses.size(); ++i) s.event({i + 1, step_event{.loss = losses[i]}});
+  s.event({2, eval_event{.accuracy = 0.5, .loss = 1.0}});
   EXPECT_FALSE(s.improved());
-  s.event({"eval", 3, {{"accuracy", 0.75}, {"loss", 1.0}}, {}});
+  s.event({3, eval_event{.accuracy = 0.75, .loss = 1.0}});
   EXPECT_TRUE(s.improved());
-  s.event({"eval", 4, {{"accuracy", 0.25}, {"loss", 1.0}}, {}});
+  s.event({4, eval_event{.accuracy = 0.25, .loss = 1.0}});
   EXPECT_FALSE(s.improved());
   const auto text = s.text({}, 30, 2, {"computing 90 %", "runs/1-x", {"troupe plot 1", "troupe test x.toml"}});
   EXPECT_THAT(text, HasSubstr("first 2.0000, last 1.0000, lowest 0.5000 at step 2\n"));

@@ -111,7 +111,7 @@ TEST_F(cluster_attach, the_watch_role_may_follow_a_job_but_not_fetch_its_weights
   const auto followed = run_all(s);
   EXPECT_EQ(followed.outcome.exit_code(), 0);
   ASSERT_FALSE(followed.events.empty());
-  EXPECT_EQ(followed.events.back().event.kind, "done");
+  EXPECT_TRUE(followed.events.back().event.is<done_event>());
   s.out = path("stolen.safetensors");
   const auto refused = run_all(s);
   EXPECT_EQ(refused.outcome.exit_code(), 1);

@@ -38,7 +38,7 @@ TEST_F(cluster_data, truncating_a_packed_file_ends_the_job_and_no_daemon) {
   EXPECT_EQ(r.outcome.exit_code(), 1);
   std::string all;
   for (const auto& m : r.outcome.messages) all += m + "\n";
-  for (const auto& e : r.events) all += e.event.text + "\n";
+  for (const auto& e : r.events) all += message_of(e.event) + "\n";
   EXPECT_NE(all.find("data.pack: it has been cut short: "), std::string::npos) << all;
   // The daemons still run the next job.
   EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);

@@ -113,8 +113,8 @@ TEST_F(controller_admission, records_of_finished_jobs_survive_200_submissions) {
   h_->on_checked(id, sound(), now_, out_);
   h_->on("n1", prepared{id, {}}, now_, out_);
   h_->on_store_begun(id);
-  h_->on_event({id, {"done", 1, {}, "finished"}, {}}, now_, out_);
-  h_->on_stored({id, "weights", "/w", "abc", {}}, now_, out_);
+  h_->on_event({id, {1, done_event{}}}, now_, out_);
+  h_->on_stored({id, kept_kind::weights, "/w", "abc", {}}, now_, out_);
   h_->on("n1", ended{id, 0}, now_, out_);
   for (int i = 0; i < 200; ++i) submit_as("client.1");
   h_->on_tick(now_, out_);
@@ -232,7 +232,7 @@ TEST_F(controller_admission, the_history_is_sent_once_per_connection) {
   const auto id = ordered<check_text>().at(0).job;
   h_->on_checked(id, sound(), now_, out_);
   h_->on("n1", prepared{id, {}}, now_, out_);
-  for (std::uint64_t s = 1; s <= 100; ++s) h_->on_event({id, {"step", s, {}, {}}, {}}, now_, out_);
+  for (std::uint64_t s = 1; s <= 100; ++s) h_->on_event({id, {s, step_event{}}}, now_, out_);
   out_.clear();
   for (int i = 0; i < 50; ++i) h_->on("client.9", follow{number_of(id)}, now_, out_);
   EXPECT_EQ(sent<said>().size(), 100u);
@@ -240,7 +240,7 @@ TEST_F(controller_admission, the_history_is_sent_once_per_connection) {
   out_.clear();
   h_->on("client.1", follow{number_of(id)}, now_, out_);
   EXPECT_EQ(sent<said>().size(), 0u) << "the submitting client has received every event";
-  h_->on_event({id, {"done", 100, {}, "finished"}, {}}, now_, out_);
+  h_->on_event({id, {100, done_event{}}}, now_, out_);
   h_->on("n1", ended{id, 0}, now_, out_);
   out_.clear();
   for (int i = 0; i < 50; ++i) h_->on("client.8", follow{number_of(id)}, now_, out_);

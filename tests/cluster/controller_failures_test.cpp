@@ -7,12 +7,12 @@ namespace {
 TEST_F(controller_failures, after_a_node_failure_the_others_resume_from_the_last_checkpoint) {
   begin({"n1", "n2", "n3"});
   step(57);
-  h_->on_event({id_, {"set", 31, {{"train.dynamics.lr", 0.5}}, {}}, {}}, now_, out_);
+  h_->on_event({id_, {31, set_event{{"train.dynamics.lr", 0.5}}}}, now_, out_);
   out_.clear();
   now_ += 3s;
   dies("n3");
   ASSERT_TRUE(asked());
-  EXPECT_EQ(asked()->wish.name, "lose");
+  EXPECT_TRUE(asked()->wish.is<lose_command>());
   EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n3"}));
   ASSERT_TRUE(asked()->back);
   ASSERT_EQ(asked()->back->settings.size(), 1u) << "settings newer than the checkpoint are kept";
@@ -51,10 +51,10 @@ TEST_F(controller_failures, a_node_that_joins_again_is_added_at_the_next_boundar
              out_.end());
   swap_all({"n1", "n2"});
   ASSERT_TRUE(asked());
-  EXPECT_EQ(asked()->wish.name, "add-node");
-  EXPECT_EQ(asked()->wish.key, "n3");
+  ASSERT_TRUE(asked()->wish.is<add_node_command>());
+  EXPECT_EQ(asked()->wish.as<add_node_command>()->node, "n3");
   EXPECT_FALSE(asked()->back) << "no node is missing, so the state is handed over";
-  h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3"}), "bsp", asked()->plan_generation, 0}, now_, out_);
+  h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3"}), {"bsp"}, asked()->plan_generation, 0}, now_, out_);
   ready({"n1", "n2", "n3"});
   EXPECT_EQ(sent_to_job(), (std::vector<std::string>{"handover"}));
   h_->on_handover(id_, 44, now_, out_);
@@ -89,7 +89,7 @@ TEST_F(controller_failures, consecutive_node_failures_are_one_recovery) {
   const auto first = asked()->plan_generation;
   dies("n4");
   EXPECT_EQ(lost_nodes(), (std::vector<std::string>{"n3", "n4"}));
-  h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n4"}), "bsp", first, 40}, now_, out_);
+  h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n4"}), {"bsp"}, first, 40}, now_, out_);
   EXPECT_EQ(sent<revise>().size(), 0u) << "this plan is from before the second failure";
   found({"n1", "n2"}, 40);
   ready({"n1"});
@@ -125,11 +125,12 @@ TEST_F(controller_failures, a_node_failure_refuses_a_pending_move_at_every_phase
     SCOPED_TRACE(point);
     out_.clear();
     begin({"n1", "n2", "n3"});
-    h_->tell(0, {"move", "fc6", 0, {{"node", "n4"}}}, now_, out_);
-    if (point > 0) h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3", "n4"}), "bsp", asked()->plan_generation, 0}, now_, out_);
+    h_->tell(0, {move_command{"fc6", "n4"}}, now_, out_);
+    if (point > 0)
+      h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3", "n4"}), {"bsp"}, asked()->plan_generation, 0}, now_, out_);
     if (point > 1) ready({"n1", "n2", "n3", "n4"});
     if (point > 2) h_->on_handover(id_, 12, now_, out_);
-    h_->tell(0, {"checkpoint", {}, 0, {}}, now_, out_);
+    h_->tell(0, {checkpoint_command{}}, now_, out_);
     dies("n2");
     EXPECT_EQ(last_said(), "refused: node n2 is lost: gone");
     if (point == 3) swap_all({"n1", "n3", "n4"});
@@ -171,7 +172,7 @@ TEST_F(controller_failures, a_fourth_node_failure_within_30_s_ends_the_job_namin
     ready({"n1", "n2"});
     swap_all({"n1", "n2"});
     joins("n3");
-    h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3"}), "bsp", asked()->plan_generation, 0}, now_, out_);
+    h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3"}), {"bsp"}, asked()->plan_generation, 0}, now_, out_);
     ready({"n1", "n2", "n3"});
     h_->on_handover(id_, 44, now_, out_);
     swap_all({"n1", "n2", "n3"});

@@ -211,9 +211,9 @@ TEST_F(controller_given, a_checkpoint_that_draining_could_not_store_is_remembere
   h_->on("n1", prepared{id, {}}, now_, out_);
   h_->drain(now_, out_);
   h_->on_store_begun(id);
-  h_->on_event({id, {"checkpoint", 4, {}, {}}, {}}, now_, out_);
-  h_->on_stored({id, "checkpoint", {}, {}, "/c: no space left"}, now_, out_);
-  h_->on_event({id, {"done", 4, {}, "stopped"}, {}}, now_, out_);
+  h_->on_event({id, {4, checkpoint_event{}}}, now_, out_);
+  h_->on_stored({id, kept_kind::checkpoint, {}, {}, "/c: no space left"}, now_, out_);
+  h_->on_event({id, {4, done_event{.how = how_ended::stopped}}}, now_, out_);
   h_->on("n1", ended{id, 0}, now_, out_);
   EXPECT_TRUE(h_->drained());
   EXPECT_NE(h_->lost_by_draining().find("/c: no space left"), std::string::npos) << h_->lost_by_draining();

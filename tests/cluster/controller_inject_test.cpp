@@ -35,9 +35,7 @@ class controller_inject : public testing::Test {
   }
   std::string tell(const person& who, const injection& i) {
     out_.clear();
-    auto c = to_command(i);
-    c.options.emplace_back("until", "noon");
-    return h_->tell(who, 0, c, now_, out_);
+    return h_->inject(who, i, fault_lasts(i.what) ? "noon" : "", out_);
   }
 
   const person root_{"root", certificate_role::admin};
@@ -61,7 +59,7 @@ TEST_F(controller_inject, followers_are_notified_before_the_node_that_gets_the_f
   const auto followed_event = sent_in<said>(out_);
   ASSERT_EQ(followed_event.size(), 1u);
   EXPECT_EQ(followed_event[0].first, "client.1");
-  EXPECT_EQ(followed_event[0].second.kind, "alert");
+  EXPECT_EQ(followed_event[0].second.kind, "fault_injected");
   EXPECT_EQ(followed_event[0].second.text, "root injects at n2: delay by 50 ms for 8 s, until noon");
   EXPECT_TRUE(std::holds_alternative<to_peer>(out_.back()) && std::get<to_peer>(out_.back()).peer == "n2")
       << "the node is notified last";
@@ -84,7 +82,6 @@ TEST_F(controller_inject, a_refused_injection_sends_no_message) {
   EXPECT_EQ(tell(root_, {fault_kind::stop, "n3", 8s, 0ms}), "inject: node n3 is not up");
   EXPECT_NE(tell(root_, {fault_kind::stop, "n2", 0s, 0ms}).find("1 ms to 10 min"), std::string::npos);
   EXPECT_TRUE(out_.empty());
-  EXPECT_NE(h_->tell(root_, 0, {"inject", "n2", 0, {{"what", "burn"}}}, now_, out_), "");
   h_.emplace(cluster_, "n1", std::uint16_t{7});
   EXPECT_NE(tell(root_, sound).find("[cluster] inject = true"), std::string::npos);
   EXPECT_TRUE(out_.empty());

@@ -31,7 +31,7 @@ class controller_journals : public controller_failures {
   }
   void moves(command wish, amendments to, const std::vector<std::string>& nodes) {
     ASSERT_EQ(h_->tell(0, wish, now_, out_), "");
-    h_->on_plan_found({id_, {}, std::move(to), plan(nodes), "bsp", asked()->plan_generation, 0}, now_, out_);
+    h_->on_plan_found({id_, {}, std::move(to), plan(nodes), {"bsp"}, asked()->plan_generation, 0}, now_, out_);
     ready(nodes);
     h_->on_handover(id_, 5, now_, out_);
     swap_all({"n1", "n2", "n3"});
@@ -39,7 +39,7 @@ class controller_journals : public controller_failures {
   std::vector<event_effect> events() const {
     std::vector<event_effect> announced;
     for (const auto& h : ordered_in<followed_event>(out_))
-      if (h.what.event.kind == "recovered") announced.push_back(h.what.event);
+      if (h.what.event.is<recovered_event>()) announced.push_back(h.what.event);
     return announced;
   }
   std::string lines_;
@@ -48,7 +48,7 @@ class controller_journals : public controller_failures {
 
 TEST_F(controller_journals, a_switched_mode_is_restored_after_a_restart) {
   begin({"n1", "n2"});
-  h_->on_event({id_, {"mode", 7, {}, "ssp staleness=3"}, {}}, now_, out_);
+  h_->on_event({id_, {7, mode_event{mode_choice::of("ssp staleness=3")}}}, now_, out_);
   EXPECT_TRUE(std::holds_alternative<journal_line>(out_.front())) << "the journal is written before any notification";
   dies_and_lives({"n1", "n2"});
   EXPECT_EQ(sent<prepare>().size(), 0u);
@@ -63,7 +63,7 @@ TEST_F(controller_journals, a_switched_mode_is_restored_after_a_restart) {
 // of the coordinator's daemon.
 TEST_F(controller_journals, drained_nodes_stay_out_and_failed_nodes_are_added_after_a_restart) {
   begin({"n1", "n2", "n3"});
-  moves({"drain", "n3", 0, {}}, {{}, {"n3"}, {}, {}}, {"n1", "n2"});
+  moves({drain_command{"n3"}}, {{}, {"n3"}, {}, {}}, {"n1", "n2"});
   dies("n3");
   dies("n2");
   EXPECT_EQ(asked()->so_far.without, (std::set<std::string>{"n3"}));
@@ -76,7 +76,7 @@ TEST_F(controller_journals, drained_nodes_stay_out_and_failed_nodes_are_added_af
   EXPECT_EQ(asked(), nullptr);
   joins("n2");
   ASSERT_NE(asked(), nullptr);
-  EXPECT_EQ(asked()->wish.key, "n2");
+  EXPECT_EQ(asked()->wish.as<add_node_command>()->node, "n2");
   dies_and_lives({"n1", "n2", "n3"});
   ASSERT_NE(asked(), nullptr);
   EXPECT_EQ(asked()->so_far.without, (std::set<std::string>{"n3"}));
@@ -91,7 +91,7 @@ TEST_F(controller_journals, an_unchanged_job_begins_from_its_file_after_a_restar
 
 TEST_F(controller_journals, recovered_event_after_a_restart_states_kept_changes_and_no_checkpoint) {
   begin({"n1", "n2"});
-  h_->on_event({id_, {"mode", 7, {}, "ssp staleness=3"}, {}}, now_, out_);
+  h_->on_event({id_, {7, mode_event{mode_choice::of("ssp staleness=3")}}}, now_, out_);
   dies_and_lives({"n1", "n2"});
   h_->on("client.2", follow{number_of(id_)}, now_, out_);
   ASSERT_NE(asked(), nullptr);
@@ -107,7 +107,7 @@ TEST_F(controller_journals, recovered_event_after_a_restart_states_kept_changes_
 TEST_F(controller_journals, steps_reported_before_the_restart_count_as_repeated) {
   begin({"n1", "n2"});
   step(294);
-  h_->on_event({id_, {"mode", 294, {}, "ssp staleness=3"}, {}}, now_, out_);
+  h_->on_event({id_, {294, mode_event{mode_choice::of("ssp staleness=3")}}}, now_, out_);
   reached_ = 294;
   dies_and_lives({"n1", "n2"});
   ASSERT_NE(asked(), nullptr);
@@ -117,14 +117,14 @@ TEST_F(controller_journals, steps_reported_before_the_restart_count_as_repeated)
   const auto announced = events();
   ASSERT_EQ(announced.size(), 1u);
   EXPECT_EQ(announced[0].step, 0u);
-  EXPECT_EQ(announced[0].values.at(1), (std::pair<std::string, double>{"steps_again", 294}));
+  EXPECT_EQ(announced[0].as<recovered_event>()->steps_again, 294u);
 }
 
 TEST_F(controller_journals, the_result_of_a_job_that_ended_before_the_restart_is_shown) {
   begin({"n1", "n2"});
-  h_->on_event({id_, {"step", 20, {{"loss", 0.25}, {"examples_per_s", 2801}, {"skipped", 2}}, {}}, {}}, now_, out_);
-  h_->on_event({id_, {"eval", 20, {{"accuracy", 0.875}}, {}}, {}}, now_, out_);
-  h_->on_event({id_, {"done", 20, {}, {}}, {}}, now_, out_);
+  h_->on_event({id_, {20, step_event{.loss = 0.25, .examples_per_s = 2801, .skipped = 2}}}, now_, out_);
+  h_->on_event({id_, {20, eval_event{.accuracy = 0.875}}}, now_, out_);
+  h_->on_event({id_, {20, done_event{}}}, now_, out_);
   for (const char* n : {"n1", "n2"}) h_->on(n, ended{id_, 0, {}}, now_, out_);
   note();
   h_.emplace(cluster_, "n1", std::uint16_t{8});
@@ -143,7 +143,7 @@ TEST_F(controller_journals, the_result_of_a_job_that_ended_before_the_restart_is
 // A drained node may never come back, so a restart does not wait for it.
 TEST_F(controller_journals, a_restart_does_not_wait_for_drained_nodes) {
   begin({"n1", "n2", "n3"});
-  moves({"drain", "n3", 0, {}}, {{}, {"n3"}, {}, {}}, {"n1", "n2"});
+  moves({drain_command{"n3"}}, {{}, {"n3"}, {}, {}}, {"n1", "n2"});
   dies_and_lives({"n1", "n2", "n3"}, {"n1", "n2"});
   ASSERT_NE(asked(), nullptr);
   EXPECT_EQ(asked()->so_far.without, (std::set<std::string>{"n3"}));

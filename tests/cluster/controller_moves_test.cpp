@@ -38,9 +38,9 @@ class controller_moves : public testing::Test {
     return c;
   }
   void wish(const command& c) { h_->tell(0, c, now_, out_); }
-  void wish_move() { wish({"move", "fc6", 0, {{"node", "n3"}}}); }
+  void wish_move() { wish({move_command{"fc6", "n3"}}); }
   void found(std::vector<std::string> nodes) {
-    h_->on_plan_found({id_, {}, {}, plan(std::move(nodes)), "bsp", wished_generation()}, now_, out_);
+    h_->on_plan_found({id_, {}, {}, plan(std::move(nodes)), {"bsp"}, wished_generation()}, now_, out_);
   }
   std::uint32_t wished_generation() const {
     std::uint32_t plan_generation = 0;
@@ -59,7 +59,7 @@ class controller_moves : public testing::Test {
   std::vector<std::string> sent_to_job() {
     std::vector<std::string> v;
     for (const auto& o : out_)
-      if (const auto* t = std::get_if<tell_job>(&o)) v.push_back(t->what.name);
+      if (const auto* t = std::get_if<tell_job>(&o)) v.push_back(name_of(t->what));
     return v;
   }
   template <class O>
@@ -85,20 +85,20 @@ TEST_F(controller_moves, a_node_is_shown_as_drained_once_the_plan_without_it_run
     return v.nodes.at(1).note;
   };
   const auto swap_to = [&](const std::vector<std::string>& nodes, amendments changes) {
-    h_->on_plan_found({id_, {}, std::move(changes), plan(nodes), "bsp", wished_generation()}, now_, out_);
+    h_->on_plan_found({id_, {}, std::move(changes), plan(nodes), {"bsp"}, wished_generation()}, now_, out_);
     ready(nodes);
     h_->on_handover(id_, 120, now_, out_);
     const auto swaps = sent<swap>();
     for (const auto& [node, s] : swaps) h_->on(node, swapped{id_, s.plan_generation, 0, {}}, now_, out_);
   };
-  wish({"drain", "n2", 0, {}});
+  wish({drain_command{"n2"}});
   EXPECT_EQ(note_of_n2(), "") << "n2 still hosts its roles";
   amendments drained;
   drained.without = {"n2"};
   swap_to({"n1"}, drained);
   EXPECT_EQ(note_of_n2(), "drained: job 1 does not use it until `add-node n2`");
   out_.clear();
-  wish({"add-node", "n2", 0, {}});
+  wish({add_node_command{"n2"}});
   swap_to({"n1", "n2"}, {});
   EXPECT_EQ(note_of_n2(), "");
 }
@@ -113,7 +113,7 @@ TEST_F(controller_moves, a_move_prepares_all_nodes_then_pauses_swaps_and_continu
   EXPECT_TRUE(sent_to_job().empty());
   ready({"n3"});
   EXPECT_EQ(sent_to_job(), (std::vector<std::string>{"handover"}));
-  wish({"checkpoint", {}, 0, {}});
+  wish({checkpoint_command{}});
   EXPECT_EQ(sent_to_job().size(), 1u) << "deferred until the swap is over";
   h_->on_handover(id_, 120, now_, out_);
   EXPECT_EQ(sent<swap>().size(), 3u);
@@ -135,7 +135,7 @@ TEST_F(controller_moves, a_move_prepares_all_nodes_then_pauses_swaps_and_continu
 }
 
 TEST_F(controller_moves, a_move_refused_before_training_pauses_changes_nothing) {
-  wish({"move", "fc6", 0, {{"node", "n9"}}});
+  wish({move_command{"fc6", "n9"}});
   h_->on_plan_found({id_, "no node 'n9'", {}, {}, {}, wished_generation()}, now_, out_);
   EXPECT_EQ(last_said(), "refused: no node 'n9'");
   wish_move();
@@ -151,17 +151,17 @@ TEST_F(controller_moves, a_move_refused_before_training_pauses_changes_nothing) 
   EXPECT_EQ(last_said(), "refused: node n3 is lost: gone");
   wish_move();
   EXPECT_EQ(last_said(), "refused: no daemon answers as n3");
-  wish({"move", "fc6", 0, {{"node", "n2"}}});
+  wish({move_command{"fc6", "n2"}});
   found({"n1", "n2"});
   now_ += 61s;
   h_->on_tick(now_, out_);
   EXPECT_EQ(last_said(), "refused: n1 did not get ready for the new plan within 60 s");
   EXPECT_TRUE(sent_to_job().empty());
-  wish({"move", "fc6", 0, {{"node", "n2"}}});
+  wish({move_command{"fc6", "n2"}});
   found({"n1", "n2"});
   ready({"n1", "n2"});
-  wish({"pause", {}, 0, {}});
-  h_->on_event({id_, {"refused", 9, {{"handover", 1}}, "the mode has changed meanwhile"}, {}}, now_, out_);
+  wish({pause_command{}});
+  h_->on_event({id_, {9, handover_refused_event{"the mode has changed meanwhile"}}}, now_, out_);
   EXPECT_EQ(sent_to_job(), (std::vector<std::string>{"handover", "pause"}));
   EXPECT_EQ(sent<end_job>().size(), 0u);
 }
@@ -195,7 +195,7 @@ TEST_F(controller_moves, a_job_that_ends_during_a_move_ends_on_all_nodes) {
   wish_move();
   found({"n1", "n3"});
   ready({"n1", "n3"});
-  h_->on_event({id_, {"done", 9, {}, "finished"}, {}}, now_, out_);
+  h_->on_event({id_, {9, done_event{}}}, now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 3u) << "n3 has prepared the new plan";
 }
 

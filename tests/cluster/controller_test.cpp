@@ -79,11 +79,11 @@ TEST_F(controller, a_job_is_prepared_on_all_nodes_then_begins_then_ends_on_all_n
   EXPECT_EQ(ordered<begin_job>(), 0u);
   h_->on("n3", prepared{id, {}}, now_, out_);
   EXPECT_EQ(ordered<begin_job>(), 1u);
-  h_->on_event({id, {"step", 1, {{"loss", 2.0}}, {}}, {}}, now_, out_);
+  h_->on_event({id, {1, step_event{.loss = 2.0}}}, now_, out_);
   h_->on_store_begun(id);
-  h_->on_event({id, {"done", 1, {}, "finished"}, {}}, now_, out_);
+  h_->on_event({id, {1, done_event{}}}, now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 0u) << "the weights are still being written";
-  h_->on_stored({id, "weights", "/w", "abc", {}}, now_, out_);
+  h_->on_stored({id, kept_kind::weights, "/w", "abc", {}}, now_, out_);
   EXPECT_EQ(sent<end_job>().size(), 2u);
   EXPECT_EQ(announced().size(), 1u) << "the done event waits for all nodes";
   end_all(id, {"n1", "n3"});
@@ -108,8 +108,8 @@ TEST_F(controller, a_restarted_daemon_reports_how_a_job_ended) {
   note();
   out_.clear();
   h_->on_store_begun(good);
-  h_->on_event({good, {"done", 9, {{"loss", 0.5}}, "finished"}, {}}, now_, out_);
-  h_->on_stored({good, "weights", "/w", "abc", {}}, now_, out_);
+  h_->on_event({good, {9, done_event{}}}, now_, out_);
+  h_->on_stored({good, kept_kind::weights, "/w", "abc", {}}, now_, out_);
   end_all(good, {"n1"});
   const auto followed_event = announced();
   note();
@@ -222,16 +222,16 @@ TEST_F(controller, a_checkpoint_is_reported_once_it_is_on_disk) {
   const auto id = run_one({"n1"});
   out_.clear();
   h_->on_store_begun(id);
-  h_->on_event({id, {"checkpoint", 4, {}, {}}, {}}, now_, out_);
-  h_->on_event({id, {"step", 5, {}, {}}, {}}, now_, out_);
+  h_->on_event({id, {4, checkpoint_event{}}}, now_, out_);
+  h_->on_event({id, {5, step_event{}}}, now_, out_);
   EXPECT_EQ(announced().size(), 0u);
-  h_->on_stored({id, "checkpoint", "/c", {}, {}}, now_, out_);
+  h_->on_stored({id, kept_kind::checkpoint, "/c", {}, {}}, now_, out_);
   ASSERT_EQ(announced().size(), 2u);
   EXPECT_EQ(announced()[0].texts.at(0).second, "/c");
   out_.clear();
   h_->on_store_begun(id);
-  h_->on_event({id, {"checkpoint", 6, {}, {}}, {}}, now_, out_);
-  h_->on_stored({id, "checkpoint", {}, {}, "no space left"}, now_, out_);
+  h_->on_event({id, {6, checkpoint_event{}}}, now_, out_);
+  h_->on_stored({id, kept_kind::checkpoint, {}, {}, "no space left"}, now_, out_);
   EXPECT_EQ(announced().at(0).kind, "alert") << "training continues";
 }
 
@@ -242,10 +242,10 @@ TEST_F(controller, a_job_is_crowded_while_two_checkpoints_wait_for_the_disk) {
   h_->on_store_begun(id);
   h_->on_store_begun(id);
   EXPECT_TRUE(h_->crowded(id));
-  h_->on_stored({id, "checkpoint", "/a", {}, {}}, now_, out_);
+  h_->on_stored({id, kept_kind::checkpoint, "/a", {}, {}}, now_, out_);
   EXPECT_FALSE(h_->crowded(id));
   h_->on_store_begun(id);
-  h_->tell(0, {"stop", {}, 0}, now_, out_);
+  h_->tell(0, {stop_command{}}, now_, out_);
   EXPECT_FALSE(h_->crowded(id)) << "the last checkpoint of a stopping job is always stored";
 }
 
@@ -254,13 +254,13 @@ TEST_F(controller, a_job_is_crowded_while_two_checkpoints_wait_for_the_disk) {
 TEST_F(controller, the_done_event_of_a_stopped_job_lists_what_could_not_be_stored) {
   join_all();
   const auto id = run_one({"n1"});
-  EXPECT_EQ(h_->tell(0, {"stop", {}, 0}, now_, out_), "");
+  EXPECT_EQ(h_->tell(0, {stop_command{}}, now_, out_), "");
   h_->on_store_begun(id);
-  h_->on_event({id, {"checkpoint", 4, {}, {}}, {}}, now_, out_);
+  h_->on_event({id, {4, checkpoint_event{}}}, now_, out_);
   h_->on_store_begun(id);
-  h_->on_stored({id, "checkpoint", "/tmp/c", {}, "/c: no space left; it is in /tmp/c instead"}, now_, out_);
-  h_->on_event({id, {"done", 4, {}, "stopped"}, {}}, now_, out_);
-  h_->on_stored({id, "weights", "/tmp/w", "abc", "/w: no space left; it is in /tmp/w instead"}, now_, out_);
+  h_->on_stored({id, kept_kind::checkpoint, "/tmp/c", {}, "/c: no space left; it is in /tmp/c instead"}, now_, out_);
+  h_->on_event({id, {4, done_event{.how = how_ended::stopped}}}, now_, out_);
+  h_->on_stored({id, kept_kind::weights, "/tmp/w", "abc", "/w: no space left; it is in /tmp/w instead"}, now_, out_);
   end_all(id, {"n1"});
   const auto last = announced().back();
   ASSERT_EQ(last.kind, "done");
@@ -276,8 +276,8 @@ TEST_F(controller, a_slow_client_misses_only_step_events) {
   const auto id = run_one({"n1"});
   out_.clear();
   h_->slow("client.1", true);
-  h_->on_event({id, {"step", 1, {}, {}}, {}}, now_, out_);
-  h_->on_event({id, {"eval", 1, {}, {}}, {}}, now_, out_);
+  h_->on_event({id, {1, step_event{}}}, now_, out_);
+  h_->on_event({id, {1, eval_event{}}}, now_, out_);
   ASSERT_EQ(announced().size(), 1u);
   EXPECT_EQ(announced()[0].kind, "eval");
 }
@@ -291,8 +291,8 @@ TEST_F(controller, draining_preempts_the_running_job_and_keeps_the_queue_for_a_r
   EXPECT_EQ(ordered<tell_job>(), 1u);
   EXPECT_TRUE(announced().empty()) << "the waiting job stays in the queue";
   EXPECT_FALSE(h_->drained());
-  h_->on_event({id, {"checkpoint", 3, {}, {}}, {}}, now_, out_);
-  h_->on_event({id, {"done", 3, {}, "stopped"}, {}}, now_, out_);
+  h_->on_event({id, {3, checkpoint_event{}}}, now_, out_);
+  h_->on_event({id, {3, done_event{.how = how_ended::stopped}}}, now_, out_);
   end_all(id, {"n1"});
   EXPECT_TRUE(h_->drained());
   EXPECT_EQ(announced().back().kind, "preempted");
@@ -306,8 +306,8 @@ TEST_F(controller, draining_preempts_the_running_job_and_keeps_the_queue_for_a_r
 TEST_F(controller, a_late_follower_receives_the_history_with_the_end_last) {
   join_all();
   const auto id = run_one({"n1"});
-  for (std::uint64_t s = 1; s <= 3; ++s) h_->on_event({id, {"step", s, {}, {}}, {}}, now_, out_);
-  h_->on_event({id, {"done", 3, {}, "finished"}, {}}, now_, out_);
+  for (std::uint64_t s = 1; s <= 3; ++s) h_->on_event({id, {s, step_event{}}}, now_, out_);
+  h_->on_event({id, {3, done_event{}}}, now_, out_);
   end_all(id, {"n1"});
   out_.clear();
   h_->on("client.9", follow{number_of(id)}, now_, out_);

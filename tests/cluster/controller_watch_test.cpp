@@ -28,8 +28,8 @@ class controller_watching : public controller_failures {
   }
   void keeps(std::uint64_t at) {
     h_->on_store_begun(id_);
-    h_->on_event({id_, {"checkpoint", at, {}, {}}, {}}, now_, out_);
-    h_->on_stored({id_, "checkpoint", "/kept", "", ""}, now_, out_);
+    h_->on_event({id_, {at, checkpoint_event{}}}, now_, out_);
+    h_->on_stored({id_, kept_kind::checkpoint, "/kept", "", ""}, now_, out_);
   }
 };
 
@@ -76,8 +76,8 @@ TEST_F(controller_watching, a_node_with_a_hung_task_is_left_out_until_the_task_e
   EXPECT_EQ(asked(), nullptr) << "reported once";
   h_->on("n2", ended{id_, 0}, now_, out_);
   ASSERT_NE(asked(), nullptr);
-  EXPECT_EQ(asked()->wish.name, "add-node");
-  EXPECT_EQ(asked()->wish.key, "n2");
+  ASSERT_TRUE(asked()->wish.is<add_node_command>());
+  EXPECT_EQ(asked()->wish.as<add_node_command>()->node, "n2");
   EXPECT_EQ(seen().nodes.at(1).state, "up");
 }
 
@@ -121,9 +121,9 @@ TEST_F(controller_watching, steps_at_risk_are_shown_for_every_node) {
 
 TEST_F(controller_watching, the_rate_of_a_job_is_0_when_it_is_paused) {
   begin({"n1", "n2"});
-  h_->on_event({id_, {"step", 7, {{"loss", 1}, {"examples_per_s", 100}}, {}}, {}}, now_, out_);
+  h_->on_event({id_, {7, step_event{.loss = 1, .examples_per_s = 100}}}, now_, out_);
   EXPECT_EQ(seen().jobs.at(0).examples_per_s, 100);
-  h_->on_event({id_, {"paused", 7, {}, {}}, {}}, now_, out_);
+  h_->on_event({id_, {7, paused_event{}}}, now_, out_);
   EXPECT_EQ(seen().jobs.at(0).examples_per_s, 0);
 }
 

@@ -12,7 +12,7 @@ class cluster_controllers : public cluster_test {
   std::string hash_of(const std::string& text, const std::vector<std::string>& set) {
     const auto r = run(text, set);
     EXPECT_EQ(r.outcome.exit_code(), 0) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front())
-                                        << (r.events.empty() ? "" : r.events.back().event.text);
+                                        << (r.events.empty() ? "" : message_of(r.events.back().event));
     return r.text("weights_sha256");
   }
 };

@@ -28,7 +28,7 @@ class cluster_deaths : public cluster_test {
   }
   static void expect_done(const run_result& r) {
     ASSERT_FALSE(r.events.empty());
-    EXPECT_EQ(r.events.back().event.kind, "done") << r.events.back().event.text;
+    EXPECT_TRUE(r.events.back().event.is<done_event>()) << message_of(r.events.back().event);
     EXPECT_EQ(r.outcome.exit_code(), 0);
   }
   bool has_roles(const std::string& node) { return ask(node, "roles", true).text.find("\"job\"") != std::string::npos; }
@@ -117,12 +117,13 @@ TEST_F(cluster_deaths, a_job_of_every_mode_survives_a_node_death_at_a_random_ste
       }
       std::uint64_t announced = 0;
       for (const auto& e : done.events) {
-        if (e.event.kind == "recovered") {
+        if (e.event.is<recovered_event>()) {
           announced = std::min(announced, e.event.step);
-          for (const auto& [name, v] : e.event.values) (name == "ms" ? worst : again) = std::max(name == "ms" ? worst : again, v);
+          for (const auto& [name, v] : flatten(e.event).values)
+            (name == "ms" ? worst : again) = std::max(name == "ms" ? worst : again, v);
         }
-        if (e.event.kind != "step") continue;
-        for (const auto& [name, v] : e.event.values) EXPECT_TRUE(std::isfinite(v)) << name;
+        if (!e.event.is<step_event>()) continue;
+        for (const auto& [name, v] : flatten(e.event).values) EXPECT_TRUE(std::isfinite(v)) << name;
         EXPECT_GT(e.event.step, announced) << "step reported twice";
         announced = e.event.step;
       }

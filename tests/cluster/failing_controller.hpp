@@ -50,21 +50,17 @@ class controller_failures : public testing::Test {
       if (const auto* c = std::get_if<check_move>(&o)) last = c;
     return last;
   }
-  std::vector<std::string> lost_nodes() const {
-    std::vector<std::string> v;
-    for (const auto& [key, node] : asked()->wish.options) v.push_back(node);
-    return v;
-  }
+  std::vector<std::string> lost_nodes() const { return std::get<lose_command>(asked()->wish.what).nodes; }
   void found(std::vector<std::string> nodes, std::uint64_t from) {
     auto changes = asked()->so_far;
     for (const auto& n : lost_nodes()) changes.without.insert(n);
-    h_->on_plan_found({id_, {}, changes, plan(std::move(nodes)), "bsp", asked()->plan_generation, from}, now_, out_);
+    h_->on_plan_found({id_, {}, changes, plan(std::move(nodes)), {"bsp"}, asked()->plan_generation, from}, now_, out_);
   }
   // The job executor reports that the other nodes have all of the job's state.
   void found_live(std::vector<std::string> nodes) {
     auto changes = asked()->so_far;
     for (const auto& n : lost_nodes()) changes.without.insert(n);
-    h_->on_plan_found({id_, {}, changes, plan(std::move(nodes)), "bsp", asked()->plan_generation, 0, true}, now_, out_);
+    h_->on_plan_found({id_, {}, changes, plan(std::move(nodes)), {"bsp"}, asked()->plan_generation, 0, true}, now_, out_);
   }
   void ready(const std::vector<std::string>& nodes) {
     for (const auto& n : nodes) h_->on(n, revised{id_, plan_generation(), {}}, now_, out_);
@@ -80,7 +76,7 @@ class controller_failures : public testing::Test {
   std::vector<std::string> sent_to_job() const {
     std::vector<std::string> v;
     for (const auto& o : out_)
-      if (const auto* t = std::get_if<tell_job>(&o)) v.push_back(t->what.name);
+      if (const auto* t = std::get_if<tell_job>(&o)) v.push_back(name_of(t->what));
     return v;
   }
   template <class O>
@@ -91,7 +87,7 @@ class controller_failures : public testing::Test {
     const auto all = sent<said>();
     return all.empty() ? "" : all.back().second.kind + ": " + all.back().second.text;
   }
-  void step(std::uint64_t n) { h_->on_event({id_, {"step", n, {{"loss", 1}}, {}}, {}}, now_, out_); }
+  void step(std::uint64_t n) { h_->on_event({id_, {n, step_event{.loss = 1}}}, now_, out_); }
 
   cluster_spec cluster_;
   std::optional<cluster_controller> h_;

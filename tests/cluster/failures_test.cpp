@@ -121,7 +121,7 @@ TEST_F(cluster_failures, sigterm_during_a_job_leaves_a_checkpoint_that_loads) {
   EXPECT_EQ(daemon("n1").wait(25s), 0);
   EXPECT_LT(since(begun), 25s);
   ASSERT_FALSE(r.events.empty());
-  EXPECT_EQ(r.events.back().event.kind, "preempted");
+  EXPECT_TRUE(r.events.back().event.is<preempted_event>());
   EXPECT_EQ(r.outcome.how, cluster_outcome::end::preempted);
   EXPECT_EQ(r.outcome.exit_code(), 1);
   EXPECT_EQ(r.count("checkpoint"), 1u);
@@ -155,7 +155,7 @@ TEST_F(cluster_failures, a_job_resumed_after_sigterm_ends_with_the_bits_of_an_un
   ASSERT_TRUE(b->wait_event("step", 20s, 20));
   daemon("n1").signal(SIGTERM);
   const auto r = b->join();
-  ASSERT_EQ(r.events.back().event.kind, "preempted");
+  ASSERT_TRUE(r.events.back().event.is<preempted_event>());
   EXPECT_EQ(daemon("n1").wait(25s), 0);
   const auto file = checkpoint_files(checkpoint_folder()).at(0);
   EXPECT_EQ(hash({"--resume", file}), hash({}));

@@ -38,12 +38,13 @@ class cluster_inject : public cluster_test {
   }
   static std::string alert(const run_result& r, const std::string& part) {
     for (const auto& e : r.events)
-      if (e.event.kind == "alert" && e.event.text.find(part) != std::string::npos) return e.event.text;
+      if (std::string(name_of(e.event).name) == "alert" && message_of(e.event).find(part) != std::string::npos)
+        return message_of(e.event);
     return "none of " + std::to_string(r.count("alert")) + " alerts";
   }
   static void expect_done(const run_result& r, const run_result& unbroken) {
     ASSERT_FALSE(r.events.empty());
-    EXPECT_EQ(r.events.back().event.kind, "done") << r.events.back().event.text;
+    EXPECT_TRUE(r.events.back().event.is<done_event>()) << message_of(r.events.back().event);
     EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
   }
   bool writing_checkpoint() const {

@@ -73,7 +73,7 @@ TEST_F(cluster_advice, is_one_event_of_the_job) {
   const auto alerts = [](const run_result& r) {
     std::string all;
     for (const auto& e : r.events)
-      if (e.event.kind == "alert") all += e.event.text + "\n";
+      if (std::string(name_of(e.event).name) == "alert") all += message_of(e.event) + "\n";
     return all;
   };
   const auto r = run(tiny_job(), workers(2, 2));

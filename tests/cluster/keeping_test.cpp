@@ -23,7 +23,7 @@ class cluster_keeping : public cluster_test {
   }
   static const job_event* first(const run_result& r, const std::string& kind) {
     for (const auto& e : r.events)
-      if (e.event.kind == kind) return &e;
+      if (name_of(e.event).name == kind) return &e;
     return nullptr;
   }
   static std::string hash_of(const run_result& r) { return r.events.empty() ? "none" : r.text("weights_sha256"); }
@@ -44,8 +44,7 @@ class cluster_keeping : public cluster_test {
     const auto r = b->join();
     std::string file;
     for (const auto& e : r.events)
-      for (const auto& [key, value] : e.texts)
-        if (e.event.kind == "checkpoint" && key == "file") file = value;
+      if (const auto* c = e.event.as<checkpoint_event>()) file = c->file;
     EXPECT_NE(file, "") << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
     return file;
   }

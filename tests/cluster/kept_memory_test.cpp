@@ -53,7 +53,7 @@ TEST_P(cluster_kept_memory, memory_is_no_more_after_ten_jobs_than_after_two) {
   std::map<std::string, double> after_two;
   for (int job = 1; job <= 10; ++job) {
     const auto r = run(tiny_job(), set);
-    ASSERT_EQ(r.outcome.how, cluster_outcome::end::done) << (r.events.empty() ? "" : r.events.back().event.text);
+    ASSERT_EQ(r.outcome.how, cluster_outcome::end::done) << (r.events.empty() ? "" : message_of(r.events.back().event));
     if (job == 2)
       for (const auto& n : names_) after_two[n] = kept_by(daemon(n));
   }

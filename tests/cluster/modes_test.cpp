@@ -19,8 +19,8 @@ class cluster_modes : public cluster_test {
   run_result good_run(const std::string& text, const std::vector<std::string>& set) {
     auto r = run(text, set);
     EXPECT_EQ(r.outcome.how, cluster_outcome::end::done) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
-    if (r.events.empty() || r.events.back().event.kind != "done")
-      ADD_FAILURE() << (r.events.empty() ? "no events" : r.events.back().event.text);
+    if (r.events.empty() || !r.events.back().event.is<done_event>())
+      ADD_FAILURE() << (r.events.empty() ? "no events" : message_of(r.events.back().event));
     return r;
   }
 };

@@ -89,8 +89,8 @@ TEST_F(cluster_move, a_node_failure_during_a_move_ends_a_job_that_allows_none) {
     const auto r = b->join();
     asks.join();
     ASSERT_FALSE(r.events.empty());
-    EXPECT_EQ(r.events.back().event.kind, "error");
-    EXPECT_NE(r.events.back().event.text.find("n3"), std::string::npos) << r.events.back().event.text;
+    EXPECT_TRUE(r.events.back().event.is<error_event>());
+    EXPECT_NE(message_of(r.events.back().event).find("n3"), std::string::npos) << message_of(r.events.back().event);
     start("n3");
     ASSERT_TRUE(joined("n3"));
   }

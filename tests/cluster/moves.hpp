@@ -14,10 +14,10 @@ class move_test : public cluster_test {
     ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
     const auto touched = b.join();
     ASSERT_FALSE(touched.events.empty());
-    ASSERT_EQ(touched.events.back().event.kind, "done") << touched.events.back().event.text;
+    ASSERT_TRUE(touched.events.back().event.is<done_event>()) << message_of(touched.events.back().event);
     std::uint64_t last = 0;
     for (const auto& e : touched.events) {
-      if (e.event.kind != "step") continue;
+      if (!e.event.is<step_event>()) continue;
       EXPECT_GT(e.event.step, last) << "a step was reported twice";
       last = e.event.step;
     }
@@ -26,7 +26,7 @@ class move_test : public cluster_test {
     set.push_back("train.finish.steps=" + std::to_string(steps));
     set.emplace_back("eval.every=0");
     const auto still = run(text, set);
-    EXPECT_EQ(still.events.back().event.kind, "done");
+    EXPECT_TRUE(still.events.back().event.is<done_event>());
     EXPECT_EQ(touched.text("weights_sha256"), still.text("weights_sha256")) << "after " << steps << " steps";
   }
 

@@ -54,7 +54,7 @@ TEST_F(cluster_plane, a_client_cannot_end_a_job_with_forged_node_messages) {
   EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
   const auto r = b->join();
   ASSERT_FALSE(r.events.empty());
-  EXPECT_EQ(r.events.back().event.text, "stopped") << "ended by the stop command";
+  EXPECT_EQ(message_of(r.events.back().event), "stopped") << "ended by the stop command";
   EXPECT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
 }
 
@@ -118,7 +118,7 @@ TEST_F(cluster_plane, a_job_runs_and_ends_while_the_check_of_another_hangs) {
   EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
   const auto r = runs->join();
   ASSERT_FALSE(r.events.empty());
-  EXPECT_EQ(r.events.back().event.text, "stopped");
+  EXPECT_EQ(message_of(r.events.back().event), "stopped");
   EXPECT_EQ(r.text("weights_sha256").size(), 64u);
   // The submission is dropped when its client disconnects.
   reads->detach();

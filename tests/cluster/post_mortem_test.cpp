@@ -93,7 +93,7 @@ TEST_F(cluster_post_mortem, the_coordinators_post_mortem_has_the_events_and_othe
   for (std::string line; std::getline(lines, line);) announced.push_back(nlohmann::json::parse(line));
   std::size_t steps = 0;
   for (const auto& e : failed.events)
-    if (e.event.kind == "step") {
+    if (e.event.is<step_event>()) {
       ++steps;
       const auto same = [&](const auto& t) { return t["event"] == "step" && t["step"] == e.event.step; };
       EXPECT_TRUE(std::any_of(announced.begin(), announced.end(), same)) << "step " << e.event.step;

@@ -16,6 +16,7 @@
 #include "runtime/node/config/plugin.hpp"
 #include "runtime/node/pki/certificates.hpp"
 #include "tests/failing_fsync.hpp"
+#include "tests/valid_events.hpp"
 
 namespace troupe::testing_cluster {
 
@@ -238,19 +239,19 @@ std::uint16_t cluster_test::data_port(const std::string& node) const {
 
 std::string cluster_test::run_result::text(const char* name) const {
   if (!events.empty())
-    for (const auto& [k, v] : events.back().texts)
+    for (const auto& [k, v] : flatten(events.back().event).texts)
       if (k == name) return v;
   return {};
 }
 double cluster_test::run_result::value(const char* name) const {
   if (!events.empty())
-    for (const auto& [k, v] : events.back().event.values)
+    for (const auto& [k, v] : flatten(events.back().event).values)
       if (k == name) return v;
   return -1;
 }
 std::size_t cluster_test::run_result::count(const std::string& kind) const {
   std::size_t n = 0;
-  for (const auto& e : events) n += e.event.kind == kind ? 1 : 0;
+  for (const auto& e : events) n += name_of(e.event).name == kind ? 1 : 0;
   return n;
 }
 
@@ -288,7 +289,12 @@ cluster_test::run_result cluster_test::run_all(const cluster_submission& s) {
   run_result r;
   const std::atomic<bool> detach{false};
   r.outcome = run_on_cluster(
-      s, [&](const job_event& e) { r.events.push_back(e); }, detach);
+      s,
+      [&](const job_event& e) {
+        valid_events::expect_valid(e.event);
+        r.events.push_back(e);
+      },
+      detach);
   return r;
 }
 
@@ -320,6 +326,7 @@ cluster_test::background::background(cluster_submission s) {
     const auto outcome = run_on_cluster(
         s,
         [this](const job_event& e) {
+          valid_events::expect_valid(e.event);
           std::lock_guard guard(lock_);
           result_.events.push_back(e);
           changed_.notify_all();
@@ -340,7 +347,7 @@ bool cluster_test::background::wait_event(const std::string& kind, millis within
   std::unique_lock guard(lock_);
   return changed_.wait_for(guard, within, [&] {
     for (const auto& e : result_.events)
-      if (e.event.kind == kind && e.event.step >= step) return true;
+      if (name_of(e.event).name == kind && e.event.step >= step) return true;
     return false;
   });
 }

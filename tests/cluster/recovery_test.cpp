@@ -21,17 +21,17 @@ class cluster_recovery : public cluster_test {
   }
   static const job_event* first(const run_result& r, const std::string& kind) {
     for (const auto& e : r.events)
-      if (e.event.kind == kind) return &e;
+      if (name_of(e.event).name == kind) return &e;
     return nullptr;
   }
   static double value(const job_event& e, const std::string& name) {
-    for (const auto& [k, v] : e.event.values)
+    for (const auto& [k, v] : flatten(e.event).values)
       if (k == name) return v;
     return -1;
   }
   void expect_done(const run_result& r) {
     ASSERT_FALSE(r.events.empty());
-    EXPECT_EQ(r.events.back().event.kind, "done") << r.events.back().event.text;
+    EXPECT_TRUE(r.events.back().event.is<done_event>()) << message_of(r.events.back().event);
     EXPECT_EQ(r.outcome.exit_code(), 0);
   }
 };
@@ -53,8 +53,8 @@ TEST_F(cluster_recovery, a_killed_node_is_left_out_and_added_again_with_the_same
   EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
   const auto* e = first(r, "recovered");
   ASSERT_TRUE(e);
-  EXPECT_NE(e->event.text.find("node n2 is lost"), std::string::npos) << e->event.text;
-  EXPECT_NE(e->event.text.find("continued without n2"), std::string::npos) << e->event.text;
+  EXPECT_NE(message_of(e->event).find("node n2 is lost"), std::string::npos) << message_of(e->event);
+  EXPECT_NE(message_of(e->event).find("continued without n2"), std::string::npos) << message_of(e->event);
   EXPECT_GE(e->event.step, 200u);
   EXPECT_EQ(e->event.step % 100, 0u);
   EXPECT_LT(value(*e, "ms"), 5000);
@@ -76,7 +76,7 @@ TEST_F(cluster_recovery, a_killed_node_is_added_again_when_every_node_has_a_serv
   const auto r = b->join();
   expect_done(r);
   EXPECT_EQ(r.count("recovered"), 1u);
-  EXPECT_NE(first(r, "moved")->event.text.find("added n3"), std::string::npos);
+  EXPECT_NE(message_of(first(r, "moved")->event).find("added n3"), std::string::npos);
 }
 
 // One shard, on n1: other nodes have all the weights that the lost worker had.
@@ -126,7 +126,7 @@ TEST_F(cluster_recovery, a_lost_shard_continues_from_its_replica_repeating_at_mo
     EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
     EXPECT_GE(r.count("recovered"), 2u);
     for (const auto& e : r.events)
-      if (e.event.kind == "recovered") {
+      if (e.event.is<recovered_event>()) {
         EXPECT_LE(value(e, "steps_again"), 1);
         EXPECT_GT(e.event.step, 100u);
         EXPECT_LT(value(e, "ms"), 5000);
@@ -271,10 +271,10 @@ TEST_F(cluster_recovery, a_stopped_coordinator_continues_from_surviving_state_wh
   EXPECT_EQ(r.count("recovered"), 1u);
   const auto* e = first(r, "recovered");
   ASSERT_TRUE(e);
-  EXPECT_NE(e->event.text.find("n1 was suspended for"), std::string::npos) << e->event.text;
+  EXPECT_NE(message_of(e->event).find("n1 was suspended for"), std::string::npos) << message_of(e->event);
   EXPECT_GE(e->event.step, 250u) << "without a checkpoint the job would restart at step 0";
   EXPECT_LE(value(*e, "steps_again"), 3);
-  std::printf("%s: step %.0f, %.0f ms\n", e->event.text.c_str(), static_cast<double>(e->event.step), value(*e, "ms"));
+  std::printf("%s: step %.0f, %.0f ms\n", message_of(e->event).c_str(), static_cast<double>(e->event.step), value(*e, "ms"));
 }
 
 TEST_F(cluster_recovery, sigterm_of_a_node_hands_its_state_over_and_the_job_continues) {
@@ -310,7 +310,7 @@ TEST_F(cluster_recovery, a_job_begins_without_a_missing_node_and_adds_it_when_it
   ASSERT_TRUE(b->wait_event("moved", 20s));
   const auto r = b->join();
   expect_done(r);
-  EXPECT_NE(first(r, "recovered")->event.text.find("no daemon answers as n3"), std::string::npos);
+  EXPECT_NE(message_of(first(r, "recovered")->event).find("no daemon answers as n3"), std::string::npos);
   EXPECT_EQ(r.text("weights_sha256"), run(tiny_job(), set).text("weights_sha256"));
 }
 

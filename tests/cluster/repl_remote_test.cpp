@@ -52,7 +52,7 @@ TEST_F(cluster_repl, a_running_job_can_be_inspected_and_controlled_from_both_nod
   EXPECT_EQ(ask("n1", "stop").how, kind::ok);
   const auto r = b->join();
   EXPECT_EQ(r.outcome.exit_code(), 0);
-  EXPECT_EQ(r.events.back().event.text, "stopped");
+  EXPECT_EQ(message_of(r.events.back().event), "stopped");
   EXPECT_EQ(asked("n1", "jobs")["jobs"][0]["state"], "stopped");
 }
 
@@ -85,7 +85,7 @@ TEST_F(cluster_repl, a_failed_store_is_reported_to_the_requesting_and_following_
   EXPECT_EQ(r.outcome.exit_code(), 1) << "the weights are not in the state folder";
   ASSERT_FALSE(r.outcome.messages.empty());
   EXPECT_NE(r.outcome.messages.front().find(second + "/troupe-"), std::string::npos) << r.outcome.messages.front();
-  EXPECT_EQ(r.events.back().event.text, "stopped");
+  EXPECT_EQ(message_of(r.events.back().event), "stopped");
 }
 
 // When the weights arrive, a folder has the name of the client's file.

@@ -35,10 +35,9 @@ class cluster_resume : public cluster_test {
     EXPECT_TRUE(b->wait_event("step", 20s, after));
     EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
     const auto r = b->join();
-    if (r.events.empty() || r.events.back().event.text != "stopped") ADD_FAILURE() << first_message(r);
+    if (r.events.empty() || message_of(r.events.back().event) != "stopped") ADD_FAILURE() << first_message(r);
     for (const auto& e : r.events)
-      for (const auto& [key, file] : e.texts)
-        if (e.event.kind == "checkpoint" && key == "file") return file;
+      if (const auto* c = e.event.as<checkpoint_event>()) return c->file;
     ADD_FAILURE() << "no checkpoint";
     return {};
   }
@@ -98,10 +97,10 @@ TEST_F(cluster_resume, a_resumed_job_can_move_layers_stop_and_resume_again) {
   }
   ASSERT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
   const auto half = b->join();
-  ASSERT_EQ(half.events.back().event.text, "stopped");
+  ASSERT_EQ(message_of(half.events.back().event), "stopped");
   std::string second;
   for (const auto& e : half.events)
-    if (e.event.kind == "checkpoint") second = e.texts.at(0).second;
+    if (const auto* c = e.event.as<checkpoint_event>()) second = c->file;
   ASSERT_NE(second, first);
   const auto on = run_with(beginning::checkpoint, second, tiny_job(), set);
   ASSERT_EQ(on.outcome.exit_code(), 0) << first_message(on);
@@ -206,7 +205,7 @@ TEST_F(cluster_resume, a_daemon_with_a_failing_disk_trains_on_alerts_and_exits_w
   EXPECT_EQ(r.outcome.exit_code(), 1);
   std::string alerts;
   for (const auto& e : r.events)
-    if (e.event.kind == "alert") alerts += e.event.text + "\n";
+    if (std::string(name_of(e.event).name) == "alert") alerts += message_of(e.event) + "\n";
   EXPECT_NE(alerts.find("cannot sync: Input/output error"), std::string::npos) << alerts;
   EXPECT_EQ(r.count("checkpoint"), 0u);
 }

@@ -69,7 +69,7 @@ TEST_F(cluster_roles, only_its_owner_and_admin_may_control_a_job) {
   EXPECT_EQ(ask_as("alice", "n2", "stop").how, repl_reply::kind::ok);
   const auto r = b->join();
   ASSERT_FALSE(r.events.empty());
-  EXPECT_EQ(r.events.back().event.text, "stopped");
+  EXPECT_EQ(message_of(r.events.back().event), "stopped");
 }
 
 TEST_F(cluster_roles, the_watch_role_may_only_look) {
@@ -217,7 +217,7 @@ TEST_F(cluster_roles, a_revoked_client_is_disconnected_at_once_and_no_other) {
   EXPECT_TRUE(daemon("n1").wait_log("the peer's certificate: certificate revoked", 5s));
   EXPECT_EQ(ask_as("bob", "n1", "status").how, repl_reply::kind::ok);
   EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok) << "the job and its client continue";
-  EXPECT_EQ(b->join().events.back().event.text, "stopped");
+  EXPECT_EQ(message_of(b->join().events.back().event), "stopped");
   EXPECT_EQ(daemon("n1").log().find("is lost", before), std::string::npos);
 }
 
@@ -232,7 +232,7 @@ TEST_F(cluster_roles, a_daemon_reloads_a_renewed_certificate_while_a_job_runs) {
   EXPECT_TRUE(b->wait_event("checkpoint", 20s));
   EXPECT_EQ(ask("n1", "status").how, repl_reply::kind::ok) << "a connection with the new certificate";
   EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
-  EXPECT_EQ(b->join().events.back().event.text, "stopped");
+  EXPECT_EQ(message_of(b->join().events.back().event), "stopped");
   EXPECT_EQ(daemon("n1").log().find("certificates were not reloaded"), std::string::npos);
 }
 

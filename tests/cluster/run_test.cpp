@@ -26,7 +26,7 @@ TEST_F(cluster_run, three_daemons_train_to_the_bits_of_the_embedded_run) {
     ASSERT_EQ(r.outcome.how, cluster_outcome::end::done) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
     EXPECT_EQ(r.outcome.exit_code(), 0);
     ASSERT_FALSE(r.events.empty());
-    EXPECT_EQ(r.events.back().event.kind, "done");
+    EXPECT_TRUE(r.events.back().event.is<done_event>());
     EXPECT_EQ(r.text("weights_sha256"), alone);
     EXPECT_GT(r.value("tcp_bytes"), 100000) << "roles ran on more than one node";
     EXPECT_EQ(r.value("steps"), 40);

@@ -27,7 +27,7 @@ TEST_F(cluster_shared_messages, a_job_with_histograms_larger_than_a_shared_buffe
   set.emplace_back("train.finish={steps=1000}");
   const auto r = run(tiny_job(), set);
   ASSERT_FALSE(r.events.empty());
-  EXPECT_EQ(r.events.back().event.kind, "done") << r.events.back().event.text;
+  EXPECT_TRUE(r.events.back().event.is<done_event>()) << message_of(r.events.back().event);
   EXPECT_EQ(r.value("steps"), 1000);
   EXPECT_EQ(r.count("staleness"), 1U);
   for (const auto* node : {"n1", "n2", "n3"}) EXPECT_EQ(dropped(ask(node, "status", true), "unreadable"), 0U) << node;

@@ -87,13 +87,13 @@ TEST_F(cluster_switch, a_job_trains_well_over_ten_random_mode_switches) {
   EXPECT_EQ(ask("n1", "stop").how, kind::ok);
   const auto r = b->join();
   EXPECT_EQ(r.outcome.exit_code(), 0);
-  EXPECT_EQ(r.events.back().event.kind, "done") << r.events.back().event.text;
+  EXPECT_TRUE(r.events.back().event.is<done_event>()) << message_of(r.events.back().event);
   EXPECT_EQ(r.count("mode"), 13u);
   EXPECT_EQ(r.count("refused"), 2u);
   double accuracy = 0;
   for (const auto& e : r.events)
-    for (const auto& [name, value] : e.event.values)
-      if (e.event.kind == "eval" && name == "accuracy") accuracy = value;
+    for (const auto& [name, value] : flatten(e.event).values)
+      if (e.event.is<eval_event>() && name == "accuracy") accuracy = value;
   EXPECT_GE(accuracy, 0.7) << "chance is 0.25; after " << step << " steps";
 }
 

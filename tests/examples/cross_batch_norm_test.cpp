@@ -110,7 +110,7 @@ TEST(cross_batch_norm_example, a_restarted_worker_ends_the_job_with_an_error_nam
   w.remake = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
   std::string end;
   w.on_event = [&](const event_effect& e) {
-    if (e.kind == "done" || e.kind == "error") end = e.kind + ": " + e.text;
+    if (e.is<done_event>() || e.is<error_event>()) end = std::string(name_of(e).name) + ": " + message_of(e);
   };
   w.at(duration(1'500'000), [&] { w.crash(1); });
   w.at(duration(2'000'000), [&] { w.restart(1); });

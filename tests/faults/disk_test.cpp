@@ -89,7 +89,7 @@ TEST_F(full_disk, training_alerts_and_continues_and_the_old_checkpoint_stays) {
   EXPECT_EQ(r.outcome.exit_code(), 0);
   std::string alerts;
   for (const auto& e : r.events)
-    if (e.event.kind == "alert") alerts += e.event.text + "\n";
+    if (std::string(name_of(e.event).name) == "alert") alerts += message_of(e.event) + "\n";
   EXPECT_NE(alerts.find("No space left on device"), std::string::npos) << alerts;
   EXPECT_NE(alerts.find("the checkpoint was not saved: "), std::string::npos) << alerts;
 }
@@ -192,7 +192,7 @@ TEST_F(failing_disk, a_failing_sync_keeps_the_old_checkpoint_and_training_contin
   const auto r = b->join();
   std::string alerts;
   for (const auto& e : r.events)
-    if (e.event.kind == "alert") alerts += e.event.text + "\n";
+    if (std::string(name_of(e.event).name) == "alert") alerts += message_of(e.event) + "\n";
   EXPECT_NE(alerts.find("cannot sync: Input/output error"), std::string::npos) << alerts;
 }
 

@@ -39,7 +39,7 @@ std::vector<std::string> sound_message_log() {
     e.h.step = n / 4;
     e.h.packet = n % 4;
     if (n % 5 == 0)
-      e.body = command{"set", "train.dynamics.lr", 0.5, {}};
+      e.body = command{set_command{"train.dynamics.lr", 0.5}};
     else if (n % 2 == 0)
       e.body = finished{n};
     else

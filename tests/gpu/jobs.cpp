@@ -15,8 +15,8 @@ curve run_on(const std::vector<std::string>& devices, const std::shared_ptr<prep
   embedded_options o;
   o.devices = make_devices(devices);
   o.on_event = [&](const event_effect& e) {
-    if (e.kind != "step") return;
-    for (const auto& [name, value] : e.values)
+    if (!e.is<step_event>()) return;
+    for (const auto& [name, value] : flatten(e).values)
       if (name == "loss") c.losses.push_back(value);
   };
   c.result = testing_embedded::embedded(j, std::move(o));

@@ -163,7 +163,7 @@ std::string judged(const std::vector<std::string>& set) {
   o.stall_after = std::chrono::seconds(20);
   std::unique_ptr<embedded_run> run;
   o.on_event = [&](const event_effect& e) {
-    if (e.kind == "step" && ++steps == 2) run->stop();
+    if (e.is<step_event>() && ++steps == 2) run->stop();
   };
   run = std::make_unique<embedded_run>(j, o);
   const auto r = run->run();

@@ -25,7 +25,7 @@ double messages_per_step(const overrides& set) {
     sim::world w(c);
     for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
     bool done = false;
-    w.on_event = [&](const event_effect& e) { done = done || e.kind == "done" || e.kind == "error"; };
+    w.on_event = [&](const event_effect& e) { done = done || e.is<done_event>() || e.is<error_event>(); };
     envelope go;
     go.h.dst = role_id{0};
     go.body = start{};
@@ -56,7 +56,7 @@ TEST_P(steady, a_step_makes_only_a_few_small_allocations) {
   embedded_options o;
   o.threads = GetParam().threads;
   o.on_event = [&](const event_effect& e) {
-    if (e.kind == "step" && e.step % window == 0) at.push_back(allocations::so_far());
+    if (e.is<step_event>() && e.step % window == 0) at.push_back(allocations::so_far());
   };
   ASSERT_TRUE(embedded(job_of(lenet_like(), set), o).ok);
   ASSERT_GE(at.size(), windows);

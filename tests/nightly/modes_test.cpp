@@ -26,9 +26,7 @@ double embedded_accuracy(const std::vector<std::string>& set) {
   embedded_run run(std::get<std::shared_ptr<prepared_job>>(made), o);
   const auto r = run.run();
   EXPECT_TRUE(r.ok) << r.error;
-  for (const auto& [name, value] : r.done)
-    if (name == "test_accuracy") return value;
-  return -1;
+  return r.done.test_accuracy.value_or(-1);
 }
 
 class nightly_modes : public cluster_test {};
@@ -40,7 +38,7 @@ TEST_F(nightly_modes, every_mode_reaches_its_accuracy_on_four_daemons) {
     SCOPED_TRACE(name);
     const auto r = run(config_text("lenet_modes.toml"), set);
     std::printf("%s: %.4f after five epochs on four daemons\n", name.c_str(), r.value("test_accuracy"));
-    EXPECT_GE(r.value("test_accuracy"), bar) << (r.events.empty() ? "" : r.events.back().event.text);
+    EXPECT_GE(r.value("test_accuracy"), bar) << (r.events.empty() ? "" : message_of(r.events.back().event));
   }
 }
 

@@ -25,7 +25,7 @@ class nightly_multinode : public cluster_test {
     set.insert(set.end(), common_.begin(), common_.end());
     if (five) set.insert(set.end(), {"topology.workers_per_group=3", "layer.ip1.place=fc"});
     const auto r = run(config_text("cifar10_images.toml"), set);
-    EXPECT_EQ(r.outcome.exit_code(), 0) << (r.events.empty() ? "" : r.events.back().event.text);
+    EXPECT_EQ(r.outcome.exit_code(), 0) << (r.events.empty() ? "" : message_of(r.events.back().event));
     return {r.text("weights_sha256"), r.value("test_accuracy")};
   }
   std::vector<std::string> common_;

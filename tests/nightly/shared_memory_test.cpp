@@ -54,7 +54,7 @@ class nightly_shared_memory : public cluster_test, public testing::WithParamInte
     const auto begun = clock::now();
     const auto r = run(config_text(file), set);
     ASSERT_FALSE(r.events.empty()) << (r.outcome.messages.empty() ? "" : r.outcome.messages.front());
-    EXPECT_EQ(r.events.back().event.kind, "done") << r.events.back().event.text;
+    EXPECT_TRUE(r.events.back().event.is<done_event>()) << message_of(r.events.back().event);
     EXPECT_EQ(r.value("steps"), static_cast<double>(steps));
     std::printf("%s on %d daemons, %s: %.0f steps in %.1f s\n", GetParam().first.c_str(), GetParam().second, file, r.value("steps"),
                 std::chrono::duration<double>(clock::now() - begun).count());

@@ -6,7 +6,6 @@
 #include <cstdio>
 
 #include "actors/embedded.hpp"
-#include "runtime/coordinator/staleness.hpp"
 #include "runtime/plain/plain_loop.hpp"
 #include "tests/sim/chain_job.hpp"
 
@@ -16,9 +15,9 @@ namespace {
 using histogram = std::map<std::uint64_t, double>;
 
 // Histogram of each stage's weights, as shares that sum to 1.
-std::map<std::string, histogram> shares_of(const event_effect& e) {
+std::map<std::string, histogram> shares_of(const staleness_event& e) {
   std::map<std::string, histogram> all;
-  for (const auto& row : staleness_of(e))
+  for (const auto& row : e.parameters)
     if (row.parameter.ends_with(".weight"))
       for (const auto& [lag, n] : row.reads) all[row.parameter][lag] = static_cast<double>(n) / static_cast<double>(row.count());
   return all;
@@ -83,7 +82,7 @@ TEST(nightly_weight_rules, histogram_of_latest_matches_the_simulator_with_measur
   embedded_options o;
   o.threads = 2;
   o.on_event = [&](const event_effect& e) {
-    if (e.kind == "staleness") real = shares_of(e);
+    if (const auto* s = e.as<staleness_event>()) real = shares_of(*s);
   };
   embedded_run run(j, o);
   const auto got = run.run();
@@ -107,8 +106,8 @@ TEST(nightly_weight_rules, histogram_of_latest_matches_the_simulator_with_measur
   };
   bool done = false;
   world.on_event = [&](const event_effect& e) {
-    if (e.kind == "staleness") simulated = shares_of(e);
-    done = done || e.kind == "done";
+    if (const auto* s = e.as<staleness_event>()) simulated = shares_of(*s);
+    done = done || e.is<done_event>();
   };
   envelope go;
   go.h.dst = role_id{0};

@@ -241,16 +241,11 @@ TEST(tensorboard_log, maps_events_to_tags) {
   auto made = tensorboard_log::open(dir.path, 1);
   ASSERT_TRUE(std::holds_alternative<tensorboard_log>(made));
   auto& log = std::get<tensorboard_log>(made);
-  log.event({"step", 7, {{"loss", 0.5}, {"lr", 0.25}, {"examples_per_s", 1000}, {"step_seconds", 0.1}}, {}}, 2);
-  log.event({"eval", 8, {{"accuracy", 0.75}, {"loss", 0.5}}, {}}, 3);
-  log.event({"paused", 8, {}, {}}, 4);
+  log.event({7, step_event{.loss = 0.5, .lr = 0.25, .examples_per_s = 1000, .step_seconds = 0.1}}, 2);
+  log.event({8, eval_event{.accuracy = 0.75, .loss = 0.5}}, 3);
+  log.event({8, paused_event{}}, 4);
   value_histogram h{1, 1, 0, 0, 0, 0, 0, {{static_cast<std::uint16_t>(bucket_of(0)), 1}}};
-  for (double gradient : {0.0, 1.0}) {
-    event_effect e{"histogram", 9, {{"gradient", gradient}}, "conv1.weight"};
-    for (auto& v : histogram_values(h)) e.values.push_back(std::move(v));
-    log.event(e, 5);
-  }
-  log.event({"histogram", 9, {{"<nonsense", 1}}, "conv1.weight"}, 5);
+  for (const bool gradient : {false, true}) log.event({9, histogram_event{gradient, "conv1.weight", h}}, 5);
   ASSERT_EQ(log.flush(), std::nullopt);
   const auto all = records_in(file_text(log.path()));
   std::vector<std::string> tags;

@@ -71,6 +71,7 @@ void grow(std::vector<T>& list, std::size_t n) {
   }
 }
 void grow(value_histogram& h, std::size_t n) { grow(h.buckets, n); }
+void grow(decltype(command::what)& c, std::size_t n) { grow(std::get<mode_command>(c).mode.name, n); }
 // Counts the fields of variable size, and makes field number `wanted` `bytes` large.
 struct grower {
   std::size_t wanted = ~std::size_t{0}, bytes = 0;

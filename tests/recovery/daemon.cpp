@@ -36,11 +36,11 @@ daemon::daemon(surroundings& s, watcher& w, std::string node, std::filesystem::p
            [this](std::uint32_t job, std::uint32_t plan_generation, const event_effect& e) {
              from_roles([this, job, plan_generation, e] {
                if (!controller_) {
-                 if (e.kind == "error") member_.on_role_error(job, e.text, member_out_);
+                 if (const auto* bad = e.as<error_event>()) member_.on_role_error(job, *bad, member_out_);
                  return;
                }
                watch_.on_role_event(job, plan_generation, e, generations_[job]);
-               controller_->on_event({job, e, {}}, now(), controller_out_);
+               controller_->on_event({job, e}, now(), controller_out_);
              });
            },
            [this](std::uint32_t job, std::uint32_t, const store_effect& e) { from_roles([this, job, e] { take_store(job, e); }); },
@@ -181,11 +181,11 @@ void daemon::drain() {
 
 void daemon::take_store(std::uint32_t job, const store_effect& e) {
   if (!controller_) return;
-  if (e.what == "handover") {
+  if (e.what == store_effect::kind_of::handover) {
     keep({0ns, 1ms}, [this, job, e] { return executor_->hand_over(job, e), answer(); });
     return controller_->on_handover(job, e.step, now(), controller_out_);
   }
-  const bool left_out = e.what == "checkpoint" && controller_->crowded(job);
+  const bool left_out = e.what == store_effect::kind_of::checkpoint && controller_->crowded(job);
   controller_->on_store_begun(job);
   auto takes = s_.job_executor.store;
   takes.least = duration(static_cast<std::int64_t>(static_cast<double>(takes.least.count()) * slow_disk));
@@ -193,7 +193,7 @@ void daemon::take_store(std::uint32_t job, const store_effect& e) {
   keep(takes, [this, job, e, left_out]() -> answer {
     const auto s = left_out ? control::stored{job, e.what, {}, {}, "left out: two earlier ones are still being written"}
                             : executor_->save(job, e);
-    if (!s.error.empty()) watch_.on_log(node_, "cannot save " + s.what + ": " + s.error);
+    if (!s.error.empty()) watch_.on_log(node_, std::string("cannot save ") + name_of(s.what) + ": " + s.error);
     return [this, s] { controller_->on_stored(s, now(), controller_out_); };
   });
 }

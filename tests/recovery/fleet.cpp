@@ -147,7 +147,7 @@ void fleet::cut(plane p, const std::string& from, const std::string& to, bool ye
 void fleet::tell(command c) {
   auto* d = at(coordinator());
   const auto why = d ? d->tell(c) : std::string("no daemon");
-  on_log("client", c.name + " " + c.key + (why.empty() ? "" : ": " + why));
+  on_log("client", name_of(c) + (why.empty() ? std::string() : ": " + why));
 }
 
 // --- the client
@@ -242,15 +242,17 @@ void fleet::on_order(const control::order& o) {
     owed_ = std::exchange(going_back_, false);
   }
   if (const auto* h = std::get_if<control::followed_event>(&o)) {
-    if (h->what.event.kind == "recovered") owed_ = false;
-    if (is_last(h->what.event.kind, h->what.texts)) silent("although the job is over");
+    const auto& e = h->what.event;
+    if (e.is<recovered_event>()) owed_ = false;
+    const auto* p = e.as<preempted_event>();
+    if (ends_job(e) && (!p || p->goes_on.empty())) silent("although the job is over");
   }
 }
 
 void fleet::on_role_event(std::uint32_t, std::uint32_t plan_generation, const event_effect& e, std::uint32_t generation_now) {
-  if (e.kind == "done") going_back_ = owed_ = false;  // the job ended before the next plan began
+  if (e.is<done_event>()) going_back_ = owed_ = false;  // the job ended before the next plan began
   if (plan_generation != generation_now)
-    violated("'" + e.kind + "' of plan " + std::to_string(plan_generation) + " arrives while plan " +
+    violated(std::string("'") + name_of(e).name + "' of plan " + std::to_string(plan_generation) + " arrives while plan " +
              std::to_string(generation_now) + " runs");
 }
 

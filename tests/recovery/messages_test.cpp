@@ -29,7 +29,7 @@ TEST(recovery_words, a_drained_node_gets_no_roles_after_the_coordinator_restarts
     ASSERT_EQ(calm.wrong, "");
     std::size_t looks = 0, busy = 0;
     const auto got = run_fleet(c, [&](fleet& f) {
-      f.after_point(calm.points / 4, [&f](const std::string&) { f.tell({"drain", "n3", 0, {}}); });
+      f.after_point(calm.points / 4, [&f](const std::string&) { f.tell({drain_command{"n3"}}); });
       f.after_point(calm.points / 2, [&f](const std::string&) { kill_and_start(f); });
       for (auto p = calm.points / 2 + 20; p < calm.points * 2; p += 7)
         f.after_point(p, [&](const std::string&) {
@@ -53,9 +53,9 @@ TEST(recovery_words, a_paused_job_without_a_checkpoint_stays_paused_after_a_rest
   ASSERT_EQ(calm.wrong, "");
   const auto got = run_fleet(c, [&](fleet& f) {
     f.after_point(calm.points / 2, [&f](const std::string&) {
-      f.tell({"pause", {}, 0, {}});
+      f.tell({pause_command{}});
       f.when().in(300ms, [&f] { kill_and_start(f); });
-      f.when().in(100s, [&f] { f.tell({"resume", {}, 0, {}}); });
+      f.when().in(100s, [&f] { f.tell({resume_command{}}); });
     });
   });
   ASSERT_EQ(got.wrong, "");

@@ -91,7 +91,8 @@ void role_host::fail(hosted& h, role_id self, std::uint64_t step, const std::str
   auto& s = h.seats.at(self);
   s.failed = true;
   wanted_.clear();
-  outside_.on_event(h.id, h.plan_generation, {"error", step, {}, "role " + h.job->plan[self].name + ": " + what});
+  const role_failure failure{h.job->plan[self].name, what};
+  outside_.on_event(h.id, h.plan_generation, {step, error_event{failure.text(), {}, {}, failure}});
 }
 
 // --- effects

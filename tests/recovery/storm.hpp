@@ -199,24 +199,24 @@ class storm_maker {
   void word() {
     command c;
     switch (below(8)) {
-      case 0: c = {"pause", {}, 0, {}}; break;
-      case 1: c = {"resume", {}, 0, {}}; break;
+      case 0: c = {pause_command{}}; break;
+      case 1: c = {resume_command{}}; break;
       case 2:
-      case 3: c = {"checkpoint", {}, 0, {}}; break;
-      case 4: c = {"drain", any_node(), 0, {}}; break;
-      case 5: c = {"add-node", any_node(), 0, {}}; break;
+      case 3: c = {checkpoint_command{}}; break;
+      case 4: c = {drain_command{any_node()}}; break;
+      case 5: c = {add_node_command{any_node()}}; break;
       case 6:
         if (below(3) == 0) {
-          c = {"stop", {}, 0, {}};
+          c = {stop_command{}};
           s_.stops = true;
         } else {
-          c = {"mode", "ssp", 0, {{"staleness", "1"}}};
+          c = {mode_command{{"ssp", {{"staleness", "1"}}}}};
           s_.same_bits = false;
         }
         break;
-      default: c = {"move", "loss0", 0, {{"node", any_node()}}}; break;
+      default: c = {move_command{"loss0", any_node()}}; break;
     }
-    when("say " + c.name + " " + c.key, [c](fleet& f, const std::string&) { f.tell(c); });
+    when(std::string("say ") + name_of(c), [c](fleet& f, const std::string&) { f.tell(c); });
   }
 
   static void calm_down(fleet& f, duration at, bool all_back, std::uint64_t seed) {
@@ -227,7 +227,7 @@ class storm_maker {
             for (const auto p : {plane::control, plane::data}) f.cut(p, a, b, false);
       for (const auto& n : f.names())
         if (n == f.coordinator() || all_back) f.start(n);
-      if (!f.ended()) f.tell({"resume", {}, 0, {}});
+      if (!f.ended()) f.tell({resume_command{}});
       if (!f.ended()) calm_down(f, std::chrono::seconds(20), all_back, seed);
     });
   }

@@ -158,21 +158,19 @@ TEST(auto_fraction, coordinator_drops_times_that_no_worker_can_report) {
 
 TEST(balance_command, is_refused_with_the_numbers_that_the_job_has) {
   const auto j = good(balanced_job(2, 16, 1));
-  const auto refused = [&](const std::vector<std::string>& packets) {
-    command c{"balance", {}, 0, {}};
-    for (const auto& n : packets) c.options.emplace_back("packets", n);
-    const auto a = amended(*j, {}, c);
+  const auto refused = [&](const std::vector<std::uint32_t>& packets) {
+    const auto a = amended(*j, {}, {balance_command{packets}});
     const auto* why = std::get_if<std::string>(&a);
     return why ? *why : std::string();
   };
-  EXPECT_EQ(refused({"12", "4"}), "");
+  EXPECT_EQ(refused({12, 4}), "");
   const std::string wrong = "the job has 2 workers and 16 packets in a step: name the packets of each worker";
-  EXPECT_EQ(refused({"12", "5"}), wrong);
-  EXPECT_EQ(refused({"16"}), wrong);
-  EXPECT_EQ(refused({"16", "0"}), "bad number of packets '0'");
-  EXPECT_EQ(refused({"4294967297", "1"}), "bad number of packets '4294967297'");
+  EXPECT_EQ(refused({12, 5}), wrong);
+  EXPECT_EQ(refused({16}), wrong);
+  EXPECT_EQ(refused({16, 0}), "bad number of packets '0'");
+  EXPECT_EQ(refused({17, 1}), "bad number of packets '17'");
   const auto plain = prepare({.packets = 4, .workers = 2});
-  const auto a = amended(*plain, {}, {"balance", {}, 0, {{"packets", "2"}, {"packets", "2"}}});
+  const auto a = amended(*plain, {}, {balance_command{{2, 2}}});
   EXPECT_THAT(std::get<std::string>(a), HasSubstr("no layer of the job has fraction = \"auto\""));
 }
 

@@ -25,7 +25,7 @@ TEST_F(bsp_world, loss_falls_during_training) {
   const auto r = run(s, 1);
   std::vector<double> losses;
   for (const auto& e : r.events)
-    if (e.kind == "step") losses.push_back(e.values.at(0).second);
+    if (e.is<step_event>()) losses.push_back(flatten(e).values.at(0).second);
   ASSERT_EQ(losses.size(), 60u);
   double first = 0, last = 0;
   for (int i = 0; i < 10; ++i)
@@ -116,7 +116,7 @@ TEST_F(bsp_world, evaluation_does_not_change_training_and_pads_the_last_packet) 
   int rounds = 0;
   double accuracy = -1;
   for (const auto& e : r.events)
-    if (e.kind == "eval") ++rounds, accuracy = e.values.at(0).second;
+    if (e.is<eval_event>()) ++rounds, accuracy = flatten(e).values.at(0).second;
   EXPECT_EQ(rounds, 3);  // steps 2, 4 and the end
   EXPECT_NEAR(accuracy * 13, std::round(accuracy * 13), 1e-6) << "the mean is over the 13 test examples, without padding";
 }
@@ -132,13 +132,13 @@ TEST_F(bsp_world, pause_checkpoint_resume_and_stop_happen_at_a_boundary) {
   std::vector<std::string> kinds;
   std::uint64_t last_step = 0, stored = 0;
   w.on_event = [&](const event_effect& e) {
-    if (e.kind == "step")
+    if (e.is<step_event>())
       last_step = e.step;
     else
-      kinds.push_back(e.kind);
+      kinds.push_back(name_of(e).name);
   };
   w.on_store = [&](const store_effect& e) {
-    if (e.what == "checkpoint") stored = e.step;
+    if (e.what == store_effect::kind_of::checkpoint) stored = e.step;
   };
   auto say = [&](message m) {
     envelope e;
@@ -148,17 +148,17 @@ TEST_F(bsp_world, pause_checkpoint_resume_and_stop_happen_at_a_boundary) {
   };
   say(start{});
   ASSERT_TRUE(w.run(1'000'000, [&] { return last_step >= 5; }));
-  say(command{"pause", "", 0, {}});
+  say(command{pause_command{}});
   ASSERT_TRUE(w.run(1'000'000));  // until no events are left
   ASSERT_EQ(kinds, (std::vector<std::string>{"paused"}));
   const auto paused_at = last_step;
-  say(command{"checkpoint", "", 0, {}});
+  say(command{checkpoint_command{}});
   ASSERT_TRUE(w.run(1'000'000));
   EXPECT_EQ(stored, paused_at);
   EXPECT_EQ(last_step, paused_at);
-  say(command{"resume", "", 0, {}});
+  say(command{resume_command{}});
   ASSERT_TRUE(w.run(1'000'000, [&] { return last_step >= paused_at + 5; }));
-  say(command{"stop", "", 0, {}});
+  say(command{stop_command{}});
   ASSERT_TRUE(w.run(1'000'000));
   EXPECT_EQ(kinds.back(), "done");
   EXPECT_LT(last_step, 50u);

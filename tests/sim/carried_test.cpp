@@ -75,8 +75,8 @@ std::string refusal_on_two(const job_spec& s) {
 std::vector<double> values(const run_result& r, const std::string& kind) {
   std::vector<double> all;
   for (const auto& e : r.events)
-    if (e.kind == kind)
-      for (const auto& [name, value] : e.values)
+    if (name_of(e).name == kind)
+      for (const auto& [name, value] : flatten(e).values)
         if (name == "loss" || name == "accuracy") all.push_back(value);
   return all;
 }
@@ -199,12 +199,12 @@ TEST_F(carried, resumed_run_equals_the_uninterrupted_run) {
       w.inject(std::move(e));
     };
     w.on_event = [&](const event_effect& e) {
-      unbroken.done = unbroken.done || e.kind == "done" || e.kind == "error";
-      if (e.kind == "step" && e.step == 1) w.at(w.now(), [&] { tell(command{"checkpoint", {}, 0, {}}); });
+      unbroken.done = unbroken.done || e.is<done_event>() || e.is<error_event>();
+      if (e.is<step_event>() && e.step == 1) w.at(w.now(), [&] { tell(command{checkpoint_command{}}); });
     };
     w.on_store = [&](const store_effect& x) {
-      if (x.what == "checkpoint") at = {x.step, x.named};
-      if (x.what == "weights") unbroken.weights = x.named;
+      if (x.what == store_effect::kind_of::checkpoint) at = {x.step, x.named};
+      if (x.what == store_effect::kind_of::weights) unbroken.weights = x.named;
     };
     tell(start{});
     ASSERT_TRUE(w.run(2'000'000, [&] { return unbroken.done; }) && unbroken.done);
@@ -235,7 +235,7 @@ TEST_F(carried, moved_layers_keep_their_state) {
   s.workers = 2, s.sub_solvers = 2, s.steps = 24, s.eval_every = 7;
   const auto still = run_in_world(prepared_on(spec_of(s), 3), world(2));
   const auto got = run_moved(prepared_on(spec_of(s), 3),
-                             {{2, move_key("one", "n3")}, {8, move_key("two", "n1")}, {9, {"drain", "n2", 0, {}}}}, world(2));
+                             {{2, move_key("one", "n3")}, {8, move_key("two", "n1")}, {9, {drain_command{"n2"}}}}, world(2));
   EXPECT_GE(got.moved.size(), 2u) << (got.refused.empty() ? "" : got.refused.front());
   EXPECT_EQ(got.bytes(), still.bytes());
   EXPECT_EQ(values(got, "eval"), values(still, "eval"));
@@ -268,11 +268,11 @@ TEST_F(carried, restarted_worker_ends_the_job_and_names_its_node) {
     bool done = false;
     std::vector<std::pair<std::string, tensor>> weights;
     w.on_event = [&](const event_effect& e) {
-      if (e.kind == "error") error = e.text;
-      done = done || e.kind == "done" || e.kind == "error";
+      if (e.is<error_event>()) error = message_of(e);
+      done = done || e.is<done_event>() || e.is<error_event>();
     };
     w.on_store = [&](const store_effect& x) {
-      if (x.what == "weights") weights = x.named;
+      if (x.what == store_effect::kind_of::weights) weights = x.named;
     };
     envelope go;
     go.h.dst = role_id{0};

@@ -45,8 +45,8 @@ TEST(coarse, runs_with_at_most_four_roles_per_node) {
   const auto r = run_in_world(j, {});
   std::size_t steps = 0;
   for (const auto& e : r.events) {
-    steps += e.kind == "step" ? 1 : 0;
-    EXPECT_NE(e.kind, "eval") << "a coarse job has no test data";
+    steps += e.is<step_event>() ? 1 : 0;
+    EXPECT_FALSE(e.is<eval_event>()) << "a coarse job has no test data";
   }
   EXPECT_EQ(steps, 6u);
 }

@@ -46,7 +46,7 @@ class drops : public ::testing::Test {
     sim::world w(c);
     for (const auto& r : plan().roles) w.add(r.id, r.node, make_role(job_, r.id));
     w.on_event = [&](const event_effect& e) {
-      if (e.kind == "step" && e.step == 3) w.inject(extra);
+      if (e.is<step_event>() && e.step == 3) w.inject(extra);
     };
     w.inject(to(role_id{0}, no_role, start{}));
     EXPECT_TRUE(w.run(1'000'000));

@@ -249,7 +249,7 @@ TEST(dynamics_world, clipping_by_norm_shortens_the_gradient_and_keeps_its_direct
 
 std::size_t steps_of(const run_result& r) {
   std::size_t n = 0;
-  for (const auto& e : r.events) n += e.kind == "step" ? 1 : 0;
+  for (const auto& e : r.events) n += e.is<step_event>() ? 1 : 0;
   return n;
 }
 

@@ -89,15 +89,15 @@ TEST(elastic, weights_do_not_depend_on_the_number_of_workers) {
   c.dev = cpu().get();
   const auto still = run_in_world(prepared_on(s, 4), c);
   const auto got = run_moved(prepared_on(s, 4),
-                             {{2, {"drain", "n3", 0, {}}},
-                              {4, {"drain", "n4", 0, {}}},
-                              {7, {"add-node", "n3", 0, {}}},
-                              {8, {"add-node", "n4", 0, {}}},
-                              {11, {"drain", "n2", 0, {}}},
-                              {12, {"drain", "n3", 0, {}}},
-                              {13, {"drain", "n4", 0, {}}},
-                              {16, {"add-node", "n2", 0, {}}},
-                              {17, {"add-node", "n4", 0, {}}}},
+                             {{2, {drain_command{"n3"}}},
+                              {4, {drain_command{"n4"}}},
+                              {7, {add_node_command{"n3"}}},
+                              {8, {add_node_command{"n4"}}},
+                              {11, {drain_command{"n2"}}},
+                              {12, {drain_command{"n3"}}},
+                              {13, {drain_command{"n4"}}},
+                              {16, {add_node_command{"n2"}}},
+                              {17, {add_node_command{"n4"}}}},
                              c);
   EXPECT_EQ(got.refused, std::vector<std::string>{});
   EXPECT_EQ(got.moved.size(), 9u);

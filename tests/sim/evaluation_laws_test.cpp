@@ -34,7 +34,7 @@ named_values evaluated(const std::shared_ptr<prepared_job>& j, std::uint64_t see
   EXPECT_EQ(got.error(), "") << "seed " << seed;
   named_values last;
   for (const auto& e : got.events)
-    if (e.kind == "eval") last = e.values;
+    if (e.is<eval_event>()) last = flatten(e).values;
   return last;
 }
 

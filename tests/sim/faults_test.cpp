@@ -326,7 +326,7 @@ TEST(faults, slow_disk_skips_checkpoints) {
   class checkpointing final : public role {
    public:
     void on(const envelope& e, time_point, effects& out) override {
-      store_effect s{"checkpoint", e.h.step, {}, {}};
+      store_effect s{store_effect::kind_of::checkpoint, e.h.step, {}, {}};
       s.named.emplace_back("w", tensor::declare({1000}, dtype::f32));
       out.store(std::move(s));
     }

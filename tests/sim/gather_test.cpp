@@ -42,7 +42,7 @@ gather_outcome run_on_one_node(const job_spec& spec) {
     if (const auto* g = std::get_if<gradient>(&e.body)) o.gradients += j->graph.layers[g->layer].type == "linear" ? 1 : 0;
     return 1;
   });
-  EXPECT_TRUE(got.done && !got.weights.empty()) << (got.events.empty() ? "" : got.events.back().text);
+  EXPECT_TRUE(got.done && !got.weights.empty()) << (got.events.empty() ? "" : message_of(got.events.back()));
   o.bytes = got.bytes();
   return o;
 }

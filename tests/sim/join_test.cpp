@@ -50,7 +50,8 @@ TEST(joins, branches_of_unequal_length_never_deadlock) {
     c.compute.kind = sim::straggle::exponential;
     c.compute.spread = seed % 5 == 0 ? 20 : 3;
     const auto got = run_in_world(j, c);
-    ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed << ": " << (got.events.empty() ? "" : got.events.back().text);
+    ASSERT_TRUE(got.done && !got.weights.empty())
+        << "seed " << seed << ": " << (got.events.empty() ? "" : message_of(got.events.back()));
     plain_loop loop(j, dev);
     while (loop.steps() < static_cast<std::uint64_t>(*spec.train.finish.steps)) loop.step();
     run_result want;

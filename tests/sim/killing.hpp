@@ -170,9 +170,9 @@ inline std::string announced(const run_result& r) {
   std::ostringstream s;
   s.precision(17);
   for (const auto& e : r.events) {
-    if (e.kind != "step" && e.kind != "eval") continue;
-    s << e.kind << " " << e.step;
-    for (const auto& [name, value] : e.values)
+    if (!e.is<step_event>() && !e.is<eval_event>()) continue;
+    s << name_of(e).name << " " << e.step;
+    for (const auto& [name, value] : flatten(e).values)
       if (name != "examples_per_s" && name != "step_seconds" && name != "seconds") s << " " << name << " " << value;
     s << "\n";
   }

@@ -98,7 +98,7 @@ void draw_topology(job_spec& j, random_net& net) {
 
 command draw_move(random_net& net, const job_spec& j, std::uint32_t nodes) {
   const auto node = "n" + std::to_string(net.draw(1, nodes));
-  if (net.chance(0.3)) return {net.chance(0.5) ? "drain" : "add-node", node, 0, {}};
+  if (net.chance(0.3)) return net.chance(0.5) ? command{drain_command{node}} : command{add_node_command{node}};
   return move_key(j.layers[static_cast<std::size_t>(net.draw(0, static_cast<std::int64_t>(j.layers.size()) - 1))].name, node);
 }
 
@@ -112,17 +112,17 @@ void draw_words(drawn& d, random_net& net, const job_spec& j) {
     const auto m = draw_mode(net);
     static const char* keys[] = {"staleness", "tau", "every", "n_push", "portion"};
     if (net.chance(0.1))
-      d.words.push_back(
-          {when(), {"set", std::string("train.sync.") + keys[net.draw(0, 4)], 0, {{"", std::to_string(net.draw(0, 3))}}}});
+      d.words.push_back({when(), {set_option_command{keys[net.draw(0, 4)], std::to_string(net.draw(0, 3))}}});
     else
-      d.words.push_back({when(), {"mode", m.name, 0, m.options}, later()});
+      d.words.push_back({when(), {mode_command{{m.name, m.options}}}, later()});
   }
-  if (net.chance(0.3)) d.words.push_back({when(), {net.chance(0.5) ? "eval" : "checkpoint", {}, 0, {}}, later()});
+  if (net.chance(0.3))
+    d.words.push_back({when(), net.chance(0.5) ? command{eval_command{}} : command{checkpoint_command{}}, later()});
   if (net.chance(0.2) && d.moves.empty()) {
     const auto at = when();
     const auto from = later();
-    d.words.push_back({at, {"pause", {}, 0, {}}, from});
-    d.words.push_back({at, {"resume", {}, 0, {}}, from + duration(net.draw(1, 4'000'000))});
+    d.words.push_back({at, {pause_command{}}, from});
+    d.words.push_back({at, {resume_command{}}, from + duration(net.draw(1, 4'000'000))});
   }
   const auto by_step = [](const wish& a, const wish& b) { return a.after < b.after; };
   std::stable_sort(d.moves.begin(), d.moves.end(), by_step);
@@ -197,11 +197,11 @@ std::string described(const drawn& d, const moved_result& got) {
   }
   for (const auto* list : {&d.moves, &d.words})
     for (const auto& w : *list) {
-      s += "\nat " + std::to_string(w.after) + "+" + std::to_string(w.later.count()) + ": " + w.what.name + " " + w.what.key;
-      for (const auto& [k, v] : w.what.options) s += " " + k + "=" + v;
+      s += "\nat " + std::to_string(w.after) + "+" + std::to_string(w.later.count()) + ": " + name_of(w.what);
+      if (const auto* m = w.what.as<mode_command>()) s += " " + m->mode.text();
     }
   for (const auto& e : got.events)
-    if (e.kind != "step") s += "\n" + std::to_string(e.step) + " " + e.kind + " " + e.text;
+    if (!e.is<step_event>()) s += "\n" + std::to_string(e.step) + " " + name_of(e).name + " " + message_of(e);
   return s;
 }
 
@@ -214,15 +214,16 @@ void check(const drawn& d, std::uint64_t seed, std::map<std::string, std::uint64
   ASSERT_TRUE(got.done && !got.weights.empty()) << about();
   ASSERT_EQ(got.error(), "") << about();
   const auto steps = *d.job->spec.train.finish.steps;
-  ASSERT_EQ(std::count_if(got.events.begin(), got.events.end(), [](const auto& e) { return e.kind == "step"; }), steps) << about();
+  ASSERT_EQ(std::count_if(got.events.begin(), got.events.end(), [](const event_effect& e) { return e.is<step_event>(); }), steps)
+      << about();
   ASSERT_EQ(got.first_uneven, 0u) << about();
   bool exact = as_bsp(mode_text(*d.job), d.job->plan);
   std::uint64_t taken = 0;
   for (const auto& e : got.events) {
-    if (e.kind != "mode") continue;
+    if (!e.is<mode_event>()) continue;
     ++taken;
-    exact = exact && as_bsp(e.text, d.job->plan);
-    ++kinds[e.text.substr(0, e.text.find(' '))];
+    exact = exact && as_bsp(message_of(e), d.job->plan);
+    ++kinds[message_of(e).substr(0, message_of(e).find(' '))];
     kinds["placed"] += d.job->plan.placed ? 1 : 0;
   }
   ASSERT_EQ(got.announced, taken + got.unheard.size()) << "a command without an answer, " << about();
@@ -279,14 +280,14 @@ TEST(laws_any_switch, job_with_a_placed_layer_can_switch_to_its_own_mode) {
   const auto placed = made_of(spec, nodes_of(2, true));
   ASSERT_TRUE(whole && placed && placed->plan.placed);
   const auto want = run_in_world(whole, c);
-  const std::vector<wish> again{{4, {"mode", "bsp", 0, {}}}};
+  const std::vector<wish> again{{4, {mode_command{{"bsp"}}}}};
   const auto got = run_moved(placed, {}, c, again);
   ASSERT_TRUE(got.done);
-  EXPECT_EQ(std::count_if(got.events.begin(), got.events.end(), [](const auto& e) { return e.kind == "mode"; }), 1);
+  EXPECT_EQ(std::count_if(got.events.begin(), got.events.end(), [](const event_effect& e) { return e.is<mode_event>(); }), 1);
   EXPECT_TRUE(got.bytes() == want.bytes());
-  const auto moved = run_moved(whole, {{2, move_key("score", "n2")}}, c, {{7, {"mode", "bsp", 0, {}}}});
+  const auto moved = run_moved(whole, {{2, move_key("score", "n2")}}, c, {{7, {mode_command{{"bsp"}}}}});
   ASSERT_TRUE(moved.done);
-  EXPECT_EQ(std::count_if(moved.events.begin(), moved.events.end(), [](const auto& e) { return e.kind == "mode"; }), 1);
+  EXPECT_EQ(std::count_if(moved.events.begin(), moved.events.end(), [](const event_effect& e) { return e.is<mode_event>(); }), 1);
   EXPECT_TRUE(moved.bytes() == want.bytes());
 }
 
@@ -295,7 +296,7 @@ TEST(laws_any_switch, switch_is_refused_if_the_job_ends_first) {
   const std::shared_ptr<device> dev = make_cpu_device();
   sim::world_config c;
   c.dev = dev.get();
-  const auto got = run_moved(prepare({.workers = 2, .steps = 5}), {}, c, {{4, {"mode", "ssp", 0, {{"staleness", "1"}}}}});
+  const auto got = run_moved(prepare({.workers = 2, .steps = 5}), {}, c, {{4, {mode_command{{"ssp", {{"staleness", "1"}}}}}}});
   ASSERT_TRUE(got.done);
   EXPECT_EQ(got.unheard, std::vector<std::string>{"the job ended at step 5, before the switch to mode 'ssp'"});
 }

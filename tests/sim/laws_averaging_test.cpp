@@ -203,13 +203,13 @@ TEST(laws_gossip, pauses_and_checkpoints_lose_no_mass) {
       for (int k = 0; k < 3; ++k) {
         const auto at = duration(static_cast<std::int64_t>(g() % 20'000) * 1000);
         if (g() % 2) {
-          w.at(at, [&w] { say(w, {"checkpoint", {}, 0}); });
+          w.at(at, [&w] { say(w, {checkpoint_command{}}); });
         } else {
-          w.at(at, [&w] { say(w, {"pause", {}, 0}); });
-          w.at(at + duration(static_cast<std::int64_t>(g() % 40'000) * 1000), [&w] { say(w, {"resume", {}, 0}); });
+          w.at(at, [&w] { say(w, {pause_command{}}); });
+          w.at(at + duration(static_cast<std::int64_t>(g() % 40'000) * 1000), [&w] { say(w, {resume_command{}}); });
         }
       }
-      w.at(duration(100'000'000), [&w] { say(w, {"resume", {}, 0}); });
+      w.at(duration(100'000'000), [&w] { say(w, {resume_command{}}); });
     };
     const auto got = run(r);
     ASSERT_EQ(got.violation, "") << "seed " << seed;

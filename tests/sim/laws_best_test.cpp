@@ -72,10 +72,12 @@ best_run run_best(mode_run r) {
   const auto also = r.prepare;
   r.prepare = [&](sim::world& w) {
     if (also) also(w);
-    w.on_store = [&, before = w.on_store](const store_effect& s) { s.what == "best" ? all.stored.push_back(s) : before(s); };
+    w.on_store = [&, before = w.on_store](const store_effect& s) {
+      s.what == store_effect::kind_of::best ? all.stored.push_back(s) : before(s);
+    };
   };
   r.on_event = [&, before = r.on_event](sim::world& w, const event_effect& e) {
-    if (e.kind == "best") all.told.push_back(e);
+    if (e.is<best_event>()) all.told.push_back(e);
     if (before) before(w, e);
   };
   all.got = run(r);
@@ -88,7 +90,7 @@ std::string untrue_of_the_best(const prepared_job& j, const best_run& r, device*
     return std::to_string(r.stored.size()) + " stores, " + std::to_string(r.told.size()) + " events";
   double highest = -1;
   for (const auto& e : r.got.events)
-    if (e.kind == "eval") highest = std::max(highest, value_in(&e, "accuracy").value_or(-1));
+    if (e.is<eval_event>()) highest = std::max(highest, value_in(&e, "accuracy").value_or(-1));
   double last = -1;
   for (std::size_t i = 0; i < r.stored.size(); ++i) {
     const auto accuracy = value_in(&r.told[i], "accuracy");
@@ -167,8 +169,8 @@ TEST(laws_best, continues_in_the_next_plan_of_the_job) {
     moves += got.moved.size();
     double last = -1, highest = -1;
     for (const auto& e : got.events) {
-      if (e.kind == "eval") highest = std::max(highest, *value_in(&e, "accuracy"));
-      if (e.kind != "best") continue;
+      if (e.is<eval_event>()) highest = std::max(highest, *value_in(&e, "accuracy"));
+      if (!e.is<best_event>()) continue;
       ASSERT_GT(*value_in(&e, "accuracy"), last) << "seed " << seed << ", step " << e.step;
       last = *value_in(&e, "accuracy");
     }
@@ -190,15 +192,15 @@ TEST(laws_best, survives_node_failures) {
     auto made = prepare_job(spec, shared_tables(), nodes_named(4));
     const auto job = std::get<std::shared_ptr<prepared_job>>(made);
     job->keeps_best = true;
-    wish lost{2 + seed % 9, {"lose", {}, 0, {{"node", job->plan.nodes[job->plan[job->plan.workers[2]].node].name}}}, {}};
+    wish lost{2 + seed % 9, {lose_command{{job->plan.nodes[job->plan[job->plan.workers[2]].node].name}}}, {}};
     lost.later = std::chrono::microseconds(seed * 37 % 900);
     const auto got = run_moved(job, {lost}, draw_world(seed, 0, dev.get()));
     if (!got.nothing_left.empty() || got.moved.empty()) continue;
     ++recovered;
     double last = -1, highest = -1;
     for (const auto& e : got.events) {
-      if (e.kind == "eval") highest = std::max(highest, *value_in(&e, "accuracy"));
-      if (e.kind != "best") continue;
+      if (e.is<eval_event>()) highest = std::max(highest, *value_in(&e, "accuracy"));
+      if (!e.is<best_event>()) continue;
       ASSERT_GT(*value_in(&e, "accuracy"), last) << "seed " << seed;
       last = *value_in(&e, "accuracy");
     }

@@ -92,11 +92,13 @@ TEST(laws_blocks, small_blocks_change_no_bit_across_mode_switches) {
       e.body = std::move(c);
       w.inject(std::move(e));
     };
-    r.prepare = [&](sim::world& w) { w.at(duration(300'000), [&w, say] { say(w, {"mode", "ssp", 0, {{"staleness", "0"}}}); }); };
+    r.prepare = [&](sim::world& w) {
+      w.at(duration(300'000), [&w, say] { say(w, {mode_command{{"ssp", {{"staleness", "0"}}}}}); });
+    };
     r.on_event = [&](sim::world& w, const event_effect& e) {
-      if (e.kind != "mode") return;
+      if (!e.is<mode_event>()) return;
       ++switches;
-      if (e.text.starts_with("ssp")) say(w, {"mode", "bsp", 0, {}});
+      if (message_of(e).starts_with("ssp")) say(w, {mode_command{{"bsp"}}});
     };
     const auto got = run(r);
     ASSERT_EQ(got.violation, "") << "seed " << seed;

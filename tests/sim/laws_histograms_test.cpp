@@ -58,12 +58,10 @@ using histograms_of_run = std::map<std::pair<std::uint64_t, std::string>, value_
 histograms_of_run histograms_in(const run_result& r) {
   histograms_of_run all;
   for (const auto& e : r.events) {
-    if (e.kind != "histogram") continue;
-    const auto h = histogram_of(e.values);
-    EXPECT_TRUE(h) << e.text;
-    const bool gradient = e.values.front().second == 1;
-    EXPECT_TRUE(all.try_emplace({e.step, (gradient ? "~" : "") + e.text}, h.value_or(value_histogram{})).second)
-        << e.text << " twice at step " << e.step;
+    const auto* h = e.as<histogram_event>();
+    if (!h) continue;
+    EXPECT_TRUE(all.try_emplace({e.step, (h->gradient ? "~" : "") + h->parameter}, h->values).second)
+        << h->parameter << " twice at step " << e.step;
   }
   return all;
 }
@@ -149,7 +147,7 @@ TEST(laws_histograms, answer_a_request_in_every_mode) {
       mode_run r{.job = j, .config = draw_world(seed, 0, dev.get())};
       const auto at = 1 + seed % 5;
       r.on_event = [&](sim::world& w, const event_effect& e) {
-        if (e.kind == "step" && e.step == at) say(w, {"histograms", {}, 0, {}});
+        if (e.is<step_event>() && e.step == at) say(w, {histograms_command{}});
       };
       const auto got = run(r);
       ASSERT_EQ(got.violation, "") << m.name << ", seed " << seed;
@@ -206,9 +204,9 @@ TEST(laws_histograms, answer_while_paused_and_after_a_switch) {
       const auto j = counted_job(m, 2, 2, 0);
       mode_run r{.job = j, .config = draw_world(seed, 0, dev.get())};
       r.on_event = [&](sim::world& w, const event_effect& e) {
-        if (e.kind == "step" && e.step == 3) say(w, {"pause", {}, 0, {}});
-        if (e.kind == "paused") say(w, {"histograms", {}, 0, {}});
-        if (e.kind == "histogram" && e.text == "score.bias") say(w, {"resume", {}, 0, {}});
+        if (e.is<step_event>() && e.step == 3) say(w, {pause_command{}});
+        if (e.is<paused_event>()) say(w, {histograms_command{}});
+        if (e.is<histogram_event>() && message_of(e) == "score.bias") say(w, {resume_command{}});
       };
       const auto got = run(r);
       ASSERT_EQ(got.violation, "") << m.name << ", seed " << seed;
@@ -217,9 +215,9 @@ TEST(laws_histograms, answer_while_paused_and_after_a_switch) {
       const auto other = counted_job(m, 2, 2, 0);
       mode_run s{.job = other, .config = draw_world(seed, 0, dev.get())};
       s.on_event = [&](sim::world& w, const event_effect& e) {
-        if (e.kind != "step" || e.step != 3) return;
-        say(w, {"histograms", {}, 0, {}});
-        say(w, {"mode", m.name == std::string("ssp") ? "bsp" : "ssp", 0, {}});
+        if (!e.is<step_event>() || e.step != 3) return;
+        say(w, {histograms_command{}});
+        say(w, {mode_command{{m.name == std::string("ssp") ? "bsp" : "ssp"}}});
       };
       const auto switched = run(s);
       ASSERT_EQ(switched.violation, "") << m.name << ", seed " << seed;

@@ -23,7 +23,7 @@ std::shared_ptr<prepared_job> placed_job(std::uint64_t seed) {
 void say_mode(sim::world& w) {
   envelope e;
   e.h.dst = role_id{0};
-  e.body = command{"mode", "bsp", 0, {}};
+  e.body = command{mode_command{{"bsp"}}};
   w.inject(std::move(e));
 }
 
@@ -45,7 +45,7 @@ TEST(laws_killed, restarted_role_adopts_the_current_mode) {
       w.at(first, [&w] { say_mode(w); });
     };
     r.on_event = [&](sim::world& w, const event_effect& e) {
-      if (e.kind != "mode") return;
+      if (!e.is<mode_event>()) return;
       ++switched;
       if (e.step + 2 < j->last_step) say_mode(w);
     };

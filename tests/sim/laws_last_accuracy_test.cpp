@@ -85,7 +85,7 @@ TEST(laws_last_accuracy, equals_the_accuracy_of_the_written_weights) {
     // The evaluation at the end is reported once.
     std::vector<std::uint64_t> at;
     for (const auto& e : got.events)
-      if (e.kind == "eval") at.push_back(e.step);
+      if (e.is<eval_event>()) at.push_back(e.step);
     ASSERT_TRUE(std::is_sorted(at.begin(), at.end())) << d.about;
     ASSERT_EQ(std::adjacent_find(at.begin(), at.end()), at.end()) << d.about;
   }
@@ -107,10 +107,10 @@ TEST(laws_last_accuracy, is_not_reported_for_unevaluated_weights) {
     ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made));
     mode_run r{.job = std::get<std::shared_ptr<prepared_job>>(made), .config = draw_world(1, 0, dev.get())};
     r.on_event = [](sim::world& w, const event_effect& e) {
-      if (e.kind != "step" || e.step != 8) return;
+      if (!e.is<step_event>() || e.step != 8) return;
       envelope stop;
       stop.h.dst = role_id{0};
-      stop.body = command{"stop", {}, 0, {}};
+      stop.body = command{stop_command{}};
       w.inject(stop);
     };
     const auto got = run(r);

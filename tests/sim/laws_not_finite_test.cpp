@@ -42,7 +42,7 @@ struct spoilt_gradient : mistake {
 std::vector<std::string> announced(const mode_result& r, const std::string& kind) {
   std::vector<std::string> list;
   for (const auto& e : r.events)
-    if (e.kind == kind) list.push_back(e.text);
+    if (name_of(e).name == kind) list.push_back(message_of(e));
   return list;
 }
 

@@ -150,7 +150,7 @@ TEST(laws_restart, evaluations_finish_when_workers_and_the_tester_restart) {
     mode_run r{.job = job, .config = config};
     std::uint64_t last = 0;
     r.on_event = [&](sim::world&, const event_effect& e) {
-      if (e.kind != "eval") return;
+      if (!e.is<eval_event>()) return;
       EXPECT_GT(e.step, last) << "seed " << seed;
       last = e.step;
     };

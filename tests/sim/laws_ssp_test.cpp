@@ -92,8 +92,8 @@ TEST(laws_ssp, reads_and_histogram_stay_within_the_staleness_bound) {
     stale_reads += book.oldest > 0;
     seen_worst = std::max(seen_worst, book.oldest);
     for (const auto& e : got.events) {
-      if (e.kind != "staleness") continue;
-      for (const auto& [name, count] : e.values)
+      if (!e.is<staleness_event>()) continue;
+      for (const auto& [name, count] : flatten(e).values)
         EXPECT_LE(std::stoull(name.substr(name.find(' ') + 1)), s) << name << " " << count << ", seed " << seed;
     }
     sums.add(got.counts);

@@ -31,7 +31,7 @@ class drawn_losses {
     s.steps = 30, s.rule = rules[draw(0, 3)], s.eval_every = draw(0, 1) == 0 ? 0 : 7;
     j.spec = small_spec(s);
     amendments a;
-    set_mode(a, mode);
+    set_mode(a, mode_choice::of(mode));
     j.spec.train.sync = {a.mode, options_from_text(a.mode_options, shared_tables()->modes.find(a.mode)->specs), {}};
     j.spec.topology.replicas = draw(1, 3);
     if (draw(0, 3) == 0 && mode != "sandblaster" && mode == "bsp") j.spec.train.clip.norm = 0.5;
@@ -56,8 +56,8 @@ class drawn_losses {
       after += static_cast<std::uint64_t>(draw(1, 9));
       std::set<std::string> lost;
       for (auto more = draw(1, 2); more > 0; --more) lost.insert("n" + std::to_string(draw(2, count)));
-      j.wishes.push_back({after, loss_of(lost), later()});
-      if (draw(0, 1) == 0) j.wishes.push_back({after + 1, {"add-node", *lost.begin(), 0, {}}});
+      j.wishes.push_back({after, {loss_of(lost)}, later()});
+      if (draw(0, 1) == 0) j.wishes.push_back({after + 1, {add_node_command{*lost.begin()}}});
     }
     return j;
   }
@@ -104,8 +104,8 @@ class laws_surviving_state : public ::testing::Test {
       EXPECT_TRUE(known) << got.nothing_left;
       return std::nullopt;
     }
-    EXPECT_TRUE(got.done && !got.events.empty() && got.events.back().kind == "done")
-        << (got.events.empty() ? "" : got.events.back().text);
+    EXPECT_TRUE(got.done && !got.events.empty() && got.events.back().is<done_event>())
+        << (got.events.empty() ? "" : message_of(got.events.back()));
     const auto steps = losses(got);
     const auto again =
         std::adjacent_find(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.first >= b.first; });
@@ -127,8 +127,8 @@ class laws_surviving_state : public ::testing::Test {
                                                                  const std::string& what) {
     std::vector<std::pair<std::uint64_t, double>> all;
     for (const auto& e : r.events)
-      for (const auto& [name, value] : e.values)
-        if (e.kind == kind && name == what) all.emplace_back(e.step, value);
+      for (const auto& [name, value] : flatten(e).values)
+        if (name_of(e).name == kind && name == what) all.emplace_back(e.step, value);
     return all;
   }
   static std::vector<std::pair<std::uint64_t, double>> losses(const run_result& r) { return announced(r, "step", "loss"); }

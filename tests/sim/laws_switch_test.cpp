@@ -146,11 +146,11 @@ mode_result run_switching(mode_run r, std::uint64_t seed, std::uint64_t last_ste
   const auto ask = [g, draw](sim::world& w) {
     const auto next = draw(*g);
     const auto when = w.now() + duration(static_cast<std::int64_t>((*g)() % 2000000));
-    w.at(when, [&w, next] { say(w, {"mode", next.name, 0, next.options}); });
+    w.at(when, [&w, next] { say(w, {mode_command{{next.name, next.options}}}); });
   };
   r.prepare = [ask](sim::world& w) { ask(w); };
   r.on_event = [ask, last_step](sim::world& w, const event_effect& e) {
-    if (e.kind == "mode" && e.step + 2 < last_step) ask(w);
+    if (e.is<mode_event>() && e.step + 2 < last_step) ask(w);
   };
   return run(r);
 }
@@ -269,11 +269,11 @@ TEST(laws_switch, adam_state_survives_a_switch_to_ssp_and_back) {
     alone.workers = alone.shards = 1;
     const auto want = run({.job = prepare_mode(alone), .config = draw_world(1, 0, dev.get())}).bytes();
     mode_run r{.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), {.crash = false})};
-    r.prepare = [&](sim::world& w) { w.at(duration(300'000), [&w] { say(w, {"mode", "ssp", 0, {{"staleness", "0"}}}); }); };
+    r.prepare = [&](sim::world& w) { w.at(duration(300'000), [&w] { say(w, {mode_command{{"ssp", {{"staleness", "0"}}}}}); }); };
     r.on_event = [&](sim::world& w, const event_effect& e) {
-      if (e.kind != "mode") return;
+      if (!e.is<mode_event>()) return;
       ++switches;
-      if (e.text.starts_with("ssp")) say(w, {"mode", "bsp", 0, {}});
+      if (message_of(e).starts_with("ssp")) say(w, {mode_command{{"bsp"}}});
     };
     const auto got = run(r);
     ASSERT_EQ(got.violation, "") << "seed " << seed;
@@ -292,10 +292,10 @@ TEST(laws_switch, job_may_switch_more_often_than_mode_epochs_have_numbers) {
   const auto want = run({.job = prepare_mode(alone), .config = draw_world(1, 0, dev.get())}).bytes();
   mode_run r{.job = prepare_mode(shape), .config = draw_world(1, shape.workers, dev.get(), {.crash = false})};
   std::uint64_t switches = 0;
-  r.prepare = [&](sim::world& w) { w.at(duration(300'000), [&w] { say(w, {"mode", "ssp", 0, {{"staleness", "0"}}}); }); };
+  r.prepare = [&](sim::world& w) { w.at(duration(300'000), [&w] { say(w, {mode_command{{"ssp", {{"staleness", "0"}}}}}); }); };
   r.on_event = [&](sim::world& w, const event_effect& e) {
-    if (e.kind != "mode" || ++switches == 300) return;
-    e.text.starts_with("ssp") ? say(w, {"mode", "bsp", 0, {}}) : say(w, {"mode", "ssp", 0, {{"staleness", "0"}}});
+    if (!e.is<mode_event>() || ++switches == 300) return;
+    message_of(e).starts_with("ssp") ? say(w, {mode_command{{"bsp"}}}) : say(w, {mode_command{{"ssp", {{"staleness", "0"}}}}});
   };
   const auto got = run(r);
   EXPECT_EQ(got.violation, "");

@@ -136,13 +136,13 @@ TEST(laws_tree, mode_switch_is_refused) {
     w.at(duration(300'000), [&w] {
       envelope e;
       e.h.dst = role_id{0};
-      e.body = command{"mode", "bsp", 0, {}};
+      e.body = command{mode_command{{"bsp"}}};
       w.inject(e);
     });
   };
   std::string why;
   r.on_event = [&](sim::world&, const event_effect& e) {
-    if (e.kind == "refused") why = e.text;
+    if (e.is<refused_event>()) why = message_of(e);
   };
   EXPECT_EQ(run(r).violation, "");
   EXPECT_NE(why.find("tree"), std::string::npos) << why;

@@ -16,6 +16,7 @@
 
 #include "tests/environment.hpp"
 #include "tests/sim/mode_job.hpp"
+#include "tests/valid_events.hpp"
 
 namespace troupe::testing {
 
@@ -169,12 +170,13 @@ inline mode_result run(const mode_run& r) {
   w.remake = made;
   mode_result out;
   w.on_event = [&](const event_effect& e) {
+    valid_events::expect_valid(e);
     out.events.push_back(e);
-    out.done = out.done || e.kind == "done" || e.kind == "error";
-    if (e.kind == "error") out.error = e.text;
+    out.done = out.done || e.is<done_event>() || e.is<error_event>();
+    if (e.is<error_event>()) out.error = message_of(e);
     if (r.on_event) r.on_event(w, e);
   };
-  w.on_store = [&](const store_effect& s) { (s.what == "weights" ? out.weights : out.checkpoint) = s.named; };
+  w.on_store = [&](const store_effect& s) { (s.what == store_effect::kind_of::weights ? out.weights : out.checkpoint) = s.named; };
   if (std::getenv("TROUPE_TRACE")) w.on_deliver = [&](const envelope& e, time_point now) { print_delivery(e, now, r.job->plan); };
   envelope go;
   go.h.dst = role_id{0};

@@ -29,7 +29,8 @@ std::shared_ptr<prepared_job> prepared_for_moves(const job_spec& s, std::uint32_
 }
 
 std::size_t count(const run_result& r, const std::string& kind) {
-  return static_cast<std::size_t>(std::count_if(r.events.begin(), r.events.end(), [&](const auto& e) { return e.kind == kind; }));
+  return static_cast<std::size_t>(
+      std::count_if(r.events.begin(), r.events.end(), [&](const auto& e) { return name_of(e).name == kind; }));
 }
 
 // Returns the largest difference of f64 weights divided by the largest value, by tensor.
@@ -50,8 +51,8 @@ double difference(const run_result& a, const run_result& b) {
 std::vector<double> losses(const run_result& r) {
   std::vector<double> all;
   for (const auto& e : r.events)
-    for (const auto& [name, value] : e.values)
-      if (e.kind == "step" && name == "loss") all.push_back(value);
+    for (const auto& [name, value] : flatten(e).values)
+      if (e.is<step_event>() && name == "loss") all.push_back(value);
   return all;
 }
 
@@ -65,8 +66,8 @@ sim::world_config world_of(std::uint64_t seed, device* dev) {
 command random_wish(random_net& net, const job_spec& j, std::uint32_t nodes) {
   const auto node = "n" + std::to_string(net.draw(1, nodes));
   switch (net.draw(0, 5)) {
-    case 0: return {"drain", node, 0, {}};
-    case 1: return {"add-node", node, 0, {}};
+    case 0: return {drain_command{node}};
+    case 1: return {add_node_command{node}};
     default: break;
   }
   auto layer = j.layers[static_cast<std::size_t>(net.draw(0, static_cast<std::int64_t>(j.layers.size()) - 1))].name;
@@ -106,7 +107,8 @@ TEST_F(moves, random_moves_of_random_nets_at_random_steps_change_no_bit) {
     std::stable_sort(wishes.begin(), wishes.end(), [](const auto& a, const auto& b) { return a.after < b.after; });
     const auto still = run_in_world(prepared_for_moves(j, nodes), world_of(seed, dev.get()));
     const auto got = run_moved(prepared_for_moves(j, nodes), wishes, world_of(seed, dev.get()));
-    ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed << " " << (got.events.empty() ? "" : got.events.back().text);
+    ASSERT_TRUE(got.done && !got.weights.empty())
+        << "seed " << seed << " " << (got.events.empty() ? "" : message_of(got.events.back()));
     if (feature) {
       ASSERT_LT(difference(got, still), 1e-6) << "seed " << seed;
       kinds["feature"] += got.moved.size();
@@ -136,7 +138,7 @@ TEST_F(moves, moving_a_part_of_a_split_layer_changes_no_bit) {
   const auto still = run_in_world(prepared_for_moves(j, 3), world_of(5, dev.get()));
   const auto got = run_moved(
       prepared_for_moves(j, 3),
-      {{2, move_key("left.1", "n3")}, {4, move_key("right.0", "n2")}, {7, {"drain", "n3", 0, {}}}, {9, {"add-node", "n3", 0, {}}}},
+      {{2, move_key("left.1", "n3")}, {4, move_key("right.0", "n2")}, {7, {drain_command{"n3"}}}, {9, {add_node_command{"n3"}}}},
       world_of(5, dev.get()));
   EXPECT_EQ(got.moved, (std::vector<std::string>{"moved left.1 to n3", "moved right.0 to n2", "drained n3", "added n3"}));
   EXPECT_EQ(got.bytes(), still.bytes());
@@ -147,10 +149,10 @@ TEST_F(moves, user_settings_and_mode_survive_a_move) {
   shape_of_job s;
   s.workers = 2, s.shards = 2, s.steps = 30, s.rule = "adam", s.eval_every = 10;
   const auto j = small_spec(s);
-  const command slower{"set", "train.dynamics.lr", 0.001, {}};
+  const command slower{set_command{"train.dynamics.lr", 0.001}};
   const std::vector<wish> also{{5, slower}};
   const auto still = run_moved(prepared_for_moves(j, 3), {}, world_of(2, dev.get()), also);
-  const auto got = run_moved(prepared_for_moves(j, 3), {{12, move_key("score", "n3")}, {20, {"drain", "n2", 0, {}}}},
+  const auto got = run_moved(prepared_for_moves(j, 3), {{12, move_key("score", "n3")}, {20, {drain_command{"n2"}}}},
                              world_of(2, dev.get()), also);
   const auto never = run_moved(prepared_for_moves(j, 3), {}, world_of(2, dev.get()));
   ASSERT_EQ(got.moved.size(), 2u);
@@ -158,9 +160,9 @@ TEST_F(moves, user_settings_and_mode_survive_a_move) {
   EXPECT_NE(got.bytes(), never.bytes()) << "setting the rate has no effect in this test";
   EXPECT_EQ(count(got, "eval"), 3u);
   // To ssp(0), which equals bsp, and back: the next plan begins in the current mode.
-  const std::vector<wish> modes{{5, {"mode", "ssp", 0, {{"staleness", "0"}}}}, {18, {"mode", "bsp", 0, {}}}};
+  const std::vector<wish> modes{{5, {mode_command{{"ssp", {{"staleness", "0"}}}}}}, {18, {mode_command{{"bsp"}}}}};
   const auto switched = run_moved(prepared_for_moves(j, 3),
-                                  {{10, {"drain", "n3", 0, {}}}, {14, {"add-node", "n3", 0, {}}}, {22, move_key("conv1", "n2")}},
+                                  {{10, {drain_command{"n3"}}}, {14, {add_node_command{"n3"}}}, {22, move_key("conv1", "n2")}},
                                   world_of(3, dev.get()), modes);
   EXPECT_EQ(switched.moved.size(), 3u);
   EXPECT_EQ(count(switched, "mode"), 2u);
@@ -175,16 +177,16 @@ TEST_F(moves, jobs_out_of_lockstep_can_move) {
     s.workers = 2, s.shards = 2, s.steps = 40, s.rule = "sgd", s.eval_every = 10;
     auto spec = small_spec(s);
     amendments a;
-    set_mode(a, mode);
+    set_mode(a, mode_choice::of(mode));
     spec.train.sync = {a.mode, options_from_text(a.mode_options, shared_tables()->modes.find(a.mode)->specs), {}};
     auto nodes = nodes_with_roles(3);
     auto made = prepare_job(spec, shared_tables(), nodes);
     ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made)) << mode << std::get<diagnostics>(made).front().message;
     const auto got = run_moved(std::get<std::shared_ptr<prepared_job>>(made),
-                               {{5, {"drain", "n2", 0, {}}}, {15, move_key("score", "n3")}, {20, {"add-node", "n2", 0, {}}}},
+                               {{5, {drain_command{"n2"}}}, {15, move_key("score", "n3")}, {20, {add_node_command{"n2"}}}},
                                world_of(4, dev.get()));
     ASSERT_FALSE(got.events.empty());
-    EXPECT_EQ(got.events.back().kind, "done") << mode << ": " << got.events.back().text;
+    EXPECT_TRUE(got.events.back().is<done_event>()) << mode << ": " << message_of(got.events.back());
     EXPECT_EQ(got.moved, (std::vector<std::string>{"drained n2", "added n2"})) << mode;
     EXPECT_GE(count(got, "eval"), 3u) << mode;
     ASSERT_EQ(got.refused.size(), 1u) << mode;
@@ -208,11 +210,11 @@ TEST_F(moves, impossible_commands_are_refused_with_the_reason) {
   EXPECT_EQ(why(move_key("conv1.0", "n2")), "layer 'conv1' is on the node of every worker: it has no parts to move");
   EXPECT_EQ(why(move_key("left.2", "n2")), "layer 'left' has 2 parts, counted from 0");
   EXPECT_EQ(why(move_key("left.1", "n2")), "layer 'left.1' is on n2 already");
-  EXPECT_EQ(why({"drain", "n1", 0, {}}), "node 'n1' has the job's coordinator: it cannot be drained");
-  EXPECT_EQ(why({"add-node", "n2", 0, {}}), "node 'n2' is not drained: the job may use it already");
+  EXPECT_EQ(why({drain_command{"n1"}}), "node 'n1' has the job's coordinator: it cannot be drained");
+  EXPECT_EQ(why({add_node_command{"n2"}}), "node 'n2' is not drained: the job may use it already");
   amendments two;
   two.without = {"n2"};
-  EXPECT_EQ(why({"drain", "n2", 0, {}}, two), "node 'n2' is drained already");
+  EXPECT_EQ(why({drain_command{"n2"}}, two), "node 'n2' is drained already");
   EXPECT_EQ(why(move_key("score", "n2"), two), "node 'n2' is drained: `add-node n2` makes it usable again");
   EXPECT_EQ(why(move_key("left.1", "n3")), "");
   EXPECT_EQ(why(move_key("left", "n2")), "");

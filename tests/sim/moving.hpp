@@ -8,6 +8,7 @@
 
 #include "runtime/job/amend.hpp"
 #include "tests/sim/small_job.hpp"
+#include "tests/valid_events.hpp"
 
 namespace troupe::testing {
 
@@ -16,7 +17,7 @@ struct wish {
   command what;
   duration later{};  // and this much later
 };
-inline command move_key(const std::string& layer, const std::string& node) { return {"move", layer, 0, {{"node", node}}}; }
+inline command move_key(const std::string& layer, const std::string& node) { return {move_command{layer, node}}; }
 
 struct moved_result : run_result {
   std::vector<std::string> moved, refused;  // texts of the wishes that were granted, and of those that were refused
@@ -89,10 +90,10 @@ class moving_run {
       w.at(w.now() + also_[said_].later, [&w, what = also_[said_].what] { tell(w, what); });
     while (!next_ && wished_ < wishes_.size() && wishes_[wished_].after <= step) {
       const auto why = plan_for(wishes_[wished_].what);
-      if (!why && wishes_[wished_].what.name == "lose") {
+      if (!why && wishes_[wished_].what.is<lose_command>()) {
         lose(w, wishes_[wished_]);
       } else if (!why) {
-        tell(w, {"handover", mode_text(*next_), 0, {}});
+        tell(w, {handover_command{mode_of(*next_)}});
       } else {
         out_.refused.push_back(*why);
         ++wished_;
@@ -105,19 +106,18 @@ class moving_run {
     if (next_) return;
     if (const auto why = plan_for(what)) return out_.refused.push_back(*why);
     proposed_ = what;
-    tell(w, {"handover", mode_text(*next_), 0, {}});
+    tell(w, {handover_command{mode_of(*next_)}});
   }
 
   // Crashes the nodes after `what.later`. 20 ms later the host reports this to the coordinator.
   void lose(sim::world& w, const wish& what) {
-    auto question = what.what;
-    question.name = "surviving_state";
-    w.at(w.now() + what.later, [this, &w, nodes = what.what.options] {
-      for (const auto& [key, name] : nodes)
+    const auto nodes = what.what.as<lose_command>()->nodes;
+    w.at(w.now() + what.later, [this, &w, nodes] {
+      for (const auto& name : nodes)
         for (std::uint32_t n = 0; n < now_->plan.nodes.size(); ++n)
           if (now_->plan.nodes[n].name == name) w.crash(n);
     });
-    w.at(w.now() + what.later + std::chrono::milliseconds(20), [&w, question] { tell(w, question); });
+    w.at(w.now() + what.later + std::chrono::milliseconds(20), [&w, nodes] { tell(w, command{surviving_state_command{nodes}}); });
   }
 
   // Makes the next plan, or returns why there is none.
@@ -133,32 +133,34 @@ class moving_run {
 
   void count_commands(const envelope& e) {
     if (const auto* c = std::get_if<command>(&e.body))
-      out_.announced += c->name == "mode" || c->key.starts_with("train.sync.") ? 1 : 0;
+      out_.announced += c->is<mode_command>() || c->is<set_option_command>() ? 1 : 0;
   }
 
   void received(sim::world& w, const event_effect& e) {
+    valid_events::expect_valid(e);
     out_.events.push_back(e);
-    out_.done = out_.done || e.kind == "done" || e.kind == "error";
-    if (e.kind == "mode") set_mode(words_, e.text);
-    if (e.kind == "refused" && e.values.empty()) out_.unheard.push_back(e.text);
-    if (e.kind == "refused" && !e.values.empty() && wishes_[wished_].what.name == "lose") {
-      out_.nothing_left = e.text;
-    } else if (e.kind == "refused" && !e.values.empty()) {  // the handover
-      out_.refused.push_back(e.text);
+    out_.done = out_.done || e.is<done_event>() || e.is<error_event>();
+    if (const auto* m = e.as<mode_event>()) set_mode(words_, m->mode);
+    if (e.is<refused_event>()) out_.unheard.push_back(message_of(e));
+    if (e.is<handover_refused_event>() && wishes_[wished_].what.is<lose_command>()) {
+      out_.nothing_left = message_of(e);
+    } else if (e.is<handover_refused_event>()) {
+      out_.refused.push_back(message_of(e));
       next_.reset();
       ++wished_;
     }
-    if (e.kind == "balance" && !next_) w.at(w.now(), [this, &w, what = balance_as(e)] { propose(w, what); });
-    if (e.kind != "step") return;
+    if (const auto* b = e.as<balance_event>(); b && !next_)
+      w.at(w.now(), [this, &w, what = command{balance_command{b->packets}}] { propose(w, what); });
+    if (!e.is<step_event>()) return;
     if (e.step != last_step_ + 1 && out_.first_uneven == 0) out_.first_uneven = e.step;
     last_step_ = e.step;
     w.at(w.now(), [this, &w, step = e.step] { look(w, step); });
   }
 
   void stored(const store_effect& s) {
-    if (s.what == "weights") out_.weights = s.named;
-    if (s.what == "best") out_.best.push_back(s);
-    if (s.what != "handover") return;
+    if (s.what == store_effect::kind_of::weights) out_.weights = s.named;
+    if (s.what == store_effect::kind_of::best) out_.best.push_back(s);
+    if (s.what != store_effect::kind_of::handover) return;
     handed_ = true;
     continue_at(*next_, s.step, s.with, s.named);
     out_.at.push_back(s.step);

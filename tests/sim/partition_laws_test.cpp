@@ -113,7 +113,7 @@ void compare_weights(const pair_of_jobs& p, const std::shared_ptr<prepared_job>&
   c.dev = dev.get();
   // With every other seed some messages are duplicated.
   const auto got = run_in_world(j, c, seed % 2 == 0 ? copies : std::function<int(const envelope&, sim::random&)>{});
-  ASSERT_TRUE(got.done && !got.weights.empty()) << (got.events.empty() ? "" : got.events.back().text);
+  ASSERT_TRUE(got.done && !got.weights.empty()) << (got.events.empty() ? "" : message_of(got.events.back()));
   auto alone = prepare_job(p.whole, shared_tables(), nodes_named(1));
   plain_loop loop(std::get<std::shared_ptr<prepared_job>>(alone), dev);
   while (loop.steps() < static_cast<std::uint64_t>(*p.whole.train.finish.steps)) loop.step();
@@ -186,9 +186,9 @@ TEST(partition_laws, coordinator_refuses_a_plan_with_unclaimed_packets) {
   c.dev = dev.get();
   const auto got = run_in_world(j, c);
   ASSERT_EQ(got.events.size(), 1u);
-  EXPECT_EQ(got.events[0].kind, "error");
+  EXPECT_TRUE(got.events[0].is<error_event>());
   EXPECT_EQ(
-      got.events[0].text,
+      message_of(got.events[0]),
       "the plan is refused: layer 'pool1': packet 3, features 0 to 2: no part computes them (worker0/pool1 has packets 0 to 1; "
       "worker1/pool1 has packet 2)");
   EXPECT_TRUE(got.weights.empty());

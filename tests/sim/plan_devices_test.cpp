@@ -121,9 +121,7 @@ TEST(plan_devices, place_on_a_device_that_its_node_does_not_list_is_refused) {
 
 TEST(plan_devices, move_keeps_the_devices_of_the_other_parts) {
   const auto j = std::get<std::shared_ptr<prepared_job>>(placed_job({"local/gpu:0", "local/cpu:1"}, {0.75, 0.25}, 16));
-  const auto moved = [&](const std::string& layer, const std::string& to) {
-    return amended(*j, {}, {"move", layer, 0, {{"node", to}}});
-  };
+  const auto moved = [&](const std::string& layer, const std::string& to) { return amended(*j, {}, {move_command{layer, to}}); };
   EXPECT_THAT(std::get<amendments>(moved("conv1.1", "local/gpu:0")).layers.back().place, ElementsAre("local/gpu:0", "local/gpu:0"));
   EXPECT_THAT(std::get<amendments>(moved("relu1.0", "local/cpu:0")).layers.back().place, ElementsAre("local/cpu:0", "local/cpu:1"))
       << "relu1 follows conv1";

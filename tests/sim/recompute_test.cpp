@@ -21,7 +21,7 @@ recompute_outcome run_in_order_of(const job_spec& j, std::uint64_t seed) {
   c.seed = seed;
   c.dev = dev.get();
   const auto got = run_in_world(std::get<std::shared_ptr<prepared_job>>(made), c);
-  EXPECT_FALSE(got.weights.empty()) << (got.events.empty() ? "" : got.events.back().text);
+  EXPECT_FALSE(got.weights.empty()) << (got.events.empty() ? "" : message_of(got.events.back()));
   return {got.bytes(), dev->pool().peak_bytes_in_use};
 }
 

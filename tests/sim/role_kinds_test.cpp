@@ -98,7 +98,7 @@ TEST(role_kinds, waits_have_a_kind_and_a_text_or_neither) {
   ASSERT_TRUE(j);
   sim::world w({});
   bool over = false;
-  w.on_event = [&](const event_effect& e) { over = over || e.kind == "done" || e.kind == "error"; };
+  w.on_event = [&](const event_effect& e) { over = over || e.is<done_event>() || e.is<error_event>(); };
   for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
   envelope go;
   go.h.dst = role_id{0};

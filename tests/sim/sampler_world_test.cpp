@@ -54,8 +54,8 @@ class sampler_world : public ::testing::Test {
   static std::vector<double> evaluations(const run_result& r) {
     std::vector<double> out;
     for (const auto& e : r.events)
-      if (e.kind == "eval")
-        for (const auto& [name, value] : e.values) out.push_back(value);
+      if (e.is<eval_event>())
+        for (const auto& [name, value] : flatten(e).values) out.push_back(value);
     return out;
   }
 

@@ -17,6 +17,7 @@
 #include "runtime/job/record.hpp"
 #include "runtime/sim/world.hpp"
 #include "tests/environment.hpp"
+#include "tests/valid_events.hpp"
 
 namespace troupe::testing {
 
@@ -144,8 +145,8 @@ struct run_result {
   std::uint64_t trace = 0, events_handled = 0, crashed = 0;
   bool done = false;
   std::string error() const {  // empty: no error
-    const auto e = std::find_if(events.begin(), events.end(), [](const event_effect& x) { return x.kind == "error"; });
-    return e == events.end() ? "" : e->text;
+    const auto e = std::find_if(events.begin(), events.end(), [](const event_effect& x) { return x.is<error_event>(); });
+    return e == events.end() ? "" : message_of(*e);
   }
   std::string bytes() const {
     std::string all;
@@ -172,11 +173,12 @@ inline run_result run_in_world(const std::shared_ptr<prepared_job>& j, sim::worl
   if (prepare) prepare(w);
   run_result out;
   w.on_event = [&](const event_effect& e) {
+    valid_events::expect_valid(e);
     out.events.push_back(e);
-    out.done = out.done || e.kind == "done" || e.kind == "error";
+    out.done = out.done || e.is<done_event>() || e.is<error_event>();
   };
   w.on_store = [&](const store_effect& s) {
-    if (s.what == "weights") out.weights = s.named;
+    if (s.what == store_effect::kind_of::weights) out.weights = s.named;
   };
   envelope go;
   go.h.dst = role_id{0};

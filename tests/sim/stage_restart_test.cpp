@@ -59,8 +59,8 @@ killed_run kill_when(const std::shared_ptr<prepared_job>& j, const std::function
                        std::to_string(e.h.version) + " attempt " + std::to_string(e.h.attempt));
   };
   w.on_event = [&](const event_effect& e) {
-    if (e.kind == "error") out.error = e.text;
-    out.done = out.done || e.kind == "done" || e.kind == "error";
+    if (e.is<error_event>()) out.error = message_of(e);
+    out.done = out.done || e.is<done_event>() || e.is<error_event>();
   };
   w.on_store = [&](const store_effect& s) { out.weights = s.named; };
   envelope go;
@@ -225,7 +225,7 @@ TEST(stage_restart, retained_packets_do_not_grow_with_the_steps) {
     for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
     bool done = false;
     std::size_t most = 0;
-    w.on_event = [&](const event_effect& e) { done = done || e.kind == "done"; };
+    w.on_event = [&](const event_effect& e) { done = done || e.is<done_event>(); };
     w.on_deliver = [&](const envelope& e, time_point) {
       if (const auto* s = dynamic_cast<const stage*>(w.find(e.h.dst))) most = std::max(most, s->kept());
     };
@@ -251,7 +251,7 @@ TEST(stage_restart, retains_nothing_if_the_host_does_not_restart_roles) {
   sim::world w(quiet_world());
   for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
   bool done = false;
-  w.on_event = [&](const event_effect& e) { done = done || e.kind == "done"; };
+  w.on_event = [&](const event_effect& e) { done = done || e.is<done_event>(); };
   w.on_deliver = [&](const envelope& e, time_point) {
     const auto* s = dynamic_cast<const stage*>(w.find(e.h.dst));
     EXPECT_EQ(s ? s->kept() : 0, 0u);

@@ -2,7 +2,6 @@
 // version of the weights that each packet uses.
 #include <cmath>
 
-#include "runtime/coordinator/staleness.hpp"
 #include "runtime/plain/plain_loop.hpp"
 #include "runtime/stage/stage.hpp"
 #include "tests/sim/chain_job.hpp"
@@ -52,7 +51,7 @@ std::map<std::string, std::uint32_t> max_versions(const chain_shape& c, std::uin
   sim::world w(world_of(seed));
   for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
   bool done = false;
-  w.on_event = [&](const event_effect& e) { done = done || e.kind == "done"; };
+  w.on_event = [&](const event_effect& e) { done = done || e.is<done_event>(); };
   envelope go;
   go.h.dst = role_id{0};
   go.body = start{};
@@ -161,7 +160,8 @@ TEST(weight_rules, stash_of_any_partition_equals_a_plain_loop_with_delayed_weigh
     ++ran;
     delayed += j->plan.warm_up > 0 ? 1 : 0;
     const auto got = run_in_world(j, world_of(seed));
-    ASSERT_TRUE(got.done && !got.weights.empty()) << "seed " << seed << " " << (got.events.empty() ? "" : got.events.back().text);
+    ASSERT_TRUE(got.done && !got.weights.empty())
+        << "seed " << seed << " " << (got.events.empty() ? "" : message_of(got.events.back()));
     plain_loop loop(prepared(whole, 1), cpu(), j->plan.delay);
     while (loop.steps() < 8) loop.step();
     ASSERT_LT(worst_difference(loop.weights(), got.weights), 1e-9) << "seed " << seed;
@@ -177,7 +177,7 @@ TEST(weight_rules, all_layers_have_one_version_at_evaluations_and_at_the_end) {
   c.eval_every = 0;
   const auto without = run_in_world(prepared(chain_spec(c), nodes_of(c)), world_of(5));
   int rounds = 0;
-  for (const auto& e : with.events) rounds += e.kind == "eval" ? 1 : 0;
+  for (const auto& e : with.events) rounds += e.is<eval_event>() ? 1 : 0;
   EXPECT_EQ(rounds, 4);
   EXPECT_EQ(with.bytes(), without.bytes()) << "evaluations changed the weights";
 }
@@ -185,8 +185,8 @@ TEST(weight_rules, all_layers_have_one_version_at_evaluations_and_at_the_end) {
 // Returns the counts of a parameter's reads by staleness, from the event at the end.
 std::map<std::uint64_t, std::uint64_t> reads_of(const run_result& r, const std::string& parameter) {
   for (const auto& e : r.events)
-    if (e.kind == "staleness")
-      for (const auto& row : staleness_of(e))
+    if (const auto* s = e.as<staleness_event>())
+      for (const auto& row : s->parameters)
         if (row.parameter == parameter) return row.reads;
   return {};
 }
@@ -235,8 +235,8 @@ edge_watch watch_edges(const std::shared_ptr<prepared_job>& j, sim::world_config
   std::uint64_t steps = 0;
   bool done = false;
   w.on_event = [&](const event_effect& e) {
-    if (e.kind == "step") steps = e.step;
-    done = done || e.kind == "done";
+    if (e.is<step_event>()) steps = e.step;
+    done = done || e.is<done_event>();
   };
   w.on_deliver = [&](const envelope& e, time_point) {
     const bool late = steps >= static_cast<std::uint64_t>(*j->spec.train.finish.steps) / 2;
@@ -305,10 +305,10 @@ TEST(weight_rules, restart_ends_a_job_with_stash_or_latest) {
     std::string error;
     bool done = false;
     w.on_event = [&](const event_effect& e) {
-      if (e.kind == "error") error = e.text;
-      done = done || e.kind == "done" || e.kind == "error";
-      if (e.kind == "step" && e.step == 10) w.at(w.now() + std::chrono::microseconds(10), [&] { w.crash(1); });
-      if (e.kind == "step" && e.step == 10) w.at(w.now() + std::chrono::milliseconds(1), [&] { w.restart(1); });
+      if (e.is<error_event>()) error = message_of(e);
+      done = done || e.is<done_event>() || e.is<error_event>();
+      if (e.is<step_event>() && e.step == 10) w.at(w.now() + std::chrono::microseconds(10), [&] { w.crash(1); });
+      if (e.is<step_event>() && e.step == 10) w.at(w.now() + std::chrono::milliseconds(1), [&] { w.restart(1); });
     };
     envelope go;
     go.h.dst = role_id{0};

@@ -7,13 +7,13 @@
 namespace troupe::testing {
 
 inline const event_effect* last_of(const run_result& r, const std::string& kind) {
-  const auto e = std::find_if(r.events.rbegin(), r.events.rend(), [&](const event_effect& x) { return x.kind == kind; });
+  const auto e = std::find_if(r.events.rbegin(), r.events.rend(), [&](const event_effect& x) { return name_of(x).name == kind; });
   return e == r.events.rend() ? nullptr : &*e;
 }
 
 inline std::optional<double> value_in(const event_effect* e, const std::string& name) {
   if (e)
-    for (const auto& [n, v] : e->values)
+    for (const auto& [n, v] : flatten(*e).values)
       if (n == name) return v;
   return std::nullopt;
 }

@@ -83,16 +83,16 @@ TEST(gpu_jobs, report_histograms_and_store_the_best_weights_of_a_gpu) {
     std::map<std::string, value_histogram> last;  // of weights, by parameter
     std::size_t gradients = 0, bests = 0;
     e.on_event = [&](const event_effect& x) {
-      if (x.kind == "best") ++bests;
-      if (x.kind != "histogram") return;
-      if (x.values.front().second == 1)
+      if (x.is<best_event>()) ++bests;
+      if (!x.is<histogram_event>()) return;
+      if (flatten(x).values.front().second == 1)
         ++gradients;
       else
-        last[x.text] = histogram_of(x.values).value_or(value_histogram{});
+        last[message_of(x)] = histogram_of(flatten(x).values).value_or(value_histogram{});
     };
     std::vector<store_effect> stored;
     e.on_store = [&](const store_effect& s) {
-      if (s.what == "best") stored.push_back(s);
+      if (s.what == store_effect::kind_of::best) stored.push_back(s);
     };
     const auto r = embedded(j, std::move(e));
     ASSERT_TRUE(r.ok) << r.error;

@@ -206,8 +206,8 @@ TEST_F(gpu_daemons, train_on_the_gpus_of_two_nodes_with_the_same_bits) {
 std::map<std::uint64_t, double> losses_of(const std::vector<job_event>& events) {
   std::map<std::uint64_t, double> losses;
   for (const auto& e : events)
-    for (const auto& [name, value] : e.event.values)
-      if (e.event.kind == "step" && name == "loss") losses[e.event.step] = value;
+    for (const auto& [name, value] : flatten(e.event).values)
+      if (e.event.is<step_event>() && name == "loss") losses[e.event.step] = value;
   return losses;
 }
 

@@ -23,16 +23,6 @@ constexpr auto check_timeout = 65s;  // the daemon reads the job and opens its d
 constexpr auto piece_timeout = 5s;
 constexpr auto dial_timeout = 2s;  // per attempt to reconnect
 
-job_event to_job_event(control::said&& m) {
-  return {m.job, {std::move(m.kind), m.step, std::move(m.values), std::move(m.text)}, std::move(m.texts)};
-}
-
-std::string text_of(const job_event& e, const char* name) {
-  for (const auto& [k, v] : e.texts)
-    if (k == name) return v;
-  return {};
-}
-
 std::uint64_t bytes_of(const std::string& file) {
   std::error_code ec;
   const auto n = file.empty() ? 0 : std::filesystem::file_size(file, ec);
@@ -118,7 +108,7 @@ struct run {
 
   // Returns true if the event has been reported before.
   bool is_old(const event_effect& e) {
-    if (e.kind != "step") return !notified.emplace(e.kind, e.step).second && again;
+    if (!e.is<step_event>()) return !notified.emplace(name_of(e).id, e.step).second && again;
     if (again && e.step <= step) return true;
     step = e.step;
     return false;
@@ -165,24 +155,27 @@ struct run {
       }
       auto* s = std::get_if<control::said>(&*m);
       if (!s || s->job != result.job) continue;
-      const auto e = to_job_event(std::move(*s));
+      auto read = control::to_event(*s);
+      if (const auto* bad = std::get_if<std::string>(&read))
+        return end_with(end::failed, link().daemon() + " sent an event that cannot be read: " + *bad);
+      const auto e = std::get<job_event>(std::move(read));
       if (is_old(e.event)) continue;
-      for (const auto& [key, text] : e.texts)
-        if (e.event.kind == "done" && key == "alert") result.messages.push_back(text);  // not saved where it belongs
-      if (e.event.kind == "done" && !what.out.empty()) {
+      const auto* done = e.event.as<done_event>();
+      if (done) result.messages.insert(result.messages.end(), done->alerts.begin(), done->alerts.end());
+      if (done && !what.out.empty()) {
         // Fetches the weights before `done` is reported: their file exists when the caller sees the
         // event.
-        auto error = fetch_weights(text_of(e, "weights_sha256"));
+        auto error = fetch_weights(done->weights_sha256);
         if (!error.empty()) result.messages.push_back(std::move(error));
       }
       if (on_event) on_event(e);
-      if (e.event.kind == "done") return end_with(result.messages.empty() ? end::done : end::failed);
-      if (e.event.kind == "error") return end_with(end::failed, e.event.text);
-      if (e.event.kind != "preempted") continue;
-      const auto file = text_of(e, "file");
-      preempted = "preempted: " + e.event.text + (file.empty() ? "" : "; its checkpoint is " + file + " on " + link().daemon());
-      if (const auto alert = text_of(e, "alert"); !alert.empty()) return end_with(end::failed, alert);
-      if (text_of(e, "goes_on").empty()) return end_with(end::preempted, preempted);
+      if (done) return end_with(result.messages.empty() ? end::done : end::failed);
+      if (const auto* bad = e.event.as<error_event>()) return end_with(end::failed, bad->message);
+      const auto* p = e.event.as<preempted_event>();
+      if (!p) continue;
+      preempted = "preempted: " + p->message + (p->file.empty() ? "" : "; its checkpoint is " + p->file + " on " + link().daemon());
+      if (!p->alerts.empty()) return end_with(end::failed, p->alerts.front());
+      if (p->goes_on.empty()) return end_with(end::preempted, preempted);
     }
   }
 

@@ -13,20 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/role.hpp"
+#include "actors/control/client/job_event.hpp"
 #include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
-
-// An event of a job, and those of its values that are texts ("weights_sha256", "file").
-struct job_event {
-  std::uint32_t job = 0;
-  event_effect event;
-  std::vector<std::pair<std::string, std::string>> texts;
-};
-// One line, no newline: {"event":"step","step":1,...}; `text` becomes "message" (and "where" is its
-// leading `place: ` for errors).
-std::string to_json(const job_event& e);
 
 // A cluster: its name, its certificates and the daemon to connect to.
 struct cluster_address {

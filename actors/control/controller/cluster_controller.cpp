@@ -197,18 +197,14 @@ void cluster_controller::take(const std::string& from, const trouble& m, instant
   if (((j->next && j->next->goes_back()) || j->back) && m.node != from) return;  // from roles of the former plan
   if (unreachable(*j, m.node, from, m.message, now, out)) return;
   const auto text = m.node == from ? from + ": " + m.message : m.node + " is lost: " + from + " " + m.message;
-  const bool role = m.node == from && m.message.starts_with("role ") && j->at == phase::running;
-  if (role && restart_role(*j, from, "node " + text, now, out)) return;
+  const bool role = m.node == from && m.role && j->at == phase::running;
+  if (role && restart_role(*j, from, *m.role, "node " + text, now, out)) return;
   fail(*j, m.node, "node " + text, now, out);
 }
 
 void cluster_controller::fail(job& j, const std::string& where, const std::string& text, instant now, orders& out) {
   if (j.last) return;
-  job_event e;
-  e.job = j.id;
-  e.event = {"error", j.view.step, {}, text};
-  e.texts = {{"where", where}};
-  j.last = std::move(e);
+  j.last = job_event{j.id, {j.view.step, error_event{text, where}}};
   std::erase(queue_, j.id);
   end(j, now, out);
 }
@@ -223,10 +219,10 @@ void cluster_controller::end(job& j, instant now, orders& out) {
   j.deadline = now + end_timeout;
   j.waiting.clear();
   end_job word{j.id};
-  if (j.last && j.last->event.kind == "error") {
-    word.error = j.last->event.text;
+  if (const auto* bad = j.last ? j.last->event.as<error_event>() : nullptr) {
+    word.error = bad->message;
     word.step = j.last->event.step;
-    if (!j.last->texts.empty()) word.where = j.last->texts.front().second;
+    word.where = bad->where;
   }
   if (everywhere)
     for (const auto& n : nodes) {
@@ -252,33 +248,32 @@ void cluster_controller::finish(job& j, instant now, orders& out) {
   release_held(j, now, out);
   j.at = phase::over;
   auto& e = *j.last;
-  if (e.event.kind == "done") {
-    e.event.values.emplace_back("tcp_bytes", static_cast<double>(j.tcp_bytes));
-    if (!j.unsaved.empty()) e.texts.emplace_back("alert", j.unsaved);
-    if (j.stores_late) e.texts.emplace_back("alert", "the weights were not written in time");
+  if (auto* d = e.event.as<done_event>()) {
+    d->tcp_bytes = j.tcp_bytes;
+    if (!j.unsaved.empty()) d->alerts.push_back(j.unsaved);
+    if (j.stores_late) d->alerts.emplace_back("the weights were not written in time");
     for (const auto& s : j.results) {
-      if (s.what != "weights") continue;
-      if (!s.sha256.empty()) e.texts.emplace_back("weights_sha256", s.sha256);
-      j.view.weights_sha256 = s.sha256;
+      if (s.what != kept_kind::weights) continue;
+      d->weights_sha256 = j.view.weights_sha256 = s.sha256;
       j.weights = s.path;
-      if (!s.error.empty()) e.texts.emplace_back("alert", "weights not saved: " + s.error);
+      if (!s.error.empty()) d->alerts.push_back("weights not saved: " + s.error);
     }
-    j.view.state = e.event.text == "stopped" ? "stopped" : "done";
-  } else if (e.event.kind == "preempted") {
-    if (!j.unsaved.empty()) e.texts.emplace_back("alert", j.unsaved);
-    if (draining_) e.texts.emplace_back("goes_on", "when " + self_ + " runs again");
+    j.view.state = d->stopped() ? "stopped" : "done";
+  } else if (auto* p = e.event.as<preempted_event>()) {
+    if (!j.unsaved.empty()) p->alerts.push_back(j.unsaved);
+    if (draining_) p->goes_on = "when " + self_ + " runs again";
     j.view.state = "preempted";
-  } else {
+  } else if (auto* bad = e.event.as<error_event>()) {
     j.view.state = "failed";
-    j.view.message = e.event.text;
+    j.view.message = bad->message;
     std::sort(j.post_mortems.begin(), j.post_mortems.end());  // the nodes answer in any order
     std::string folders;
     for (const auto& f : j.post_mortems) folders += (folders.empty() ? "" : ", ") + f;
-    if (!folders.empty()) e.texts.emplace_back("post_mortem", folders);
+    bad->post_mortem = folders;
   }
   note_lost(j);
   // The next incarnation of this daemon restores an unfinished job.
-  const bool unfinished = draining_ && e.event.kind == "preempted";
+  const bool unfinished = draining_ && e.event.is<preempted_event>();
   if (!unfinished) note_over(j, out);
   if (!unfinished && j.given.kind != given_file::nothing) out.push_back(drop_given{j.id});
   out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + " (" + j.view.name + ") is over: " + j.view.state +
@@ -294,9 +289,10 @@ void cluster_controller::finish(job& j, instant now, orders& out) {
 void cluster_controller::note_lost(const job& j) {
   if (!draining_ || !j.stopping) return;
   const auto& e = *j.last;
-  std::string why = e.event.kind == "error" ? e.event.text : std::string();
-  for (const auto& [key, text] : e.texts)
-    if (key == "alert") why = text;
+  std::string why;
+  if (const auto* bad = e.event.as<error_event>()) why = bad->message;
+  if (const auto* d = e.event.as<done_event>(); d && !d->alerts.empty()) why = d->alerts.back();
+  if (const auto* p = e.event.as<preempted_event>(); p && !p->alerts.empty()) why = p->alerts.back();
   if (!why.empty()) lost_by_draining_ = "job " + std::to_string(number_of(j.id)) + ": " + why;
 }
 

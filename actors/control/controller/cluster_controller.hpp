@@ -64,9 +64,11 @@ struct checked {
   std::int64_t replicas = 1;
   std::set<std::string> costly = {};  // nodes whose failure loses state that no other node has
 };
+using kept_kind = store_effect::kind_of;
 struct stored {
   std::uint32_t job = 0;
-  std::string what, path, sha256, error;
+  kept_kind what = kept_kind::checkpoint;
+  std::string path, sha256, error;
 };
 
 // Actions that the cluster controller requests of its host, in order.
@@ -115,7 +117,7 @@ struct plan_found {
   std::string error;  // not empty: why there is no plan; nothing else is set
   amendments changes;
   checked plan;
-  std::string mode;  // mode_text() of the plan's mode
+  mode_choice mode;  // of the plan
   std::uint32_t plan_generation = 0;
   std::uint64_t from = 0;  // in recovery: the step of the saved state
   bool live = false;       // in recovery: surviving state suffices; the coordinator role reports its step
@@ -146,7 +148,6 @@ class cluster_controller {
   // `tag` makes job ids of two incarnations of this daemon differ, so messages of a former job are
   // recognised.
   cluster_controller(const cluster_spec& cluster, std::string self, std::uint16_t tag);
-
   void allow_injections() { may_inject_ = true; }
 
   void on(const std::string& from, const message& m, instant now, orders& out);
@@ -170,6 +171,8 @@ class cluster_controller {
   // checks that person's rights.
   std::string tell(std::uint32_t job, const command& c, instant now, orders& out);
   std::string tell(const person& who, std::uint32_t job, const command& c, instant now, orders& out);
+  // Sends a fault to its node; `until`: when it ends, for people. Returns an error or empty.
+  std::string inject(const person& who, const injection& i, const std::string& until, orders& out);
   std::string owner_of(std::uint32_t job) const;  // empty: unknown job
   // Stops the running job with a checkpoint and refuses submissions.
   void drain(instant now, orders& out);
@@ -205,7 +208,7 @@ class cluster_controller {
     command wish;
     amendments changes;
     checked plan;
-    std::string mode;
+    mode_choice mode;
     std::set<std::string> waiting;  // nodes that have not answered yet
     instant deadline{}, was_suspended{};
     std::uint64_t step = 0;
@@ -298,11 +301,13 @@ class cluster_controller {
   void gather(job& j, instant now, orders& out);
   void runs(job& j, instant now, orders& out);
   void fail(job& j, const std::string& where, const std::string& message, instant now, orders& out);
+  void refuse_command(job& j, const std::string& why, instant now, orders& out);
   void end(job& j, instant now, orders& out);
   void finish(job& j, instant now, orders& out);
   void say(job& j, job_event e, orders& out);
   void release_held(job& j, instant now, orders& out);
   void take_event(job& j, job_event e, instant now, orders& out);
+  void note_checkpoint(job& j, event_effect& e, instant now);
   void watch_progress(job& j, instant now, orders& out);
   bool watch_tasks(job& j, instant now, orders& out);
   // controller_given.cpp
@@ -333,8 +338,6 @@ class cluster_controller {
   bool lost_to_successor(job& j, const std::string& peer, const std::string& why, instant now, orders& out);
   void watch_successor(job& j, instant now, orders& out);
   void begin_swap(job& j, std::uint64_t step, instant now, orders& out);
-  // controller_inject.cpp
-  std::string inject(const person& who, const command& c, orders& out);
   // controller_view.cpp
   std::uint64_t steps_at_risk(const job& j) const;
   std::optional<std::uint64_t> steps_at_risk(const job& j, const std::string& node) const;
@@ -348,7 +351,7 @@ class cluster_controller {
   void restore(const finished_job& f);
   // controller_failures.cpp
   void lose(job& j, const std::string& node, const std::string& why, instant now, orders& out);
-  bool restart_role(job& j, const std::string& where, const std::string& text, instant now, orders& out);
+  bool restart_role(job& j, const std::string& where, const role_failure& what, const std::string& text, instant now, orders& out);
   void begin_recovery(job& j, const std::string& why, bool live, std::vector<command> held, instant now, orders& out);
   void ask_for_surviving_state(job& j, instant now, orders& out);
   void nothing_is_left(job& j, const std::string& why, instant now, orders& out);
@@ -393,8 +396,5 @@ class cluster_controller {
     std::map<std::string, std::uint64_t> greeted;  // connected nodes, with the incarnation of the connection
   } trust_;
 };
-
-message to_message(const job_event& e);
-job_event to_event(const said& m);
 
 }  // namespace troupe::control

@@ -18,9 +18,6 @@ constexpr std::size_t keep_events = 2048;
 
 }  // namespace
 
-message to_message(const job_event& e) { return said{e.job, e.event.kind, e.event.text, e.event.step, e.event.values, e.texts}; }
-job_event to_event(const said& m) { return {m.job, {m.kind, m.step, m.values, m.text}, m.texts}; }
-
 // --- events
 
 void cluster_controller::on_event(const job_event& e, instant now, orders& out) {
@@ -35,68 +32,88 @@ void cluster_controller::on_event(const job_event& e, instant now, orders& out) 
 
 void cluster_controller::take_event(job& j, job_event e, instant now, orders& out) {
   if (j.last) return;
-  const auto& kind = e.event.kind;
   note_event(j.view, e.event);
   j.progress_at = now;
-  if (kind == "step") {
-    if (std::exchange(j.begins, false)) out.push_back(drop_beginning{j.id});
-    j.reached = 0;
-  } else if (kind == "paused" || kind == "resumed") {
-    j.paused = kind == "paused";
-  } else if (kind == "set") {
-    for (const auto& [key, value] : e.event.values) j.since.settings.push_back({key, value, e.event.step});
-    note_set(j, out);
-  } else if (kind == "mode") {
-    set_mode(j.changes, e.event.text);
-    note_words(j, out);
-  } else if (kind == "refused" && j.next && j.next->live && j.next->at == successor::phase::draining && !e.event.values.empty()) {
-    return nothing_is_left(j, e.event.text, now, out);
-  } else if (kind == "refused" && j.next && j.next->at == successor::phase::draining && !e.event.values.empty()) {
-    drop_successor(j, out);  // the coordinator role refused the handover
-    e.event.values.clear();
-  } else if (kind == "checkpoint") {
-    for (auto at = j.results.begin(); at != j.results.end(); ++at) {
-      if (at->what != "checkpoint") continue;
-      if (at->error.empty()) {
-        e.texts.emplace_back("file", j.kept = at->path);
-        j.kept_step = e.event.step;
-        j.kept_at = now;
-      } else
-        e.event = {"alert", e.event.step, {}, std::string(checkpoint_not_saved) + at->error};
-      if (j.stopping) j.unsaved = at->error.empty() ? std::string() : e.event.text;
-      j.results.erase(at);
-      break;
-    }
-  } else if (kind == "done") {
-    j.last = std::move(e);
-    if (!j.preempted.empty() && j.last->event.text == "stopped") {
-      j.last->event = {"preempted", j.last->event.step, {}, j.preempted};
-      if (!j.kept.empty()) j.last->texts.emplace_back("file", j.kept);
-    }
-    return end(j, now, out);
-  } else if (kind == "error") {
-    const auto colon = e.event.text.find(": ");
-    const bool role = e.event.text.starts_with("role ") && colon != std::string::npos;
-    const auto where = role ? e.event.text.substr(5, colon - 5) : "coordinator";
-    if (role && restart_role(j, where, e.event.text, now, out)) return;
-    return fail(j, where, e.event.text, now, out);
-  }
-  const auto proposal = kind == "balance" && !j.back && !j.next && !j.stopping ? balance_as(e.event) : command{};
+  // Returns true if the event is to be sent to the followers.
+  const bool announced = std::visit(overloaded{
+                                        [&](const step_event&) {
+                                          if (std::exchange(j.begins, false)) out.push_back(drop_beginning{j.id});
+                                          j.reached = 0;
+                                          return true;
+                                        },
+                                        [&](const paused_event&) { return j.paused = true; },
+                                        [&](const resumed_event&) { return j.paused = false, true; },
+                                        [&](const set_event& s) {
+                                          j.since.settings.push_back({s.setting.first, s.setting.second, e.event.step});
+                                          note_set(j, out);
+                                          return true;
+                                        },
+                                        [&](const mode_event& m) {
+                                          set_mode(j.changes, m.mode);
+                                          note_words(j, out);
+                                          return true;
+                                        },
+                                        [&](const handover_refused_event& r) {
+                                          if (!j.next || j.next->at != successor::phase::draining) return true;
+                                          if (j.next->live) return nothing_is_left(j, r.message, now, out), false;
+                                          drop_successor(j, out);
+                                          e.event.what = refused_event{std::string(r.message)};
+                                          return true;
+                                        },
+                                        [&](const checkpoint_event&) { return note_checkpoint(j, e.event, now), true; },
+                                        [&](const done_event& d) {
+                                          j.last = e;
+                                          if (!j.preempted.empty() && d.stopped())
+                                            j.last->event.what = preempted_event{j.kept, {}, {}, j.preempted};
+                                          return end(j, now, out), false;
+                                        },
+                                        [&](const error_event& bad) {
+                                          const auto where = bad.role ? bad.role->role : "coordinator";
+                                          if (!bad.role || !restart_role(j, where, *bad.role, bad.message, now, out))
+                                            fail(j, where, bad.message, now, out);
+                                          return false;
+                                        },
+                                        [](const auto&) { return true; },
+                                    },
+                                    e.event.what);
+  if (!announced) return;
+  const auto* proposal = e.event.as<balance_event>();
+  const auto packets = proposal && !j.back && !j.next && !j.stopping ? proposal->packets : std::vector<std::uint32_t>();
   say(j, std::move(e), out);
-  if (!proposal.name.empty()) wish(j, proposal, now, out);
+  if (!packets.empty()) wish(j, {balance_command{packets}}, now, out);
+}
+
+// The checkpoint's file, or why there is none, is in the oldest result.
+void cluster_controller::note_checkpoint(job& j, event_effect& e, instant now) {
+  const auto at = std::find_if(j.results.begin(), j.results.end(), [](const auto& s) { return s.what == kept_kind::checkpoint; });
+  if (at == j.results.end()) return;
+  if (at->error.empty()) {
+    e.what = checkpoint_event{j.kept = at->path};
+    j.kept_step = e.step;
+    j.kept_at = now;
+    if (j.stopping) j.unsaved.clear();
+  } else {
+    e.what = checkpoint_lost_event{"the checkpoint was not saved: " + at->error};
+    if (j.stopping) j.unsaved = message_of(e);
+  }
+  j.results.erase(at);
 }
 
 void cluster_controller::say(job& j, job_event e, orders& out) {
-  const bool step = e.event.kind == "step";
-  if (e.event.kind == "histogram" || e.event.kind == "best")  // for the run folder and the REPL
+  const bool step = e.event.is<step_event>();
+  if (e.event.is<histogram_event>() || e.event.is<best_event>())  // for the run folder and the REPL
     return out.push_back(followed_event{std::move(e)});
-  const auto m = to_message(e);
+  const message m = to_message(e);
   for (const auto& f : j.followers)
     if (!step || !slow_.contains(f)) out.push_back(to_peer{f, m});
   out.push_back(followed_event{e});
   auto& list = step ? j.steps : j.history;
   list.push_back(std::move(e));
   if (list.size() > (step ? keep_steps : keep_events)) list.pop_front();
+}
+
+void cluster_controller::refuse_command(job& j, const std::string& why, instant now, orders& out) {
+  on_event({j.id, {j.view.step, refused_event{why}}}, now, out);
 }
 
 bool cluster_controller::crowded(std::uint32_t job_id) const {
@@ -113,7 +130,7 @@ void cluster_controller::on_stored(const stored& s, instant now, orders& out) {
   if (!j) return;
   if (j->stores > 0) --j->stores;
   j->results.push_back(s);
-  if (s.what == "checkpoint" && s.error.empty()) out.push_back(journal_line{journal_kept(number_of(j->id), s.path)});
+  if (s.what == kept_kind::checkpoint && s.error.empty()) out.push_back(journal_line{journal_kept(number_of(j->id), s.path)});
   if (j->stores > 0) return;
   release_held(*j, now, out);
   finish(*j, now, out);
@@ -144,10 +161,8 @@ bool cluster_controller::watch_tasks(job& j, instant now, orders& out) {
   }
   const auto found = j.tasks.look(running, now);
   for (const auto& t : found.overlong) {
-    job_event e{j.id, {"alert", j.view.step, t.values(), t.text()}, {{"where", t.what.node}}};
-    if (!t.layer().empty()) e.texts.emplace_back("layer", t.layer());
     out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + ": " + t.text()});
-    say(j, std::move(e), out);
+    say(j, {j.id, {j.view.step, slow_task_of(t)}}, out);
   }
   if (found.hung) lose_hung(j, found.hung->what.node, found.hung->text() + ", and is considered hung", now, out);
   return found.runs;
@@ -187,10 +202,9 @@ std::string cluster_controller::owner_of(std::uint32_t job_id) const {
 }
 
 std::string cluster_controller::tell(const person& who, std::uint32_t number, const command& c, instant now, orders& out) {
-  if (c.name == "inject") return inject(who, c, out);
   if (const auto* j = find_for_command(number))
-    if (auto why = why_not_tell(who, j->view.id, j->view.owner, c.name); !why.empty()) return why;
-  if (c.name == "kill") return kill(who, number, now, out);
+    if (auto why = why_not_tell(who, j->view.id, j->view.owner, c); !why.empty()) return why;
+  if (c.is<kill_command>()) return kill(who, number, now, out);
   return tell(number, c, now, out);
 }
 
@@ -209,16 +223,16 @@ std::string cluster_controller::kill(const person& who, std::uint32_t number, in
 std::string cluster_controller::tell(std::uint32_t number, const command& c, instant now, orders& out) {
   auto* j = const_cast<job*>(find_for_command(number));
   if (!j) return number == 0 ? "no job runs" : "there is no job " + std::to_string(number);
-  if (j->at == phase::queued && c.name == "stop") {
+  if (j->at == phase::queued && c.is<stop_command>()) {
     fail(*j, self_, "removed from the queue before it started", now, out);
     return {};
   }
   if (j->at == phase::over) return "job " + std::to_string(j->view.id) + " is over";
   if (j->at != phase::running) return "job " + std::to_string(j->view.id) + " has not started yet";
   if (amends(c)) return wish(*j, c, now, out), std::string();
-  if (c.name == "stop") j->stopping = true;
-  if (c.name == "pause" || c.name == "resume") {
-    j->since.paused = c.name == "pause";
+  if (c.is<stop_command>()) j->stopping = true;
+  if (c.is<pause_command>() || c.is<resume_command>()) {
+    j->since.paused = c.is<pause_command>();
     note_set(*j, out);
   }
   tell_or_hold(*j, c, out);
@@ -235,7 +249,7 @@ void cluster_controller::drain(instant now, orders& out) {
     preempt(*j, why, out);
   } else if (j->at == phase::gathering || j->at == phase::preparing) {
     j->preempted = why;
-    j->last = job_event{j->id, {"preempted", j->view.step, {}, why}, {}};
+    j->last = job_event{j->id, {j->view.step, preempted_event{{}, {}, {}, why}}};
     end(*j, now, out);
   }
 }
@@ -244,7 +258,7 @@ void cluster_controller::drain(instant now, orders& out) {
 // preempted.
 void cluster_controller::preempt(job& j, const std::string& why, orders& out) {
   if (!std::exchange(j.stopping, true)) j.preempted = why;
-  tell_or_hold(j, {"stop", {}, 0, {}}, out);
+  tell_or_hold(j, {stop_command{}}, out);
 }
 
 void cluster_controller::slow(const std::string& client, bool yes) {

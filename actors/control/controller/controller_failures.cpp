@@ -29,7 +29,7 @@ void cluster_controller::lose(job& j, const std::string& node, const std::string
     const auto no = j.node_failures.note(why, now);
     if (no) return fail(j, node.empty() ? self_ : node, *no, now, out);
     // Answers the user that waits for the move.
-    if (j.next) on_event({j.id, {"refused", j.view.step, {}, why}, {}}, now, out);
+    if (j.next) refuse_command(j, why, now, out);
   }
   if (j.next && j.next->at == successor::phase::swapping) {
     j.next->waiting.erase(node);
@@ -64,7 +64,7 @@ void cluster_controller::begin_recovery(job& j, const std::string& why, bool liv
       j.node_failures.away.insert(n);  // nodes that users have drained are not added again when they rejoin
   successor n;
   n.plan_generation = ++j.generations;
-  n.wish = loss_of(down);
+  n.wish = {loss_of(down)};
   n.lost = why;
   n.gone = std::move(gone);
   n.without = std::move(without);
@@ -84,9 +84,7 @@ void cluster_controller::begin_recovery(job& j, const std::string& why, bool liv
 void cluster_controller::ask_for_surviving_state(job& j, instant now, orders& out) {
   j.next->at = successor::phase::draining;
   j.next->deadline = now + successor::said_timeout;
-  auto question = loss_of(j.next->silent);
-  question.name = "surviving_state";
-  out.emplace_back(tell_job{j.id, std::move(question)});
+  out.emplace_back(tell_job{j.id, {surviving_state_command{{j.next->silent.begin(), j.next->silent.end()}}}});
 }
 
 // The surviving nodes lack state that the job needs: restarts it from the last saved state.
@@ -103,32 +101,32 @@ void cluster_controller::went_back(job& j, const successor& n, instant now, orde
   const auto again = reached > n.step ? reached - n.step : 0;
   j.view.step = n.step;
   const std::chrono::duration<double, std::milli> took = now - n.was_suspended;
-  const auto text = n.lost + "; " + done_text(loss_of(n.without));
+  const auto text = n.lost + "; " + done_text({loss_of(n.without)});
   const bool from_nothing = n.step == 0 && !n.live && (again > 0 || j.restored);
   const auto* where = from_nothing ? "; there was no checkpoint, so training restarts at step 0" : "";
-  job_event e{j.id, {"recovered", n.step, {{"ms", took.count()}, {"steps_again", static_cast<double>(again)}}, text + where}, {}};
-  if (!n.without.empty()) e.texts = {{"where", *n.without.begin()}};
+  const auto node = n.without.empty() ? std::string() : *n.without.begin();
   out.push_back(log_line{"job " + std::to_string(number_of(j.id)) + ": " + text + " from step " + std::to_string(n.step)});
-  on_event(e, now, out);
+  on_event({j.id, {n.step, recovered_event{took.count(), again, node, text + where}}}, now, out);
   for (const auto& c : n.held) out.push_back(tell_job{j.id, c});
-  if (j.stopping) out.push_back(tell_job{j.id, {"stop", {}, 0, {}}});
+  if (j.stopping) out.push_back(tell_job{j.id, {stop_command{}}});
   take_back(j, now, out);
 }
 
 // A role of a working node has failed: all roles are restarted, as if the connections between them
 // had failed. If a role fails again before the job has made a further step, the cause persists and
 // the job fails. Returns true if the failure is handled here.
-bool cluster_controller::restart_role(job& j, const std::string& where, const std::string& text, instant now, orders& out) {
+bool cluster_controller::restart_role(job& j, const std::string& where, const role_failure& what, const std::string& text,
+                                      instant now, orders& out) {
   if (!j.node_failures.survives_any() || j.stopping || draining_) return false;
   if (j.next && j.next->goes_back()) return true;  // a recovery in progress ends that role anyway
   if (j.role_failed && j.view.step <= *j.role_failed) return false;
   j.role_failed = j.view.step;
   if (j.next && j.next->at == successor::phase::swapping) return lose(j, {}, text, now, out), true;
-  const bool owns = text.find("role shard") != std::string::npos || text.find("role coordinator") != std::string::npos;
+  const bool owns = what.role.starts_with("shard") || what.role.starts_with("coordinator");
   const auto no = j.node_failures.note(text, now);
   if (no) return fail(j, where, *no, now, out), true;
   auto held = j.next ? std::exchange(j.next->held, {}) : std::vector<command>();
-  if (j.next) on_event({j.id, {"refused", j.view.step, {}, text}, {}}, now, out);
+  if (j.next) refuse_command(j, text, now, out);
   drop_successor(j, out);
   begin_recovery(j, text, !owns, std::move(held), now, out);
   return true;
@@ -139,16 +137,17 @@ bool cluster_controller::restart_role(job& j, const std::string& where, const st
 void cluster_controller::take_back(job& j, instant now, orders& out) {
   if (j.next || j.back || j.stopping || draining_ || j.last || j.at != phase::running) return;
   for (const auto& n : j.plan.nodes)
-    if (members_[n].up && members_[n].leaving && n != self_) return wish(j, {"drain", n, 0, {}}, now, out);
+    if (members_[n].up && members_[n].leaving && n != self_) return wish(j, {drain_command{n}}, now, out);
   for (const auto& n : j.node_failures.away)
-    if (members_[n].usable() && !j.node_failures.not_now.contains(n)) return wish(j, {"add-node", n, 0, {}}, now, out);
+    if (members_[n].usable() && !j.node_failures.not_now.contains(n)) return wish(j, {add_node_command{n}}, now, out);
 }
 
 // The plan for a node that shuts down or has rejoined was refused.
 void cluster_controller::refused(job& j, const command& wish, instant now, orders& out) {
-  if (wish.name == "add-node") j.node_failures.not_now.insert(wish.key);
-  if (wish.name != "drain" || !members_[wish.key].leaving) return take_back(j, now, out);
-  preempt(j, wish.key + " shuts down, and no other node can take its part", out);
+  if (const auto* added = wish.as<add_node_command>()) j.node_failures.not_now.insert(added->node);
+  const auto* drained = wish.as<drain_command>();
+  if (!drained || !members_[drained->node].leaving) return take_back(j, now, out);
+  preempt(j, drained->node + " shuts down, and no other node can take its part", out);
 }
 
 // A task on this node does not end, and its thread cannot be interrupted. This job and later ones

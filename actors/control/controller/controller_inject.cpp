@@ -5,23 +5,16 @@
 
 namespace troupe::control {
 
-std::string cluster_controller::inject(const person& who, const command& c, orders& out) {
-  const auto i = injection_of(c);
-  if (!i) return "inject: unknown fault";
-  if (auto why = why_not_inject(who, may_inject_, cluster_, *i); !why.empty()) return why;
-  if (!members_[i->node].up) return "inject: node " + i->node + " is not up";
-  std::string until;
-  for (const auto& [key, text] : c.options)
-    if (key == "until" && fault_lasts(i->what)) until = text;
-  const auto text = who.name + " injects at " + i->node + ": " + text_of(*i) + (until.empty() ? "" : ", until " + until);
+std::string cluster_controller::inject(const person& who, const injection& i, const std::string& until, orders& out) {
+  if (auto why = why_not_inject(who, may_inject_, cluster_, i); !why.empty()) return why;
+  if (!members_[i.node].up) return "inject: node " + i.node + " is not up";
+  const auto text = who.name + " injects at " + i.node + ": " + text_of(i) + (until.empty() ? "" : ", until " + until);
   out.push_back(log_line{text});
   if (auto* j = find(active_); j && !j->last) {  // followers are notified before the node
-    job_event e{j->id, {"alert", j->view.step, {}, text}, {{"where", i->node}, {"by", who.name}, {"fault", text_of(i->what)}}};
-    if (!until.empty()) e.texts.emplace_back("until", until);
-    say(*j, std::move(e), out);
+    say(*j, {j->id, {j->view.step, fault_injected_event{i.node, who.name, text_of(i.what), until, text}}}, out);
   }
-  out.push_back(to_peer{i->node, control::inject{static_cast<std::uint8_t>(i->what), static_cast<std::uint64_t>(i->lasts.count()),
-                                                 static_cast<std::uint64_t>(i->by.count()), who.name, until}});
+  out.push_back(to_peer{i.node, control::inject{static_cast<std::uint8_t>(i.what), static_cast<std::uint64_t>(i.lasts.count()),
+                                                static_cast<std::uint64_t>(i.by.count()), who.name, until}});
   return {};
 }
 

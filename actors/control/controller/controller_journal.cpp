@@ -31,9 +31,8 @@ void cluster_controller::restore(const finished_job& f) {
   j.view.examples_per_s = f.examples_per_s;
   j.view.skipped = f.skipped;
   j.view.last_step = f.last_step;
-  if (f.last.event.kind == "error") j.view.message = f.last.event.text;
-  for (const auto& [key, text] : f.last.texts)
-    if (key == "weights_sha256") j.view.weights_sha256 = text;
+  if (const auto* bad = f.last.event.as<error_event>()) j.view.message = bad->message;
+  if (const auto* d = f.last.event.as<done_event>()) j.view.weights_sha256 = d->weights_sha256;
   j.weights = f.weights;
   j.last = f.last;
   j.last->job = id;

@@ -44,11 +44,13 @@ void cluster_controller::tell_or_hold(job& j, command c, orders& out) {
 }
 
 void cluster_controller::wish(job& j, const command& c, instant now, orders& out) {
-  const auto no = [&](const std::string& why) { on_event({j.id, {"refused", j.view.step, {}, why}, {}}, now, out); };
+  const auto no = [&](const std::string& why) { refuse_command(j, why, now, out); };
   if (j.back) return no("failed nodes are rejoining");
   if (j.next) return no("another move is under way: " + done_text(j.next->wish));
   if (j.stopping || draining_) return no("the job is ending");
-  const auto node = c.name == "drain" ? std::string() : c.name == "move" && !c.options.empty() ? c.options[0].second : c.key;
+  std::string node;  // that the new plan needs
+  if (const auto* m = c.as<move_command>()) node = m->place.substr(0, m->place.find('/'));
+  if (const auto* a = c.as<add_node_command>()) node = a->node;
   const auto at = members_.find(node);
   if (at != members_.end() && at->second.hung) return no("a task on " + node + " does not end");
   if (at != members_.end() && !at->second.usable()) return no("no daemon answers as " + node);
@@ -99,7 +101,7 @@ void cluster_controller::refuse(job& j, const std::string& why, instant now, ord
     return fail(j, j.next->gone.empty() ? self_ : *j.next->gone.begin(), j.next->lost + "; " + why, now, out);
   const auto wish = j.next ? j.next->wish : command{};
   drop_successor(j, out);
-  on_event({j.id, {"refused", j.view.step, {}, why}, {}}, now, out);
+  refuse_command(j, why, now, out);
   refused(j, wish, now, out);
 }
 
@@ -126,7 +128,7 @@ void cluster_controller::take(const std::string& from, const revised& m, instant
   if (n.live) return ask_for_surviving_state(*j, now, out);
   if (n.goes_back()) return begin_swap(*j, n.step, now, out);
   n.at = successor::phase::draining;
-  out.emplace_back(tell_job{j->id, {"handover", n.mode, 0, {}}});
+  out.emplace_back(tell_job{j->id, {handover_command{n.mode}}});
 }
 
 void cluster_controller::on_handover(std::uint32_t job_id, std::uint64_t step, instant now, orders& out) {
@@ -171,12 +173,12 @@ void cluster_controller::swap_done(job& j, instant now, orders& out) {
   if (n.broken) return begin_recovery(j, n.lost, false, std::move(n.held), now, out);
   out.emplace_back(begin_job{j.id});
   if (n.goes_back()) return went_back(j, n, now, out);
-  if (n.wish.name == "add-node") j.node_failures.away.erase(n.wish.key);
-  if (n.wish.name == "drain" && members_[n.wish.key].leaving) j.node_failures.away.insert(n.wish.key);
+  if (const auto* a = n.wish.as<add_node_command>()) j.node_failures.away.erase(a->node);
+  if (const auto* d = n.wish.as<drain_command>(); d && members_[d->node].leaving) j.node_failures.away.insert(d->node);
   note_words(j, out);
   for (auto& c : n.held) out.emplace_back(tell_job{j.id, std::move(c)});
   const std::chrono::duration<double, std::milli> took = now - n.was_suspended;
-  on_event({j.id, {"moved", n.step, {{"ms", took.count()}}, done_text(n.wish)}, {}}, now, out);
+  on_event({j.id, {n.step, moved_event{took.count(), done_text(n.wish)}}}, now, out);
   out.emplace_back(
       log_line{"job " + std::to_string(number_of(j.id)) + ": " + done_text(n.wish) + " at step " + std::to_string(n.step)});
   take_back(j, now, out);

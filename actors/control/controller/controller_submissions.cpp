@@ -128,7 +128,7 @@ void cluster_controller::take_checked(std::uint32_t id, checked c, instant now, 
     out.push_back(journal_line{journal_queued(u)});
   }
   answer_submitter(*j, id, {}, out);
-  if (!j->restored && j->plan.from == 0 && !j->plan.alert.empty()) say(*j, {id, {"alert", 0, {}, j->plan.alert}, {}}, out);
+  if (!j->restored && j->plan.from == 0 && !j->plan.alert.empty()) say(*j, {id, {0, alert_event{j->plan.alert}}}, out);
   out.push_back(log_line{"job " + std::to_string(number_of(id)) + " (" + j->plan.name + ") queued"});
   queue_.push_back(id);
   next(now, out);
@@ -199,7 +199,7 @@ void cluster_controller::take(const std::string& from, const follow& m, instant,
   for (const auto* list : {&j->history, &j->steps})
     for (const auto& e : *list) all.push_back(&e);
   std::stable_sort(all.begin(), all.end(), [](auto* a, auto* b) { return a->event.step < b->event.step; });
-  const auto final = [&](const job_event* e) { return j->last && e->event.kind == j->last->event.kind; };
+  const auto final = [&](const job_event* e) { return j->last && e->event.what.index() == j->last->event.what.index(); };
   std::stable_partition(all.begin(), all.end(), [&](auto* e) { return !final(e); });
   for (const auto* e : all) out.push_back(to_peer{from, to_message(*e)});
   if (j->at != phase::over) j->followers.insert(from);

@@ -103,6 +103,15 @@ class reading {
     std::erase_if(out_.jobs, [&](const auto& x) { return x.number == number; });
     out_.jobs.push_back(std::move(j));
   }
+  static event_effect last_event_in(const json& o) {
+    flat_event flat{o.at("kind"), whole<std::uint64_t>(o.at("step")), {}, {}, o.at("text")};
+    for (const auto& v : o.at("values"))
+      flat.values.emplace_back(v.at(0), v.at(1).is_null() ? std::numeric_limits<double>::quiet_NaN() : v.at(1).get<double>());
+    for (const auto& t : o.at("texts")) flat.texts.emplace_back(t.at(0), t.at(1));
+    auto read = event_of(flat);
+    if (const auto* bad = std::get_if<std::string>(&read)) throw std::runtime_error(*bad);
+    return std::get<event_effect>(std::move(read));
+  }
   void finished(std::uint32_t number, const json& o) {
     finished_job j;
     j.number = number;
@@ -111,11 +120,7 @@ class reading {
     j.state = o.at("state");
     j.weights = o.at("weights");
     j.last_step = whole<std::uint64_t>(o.at("last_step"));
-    j.last.event = {o.at("kind"), whole<std::uint64_t>(o.at("step")), {}, o.at("text")};
-    for (const auto& v : o.at("values"))
-      j.last.event.values.emplace_back(v.at(0),
-                                       v.at(1).is_null() ? std::numeric_limits<double>::quiet_NaN() : v.at(1).get<double>());
-    for (const auto& t : o.at("texts")) j.last.texts.emplace_back(t.at(0), t.at(1));
+    j.last.event = last_event_in(o);
     const auto number_of = [&](const char* key, double& into) {
       if (const auto at = o.find(key); at != o.end() && at->is_number()) into = at->get<double>();
     };
@@ -194,8 +199,9 @@ std::string journal_changed(std::uint32_t number, const amendments& changes) {
 }
 std::string journal_over(const finished_job& j) {
   auto values = json::array(), texts = json::array();
-  for (const auto& [key, value] : j.last.event.values) values.push_back({key, value});
-  for (const auto& [key, text] : j.last.texts) texts.push_back({key, text});
+  const auto flat = flatten(j.last.event);
+  for (const auto& [key, value] : flat.values) values.push_back({key, value});
+  for (const auto& [key, text] : flat.texts) texts.push_back({key, text});
   return line_of({{"is", "over"},
                   {"job", j.number},
                   {"name", j.name},
@@ -203,9 +209,9 @@ std::string journal_over(const finished_job& j) {
                   {"state", j.state},
                   {"weights", j.weights},
                   {"last_step", j.last_step},
-                  {"kind", j.last.event.kind},
-                  {"step", j.last.event.step},
-                  {"text", j.last.event.text},
+                  {"kind", flat.kind},
+                  {"step", flat.step},
+                  {"text", flat.message},
                   {"values", std::move(values)},
                   {"texts", std::move(texts)},
                   {"loss", j.loss},

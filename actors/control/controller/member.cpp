@@ -200,8 +200,8 @@ void member::on_tick(instant now, member_orders& out) {
   answer("no data connection to " + *job_->missing.begin() + " within 10 s", out, *job_->missing.begin());
 }
 
-void member::on_role_error(std::uint32_t job, const std::string& text, member_orders& out) {
-  if (job_ && job_->what.job == job && !job_->ending) say(trouble{job, self_, text}, out);
+void member::on_role_error(std::uint32_t job, const error_event& e, member_orders& out) {
+  if (job_ && job_->what.job == job && !job_->ending) say(trouble{job, self_, e.message, e.role}, out);
 }
 
 // --- injected faults

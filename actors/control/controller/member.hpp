@@ -82,7 +82,7 @@ class member {
   void on_revised(std::uint32_t job, std::uint32_t plan_generation, const std::string& error, member_orders& out);
   void on_swapped(std::uint32_t job, std::uint32_t plan_generation, const std::string& error, member_orders& out);
   void on_tick(instant now, member_orders& out);
-  void on_role_error(std::uint32_t job, const std::string& text, member_orders& out);
+  void on_role_error(std::uint32_t job, const error_event& e, member_orders& out);
   void drain(member_orders& out);
 
   bool joined() const { return joined_; }

@@ -45,10 +45,10 @@ std::string why_not(const person& who, const message& m) {
   return {};
 }
 
-std::string why_not_tell(const person& who, std::uint32_t job, const std::string& owner, const std::string& word) {
-  if (word == "staleness" || word == "histograms")  // queries, though roles answer them
-    return troupe::why_not(who, right::look, word);
-  return why_not_steer(who, job, owner, word);
+std::string why_not_tell(const person& who, std::uint32_t job, const std::string& owner, const command& c) {
+  if (c.is<staleness_command>() || c.is<histograms_command>())  // queries, though roles answer them
+    return troupe::why_not(who, right::look, name_of(c));
+  return why_not_steer(who, job, owner, name_of(c));
 }
 
 std::optional<message> refusal_of(const message& m, const std::string& why) {

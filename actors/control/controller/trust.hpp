@@ -25,6 +25,7 @@
 #include <string>
 
 #include "actors/control/messages.hpp"
+#include "runtime/messages/command.hpp"
 #include "runtime/node/pki/roles.hpp"
 
 namespace troupe::control {
@@ -38,8 +39,8 @@ std::string why_not(const person& who, const message& m);
 // The answer that refuses the message; nullopt: such a message has no answer.
 std::optional<message> refusal_of(const message& m, const std::string& why);
 
-// Why a client may not send the command `word` to a job of this owner; empty: it may.
-std::string why_not_tell(const person& who, std::uint32_t job, const std::string& owner, const std::string& word);
+// Why a client may not send the command to a job of this owner; empty: it may.
+std::string why_not_tell(const person& who, std::uint32_t job, const std::string& owner, const command& c);
 
 // The person that entered the line. `peer`: the sender, with the role of its certificate; a node
 // names the person whose line it forwards.

@@ -57,7 +57,7 @@ std::string job_executor::go_back(prepared_job& j, const check_move& what, std::
   h->seconds = what.back->seconds;
   step = h->step;
   auto named = std::exchange(h->named, {});
-  handed_ = {what.plan_generation, {"handover", step, std::move(named), std::move(h)}};
+  handed_ = {what.plan_generation, {kept_kind::handover, step, std::move(named), std::move(h)}};
   return {};
 }
 

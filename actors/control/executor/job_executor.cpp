@@ -164,7 +164,7 @@ plan_found job_executor::plan_of(const check_move& what) {
   }
   auto& j = *std::get<std::shared_ptr<prepared_job>>(again);
   f.plan = facts_of(j);
-  f.mode = mode_text(j);
+  f.mode = mode_of(j);
   f.live = hosted && leaves_enough(what);
   if (what.back && !f.live) f.error = go_back(j, what, f.from);
   return f;
@@ -281,11 +281,11 @@ stored job_executor::save(std::uint32_t job, const store_effect& what) {
     return s;
   }
   try {
-    const auto kept =
-        what.what == "checkpoint" ? save_checkpoint_in(checkpoints_of(*j), *j, what) : save_weights_in(folder_of(*j), *j, what);
+    const auto kept = what.what == kept_kind::checkpoint ? save_checkpoint_in(checkpoints_of(*j), *j, what)
+                                                         : save_weights_in(folder_of(*j), *j, what);
     s.path = kept.path;
     if (kept.trouble) s.error = kept.trouble->to_string();
-    if (what.what != "checkpoint") s.sha256 = weights_sha256(what.named);
+    if (what.what != kept_kind::checkpoint) s.sha256 = weights_sha256(what.named);
   } catch (...) {
     s.error = current_exception_text();
   }

@@ -53,7 +53,7 @@ void job_runs::begin(std::uint32_t number, std::shared_ptr<const prepared_job> j
 }
 
 void job_runs::event(std::uint32_t number, const job_event& e) {
-  if (const auto r = of(number)) r->offer(e.event, e.texts);
+  if (const auto r = of(number)) r->offer(e.event);
 }
 
 void job_runs::store(std::uint32_t number, const store_effect& s) {
@@ -68,11 +68,12 @@ void job_runs::end(std::uint32_t number, const job_event& last, const fs::path& 
     current_.reset();
   }
   const auto& e = last.event;
-  const bool done = e.kind == "done" && e.text != "stopped";
-  run_recorder::end how{done ? "done" : e.kind == "error" ? "failed" : "stopped", e.step, {}, {}, {}};
-  if (e.kind == "error") how.error = e.text;
-  for (const auto& [key, text] : last.texts)
-    if (key == "weights_sha256") how.weights_sha256 = text;
+  const auto* ended = e.as<done_event>();
+  const auto* bad = e.as<error_event>();
+  const bool done = ended && !ended->stopped();
+  run_recorder::end how{done ? "done" : bad ? "failed" : "stopped", e.step, {}, {}, {}};
+  if (bad) how.error = bad->message;
+  if (ended) how.weights_sha256 = ended->weights_sha256;
   if (done && !weights.empty()) {
     for (const char* name : {"last.safetensors", "best.safetensors"}) {
       std::error_code ec;

@@ -47,7 +47,7 @@ class control_actor final : public compat::base_actor {
       // with the next tick.
       const auto* e = std::get_if<event_in>(&n.what);
       const bool minor = std::holds_alternative<tick_in>(n.what) || std::holds_alternative<probe_back>(n.what) ||
-                         (e && e->what.event.kind == "step");
+                         (e && e->what.event.is<step_event>());
       if (!minor) publish();
       looped_ = false;
       execute_orders();
@@ -75,12 +75,13 @@ class control_actor final : public compat::base_actor {
     if (controller_) controller_->on_plan_found(f, now_, controller_out_);
   }
   void take(const save_done& d) {
-    if (!d.what.error.empty()) s_.log("cannot save " + d.what.what + ": " + d.what.error);
-    if (d.what.what == "checkpoint") s_.totals.saved(number_of(d.what.job), d.what.error.empty());
+    if (!d.what.error.empty()) s_.log(std::string("cannot save ") + name_of(d.what.what) + ": " + d.what.error);
+    if (d.what.what == kept_kind::checkpoint) s_.totals.saved(number_of(d.what.job), d.what.error.empty());
     if (controller_) controller_->on_stored(d.what, now_, controller_out_);
   }
   void take(const submit_in& s);
   void take(const tell_in& t);
+  void take(const inject_in& t);
   void take(const listening_in&);
   void take(const drain_in&);
   void take(const tick_in&);
@@ -103,10 +104,10 @@ class control_actor final : public compat::base_actor {
   void perform(const suffer& x);
   void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
   void perform(const followed_event& x) {
-    s_.said.put(number_of(x.what.job), x.what.event, x.what.texts);
+    s_.said.put(number_of(x.what.job), x.what.event);
     s_.totals.event(number_of(x.what.job), x.what.event);
     record(x.what);
-    if (x.what.event.kind == "step") s_.book->reached(number_of(x.what.job), x.what.event.step);
+    if (x.what.event.is<step_event>()) s_.book->reached(number_of(x.what.job), x.what.event.step);
   }
   void perform(const log_line& x) { s_.log(x.text); }
   void perform(const journal_line& x) {
@@ -197,29 +198,27 @@ void control_actor::take(const link_change& l) {
 
 void control_actor::take(const event_in& e) {
   if (controller_) return controller_->on_event(e.what, now_, controller_out_);
-  if (e.what.event.kind == "error") member_.on_role_error(e.what.job, e.what.event.text, member_out_);
+  if (const auto* bad = e.what.event.as<error_event>()) member_.on_role_error(e.what.job, *bad, member_out_);
 }
 
 // The last event goes by the job executor, which may wait for the disk.
 void control_actor::record(const job_event& e) {
   const auto number = number_of(e.job);
-  const auto& kind = e.event.kind;
   s_.runs->event(number, e);
-  if (kind == "done" || kind == "error" || kind == "preempted")
-    s_.keep.post(executor_note{end_run{number, e, controller_->weights_of(e.job)}});
+  if (ends_job(e.event)) s_.keep.post(executor_note{end_run{number, e, controller_->weights_of(e.job)}});
 }
 
 void control_actor::take(const store_in& e) {
   if (!controller_) return;
-  if (e.what.what == "best") return s_.runs->store(number_of(e.job), e.what);
-  if (e.what.what == "handover") {  // the job executor gets it before the swap
+  if (e.what.what == kept_kind::best) return s_.runs->store(number_of(e.job), e.what);
+  if (e.what.what == kept_kind::handover) {  // the job executor gets it before the swap
     s_.keep.post(executor_note{e});
     return controller_->on_handover(e.job, e.what.step, now_, controller_out_);
   }
   // A waiting store holds its tensors. Left out if two stores wait already, so that a slow disk
   // does not fill the memory.
-  const bool left_out = e.what.what == "checkpoint" && controller_->crowded(e.job);
-  if (e.what.what == "checkpoint") s_.totals.saving(number_of(e.job));
+  const bool left_out = e.what.what == kept_kind::checkpoint && controller_->crowded(e.job);
+  if (e.what.what == kept_kind::checkpoint) s_.totals.saving(number_of(e.job));
   controller_->on_store_begun(e.job);
   s_.keep.post(executor_note{left_out ? store_in{e.job, {e.what.what, e.what.step, {}, {}}, true} : e});
 }
@@ -237,14 +236,16 @@ void control_actor::take(const submit_in& s) {
 }
 
 void control_actor::take(const tell_in& t) {
-  if (!controller_) return;
-  auto what = t.what;
-  if (const auto i = injection_of(what); what.name == "inject" && i)
-    what.options.emplace_back("until", clock_text(std::chrono::system_clock::now() + i->lasts));
-  const auto error = controller_->tell(t.who, t.job, what, now_, controller_out_);
+  const auto error = controller_ ? controller_->tell(t.who, t.job, t.what, now_, controller_out_) : std::string();
   if (error.empty()) return;
-  s_.log(t.what.name + ": " + error);
-  s_.said.put(number_of(t.job), {not_reported, 0, {}, error});  // for a REPL that may wait for the answer
+  s_.log(std::string(name_of(t.what)) + ": " + error);
+  s_.said.put(number_of(t.job), {0, not_told_event{error}});  // for a REPL that may wait for the answer
+}
+
+void control_actor::take(const inject_in& t) {
+  if (!controller_) return;
+  const auto until = fault_lasts(t.what.what) ? clock_text(std::chrono::system_clock::now() + t.what.lasts) : std::string();
+  if (const auto error = controller_->inject(t.who, t.what, until, controller_out_); !error.empty()) s_.log(error);
 }
 
 void control_actor::take(const listening_in&) {

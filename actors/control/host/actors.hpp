@@ -200,6 +200,10 @@ struct tell_in {
   command what;
   person who;
 };
+struct inject_in {
+  injection what;
+  person who;
+};
 struct listening_in {};  // the ports are known: the node can join
 struct drain_in {};
 struct tick_in {};
@@ -208,7 +212,7 @@ struct probe_back {
 };
 struct control_note {
   std::variant<message_in, link_change, event_in, store_in, check_done, piece_done, make_done, end_done, revise_done,
-               swap_roles_done, plan_found, save_done, submit_in, tell_in, listening_in, drain_in, tick_in, probe_back>
+               swap_roles_done, plan_found, save_done, submit_in, tell_in, inject_in, listening_in, drain_in, tick_in, probe_back>
       what;
 };
 

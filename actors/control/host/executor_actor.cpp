@@ -95,7 +95,7 @@ class executor_actor final : public compat::base_actor {
   void take(const forget_plan& x) { keep_.forget(x.job, x.plan_generation); }
   void take(const probe&) { answer(probe_back{watched_actor::job_executor}); }
   void take(const store_in& x) {
-    if (x.what.what == "handover")
+    if (x.what.what == kept_kind::handover)
       keep_.hand_over(x.job, x.what);
     else if (x.left_out)
       answer(save_done{{x.job, x.what.what, {}, {}, "left out: two earlier ones are still being written"}});

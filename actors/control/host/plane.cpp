@@ -143,15 +143,15 @@ host_config host_config_of(shared& s, const node_spec& me) {
   c.threads = cpu_threads(me);
   c.callbacks.on_event = [&s](std::uint32_t job, const event_effect& e) {
     // The failure of a role of this node, not of the job: the node is about to be lost.
-    if (e.kind == "error" && lost_gpu() >= 0 && s.options.on_lost_gpu) return s.options.on_lost_gpu();
-    s.control.post(control_note{event_in{{job, e, {}}}});
+    if (e.is<error_event>() && lost_gpu() >= 0 && s.options.on_lost_gpu) return s.options.on_lost_gpu();
+    s.control.post(control_note{event_in{{job, e}}});
   };
   c.callbacks.on_store = [&s](std::uint32_t job, const store_effect& e) { s.control.post(control_note{store_in{job, e}}); };
   c.callbacks.on_remote = [&s](std::uint32_t node, envelope e) {
     const auto job = e.h.job;
     const auto step = e.h.step;
     if (auto why = s.route.send(node, std::move(e)); !why.empty())
-      s.control.post(control_note{event_in{{job, {"error", step, {}, std::move(why)}, {}}}});
+      s.control.post(control_note{event_in{{job, {step, error_event{std::move(why)}}}}});
   };
   return c;
 }
@@ -312,7 +312,7 @@ metrics_facts control_plane::facts() const { return facts_of(impl_->s); }
 std::vector<role_published> control_plane::roles() const { return impl_->s.host->published(); }
 void control_plane::release_unused() { impl_->s.release_unused(); }
 void control_plane::checkpoint() {
-  impl_->s.control.post(control_note{tell_in{0, {"checkpoint", {}, 0}, {impl_->s.options.node, certificate_role::admin}}});
+  impl_->s.control.post(control_note{tell_in{0, {checkpoint_command{}}, {impl_->s.options.node, certificate_role::admin}}});
 }
 
 }  // namespace troupe

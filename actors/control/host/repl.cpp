@@ -39,10 +39,9 @@ class daemon_backend final : public repl_backend {
   std::string why_not(right what, const std::string& doing) const override { return troupe::why_not(who_, what, doing); }
   // Refuses at once by the published state; the control actor checks again.
   std::string tell(std::uint32_t job, const command& c) override {
-    if (c.name == "inject") return inject_at(c);
     for (const auto& j : s_.published.get().jobs)
       if (j.id == job)
-        if (auto why = why_not_tell(who_, j.id, j.owner, c.name); !why.empty()) return why;
+        if (auto why = why_not_tell(who_, j.id, j.owner, c); !why.empty()) return why;
     s_.control.post(control_note{tell_in{job, c, who_}});
     return {};
   }
@@ -50,19 +49,17 @@ class daemon_backend final : public repl_backend {
     submission = job_text{what.file, what.text, what.overrides};
     return {};
   }
-  std::optional<job_text> submission;
-
- private:
-  std::string inject_at(const command& c) {
-    const auto i = injection_of(c);
-    if (!i) return "inject: unknown fault";
-    if (auto why = why_not_inject(who_, s_.options.may_inject, s_.options.cluster, *i); !why.empty()) return why;
+  std::string inject(const injection& i) override {
+    if (auto why = why_not_inject(who_, s_.options.may_inject, s_.options.cluster, i); !why.empty()) return why;
     for (const auto& n : s_.published.get().nodes)
-      if (n.name == i->node && n.state != "up" && n.state != "leaving") return "inject: node " + n.name + " is " + n.state;
-    s_.control.post(control_note{tell_in{0, c, who_}});
+      if (n.name == i.node && n.state != "up" && n.state != "leaving") return "inject: node " + n.name + " is " + n.state;
+    s_.control.post(control_note{inject_in{i, who_}});
     return {};
   }
 
+  std::optional<job_text> submission;
+
+ private:
   shared& s_;
   const person& who_;
 };

@@ -141,14 +141,6 @@ std::optional<record_error> keep_metrics_until(const fs::path& file, std::uint64
   return kept.size() == text.size() ? std::nullopt : write_text(file, kept);
 }
 
-std::string event_line(const event_effect& e, const std::vector<std::pair<std::string, std::string>>& texts, double time) {
-  nlohmann::ordered_json o{{"event", e.kind}, {"step", e.step}, {"time", time}};
-  for (const auto& [name, v] : e.values) o[name] = v;
-  for (const auto& [name, v] : texts) o[name] = v;
-  if (!e.text.empty()) o["message"] = e.text;
-  return o.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 std::optional<record_error> write_text(const fs::path& file, const std::string& text) {
   auto why = write_file_atomically(file.string(), {{text.data(), text.size()}});
   if (why.empty()) return std::nullopt;

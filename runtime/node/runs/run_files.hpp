@@ -75,7 +75,6 @@ std::string metrics_row(std::uint64_t step, double epoch, double time, const std
 std::optional<record_error> keep_metrics_until(const std::filesystem::path& file, std::uint64_t step);
 
 // A line of events.jsonl.
-std::string event_line(const event_effect& e, const std::vector<std::pair<std::string, std::string>>& texts, double time);
 
 std::optional<record_error> write_text(const std::filesystem::path& file, const std::string& text);  // atomically
 std::string utc_text(std::chrono::system_clock::time_point at);                                      // 2026-11-26T19:26:30Z

@@ -15,8 +15,8 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/coordinator/staleness.hpp"
 #include "runtime/job/record.hpp"
+#include "runtime/node/events/event_json.hpp"
 #include "runtime/node/runs/curve_svg.hpp"
 #include "runtime/node/runs/run_database.hpp"
 #include "runtime/node/runs/run_files.hpp"
@@ -32,20 +32,12 @@ constexpr auto info_every = 5s;               // run.json while nothing but step
 
 double unix_now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-double value_in(const event_effect& e, const char* name, double otherwise) {
-  for (const auto& [n, v] : e.values)
-    if (n == name) return v;
-  return otherwise;
-}
-
 }  // namespace
 
 struct run_recorder::impl {
   struct note {
     double time = 0;
-    event_effect e;
-    texts more;
-    std::optional<store_effect> store;
+    std::variant<event_effect, store_effect> what;
   };
 
   impl(fs::path f, std::shared_ptr<const prepared_job> job, run_info r, folder_lock l)
@@ -57,10 +49,10 @@ struct run_recorder::impl {
   void close(std::optional<end> how);
   void work();
   void write(const std::deque<note>& notes_of_batch);
-  void record(const note& n);
-  void record_step(const note& n);
+  void record(double time, const event_effect& e);
+  void record_step(double time, std::uint64_t step, const step_event& s);
   void go_back(std::uint64_t step);
-  void record_evaluation(const note& n);
+  void record_evaluation(double time, std::uint64_t step, const eval_event& v);
   void flush();
   run_info info_now();
   void write_info(const run_info& now);
@@ -167,32 +159,32 @@ void run_recorder::impl::work() {
 void run_recorder::impl::write(const std::deque<note>& notes_of_batch) {
   db->begin();
   for (const auto& n : notes_of_batch)
-    if (!n.store) record(n);
+    if (const auto* e = std::get_if<event_effect>(&n.what)) record(n.time, *e);
   const bool due = info_due || unix_now() - info_written > std::chrono::duration<double>(info_every).count();
   const auto now = info_now();
   if (due) db->run(now, folder.filename().string());
   db->commit();
   if (db->trouble()) note_trouble(db->trouble());
   for (const auto& n : notes_of_batch) {
-    if (!n.store) continue;
-    note_trouble(write_safetensors((folder / "best.safetensors").string(), n.store->named, weights_metadata(*j, n.store->step)));
-    board->weights(n.store->step, n.time, n.store->named);
+    const auto* s = std::get_if<store_effect>(&n.what);
+    if (!s) continue;
+    note_trouble(write_safetensors((folder / "best.safetensors").string(), s->named, weights_metadata(*j, s->step)));
+    board->weights(s->step, n.time, s->named);
   }
   flush();
   if (due) write_info(now);
 }
 
-void run_recorder::impl::record(const note& n) {
-  const auto& e = n.e;
-  board->event(e, n.time);
-  if (e.kind == "step") return record_step(n);
-  if (e.kind == "histogram") return;
-  if (e.kind == "eval") record_evaluation(n);
-  if (e.kind == "staleness")
-    for (const auto& entry : staleness_of(e))
+void run_recorder::impl::record(double time, const event_effect& e) {
+  board->event(e, time);
+  if (e.is<histogram_event>()) return;
+  if (const auto* s = e.as<step_event>()) return record_step(time, e.step, *s);
+  if (const auto* v = e.as<eval_event>()) record_evaluation(time, e.step, *v);
+  if (const auto* s = e.as<staleness_event>())
+    for (const auto& entry : s->parameters)
       for (const auto& [clocks, reads] : entry.reads) db->staleness(e.step, entry.parameter, clocks, reads);
-  events.add(event_line(e, n.more, n.time));
-  db->event(e.step, n.time, e.kind, e.text);
+  events.add(event_line(e, event_form::file, time));
+  db->event(e.step, time, name_of(e).name, message_of(e));
   info_due = true;
 }
 
@@ -204,30 +196,27 @@ void run_recorder::impl::go_back(std::uint64_t step) {
   db->forget_after(step);
 }
 
-void run_recorder::impl::record_step(const note& n) {
-  const auto& e = n.e;
-  if (e.step <= steps) go_back(e.step > 0 ? e.step - 1 : 0);
-  steps = e.step;
-  const auto loss = value_in(e, "loss", std::nan("")), lr = value_in(e, "lr", std::nan(""));
-  const auto rate = value_in(e, "examples_per_s", std::nan(""));
-  metrics.add(metrics_row(e.step, epoch(e.step), n.time, {loss, std::nan(""), lr, rate, std::nan("")}));
-  db->step(e.step, epoch(e.step), n.time, loss, lr, rate);
+void run_recorder::impl::record_step(double time, std::uint64_t step, const step_event& s) {
+  if (step <= steps) go_back(step > 0 ? step - 1 : 0);
+  steps = step;
+  const auto lr = s.lr.value_or(std::nan(""));
+  metrics.add(metrics_row(step, epoch(step), time, {s.loss, std::nan(""), lr, s.examples_per_s, std::nan("")}));
+  db->step(step, epoch(step), time, s.loss, lr, s.examples_per_s);
   std::lock_guard hold(guard);
-  info.steps = e.step;
-  if (std::isfinite(loss)) info.loss = loss;
+  info.steps = step;
+  if (std::isfinite(s.loss)) info.loss = s.loss;
 }
 
-void run_recorder::impl::record_evaluation(const note& n) {
-  const auto& e = n.e;
+void run_recorder::impl::record_evaluation(double time, std::uint64_t step, const eval_event& v) {
   const auto none = std::nan("");
-  const auto loss = value_in(e, "loss", none), accuracy = value_in(e, "accuracy", -1);
-  metrics.add(metrics_row(e.step, epoch(e.step), n.time, {none, accuracy >= 0 ? accuracy : none, none, none, loss}));
-  db->evaluation(e.step, epoch(e.step), n.time, loss, accuracy >= 0 ? accuracy : none);
+  const auto accuracy = v.accuracy.value_or(-1);
+  metrics.add(metrics_row(step, epoch(step), time, {none, v.accuracy.value_or(none), none, none, v.loss}));
+  db->evaluation(step, epoch(step), time, v.loss, v.accuracy.value_or(none));
   std::lock_guard hold(guard);
   info.accuracy = accuracy;
   if (accuracy <= info.best_accuracy) return;
   info.best_accuracy = accuracy;
-  info.best_step = e.step;
+  info.best_step = step;
 }
 
 void run_recorder::impl::flush() {
@@ -330,7 +319,7 @@ std::variant<std::unique_ptr<run_recorder>, record_error> run_recorder::resume(c
   std::unique_ptr<run_recorder> out(
       new run_recorder(std::make_unique<impl>(folder, std::move(j), std::move(r), std::move(std::get<folder_lock>(held)))));
   if (auto bad = out->impl_->open()) return std::move(*bad);
-  out->event({"run_resumed", step, {}, {}});
+  out->event({step, run_resumed_event{}});
   return out;
 }
 
@@ -339,16 +328,16 @@ std::uint32_t run_recorder::number() const { return info().number; }
 std::string run_recorder::word() const { return std::to_string(number()); }
 fs::path run_recorder::checkpoints() const { return info().checkpoints; }
 
-void run_recorder::event(const event_effect& e, const texts& more) { impl_->put({0, e, more, {}}); }
+void run_recorder::event(const event_effect& e) { impl_->put({0, e}); }
 
 void run_recorder::store(const store_effect& s) {
-  if (s.what == "best") impl_->put({0, {}, {}, s});
+  if (s.what == store_effect::kind_of::best) impl_->put({0, s});
 }
 
-void run_recorder::offer(const event_effect& e, const texts& more) { impl_->put({0, e, more, {}}, false); }
+void run_recorder::offer(const event_effect& e) { impl_->put({0, e}, false); }
 
 void run_recorder::offer(const store_effect& s) {
-  if (s.what == "best") impl_->put({0, {}, {}, s}, false);
+  if (s.what == store_effect::kind_of::best) impl_->put({0, s}, false);
 }
 
 std::optional<record_error> run_recorder::finish(const end& how) {

@@ -37,7 +37,6 @@ void prepare_for_run_folder(prepared_job& j);
 
 class run_recorder {
  public:
-  using texts = std::vector<std::pair<std::string, std::string>>;
   static constexpr std::chrono::milliseconds interval{250};
 
   // Makes RUNS/NUMBER-NAME. `r.number` 0: with the next number. `job_text`: content of job.toml.
@@ -57,11 +56,11 @@ class run_recorder {
   std::string word() const;  // how commands name it: "7"
   std::filesystem::path checkpoints() const;
 
-  void event(const event_effect& e, const texts& more = {});
+  void event(const event_effect& e);
   void store(const store_effect& s);  // "best"; others are ignored
   // The same for callers that must not wait: while the queue is full, events are left out and
   // counted in run.json.
-  void offer(const event_effect& e, const texts& more);
+  void offer(const event_effect& e);
   void offer(const store_effect& s);
 
   struct end {

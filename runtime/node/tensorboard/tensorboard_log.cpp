@@ -96,16 +96,18 @@ std::variant<tensorboard_log, record_error> tensorboard_log::open(const std::fil
 }
 
 void tensorboard_log::event(const event_effect& e, double wall_time) {
-  if (e.kind == "step") {
-    static constexpr std::array<std::string_view, 4> shown{"loss", "lr", "examples_per_s", "skipped"};
-    for (const auto& [name, v] : e.values)
-      if (std::find(shown.begin(), shown.end(), name) != shown.end()) file_.scalar(e.step, wall_time, "train/" + name, v);
-  } else if (e.kind == "eval") {
-    for (const auto& [name, v] : e.values) file_.scalar(e.step, wall_time, "test/" + name, v);
-  } else if (e.kind == "histogram") {
-    const auto h = histogram_of(e.values);
-    const bool gradient = !e.values.empty() && e.values.front() == std::pair<std::string, double>{"gradient", 1};
-    if (h) file_.histogram(e.step, wall_time, (gradient ? "gradients/" : "weights/") + e.text, *h);
+  const auto scalar = [&](const std::string& name, double v) { file_.scalar(e.step, wall_time, name, v); };
+  if (const auto* s = e.as<step_event>()) {
+    scalar("train/loss", s->loss);
+    if (s->lr) scalar("train/lr", *s->lr);
+    scalar("train/examples_per_s", s->examples_per_s);
+    if (s->skipped > 0) scalar("train/skipped", static_cast<double>(s->skipped));
+  } else if (const auto* v = e.as<eval_event>()) {
+    if (v->accuracy) scalar("test/accuracy", *v->accuracy);
+    for (const auto& [name, value] : v->others) scalar("test/" + name, value);
+    scalar("test/loss", v->loss);
+  } else if (const auto* h = e.as<histogram_event>()) {
+    file_.histogram(e.step, wall_time, (h->gradient ? "gradients/" : "weights/") + h->parameter, h->values);
   }
 }
 

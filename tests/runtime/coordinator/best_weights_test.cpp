@@ -124,11 +124,12 @@ TEST(histogram_sheets, adds_the_blocks_of_each_parameter) {
   ASSERT_EQ(events.size(), 2 * n.graph->params.size());
   for (std::size_t i = 0; i < events.size(); ++i) {
     const auto& p = n.graph->params[i / 2];
-    EXPECT_EQ(events[i].kind, "histogram");
     EXPECT_EQ(events[i].step, 5u);
-    EXPECT_EQ(events[i].text, p.full_name);
-    EXPECT_EQ(events[i].values[0], (std::pair<std::string, double>{"gradient", i % 2 == 1 ? 1.0 : 0.0}));
-    EXPECT_EQ(events[i].values[1], (std::pair<std::string, double>{"count", static_cast<double>(p.spec.dims.count())}));
+    const auto* h = events[i].as<histogram_event>();
+    ASSERT_TRUE(h);
+    EXPECT_EQ(h->parameter, p.full_name);
+    EXPECT_EQ(h->gradient, i % 2 == 1);
+    EXPECT_EQ(h->values.count, static_cast<std::uint64_t>(p.spec.dims.count()));
   }
   EXPECT_EQ(s.take(n.from(0, 5), n.sample(0), true), drop_reason::unrequested) << "that step is complete";
 }

@@ -51,7 +51,7 @@ struct seat {
     out.clear();
     role->on(e, now, out);
   }
-  void say(std::string name, std::string key = {}, double value = 0) { deliver(command{std::move(name), std::move(key), value}); }
+  void say(command c) { deliver(std::move(c)); }
   // Reports all packets of a step.
   void step(std::uint64_t s) {
     for (std::uint32_t p = 0; p < plan->packets; ++p)
@@ -70,12 +70,13 @@ struct seat {
   std::vector<std::string> events() {
     std::vector<std::string> list;
     for (auto& e : out.list())
-      if (auto* announced = std::get_if<event_effect>(&e)) list.push_back(announced->kind + " " + std::to_string(announced->step));
+      if (auto* announced = std::get_if<event_effect>(&e))
+        list.push_back(std::string(name_of(*announced).name) + " " + std::to_string(announced->step));
     return list;
   }
   std::string text() {
     for (auto& e : out.list())
-      if (auto* announced = std::get_if<event_effect>(&e)) return announced->text;
+      if (auto* announced = std::get_if<event_effect>(&e)) return message_of(*announced);
     return {};
   }
   // The messages of one type that were sent.
@@ -113,11 +114,11 @@ TEST(coordinator, reports_the_mean_rate_when_steps_complete_in_bursts) {
     s.now += std::chrono::milliseconds(k % 2 == 0 ? 1 : 199);
     s.step(k);
   }
-  std::map<std::string, double> values;
+  step_event last;
   for (auto& e : s.out.list())
-    if (auto* announced = std::get_if<event_effect>(&e)) values = {announced->values.begin(), announced->values.end()};
-  EXPECT_NEAR(values["examples_per_s"], 100, 1e-6) << "80 examples in 0.8 s; the last step alone had 50 a second";
-  EXPECT_NEAR(values["step_seconds"], 0.199, 1e-9);
+    if (auto* announced = std::get_if<event_effect>(&e)) last = *announced->as<step_event>();
+  EXPECT_NEAR(last.examples_per_s, 100, 1e-6) << "80 examples in 0.8 s; the last step alone had 50 a second";
+  EXPECT_NEAR(last.step_seconds, 0.199, 1e-9);
 }
 
 TEST(coordinator, evaluates_at_a_boundary_and_continues) {
@@ -144,13 +145,13 @@ TEST(coordinator, evaluates_at_a_boundary_and_continues) {
 TEST(coordinator, pauses_after_the_granted_steps_and_resumes) {
   seat s;
   s.deliver(start{});
-  s.say("pause");
+  s.say({pause_command{}});
   for (std::uint64_t k = 0; k < 2; ++k) s.step(k);
   EXPECT_THAT(s.granted(), IsEmpty());
   s.step(2);
   EXPECT_THAT(s.events(), ElementsAre("step 3", "paused 3"));
   EXPECT_EQ(s.role->status().waits_for, "resume");
-  s.say("resume");
+  s.say({resume_command{}});
   EXPECT_THAT(s.events(), ElementsAre("resumed 3"));
   EXPECT_THAT(s.granted(), ElementsAre(6u));
 }
@@ -159,7 +160,7 @@ TEST(coordinator, collects_and_stores_a_stopped_job_and_ends_it) {
   const auto dev = make_cpu_device();
   seat s;
   s.deliver(start{});
-  s.say("stop");
+  s.say({stop_command{}});
   for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
   ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size());
   const auto request = s.sent<collect>()[0].second.request;
@@ -175,10 +176,10 @@ TEST(coordinator, collects_and_stores_a_stopped_job_and_ends_it) {
   s.deliver(finished{task.token});
   std::vector<std::string> stored;
   for (auto& e : s.out.list())
-    if (auto* x = std::get_if<store_effect>(&e)) stored.push_back(x->what);
+    if (auto* x = std::get_if<store_effect>(&e)) stored.push_back(name_of(x->what));
   EXPECT_THAT(stored, ElementsAre("checkpoint", "weights"));
   EXPECT_THAT(s.events(), ElementsAre("checkpoint 3", "done 3"));
-  s.say("pause");
+  s.say({pause_command{}});
   EXPECT_THAT(s.out.list(), IsEmpty()) << "messages after the end are ignored";
 }
 
@@ -220,10 +221,11 @@ TEST(coordinator, makes_a_checkpoint_once_per_interval) {
 // Weights that are not finite are stored neither as a checkpoint nor as the result.
 TEST(coordinator, weights_that_are_not_finite_end_the_job_and_are_not_stored) {
   const auto dev = make_cpu_device();
-  for (const char* word : {"stop", "checkpoint"}) {
+  for (const auto& given : {command{stop_command{}}, command{checkpoint_command{}}}) {
+    const auto* word = name_of(given);
     seat s;
     s.deliver(start{});
-    s.say(word);
+    s.say(given);
     for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
     ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size()) << word;
     const auto request = s.sent<collect>()[0].second.request;
@@ -280,7 +282,7 @@ TEST(coordinator, does_not_store_best_weights_that_are_not_finite) {
 TEST(coordinator, sends_settings_to_shards_and_workers) {
   seat s;
   s.deliver(start{});
-  s.say("set", "train.lr", 0.5);
+  s.say({set_command{"train.lr", 0.5}});
   EXPECT_EQ(s.sent<set_value>().size(), s.plan->shards.size() + s.plan->workers.size());
   EXPECT_EQ(s.sent<set_value>()[0].second.from, 3u);
   EXPECT_THAT(s.events(), ElementsAre("set 3"));
@@ -291,8 +293,8 @@ TEST(coordinator, flushes_before_it_switches_the_mode) {
     c.find_mode = [](const auto& name, const auto&, std::string&) { return mode_facts{name, {}, false, 0, false}; };
   });
   s.deliver(start{});
-  s.say("mode", "ssp");
-  s.say("mode", "easgd");
+  s.say({mode_command{{"ssp"}}});
+  s.say({mode_command{{"easgd"}}});
   EXPECT_THAT(s.text(), HasSubstr("a switch to mode 'ssp' is under way"));
   for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
   ASSERT_EQ(s.sent<flush>().size(), s.plan->workers.size());
@@ -308,22 +310,22 @@ TEST(coordinator, flushes_before_it_switches_the_mode) {
 TEST(coordinator, refuses_commands_that_it_cannot_execute) {
   seat s;
   s.deliver(start{});
-  s.say("sing");
-  EXPECT_EQ(s.text(), "unknown command 'sing'");
-  s.say("mode", "ssp");
+  s.say({kill_command{}});
+  EXPECT_EQ(s.text(), "unknown command 'kill'");
+  s.say({mode_command{{"ssp"}}});
   EXPECT_EQ(s.text(), "this job's mode is fixed");
-  s.say("set", "train.sync.staleness");
-  EXPECT_EQ(s.text(), "no value for train.sync.staleness");
-  s.say("handover", "ssp staleness=3");
+  s.say({set_option_command{"staleness", "3"}});
+  EXPECT_EQ(s.text(), "this job's mode is fixed");
+  s.say({handover_command{mode_choice::of("ssp staleness=3")}});
   EXPECT_EQ(s.text(), "the mode has changed meanwhile (now bsp): repeat the command");
-  s.say("handover", "bsp");
+  s.say({handover_command{mode_choice::of("bsp")}});
   EXPECT_THAT(s.events(), IsEmpty());
 }
 
 TEST(coordinator, repeats_grants_and_open_requests_to_a_restarted_worker) {
   seat s;
   s.deliver(start{});
-  s.say("staleness");
+  s.say({staleness_command{}});
   ASSERT_EQ(s.sent<observe>().size(), 1u);
   s.deliver(ready{ready::what_of::joined}, s.plan->workers[0], [](header& h) {
     h.incarnation = 1;

@@ -9,7 +9,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::Pair;
 
 TEST(staleness_count, sums_one_answer_of_every_worker) {
   model_graph g;
@@ -28,7 +27,7 @@ TEST(staleness_count, sums_one_answer_of_every_worker) {
   EXPECT_TRUE(c.take(role_id{4}, {{{"a", {1, 0, 0, 5}}}}));
   EXPECT_TRUE(c.observed());
   EXPECT_FALSE(c.asking());
-  EXPECT_THAT(c.sums(g), ElementsAre(Pair("b 0", 1.0), Pair("a 0", 2.0), Pair("a 2", 2.0), Pair("a 3", 5.0)));
+  EXPECT_THAT(c.sums(g), ElementsAre(staleness_entry{"b", {{0, 1}}}, staleness_entry{"a", {{0, 2}, {2, 2}, {3, 5}}}));
   EXPECT_TRUE(c.ask());
   EXPECT_THAT(c.sums(g), IsEmpty()) << "a new request starts from zero";
   EXPECT_TRUE(c.waits_for(role_id{3}));

@@ -207,7 +207,7 @@ inline halt sample() {
 }
 template <>
 inline command sample() {
-  return {"set", "train.dynamics.lr", -1.5, {{"staleness", "inf"}}};
+  return {mode_command{{"ssp", {{"staleness", "inf"}}}}};
 }
 template <>
 inline user sample() {

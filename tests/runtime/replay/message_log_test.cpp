@@ -46,7 +46,7 @@ TEST(message_log, reads_the_entries_that_were_written) {
   for (const std::uint64_t step : {0ull, 1ull, 2ull, 1ull, ~0ull, 0ull, 1ull << 40, 3ull}) said.push_back(entry(step, 7, step));
   said.push_back(entry(1, 0xfffffffe, ~0ull));
   envelope word;
-  word.body = command{"set", "train.dynamics.lr", 0.5, {}};
+  word.body = command{set_command{"train.dynamics.lr", 0.5}};
   said.push_back(delivery_of(word, time_point(-5)));
   EXPECT_FALSE(said.back().whole.empty());
   for (const auto& d : said) log.add(d);

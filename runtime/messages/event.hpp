@@ -1,0 +1,61 @@
+// An event of a job: one of the kinds of event_kinds.hpp, and the step at which it happened. The
+// flat form has its fields by name.
+// Errors: event_of() returns why a flat event is malformed. Threads: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "runtime/messages/event_kinds.hpp"
+
+namespace troupe {
+
+// An event of a job.
+struct event_effect {
+  std::uint64_t step = 0;  // number of complete steps when it happened, unless its kind says otherwise
+  job_event_kind what = {};
+
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(what);
+  }
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&what);
+  }
+  template <class T>
+  T* as() {
+    return std::get_if<T>(&what);
+  }
+};
+
+const event_name& name_of(const event_effect& e);
+// Done, preempted or failed: the last event of its job.
+bool ends_job(const event_effect& e);
+// The text of the event; empty if its kind has none.
+std::string message_of(const event_effect& e);
+
+// An event as names and values, as messages between daemons and the journal carry it.
+struct flat_event {
+  std::string kind;  // event_name::id
+  std::uint64_t step = 0;
+  named_numbers values = {};
+  named_texts texts = {};  // internal ones too
+  std::string message = {};
+};
+flat_event flatten(const event_effect& e);
+// The reverse. Values that the kind does not have are ignored; those that are missing have their
+// defaults. Otherwise returns what is wrong: an unknown kind, or a count that is not a whole
+// number.
+std::variant<event_effect, std::string> event_of(const flat_event& flat);
+
+// The named numbers that a member stands for, and the text that it is, in the flat form.
+named_numbers numbers_of(const named_numbers& list);
+named_numbers numbers_of(const std::pair<std::string, double>& one);
+named_numbers numbers_of(const value_histogram& h);
+named_numbers numbers_of(const std::vector<std::uint32_t>& by_worker);  // worker0, worker1, ...
+named_numbers numbers_of(const std::vector<staleness_entry>& entries);  // "conv1.weight 2" = 17: 17 reads were 2 clocks old
+const char* text_of(how_ended how);
+
+}  // namespace troupe
