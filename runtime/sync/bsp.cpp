@@ -24,7 +24,9 @@
 //   * no push has step > version + delay, since a stage runs step t only when it has version t -
 //     delay; such a push is dropped and counted. The delay of a layer is 0 except in pipelines with
 //     weight rule `latest` or `stash` (runtime/plan/warm_up.hpp).
-#include "runtime/sync/clipped.hpp"
+#include "runtime/sync/clocked.hpp"
+#include "runtime/sync/finite_check.hpp"
+#include "runtime/sync/norm_clip.hpp"
 #include "runtime/sync/stock.hpp"
 
 namespace troupe {
@@ -43,7 +45,12 @@ sync_mode bsp_mode() {
           .left = survivor_rule::versions,
           .check = [](const options&, const job_spec&, const job_plan& p) { one_group(p, "bsp"); },
           .make_worker = [](sync_config c) { return std::make_unique<clocked_worker>(std::move(c), clock_policy{}); },
-          .make_shard = [](sync_config c) { return make_clocked_shard(std::move(c), clock_policy{}); }};
+          .make_shard =
+              [](sync_config c) {
+                return std::make_unique<clocked_shard>(
+                    std::move(c), clock_policy{},
+                    update_list{finite_check::make, norm_clip::make, apply_rule::make, replicate::make});
+              }};
 }
 
 }  // namespace troupe

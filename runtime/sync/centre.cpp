@@ -2,7 +2,8 @@
 
 namespace troupe {
 
-centre_shard::centre_shard(sync_config c) : shard_sync(std::move(c), gives::state), lines_(config_.plan->blocks.size()) {
+centre_shard::centre_shard(sync_config c, const update_list& steps)
+    : shard_sync(std::move(c), gives::state, steps), lines_(config_.plan->blocks.size()) {
   for (const auto& b : blocks_.list()) lines_[b.plan->id].pushed.assign(workers(), config_.first_step);
 }
 
@@ -67,8 +68,8 @@ bool centre_shard::quiet(std::uint64_t) {
   return tasks_.size() == 0;
 }
 
-std::uint64_t centre_shard::wanted_from(std::uint32_t worker, const shard_block& b) const {
-  return lines_[b.plan->id].pushed[worker];
+shard_sync::resume_point centre_shard::resumes_at(std::uint32_t worker, const shard_block& b) const {
+  return {lines_[b.plan->id].pushed[worker], b.version};
 }
 
 role_status centre_shard::status() const {

@@ -19,7 +19,8 @@ class centre_shard : public shard_sync {
   role_status status() const override;
 
  protected:
-  explicit centre_shard(sync_config c);
+  // `steps`: of an update that apply() begins with update_.take().
+  explicit centre_shard(sync_config c, const update_list& steps = {replicate::make});
   // Starts to apply a push. The mode calls done(b) when the push has been applied; until then
   // nothing else is served for the block.
   virtual void apply(const header& h, const tensor& value, shard_block& b, effects& out) = 0;
@@ -36,7 +37,7 @@ class centre_shard : public shard_sync {
   void on_join(const header& h, shard_block& b, effects& out) override;
   void on_updated(shard_block& b, effects& out) override { done(b, out); }
   bool quiet(std::uint64_t step) override;
-  std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const override;
+  resume_point resumes_at(std::uint32_t worker, const shard_block& b) const override;
 
   struct request {
     header h;

@@ -11,24 +11,11 @@
 //     gradients alone, not on which worker computed them nor on any order.
 #pragma once
 
+#include "runtime/sync/gradient_clocks.hpp"
 #include "runtime/sync/shard_sync.hpp"
 #include "runtime/sync/worker_sync.hpp"
 
 namespace troupe {
-
-struct clock_policy {
-  // Maximum number of clocks that the weights of a step may lack. 0: a step runs with weights of
-  // exactly its version; forever: no limit.
-  static constexpr std::uint64_t forever = ~0ull >> 1;
-  std::uint64_t staleness = 0;
-  // true: workers fetch weights (ssp). false: the shard sends every version to all workers of the
-  // group.
-  bool pull = false;
-  // The coordinator deals the packets of a step while it runs. Weights of the next version may then
-  // arrive before this worker's own gradients are complete, and end the step for it.
-  bool work_units = false;
-  std::uint32_t work_unit = 1;  // packets per work unit
-};
 
 class clocked_worker : public worker_sync {
  public:
@@ -86,53 +73,22 @@ class clocked_worker : public worker_sync {
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> work_unit_left_;  // (step, first packet): layers not pushed yet
 };
 
-class clocked_shard : public shard_sync {
+// Applies each clock with the given steps (update_steps.hpp), which end with the new version.
+class clocked_shard final : public shard_sync {
  public:
-  clocked_shard(sync_config c, clock_policy p);
+  clocked_shard(sync_config c, const clock_policy& p, const update_list& steps);
   role_status status() const override;
 
- protected:
-  void on_push(const header& h, const push& p, shard_block& b, effects& out) override;
-  void on_fetch(const header& h, const fetch& f, shard_block& b, effects& out) override;
-  void on_updated(shard_block& b, effects& out) override;
-  bool quiet(std::uint64_t step) override;
-  bool updates_by_gradients() const override { return true; }
-  std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const override;
-  // Called when all gradients of a clock have arrived; must end in run_update() of the block. By
-  // default the rule is applied at once.
-  virtual void update_block(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, std::uint64_t step, effects& out) {
-    run_update(b, std::move(due), std::move(sum), packets, 1.0, step, out);
-  }
-  std::uint64_t version_for(std::uint32_t worker, const shard_block& b) const override {
-    return clocks_[b.plan->id].groups[config_.plan->group_index(worker)].applied;
-  }
-  // The worker group whose clock is being applied to block `b`, or was applied last.
-  std::uint32_t applying(const shard_block& b) const { return clocks_[b.plan->id].applying; }
-  // Called when no update of block `b` runs and its value may be replaced (group_sync).
-  virtual void on_idle(shard_block& b, effects& out) { (void)b, (void)out; }
-  // Applies the next clock of a worker group. Returns false if none is complete.
-  bool apply_next(shard_block& b, effects& out);
-
  private:
-  struct group_clock {
-    std::uint64_t next = 0;     // first clock whose update has not started
-    std::uint64_t applied = 0;  // clocks below it are contained in the value
-    std::map<std::uint64_t, packet_tree<sum_ptr>> trees;
-  };
-  struct block_clock {
-    std::vector<group_clock> groups;  // by worker group
-    std::vector<header> waiting;      // fetches of versions that the block does not have yet
-    std::uint32_t applying = 0;       // the worker group whose clock is being applied, or was applied last
-  };
+  void on_push(const header& h, const push& p, shard_block& b, effects& out) override { note(clocks_.take_push(h, p, b, out)); }
+  void on_fetch(const header& h, const fetch&, shard_block& b, effects& out) override { note(clocks_.take_fetch(h, b, out)); }
+  void on_updated(shard_block& b, effects& out) override;
+  bool quiet(std::uint64_t step) override { return tasks_.size() == 0 && clocks_.all_applied(step); }
+  resume_point resumes_at(std::uint32_t worker, const shard_block& b) const override {
+    return {clocks_.wanted_from(worker, b), clocks_.version_for(worker, b)};
+  }
 
-  bool apply(shard_block& b, std::uint32_t g, additions due, effects& out);
-  void give_to(role_id r, const shard_block& b, std::uint32_t g, std::uint64_t step, effects& out) const;
-  void answer_waiting(shard_block& b, effects& out);
-  std::string missing_workers() const;
-  const worker_group& group_at(std::uint32_t g) const { return config_.plan->groups[g]; }
-
-  clock_policy policy_;
-  std::vector<block_clock> clocks_;  // by block id
+  gradient_clocks clocks_;
 };
 
 }  // namespace troupe

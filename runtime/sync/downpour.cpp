@@ -23,7 +23,8 @@
 //   * one worker with n_push = n_fetch = 1 is plain training with the job's rule, bit for bit.
 #include "ops/option_specs.hpp"
 #include "runtime/sync/centre.hpp"
-#include "runtime/sync/guarded.hpp"
+#include "runtime/sync/clocked.hpp"
+#include "runtime/sync/finite_check.hpp"
 #include "runtime/sync/local.hpp"
 #include "runtime/sync/stock.hpp"
 
@@ -89,13 +90,14 @@ class downpour_worker final : public local_worker {
 
 class downpour_shard final : public centre_shard {
  public:
-  explicit downpour_shard(sync_config c) : centre_shard(std::move(c)) {}
+  explicit downpour_shard(sync_config c) : centre_shard(std::move(c), {apply_rule::make, replicate::make}) {}
 
  private:
-  bool updates_by_gradients() const override { return true; }
   void apply(const header& h, const tensor& value, shard_block& b, effects& out) override {
-    const auto packets = config_.plan->ranges[worker_of(h.src)].count;
-    run_update(b, {}, std::make_shared<tensors>(1, value), packets, 1.0, h.step - 1, out);
+    complete_gradient g{&b, {}, std::make_shared<tensors>(1, value)};
+    g.packets = config_.plan->ranges[worker_of(h.src)].count;
+    g.step = h.step - 1;
+    update_.take(std::move(g), out);
   }
 };
 
@@ -131,7 +133,9 @@ sync_mode downpour_mode() {
         return std::make_unique<downpour_worker>(std::move(c));
       },
       .make_shard = [](sync_config c) -> std::unique_ptr<role> {
-        if (several(c)) return std::make_unique<guarded_shard>(std::move(c), clock_policy{});
+        if (several(c))
+          return std::make_unique<clocked_shard>(std::move(c), clock_policy{},
+                                                 update_list{finite_check::make, apply_rule::make, replicate::make});
         return std::make_unique<downpour_shard>(std::move(c));
       }};
 }

@@ -142,7 +142,7 @@ class elastic_shard final : public centre_shard {
           c.dev.copy(was, next->value);
           for (const auto& d : moved) c.dev.axpy(1.0, d, next->value);
         },
-        {0, bytes, "centre"}, [this, &b](effects& more) { commit(b, more); }, out);
+        {0, bytes, "centre"}, [this, &b](effects& more) { update_.take({.block = &b}, more); }, out);
   }
 
   void on_all_flushed(std::uint64_t, effects& out) override { fold_contributions(true, false, out); }

@@ -18,11 +18,13 @@ class gossip_shard final : public shard_sync {
 
  private:
   void on_push(const header&, const push&, shard_block&, effects&) override { drop(drop_reason::unexpected); }
-  std::uint64_t wanted_from(std::uint32_t, const shard_block&) const override { return config_.first_step; }
+  resume_point resumes_at(std::uint32_t, const shard_block& b) const override { return {config_.first_step, b.version}; }
   void on_all_flushed(std::uint64_t, effects& out) override { fold_contributions(true, true, out); }
 
-  void on_rejoined(std::uint32_t worker, effects& out) override {
-    if (blocks_.hold_collects) ask(config_.plan->workers[worker], out);
+  // What was asked of the worker's previous incarnation is lost: asks again, once for all blocks.
+  void on_join(const header& h, shard_block& b, effects& out) override {
+    answer_join(h, b, out);
+    if (&b == &blocks_.list().front() && blocks_.hold_collects) ask(config_.plan->workers[worker_of(h.src)], out);
   }
   void ask(role_id worker, effects& out) const {
     auto h = to(worker);
@@ -48,13 +50,13 @@ class gossip_shard final : public shard_sync {
     for (auto w : from) ask(config_.plan->workers[w], out);
   }
 
-  bool on_copy(const header& h, const state& s, effects& out) override {
-    if (!(h.flags & flag_join)) return false;
-    if (!blocks_.hold_collects || static_cast<std::uint64_t>(h.id) != round_) return drop(drop_reason::outdated), true;
+  void on_copy(const header& h, const state& s, effects& out) override {
+    if (!(h.flags & flag_join)) return shard_sync::on_copy(h, s, out);  // sent at a flush
+    if (!blocks_.hold_collects || static_cast<std::uint64_t>(h.id) != round_) return drop(drop_reason::outdated);
     copies_[s.block][worker_of(h.src)] = {std::bit_cast<double>(h.version), s};
     for (const auto& b : blocks_.list())
-      if (copies_[b.plan->id].size() < asked_) return true;
-    fold(copies_, true, true, out);
+      if (copies_[b.plan->id].size() < asked_) return;
+    fold_copies(parts(), copies_, true, true, out);
     tasks_.run([](task_context&) {}, {0, 0, "mean"},
                [this, round = round_](effects& more) {
                  if (round != round_) return;  // a newer request has replaced this one
@@ -63,7 +65,6 @@ class gossip_shard final : public shard_sync {
                },
                out);
     copies_.clear();
-    return true;
   }
 
   // After a node failure the mean of the living workers' present copies is the job's weights.
@@ -76,14 +77,14 @@ class gossip_shard final : public shard_sync {
         from, [this](effects& more) { say_whats_here(more); }, out);
   }
   void on_message_while_quiesced(const envelope& e, effects& out) override {
-    if (const auto* c = std::get_if<state>(&e.body)) return take_contribution(e.h, *c, out);
+    if (const auto* c = std::get_if<state>(&e.body)) return take_copy(e.h, *c, out);
     if (const auto* f = std::get_if<finished>(&e.body); !f || !tasks_.finished(f->token, out)) drop(drop_reason::quiesced);
   }
 
   std::uint64_t round_ = 0;
   std::size_t asked_ = 0;  // number of workers asked in this round
   std::function<void(effects&)> then_;
-  contributions copies_;
+  worker_copies copies_;
 };
 
 }  // namespace

@@ -21,18 +21,26 @@
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
 #include "runtime/messages/fits.hpp"
-#include "runtime/sync/guarded.hpp"
+#include "runtime/sync/clocked.hpp"
+#include "runtime/sync/finite_check.hpp"
 #include "runtime/sync/stock.hpp"
 
 namespace troupe {
 namespace {
 
-class group_shard final : public guarded_shard {
+class group_shard final : public shard_sync {
  public:
   explicit group_shard(sync_config c)
-      : guarded_shard(std::move(c), {}),
+      : shard_sync(std::move(c), gives::weights, {finite_check::make, apply_rule::make, replicate::make}),
+        clocks_(parts(), {}, update_),
         every_(static_cast<std::uint64_t>(config_.mode.integer("sync_freq"))),
         blocks_state_(config_.plan->blocks.size()) {}
+
+  role_status status() const override {
+    auto s = shard_sync::status();
+    clocks_.describe(s);
+    return s;
+  }
 
  private:
   struct increment {
@@ -62,14 +70,26 @@ class group_shard final : public guarded_shard {
 
   void on_push(const header& h, const push& p, shard_block& b, effects& out) override {
     if (index_of(h.src) >= config_.plan->roles.size() || !(*config_.plan)[h.src].does().owns_parameters)
-      return clocked_shard::on_push(h, p, b, out);
+      return note(clocks_.take_push(h, p, b, out));
     if (!master()) return drop(drop_reason::misaddressed);
     auto& s = blocks_state_[b.plan->id];
     auto& taken = s.taken[(*config_.plan)[h.src].group];
     if (h.step <= taken) return drop(drop_reason::repeated);  // not answered: the increment may not have been added yet
     taken = h.step;
     s.line.push_back({h, p.sum});
-    if (!b.updating) on_idle(b, out);
+    if (!b.updating) work_between(b, out);
+  }
+  void on_fetch(const header& h, const fetch&, shard_block& b, effects& out) override { note(clocks_.take_fetch(h, b, out)); }
+  void on_updated(shard_block& b, effects& out) override {
+    clocks_.updated(b, out);
+    go_on(b, out);
+  }
+  resume_point resumes_at(std::uint32_t worker, const shard_block& b) const override {
+    return {clocks_.wanted_from(worker, b), clocks_.version_for(worker, b)};
+  }
+  // An update or a change of the block is complete.
+  void go_on(shard_block& b, effects& out) {
+    if (!clocks_.start_next(b, out)) work_between(b, out);
   }
 
   void answer(const header& h, const shard_block& b, effects& out) const {
@@ -80,19 +100,19 @@ class group_shard final : public guarded_shard {
 
   void on_other(const envelope& e, effects& out) override {
     const auto* w = std::get_if<weights>(&e.body);
-    if (!w) return guarded_shard::on_other(e, out);
+    if (!w) return drop(drop_reason::unexpected);
     auto* b = blocks_.find(w->block);
     if (!b) return drop(drop_reason::misaddressed);
     if (!holds(w->value, b->plan->count, config_.type)) return drop(drop_reason::malformed);
     auto& s = blocks_state_[w->block];
     if (!s.waiting || e.h.step != s.number || s.answer) return drop(drop_reason::unrequested);
     s.answer = w->value;
-    if (!b->updating) on_idle(*b, out);
+    if (!b->updating) work_between(*b, out);
   }
 
   // Called when no update of the block runs. Adds an increment (master), applies the master's
   // answer, or sends an increment that is due.
-  void on_idle(shard_block& b, effects& out) override {
+  void work_between(shard_block& b, effects& out) {
     auto& s = blocks_state_[b.plan->id];
     if (!s.line.empty()) {
       auto next = std::move(s.line.front());
@@ -148,7 +168,7 @@ class group_shard final : public guarded_shard {
           b.value = *next;
           b.updating = false;
           then(b, more);
-          if (!apply_next(b, more)) on_idle(b, more);
+          go_on(b, more);
         },
         out);
   }
@@ -156,12 +176,12 @@ class group_shard final : public guarded_shard {
   void on_all_flushed(std::uint64_t, effects& out) override {
     for (auto& b : blocks_.list()) {
       blocks_state_[b.plan->id].closing = true;
-      if (!b.updating) on_idle(b, out);
+      if (!b.updating) work_between(b, out);
     }
   }
 
   bool quiet(std::uint64_t step) override {
-    if (!clocked_shard::quiet(step)) return false;
+    if (tasks_.size() > 0 || !clocks_.all_applied(step)) return false;
     for (const auto& b : blocks_.list()) {
       const auto& s = blocks_state_[b.plan->id];
       if (s.waiting || !s.line.empty() || b.updating || (!master() && b.updates != s.synced_at)) return false;
@@ -170,6 +190,7 @@ class group_shard final : public guarded_shard {
     return true;
   }
 
+  gradient_clocks clocks_;
   std::uint64_t every_;
   std::vector<block_state> blocks_state_;  // by block id
 };

@@ -151,7 +151,7 @@ class hogwild_shard final : public shard_sync {
     }
   }
 
-  std::uint64_t wanted_from(std::uint32_t worker, const shard_block&) const override { return noted_[worker]; }
+  resume_point resumes_at(std::uint32_t worker, const shard_block& b) const override { return {noted_[worker], b.version}; }
 
   // Reads the array into b.value, then calls `then`.
   void read(shard_block& b, std::function<void(effects&)> then, effects& out) {

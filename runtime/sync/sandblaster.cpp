@@ -23,7 +23,9 @@
 #include <bit>
 
 #include "ops/option_specs.hpp"
-#include "runtime/sync/clipped.hpp"
+#include "runtime/sync/clocked.hpp"
+#include "runtime/sync/finite_check.hpp"
+#include "runtime/sync/norm_clip.hpp"
 #include "runtime/sync/stock.hpp"
 
 namespace troupe {
@@ -61,7 +63,8 @@ sync_mode sandblaster_mode() {
       .make_shard =
           [](sync_config c) {
             const auto p = work_unit_policy(c.mode);
-            return make_clocked_shard(std::move(c), p);
+            return std::make_unique<clocked_shard>(
+                std::move(c), p, update_list{finite_check::make, norm_clip::make, apply_rule::make, replicate::make});
           }};
 }
 

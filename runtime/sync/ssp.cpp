@@ -20,7 +20,8 @@
 //   * clocks are applied in order, each once, so the weights of version v do not depend on the
 //     order in which pushes arrive.
 #include "ops/option_specs.hpp"
-#include "runtime/sync/guarded.hpp"
+#include "runtime/sync/clocked.hpp"
+#include "runtime/sync/finite_check.hpp"
 #include "runtime/sync/stock.hpp"
 
 namespace troupe {
@@ -53,7 +54,8 @@ sync_mode ssp_mode() {
       .make_shard =
           [](sync_config c) {
             const auto p = ssp_policy(c.mode);
-            return std::make_unique<guarded_shard>(std::move(c), p);
+            return std::make_unique<clocked_shard>(std::move(c), p,
+                                                   update_list{finite_check::make, apply_rule::make, replicate::make});
           }};
 }
 

@@ -1,0 +1,73 @@
+// The gradients of a shard's blocks, by clock: adds the pushes of a clock in the packet tree,
+// starts the update of a block when all gradients of its next clock have arrived, and sends the new
+// version to the workers. A part of the shard syncs of the clocked modes (clocked.hpp,
+// group_sync.cpp).
+//
+// Messages in:  push, fetch (workers). Messages out: weights (workers).
+//
+// Invariants:
+//   * a gradient is applied exactly once: a push for a clock that has been applied, or for a tree
+//     node that is present, is ignored;
+//   * the clocks of one worker group are applied in order; worker groups take turns;
+//   * a block has at most one update in progress (shard_block::updating).
+// Errors: none; messages that do not fit are ignored with the reason that is returned. Threads:
+// those of the role.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/tree/packet_tree.hpp"
+#include "runtime/sync/clock_policy.hpp"
+#include "runtime/sync/update_steps.hpp"
+
+namespace troupe {
+
+class gradient_clocks {
+ public:
+  // Complete gradients go to `update`. Both must outlive this object.
+  gradient_clocks(const shard_parts& p, const clock_policy& policy, update_steps& update);
+
+  std::optional<drop_reason> take_push(const header& h, const push& p, shard_block& b, effects& out);
+  // Answered once the slowest worker's clock has reached the requested version, header.version.
+  std::optional<drop_reason> take_fetch(const header& h, shard_block& b, effects& out);
+  // Call when the update of the block is complete (shard_sync::on_updated): sends the new version.
+  void updated(shard_block& b, effects& out);
+  // Starts the update with the next clock of a worker group. Returns false if none is complete.
+  bool start_next(shard_block& b, effects& out);
+
+  // The first clock of which the block lacks a gradient of the worker, and the number of clocks of
+  // the worker's group that it contains.
+  std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const;
+  std::uint64_t version_for(std::uint32_t worker, const shard_block& b) const;
+  bool all_applied(std::uint64_t step) const;  // every block contains exactly the clocks below `step`
+  void describe(role_status& s) const;
+
+ private:
+  struct group_clock {
+    std::uint64_t next = 0;     // first clock whose update has not started
+    std::uint64_t applied = 0;  // clocks below it are contained in the value
+    std::map<std::uint64_t, packet_tree<sum_ptr>> trees;
+  };
+  struct block_clock {
+    std::vector<group_clock> groups;  // by worker group
+    std::vector<header> waiting;      // fetches of versions that the block does not have yet
+    std::uint32_t applying = 0;       // the worker group whose clock is being applied, or was applied last
+  };
+
+  bool start(shard_block& b, std::uint32_t g, additions due, effects& out);
+  void give(role_id r, const shard_block& b, std::uint32_t g, std::uint64_t step, effects& out) const;
+  void answer_waiting(shard_block& b, effects& out);
+  std::string missing_workers() const;
+  const worker_group& group_at(std::uint32_t g) const { return parts_.plan().groups[g]; }
+
+  const shard_parts parts_;
+  clock_policy policy_;
+  update_steps& update_;
+  std::vector<block_clock> clocks_;  // by block id
+};
+
+}  // namespace troupe
