@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ops/device.hpp"
-#include "runtime/base/invariant.hpp"
+#include "runtime/sync/looking.hpp"
 
 namespace troupe {
 namespace {
@@ -48,8 +48,6 @@ struct assembly {
 
 }  // namespace
 
-// --- worker sync
-
 clocked_worker::clocked_worker(sync_config c, clock_policy p)
     : worker_sync(std::move(c), sums::by_block),
       policy_(p),
@@ -68,6 +66,27 @@ void clocked_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node n
   push_sum(layer, step, node, *sum, out);
   if (policy_.staleness > 0) keep_own(layer, {step, node, sum}, out);
   if (policy_.work_units) count_work_unit(step, node, out);
+}
+
+// A sum that the shards will skip must not be laid over the weights. The layer waits for the check,
+// because the worker reads its own writes.
+void clocked_worker::keep_own(std::uint32_t layer, own_sum own, effects& out) {
+  own_[layer].push_back(own);
+  if (config_.max_skipped == 0) return;
+  ++looking_[layer];
+  const auto bad = std::make_shared<std::vector<std::uint32_t>>();
+  std::vector<std::uint32_t> params;
+  task_cost cost{0, 0, "look"};
+  for (const auto& p : layers_[layer].params) params.push_back(p.param);
+  for (const auto& t : *own.sum) cost.bytes += t ? static_cast<double>(t.bytes()) : 0.0;
+  tasks_.run([sum = own.sum, bad, params](task_context& c) { look_at_sum(c.dev, params, *sum, bad); }, cost,
+             [this, layer, step = own.step, node = own.node, bad](effects& more) {
+               --looking_[layer];
+               if (!bad->empty())
+                 std::erase_if(own_[layer], [&](const own_sum& o) { return o.step == step && o.node.first == node.first; });
+               try_hand(layer, more);
+             },
+             out);
 }
 
 // Reports that all steps below the oldest version of any block are over. Weights of version t

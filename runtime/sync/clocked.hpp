@@ -3,6 +3,31 @@
 // step for which it was computed. A shard adds the gradients of one clock in the packet tree and
 // applies their mean once, when all of them have arrived.
 //
+// The way of a gradient, from a stage to the next version of the weights:
+//
+//   worker sync
+//    1. worker_sync::take_gradient      drops what does not fit; a task weighs running statistics
+//    2. worker_sync::add_packet         adds it in the packet tree (a task)
+//    3. worker_sync::check_sum          a sum of the worker's packets is complete; nothing to check
+//                                       in these modes
+//    4. clocked_worker::on_sum          pushes the sum, block by block (push_sum: with a codec, a
+//                                       task encodes)
+//   shard sync
+//    5. shard_sync::take_push           with a codec, a task decodes
+//    6. gradient_clocks::take_push      adds it in the packet tree (a task, or that of step 7)
+//    7. update_steps                    the gradient of the clock is complete: finite_check,
+//                                       norm_clip, apply_rule, replicate (those of the mode's list
+//                                       that the job needs)
+//    8. gradient_clocks::updated        sends the new version
+//   worker sync
+//    9. clocked_worker::on_weights      keeps the block
+//   10. clocked_worker::try_hand        when all blocks of the layer are new enough: assemble (a
+//       task,
+//                                       unless each parameter is one block), then hand to the stage
+//
+// In modes whose workers apply the rule themselves (local.hpp) step 3 looks for non-finite values
+// if steps may be skipped, and step 4 is local_worker::on_sum, which applies the rule (a task).
+//
 // `clock_policy` holds the choices of a mode. Invariants of every policy:
 //   * a gradient is applied exactly once: a push for a clock that has been applied, or for a tree
 //     node that is present, is ignored;

@@ -162,7 +162,7 @@ void local_worker::on_sum(std::uint32_t layer, std::uint64_t step, tree_node, co
 
 void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_ptr& sum, effects& out) {
   if (!sum) return on_stepped(layer, step, out);  // skipped: not finite
-  const bool looks = config_.max_skipped == 0;    // else pass_sum() has checked it
+  const bool looks = config_.max_skipped == 0;    // else check_sum() has checked it
   const auto bad = std::make_shared<std::vector<std::uint32_t>>();
   auto next = std::make_shared<std::vector<replica>>();
   std::vector<replica> was;

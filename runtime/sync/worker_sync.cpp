@@ -116,7 +116,7 @@ bool worker_sync::gradient_fits(const header& h, const gradient& g) const {
   if (g.layer >= layers_.size() || layers_[g.layer].stage == no_role || h.src != layers_[g.layer].stage) return false;
   const auto& l = layers_[g.layer];
   if (!config_.retains_for_replay && h.step > l.handed + l.delay) return false;
-  const auto all = sums_ == sums::whole ? config_.plan->range_of(config_.worker) : config_.plan->group_of(config_.worker).range;
+  const auto all = packets_of_sum();
   if (h.packet < all.first || !well_formed({h.packet - all.first, g.span}, all.count)) return false;
   const auto leaf = normal({h.packet - all.first, g.span}, all.count);
   const auto inside = [&](const tree_node& n) { return n.first <= leaf.first && leaf.first + leaf.span <= n.first + n.span; };
@@ -134,33 +134,63 @@ bool worker_sync::gradient_fits(const header& h, const gradient& g) const {
 
 // --- sums of gradients
 
+// All packets whose gradients this worker sums or, with others, the packets of its group's step.
+packet_range worker_sync::packets_of_sum() const {
+  return sums_ == sums::whole ? config_.plan->range_of(config_.worker) : config_.plan->group_of(config_.worker).range;
+}
+
+bool worker_sync::over(std::uint32_t layer, std::uint64_t step) const {
+  return step < layers_[layer].done || layers_[layer].ahead.count(step) > 0;
+}
+
 void worker_sync::take_gradient(const header& h, const gradient& g, effects& out) {
-  if (g.layer >= layers_.size()) return drop(drop_reason::misaddressed);
-  auto& l = layers_[g.layer];
-  const auto range = config_.plan->range_of(config_.worker);
-  if (h.step < l.done || l.ahead.count(h.step)) return drop(drop_reason::outdated);
-  const auto all = sums_ == sums::whole ? range : config_.plan->group_of(config_.worker).range;
-  const tree_node leaf{h.packet - all.first, g.span};
-  const auto packets = all.count;
-  if (!well_formed(leaf, packets)) return drop(drop_reason::malformed);
-  if (!g.stats.empty()) return weigh(h, g, out);
-  auto value = std::make_shared<tensors>(g.grads);
-  if (h.step == l.done && cover_.size() == 1 && normal(leaf, packets) == cover_[0]) {  // the packet is the whole sum
-    if (config_.plan->rule != weight_rule::drain) count_read(g.layer, g.lag);
-    if (!out_of_turn(l)) l.done = h.step + 1;
-    pass_sum(g.layer, h.step, cover_[0], value, out);
-    return step_left(g.layer, h.step, value, out);
+  if (over(g.layer, h.step)) return drop(drop_reason::outdated);
+  const packet_of_layer from{g.layer, h.step, {h.packet - packets_of_sum().first, g.span}, g.lag};
+  if (g.stats.empty()) return add_packet(from, std::make_shared<tensors>(g.grads), out);
+  weigh(from, g, out);
+}
+
+// Multiplies running statistics by their weight in the sum and puts them in the places of the
+// gradients that their parameters do not have.
+void worker_sync::weigh(const packet_of_layer& from, const gradient& g, effects& out) {
+  const auto& l = layer_at(g.layer);
+  const auto weighed = std::make_shared<tensors>(g.grads);
+  weighed->resize(l.params.size());
+  std::size_t k = 0;
+  for (std::size_t i = 0; i < l.params.size() && k < g.stats.size(); ++i)
+    if (!config_.graph->params[l.params[i]].spec.trainable)
+      (*weighed)[i] = tensor::declare(g.stats[k].dims(), g.stats[k].type()), ++k;
+  tasks_.run([graph = config_.graph, layer = g.layer, weighed, stats = g.stats, packet = from.leaf.first,
+              packets = packets_of_sum().count](
+                 task_context& c) { weigh_statistics(c.dev, *graph, graph->layers[layer], stats, packet, packets, *weighed); },
+             {0, 0, "weigh"},
+             [this, from, weighed](effects& more) {
+               over(from.layer, from.step) ? drop(drop_reason::outdated) : add_packet(from, weighed, more);
+             },
+             out);
+}
+
+// Adds a packet's gradient in the packet tree. A node of cover_ that becomes complete leaves when
+// its additions have run; a packet that is the whole sum leaves at once.
+void worker_sync::add_packet(const packet_of_layer& from, sum_ptr value, effects& out) {
+  auto& l = layers_[from.layer];
+  const auto packets = packets_of_sum().count;
+  if (from.step == l.done && cover_.size() == 1 && normal(from.leaf, packets) == cover_[0]) {
+    if (config_.plan->rule != weight_rule::drain) count_read(from.layer, from.lag);
+    if (!out_of_turn(l)) l.done = from.step + 1;
+    check_sum(from.layer, from.step, cover_[0], value, out);
+    return step_left(from.layer, from.step, value, out);
   }
-  auto& open = open_[g.layer].try_emplace(h.step, open_step{packet_tree<sum_ptr>(packets), 0}).first->second;
+  auto& open = open_[from.layer].try_emplace(from.step, open_step{packet_tree<sum_ptr>(packets), 0}).first->second;
   additions due;
   const auto [node, fresh] =
-      open.tree.add(leaf, std::move(value), cover_, [&](sum_ptr a, sum_ptr b) { return plan_addition(a, b, due); });
+      open.tree.add(from.leaf, std::move(value), cover_, [&](sum_ptr a, sum_ptr b) { return plan_addition(a, b, due); });
   if (!fresh) return drop(drop_reason::repeated);
-  if (config_.plan->rule != weight_rule::drain) count_read(g.layer, g.lag);
+  if (config_.plan->rule != weight_rule::drain) count_read(from.layer, from.lag);
   const bool leaves = std::find(cover_.begin(), cover_.end(), node) != cover_.end();
   const auto sum = leaves ? *open.tree.find(node) : sum_ptr{};
   if (due.empty()) {
-    if (leaves) node_done(g.layer, h.step, node, sum, out);
+    if (leaves) node_done(from.layer, from.step, node, sum, out);
     return;
   }
   const auto cost = cost_of(due);
@@ -170,30 +200,13 @@ void worker_sync::take_gradient(const header& h, const gradient& g, effects& out
         std::move(add), cost, [](effects&) {}, out);
   tasks_.run(
       std::move(add), cost,
-      [this, layer = g.layer, step = h.step, node = node, sum](effects& more) { node_done(layer, step, node, sum, more); }, out);
-}
-
-// Multiplies running statistics by their weight in the sum and puts them in the places of the
-// gradients that their parameters do not have.
-void worker_sync::weigh(const header& h, const gradient& g, effects& out) {
-  const auto& l = layer_at(g.layer);
-  auto weighed = std::make_shared<gradient>(gradient{g.layer, g.grads, {}});
-  weighed->grads.resize(l.params.size());
-  std::size_t k = 0;
-  for (std::size_t i = 0; i < l.params.size() && k < g.stats.size(); ++i)
-    if (!config_.graph->params[l.params[i]].spec.trainable)
-      weighed->grads[i] = tensor::declare(g.stats[k].dims(), g.stats[k].type()), ++k;
-  const auto all = sums_ == sums::whole ? config_.plan->range_of(config_.worker) : config_.plan->group_of(config_.worker).range;
-  tasks_.run(
-      [graph = config_.graph, layer = g.layer, weighed, stats = g.stats, packet = h.packet - all.first, packets = all.count](
-          task_context& c) { weigh_statistics(c.dev, *graph, graph->layers[layer], stats, packet, packets, weighed->grads); },
-      {0, 0, "weigh"}, [this, h, weighed](effects& more) { take_gradient(h, *weighed, more); }, out);
+      [this, layer = from.layer, step = from.step, node = node, sum](effects& more) { node_done(layer, step, node, sum, more); },
+      out);
 }
 
 void worker_sync::node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) {
-  auto& l = layers_[layer];
-  if (step < l.done || l.ahead.count(step)) return drop(drop_reason::outdated);  // discarded meanwhile (forget_sums)
-  pass_sum(layer, step, node, sum, out);
+  if (over(layer, step)) return drop(drop_reason::outdated);  // discarded meanwhile (forget_sums)
+  check_sum(layer, step, node, sum, out);
   const auto open = open_[layer].find(step);
   if (open == open_[layer].end() || ++open->second.left < cover_.size()) return;
   open_[layer].erase(open);

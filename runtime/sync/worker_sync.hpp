@@ -126,15 +126,26 @@ class worker_sync : public role {
     std::vector<envelope> answers;
   };
 
+  // A packet's gradient of one layer on its way to the sum.
+  struct packet_of_layer {
+    std::uint32_t layer = 0;
+    std::uint64_t step = 0;
+    tree_node leaf;         // the packets, counted from the first of packets_of_sum()
+    std::uint32_t lag = 0;  // gradient::lag
+  };
+
+  packet_range packets_of_sum() const;
+  bool over(std::uint32_t layer, std::uint64_t step) const;  // all gradients of the layer's step have been sent
   bool block_fits(role_id src, std::uint32_t block, const tensor& value) const;
   bool gradient_fits(const header& h, const gradient& g) const;
   void take_gradient(const header& h, const gradient& g, effects& out);
-  void weigh(const header& h, const gradient& g, effects& out);
+  void weigh(const packet_of_layer& from, const gradient& g, effects& out);
+  void add_packet(const packet_of_layer& from, sum_ptr value, effects& out);
   void step_left(std::uint32_t layer, std::uint64_t step, const sum_ptr& sum, effects& out);
   std::optional<std::uint32_t> first_trained_layer() const;
   void tell_time(std::uint64_t step, const sum_ptr& sum, effects& out);
-  void pass_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
   void node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
+  void check_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
   void take_start(const header& h, effects& out);
   void begin_join(effects& out);
   void go_on_with_all(std::uint64_t step, std::vector<envelope> answers, effects& out);
