@@ -199,17 +199,14 @@ class cross_batch_norm_stage final : public stage {
   void begin_forward(slot& s, effects& out) override {
     if (!training(s))
       return run_own(
-          s, normalise,
-          [m = maths_of_stage(), mine = s.shared_from_this(), n = running_](task_context& c) {
-            run_normalise(*m, *mine, n, c.dev);
-          },
+          s, normalise, [m = maths_of_stage(), n = running_](packet_work& w, task_context& c) { run_normalise(*m, w, n, c.dev); },
           {}, out);
     auto sum = begin_sum(s);
     run_own(
         s, sums,
-        [m = maths_of_stage(), mine = s.shared_from_this(), sum](task_context& c) {
-          m->gather(*mine, 0);
-          *sum = pack(add_up_channels(mine->passes[0].in[0], {}), c.dev);
+        [m = maths_of_stage(), sum](packet_work& w, task_context& c) {
+          m->gather(w, 0);
+          *sum = pack(add_up_channels(w.passes[0].in[0], {}), c.dev);
         },
         {}, out);
   }
@@ -218,9 +215,9 @@ class cross_batch_norm_stage final : public stage {
     auto sum = begin_sum(s);
     run_own(
         s, grad_sums,
-        [m = maths_of_stage(), mine = s.shared_from_this(), sum](task_context& c) {
-          m->fill_grad_out(*mine, 0, c.dev);
-          auto& pass = mine->passes[0];
+        [m = maths_of_stage(), sum](packet_work& w, task_context& c) {
+          m->fill_grad_out(w, 0, c.dev);
+          auto& pass = w.passes[0];
           const auto added = add_up_channels(pass.grad_out[0], pass.kept.extra[0]);
           if (pass.grad_params[0]) assign(added.b, pass.grad_params[0], c.dev, false);
           if (pass.grad_params[1]) assign(added.a, pass.grad_params[1], c.dev, false);
@@ -258,15 +255,14 @@ class cross_batch_norm_stage final : public stage {
       auto& s = slot_at(i);
       if (s.at == slot::stage_of::free || !training(s) || s.h.step != e.h.step) continue;
       const auto m = maths_of_stage();
-      const auto mine = s.shared_from_this();
       if (u.type == forward_sums)
         run_own(
-            s, normalise, [m, mine, n = now_](task_context& c) { run_normalise(*m, *mine, n, c.dev); }, {}, out);
+            s, normalise, [m, n = now_](packet_work& w, task_context& c) { run_normalise(*m, w, n, c.dev); }, {}, out);
       else
         run_own(
             s, grads,
-            [m, mine, n = now_, all, count = total_count_](task_context& c) { run_grads(*m, *mine, n, *all, count, c.dev); }, {},
-            out);
+            [m, n = now_, all, count = total_count_](packet_work& w, task_context& c) { run_grads(*m, w, n, *all, count, c.dev); },
+            {}, out);
     }
     steps_.erase({e.h.step, u.type});
   }
@@ -313,22 +309,22 @@ class cross_batch_norm_stage final : public stage {
     }
   }
 
-  static void run_normalise(const stage_maths& m, slot& s, const normalisation& n, device& d) {
-    auto& pass = s.passes[0];
-    m.gather(s, 0);
+  static void run_normalise(const stage_maths& m, packet_work& w, const normalisation& n, device& d) {
+    auto& pass = w.passes[0];
+    m.gather(w, 0);
     pass.kept.extra = {tensor::allocate(d, pass.in[0].dims(), pass.in[0].type())};
     n.standardise(pass.in[0], pass.kept.extra[0]);
     pass.out[0].back(d);
     affine(pass.kept.extra[0], {}, values_of(pass.params[0]), {}, values_of(pass.params[1]), pass.out[0]);
   }
 
-  static void run_grads(const stage_maths& m, slot& s, const normalisation& n, const moments& all, double count, device& d) {
-    auto& pass = s.passes[0];
+  static void run_grads(const stage_maths& m, packet_work& w, const normalisation& n, const moments& all, double count, device& d) {
+    auto& pass = w.passes[0];
     if (pass.grad_in[0]) {
       pass.grad_in[0].back(d);
       n.dx(pass.grad_out[0], pass.kept.extra[0], values_of(pass.params[0]), all, count, pass.grad_in[0]);
     }
-    m.hand_back(s, d);
+    m.hand_back(w, d);
   }
 
   double eps_, total_count_ = 1;

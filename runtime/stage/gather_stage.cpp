@@ -17,7 +17,7 @@ tensor stack_of(const tensor& like, std::size_t packets) {
   return tensor::declare(s, like.type());
 }
 
-using packets = std::vector<std::shared_ptr<stage_slot>>;
+using packets = std::vector<std::shared_ptr<packet_work>>;
 
 // Returns true if this maths step can compute the packets of a training step as one: its first
 // layer has gather = true and supports it, and no other layer of it has parameters.
@@ -30,13 +30,13 @@ void step_forward_all(const stage_maths& m, const packets& all, const maths_step
   const auto at = step.first();
   auto& leader = *all[0];
   auto& pass = leader.passes[at];
-  for (const auto& s : all) {
-    m.gather(*s, at);
-    m.let_go_read(*s, step);
+  for (const auto& w : all) {
+    m.gather(*w, at);
+    m.let_go_read(*w, step);
   }
   for (std::size_t i = 0; i < pass.in.size(); ++i) {
     tensors parts;
-    for (const auto& s : all) parts.push_back(std::move(s->passes[at].in[i]));
+    for (const auto& w : all) parts.push_back(std::move(w->passes[at].in[i]));
     pass.in[i] = stacked(d, parts);
   }
   auto& made = leader.passes[step.last()].out;
@@ -55,26 +55,26 @@ void step_forward_all(const stage_maths& m, const packets& all, const maths_step
 }
 
 void forward_all(const stage_maths& m, const packets& all, device& d) {
-  for (const auto& s : all) m.join_inputs(*s, d);
+  for (const auto& w : all) m.join_inputs(*w, d);
   for (const auto& step : m.steps()) {
     if (!m.hosted(step.first()).in_train) continue;
     if (at_once(m, step)) {
       step_forward_all(m, all, step, d);
       continue;
     }
-    for (const auto& s : all) m.step_forward(*s, step, d);
+    for (const auto& w : all) m.step_forward(*w, step, d);
   }
-  for (const auto& s : all) m.cut_outputs(*s, d);
+  for (const auto& w : all) m.cut_outputs(*w, d);
 }
 
 void step_backward_all(const stage_maths& m, const packets& all, const maths_step& step, device& d) {
   const auto at = step.first();
   auto& pass = all[0]->passes[at];
-  for (const auto& s : all) m.fill_grad_out(*s, step.last(), d);
+  for (const auto& w : all) m.fill_grad_out(*w, step.last(), d);
   tensors dy, dx;
   for (std::size_t o = 0; o < all[0]->passes[step.last()].grad_out.size(); ++o) {
     tensors parts;
-    for (const auto& s : all) parts.push_back(std::move(s->passes[step.last()].grad_out[o]));
+    for (const auto& w : all) parts.push_back(std::move(w->passes[step.last()].grad_out[o]));
     dy.push_back(stacked(d, parts));
   }
   for (const auto& g : pass.grad_in) dx.push_back(g ? stack_of(g, all.size()) : tensor{});
@@ -93,7 +93,7 @@ void step_backward_all(const stage_maths& m, const packets& all, const maths_ste
 }
 
 void backward_all(const stage_maths& m, const packets& all, device& d) {
-  for (const auto& s : all) m.unpack_arriving(*s, d);
+  for (const auto& w : all) m.unpack_arriving(*w, d);
   for (auto step = m.steps().rbegin(); step != m.steps().rend(); ++step) {
     const auto& l = m.hosted(step->first());
     if (!l.wants_backward || !l.in_train) continue;
@@ -101,9 +101,9 @@ void backward_all(const stage_maths& m, const packets& all, device& d) {
       step_backward_all(m, all, *step, d);
       continue;
     }
-    for (const auto& s : all) m.step_backward(*s, *step, d);
+    for (const auto& w : all) m.step_backward(*w, *step, d);
   }
-  for (const auto& s : all) m.hand_back(*s, d);
+  for (const auto& w : all) m.hand_back(*w, d);
 }
 
 }  // namespace
@@ -135,37 +135,45 @@ void gather_stage::begin_backward(slot& s, effects& out) {
 
 void gather_stage::wait(slot& s, slot::stage_of waiting, slot::stage_of running, task_of task, effects& out) {
   s.at = waiting;
-  packets all;
+  slots all;
   for (std::uint32_t i = 0; i < slot_count(); ++i)
-    if (auto& other = slot_at(i); other.at == waiting && other.h.step == s.h.step) all.push_back(other.shared_from_this());
+    if (auto& other = slot_at(i); other.at == waiting && other.h.step == s.h.step) all.push_back(&other);
   if (all.size() < self().packets.count) return;
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->h.packet < b->h.packet; });
-  for (const auto& p : all) p->at = running;
+  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->h.packet < b->h.packet; });
+  for (auto* p : all) p->at = running;
   led_[all[0]->index] = all;
   auto cost = task == ahead ? maths_of_stage()->cost_forward() : maths_of_stage()->cost_backward();
   cost.flops *= static_cast<double>(all.size());
-  auto& leader = *all[0];
+  packets others;  // the task of the first packet computes all
+  for (auto p = all.begin() + 1; p != all.end(); ++p) others.push_back((*p)->work.lend());
   run_own(
-      leader, task,
-      [m = maths_of_stage(), task, all = std::move(all)](task_context& c) {
-        task == ahead ? forward_all(*m, all, c.dev) : backward_all(*m, all, c.dev);
+      *all[0], task,
+      [m = maths_of_stage(), task, others = std::move(others)](packet_work& first, task_context& c) {
+        packets every{first.shared_from_this()};
+        every.insert(every.end(), others.begin(), others.end());
+        task == ahead ? forward_all(*m, every, c.dev) : backward_all(*m, every, c.dev);
       },
       cost, out);
 }
 
-gather_stage::packets gather_stage::led_by(const slot& s) {
+// The task of `s` has finished: returns the packets that it computed. The stage has the data of `s`
+// back, and of the others from now on.
+gather_stage::slots gather_stage::led_by(const slot& s) {
   auto led = led_.extract(s.index);
-  return led ? std::move(led.mapped()) : packets{};
+  if (!led) return {};
+  for (auto* p : led.mapped())
+    if (p != &s) p->work.give_back();
+  return std::move(led.mapped());
 }
 
 void gather_stage::on_task(slot& s, std::uint32_t task, effects& out) {
-  for (const auto& p : led_by(s)) task == ahead ? forward_done(*p, out) : backward_done(*p, out);
+  for (auto* p : led_by(s)) task == ahead ? forward_done(*p, out) : backward_done(*p, out);
 }
 
 // The packet of this slot was abandoned while its task ran, and so were the packets computed with
 // it. (An evaluation packet is computed alone.)
 void gather_stage::on_lost(slot& s) {
-  for (const auto& p : led_by(s)) clear(*p);
+  for (auto* p : led_by(s)) clear(*p);
   if (s.at == slot::stage_of::lost) clear(s);
 }
 

@@ -12,7 +12,7 @@
 //   * all packets of a step must be in flight at once, or the stage would wait without end: check()
 //     refuses plans where they cannot be. Jobs with such layers use weight rule drain, under which
 //     no packet of a later step is in flight;
-//   * a task uses the slots of its packets, which have no other task.
+//   * a task has the data of all its packets, which have no other task.
 // In evaluation, packets are independent, as in any other layer.
 #pragma once
 
@@ -35,12 +35,12 @@ class gather_stage final : public stage {
 
  private:
   enum task_of : std::uint32_t { ahead, back };
-  using packets = std::vector<std::shared_ptr<slot>>;  // of a step, by packet number
+  using slots = std::vector<slot*>;  // of a step, by packet number
 
   void wait(slot& s, slot::stage_of waiting, slot::stage_of running, task_of task, effects& out);
-  packets led_by(const slot& s);
+  slots led_by(const slot& s);
 
-  std::map<std::uint32_t, packets> led_;  // by slot of the task: the packets that it computes, including its own
+  std::map<std::uint32_t, slots> led_;  // by slot of the task: the packets that it computes, including its own
 };
 
 }  // namespace troupe

@@ -37,11 +37,11 @@ void joint_stage::begin_forward(slot& s, effects& out) {
   if (!training(s)) return stage::begin_forward(s, out);
   run_own(
       s, measure,
-      [m = maths_of_stage(), mine = s.shared_from_this(), to = begin_measure(s)](task_context& c) {
-        m->join_inputs(*mine, c.dev);
-        m->gather(*mine, 0);
-        auto with = m->context_of(*mine, 0, c.dev);
-        *to = joint_of(*m).measure(with, mine->passes[0].in);
+      [m = maths_of_stage(), to = begin_measure(s)](packet_work& w, task_context& c) {
+        m->join_inputs(w, c.dev);
+        m->gather(w, 0);
+        auto with = m->context_of(w, 0, c.dev);
+        *to = joint_of(*m).measure(with, w.passes[0].in);
       },
       {0, 0, "measure"}, out);
 }
@@ -49,10 +49,10 @@ void joint_stage::begin_forward(slot& s, effects& out) {
 void joint_stage::begin_backward(slot& s, effects& out) {
   run_own(
       s, measure_back,
-      [m = maths_of_stage(), mine = s.shared_from_this(), to = begin_measure(s)](task_context& c) {
-        m->fill_grad_out(*mine, 0, c.dev);
-        auto& pass = mine->passes[0];
-        auto with = m->context_of(*mine, 0, c.dev);
+      [m = maths_of_stage(), to = begin_measure(s)](packet_work& w, task_context& c) {
+        m->fill_grad_out(w, 0, c.dev);
+        auto& pass = w.passes[0];
+        auto with = m->context_of(w, 0, c.dev);
         *to = joint_of(*m).measure_back(with, pass.kept, pass.params, pass.grad_out, pass.grad_params);
       },
       {0, 0, "measure"}, out);
@@ -100,17 +100,17 @@ void joint_stage::use(slot& s, std::uint32_t kind, const std::shared_ptr<const t
   waits_[s.index] = 0;
   run_own(
       s, ahead ? make : make_back,
-      [m = maths_of_stage(), mine = s.shared_from_this(), all, ahead](task_context& c) {
-        auto& pass = mine->passes[0];
-        auto with = m->context_of(*mine, 0, c.dev);
+      [m = maths_of_stage(), all, ahead](packet_work& w, task_context& c) {
+        auto& pass = w.passes[0];
+        auto with = m->context_of(w, 0, c.dev);
         if (ahead) {
           joint_of(*m).forward_with(with, *all, pass.in, pass.params, pass.out, pass.kept);
-          m->keep(*mine, m->steps()[0]);
-          m->cut_outputs(*mine, c.dev);
+          m->keep(w, m->steps()[0]);
+          m->cut_outputs(w, c.dev);
         } else {
           joint_of(*m).backward_with(with, *all, pass.kept, pass.params, pass.grad_out, pass.grad_in);
           stage_maths::forget(pass.kept);
-          m->hand_back(*mine, c.dev);
+          m->hand_back(w, c.dev);
         }
       },
       {0, 0, ahead ? "forward" : "backward"}, out);

@@ -32,22 +32,24 @@ bool sequence_slots::turn_of(const header& h) const {
 }
 
 void sequence_slots::enter(stage_slot& s) const {
-  s.continues_sequences = concerns(s.h) && !s.is_void;
-  for (auto& pass : s.passes) pass.carried_in.clear(), pass.carried_out.clear();
-  if (!s.continues_sequences) return;
+  auto& w = *s.work;
+  w.continues_sequences = concerns(s.h) && !s.is_void;
+  for (auto& pass : w.passes) pass.carried_in.clear(), pass.carried_out.clear();
+  if (!w.continues_sequences) return;
   const auto all = plan_->packets;
-  if (stage_maths::training(s) ? (s.h.flags & flag_reset) != 0 : s.h.packet < all) return;
+  if (stage_maths::training(*s.work) ? (s.h.flags & flag_reset) != 0 : s.h.packet < all) return;
   const auto& carried = slots_[s.h.phase].at(s.h.packet % all).state;
-  for (std::size_t p = 0; p < carried.size(); ++p) s.passes[p].carried_in = carried[p];
+  for (std::size_t p = 0; p < carried.size(); ++p) w.passes[p].carried_in = carried[p];
 }
 
 void sequence_slots::leave(stage_slot& s) {
-  if (!s.continues_sequences) return;
+  auto& w = *s.work;
+  if (!w.continues_sequences) return;
   auto& l = slots_[s.h.phase][s.h.packet % plan_->packets];
   l.round = s.h.step;
-  l.next = stage_maths::training(s) ? s.h.step + 1 : s.h.packet + plan_->packets;
-  l.state.assign(s.passes.size(), {});
-  for (std::size_t p = 0; p < s.passes.size(); ++p) l.state[p] = std::move(s.passes[p].carried_out);
+  l.next = stage_maths::training(*s.work) ? s.h.step + 1 : s.h.packet + plan_->packets;
+  l.state.assign(w.passes.size(), {});
+  for (std::size_t p = 0; p < w.passes.size(); ++p) l.state[p] = std::move(w.passes[p].carried_out);
 }
 
 std::vector<std::pair<std::uint64_t, state>> sequence_slots::collected(std::uint64_t request) const {

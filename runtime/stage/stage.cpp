@@ -7,12 +7,10 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint32_t kind_forward = 0, kind_backward = 1, kind_own = 2;
 // All inputs of one packet must have the same phase, step, version and number.
 bool same_packet(const header& a, const header& b) {
   return a.phase == b.phase && a.step == b.step && a.version == b.version && a.packet == b.packet && a.packets == b.packets;
 }
-std::uint64_t token_of(std::uint32_t slot, std::uint32_t kind) { return (static_cast<std::uint64_t>(slot) << 32) | kind; }
 
 // By position: the layers that a stage hosts.
 std::vector<stage_weights::layer_wants> wants_of(const stage_maths& m, const job_plan& p) {
@@ -38,10 +36,18 @@ stage::stage(stage_config c)
 
 stage::~stage() = default;
 void stage::add_slot() {
-  auto s = std::make_shared<slot>();
+  auto s = std::make_unique<slot>();
   s->index = static_cast<std::uint32_t>(slots_.size());
-  s->passes.resize(self().layers.size());
+  s->weights.resize(self().layers.size());
+  s->work->passes.resize(self().layers.size());
   slots_.push_back(std::move(s));
+}
+
+void stage::clear(slot& s) {
+  s.at = slot::stage_of::free;
+  s.arrived.clear();
+  for (auto& held : s.weights) held.any = false;
+  stage_maths::let_go_all(*s.work);
 }
 
 header stage::reply(const header& of, role_id to) const {
@@ -93,6 +99,7 @@ std::optional<header> stage::packet_of_task(std::uint64_t token) const {
 void stage::take_finished(const finished& f, effects& out) {
   auto& s = slot_at(static_cast<std::uint32_t>(f.token >> 32));
   const auto kind = static_cast<std::uint32_t>(f.token);
+  s.work.give_back();
   if (s.at == slot::stage_of::lost)
     on_lost(s);
   else if (kind == kind_forward)
@@ -140,9 +147,9 @@ void stage::take_backward(const envelope& e) {
   }
   if (!s) return drop(drop_reason::outdated);
   if (!training(*s) || s->h.packet != e.h.packet) return drop(drop_reason::malformed);
-  if (s->arriving[e.h.port] || s->missing == 0) return drop(drop_reason::repeated);
+  if (s->missing == 0 || s->arrived[e.h.port]) return drop(drop_reason::repeated);
   if (!config_.retains_for_replay && !s->sent[e.h.port]) return drop(drop_reason::unrequested);
-  s->arriving[e.h.port] = std::get<backward>(e.body).grad;
+  s->arrived[e.h.port] = std::get<backward>(e.body).grad;
   s->is_void = s->is_void || (e.h.flags & flag_void);
   --s->missing;
 }
@@ -224,16 +231,18 @@ void stage::bind(slot& s, pending&& p) {
   s.h = p.h;
   s.is_void = overtaken(p.h);
   if (s.is_void) s.h.flags |= flag_void;
-  s.valid = p.valid;
-  s.first_example = p.first_example;
-  s.inputs = std::move(p.inputs);
-  s.examples = config_.graph->packet_examples;
-  for (const auto& t : s.inputs)
-    if (t && t.dims().rank() > 0) s.examples = t.dims()[0];
-  s.arriving.assign(self().out_edges.size(), tensor{});
+  auto& w = *s.work;
+  w.h = s.h;
+  w.valid = p.valid;
+  w.first_example = p.first_example;
+  w.inputs = std::move(p.inputs);
+  w.examples = config_.graph->packet_examples;
+  for (const auto& t : w.inputs)
+    if (t && t.dims().rank() > 0) w.examples = t.dims()[0];
+  w.scalars.clear();
+  s.arrived.assign(self().out_edges.size(), tensor{});
   s.sent.assign(self().out_edges.size(), false);
   s.missing = training(s) ? backwards_of(s.h) : 0;
-  s.scalars.clear();
   if (config_.retains_for_replay) take_early(s);
   declare(s);
   sequences_.enter(s);
@@ -241,36 +250,35 @@ void stage::bind(slot& s, pending&& p) {
 
 // Sets the weights of the packet, and declares every tensor of its pass.
 void stage::declare(slot& s) {
-  for (std::size_t p = 0; p < s.passes.size(); ++p) {
-    auto& pass = s.passes[p];
+  for (std::size_t p = 0; p < s.weights.size(); ++p) {
     const auto* w = weights_.of(s.h, p);
     if (!w || hosted(p).params.empty()) continue;
-    pass.params = w->second;
-    pass.version = w->first;
-    pass.lag = config_.plan->rule == weight_rule::stash ? s.h.version - w->first : 0;
+    s.work->passes[p].params = w->second;
+    s.weights[p] = {true, w->first, config_.plan->rule == weight_rule::stash ? s.h.version - w->first : 0};
   }
-  maths_->declare(s);
-}
-
-void stage::run_own(slot& s, std::uint32_t kind, task_work work, task_cost cost, effects& out) {
-  out.run(std::move(work), cost, token_of(s.index, kind + kind_own), s.index);
+  maths_->declare(*s.work);
 }
 
 void stage::begin_forward(slot& s, effects& out) {
-  out.run([maths = maths_, mine = s.shared_from_this()](task_context& c) { maths->run_forward(*mine, c.dev); },
-          maths_->cost_forward(), token_of(s.index, kind_forward), s.index);
+  run(
+      s, kind_forward, [maths = maths_](packet_work& w, task_context& c) { maths->run_forward(w, c.dev); }, maths_->cost_forward(),
+      out);
 }
 
 void stage::begin_backward(slot& s, effects& out) {
-  out.run([maths = maths_, mine = s.shared_from_this()](task_context& c) { maths->run_backward(*mine, c.dev); },
-          maths_->cost_backward(), token_of(s.index, kind_backward), s.index);
+  run(
+      s, kind_backward, [maths = maths_](packet_work& w, task_context& c) { maths->run_backward(w, c.dev); },
+      maths_->cost_backward(), out);
 }
 
 void stage::forward_done(slot& s, effects& out) {
   sequences_.leave(s);
-  if (maths_->reports(s.h.phase)) out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.scalars, s.valid}});
-  if (config_.plan->rule == weight_rule::latest && training(s))
-    for (auto& pass : s.passes) pass.params.clear();  // the backward takes the newest version at its start
+  if (maths_->reports(s.h.phase))
+    out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.work->scalars, s.work->valid}});
+  if (config_.plan->rule == weight_rule::latest && training(s)) {  // the backward takes the newest version at its start
+    for (auto& pass : s.work->passes) pass.params.clear();
+    for (auto& held : s.weights) held.any = false;
+  }
   s.at = slot::stage_of::sending;
   send_outputs(s, out);
 }
@@ -290,12 +298,12 @@ bool stage::send_outputs(slot& s, effects& out) {
     s.sent[e] = true;
     auto h = reply(s, edge.to);
     h.port = edge.to_port;
-    auto value = maths_->leaving(s, e);
+    auto value = maths_->leaving(*s.work, e, s.sent);
     if (config_.retains_for_replay) kept_of(s).forwards[e] = value;
-    out.send({h, forward{std::move(value), s.valid, s.first_example}});
+    out.send({h, forward{std::move(value), s.work->valid, s.work->first_example}});
   }
   if (!all) return false;
-  maths_->let_go_sent(s);
+  maths_->let_go_sent(*s.work);
   if (!training(s) || !maths_->wants_backward()) {
     release(s, out);
   } else {
@@ -309,19 +317,19 @@ void stage::enter_backward(slot& s, effects& out) {
   invariant(s.missing == 0, "a backward begins when all gradients are here");
   s.at = slot::stage_of::backward;
   if (s.is_void) return backward_done(s, out);
+  std::swap(s.work->arriving, s.arrived);
   if (config_.plan->rule == weight_rule::latest)
-    for (std::size_t p = 0; p < s.passes.size(); ++p) {
-      auto& pass = s.passes[p];
+    for (std::size_t p = 0; p < s.weights.size(); ++p) {
       if (!weights_.wanted(p)) continue;
       const auto newest = weights_.newest(p);
-      pass.lag = newest - pass.version;
-      pass.version = newest;
-      pass.params = weights_.newest_values(p);
+      s.weights[p] = {true, newest, newest - s.weights[p].version};
+      s.work->passes[p].params = weights_.newest_values(p);
     }
   begin_backward(s, out);
 }
 
 void stage::backward_done(slot& s, effects& out) {
+  auto& w = *s.work;
   for (std::size_t e = 0; e < self().in_edges.size(); ++e) {
     const auto& edge = in_edge(e);
     if (!edge.grad_back || !edge_used(edge, s.h)) continue;
@@ -329,16 +337,16 @@ void stage::backward_done(slot& s, effects& out) {
     h.port = edge.from_port;
     if (s.is_void) h.flags |= flag_void;
     // run_backward stored the gradient in the place of the input
-    auto grad = s.is_void ? tensor::declare(s.inputs[e].dims(), s.inputs[e].type()) : std::move(s.inputs[e]);
+    auto grad = s.is_void ? tensor::declare(w.inputs[e].dims(), w.inputs[e].type()) : std::move(w.inputs[e]);
     if (config_.retains_for_replay) kept_of(s).backwards[e] = grad;
     out.send({h, backward{std::move(grad)}});
   }
-  for (std::size_t p = s.passes.size(); p-- > 0;) {
+  for (std::size_t p = w.passes.size(); p-- > 0;) {
     const auto& l = hosted(p);
-    auto& pass = s.passes[p];
+    auto& pass = w.passes[p];
     if (l.params.empty() || !l.in_train || s.is_void || pass.gradient_of == 0) continue;
     auto h = reply(s, config_.worker);
-    const auto lag = static_cast<std::uint32_t>(pass.lag);
+    const auto lag = static_cast<std::uint32_t>(s.weights[p].lag);
     out.send({h, gradient{l.index, std::move(pass.grad_params), std::move(pass.stats), pass.gradient_of, lag}});
   }
   release(s, out);

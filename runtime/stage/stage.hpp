@@ -96,20 +96,20 @@ class stage : public role {
   virtual void on_user(const envelope& e, effects& out) { (void)e, (void)out; }
   // A task that the derived stage started with run_own(s, kind, ...) has finished.
   virtual void on_task(slot& s, std::uint32_t kind, effects& out) { (void)s, (void)kind, (void)out; }
-  void run_own(slot& s, std::uint32_t kind, task_work work, task_cost cost, effects& out);
+  // Runs task(packet_work&, task_context&) and lends it the packet's data (s.work) until then. The
+  // task captures maths_of_stage() and values, never the stage: see docs/ARCHITECTURE.md, "Tasks".
+  template <class Task>
+  void run_own(slot& s, std::uint32_t kind, Task task, task_cost cost, effects& out) {
+    run(s, kind + kind_own, std::move(task), cost, out);
+  }
   // A task has finished whose packet was abandoned in the meantime (begin_again()).
   virtual void on_lost(slot& s) { clear(s); }
-  void clear(slot& s) {
-    s.at = slot::stage_of::free;
-    stage_maths::let_go_all(s);
-  }
+  void clear(slot& s);
 
   // The derived stage calls these once per forward / backward that it has begun.
   void forward_done(slot& s, effects& out);
   void backward_done(slot& s, effects& out);
 
-  // Tasks capture this and their slots (slot::shared_from_this()), never the stage itself: see
-  // docs/ARCHITECTURE.md, "Tasks".
   const std::shared_ptr<const stage_maths>& maths_of_stage() const { return maths_; }
 
   slot* slot_of(msg_id id);
@@ -117,13 +117,21 @@ class stage : public role {
   std::uint32_t slot_count() const { return static_cast<std::uint32_t>(slots_.size()); }
   header reply(const slot& s, role_id to) const { return reply(s.h, to); }
   header reply(const header& of, role_id to) const;
-  static bool training(const slot& s) { return stage_maths::training(s); }
+  static bool training(const slot& s) { return s.h.phase == static_cast<std::uint8_t>(phase::train); }
 
   const stage_config& config() const { return config_; }
   const role_plan& self() const { return (*config_.plan)[config_.self]; }
   const graph_layer& hosted(std::size_t position) const { return maths_->hosted(position); }
 
  private:
+  static constexpr std::uint32_t kind_forward = 0, kind_backward = 1, kind_own = 2;  // low half of a task's token
+  template <class Task>
+  void run(slot& s, std::uint32_t kind, Task task, task_cost cost, effects& out) {
+    out.run([task = std::move(task), work = s.work.lend()](task_context& c) mutable { task(*work, c); }, cost,
+            token_of(s.index, kind), s.index);
+  }
+  static std::uint64_t token_of(std::uint32_t slot, std::uint32_t kind) { return (static_cast<std::uint64_t>(slot) << 32) | kind; }
+
   struct pending {
     header h;
     std::uint32_t valid = 0, first_example = 0;
@@ -189,7 +197,7 @@ class stage : public role {
 
   stage_config config_;
   std::shared_ptr<const stage_maths> maths_;
-  std::vector<std::shared_ptr<slot>> slots_;  // shared with the tasks that run
+  std::vector<std::unique_ptr<slot>> slots_;
   std::map<msg_id, pending> pending_;
   std::vector<edge_credit> credit_;  // by out-edge
   std::deque<msg_id> past_;          // without `retains_for_replay`: the latest packets that have left, to recognise duplicates

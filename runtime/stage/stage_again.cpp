@@ -35,8 +35,8 @@ stage::kept_packet& stage::kept_of(const slot& s) {
   auto& k = kept_[s.h.id];
   if (!k.forwards.empty() || !k.backwards.empty()) return k;
   k.h = s.h;
-  k.valid = s.valid;
-  k.first_example = s.first_example;
+  k.valid = s.work->valid;
+  k.first_example = s.work->first_example;
   k.forwards.resize(self().out_edges.size());
   k.backwards.resize(self().in_edges.size());
   return k;
@@ -127,9 +127,9 @@ void stage::take_early(slot& s) {
   const auto at = early_.find(s.h.id);
   if (at == early_.end()) return;
   if (training(s))
-    for (std::size_t e = 0; e < s.arriving.size(); ++e)
+    for (std::size_t e = 0; e < s.arrived.size(); ++e)
       if (at->second.second[e] && s.missing > 0) {
-        s.arriving[e] = std::move(at->second.second[e]);
+        s.arrived[e] = std::move(at->second.second[e]);
         --s.missing;
       }
   early_.erase(at);

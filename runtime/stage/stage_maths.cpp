@@ -8,43 +8,42 @@
 
 namespace troupe {
 
-void stage_maths::gather(slot& s, std::size_t position) const {
+void stage_maths::gather(packet_work& w, std::size_t position) const {
   const auto& l = hosted(position);
-  auto& in = s.passes[position].in;
+  auto& in = w.passes[position].in;
   in.assign(l.inputs.size(), tensor{});
   for (std::size_t i = 0; i < l.inputs.size(); ++i) {
     const int p = l.inputs[i].layer == from_data ? -1 : position_of(l.inputs[i].layer);
     if (p >= 0) {
-      in[i] = s.passes[static_cast<std::size_t>(p)].out[l.inputs[i].output];
+      in[i] = w.passes[static_cast<std::size_t>(p)].out[l.inputs[i].output];
       continue;
     }
-    in[i] = s.wholes[static_cast<std::size_t>(need_at_[position][i])];
+    in[i] = w.wholes[static_cast<std::size_t>(need_at_[position][i])];
   }
 }
 
-context stage_maths::context_of(slot& s, std::size_t position, device& d) const {
-  const auto& h = s.h;
-  return {d,         static_cast<phase>(h.phase), seed_, hosted(position).index, h.step, s.first_example, h.packet,
-          h.packets, &s.passes[position].stats};
+context stage_maths::context_of(packet_work& w, std::size_t position, device& d) const {
+  const auto& h = w.h;
+  return {d,         static_cast<phase>(h.phase), seed_, hosted(position).index, h.step, w.first_example, h.packet,
+          h.packets, &w.passes[position].stats};
 }
 
-void stage_maths::keep(slot& s, const maths_step& step) const {
+void stage_maths::keep(packet_work& w, const maths_step& step) const {
   const auto& l = hosted(step.first());
-  auto& pass = s.passes[step.first()];
-  if (!training(s) || !l.wants_backward || l.recompute) return;
+  auto& pass = w.passes[step.first()];
+  if (!training(w) || !l.wants_backward || l.recompute) return;
   const auto needs = wants_of(step);
   if (needs.inputs) pass.kept.inputs = pass.in;
   for (std::size_t i = 0; i < pass.kept.inputs.size(); ++i) {
     const int q = maker_of(step.first(), i);
     if (q >= 0 && recomputes(static_cast<std::size_t>(q))) pass.kept.inputs[i].let_go();
   }
-  if (needs.outputs) pass.kept.outputs = s.passes[step.last()].out;
+  if (needs.outputs) pass.kept.outputs = w.passes[step.last()].out;
 }
 
 // Returns true if a layer of the step after the first has parameters.
-template <class Slot>
-static bool has_others(const Slot& s, const maths_step& step) {
-  return std::any_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return !s.passes[p].grad_params.empty(); });
+static bool has_others(const packet_work& w, const maths_step& step) {
+  return std::any_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return !w.passes[p].grad_params.empty(); });
 }
 
 namespace {
@@ -72,48 +71,48 @@ tensor filled_up(device& d, const tensor& t, const tensor& like) {
 
 // The number of examples passed to `l`. A loss or metric gets only the valid ones, not the padding
 // of an evaluation's last packet; other layers process all.
-std::int64_t stage_maths::examples_of(const slot& s, const graph_layer& l) const {
-  const bool fewer = !training(s) && counts(l) && s.valid > 0 && s.valid < s.examples;
-  return fewer ? s.valid : s.examples;
+std::int64_t stage_maths::examples_of(const packet_work& w, const graph_layer& l) const {
+  const bool fewer = !training(w) && counts(l) && w.valid > 0 && w.valid < w.examples;
+  return fewer ? w.valid : w.examples;
 }
 
-void stage_maths::step_forward(slot& s, const maths_step& step, device& d) const {
+void stage_maths::step_forward(packet_work& w, const maths_step& step, device& d) const {
   const auto at = step.first();
   const auto& l = hosted(at);
-  auto& pass = s.passes[at];
-  auto& out = s.passes[step.last()].out;
-  gather(s, at);
-  let_go_read(s, step);
-  take_in_place(s, step);
-  const auto examples = examples_of(s, l);
+  auto& pass = w.passes[at];
+  auto& out = w.passes[step.last()].out;
+  gather(w, at);
+  let_go_read(w, step);
+  take_in_place(w, step);
+  const auto examples = examples_of(w, l);
   tensors whole;  // outputs with all examples, as their readers expect; used if the layer computes fewer
-  if (examples < s.examples) {
+  if (examples < w.examples) {
     whole = out;
-    for (auto& x : pass.in) x = leading(x, examples, s.examples);
-    for (auto& y : out) y = leading(y, examples, s.examples);
+    for (auto& x : pass.in) x = leading(x, examples, w.examples);
+    for (auto& y : out) y = leading(y, examples, w.examples);
   }
-  prepare(s, step, examples, d);
-  const auto ph = s.h.phase;
-  auto c = context_of(s, at, d);
-  if (s.continues_sequences && !l.carries.empty()) {
+  prepare(w, step, examples, d);
+  const auto ph = w.h.phase;
+  auto c = context_of(w, at, d);
+  if (w.continues_sequences && !l.carries.empty()) {
     c.carried_in = pass.carried_in.empty() ? nullptr : &pass.carried_in;
     c.carried_out = &pass.carried_out;
   }
-  const bool several = has_others(s, step);
-  const tensors joined = several ? of_all(s, step, &layer_pass::params) : tensors{};
+  const bool several = has_others(w, step);
+  const tensors joined = several ? of_all(w, step, &layer_pass::params) : tensors{};
   step.maths->forward(c, *pass.plans[ph], pass.in, several ? joined : pass.params, out, pass.kept);
   for (std::size_t o = 0; o < whole.size(); ++o) out[o] = filled_up(d, out[o], whole[o]);
-  keep(s, step);
+  keep(w, step);
   if (counts(l)) {
-    s.scalars.emplace_back(l.name, 0.0);
-    d.later(pass.out[0], [mine = s.shared_from_this(), i = s.scalars.size() - 1](double v) { mine->scalars[i].second = v; });
+    w.scalars.emplace_back(l.name, 0.0);
+    d.later(pass.out[0], [mine = w.shared_from_this(), i = w.scalars.size() - 1](double v) { mine->scalars[i].second = v; });
   }
-  let_go_done(s, step);
+  let_go_done(w, step);
 }
 
-void stage_maths::prepare(slot& s, const maths_step& step, std::int64_t examples, device& d) const {
-  auto& pass = s.passes[step.first()];
-  const auto ph = s.h.phase;
+void stage_maths::prepare(packet_work& w, const maths_step& step, std::int64_t examples, device& d) const {
+  auto& pass = w.passes[step.first()];
+  const auto ph = w.h.phase;
   if (pass.plans[ph] && pass.planned_examples[ph] == examples) return;
   shapes in;
   for (const auto& t : pass.in) in.push_back(t.dims());
@@ -122,10 +121,10 @@ void stage_maths::prepare(slot& s, const maths_step& step, std::int64_t examples
 }
 
 // The tensors of all layers of a step, in layer order.
-tensors stage_maths::of_all(const slot& s, const maths_step& step, tensors layer_pass::*which) {
+tensors stage_maths::of_all(const packet_work& w, const maths_step& step, tensors layer_pass::*which) {
   tensors all;
   all.reserve(8);
-  for (auto p : step.at) all.insert(all.end(), (s.passes[p].*which).begin(), (s.passes[p].*which).end());
+  for (auto p : step.at) all.insert(all.end(), (w.passes[p].*which).begin(), (w.passes[p].*which).end());
   return all;
 }
 
@@ -147,108 +146,108 @@ void copy_features(device& d, const tensor& from, std::int64_t from_at, tensor& 
 }  // namespace
 
 // The tensor that an in-edge has delivered, decompressed.
-tensor stage_maths::arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const {
+tensor stage_maths::arrived(const packet_work& w, std::size_t need, std::size_t edge, device& d) const {
   const auto& e = in_edge(edge);
-  if (e.wire == wire_format::as_is) return s.inputs[edge];
-  const auto& dims = s.wholes[need].dims();
-  return from_wire(d, s.inputs[edge], e.wire, e.region == needs_[need].features ? dims : cut(dims, e.region),
-                   s.wholes[need].type());
+  if (e.wire == wire_format::as_is) return w.inputs[edge];
+  const auto& dims = w.wholes[need].dims();
+  return from_wire(d, w.inputs[edge], e.wire, e.region == needs_[need].features ? dims : cut(dims, e.region),
+                   w.wholes[need].type());
 }
 
 // Adds in the order of the edges, which is that of the producer's parts, so the sum does not depend
 // on the order of arrival.
-void stage_maths::add_inputs(slot& s, std::size_t need, device& d) const {
+void stage_maths::add_inputs(packet_work& w, std::size_t need, device& d) const {
   bool first = true;
   for (auto e : needs_[need].edges) {
-    if (!s.inputs[e]) continue;
-    const auto in = arrived(s, need, e, d);
-    first ? d.copy(in, s.wholes[need]) : d.axpy(1.0, in, s.wholes[need]);
+    if (!w.inputs[e]) continue;
+    const auto in = arrived(w, need, e, d);
+    first ? d.copy(in, w.wholes[need]) : d.axpy(1.0, in, w.wholes[need]);
     first = false;
   }
 }
 
 // Assembles the needs that arrived in pieces, or with more features than needed (from a loader).
-void stage_maths::join_inputs(slot& s, device& d) const {
+void stage_maths::join_inputs(packet_work& w, device& d) const {
   for (std::size_t n = 0; n < needs_.size(); ++n) {
-    auto& whole = s.wholes[n];
+    auto& whole = w.wholes[n];
     if (whole.backed() && whole.space() != d.space()) whole = brought(d, whole);
     if (!whole || whole.backed()) continue;
     whole.back(d);
-    if (needs_[n].sum) add_inputs(s, n, d);
+    if (needs_[n].sum) add_inputs(w, n, d);
     const auto first = needs_[n].features.begin, count = whole.dims()[1];
     for (auto e : needs_[n].edges) {
-      if (!s.inputs[e] || needs_[n].sum) continue;
+      if (!w.inputs[e] || needs_[n].sum) continue;
       const auto region = in_edge(e).region;
       const auto begin = std::max(first, region.begin), end = region.whole() ? first + count : std::min(first + count, region.end);
-      copy_features(d, arrived(s, n, e, d), begin - region.begin, whole, begin - first, end - begin);
+      copy_features(d, arrived(w, n, e, d), begin - region.begin, whole, begin - first, end - begin);
     }
-    for (auto e : needs_[n].edges) s.inputs[e].let_go();
+    for (auto e : needs_[n].edges) w.inputs[e].let_go();
   }
 }
 
-void stage_maths::cut_outputs(slot& s, device& d) const {
-  for (std::size_t e = 0; e < s.outgoing.size(); ++e) {
-    if (!s.outgoing[e]) continue;
+void stage_maths::cut_outputs(packet_work& w, device& d) const {
+  for (std::size_t e = 0; e < w.outgoing.size(); ++e) {
+    if (!w.outgoing[e]) continue;
     const auto& edge = out_edge(e);
-    const auto& all = s.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output];
+    const auto& all = w.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output];
     auto piece = all;
     if (!cuts_[e].whole()) {
       piece = tensor::allocate(d, cut(all.dims(), cuts_[e]), all.type());
       copy_features(d, all, cuts_[e].begin, piece, 0, cuts_[e].count());
     }
-    s.outgoing[e] = to_wire(d, piece, edge.wire);
+    w.outgoing[e] = to_wire(d, piece, edge.wire);
   }
 }
 
-void stage_maths::run_forward(slot& s, device& d) const {
-  join_inputs(s, d);
+void stage_maths::run_forward(packet_work& w, device& d) const {
+  join_inputs(w, d);
   for (const auto& step : steps_) {
     const auto& l = hosted(step.first());
-    if (training(s) ? l.in_train : l.in_test) step_forward(s, step, d);
+    if (training(w) ? l.in_train : l.in_test) step_forward(w, step, d);
   }
-  cut_outputs(s, d);
+  cut_outputs(w, d);
 }
 
 // Joins the gradient from the parts of one consumer. Features without a gradient are zero.
-tensor stage_maths::joined_gradient(slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
+tensor stage_maths::joined_gradient(packet_work& w, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
                                     device& d) const {
   tensor all;
   std::int64_t covered = 0;
   for (auto e : edges)
-    if (s.arriving[e]) covered += cuts_[e].count();
+    if (w.arriving[e]) covered += cuts_[e].count();
   if (covered == 0) return all;
-  const auto& like = s.passes[position].out[output];
+  const auto& like = w.passes[position].out[output];
   const auto& dims = like.dims();
   all = tensor::allocate(d, dims, like.type());
   if (covered < dims[1]) d.fill(0.0, all);
   for (auto e : edges)
-    if (s.arriving[e]) {
-      copy_features(d, s.arriving[e], 0, all, cuts_[e].begin, cuts_[e].count());
-      s.arriving[e].let_go();
+    if (w.arriving[e]) {
+      copy_features(d, w.arriving[e], 0, all, cuts_[e].begin, cuts_[e].count());
+      w.arriving[e].let_go();
     }
   return all;
 }
 
-// The sum of a gradient's addends, each of which is moved out of its slot.
-tensor stage_maths::add_up(slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const {
+// The sum of a gradient's addends, each of which is moved out of its place.
+tensor stage_maths::add_up(packet_work& w, const contributions& from, std::size_t position, std::size_t output, device& d) const {
   reader_sum sum;
   for (const auto& c : from) {
     if (c.hosted) {
       reader_sum mine;
-      for (auto port : c.ports) mine.add(d, std::move(s.passes[c.at].grad_in[port]));
+      for (auto port : c.ports) mine.add(d, std::move(w.passes[c.at].grad_in[port]));
       sum.add(d, mine.take());
     } else {
-      sum.add(d, c.pieces.empty() ? std::move(s.arriving[c.at]) : joined_gradient(s, c.pieces, position, output, d));
+      sum.add(d, c.pieces.empty() ? std::move(w.arriving[c.at]) : joined_gradient(w, c.pieces, position, output, d));
     }
   }
   return sum.take();
 }
 
-void stage_maths::fill_grad_out(slot& s, std::size_t position, device& d) const {
+void stage_maths::fill_grad_out(packet_work& w, std::size_t position, device& d) const {
   const auto& l = hosted(position);
-  auto& pass = s.passes[position];
+  auto& pass = w.passes[position];
   for (std::size_t o = 0; o < l.out.size(); ++o) {
-    auto g = add_up(s, out_grads_[position][o], position, o, d);
+    auto g = add_up(w, out_grads_[position][o], position, o, d);
     if (!g && (o == 0 || !l.maths->takes_absent_gradients())) {
       g = tensor::allocate(d, pass.out[o].dims(), pass.out[o].type());
       d.fill(o == 0 ? l.loss_weight : 0.0, g);
@@ -257,24 +256,24 @@ void stage_maths::fill_grad_out(slot& s, std::size_t position, device& d) const 
   }
 }
 
-void stage_maths::step_backward(slot& s, const maths_step& step, device& d) const {
-  auto& pass = s.passes[step.first()];
-  auto& result = s.passes[step.last()];
-  fill_grad_out(s, step.last(), d);
-  restore(s, step, d);
+void stage_maths::step_backward(packet_work& w, const maths_step& step, device& d) const {
+  auto& pass = w.passes[step.first()];
+  auto& result = w.passes[step.last()];
+  fill_grad_out(w, step.last(), d);
+  restore(w, step, d);
   const bool alike = step.maths->in_place() && pass.grad_in[0] && pass.grad_in[0].dims() == result.grad_out[0].dims() &&
                      pass.grad_in[0].type() == result.grad_out[0].type();
   if (alike && reclaim(d, result.grad_out[0])) pass.grad_in[0] = result.grad_out[0];
-  auto c = context_of(s, step.first(), d);
-  if (!has_others(s, step)) {
+  auto c = context_of(w, step.first(), d);
+  if (!has_others(w, step)) {
     step.maths->backward(c, *pass.plans[0], pass.kept, pass.params, result.grad_out, pass.grad_in, pass.grad_params, false);
   } else {
-    auto grads = of_all(s, step, &layer_pass::grad_params);
-    step.maths->backward(c, *pass.plans[0], pass.kept, of_all(s, step, &layer_pass::params), result.grad_out, pass.grad_in, grads,
+    auto grads = of_all(w, step, &layer_pass::grad_params);
+    step.maths->backward(c, *pass.plans[0], pass.kept, of_all(w, step, &layer_pass::params), result.grad_out, pass.grad_in, grads,
                          false);
     auto next = grads.begin();
     for (auto p : step.at)
-      for (auto& g : s.passes[p].grad_params) g = std::move(*next++);
+      for (auto& g : w.passes[p].grad_params) g = std::move(*next++);
   }
   forget(pass.kept);
   for (auto& g : result.grad_out) g.let_go();
@@ -283,83 +282,83 @@ void stage_maths::step_backward(slot& s, const maths_step& step, device& d) cons
 }
 
 // Decompresses the gradients that arrived in a compressed form.
-void stage_maths::unpack_arriving(slot& s, device& d) const {
-  for (std::size_t e = 0; e < s.arriving.size(); ++e) {
+void stage_maths::unpack_arriving(packet_work& w, device& d) const {
+  for (std::size_t e = 0; e < w.arriving.size(); ++e) {
     const auto& edge = out_edge(e);
-    if (edge.wire == wire_format::as_is || !s.arriving[e]) continue;
-    const auto& all = s.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output];
-    s.arriving[e] = from_wire(d, s.arriving[e], edge.wire, cut(all.dims(), cuts_[e]), all.type());
+    if (edge.wire == wire_format::as_is || !w.arriving[e]) continue;
+    const auto& all = w.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output];
+    w.arriving[e] = from_wire(d, w.arriving[e], edge.wire, cut(all.dims(), cuts_[e]), all.type());
   }
 }
 
-void stage_maths::run_backward(slot& s, device& d) const {
-  unpack_arriving(s, d);
+void stage_maths::run_backward(packet_work& w, device& d) const {
+  unpack_arriving(w, d);
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
-    if (hosted(step->first()).wants_backward && hosted(step->first()).in_train) step_backward(s, *step, d);
-  hand_back(s, d);
+    if (hosted(step->first()).wants_backward && hosted(step->first()).in_train) step_backward(w, *step, d);
+  hand_back(w, d);
 }
 
-void stage_maths::hand_back(slot& s, device& d) const {
+void stage_maths::hand_back(packet_work& w, device& d) const {
   for (std::size_t n = 0; n < needs_.size(); ++n) {
     tensor sum;
     for (auto e : needs_[n].edges) {
-      if (!s.inputs[e] || !in_edge(e).grad_back) continue;
-      if (!sum) sum = add_up(s, in_grads_[n], 0, 0, d);
+      if (!w.inputs[e] || !in_edge(e).grad_back) continue;
+      if (!sum) sum = add_up(w, in_grads_[n], 0, 0, d);
       const auto region = in_edge(e).region;
       auto piece = sum;
       if (!(region == needs_[n].features)) {
         piece = tensor::allocate(d, cut(sum.dims(), region), sum.type());
         copy_features(d, sum, region.begin - needs_[n].features.begin, piece, 0, region.count());
       }
-      s.inputs[e] = to_wire(d, piece, in_edge(e).wire);
+      w.inputs[e] = to_wire(d, piece, in_edge(e).wire);
     }
   }
 }
 
-void stage_maths::declare(slot& s) const {
-  for (std::size_t p = 0; p < s.passes.size(); ++p) {
+void stage_maths::declare(packet_work& w) const {
+  for (std::size_t p = 0; p < w.passes.size(); ++p) {
     const auto& l = hosted(p);
-    auto& pass = s.passes[p];
+    auto& pass = w.passes[p];
     pass.out.clear();
     for (std::size_t o = 0; o < l.out.size(); ++o)
-      pass.out.push_back(tensor::declare(sized(l.out[o], s.examples), output_type(*l.maths, o, type_)));
+      pass.out.push_back(tensor::declare(sized(l.out[o], w.examples), output_type(*l.maths, o, type_)));
     pass.grad_in.assign(l.in.size(), tensor{});
     pass.grad_out.assign(l.out.size(), tensor{});
     pass.grad_params.assign(l.params.size(), tensor{});
     pass.stats.clear();
     pass.gradient_of = 1;
     pass.again = false;
-    if (!training(s) || !l.wants_backward) continue;
+    if (!training(w) || !l.wants_backward) continue;
     for (auto q : l.params)
       if (const auto& spec = graph_->params[q].spec; !spec.trainable)
         pass.stats.push_back(tensor::declare(spec.dims, wide_of(type_)));
     for (std::size_t i = 0; i < l.in.size(); ++i)
-      if (l.grad_in_wanted[i]) pass.grad_in[i] = tensor::declare(sized(l.in[i], s.examples), graph_->type_of(l.inputs[i], type_));
+      if (l.grad_in_wanted[i]) pass.grad_in[i] = tensor::declare(sized(l.in[i], w.examples), graph_->type_of(l.inputs[i], type_));
     for (std::size_t i = 0; i < l.params.size(); ++i) {
       const auto& spec = graph_->params[l.params[i]].spec;
       if (!spec.trainable) continue;
       pass.grad_params[i] = tensor::declare(part_at(p) ? part_at(p)->params[i] : spec.dims, wide_of(type_));
     }
   }
-  s.wholes.assign(needs_.size(), tensor{});
+  w.wholes.assign(needs_.size(), tensor{});
   for (std::size_t n = 0; n < needs_.size(); ++n) {
     const tensor* only = nullptr;
     std::size_t came = 0;
     for (auto e : needs_[n].edges) {
-      if (!s.inputs[e]) continue;
+      if (!w.inputs[e]) continue;
       ++came;
       const bool as_it_is = in_edge(e).region == needs_[n].features && in_edge(e).wire == wire_format::as_is;
-      only = as_it_is ? &s.inputs[e] : nullptr;
+      only = as_it_is ? &w.inputs[e] : nullptr;
     }
     if (came == 0) continue;
     const auto type = graph_->type_of(needs_[n].what, type_);
-    s.wholes[n] = came == 1 && only ? *only : tensor::declare(sized(needs_[n].dims, s.examples), type);
+    w.wholes[n] = came == 1 && only ? *only : tensor::declare(sized(needs_[n].dims, w.examples), type);
   }
-  s.outgoing.assign(cuts_.size(), tensor{});
+  w.outgoing.assign(cuts_.size(), tensor{});
   for (std::size_t e = 0; e < cuts_.size(); ++e)
-    if (remade(e) && edge_used(out_edge(e), s.h)) {
-      const auto& all = s.passes[static_cast<std::size_t>(position_of(out_edge(e).what.layer))].out[out_edge(e).what.output];
-      s.outgoing[e] = declare_for_wire(cut(all.dims(), cuts_[e]), all.type(), out_edge(e).wire);
+    if (remade(e) && edge_used(out_edge(e), w.h)) {
+      const auto& all = w.passes[static_cast<std::size_t>(position_of(out_edge(e).what.layer))].out[out_edge(e).what.output];
+      w.outgoing[e] = declare_for_wire(cut(all.dims(), cuts_[e]), all.type(), out_edge(e).wire);
     }
 }
 

@@ -1,13 +1,13 @@
 // The computation of a stage, and the tables that it needs from the plan: immutable, and shared by
-// the stage and its tasks. A task uses this object and its slot, never the stage itself, which may
-// handle messages, be restarted or end while the task runs.
+// the stage and its tasks. A task uses this object and the data of its packet, never the stage
+// itself, which may handle messages, be restarted or end while the task runs.
 //
 //   stage_layout.cpp   reads the plan: tensors from other roles, cuts of out-edges, gradient
 //                      addends
 //   stage_maths.cpp    forward and backward of a packet, layer by layer
 //   stage_memory.cpp   when tensors are released, and recomputation (recompute = true)
 //
-// Threads: any; at most one at a time per slot.
+// Threads: any; at most one at a time per packet.
 #pragma once
 
 #include <cstdint>
@@ -25,43 +25,43 @@ namespace troupe {
 // size: the members are tables read from the plan once; every function uses most of them
 class stage_maths {
  public:
-  using slot = stage_slot;
   stage_maths(std::shared_ptr<const model_graph> g, std::shared_ptr<const job_plan> p, role_id self, std::uint64_t seed,
               dtype type);
 
   // Forward and backward of a packet through all hosted layers. Called in tasks, like every
   // function below that takes a device.
-  void run_forward(slot& s, device& d) const;
-  void run_backward(slot& s, device& d) const;
+  void run_forward(packet_work& w, device& d) const;
+  void run_backward(packet_work& w, device& d) const;
 
   // The parts of run_forward and run_backward, for stages that insert steps of their own
   // (joint_stage, gather_stage). join_inputs comes first, hand_back (which stores the gradients of
-  // the stage's inputs in s.inputs) last. For layers computed as one, the first layer's pass holds
-  // the state, and the last layer's pass the result.
-  void join_inputs(slot& s, device& d) const;
-  void gather(slot& s, std::size_t position) const;
-  void step_forward(slot& s, const maths_step& step, device& d) const;
-  void cut_outputs(slot& s, device& d) const;
-  void unpack_arriving(slot& s, device& d) const;
-  void fill_grad_out(slot& s, std::size_t position, device& d) const;
-  void step_backward(slot& s, const maths_step& step, device& d) const;
-  void hand_back(slot& s, device& d) const;
-  context context_of(slot& s, std::size_t position, device& d) const;
-  void keep(slot& s, const maths_step& step) const;  // saves the tensors of backward_needs(), except those recomputed later
-  void prepare(slot& s, const maths_step& step, std::int64_t examples,
+  // the stage's inputs in packet_work::inputs) last. For layers computed as one, the first layer's
+  // pass holds the state, and the last layer's pass the result.
+  void join_inputs(packet_work& w, device& d) const;
+  void gather(packet_work& w, std::size_t position) const;
+  void step_forward(packet_work& w, const maths_step& step, device& d) const;
+  void cut_outputs(packet_work& w, device& d) const;
+  void unpack_arriving(packet_work& w, device& d) const;
+  void fill_grad_out(packet_work& w, std::size_t position, device& d) const;
+  void step_backward(packet_work& w, const maths_step& step, device& d) const;
+  void hand_back(packet_work& w, device& d) const;
+  context context_of(packet_work& w, std::size_t position, device& d) const;
+  void keep(packet_work& w, const maths_step& step) const;  // saves the tensors of backward_needs(), except those recomputed later
+  void prepare(packet_work& w, const maths_step& step, std::int64_t examples,
                device& d) const;  // creates the step's plan for inputs of the shapes of `in`
-  void let_go_read(slot& s, const maths_step& step) const;
-  void let_go_done(slot& s, const maths_step& step) const;
-  static tensors of_all(const slot& s, const maths_step& step, tensors layer_pass::*which);
+  void let_go_read(packet_work& w, const maths_step& step) const;
+  void let_go_done(packet_work& w, const maths_step& step) const;
+  static tensors of_all(const packet_work& w, const maths_step& step, tensors layer_pass::*which);
   // Releases the tensors; the lists keep their capacity for the next packet.
   static void forget(saved& s) { s.inputs.clear(), s.outputs.clear(), s.extra.clear(); }
 
   // Called by the stage. declare: sets the shape of every tensor of the pass, without memory (tasks
-  // allocate it). leaving: the tensor to send along an out-edge.
-  void declare(slot& s) const;
-  tensor leaving(slot& s, std::size_t edge) const;
-  void let_go_sent(slot& s) const;
-  static void let_go_all(slot& s);  // the packet has left
+  // allocate it). leaving: the tensor to send along an out-edge; `sent`: the edges along which one
+  // has been sent.
+  void declare(packet_work& w) const;
+  tensor leaving(packet_work& w, std::size_t edge, const std::vector<bool>& sent) const;
+  void let_go_sent(packet_work& w) const;
+  static void let_go_all(packet_work& w);  // the packet has left
 
   const role_plan& self() const { return (*plan_)[self_]; }
   // The layer at `position`, or the part of it that this stage computes.
@@ -78,7 +78,7 @@ class stage_maths {
   // first training packet of its loader uses.
   bool edge_used(const plan_edge& e, const header& h) const;
   shape sized(const shape& s, std::int64_t examples) const;
-  static bool training(const slot& s) { return s.h.phase == static_cast<std::uint8_t>(phase::train); }
+  static bool training(const packet_work& w) { return w.h.phase == static_cast<std::uint8_t>(phase::train); }
   bool wants_backward() const { return wants_backward_; }
   bool reports(std::uint8_t ph) const { return reports_[ph]; }  // true if the stage hosts a loss or metric of the phase
   const task_cost& cost_forward() const { return forward_cost_; }
@@ -132,16 +132,17 @@ class stage_maths {
   backward_wants wants_of(const maths_step& step) const { return wants_of_[index_of_step(step)]; }
 
   // --- stage_maths.cpp
-  std::int64_t examples_of(const slot& s, const graph_layer& l) const;
-  void add_inputs(slot& s, std::size_t need, device& d) const;
-  tensor arrived(const slot& s, std::size_t need, std::size_t edge, device& d) const;
-  tensor joined_gradient(slot& s, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output, device& d) const;
-  tensor add_up(slot& s, const contributions& from, std::size_t position, std::size_t output, device& d) const;
+  std::int64_t examples_of(const packet_work& w, const graph_layer& l) const;
+  void add_inputs(packet_work& w, std::size_t need, device& d) const;
+  tensor arrived(const packet_work& w, std::size_t need, std::size_t edge, device& d) const;
+  tensor joined_gradient(packet_work& w, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,
+                         device& d) const;
+  tensor add_up(packet_work& w, const contributions& from, std::size_t position, std::size_t output, device& d) const;
 
   // --- stage_memory.cpp
-  void take_in_place(slot& s, const maths_step& step) const;
-  void restore(slot& s, const maths_step& step, device& d) const;
-  void make_again(slot& s, const maths_step& step, device& d) const;
+  void take_in_place(packet_work& w, const maths_step& step) const;
+  void restore(packet_work& w, const maths_step& step, device& d) const;
+  void make_again(packet_work& w, const maths_step& step, device& d) const;
 
   std::shared_ptr<const model_graph> graph_;
   std::shared_ptr<const job_plan> plan_;

@@ -19,62 +19,62 @@
 namespace troupe {
 
 // Called after `step` has gathered its inputs.
-void stage_maths::let_go_read(slot& s, const maths_step& step) const {
-  const auto& last = last_[s.h.phase][index_of_step(step)];
+void stage_maths::let_go_read(packet_work& w, const maths_step& step) const {
+  const auto& last = last_[w.h.phase][index_of_step(step)];
   for (const auto& [p, o] : last.outputs)
-    if (p != step.last()) s.passes[p].out[o].let_go();
+    if (p != step.last()) w.passes[p].out[o].let_go();
   for (auto n : last.needs) {
-    s.wholes[n].let_go();
-    for (auto e : needs_[n].edges) s.inputs[e].let_go();
+    w.wholes[n].let_go();
+    for (auto e : needs_[n].edges) w.inputs[e].let_go();
   }
 }
 
 // Called after the forward of `step`.
-void stage_maths::let_go_done(slot& s, const maths_step& step) const {
-  auto& pass = s.passes[step.first()];
+void stage_maths::let_go_done(packet_work& w, const maths_step& step) const {
+  auto& pass = w.passes[step.first()];
   pass.in.clear();
-  for (const auto& [p, o] : last_[s.h.phase][index_of_step(step)].outputs)
-    if (p == step.last()) s.passes[p].out[o].let_go();  // no reader
+  for (const auto& [p, o] : last_[w.h.phase][index_of_step(step)].outputs)
+    if (p == step.last()) w.passes[p].out[o].let_go();  // no reader
   const auto& l = hosted(step.first());
-  if (!training(s) || !l.wants_backward || l.recompute) forget(pass.kept);
+  if (!training(w) || !l.wants_backward || l.recompute) forget(pass.kept);
 }
 
-void stage_maths::take_in_place(slot& s, const maths_step& step) const {
-  if (!step.maths->in_place() || !last_[s.h.phase][index_of_step(step)].input_0) return;
-  if (training(s) && hosted(step.first()).wants_backward && wants_of(step).inputs) return;
-  auto& x = s.passes[step.first()].in[0];
-  auto& y = s.passes[step.last()].out[0];
+void stage_maths::take_in_place(packet_work& w, const maths_step& step) const {
+  if (!step.maths->in_place() || !last_[w.h.phase][index_of_step(step)].input_0) return;
+  if (training(w) && hosted(step.first()).wants_backward && wants_of(step).inputs) return;
+  auto& x = w.passes[step.first()].in[0];
+  auto& y = w.passes[step.last()].out[0];
   if (x.type() == y.type() && x.dims() == y.dims() && x.reclaim()) y = x;
 }
 
 // The tensor to send along an out-edge. The last message that carries an output takes the stage's
 // handle.
-tensor stage_maths::leaving(slot& s, std::size_t edge) const {
-  if (remade(edge)) return std::move(s.outgoing[edge]);
+tensor stage_maths::leaving(packet_work& w, std::size_t edge, const std::vector<bool>& sent) const {
+  if (remade(edge)) return std::move(w.outgoing[edge]);
   const auto what = out_edge(edge).what;
   const auto p = static_cast<std::size_t>(position_of(what.layer));
-  auto& value = s.passes[p].out[what.output];
-  auto sent = value;
-  bool last = !(training(s) && held_[p][what.output]);
-  for (std::size_t e = 0; e < s.sent.size(); ++e)
-    if (e != edge && !s.sent[e] && out_edge(e).what == what && !remade(e) && edge_used(out_edge(e), s.h)) last = false;
+  auto& value = w.passes[p].out[what.output];
+  auto leaves = value;
+  bool last = !(training(w) && held_[p][what.output]);
+  for (std::size_t e = 0; e < sent.size(); ++e)
+    if (e != edge && !sent[e] && out_edge(e).what == what && !remade(e) && edge_used(out_edge(e), w.h)) last = false;
   if (last) value.let_go();
-  return sent;
+  return leaves;
 }
 
 // Called after all outputs have been sent.
-void stage_maths::let_go_sent(slot& s) const {
-  for (std::size_t p = 0; p < s.passes.size(); ++p)
-    for (std::size_t o = 0; o < s.passes[p].out.size(); ++o)
-      if (leaves_[s.h.phase][p][o] && !(training(s) && held_[p][o])) s.passes[p].out[o].let_go();
+void stage_maths::let_go_sent(packet_work& w) const {
+  for (std::size_t p = 0; p < w.passes.size(); ++p)
+    for (std::size_t o = 0; o < w.passes[p].out.size(); ++o)
+      if (leaves_[w.h.phase][p][o] && !(training(w) && held_[p][o])) w.passes[p].out[o].let_go();
 }
 
-void stage_maths::let_go_all(slot& s) {
-  s.inputs.clear();
-  s.wholes.clear();
-  s.outgoing.clear();
-  s.arriving.clear();
-  for (auto& pass : s.passes) {
+void stage_maths::let_go_all(packet_work& w) {
+  w.inputs.clear();
+  w.wholes.clear();
+  w.outgoing.clear();
+  w.arriving.clear();
+  for (auto& pass : w.passes) {
     pass.in.clear(), pass.out.clear(), pass.params.clear();
     pass.grad_out.clear(), pass.grad_in.clear(), pass.grad_params.clear();
     forget(pass.kept);
@@ -82,35 +82,35 @@ void stage_maths::let_go_all(slot& s) {
 }
 
 // Recomputes the tensors that backward of `step` needs and forward has not kept.
-void stage_maths::restore(slot& s, const maths_step& step, device& d) const {
+void stage_maths::restore(packet_work& w, const maths_step& step, device& d) const {
   const auto p = step.first();
-  if (recomputes(p)) return make_again(s, step, d);
+  if (recomputes(p)) return make_again(w, step, d);
   if (!wants_of(step).inputs) return;
   for (std::size_t i = 0; i < hosted(p).inputs.size(); ++i) {
     const int q = maker_of(p, i);
     if (q < 0 || !recomputes(static_cast<std::size_t>(q))) continue;
-    make_again(s, step_at(q), d);
-    s.passes[p].kept.inputs[i] = s.passes[static_cast<std::size_t>(q)].out[hosted(p).inputs[i].output];
+    make_again(w, step_at(q), d);
+    w.passes[p].kept.inputs[i] = w.passes[static_cast<std::size_t>(q)].out[hosted(p).inputs[i].output];
   }
 }
 
 // Recomputes `step` and, first, the recomputed layers that it reads. Statistics and carried state
 // were output by the packet's first forward and are not output again.
-void stage_maths::make_again(slot& s, const maths_step& step, device& d) const {
+void stage_maths::make_again(packet_work& w, const maths_step& step, device& d) const {
   const auto p = step.first();
   const auto& l = hosted(p);
-  auto& pass = s.passes[p];
-  auto& out = s.passes[step.last()].out;
+  auto& pass = w.passes[p];
+  auto& out = w.passes[step.last()].out;
   if (std::exchange(pass.again, true)) return;
   for (std::size_t i = 0; i < l.inputs.size(); ++i)
-    if (const int q = maker_of(p, i); q >= 0 && recomputes(static_cast<std::size_t>(q))) make_again(s, step_at(q), d);
-  gather(s, p);
+    if (const int q = maker_of(p, i); q >= 0 && recomputes(static_cast<std::size_t>(q))) make_again(w, step_at(q), d);
+  gather(w, p);
   for (auto& t : out) t.let_go();
-  auto c = context_of(s, p, d);
+  auto c = context_of(w, p, d);
   c.stats_out = nullptr;
-  if (s.continues_sequences && !l.carries.empty() && !pass.carried_in.empty()) c.carried_in = &pass.carried_in;
+  if (w.continues_sequences && !l.carries.empty() && !pass.carried_in.empty()) c.carried_in = &pass.carried_in;
   forget(pass.kept);
-  const tensors joined = step.at.size() > 1 ? of_all(s, step, &layer_pass::params) : tensors{};
+  const tensors joined = step.at.size() > 1 ? of_all(w, step, &layer_pass::params) : tensors{};
   step.maths->forward(c, *pass.plans[0], pass.in, step.at.size() > 1 ? joined : pass.params, out, pass.kept);
   if (wants_of(step).inputs) pass.kept.inputs = pass.in;
   if (wants_of(step).outputs) pass.kept.outputs = out;

@@ -64,15 +64,15 @@ std::uint64_t stage_weights::newest() const {
 
 const tensors& stage_weights::newest_values(std::size_t position) const { return all_[position].here.at(all_[position].newest); }
 
-void stage_weights::count(const std::vector<std::shared_ptr<stage_slot>>& slots) {
+void stage_weights::count(const std::vector<std::unique_ptr<stage_slot>>& slots) {
   for (std::size_t p = 0; p < all_.size(); ++p) {
     if (!wanted(p)) continue;
     const auto& here = all_[p].here;
     auto alive = here.size();
-    const auto met = [&](const auto& s) { return s->at != stage_slot::stage_of::free && !s->passes[p].params.empty(); };
+    const auto met = [&](const auto& s) { return s->at != stage_slot::stage_of::free && s->weights[p].any; };
     for (auto s = slots.begin(); s != slots.end(); ++s) {
-      const auto same = [&](const auto& other) { return met(other) && other->passes[p].version == (*s)->passes[p].version; };
-      if (met(*s) && !here.count((*s)->passes[p].version) && std::none_of(slots.begin(), s, same)) ++alive;
+      const auto same = [&](const auto& other) { return met(other) && other->weights[p].version == (*s)->weights[p].version; };
+      if (met(*s) && !here.count((*s)->weights[p].version) && std::none_of(slots.begin(), s, same)) ++alive;
     }
     max_ = std::max(max_, static_cast<std::uint32_t>(alive));
   }

@@ -49,7 +49,7 @@ class stage_weights {
   const tensors& newest_values(std::size_t position) const;
 
   // Updates most() with the versions held now, including those that packets in flight hold.
-  void count(const std::vector<std::shared_ptr<stage_slot>>& slots);
+  void count(const std::vector<std::unique_ptr<stage_slot>>& slots);
   std::uint32_t most() const { return max_; }  // versions of one layer held at once
 
  private:

@@ -132,17 +132,22 @@ class elastic_shard final : public centre_shard {
 
   void add(shard_block& b, tensors moved, effects& out) {
     b.updating = true;
-    b.next = std::make_shared<block_update>();
+    b.next = lent(std::make_shared<block_update>());
     b.next->value = tensor::declare({b.plan->count}, config_.type);
     b.next->updates = b.updates;  // only the centre moves; rule states are in the workers
     const auto bytes = static_cast<double>(b.next->value.bytes()) * (1.0 + 2.0 * static_cast<double>(moved.size()));
     tasks_.run(
-        [was = b.value, next = b.next, moved = std::move(moved)](task_context& c) {
+        [was = b.value, next = b.next.lend(), moved = std::move(moved)](task_context& c) {
           next->value.back(c.dev);
           c.dev.copy(was, next->value);
           for (const auto& d : moved) c.dev.axpy(1.0, d, next->value);
         },
-        {0, bytes, "centre"}, [this, &b](effects& more) { update_.take({.block = &b}, more); }, out);
+        {0, bytes, "centre"},
+        [this, &b](effects& more) {
+          b.next.give_back();
+          update_.take({.block = &b}, more);
+        },
+        out);
   }
 
   void on_all_flushed(std::uint64_t, effects& out) override { fold_contributions(true, false, out); }

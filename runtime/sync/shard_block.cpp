@@ -75,7 +75,7 @@ shard_blocks::shard_blocks(const sync_config& c) : config_(c), at_(c.plan->block
     mine.plan = &b;
     mine.version = mine.updates = config_.first_step;
     mine.value = tensor::declare({b.count}, config_.type);
-    mine.rule.assign(states, tensor::declare({b.count}, config_.type));
+    mine.rule->assign(states, tensor::declare({b.count}, config_.type));
     blocks_.push_back(std::move(mine));
     at_[b.id] = static_cast<std::uint32_t>(blocks_.size());
   }
@@ -95,17 +95,17 @@ task_work shard_blocks::fill() {
     block_content given;  // no value: use the filler
   };
   std::vector<wish> wishes;
-  filling_ = std::make_shared<std::vector<block_update>>();
+  filling_ = lent(std::make_shared<std::vector<block_update>>());
   for (auto& b : blocks_) {
     wishes.push_back({b.plan, {}});
     if (config_.inherited) {
       wishes.back().given = config_.inherited->at(b.plan->id);
       b.updates = wishes.back().given.updates;
     }
-    filling_->push_back({b.value, b.rule, b.updates});
+    filling_->push_back({b.value, *b.rule, b.updates});
   }
   return [graph = config_.graph, plan = config_.plan, type = config_.type, seed = config_.seed, wishes = std::move(wishes),
-          made = filling_](task_context& c) {
+          made = filling_.lend()](task_context& c) {
     const auto take = [&](const tensor& given, tensor& to) {
       if (given.type() == type) return void(to = given);
       to.back(c.dev);
@@ -140,11 +140,13 @@ task_work shard_blocks::fill() {
 }
 
 void shard_blocks::filled() {
-  const auto made = std::exchange(filling_, nullptr);
-  for (std::size_t i = 0; made && i < made->size(); ++i) {
-    blocks_[i].value = std::move((*made)[i].value);
-    blocks_[i].rule = std::move((*made)[i].rule);
+  filling_.give_back();
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    auto& made = (*filling_)[i];
+    blocks_[i].value = std::move(made.value);
+    *blocks_[i].rule = std::move(made.rule);
   }
+  filling_ = {};
 }
 
 // What the next update of the block must count; null: nothing.
@@ -165,15 +167,17 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
   in.grad_scale = 1.0 / packets * clip;
   in.updates = b.updates;
   b.updating = true;
-  b.next = std::make_shared<block_update>();
+  b.next = lent(std::make_shared<block_update>());
   b.next->value = tensor::declare({b.plan->count}, config_.type);
   b.next->updates = b.updates + 1;
   b.next->histograms = wanted_histograms(b);
   auto cost = cost_of(due);
   cost.kind = "update";
-  cost.bytes += static_cast<double>(b.next->value.bytes() * (3 + 2 * b.rule.size()));
-  return {[graph = config_.graph, rule = config_.update, param = b.plan->param, value = b.value, states = b.rule, next = b.next,
-           due = std::move(due), sum = std::move(sum), in, packets, looks, spares = config_.max_skipped > 0,
+  cost.bytes += static_cast<double>(b.next->value.bytes() * (3 + 2 * b.rule->size()));
+  // If the states may be needed after a node failure, the task does not change them.
+  auto states = config_.outlives ? std::make_shared<tensors>(*b.rule) : b.rule.lend();
+  return {[graph = config_.graph, rule = config_.update, param = b.plan->param, value = b.value, states = std::move(states),
+           next = b.next.lend(), due = std::move(due), sum = std::move(sum), in, packets, looks, spares = config_.max_skipped > 0,
            apart = config_.outlives](task_context& c) mutable {
             run_additions(due, c.dev);
             const auto& spec = graph->params[param].spec;
@@ -199,19 +203,24 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
             // snapshot holds them, they may be needed after a node failure (`apart`), or a device
             // with queues reports a non-finite gradient only after the update (`later`).
             const bool later = looks && spares && &c.dev.host() != &c.dev;
-            next->rule = states;
+            next->rule = *states;
             for (auto& s : next->rule)
               if (apart || s.frozen() || s.space() != c.dev.space() || later) s = tensor::allocate(c.dev, s.dims(), s.type());
             if (at_once)
-              next->not_finite = !update_looking(c.dev, *rule, in, value, gradient, next->value, states, next->rule);
+              next->not_finite = !update_looking(c.dev, *rule, in, value, gradient, next->value, *states, next->rule);
             else
-              rule->update(c.dev, in, value, gradient, next->value, states, next->rule);
+              rule->update(c.dev, in, value, gradient, next->value, *states, next->rule);
             if (counts) counts->weight.take(c.dev, next->value);
             gradient.let_go();  // the task object may be destroyed later
             value.let_go();
-            states.clear();
+            states.reset();
           },
           cost};
+}
+
+void shard_blocks::take_back(shard_block& b) {
+  b.next.give_back();
+  if (b.rule.out()) b.rule.give_back();
 }
 
 void shard_blocks::updated(shard_block& b) {
@@ -221,13 +230,13 @@ void shard_blocks::updated(shard_block& b) {
     if (b.earlier.size() >= config_.plan->versions_needed()) b.earlier.erase(b.earlier.begin());
   }
   if (config_.plan->nodes.size() > 1) {
-    b.past.push_front({b.version, b.updates, std::move(b.value), config_.outlives ? b.rule : tensors{}});
+    b.past.push_front({b.version, b.updates, std::move(b.value), config_.outlives ? *b.rule : tensors{}});
     if (b.past.size() > remembered_) b.past.resize(remembered_);
   }
   b.value = std::move(b.next->value);
-  if (!b.next->rule.empty()) b.rule = std::move(b.next->rule);
+  if (!b.next->rule.empty()) *b.rule = std::move(b.next->rule);
   b.updates = b.next->updates;
-  b.next.reset();
+  b.next = {};
   b.updating = false;
   ++b.version;
 }
@@ -237,7 +246,7 @@ void shard_blocks::send_copy(const shard_block& b, role_id to, effects& out) con
   h.version = b.version + (b.next ? 1 : 0);
   h.step = b.next ? b.next->updates : b.updates;
   const auto oldest = b.version < remembered_ ? 0 : b.version - (remembered_ - 1);
-  out.send({h, state{0, b.plan->id, b.next ? b.next->value : b.value, b.next ? b.next->rule : b.rule, oldest}});
+  out.send({h, state{0, b.plan->id, b.next ? b.next->value : b.value, b.next ? b.next->rule : *b.rule, oldest}});
 }
 
 inventory shard_blocks::at_hand(std::uint64_t request) const {
@@ -253,8 +262,8 @@ inventory shard_blocks::at_hand(std::uint64_t request) const {
 
 void shard_blocks::send_version(const collect& c, role_id asker, std::uint64_t version, effects& out) const {
   for (const auto& b : blocks_) {
-    if (!b.filled) continue;
-    past_block is{b.version, b.updates, b.value, b.rule};
+    if (!b.filled || b.rule.out()) continue;  // lent: never in a job that outlives nodes
+    past_block is{b.version, b.updates, b.value, *b.rule};
     for (const auto& p : b.past)
       if (p.version == version) is = p;
     if (is.version != version && version != any_version) continue;
@@ -267,7 +276,7 @@ void shard_blocks::send_version(const collect& c, role_id asker, std::uint64_t v
 
 void shard_blocks::leave_out(shard_block& b) {
   b.updating = true;
-  if (!b.next) b.next = std::make_shared<block_update>();
+  if (!b.next) b.next = lent(std::make_shared<block_update>());
   b.next->value = b.value;
   b.next->rule.clear();
   b.next->updates = b.updates;
@@ -287,7 +296,7 @@ void shard_blocks::answer_collects(effects& out) {
   for (auto& w : collects_) {
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       auto& b = blocks_[i];
-      if (w.sent[i] || !b.filled || b.version < w.version) continue;
+      if (w.sent[i] || !b.filled || b.version < w.version || (w.request.with_state && b.rule.out())) continue;
       w.sent[i] = true;
       if (w.histograms_for) {
         countable_.push_back({b.plan->id, *w.histograms_for, b.version, b.value});
@@ -296,7 +305,7 @@ void shard_blocks::answer_collects(effects& out) {
       auto h = header_between(config_.job, config_.self, w.asker);
       h.version = b.version;
       h.step = b.updates;
-      out.send({h, state{w.request.request, b.plan->id, b.value, w.request.with_state ? b.rule : tensors{}}});
+      out.send({h, state{w.request.request, b.plan->id, b.value, w.request.with_state ? *b.rule : tensors{}}});
     }
   }
   std::erase_if(collects_, [](const wanted& w) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/lent.hpp"
 #include "runtime/reduce/histogram.hpp"
 #include "runtime/reduce/summing.hpp"
 #include "runtime/sync/mode.hpp"
@@ -28,7 +29,8 @@ rule_step rule_step_at(const sync_config& c, std::uint32_t p, std::uint64_t step
 void apply_setting(sync_config& c, const set_value& s);
 
 // The result of a task that updates a block. The block itself stays unchanged until the task has
-// finished, except for rule states that have not been sent to any role, which are updated in place.
+// finished, except for rule states that have not been sent to any role, which are updated in place
+// (shard_block::rule is lent to the task).
 struct block_update {
   tensor value;
   tensors rule;                                       // empty: unchanged
@@ -46,11 +48,11 @@ struct past_block {
 
 struct shard_block {
   const param_block* plan = nullptr;
-  std::uint64_t version = 0;                  // number of updates since the job's first step
-  std::uint64_t updates = 0;                  // number of updates that the rule states have seen
-  tensor value;                               // immutable once sent; an update makes a new tensor
-  tensors rule;                               // states of the update rule
-  std::shared_ptr<struct block_update> next;  // being computed by a task
+  std::uint64_t version = 0;                        // number of updates since the job's first step
+  std::uint64_t updates = 0;                        // number of updates that the rule states have seen
+  tensor value;                                     // immutable once sent; an update makes a new tensor
+  lent<tensors> rule{std::make_shared<tensors>()};  // states of the update rule
+  lent<block_update> next;  // the pending update: lent to the task that computes it, then complete until updated()
   // The newest first. Only if there are several nodes: a restarted worker may request the previous
   // version, or, after a node failure, the job may continue from an earlier version.
   std::deque<past_block> past;
@@ -79,10 +81,12 @@ class shard_blocks {
   void filled();
   // A task that runs the additions that are due, then applies one step of the rule with the
   // gradient clip * sum / packets (running statistics: reduce/fold.hpp). `looks`: it first checks
-  // the sum, and does not apply one that is not finite (block_update::not_finite). Call updated()
-  // when it has finished.
+  // the sum, and does not apply one that is not finite (block_update::not_finite). Call
+  // take_back() when it has finished, then updated().
   std::pair<task_work, task_cost> update(shard_block& b, additions due, sum_ptr sum, std::uint32_t packets, double clip,
                                          std::uint64_t step, bool looks);
+  // The task has finished: the shard has b.next and b.rule back.
+  void take_back(shard_block& b);
   void updated(shard_block& b);
   // Sends a replica the block as its pending update leaves it, or as it is if none is pending.
   void send_copy(const shard_block& b, role_id to, effects& out) const;
@@ -96,7 +100,8 @@ class shard_blocks {
   // Skips the step: the next version has the same weights and rule states. Call updated()
   // afterwards.
   void leave_out(shard_block& b);
-  // Sends `asker` the state of every block once it has reached `version`.
+  // Sends `asker` the state of every block once it has reached `version`; with rule states, also
+  // once no task changes them.
   void collect_at(const collect& c, role_id asker, std::uint64_t version, effects& out);
   void answer_collects(effects& out);
   // Histograms of the weights alone, for `step`: of every block but those `without` (by position)
@@ -128,7 +133,7 @@ class shard_blocks {
   std::vector<wanted> collects_;
   std::vector<countable> countable_;
   std::size_t remembered_ = 1;
-  std::shared_ptr<std::vector<block_update>> filling_;  // by position in blocks_
+  lent<std::vector<block_update>> filling_;  // by position in blocks_
 };
 
 }  // namespace troupe

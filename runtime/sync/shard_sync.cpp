@@ -26,7 +26,7 @@ shard_sync::shard_sync(sync_config c, gives g, const update_list& steps)
 
 std::map<std::uint32_t, block_content> shard_sync::contents() const {
   std::map<std::uint32_t, block_content> all;
-  for (const auto& b : blocks_.list()) all[b.plan->id] = {b.value, b.rule, b.updates};
+  for (const auto& b : blocks_.list()) all[b.plan->id] = {b.value, b.rule.out() ? tensors{} : *b.rule, b.updates};
   return all;
 }
 
@@ -133,7 +133,7 @@ void shard_sync::give(role_id r, const shard_block& b, resume_point at, std::uin
   if (gives_ == gives::weights) {
     out.send({h, weights{b.plan->id, b.value, at.wanted}});
   } else {
-    out.send({h, state{b.updates, b.plan->id, b.value, b.rule, at.wanted}});
+    out.send({h, state{b.updates, b.plan->id, b.value, *b.rule, at.wanted}});
   }
 }
 
@@ -226,7 +226,7 @@ void shard_sync::take_copy(const header& h, const state& s, effects& out) {
   const auto* b = blocks_.find(s.block);
   const auto mass = std::bit_cast<double>(h.version);
   if (worker_of(h.src) >= workers() || !b) return drop(drop_reason::misaddressed);
-  if (!holds(s.value, b->plan->count, config_.type) || s.rule.size() != b->rule.size() ||
+  if (!holds(s.value, b->plan->count, config_.type) || s.rule.size() != config_.update->states().size() ||
       !all_hold(s.rule, b->plan->count, config_.type) || !std::isfinite(mass) || mass < 0)
     return drop(drop_reason::malformed);
   on_copy(h, s, out);

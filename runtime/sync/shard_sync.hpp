@@ -26,7 +26,8 @@ class shard_sync : public role {
  public:
   void on(const envelope& e, time_point now, effects& out) final;
   role_status status() const override;
-  // The blocks at a boundary, after a flush, for the mode that follows.
+  // The blocks at a boundary, after a flush, for the mode that follows. No update runs there. (Of a
+  // block whose update runs, the rule states are left out.)
   std::map<std::uint32_t, block_content> contents() const;
 
  protected:

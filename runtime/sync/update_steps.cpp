@@ -54,6 +54,7 @@ void apply_rule::take(complete_gradient g, effects& out) {
 
 void apply_rule::applied(complete_gradient g, effects& out) {
   auto& b = *g.block;
+  parts_.blocks.take_back(b);
   if (b.next->not_finite) {
     tell_not_finite(parts_, 0, {b.plan->id}, g.step, out);
     if (parts_.config.max_skipped == 0) return;  // the job ends; this version has not been sent to any role
@@ -92,7 +93,7 @@ std::optional<drop_reason> replicate::take_message(const envelope& e, effects& o
   auto* b = parts_.blocks.find(e.h.packet);
   if (e.h.src != first_ || !b) return drop_reason::misaddressed;
   if (!b->next && e.h.version == b->version) return std::nullopt;  // of the first values, which nothing waits for
-  if (!b->next || e.h.version != b->version + 1) return drop_reason::unrequested;
+  if (!b->next || b->next.out() || e.h.version != b->version + 1) return drop_reason::unrequested;
   invariant(waiting_ > 0, "a replica confirms an update that waits for it");
   --waiting_;
   pass({.block = b}, out);

@@ -7,6 +7,7 @@
 namespace troupe {
 
 void fold_copies(const shard_parts& p, const worker_copies& all, bool mean_states, bool mean_values, effects& out) {
+  const auto states_of_rule = p.config.update->states().size();
   for (auto& b : p.blocks.list()) {
     const auto at = all.find(b.plan->id);
     if (at == all.end() || at->second.empty()) continue;
@@ -23,8 +24,8 @@ void fold_copies(const shard_parts& p, const worker_copies& all, bool mean_state
     }
     // Uses new tensors: an update of the block may still be running.
     const auto value = std::make_shared<tensor>(tensor::declare({b.plan->count}, p.config.type));
-    const auto states = std::make_shared<tensors>(b.rule.size(), tensor::declare({b.plan->count}, p.config.type));
-    const auto cost = static_cast<double>(value->bytes() * from.size() * (1 + b.rule.size()));
+    const auto states = std::make_shared<tensors>(states_of_rule, tensor::declare({b.plan->count}, p.config.type));
+    const auto cost = static_cast<double>(value->bytes() * from.size() * (1 + states_of_rule));
     p.tasks.run(
         [value, states, copies, total, mean_states, mean_values](task_context& c) {
           const auto fold = [&](tensor& to, auto part_of) {
@@ -39,7 +40,7 @@ void fold_copies(const shard_parts& p, const worker_copies& all, bool mean_state
         {0, cost, "mean"},
         [&b, value, states, mean_states, mean_values](effects&) {
           if (mean_values) b.value = *value;
-          if (mean_states) b.rule = *states;
+          if (mean_states) *b.rule = *states;
         },
         out);
   }

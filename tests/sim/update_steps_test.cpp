@@ -60,10 +60,13 @@ class step_bench {
   }
   update_step& step() { return *step_; }
 
-  // Passes a gradient with equal elements to the step and runs all tasks that follow.
-  void take(shard_block& b, double element, std::uint64_t at = 0) {
+  // Passes a gradient with equal elements to the step. Its tasks run in settle().
+  void begin(shard_block& b, double element, std::uint64_t at = 0) {
     complete_gradient g{&b, {}, std::make_shared<tensors>(1, filled(b, element)), 2, at};
     step_->take(std::move(g), out_);
+  }
+  void take(shard_block& b, double element, std::uint64_t at = 0) {
+    begin(b, element, at);
     settle();
   }
   void take_skipped(shard_block& b) {
@@ -80,6 +83,20 @@ class step_bench {
     const auto why = step_->take_message({h, std::move(m)}, out_);
     settle();
     return why;
+  }
+
+  void settle() {
+    while (!out_.list().empty()) {
+      auto list = std::exchange(out_.list(), {});
+      for (auto& x : list) {
+        if (auto* s = std::get_if<send_effect>(&x)) sent_.push_back(s->e);
+        auto* r = std::get_if<run_effect>(&x);
+        if (!r) continue;
+        task_context c{*cpu()};
+        r->work(c);
+        EXPECT_TRUE(tasks_.finished(r->token, out_));
+      }
+    }
   }
 
   template <class M>
@@ -101,19 +118,6 @@ class step_bench {
     auto t = tensor::allocate(*cpu(), {b.plan->count}, dtype::f64);
     cpu()->fill(value, t);
     return t;
-  }
-  void settle() {
-    while (!out_.list().empty()) {
-      auto list = std::exchange(out_.list(), {});
-      for (auto& x : list) {
-        if (auto* s = std::get_if<send_effect>(&x)) sent_.push_back(s->e);
-        auto* r = std::get_if<run_effect>(&x);
-        if (!r) continue;
-        task_context c{*cpu()};
-        r->work(c);
-        EXPECT_TRUE(tasks_.finished(r->token, out_));
-      }
-    }
   }
 
   std::shared_ptr<prepared_job> job_;
@@ -290,11 +294,24 @@ TEST(applying_the_rule, steps_with_the_clipped_mean) {
   auto& block = b.blocks()[0];
   b.take_skipped(block);
   EXPECT_EQ(first_of(block.next->value), 2) << "skipped: the same weights";
-  block.next.reset();
+  block.next = {};
   b.passed.clear();
   b.take(block, 3);
   ASSERT_THAT(b.passed, SizeIs(1));
   EXPECT_EQ(first_of(block.next->value), 2 - 0.5 * 3 / 2);
+}
+
+TEST(applying_the_rule, lends_update_and_rule_states_to_its_task) {
+  step_bench b({});
+  b.use(apply_rule::make(b.parts()));
+  auto& block = b.blocks()[0];
+  b.begin(block, 3);
+  EXPECT_THROW(block.next->updates = 7, std::logic_error);
+  EXPECT_THROW(block.rule->clear(), std::logic_error);
+  EXPECT_EQ(first_of(block.value), 2) << "the present weights stay readable";
+  b.settle();
+  EXPECT_EQ(block.next->updates, 1u);
+  EXPECT_FALSE(block.rule.out());
 }
 
 TEST(applying_the_rule, ends_the_job_with_a_gradient_that_is_not_finite) {
