@@ -185,8 +185,8 @@ class cross_batch_norm final : public layer {
 class cross_batch_norm_stage final : public stage {
  public:
   explicit cross_batch_norm_stage(stage_config c)
-      : stage(std::move(c)), eps_(static_cast<const cross_batch_norm&>(*hosted(0).maths).eps()) {
-    const auto e = extent_of(hosted(0).in[0]);
+      : stage(std::move(c)), eps_(static_cast<const cross_batch_norm&>(*layout().hosted(0).maths).eps()) {
+    const auto e = extent_of(layout().hosted(0).in[0]);
     total_count_ = static_cast<double>(e.n * e.inner) * config().plan->packets;
     running_.mean.assign(static_cast<std::size_t>(e.channels), 0.0);
     running_.inverse.assign(static_cast<std::size_t>(e.channels), 1.0);
@@ -239,7 +239,7 @@ class cross_batch_norm_stage final : public stage {
   void on_user(const envelope& e, effects& out) override {
     const auto& u = std::get<user>(e.body);
     if ((u.type != forward_sums && u.type != backward_sums) || e.h.packet >= config().plan->packets || u.values.size() != 1 ||
-        !holds(u.values[0], 2 * hosted(0).in[0][1], dtype::f64))
+        !holds(u.values[0], 2 * layout().hosted(0).in[0][1], dtype::f64))
       return;  // not trusted: a peer may send an invalid message
     auto& step = steps_[{e.h.step, u.type}];
     step.by_packet.resize(config().plan->packets);

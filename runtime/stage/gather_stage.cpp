@@ -22,8 +22,8 @@ using packets = std::vector<std::shared_ptr<packet_work>>;
 // Returns true if this maths step can compute the packets of a training step as one: its first
 // layer has gather = true and supports it, and no other layer of it has parameters.
 bool at_once(const stage_maths& m, const maths_step& step) {
-  return m.hosted(step.first()).gather && step.maths->gathered() &&
-         std::all_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return m.hosted(p).params.empty(); });
+  return m.layout().hosted(step.first()).gather && step.maths->gathered() &&
+         std::all_of(step.at.begin() + 1, step.at.end(), [&](auto p) { return m.layout().hosted(p).params.empty(); });
 }
 
 void step_forward_all(const stage_maths& m, const packets& all, const maths_step& step, device& d) {
@@ -56,8 +56,8 @@ void step_forward_all(const stage_maths& m, const packets& all, const maths_step
 
 void forward_all(const stage_maths& m, const packets& all, device& d) {
   for (const auto& w : all) m.join_inputs(*w, d);
-  for (const auto& step : m.steps()) {
-    if (!m.hosted(step.first()).in_train) continue;
+  for (const auto& step : m.layout().steps()) {
+    if (!m.layout().hosted(step.first()).in_train) continue;
     if (at_once(m, step)) {
       step_forward_all(m, all, step, d);
       continue;
@@ -88,14 +88,14 @@ void step_backward_all(const stage_maths& m, const packets& all, const maths_ste
       if (dx[i]) mine.grad_in[i] = packet_of(dx[i], static_cast<std::int64_t>(k), count);
     for (auto& y : all[k]->passes[step.last()].out) y.let_go();
     mine.gradient_of =
-        k == 0 ? std::bit_ceil(m.self().packets.count) : 0;  // the tree block may be cut off at the end of the packets
+        k == 0 ? std::bit_ceil(m.layout().self().packets.count) : 0;  // the tree block may be cut off at the end of the packets
   }
 }
 
 void backward_all(const stage_maths& m, const packets& all, device& d) {
   for (const auto& w : all) m.unpack_arriving(*w, d);
-  for (auto step = m.steps().rbegin(); step != m.steps().rend(); ++step) {
-    const auto& l = m.hosted(step->first());
+  for (auto step = m.layout().steps().rbegin(); step != m.layout().steps().rend(); ++step) {
+    const auto& l = m.layout().hosted(step->first());
     if (!l.wants_backward || !l.in_train) continue;
     if (at_once(m, *step)) {
       step_backward_all(m, all, *step, d);
@@ -142,7 +142,7 @@ void gather_stage::wait(slot& s, slot::stage_of waiting, slot::stage_of running,
   std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->h.packet < b->h.packet; });
   for (auto* p : all) p->at = running;
   led_[all[0]->index] = all;
-  auto cost = task == ahead ? maths_of_stage()->cost_forward() : maths_of_stage()->cost_backward();
+  auto cost = task == ahead ? layout().cost_forward() : layout().cost_backward();
   cost.flops *= static_cast<double>(all.size());
   packets others;  // the task of the first packet computes all
   for (auto p = all.begin() + 1; p != all.end(); ++p) others.push_back((*p)->work.lend());

@@ -11,7 +11,7 @@ namespace {
 // there are at most four; the rest is reserve.
 constexpr std::size_t max_steps = 8;
 
-const joint_maths& joint_of(const stage_maths& m) { return *m.hosted(0).maths->joint(); }
+const joint_maths& joint_of(const stage_maths& m) { return *m.layout().hosted(0).maths->joint(); }
 
 }  // namespace
 
@@ -29,8 +29,8 @@ std::string joint_stage::check(const job_plan& p, const graph_layer& l) {
 
 std::shared_ptr<tensor> joint_stage::begin_measure(const slot& s) {
   waits_[s.index] = 0;
-  return mine_[s.index] =
-             std::make_shared<tensor>(tensor::declare(joint_of(*maths_of_stage()).measured(hosted(0).in), wide_of(config().type)));
+  return mine_[s.index] = std::make_shared<tensor>(
+             tensor::declare(joint_of(*maths_of_stage()).measured(layout().hosted(0).in), wide_of(config().type)));
 }
 
 void joint_stage::begin_forward(slot& s, effects& out) {
@@ -77,7 +77,8 @@ void joint_stage::on_user(const envelope& e, effects& out) {
   const auto packets = config().plan->packets;
   if (u.type != forward_part && u.type != backward_part) return drop(drop_reason::unexpected);
   if (e.h.packet >= packets || !owns(e.h.src, e.h.packet)) return drop(drop_reason::misaddressed);
-  if (u.values.size() != 1 || !fits(u.values[0], joint_of(*maths_of_stage()).measured(hosted(0).in), wide_of(config().type)))
+  if (u.values.size() != 1 ||
+      !fits(u.values[0], joint_of(*maths_of_stage()).measured(layout().hosted(0).in), wide_of(config().type)))
     return drop(drop_reason::malformed);
   if (e.h.step < done_[u.type]) return drop(drop_reason::outdated);
   if (steps_.size() >= max_steps && !steps_.count({e.h.step, u.type})) return drop(drop_reason::unexpected);
@@ -105,7 +106,7 @@ void joint_stage::use(slot& s, std::uint32_t kind, const std::shared_ptr<const t
         auto with = m->context_of(w, 0, c.dev);
         if (ahead) {
           joint_of(*m).forward_with(with, *all, pass.in, pass.params, pass.out, pass.kept);
-          m->keep(w, m->steps()[0]);
+          m->keep(w, m->layout().steps()[0]);
           m->cut_outputs(w, c.dev);
         } else {
           joint_of(*m).backward_with(with, *all, pass.kept, pass.params, pass.grad_out, pass.grad_in);

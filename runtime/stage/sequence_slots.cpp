@@ -6,24 +6,23 @@
 
 namespace troupe {
 
-sequence_slots::sequence_slots(std::shared_ptr<const stage_maths> maths, std::shared_ptr<const model_graph> graph,
-                               std::shared_ptr<const job_plan> plan, std::uint64_t first_step, bool given)
-    : maths_(std::move(maths)), graph_(std::move(graph)), plan_(std::move(plan)), first_step_(first_step), given_(given) {
-  const auto& me = maths_->self();
-  for (std::size_t p = 0; p < me.layers.size(); ++p) carries_ = carries_ || !maths_->hosted(p).carries.empty();
+sequence_slots::sequence_slots(std::shared_ptr<const stage_layout> layout, std::uint64_t first_step, bool given)
+    : layout_(std::move(layout)), first_step_(first_step), given_(given) {
+  const auto& me = layout_->self();
+  for (std::size_t p = 0; p < me.layers.size(); ++p) carries_ = carries_ || !layout_->hosted(p).carries.empty();
   if (!carries_ || me.tester || given_) return;
   for (auto k = me.packets.first; k < me.packets.first + me.packets.count; ++k) slots_[0][k].next = first_step_;
 }
 
 std::size_t sequence_slots::position_of(std::uint32_t layer) const {
-  const auto& mine = maths_->self().layers;
+  const auto& mine = layout_->self().layers;
   return static_cast<std::size_t>(std::find(mine.begin(), mine.end(), layer) - mine.begin());
 }
 
 // A packet that begins with zeros (flag_reset) still waits for its predecessor, which would
 // otherwise overwrite the state that this packet leaves.
 bool sequence_slots::turn_of(const header& h) const {
-  const auto all = plan_->packets;
+  const auto all = layout_->plan().packets;
   const bool train = h.phase == static_cast<std::uint8_t>(phase::train);
   if (!train && h.packet < all) return true;
   const auto at = slots_[h.phase].find(h.packet % all);
@@ -36,8 +35,8 @@ void sequence_slots::enter(stage_slot& s) const {
   w.continues_sequences = concerns(s.h) && !s.is_void;
   for (auto& pass : w.passes) pass.carried_in.clear(), pass.carried_out.clear();
   if (!w.continues_sequences) return;
-  const auto all = plan_->packets;
-  if (stage_maths::training(*s.work) ? (s.h.flags & flag_reset) != 0 : s.h.packet < all) return;
+  const auto all = layout_->plan().packets;
+  if (w.training() ? (s.h.flags & flag_reset) != 0 : s.h.packet < all) return;
   const auto& carried = slots_[s.h.phase].at(s.h.packet % all).state;
   for (std::size_t p = 0; p < carried.size(); ++p) w.passes[p].carried_in = carried[p];
 }
@@ -45,17 +44,17 @@ void sequence_slots::enter(stage_slot& s) const {
 void sequence_slots::leave(stage_slot& s) {
   auto& w = *s.work;
   if (!w.continues_sequences) return;
-  auto& l = slots_[s.h.phase][s.h.packet % plan_->packets];
+  auto& l = slots_[s.h.phase][s.h.packet % layout_->plan().packets];
   l.round = s.h.step;
-  l.next = stage_maths::training(*s.work) ? s.h.step + 1 : s.h.packet + plan_->packets;
+  l.next = w.training() ? s.h.step + 1 : s.h.packet + layout_->plan().packets;
   l.state.assign(w.passes.size(), {});
   for (std::size_t p = 0; p < w.passes.size(); ++p) l.state[p] = std::move(w.passes[p].carried_out);
 }
 
 std::vector<std::pair<std::uint64_t, state>> sequence_slots::collected(std::uint64_t request) const {
   std::vector<std::pair<std::uint64_t, state>> list;
-  for (const auto& piece : carried_pieces(*graph_, *plan_)) {
-    if (piece.stage != maths_->self().id) continue;
+  for (const auto& piece : carried_pieces(layout_->graph(), layout_->plan())) {
+    if (piece.stage != layout_->self().id) continue;
     state answer{request, piece.block, {}, {}};
     std::uint64_t step = 0;
     if (const auto l = slots_[0].find(piece.packet); l != slots_[0].end() && !l->second.state.empty()) {
@@ -72,13 +71,13 @@ std::vector<std::pair<std::uint64_t, state>> sequence_slots::collected(std::uint
 // A packet may run as soon as the pieces of all its layers have been restored.
 void sequence_slots::restore(const restore_state& piece) {
   if (!carries_ || !given_ || !restored_.insert(piece.block).second) return;  // duplicate
-  const auto self = maths_->self().id;
-  const auto pieces = carried_pieces(*graph_, *plan_);
+  const auto self = layout_->self().id;
+  const auto pieces = carried_pieces(layout_->graph(), layout_->plan());
   const auto mine =
       std::find_if(pieces.begin(), pieces.end(), [&](const carried_piece& x) { return x.block == piece.block && x.stage == self; });
   if (mine == pieces.end()) return;
   auto& all = coming_[mine->packet];
-  all.resize(maths_->self().layers.size());
+  all.resize(layout_->self().layers.size());
   auto& here = all[position_of(mine->layer)];
   if (piece.value) here.push_back(piece.value);
   here.insert(here.end(), piece.rule.begin(), piece.rule.end());

@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/stage/stage_maths.hpp"
+#include "runtime/stage/stage_layout.hpp"
+#include "runtime/stage/stage_slot.hpp"
 
 namespace troupe {
 
 class sequence_slots {
  public:
   // `given`: the initial state is passed to restore(); false: sequence slots begin with zeros.
-  sequence_slots(std::shared_ptr<const stage_maths> maths, std::shared_ptr<const model_graph> graph,
-                 std::shared_ptr<const job_plan> plan, std::uint64_t first_step, bool given);
+  sequence_slots(std::shared_ptr<const stage_layout> layout, std::uint64_t first_step, bool given);
 
   // Returns true if the packet carries no state, or the forward of its predecessor is done.
   bool let_run(const header& h) const { return !concerns(h) || turn_of(h); }
@@ -38,14 +38,12 @@ class sequence_slots {
     std::vector<tensors> state;  // by position
   };
   bool concerns(const header& h) const {
-    return carries_ && (h.phase == static_cast<std::uint8_t>(phase::train) || plan_->eval_sequences);
+    return carries_ && (h.phase == static_cast<std::uint8_t>(phase::train) || layout_->plan().eval_sequences);
   }
   bool turn_of(const header& h) const;
   std::size_t position_of(std::uint32_t layer) const;
 
-  std::shared_ptr<const stage_maths> maths_;
-  std::shared_ptr<const model_graph> graph_;
-  std::shared_ptr<const job_plan> plan_;
+  std::shared_ptr<const stage_layout> layout_;
   std::uint64_t first_step_;
   bool given_, carries_ = false;
   std::set<std::uint32_t> restored_;                      // pieces passed to restore()

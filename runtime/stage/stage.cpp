@@ -13,7 +13,7 @@ bool same_packet(const header& a, const header& b) {
 }
 
 // By position: the layers that a stage hosts.
-std::vector<stage_weights::layer_wants> wants_of(const stage_maths& m, const job_plan& p) {
+std::vector<stage_weights::layer_wants> wants_of(const stage_layout& m, const job_plan& p) {
   std::vector<stage_weights::layer_wants> list;
   for (std::size_t at = 0; at < m.self().layers.size(); ++at)
     list.push_back({!m.hosted(at).params.empty(), p.delay_of(m.hosted(at).index)});
@@ -24,14 +24,15 @@ std::vector<stage_weights::layer_wants> wants_of(const stage_maths& m, const job
 
 stage::stage(stage_config c)
     : config_(std::move(c)),
-      maths_(std::make_shared<stage_maths>(config_.graph, config_.plan, config_.self, config_.seed, config_.type)),
-      weights_(wants_of(*maths_, *config_.plan), config_.plan->rule, config_.first_step),
-      sequences_(maths_, config_.graph, config_.plan, config_.first_step, config_.await_carried),
+      layout_(std::make_shared<stage_layout>(config_.graph, config_.plan, config_.self)),
+      maths_(std::make_shared<stage_maths>(layout_, config_.seed, config_.type)),
+      weights_(wants_of(*layout_, *config_.plan), config_.plan->rule, config_.first_step),
+      sequences_(layout_, config_.first_step, config_.await_carried),
       horizon_(config_.first_step),
       lives_(config_.incarnation),
       grows_(config_.incarnation > 0) {
   for (std::uint32_t i = 0; i < config_.slots; ++i) add_slot();
-  for (std::size_t e = 0; e < self().out_edges.size(); ++e) credit_.emplace_back(out_edge(e).credit);
+  for (std::size_t e = 0; e < self().out_edges.size(); ++e) credit_.emplace_back(layout_->out_edge(e).credit);
 }
 
 stage::~stage() = default;
@@ -65,7 +66,8 @@ header stage::reply(const header& of, role_id to) const {
 
 std::uint32_t stage::backwards_of(const header& h) const {
   std::uint32_t n = 0;
-  for (std::size_t e = 0; e < self().out_edges.size(); ++e) n += out_edge(e).grad_back && edge_used(out_edge(e), h) ? 1u : 0u;
+  for (std::size_t e = 0; e < self().out_edges.size(); ++e)
+    n += layout_->out_edge(e).grad_back && layout_->edge_used(layout_->out_edge(e), h) ? 1u : 0u;
   return n;
 }
 
@@ -89,11 +91,6 @@ void stage::on(const envelope& e, time_point, effects& out) {
              },
              e.body);
   pump(out);
-}
-
-std::optional<header> stage::packet_of_task(std::uint64_t token) const {
-  const auto at = static_cast<std::size_t>(token >> 32);
-  return at < slots_.size() ? std::optional(slots_[at]->h) : std::nullopt;
 }
 
 void stage::take_finished(const finished& f, effects& out) {
@@ -124,7 +121,7 @@ void stage::take_forward(const envelope& e, effects& out) {
   auto& p = pending_[e.h.id];
   if (p.inputs.empty()) {
     p.inputs.resize(self().in_edges.size());
-    for (std::size_t i = 0; i < p.inputs.size(); ++i) p.missing += edge_used(in_edge(i), e.h) ? 1u : 0u;
+    for (std::size_t i = 0; i < p.inputs.size(); ++i) p.missing += layout_->edge_used(layout_->in_edge(i), e.h) ? 1u : 0u;
   }
   if (p.inputs[port]) return drop(drop_reason::repeated);
   const auto marks = static_cast<std::uint16_t>(p.h.flags | e.h.flags);
@@ -156,7 +153,8 @@ void stage::take_backward(const envelope& e) {
 
 void stage::take_weights(const envelope& e) {
   const auto& w = std::get<layer_weights>(e.body);
-  const auto p = static_cast<std::size_t>(position_of(static_cast<std::int32_t>(w.layer)));  // there: fault_of() has looked
+  const auto p =
+      static_cast<std::size_t>(layout_->position_of(static_cast<std::int32_t>(w.layer)));  // there: fault_of() has looked
   if (!weights_.take(p, e.h.version, w.values, kept_from())) return drop(drop_reason::repeated);
   weights_.count(slots_);
 }
@@ -252,7 +250,7 @@ void stage::bind(slot& s, pending&& p) {
 void stage::declare(slot& s) {
   for (std::size_t p = 0; p < s.weights.size(); ++p) {
     const auto* w = weights_.of(s.h, p);
-    if (!w || hosted(p).params.empty()) continue;
+    if (!w || layout_->hosted(p).params.empty()) continue;
     s.work->passes[p].params = w->second;
     s.weights[p] = {true, w->first, config_.plan->rule == weight_rule::stash ? s.h.version - w->first : 0};
   }
@@ -261,19 +259,19 @@ void stage::declare(slot& s) {
 
 void stage::begin_forward(slot& s, effects& out) {
   run(
-      s, kind_forward, [maths = maths_](packet_work& w, task_context& c) { maths->run_forward(w, c.dev); }, maths_->cost_forward(),
+      s, kind_forward, [maths = maths_](packet_work& w, task_context& c) { maths->run_forward(w, c.dev); }, layout_->cost_forward(),
       out);
 }
 
 void stage::begin_backward(slot& s, effects& out) {
   run(
       s, kind_backward, [maths = maths_](packet_work& w, task_context& c) { maths->run_backward(w, c.dev); },
-      maths_->cost_backward(), out);
+      layout_->cost_backward(), out);
 }
 
 void stage::forward_done(slot& s, effects& out) {
   sequences_.leave(s);
-  if (maths_->reports(s.h.phase))
+  if (layout_->reports(s.h.phase))
     out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.work->scalars, s.work->valid}});
   if (config_.plan->rule == weight_rule::latest && training(s)) {  // the backward takes the newest version at its start
     for (auto& pass : s.work->passes) pass.params.clear();
@@ -288,8 +286,8 @@ void stage::forward_done(slot& s, effects& out) {
 bool stage::send_outputs(slot& s, effects& out) {
   bool all = true;
   for (std::size_t e = 0; e < s.sent.size(); ++e) {
-    const auto& edge = out_edge(e);
-    if (s.sent[e] || !edge_used(edge, s.h)) continue;
+    const auto& edge = layout_->out_edge(e);
+    if (s.sent[e] || !layout_->edge_used(edge, s.h)) continue;
     if (credit_[e].left() == 0 && !grows_) {
       all = false;
       continue;
@@ -304,7 +302,7 @@ bool stage::send_outputs(slot& s, effects& out) {
   }
   if (!all) return false;
   maths_->let_go_sent(*s.work);
-  if (!training(s) || !maths_->wants_backward()) {
+  if (!training(s) || !layout_->wants_backward()) {
     release(s, out);
   } else {
     s.at = slot::stage_of::waiting;
@@ -331,8 +329,8 @@ void stage::enter_backward(slot& s, effects& out) {
 void stage::backward_done(slot& s, effects& out) {
   auto& w = *s.work;
   for (std::size_t e = 0; e < self().in_edges.size(); ++e) {
-    const auto& edge = in_edge(e);
-    if (!edge.grad_back || !edge_used(edge, s.h)) continue;
+    const auto& edge = layout_->in_edge(e);
+    if (!edge.grad_back || !layout_->edge_used(edge, s.h)) continue;
     auto h = reply(s, edge.from);
     h.port = edge.from_port;
     if (s.is_void) h.flags |= flag_void;
@@ -342,7 +340,7 @@ void stage::backward_done(slot& s, effects& out) {
     out.send({h, backward{std::move(grad)}});
   }
   for (std::size_t p = w.passes.size(); p-- > 0;) {
-    const auto& l = hosted(p);
+    const auto& l = layout_->hosted(p);
     auto& pass = w.passes[p];
     if (l.params.empty() || !l.in_train || s.is_void || pass.gradient_of == 0) continue;
     auto h = reply(s, config_.worker);
@@ -354,7 +352,7 @@ void stage::backward_done(slot& s, effects& out) {
 
 void stage::release(slot& s, effects& out) {
   for (std::size_t e = 0; e < self().in_edges.size(); ++e)
-    if (edge_used(in_edge(e), s.h)) give_credit(s.h, e, out);
+    if (layout_->edge_used(layout_->in_edge(e), s.h)) give_credit(s.h, e, out);
   if (config_.retains_for_replay) {
     if (!horizon_.over(s.h)) kept_of(s).done = true;
   } else {
@@ -365,8 +363,8 @@ void stage::release(slot& s, effects& out) {
 }
 
 void stage::give_credit(const header& of, std::size_t edge, effects& out) {
-  auto h = reply(of, in_edge(edge).from);
-  h.port = in_edge(edge).from_port;
+  auto h = reply(of, layout_->in_edge(edge).from);
+  h.port = layout_->in_edge(edge).from_port;
   out.send({h, credit{1}});
 }
 
@@ -374,35 +372,6 @@ bool stage::is_past(const header& h) const {
   if (!config_.retains_for_replay) return std::find(past_.begin(), past_.end(), h.id) != past_.end();
   const auto at = kept_.find(h.id);
   return horizon_.over(h) || (at != kept_.end() && at->second.done);
-}
-
-role_status stage::status() const {
-  role_status st;
-  st.queued = static_cast<std::uint32_t>(pending_.size());
-  for (const auto& s : slots_) st.in_flight += s->at != slot::stage_of::free ? 1u : 0u;
-  st.credit = credit_.empty() ? 0 : credit_[0].left();
-  st.version = weights_.newest();
-  for (const auto& [id, p] : pending_) {
-    st.step = p.h.step;
-    if (p.missing > 0)
-      st.wait(wait_kind::inputs, std::to_string(p.missing) + " inputs of a packet of step " + std::to_string(p.h.step));
-    else if (!weights_.here_for(p.h))
-      st.wait(wait_kind::weights, "weights of version " + std::to_string(p.h.version));
-    else if (!sequences_.let_run(p.h))
-      st.wait(wait_kind::inputs, "the state that packet " + std::to_string(p.h.packet) + " of the previous step carries over");
-    else
-      st.wait(wait_kind::credit, "a free sub-solver");
-    return st;
-  }
-  for (const auto& s : slots_) {
-    if (s->at == slot::stage_of::free) continue;
-    st.step = s->h.step;
-    if (s->at == slot::stage_of::sending) st.wait(wait_kind::credit, "credit from a consumer");
-    if (s->at == slot::stage_of::waiting)
-      st.wait(wait_kind::gradients, std::to_string(s->missing) + " gradients of step " + std::to_string(st.step));
-    if (gathering(*s)) st.wait(wait_kind::inputs, "the other packets of step " + std::to_string(st.step));
-  }
-  return st;
 }
 
 }  // namespace troupe

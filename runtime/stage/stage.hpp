@@ -52,6 +52,7 @@
 #include "runtime/role.hpp"
 #include "runtime/stage/packet_horizon.hpp"
 #include "runtime/stage/sequence_slots.hpp"
+#include "runtime/stage/stage_layout.hpp"
 #include "runtime/stage/stage_maths.hpp"
 #include "runtime/stage/stage_weights.hpp"
 
@@ -121,7 +122,7 @@ class stage : public role {
 
   const stage_config& config() const { return config_; }
   const role_plan& self() const { return (*config_.plan)[config_.self]; }
-  const graph_layer& hosted(std::size_t position) const { return maths_->hosted(position); }
+  const stage_layout& layout() const { return *layout_; }
 
  private:
   static constexpr std::uint32_t kind_forward = 0, kind_backward = 1, kind_own = 2;  // low half of a task's token
@@ -189,13 +190,9 @@ class stage : public role {
     return config_.retains_for_replay ? stage_weights::kept_from(horizon_.needed_from()) : std::nullopt;
   }
   std::uint32_t backwards_of(const header& h) const;
-  const part_layer* part_at(std::size_t position) const { return maths_->part_at(position); }
-  int position_of(std::int32_t layer) const { return maths_->position_of(layer); }
-  const plan_edge& in_edge(std::size_t port) const { return maths_->in_edge(port); }
-  const plan_edge& out_edge(std::size_t port) const { return maths_->out_edge(port); }
-  bool edge_used(const plan_edge& e, const header& h) const { return maths_->edge_used(e, h); }
 
   stage_config config_;
+  std::shared_ptr<const stage_layout> layout_;
   std::shared_ptr<const stage_maths> maths_;
   std::vector<std::unique_ptr<slot>> slots_;
   std::map<msg_id, pending> pending_;

@@ -79,8 +79,8 @@ void stage::take_start(const header& h, effects& out) {
 
 void stage::announce(effects& out) {
   std::set<role_id> all{config_.worker};
-  for (std::size_t e = 0; e < self().in_edges.size(); ++e) all.insert(in_edge(e).from);
-  for (std::size_t e = 0; e < self().out_edges.size(); ++e) all.insert(out_edge(e).to);
+  for (std::size_t e = 0; e < self().in_edges.size(); ++e) all.insert(layout_->in_edge(e).from);
+  for (std::size_t e = 0; e < self().out_edges.size(); ++e) all.insert(layout_->out_edge(e).to);
   header h;
   h.needed_from = static_cast<std::uint32_t>(horizon_.needed_from());
   for (auto to : all) out.send({reply(h, to), start{}});
@@ -100,7 +100,7 @@ void stage::begin_again(effects& out) {
   kept_.clear();
   early_.clear();
   credit_.clear();
-  for (std::size_t e = 0; e < self().out_edges.size(); ++e) credit_.emplace_back(out_edge(e).credit);
+  for (std::size_t e = 0; e < self().out_edges.size(); ++e) credit_.emplace_back(layout_->out_edge(e).credit);
   ++lives_;
   announce(out);
 }
@@ -115,10 +115,11 @@ void stage::say_again(role_id to, effects& out) {
       return h;
     };
     for (std::size_t e = 0; e < k.forwards.size(); ++e)
-      if (k.forwards[e] && out_edge(e).to == to)
-        out.send({again(out_edge(e).to_port), forward{k.forwards[e], k.valid, k.first_example}});
+      if (k.forwards[e] && layout_->out_edge(e).to == to)
+        out.send({again(layout_->out_edge(e).to_port), forward{k.forwards[e], k.valid, k.first_example}});
     for (std::size_t e = 0; e < k.backwards.size(); ++e)
-      if (k.backwards[e] && in_edge(e).from == to) out.send({again(in_edge(e).from_port), backward{k.backwards[e]}});
+      if (k.backwards[e] && layout_->in_edge(e).from == to)
+        out.send({again(layout_->in_edge(e).from_port), backward{k.backwards[e]}});
   }
 }
 

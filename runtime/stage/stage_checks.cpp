@@ -17,10 +17,12 @@ const shape& whole_of(const model_graph& g, tensor_ref t) {
 std::optional<drop_reason> stage::fault_of(const envelope& e) const {
   const bool ours = std::visit(
       overloaded{
-          [&](const forward&) { return e.h.port < self().in_edges.size() && e.h.src == in_edge(e.h.port).from; },
-          [&](const backward&) { return e.h.port < credit_.size() && e.h.src == out_edge(e.h.port).to; },
-          [&](const credit&) { return e.h.port < credit_.size() && e.h.src == out_edge(e.h.port).to; },
-          [&](const layer_weights& w) { return position_of(static_cast<std::int32_t>(w.layer)) >= 0 && e.h.src == config_.worker; },
+          [&](const forward&) { return e.h.port < self().in_edges.size() && e.h.src == layout_->in_edge(e.h.port).from; },
+          [&](const backward&) { return e.h.port < credit_.size() && e.h.src == layout_->out_edge(e.h.port).to; },
+          [&](const credit&) { return e.h.port < credit_.size() && e.h.src == layout_->out_edge(e.h.port).to; },
+          [&](const layer_weights& w) {
+            return layout_->position_of(static_cast<std::int32_t>(w.layer)) >= 0 && e.h.src == config_.worker;
+          },
           [](const auto&) { return true; },
       },
       e.body);
@@ -42,33 +44,33 @@ std::int64_t stage::examples_of(const header& h) const {
 
 // The shape on the wire of a packet with `examples` examples.
 shape stage::dims_along(const plan_edge& e, std::int64_t examples) const {
-  return wire_dims(e.wire, cut(maths_of_stage()->sized(whole_of(*config_.graph, e.what), examples), e.region));
+  return wire_dims(e.wire, cut(layout_->sized(whole_of(*config_.graph, e.what), examples), e.region));
 }
 
 bool stage::acceptable(const header& h, const forward& f) const {
   if (h.phase > static_cast<std::uint8_t>(phase::test)) return false;
-  const auto& edge = in_edge(h.port);
+  const auto& edge = layout_->in_edge(h.port);
   const bool train = h.phase == static_cast<std::uint8_t>(phase::train);
   if (train && (h.packet >= config_.plan->packets || h.version != h.step)) return false;
-  return edge_used(edge, h) && f.valid <= examples_of(h) &&
+  return layout_->edge_used(edge, h) && f.valid <= examples_of(h) &&
          fits(f.value, dims_along(edge, examples_of(h)), wire_dtype(edge.wire, config_.graph->type_of(edge.what, config_.type)));
 }
 
 // Only training has backwards; its packets have all their examples.
 bool stage::acceptable(const header& h, const backward& b) const {
   if (h.phase != static_cast<std::uint8_t>(phase::train)) return false;
-  const auto& edge = out_edge(h.port);
-  return edge.grad_back && edge_used(edge, h) &&
+  const auto& edge = layout_->out_edge(h.port);
+  return edge.grad_back && layout_->edge_used(edge, h) &&
          fits(b.grad, dims_along(edge, config_.graph->packet_examples),
               wire_dtype(edge.wire, config_.graph->type_of(edge.what, config_.type)));
 }
 
 bool stage::acceptable(const layer_weights& w) const {
-  const auto at = static_cast<std::size_t>(position_of(static_cast<std::int32_t>(w.layer)));
-  const auto& l = hosted(at);
+  const auto at = static_cast<std::size_t>(layout_->position_of(static_cast<std::int32_t>(w.layer)));
+  const auto& l = layout_->hosted(at);
   if (w.values.size() != l.params.size()) return false;
   for (std::size_t i = 0; i < l.params.size(); ++i) {
-    const auto& dims = part_at(at) ? part_at(at)->params[i] : config_.graph->params[l.params[i]].spec.dims;
+    const auto& dims = layout_->part_at(at) ? layout_->part_at(at)->params[i] : config_.graph->params[l.params[i]].spec.dims;
     if (!fits(w.values[i], dims, wide_of(config_.type))) return false;
   }
   return true;
@@ -82,8 +84,9 @@ bool stage::beyond_credit(std::size_t port) const {
   std::uint32_t held = 0;
   for (const auto& [id, p] : pending_) held += p.inputs[port] ? 1u : 0u;
   for (const auto& s : slots_)
-    held += s->at != slot::stage_of::free && s->at != slot::stage_of::lost && edge_used(in_edge(port), s->h) ? 1u : 0u;
-  return held >= in_edge(port).credit;
+    held += s->at != slot::stage_of::free && s->at != slot::stage_of::lost && layout_->edge_used(layout_->in_edge(port), s->h) ? 1u
+                                                                                                                               : 0u;
+  return held >= layout_->in_edge(port).credit;
 }
 
 }  // namespace troupe

@@ -1,57 +1,67 @@
-// The tables that a stage reads from its plan once: tensors from other roles, cuts of out-edges,
-// and the addends of each gradient.
-#include "runtime/stage/stage_maths.hpp"
+#include "runtime/stage/stage_layout.hpp"
+
+#include <map>
 
 namespace troupe {
 
-stage_maths::stage_maths(std::shared_ptr<const model_graph> g, std::shared_ptr<const job_plan> p, role_id self_id,
-                         std::uint64_t seed, dtype type)
-    : graph_(std::move(g)), plan_(std::move(p)), self_(self_id), seed_(seed), type_(type) {
-  const auto& me = self();
+stage_layout::stage_layout(std::shared_ptr<const model_graph> g, std::shared_ptr<const job_plan> p, role_id self_id)
+    : graph_(std::move(g)), plan_(std::move(p)), self_(self_id) {
   std::vector<const graph_layer*> here;
-  for (std::size_t k = 0; k < me.layers.size(); ++k) here.push_back(&hosted(k));
+  for (std::size_t k = 0; k < self().layers.size(); ++k) here.push_back(&hosted(k));
   steps_ = maths_steps(*graph_, here, plan_->fuse_layers);
+  step_of_.resize(here.size());
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    for (auto at : steps_[k].at) step_of_[at] = k;
+    const auto wants = steps_[k].maths->backward_needs(hosted(steps_[k].first()).in);
+    wants_of_.push_back({wants.inputs, wants.outputs});
+  }
   find_needs();
-  find_readers();
-  out_grads_.resize(me.layers.size());
+  find_cuts();
+  out_grads_.resize(here.size());
+  for (std::size_t k = 0; k < here.size(); ++k)
+    for (std::size_t o = 0; o < here[k]->out.size(); ++o)
+      out_grads_[k].push_back(contributions_of({static_cast<std::int32_t>(here[k]->index), static_cast<std::uint16_t>(o)}, {}));
+  for (auto& n : needs_) n.gradient = contributions_of(n.what, n.features);
+  const auto held_needs = find_held();
+  for (const auto ph : {phase::train, phase::test}) find_last_reads(static_cast<std::uint8_t>(ph), held_needs);
+  find_costs();
+}
+
+void stage_layout::find_costs() {
   double made_again = 0;
-  for (std::size_t k = 0; k < me.layers.size(); ++k) {
+  for (std::size_t k = 0; k < self().layers.size(); ++k) {
     const auto& l = hosted(k);
     const bool scalar = l.maths->is_loss() || l.maths->is_metric();
-    reports_[0] = reports_[0] || (scalar && l.in_train);
-    reports_[1] = reports_[1] || (scalar && l.in_test);
+    phases_[0].reports = phases_[0].reports || (scalar && l.in_train);
+    phases_[1].reports = phases_[1].reports || (scalar && l.in_test);
     wants_backward_ = wants_backward_ || (l.wants_backward && l.in_train);
     forward_cost_.flops += l.maths->flops(l.in);
     if (l.recompute) made_again += l.maths->flops(l.in);
-    for (std::size_t o = 0; o < l.out.size(); ++o)
-      out_grads_[k].push_back(contributions_of({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)}, {}));
   }
-  for (const auto& n : needs_) in_grads_.push_back(contributions_of(n.what, n.features));
   forward_cost_.kind = "forward";
   backward_cost_ = {2 * forward_cost_.flops + made_again, 0, "backward"};
 }
 
-int stage_maths::position_of(std::int32_t layer) const {
+int stage_layout::position_of(std::int32_t layer) const {
   const auto& mine = self().layers;
   for (std::size_t p = 0; p < mine.size(); ++p)
     if (static_cast<std::int32_t>(mine[p]) == layer) return static_cast<int>(p);
   return -1;
 }
 
-bool stage_maths::edge_used(const plan_edge& e, const header& h) const {
+bool stage_layout::edge_used(const plan_edge& e, const header& h) const {
   if (h.phase == static_cast<std::uint8_t>(phase::train)) return e.in_train && e.packets.has(h.packet);
   if (!e.in_test) return false;
   return e.packets.has(plan_->way_of(h.id));
 }
 
-shape stage_maths::sized(const shape& s, std::int64_t examples) const {
+shape stage_layout::sized(const shape& s, std::int64_t examples) const {
   shape r = s;
   if (r.rank() > 0 && r[0] == graph_->packet_examples) r.set(0, examples);
   return r;
 }
 
-// Fills needs_, need_at_ and cuts_.
-void stage_maths::find_needs() {
+void stage_layout::find_needs() {
   const auto& me = self();
   need_at_.resize(me.layers.size());
   for (std::size_t p = 0; p < me.layers.size(); ++p) {
@@ -73,7 +83,10 @@ void stage_maths::find_needs() {
       need_at_[p].back() = static_cast<std::int32_t>(n);
     }
   }
-  for (std::size_t e = 0; e < me.out_edges.size(); ++e) {
+}
+
+void stage_layout::find_cuts() {
+  for (std::size_t e = 0; e < self().out_edges.size(); ++e) {
     const auto& edge = out_edge(e);
     const int p = position_of(edge.what.layer);
     const auto* part = p < 0 ? nullptr : part_at(static_cast<std::size_t>(p));
@@ -83,7 +96,7 @@ void stage_maths::find_needs() {
   }
 }
 
-stage_maths::contributions stage_maths::contributions_of(tensor_ref t, feature_range features) const {
+stage_layout::contributions stage_layout::contributions_of(tensor_ref t, feature_range features) const {
   contributions list;
   std::vector<bool> taken(self().out_edges.size(), false);
   for (const auto& c : graph_->consumers(t)) {
@@ -118,66 +131,58 @@ stage_maths::contributions stage_maths::contributions_of(tensor_ref t, feature_r
 }
 
 // Marks the tensors that recomputed layers read: they are kept until the backward of those layers.
-void stage_maths::find_held() {
+// Returns the marks of the needs.
+std::vector<bool> stage_layout::find_held() {
   const auto count = self().layers.size();
   held_.resize(count);
-  held_need_.assign(needs_.size(), false);
+  std::vector<bool> held_needs(needs_.size(), false);
   for (std::size_t p = 0; p < count; ++p) held_[p].assign(hosted(p).out.size(), false);
   for (const auto& step : steps_) {
     const auto& l = hosted(step.first());
     for (std::size_t i = 0; i < l.inputs.size() && l.in_train && l.recompute; ++i) {
       const int q = maker_of(step.first(), i);
       if (q < 0)
-        held_need_[static_cast<std::size_t>(need_at_[step.first()][i])] = true;
+        held_needs[static_cast<std::size_t>(need_at(step.first(), i))] = true;
       else if (!recomputes(static_cast<std::size_t>(q)))
         held_[static_cast<std::size_t>(q)][l.inputs[i].output] = true;
     }
   }
+  return held_needs;
 }
 
-void stage_maths::find_readers() {
+void stage_layout::find_last_reads(std::uint8_t ph, const std::vector<bool>& held_needs) {
   const auto& me = self();
-  find_held();
-  step_of_.resize(me.layers.size());
+  auto& [last, leaves, reports] = phases_[ph];
+  leaves.resize(me.layers.size());
+  for (std::size_t p = 0; p < leaves.size(); ++p) leaves[p].assign(hosted(p).out.size(), false);
+  for (std::size_t e = 0; e < me.out_edges.size(); ++e)
+    if (const auto& edge = out_edge(e); ph == 0 ? edge.in_train : edge.in_test)
+      leaves[static_cast<std::size_t>(position_of(edge.what.layer))][edge.what.output] = true;
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> reader;  // by (position, output): the last step that reads it
+  std::map<std::size_t, std::size_t> need_reader;
   for (std::size_t k = 0; k < steps_.size(); ++k) {
-    for (auto p : steps_[k].at) step_of_[p] = k;
-    const auto wants = steps_[k].maths->backward_needs(hosted(steps_[k].first()).in);
-    wants_of_.push_back({wants.inputs, wants.outputs});
+    const auto p = steps_[k].first();
+    const auto& l = hosted(p);
+    for (std::size_t o = 0; o < hosted(steps_[k].last()).out.size(); ++o) reader[{steps_[k].last(), o}] = k;
+    for (std::size_t i = 0; i < l.inputs.size() && (ph == 0 ? l.in_train : l.in_test); ++i) {
+      if (const int q = maker_of(p, i); q >= 0)
+        reader[{static_cast<std::size_t>(q), l.inputs[i].output}] = k;
+      else
+        need_reader[static_cast<std::size_t>(need_at(p, i))] = k;
+    }
   }
-  for (const std::size_t ph : {0, 1}) {
-    auto& leaves = leaves_[ph];
-    leaves.resize(me.layers.size());
-    for (std::size_t p = 0; p < leaves.size(); ++p) leaves[p].assign(hosted(p).out.size(), false);
-    for (std::size_t e = 0; e < me.out_edges.size(); ++e)
-      if (const auto& edge = out_edge(e); ph == 0 ? edge.in_train : edge.in_test)
-        leaves[static_cast<std::size_t>(position_of(edge.what.layer))][edge.what.output] = true;
-    std::map<std::pair<std::size_t, std::size_t>, std::size_t> reader;  // by (position, output): the last step that reads it
-    std::map<std::size_t, std::size_t> need_reader;
-    for (std::size_t k = 0; k < steps_.size(); ++k) {
-      const auto p = steps_[k].first();
-      const auto& l = hosted(p);
-      for (std::size_t o = 0; o < hosted(steps_[k].last()).out.size(); ++o) reader[{steps_[k].last(), o}] = k;
-      for (std::size_t i = 0; i < l.inputs.size() && (ph == 0 ? l.in_train : l.in_test); ++i) {
-        if (const int q = maker_of(p, i); q >= 0)
-          reader[{static_cast<std::size_t>(q), l.inputs[i].output}] = k;
-        else
-          need_reader[static_cast<std::size_t>(need_at_[p][i])] = k;
-      }
-    }
-    auto& last = last_[ph];
-    last.resize(steps_.size());
-    for (const auto& [what, k] : reader) {
-      if (leaves[what.first][what.second] || (ph == 0 && held_[what.first][what.second])) continue;
-      last[k].outputs.push_back(what);
-      const auto& from = hosted(steps_[k].first()).inputs;
-      last[k].input_0 |=
-          !from.empty() && maker_of(steps_[k].first(), 0) == static_cast<int>(what.first) && from[0].output == what.second;
-    }
-    for (const auto& [n, k] : need_reader) {
-      if (ph == 0 && held_need_[n]) continue;
-      last[k].needs.push_back(n);
-      last[k].input_0 |= need_at_[steps_[k].first()][0] == static_cast<std::int32_t>(n);
-    }
+  last.resize(steps_.size());
+  for (const auto& [what, k] : reader) {
+    if (leaves[what.first][what.second] || (ph == 0 && held_[what.first][what.second])) continue;
+    last[k].outputs.push_back(what);
+    const auto& from = hosted(steps_[k].first()).inputs;
+    last[k].input_0 |=
+        !from.empty() && maker_of(steps_[k].first(), 0) == static_cast<int>(what.first) && from[0].output == what.second;
+  }
+  for (const auto& [n, k] : need_reader) {
+    if (ph == 0 && held_needs[n]) continue;
+    last[k].needs.push_back(n);
+    last[k].input_0 |= need_at(steps_[k].first(), 0) == static_cast<std::int32_t>(n);
   }
 }
 

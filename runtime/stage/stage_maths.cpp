@@ -9,34 +9,34 @@
 namespace troupe {
 
 void stage_maths::gather(packet_work& w, std::size_t position) const {
-  const auto& l = hosted(position);
+  const auto& l = layout_->hosted(position);
   auto& in = w.passes[position].in;
   in.assign(l.inputs.size(), tensor{});
   for (std::size_t i = 0; i < l.inputs.size(); ++i) {
-    const int p = l.inputs[i].layer == from_data ? -1 : position_of(l.inputs[i].layer);
+    const int p = l.inputs[i].layer == from_data ? -1 : layout_->position_of(l.inputs[i].layer);
     if (p >= 0) {
       in[i] = w.passes[static_cast<std::size_t>(p)].out[l.inputs[i].output];
       continue;
     }
-    in[i] = w.wholes[static_cast<std::size_t>(need_at_[position][i])];
+    in[i] = w.wholes[static_cast<std::size_t>(layout_->need_at(position, i))];
   }
 }
 
 context stage_maths::context_of(packet_work& w, std::size_t position, device& d) const {
   const auto& h = w.h;
-  return {d,         static_cast<phase>(h.phase), seed_, hosted(position).index, h.step, w.first_example, h.packet,
+  return {d,         static_cast<phase>(h.phase), seed_, layout_->hosted(position).index, h.step, w.first_example, h.packet,
           h.packets, &w.passes[position].stats};
 }
 
 void stage_maths::keep(packet_work& w, const maths_step& step) const {
-  const auto& l = hosted(step.first());
+  const auto& l = layout_->hosted(step.first());
   auto& pass = w.passes[step.first()];
-  if (!training(w) || !l.wants_backward || l.recompute) return;
-  const auto needs = wants_of(step);
+  if (!w.training() || !l.wants_backward || l.recompute) return;
+  const auto needs = layout_->wants_of(step);
   if (needs.inputs) pass.kept.inputs = pass.in;
   for (std::size_t i = 0; i < pass.kept.inputs.size(); ++i) {
-    const int q = maker_of(step.first(), i);
-    if (q >= 0 && recomputes(static_cast<std::size_t>(q))) pass.kept.inputs[i].let_go();
+    const int q = layout_->maker_of(step.first(), i);
+    if (q >= 0 && layout_->recomputes(static_cast<std::size_t>(q))) pass.kept.inputs[i].let_go();
   }
   if (needs.outputs) pass.kept.outputs = w.passes[step.last()].out;
 }
@@ -72,13 +72,13 @@ tensor filled_up(device& d, const tensor& t, const tensor& like) {
 // The number of examples passed to `l`. A loss or metric gets only the valid ones, not the padding
 // of an evaluation's last packet; other layers process all.
 std::int64_t stage_maths::examples_of(const packet_work& w, const graph_layer& l) const {
-  const bool fewer = !training(w) && counts(l) && w.valid > 0 && w.valid < w.examples;
+  const bool fewer = !w.training() && counts(l) && w.valid > 0 && w.valid < w.examples;
   return fewer ? w.valid : w.examples;
 }
 
 void stage_maths::step_forward(packet_work& w, const maths_step& step, device& d) const {
   const auto at = step.first();
-  const auto& l = hosted(at);
+  const auto& l = layout_->hosted(at);
   auto& pass = w.passes[at];
   auto& out = w.passes[step.last()].out;
   gather(w, at);
@@ -147,10 +147,10 @@ void copy_features(device& d, const tensor& from, std::int64_t from_at, tensor& 
 
 // The tensor that an in-edge has delivered, decompressed.
 tensor stage_maths::arrived(const packet_work& w, std::size_t need, std::size_t edge, device& d) const {
-  const auto& e = in_edge(edge);
+  const auto& e = layout_->in_edge(edge);
   if (e.wire == wire_format::as_is) return w.inputs[edge];
   const auto& dims = w.wholes[need].dims();
-  return from_wire(d, w.inputs[edge], e.wire, e.region == needs_[need].features ? dims : cut(dims, e.region),
+  return from_wire(d, w.inputs[edge], e.wire, e.region == layout_->needs()[need].features ? dims : cut(dims, e.region),
                    w.wholes[need].type());
 }
 
@@ -158,7 +158,7 @@ tensor stage_maths::arrived(const packet_work& w, std::size_t need, std::size_t 
 // on the order of arrival.
 void stage_maths::add_inputs(packet_work& w, std::size_t need, device& d) const {
   bool first = true;
-  for (auto e : needs_[need].edges) {
+  for (auto e : layout_->needs()[need].edges) {
     if (!w.inputs[e]) continue;
     const auto in = arrived(w, need, e, d);
     first ? d.copy(in, w.wholes[need]) : d.axpy(1.0, in, w.wholes[need]);
@@ -168,32 +168,32 @@ void stage_maths::add_inputs(packet_work& w, std::size_t need, device& d) const 
 
 // Assembles the needs that arrived in pieces, or with more features than needed (from a loader).
 void stage_maths::join_inputs(packet_work& w, device& d) const {
-  for (std::size_t n = 0; n < needs_.size(); ++n) {
+  for (std::size_t n = 0; n < layout_->needs().size(); ++n) {
     auto& whole = w.wholes[n];
     if (whole.backed() && whole.space() != d.space()) whole = brought(d, whole);
     if (!whole || whole.backed()) continue;
     whole.back(d);
-    if (needs_[n].sum) add_inputs(w, n, d);
-    const auto first = needs_[n].features.begin, count = whole.dims()[1];
-    for (auto e : needs_[n].edges) {
-      if (!w.inputs[e] || needs_[n].sum) continue;
-      const auto region = in_edge(e).region;
+    if (layout_->needs()[n].sum) add_inputs(w, n, d);
+    const auto first = layout_->needs()[n].features.begin, count = whole.dims()[1];
+    for (auto e : layout_->needs()[n].edges) {
+      if (!w.inputs[e] || layout_->needs()[n].sum) continue;
+      const auto region = layout_->in_edge(e).region;
       const auto begin = std::max(first, region.begin), end = region.whole() ? first + count : std::min(first + count, region.end);
       copy_features(d, arrived(w, n, e, d), begin - region.begin, whole, begin - first, end - begin);
     }
-    for (auto e : needs_[n].edges) w.inputs[e].let_go();
+    for (auto e : layout_->needs()[n].edges) w.inputs[e].let_go();
   }
 }
 
 void stage_maths::cut_outputs(packet_work& w, device& d) const {
   for (std::size_t e = 0; e < w.outgoing.size(); ++e) {
     if (!w.outgoing[e]) continue;
-    const auto& edge = out_edge(e);
-    const auto& all = w.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output];
+    const auto& edge = layout_->out_edge(e);
+    const auto& all = w.passes[static_cast<std::size_t>(layout_->position_of(edge.what.layer))].out[edge.what.output];
     auto piece = all;
-    if (!cuts_[e].whole()) {
-      piece = tensor::allocate(d, cut(all.dims(), cuts_[e]), all.type());
-      copy_features(d, all, cuts_[e].begin, piece, 0, cuts_[e].count());
+    if (!layout_->cut_at(e).whole()) {
+      piece = tensor::allocate(d, cut(all.dims(), layout_->cut_at(e)), all.type());
+      copy_features(d, all, layout_->cut_at(e).begin, piece, 0, layout_->cut_at(e).count());
     }
     w.outgoing[e] = to_wire(d, piece, edge.wire);
   }
@@ -201,9 +201,9 @@ void stage_maths::cut_outputs(packet_work& w, device& d) const {
 
 void stage_maths::run_forward(packet_work& w, device& d) const {
   join_inputs(w, d);
-  for (const auto& step : steps_) {
-    const auto& l = hosted(step.first());
-    if (training(w) ? l.in_train : l.in_test) step_forward(w, step, d);
+  for (const auto& step : layout_->steps()) {
+    const auto& l = layout_->hosted(step.first());
+    if (w.training() ? l.in_train : l.in_test) step_forward(w, step, d);
   }
   cut_outputs(w, d);
 }
@@ -214,7 +214,7 @@ tensor stage_maths::joined_gradient(packet_work& w, const std::vector<std::size_
   tensor all;
   std::int64_t covered = 0;
   for (auto e : edges)
-    if (w.arriving[e]) covered += cuts_[e].count();
+    if (w.arriving[e]) covered += layout_->cut_at(e).count();
   if (covered == 0) return all;
   const auto& like = w.passes[position].out[output];
   const auto& dims = like.dims();
@@ -222,14 +222,15 @@ tensor stage_maths::joined_gradient(packet_work& w, const std::vector<std::size_
   if (covered < dims[1]) d.fill(0.0, all);
   for (auto e : edges)
     if (w.arriving[e]) {
-      copy_features(d, w.arriving[e], 0, all, cuts_[e].begin, cuts_[e].count());
+      copy_features(d, w.arriving[e], 0, all, layout_->cut_at(e).begin, layout_->cut_at(e).count());
       w.arriving[e].let_go();
     }
   return all;
 }
 
 // The sum of a gradient's addends, each of which is moved out of its place.
-tensor stage_maths::add_up(packet_work& w, const contributions& from, std::size_t position, std::size_t output, device& d) const {
+tensor stage_maths::add_up(packet_work& w, const stage_layout::contributions& from, std::size_t position, std::size_t output,
+                           device& d) const {
   reader_sum sum;
   for (const auto& c : from) {
     if (c.hosted) {
@@ -244,10 +245,10 @@ tensor stage_maths::add_up(packet_work& w, const contributions& from, std::size_
 }
 
 void stage_maths::fill_grad_out(packet_work& w, std::size_t position, device& d) const {
-  const auto& l = hosted(position);
+  const auto& l = layout_->hosted(position);
   auto& pass = w.passes[position];
   for (std::size_t o = 0; o < l.out.size(); ++o) {
-    auto g = add_up(w, out_grads_[position][o], position, o, d);
+    auto g = add_up(w, layout_->gradient_at(position, o), position, o, d);
     if (!g && (o == 0 || !l.maths->takes_absent_gradients())) {
       g = tensor::allocate(d, pass.out[o].dims(), pass.out[o].type());
       d.fill(o == 0 ? l.loss_weight : 0.0, g);
@@ -284,81 +285,84 @@ void stage_maths::step_backward(packet_work& w, const maths_step& step, device& 
 // Decompresses the gradients that arrived in a compressed form.
 void stage_maths::unpack_arriving(packet_work& w, device& d) const {
   for (std::size_t e = 0; e < w.arriving.size(); ++e) {
-    const auto& edge = out_edge(e);
+    const auto& edge = layout_->out_edge(e);
     if (edge.wire == wire_format::as_is || !w.arriving[e]) continue;
-    const auto& all = w.passes[static_cast<std::size_t>(position_of(edge.what.layer))].out[edge.what.output];
-    w.arriving[e] = from_wire(d, w.arriving[e], edge.wire, cut(all.dims(), cuts_[e]), all.type());
+    const auto& all = w.passes[static_cast<std::size_t>(layout_->position_of(edge.what.layer))].out[edge.what.output];
+    w.arriving[e] = from_wire(d, w.arriving[e], edge.wire, cut(all.dims(), layout_->cut_at(e)), all.type());
   }
 }
 
 void stage_maths::run_backward(packet_work& w, device& d) const {
   unpack_arriving(w, d);
-  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
-    if (hosted(step->first()).wants_backward && hosted(step->first()).in_train) step_backward(w, *step, d);
+  for (auto step = layout_->steps().rbegin(); step != layout_->steps().rend(); ++step)
+    if (layout_->hosted(step->first()).wants_backward && layout_->hosted(step->first()).in_train) step_backward(w, *step, d);
   hand_back(w, d);
 }
 
 void stage_maths::hand_back(packet_work& w, device& d) const {
-  for (std::size_t n = 0; n < needs_.size(); ++n) {
+  for (std::size_t n = 0; n < layout_->needs().size(); ++n) {
     tensor sum;
-    for (auto e : needs_[n].edges) {
-      if (!w.inputs[e] || !in_edge(e).grad_back) continue;
-      if (!sum) sum = add_up(w, in_grads_[n], 0, 0, d);
-      const auto region = in_edge(e).region;
+    for (auto e : layout_->needs()[n].edges) {
+      if (!w.inputs[e] || !layout_->in_edge(e).grad_back) continue;
+      if (!sum) sum = add_up(w, layout_->needs()[n].gradient, 0, 0, d);
+      const auto region = layout_->in_edge(e).region;
       auto piece = sum;
-      if (!(region == needs_[n].features)) {
+      if (!(region == layout_->needs()[n].features)) {
         piece = tensor::allocate(d, cut(sum.dims(), region), sum.type());
-        copy_features(d, sum, region.begin - needs_[n].features.begin, piece, 0, region.count());
+        copy_features(d, sum, region.begin - layout_->needs()[n].features.begin, piece, 0, region.count());
       }
-      w.inputs[e] = to_wire(d, piece, in_edge(e).wire);
+      w.inputs[e] = to_wire(d, piece, layout_->in_edge(e).wire);
     }
   }
 }
 
 void stage_maths::declare(packet_work& w) const {
   for (std::size_t p = 0; p < w.passes.size(); ++p) {
-    const auto& l = hosted(p);
+    const auto& l = layout_->hosted(p);
     auto& pass = w.passes[p];
     pass.out.clear();
     for (std::size_t o = 0; o < l.out.size(); ++o)
-      pass.out.push_back(tensor::declare(sized(l.out[o], w.examples), output_type(*l.maths, o, type_)));
+      pass.out.push_back(tensor::declare(layout_->sized(l.out[o], w.examples), output_type(*l.maths, o, type_)));
     pass.grad_in.assign(l.in.size(), tensor{});
     pass.grad_out.assign(l.out.size(), tensor{});
     pass.grad_params.assign(l.params.size(), tensor{});
     pass.stats.clear();
     pass.gradient_of = 1;
     pass.again = false;
-    if (!training(w) || !l.wants_backward) continue;
+    if (!w.training() || !l.wants_backward) continue;
     for (auto q : l.params)
-      if (const auto& spec = graph_->params[q].spec; !spec.trainable)
+      if (const auto& spec = layout_->graph().params[q].spec; !spec.trainable)
         pass.stats.push_back(tensor::declare(spec.dims, wide_of(type_)));
     for (std::size_t i = 0; i < l.in.size(); ++i)
-      if (l.grad_in_wanted[i]) pass.grad_in[i] = tensor::declare(sized(l.in[i], w.examples), graph_->type_of(l.inputs[i], type_));
+      if (l.grad_in_wanted[i])
+        pass.grad_in[i] = tensor::declare(layout_->sized(l.in[i], w.examples), layout_->graph().type_of(l.inputs[i], type_));
     for (std::size_t i = 0; i < l.params.size(); ++i) {
-      const auto& spec = graph_->params[l.params[i]].spec;
+      const auto& spec = layout_->graph().params[l.params[i]].spec;
       if (!spec.trainable) continue;
-      pass.grad_params[i] = tensor::declare(part_at(p) ? part_at(p)->params[i] : spec.dims, wide_of(type_));
+      pass.grad_params[i] = tensor::declare(layout_->part_at(p) ? layout_->part_at(p)->params[i] : spec.dims, wide_of(type_));
     }
   }
-  w.wholes.assign(needs_.size(), tensor{});
-  for (std::size_t n = 0; n < needs_.size(); ++n) {
+  w.wholes.assign(layout_->needs().size(), tensor{});
+  for (std::size_t n = 0; n < layout_->needs().size(); ++n) {
     const tensor* only = nullptr;
     std::size_t came = 0;
-    for (auto e : needs_[n].edges) {
+    for (auto e : layout_->needs()[n].edges) {
       if (!w.inputs[e]) continue;
       ++came;
-      const bool as_it_is = in_edge(e).region == needs_[n].features && in_edge(e).wire == wire_format::as_is;
+      const bool as_it_is =
+          layout_->in_edge(e).region == layout_->needs()[n].features && layout_->in_edge(e).wire == wire_format::as_is;
       only = as_it_is ? &w.inputs[e] : nullptr;
     }
     if (came == 0) continue;
-    const auto type = graph_->type_of(needs_[n].what, type_);
-    w.wholes[n] = came == 1 && only ? *only : tensor::declare(sized(needs_[n].dims, w.examples), type);
+    const auto type = layout_->graph().type_of(layout_->needs()[n].what, type_);
+    w.wholes[n] = came == 1 && only ? *only : tensor::declare(layout_->sized(layout_->needs()[n].dims, w.examples), type);
   }
-  w.outgoing.assign(cuts_.size(), tensor{});
-  for (std::size_t e = 0; e < cuts_.size(); ++e)
-    if (remade(e) && edge_used(out_edge(e), w.h)) {
-      const auto& all = w.passes[static_cast<std::size_t>(position_of(out_edge(e).what.layer))].out[out_edge(e).what.output];
-      w.outgoing[e] = declare_for_wire(cut(all.dims(), cuts_[e]), all.type(), out_edge(e).wire);
+  w.outgoing.assign(layout_->self().out_edges.size(), tensor{});
+  for (std::size_t e = 0; e < layout_->self().out_edges.size(); ++e)
+    if (layout_->remade(e) && layout_->edge_used(layout_->out_edge(e), w.h)) {
+      const auto& all = w.passes[static_cast<std::size_t>(layout_->position_of(layout_->out_edge(e).what.layer))]
+                            .out[layout_->out_edge(e).what.output];
+      w.outgoing[e] = declare_for_wire(cut(all.dims(), layout_->cut_at(e)), all.type(), layout_->out_edge(e).wire);
     }
 }
 

@@ -20,12 +20,12 @@ namespace troupe {
 
 // Called after `step` has gathered its inputs.
 void stage_maths::let_go_read(packet_work& w, const maths_step& step) const {
-  const auto& last = last_[w.h.phase][index_of_step(step)];
+  const auto& last = layout_->last_reads(w.h.phase, step);
   for (const auto& [p, o] : last.outputs)
     if (p != step.last()) w.passes[p].out[o].let_go();
   for (auto n : last.needs) {
     w.wholes[n].let_go();
-    for (auto e : needs_[n].edges) w.inputs[e].let_go();
+    for (auto e : layout_->needs()[n].edges) w.inputs[e].let_go();
   }
 }
 
@@ -33,15 +33,15 @@ void stage_maths::let_go_read(packet_work& w, const maths_step& step) const {
 void stage_maths::let_go_done(packet_work& w, const maths_step& step) const {
   auto& pass = w.passes[step.first()];
   pass.in.clear();
-  for (const auto& [p, o] : last_[w.h.phase][index_of_step(step)].outputs)
+  for (const auto& [p, o] : layout_->last_reads(w.h.phase, step).outputs)
     if (p == step.last()) w.passes[p].out[o].let_go();  // no reader
-  const auto& l = hosted(step.first());
-  if (!training(w) || !l.wants_backward || l.recompute) forget(pass.kept);
+  const auto& l = layout_->hosted(step.first());
+  if (!w.training() || !l.wants_backward || l.recompute) forget(pass.kept);
 }
 
 void stage_maths::take_in_place(packet_work& w, const maths_step& step) const {
-  if (!step.maths->in_place() || !last_[w.h.phase][index_of_step(step)].input_0) return;
-  if (training(w) && hosted(step.first()).wants_backward && wants_of(step).inputs) return;
+  if (!step.maths->in_place() || !layout_->last_reads(w.h.phase, step).input_0) return;
+  if (w.training() && layout_->hosted(step.first()).wants_backward && layout_->wants_of(step).inputs) return;
   auto& x = w.passes[step.first()].in[0];
   auto& y = w.passes[step.last()].out[0];
   if (x.type() == y.type() && x.dims() == y.dims() && x.reclaim()) y = x;
@@ -50,14 +50,16 @@ void stage_maths::take_in_place(packet_work& w, const maths_step& step) const {
 // The tensor to send along an out-edge. The last message that carries an output takes the stage's
 // handle.
 tensor stage_maths::leaving(packet_work& w, std::size_t edge, const std::vector<bool>& sent) const {
-  if (remade(edge)) return std::move(w.outgoing[edge]);
-  const auto what = out_edge(edge).what;
-  const auto p = static_cast<std::size_t>(position_of(what.layer));
+  if (layout_->remade(edge)) return std::move(w.outgoing[edge]);
+  const auto what = layout_->out_edge(edge).what;
+  const auto p = static_cast<std::size_t>(layout_->position_of(what.layer));
   auto& value = w.passes[p].out[what.output];
   auto leaves = value;
-  bool last = !(training(w) && held_[p][what.output]);
+  bool last = !(w.training() && layout_->held(p, what.output));
   for (std::size_t e = 0; e < sent.size(); ++e)
-    if (e != edge && !sent[e] && out_edge(e).what == what && !remade(e) && edge_used(out_edge(e), w.h)) last = false;
+    if (e != edge && !sent[e] && layout_->out_edge(e).what == what && !layout_->remade(e) &&
+        layout_->edge_used(layout_->out_edge(e), w.h))
+      last = false;
   if (last) value.let_go();
   return leaves;
 }
@@ -66,7 +68,7 @@ tensor stage_maths::leaving(packet_work& w, std::size_t edge, const std::vector<
 void stage_maths::let_go_sent(packet_work& w) const {
   for (std::size_t p = 0; p < w.passes.size(); ++p)
     for (std::size_t o = 0; o < w.passes[p].out.size(); ++o)
-      if (leaves_[w.h.phase][p][o] && !(training(w) && held_[p][o])) w.passes[p].out[o].let_go();
+      if (layout_->leaves(w.h.phase, p, o) && !(w.training() && layout_->held(p, o))) w.passes[p].out[o].let_go();
 }
 
 void stage_maths::let_go_all(packet_work& w) {
@@ -84,13 +86,13 @@ void stage_maths::let_go_all(packet_work& w) {
 // Recomputes the tensors that backward of `step` needs and forward has not kept.
 void stage_maths::restore(packet_work& w, const maths_step& step, device& d) const {
   const auto p = step.first();
-  if (recomputes(p)) return make_again(w, step, d);
-  if (!wants_of(step).inputs) return;
-  for (std::size_t i = 0; i < hosted(p).inputs.size(); ++i) {
-    const int q = maker_of(p, i);
-    if (q < 0 || !recomputes(static_cast<std::size_t>(q))) continue;
-    make_again(w, step_at(q), d);
-    w.passes[p].kept.inputs[i] = w.passes[static_cast<std::size_t>(q)].out[hosted(p).inputs[i].output];
+  if (layout_->recomputes(p)) return make_again(w, step, d);
+  if (!layout_->wants_of(step).inputs) return;
+  for (std::size_t i = 0; i < layout_->hosted(p).inputs.size(); ++i) {
+    const int q = layout_->maker_of(p, i);
+    if (q < 0 || !layout_->recomputes(static_cast<std::size_t>(q))) continue;
+    make_again(w, layout_->step_at(q), d);
+    w.passes[p].kept.inputs[i] = w.passes[static_cast<std::size_t>(q)].out[layout_->hosted(p).inputs[i].output];
   }
 }
 
@@ -98,12 +100,13 @@ void stage_maths::restore(packet_work& w, const maths_step& step, device& d) con
 // were output by the packet's first forward and are not output again.
 void stage_maths::make_again(packet_work& w, const maths_step& step, device& d) const {
   const auto p = step.first();
-  const auto& l = hosted(p);
+  const auto& l = layout_->hosted(p);
   auto& pass = w.passes[p];
   auto& out = w.passes[step.last()].out;
   if (std::exchange(pass.again, true)) return;
   for (std::size_t i = 0; i < l.inputs.size(); ++i)
-    if (const int q = maker_of(p, i); q >= 0 && recomputes(static_cast<std::size_t>(q))) make_again(w, step_at(q), d);
+    if (const int q = layout_->maker_of(p, i); q >= 0 && layout_->recomputes(static_cast<std::size_t>(q)))
+      make_again(w, layout_->step_at(q), d);
   gather(w, p);
   for (auto& t : out) t.let_go();
   auto c = context_of(w, p, d);
@@ -112,8 +115,8 @@ void stage_maths::make_again(packet_work& w, const maths_step& step, device& d) 
   forget(pass.kept);
   const tensors joined = step.at.size() > 1 ? of_all(w, step, &layer_pass::params) : tensors{};
   step.maths->forward(c, *pass.plans[0], pass.in, step.at.size() > 1 ? joined : pass.params, out, pass.kept);
-  if (wants_of(step).inputs) pass.kept.inputs = pass.in;
-  if (wants_of(step).outputs) pass.kept.outputs = out;
+  if (layout_->wants_of(step).inputs) pass.kept.inputs = pass.in;
+  if (layout_->wants_of(step).outputs) pass.kept.outputs = out;
   pass.in.clear();
 }
 

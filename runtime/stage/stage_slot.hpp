@@ -39,6 +39,8 @@ struct packet_work : std::enable_shared_from_this<packet_work> {
   tensors outgoing;                  // by out-edge, where the message differs from the output: a part of it, or a compressed form
   tensors arriving;                  // backward: gradients, by out-edge
   std::vector<std::pair<std::string, double>> scalars;
+
+  bool training() const { return h.phase == static_cast<std::uint8_t>(phase::train); }
 };
 
 // What the stage knows of the packet, whether a task runs or not.
