@@ -21,6 +21,7 @@ class lone_role {
   const job_plan& plan() const { return job_->plan; }
   role_id self() const { return self_; }
   device& dev() { return *dev_; }
+  drop_counts dropped() const { return role_->dropped(); }
 
   // Returns the messages that the role sends for this message and for the ends of the tasks that
   // follow from it, in order.

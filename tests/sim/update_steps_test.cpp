@@ -93,7 +93,9 @@ class step_bench {
         auto* r = std::get_if<run_effect>(&x);
         if (!r) continue;
         task_context c{*cpu()};
+        cpu()->begin_task();
         r->work(c);
+        cpu()->finish_task();
         EXPECT_TRUE(tasks_.finished(r->token, out_));
       }
     }
@@ -131,7 +133,7 @@ class step_bench {
 
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-double first_of(const tensor& t) { return t.data<double>()[0]; }
+double first_of(const tensor& t) { return at_home(*cpu(), t).data<double>()[0]; }
 
 // --- the list
 
@@ -235,7 +237,9 @@ class norm_clips : public ::testing::Test {
       auto sum = tensor::allocate(*cpu(), {block.count}, dtype::f64);
       cpu()->fill(element, sum);
       const auto found = std::make_shared<std::vector<square_sum>>();
+      cpu()->begin_task();
       find_square_sums(*cpu(), sum, 0, block.count, found);
+      cpu()->finish_task();
       norm_partials p{block.id, {}};
       for (const auto& one : *found)
         p.parts.emplace_back(std::uint64_t{one.node.first} << 32 | one.node.span, std::bit_cast<std::uint64_t>(one.sum));
