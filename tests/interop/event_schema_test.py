@@ -33,19 +33,21 @@ every = 20
 every = 30
 [topology]
 workers_per_group = 2
+[pipeline]
+packets = 2
 [[layer]]
 name = "ip"
 type = "linear"
-input = "data"
+inputs = ["data"]
 outputs = 4
 [[layer]]
 name = "loss"
 type = "softmax_loss"
-input = ["ip", "label"]
+inputs = ["ip", "label"]
 [[layer]]
 name = "accuracy"
 type = "accuracy"
-input = ["ip", "label"]
+inputs = ["ip", "label"]
 """
 
 
@@ -72,7 +74,7 @@ def main():
         (recorded,) = [os.path.join(root, "events.jsonl") for root, _, files in os.walk(folder) if "events.jsonl" in files]
         with open(recorded, encoding="utf-8") as f:
             events += lines(f.read())
-        events += [e for e in lines(run("repl", "--json", "-c", "submit job.toml", "-c", "watch loss 3")) if e.get("event") == "step"]
+        events += [e for e in lines(run("repl", "--json", "-c", "submit job.toml; watch loss 3")) if e.get("event") == "step"]
     for e in events:
         validator.validate(e)
     seen = {e["event"] for e in events}
