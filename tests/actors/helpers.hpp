@@ -121,7 +121,7 @@ struct written_host {
   host_config prepare(unsigned threads, host_config c) {
     c.threads = threads;
     c.callbacks.on_event = [this](std::uint32_t, const event_effect& e) {
-      events.add(std::string(name_of(e).name) + " " + message_of(e));
+      events.add((e.is<warning_event>() ? "note" : name_of(e).name) + (" " + message_of(e)));
     };
     return c;
   }

@@ -72,7 +72,8 @@ TEST_F(controller_failures, a_job_begins_without_a_node_that_is_missing_or_fails
 TEST_F(controller_failures, a_failing_role_restarts_all_roles_once_and_then_ends_the_job) {
   begin({"n1", "n2", "n3"});
   step(57);
-  const trouble failed{id_, "n2", "role worker1/conv1: label 9 of 4 classes"};
+  const role_failure what{"worker1/conv1", "label 9 of 4 classes"};
+  const trouble failed{id_, "n2", what.text(), what};
   h_->on("n2", failed, now_, out_);
   ASSERT_TRUE(asked());
   EXPECT_TRUE(lost_nodes().empty()) << "all nodes are connected";

@@ -232,7 +232,7 @@ TEST_F(controller, a_checkpoint_is_reported_once_it_is_on_disk) {
   h_->on_store_begun(id);
   h_->on_event({id, {6, checkpoint_event{}}}, now_, out_);
   h_->on_stored({id, kept_kind::checkpoint, {}, {}, "no space left"}, now_, out_);
-  EXPECT_EQ(announced().at(0).kind, "alert") << "training continues";
+  EXPECT_EQ(announced().at(0).kind, "checkpoint_lost") << "training continues";
 }
 
 TEST_F(controller, a_job_is_crowded_while_two_checkpoints_wait_for_the_disk) {

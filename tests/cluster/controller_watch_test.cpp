@@ -40,7 +40,7 @@ TEST_F(controller_watching, a_hung_task_is_reported_and_ends_a_job_that_allows_n
   computes_for(300);
   ASSERT_EQ(sent<said>().size(), 1u) << "reported once; 120 s without a message are no stall while a task runs";
   const auto alert = sent<said>()[0].second;
-  EXPECT_EQ(alert.kind, "alert");
+  EXPECT_EQ(alert.kind, "slow_task");
   EXPECT_EQ(alert.text, "the task 'forward' of worker0/conv2 on node n2, packet 3 of step 12, has been running for 60 s");
   for (const auto& text :
        {std::pair<std::string, std::string>("layer", "conv2"), std::pair<std::string, std::string>("where", "n2")})

@@ -15,7 +15,7 @@ inline std::vector<message> message_samples() {
           submitted{7, 8, {"m1", "m2"}, 3, 10, 500, 40, 64, {"net\tlenet", "data\tidx"}},
           prepare{1, {"f", "t", {}}, "hash", {{"n1", "a", 2}, {"n2", "b", 3}}, true, 40},
           prepared{1, "e", "n3"},
-          trouble{1, "n3", "m"},
+          trouble{1, "n3", "m", role_failure{"worker0", "why"}},
           end_job{4, "n2", "out of luck", 7},
           ended{4, 1ull << 40, "/state/post-mortem/job-4"},
           leaving{false},
