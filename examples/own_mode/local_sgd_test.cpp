@@ -32,7 +32,7 @@ std::shared_ptr<const tables> all_tables() {
 options with(std::vector<std::pair<std::string, option_value>> values, const option_specs& specs) {
   options o;
   for (auto& [k, v] : values) o.values.emplace(std::move(k), std::move(v));
-  return check_options(std::move(o), specs);
+  return check_options(o, specs);
 }
 option_value n(std::int64_t v) { return v; }
 

@@ -106,7 +106,8 @@ void stage::begin_again(effects& out) {
 }
 
 void stage::say_again(role_id to, effects& out) {
-  for (auto& [id, k] : kept_) {
+  for (auto& entry : kept_) {
+    auto& k = entry.second;
     k.h.attempt = static_cast<std::uint8_t>(std::min(k.h.attempt + 1, 255));
     const auto again = [&](std::uint16_t port) {
       auto h = reply(k.h, to);
