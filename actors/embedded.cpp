@@ -242,7 +242,7 @@ void embedded_run::impl::handle_event(const event_effect& e) {
     result.ok = true;
     result.stopped = d->stopped();
     result.done = *d;
-    result.weights_sha256 = weights_sha256(result.weights);
+    result.done.weights_sha256 = result.weights_sha256 = weights_sha256(result.weights);
   }
   if (const auto* bad = e.as<error_event>()) {
     if (bad->role)

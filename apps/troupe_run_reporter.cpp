@@ -59,7 +59,6 @@ int run_reporter::finish() {
   for (const auto& t : troubles_) progress_.event({r.step, error_event{t.message, where_of(t)}});
   if (!troubles_.empty()) return exit_failed;
   auto done = r.done;
-  done.weights_sha256 = r.weights_sha256;
   if (record) done.run = record->folder().string();
   auto more = r.stopped && record ? std::vector<std::string>{"troupe resume " + record->word()} : next;
   progress_.end_with({sampler.text(), record ? record->folder().string() : std::string(), std::move(more)});
@@ -100,9 +99,7 @@ void run_reporter::save_weights_of(const embedded_result& r) {
 
 void run_reporter::end_record(const embedded_result& r) {
   if (!record) return;
-  auto done = r.done;
-  done.weights_sha256 = r.weights_sha256;
-  record->event({r.step, std::move(done)});
+  record->event({r.step, r.done});
   auto bad = record->finish({r.stopped ? "stopped" : "done", r.step, r.weights_sha256, {}, r.weights});
   if (bad && weights_file.empty()) {  // the only copy of what was trained
     auto kept = write_elsewhere(elsewhere_, std::move(*bad), job_->spec.name + ".safetensors",
