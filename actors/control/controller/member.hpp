@@ -21,36 +21,9 @@
 #include <set>
 #include <string>
 
-#include "actors/control/controller/cluster_controller.hpp"
-#include "actors/view/injection.hpp"
+#include "actors/control/controller/orders.hpp"
 
 namespace troupe::control {
-
-struct connect_data {
-  std::string peer, address;
-};
-struct make_roles {  // answered by on_made
-  prepare what;
-};
-struct end_roles {  // answered by on_gone
-  std::uint32_t job = 0;
-  end_job why = {};
-};
-struct make_plan_order {  // answered by on_revised
-  revise what;
-};
-struct swap_roles {  // answered by on_swapped
-  swap what;
-};
-struct forget_plan {
-  std::uint32_t job = 0, plan_generation = 0;
-};
-struct suffer {  // the fault begins now
-  injection what;
-};
-using member_order =
-    std::variant<to_peer, connect_data, make_roles, end_roles, make_plan_order, swap_roles, forget_plan, suffer, log_line>;
-using member_orders = std::vector<member_order>;
 
 // A plan of a job with roles on this node. Not nested in member: clang 14 considers a nested one
 // not constructible.

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "actors/control/controller/cluster_controller.hpp"
+#include "actors/control/controller/orders.hpp"
 #include "actors/control/executor/job_reading.hpp"
 #include "actors/control/executor/memory_book.hpp"
 #include "actors/shell/job_host.hpp"

@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "actors/control/controller/cluster_controller.hpp"
 #include "actors/control/controller/journal.hpp"
+#include "actors/control/controller/orders.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/job/plan_hash.hpp"
 #include "runtime/record/safetensors.hpp"
