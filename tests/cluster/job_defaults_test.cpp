@@ -26,11 +26,9 @@ cluster_spec cluster_of(int nodes) {
 std::shared_ptr<prepared_job> read(const cluster_spec& c, const std::vector<std::string>& set) {
   const job_place at{c, "n1", "", std::make_shared<const tables>(node_tables()), {}};
   auto r = read_job(at, {"job.toml", tiny_job(), set});
-  if (const auto* bad = std::get_if<diagnostics>(&r)) {
-    ADD_FAILURE() << bad->front().to_string();
-    return nullptr;
-  }
-  return std::get<std::shared_ptr<prepared_job>>(r);
+  if (r) return *r;
+  ADD_FAILURE() << r.error().front().to_string();
+  return nullptr;
 }
 
 TEST(cluster_defaults, a_job_writes_a_checkpoint_every_five_minutes_unless_its_file_says_otherwise) {

@@ -91,14 +91,31 @@ void daemon::from_roles(std::function<void()> what) {
   post(heard_until_ - s_.when.now(), std::move(what));
 }
 
-void daemon::keep(const range& takes, std::function<answer()> what) {
+void daemon::keep(const range& takes, control::work<control::job_executor> what) {
   kept_until_ = std::max(kept_until_, s_.when.now()) + takes.drawn(s_.random);
   post(kept_until_ - s_.when.now(), [this, what = std::move(what)] {
-    auto said = what();
-    if (!said) return;
+    auto result = what(*executor_);
+    if (!result) return;
     answered_until_ = std::max(answered_until_, s_.when.now() + range{1us, 500us}.drawn(s_.random));
-    post(answered_until_ - s_.when.now(), std::move(said));
+    post(answered_until_ - s_.when.now(), [this, result = std::move(result)] { deliver(result); });
   });
+}
+
+void daemon::deliver(const control::delivery& d) {
+  control::takers to{controller_ ? &*controller_ : nullptr, &member_, now(), &controller_out_, &member_out_, {}, {}, {}};
+  to.roles_ended = [] { return std::uint64_t{0}; };
+  to.saved = [this](const control::stored& x) {
+    if (!x.error.empty()) watch_.on_log(node_, std::string("cannot save ") + name_of(x.what) + ": " + x.error);
+  };
+  to.log = [this](const std::string& line) { watch_.on_log(node_, line); };
+  d(to);
+}
+
+range daemon::time_of(const control::write_state&) const {
+  auto takes = s_.job_executor.store;
+  takes.least = duration(static_cast<std::int64_t>(static_cast<double>(takes.least.count()) * slow_disk));
+  takes.most = duration(static_cast<std::int64_t>(static_cast<double>(takes.most.count()) * slow_disk));
+  return takes;
 }
 
 void daemon::on_up(plane p, const std::string& peer, std::uint64_t incarnation) {
@@ -182,20 +199,12 @@ void daemon::drain() {
 void daemon::take_store(std::uint32_t job, const store_effect& e) {
   if (!controller_) return;
   if (e.what == store_effect::kind_of::handover) {
-    keep({0ns, 1ms}, [this, job, e] { return executor_->hand_over(job, e), answer(); });
+    request(control::keep_handover{job, e});
     return controller_->on_handover(job, e.step, now(), controller_out_);
   }
   const bool left_out = e.what == store_effect::kind_of::checkpoint && controller_->crowded(job);
   controller_->on_store_begun(job);
-  auto takes = s_.job_executor.store;
-  takes.least = duration(static_cast<std::int64_t>(static_cast<double>(takes.least.count()) * slow_disk));
-  takes.most = duration(static_cast<std::int64_t>(static_cast<double>(takes.most.count()) * slow_disk));
-  keep(takes, [this, job, e, left_out]() -> answer {
-    const auto s = left_out ? control::stored{job, e.what, {}, {}, "left out: two earlier ones are still being written"}
-                            : executor_->save(job, e);
-    if (!s.error.empty()) watch_.on_log(node_, std::string("cannot save ") + name_of(s.what) + ": " + s.error);
-    return [this, s] { controller_->on_stored(s, now(), controller_out_); };
-  });
+  request(control::write_state{job, e, left_out});
 }
 
 void daemon::tick() {
@@ -260,27 +269,7 @@ void daemon::perform(const control::to_peer& x) {
 
 void daemon::perform(const control::check_text& x) {
   checked_until_ = std::max(checked_until_, s_.when.now()) + s_.job_executor.plan.drawn(s_.random);
-  post(checked_until_ - s_.when.now(), [this, x] { controller_->on_checked(x.job, checker_->check(x), now(), controller_out_); });
-}
-
-void daemon::perform(const control::keep_piece& x) {
-  keep(s_.job_executor.roles, [this, x]() -> answer {
-    return [this, x, error = executor_->keep(x)] { controller_->on_piece_kept(x.job, error, now(), controller_out_); };
-  });
-}
-
-void daemon::perform(const control::drop_given& x) {
-  keep({0ns, 1ms}, [this, x] { return executor_->drop(x.job), answer(); });
-}
-
-void daemon::perform(const control::drop_beginning& x) {
-  keep({0ns, 1ms}, [this, x] { return executor_->drop_beginning_of(x.job), answer(); });
-}
-
-void daemon::perform(const control::check_move& x) {
-  keep(s_.job_executor.plan, [this, x]() -> answer {
-    return [this, f = executor_->amend(x)] { controller_->on_plan_found(f, now(), controller_out_); };
-  });
+  post(checked_until_ - s_.when.now(), [this, what = control::work_of(x)] { deliver(what(*checker_)); });
 }
 
 void daemon::perform(const control::begin_job& x) {
@@ -297,38 +286,5 @@ void daemon::perform(const control::journal_line& x) {
 }
 
 void daemon::perform(const control::connect_data& x) { s_.net.dial(plane::data, node_, x.peer, dial_timeout); }
-
-void daemon::perform(const control::make_roles& x) {
-  keep(s_.job_executor.roles, [this, x]() -> answer {
-    return [this, job = x.what.job, error = executor_->make(x.what)] { member_.on_made(job, error, member_out_); };
-  });
-}
-
-void daemon::perform(const control::end_roles& x) {
-  keep({10us, 5ms}, [this, x]() -> answer {
-    executor_->end(x.job);
-    return [this, x] { member_.on_gone(x.job, 0, now(), member_out_); };
-  });
-}
-
-void daemon::perform(const control::make_plan_order& x) {
-  keep(s_.job_executor.plan, [this, x]() -> answer {
-    return [this, job = x.what.what.job, plan_generation = x.what.plan_generation, error = executor_->revise(x.what)] {
-      member_.on_revised(job, plan_generation, error, member_out_);
-    };
-  });
-}
-
-void daemon::perform(const control::swap_roles& x) {
-  keep(s_.job_executor.roles, [this, x]() -> answer {
-    return [this, job = x.what.job, plan_generation = x.what.plan_generation, error = executor_->swap(x.what)] {
-      member_.on_swapped(job, plan_generation, error, member_out_);
-    };
-  });
-}
-
-void daemon::perform(const control::forget_plan& x) {
-  keep({0ns, 1ms}, [this, x] { return executor_->forget(x.job, x.plan_generation), answer(); });
-}
 
 }  // namespace troupe::recovery

@@ -79,9 +79,24 @@ class daemon final : public ears {
   control::job_place place() const { return {s_.cluster, node_, s_.numerics, s_.all, state_}; }
   void post(duration after, std::function<void()> what);
   void from_roles(std::function<void()> what);
-  // Runs `what` in the job executor's turn; the answer that it returns runs here some time later.
-  using answer = std::function<void()>;
-  void keep(const range& takes, std::function<answer()> what);
+  // Performs an operation in the job executor's turn; its result is delivered some time later.
+  void keep(const range& takes, control::work<control::job_executor> what);
+  template <control::operation O>
+  void request(const O& x) {
+    keep(time_of(x), control::work_of(x));
+  }
+  void deliver(const control::delivery& d);
+  template <control::operation O>
+  range time_of(const O&) const {
+    return {{}, std::chrono::milliseconds(1)};
+  }
+  range time_of(const control::keep_piece&) const { return s_.job_executor.roles; }
+  range time_of(const control::check_move&) const { return s_.job_executor.plan; }
+  range time_of(const control::make_roles&) const { return s_.job_executor.roles; }
+  range time_of(const control::end_roles&) const { return {std::chrono::microseconds(10), std::chrono::milliseconds(5)}; }
+  range time_of(const control::make_plan_order&) const { return s_.job_executor.plan; }
+  range time_of(const control::swap_roles&) const { return s_.job_executor.roles; }
+  range time_of(const control::write_state&) const;
   void tick();
   void receive_up(plane p, const std::string& peer, std::uint64_t incarnation);
   void receive_down(plane p, const std::string& peer, const std::string& reason);
@@ -91,11 +106,11 @@ class daemon final : public ears {
   void take_store(std::uint32_t job, const store_effect& e);
 
   void perform(const control::to_peer& x);
+  template <control::operation O>
+  void perform(const O& x) {
+    request(x);
+  }
   void perform(const control::check_text& x);
-  void perform(const control::keep_piece& x);
-  void perform(const control::drop_given& x);
-  void perform(const control::drop_beginning& x);
-  void perform(const control::check_move& x);
   void perform(const control::begin_job& x);
   void perform(const control::tell_job& x) { roles_.command(x.job, x.what); }
   void perform(const control::followed_event&) {}
@@ -103,11 +118,6 @@ class daemon final : public ears {
   void perform(const control::log_line& x) { watch_.on_log(node_, x.text); }
   void perform(const control::journal_line& x);
   void perform(const control::connect_data& x);
-  void perform(const control::make_roles& x);
-  void perform(const control::end_roles& x);
-  void perform(const control::make_plan_order& x);
-  void perform(const control::swap_roles& x);
-  void perform(const control::forget_plan& x);
 
   surroundings& s_;
   watcher& watch_;

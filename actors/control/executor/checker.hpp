@@ -20,9 +20,9 @@ class checker {
   checked check(const check_text& what) const;
 
  private:
-  std::optional<diagnostic> look_for_checkpoints(const prepared_job& j, check_text& what, std::optional<given_file>& found,
-                                                 std::vector<std::string>& notes) const;
-  std::variant<resolved_convolutions, diagnostics> resolved(const check_text& what, std::shared_ptr<prepared_job> j) const;
+  expected<std::optional<given_file>, diagnostics> look_for_checkpoints(const prepared_job& j, const check_text& what,
+                                                                        std::vector<std::string>& notes) const;
+  expected<resolved_convolutions, diagnostics> resolved(const check_text& what, std::shared_ptr<prepared_job> j) const;
 
   const job_place at_;
   const std::shared_ptr<device> dev_;

@@ -19,7 +19,7 @@ void take_along(handover& h, const going_back& since) {
 
 // The last saved state: the handover of the running plan if that has made no step; else the newest
 // valid checkpoint; else what the job started from, the client's file or the fillers' values.
-std::variant<handover, std::string> job_executor::last_kept(prepared_job& j) {
+expected<handover> job_executor::last_kept(prepared_job& j) {
   if (began_) {
     auto h = *began_->with;
     h.step = began_->step;
@@ -29,11 +29,12 @@ std::variant<handover, std::string> job_executor::last_kept(prepared_job& j) {
   auto found = load_newest_checkpoint(checkpoints_of(j).string());
   if (found.newest) {
     auto read = handover_for(j, std::move(*found.newest), found.file, at_.jobs.numerics);
-    if (const auto* bad = std::get_if<record_error>(&read)) return bad->to_string();
+    if (const auto* bad = std::get_if<record_error>(&read)) return unexpected(bad->to_string());
     return std::get<handover>(std::move(read));
   }
   if (const auto u = uploads_.find(j.id); u != uploads_.end()) {
-    if (const auto bad = begin_with_given(at_.jobs, j, j.id, u->second.what, u->second.overrides)) return bad->to_string();
+    if (const auto bad = begin_with_given(at_.jobs, j, j.id, u->second.what, u->second.overrides))
+      return unexpected(bad->to_string());
     return std::move(*j.before);
   }
   handover h;
@@ -49,16 +50,17 @@ bool job_executor::leaves_enough(const check_move& what) const {
   return entry && why_nothing_is_left(job_->plan, job_->graph, entry->left, what.back->silent).empty();
 }
 
-std::string job_executor::go_back(prepared_job& j, const check_move& what, std::uint64_t& step) {
+// Makes the handover of the plan `j` from the last saved state. Returns its step.
+expected<std::uint64_t> job_executor::go_back(prepared_job& j, const check_move& what) {
   auto kept = last_kept(j);
-  if (const auto* why = std::get_if<std::string>(&kept)) return *why;
-  auto h = std::make_shared<handover>(std::get<handover>(std::move(kept)));
+  if (!kept) return unexpected(kept.error());
+  auto h = std::make_shared<handover>(std::move(*kept));
   take_along(*h, *what.back);
   h->seconds = what.back->seconds;
-  step = h->step;
+  const auto step = h->step;
   auto named = std::exchange(h->named, {});
   handed_ = {what.plan_generation, {kept_kind::handover, step, std::move(named), std::move(h)}};
-  return {};
+  return step;
 }
 
 }  // namespace troupe::control

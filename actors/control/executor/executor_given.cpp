@@ -26,21 +26,22 @@ job_executor::job_executor(place at) : at_(std::move(at)) {
   }
 }
 
-std::string job_executor::keep(const keep_piece& what) {
+expected<void> job_executor::keep(const keep_piece& what) {
   auto& u = uploads_[what.job];
   errno = 0;
   if (what.offset == 0) {
     const auto folder = at_.jobs.state / "given";
     std::error_code ec;
     fs::create_directories(folder, ec);
-    if (ec) return folder.string() + ": " + ec.message();
+    if (ec) return unexpected(error(ec.message()).in(folder.string()));
     u.path = given_path(at_.jobs, what.job);
     u.what = what.given;
     u.out.open(u.path, std::ios::binary | std::ios::trunc);
   }
   if (u.out) u.out.write(what.bytes.data(), static_cast<std::streamsize>(what.bytes.size()));
   if (u.out) u.out.flush();
-  return u.out ? std::string() : u.path.string() + ": " + last_error();
+  if (!u.out) return unexpected(error(last_error()).in(u.path.string()));
+  return {};
 }
 
 void job_executor::drop(std::uint32_t job) {
@@ -51,7 +52,7 @@ void job_executor::drop(std::uint32_t job) {
 
 // Called on every node. The node of the coordinator role needs the file; for the others the step
 // suffices.
-std::string job_executor::continue_as(prepared_job& j, const prepare& what) {
+expected<void> job_executor::continue_as(prepared_job& j, const prepare& what) {
   if (!what.continued) return {};
   auto at = uploads_.find(what.job);
   const bool coordinates = j.plan.nodes[j.plan.roles.front().node].name == at_.jobs.self;
@@ -61,8 +62,11 @@ std::string job_executor::continue_as(prepared_job& j, const prepare& what) {
     at->second.path = given_path(at_.jobs, what.job);
     at->second.what = {given_file::checkpoint, at->second.path.string(), 0};
   }
-  if (at == uploads_.end() && coordinates) return "the file that the job starts from is missing";
-  if (at == uploads_.end()) return continue_at(j, what.from), std::string();
+  if (at == uploads_.end() && coordinates) return unexpected("the file that the job starts from is missing");
+  if (at == uploads_.end()) {
+    continue_at(j, what.from);
+    return {};
+  }
   at->second.out.close();
   at->second.overrides = what.what.overrides;
   const auto bad = begin_with_given(at_.jobs, j, what.job, at->second.what, what.what.overrides);
@@ -70,10 +74,11 @@ std::string job_executor::continue_as(prepared_job& j, const prepare& what) {
     take_along(*j.before, *at->second.since);
     j.before->notes.clear();  // an earlier incarnation of this daemon has reported them
   }
-  if (bad) return bad->to_string();
+  if (bad) return unexpected(bad->to_string());
   if (j.spec.checkpoint.resume == "auto" && at->second.what.kind == given_file::checkpoint)
     j.before->notes.push_back("continues from the checkpoint of step " + std::to_string(j.first_step));
-  return j.first_step == what.from ? std::string() : "the file that the job starts from has changed";
+  if (j.first_step != what.from) return unexpected("the file that the job starts from has changed");
+  return {};
 }
 
 }  // namespace troupe::control

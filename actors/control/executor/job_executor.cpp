@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/control/admission.hpp"
 #include "actors/control/executor/job_folders.hpp"
 #include "ops/device.hpp"
 #include "runtime/base/exception_text.hpp"
@@ -16,6 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* unreadable_job = "unreadable job";
+constexpr const char* different_plan =
+    "makes a different plan of this job: its cluster file, data or build differ from the coordinator's";
+
 amendments changes_of(const revise& r) {
   amendments a;
   for (const auto& p : r.layers) a.layers.push_back({p.layer, p.place, p.whole});
@@ -28,16 +33,15 @@ amendments changes_of(const revise& r) {
 
 }  // namespace
 
-// Why this machine has too little memory for its part of the job. Empty if it has enough; the part
-// is then reserved. New roles reuse memory in the devices' pools, which belongs to an earlier plan
-// or job.
-std::string job_executor::too_much(const prepared_job& j) {
+// Reserves the memory of this machine's part of the job. Error: the machine has too little. New
+// roles reuse memory in the devices' pools, which belongs to an earlier plan or job.
+expected<void> job_executor::reserve_memory(const prepared_job& j) {
   const auto held = at_.dev ? at_.dev->pool().bytes_held : 0;
   if (at_.memory) at_.memory->holds(memory_book::part::job, held);
   const auto budget = at_.memory ? at_.memory->open_to(memory_book::part::job) : machine_memory(held);
   for (std::uint32_t n = 0; n < j.plan.nodes.size(); ++n) {
     if (j.plan.nodes[n].name != at_.jobs.self) continue;
-    if (const auto bad = over_budget(j, n, budget)) return bad->to_string();
+    if (const auto bad = over_budget(j, n, budget)) return unexpected(bad->to_string());
     promise(std::max(job_ ? promised_ : 0, static_cast<std::uint64_t>(bytes_on(j, n))));
   }
   return {};
@@ -48,22 +52,22 @@ void job_executor::promise(std::uint64_t bytes) {
   if (at_.memory) at_.memory->promise(memory_book::part::job, bytes);
 }
 
-std::string job_executor::make(const prepare& what) {
-  auto m = read_job(at_.jobs, what.what);
-  if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
-  const auto j = std::get<std::shared_ptr<prepared_job>>(m);
-  j->id = what.job;
-  if (plan_hash(j->plan) != what.plan_hash)
-    return "makes a different plan of this job: its cluster file, data or build differ from the coordinator's";
-  if (auto bad = too_much(*j); !bad.empty()) return bad;
-  if (auto bad = continue_as(*j, what); !bad.empty()) return bad;
-  if (at_.keeps_runs) prepare_for_run_folder(*j);
-  original_ = j;
+expected<void> job_executor::make(const prepare& what) {
+  auto j = read_job(at_.jobs, what.what);
+  if (!j) return unexpected(first_of(j.error(), unreadable_job));
+  (*j)->id = what.job;
+  if (plan_hash((*j)->plan) != what.plan_hash) return unexpected(different_plan);
+  if (auto bad = reserve_memory(**j); !bad) return bad;
+  if (auto bad = continue_as(**j, what); !bad) return bad;
+  if (at_.runs) prepare_for_run_folder(**j);
+  original_ = *j;
   origin_ = origin_of(what);
-  return spawn(j, 0);
+  if (auto bad = spawn(*j, 0); !bad) return bad;
+  if (at_.runs) at_.runs->begin(number_of(what.job), *j, at_.jobs.numerics);
+  return {};
 }
 
-std::string job_executor::spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t plan_generation) {
+expected<void> job_executor::spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t plan_generation) {
   std::vector<std::string> names;
   std::uint32_t me = static_cast<std::uint32_t>(j->plan.nodes.size());
   for (const auto& n : j->plan.nodes) {
@@ -77,7 +81,7 @@ std::string job_executor::spawn(const std::shared_ptr<const prepared_job>& j, st
     at_.host.spawn(j->id, j, me, plan_generation);
   } catch (...) {
     at_.route.close(j->id);
-    return current_exception_text();
+    return unexpected(current_exception_text());
   }
   job_ = j;
   return {};
@@ -106,14 +110,18 @@ job_origin job_executor::origin_of(const prepare& what) const {
   return o;
 }
 
-std::optional<job_executor::running> job_executor::running_of(std::uint32_t job) const {
-  if (!job_ || job_->id != job) return std::nullopt;
-  running r{job_, origin_};
-  if (original_) r.from.nodes = original_->nodes;
-  return r;
+// Called while the roles of the job's plan still exist. `swaps`: those of the next plan replace
+// them.
+void job_executor::roles_end(std::uint32_t job, bool swaps) const {
+  if (!at_.failures || !job_ || job_->id != job) return;
+  auto from = origin_;
+  if (original_) from.nodes = original_->nodes;
+  at_.failures->roles_end(job_, std::move(from), swaps);
 }
 
-void job_executor::end(std::uint32_t job) {
+expected<std::string> job_executor::end(const end_roles& what) {
+  const auto job = what.job;
+  if (!what.why.error.empty()) roles_end(job, false);
   at_.route.close(job);
   at_.host.end(job);
   promise(0);
@@ -122,6 +130,9 @@ void job_executor::end(std::uint32_t job) {
   if (next_ && next_->id == job) next_.reset();
   handed_.reset();
   began_.reset();
+  auto folder = at_.failures ? at_.failures->job_ended(what.why) : std::string();
+  at_.release_memory();
+  return folder;
 }
 
 void job_executor::drop_beginning_of(std::uint32_t job) {
@@ -130,80 +141,56 @@ void job_executor::drop_beginning_of(std::uint32_t job) {
 
 // --- the next plan of a running job
 
-plan_found job_executor::amend(const check_move& what) {
-  plan_found f;
-  try {
-    f = plan_of(what);
-  } catch (...) {
-    f.error = current_exception_text();
-  }
-  f.job = what.job;
-  f.plan_generation = what.plan_generation;
-  return f;
-}
-
-plan_found job_executor::plan_of(const check_move& what) {
-  plan_found f;
+expected<plan_found> job_executor::amend(const check_move& what) {
   const bool hosted = job_ && job_->id == what.job;
-  if (what.back && !hosted) f.error = read_original(what.job, what.what);
-  if (!f.error.empty()) return f;
-  if ((!hosted && !what.back) || !original_ || original_->id != what.job) {
-    f.error = "the job has ended";
-    return f;
-  }
+  if (what.back && !hosted)
+    if (auto bad = read_original(what.job, what.what); !bad) return unexpected(bad.error());
+  if ((!hosted && !what.back) || !original_ || original_->id != what.job) return unexpected("the job has ended");
   auto a = amended(hosted ? *job_ : *original_, what.so_far, what.wish);
-  if (const auto* why = std::get_if<std::string>(&a)) {
-    f.error = *why;
-    return f;
-  }
+  if (const auto* why = std::get_if<std::string>(&a)) return unexpected(*why);
+  plan_found f;
   f.changes = std::get<amendments>(std::move(a));
   auto again = prepare_again(original_, f.changes);
-  if (const auto* bad = std::get_if<diagnostics>(&again)) {
-    f.error = bad->empty() ? "unreadable job" : bad->front().message;
-    return f;
-  }
+  if (const auto* bad = std::get_if<diagnostics>(&again))
+    return unexpected(bad->empty() ? std::string(unreadable_job) : bad->front().message);
   auto& j = *std::get<std::shared_ptr<prepared_job>>(again);
   f.plan = facts_of(j);
   f.mode = mode_of(j);
   f.live = hosted && leaves_enough(what);
-  if (what.back && !f.live) f.error = go_back(j, what, f.from);
+  if (!what.back || f.live) return f;
+  const auto from = go_back(j, what);
+  if (!from) return unexpected(from.error());
+  f.from = *from;
   return f;
 }
 
-// Sets original_, the job as submitted. Returns an error or an empty string.
-std::string job_executor::read_original(std::uint32_t job, const job_text& what) {
+// Sets original_, the job as submitted.
+expected<void> job_executor::read_original(std::uint32_t job, const job_text& what) {
   if (original_ && original_->id == job) return {};
-  auto m = read_job(at_.jobs, what);
-  if (const auto* bad = std::get_if<diagnostics>(&m)) return bad->empty() ? "unreadable job" : bad->front().to_string();
-  auto j = std::get<std::shared_ptr<prepared_job>>(m);
-  j->id = job;
-  if (at_.keeps_runs) prepare_for_run_folder(*j);
-  original_ = std::move(j);
+  auto j = read_job(at_.jobs, what);
+  if (!j) return unexpected(first_of(j.error(), unreadable_job));
+  (*j)->id = job;
+  if (at_.runs) prepare_for_run_folder(**j);
+  original_ = std::move(*j);
   return {};
 }
 
-std::string job_executor::revise(const control::revise& what) {
+expected<void> job_executor::revise(const control::revise& what) {
   const auto job = what.what.job;
-  try {
-    if (auto bad = read_original(job, what.what.what); !bad.empty()) return bad;
-    auto again = prepare_again(original_, changes_of(what));
-    if (const auto* bad = std::get_if<diagnostics>(&again)) return bad->empty() ? "unreadable job" : bad->front().to_string();
-    next_ = std::get<std::shared_ptr<prepared_job>>(again);
-    next_generation_ = what.plan_generation;
-    next_origin_ = origin_of(what.what);
-    next_origin_.plan_generation = what.plan_generation;
-    next_origin_.changes = changes_of(what);
-    next_origin_.begins = {plan_beginning::with::handover, {}, {}, 0};
-  } catch (...) {
-    return current_exception_text();
-  }
-  if (plan_hash(next_->plan) == what.what.plan_hash) {
-    auto bad = too_much(*next_);
-    if (!bad.empty()) next_.reset();
-    return bad;
-  }
+  if (auto bad = read_original(job, what.what.what); !bad) return bad;
+  auto again = prepare_again(original_, changes_of(what));
+  if (const auto* bad = std::get_if<diagnostics>(&again)) return unexpected(first_of(*bad, unreadable_job));
+  const auto j = std::get<std::shared_ptr<prepared_job>>(again);
   next_.reset();
-  return "makes a different plan of this job: its cluster file, data or build differ from the coordinator's";
+  next_generation_ = what.plan_generation;
+  next_origin_ = origin_of(what.what);
+  next_origin_.plan_generation = what.plan_generation;
+  next_origin_.changes = changes_of(what);
+  next_origin_.begins = {plan_beginning::with::handover, {}, {}, 0};
+  if (plan_hash(j->plan) != what.what.plan_hash) return unexpected(different_plan);
+  if (auto bad = reserve_memory(*j); !bad) return bad;
+  next_ = j;
+  return {};
 }
 
 void job_executor::hand_over(std::uint32_t job, const store_effect& what) {
@@ -212,10 +199,11 @@ void job_executor::hand_over(std::uint32_t job, const store_effect& what) {
   handed_ = {next_generation_, what};
 }
 
-std::string job_executor::swap(const control::swap& what) {
+expected<void> job_executor::swap(const control::swap& what) {
+  roles_end(what.job, true);
   at_.route.close(what.job);
   at_.host.end(what.job);
-  if (!next_ || next_->id != what.job || next_generation_ != what.plan_generation) return "has not made the next plan";
+  if (!next_ || next_->id != what.job || next_generation_ != what.plan_generation) return unexpected("has not made the next plan");
   auto h = std::exchange(handed_, std::nullopt);
   began_.reset();
   if (h && h->plan_generation == what.plan_generation) {
@@ -244,8 +232,11 @@ fs::path job_executor::checkpoints_of(const prepared_job& j) const {
   return checkpoint_folder(at_.jobs, j);
 }
 
-std::size_t job_executor::remove_old_folders() const {
-  return remove_old_job_folders(at_.jobs.state, job_ ? checkpoints_of(*job_) : fs::path());
+void job_executor::remove_old_folders() const {
+  const auto n = remove_old_job_folders(at_.jobs.state, job_ ? checkpoints_of(*job_) : fs::path());
+  if (n == 0) return;
+  at_.log("removed the folders of " + std::to_string(n) + " jobs that are over; the newest " + std::to_string(keep_job_folders) +
+          " stay");
 }
 
 second_place& job_executor::elsewhere_of(std::uint32_t job) {
@@ -273,23 +264,21 @@ kept_file job_executor::save_weights_in(const fs::path& folder, const prepared_j
                             });
 }
 
-stored job_executor::save(std::uint32_t job, const store_effect& what) {
-  stored s{job, what.what, {}, {}, {}};
+expected<stored> job_executor::save(const write_state& what) {
+  const auto& state = what.what;
+  if (what.left_out) return unexpected("left out: two earlier ones are still being written");
   const auto j = job_;
-  if (!j || j->id != job) {
-    s.error = "the job has ended";
-    return s;
-  }
-  try {
-    const auto kept = what.what == kept_kind::checkpoint ? save_checkpoint_in(checkpoints_of(*j), *j, what)
-                                                         : save_weights_in(folder_of(*j), *j, what);
-    s.path = kept.path;
-    if (kept.trouble) s.error = kept.trouble->to_string();
-    if (what.what != kept_kind::checkpoint) s.sha256 = weights_sha256(what.named);
-  } catch (...) {
-    s.error = current_exception_text();
-  }
+  if (!j || j->id != what.job) return unexpected("the job has ended");
+  const bool checkpoint = state.what == kept_kind::checkpoint;
+  const auto kept = checkpoint ? save_checkpoint_in(checkpoints_of(*j), *j, state) : save_weights_in(folder_of(*j), *j, state);
+  stored s{what.job, state.what, kept.path, {}, {}};
+  if (kept.trouble) s.error = kept.trouble->to_string();
+  if (!checkpoint) s.sha256 = weights_sha256(state.named);
   return s;
+}
+
+void job_executor::end_run(const control::end_run& what) const {
+  if (at_.runs) at_.runs->end(what.number, what.last, what.weights);
 }
 
 }  // namespace troupe::control

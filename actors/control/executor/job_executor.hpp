@@ -1,20 +1,26 @@
 // Job executor: the slow and blocking work for the running job. It makes plans, makes and ends
-// roles, hashes and writes weights, and stores the files that jobs start from. One detached actor
-// runs it, one order at a time, so no other actor waits for a disk. The checker (checker.hpp)
-// checks submissions, so that they do not delay this.
-// Errors: values. Nothing throws.
+// roles, hashes and writes weights, and stores the files that jobs start from. Its public functions
+// perform the operations of controller/operations.hpp. One detached actor runs it, one operation at
+// a time, so no other actor waits for a disk. The checker (checker.hpp) checks submissions, so that
+// they do not delay this.
+// Errors: values. An exception (std::bad_alloc, or of a plugin) becomes the error of the operation
+// (controller/operation.hpp).
 #pragma once
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "actors/control/controller/orders.hpp"
 #include "actors/control/executor/job_reading.hpp"
+#include "actors/control/executor/job_runs.hpp"
 #include "actors/control/executor/memory_book.hpp"
+#include "actors/control/executor/post_mortems.hpp"
 #include "actors/shell/job_host.hpp"
 #include "actors/view/failed_job.hpp"
 #include "runtime/coordinator/handover.hpp"
@@ -34,31 +40,29 @@ class job_executor {
     std::shared_ptr<device> dev = {};                       // the node's first: runs the fillers
     std::map<std::uint32_t, unfinished_job> taken_up = {};  // by job id: restored from the journal
     before_write before = {};                               // called before every write of checkpoints and weights
-    memory_book* memory = nullptr;                          // outlives this; null: all memory is the job's
-    bool keeps_runs = false;                                // jobs get a run folder here (job_runs.hpp)
+    // The following outlive the executor.
+    memory_book* memory = nullptr;                 // null: all memory is the job's
+    job_runs* runs = nullptr;                      // null: jobs get no run folder here
+    post_mortems* failures = nullptr;              // null: no post-mortems
+    std::function<void()> release_memory = [] {};  // called when roles have ended
+    std::function<void(const std::string&)> log = [](const std::string&) {};
   };
   explicit job_executor(place at);
 
-  std::string keep(const keep_piece& what);  // returns an error, or empty: written
-  void drop(std::uint32_t job);              // removes the job's file
-  std::string make(const prepare& what);     // returns an error, or empty: the roles are spawned
-  // The next plan of the job. amend: on the coordinator's node only, plans a requested change of
-  // the running job.
-  plan_found amend(const check_move& what);
-  std::string revise(const control::revise& what);  // returns an error, or empty: the plan is made
-  std::string swap(const control::swap& what);      // returns an error, or empty: its roles are spawned
+  expected<void> keep(const keep_piece& what);
+  void drop(std::uint32_t job);  // removes the job's file
+  expected<void> make(const prepare& what);
+  // The next plan of the job. amend: on the coordinator's node only.
+  expected<plan_found> amend(const check_move& what);
+  expected<void> revise(const control::revise& what);
+  expected<void> swap(const control::swap& what);
   void forget(std::uint32_t job, std::uint32_t plan_generation);
   void drop_beginning_of(std::uint32_t job);
   void hand_over(std::uint32_t job, const store_effect& what);  // by the plan that ends
-  void end(std::uint32_t job);
-  // The plan whose roles run here, and its origin; nullopt: no roles of this job.
-  struct running {
-    std::shared_ptr<const prepared_job> made;
-    job_origin from;
-  };
-  std::optional<running> running_of(std::uint32_t job) const;
-  stored save(std::uint32_t job, const store_effect& what);
-  std::size_t remove_old_folders() const;  // of finished jobs (job_folders.hpp); returns their number
+  expected<std::string> end(const end_roles& what);
+  expected<stored> save(const write_state& what);
+  void end_run(const control::end_run& what) const;
+  void remove_old_folders() const;
 
  private:
   struct upload {
@@ -68,16 +72,16 @@ class job_executor {
     std::vector<std::string> overrides;  // of the job file
     std::optional<going_back> since;     // commands after it was written
   };
-  std::variant<handover, std::string> last_kept(prepared_job& j);
-  std::string read_original(std::uint32_t job, const job_text& what);
+  expected<handover> last_kept(prepared_job& j);
+  expected<void> read_original(std::uint32_t job, const job_text& what);
   bool leaves_enough(const check_move& what) const;
-  std::string go_back(prepared_job& j, const check_move& what, std::uint64_t& step);  // returns an error, or sets handed_
-  std::string continue_as(prepared_job& j, const prepare& what);
-  plan_found plan_of(const check_move& what);
+  expected<std::uint64_t> go_back(prepared_job& j, const check_move& what);
+  expected<void> continue_as(prepared_job& j, const prepare& what);
   job_origin origin_of(const prepare& what) const;
-  std::string too_much(const prepared_job& j);
+  expected<void> reserve_memory(const prepared_job& j);
   void promise(std::uint64_t bytes);
-  std::string spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t plan_generation);
+  expected<void> spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t plan_generation);
+  void roles_end(std::uint32_t job, bool swaps) const;
   std::filesystem::path folder_of(const prepared_job& j) const;
   std::filesystem::path checkpoints_of(const prepared_job& j) const;
   second_place& elsewhere_of(std::uint32_t job);

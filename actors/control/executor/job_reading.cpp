@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "actors/control/admission.hpp"
 #include "actors/control/executor/job_folders.hpp"
 #include "actors/view/about.hpp"
 #include "runtime/base/wording.hpp"
@@ -45,7 +46,7 @@ std::optional<diagnostic> too_few_servers(const prepared_job& j) {
 
 }  // namespace
 
-read_outcome read_job(const job_place& at, const job_text& what) {
+expected<std::shared_ptr<prepared_job>, diagnostics> read_job(const job_place& at, const job_text& what) {
   job_limits limits{at.cluster.plugins, {}};
   for (const auto& n : at.cluster.nodes)
     if (n.name == at.self) limits.data = n.data;
@@ -54,9 +55,10 @@ read_outcome read_job(const job_place& at, const job_text& what) {
       limits.checkpoints.insert(limits.checkpoints.end(), n.checkpoints.begin(), n.checkpoints.end());
   const auto adjust = [](job_spec& s, std::vector<node_spec>&) { add_checkpoint_interval(s.checkpoint); };
   auto read = prepare_text({what.text, what.file, what.overrides, std::move(limits)}, at.all, at.cluster.nodes, adjust);
-  if (const auto* j = std::get_if<std::shared_ptr<prepared_job>>(&read))
-    if (auto bad = too_few_servers(**j)) return diagnostics{std::move(*bad)};
-  return read;
+  if (auto* bad = std::get_if<diagnostics>(&read)) return unexpected(std::move(*bad));
+  auto& j = std::get<std::shared_ptr<prepared_job>>(read);
+  if (auto bad = too_few_servers(*j)) return unexpected(diagnostics{std::move(*bad)});
+  return std::move(j);
 }
 
 checked facts_of(const prepared_job& j) {
@@ -133,8 +135,8 @@ std::filesystem::path checkpoint_folder(const job_place& at, const prepared_job&
          (path_word(at.cluster.name) + "-" + std::to_string(number_of(j.id)) + "-" + std::to_string(j.id >> 16));
 }
 
-std::variant<std::optional<given_file>, std::string> take_newest(const job_place& at, const prepared_job& j, std::uint32_t job,
-                                                                 std::vector<std::string>& notes) {
+expected<std::optional<given_file>> take_newest(const job_place& at, const prepared_job& j, std::uint32_t job,
+                                                std::vector<std::string>& notes) {
   const auto& dir = j.spec.checkpoint.dir;
   auto folders = dir.empty() ? runs_of(at.state.string()) : runs_of(checkpoint_home(dir, j.spec.name));
   if (dir.empty())
@@ -145,7 +147,8 @@ std::variant<std::optional<given_file>, std::string> take_newest(const job_place
   for (const auto& bad : found.refused) notes.push_back("skipped: " + bad.to_string());
   if (!found.newest) return std::nullopt;
   const auto place = given_path(at, job);
-  if (const auto ec = linked_or_copied(found.file, place)) return found.file + ": cannot be linked or copied: " + ec.message();
+  if (const auto ec = linked_or_copied(found.file, place))
+    return unexpected(error("cannot be linked or copied: " + ec.message()).in(found.file));
   std::error_code ec;
   const auto bytes = std::filesystem::file_size(place, ec);
   return given_file{given_file::checkpoint, found.file, ec ? 1 : bytes};

@@ -8,11 +8,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "actors/control/controller/journal.hpp"
 #include "actors/control/controller/orders.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/job/plan_hash.hpp"
 #include "runtime/record/safetensors.hpp"
@@ -27,8 +27,7 @@ struct job_place {
   std::filesystem::path state;
 };
 
-using read_outcome = std::variant<std::shared_ptr<prepared_job>, diagnostics>;
-read_outcome read_job(const job_place& at, const job_text& what);
+expected<std::shared_ptr<prepared_job>, diagnostics> read_job(const job_place& at, const job_text& what);
 
 // The facts about a plan that the cluster controller needs.
 checked facts_of(const prepared_job& j);
@@ -49,8 +48,8 @@ std::optional<record_error> begin_with_given(const job_place& at, prepared_job& 
 std::filesystem::path checkpoint_folder(const job_place& at, const prepared_job& j);
 // Puts the newest checkpoint of a job of this name at given_path(job); nullopt: there is none.
 // `notes`: newer checkpoints that were skipped because they do not verify.
-std::variant<std::optional<given_file>, std::string> take_newest(const job_place& at, const prepared_job& j, std::uint32_t job,
-                                                                 std::vector<std::string>& notes);
+expected<std::optional<given_file>> take_newest(const job_place& at, const prepared_job& j, std::uint32_t job,
+                                                std::vector<std::string>& notes);
 
 // Called at the start of a daemon. Puts the newest checkpoints of restored jobs at their
 // given_path() and removes files of other jobs. Errors: ignored here; starting such a job then

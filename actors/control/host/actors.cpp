@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "actors/control/executor/checker.hpp"
 #include "actors/control/host/control_parts.hpp"
 #include "actors/control/host/gate.hpp"
 #include "actors/control/host/pulse.hpp"
@@ -61,24 +62,7 @@ class control_actor final : public compat::base_actor {
   void take(const link_change& l);
   void take(const event_in& e);
   void take(const store_in& e);
-  void take(const check_done& d) {
-    if (controller_) controller_->on_checked(d.job, d.what, now_, controller_out_);
-  }
-  void take(const piece_done& d) {
-    if (controller_) controller_->on_piece_kept(d.job, d.error, now_, controller_out_);
-  }
-  void take(const make_done& d) { member_.on_made(d.job, d.error, member_out_); }
-  void take(const end_done& d);
-  void take(const revise_done& d) { member_.on_revised(d.job, d.plan_generation, d.error, member_out_); }
-  void take(const swap_roles_done& d) { member_.on_swapped(d.job, d.plan_generation, d.error, member_out_); }
-  void take(const plan_found& f) {
-    if (controller_) controller_->on_plan_found(f, now_, controller_out_);
-  }
-  void take(const save_done& d) {
-    if (!d.what.error.empty()) s_.log(std::string("cannot save ") + name_of(d.what.what) + ": " + d.what.error);
-    if (d.what.what == kept_kind::checkpoint) s_.totals.saved(number_of(d.what.job), d.what.error.empty());
-    if (controller_) controller_->on_stored(d.what, now_, controller_out_);
-  }
+  void take(const delivery& d);
   void take(const submit_in& s);
   void take(const tell_in& t);
   void take(const inject_in& t);
@@ -89,16 +73,20 @@ class control_actor final : public compat::base_actor {
 
   void execute_orders();
   void perform(const to_peer& x);
-  void perform(const check_text& x) { s_.check.post(checker_note{x}); }
-  void perform(const keep_piece& x) { s_.keep.post(executor_note{x}); }
-  void perform(const drop_given& x) { s_.keep.post(executor_note{x}); }
-  void perform(const drop_beginning& x) { s_.keep.post(executor_note{x}); }
+  // Operations are performed by the actors of job executor and checker; take(delivery) gets the
+  // result.
+  template <operation O>
+  void request(O x) {
+    const auto& to = std::is_same_v<typename O::executor, checker> ? s_.check : s_.keep;
+    to.post(operation_note<typename O::executor>{work_of(std::move(x))});
+  }
+  template <operation O>
+  void perform(const O& x) {
+    request(x);
+  }
   void perform(const make_roles& x);
-  void perform(const end_roles& x) { s_.keep.post(executor_note{x}); }
-  void perform(const check_move& x) { s_.keep.post(executor_note{x}); }
+  void perform(const end_roles& x);
   void perform(const make_plan_order& x);
-  void perform(const swap_roles& x) { s_.keep.post(executor_note{x}); }
-  void perform(const forget_plan& x) { s_.keep.post(executor_note{x}); }
   void perform(const connect_data& x);
   void perform(const begin_job& x);
   void perform(const suffer& x);
@@ -205,14 +193,14 @@ void control_actor::take(const event_in& e) {
 void control_actor::record(const job_event& e) {
   const auto number = number_of(e.job);
   s_.runs->event(number, e);
-  if (ends_job(e.event)) s_.keep.post(executor_note{end_run{number, e, controller_->weights_of(e.job)}});
+  if (ends_job(e.event)) request(end_run{number, e, controller_->weights_of(e.job)});
 }
 
 void control_actor::take(const store_in& e) {
   if (!controller_) return;
   if (e.what.what == kept_kind::best) return s_.runs->store(number_of(e.job), e.what);
   if (e.what.what == kept_kind::handover) {  // the job executor gets it before the swap
-    s_.keep.post(executor_note{e});
+    request(keep_handover{e.job, e.what});
     return controller_->on_handover(e.job, e.what.step, now_, controller_out_);
   }
   // A waiting store holds its tensors. Left out if two stores wait already, so that a slow disk
@@ -220,13 +208,22 @@ void control_actor::take(const store_in& e) {
   const bool left_out = e.what.what == kept_kind::checkpoint && controller_->crowded(e.job);
   if (e.what.what == kept_kind::checkpoint) s_.totals.saving(number_of(e.job));
   controller_->on_store_begun(e.job);
-  s_.keep.post(executor_note{left_out ? store_in{e.job, {e.what.what, e.what.step, {}, {}}, true} : e});
+  request(left_out ? write_state{e.job, {e.what.what, e.what.step, {}, {}}, true} : write_state{e.job, e.what});
 }
 
-void control_actor::take(const end_done& d) {
-  const auto sent = bytes_out(s_.data_net->stats());
-  member_.on_gone(d.job, sent - std::min(sent, sent_before_), now_, member_out_, d.post_mortem);
-  report_state();
+void control_actor::take(const delivery& d) {
+  takers to{controller_ ? &*controller_ : nullptr, &member_, now_, &controller_out_, &member_out_, {}, {}, {}};
+  to.roles_ended = [this] {
+    report_state();
+    const auto sent = bytes_out(s_.data_net->stats());
+    return sent - std::min(sent, sent_before_);
+  };
+  to.saved = [this](const stored& x) {
+    if (!x.error.empty()) s_.log(std::string("cannot save ") + name_of(x.what) + ": " + x.error);
+    if (x.what == kept_kind::checkpoint) s_.totals.saved(number_of(x.job), x.error.empty());
+  };
+  to.log = [this](const std::string& line) { s_.log(line); };
+  d(to);
 }
 
 void control_actor::take(const submit_in& s) {
@@ -315,12 +312,17 @@ void control_actor::perform(const to_peer& x) {
 
 void control_actor::perform(const make_roles& x) {
   sent_before_ = bytes_out(s_.data_net->stats());
-  s_.keep.post(executor_note{x});
+  request(x);
 }
 
 void control_actor::perform(const make_plan_order& x) {
   if (!member_.hosts()) sent_before_ = bytes_out(s_.data_net->stats());
-  s_.keep.post(executor_note{x});
+  request(x);
+}
+
+void control_actor::perform(const end_roles& x) {
+  request(x);
+  request(remove_folders());
 }
 
 void control_actor::perform(const connect_data& x) {

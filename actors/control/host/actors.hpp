@@ -22,6 +22,7 @@
 #include "actors/control/executor/job_runs.hpp"
 #include "actors/control/executor/memory_book.hpp"
 #include "actors/control/host/injected.hpp"
+#include "actors/control/host/operation_actor.hpp"
 #include "actors/control/host/plane.hpp"
 #include "actors/metrics/event_totals.hpp"
 #include "actors/shell/caf_compat.hpp"
@@ -117,6 +118,7 @@ struct shared {
   std::string numerics;            // of all devices
   std::unique_ptr<journal> book;   // on the coordinator's daemon only
   std::unique_ptr<job_runs> runs;  // likewise
+  std::unique_ptr<post_mortems> failures;
   mailbox control, keep, check, repl, exchange;
   std::unique_ptr<gpu_watch> gpus;  // that the node's `devices` name
   thread_clock executor_clock;
@@ -160,34 +162,6 @@ struct event_in {
 struct store_in {
   std::uint32_t job = 0;
   store_effect what;
-  bool left_out = false;  // nothing is written; the store only keeps its place in the order
-};
-struct check_done {
-  std::uint32_t job = 0;
-  checked what;
-};
-struct piece_done {
-  std::uint32_t job = 0;
-  std::string error;
-};
-struct make_done {
-  std::uint32_t job = 0;
-  std::string error;
-};
-struct end_done {
-  std::uint32_t job = 0;
-  std::string post_mortem = {};
-};
-struct revise_done {
-  std::uint32_t job = 0, plan_generation = 0;
-  std::string error;
-};
-struct swap_roles_done {
-  std::uint32_t job = 0, plan_generation = 0;
-  std::string error;
-};
-struct save_done {
-  stored what;
 };
 struct submit_in {  // from the REPL actor: a submission by line `id` of `peer`, answered when it is checked
   std::string peer, owner;
@@ -211,29 +185,10 @@ struct probe_back {
   watched_actor who = watched_actor::repl;
 };
 struct control_note {
-  std::variant<message_in, link_change, event_in, store_in, check_done, piece_done, make_done, end_done, revise_done,
-               swap_roles_done, plan_found, save_done, submit_in, tell_in, inject_in, listening_in, drain_in, tick_in, probe_back>
+  // delivery: the result of an operation
+  std::variant<message_in, link_change, event_in, store_in, delivery, submit_in, tell_in, inject_in, listening_in, drain_in, tick_in,
+               probe_back>
       what;
-};
-
-// --- to the watched actors: answered by probe_back
-struct probe {};
-
-// --- to the job executor
-struct end_run {  // the job's last event
-  std::uint32_t number = 0;
-  job_event last;
-  std::string weights;  // path; empty: none
-};
-struct executor_note {
-  std::variant<keep_piece, drop_given, drop_beginning, make_roles, end_roles, check_move, make_plan_order, swap_roles, forget_plan,
-               store_in, end_run, probe>
-      what;
-};
-
-// --- to the checker
-struct checker_note {
-  check_text what;
 };
 
 // --- to the REPL actor
@@ -275,9 +230,8 @@ caf::actor spawn_exchange(caf::actor_system& system, shared& s);
 }  // namespace troupe::control
 
 TROUPE_LOCAL_MESSAGE(troupe::control::control_note)
-TROUPE_LOCAL_MESSAGE(troupe::control::executor_note)
-TROUPE_LOCAL_MESSAGE(troupe::control::checker_note)
-TROUPE_LOCAL_MESSAGE(troupe::control::probe)
+TROUPE_LOCAL_MESSAGE(troupe::control::operation_note<troupe::control::job_executor>)
+TROUPE_LOCAL_MESSAGE(troupe::control::operation_note<troupe::control::checker>)
 TROUPE_LOCAL_MESSAGE(troupe::control::ask_in)
 TROUPE_LOCAL_MESSAGE(troupe::control::answer_in)
 TROUPE_LOCAL_MESSAGE(troupe::control::coordinator_gone)

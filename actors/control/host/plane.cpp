@@ -248,6 +248,7 @@ struct control_plane::impl {
       s.book->pace(s.faults.pace());
       s.runs = std::make_unique<job_runs>(s.options.state, [this](const std::string& line) { s.log(line); });
     }
+    s.failures = std::make_unique<post_mortems>(*s.host, s.said, [this](const std::string& line) { s.log(line); });
     take_up_given(job_place_of(s), s.book ? s.book->found().jobs : std::vector<unfinished_job>());
     s.repl.open(spawn_repl(system, s));
     s.keep.open(spawn_executor(system, s));

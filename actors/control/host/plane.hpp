@@ -7,10 +7,10 @@
 //                      connect; frames go to the router, which delivers to roles
 //   control_actor      detached; hosts the state machines `member` and, on the coordinator's node,
 //                      `cluster_controller`
-//   executor_actor     detached; blocking work for the running job: makes its plan, spawns and ends
-//                      roles, writes weights
-//   checker_actor      detached; reads submissions, which may take long; only submissions wait for
-//                      it
+//   operation_actor    two of them, detached. That of the job executor does blocking work for the
+//                      running job: makes its plan, spawns and ends roles, writes weights. That of
+//                      the checker reads submissions, which may take long; only submissions wait
+//                      for it
 //   repl_actor         detached, so that it answers while all cores train; from published state
 //   exchange_actor     detached; hosts the hub of the exchange, for external training loops
 //                      (runtime/exchange)

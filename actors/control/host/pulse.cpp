@@ -6,7 +6,7 @@ void pulse::tick(instant now) {
   if (!s_.options.on_alive) return;
   if (alive_.ask(watched_actor::repl, now)) s_.repl.post(probe{});
   if (alive_.ask(watched_actor::exchange, now)) s_.exchange.post(probe{});
-  if (alive_.ask(watched_actor::job_executor, now)) s_.keep.post(executor_note{probe{}});
+  if (alive_.ask(watched_actor::job_executor, now)) s_.keep.post(probe{});
   alive_.ran(watched_actor::job_executor, s_.executor_clock.used(), now);
   const auto why = alive_.hung(now);
   if (!why) {

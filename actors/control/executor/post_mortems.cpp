@@ -1,0 +1,30 @@
+#include "actors/control/executor/post_mortems.hpp"
+
+#include "actors/control/admission.hpp"
+
+namespace troupe::control {
+
+void post_mortems::roles_end(std::shared_ptr<const prepared_job> j, job_origin from, bool swaps) {
+  auto now = std::make_unique<failed_job>(host_, std::move(j), std::move(from));
+  if (!swaps)
+    last_ = std::move(now);
+  else if (now->replays())
+    before_ = std::move(now);
+}
+
+std::string post_mortems::job_ended(const end_job& why) {
+  const auto last = std::exchange(last_, nullptr), before = std::exchange(before_, nullptr);
+  if (why.error.empty() || !last) return {};
+  if (before && !last->replays()) write(why, *before);
+  return write(why, *last);
+}
+
+std::string post_mortems::write(const end_job& why, const failed_job& what) const {
+  const auto kept = what.write(why.where, why.error, why.step, said_.after(0, number_of(why.job)));
+  const auto* bad = std::get_if<record_error>(&kept);
+  log_("job " + std::to_string(number_of(why.job)) +
+       (bad ? ": no post-mortem: " + bad->to_string() : " has failed; post-mortem: " + std::get<std::string>(kept)));
+  return bad ? std::string() : std::get<std::string>(kept);
+}
+
+}  // namespace troupe::control
