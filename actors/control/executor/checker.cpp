@@ -27,8 +27,8 @@ checked checker::check(const check_text& asked) const {
   if (!chosen) return wrong(chosen.error());
   auto& s = *chosen;
   if (what.received) {
-    if (const auto bad = begin_with_given(at_, *s.job, what.job, what.given, what.what.overrides)) {
-      c.messages.push_back(bad->to_string());
+    if (const auto begun = begin_with_given(at_, *s.job, what.job, what.given, what.what.overrides); !begun) {
+      c.messages.push_back(begun.error().to_string());
       return c;
     }
   }

@@ -33,8 +33,8 @@ expected<handover> job_executor::last_kept(prepared_job& j) {
     return std::get<handover>(std::move(read));
   }
   if (const auto u = uploads_.find(j.id); u != uploads_.end()) {
-    if (const auto bad = begin_with_given(at_.jobs, j, j.id, u->second.what, u->second.overrides))
-      return unexpected(bad->to_string());
+    if (const auto begun = begin_with_given(at_.jobs, j, j.id, u->second.what, u->second.overrides); !begun)
+      return unexpected(begun.error().to_string());
     return std::move(*j.before);
   }
   handover h;

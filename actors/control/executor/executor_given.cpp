@@ -69,12 +69,12 @@ expected<void> job_executor::continue_as(prepared_job& j, const prepare& what) {
   }
   at->second.out.close();
   at->second.overrides = what.what.overrides;
-  const auto bad = begin_with_given(at_.jobs, j, what.job, at->second.what, what.what.overrides);
-  if (!bad && at->second.since) {
+  const auto begun = begin_with_given(at_.jobs, j, what.job, at->second.what, what.what.overrides);
+  if (!begun) return unexpected(begun.error().to_string());
+  if (at->second.since) {
     take_along(*j.before, *at->second.since);
     j.before->notes.clear();  // an earlier incarnation of this daemon has reported them
   }
-  if (bad) return unexpected(bad->to_string());
   if (j.spec.checkpoint.resume == "auto" && at->second.what.kind == given_file::checkpoint)
     j.before->notes.push_back("continues from the checkpoint of step " + std::to_string(j.first_step));
   if (j.first_step != what.from) return unexpected("the file that the job starts from has changed");

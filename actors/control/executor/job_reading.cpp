@@ -171,22 +171,24 @@ void take_up_given(const job_place& at, const std::vector<unfinished_job>& jobs)
   }
 }
 
-std::optional<record_error> begin_with_given(const job_place& at, prepared_job& j, std::uint32_t job, const given_file& given,
-                                             const std::vector<std::string>& overrides) {
+expected<void, record_error> begin_with_given(const job_place& at, prepared_job& j, std::uint32_t job, const given_file& given,
+                                              const std::vector<std::string>& overrides) {
   const auto path = given_path(at, job).string();
   const auto named = [&](record_error e) {
     e.file = given.file;  // as named by the client
-    return e;
+    return unexpected(std::move(e));
   };
   if (given.kind == given_file::checkpoint) {
     auto read = load_checkpoint(path);
     if (auto* bad = std::get_if<record_error>(&read)) return named(std::move(*bad));
-    return resume_from(j, std::get<checkpoint>(std::move(read)), given.file, at.numerics, overrides);
+    auto bad = resume_from(j, std::get<checkpoint>(std::move(read)), given.file, at.numerics, overrides);
+    if (bad) return unexpected(std::move(*bad));
+    return {};
   }
   auto read = read_safetensors(path);
   if (auto* bad = std::get_if<record_error>(&read)) return named(std::move(*bad));
   auto begun = begin_from_weights(j, std::get<safetensors_content>(std::move(read)), given.file);
-  if (auto* bad = std::get_if<record_error>(&begun)) return std::move(*bad);
+  if (auto* bad = std::get_if<record_error>(&begun)) return unexpected(std::move(*bad));
   return {};
 }
 

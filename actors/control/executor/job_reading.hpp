@@ -40,8 +40,9 @@ std::string advice_on_replicas(const prepared_job& j, const std::string& coordin
 // Path of the file that this job starts from: by the job's number, which stays the same over
 // restarts of the daemon.
 std::filesystem::path given_path(const job_place& at, std::uint32_t job);
-std::optional<record_error> begin_with_given(const job_place& at, prepared_job& j, std::uint32_t job, const given_file& given,
-                                             const std::vector<std::string>& overrides);
+// Makes the handover with which the job begins, from the file at given_path().
+expected<void, record_error> begin_with_given(const job_place& at, prepared_job& j, std::uint32_t job, const given_file& given,
+                                              const std::vector<std::string>& overrides);
 
 // The folder for a job's checkpoints, on the node of its coordinator role: below the state folder,
 // or where the job file says.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/control/executor/job_folders.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/config/resolved_job.hpp"
 #include "runtime/node/runs/run_info.hpp"
 
@@ -20,17 +21,22 @@ std::optional<fs::path> folder_of_run(const fs::path& runs, std::uint32_t number
   return std::nullopt;
 }
 
-std::variant<std::unique_ptr<run_recorder>, record_error> recorder_of(const fs::path& runs, std::uint32_t number,
-                                                                      const std::shared_ptr<const prepared_job>& j,
-                                                                      const std::string& numerics) {
+expected<std::unique_ptr<run_recorder>, record_error> recorder_of(const fs::path& runs, std::uint32_t number,
+                                                                  const std::shared_ptr<const prepared_job>& j,
+                                                                  const std::string& numerics) {
+  using made = std::variant<std::unique_ptr<run_recorder>, record_error>;
+  const auto result = [](made m) -> expected<std::unique_ptr<run_recorder>, record_error> {
+    if (auto* bad = std::get_if<record_error>(&m)) return unexpected(std::move(*bad));
+    return std::get<std::unique_ptr<run_recorder>>(std::move(m));
+  };
   if (const auto folder = folder_of_run(runs, number)) {
     auto read = read_run_info(*folder);
-    if (auto* r = std::get_if<run_info>(&read)) return run_recorder::resume(*folder, j, std::move(*r));
-    return std::get<record_error>(read);
+    if (auto* r = std::get_if<run_info>(&read)) return result(run_recorder::resume(*folder, j, std::move(*r)));
+    return unexpected(std::get<record_error>(std::move(read)));
   }
   auto info = facts_of_run(*j, numerics);
   info.number = number;
-  return run_recorder::create(runs, j, std::move(info), resolved_job_text(*j));
+  return result(run_recorder::create(runs, j, std::move(info), resolved_job_text(*j)));
 }
 
 }  // namespace
@@ -45,11 +51,10 @@ std::shared_ptr<run_recorder> job_runs::of(std::uint32_t number) const {
 
 void job_runs::begin(std::uint32_t number, std::shared_ptr<const prepared_job> j, const std::string& numerics) {
   auto made = recorder_of(runs_, number, j, numerics);
-  const auto* bad = std::get_if<record_error>(&made);
-  if (bad) log_("job " + std::to_string(number) + " has no run folder: " + bad->to_string());
+  if (!made) log_("job " + std::to_string(number) + " has no run folder: " + made.error().to_string());
   std::lock_guard guard(lock_);
   number_ = number;
-  current_ = bad ? nullptr : std::move(std::get<std::unique_ptr<run_recorder>>(made));
+  current_ = made ? *std::move(made) : nullptr;
 }
 
 void job_runs::event(std::uint32_t number, const job_event& e) {
