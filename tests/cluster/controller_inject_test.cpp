@@ -35,7 +35,7 @@ class controller_inject : public testing::Test {
   }
   std::string tell(const person& who, const injection& i) {
     out_.clear();
-    return h_->inject(who, i, fault_lasts(i.what) ? "noon" : "", out_);
+    return h_->inject(who, i, fault_lasts(i.what) ? "noon" : "", now_, out_);
   }
 
   const person root_{"root", certificate_role::admin};

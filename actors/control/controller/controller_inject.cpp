@@ -1,18 +1,20 @@
 // cluster_controller: injected faults (actors/view/injection.hpp): checks the rights of the person
 // that injects a fault, and sends the fault to its node.
 #include "actors/control/controller/cluster_controller.hpp"
+#include "actors/control/controller/job_events.hpp"
 #include "actors/view/injection.hpp"
 
 namespace troupe::control {
 
-std::string cluster_controller::inject(const person& who, const injection& i, const std::string& until, orders& out) {
+std::string cluster_controller::inject(const person& who, const injection& i, const std::string& until, instant now, orders& out) {
   if (auto why = why_not_inject(who, may_inject_, cluster_, i); !why.empty()) return why;
-  if (!members_[i.node].up) return "inject: node " + i.node + " is not up";
+  if (!state_.nodes.at(i.node).up) return "inject: node " + i.node + " is not up";
   const auto text = who.name + " injects at " + i.node + ": " + text_of(i) + (until.empty() ? "" : ", until " + until);
   out.push_back(log_line{text});
-  if (auto* j = find(active_); j && !j->last) {  // followers are notified before the node
-    say(*j, {j->id, {j->view.step, fault_injected_event{i.node, who.name, text_of(i.what), until, text}}}, out);
-  }
+  with(active_job(), now, out, [&](job_call& call) {  // followers are notified before the node
+    if (call.j.log.ended()) return;
+    say(call, {call.j.id, {call.j.view.step, fault_injected_event{i.node, who.name, text_of(i.what), until, text}}});
+  });
   out.push_back(to_peer{i.node, control::inject{static_cast<std::uint8_t>(i.what), static_cast<std::uint64_t>(i.lasts.count()),
                                                 static_cast<std::uint64_t>(i.by.count()), who.name, until}});
   return {};

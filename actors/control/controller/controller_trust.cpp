@@ -1,38 +1,25 @@
 // cluster_controller: which messages it accepts from which peer (trust.hpp). A node may report
 // about itself and about jobs that it has a part in.
-#include <algorithm>
-
 #include "actors/control/controller/cluster_controller.hpp"
 #include "runtime/node/net/hello.hpp"
 
 namespace troupe::control {
 
-void cluster_controller::on_peer_up(const std::string& peer, std::uint64_t incarnation) {
-  if (members_.contains(peer)) trust_.greeted[peer] = incarnation;
-}
-
-bool cluster_controller::has_part(const job& j, const std::string& node) const {
-  const auto in = [&](const std::vector<std::string>& nodes) { return std::find(nodes.begin(), nodes.end(), node) != nodes.end(); };
-  return in(j.plan.nodes) || (j.next && in(j.next->plan.nodes)) || j.waiting.contains(node);
-}
-
-// Why `from` may not send this message; empty: it may.
 std::string cluster_controller::no_right(const std::string& from, const message& m) const {
   const auto who = speaker_of(m);
   if (who == speaker::client || who == speaker::asker)
     return net::is_operator(from) ? std::string() : "only clients may send it, and this peer has a node's certificate";
-  if (who == speaker::coordinator) return from == self_ ? std::string() : "only the coordinator's daemon may send it";
+  if (who == speaker::coordinator) return from == state_.nodes.self() ? std::string() : "only the coordinator's daemon may send it";
   if (net::is_operator(from)) return "only nodes may send it, and this peer has a client's certificate";
   if (const auto* j = std::get_if<join>(&m)) {  // an unknown node gets a refusal as its answer
-    const auto greeted = trust_.greeted.find(from);
-    if (greeted == trust_.greeted.end() || greeted->second == j->incarnation) return {};
-    return "incarnation " + std::to_string(j->incarnation) + " differs from that of its connection, " +
-           std::to_string(greeted->second);
+    const auto connection = state_.nodes.connection_of(from);
+    if (!connection || *connection == j->incarnation) return {};
+    return "incarnation " + std::to_string(j->incarnation) + " differs from that of its connection, " + std::to_string(*connection);
   }
-  if (!members_.contains(from)) return "the cluster file of " + self_ + " has no node named " + from;
+  if (!state_.nodes.knows(from)) return "the cluster file of " + state_.nodes.self() + " has no node named " + from;
   const auto part_of = [&](std::uint32_t job_id, const std::string& node) {
-    const auto* j = find(job_id);
-    return !j || has_part(*j, node) ? std::string() : node + " has no part in job " + std::to_string(number_of(job_id));
+    const auto* j = state_.jobs.find(job_id);
+    return !j || j->has_part(node) ? std::string() : node + " has no part in job " + std::to_string(number_of(job_id));
   };
   if (const auto* t = std::get_if<trouble>(&m)) {
     const auto why = part_of(t->job, from);

@@ -242,7 +242,7 @@ void control_actor::take(const tell_in& t) {
 void control_actor::take(const inject_in& t) {
   if (!controller_) return;
   const auto until = fault_lasts(t.what.what) ? clock_text(std::chrono::system_clock::now() + t.what.lasts) : std::string();
-  if (const auto error = controller_->inject(t.who, t.what, until, controller_out_); !error.empty()) s_.log(error);
+  if (const auto error = controller_->inject(t.who, t.what, until, now_, controller_out_); !error.empty()) s_.log(error);
 }
 
 void control_actor::take(const listening_in&) {

@@ -1,0 +1,22 @@
+// Commands to one job.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "actors/control/controller/controlled_job.hpp"
+
+namespace troupe::control {
+
+// Why the command cannot be given; nullopt: it was.
+std::optional<std::string> give(job_call& c, const command& what);
+// Ends the job in any phase: no node is asked to reach a step boundary, and nothing is stored.
+// Why it cannot be killed; nullopt: it was.
+std::optional<std::string> kill(job_call& c, const std::string& by);
+// Stops the job at the next boundary, with a checkpoint. A job that a user has stopped is not
+// preempted.
+void preempt(job_call& c, const std::string& why);
+// The coordinator's daemon shuts down: the job continues when it runs again.
+void drain(job_call& c);
+
+}  // namespace troupe::control

@@ -1,0 +1,108 @@
+#include "actors/control/controller/job_run.hpp"
+
+#include <cassert>
+#include <utility>
+
+namespace troupe::control {
+
+void job_run::run(instant now) {
+  assert(at() == phase::gathering || at() == phase::preparing);
+  state_ = phases::running{now, false, 0, now, task_watch()};
+}
+
+void job_run::end(instant deadline, std::set<std::string> nodes) {
+  assert(at() < phase::ending);
+  state_ = phases::ending{deadline, std::move(nodes), {}};
+}
+
+void job_run::finish() {
+  assert(at() == phase::ending && awaited().empty());
+  state_ = phases::over{};
+}
+
+bool job_run::overdue(instant now, std::chrono::seconds more) const {
+  return std::visit(
+      [&](const auto& s) {
+        if constexpr (requires { s.deadline; })
+          return now > s.deadline + more;
+        else
+          return false;
+      },
+      state_);
+}
+
+const std::set<std::string>& job_run::awaited() const {
+  static const std::set<std::string> none;
+  if (const auto* p = std::get_if<phases::preparing>(&state_)) return p->awaited;
+  if (const auto* e = std::get_if<phases::ending>(&state_)) return e->awaited;
+  return none;
+}
+
+bool job_run::answered(const std::string& node) {
+  if (auto* p = std::get_if<phases::preparing>(&state_)) return p->awaited.erase(node) > 0;
+  if (auto* e = std::get_if<phases::ending>(&state_)) return e->awaited.erase(node) > 0;
+  return false;
+}
+
+void job_run::await_no_more() {
+  if (auto* e = std::get_if<phases::ending>(&state_)) e->awaited.clear();
+}
+
+instant job_run::begun() const {
+  const auto* r = std::get_if<phases::running>(&state_);
+  return r ? r->begun : instant{};
+}
+
+void job_run::pause(bool yes) {
+  if (auto* r = std::get_if<phases::running>(&state_)) r->paused = yes;
+}
+
+bool job_run::paused() const {
+  const auto* r = std::get_if<phases::running>(&state_);
+  return r && r->paused;
+}
+
+void job_run::progressed(instant now) {
+  if (auto* r = std::get_if<phases::running>(&state_)) r->progress = now;
+}
+
+bool job_run::stalled(std::uint64_t handled, bool computes, instant now) {
+  auto* r = std::get_if<phases::running>(&state_);
+  if (!r) return false;
+  if (handled != r->handled || r->paused || computes) {
+    r->handled = handled;
+    r->progress = now;
+  }
+  return now - r->progress >= stall_after;
+}
+
+task_watch::findings job_run::look(const std::vector<watched_task>& tasks, instant now) {
+  auto* r = std::get_if<phases::running>(&state_);
+  return r ? r->tasks.look(tasks, now) : task_watch::findings{};
+}
+
+void job_run::stop() {
+  if (!stop_) stop_.emplace();
+}
+
+void job_run::preempt(const std::string& why) {
+  if (!stop_) stop_ = why;
+}
+
+const std::string& job_run::preempted() const {
+  static const std::string no;
+  return stop_ ? *stop_ : no;
+}
+
+void job_run::wrote_post_mortem(const std::string& node, const std::string& folder) {
+  if (auto* e = std::get_if<phases::ending>(&state_)) e->post_mortems.insert(node + ":" + folder);
+}
+
+std::string job_run::post_mortems() const {
+  std::string text;
+  if (const auto* e = std::get_if<phases::ending>(&state_))
+    for (const auto& f : e->post_mortems) text += (text.empty() ? "" : ", ") + f;
+  return text;
+}
+
+}  // namespace troupe::control

@@ -1,0 +1,34 @@
+// Replaces the plan of a running job by its next plan (replanning.hpp, docs/moving.md).
+//
+// Invariants: before `draining` a refusal changes nothing. From `draining` on the failure of a node
+// of the new plan is a failure of the job (node_failures.hpp). So is the failure of a node of the
+// old plan at any time, unless that node has only its roles left to end.
+#pragma once
+
+#include <string>
+
+#include "actors/control/controller/controlled_job.hpp"
+
+namespace troupe::control {
+
+// A user, a node that leaves or one that has rejoined wants another plan (amends() in
+// runtime/job/amend.hpp). The answer is the event `moved` or `refused`.
+void wish(job_call& c, const command& what);
+void on_plan_found(job_call& c, const plan_found& f);
+// The coordinator role has handed over at this step.
+void on_handover(job_call& c, std::uint64_t step);
+void take(job_call& c, const std::string& from, const revised& m);
+void take(job_call& c, const std::string& from, const swapped& m);
+void watch_successor(job_call& c);  // at every tick
+
+// All nodes of both plans run the next one.
+void swap_done(job_call& c);
+// Drops the next plan, and gives held commands to the present coordinator role.
+void drop_successor(job_call& c);
+// A node failed or leaves. Returns true if only the next plan uses the node; the failure is handled
+// then.
+bool lost_to_successor(job_call& c, const std::string& node, const std::string& why);
+// Announces that what a user wanted is refused.
+void say_refused(job_call& c, const std::string& why);
+
+}  // namespace troupe::control

@@ -1,0 +1,95 @@
+#include "actors/control/controller/replanning.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::control {
+
+bool successor::uses(const std::string& node) const {
+  return plan && std::find(plan->plan.nodes.begin(), plan->plan.nodes.end(), node) != plan->plan.nodes.end();
+}
+
+void replanning::changed_mode(const mode_choice& mode) { set_mode(changes_, mode); }
+
+bool replanning::first_step() { return std::exchange(begins_, false); }
+
+void replanning::restore(const amendments& changes) { changes_ = noted_ = changes; }
+
+std::optional<amendments> replanning::to_note(const std::set<std::string>& away) {
+  auto by_users = changes_;
+  for (const auto& n : away) by_users.without.erase(n);
+  if (by_users == noted_) return std::nullopt;
+  noted_ = by_users;
+  return by_users;
+}
+
+std::uint32_t replanning::change(const command& wish, instant now) {
+  next_.emplace();
+  next_->plan_generation = ++generations_;
+  next_->wish = wish;
+  next_->deadline = now + made_timeout;
+  return generations_;
+}
+
+std::uint32_t replanning::recover(node_loss from, const command& wish, std::vector<command> held, instant now) {
+  change(wish, now);
+  next_->loss = std::move(from);
+  next_->held = std::move(held);
+  next_->stopped = now;
+  return generations_;
+}
+
+void replanning::found(const plan_found& f) {
+  next_->step = f.from;
+  next_->plan = successor::made{f.changes, f.plan, f.mode, f.live};
+}
+
+void replanning::prepare(instant now) {
+  next_->at = successor::phase::preparing;
+  next_->deadline = now + made_timeout;
+  const auto& nodes = next_->plan->plan.nodes;
+  next_->awaited = {nodes.begin(), nodes.end()};
+}
+
+bool replanning::ready(const std::string& node) {
+  return next_is(successor::phase::preparing) && next_->awaited.erase(node) > 0 && next_->awaited.empty();
+}
+
+void replanning::drain(std::optional<instant> deadline) {
+  next_->at = successor::phase::draining;
+  next_->deadline = deadline;
+}
+
+void replanning::swap(std::uint64_t step, std::set<std::string> nodes, instant now) {
+  next_->at = successor::phase::swapping;
+  next_->step = step;
+  next_->deadline = now + swap_timeout;
+  next_->awaited = std::move(nodes);
+}
+
+void replanning::break_swap(const std::string& node, const std::string& why) {
+  next_->awaited.erase(node);
+  next_->broken = true;
+  if (!next_->loss) next_->loss = node_loss{why, {}, {}, {}};
+}
+
+successor replanning::begin() {
+  auto n = std::move(*next_);
+  next_.reset();
+  generation_ = n.broken ? std::nullopt : std::optional(n.plan_generation);
+  changes_ = n.plan->changes;
+  begins_ = true;
+  return n;
+}
+
+std::optional<successor> replanning::drop() { return std::exchange(next_, std::nullopt); }
+
+bool replanning::holds(const command& c) {
+  if (!next_ || (!next_->recovers() && next_->at < successor::phase::draining)) return false;
+  next_->held.push_back(c);
+  return true;
+}
+
+std::vector<command> replanning::take_held() { return next_ ? std::exchange(next_->held, {}) : std::vector<command>(); }
+
+}  // namespace troupe::control

@@ -1,0 +1,138 @@
+// The plans of a running job: the one that its roles run, and the next one while it is made. A
+// value; the caller supplies the time.
+//
+//   checking   the job executor makes a plan of the change, or refuses it
+//   preparing  every node of that plan makes it too and connects to the others
+//   draining   the coordinator role hands over, or collects the state that survives a failure
+//   swapping   the nodes of both plans end their roles of the old one and begin the new ones
+//
+// Invariants: one next plan at a time. Generations of plans only grow, also those of plans that
+// never run. Commands are held from the moment at which the present coordinator role may not carry
+// them out, and are returned with the plan that begins or is dropped.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/control/controller/orders.hpp"
+
+namespace troupe::control {
+
+// The failure that a next plan recovers from.
+struct node_loss {
+  std::string why;                // the first failure, for users
+  std::set<std::string> gone;     // failed nodes of the running plan
+  std::set<std::string> without;  // `gone`, and nodes of it that leave or are unreachable for others
+  std::set<std::string> silent;   // nodes of it that cannot report surviving state
+};
+
+// The next plan.
+struct successor {
+  enum class phase : std::uint8_t { checking, preparing, draining, swapping };
+  // As the job executor has made it.
+  struct made {
+    amendments changes;
+    checked plan;
+    mode_choice mode;   // of the plan
+    bool live = false;  // continues from surviving state
+  };
+
+  phase at = phase::checking;
+  std::uint32_t plan_generation = 0;
+  // What it changes. In a recovery: `lose`, with the nodes that are down.
+  command wish;
+  // Set if it recovers from a failure; unset if a user, a leaving node or a returning one asked.
+  std::optional<node_loss> loss;
+  // Unset while checking.
+  std::optional<made> plan;
+  // Checking: of the job executor's answer. Preparing and swapping: of the answers of all nodes.
+  // Draining: of the inventories; unset for a handover, which a step boundary ends.
+  std::optional<instant> deadline;
+  // Preparing and swapping: nodes that have not answered yet; else empty.
+  std::set<std::string> awaited;
+  // Commands until this plan runs.
+  std::vector<command> held;
+  // When training stopped: in a recovery from the start, else from the handover on.
+  instant stopped{};
+  // The step that it begins at. In a recovery from a checkpoint known from preparing on, else from
+  // swapping on.
+  std::uint64_t step = 0;
+  // A node failed while swapping: this plan never begins, and a recovery follows.
+  bool broken = false;
+
+  bool recovers() const { return loss.has_value(); }
+  bool live() const { return plan && plan->live; }
+  bool uses(const std::string& node) const;
+};
+
+class replanning {
+ public:
+  static constexpr std::chrono::seconds made_timeout{60};  // by the job executor, and on every node
+  static constexpr std::chrono::seconds said_timeout{10};  // for surviving state
+  static constexpr std::chrono::seconds swap_timeout{60};
+
+  // --- the running plan
+  // Changes since the job file.
+  const amendments& changes() const { return changes_; }
+  void changed_mode(const mode_choice& mode);  // by the coordinator role
+  // Nullopt: its roles never began, so they have no state.
+  std::optional<std::uint32_t> generation() const { return generation_; }
+  // Returns true at the first step of a plan after the first one.
+  bool first_step();
+
+  // --- changes by users, as the journal has them
+  void restore(const amendments& changes);
+  bool restored_changes() const { return !(noted_ == amendments{}); }
+  // The changes by users if they differ from those that were returned last. `away`: nodes that are
+  // excluded because they failed.
+  std::optional<amendments> to_note(const std::set<std::string>& away);
+
+  // --- the next plan
+  const std::optional<successor>& next() const { return next_; }
+  bool next_is(successor::phase p) const { return next_ && next_->at == p; }
+  bool next_is(std::uint32_t plan_generation) const { return next_ && next_->plan_generation == plan_generation; }
+  bool recovers() const { return next_ && next_->recovers(); }
+  // Both begin in `checking` and return the generation. A next plan that is there is replaced.
+  std::uint32_t change(const command& wish, instant now);
+  std::uint32_t recover(node_loss from, const command& wish, std::vector<command> held, instant now);
+  void stopped_at(instant when) { next_->stopped = when; }  // earlier than now
+  void found(const plan_found& f);
+  void prepare(instant now);
+  // A node is ready. Returns true if all are, once.
+  bool ready(const std::string& node);
+  void hand_over() { drain(std::nullopt); }
+  void collect_state(instant now) { drain(now + said_timeout); }
+  void swap(std::uint64_t step, std::set<std::string> nodes, instant now);
+  // A node has swapped its roles, or is lost while it has only roles to end. Returns true if it was
+  // awaited; all_swapped(): it was the last one.
+  bool swapped(const std::string& node) { return next_->awaited.erase(node) > 0; }
+  bool all_swapped() const { return next_->awaited.empty(); }
+  // A node failed while swapping.
+  void break_swap(const std::string& node, const std::string& why);
+  bool overdue(instant now) const { return next_ && next_->deadline && now > *next_->deadline; }
+  // The next plan becomes the running one. Returns it.
+  successor begin();
+  // Removes the next plan, if there is one, and returns it.
+  std::optional<successor> drop();
+
+  // --- commands Returns true if the command waits for the next plan. False: the present
+  // coordinator role gets it.
+  bool holds(const command& c);
+  std::vector<command> take_held();
+
+ private:
+  void drain(std::optional<instant> deadline);
+
+  std::uint32_t generations_ = 0;                // plans after the first, including those that never ran
+  std::optional<std::uint32_t> generation_ = 0;  // of the running plan
+  amendments changes_;                           // of the running plan
+  amendments noted_;                             // changes by users, as in the journal
+  bool begins_ = false;                          // the running plan is not the first and has made no step yet
+  std::optional<successor> next_;
+};
+
+}  // namespace troupe::control

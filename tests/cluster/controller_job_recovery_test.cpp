@@ -1,0 +1,107 @@
+// What a job knows of failures: which nodes its next plan avoids, which rejoin, and what it
+// repeats.
+#include <gtest/gtest.h>
+
+#include "actors/control/controller/job_recovery.hpp"
+#include "runtime/job/plugin_abi.hpp"
+
+namespace troupe::control {
+namespace {
+
+using namespace std::chrono_literals;
+using node_names = std::set<std::string>;
+const instant all_joined = instant{} + 1000s;
+
+class controller_job_recovery : public testing::Test {
+ protected:
+  controller_job_recovery() {
+    for (const char* n : {"n1", "n2", "n3", "n4"}) nodes_.joined(n, {"127.0.0.1:2", "same", protocol, abi_version, 1}, all_joined);
+    r_.begin(std::nullopt);
+  }
+  static cluster_spec cluster() {
+    cluster_spec c;
+    for (const char* n : {"n1", "n2", "n3", "n4"}) {
+      node_spec s;
+      s.name = n;
+      c.nodes.push_back(s);
+    }
+    return c;
+  }
+
+  membership nodes_{cluster(), "n1"};
+  job_recovery r_;
+};
+
+TEST_F(controller_job_recovery, a_lost_node_is_gone_and_used_again_when_it_rejoins) {
+  nodes_.disconnected("n2", all_joined);
+  const auto a = r_.assess("why", nodes_, {"n1", "n2"}, {});
+  EXPECT_EQ(a.down, node_names{"n2"});
+  EXPECT_EQ(a.loss.gone, node_names{"n2"});
+  EXPECT_EQ(a.loss.without, node_names{"n2"});
+  EXPECT_EQ(a.loss.silent, node_names{"n2"});
+  EXPECT_EQ(a.loss.why, "why");
+  EXPECT_EQ(r_.failures().away, node_names{"n2"});
+}
+
+TEST_F(controller_job_recovery, a_drained_node_is_not_used_again_when_it_rejoins) {
+  nodes_.disconnected("n2", all_joined);
+  r_.assess("why", nodes_, {"n1"}, {"n2"});
+  EXPECT_TRUE(r_.failures().away.empty());
+}
+
+TEST_F(controller_job_recovery, a_node_that_leaves_can_report_its_state) {
+  nodes_.leaves("n2");
+  nodes_.leaves("n1");  // the coordinator's node stays in the plan
+  const auto a = r_.assess("why", nodes_, {"n1", "n2"}, {});
+  EXPECT_EQ(a.loss.without, node_names{"n2"});
+  EXPECT_TRUE(a.loss.gone.empty());
+  EXPECT_TRUE(a.loss.silent.empty());
+}
+
+TEST_F(controller_job_recovery, a_node_that_lost_its_roles_is_silent_until_a_plan_begins) {
+  r_.lost_connection("n2");
+  EXPECT_EQ(r_.assess("why", nodes_, {"n1", "n2"}, {}).loss.silent, node_names{"n2"});
+  r_.has_all_roles();
+  EXPECT_TRUE(r_.assess("why", nodes_, {"n1", "n2"}, {}).loss.silent.empty());
+}
+
+TEST_F(controller_job_recovery, roles_restart_again_only_after_a_further_step) {
+  EXPECT_TRUE(r_.may_restart_roles(5));
+  EXPECT_FALSE(r_.may_restart_roles(5));
+  EXPECT_FALSE(r_.may_restart_roles(4));
+  EXPECT_TRUE(r_.may_restart_roles(6));
+}
+
+TEST_F(controller_job_recovery, nodes_have_five_seconds_to_rejoin) {
+  r_.await("n2", "suspended", all_joined);
+  r_.await("n3", "another text", all_joined + 1s);
+  EXPECT_EQ(r_.rejoins()->why, "suspended");
+  EXPECT_FALSE(r_.rejoins()->over(all_joined + 4s));
+  EXPECT_TRUE(r_.rejoins()->over(all_joined + 5s));
+  r_.joined("n2", true);
+  r_.joined("n3", false);
+  EXPECT_FALSE(r_.rejoins()->over(all_joined + 499ms));
+  EXPECT_TRUE(r_.rejoins()->over(all_joined + 500ms));
+}
+
+TEST_F(controller_job_recovery, commands_wait_while_nodes_rejoin) {
+  EXPECT_FALSE(r_.holds({pause_command{}}));
+  r_.await("n2", "suspended", all_joined);
+  EXPECT_TRUE(r_.holds({pause_command{}}));
+  EXPECT_EQ(r_.end_rejoining().size(), 1u);
+  EXPECT_FALSE(r_.rejoins());
+  EXPECT_TRUE(r_.end_rejoining().empty());
+}
+
+TEST_F(controller_job_recovery, steps_before_a_restart_of_the_daemon_count_as_repeated_once) {
+  r_.restore({}, false, 40);
+  EXPECT_EQ(r_.steps_again(0, 30), 10u);
+  EXPECT_EQ(r_.steps_again(35, 30), 5u);
+  EXPECT_EQ(r_.steps_again(30, 30), 0u);
+  r_.restore({}, false, 40);
+  r_.made_step();
+  EXPECT_EQ(r_.steps_again(31, 30), 1u);
+}
+
+}  // namespace
+}  // namespace troupe::control
