@@ -90,6 +90,7 @@ std::string who_waits(const std::vector<role_published>& entries) {
 
 }  // namespace
 
+// size: the parts of one embedded run, which its threads share
 struct embedded_run::impl {
   impl(std::shared_ptr<const prepared_job> job, embedded_options o)
       : j(std::move(job)), options(std::move(o)), watch(options.stall_after), tasks(options.tasks) {}

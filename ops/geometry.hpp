@@ -34,6 +34,7 @@ enum class conv_pass : std::uint8_t { forward, backward_data, backward_weights }
 // A two-dimensional convolution: x [batch, channels, height, width] -> y [batch, outputs,
 // out_height, out_width], w [outputs, channels / groups, kernel_h, kernel_w]. Also the geometry of
 // im2col.
+// size: the numbers that define a convolution
 struct conv_geometry {
   std::int64_t batch = 1, channels = 1, height = 1, width = 1, outputs = 1;
   std::int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation_h = 1, dilation_w = 1;

@@ -28,6 +28,7 @@ struct gpu_sensors {
 };
 
 // One GPU of this machine, now.
+// size: one field per value that NVML reports
 struct gpu_facts {
   std::string name;              // "NVIDIA H100 80GB HBM3"
   std::string numerics_id, bus;  // as device::numerics_id(); PCI address "0000:3B:00.0"

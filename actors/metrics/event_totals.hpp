@@ -21,6 +21,7 @@ inline constexpr std::size_t max_jobs_exported = 8;
 // Upper bounds of the times between steps, in seconds.
 inline constexpr std::array<double, 12> step_bounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10};
 
+// size: mirrors the metrics of a job, one field each
 struct job_totals {
   using wall_time = std::chrono::system_clock::time_point;
 

@@ -58,9 +58,7 @@ std::string unused_weights_file(const std::string& job) {
 class embedded_backend final : public repl_backend {
  public:
   embedded_backend(std::function<void(const std::string&)> tell_person, std::function<void()> unsaved, std::function<void()> hung)
-      : tell_person_(std::move(tell_person)),
-        unsaved_(std::move(unsaved)),
-        hung_(std::move(hung)),
+      : reports_{std::move(tell_person), std::move(unsaved), std::move(hung)},
         all_(std::make_shared<const tables>(node_tables())),
         runner_([this] { run_jobs(); }) {}
 
@@ -77,7 +75,7 @@ class embedded_backend final : public repl_backend {
         left += (left.empty() ? "" : "\n") + ("job " + std::to_string(j->id)) + " is discarded, it has not started";
     }
     changed_.notify_all();
-    if (!left.empty()) tell_person_(left);
+    if (!left.empty()) reports_.tell_person(left);
     runner_.join();
   }
 
@@ -89,7 +87,7 @@ class embedded_backend final : public repl_backend {
     std::shared_ptr<embedded_run> running;
     {
       std::lock_guard guard(lock_);
-      v.jobs.assign(entries_.begin(), entries_.end());
+      for (const auto& j : jobs_) v.jobs.push_back(j.shown);
       running = running_;
       if (gpus_) v.gpus = shown(gpus_->latest());
     }
@@ -135,21 +133,20 @@ class embedded_backend final : public repl_backend {
     }
     for (auto& d : devices)
       if (d->kind() == device_kind::cpu) d = dev_;  // whose pool has the memory of earlier jobs
-    for (const auto& w : std::get<resolved_convolutions>(resolved).warnings) tell_person_(w);
+    for (const auto& w : std::get<resolved_convolutions>(resolved).warnings) reports_.tell_person(w);
     const auto gpus = gpus_in(j->nodes.front().devices);
     auto watch = gpus.empty() ? nullptr : std::make_unique<gpu_watch>(gpus);  // the former one ends without the lock
     std::unique_lock guard(lock_);
     if (watch) gpus_.swap(watch);
-    j->id = job = static_cast<std::uint32_t>(entries_.size() + 1);
+    j->id = job = static_cast<std::uint32_t>(jobs_.size() + 1);
     repl_job r;
     r.id = job;
     r.name = j->spec.name;
     r.state = "queued";
     r.last_step = j->last_step;
     r.about = std::make_shared<const repl_about>(about_job(*j));
-    entries_.push_back(std::move(r));
+    jobs_.push_back({std::move(r), {s.file, {}, s.overrides}});
     waiting_.push_back({std::move(j), std::move(devices)});
-    submitted_.push_back({s.file, {}, s.overrides});
     changed_.notify_all();
     changed_.wait(guard,
                   [&] { return running_ || waiting_.empty(); });  // if no other job runs, the next command finds this one running
@@ -157,7 +154,7 @@ class embedded_backend final : public repl_backend {
   }
 
  private:
-  repl_job& entry(std::uint32_t job) { return entries_[job - 1]; }
+  repl_job& entry(std::uint32_t job) { return jobs_[job - 1].shown; }
 
   // Returns true if the job was queued; it is not any more.
   bool leave_queue(std::uint32_t job) {
@@ -212,7 +209,7 @@ class embedded_backend final : public repl_backend {
     info.overrides = submitted_of(j->id).overrides;
     auto made = run_recorder::create(runs, j, std::move(info), resolved_job_text(*j));
     if (const auto* bad = std::get_if<record_error>(&made)) {
-      tell_person_("job " + std::to_string(j->id) + " has no run folder: " + bad->to_string());
+      reports_.tell_person("job " + std::to_string(j->id) + " has no run folder: " + bad->to_string());
       return nullptr;
     }
     return std::move(std::get<std::unique_ptr<run_recorder>>(made));
@@ -220,7 +217,7 @@ class embedded_backend final : public repl_backend {
 
   repl_submission submitted_of(std::uint32_t job) const {
     std::lock_guard guard(lock_);
-    return submitted_[job - 1];
+    return jobs_[job - 1].submitted;
   }
 
   // Ends the run folder. Returns the text for the job's last line; empty: there is no folder, or
@@ -232,7 +229,7 @@ class embedded_backend final : public repl_backend {
                                          : result.ok ? "stopped"
                                                      : "failed",
                                          result.step, result.weights_sha256, result.error, result.weights});
-    if (const auto why = saved_.run->trouble(); !why.empty()) tell_person_("the run folder is incomplete: " + why);
+    if (const auto why = saved_.run->trouble(); !why.empty()) reports_.tell_person("the run folder is incomplete: " + why);
     return done && !bad ? ", weights in " + (saved_.run->folder() / "last.safetensors").string() : std::string();
   }
 
@@ -243,7 +240,7 @@ class embedded_backend final : public repl_backend {
       return write_safetensors(path, result.weights, weights_metadata(j, result.step));
     });
     if (!kept.trouble) return ", weights in " + kept.path;
-    if (unsaved_) unsaved_();
+    if (reports_.unsaved) reports_.unsaved();
     return ", but its weights were not saved as requested: " + kept.trouble->to_string();
   }
 
@@ -262,11 +259,11 @@ class embedded_backend final : public repl_backend {
       line += r.state + weights + (result.error.empty() ? "" : ": " + result.error);
       if (r.state == "stopped" && !saved_.newest.path.empty())
         line += "; resume with: " +
-                (saved_.run ? "troupe resume " + saved_.run->word() : resume_command(submitted_[id - 1], saved_.newest.path));
+                (saved_.run ? "troupe resume " + saved_.run->word() : resume_command(jobs_[id - 1].submitted, saved_.newest.path));
       running_.reset();
     }
-    if (result.hung && hung_) hung_();
-    tell_person_(line);
+    if (result.hung && reports_.hung) reports_.hung();
+    reports_.tell_person(line);
   }
 
   // The job's state changes before its event is in the log, where commands wait for it.
@@ -305,14 +302,16 @@ class embedded_backend final : public repl_backend {
     saved_.newest =
         saved_.run ? keep_in_run(j, c)
                    : write_or_elsewhere(saved_.elsewhere, file, [&](const std::string& path) { return write_checkpoint(path, c); });
-    tell_person_(saved_.newest.trouble ? saved_.newest.trouble->to_string()
-                                       : "checkpoint of step " + std::to_string(s.step) + " in " + saved_.newest.path);
+    reports_.tell_person(saved_.newest.trouble ? saved_.newest.trouble->to_string()
+                                               : "checkpoint of step " + std::to_string(s.step) + " in " + saved_.newest.path);
     std::lock_guard guard(lock_);
-    if (saved_.newest.trouble && closing_ && unsaved_) unsaved_();
+    if (saved_.newest.trouble && closing_ && reports_.unsaved) reports_.unsaved();
   }
 
-  std::function<void(const std::string&)> tell_person_;
-  std::function<void()> unsaved_, hung_;
+  const struct {  // of make_embedded_backend()
+    std::function<void(const std::string&)> tell_person;
+    std::function<void()> unsaved, hung;
+  } reports_;
   std::shared_ptr<const tables> all_;
   const std::shared_ptr<device> dev_ = make_cpu_device();
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
@@ -324,8 +323,11 @@ class embedded_backend final : public repl_backend {
   } saved_;
   mutable std::mutex lock_;
   std::condition_variable changed_;
-  std::deque<repl_job> entries_;           // job n is at index n - 1
-  std::deque<repl_submission> submitted_;  // by the same index, without the files' texts
+  struct submitted_job {
+    repl_job shown;
+    repl_submission submitted;  // without the file's text
+  };
+  std::deque<submitted_job> jobs_;  // job n is at index n - 1
   struct waiting_job {
     std::shared_ptr<prepared_job> job;
     device_list devices;

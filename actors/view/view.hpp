@@ -34,6 +34,7 @@ struct repl_link {
   std::uint64_t shared_in = 0;  // bytes of bytes_in that were read in the peer's memory
 };
 
+// size: one row of the table of nodes
 struct repl_node {
   std::string name, address, data_address;
   std::string state;  // "up", "absent", "lost"
@@ -61,6 +62,7 @@ struct repl_setting {
   std::uint64_t from = 0;
 };
 
+// size: one row of the table of jobs
 struct repl_job {
   std::uint32_t id = 0;  // the number that users see
   std::string name;

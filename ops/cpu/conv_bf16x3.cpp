@@ -34,6 +34,7 @@ struct tap_grid {
 };
 
 // A convolution of one group, as sums over taps.
+// size: the sizes and strides of one convolution
 struct sum_over_taps {
   const T* x;
   i64 batch, x_image, channels, height, width, stride_h, stride_w;

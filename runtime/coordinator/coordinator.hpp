@@ -79,6 +79,7 @@ namespace troupe {
 
 struct schedule;  // ops/schedule.hpp
 
+// size: constants that the role gets once and distributes to its values
 struct coordinator_config {
   std::uint32_t job = 0;
   role_id self{0};

@@ -17,6 +17,7 @@
 
 namespace troupe {
 
+// size: all that a host needs to make the roles of a job
 struct prepared_job {
   std::uint32_t id = 0;  // number of the job, in every message header; set before make_role
   job_spec spec;

@@ -36,6 +36,7 @@ struct graph_param {
   codec_spec codec;         // of its gradients between workers and shards
 };
 
+// size: mirrors a [[layer]] of a job file, checked
 struct graph_layer {
   std::uint32_t index = 0;  // stable: position in the topological order, used for seeds
   std::string name;

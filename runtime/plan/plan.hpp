@@ -66,6 +66,7 @@ struct worker_group {
   std::uint32_t server_group = 0;
 };
 
+// size: one row of the plan; fields that a kind of role does not use keep their defaults
 struct role_plan {
   role_id id = no_role;
   role_kind kind = role_kind::stage;
@@ -97,6 +98,7 @@ struct plan_node {
   std::vector<std::string> devices;
 };
 
+// size: the plan as one value, whose hash nodes compare
 struct job_plan {
   std::vector<plan_node> nodes;
   std::vector<role_plan> roles;  // by role_id

@@ -27,6 +27,7 @@ struct plan_overrun {
   diagnostic what;
 };
 
+// size: what the steps of planning share
 struct plan_draft {
   const job_spec& job;
   const model_graph& graph;

@@ -79,6 +79,7 @@ enum class crash_times : std::uint8_t { times, exponential, weibull, moments };
 //   slow_disk  between `from` and `until` checkpoints of `nodes` take `factor` times as long
 //   skew       the clocks of `nodes` are `least` ahead of others and run `factor` times as fast
 // A channel (channel.hpp) hides the faults of the wire from roles, as TCP does in production.
+// size: mirrors a [[fault]] of a simulation file
 struct fault {
   fault_kind kind = fault_kind::delay;
   double probability = 0;
@@ -109,6 +110,7 @@ struct fault_model {
 };
 
 // Counts of the faults that happened. A test that injects a fault asserts its count.
+// size: one counter per kind of fault
 struct fault_counts {
   std::uint64_t delayed = 0, reordered = 0, duplicated_on_wire = 0, duplicated_above = 0, dropped = 0, cut_off = 0;
   std::uint64_t slowed = 0, straggled = 0, crashed = 0, restarted = 0, reported_down = 0;

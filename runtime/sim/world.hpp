@@ -59,6 +59,7 @@ struct world_config {
   bool allow_mistakes = false;
 };
 
+// size: the parts of one simulated world
 class world {
  public:
   explicit world(world_config c);

@@ -24,6 +24,7 @@ struct choice {
   source_position at;
 };
 
+// size: mirrors a [[layer]] of a job file
 struct layer_spec {
   std::string name;
   std::string type;
@@ -91,6 +92,7 @@ struct warmup_spec {
   bool prefix = false;
 };
 
+// size: mirrors the table [train] of a job file
 struct train_spec {
   choice rule{"sgd", {}, {}};  // dynamics.rule and the rule's options (momentum, ...)
   double lr = 0.01;
@@ -158,6 +160,7 @@ struct topology_spec {
   std::map<std::string, source_position> key_at;
 };
 
+// size: mirrors the tables of a job file
 struct job_spec {
   std::string file;                  // as the user named it
   std::vector<std::string> plugins;  // resolved paths

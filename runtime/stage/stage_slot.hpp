@@ -15,6 +15,7 @@
 namespace troupe {
 
 // The tensors of one hosted layer for one packet.
+// size: the arguments of one forward and backward pass
 struct layer_pass {
   tensors in, out, params;
   tensors grad_out, grad_in, grad_params;

@@ -38,6 +38,7 @@ struct block_content {
 };
 
 // The configuration of a worker sync or shard sync.
+// size: constants that a role gets once; each mode reads the ones that it needs
 struct sync_config {
   std::uint32_t job = 0;
   role_id self = no_role;
@@ -69,6 +70,7 @@ struct sync_config {
   std::shared_ptr<const std::map<std::uint32_t, block_content>> inherited;
 };
 
+// size: one entry of the table of modes; a mode sets what differs from the defaults
 struct sync_mode {
   std::string name;
   std::string doc;

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """check_sizes.py: reports files, functions and classes that are too large.
 
-A file may have 400 lines, a function 60 lines, a class 15 data members (names that end in _). A larger one needs a comment with the reason:
+A file may have 400 lines, a function 60 lines, a class 15 data members (names that end in _), a plain struct 15 fields (other names).
+A larger one needs a comment with the reason:
 
   // size: one table, entry by entry; parts of it would have to be read together
 
-The comment applies to the file if it is in the file's first comment, and to a function or class if it is
-above it or on the lines from there to its `{`. Prints the ten longest files, the ten longest functions and
-the ten classes with the most members. Configurations and pages are not checked.
+The comment applies to the file if it is in the file's first comment, and to a function, class or struct if
+it is above it or on the lines from there to its `{`. Prints the ten longest files, the ten longest functions,
+the ten classes with the most members and the ten structs with the most fields. Configurations and pages are
+not checked.
 """
 import ast
 import bisect
@@ -16,7 +18,7 @@ import sys
 
 import tree
 
-FILE, FUNCTION, MEMBERS = 400, 60, 15
+FILE, FUNCTION, MEMBERS, FIELDS = 400, 60, 15, 15
 ENDINGS = (".hpp", ".cpp", ".inl", ".cu", ".cuh", ".py", ".sh", ".js", ".cmake", "CMakeLists.txt")
 CPP = (".hpp", ".cpp", ".inl", ".cu", ".cuh")
 REASON = re.compile(r"(?://|#).*\bsize: \S.{9,}")
@@ -57,6 +59,25 @@ def flat(words):
     return out
 
 
+def without_arguments(words):
+    """Returns the words outside of `<...>` after a name; `a < b` in an initial value stays if it has no `>`."""
+    out, i = [], 0
+    while i < len(words):
+        if words[i] == "<" and out and re.fullmatch(r"\w+", out[-1]) and out[-1] != "operator":
+            depth, end = 0, i
+            while end < len(words):
+                depth += (words[end] == "<") - (words[end] == ">")
+                if depth == 0:
+                    break
+                end += 1
+            if depth == 0:
+                i = end + 1
+                continue
+        out.append(words[i])
+        i += 1
+    return out
+
+
 def kind_of(words):
     """Returns what a `{` after these words opens: ('namespace' | 'class' | 'function' | 'list' | 'other', name)."""
     words = without_templates(words)
@@ -67,6 +88,7 @@ def kind_of(words):
         return "other", ""
     if found := CLASS.search(" ".join(outside)):
         return "class", found.group(1).replace(" ", "")
+    outside = flat(without_arguments(words))
     if "()" not in outside:
         return "other", ""
     call = outside.index("()")
@@ -91,12 +113,12 @@ def kind_of(words):
 
 
 class cpp_file:
-    """The functions and classes of one file at namespace and class scope, as (size, name, first line, line of the brace)."""
+    """The functions, classes and structs of one file at namespace and class scope, as (size, name, first line, line of the brace)."""
 
     def __init__(self, name):
         source = tree.bare(name)
         starts = [0] + [m.end() for m in re.finditer("\n", source)]
-        self.functions, self.classes, self.balanced = [], [], True
+        self.functions, self.classes, self.structs, self.balanced = [], [], [], True
         scopes = [("namespace", "", [], 0, 0)]  # kind, name, members, first line, line of the brace
         words, first, parens, skip = [], 0, 0, 0
         for m in TOKEN.finditer(source):
@@ -133,7 +155,9 @@ class cpp_file:
                     return
                 kind, called, members, begin, brace = scopes.pop()
                 if kind == "class":
-                    self.classes.append((len(members), self.path(scopes, called), begin, brace))
+                    size = sum(m.endswith("_") for m in members)
+                    self.classes.append((size, self.path(scopes, called), begin, brace))
+                    self.structs.append((len(members) - size, self.path(scopes, called), begin, brace))
                 words = []
             elif word == ";":
                 if scopes[-1][0] == "class":
@@ -151,11 +175,24 @@ class cpp_file:
 
     @staticmethod
     def members(words):
-        outside = flat(without_templates(words))
-        if "()" in outside and not any(w.endswith("_") for w in outside[:outside.index("()")]) or outside[:1] in (["using"], ["friend"]):
+        """Returns the names of the data members that a declaration in a class declares."""
+        outside = flat(without_arguments(without_templates(words)))
+        if not outside or outside[0] in ("using", "friend", "typedef", "static", "static_assert", "constexpr"):
             return []
-        after = outside[1:] + [";"]
-        return [w for w, next in zip(outside, after) if re.fullmatch(r"\w+_", w) and next in (";", ",", "=", "}", "[", ":")]
+        if outside[0] == "enum":  # `enum class kind : type {...} name;`
+            outside = ["enum"] + outside[outside.index("}") + 1:] if "}" in outside else []
+        if "()" in outside:
+            before = outside[:outside.index("()")]
+            if "=" not in before and "}" not in before and not any(w.endswith("_") for w in before):
+                return []
+        names, value, at = [], False, 1
+        for at, word in enumerate(outside):
+            next = outside[at + 1] if at + 1 < len(outside) else ";"
+            if not value and at > 0 and re.fullmatch(r"[A-Za-z_]\w*", word) and next in (";", ",", "=", "}", "[", ":", "()"):
+                if outside[at - 1] != "::" and next != "()" or word.endswith("_"):
+                    names.append(word)
+            value = word == "=" or value and word != ","
+        return names
 
 
 def python_functions(name):
@@ -185,8 +222,8 @@ def file_has_reason(lines):
 
 
 def measure(names):
-    """Returns files, functions and classes as (size, place, has a reason), and the files with unbalanced braces."""
-    files, functions, classes, odd = [], [], [], []
+    """Returns files, functions, classes and structs as (size, place, has a reason), and the files with unbalanced braces."""
+    files, functions, classes, structs, odd = [], [], [], [], []
     for name in names:
         lines = tree.text(name).split("\n")
         files.append((len(lines) - 1, name, file_has_reason(lines)))
@@ -195,19 +232,21 @@ def measure(names):
             parsed = cpp_file(name)
             put(functions, parsed.functions)
             put(classes, parsed.classes)
+            put(structs, parsed.structs)
             if not parsed.balanced:
                 odd.append(name)
         elif name.endswith(".py"):
             put(functions, python_functions(name))
-    return files, functions, classes, odd
+    return files, functions, classes, structs, odd
 
 
 def main():
     names = [n for n in tree.files() if n.endswith(ENDINGS) or n.startswith("scripts/")]
-    files, functions, classes, odd = measure(names)
+    files, functions, classes, structs, odd = measure(names)
     problems = []
-    for found, limit, unit in ((files, FILE, "lines"), (functions, FUNCTION, "lines"), (classes, MEMBERS, "members")):
-        print(f"the largest {'files' if found is files else 'functions' if found is functions else 'classes'}:")
+    for what, found, limit, unit in (("files", files, FILE, "lines"), ("functions", functions, FUNCTION, "lines"),
+                                     ("classes", classes, MEMBERS, "members"), ("structs", structs, FIELDS, "fields")):
+        print(f"the largest {what}:")
         for size, place, _ in sorted(found, reverse=True)[:10]:
             print(f"  {size:5} {unit}  {place}")
         problems += [f"{place}: {size} {unit}, over {limit}, without a `size:` comment"

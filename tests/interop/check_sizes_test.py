@@ -39,6 +39,11 @@ def members(n, above=""):
         "".join(f"  std::map<int, int> m{i}_{{}}, n{i}_ = 1;\n" for i in range(n // 2)) + "  int odd_;\n" * (n % 2) + "  int limit;\n};\n"
 
 
+def fields(n, above=""):
+    return above + "struct facts {\n  static constexpr int none = 0;\n  enum class kind : int { a, b } which = kind::a;\n  int f(int x) const;\n" + \
+        "  std::function<void(int, int)> call = {};\n  std::map<int, std::string> m, n{};\n" + "".join(f"  bool b{i} = false;\n" for i in range(n - 4)) + "};\n"
+
+
 ONE = "runtime/a.cpp"
 reason = "// size: it is made for this test\n"
 expect({ONE: function(60)}, "60 lines  runtime/a.cpp:1: f", "0 mistakes")
@@ -46,7 +51,7 @@ expect({ONE: function(61)}, "runtime/a.cpp:1: f: 61 lines, over 60, without a `s
 expect({ONE: function(61, above=reason)}, "0 mistakes")
 expect({ONE: function(61, above="// size: no\n")}, "1 mistakes")  # too short to be a reason
 expect({ONE: reason + "\nint n;\n" + function(61)}, "runtime/a.cpp:4: f: 61 lines")  # the comment is not directly above the function
-expect({ONE: function(61, "box<T>::box() noexcept : m_{1}, n_(2) {")}, "runtime/a.cpp:1: box: 61 lines")
+expect({ONE: function(61, "box<T>::box() noexcept : m_{1}, n_(2) {")}, "runtime/a.cpp:1: box::box: 61 lines")
 expect({ONE: function(61, "TEST(suite, name) {")}, "runtime/a.cpp:1: TEST(suite,name): 61 lines")
 expect({ONE: "namespace x {\nstruct s {\n" + function(61, "bool operator==(const s&) const {") + "};\n}\n"}, "runtime/a.cpp:3: s::operator==: 61 lines")
 expect({ONE: "MACRO(one, 2)\n" + function(61)}, "runtime/a.cpp:2: f: 61 lines")
@@ -56,6 +61,9 @@ expect({ONE: "void f() {\n"}, "runtime/a.cpp: unbalanced braces")
 expect({ONE: members(15)}, "15 members  runtime/a.cpp:2: box", "0 mistakes")
 expect({ONE: members(16)}, "runtime/a.cpp:2: box: 16 members, over 15")
 expect({ONE: members(16, reason)}, "0 mistakes")
+expect({ONE: fields(15)}, "15 fields  runtime/a.cpp:1: facts", "0 mistakes")
+expect({ONE: fields(16)}, "runtime/a.cpp:1: facts: 16 fields, over 15")
+expect({ONE: fields(16, reason)}, "0 mistakes")
 expect({ONE: "int n;\n" * 400}, "0 mistakes")
 expect({ONE: "int n;\n" * 401}, "runtime/a.cpp: 401 lines, over 400")
 expect({ONE: reason + "int n;\n" * 700}, "0 mistakes")

@@ -234,6 +234,7 @@ inline std::shared_ptr<const tables> shared_mode_tables() {
 
 using text_options = std::vector<std::pair<std::string, std::string>>;
 
+// size: the options of one simulated job; a test names those that it needs
 struct mode_shape {
   std::string mode = "bsp";
   text_options options = {};

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::chrono::seconds says_so_timeout{5};  // a node's report of its tasks expires
 
-// What an event of the coordinator role changes. May replace the event. Returns true if the event is
-// to be sent to the followers.
+// What an event of the coordinator role changes. May replace the event. Returns true if the event
+// is to be sent to the followers.
 class take_effect {
  public:
   take_effect(job_call& c, job_event& e) : c_(c), j_(c.j), e_(e) {}

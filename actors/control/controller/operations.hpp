@@ -43,6 +43,7 @@ std::string error_text(const expected<T>& r) {
 // --- requested by the cluster controller
 
 // Result of the check of a submission, or the facts about a next plan.
+// size: the facts about one plan, which the executor returns together
 struct checked {
   std::vector<std::string> messages;  // not empty: the mistakes; nothing else is set
   std::string name, plan_hash;

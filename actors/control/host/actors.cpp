@@ -73,8 +73,7 @@ class control_actor final : public compat::base_actor {
 
   void execute_orders();
   void perform(const to_peer& x);
-  // Operations are performed by the actors of job executor and checker; take(delivery) gets the
-  // result.
+  // The job executor or the checker performs it; take(delivery) gets the result.
   template <operation O>
   void request(O x) {
     const auto& to = std::is_same_v<typename O::executor, checker> ? s_.check : s_.keep;
@@ -228,8 +227,7 @@ void control_actor::take(const delivery& d) {
 
 void control_actor::take(const submit_in& s) {
   if (!controller_) return;
-  const auto token = submissions_.put(s);
-  controller_->take_submission(s.owner, s.peer, submit{s.what, false, token}, now_, controller_out_);
+  controller_->take_submission(s.owner, s.peer, submit{s.what, false, submissions_.put(s)}, now_, controller_out_);
 }
 
 void control_actor::take(const tell_in& t) {

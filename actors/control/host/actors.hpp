@@ -102,6 +102,7 @@ class thread_clock {
 
 // State that all actors share. Written before the first message; the transports are closed before
 // it is destroyed.
+// size: the parts of a daemon, destroyed in this order
 struct shared {
   control_plane_options options;
   std::string coordinator;  // name of the coordinator's node
@@ -186,8 +187,8 @@ struct probe_back {
 };
 struct control_note {
   // delivery: the result of an operation
-  std::variant<message_in, link_change, event_in, store_in, delivery, submit_in, tell_in, inject_in, listening_in, drain_in, tick_in,
-               probe_back>
+  std::variant<message_in, link_change, event_in, store_in, delivery, submit_in, tell_in, inject_in, listening_in, drain_in,
+               tick_in, probe_back>
       what;
 };
 

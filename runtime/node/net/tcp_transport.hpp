@@ -26,6 +26,7 @@
 
 namespace troupe::net {
 
+// size: options of one transport; each has a default or is required
 struct tcp_options {
   std::string cluster;
   std::string node;               // the certificate's common name, or a client's and ".<word>" (hello.hpp)

@@ -27,6 +27,7 @@
 
 namespace troupe {
 
+// size: mirrors the columns of the database of runs
 struct run_info {
   std::uint32_t number = 0;
   std::string name;      // of the job

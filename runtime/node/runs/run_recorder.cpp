@@ -34,6 +34,7 @@ double unix_now() { return std::chrono::duration<double>(std::chrono::system_clo
 
 }  // namespace
 
+// size: the state of one recorder, which one thread writes
 struct run_recorder::impl {
   struct note {
     double time = 0;
