@@ -99,7 +99,7 @@ class checker {
     if (const auto* w = std::get_if<weights>(&e.body)) check_mean(e.h, *w);
     if (const auto* l = std::get_if<layer_weights>(&e.body)) check_replicas(e.h, *l);
     if (const auto* s = std::get_if<state>(&e.body);
-        s && (e.h.flags & flag_join)) {  // from a shard to a restarted worker: the step to continue from
+        s && s->answers > 0) {  // from a shard to a restarted worker: the step to continue from
       auto& [least, most] = joined_.try_emplace(e.h.dst, s->wanted, s->wanted).first->second;
       least = std::min<std::uint64_t>(least, s->wanted);
       most = std::max<std::uint64_t>(most, s->wanted);

@@ -101,7 +101,7 @@ std::vector<role_id> block_collector::asked_shards() const {
   return list;
 }
 
-bool block_collector::take(const state& s, std::uint64_t updates) {
+bool block_collector::take(const state& s) {
   if (!all_ || s.request != request_ || s.block >= all_->blocks.size() || all_->blocks[s.block]) return false;
   const auto& blocks = plan_->blocks;
   if (s.block < blocks.size() &&
@@ -109,7 +109,7 @@ bool block_collector::take(const state& s, std::uint64_t updates) {
        !all_hold(s.rule, blocks[s.block].count, type_)))
     return false;
   all_->blocks[s.block] = s;
-  all_->updates[s.block] = updates;
+  all_->updates[s.block] = s.updates;
   invariant(missing_ > 0, "a block that is new was missing");
   if (--missing_ > 0) return false;
   name();

@@ -61,9 +61,9 @@ class block_collector {
   std::vector<role_id> asked_stages() const;
   std::vector<role_id> asked_shards() const;
 
-  // Takes a block, whose rule states have had `updates` updates. Returns true if it was the last
+  // Takes a block. Returns true if it was the last
   // one missing and join() can run.
-  bool take(const state& s, std::uint64_t updates);
+  bool take(const state& s);
   task_work join();
   collection joined();  // after the task
 

@@ -15,7 +15,7 @@ block_cutter::block_cutter(const model_graph& g, std::shared_ptr<const job_plan>
     auto have = carried_from(from.named, g.layers[piece.layer], piece.packet);
     restore_state s{piece.block, have.empty() ? tensor{} : have[0], {}};
     if (have.size() > 1) s.rule.assign(have.begin() + 1, have.end());
-    views_.push_back({piece.stage, 0, 0, std::move(s)});
+    views_.push_back({piece.stage, 0, std::move(s)});
   }
   const std::map<std::string, tensor> named(from.named.begin(), from.named.end());
   for (const auto& block : plan_->blocks) {
@@ -24,10 +24,9 @@ block_cutter::block_cutter(const model_graph& g, std::shared_ptr<const job_plan>
       return block.run == 0 ? whole.slice(block.begin, {block.count}) : tensor::declare({block.count}, whole.type());
     };
     const auto updates = from.updates.find(name);
-    cut_block cut{{block.shard, from.step, updates == from.updates.end() ? from.step : updates->second, {block.id, {}, {}}},
-                  block.id,
-                  {named.at(name)}};
+    cut_block cut{{block.shard, from.step, {block.id, {}, {}}}, block.id, {named.at(name)}};
     cut.block.what.value = part(cut.whole[0]);
+    cut.block.what.updates = updates == from.updates.end() ? from.step : updates->second;
     for (const auto& state : rule_states)
       if (const auto at = named.find(name + "@" + state); at != named.end()) {
         cut.whole.push_back(at->second);

@@ -23,7 +23,7 @@ namespace troupe {
 
 struct restored_block {
   role_id to = no_role;
-  std::uint64_t version = 0, updates = 0;  // version of the weights; updates applied to the rule states
+  std::uint64_t version = 0;  // of the weights
   restore_state what;
 };
 

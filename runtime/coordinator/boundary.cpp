@@ -160,7 +160,7 @@ boundary::todo boundary::begin_switch(std::uint64_t completed) {
   flushed_at_.reset();
   state_ = state::switching;
   answered_.clear();
-  ++mode_epoch_;
+  ++switches_;
   return todo::adopt;
 }
 
@@ -182,8 +182,8 @@ bool boundary::collected(std::uint64_t completed) {
   return will_evaluate;
 }
 
-bool boundary::adopted(role_id worker, std::uint8_t mode_epoch, std::size_t workers) {
-  if (state_ != state::switching || mode_epoch != pending_epoch()) return false;
+bool boundary::adopted(role_id worker, std::uint8_t epoch, std::size_t workers) {
+  if (state_ != state::switching || epoch != mode_epoch()) return false;
   answered_.insert(worker);
   if (answered_.size() < workers) return false;
   state_ = state::running;

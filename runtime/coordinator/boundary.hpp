@@ -101,7 +101,7 @@ class boundary {
   std::uint64_t end(const facts& f) const;
   // Record an answer. Return true if it was the last one.
   bool flushed(role_id shard, std::uint64_t round, std::size_t shards, std::uint64_t completed);
-  bool adopted(role_id worker, std::uint8_t mode_epoch, std::size_t workers);
+  bool adopted(role_id worker, std::uint8_t epoch, std::size_t workers);
   // The blocks are joined. Returns true if these are the final weights and must be evaluated before
   // they are written.
   bool collected(std::uint64_t completed);
@@ -121,8 +121,8 @@ class boundary {
   bool at_rest(std::uint64_t completed) const { return lockstep() || flushed_at_ == completed; }
   bool lockstep() const { return mode_.lockstep; }
   const mode_facts& mode() const { return mode_; }
-  std::uint32_t mode_epoch() const { return mode_epoch_; }                               // grows with every switch
-  std::uint8_t pending_epoch() const { return static_cast<std::uint8_t>(mode_epoch_); }  // as in messages
+  std::uint32_t switches() const { return switches_; }  // of the mode, that have begun
+  std::uint8_t mode_epoch() const { return static_cast<std::uint8_t>(switches_); }
   std::uint64_t epoch_began_at() const { return switched_at_; }
   std::uint64_t flush_round() const { return flush_round_; }
 
@@ -152,7 +152,7 @@ class boundary {
   std::optional<std::uint64_t> flushed_at_;
   std::uint64_t kept_at_ = 0;  // the step of the last checkpoint
   std::uint64_t flush_round_ = 0, switched_at_ = 0;
-  std::uint32_t mode_epoch_ = 0;
+  std::uint32_t switches_ = 0;
 };
 
 }  // namespace troupe

@@ -207,12 +207,12 @@ finish_facts coordinator::known(std::uint64_t steps, double loss, double accurac
 
 // --- work units
 
-void coordinator::take_work_unit_done(std::uint32_t worker, const header& h, effects& out) {
-  if (h.packets > 0) {
-    if (!dealer_.done(worker, h.step, h.packet)) drop(drop_reason::outdated);
+void coordinator::take_work_unit_done(std::uint32_t worker, std::uint64_t step, const ready& r, effects& out) {
+  if (r.count > 0) {
+    if (!dealer_.done(worker, step, r.first)) drop(drop_reason::outdated);
     return;
   }
-  if (!dealer_.over(h.step)) return;  // nothing was lost, or another worker has reported it
+  if (!dealer_.over(step)) return;  // nothing was lost, or another worker has reported it
   drop_done_work_units();
   complete_steps(out);
 }
@@ -314,9 +314,8 @@ void coordinator::tell_boundary(std::uint64_t until, effects& out) {
     const auto n = notices_.due(w, ledger_.granted(w), until);
     if (!n) continue;
     auto h = to(config_.plan->workers[w]);
-    h.id = msg_id{n->word};
-    h.flags = mode_epoch_flags();
-    out.send({h, grant{n->until}});
+    h.mode_epoch = boundary_.mode_epoch();
+    out.send({h, grant{n->until, n->number}});
   }
 }
 

@@ -134,7 +134,7 @@ class coordinator final : public role {
   void take_step_time(const header& h, const step_time& t, effects& out);
   void deal_again(effects& out);
   void drop_done_work_units();
-  void take_work_unit_done(std::uint32_t worker, const header& h, effects& out);
+  void take_work_unit_done(std::uint32_t worker, std::uint64_t step, const ready& r, effects& out);
   void send_work_unit(std::uint32_t worker, const work_unit& p, effects& out) const;
   void advance(effects& out);
   void grant_steps(std::uint64_t until, effects& out);
@@ -145,7 +145,6 @@ class coordinator final : public role {
   std::uint64_t progress() const { return boundary_.lockstep() ? completed() : ledger_.mean_done(); }
   finish_facts known(std::uint64_t steps, double loss, double accuracy) const;
   header to(role_id r) const;
-  std::uint16_t mode_epoch_flags() const { return static_cast<std::uint16_t>(boundary_.pending_epoch() << 8); }
 
   // --- coordinator_messages.cpp: commands of users and the host, and restarted roles
   void take_command(const command& c, effects& out);

@@ -62,10 +62,9 @@ void coordinator::round_complete(const report_sheet& reports, effects& out) {
 
 void coordinator::send_flush(role_id worker, effects& out) const {
   auto h = to(worker);
-  h.id = msg_id{boundary_.flush_round()};
   h.step = completed();
-  h.flags = mode_epoch_flags();
-  out.send({h, flush{}});
+  h.mode_epoch = boundary_.mode_epoch();
+  out.send({h, flush{boundary_.flush_round()}});
 }
 
 void coordinator::begin_switch(effects& out) {
@@ -77,7 +76,8 @@ void coordinator::begin_switch(effects& out) {
 void coordinator::send_adopt(role_id r, effects& out) const {
   auto h = to(r);
   h.step = boundary_.epoch_began_at();
-  out.send({h, adopt{boundary_.mode().name, boundary_.mode().options, boundary_.pending_epoch()}});
+  h.mode_epoch = boundary_.mode_epoch();
+  out.send({h, adopt{boundary_.mode().name, boundary_.mode().options}});
 }
 
 void coordinator::switched(effects& out) {
@@ -112,7 +112,7 @@ void coordinator::begin_collect(effects& out) {
 
 void coordinator::take_state(const envelope& e, effects& out) {
   const auto missing = collector_.missing();
-  if (!collector_.take(std::get<state>(e.body), e.h.step)) {
+  if (!collector_.take(std::get<state>(e.body))) {
     if (collector_.missing() == missing) drop(drop_reason::outdated);
     return;
   }
@@ -262,7 +262,6 @@ void coordinator::send_restored(std::vector<restored_block> list, effects& out) 
   for (auto& b : list) {
     auto h = to(b.to);
     h.version = b.version;
-    h.step = b.updates;
     out.send({h, std::move(b.what)});
   }
 }

@@ -124,13 +124,12 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
   switch (r.what) {
     case ready::what_of::flushed:
       if (who.kind != role_kind::shard) return drop(drop_reason::misaddressed);
-      if (!boundary_.flushed(h.src, static_cast<std::uint64_t>(h.id), config_.plan->shards.size(), completed()) &&
-          boundary_.answers() == answers)
+      if (!boundary_.flushed(h.src, r.round, config_.plan->shards.size(), completed()) && boundary_.answers() == answers)
         drop(drop_reason::outdated);
       return;
     case ready::what_of::adopted:
       if (who.kind != role_kind::worker) return drop(drop_reason::misaddressed);
-      if (boundary_.adopted(h.src, r.mode_epoch, config_.plan->workers.size()))
+      if (boundary_.adopted(h.src, h.mode_epoch, config_.plan->workers.size()))
         switched(out);
       else if (boundary_.answers() == answers)
         drop(drop_reason::outdated);
@@ -138,7 +137,7 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
     case ready::what_of::joined: return take_joined(h, who, out);
     case ready::what_of::copied: return drop(drop_reason::unexpected);
     case ready::what_of::work_unit:
-      return who.kind == role_kind::worker ? take_work_unit_done(who.worker, h, out) : drop(drop_reason::misaddressed);
+      return who.kind == role_kind::worker ? take_work_unit_done(who.worker, h.step, r, out) : drop(drop_reason::misaddressed);
   }
 }
 
@@ -158,7 +157,7 @@ void coordinator::take_joined(const header& h, const role_plan& who, effects& ou
   // The worker has missed the `adopt` of the current mode: it joined before the shards adopted it,
   // or it has no blocks, so no shard notifies it (a worker that hosts placed layers without
   // parameters).
-  if (boundary_.mode_epoch() > 0 && h.flags >> 8 != boundary_.pending_epoch()) send_adopt(h.src, out);
+  if (boundary_.switches() > 0 && h.mode_epoch != boundary_.mode_epoch()) send_adopt(h.src, out);
 }
 
 // `again`: a second ready{joined} of this incarnation: its current work units are not lost.

@@ -12,8 +12,8 @@ namespace troupe {
 class rest_notices {
  public:
   struct notice {
-    std::uint64_t word;   // number of the notice, counted from 1 over all workers
-    std::uint64_t until;  // the step; 0: more steps will be granted
+    std::uint64_t number;  // of the notice, counted from 1 over all workers
+    std::uint64_t until;   // the step; 0: more steps will be granted
   };
   explicit rest_notices(std::uint32_t workers) : notified_(workers, 0) {}
 
@@ -21,7 +21,7 @@ class rest_notices {
     const auto until = granted >= boundary ? boundary : 0;
     if (notified_[worker] == until) return std::nullopt;
     notified_[worker] = until;
-    return notice{++words_, until};
+    return notice{++notices_, until};
   }
   // The worker was restarted.
   void forget(std::uint32_t worker) { notified_[worker] = 0; }
@@ -30,7 +30,7 @@ class rest_notices {
 
  private:
   std::vector<std::uint64_t> notified_;  // by worker: the announced boundary; 0: none
-  std::uint64_t words_ = 0;
+  std::uint64_t notices_ = 0;
 };
 
 }  // namespace troupe

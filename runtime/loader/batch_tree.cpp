@@ -34,8 +34,7 @@ void batch_tree::ask(key k, effects& out) const {
   h.src = self_;
   h.dst = parent_;
   h.step = k.first;
-  h.packet = k.second;
-  out.send({h, want_examples{}});
+  out.send({h, want_examples{k.second}});
 }
 
 void batch_tree::greet(effects& out) const {
@@ -63,11 +62,10 @@ bool batch_tree::want(key k, pair_of_tensors& found, effects& out) {
   return true;
 }
 
-bool batch_tree::asked(const header& request, effects& out) {
-  const auto child = std::find(children_.begin(), children_.end(), request.src);
+bool batch_tree::asked(role_id from, key k, effects& out) {
+  const auto child = std::find(children_.begin(), children_.end(), from);
   if (child == children_.end()) return false;
   const auto c = static_cast<std::size_t>(child - children_.begin());
-  const key k{request.step, request.packet};
   auto& e = at(k, out);
   e.children[c] = side::waits;
   if (!e.here) return true;
@@ -97,8 +95,7 @@ void batch_tree::answer(std::size_t child, key k, entry& e, effects& out) {
   h.src = self_;
   h.dst = children_[child];
   h.step = k.first;
-  h.packet = k.second;
-  out.send({h, examples{e.what.data, e.what.label}});
+  out.send({h, examples{e.what.data, e.what.label, k.second}});
 }
 
 bool batch_tree::next_to_read(key& k) {

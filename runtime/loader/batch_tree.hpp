@@ -41,8 +41,8 @@ class batch_tree {
   // The loader itself needs `k`. Returns true if it is held: `found` is set. Otherwise arrived()
   // reports it later.
   bool want(key k, pair_of_tensors& found, effects& out);
-  // Handles a request. Returns false if the sender is not a child.
-  bool asked(const header& request, effects& out);
+  // `from` requests `k`. Returns false if it is not a child.
+  bool asked(role_id from, key k, effects& out);
   // The examples of `k` have arrived from the parent or, at the root, have been read. Returns true
   // if the loader itself waits for them.
   bool arrived(key k, const pair_of_tensors& got, effects& out);

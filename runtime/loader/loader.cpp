@@ -50,8 +50,8 @@ void loader::on(const envelope& e, time_point, effects& out) {
                    if (!credit_[e.h.port].give_back(e.h.id)) drop(drop_reason::repeated);
                  },
                  [&](const finished& f) { take_finished(f.token, out); },
-                 [&](const want_examples&) {
-                   if (!tree_ || !tree_->asked(e.h, out)) drop(drop_reason::misaddressed);
+                 [&](const want_examples& w) {
+                   if (!tree_ || !tree_->asked(e.h.src, {e.h.step, w.nth}, out)) drop(drop_reason::misaddressed);
                  },
                  [&](const examples&) { take_examples(e, out); },
                  [&](const examples_seed& x) { take_seed(e.h.step, x.seed); },
@@ -245,19 +245,18 @@ void loader::take_finished(std::uint64_t token, effects& out) {
   const auto i = tree_reading_.find(slot);
   if (i == tree_reading_.end()) return drop(drop_reason::unrequested);
   envelope e;
-  e.h = i->second->h;
-  e.h.packet -= range_.first;
-  e.body = examples{i->second->data, i->second->label};
+  e.h.step = i->second->h.step;
+  e.body = examples{i->second->data, i->second->label, i->second->h.packet - range_.first};
   tree_reading_.erase(i);
   take_examples(e, out);
 }
 
 void loader::take_examples(const envelope& e, effects& out) {
   const auto& got = std::get<examples>(e.body);
-  if (tree_ && !tree_->arrived({e.h.step, e.h.packet}, {got.data, got.label}, out)) return;
+  if (tree_ && !tree_->arrived({e.h.step, got.nth}, {got.data, got.label}, out)) return;
   const auto i = std::find_if(line_.begin(), line_.end(), [&](const auto& o) {
     if (o->at != state::waits) return false;
-    if (tree_) return trains(*o) && key_of(o->h) == batch_tree::key{e.h.step, e.h.packet};
+    if (tree_) return trains(*o) && key_of(o->h) == batch_tree::key{e.h.step, got.nth};
     return o->h.step == e.h.step && o->h.packet == e.h.packet && o->h.phase == e.h.phase && o->h.version == e.h.version;
   });
   if (i == line_.end()) return drop(drop_reason::unrequested);

@@ -18,9 +18,10 @@ struct start {};
 
 // Coordinator -> loaders: the steps below `until` may be loaded. Never shrinks.
 // Coordinator -> workers of modes with mode_facts::rests: the last granted step for now is
-// `until` - 1; 0: more steps follow. Notices are numbered by header.id; the latest counts.
+// `until` - 1; 0: more steps follow. `notice` numbers these, from 1 on; the latest counts.
 struct grant {
   std::uint64_t until = 0;
+  std::uint64_t notice = 0;
 };
 
 // Coordinator -> a loader with loader_config::dynamic: load packets [first, first + count) of step
@@ -74,41 +75,50 @@ struct collect {
   std::uint64_t request = 0;
   bool with_state = false;
 };
-// One block with the states of the update rule.
+// One block with the states of the update rule; `updates` is the number of updates in them.
 //   shard, stage -> coordinator; shard -> tester: answer to `collect`, with its `request`;
-//     header.version is the version of the block, header.step the number of updates in `rule`.
-//   shard -> worker, in modes whose workers step by themselves: the first values; `request` is the
-//     number of updates in `rule`. With flag_join also `wanted`, as in `weights`.
-//   worker -> shard, at a flush of these modes: the worker's copy; header.id is the flush round,
-//     header.version the bits of the copy's mass (a double), `request` as above.
-//   shard -> replica: a new version; `wanted` is the oldest version that may be requested.
+//     header.version is the version of the block.
+//   shard -> worker, in modes whose workers step by themselves: the first values, at
+//     header.version. `answers` and `wanted` as in `weights`.
+//   worker -> shard, in these modes: the worker's copy, with the weight `mass` in the mean of all
+//     copies. `round` is the flush that it is sent for; 0: it answers the shard's request
+//     `request`.
+//   shard -> replica: the version header.version; `wanted` is the oldest version that may be
+//     requested.
 //   coordinator -> tester: final weights to evaluate; `request` is the round.
 struct state {
   std::uint64_t request = 0;
   std::uint32_t block = 0;
   tensor value;
   tensors rule;  // e.g. momentum
+  std::uint64_t updates = 0;
   std::uint64_t wanted = 0;
+  std::uint32_t answers = 0;
+  std::uint64_t round = 0;
+  double mass = 0;
 };
 // Coordinator -> shards and stages of a job that continues or begins with given weights; to shards
 // before `start`: the initial content of a block, as in `state`, of any dtype. `rule` is empty if
-// the states begin at zero; header.step is the number of updates in them.
+// the states begin at zero.
 struct restore_state {
   std::uint32_t block = 0;
   tensor value;
   tensors rule;
+  std::uint64_t updates = 0;
 };
 
-// Coordinator -> workers, round header.id: every step below header.step has been computed. Send to
-// your shards what you still hold (accumulated gradients, or your copy of the weights), then
-// ready{flushed}. A shard sends ready{flushed} to the coordinator when all its workers have.
-struct flush {};
-// Coordinator -> workers and shards: continue at header.step in this mode; `mode_epoch` is the
-// epoch that begins. Options are text, checked by the coordinator.
+// Coordinator -> workers: every step below header.step has been computed. Send to your shards what
+// you still hold (accumulated gradients, or your copy of the weights), then ready{flushed}. A shard
+// sends ready{flushed} to the coordinator when all its workers have. `round` numbers the flushes of
+// a job, from 1 on.
+struct flush {
+  std::uint64_t round = 0;
+};
+// Coordinator -> workers and shards: continue at header.step in this mode, whose epoch is
+// header.mode_epoch. Options are text, checked by the coordinator.
 struct adopt {
   std::string mode;
   std::vector<std::pair<std::string, std::string>> options;
-  std::uint8_t mode_epoch = 0;
 };
 
 // Coordinator -> shards of server group 0: send the histograms of your blocks.
@@ -155,12 +165,13 @@ struct inventory {
 // Coordinator -> all roles: the job ends. Finish running tasks and send nothing new.
 struct halt {};
 
-// A message that a mode or a plugin defines for its own roles; `type` is their choice. Plugins
-// cannot add message types, because CAF fixes its type table at program start.
+// A message that a mode or a plugin defines for its own roles; `type` and `number` are their
+// choice. Plugins cannot add message types, because CAF fixes its type table at program start.
 struct user {
   std::uint32_t type = 0;
   std::string bytes;
   tensors values;
+  std::uint64_t number = 0;
 };
 
 // Host -> role: the task or shared_effect with this token has run.

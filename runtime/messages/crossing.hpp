@@ -11,7 +11,7 @@ namespace troupe {
 class device;
 
 // Returns true if the receiver on `to` cannot read tensors of `from`. Every device can read the
-// host's memory, and receivers of sums with flag_across the memory of every device.
+// host's memory, and receivers of sums with push::across the memory of every device.
 bool crosses(const envelope& e, const device& from, const device& to);
 // Replaces each tensor of `e` that `to` cannot read by a copy in the memory of `to`, made by
 // `stream`. Waits for the copies only if `to` is the host.

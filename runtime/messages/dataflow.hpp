@@ -30,15 +30,20 @@ struct credit {
   std::uint32_t count = 1;
 };
 
-// Loader -> data server or another loader: send packet header.packet of step header.step (of
-// evaluation round header.step if header.phase is test). A request is credit for one answer. It may
-// be repeated, because the answer is a pure function of it.
-struct want_examples {};
+// Loader -> data server: send packet header.packet of step header.step (of evaluation round
+// header.step if header.phase is test). Loader -> another loader (sampler `replicate`): send the
+// examples of step header.step that each worker has as its packet number `nth`. A request is credit
+// for one answer. It may be repeated, because the answer is a pure function of it.
+struct want_examples {
+  std::uint32_t nth = 0;
+};
 
 // The answer: the examples (samplers `served`, `replicate`), or the seed from which the loader
-// draws them (`seeded`). A loader drops an answer that it does not wait for.
+// draws them (`seeded`). `nth` as in the request. A loader drops an answer that it does not wait
+// for.
 struct examples {
   tensor data, label;
+  std::uint32_t nth = 0;
 };
 struct examples_seed {
   std::uint64_t seed = 0;

@@ -45,6 +45,11 @@ void visit_tensors(B& b, F&& f) {
   }
 }
 
+bool across(const message& m) {
+  const auto* p = std::get_if<push>(&m);
+  return p && p->across;
+}
+
 // Returns `t` if `to` can read it, else a copy in the memory of `to`. `stream` can read `t`.
 tensor sent_to(device& stream, device& to, const tensor& t) {
   if (!t.backed() || t.space().host() || t.space() == to.space()) return t;
@@ -66,7 +71,7 @@ void freeze(envelope& e) {
 
 bool crosses(const envelope& e, const device& from, const device& to) {
   const auto space = from.space();
-  const bool read_there = (e.h.flags & flag_across) != 0 && !to.space().host();
+  const bool read_there = across(e.body) && !to.space().host();
   return !space.host() && !(space == to.space()) && !read_there;
 }
 

@@ -16,34 +16,39 @@
 
 namespace troupe {
 
+// Every field has one meaning. Numbers that only some messages have (blocks, rounds, masses) are in
+// their bodies. Messages of types that do not use a field have its default value
+// (header_fields.hpp; the table is in docs/wire.md).
 struct header {
+  // In every message.
   std::uint32_t job = 0;  // number of the job
   role_id src = no_role;
   role_id dst = no_role;
   std::uint32_t incarnation = 0;  // of the sender; messages of an earlier incarnation are dropped and counted
-  msg_id id{};                    // packet id; a repetition keeps it and raises `attempt`; a round number in some messages
-  std::uint64_t step = 0;         // training step, or number of the evaluation round
-  std::uint64_t version = 0;      // version of the weights
-  std::uint32_t needed_from = 0;  // forward, backward, credit, start: packets of earlier steps will not be requested again
+  // Of the packet that the message is about (forward, backward, credit, gradient, report, user, and
+  // requests for examples); a repetition of a message keeps it and raises `attempt`.
+  msg_id id{};
+  std::uint64_t step = 0;  // number of the training step if `phase` is train, of the evaluation round if it is test
+  // Version of the weights: the number of updates in them since the job's beginning, or, of the
+  // weights that a tester evaluates, the number of its evaluation round.
+  std::uint64_t version = 0;
+  std::uint32_t needed_from = 0;  // forward, backward, credit: packets of earlier steps will not be requested again
   std::uint32_t packet = 0;       // index of the packet in its step
   std::uint32_t packets = 1;      // number of packets in the step
   std::uint16_t port = 0;         // index of the destination's edge: an in-edge for forward, an out-edge for backward and credit
-  std::uint8_t attempt = 0;       // number of earlier sendings of this message
-  std::uint8_t phase = 0;         // troupe::phase: 0 train, 1 test
-  std::uint16_t flags = 0;        // flag_void, ...
-  std::uint32_t trace = 0;        // for the simulator; roles ignore it
+  std::uint8_t attempt = 0;       // number of earlier sendings of this message; in every message
+  std::uint8_t phase = 0;         // troupe::phase of the packet: 0 train, 1 test
+  std::uint8_t flags = 0;         // marks of the packet: flag_void, flag_reset
+  // The mode that the message belongs to: the number of live switches before it, modulo 256. Late
+  // messages of an earlier mode are recognised by it. In messages of sync roles and replicas, and
+  // in flush, grant and adopt.
+  std::uint8_t mode_epoch = 0;
+  std::uint32_t trace = 0;  // for the simulator; roles ignore it
 };
 static_assert(sizeof(header) == 64);
 
-// header.flags. The low byte has the marks below. The high byte is the mode epoch, which counts
-// live switches of the mode, so that late messages of the previous mode are recognised.
-constexpr std::uint16_t flag_void = 1;   // a packet that is no longer needed; it passes the stages without maths, for bookkeeping
-constexpr std::uint16_t flag_join = 2;   // answer to a `fetch` with `join`
-constexpr std::uint16_t flag_reset = 4;  // a training packet whose sequences begin anew, without the state of the last step
-// push: the receiver is a reducer of the sender's node that reads the memory of every device
-// (role_plan::across), so the sum is not copied to its device.
-constexpr std::uint16_t flag_across = 8;
-constexpr std::uint16_t flag_marks = 0xff;
+constexpr std::uint8_t flag_void = 1;   // a packet that is no longer needed; it passes the stages without maths, for bookkeeping
+constexpr std::uint8_t flag_reset = 2;  // a training packet whose sequences begin anew, without the state of the last step
 
 // The index of a body is part of the wire format (wire_version) and of recorded traces.
 using message = std::variant<

@@ -27,23 +27,33 @@ struct gradient {
 
 // Worker or reducer -> shard or reducer: the sum over the packets [first, first + span) of
 // header.step for one block. The range is a node of the packet tree, so that the result does not
-// depend on which worker computed which packet. Modes that do not push gradients define `sum`
-// themselves.
+// depend on which worker computed which packet. `across`: the receiver is a reducer of the sender's
+// node that reads the memory of every device (role_plan::across), so the sum is not copied to its
+// device.
+// Modes that do not push gradients define `sum` themselves. From a worker with its own weights,
+// header.step is the step that it makes next.
+// Shard -> master shard (group_sync, hogwild): the sender's changes since its last push of the
+// block; `increment` is their number, from 1 on. No header.step.
 struct push {
   std::uint32_t block = 0;
   std::uint32_t first = 0;
   std::uint32_t span = 1;
   tensor sum;
+  bool across = false;
+  std::uint64_t increment = 0;
 };
 
 // Shard or reducer -> worker or reducer: a block at version header.version; the answer to a `fetch`
-// has its header.step. With flag_join: `wanted` is the step whose gradient the shard expects next
-// from this worker, and header.packets the number of answers (one for each version that the shard
-// still holds for it).
+// has its header.step. `answers` > 0 in answers to a `fetch` with `join`: their number for this
+// block, one for each version that the shard still holds for the worker. `wanted` is then the step
+// whose gradient the shard expects next from it.
+// Master shard -> shard: the block with the sender's increment number `increment`.
 struct weights {
   std::uint32_t block = 0;
   tensor value;
   std::uint64_t wanted = 0;
+  std::uint32_t answers = 0;
+  std::uint64_t increment = 0;
 };
 
 // Worker or tester -> stage, tester -> coordinator: all parameters of one layer at version
@@ -81,26 +91,28 @@ struct histogram {
 
 // Worker -> shard: send the block once its version is at least header.version. Answered by
 // `weights` with the same header.step. `join`: the sender was restarted; answered by `weights` or
-// `state` with flag_join. Between a restarted reducer and its neighbours: send again what I lost.
+// `state` with `answers`. Between a restarted reducer and its neighbours: send again what I lost.
 struct fetch {
   std::uint32_t block = 0;
   bool join = false;
 };
 
 // Progress of a role, by `what`:
-//   flushed    worker -> shard -> coordinator: the flush of round header.id, at step header.step,
-//              is complete
-//   adopted    worker -> coordinator: it runs the mode of `mode_epoch`
+//   flushed    worker -> shard -> coordinator: the flush of round `round`, at step header.step, is
+//              complete
+//   adopted    worker -> coordinator: it runs the mode of header.mode_epoch, from header.step on
 //   joined     worker -> coordinator: it was restarted and continues with step header.step;
 //              loader or tester -> coordinator: it was restarted
-//   work_unit  worker -> coordinator: packets [header.packet, header.packet + header.packets) of
-//              step header.step are summed and pushed; with header.packets 0: the worker has the
-//              weights of step header.step, so all work units of earlier steps are complete
-//   copied     replica -> shard: it holds block header.packet at header.version (sync/replica.hpp)
+//   work_unit  worker -> coordinator: packets [first, first + count) of step header.step are summed
+//              and pushed; with `count` 0: the worker has the weights of step header.step, so all
+//              work units of earlier steps are complete
+//   copied     replica -> shard: it holds block `block` at header.version (sync/replica.hpp)
 struct ready {
   enum class what_of : std::uint8_t { flushed, adopted, joined, work_unit, copied };
   what_of what = what_of::flushed;
-  std::uint8_t mode_epoch = 0;
+  std::uint64_t round = 0;
+  std::uint32_t first = 0, count = 0;
+  std::uint32_t block = 0;
 };
 
 }  // namespace troupe

@@ -16,8 +16,9 @@ template <class M, class T>
 concept is = std::same_as<std::remove_const_t<M>, T>;
 
 void fields(auto& a, is<header> auto& h) {
-  auto& [job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, flags, trace] = h;
-  a(job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, flags, trace);
+  auto& [job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, flags, mode_epoch,
+         trace] = h;
+  a(job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, flags, mode_epoch, trace);
 }
 
 template <class M>
@@ -36,9 +37,13 @@ void fields(auto& a, is<credit> auto& m) {
   auto& [count] = m;
   a(count);
 }
+void fields(auto& a, is<want_examples> auto& m) {
+  auto& [nth] = m;
+  a(nth);
+}
 void fields(auto& a, is<examples> auto& m) {
-  auto& [data, label] = m;
-  a(data, label);
+  auto& [data, label, nth] = m;
+  a(data, label, nth);
 }
 void fields(auto& a, is<examples_seed> auto& m) {
   auto& [seed] = m;
@@ -49,20 +54,20 @@ void fields(auto& a, is<gradient> auto& m) {
   a(layer, grads, stats, span, lag);
 }
 void fields(auto& a, is<push> auto& m) {
-  auto& [block, first, span, sum] = m;
-  a(block, first, span, sum);
+  auto& [block, first, span, sum, across, increment] = m;
+  a(block, first, span, sum, across, increment);
 }
 void fields(auto& a, is<weights> auto& m) {
-  auto& [block, value, wanted] = m;
-  a(block, value, wanted);
+  auto& [block, value, wanted, answers, increment] = m;
+  a(block, value, wanted, answers, increment);
 }
 void fields(auto& a, is<layer_weights> auto& m) {
   auto& [layer, values] = m;
   a(layer, values);
 }
 void fields(auto& a, is<grant> auto& m) {
-  auto& [until] = m;
-  a(until);
+  auto& [until, notice] = m;
+  a(until, notice);
 }
 void fields(auto& a, is<work_unit> auto& m) {
   auto& [step, first, count, life] = m;
@@ -89,12 +94,12 @@ void fields(auto& a, is<collect> auto& m) {
   a(request, with_state);
 }
 void fields(auto& a, is<state> auto& m) {
-  auto& [request, block, value, rule, wanted] = m;
-  a(request, block, value, rule, wanted);
+  auto& [request, block, value, rule, updates, wanted, answers, round, mass] = m;
+  a(request, block, value, rule, updates, wanted, answers, round, mass);
 }
 void fields(auto& a, is<restore_state> auto& m) {
-  auto& [block, value, rule] = m;
-  a(block, value, rule);
+  auto& [block, value, rule, updates] = m;
+  a(block, value, rule, updates);
 }
 void fields(auto& a, is<command> auto& m) { a(m.what); }
 void fields(auto& a, is<fetch> auto& m) {
@@ -102,12 +107,16 @@ void fields(auto& a, is<fetch> auto& m) {
   a(block, join);
 }
 void fields(auto& a, is<ready> auto& m) {
-  auto& [what, mode_epoch] = m;
-  a(what, mode_epoch);
+  auto& [what, round, first, count, block] = m;
+  a(what, round, first, count, block);
+}
+void fields(auto& a, is<flush> auto& m) {
+  auto& [round] = m;
+  a(round);
 }
 void fields(auto& a, is<adopt> auto& m) {
-  auto& [mode, options, mode_epoch] = m;
-  a(mode, options, mode_epoch);
+  auto& [mode, options] = m;
+  a(mode, options);
 }
 void fields(auto& a, is<norm_partials> auto& m) {
   auto& [block, parts] = m;
@@ -142,8 +151,8 @@ void fields(auto& a, is<observation> auto& m) {
   a(histograms);
 }
 void fields(auto& a, is<user> auto& m) {
-  auto& [type, bytes, values] = m;
-  a(type, bytes, values);
+  auto& [type, bytes, values, number] = m;
+  a(type, bytes, values, number);
 }
 void fields(auto& a, is<peer_down> auto& m) {
   auto& [node, reason] = m;

@@ -91,18 +91,15 @@ void passing_reducer::send_up(std::uint32_t block, const sent_sum& s, effects& o
   out.send({h, push{block, s.node.first, s.node.span, s.sum}});
 }
 
-void passing_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version, std::uint16_t flags, const tensor& value,
-                           effects& out) const {
+void passing_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version, const tensor& value, effects& out) const {
   auto h = to(r);
   h.version = version;
-  h.flags = flags;
   out.send({h, weights{block, value}});
 }
 
 // Weights go down to the last of `below` first: in a binomial tree that is the reducer with the
-// deepest subtree, in a ring the next reducer on their way. flag_join marks an answer to this
-// reducer's own fetch after a restart. It is removed before the weights are passed on, because the
-// roles below have not sent a fetch.
+// deepest subtree, in a ring the next reducer on their way. An answer to this
+// reducer's own fetch after a restart is passed on as weights that answer no fetch.
 void passing_reducer::take_weights(const header& h, const weights& w, effects& out) {
   if (w.block >= blocks_.size() || h.src != above(w.block)) return drop(drop_reason::misaddressed);
   if (!holds(w.value, plan().blocks[w.block].count, config_.type)) return drop(drop_reason::malformed);
@@ -114,8 +111,7 @@ void passing_reducer::take_weights(const header& h, const weights& w, effects& o
   forget(w.block, h.version);
   std::erase_if(b.unanswered, [&](const sent_sum& s) { return s.step < h.version; });
   if (retains_) b.value = w.value;
-  const auto flags = static_cast<std::uint16_t>(h.flags & ~flag_join);
-  for (auto r = b.below.rbegin(); r != b.below.rend(); ++r) pass(*r, w.block, h.version, flags, w.value, out);
+  for (auto r = b.below.rbegin(); r != b.below.rend(); ++r) pass(*r, w.block, h.version, w.value, out);
 }
 
 // --- restarts
@@ -136,7 +132,7 @@ void passing_reducer::take_fetch(const header& h, const fetch& f, effects& out) 
   if (!f.join) return drop(drop_reason::unexpected);
   const auto& b = blocks_[f.block];
   if (std::find(b.below.begin(), b.below.end(), h.src) != b.below.end() && reduces(h.src)) {
-    if (b.any) pass(h.src, f.block, b.down, 0, b.value, out);
+    if (b.any) pass(h.src, f.block, b.down, b.value, out);
   } else if (h.src == above(f.block)) {
     for (const auto& s : b.unanswered) send_up(f.block, s, out);
   } else {

@@ -86,7 +86,7 @@ class passing_reducer : public role {
   void take_fetch(const header& h, const fetch& f, effects& out);
   void ask_neighbours(effects& out) const;
   void send_up(std::uint32_t block, const sent_sum& s, effects& out) const;
-  void pass(role_id r, std::uint32_t block, std::uint64_t version, std::uint16_t flags, const tensor& value, effects& out) const;
+  void pass(role_id r, std::uint32_t block, std::uint64_t version, const tensor& value, effects& out) const;
   header to(role_id r) const;
   role_id above(std::uint32_t block) const { return plan().above(self(), plan().blocks[block]); }
   bool reduces(role_id r) const { return plan()[r].does().adds == role_sums::of_others; }

@@ -1,6 +1,6 @@
 // Encoding of a node's logs, little-endian:
 //
-//   "troupe messages 1\n"
+//   "troupe messages 2\n"
 //   job, node (each u32 length, bytes), u32 roles
 //   of each role: u32 id, u64 handled, u64 dropped, failure (u32 length, bytes),
 //                 u32 chunks, each u32 length, bytes
@@ -13,7 +13,7 @@
 namespace troupe::replay {
 namespace {
 
-constexpr std::string_view log_magic = "troupe messages 1\n";
+constexpr std::string_view log_magic = "troupe messages 2\n";
 
 template <class T>
 void put_fixed(std::string& out, T n) {

@@ -255,7 +255,7 @@ void world::begin_shared(role_id self, shared_effect& e) {
   r->e.h = {};
   r->e.h.src = r->e.h.dst = self;
   r->e.h.incarnation = h.incarnation;
-  r->e.h.step = e.token;
+  r->e.body = finished{e.token};
   queue_.push(turn.begin, s);
 }
 
@@ -267,7 +267,6 @@ void world::go_on_shared(slot s, record& r) {
   }
   const auto self = r.e.h.src;
   const auto life = r.e.h.incarnation;
-  r.e.body = finished{r.e.h.step};
   r.e.h = {};
   r.e.h.src = r.e.h.dst = self;
   r.e.h.incarnation = life;

@@ -54,8 +54,9 @@ struct world_config {
   std::vector<device*> devices = {};
   maths_rules maths = {};  // of the devices' streams
   disk_model disk = {};    // of every node
-  // A role that drops a message for a reason that is a mistake (runtime/messages/drops.hpp) ends
-  // the run with std::logic_error. True: it goes on. For runs with mistakes on purpose.
+  // A role that drops a message for a reason that is a mistake (runtime/messages/drops.hpp), or
+  // sets a header field that its message does not use (header_fields.hpp), ends the run with
+  // std::logic_error. True: it goes on. For runs with mistakes on purpose.
   bool allow_mistakes = false;
 };
 
@@ -153,7 +154,8 @@ class world {
     std::uint32_t from = 0, to = 0;  // nodes
     std::uint32_t from_life = 0, to_life = 0;
     std::uint32_t route = 0, attempt = 0;
-    std::uint64_t number = 0;  // sequence of a frame, count of an acknowledgement, index of a call, or task
+    std::uint64_t answers = 0;  // acknowledgement: sequence of the frame that it answers
+    std::uint64_t number = 0;   // sequence of a frame, count of an acknowledgement, index of a call, or task
     std::uint64_t bytes = 0;
     time_point sent{}, tail{};
     duration longer{};
@@ -169,6 +171,7 @@ class world {
   void begin();
   void deliver(record& r);
   void fail_on_mistake(const role& r, const envelope& e) const;
+  void fail_on_stray_fields(role_id self, const envelope& e) const;
   void take_effects(role_id self);
   void schedule_local(time_point when, role_id self, message body, std::uint64_t number);
   void run_task(role_id self, run_effect& r);
@@ -181,8 +184,10 @@ class world {
   void send(role_id self, envelope&& e);
   void deliver_again(record& r);
   void send_remote(const hosted& from, hosted& to, envelope&& e);
-  void put(route& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt = 0);
-  void launch(route& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt, duration longer);
+  void put(route& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt = 0,
+           std::uint64_t answers = 0);
+  void launch(route& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt,
+              std::uint64_t answers, duration longer);
   void pass(slot s, record& r);
   void arm(route& l);
   void take_frame(record& r);

@@ -1,13 +1,22 @@
 // The path of a message from its send to its delivery: within a node, over the fabric, and through
 // a channel if the wire is unreliable.
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "ops/device.hpp"
 #include "runtime/messages/crossing.hpp"
+#include "runtime/messages/header_fields.hpp"
 #include "runtime/sim/world.hpp"
 
 namespace troupe::sim {
+
+void world::fail_on_stray_fields(role_id self, const envelope& e) const {
+  const auto fields = stray_header_fields(e);
+  if (fields.empty()) return;
+  throw std::logic_error("role " + std::to_string(index_of(self)) + " sends '" + name_of(e.body) +
+                         "' with header fields that this type does not use: " + fields);
+}
 
 duration world::drawn_latency() {
   const auto& n = config_.network;
@@ -16,6 +25,7 @@ duration world::drawn_latency() {
 }
 
 void world::send(role_id self, envelope&& e) {
+  if (!config_.allow_mistakes) fail_on_stray_fields(self, e);
   auto* to = at_home(e.h.dst);
   auto& from = roles_[index_of(self)];
   e.h.incarnation = from.incarnation;
@@ -79,22 +89,24 @@ void world::send_remote(const hosted& from, hosted& to, envelope&& e) {
 }
 
 // Puts a message on the wire, subject to the faults of the wire.
-void world::put(route& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt) {
+void world::put(route& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt,
+                std::uint64_t answers) {
   faults::verdict v;
   if (faults_.any()) v = faults_.on_wire(l.from, l.to, now_, report_.counts);
   if (v.lost) return;
-  if (v.twice) launch(l, envelope(e), what, number, bytes, attempt, v.longer);
-  launch(l, std::move(e), what, number, bytes, attempt, v.longer);
+  if (v.twice) launch(l, envelope(e), what, number, bytes, attempt, answers, v.longer);
+  launch(l, std::move(e), what, number, bytes, attempt, answers, v.longer);
 }
 
 void world::launch(route& l, envelope&& e, kind what, std::uint64_t number, std::uint64_t bytes, std::uint32_t attempt,
-                   duration longer) {
+                   std::uint64_t answers, duration longer) {
   const auto& net = config_.network;
   record* r = nullptr;
   const auto s = fill(r, what, l.from, l.to);
   r->e = std::move(e);
   r->number = number;
   r->attempt = attempt;
+  r->answers = answers;
   r->route = routes_.index_of(l);
   r->keeps_order = routes_.reliable();
   if (net.fabric != fabric_kind::uniform) {
@@ -150,11 +162,8 @@ void world::take_frame(record& r) {
   auto& there = routes_[r.route];
   auto arrived = std::move(buffers_.arrived);
   const auto answer = there.receiver->take({r.number, r.attempt, std::move(r.e)}, arrived);
-  envelope words;  // an acknowledgement fits in a header
-  words.h.step = answer.answers;
-  words.h.packet = answer.attempt;
   auto& back = routes_.between(there.to, there.from);
-  put(back, std::move(words), kind::acknowledgement, answer.count, 0);
+  put(back, {}, kind::acknowledgement, answer.count, 0, answer.attempt, answer.answers);
   for (auto& e : arrived) {
     r.e = std::move(e);
     deliver(r);
@@ -165,7 +174,7 @@ void world::take_frame(record& r) {
 
 void world::take_acknowledgement(record& r) {
   auto& l = routes_.between(r.to, r.from);
-  l.sender->acknowledged({r.number, r.e.h.step, r.e.h.packet}, now_);
+  l.sender->acknowledged({r.number, r.answers, r.attempt}, now_);
 }
 
 }  // namespace troupe::sim

@@ -51,19 +51,17 @@ void sequence_slots::leave(stage_slot& s) {
   for (std::size_t p = 0; p < w.passes.size(); ++p) l.state[p] = std::move(w.passes[p].carried_out);
 }
 
-std::vector<std::pair<std::uint64_t, state>> sequence_slots::collected(std::uint64_t request) const {
-  std::vector<std::pair<std::uint64_t, state>> list;
+std::vector<state> sequence_slots::collected(std::uint64_t request) const {
+  std::vector<state> list;
   for (const auto& piece : carried_pieces(layout_->graph(), layout_->plan())) {
     if (piece.stage != layout_->self().id) continue;
     state answer{request, piece.block, {}, {}};
-    std::uint64_t step = 0;
     if (const auto l = slots_[0].find(piece.packet); l != slots_[0].end() && !l->second.state.empty()) {
       const auto& have = l->second.state[position_of(piece.layer)];
       if (!have.empty()) answer.value = have[0];
       for (std::size_t k = 1; k < have.size(); ++k) answer.rule.push_back(have[k]);
-      step = l->second.next;
     }
-    list.emplace_back(step, std::move(answer));
+    list.push_back(std::move(answer));
   }
   return list;
 }

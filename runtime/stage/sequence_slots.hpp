@@ -26,8 +26,8 @@ class sequence_slots {
   void enter(stage_slot& s) const;
   void leave(stage_slot& s);
 
-  // The state carried by training, one message per piece, with the step that continues from it.
-  std::vector<std::pair<std::uint64_t, state>> collected(std::uint64_t request) const;
+  // The state carried by training, one message per piece.
+  std::vector<state> collected(std::uint64_t request) const;
   void restore(const restore_state& piece);
 
  private:

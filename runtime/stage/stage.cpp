@@ -57,10 +57,15 @@ header stage::reply(const header& of, role_id to) const {
   h.src = config_.self;
   h.dst = to;
   h.port = 0;
-  if (config_.retains_for_replay) {
-    h.needed_from = static_cast<std::uint32_t>(horizon_.needed_from());
-    h.attempt = static_cast<std::uint8_t>(std::min(lives_, 255u));
-  }
+  h.needed_from = 0;
+  if (config_.retains_for_replay) h.attempt = static_cast<std::uint8_t>(std::min(lives_, 255u));
+  return h;
+}
+
+header stage::along(const header& of, role_id to, std::uint16_t port) const {
+  auto h = reply(of, to);
+  h.port = port;
+  if (config_.retains_for_replay) h.needed_from = static_cast<std::uint32_t>(horizon_.needed_from());
   return h;
 }
 
@@ -124,9 +129,9 @@ void stage::take_forward(const envelope& e, effects& out) {
     for (std::size_t i = 0; i < p.inputs.size(); ++i) p.missing += layout_->edge_used(layout_->in_edge(i), e.h) ? 1u : 0u;
   }
   if (p.inputs[port]) return drop(drop_reason::repeated);
-  const auto marks = static_cast<std::uint16_t>(p.h.flags | e.h.flags);
+  const auto marks = p.h.flags | e.h.flags;
   p.h = e.h;
-  p.h.flags = marks & (flag_void | flag_reset);
+  p.h.flags = static_cast<std::uint8_t>(marks & (flag_void | flag_reset));
   p.valid = f.valid;
   p.first_example = f.first_example;
   p.inputs[port] = f.value;
@@ -161,14 +166,11 @@ void stage::take_weights(const envelope& e) {
 
 // The coordinator collects at a boundary, when every packet of earlier steps has left.
 void stage::take_collect(const envelope& e, effects& out) {
-  for (auto& [step, piece] : sequences_.collected(std::get<collect>(e.body).request)) {
-    header h;
-    h.job = config_.job;
-    h.src = config_.self;
-    h.dst = e.h.src;
-    h.step = step;
-    out.send({h, std::move(piece)});
-  }
+  header h;
+  h.job = config_.job;
+  h.src = config_.self;
+  h.dst = e.h.src;
+  for (auto& piece : sequences_.collected(std::get<collect>(e.body).request)) out.send({h, std::move(piece)});
 }
 
 stage::slot* stage::slot_of(msg_id id) {
@@ -294,8 +296,7 @@ bool stage::send_outputs(slot& s, effects& out) {
     }
     credit_[e].take(s.h.id);
     s.sent[e] = true;
-    auto h = reply(s, edge.to);
-    h.port = edge.to_port;
+    auto h = along(s.h, edge.to, edge.to_port);
     auto value = maths_->leaving(*s.work, e, s.sent);
     if (config_.retains_for_replay) kept_of(s).forwards[e] = value;
     out.send({h, forward{std::move(value), s.work->valid, s.work->first_example}});
@@ -331,8 +332,7 @@ void stage::backward_done(slot& s, effects& out) {
   for (std::size_t e = 0; e < self().in_edges.size(); ++e) {
     const auto& edge = layout_->in_edge(e);
     if (!edge.grad_back || !layout_->edge_used(edge, s.h)) continue;
-    auto h = reply(s, edge.from);
-    h.port = edge.from_port;
+    auto h = along(s.h, edge.from, edge.from_port);
     if (s.is_void) h.flags |= flag_void;
     // run_backward stored the gradient in the place of the input
     auto grad = s.is_void ? tensor::declare(w.inputs[e].dims(), w.inputs[e].type()) : std::move(w.inputs[e]);
@@ -363,9 +363,7 @@ void stage::release(slot& s, effects& out) {
 }
 
 void stage::give_credit(const header& of, std::size_t edge, effects& out) {
-  auto h = reply(of, layout_->in_edge(edge).from);
-  h.port = layout_->in_edge(edge).from_port;
-  out.send({h, credit{1}});
+  out.send({along(of, layout_->in_edge(edge).from, layout_->in_edge(edge).from_port), credit{1}});
 }
 
 bool stage::is_past(const header& h) const {

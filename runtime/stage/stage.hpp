@@ -118,6 +118,8 @@ class stage : public role {
   std::uint32_t slot_count() const { return static_cast<std::uint32_t>(slots_.size()); }
   header reply(const slot& s, role_id to) const { return reply(s.h, to); }
   header reply(const header& of, role_id to) const;
+  // The header of a forward, backward or credit; `port` is the receiver's edge.
+  header along(const header& of, role_id to, std::uint16_t port) const;
   static bool training(const slot& s) { return s.h.phase == static_cast<std::uint8_t>(phase::train); }
 
   const stage_config& config() const { return config_; }

@@ -81,9 +81,7 @@ void stage::announce(effects& out) {
   std::set<role_id> all{config_.worker};
   for (std::size_t e = 0; e < self().in_edges.size(); ++e) all.insert(layout_->in_edge(e).from);
   for (std::size_t e = 0; e < self().out_edges.size(); ++e) all.insert(layout_->out_edge(e).to);
-  header h;
-  h.needed_from = static_cast<std::uint32_t>(horizon_.needed_from());
-  for (auto to : all) out.send({reply(h, to), start{}});
+  for (auto to : all) out.send({reply(header{}, to), start{}});
 }
 
 void stage::begin_again(effects& out) {
@@ -110,8 +108,7 @@ void stage::say_again(role_id to, effects& out) {
     auto& k = entry.second;
     k.h.attempt = static_cast<std::uint8_t>(std::min(k.h.attempt + 1, 255));
     const auto again = [&](std::uint16_t port) {
-      auto h = reply(k.h, to);
-      h.port = port;
+      auto h = along(k.h, to, port);
       h.attempt = std::max(k.h.attempt, h.attempt);
       return h;
     };

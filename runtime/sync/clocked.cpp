@@ -100,7 +100,6 @@ void clocked_worker::tell_step_over(effects& out) {
   over_ = all;
   auto h = to(config_.coordinator);
   h.step = all;
-  h.packets = 0;
   out.send({h, ready{ready::what_of::work_unit}});
 }
 
@@ -113,9 +112,7 @@ void clocked_worker::count_work_unit(std::uint64_t step, tree_node node, effects
   work_unit_left_.erase(at);
   auto h = to(config_.coordinator);
   h.step = step;
-  h.packet = node.first;
-  h.packets = node.span;
-  out.send({h, ready{ready::what_of::work_unit}});
+  out.send({h, ready{ready::what_of::work_unit, 0, node.first, node.span}});
 }
 
 void clocked_worker::on_layer_done(std::uint32_t layer, std::uint64_t step, effects& out) {

@@ -1,7 +1,6 @@
 // The shard sync of mode `gossip` (gossip.cpp): provides the first weights and collects the
 // workers' copies. Their mean, weighted by mass, is the job's weights.
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -26,11 +25,7 @@ class gossip_shard final : public shard_sync {
     answer_join(h, b, out);
     if (&b == &blocks_.list().front() && blocks_.hold_collects) ask(config_.plan->workers[worker_of(h.src)], out);
   }
-  void ask(role_id worker, effects& out) const {
-    auto h = to(worker);
-    h.id = msg_id{round_};
-    out.send({h, user{want_copy, {}, {}}});
-  }
+  void ask(role_id worker, effects& out) const { out.send({to(worker), user{want_copy, {}, {}, round_}}); }
 
   // Requests the copies of all workers, and answers collections with their mean.
   void before_collect(effects& out) override {
@@ -51,9 +46,9 @@ class gossip_shard final : public shard_sync {
   }
 
   void on_copy(const header& h, const state& s, effects& out) override {
-    if (!(h.flags & flag_join)) return shard_sync::on_copy(h, s, out);  // sent at a flush
-    if (!blocks_.hold_collects || static_cast<std::uint64_t>(h.id) != round_) return drop(drop_reason::outdated);
-    copies_[s.block][worker_of(h.src)] = {std::bit_cast<double>(h.version), s};
+    if (s.round > 0) return shard_sync::on_copy(h, s, out);  // sent at a flush
+    if (!blocks_.hold_collects || s.request != round_) return drop(drop_reason::outdated);
+    copies_[s.block][worker_of(h.src)] = s;
     for (const auto& b : blocks_.list())
       if (copies_[b.plan->id].size() < asked_) return;
     fold_copies(parts(), copies_, true, true, out);
@@ -81,8 +76,8 @@ class gossip_shard final : public shard_sync {
     if (const auto* f = std::get_if<finished>(&e.body); !f || !tasks_.finished(f->token, out)) drop(drop_reason::quiesced);
   }
 
-  std::uint64_t round_ = 0;
-  std::size_t asked_ = 0;  // number of workers asked in this round
+  std::uint64_t round_ = 0;  // of want_copy
+  std::size_t asked_ = 0;    // number of workers asked in this round
   std::function<void(effects&)> then_;
   worker_copies copies_;
 };

@@ -1,7 +1,6 @@
 // The worker sync of mode `gossip` (gossip.cpp): halves and sends masses, merges the shares that
 // arrive, and at the boundary gives its mass to workers that still train.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <deque>
@@ -50,6 +49,10 @@ class gossip_worker final : public local_worker {
   struct arrival {
     double mass;
     tensors values;
+  };
+  struct copy_request {  // want_copy
+    role_id from = no_role;
+    std::uint64_t number = 0;
   };
   // This worker's knowledge of another one.
   struct peer {
@@ -111,8 +114,8 @@ class gossip_worker final : public local_worker {
   // The coordinator's notices of boundaries are numbered; the latest counts.
   void take_boundary(const header& h, const grant& g, effects& out) {
     if (h.src != config_.coordinator) return drop(drop_reason::misaddressed);
-    if (static_cast<std::uint64_t>(h.id) <= word_) return drop(drop_reason::outdated);
-    word_ = static_cast<std::uint64_t>(h.id);
+    if (g.notice <= notice_) return drop(drop_reason::outdated);
+    notice_ = g.notice;
     const bool rested = resting();
     const auto before = std::exchange(boundary_, g.until);
     if (rested && boundary_ != before)
@@ -172,7 +175,8 @@ class gossip_worker final : public local_worker {
     if (!u) return drop(drop_reason::unexpected);
     if (u->type == want_copy) {
       const auto begun = [](const auto& l) { return l.blocks.empty() || l.begun; };
-      return std::all_of(layers_.begin(), layers_.end(), begun) ? contribute_to(e.h, out) : asked_.push_back(e.h);
+      const copy_request asked{e.h.src, u->number};
+      return std::all_of(layers_.begin(), layers_.end(), begun) ? contribute_to(asked, out) : asked_.push_back(asked);
     }
     const auto& all = config_.plan->workers;
     const auto from = static_cast<std::uint32_t>(std::find(all.begin(), all.end(), e.h.src) - all.begin());
@@ -180,7 +184,7 @@ class gossip_worker final : public local_worker {
     if (e.h.incarnation < peers_[from].incarnation) return drop(drop_reason::outdated);
     if (e.h.incarnation > peers_[from].incarnation) meet_again(from, e.h.incarnation, out);
     if (u->type == all_said || u->type == said_so)
-      take_all_said(e.h, u->type == all_said, out);
+      take_all_said(e.h, *u, out);
     else if (u->type == rests)
       peers_[from].rested = std::max(peers_[from].rested, e.h.step);
     else if (u->type == share)
@@ -201,11 +205,10 @@ class gossip_worker final : public local_worker {
     rest(out);
   }
 
-  void take_all_said(const header& h, bool asks, effects& out) {
-    const auto round = static_cast<std::uint64_t>(h.id);
-    said_all_.insert({h.src, round});
+  void take_all_said(const header& h, const user& u, effects& out) {
+    said_all_.insert({h.src, u.number});
     // A restarted worker has not received the all_said that was sent to its previous incarnation.
-    if (h.incarnation > 0 && asks && said_ == round) say_all(h.src, said_so, out);
+    if (h.incarnation > 0 && u.type == all_said && said_ == u.number) say_all(h.src, said_so, out);
   }
 
   void take_share(std::uint32_t from, const header& h, const user& u, effects& out) {
@@ -232,7 +235,7 @@ class gossip_worker final : public local_worker {
     local_worker::on_begun(layer, step, out);
     on_idle(layer, out);
     if (std::all_of(layers_.begin(), layers_.end(), [](const auto& l) { return l.blocks.empty() || l.begun; }))
-      for (const auto& h : std::exchange(asked_, {})) contribute_to(h, out);
+      for (const auto& asked : std::exchange(asked_, {})) contribute_to(asked, out);
   }
 
   // Merges the shares that have arrived, one at a time.
@@ -280,11 +283,7 @@ class gossip_worker final : public local_worker {
       if (w != config_.self) say_all(w, all_said, out);
   }
 
-  void say_all(role_id w, gossip_type how, effects& out) const {
-    auto h = to(w);
-    h.id = msg_id{settling_};
-    out.send({h, user{how, {}, {}}});
-  }
+  void say_all(role_id w, gossip_type how, effects& out) const { out.send({to(w), user{how, {}, {}, settling_}}); }
 
   bool quiet() const override {
     const auto said = std::count_if(said_all_.begin(), said_all_.end(), [&](const auto& s) { return s.second == settling_; });
@@ -295,52 +294,50 @@ class gossip_worker final : public local_worker {
   void on_flush(std::uint64_t, effects& out) override {
     said_all_.clear();
     for (std::uint32_t l = 0; l < layers_.size(); ++l)
-      if (!layers_[l].blocks.empty()) contribute_layer(l, no_role, settling_, out);
+      if (!layers_[l].blocks.empty()) contribute_layer(l, {}, out);
   }
 
   // Sends the requested copies. A layer that a task is changing follows when the task has finished,
   // because the task may change rule states in place.
-  void contribute_to(const header& asked, effects& out) {
+  void contribute_to(const copy_request& asked, effects& out) {
     for (std::uint32_t l = 0; l < layers_.size(); ++l)
       if (layers_[l].begun && busy_[l])
         owed_[l].push_back(asked);
       else if (layers_[l].begun)
-        contribute_layer(l, asked.src, static_cast<std::uint64_t>(asked.id), out);
+        contribute_layer(l, asked, out);
   }
 
   void on_free(std::uint32_t layer, effects& out) override {
-    for (const auto& h : std::exchange(owed_[layer], {})) contribute_layer(layer, h.src, static_cast<std::uint64_t>(h.id), out);
+    for (const auto& asked : std::exchange(owed_[layer], {})) contribute_layer(layer, asked, out);
   }
 
-  // Sends this worker's copy of a layer, with its mass, to the layer's shards; if `asker` is set,
-  // only the blocks that it owns.
-  void contribute_layer(std::uint32_t layer, role_id asker, std::uint64_t round, effects& out) {
+  // Sends this worker's copy of a layer, with its mass: the blocks of the shard that requests it,
+  // or, without a request, all blocks for the present flush.
+  void contribute_layer(std::uint32_t layer, const copy_request& asked, effects& out) {
     for (auto p : layer_at(layer).params)
       for (auto id : blocks_of(p)) {
-        if (asker != no_role && shard_of(id) != asker) continue;
-        const auto& b = block_at(id);
-        auto h = to(shard_of(id));
-        h.id = msg_id{round};
-        h.flags = asker != no_role ? flag_join : std::uint16_t{0};
-        h.version = std::bit_cast<std::uint64_t>(mass_[layer]);
-        state s{replicas_[p].updates, id, replicas_[p].value.slice(b.begin, {b.count}), {}};
-        for (const auto& t : replicas_[p].rule) s.rule.push_back(t.slice(b.begin, {b.count}));
-        out.send({h, std::move(s)});
+        if (asked.from != no_role && shard_of(id) != asked.from) continue;
+        auto s = copy_of(id, mass_[layer]);
+        if (asked.from != no_role)
+          s.request = asked.number;
+        else
+          s.round = settling_;
+        out.send({to(shard_of(id)), std::move(s)});
       }
   }
 
   std::uint64_t every_;
-  std::vector<double> mass_;                  // by layer
-  std::vector<std::deque<arrival>> arrived_;  // by layer
-  std::vector<std::uint64_t> waiting_;        // by layer: steps done when a share fell due during a merge; 0: none did
-  std::vector<header> asked_;                 // want_copy messages received before the first weights
-  std::vector<std::vector<header>> owed_;     // by layer: want_copy messages received while a task changes it
-  std::uint64_t said_ = 0;                    // the flush round for which all_said was sent
-  std::uint64_t flushed_at_ = ~0ull;          // and its boundary
-  std::vector<peer> peers_;                   // by worker
-  std::uint64_t word_ = 0, boundary_ = 0;     // the latest notice of a boundary: its number, and the step (0: none is near)
-  std::uint64_t said_rest_ = 0;               // the boundary at which this worker announced `rests`
-  std::uint32_t passed_ = 0;                  // number of shares given away at boundaries
+  std::vector<double> mass_;                     // by layer
+  std::vector<std::deque<arrival>> arrived_;     // by layer
+  std::vector<std::uint64_t> waiting_;           // by layer: steps done when a share fell due during a merge; 0: none did
+  std::vector<copy_request> asked_;              // want_copy messages received before the first weights
+  std::vector<std::vector<copy_request>> owed_;  // by layer: want_copy messages received while a task changes it
+  std::uint64_t said_ = 0;                       // the flush round for which all_said was sent
+  std::uint64_t flushed_at_ = ~0ull;             // and its boundary
+  std::vector<peer> peers_;                      // by worker
+  std::uint64_t notice_ = 0, boundary_ = 0;      // the latest notice of a boundary: its number, and the step (0: none is near)
+  std::uint64_t said_rest_ = 0;                  // the boundary at which this worker announced `rests`
+  std::uint32_t passed_ = 0;                     // number of shares given away at boundaries
   std::set<std::pair<role_id, std::uint64_t>> said_all_;  // (worker, flush round) of received all_said and said_so
 };
 

@@ -44,7 +44,8 @@ class group_shard final : public shard_sync {
 
  private:
   struct increment {
-    header h;
+    role_id from;
+    std::uint64_t number;
     tensor value;
   };
   struct block_state {
@@ -74,9 +75,9 @@ class group_shard final : public shard_sync {
     if (!master()) return drop(drop_reason::misaddressed);
     auto& s = blocks_state_[b.plan->id];
     auto& taken = s.taken[(*config_.plan)[h.src].group];
-    if (h.step <= taken) return drop(drop_reason::repeated);  // not answered: the increment may not have been added yet
-    taken = h.step;
-    s.line.push_back({h, p.sum});
+    if (p.increment <= taken) return drop(drop_reason::repeated);  // not answered: the increment may not have been added yet
+    taken = p.increment;
+    s.line.push_back({h.src, p.increment, p.sum});
     if (!b.updating) work_between(b, out);
   }
   void on_fetch(const header& h, const fetch&, shard_block& b, effects& out) override { note(clocks_.take_fetch(h, b, out)); }
@@ -92,12 +93,6 @@ class group_shard final : public shard_sync {
     if (!clocks_.start_next(b, out)) work_between(b, out);
   }
 
-  void answer(const header& h, const shard_block& b, effects& out) const {
-    auto back = to(h.src);
-    back.step = h.step;
-    out.send({back, weights{b.plan->id, b.value}});
-  }
-
   void on_other(const envelope& e, effects& out) override {
     const auto* w = std::get_if<weights>(&e.body);
     if (!w) return drop(drop_reason::unexpected);
@@ -105,7 +100,7 @@ class group_shard final : public shard_sync {
     if (!b) return drop(drop_reason::misaddressed);
     if (!holds(w->value, b->plan->count, config_.type)) return drop(drop_reason::malformed);
     auto& s = blocks_state_[w->block];
-    if (!s.waiting || e.h.step != s.number || s.answer) return drop(drop_reason::unrequested);
+    if (!s.waiting || w->increment != s.number || s.answer) return drop(drop_reason::unrequested);
     s.answer = w->value;
     if (!b->updating) work_between(*b, out);
   }
@@ -118,7 +113,11 @@ class group_shard final : public shard_sync {
       auto next = std::move(s.line.front());
       s.line.erase(s.line.begin());
       return change(
-          b, 1.0, next.value, {}, [this, h = next.h](shard_block& done, effects& more) { answer(h, done, more); }, out);
+          b, 1.0, next.value, {},
+          [this, from = next.from, number = next.number](shard_block& done, effects& more) {
+            more.send({to(from), weights{done.plan->id, done.value, 0, 0, number}});
+          },
+          out);
     }
     if (s.answer) {
       s.waiting = false;
@@ -144,9 +143,8 @@ class group_shard final : public shard_sync {
         },
         {0, 3.0 * static_cast<double>(delta->bytes()), "increment"},
         [this, &b, delta](effects& more) {
-          auto h = to(config_.plan->shard_of(*b.plan, 0));
-          h.step = blocks_state_[b.plan->id].number;
-          more.send({h, push{b.plan->id, 0, 1, *delta}});
+          more.send(
+              {to(config_.plan->shard_of(*b.plan, 0)), push{b.plan->id, 0, 1, *delta, false, blocks_state_[b.plan->id].number}});
         },
         out);
   }

@@ -195,7 +195,7 @@ class hogwild_shard final : public shard_sync {
   // --- between server groups
 
   void on_other(const envelope& e, effects& out) override {
-    if (const auto* w = std::get_if<weights>(&e.body)) return take_answer(e.h, *w, out);
+    if (const auto* w = std::get_if<weights>(&e.body)) return take_answer(*w, out);
     const auto* u = std::get_if<user>(&e.body);
     const auto worker = worker_of(e.h.src);
     if (!u || u->type != note_type) return drop(drop_reason::unexpected);
@@ -220,9 +220,8 @@ class hogwild_shard final : public shard_sync {
           subtract(
               sync.sent, sync.last,
               [this, &b](tensor delta, effects& then) {
-                auto h = to(config_.plan->shard_of(*b.plan, 0));
-                h.step = syncs_[b.plan->id].number;
-                then.send({h, push{b.plan->id, 0, 1, std::move(delta)}});
+                then.send({to(config_.plan->shard_of(*b.plan, 0)),
+                           push{b.plan->id, 0, 1, std::move(delta), false, syncs_[b.plan->id].number}});
               },
               more);
         },
@@ -244,24 +243,22 @@ class hogwild_shard final : public shard_sync {
     const bool from_shard = index_of(h.src) < config_.plan->roles.size() && (*config_.plan)[h.src].does().owns_parameters;
     auto& taken = syncs_[b.plan->id].taken[from_shard ? (*config_.plan)[h.src].group : 0];
     if (!from_shard || !master()) return drop(drop_reason::misaddressed);
-    if (h.step < taken) return drop(drop_reason::repeated);
-    if (h.step > taken) out.shared({kind::add, place(b), std::make_shared<tensor>(p.sum), tasks_.expect([](effects&) {})});
-    taken = h.step;
+    if (p.increment < taken) return drop(drop_reason::repeated);
+    if (p.increment > taken) out.shared({kind::add, place(b), std::make_shared<tensor>(p.sum), tasks_.expect([](effects&) {})});
+    taken = p.increment;
     read(
         b,
-        [this, &b, h](effects& more) {
-          auto back = to(h.src);
-          back.step = h.step;
-          more.send({back, weights{b.plan->id, b.value}});
+        [this, &b, from = h.src, number = p.increment](effects& more) {
+          more.send({to(from), weights{b.plan->id, b.value, 0, 0, number}});
         },
         out);
   }
 
-  void take_answer(const header& h, const weights& w, effects& out) {
+  void take_answer(const weights& w, effects& out) {
     auto* b = blocks_.find(w.block);
     if (!b) return drop(drop_reason::misaddressed);
     if (!holds(w.value, b->plan->count, config_.type)) return drop(drop_reason::malformed);
-    if (!syncs_[w.block].waiting || syncs_[w.block].number != h.step || !syncs_[w.block].sent)
+    if (!syncs_[w.block].waiting || syncs_[w.block].number != w.increment || !syncs_[w.block].sent)
       return drop(drop_reason::unrequested);
     auto& s = syncs_[w.block];
     s.last = w.value;

@@ -1,7 +1,6 @@
 #include "runtime/sync/local.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "ops/device.hpp"
 #include "runtime/reduce/fold.hpp"
@@ -45,7 +44,7 @@ void local_worker::begin_layer(std::uint32_t layer, effects& out) {
   for (auto p : params) {
     const auto& dims = config_.graph->params[p].spec.dims;
     made->push_back({tensor::declare(dims, config_.type), tensors(states, tensor::declare(dims, config_.type)),
-                     from->at(blocks_of(p).front()).request});
+                     from->at(blocks_of(p).front()).updates});
   }
   task_cost cost{0, 0, "begin"};
   for (const auto& [id, s] : *from) cost.bytes += 2.0 * static_cast<double>(s.value.bytes() * (1 + s.rule.size()));
@@ -208,17 +207,21 @@ void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_
       out);
 }
 
+state local_worker::copy_of(std::uint32_t block, double mass) const {
+  const auto& b = block_at(block);
+  const auto& r = replicas_[b.param];
+  state s{0, block, r.value.slice(b.begin, {b.count}), {}, r.updates};
+  for (const auto& t : r.rule) s.rule.push_back(t.slice(b.begin, {b.count}));
+  s.mass = mass;
+  return s;
+}
+
 void local_worker::contribute(double mass, effects& out) {
   for (std::uint32_t p = 0; p < replicas_.size(); ++p)
     for (auto id : blocks_of(p)) {
-      const auto& b = block_at(id);
-      const auto& r = replicas_[p];
-      auto h = to(shard_of(id));
-      h.id = msg_id{settling_};
-      h.version = std::bit_cast<std::uint64_t>(mass);
-      state s{r.updates, id, r.value.slice(b.begin, {b.count}), {}};
-      for (const auto& t : r.rule) s.rule.push_back(t.slice(b.begin, {b.count}));
-      out.send({h, std::move(s)});
+      auto s = copy_of(id, mass);
+      s.round = settling_;
+      out.send({to(shard_of(id)), std::move(s)});
     }
 }
 

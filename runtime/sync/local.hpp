@@ -44,8 +44,9 @@ class local_worker : public worker_sync {
   void release(std::uint32_t layer, effects& out);
   virtual void on_free(std::uint32_t layer, effects& out) { (void)layer, (void)out; }
   virtual void on_idle(std::uint32_t layer, effects& out) { (void)layer, (void)out; }
-  // At a flush: sends this worker's copies and rule states to the shards; `mass` is their weight in
-  // the mean.
+  // This worker's copy of a block with its rule states; `mass` is its weight in a mean.
+  state copy_of(std::uint32_t block, double mass) const;
+  // At a flush: sends copies of all blocks to the shards.
   void contribute(double mass, effects& out);
   // Fetches all blocks of a layer; on_centre() follows when the last has arrived. One fetch at a
   // time per layer.

@@ -33,13 +33,13 @@ mode_host::mode_host(sync_config c, const mode_registry& modes, const std::strin
 
 // Stores a block with which the job continues or begins; makes the shard sync when all blocks have
 // arrived.
-void mode_host::take_block(const header& h, const restore_state& s, time_point now, effects& out) {
+void mode_host::take_block(const restore_state& s, time_point now, effects& out) {
   const auto& blocks = config_.plan->blocks;
   if (s.block >= blocks.size() || config_.plan->shard_of(blocks[s.block], (*config_.plan)[config_.self].group) != config_.self)
     return drop(drop_reason::misaddressed);
   if (s.value.count() != blocks[s.block].count || (!s.rule.empty() && s.rule.size() != config_.update->states().size()))
     return drop(drop_reason::malformed);
-  if (!restored_.try_emplace(s.block, block_content{s.value, s.rule, h.step}).second) return drop(drop_reason::repeated);
+  if (!restored_.try_emplace(s.block, block_content{s.value, s.rule, s.updates}).second) return drop(drop_reason::repeated);
   invariant(restored_.size() <= awaited_, "a shard owns the blocks that it awaits");
   if (restored_.size() < awaited_) return;
   config_.inherited = std::make_shared<std::map<std::uint32_t, block_content>>(std::move(restored_));
@@ -71,16 +71,15 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
   if (!sync_) {
     if (const auto* q = std::get_if<quiesce>(&e.body)) return answer_nothing(e.h, *q, out);
     const auto* s = std::get_if<restore_state>(&e.body);
-    return s ? take_block(e.h, *s, now, out) : early_.push_back(e);
+    return s ? take_block(*s, now, out) : early_.push_back(e);
   }
   if (shard_ && config_.continued && std::holds_alternative<restore_state>(e.body)) return drop(drop_reason::repeated);
   if (const auto* a = std::get_if<adopt>(&e.body)) return take_adopt(e.h, *a, now, out);
   // A `flush` or `grant` that is repeated after the switch belongs to the previous mode.
   if ((of_mode_epoch(e.body) && e.h.src != config_.coordinator) || std::holds_alternative<flush>(e.body) ||
       std::holds_alternative<grant>(e.body)) {
-    const auto mode_epoch = static_cast<std::uint8_t>(e.h.flags >> 8);
-    if (mode_epoch != mode_epoch_) {
-      const auto ahead = static_cast<std::uint8_t>(mode_epoch - mode_epoch_);
+    if (e.h.mode_epoch != mode_epoch_) {
+      const auto ahead = static_cast<std::uint8_t>(e.h.mode_epoch - mode_epoch_);
       if (ahead < 128) {
         early_.push_back(e);
         return;
@@ -116,7 +115,7 @@ void mode_host::hand_to_sync(const envelope& e, time_point now, effects& out) {
     auto* s = std::get_if<send_effect>(&out.list()[i]);
     if (!s) continue;
     if (const auto* r = std::get_if<ready>(&s->e.body); r && r->what == ready::what_of::joined) joining_ = false;
-    s->e.h.flags = static_cast<std::uint16_t>((s->e.h.flags & flag_marks) | mode_epoch_ << 8);
+    s->e.h.mode_epoch = mode_epoch_;
     const auto* w = std::get_if<layer_weights>(&s->e.body);
     if (w && adopting_ > 0 && w->layer < given_.size()) given_[w->layer] = true;
   }
@@ -130,15 +129,15 @@ void mode_host::tell_adopted(effects& out) {
   h.src = config_.self;
   h.dst = config_.coordinator;
   h.step = adopting_ - 1;
+  h.mode_epoch = mode_epoch_;
   adopting_ = 0;
-  out.send({h, ready{ready::what_of::adopted, mode_epoch_}});
+  out.send({h, ready{ready::what_of::adopted}});
 }
 
 // header.step is the boundary.
 void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effects& out) {
-  const auto mode_epoch = a.mode_epoch;
   const auto* next = modes_.find(a.mode);
-  const auto ahead = static_cast<std::uint8_t>(mode_epoch - mode_epoch_);
+  const auto ahead = static_cast<std::uint8_t>(h.mode_epoch - mode_epoch_);
   if (!next) return drop(drop_reason::malformed);
   if (ahead == 0 || ahead >= 128) return drop(drop_reason::outdated);
   options given;
@@ -153,7 +152,7 @@ void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effe
   if (!joining_) config_.incarnation = 0;
   config_.mode = std::move(given);
   mode_ = next;
-  mode_epoch_ = mode_epoch;
+  mode_epoch_ = h.mode_epoch;
   if (stays) {
     given_.clear();
     adopting_ = shard_ ? 0 : h.step + 1;

@@ -4,8 +4,8 @@
 //
 // Live switch: coordinator -> flush (workers) -> ready{flushed} (worker -> shards -> coordinator)
 // -> adopt (workers, shards) -> ready{adopted} (worker -> coordinator, when every stage has the
-// weights of the boundary). Each switch begins a mode epoch. Its number is in the high byte of
-// header.flags of all messages between sync roles, and of the coordinator's `flush` and `grant`. A
+// weights of the boundary). Each switch begins a mode epoch. header.mode_epoch has its number
+// in all messages between sync roles, and in the coordinator's `flush`, `grant` and `adopt`. A
 // message of an older epoch is dropped; one of a newer epoch waits until this role has received its
 // own `adopt`.
 //
@@ -45,7 +45,7 @@ class mode_host final : public role {
   void make();
   bool same_mode(const sync_mode* next, const options& o) const;
   void answer_nothing(const header& h, const quiesce& q, effects& out) const;
-  void take_block(const header& h, const restore_state& s, time_point now, effects& out);
+  void take_block(const restore_state& s, time_point now, effects& out);
   void take_adopt(const header& h, const adopt& a, time_point now, effects& out);
   void begin_epoch(const header& h, time_point now, effects& out);
   void hand_to_sync(const envelope& e, time_point now, effects& out);

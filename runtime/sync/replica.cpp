@@ -29,7 +29,7 @@ void replica::on(const envelope& e, time_point, effects& out) {
                    if (quiesced_) return drop(drop_reason::quiesced);
                    if (r.what != ready::what_of::copied) return drop(drop_reason::unexpected);
                    if (e.h.src != behind_) return drop(drop_reason::misaddressed);
-                   answer(e.h.flags, e.h.version, e.h.packet, out);
+                   answer(e.h.mode_epoch, e.h.version, r.block, out);
                  },
                  [&](const quiesce& q) {
                    quiesced_ = true;
@@ -51,15 +51,14 @@ void replica::take(const header& h, const state& s, effects& out) {
       (!s.rule.empty() && s.rule.size() != config_.rule_states))
     return drop(drop_reason::malformed);
   auto& b = blocks_[s.block];
-  const auto mode_epoch = static_cast<std::uint16_t>(h.flags >> 8);
-  if (mode_epoch != b.mode_epoch) b = {mode_epoch, {}};
+  if (h.mode_epoch != b.mode_epoch) b = {h.mode_epoch, {}};
   if (b.versions.empty() || h.version > b.versions.rbegin()->first) {
-    kept_version is{h.step, s.value, s.rule};
+    kept_version is{s.updates, s.value, s.rule};
     if (is.rule.empty() && !b.versions.empty()) is.rule = b.versions.rbegin()->second.rule;
     b.versions[h.version] = std::move(is);
     while (b.versions.begin()->first < std::min(s.wanted, h.version)) b.versions.erase(b.versions.begin());
   }
-  if (behind_ == no_role) return answer(h.flags, h.version, s.block, out);
+  if (behind_ == no_role) return answer(h.mode_epoch, h.version, s.block, out);
   auto on = h;
   on.src = config_.self;
   on.dst = behind_;
@@ -67,12 +66,13 @@ void replica::take(const header& h, const state& s, effects& out) {
   out.send({on, s});
 }
 
-void replica::answer(std::uint16_t flags, std::uint64_t version, std::uint32_t block, effects& out) const {
+void replica::answer(std::uint8_t mode_epoch, std::uint64_t version, std::uint32_t block, effects& out) const {
   auto h = header_between(config_.job, config_.self, before_);
-  h.flags = flags;
+  h.mode_epoch = mode_epoch;
   h.version = version;
-  h.packet = block;
-  out.send({h, ready{ready::what_of::copied}});
+  ready r{ready::what_of::copied};
+  r.block = block;
+  out.send({h, r});
 }
 
 void replica::send_inventory(const header& h, const quiesce& q, effects& out) const {
@@ -90,8 +90,7 @@ void replica::send_version(const header& h, const collect& c, effects& out) cons
     if (at == b.versions.end()) continue;
     auto back = header_between(config_.job, config_.self, h.src);
     back.version = at->first;
-    back.step = at->second.updates;
-    out.send({back, state{c.request, id, at->second.value, at->second.rule}});
+    out.send({back, state{c.request, id, at->second.value, at->second.rule, at->second.updates}});
   }
 }
 

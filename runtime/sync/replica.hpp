@@ -11,9 +11,10 @@
 // Messages per update and block: one state and one ready on each link of the chain. Bytes: the
 // block and its rule states.
 //
-// In a `state`, header.version is the block's version, header.step the number of updates that its
-// rule states have seen, and header.flags has the mode epoch. state.wanted is the oldest version
-// that may be requested later. If state.rule is empty, the rule states are unchanged.
+// In a `state`, header.version is the block's version, state.updates the number of updates that its
+// rule states have seen, and state.wanted the oldest version that may be requested later. If
+// state.rule is empty, the rule states are unchanged. An acknowledgement has the header.mode_epoch
+// of its `state`.
 //
 // Invariants: the versions of a block grow within a mode epoch; a repeated update is acknowledged
 // and changes nothing.
@@ -50,11 +51,11 @@ class replica final : public role {
     tensors rule;
   };
   struct copy {
-    std::uint16_t mode_epoch = 0;
+    std::uint8_t mode_epoch = 0;
     std::map<std::uint64_t, kept_version> versions;
   };
   void take(const header& h, const state& s, effects& out);
-  void answer(std::uint16_t flags, std::uint64_t version, std::uint32_t block, effects& out) const;
+  void answer(std::uint8_t mode_epoch, std::uint64_t version, std::uint32_t block, effects& out) const;
   void send_inventory(const header& h, const quiesce& q, effects& out) const;
   void send_version(const header& h, const collect& c, effects& out) const;
 

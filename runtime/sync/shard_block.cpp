@@ -244,9 +244,9 @@ void shard_blocks::updated(shard_block& b) {
 void shard_blocks::send_copy(const shard_block& b, role_id to, effects& out) const {
   auto h = header_between(config_.job, config_.self, to);
   h.version = b.version + (b.next ? 1 : 0);
-  h.step = b.next ? b.next->updates : b.updates;
   const auto oldest = b.version < remembered_ ? 0 : b.version - (remembered_ - 1);
-  out.send({h, state{0, b.plan->id, b.next ? b.next->value : b.value, b.next ? b.next->rule : *b.rule, oldest}});
+  out.send({h, state{0, b.plan->id, b.next ? b.next->value : b.value, b.next ? b.next->rule : *b.rule,
+                     b.next ? b.next->updates : b.updates, oldest}});
 }
 
 inventory shard_blocks::at_hand(std::uint64_t request) const {
@@ -269,8 +269,7 @@ void shard_blocks::send_version(const collect& c, role_id asker, std::uint64_t v
     if (is.version != version && version != any_version) continue;
     auto h = header_between(config_.job, config_.self, asker);
     h.version = is.version;
-    h.step = is.updates;
-    out.send({h, state{c.request, b.plan->id, std::move(is.value), std::move(is.rule)}});
+    out.send({h, state{c.request, b.plan->id, std::move(is.value), std::move(is.rule), is.updates}});
   }
 }
 
@@ -304,8 +303,7 @@ void shard_blocks::answer_collects(effects& out) {
       }
       auto h = header_between(config_.job, config_.self, w.asker);
       h.version = b.version;
-      h.step = b.updates;
-      out.send({h, state{w.request.request, b.plan->id, b.value, w.request.with_state ? *b.rule : tensors{}}});
+      out.send({h, state{w.request.request, b.plan->id, b.value, w.request.with_state ? *b.rule : tensors{}, b.updates}});
     }
   }
   std::erase_if(collects_, [](const wanted& w) {

@@ -1,7 +1,6 @@
 #include "runtime/sync/shard_sync.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "runtime/messages/fits.hpp"
@@ -100,7 +99,7 @@ void shard_sync::filled(effects& out) {
   }
   on_filled(out);
   const auto& p = *config_.plan;
-  const auto first_to = [&](role_id r, const shard_block& b) { give(r, b, {b.version, b.version}, 0, 1, out); };
+  const auto first_to = [&](role_id r, const shard_block& b) { give(r, b, {b.version, b.version}, 0, out); };
   for (const auto& g : p.groups)
     for (auto w = g.first; g.server_group == group() && w < g.first + g.count; ++w)
       for (const auto& b : blocks_.list())
@@ -124,16 +123,13 @@ void shard_sync::take_wish(const header& h, const want_histograms& w, effects& o
   before_collect(out);
 }
 
-void shard_sync::give(role_id r, const shard_block& b, resume_point at, std::uint16_t flags, std::uint32_t answers,
-                      effects& out) const {
+void shard_sync::give(role_id r, const shard_block& b, resume_point at, std::uint32_t answers, effects& out) const {
   auto h = to(r);
   h.version = at.version;
-  h.flags = flags;
-  h.packets = answers;
   if (gives_ == gives::weights) {
-    out.send({h, weights{b.plan->id, b.value, at.wanted}});
+    out.send({h, weights{b.plan->id, b.value, at.wanted, answers}});
   } else {
-    out.send({h, state{b.updates, b.plan->id, b.value, *b.rule, at.wanted}});
+    out.send({h, state{0, b.plan->id, b.value, *b.rule, b.updates, at.wanted, answers}});
   }
 }
 
@@ -148,7 +144,7 @@ void shard_sync::take_push(const header& h, const push& p, effects& out) {
   tasks_.run([d](task_context& c) { d->decode(c.dev); }, d->cost(),
              [this, h, p, d](effects& more) {
                if (d->wrong) return drop(drop_reason::malformed);
-               on_push(h, push{p.block, p.first, p.span, std::move(d->value)}, *blocks_.find(p.block), more);
+               on_push(h, push{p.block, p.first, p.span, std::move(d->value), p.across, p.increment}, *blocks_.find(p.block), more);
              },
              out);
 }
@@ -169,21 +165,17 @@ void shard_sync::answer_join(const header& h, shard_block& block, effects& out) 
     for (const auto& [older, value] : b->earlier) {
       auto back = to(h.src);
       back.version = older;
-      back.flags = flag_join;
-      back.packets = answers;
-      out.send({back, weights{b->plan->id, value, at.wanted}});
+      out.send({back, weights{b->plan->id, value, at.wanted, answers}});
     }
-    return give(h.src, *b, at, flag_join, answers, out);
+    return give(h.src, *b, at, answers, out);
   }
   const bool both = !b->past.empty() && gives_ == gives::weights && at.version > config_.first_step;
   if (both) {  // a sibling block may still be one version behind
     auto back = to(h.src);
     back.version = at.version - 1;
-    back.flags = flag_join;
-    back.packets = 2;
-    out.send({back, weights{b->plan->id, b->past.front().value, at.wanted}});
+    out.send({back, weights{b->plan->id, b->past.front().value, at.wanted, 2}});
   }
-  give(h.src, *b, at, flag_join, both ? 2 : 1, out);
+  give(h.src, *b, at, both ? 2 : 1, out);
 }
 
 void shard_sync::on_fetch(const header& h, const fetch&, shard_block& b, effects& out) {
@@ -198,10 +190,9 @@ void shard_sync::take_ready(const envelope& e, const ready& r, effects& out) {
   if (r.what == ready::what_of::copied) return note(update_.take_message(e, out));
   if (r.what != ready::what_of::flushed) return drop(drop_reason::unexpected);
   if (worker_of(h.src) >= workers()) return drop(drop_reason::misaddressed);
-  const auto round = static_cast<std::uint64_t>(h.id);
-  if (round < round_.number) return drop(drop_reason::outdated);
-  if (round > round_.number || flushed_.empty()) {  // first message of a round
-    round_.number = round;
+  if (r.round < round_.number) return drop(drop_reason::outdated);
+  if (r.round > round_.number || flushed_.empty()) {  // first message of a round
+    round_.number = r.round;
     round_.boundary = h.step;
     flushed_.clear();
     notified_ = false;
@@ -216,18 +207,15 @@ void shard_sync::check_flushed(effects& out) {
   flushed_.clear();
   contributed_.clear();
   auto h = to(config_.coordinator);
-  h.id = msg_id{round_.number++};  // later messages of this round are outdated
   h.step = round_.boundary;
-  out.send({h, ready{ready::what_of::flushed}});
+  out.send({h, ready{ready::what_of::flushed, round_.number++}});  // later messages of this round are outdated
 }
 
-// header.version has the bits of the mass: the weight of this worker's copy in the mean.
 void shard_sync::take_copy(const header& h, const state& s, effects& out) {
   const auto* b = blocks_.find(s.block);
-  const auto mass = std::bit_cast<double>(h.version);
   if (worker_of(h.src) >= workers() || !b) return drop(drop_reason::misaddressed);
   if (!holds(s.value, b->plan->count, config_.type) || s.rule.size() != config_.update->states().size() ||
-      !all_hold(s.rule, b->plan->count, config_.type) || !std::isfinite(mass) || mass < 0)
+      !all_hold(s.rule, b->plan->count, config_.type) || !std::isfinite(s.mass) || s.mass < 0)
     return drop(drop_reason::malformed);
   on_copy(h, s, out);
 }
@@ -235,9 +223,9 @@ void shard_sync::take_copy(const header& h, const state& s, effects& out) {
 void shard_sync::on_copy(const header& h, const state& s, effects&) {
   const auto worker = worker_of(h.src);
   auto& round = contributed_at_[{s.block, worker}];
-  if (static_cast<std::uint64_t>(h.id) < std::max(round_.number, round)) return drop(drop_reason::outdated);
-  round = static_cast<std::uint64_t>(h.id);
-  contributed_[s.block][worker] = {std::bit_cast<double>(h.version), s};
+  if (s.round < std::max(round_.number, round)) return drop(drop_reason::outdated);
+  round = s.round;
+  contributed_[s.block][worker] = s;
 }
 
 role_status shard_sync::status() const {

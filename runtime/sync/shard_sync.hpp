@@ -56,8 +56,8 @@ class shard_sync : public role {
     (void)step;
     return tasks_.size() == 0;
   }
-  // A worker with its own weights has sent its copy of a block; header.version has the bits of its
-  // mass. By default it is kept for the means of this flush.
+  // A worker with its own weights has sent its copy of a block. By default it is kept for the means
+  // of this flush.
   virtual void on_copy(const header& h, const state& s, effects& out);
   // Where a restarted worker continues with block `b`: the step whose gradient the block expects
   // next from it, and the block's version in this worker's count.
@@ -114,9 +114,8 @@ class shard_sync : public role {
   void take_ready(const envelope& e, const ready& r, effects& out);
   void take_wish(const header& h, const want_histograms& w, effects& out);
   void check_flushed(effects& out);
-  // Sends block `b`. `answers`: header.packets, the number of answers that a restarted worker gets
-  // for this block.
-  void give(role_id r, const shard_block& b, resume_point at, std::uint16_t flags, std::uint32_t answers, effects& out) const;
+  // Sends block `b`. `answers` as in `weights`; 0: not to a restarted worker.
+  void give(role_id r, const shard_block& b, resume_point at, std::uint32_t answers, effects& out) const;
 
   gives gives_;
   bool started_ = false;
@@ -126,7 +125,7 @@ class shard_sync : public role {
   worker_copies contributed_;                                  // of this flush
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> contributed_at_;  // by block, worker: round of the latest
   struct {
-    std::uint64_t number = 0, boundary = 0;  // header.id of the flush, and its boundary
+    std::uint64_t number = 0, boundary = 0;  // of the flush, and its boundary
   } round_;
   std::size_t members_ = 0;      // number of workers of the groups that this shard serves
   std::vector<envelope> early_;  // messages that arrived before the blocks were filled

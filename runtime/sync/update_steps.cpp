@@ -86,11 +86,10 @@ void replicate::take(complete_gradient g, effects& out) {
   parts_.blocks.send_copy(*g.block, first_, out);
 }
 
-// header.packet is the block.
 std::optional<drop_reason> replicate::take_message(const envelope& e, effects& out) {
   const auto* r = std::get_if<ready>(&e.body);
   if (!r || r->what != ready::what_of::copied) return drop_reason::unexpected;
-  auto* b = parts_.blocks.find(e.h.packet);
+  auto* b = parts_.blocks.find(r->block);
   if (e.h.src != first_ || !b) return drop_reason::misaddressed;
   if (!b->next && e.h.version == b->version) return std::nullopt;  // of the first values, which nothing waits for
   if (!b->next || b->next.out() || e.h.version != b->version + 1) return drop_reason::unrequested;

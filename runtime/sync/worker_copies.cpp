@@ -14,12 +14,12 @@ void fold_copies(const shard_parts& p, const worker_copies& all, bool mean_state
     const auto& from = at->second;
     double total = 0;
     for (const auto& [worker, c] : from) {
-      total += c.first;
-      b.updates = std::max(b.updates, c.second.request);
+      total += c.mass;
+      b.updates = std::max(b.updates, c.updates);
     }
-    const auto copies = std::make_shared<std::map<std::uint32_t, std::pair<double, state>>>(from);
+    const auto copies = std::make_shared<std::map<std::uint32_t, state>>(from);
     if (total == 0) {  // all mass is in flight between workers: take the plain mean
-      for (auto& [worker, c] : *copies) c.first = 1;
+      for (auto& [worker, c] : *copies) c.mass = 1;
       total = static_cast<double>(copies->size());
     }
     // Uses new tensors: an update of the block may still be running.
@@ -31,7 +31,7 @@ void fold_copies(const shard_parts& p, const worker_copies& all, bool mean_state
           const auto fold = [&](tensor& to, auto part_of) {
             to.back(c.dev);
             c.dev.fill(0, to);
-            for (const auto& [worker, copy] : *copies) c.dev.axpy(copy.first / total, part_of(copy.second), to);
+            for (const auto& [worker, copy] : *copies) c.dev.axpy(copy.mass / total, part_of(copy), to);
           };
           if (mean_values) fold(*value, [](const state& s) { return s.value; });
           for (std::size_t k = 0; mean_states && k < states->size(); ++k)

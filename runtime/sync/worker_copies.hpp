@@ -3,18 +3,17 @@
 
 #include <cstdint>
 #include <map>
-#include <utility>
 
 #include "runtime/sync/shard_parts.hpp"
 
 namespace troupe {
 
-// By block id, worker: (mass, copy). The mass is the weight of the copy in a mean.
-using worker_copies = std::map<std::uint32_t, std::map<std::uint32_t, std::pair<double, state>>>;
+// By block id, worker.
+using worker_copies = std::map<std::uint32_t, std::map<std::uint32_t, state>>;
 
 // Replaces the rule states (`mean_states`) and the weights (`mean_values`) of the blocks by the
-// means of their copies, in tasks. Computed in worker order, so they do not depend on the order of
-// arrival.
+// means of their copies, weighted by mass, in tasks. Computed in worker order, so they do not
+// depend on the order of arrival.
 void fold_copies(const shard_parts& p, const worker_copies& all, bool mean_states, bool mean_values, effects& out);
 
 }  // namespace troupe

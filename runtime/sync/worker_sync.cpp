@@ -12,6 +12,12 @@ namespace {
 
 constexpr std::size_t max_clocks_counted = 1024;  // the last bin holds the rest
 
+// The number of answers to a `fetch` with `join` of which this is one; 0: it is none.
+std::uint32_t join_answers(const message& m) {
+  const auto* w = std::get_if<weights>(&m);
+  return w ? w->answers : std::get<state>(m).answers;
+}
+
 }  // namespace
 
 worker_sync::worker_sync(sync_config c, sums s) : config_(std::move(c)), sums_(s) {
@@ -76,9 +82,9 @@ void worker_sync::on(const envelope& e, time_point now, effects& out) {
                    if (!tasks_.finished(f.token, out)) drop(drop_reason::unrequested);
                  },
                  [&](const start&) { take_start(e.h, out); },
-                 [&](const flush&) {
-                   if (static_cast<std::uint64_t>(e.h.id) <= settling_) return drop(drop_reason::repeated);
-                   settling_ = static_cast<std::uint64_t>(e.h.id);
+                 [&](const flush& f) {
+                   if (f.round <= settling_) return drop(drop_reason::repeated);
+                   settling_ = f.round;
                    flush_at_ = e.h.step + 1;  // 0: no flush in progress
                    settling_begun_ = false;
                  },
@@ -290,11 +296,10 @@ void worker_sync::begin_join(effects& out) {
 
 void worker_sync::take_join(const envelope& e, std::uint32_t block, effects& out) {
   auto& j = *joining_;
-  if (e.h.flags & flag_join) {  // header.packets of them, in any order if messages are repeated
+  if (const auto answers = join_answers(e.body); answers > 0) {  // in any order if messages are repeated
     const auto* w = std::get_if<weights>(&e.body);
-    const auto wanted = w ? w->wanted : std::get<state>(e.body).wanted;
     j.have[block].insert(e.h.version);
-    if (j.have[block].size() >= e.h.packets) j.wanted[block] = wanted;
+    if (j.have[block].size() >= answers) j.wanted[block] = w ? w->wanted : std::get<state>(e.body).wanted;
   }
   j.answers.push_back(e);
   if (j.wanted.size() < own_blocks_) return;
@@ -317,13 +322,13 @@ void worker_sync::take_join(const envelope& e, std::uint32_t block, effects& out
   // are void, since their gradients have arrived already.
   std::map<std::uint32_t, std::uint64_t> oldest;  // by block
   for (const auto& a : answers) {
-    if (!(a.h.flags & flag_join)) continue;  // an answer to the previous incarnation, or a version sent to all workers
+    if (join_answers(a.body) == 0) continue;  // an answer to the previous incarnation, or a version sent to all workers
     const auto at = oldest.try_emplace(block_of(a), a.h.version).first;
     at->second = std::min(at->second, a.h.version);
   }
   std::map<std::uint32_t, const envelope*> best;  // by block: the newest answer that is not newer than that
   for (const auto& a : answers) {
-    if (!(a.h.flags & flag_join)) continue;
+    if (join_answers(a.body) == 0) continue;
     auto from = step;
     for (auto id : layers_[config_.graph->params[block_at(block_of(a)).param].layer].blocks) from = std::max(from, oldest[id]);
     auto& b = best[block_of(a)];
@@ -352,7 +357,7 @@ void worker_sync::go_on_with_all(std::uint64_t step, std::vector<envelope> answe
   const auto block_of = [](const envelope& a) { return std::get<weights>(a.body).block; };
   std::map<std::uint32_t, std::uint64_t> oldest;  // by block
   for (const auto& a : answers)
-    if (a.h.flags & flag_join) oldest.try_emplace(block_of(a), a.h.version);
+    if (join_answers(a.body) > 0) oldest.try_emplace(block_of(a), a.h.version);
   for (auto& l : layers_) {
     l.done = l.handed = step;
     std::uint64_t from = 0;
@@ -380,9 +385,8 @@ void worker_sync::check_flushed(effects& out) {
   const auto group = config_.plan->group_of(config_.worker).server_group;
   for (std::uint32_t s = 0; s < config_.plan->servers_per_group; ++s) {
     auto h = to(config_.plan->shards[group * config_.plan->servers_per_group + s]);
-    h.id = msg_id{settling_};
     h.step = step;
-    out.send({h, ready{ready::what_of::flushed}});
+    out.send({h, ready{ready::what_of::flushed, settling_}});
   }
 }
 

@@ -12,8 +12,7 @@ void worker_sync::push_sum(std::uint32_t layer, std::uint64_t step, tree_node no
       const auto& b = block_at(id);
       auto h = to(config_.plan->push_to(config_.worker, b));
       h.step = step;
-      if ((*config_.plan)[h.dst].across) h.flags |= flag_across;
-      push p{id, node.first, node.span, sum[i].slice(b.within(params[i].begin), {b.count})};
+      push p{id, node.first, node.span, sum[i].slice(b.within(params[i].begin), {b.count}), (*config_.plan)[h.dst].across};
       const auto& codec = config_.graph->params[params[i].param].codec;
       if (!codec) count_pushed(codec.kind, p.sum.bytes(), p.sum.bytes());
       codec ? encoded.add(codec, {h, std::move(p)}, kept_) : out.send({h, std::move(p)});

@@ -2,7 +2,6 @@
 // goes then.
 #include <gmock/gmock.h>
 
-#include <bit>
 #include <cstring>
 #include <set>
 
@@ -45,9 +44,9 @@ class gossiper {
   std::vector<envelope> begin() { return sync_.give_states(0); }
   std::vector<envelope> step(std::uint64_t s) { return sync_.give_gradients(s, 0); }
   std::vector<envelope> step_of_layer(std::uint32_t layer, std::uint64_t s) { return sync_.give_gradient(layer, s, 0); }
-  // The coordinator's grant with number `word`: steps end at `until` for now.
-  std::vector<envelope> boundary(std::uint64_t until, std::uint64_t word) {
-    return sync_.say(from(role_id{0}, 0, word), grant{until});
+  // The coordinator's grant with number `notice`: steps end at `until` for now.
+  std::vector<envelope> boundary(std::uint64_t until, std::uint64_t notice) {
+    return sync_.say(from(role_id{0}), grant{until, notice});
   }
   std::vector<envelope> rests_at(std::uint32_t worker, std::uint64_t step) {
     return sync_.say(from(sync_.plan().workers[worker], step), user{rests, {}, {}});
@@ -62,17 +61,16 @@ class gossiper {
     return sync_.say(from(sync_.plan().workers[worker], p.step), std::move(u));
   }
 
-  // Shard `number` asks for copies in round `round`. `copies` returns the (block, mass) pairs sent
-  // to it for that round.
-  std::vector<envelope> ask(std::uint32_t number, std::uint64_t round) {
-    return sync_.say(from(sync_.plan().shards[number], 0, round), user{want_copy, {}, {}});
+  // Shard `number` asks for copies with request `request`. `copies` returns the (block, mass) pairs
+  // sent to it for that request.
+  std::vector<envelope> ask(std::uint32_t number, std::uint64_t request) {
+    return sync_.say(from(sync_.plan().shards[number]), user{want_copy, {}, {}, request});
   }
   std::vector<std::pair<std::uint32_t, double>> copies(const std::vector<envelope>& sent, std::uint32_t number,
-                                                       std::uint64_t round) const {
+                                                       std::uint64_t request) const {
     std::vector<std::pair<std::uint32_t, double>> list;
     for (const auto& [h, s] : only<state>(sent))
-      if (h.dst == sync_.plan().shards[number] && h.id == msg_id{round} && h.flags == flag_join)
-        list.emplace_back(s.block, std::bit_cast<double>(h.version));
+      if (h.dst == sync_.plan().shards[number] && s.request == request && s.round == 0) list.emplace_back(s.block, s.mass);
     return list;
   }
   // Returns the same pairs for all blocks of the shard, at this mass.

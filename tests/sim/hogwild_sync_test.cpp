@@ -86,7 +86,8 @@ class second_group : public ::testing::Test {
   std::vector<envelope> answer(std::uint64_t number, double value) {
     std::vector<envelope> sent;
     for (const auto& b : mine())
-      for (auto& e : s.say(from(j->plan.shard_of(*b, 0), number), weights{b->id, s.filled({b->count}, value)})) sent.push_back(e);
+      for (auto& e : s.say(from(j->plan.shard_of(*b, 0)), weights{b->id, s.filled({b->count}, value), 0, 0, number}))
+        sent.push_back(e);
     return sent;
   }
   std::vector<const param_block*> mine() const {
@@ -101,7 +102,7 @@ class second_group : public ::testing::Test {
     ASSERT_EQ(pushes.size(), mine().size());
     for (const auto& [h, p] : pushes) {
       EXPECT_EQ(h.dst, j->plan.shard_of(j->plan.blocks[p.block], 0));
-      EXPECT_EQ(h.step, number);
+      EXPECT_EQ(p.increment, number);
       EXPECT_EQ(s.first_of(p.sum), value);
     }
   }
@@ -136,7 +137,7 @@ TEST_F(second_group, sends_remaining_changes_before_it_has_flushed) {
   add(4);
   for (std::uint64_t step = 1; step < 4; ++step) note_step(step);
   add(1);
-  const auto word = s.say(from(j->plan.workers[1], 3, 1), ready{});
+  const auto word = s.say(from(j->plan.workers[1], 3), ready{ready::what_of::flushed, 1});
   EXPECT_THAT(only<push>(word), IsEmpty()) << "one increment at a time";
   EXPECT_FALSE(flushed(word));
   const auto rest = answer(1, 10);
@@ -168,13 +169,13 @@ TEST(hogwild_first_group, adds_an_increment_once_and_answers_its_copy) {
   const auto& b = *std::find_if(j->plan.blocks.begin(), j->plan.blocks.end(), [&](const auto& x) { return x.shard == s.self(); });
   s.dev().fill(5, s.array.at(b.id));
   const auto announced = [&](std::uint64_t number) {
-    return only<weights>(s.say(from(j->plan.shard_of(b, 1), number), push{b.id, 0, 1, s.filled({b.count}, 2)}));
+    return only<weights>(s.say(from(j->plan.shard_of(b, 1)), push{b.id, 0, 1, s.filled({b.count}, 2), false, number}));
   };
   for (int again = 0; again < 2; ++again) {
     const auto answers = announced(1);
     ASSERT_EQ(answers.size(), 1u);
     EXPECT_EQ(answers[0].first.dst, j->plan.shard_of(b, 1));
-    EXPECT_EQ(answers[0].first.step, 1u);
+    EXPECT_EQ(answers[0].second.increment, 1u);
     EXPECT_EQ(s.first_of(answers[0].second.value), 7);
   }
   EXPECT_EQ(s.first_of(announced(2).at(0).second.value), 9);

@@ -16,9 +16,8 @@ class whole_sum final : public checker {
   void watch(const seen_event& s, const prepared_job& j) override {
     if (!is(j.plan, s.self, role_kind::worker)) return;
     for (const auto& e : s.out) {
-      header h;
-      const auto* c = sent<state>(e, &h);
-      if (!c || (h.flags & flag_join)) continue;
+      const auto* c = sent<state>(e);
+      if (!c || c->round == 0) continue;
       copies[{c->block, s.self}] = values(c->value);
     }
   }

@@ -296,7 +296,7 @@ struct babbler final : mistake {
     }
   }
   void change(header& h, const job_plan& p) {
-    switch (g() % 12) {
+    switch (g() % 13) {
       case 0: h.src = role_id{static_cast<std::uint32_t>(g() % (p.roles.size() + 2))}; break;
       case 1: h.id = msg_id{number()}; break;
       case 2: h.step = number(); break;
@@ -307,7 +307,8 @@ struct babbler final : mistake {
       case 7: h.packets = static_cast<std::uint32_t>(number()); break;
       case 8: h.port = static_cast<std::uint16_t>(number()); break;
       case 9: h.phase = static_cast<std::uint8_t>(number()); break;
-      default: h.flags = static_cast<std::uint16_t>(number()); break;
+      case 10: h.mode_epoch = static_cast<std::uint8_t>(number()); break;
+      default: h.flags = static_cast<std::uint8_t>(number()); break;
     }
   }
   void change_body(message& m, const prepared_job& j) {
@@ -332,22 +333,26 @@ struct babbler final : mistake {
                    },
                    [&](layer_weights& w) { g() % 2 ? void(w.layer = of(j.graph.layers.size())) : spoil(w.values, g); },
                    [&](weights& w) {
-                     switch (g() % 3) {
+                     switch (g() % 5) {
                        case 0: w.block = of(j.plan.blocks.size()); break;
                        case 1: w.wanted = number(); break;
+                       case 2: w.answers = static_cast<std::uint32_t>(number()); break;
+                       case 3: w.increment = number(); break;
                        default: w.value = unlike(w.value, g); break;
                      }
                    },
                    [&](push& x) {
-                     switch (g() % 4) {
+                     switch (g() % 5) {
                        case 0: x.block = of(j.plan.blocks.size()); break;
                        case 1: x.first = static_cast<std::uint32_t>(number()); break;
+                       case 3: x.increment = number(); break;
                        case 2: x.span = static_cast<std::uint32_t>(number()); break;
                        default: x.sum = unlike(x.sum, g); break;
                      }
                    },
                    [&](user& u) {
-                     u.values.empty() || g() % 4 == 0 ? void(u.type = static_cast<std::uint32_t>(g() % 5)) : spoil(u.values, g);
+                     if (!u.values.empty() && g() % 4 > 0) return spoil(u.values, g);
+                     g() % 2 ? void(u.type = static_cast<std::uint32_t>(g() % 5)) : void(u.number = number());
                    },
                    [](auto&) {},
                },

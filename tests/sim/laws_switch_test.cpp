@@ -59,18 +59,18 @@ class switch_ledger final : public checker {
     std::uint64_t from;
   };
   void watch(const seen_event& s, const prepared_job& j) override {
-    if (const auto* a = std::get_if<adopt>(&s.in.body); a && a->mode_epoch == modes_.size())
+    if (const auto* a = std::get_if<adopt>(&s.in.body); a && s.in.h.mode_epoch == modes_.size())
       modes_.push_back({a->mode, s.in.h.step});
     for (const auto& e : s.out) {
       header h;
       const auto* w = sent<weights>(e, &h);
       const auto* st = sent<state>(e, &h);
-      const std::size_t mode_epoch = h.flags >> 8;
+      const std::size_t mode_epoch = h.mode_epoch;
       if (is(j.plan, s.self, role_kind::shard) && (w || st)) {  // the first value of a mode epoch
         const auto& v = w ? w->value : st->value;
         values_[mode_epoch].try_emplace(w ? w->block : st->block, values(v));
       }
-      if (is(j.plan, s.self, role_kind::worker) && st && !(h.flags & flag_join))
+      if (is(j.plan, s.self, role_kind::worker) && st && st->round > 0)
         copies_[mode_epoch][{st->block, s.self}] = values(st->value);
     }
   }
@@ -115,7 +115,7 @@ class mode_of_the_day final : public checker {
  private:
   void watch(const seen_event& s, const prepared_job& j) override {
     const auto* a = std::get_if<adopt>(&s.in.body);
-    if (a && is(j.plan, s.self, role_kind::shard)) mode_epoch_[s.self] = a->mode_epoch;
+    if (a && is(j.plan, s.self, role_kind::shard)) mode_epoch_[s.self] = s.in.h.mode_epoch;
     if (!is(j.plan, s.self, role_kind::worker)) return;
     if (std::holds_alternative<start>(s.in.body) && s.in.h.incarnation > 0) {
       auto& least = came_[s.self] = ~0u;
@@ -129,7 +129,7 @@ class mode_of_the_day final : public checker {
       if (!r || r->what != ready::what_of::joined) continue;
       ++joined;
       learnt += told_.erase(s.self);
-      const std::uint32_t mode_epoch = h.flags >> 8;
+      const std::uint32_t mode_epoch = h.mode_epoch;
       must(mode_epoch >= came_[s.self], [&] {
         return j.plan[s.self].name + " joins in mode epoch " + std::to_string(mode_epoch) + ", but the shards had begun " +
                std::to_string(came_[s.self]) + " at its restart";
@@ -233,7 +233,7 @@ struct unlearnt_switch final : mistake {
     if (std::holds_alternative<start>(in.body)) back.insert(self);
     for (auto i = before; i < out.list().size(); ++i)
       if (const auto* r = sent<ready>(out.list()[i]); r && r->what == ready::what_of::joined && back.erase(self))
-        std::get<send_effect>(out.list()[i]).e.h.flags &= flag_marks;
+        std::get<send_effect>(out.list()[i]).e.h.mode_epoch = 0;
   }
 };
 

@@ -188,8 +188,9 @@ class loaders_of {
         if (e.h.attempt == 0) --open_[e.h.dst];
       if (!std::holds_alternative<examples>(e.body)) return;
       ++deliveries;
-      const auto before = hops.find({e.h.step, e.h.packet, e.h.src});
-      hops.try_emplace({e.h.step, e.h.packet, e.h.dst}, before == hops.end() ? 1 : before->second + 1);
+      const auto nth = std::get<examples>(e.body).nth;
+      const auto before = hops.find({e.h.step, nth, e.h.src});
+      hops.try_emplace({e.h.step, nth, e.h.dst}, before == hops.end() ? 1 : before->second + 1);
     };
   }
 

@@ -148,11 +148,10 @@ std::vector<std::pair<header, T>> only(const std::vector<envelope>& sent) {
   return list;
 }
 
-inline header from(role_id who, std::uint64_t step = 0, std::uint64_t id = 0) {
+inline header from(role_id who, std::uint64_t step = 0) {
   header h;
   h.src = who;
   h.step = step;
-  h.id = msg_id{id};
   return h;
 }
 

@@ -3,7 +3,6 @@
 // a run.
 #pragma once
 
-#include <bit>
 #include <cstring>
 
 #include "tests/sim/mode_run.hpp"
@@ -219,15 +218,14 @@ class mass_checker final : public checker {
         stepped[{s.self, steps_[s.self]++}] = mass_of(s.self, 0, j);
       if (const auto* u = sent<user>(e); u && u->type == 1) watch_share(s, *u, j);
       // The mass that a worker reports when it flushes or is asked for a copy.
-      header h;
-      const auto* st = sent<state>(e, &h);
+      const auto* st = sent<state>(e);
       if (!st) continue;
       const auto layer = j.graph.params[j.plan.blocks[st->block].param].layer;
-      const double says = std::bit_cast<double>(h.version);
+      const double says = st->mass;
       const double m = mass_of(s.self, layer, j);
       must(std::abs(says - m) < 1e-12,
            [&] { return j.plan[s.self].name + " reports mass " + std::to_string(says) + ", but has " + std::to_string(m); });
-      if (!(h.flags & flag_join)) flushed_[{static_cast<std::uint64_t>(h.id), st->block}] += says;
+      if (st->round > 0) flushed_[{st->round, st->block}] += says;
     }
   }
   double& mass_of(role_id worker, std::uint32_t layer, const prepared_job& j) {

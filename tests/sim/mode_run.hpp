@@ -150,10 +150,10 @@ inline void print_delivery(const envelope& e, time_point now, const job_plan& p)
   if (const auto* a = std::get_if<state>(&e.body)) block = a->block, note(a->value);
   if (const auto* r = std::get_if<ready>(&e.body)) block = static_cast<unsigned>(r->what);  // flushed, adopted, joined, work unit
   if (const auto* x = std::get_if<work_unit>(&e.body)) block = x->first, first = static_cast<double>(x->step);
-  std::printf("%lld %s -> %s %s step %llu version %llu clock %u packet %u block %u flags %x inc %u attempt %u first %g\n",
+  std::printf("%lld %s -> %s %s step %llu version %llu clock %u packet %u block %u flags %x epoch %u inc %u attempt %u first %g\n",
               static_cast<long long>(now.count()), name(e.h.src), name(e.h.dst), name_of(e.body),
               static_cast<unsigned long long>(e.h.step), static_cast<unsigned long long>(e.h.version), e.h.needed_from, e.h.packet,
-              block, e.h.flags, e.h.incarnation, e.h.attempt, first);
+              block, e.h.flags, e.h.mode_epoch, e.h.incarnation, e.h.attempt, first);
 }
 
 inline mode_result run(const mode_run& r) {

@@ -15,10 +15,10 @@ class flushing : public ::testing::Test {
   // boundary is step 0.
   std::vector<std::uint64_t> word(role_id who, std::uint64_t round, ready::what_of what = ready::what_of::flushed) {
     std::vector<std::uint64_t> rounds;
-    for (const auto& [h, r] : only<ready>(shard.say(from(who, 0, round), ready{what}))) {
+    for (const auto& [h, r] : only<ready>(shard.say(from(who), ready{what, round}))) {
       EXPECT_EQ(r.what, ready::what_of::flushed);
       EXPECT_EQ(h.dst, role_id{0});
-      rounds.push_back(static_cast<std::uint64_t>(h.id));
+      rounds.push_back(r.round);
     }
     return rounds;
   }

@@ -19,8 +19,13 @@ class stage_lending : public ::testing::Test {
   const graph_layer& layer() const { return j->graph.layers[left]; }
   const plan_edge& in() const { return j->plan.edges[j->plan[stage.self()].in_edges[0]]; }
   const plan_edge& out() const { return j->plan.edges[j->plan[stage.self()].out_edges[0]]; }
-  std::vector<envelope> give_forward() { return stage.say(from(in().from, 0, 7), forward{stage.filled(layer().in[0], 1), 2, 0}); }
-  std::vector<envelope> give_backward() { return stage.say(from(out().to, 0, 7), backward{stage.filled(layer().out[0], 1)}); }
+  static header of_packet(role_id src) {
+    auto h = from(src);
+    h.id = msg_id{7};
+    return h;
+  }
+  std::vector<envelope> give_forward() { return stage.say(of_packet(in().from), forward{stage.filled(layer().in[0], 1), 2, 0}); }
+  std::vector<envelope> give_backward() { return stage.say(of_packet(out().to), backward{stage.filled(layer().out[0], 1)}); }
 
   static constexpr std::uint32_t left = 3;
   std::shared_ptr<prepared_job> j = prepare({.packets = 1});

@@ -9,13 +9,13 @@
 namespace troupe::testing {
 namespace {
 
-std::string ready_word(const ready& r, const header& h) {
+std::string ready_word(const ready& r) {
   switch (r.what) {
-    case ready::what_of::copied: return "copied block " + std::to_string(h.packet);
+    case ready::what_of::copied: return "copied block " + std::to_string(r.block);
     case ready::what_of::flushed: return " settled";
     case ready::what_of::adopted: return " adopted";
     case ready::what_of::joined: return " joined";
-    case ready::what_of::work_unit: return " packets " + std::to_string(h.packet) + "+" + std::to_string(h.packets);
+    case ready::what_of::work_unit: return " packets " + std::to_string(r.first) + "+" + std::to_string(r.count);
   }
   return "";
 }
@@ -29,18 +29,21 @@ std::string line_of(const envelope& e, const job_plan& p) {
                  [&](const backward&) { s << " step " << e.h.step << " packet " << e.h.packet; },
                  [&](const gradient&) { s << " step " << e.h.step << " packet " << e.h.packet; },
                  [&](const push& b) {
-                   s << " step " << e.h.step << " block " << b.block << " packets " << b.first << "+" << b.span << " of "
-                     << b.sum.count();
+                   s << (b.increment > 0 ? " increment " : " step ") << (b.increment > 0 ? b.increment : e.h.step) << " block "
+                     << b.block << " packets " << b.first << "+" << b.span << " of " << b.sum.count();
                  },
-                 [&](const weights& b) { s << " version " << e.h.version << " block " << b.block; },
+                 [&](const weights& b) {
+                   s << (b.increment > 0 ? " increment " : " version ") << (b.increment > 0 ? b.increment : e.h.version)
+                     << " block " << b.block;
+                 },
                  [&](const layer_weights&) { s << " version " << e.h.version; },
                  [&](const grant& g) { s << " until " << g.until; },
                  [&](const evaluate& v) { s << " round " << v.round << " version " << e.h.version; },
                  [&](const report&) { s << (e.h.phase == 0 ? " step " : " round ") << e.h.step << " packet " << e.h.packet; },
                  [&](const collect&) { s << " version " << e.h.version; },
-                 [&](const state& b) { s << " version " << (e.h.version < 1000 ? e.h.version : 0) << " block " << b.block; },
+                 [&](const state& b) { s << " version " << e.h.version << " block " << b.block; },
                  [&](const fetch& f) { s << " step " << e.h.step << " version " << e.h.version << " block " << f.block; },
-                 [&](const ready& r) { s << ready_word(r, e.h) << " step " << e.h.step; },
+                 [&](const ready& r) { s << ready_word(r) << " step " << e.h.step; },
                  [&](const flush&) { s << " step " << e.h.step; },
                  [&](const work_unit& x) { s << " step " << x.step << " packets " << x.first << "+" << x.count; },
                  [&](const user& u) { s << " type " << u.type << " step " << e.h.step; },

@@ -362,9 +362,8 @@ TEST(replication, waits_for_the_acknowledgement_of_the_first_replica) {
   EXPECT_FALSE(b.step().quiet());
   header h;
   h.src = copies[0];
-  h.packet = block.plan->id;
   h.version = 7;
-  const ready copied{ready::what_of::copied};
+  const ready copied{.what = ready::what_of::copied, .block = block.plan->id};
   EXPECT_EQ(b.say(h, copied), drop_reason::unrequested) << "another version";
   h.version = 0;
   EXPECT_EQ(b.say(h, copied), drop_reason::unrequested) << "the first values, which are older";

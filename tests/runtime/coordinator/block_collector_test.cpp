@@ -92,7 +92,7 @@ class blocks : public ::testing::Test {
   bool give(block_collector& c, std::uint32_t block, std::vector<float> v, std::uint64_t updates = 7) {
     auto more = v;
     for (auto& x : more) x += 100;
-    return c.take({c.request(), block, of(v), {of(more)}}, updates);
+    return c.take({c.request(), block, of(v), {of(more)}, updates});
   }
   bool give_all(block_collector& c) {
     EXPECT_FALSE(give(c, 3, {13}, 9));
@@ -137,12 +137,12 @@ TEST_F(blocks, with_values_that_are_not_finite_are_reported_by_name) {
     c.begin(false);
     for (std::uint32_t k : {0u, 1u, 2u, 3u})
       give(c, k, k == 1 ? std::vector<float>(6) : std::vector<float>(k == 0 ? 2 : k == 2 ? 3 : 1));
-    ASSERT_TRUE(c.take({c.request(), 4, of({0, bad, 0}), {of({0, 0, 0})}}, 1));
+    ASSERT_TRUE(c.take({c.request(), 4, of({0, bad, 0}), {of({0, 0, 0})}, 1}));
     run(c.join());
     EXPECT_EQ(c.joined().not_finite, "whole");
     c.begin(false);
     for (std::uint32_t k : {0u, 1u, 2u, 4u}) give(c, k, k == 1 ? std::vector<float>(6) : std::vector<float>(k == 0 ? 2 : 3));
-    ASSERT_TRUE(c.take({c.request(), 3, of({1}), {of({bad})}}, 1));
+    ASSERT_TRUE(c.take({c.request(), 3, of({1}), {of({bad})}, 1}));
     run(c.join());
     EXPECT_EQ(c.joined().not_finite, "long@momentum") << "a rule state, in one of several blocks";
   }
@@ -171,19 +171,19 @@ TEST_F(blocks, are_requested_from_the_first_server_group) {
 
 TEST_F(blocks, that_were_not_requested_or_do_not_fit_are_dropped) {
   auto c = collector();
-  EXPECT_FALSE(c.take({0, 0, of({0, 4}), {of({0, 4})}}, 1)) << "no collection is in progress";
+  EXPECT_FALSE(c.take({0, 0, of({0, 4}), {of({0, 4})}, 1})) << "no collection is in progress";
   c.begin(false);
   c.begin(false);
   const auto untouched = [&] { return c.missing() == 5; };
-  c.take({1, 0, of({0, 4}), {of({0, 4})}}, 1);
+  c.take({1, 0, of({0, 4}), {of({0, 4})}, 1});
   EXPECT_TRUE(untouched()) << "an answer to the previous collection";
-  c.take({2, 5, of({0, 4}), {of({0, 4})}}, 1);
+  c.take({2, 5, of({0, 4}), {of({0, 4})}, 1});
   EXPECT_TRUE(untouched()) << "no such block";
-  c.take({2, 0, of({0, 4, 8}), {of({0, 4})}}, 1);
+  c.take({2, 0, of({0, 4, 8}), {of({0, 4})}, 1});
   EXPECT_TRUE(untouched()) << "too long";
-  c.take({2, 0, of({0, 4}), {}}, 1);
+  c.take({2, 0, of({0, 4}), {}, 1});
   EXPECT_TRUE(untouched()) << "no rule state";
-  c.take({2, 0, of({0, 4}), {of({0})}}, 1);
+  c.take({2, 0, of({0, 4}), {of({0})}, 1});
   EXPECT_TRUE(untouched()) << "a rule state of a wrong size";
   EXPECT_FALSE(give(c, 0, {0, 4}));
   EXPECT_EQ(c.missing(), 4u);
@@ -198,8 +198,8 @@ TEST_F(blocks, of_carried_state_are_joined_over_the_packets) {
   EXPECT_THAT(c.asked_stages(), ElementsAre(role_id{4}, role_id{5}));
   EXPECT_EQ(c.missing(), 7u);
   EXPECT_FALSE(give_all(c));
-  EXPECT_FALSE(c.take({1, 6, of({3, 4}, {1, 2}), {of({6}, {1, 1})}}, 0));
-  EXPECT_TRUE(c.take({1, 5, of({1, 2}, {1, 2}), {of({5}, {1, 1})}}, 0));
+  EXPECT_FALSE(c.take({1, 6, of({3, 4}, {1, 2}), {of({6}, {1, 1})}, 0}));
+  EXPECT_TRUE(c.take({1, 5, of({1, 2}, {1, 2}), {of({5}, {1, 1})}, 0}));
   run(c.join());
   const auto got = c.joined();
   ASSERT_EQ(got.carried.size(), 2u);
@@ -214,8 +214,8 @@ TEST_F(blocks, of_carried_state_are_left_out_if_one_packet_has_none_yet) {
   auto c = collector();
   c.begin(true);
   give_all(c);
-  c.take({1, 6, of({3, 4}, {1, 2}), {of({6}, {1, 1})}}, 0);
-  EXPECT_TRUE(c.take({1, 5, tensor{}, {}}, 0));
+  c.take({1, 6, of({3, 4}, {1, 2}), {of({6}, {1, 1})}, 0});
+  EXPECT_TRUE(c.take({1, 5, tensor{}, {}, 0}));
   run(c.join());
   EXPECT_THAT(c.joined().carried, IsEmpty());
 }
@@ -233,8 +233,8 @@ TEST_F(blocks, are_cut_from_parameters_to_their_original_content) {
   auto c = collector();
   c.begin(true);
   give_all(c);
-  c.take({1, 6, of({3, 4}, {1, 2}), {of({6}, {1, 1})}}, 0);
-  c.take({1, 5, of({1, 2}, {1, 2}), {of({5}, {1, 1})}}, 0);
+  c.take({1, 6, of({3, 4}, {1, 2}), {of({6}, {1, 1})}, 0});
+  c.take({1, 5, of({1, 2}, {1, 2}), {of({5}, {1, 1})}, 0});
   run(c.join());
   const auto got = c.joined();
   block_cutter cutter(*graph, plan, {"momentum"}, {30, got.all(), {{"wide", 29}}});
@@ -247,7 +247,7 @@ TEST_F(blocks, are_cut_from_parameters_to_their_original_content) {
   EXPECT_EQ(at_once[2].what.block, 2u);
   EXPECT_EQ(at_once[2].to, one);
   EXPECT_EQ(at_once[2].version, 30u);
-  EXPECT_EQ(at_once[2].updates, 30u) << "no number is known for this parameter: the step";
+  EXPECT_EQ(at_once[2].what.updates, 30u) << "no number is known for this parameter: the step";
   EXPECT_THAT(values(at_once[2].what.value), ElementsAre(10, 11, 12));
   EXPECT_THAT(values(at_once[3].what.rule[0]), ElementsAre(113));
   EXPECT_THAT(cutter.at_once(), IsEmpty());
@@ -258,7 +258,7 @@ TEST_F(blocks, are_cut_from_parameters_to_their_original_content) {
   ASSERT_EQ(picked.size(), 2u);
   EXPECT_EQ(picked[1].what.block, 1u);
   EXPECT_EQ(picked[1].to, two);
-  EXPECT_EQ(picked[1].updates, 29u);
+  EXPECT_EQ(picked[1].what.updates, 29u);
   EXPECT_THAT(values(picked[0].what.value), ElementsAre(0, 4));
   EXPECT_THAT(values(picked[1].what.value), ElementsAre(1, 2, 3, 5, 6, 7));
   EXPECT_THAT(values(picked[1].what.rule[0]), ElementsAre(101, 102, 103, 105, 106, 107));

@@ -42,7 +42,7 @@ struct job {
   todo next() { return b.next(f); }
   std::uint64_t end() const { return b.end(f); }
   void flush() { EXPECT_TRUE(b.flushed(role_id{1}, b.flush_round(), 1, f.completed)); }
-  void adopt() { EXPECT_TRUE(b.adopted(role_id{2}, b.pending_epoch(), 1)); }
+  void adopt() { EXPECT_TRUE(b.adopted(role_id{2}, b.mode_epoch(), 1)); }
   // A round of the current weights begins and ends.
   void evaluate() {
     f.evaluating = true;

@@ -314,7 +314,7 @@ TEST(boundary, a_switch_waits_for_all_workers_of_its_mode_epoch) {
   EXPECT_EQ(j.b.mode().text(), "ssp staleness=3");
   EXPECT_FALSE(j.b.wanted_mode());
   EXPECT_TRUE(j.b.changing()) << "workers have not adopted it yet";
-  EXPECT_EQ(j.b.mode_epoch(), 1u);
+  EXPECT_EQ(j.b.switches(), 1u);
   EXPECT_EQ(j.b.epoch_began_at(), 7u);
   EXPECT_FALSE(j.b.at_rest(7)) << "workers may hold updates in the new mode";
   EXPECT_FALSE(j.b.adopted(role_id{2}, 0, 2)) << "of the previous mode epoch";

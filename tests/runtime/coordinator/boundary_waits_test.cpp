@@ -270,7 +270,7 @@ TEST(boundary, answers_that_are_not_awaited_have_no_effect) {
   for (auto s : {waiting::flushing, waiting::collecting, waiting::switching, waiting::evaluating_last}) {
     auto j = in(s);
     EXPECT_FALSE(s != waiting::flushing && j.b.flushed(role_id{1}, j.b.flush_round(), 1, 7));
-    EXPECT_FALSE(s != waiting::switching && j.b.adopted(role_id{2}, j.b.pending_epoch(), 1));
+    EXPECT_FALSE(s != waiting::switching && j.b.adopted(role_id{2}, j.b.mode_epoch(), 1));
     EXPECT_EQ(j.b.now(), s);
   }
 }

@@ -298,10 +298,10 @@ TEST(coordinator, flushes_before_it_switches_the_mode) {
   EXPECT_THAT(s.text(), HasSubstr("a switch to mode 'ssp' is under way"));
   for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
   ASSERT_EQ(s.sent<flush>().size(), s.plan->workers.size());
-  const auto round = s.sent<flush>()[0].first.id;
-  for (auto shard : s.plan->shards) s.deliver(ready{ready::what_of::flushed}, shard, [&](header& h) { h.id = round; });
+  const auto round = s.sent<flush>()[0].second.round;
+  for (auto shard : s.plan->shards) s.deliver(ready{ready::what_of::flushed, round}, shard);
   EXPECT_EQ(s.sent<adopt>().size(), s.plan->workers.size() + s.plan->shards.size());
-  for (auto w : s.plan->workers) s.deliver(ready{ready::what_of::adopted, 1}, w);
+  for (auto w : s.plan->workers) s.deliver(ready{ready::what_of::adopted}, w, [](header& h) { h.mode_epoch = 1; });
   EXPECT_THAT(s.events(), ElementsAre("mode 3"));
   EXPECT_EQ(s.text(), "ssp");
   EXPECT_THAT(s.granted(), ElementsAre(6u));

@@ -54,14 +54,14 @@ std::string text_of(const message& m) {
                         [&](const backward& b) { p(b.grad); },
                         [&](const credit& b) { p(b.count); },
                         [&](const gradient& b) { p(b.layer), p(b.grads), p(b.stats); },
-                        [&](const push& b) { p(b.block), p(b.first), p(b.span), p(b.sum); },
-                        [&](const weights& b) { p(b.block), p(b.value); },
+                        [&](const push& b) { p(b.block), p(b.first), p(b.span), p(b.sum), p(b.across), p(b.increment); },
+                        [&](const weights& b) { p(b.block), p(b.value), p(b.wanted), p(b.answers), p(b.increment); },
                         [&](const layer_weights& b) { p(b.layer), p(b.values); },
-                        [&](const ready& b) { p(b.what); },
+                        [&](const ready& b) { p(b.what), p(b.round), p(b.first), p(b.count), p(b.block); },
                         [&](const fetch& b) { p(b.block), p(b.join); },
                         [&](const norm_partials& b) { p(b.block), p(b.parts); },
                         [&](const nonfinite_report& b) { p(b.group), p(b.bad); },
-                        [&](const flush&) {},
+                        [&](const flush& b) { p(b.round); },
                         [&](const adopt& b) { p(b.mode), p(b.options); },
                         [&](const observe&) {},
                         [&](const observation& b) { p(b.histograms); },
@@ -71,13 +71,16 @@ std::string text_of(const message& m) {
                         [&](const quiesce& b) { p(b.request), p(b.living); },
                         [&](const inventory& b) { p(b.request), p(b.least), p(b.newest); },
                         [&](const start&) {},
-                        [&](const grant& b) { p(b.until); },
+                        [&](const grant& b) { p(b.until), p(b.notice); },
                         [&](const set_value& b) { p(b.key), p(b.value), p(b.from); },
                         [&](const evaluate& b) { p(b.round); },
                         [&](const report& b) { p(b.values), p(b.valid); },
                         [&](const collect& b) { p(b.request), p(b.with_state); },
-                        [&](const state& b) { p(b.request), p(b.block), p(b.value), p(b.rule); },
-                        [&](const restore_state& b) { p(b.block), p(b.value), p(b.rule); },
+                        [&](const state& b) {
+                          p(b.request), p(b.block), p(b.value), p(b.rule), p(b.updates), p(b.wanted), p(b.answers), p(b.round),
+                              p(b.mass);
+                        },
+                        [&](const restore_state& b) { p(b.block), p(b.value), p(b.rule), p(b.updates); },
                         [&](const halt&) {},
                         [&](const command& b) {
                           p(b.what.index()), std::visit(
@@ -86,11 +89,11 @@ std::string text_of(const message& m) {
                                                  },
                                                  b.what);
                         },
-                        [&](const user& b) { p(b.type), p(b.bytes), p(b.values); },
+                        [&](const user& b) { p(b.type), p(b.bytes), p(b.values), p(b.number); },
                         [&](const work_unit& b) { p(b.step), p(b.first), p(b.count); },
                         [&](const resume_at& b) { p(b.step); },
-                        [&](const want_examples&) {},
-                        [&](const examples& b) { p(b.data), p(b.label); },
+                        [&](const want_examples& b) { p(b.nth); },
+                        [&](const examples& b) { p(b.data), p(b.label), p(b.nth); },
                         [&](const examples_seed& b) { p(b.seed); },
                         [&](const finished& b) { p(b.token); },
                         [&](const peer_down& b) { p(b.node), p(b.reason); }},
@@ -118,16 +121,17 @@ TEST(wire, decoding_returns_every_body_as_it_was_encoded) {
 }
 
 TEST(wire, push_has_the_golden_bytes) {
-  push body{0x01020304, 4, 2, made<float>({1, 3}, 1.0f)};
+  push body{0x01020304, 4, 2, made<float>({1, 3}, 1.0f), true, 6};
   const auto bytes = joined(encode({sample_header(), body}));
   std::vector<std::uint8_t> want = {
-      1,  0, 0, 0, 2,  0, 0,  0, 3,  0, 0,  0, 4,  0, 0, 0,              // job, src, dst, incarnation
-      6,  0, 0, 0, 5,  0, 0,  0, 7,  0, 0,  0, 0,  0, 0, 0,              // id, step
-      8,  0, 0, 0, 0,  0, 0,  0, 9,  0, 0,  0, 10, 0, 0, 0,              // version, needed_from, packet
-      11, 0, 0, 0, 12, 0, 13, 1, 15, 0, 16, 0, 0,  0,                    // packets, port, attempt, phase, flags, trace
-      7,  4, 0, 0, 32, 0, 0,  0,                                         // wire version, body 4 = push, 32 bytes of fields
-      4,  3, 2, 1, 4,  0, 0,  0, 2,  0, 0,  0,                           // block, first, span
-      2,  0, 2, 0, 1,  0, 0,  0, 0,  0, 0,  0, 3,  0, 0, 0, 0, 0, 0, 0,  // sum: backed f32 of rank 2, 1 x 3
+      1,  0, 0, 0, 2,  0, 0,  0, 3, 0,  0,  0, 4,  0, 0, 0,              // job, src, dst, incarnation
+      6,  0, 0, 0, 5,  0, 0,  0, 7, 0,  0,  0, 0,  0, 0, 0,              // id, step
+      8,  0, 0, 0, 0,  0, 0,  0, 9, 0,  0,  0, 10, 0, 0, 0,              // version, needed_from, packet
+      11, 0, 0, 0, 12, 0, 13, 1, 3, 15, 16, 0, 0,  0,                    // packets, port, attempt, phase, flags, mode_epoch, trace
+      8,  4, 0, 0, 41, 0, 0,  0,                                         // wire version, body 4 = push, 41 bytes of fields
+      4,  3, 2, 1, 4,  0, 0,  0, 2, 0,  0,  0,                           // block, first, span
+      2,  0, 2, 0, 1,  0, 0,  0, 0, 0,  0,  0, 3,  0, 0, 0, 0, 0, 0, 0,  // sum: backed f32 of rank 2, 1 x 3
+      1,  6, 0, 0, 0,  0, 0,  0, 0,                                      // across, increment
   };
   want.resize(128);  // zeros up to the payload
   want.insert(want.end(), {0, 0, 0x80, 0x3f, 0, 0, 0, 0x40, 0, 0, 0x40, 0x40});
@@ -191,13 +195,13 @@ TEST(wire, every_kind_of_malformed_message_is_refused_by_name) {
   const auto set64 = [](std::size_t at, std::uint64_t v) { return [=](bytes& b) { std::memcpy(&b[at], &v, 8); }; };
   EXPECT_EQ(error_of({}), "the message is shorter than its prefix");
   EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.resize(69); })), "the message is shorter than its prefix");
-  EXPECT_EQ(error_of(changed(p, set(62, 2))), "wire version is 2, must be 7");
+  EXPECT_EQ(error_of(changed(p, set(62, 2))), "wire version is 2, must be 8");
   EXPECT_EQ(error_of(changed(p, set(63, 200))), "unknown body 200");
   EXPECT_EQ(error_of(changed(p, set(64, 1))), "a reserved byte is not zero");
   EXPECT_EQ(error_of(changed(p, set(55, 2))), "unknown phase 2");
   EXPECT_EQ(error_of(changed(p, set(69, 1))), "the fields are longer than the message");
-  EXPECT_EQ(error_of(changed(p, set(66, 31))), "push: the fields end early");
-  EXPECT_EQ(error_of(changed(p, set(66, 33))), "push: trailing bytes after the fields");
+  EXPECT_EQ(error_of(changed(p, set(66, 40))), "push: the fields end early");
+  EXPECT_EQ(error_of(changed(p, set(66, 42))), "push: trailing bytes after the fields");
   EXPECT_EQ(error_of(changed(p, set(82, 3))), "push: unknown tensor state");
   EXPECT_EQ(error_of(changed(p, set(82, 0))), "push: an empty tensor has a shape");
   EXPECT_EQ(error_of(changed(p, set(82, 1))), "push: trailing bytes after the payload");
@@ -210,12 +214,12 @@ TEST(wire, every_kind_of_malformed_message_is_refused_by_name) {
             "push: a tensor's size overflows")
       << "an extent of 0 must not hide the overflow of the others";
   EXPECT_EQ(error_of(changed(p, set(86, 3))), "push: a tensor's payload ends early");
-  EXPECT_EQ(error_of(changed(p, set(108, 1))), "push: padding is not zero");
+  EXPECT_EQ(error_of(changed(p, set(112, 1))), "push: padding is not zero");
   EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.push_back(0); })), "push: trailing bytes after the payload");
   EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.pop_back(); })), "push: a tensor's payload ends early");
   EXPECT_EQ(error_of(changed(u, set(77, 1))), "user: a string is longer than the message");
   EXPECT_EQ(error_of(changed(u, set(83, 2))), "user: a list has more tensors than allowed");
-  EXPECT_EQ(error_of(changed(u, set(81, 1))), "user: a list has more tensors than allowed");
+  EXPECT_EQ(error_of(changed(u, set(81, 3))), "user: a list has more tensors than allowed");
   EXPECT_EQ(error_of(changed(u, [](bytes& b) { b.push_back(0); })), "user: trailing bytes after the payload");
   EXPECT_EQ(error_of(changed(c, set(78, 2))), "collect: a bool is neither 0 nor 1");
 }

@@ -82,11 +82,11 @@ inline credit sample() {
 }
 template <>
 inline want_examples sample() {
-  return {};
+  return {5};
 }
 template <>
 inline examples sample() {
-  return {made<float>({2, 1, 3, 3}, 0.25f), made<std::int32_t>({2}, -1)};
+  return {made<float>({2, 1, 3, 3}, 0.25f), made<std::int32_t>({2}, -1), 5};
 }
 template <>
 inline examples_seed sample() {
@@ -98,11 +98,11 @@ inline gradient sample() {
 }
 template <>
 inline push sample() {
-  return {1, 2, 3, made<float>({17}, 1)};
+  return {1, 2, 3, made<float>({17}, 1), true, 18};
 }
 template <>
 inline weights sample() {
-  return {6, made<float>({16}, 2)};
+  return {6, made<float>({16}, 2), 19, 20, 21};
 }
 template <>
 inline layer_weights sample() {
@@ -110,7 +110,7 @@ inline layer_weights sample() {
 }
 template <>
 inline ready sample() {
-  return {ready::what_of::joined};
+  return {ready::what_of::joined, 22, 23, 24, 25};
 }
 template <>
 inline fetch sample() {
@@ -134,7 +134,7 @@ inline nonfinite_report sample() {
 }
 template <>
 inline flush sample() {
-  return {};
+  return {26};
 }
 template <>
 inline adopt sample() {
@@ -167,7 +167,7 @@ inline start sample() {
 }
 template <>
 inline grant sample() {
-  return {0xfedcba9876543210u};
+  return {0xfedcba9876543210u, 27};
 }
 template <>
 inline work_unit sample() {
@@ -195,11 +195,11 @@ inline collect sample() {
 }
 template <>
 inline state sample() {
-  return {10, 11, made<float>({5}, 3), several()};
+  return {10, 11, made<float>({5}, 3), several(), 28, 29, 30, 31, 0.375};
 }
 template <>
 inline restore_state sample() {
-  return {12, tensor{}, several()};
+  return {12, tensor{}, several(), 32};
 }
 template <>
 inline halt sample() {
@@ -211,7 +211,7 @@ inline command sample() {
 }
 template <>
 inline user sample() {
-  return {13, std::string("a\0b\xff", 4), several()};
+  return {13, std::string("a\0b\xff", 4), several(), 33};
 }
 template <>
 inline finished sample() {
@@ -236,7 +236,8 @@ inline header sample_header() {
           .port = 12,
           .attempt = 13,
           .phase = 1,
-          .flags = 15,
+          .flags = 3,
+          .mode_epoch = 15,
           .trace = 16};
 }
 
