@@ -19,7 +19,7 @@ namespace troupe {
 // Every field has one meaning. Numbers that only some messages have (blocks, rounds, masses) are in
 // their bodies. Messages of types that do not use a field have its default value
 // (header_fields.hpp; the table is in docs/wire.md).
-struct header {
+struct header {  // size: the 64 bytes in front of every message
   // In every message.
   std::uint32_t job = 0;  // number of the job
   role_id src = no_role;

@@ -146,7 +146,7 @@ class world {
     std::uint32_t writing = 0;
   };
   enum class kind : std::uint8_t { deliver, frame, acknowledgement, resend, shared, call };
-  struct record {
+  struct record {  // size: one entry of the queue; its fields are reused for all kinds
     envelope e;
     kind what = kind::deliver;
     std::uint8_t hop = 0;  // links passed; while hop < way.count the event is the head's arrival at the next link
