@@ -194,10 +194,12 @@ class [[nodiscard]] expected : public result_detail::either<T, E> {
   using error_type = E;
 
   expected() requires std::default_initializable<T> : base(std::in_place_index<0>) {}
+  // NOLINTBEGIN(bugprone-forwarding-reference-overload): the requirement excludes this type itself
   template <class U = T>
   requires(std::is_convertible_v<U, T> && !result_detail::is_expected<std::remove_cvref_t<U>> &&
            !result_detail::is_unexpected<std::remove_cvref_t<U>>) expected(U&& value)
       : base(std::in_place_index<0>, std::forward<U>(value)) {}
+  // NOLINTEND(bugprone-forwarding-reference-overload)
   template <class G>
   requires std::constructible_from<E, G> expected(unexpected<G> e) : base(std::in_place_index<1>, std::move(e).error()) {}
 

@@ -40,7 +40,7 @@ class log_bytes {
     const auto n = fixed<std::uint32_t>();
     if (n > left_.size()) wrong_ = true;
     if (wrong_) return {};
-    const std::string s(left_.substr(0, n));
+    std::string s(left_.substr(0, n));
     left_.remove_prefix(n);
     return s;
   }

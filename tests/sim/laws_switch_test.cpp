@@ -92,7 +92,7 @@ class switch_ledger final : public checker {
             if (at.first == b.id) gained += w[i] - first[i];
           right = std::abs(gained - (inside ? 1 : 0)) < 1e-9;
         }
-        must(right, [&] {
+        must(right, [&, mode = mode, from = from] {
           std::ostringstream s;
           s << "mode epoch " << mode_epoch << " (" << mode << ", steps " << from << " to " << until << "): element " << i
             << " of block " << b.id << " (step " << step << ") gains " << gained;

@@ -244,7 +244,7 @@ class mass_checker final : public checker {
     const auto workers = static_cast<double>(j.plan.workers.size());
     auto& whole = wholes_.try_emplace({s.self, layer, count}, m).first->second;
     const bool all = count > 0 && near(m), part = count > 0 && near(whole / workers);
-    must(count == 0 ? near(m / 2) : all || part, [&, sent = mass] {
+    must(count == 0 ? near(m / 2) : all || part, [&, layer = layer, sent = mass] {
       return j.plan[s.self].name + " sends mass " + std::to_string(sent) + " of layer " + std::to_string(layer) + ", but has " +
              std::to_string(m);
     });
@@ -269,7 +269,7 @@ class mass_checker final : public checker {
   }
   void close(const prepared_job&) override {
     for (const auto& [at, sum] : flushed_)
-      must(std::abs(sum - 1) < 1e-9, [&] {
+      must(std::abs(sum - 1) < 1e-9, [at = at, sum = sum] {
         return "masses of block " + std::to_string(at.second) + " sum to " + std::to_string(sum) + " in round " +
                std::to_string(at.first);
       });
