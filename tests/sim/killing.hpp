@@ -143,7 +143,7 @@ inline std::shared_ptr<prepared_job> ledger_chain(const chain_shape& c) {
     for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
     return nullptr;
   }
-  const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+  auto j = std::get<std::shared_ptr<prepared_job>>(made);
   j->restarts = true;
   return j;
 }
