@@ -61,8 +61,7 @@ class block_collector {
   std::vector<role_id> asked_stages() const;
   std::vector<role_id> asked_shards() const;
 
-  // Takes a block. Returns true if it was the last
-  // one missing and join() can run.
+  // Takes a block. Returns true if it was the last one missing and join() can run.
   bool take(const state& s);
   task_work join();
   collection joined();  // after the task

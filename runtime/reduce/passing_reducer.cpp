@@ -98,8 +98,8 @@ void passing_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version
 }
 
 // Weights go down to the last of `below` first: in a binomial tree that is the reducer with the
-// deepest subtree, in a ring the next reducer on their way. An answer to this
-// reducer's own fetch after a restart is passed on as weights that answer no fetch.
+// deepest subtree, in a ring the next reducer on their way. An answer to this reducer's own fetch
+// after a restart is passed on as weights that answer no fetch.
 void passing_reducer::take_weights(const header& h, const weights& w, effects& out) {
   if (w.block >= blocks_.size() || h.src != above(w.block)) return drop(drop_reason::misaddressed);
   if (!holds(w.value, plan().blocks[w.block].count, config_.type)) return drop(drop_reason::malformed);

@@ -67,10 +67,7 @@ TEST_F(controller_failures, a_node_that_joins_again_is_added_at_the_next_boundar
 
 TEST_F(controller_failures, a_node_that_cannot_be_added_is_tried_once_per_join) {
   begin({"n1", "n2", "n3"});
-  dies("n3");
-  found({"n1", "n2"}, 40);
-  ready({"n1", "n2"});
-  swap_all({"n1", "n2"});
+  continues_without_n3();
   out_.clear();
   joins("n3");
   ASSERT_TRUE(asked());
@@ -167,10 +164,7 @@ TEST_F(controller_failures, a_job_that_allows_no_node_failure_ends_at_the_first)
 TEST_F(controller_failures, a_fourth_node_failure_within_30_s_ends_the_job_naming_the_first) {
   begin({"n1", "n2", "n3"});
   const auto lose_and_go_on = [&] {
-    dies("n3");
-    found({"n1", "n2"}, 40);
-    ready({"n1", "n2"});
-    swap_all({"n1", "n2"});
+    continues_without_n3();
     joins("n3");
     h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3"}), {"bsp"}, asked()->plan_generation, 0}, now_, out_);
     ready({"n1", "n2", "n3"});

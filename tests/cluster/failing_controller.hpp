@@ -68,6 +68,13 @@ class controller_failures : public testing::Test {
   void swap_all(const std::vector<std::string>& nodes) {
     for (const auto& n : nodes) h_->on(n, swapped{id_, plan_generation(), 0, {}}, now_, out_);
   }
+  // n3 fails, and the job continues on n1 and n2 from step 40.
+  void continues_without_n3() {
+    dies("n3");
+    found({"n1", "n2"}, 40);
+    ready({"n1", "n2"});
+    swap_all({"n1", "n2"});
+  }
   std::uint32_t plan_generation() const { return sent<revise>().back().second.plan_generation; }
   template <class M>
   std::vector<std::pair<std::string, M>> sent() const {

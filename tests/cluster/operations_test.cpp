@@ -282,10 +282,7 @@ TEST_F(controller_operation, check_move_starts_the_plan_that_was_found) {
 
 TEST_F(controller_operation, check_move_reports_its_error) {
   begin({"n1", "n2", "n3"});
-  dies("n3");
-  found({"n1", "n2"}, 40);
-  ready({"n1", "n2"});
-  swap_all({"n1", "n2"});
+  continues_without_n3();
   out_.clear();
   joins("n3");
   const auto x = *asked();

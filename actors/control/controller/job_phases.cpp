@@ -147,13 +147,13 @@ void begin_ending(job_call& c) {
     if (c.nodes.at(n).up) up.insert(n);
   j.plans.drop();
   j.recovery.end_rejoining();
-  end_job word{j.id};
+  end_job ends{j.id};
   if (const auto* bad = j.log.last() ? j.log.last()->event.as<error_event>() : nullptr) {
-    word.error = bad->message;
-    word.step = j.log.last()->event.step;
-    word.where = bad->where;
+    ends.error = bad->message;
+    ends.step = j.log.last()->event.step;
+    ends.where = bad->where;
   }
-  for (const auto& n : up) c.send(n, word);
+  for (const auto& n : up) c.send(n, ends);
   j.run.end(c.now + end_timeout, std::move(up));
   finish(c);
 }

@@ -17,7 +17,6 @@
 // Invariants: a failure while a recovery plan is prepared restarts the recovery and is not counted
 // again. A failure while nodes swap waits until the others have swapped; that plan never begins. A
 // job that cannot continue fails with the node failure as its reason.
-#include <algorithm>
 #pragma once
 
 #include <string>

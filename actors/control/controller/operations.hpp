@@ -217,6 +217,7 @@ using member_operations = operation_list<make_roles, end_roles, make_plan_order,
 // --- requested by their host
 
 using kept_kind = store_effect::kind_of;
+// A file of a job was written, or not.
 struct stored {
   std::uint32_t job = 0;
   kept_kind what = kept_kind::checkpoint;

@@ -119,8 +119,10 @@ class replanning {
   // Removes the next plan, if there is one, and returns it.
   std::optional<successor> drop();
 
-  // --- commands Returns true if the command waits for the next plan. False: the present
-  // coordinator role gets it.
+  // --- commands
+
+  // Returns true if the command waits for the next plan. False: the present coordinator role gets
+  // it.
   bool holds(const command& c);
   std::vector<command> take_held();
 
