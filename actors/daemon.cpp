@@ -46,30 +46,26 @@ namespace fs = std::filesystem;
 constexpr auto drain_timeout = std::chrono::seconds(25);
 constexpr auto release_every = std::chrono::seconds(10);  // how often unused memory is returned to the system
 
-int wrong(const std::string& message) {
-  std::fprintf(stderr, "trouped: %s\n", message.c_str());
-  return 2;
-}
+int wrong(const std::string& message) { return std::fprintf(stderr, "trouped: %s\n", message.c_str()), 2; }
 
-const node_spec* node_named(const cluster_spec& c, const std::string& name, std::string& error) {
+expected<const node_spec*> node_named(const cluster_spec& c, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& n : c.nodes) {
     if (n.name == name) return &n;
     names.push_back(n.name);
   }
-  error = c.file + " has no node " + in_quotes(name) + did_you_mean(name, names);
-  return nullptr;
+  return unexpected(error(c.file + " has no node " + in_quotes(name) + did_you_mean(name, names)));
 }
 
 // There is no mode without TLS, so a daemon needs certificates.
-std::string check_tls(const cluster_spec& c, const std::string& node) {
+expected<void, coded_error> check_tls(const cluster_spec& c, const std::string& node) {
   std::error_code ec;
-  if (c.tls_dir.empty() || !fs::is_directory(c.tls_dir, ec))
-    return "no certificates: " + (c.tls_dir.empty() ? "[cluster.tls] dir is not set" : c.tls_dir + " is not a folder") +
-           "; make them with `troupe init-cluster --cluster " + c.file + "`";
+  const auto why = c.tls_dir.empty() ? "[cluster.tls] dir is not set" : c.tls_dir + " is not a folder";
+  if (!fs::is_directory(c.tls_dir, ec))
+    return unexpected(coded_error{"certificate_missing",
+                                  "no certificates: " + why + "; make them with `troupe init-cluster --cluster " + c.file + "`"});
   const auto dir = certificate_folder(c.tls_dir, node);
-  const auto fine = check_certificate(dir / "ca.pem", dir / (node + ".pem"), dir / (node + ".key"), node);
-  return fine ? std::string() : fine.error().message;
+  return check_certificate(dir / "ca.pem", dir / (node + ".pem"), dir / (node + ".key"), node);
 }
 
 // Signals that would end the process by default, sent by mistake: logged once and ignored.
@@ -297,17 +293,19 @@ int drain(control_plane& plane, const wakeups& wake, event_log& log, service_man
   return wake.whole() ? 0 : 1;
 }
 
-net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o, const cluster_spec& c, const cluster_rules& rules,
-                                                         const state_folder& state, const event_log& log, wakeups& wake,
-                                                         service_manager& manager, watchdog& dog) {
+expected<std::unique_ptr<control_plane>, coded_error> open_plane(const daemon_options& o, const cluster_spec& c,
+                                                                 const cluster_rules& rules, const state_folder& state,
+                                                                 const event_log& log, wakeups& wake, service_manager& manager,
+                                                                 watchdog& dog) {
   // Remote users submit jobs that use the plugins' entries, so only plugins with a reviewed
   // checksum are loaded.
   for (const auto& p : c.plugins)
     if (const auto [path, sha256] = split_plugin(p); sha256.empty())
-      return net::error{"plugin_unknown", "plugin " + path + ": " + c.file + " does not pin its checksum: write \"" +
-                                              fs::path(path).filename().string() + "#sha256=" + plugin_sha256(path) + "\""};
+      return unexpected(coded_error{"plugin_unknown", "plugin " + path + ": " + c.file + " does not pin its checksum: write \"" +
+                                                          fs::path(path).filename().string() + "#sha256=" + plugin_sha256(path) +
+                                                          "\""});
   auto all = std::make_shared<tables>(node_tables());
-  if (auto loaded = load_plugins(c.plugins, *all); !loaded) return loaded.error();
+  if (auto loaded = load_plugins(c.plugins, *all); !loaded) return unexpected(loaded.error());
   control_plane_options p;
   p.cluster = c;
   p.node = o.node;
@@ -329,8 +327,8 @@ net::expected<std::unique_ptr<control_plane>> open_plane(const daemon_options& o
 }
 
 // Null: the node serves no metrics.
-net::expected<std::unique_ptr<metrics_endpoint>> open_metrics(const std::optional<metrics_options>& o, const control_plane& plane,
-                                                              event_log& log) {
+expected<std::unique_ptr<metrics_endpoint>, coded_error> open_metrics(const std::optional<metrics_options>& o,
+                                                                      const control_plane& plane, event_log& log) {
   if (!o) return std::unique_ptr<metrics_endpoint>();
   return metrics_endpoint::open(
       *o, [&plane] { return plane.facts(); }, [&plane] { return plane.roles(); }, [&log](const std::string& line) { log(line); });
@@ -350,15 +348,15 @@ std::string port_taken(const std::string& address) {
 int run_daemon(const daemon_options& o) {
   cluster_rules rules;
   auto read = read_cluster_file(o.cluster_file, &rules);
-  if (const auto* bad = std::get_if<diagnostics>(&read)) {
-    for (const auto& d : *bad) std::fprintf(stderr, "%s\n", d.to_string().c_str());
+  if (!read) {
+    for (const auto& d : read.error()) std::fprintf(stderr, "%s\n", d.to_string().c_str());
     return 2;
   }
-  const auto& cluster = std::get<cluster_spec>(read);
-  std::string error;
-  const auto* me = node_named(cluster, o.node, error);
-  if (!me) return wrong(error);
-  if (error = check_tls(cluster, o.node); !error.empty()) return wrong(error);
+  const auto& cluster = *read;
+  const auto known = node_named(cluster, o.node);
+  if (!known) return wrong(known.error().text);
+  const auto* me = *known;
+  if (const auto tls = check_tls(cluster, o.node); !tls) return wrong(tls.error().message);
   std::optional<metrics_options> metrics_wanted;
   if (!me->metrics_address.empty()) {
     auto wanted = metrics_options_of(cluster, *me);

@@ -204,11 +204,11 @@ void embedded_run::impl::handle_event(const troupe::command& c) {
   if (over) return;
   if (next) return refuse("another move is under way: " + done_text(wish));
   auto a = amended(*running, changes, c);
-  if (const auto* why = std::get_if<std::string>(&a)) return refuse(*why);
-  auto made = prepare_again(j, std::get<amendments>(a));
-  if (const auto* bad = std::get_if<diagnostics>(&made)) return refuse(bad->front().message);
-  next = std::get<std::shared_ptr<prepared_job>>(made);
-  next_changes = std::get<amendments>(std::move(a));
+  if (!a) return refuse(a.error().text);
+  auto made = prepare_again(j, *a);
+  if (!made) return refuse(made.error().front().message);
+  next = *made;
+  next_changes = *std::move(a);
   wish = c;
   std::lock_guard guard(lock);
   moving = true;
@@ -329,8 +329,7 @@ void embedded_run::impl::keep_post_mortem() {
     const failed_job failed(*host, running, std::move(from));
     if (!result.hung) host->end(j->id);
     auto kept = failed.write(result.where, result.error, result.step, said.after(0, j->id));
-    const auto* bad = std::get_if<record_error>(&kept);
-    result.post_mortem = bad ? "not kept: " + bad->to_string() : std::get<std::string>(kept);
+    result.post_mortem = kept ? *kept : "not kept: " + kept.error().to_string();
   } catch (const std::exception& e) {
     result.post_mortem = std::string("not kept: ") + e.what();
   }

@@ -21,16 +21,16 @@ namespace fs = std::filesystem;
 // Two daemons with one journal would each overwrite the other's entries, and a stopped one that
 // wakes would continue jobs of the other. The system releases the lock when the process ends, in
 // any way; the file stays.
-net::expected<state_folder> state_folder::open(const fs::path& where) {
+expected<state_folder, coded_error> state_folder::open(const fs::path& where) {
   ::umask(077);
   std::error_code ec;
   fs::create_directories(where, ec);
   // Without a folder there is no lock, no journal and no incarnation: a second daemon could run the
   // same jobs.
   if (std::error_code odd; !fs::is_directory(where, odd))
-    return net::error{"state_unusable", "the state folder " + where.string() +
-                                            " cannot be used: " + (ec ? ec.message() : std::string("this is not a folder")) +
-                                            "; name a folder that this daemon may write to with --state"};
+    return unexpected(coded_error{"state_unusable", "the state folder " + where.string() + " cannot be used: " +
+                                                        (ec ? ec.message() : std::string("this is not a folder")) +
+                                                        "; name a folder that this daemon may write to with --state"});
   fs::permissions(where, fs::perms::others_all, fs::perm_options::remove, ec);
   if (ec) std::fprintf(stderr, "trouped: %s: cannot restrict its permissions: %s\n", where.c_str(), ec.message().c_str());
   const auto file = (where / "lock").string();
@@ -46,8 +46,9 @@ net::expected<state_folder> state_folder::open(const fs::path& where) {
     [[maybe_unused]] const auto n = ::pread(lock, pid, sizeof pid - 1, 0);
     ::close(lock);
     if (why == EWOULDBLOCK)
-      return net::error{"state_in_use", "the state folder " + where.string() + " is in use by another daemon, process " +
-                                            std::string(pid, std::strcspn(pid, "\n")) + "; one daemon at a time may use it"};
+      return unexpected(
+          coded_error{"state_in_use", "the state folder " + where.string() + " is in use by another daemon, process " +
+                                          std::string(pid, std::strcspn(pid, "\n")) + "; one daemon at a time may use it"});
     std::fprintf(stderr, "trouped: %s cannot be locked: %s\n", file.c_str(), std::strerror(why));
     return state_folder(where, -1);
   }
@@ -74,8 +75,8 @@ std::uint64_t state_folder::next_incarnation() const {
   if (std::ifstream in(file); !(in >> last) || last > now + believed_ahead) last = 0;
   const auto mine = std::max(now, last + 1);
   const auto text = std::to_string(mine) + "\n";
-  if (const auto error = write_file_atomically(file, {{text.data(), text.size()}}); !error.empty())
-    std::fprintf(stderr, "trouped: %s: %s\n", file.c_str(), error.c_str());
+  if (const auto fine = write_file_atomically(file, {{text.data(), text.size()}}); !fine)
+    std::fprintf(stderr, "trouped: %s: %s\n", file.c_str(), fine.error().text.c_str());
   return mine;
 }
 

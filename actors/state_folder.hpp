@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe {
 
@@ -15,7 +15,7 @@ class state_folder {
   // Creates the folder if necessary, removes access of other users and locks it. Errors:
   // "state_in_use", which names the process that holds the lock, "state_unusable". Files that this
   // process creates from now on are readable only by its user (umask).
-  static net::expected<state_folder> open(const std::filesystem::path& where);
+  static expected<state_folder, coded_error> open(const std::filesystem::path& where);
   ~state_folder();
   state_folder(state_folder&& from) noexcept;
   state_folder& operator=(state_folder&&) = delete;

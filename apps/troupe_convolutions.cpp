@@ -11,13 +11,13 @@ namespace {
 
 // The convolution algorithms that the run of this checkpoint had chosen. Nullopt: it had not chosen
 // any.
-std::variant<std::optional<conv_table>, record_error> kept_choice(const std::string& file) {
+expected<std::optional<conv_table>, record_error> kept_choice(const std::string& file) {
   auto read = load_checkpoint(file);
-  if (auto* bad = std::get_if<record_error>(&read)) return std::move(*bad);
-  const auto text = kept_convolutions(std::get<checkpoint>(read).extra);
+  if (!read) return unexpected(std::move(read).error());
+  const auto text = kept_convolutions(read->extra);
   if (text.empty()) return std::optional<conv_table>();
   auto table = conv_table_from(text);
-  if (!table) return record_error{file, {}, "its list of convolution algorithms is invalid"};
+  if (!table) return unexpected(record_error{file, {}, "its list of convolution algorithms is invalid"});
   return table;
 }
 
@@ -28,18 +28,18 @@ std::optional<int> choose_algorithms(std::shared_ptr<prepared_job>& j, device& d
   if (j->spec.convolution != "measured") return std::nullopt;
   if (!resume.empty()) {
     auto kept = kept_choice(resume);
-    if (auto* bad = std::get_if<record_error>(&kept)) return wrong_file(out, *bad);
-    if (const auto& table = std::get<std::optional<conv_table>>(kept)) {
+    if (!kept) return wrong_file(out, kept.error());
+    if (const auto& table = *kept) {
       auto made = with_convolutions(*j, *table);
-      if (auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
-      j = std::get<std::shared_ptr<prepared_job>>(made);
+      if (!made) return out.wrong(made.error());
+      j = *made;
       return std::nullopt;
     }
   }
   if (d.kind() != device_kind::cpu) return std::nullopt;  // the algorithms and their names are the CPU's
   auto chosen = resolve_convolutions(j, d);
-  if (auto* bad = std::get_if<diagnostics>(&chosen)) return out.wrong(*bad);
-  auto& s = std::get<resolved_convolutions>(chosen);
+  if (!chosen) return out.wrong(chosen.error());
+  auto& s = *chosen;
   for (const auto& w : s.warnings) out.remark(w);
   j = s.job;
   if (times) *times = std::move(s.times);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/troupe_output.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/job/job_head.hpp"
 #include "runtime/record/safetensors.hpp"
@@ -24,30 +25,29 @@ struct job_arguments {
 
 // Reads the job file, loads its plugins and validates everything. Does not run the job. `nodes`: as
 // in a cluster file; empty: embedded.
-std::variant<std::shared_ptr<prepared_job>, diagnostics> load_job(const job_arguments& a, const std::vector<node_spec>& nodes = {});
+expected<std::shared_ptr<prepared_job>, diagnostics> load_job(const job_arguments& a, const std::vector<node_spec>& nodes = {});
 // Also refuses a job that needs more memory than this machine has; for jobs that train in this
 // process.
-std::variant<std::shared_ptr<prepared_job>, diagnostics> load_job_to_train(const job_arguments& a);
+expected<std::shared_ptr<prepared_job>, diagnostics> load_job_to_train(const job_arguments& a);
 
 // Sets the weights that the job starts from. Returns the step that the file's metadata has (0:
 // none). Errors name the file.
-std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, const std::string& file);
+expected<std::uint64_t, record_error> begin_from_weights(prepared_job& j, const std::string& file);
 // Resolves the path of a checkpoint, or of a folder of checkpoints: there, the newest valid one;
 // newer damaged ones are reported on stderr. A path that is not a folder is returned without
 // reading it.
-std::variant<std::string, record_error> checkpoint_at(const std::string& path, const output& out);
+expected<std::string, record_error> checkpoint_at(const std::string& path, const output& out);
 // Loads a checkpoint to continue from. Refuses one that would not continue bit for bit.
-std::optional<record_error> resume_from(prepared_job& j, const std::string& file, const std::string& numerics,
-                                        const std::vector<std::string>& overrides);
+expected<void, record_error> resume_from(prepared_job& j, const std::string& file, const std::string& numerics,
+                                         const std::vector<std::string>& overrides);
 
-std::optional<record_error> save_weights(const prepared_job& j, const named_tensors& named, std::uint64_t step,
-                                         const std::string& file);
-std::optional<record_error> save_checkpoint_file(const prepared_job& j, const store_effect& s, const std::string& numerics,
-                                                 const std::string& file);
+expected<void, record_error> save_weights(const prepared_job& j, const named_tensors& named, std::uint64_t step,
+                                          const std::string& file);
+expected<void, record_error> save_checkpoint_file(const prepared_job& j, const store_effect& s, const std::string& numerics,
+                                                  const std::string& file);
 
-// Checks before training whether `file` can be written. Returns the reason why not; empty: no
-// problem found.
-std::string why_unwritable(const std::string& file);
+// Checks before training whether `file` can be written.
+expected<void> check_writable_file(const std::string& file);
 // Reports a file that cannot be used as wrong usage; returns the exit code.
 int wrong_file(const output& out, const record_error& e);
 

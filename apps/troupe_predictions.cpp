@@ -56,16 +56,17 @@ prediction_writer::~prediction_writer() {
   std::filesystem::remove(temporary_, ignored);
 }
 
-std::string prediction_writer::begin() {
+expected<void> prediction_writer::begin() {
   if (!format_.file.empty()) {
     const auto place = place_to_write(format_.file);
-    if (!place.wrong.empty()) return place.wrong;
-    path_ = place.path;
+    if (!place) return unexpected(place.error());
+    path_ = *place;
     file_.open(path_ + ".tmp", std::ios::binary | std::ios::trunc);
-    if (!file_) return "cannot write to " + path_ + ".tmp";
+    if (!file_) return unexpected(error("cannot write to " + path_ + ".tmp"));
     temporary_ = path_ + ".tmp";
   }
-  return out_.json() ? std::string() : put(header());
+  if (out_.json()) return {};
+  return put(header());
 }
 
 std::string prediction_writer::header() const {
@@ -145,8 +146,8 @@ void prediction_writer::append(const row& r) {
   text_ += o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::string prediction_writer::add(const std::vector<std::string>& inputs, const std::vector<std::int64_t>& indices,
-                                   const predictor::result& r) {
+expected<void> prediction_writer::add(const std::vector<std::string>& inputs, const std::vector<std::int64_t>& indices,
+                                      const predictor::result& r) {
   const auto* values = r.values.data();
   const bool labels = static_cast<std::int64_t>(r.labels.size()) == static_cast<std::int64_t>(inputs.size()) * positions_;
   std::size_t at = 0;
@@ -167,19 +168,23 @@ std::string prediction_writer::add(const std::vector<std::string>& inputs, const
   return put(text);
 }
 
-std::string prediction_writer::put(const std::string& text) {
-  if (temporary_.empty()) return out_.lines(text), std::string();
+expected<void> prediction_writer::put(const std::string& text) {
+  if (temporary_.empty()) {
+    out_.lines(text);
+    return {};
+  }
   file_.write(text.data(), static_cast<std::streamsize>(text.size()));
-  return file_ ? std::string() : "cannot write to " + temporary_;
+  if (file_) return {};
+  return unexpected(error("cannot write to " + temporary_));
 }
 
-std::string prediction_writer::end() {
+expected<void> prediction_writer::end() {
   if (temporary_.empty()) return {};
   file_.close();
-  if (!file_) return "cannot write to " + temporary_;
+  if (!file_) return unexpected(error("cannot write to " + temporary_));
   std::error_code ec;
   std::filesystem::rename(temporary_, path_, ec);
-  if (ec) return ec.message();
+  if (ec) return unexpected(error(ec.message()));
   temporary_.clear();
   return {};
 }

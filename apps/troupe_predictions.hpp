@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/troupe_output.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/plain/predictor.hpp"
 
 namespace troupe {
@@ -26,12 +27,11 @@ class prediction_writer {
   prediction_writer(const prediction_writer&) = delete;
   prediction_writer& operator=(const prediction_writer&) = delete;
 
-  // Opens the file and writes the header line. Returns an error without the file's name; empty on
-  // success.
-  std::string begin();
+  // Opens the file and writes the header line. The error does not name the file.
+  expected<void> begin();
   // The predictions of examples first, first + 1, ... `input`: what a row names them by.
-  std::string add(const std::vector<std::string>& inputs, const std::vector<std::int64_t>& indices, const predictor::result& r);
-  std::string end();  // the file gets its name
+  expected<void> add(const std::vector<std::string>& inputs, const std::vector<std::int64_t>& indices, const predictor::result& r);
+  expected<void> end();  // the file gets its name
 
   std::int64_t examples() const { return examples_; }
   std::optional<double> accuracy() const;  // over the answers with a label
@@ -42,7 +42,7 @@ class prediction_writer {
   std::string csv_line(const row& r) const;
   void append(const row& r);
   row row_of(const double* values) const;
-  std::string put(const std::string& text);
+  expected<void> put(const std::string& text);
 
   const output& out_;
   answer meaning_;

@@ -21,7 +21,7 @@ std::vector<std::string> checkpoint_folders_of(const std::filesystem::path& runs
   if (runs.empty()) return list;
   for (const auto& folder : run_folders(runs)) {
     const auto read = read_run_info(folder);
-    if (const auto* r = std::get_if<run_info>(&read); r && r->name == job) list.push_back((folder / "checkpoints").string());
+    if (read && read->name == job) list.push_back((folder / "checkpoints").string());
   }
   return list;
 }

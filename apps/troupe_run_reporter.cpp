@@ -70,7 +70,7 @@ int run_reporter::failed(const embedded_result& r) {
   const event_effect e{r.step, error_event{r.error, r.where, r.post_mortem}};
   if (record) {
     record->event(e);
-    record->finish({"failed", r.step, {}, r.error, {}});
+    static_cast<void>(record->finish({"failed", r.step, {}, r.error, {}}));  // without weights to write
   }
   progress_.event(e);
   if (r.hung) {  // a thread still runs a task: what it uses must exist until the process ends
@@ -100,14 +100,14 @@ void run_reporter::save_weights_of(const embedded_result& r) {
 void run_reporter::end_record(const embedded_result& r) {
   if (!record) return;
   record->event({r.step, r.done});
-  auto bad = record->finish({r.stopped ? "stopped" : "done", r.step, r.weights_sha256, {}, r.weights});
-  if (bad && weights_file.empty()) {  // the only copy of what was trained
-    auto kept = write_elsewhere(elsewhere_, std::move(*bad), job_->spec.name + ".safetensors",
+  auto written = record->finish({r.stopped ? "stopped" : "done", r.step, r.weights_sha256, {}, r.weights});
+  if (!written && weights_file.empty()) {  // the only copy of what was trained
+    auto kept = write_elsewhere(elsewhere_, std::move(written).error(), job_->spec.name + ".safetensors",
                                 [&](const std::string& path) { return save_weights(*job_, r.weights, r.step, path); });
     troubles_.push_back(std::move(*kept.trouble));
   }
-  if (const auto why = record->trouble(); !why.empty())
-    progress_.event({r.step, warning_event{"the run folder is incomplete: " + why}});
+  if (const auto saved = record->status(); !saved)
+    progress_.event({r.step, warning_event{"the run folder is incomplete: " + saved.error().text}});
 }
 
 std::vector<role_published> run_reporter::roles() const {
@@ -116,9 +116,9 @@ std::vector<role_published> run_reporter::roles() const {
   return all;
 }
 
-net::expected<void> run_reporter::serve_metrics(const std::string& where) {
+expected<void, coded_error> run_reporter::serve_metrics(const std::string& where) {
   auto made = run_metrics::open(where, *job_, [this] { return roles(); });
-  if (!made) return made.error();
+  if (!made) return unexpected(made.error());
   metrics_ = std::move(*made);
   progress_.head({{"metrics", metrics_->url()}});
   return {};
@@ -158,11 +158,12 @@ void run_reporter::keep(const store_effect& s) {
 void run_reporter::write_checkpoint_of(const store_effect& s) {
   if (!checkpoint_folder.empty()) {
     const auto c = checkpoint_of(*job_, s, numerics_);
-    auto bad = save_checkpoint(checkpoint_folder, c, static_cast<std::size_t>(job_->spec.checkpoint.keep));
+    auto saved = save_checkpoint(checkpoint_folder, c, static_cast<std::size_t>(job_->spec.checkpoint.keep));
     checkpoint_ = {};
-    if (bad)
-      checkpoint_ = write_elsewhere(elsewhere_, std::move(*bad), std::filesystem::path(checkpoint_file).filename().string(),
-                                    [&](const std::string& path) { return write_checkpoint(path, c); });
+    if (!saved)
+      checkpoint_ =
+          write_elsewhere(elsewhere_, std::move(saved).error(), std::filesystem::path(checkpoint_file).filename().string(),
+                          [&](const std::string& path) { return write_checkpoint(path, c); });
     else
       checkpoint_.path = checkpoint_files(checkpoint_folder).front();
     return;

@@ -13,6 +13,7 @@
 #include "apps/troupe_job.hpp"
 #include "apps/troupe_progress.hpp"
 #include "ops/device_descriptors.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/runs/run_recorder.hpp"
 #include "runtime/record/second_place.hpp"
 
@@ -34,7 +35,7 @@ class run_reporter {
 
   void head(const std::vector<head_line>& lines) { progress_.head(lines); }
   // Serves /metrics of the run at [HOST:]PORT.
-  net::expected<void> serve_metrics(const std::string& where);
+  expected<void, coded_error> serve_metrics(const std::string& where);
 
   int finish();
 

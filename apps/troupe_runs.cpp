@@ -24,17 +24,17 @@ std::optional<std::vector<known_run>> known_runs(const run_dir_argument& d, cons
   std::vector<known_run> all;
   for (const auto& word : words) {
     const auto found = find_run(d.folder(), word);
-    if (const auto* e = std::get_if<record_error>(&found)) {
-      out.wrong(e->file, e->message);
+    if (!found) {
+      out.wrong(found.error().file, found.error().message);
       return std::nullopt;
     }
-    const auto& folder = std::get<std::filesystem::path>(found);
+    const auto& folder = *found;
     const auto read = read_run_info(folder);
-    if (const auto* e = std::get_if<record_error>(&read)) {
-      out.wrong(e->file, e->message);
+    if (!read) {
+      out.wrong(read.error().file, read.error().message);
       return std::nullopt;
     }
-    all.push_back({folder, std::get<run_info>(read)});
+    all.push_back({folder, *read});
   }
   return all;
 }

@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 
+#include "actors/control/controller/cluster_controller.hpp"
 #include "actors/control/controller/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "runtime/sim/random.hpp"

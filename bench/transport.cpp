@@ -67,7 +67,7 @@ class end {
     o.ca = dir / "ca.pem", o.certificate = dir / (name + ".pem"), o.key = dir / (name + ".key");
     callbacks on;
     on.on_peer_up = [this](const std::string&, std::uint64_t) { change([this] { up_ = true; }); };
-    on.on_frame = [this, echoes](const std::string& peer, frame&& f) -> expected<void> {
+    on.on_frame = [this, echoes](const std::string& peer, frame&& f) -> expected<void, coded_error> {
       if (echoes && f.destination == ping) {
         outgoing_frame back;
         back.type = 1, back.destination = ping, back.id = f.id;

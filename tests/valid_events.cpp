@@ -78,8 +78,8 @@ void check(const event_effect& e) {
   }
   const auto flat = flatten(e);
   const auto back = event_of(flat);
-  const auto* again = std::get_if<event_effect>(&back);
-  ASSERT_TRUE(again) << std::get<std::string>(back);
+  const auto* again = back ? &*back : nullptr;
+  ASSERT_TRUE(again) << back.error().text;
   EXPECT_EQ(event_line(*again, event_form::file), event_line(e, event_form::file));
   EXPECT_EQ(flatten(*again).texts, flat.texts);
 }

@@ -8,14 +8,15 @@ std::uint64_t bytes_of(const job_text& t) {
   return n;
 }
 
-std::string over_budget(const job_budget& b, std::size_t jobs, std::uint64_t bytes, std::uint64_t asked) {
+expected<void> check_budget(const job_budget& b, std::size_t jobs, std::uint64_t bytes, std::uint64_t asked) {
   if (jobs >= b.jobs)
-    return "the queue is full: " + std::to_string(jobs) +
-           " jobs are being checked, queued or running; submit again when one is over";
+    return unexpected(error("the queue is full: " + std::to_string(jobs) +
+                            " jobs are being checked, queued or running; submit again when one is over"));
   if (asked <= b.bytes && bytes <= b.bytes - asked) return {};
-  return "the queue is full: the " + std::to_string(jobs) + " jobs that are being checked, queued or running have " +
-         std::to_string(bytes) + " bytes of text, this one has " + std::to_string(asked) + ", and the limit for all is " +
-         std::to_string(b.bytes);
+  return unexpected(error("the queue is full: the " + std::to_string(jobs) +
+                          " jobs that are being checked, queued or running have " + std::to_string(bytes) +
+                          " bytes of text, this one has " + std::to_string(asked) + ", and the limit for all is " +
+                          std::to_string(b.bytes)));
 }
 
 std::uint32_t job_numbers::next(const std::function<bool(std::uint32_t number)>& known) {

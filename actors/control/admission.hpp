@@ -11,6 +11,7 @@
 #include <string>
 
 #include "actors/control/messages.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe::control {
 
@@ -24,9 +25,8 @@ constexpr std::size_t max_file_name = 4096;
 
 std::uint64_t bytes_of(const job_text& t);
 
-// Why a submission of `asked` bytes exceeds the budget, next to `jobs` others with `bytes`; empty:
-// it does not.
-std::string over_budget(const job_budget& b, std::size_t jobs, std::uint64_t bytes, std::uint64_t asked);
+// An error if a submission of `asked` bytes exceeds the budget, next to `jobs` others with `bytes`.
+expected<void> check_budget(const job_budget& b, std::size_t jobs, std::uint64_t bytes, std::uint64_t asked);
 
 // Job ids are unique over restarts: the tag of the daemon's incarnation and a number. Users see the
 // number, which starts at 1.

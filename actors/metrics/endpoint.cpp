@@ -31,25 +31,26 @@ metrics_facts metrics_endpoint::state::all_facts() {
   return f;
 }
 
-net::expected<void> metrics_endpoint::reload_certificates() {
+expected<void, coded_error> metrics_endpoint::reload_certificates() {
   state_.read_expiries();
   return server_->reload_certificates();
 }
 
-net::expected<metrics_options> metrics_options_of(const cluster_spec& c, const node_spec& n) {
+expected<metrics_options, coded_error> metrics_options_of(const cluster_spec& c, const node_spec& n) {
   const auto where = net::parse_address(n.metrics_address);
-  if (!where) return where.error();
+  if (!where) return unexpected(where.error());
   metrics_options o;
   o.where = *where;
   if (!n.metrics_token.empty()) {
     auto token = http::read_token(n.metrics_token);
-    if (!token) return token.error();
+    if (!token) return unexpected(token.error());
     o.token = std::move(*token);
   } else if (!http::is_loopback(where->host)) {
-    return net::error{"insecure", n.at.to_string() + ": node '" + n.name + "': metrics_address " + n.metrics_address +
-                                      " can be reached from other machines: set metrics_token to a file with a bearer token, "
-                                      "or use a loopback address, as in \"127.0.0.1:" +
-                                      std::to_string(where->port) + "\""};
+    return unexpected(
+        coded_error{"insecure", n.at.to_string() + ": node '" + n.name + "': metrics_address " + n.metrics_address +
+                                    " can be reached from other machines: set metrics_token to a file with a bearer token, "
+                                    "or use a loopback address, as in \"127.0.0.1:" +
+                                    std::to_string(where->port) + "\""});
   }
   const auto dir = certificate_folder(c.tls_dir, n.name);
   o.ca = dir / "ca.pem";
@@ -58,10 +59,10 @@ net::expected<metrics_options> metrics_options_of(const cluster_spec& c, const n
   return o;
 }
 
-net::expected<std::unique_ptr<metrics_endpoint>> metrics_endpoint::open(const metrics_options& o,
-                                                                        std::function<metrics_facts()> facts,
-                                                                        std::function<std::vector<role_published>()> roles,
-                                                                        std::function<void(const std::string& line)> log) {
+expected<std::unique_ptr<metrics_endpoint>, coded_error> metrics_endpoint::open(const metrics_options& o,
+                                                                                std::function<metrics_facts()> facts,
+                                                                                std::function<std::vector<role_published>()> roles,
+                                                                                std::function<void(const std::string& line)> log) {
   auto e = std::make_unique<metrics_endpoint>();
   auto* s = &e->state_;
   s->facts = std::move(facts);
@@ -81,7 +82,7 @@ net::expected<std::unique_ptr<metrics_endpoint>> metrics_endpoint::open(const me
   };
   h.routes["/"] = [](const http::request&) { return http::response{200, "text/html; charset=utf-8", index_page}; };
   auto server = http::server::open(std::move(h));
-  if (!server) return server.error();
+  if (!server) return unexpected(server.error());
   e->server_ = std::move(*server);
   s->server = e->server_.get();
   return e;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "actors/metrics/page.hpp"
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
@@ -24,17 +24,18 @@ struct metrics_options {
 };
 // The options of a node whose `metrics_address` is set. Errors: "insecure", those of
 // http::read_token, "bad_address".
-net::expected<metrics_options> metrics_options_of(const cluster_spec& c, const node_spec& n);
+expected<metrics_options, coded_error> metrics_options_of(const cluster_spec& c, const node_spec& n);
 
 class metrics_endpoint {
  public:
   // `facts`: for a page; `roles`: once a second. They must not wait for actors.
-  static net::expected<std::unique_ptr<metrics_endpoint>> open(const metrics_options& o, std::function<metrics_facts()> facts,
-                                                               std::function<std::vector<role_published>()> roles,
-                                                               std::function<void(const std::string& line)> log);
+  static expected<std::unique_ptr<metrics_endpoint>, coded_error> open(const metrics_options& o,
+                                                                       std::function<metrics_facts()> facts,
+                                                                       std::function<std::vector<role_published>()> roles,
+                                                                       std::function<void(const std::string& line)> log);
   std::string url() const { return server_->url("/metrics"); }
   // Reads the certificates again.
-  net::expected<void> reload_certificates();
+  expected<void, coded_error> reload_certificates();
 
  private:
   struct state {

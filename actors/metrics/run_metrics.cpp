@@ -16,15 +16,15 @@ namespace {
 
 constexpr const char* node_of_run = "local";
 
-net::expected<net::address> loopback_address(const std::string& where) {
+expected<net::address, coded_error> loopback_address(const std::string& where) {
   const bool digits = !where.empty() && where.find_first_not_of("0123456789") == std::string::npos;
   const auto at = net::parse_address(digits ? "127.0.0.1:" + where : where);
-  if (!at) return net::error{"bad_address", "'" + where + "' is not PORT or HOST:PORT, as in 9101 or 127.0.0.1:9101"};
+  if (!at) return unexpected(coded_error{"bad_address", "'" + where + "' is not PORT or HOST:PORT, as in 9101 or 127.0.0.1:9101"});
   if (!http::is_loopback(at->host))
-    return net::error{"not_loopback", "'" + where +
-                                          "' can be reached from other machines: metrics of a run are served only on "
-                                          "a loopback address, as in 127.0.0.1:" +
-                                          std::to_string(at->port)};
+    return unexpected(coded_error{"not_loopback", "'" + where +
+                                                      "' can be reached from other machines: metrics of a run are served only on "
+                                                      "a loopback address, as in 127.0.0.1:" +
+                                                      std::to_string(at->port)});
   return *at;
 }
 
@@ -67,17 +67,17 @@ struct run_metrics::impl {
 run_metrics::run_metrics(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
 run_metrics::~run_metrics() = default;
 
-net::expected<std::unique_ptr<run_metrics>> run_metrics::open(const std::string& where, const prepared_job& j,
-                                                              std::function<std::vector<role_published>()> roles) {
+expected<std::unique_ptr<run_metrics>, coded_error> run_metrics::open(const std::string& where, const prepared_job& j,
+                                                                      std::function<std::vector<role_published>()> roles) {
   const auto at = loopback_address(where);
-  if (!at) return at.error();
+  if (!at) return unexpected(at.error());
   auto p = std::make_unique<impl>(j, std::move(roles));
   auto* q = p.get();
   metrics_options o;
   o.where = *at;
   auto opened = metrics_endpoint::open(
       o, [q] { return q->facts(); }, [q] { return q->roles ? q->roles() : std::vector<role_published>(); }, {});
-  if (!opened) return opened.error();
+  if (!opened) return unexpected(opened.error());
   p->endpoint = std::move(*opened);
   return std::unique_ptr<run_metrics>(new run_metrics(std::move(p)));
 }

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "actors/shell/node_host.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
-#include "runtime/node/net/error.hpp"
 
 namespace troupe {
 
@@ -22,8 +22,8 @@ class run_metrics {
  public:
   // `where`: PORT or HOST:PORT, with a loopback address; port 0: any free port. Errors:
   // "bad_address", "not_loopback" (wrong usage), and those of http::server::open().
-  static net::expected<std::unique_ptr<run_metrics>> open(const std::string& where, const prepared_job& j,
-                                                          std::function<std::vector<role_published>()> roles);
+  static expected<std::unique_ptr<run_metrics>, coded_error> open(const std::string& where, const prepared_job& j,
+                                                                  std::function<std::vector<role_published>()> roles);
   ~run_metrics();
   run_metrics(const run_metrics&) = delete;
   run_metrics& operator=(const run_metrics&) = delete;

@@ -17,6 +17,7 @@
 
 #include "actors/repl/request.hpp"
 #include "actors/view/about.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe {
 
@@ -82,9 +83,9 @@ const repl_following* find_repl_following(const std::string& name);
 // its events until one gives the result.
 repl_reply repl_tell_and_wait(const repl_request& r, const command& c);
 // Passes `c` on to the job's coordinator, then follows the job's events as the entry's `follow`
-// says. If `job` is empty, the reply is the failure `error`. `words`: for the handler of events.
-repl_reply repl_tell_and_follow(const repl_request& r, const std::optional<std::uint32_t>& job, const std::string& error,
-                                const command& c, const repl_arguments& words = {});
+// says. If `job` is an error, the reply is that failure. `words`: for the handler of events.
+repl_reply repl_tell_and_follow(const repl_request& r, const expected<std::uint32_t>& job, const command& c,
+                                const repl_arguments& words = {});
 
 // Completions of arguments (complete.cpp).
 namespace repl_choice {

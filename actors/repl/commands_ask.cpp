@@ -18,9 +18,8 @@ constexpr repl_following to_the_staleness = {.name = "staleness", .handle_event 
 
 repl_reply run_staleness(const repl_request& r) {
   if (r.args.size() > 1) return r.usage("usage: staleness [JOB]");
-  std::string error;
-  const auto job = repl_job_of(r.backend.view(), r.args, 0, error);
-  return repl_tell_and_follow(r, job, error, {staleness_command{}});
+  const auto job = repl_job_of(r.backend.view(), r.args, 0);
+  return repl_tell_and_follow(r, job, {staleness_command{}});
 }
 
 // --- layer
@@ -65,17 +64,16 @@ constexpr repl_following to_the_histograms = {.name = "layer",
 
 repl_reply run_layer(const repl_request& r) {
   if (r.args.size() > 2) return r.usage("usage: layer [NAME] [JOB]");
-  std::string error;
   const auto v = r.backend.view();
-  const auto job = repl_job_of(v, r.args, 1, error);
-  if (!job) return r.fail(error);
+  const auto job = repl_job_of(v, r.args, 1);
+  if (!job) return r.fail(job.error().text);
   const auto* j = find_job(v, *job);
   if (!j || !j->about) return r.fail("the layers of job " + std::to_string(*job) + " are not available on this node");
   if (r.args.empty()) return {kind::ok, repl_layers_text(r.json, *j->about), {}};
   if (const auto* l = find_layer(*j, r.args[0])) {
     const bool trains = !l->parameters.empty() && (j->state == "running" || j->state == "paused");
     if (trains) {
-      auto reply = repl_tell_and_follow(r, job, error, {histograms_command{}}, {l->name, "0"});
+      auto reply = repl_tell_and_follow(r, job, {histograms_command{}}, {l->name, "0"});
       if (reply.how == kind::ok) return reply;
     }
     return {kind::ok, repl_layer_text(r.json, v, *j, *l, {}, {}), {}};
@@ -107,9 +105,8 @@ std::optional<repl_reply> hear_evaluation(const repl_request& r, const repl_even
 constexpr repl_following to_the_evaluation = {.name = "eval", .handle_event = hear_evaluation, .patience = repl_long_patience};
 
 repl_reply run_eval(const repl_request& r) {
-  std::string error;
   const auto view = r.backend.view();
-  const auto job = repl_job_of(view, r.args, 0, error);
+  const auto job = repl_job_of(view, r.args, 0);
   const auto* j = job ? find_job(view, *job) : nullptr;
   if (j && j->about && !j->about->evaluates) return r.fail(repl_named(*job) + " has no test data to evaluate on");
   return repl_tell_and_wait(r, {eval_command{}});

@@ -66,9 +66,8 @@ std::string exactly(double x) { return repl_text::number(x, "%.17g"); }
 repl_reply set_mode_option(const repl_request& r) {
   if (r.args.size() < 2 || r.args.size() > 3 || r.args[0].size() == sync_prefix.size())
     return r.usage("usage: set train.sync.KEY VALUE [JOB]");
-  std::string error;
-  const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
-  return repl_tell_and_follow(r, job, error, {set_option_command{r.args[0].substr(sync_prefix.size()), r.args[1]}});
+  const auto job = repl_job_of(r.backend.view(), r.args, 2);
+  return repl_tell_and_follow(r, job, {set_option_command{r.args[0].substr(sync_prefix.size()), r.args[1]}});
 }
 
 repl_reply run_set(const repl_request& r) {
@@ -82,9 +81,8 @@ repl_reply run_set(const repl_request& r) {
   double value = 0;
   if (!repl_number(r.args[1], value) || !std::isfinite(value))
     return r.usage(in_quotes(r.args[1]) + " is not a non-negative number");
-  std::string error;
-  const auto job = repl_job_of(r.backend.view(), r.args, 2, error);
-  return repl_tell_and_follow(r, job, error, {set_command{key, value}}, {key, exactly(value)});
+  const auto job = repl_job_of(r.backend.view(), r.args, 2);
+  return repl_tell_and_follow(r, job, {set_command{key, value}}, {key, exactly(value)});
 }
 
 std::vector<std::string> keys(const repl_typed& t) {
@@ -99,22 +97,21 @@ repl_reply run_mode(const repl_request& r) {
   if (r.args.empty()) return r.usage("usage: mode NAME [key=value...] [JOB]");
   const repl_arguments pairs(r.args.begin() + 1, r.args.end());
   mode_choice mode{r.args[0]};
-  std::string error;
-  std::optional<std::uint32_t> job;
+  std::optional<expected<std::uint32_t>> job;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const auto is = pairs[i].find('=');
     const bool last = i + 1 == pairs.size();
     if (is == std::string::npos && last && !job) {
-      job = repl_job_of(r.backend.view(), pairs, i, error);
-      if (!job) return r.fail(error + " (write options as key=value)");
+      job = repl_job_of(r.backend.view(), pairs, i);
+      if (!*job) return r.fail(job->error().text + " (write options as key=value)");
     } else if (is == std::string::npos || is == 0) {
       return r.usage(in_quotes(pairs[i]) + " is not an option: write key=value, e.g. mode ssp staleness=3");
     } else {
       mode.options.emplace_back(pairs[i].substr(0, is), pairs[i].substr(is + 1));
     }
   }
-  if (!job) job = repl_job_of(r.backend.view(), {}, 0, error);
-  return repl_tell_and_follow(r, job, error, {mode_command{std::move(mode)}});
+  if (!job) job = repl_job_of(r.backend.view(), {}, 0);
+  return repl_tell_and_follow(r, *job, {mode_command{std::move(mode)}});
 }
 
 std::vector<std::string> options_of_the_mode(const repl_typed& t) {
@@ -138,9 +135,8 @@ constexpr repl_following to_the_move = {.name = "move", .handle_event = hear_mov
 
 // Sends `c`, a command with `takes` arguments of its own; one more argument is the job.
 repl_reply amend_job(const repl_request& r, const command& c, std::size_t takes) {
-  std::string error;
-  const auto job = repl_job_of(r.backend.view(), r.args, takes, error);
-  return repl_tell_and_follow(r, job, error, c);
+  const auto job = repl_job_of(r.backend.view(), r.args, takes);
+  return repl_tell_and_follow(r, job, c);
 }
 
 repl_reply run_move(const repl_request& r) {

@@ -15,36 +15,37 @@ std::string inject_usage() {
   return "usage: inject " + joined(fault_words(), "|") + " NODE [by TIME] [for TIME]; a TIME is e.g. 50ms, 10s or 2min";
 }
 
-// Parses the arguments into `i`. Returns the error; empty: no error.
-std::string read_injection(const repl_arguments& arguments, injection& i) {
-  if (arguments.size() < 2) return inject_usage();
+expected<injection> read_injection(const repl_arguments& arguments) {
+  const auto wrong = [](std::string why) { return unexpected(error(std::move(why))); };
+  if (arguments.size() < 2) return wrong(inject_usage());
   const auto what = fault_named(arguments[0]);
   if (!what)
-    return in_quotes(arguments[0]) + " is not a fault" + did_you_mean(arguments[0], fault_words()) +
-           " (available: " + joined(fault_words()) + ")";
-  i = {*what, arguments[1], fault_lasts(*what) ? usual_fault_time : fault_time{0}, usual_fault_amount(*what)};
+    return wrong(in_quotes(arguments[0]) + " is not a fault" + did_you_mean(arguments[0], fault_words()) +
+                 " (available: " + joined(fault_words()) + ")");
+  injection i{*what, arguments[1], fault_lasts(*what) ? usual_fault_time : fault_time{0}, usual_fault_amount(*what)};
   bool said_for = false, said_by = false;
   for (std::size_t at = 2; at < arguments.size(); at += 2) {
     const auto& argument = arguments[at];
-    if (argument != "for" && argument != "by") return in_quotes(argument) + " is neither 'by' nor 'for'; " + inject_usage();
-    if (at + 1 == arguments.size()) return "'" + argument + "' needs a time, e.g. " + argument + " 10s";
+    if (argument != "for" && argument != "by") return wrong(in_quotes(argument) + " is neither 'by' nor 'for'; " + inject_usage());
+    if (at + 1 == arguments.size()) return wrong("'" + argument + "' needs a time, e.g. " + argument + " 10s");
     auto& said = argument == "for" ? said_for : said_by;
-    if (said) return "'" + argument + "' is given twice";
+    if (said) return wrong("'" + argument + "' is given twice");
     said = true;
     const auto time = repl_time_of(arguments[at + 1]);
-    if (!time) return in_quotes(arguments[at + 1]) + " is not a time: write e.g. 50ms, 10s or 2min";
+    if (!time) return wrong(in_quotes(arguments[at + 1]) + " is not a time: write e.g. 50ms, 10s or 2min");
     (argument == "for" ? i.lasts : i.by) = *time;
   }
   if (said_for && !fault_lasts(*what))
-    return arguments[0] + " takes no 'for': a killed daemon stays down until it is started again";
-  if (said_by && usual_fault_amount(*what).count() == 0) return arguments[0] + " takes no 'by': only delay and slow-disk do";
-  return why_not_for_so_long(i);
+    return wrong(arguments[0] + " takes no 'for': a killed daemon stays down until it is started again");
+  if (said_by && usual_fault_amount(*what).count() == 0) return wrong(arguments[0] + " takes no 'by': only delay and slow-disk do");
+  return check_fault_times(i).transform([&] { return i; });
 }
 
 repl_reply run_inject(const repl_request& r) {
-  injection i;
-  if (const auto wrong = read_injection(r.args, i); !wrong.empty()) return r.usage(wrong);
-  if (const auto why = r.backend.inject(i); !why.empty()) return r.fail(why);
+  const auto read = read_injection(r.args);
+  if (!read) return r.usage(read.error().text);
+  const auto& i = *read;
+  if (const auto done = r.backend.inject(i); !done) return r.fail(done.error().text);
   if (!r.json) return {kind::ok, "injected at " + i.node + ": " + text_of(i), {}};
   return {kind::ok,
           repl_text::line_of({{"command", "inject"},

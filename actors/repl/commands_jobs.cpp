@@ -15,11 +15,10 @@ repl_reply run_submit(const repl_request& r) {
   if (!r.text)
     return r.usage("submit: the text of " + in_quotes(r.args[0]) + " is missing: the client must read the file and send its text");
   const repl_submission s{r.args[0], *r.text, {r.args.begin() + 1, r.args.end()}};
-  std::uint32_t job = 0;
-  const auto error = r.backend.submit(s, job);
-  if (!error.empty()) return submitted_reply(r.json, 0, {error});
-  if (job == 0) return {kind::later, {}, {}};
-  return submitted_reply(r.json, job, {});
+  const auto job = r.backend.submit(s);
+  if (!job) return submitted_reply(r.json, 0, {job.error().text});
+  if (*job == 0) return {kind::later, {}, {}};
+  return submitted_reply(r.json, *job, {});
 }
 
 // The reply of a command that finds the job as it is to be.
@@ -48,8 +47,7 @@ constexpr repl_following to_the_resume = {.name = "resume", .handle_event = hear
 repl_reply run_pause(const repl_request& r) {
   const auto view = r.backend.view();
   auto reply = repl_tell_and_wait(r, {pause_command{}});
-  std::string error;
-  const auto job = repl_job_of(view, r.args, 0, error);
+  const auto job = repl_job_of(view, r.args, 0);
   const auto* j = job ? find_job(view, *job) : nullptr;
   return reply.how == kind::ok && j && j->state == "paused" ? as_it_is(r, *j, "is paused already") : reply;
 }
@@ -58,8 +56,7 @@ repl_reply run_pause(const repl_request& r) {
 repl_reply run_resume(const repl_request& r) {
   const auto view = r.backend.view();
   auto reply = repl_tell_and_wait(r, {resume_command{}});
-  std::string error;
-  const auto job = repl_job_of(view, r.args, 0, error);
+  const auto job = repl_job_of(view, r.args, 0);
   const auto* j = job ? find_job(view, *job) : nullptr;
   return reply.how == kind::ok && j && j->state != "paused" ? as_it_is(r, *j, "is not paused") : reply;
 }
@@ -107,9 +104,8 @@ repl_reply removed_from_queue(const repl_request& r, std::uint32_t job) {
 
 template <class Command>
 repl_reply run_end(const repl_request& r) {
-  std::string error;
   const auto view = r.backend.view();
-  const auto job = repl_job_of(view, r.args, 0, error);
+  const auto job = repl_job_of(view, r.args, 0);
   const auto reply = repl_tell_and_wait(r, {Command{}});
   const auto* j = job ? find_job(view, *job) : nullptr;
   return reply.how == kind::ok && j && j->state == "queued" ? removed_from_queue(r, *job) : reply;

@@ -161,7 +161,7 @@ repl_reply watch_on(const repl_request& r, watching w) {
   const auto now = now_ms();
   const bool due = now >= w.due;
   if (w.asks() && due && !over) {
-    if (const auto refused = r.backend.tell(w.job, {staleness_command{}}); !refused.empty()) return r.fail(refused);
+    if (const auto told = r.backend.tell(w.job, {staleness_command{}}); !told) return r.fail(told.error().text);
     w.due = now + w.every;
   }
   if (!w.asks() && w.every > 0 && !due && !over) return {kind::ok, {}, next_line(w)};
@@ -186,9 +186,8 @@ repl_reply watch_on(const repl_request& r, watching w) {
   return {kind::ok, std::move(lines), over || enough ? std::string() : next_line(w)};
 }
 
-// Takes "every=2s", "width=80" and "draw=ascii" out of the arguments. Returns the error; empty:
-// none.
-std::string read_options(repl_arguments& args, watching& w) {
+// Takes "every=2s", "width=80" and "draw=ascii" out of the arguments.
+expected<void> read_options(repl_arguments& args, watching& w) {
   std::string wrong;
   std::erase_if(args, [&](const std::string& a) {
     const auto is = a.find('=');
@@ -207,13 +206,14 @@ std::string read_options(repl_arguments& args, watching& w) {
     }
     return true;
   });
-  return wrong;
+  if (!wrong.empty()) return unexpected(error(wrong));
+  return {};
 }
 
 repl_reply run_watch(const repl_request& r) {
   auto args = r.args;
   watching w;
-  if (const auto wrong = read_options(args, w); !wrong.empty()) return r.usage(wrong);
+  if (const auto read = read_options(args, w); !read) return r.usage(read.error().text);
   if (args.empty() || args.size() > 3)
     return r.usage("usage: watch SERIES [LINES] [JOB] [every=TIME]; series: " + joined(series_names()));
   w.what = series_named(args[0]);
@@ -223,9 +223,8 @@ repl_reply run_watch(const repl_request& r) {
   if (args.size() > 1 && (!repl_number(args[1], w.left) || w.left == 0))
     return r.usage(in_quotes(args[1]) + " is not a number of lines");
   if (w.left > 0) w.width = 0;
-  std::string error;
-  const auto job = repl_job_of(r.backend.view(), args, 2, error);
-  if (!job) return r.fail(error);
+  const auto job = repl_job_of(r.backend.view(), args, 2);
+  if (!job) return r.fail(job.error().text);
   w.job = *job;
   w.from = r.backend.events().last();
   if (w.asks() && w.every == 0) w.every = 2000;

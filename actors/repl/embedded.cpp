@@ -97,10 +97,10 @@ class embedded_backend final : public repl_backend {
 
   const repl_events& events() const override { return events_; }
 
-  std::string tell(std::uint32_t job, const command& c) override {
+  expected<void> tell(std::uint32_t job, const command& c) override {
     std::lock_guard guard(lock_);
     if ((c.is<stop_command>() || c.is<kill_command>()) && leave_queue(job)) return {};
-    if (!running_ || job != running_id_) return "job " + std::to_string(job) + " is not running";
+    if (!running_ || job != running_id_) return unexpected(error("job " + std::to_string(job) + " is not running"));
     if (c.is<stop_command>()) {
       entry(job).state = "stopping";
       running_->stop();
@@ -112,33 +112,33 @@ class embedded_backend final : public repl_backend {
     return {};
   }
 
-  std::string submit(const repl_submission& s, std::uint32_t& job) override {
-    const auto text_of = [](const diagnostics& bad) {
+  expected<std::uint32_t> submit(const repl_submission& s) override {
+    const auto wrong = [](const diagnostics& bad) {
       std::string all;
       for (const auto& d : bad) all += (all.empty() ? "" : "\n") + d.to_string();
-      return all;
+      return unexpected(error(std::move(all)));
     };
     auto made = prepare_text({s.text, s.file, s.overrides}, all_);
-    if (const auto* bad = std::get_if<diagnostics>(&made)) return text_of(*bad);
-    if (const auto bad = over_budget(*std::get<std::shared_ptr<prepared_job>>(made), 0, machine_memory(dev_->pool().bytes_held)))
-      return bad->to_string();
-    auto resolved = resolve_convolutions(std::get<std::shared_ptr<prepared_job>>(made), *dev_);
-    if (const auto* bad = std::get_if<diagnostics>(&resolved)) return text_of(*bad);
-    auto& j = std::get<resolved_convolutions>(resolved).job;
+    if (!made) return wrong(made.error());
+    if (const auto fits = check_memory(**made, 0, machine_memory(dev_->pool().bytes_held)); !fits)
+      return unexpected(error(fits.error().to_string()));
+    auto resolved = resolve_convolutions(*made, *dev_);
+    if (!resolved) return wrong(resolved.error());
+    auto& j = resolved->job;
     device_list devices;
     try {
       devices = make_devices(j->nodes.front().devices);
     } catch (const std::exception& e) {
-      return e.what();
+      return unexpected(error(e.what()));
     }
     for (auto& d : devices)
       if (d->kind() == device_kind::cpu) d = dev_;  // whose pool has the memory of earlier jobs
-    for (const auto& w : std::get<resolved_convolutions>(resolved).warnings) reports_.tell_person(w);
+    for (const auto& w : resolved->warnings) reports_.tell_person(w);
     const auto gpus = gpus_in(j->nodes.front().devices);
     auto watch = gpus.empty() ? nullptr : std::make_unique<gpu_watch>(gpus);  // the former one ends without the lock
     std::unique_lock guard(lock_);
     if (watch) gpus_.swap(watch);
-    j->id = job = static_cast<std::uint32_t>(jobs_.size() + 1);
+    const auto job = j->id = static_cast<std::uint32_t>(jobs_.size() + 1);
     repl_job r;
     r.id = job;
     r.name = j->spec.name;
@@ -150,7 +150,7 @@ class embedded_backend final : public repl_backend {
     changed_.notify_all();
     changed_.wait(guard,
                   [&] { return running_ || waiting_.empty(); });  // if no other job runs, the next command finds this one running
-    return {};
+    return job;
   }
 
  private:
@@ -181,7 +181,7 @@ class embedded_backend final : public repl_backend {
       {
         std::unique_lock guard(lock_);
         if (std::erase_if(waiting_, [&](const auto& w) { return w.job == j; }) == 0 || closing_) {  // it has left the queue
-          if (run) run->finish({"failed", j->first_step, {}, "removed from the queue before it started", {}});
+          if (run) static_cast<void>(run->finish({"failed", j->first_step, {}, "removed from the queue before it started", {}}));
           continue;
         }
         o.on_event = [this, id = j->id](const event_effect& e) { handle_event(id, e); };
@@ -208,11 +208,11 @@ class embedded_backend final : public repl_backend {
     auto info = facts_of_run(*j, numerics);
     info.overrides = submitted_of(j->id).overrides;
     auto made = run_recorder::create(runs, j, std::move(info), resolved_job_text(*j));
-    if (const auto* bad = std::get_if<record_error>(&made)) {
-      reports_.tell_person("job " + std::to_string(j->id) + " has no run folder: " + bad->to_string());
+    if (!made) {
+      reports_.tell_person("job " + std::to_string(j->id) + " has no run folder: " + made.error().to_string());
       return nullptr;
     }
-    return std::move(std::get<std::unique_ptr<run_recorder>>(made));
+    return std::move(*made);
   }
 
   repl_submission submitted_of(std::uint32_t job) const {
@@ -225,12 +225,13 @@ class embedded_backend final : public repl_backend {
   std::string end_run(const embedded_result& result) {
     if (!saved_.run) return {};
     const bool done = result.ok && !result.stopped;
-    const auto bad = saved_.run->finish({done        ? "done"
-                                         : result.ok ? "stopped"
-                                                     : "failed",
-                                         result.step, result.weights_sha256, result.error, result.weights});
-    if (const auto why = saved_.run->trouble(); !why.empty()) reports_.tell_person("the run folder is incomplete: " + why);
-    return done && !bad ? ", weights in " + (saved_.run->folder() / "last.safetensors").string() : std::string();
+    const auto written = saved_.run->finish({done        ? "done"
+                                             : result.ok ? "stopped"
+                                                         : "failed",
+                                             result.step, result.weights_sha256, result.error, result.weights});
+    if (const auto saved = saved_.run->status(); !saved)
+      reports_.tell_person("the run folder is incomplete: " + saved.error().text);
+    return done && written ? ", weights in " + (saved_.run->folder() / "last.safetensors").string() : std::string();
   }
 
   // Writes the weights of a completed job to the current folder, named after the job. Returns the
@@ -287,8 +288,8 @@ class embedded_backend final : public repl_backend {
 
   kept_file keep_in_run(const prepared_job& j, const checkpoint& c) {
     const auto folder = saved_.run->checkpoints().string();
-    if (auto bad = save_checkpoint(folder, c, static_cast<std::size_t>(j.spec.checkpoint.keep)))
-      return write_elsewhere(saved_.elsewhere, std::move(*bad), j.spec.name + ".checkpoint.safetensors",
+    if (auto ok = save_checkpoint(folder, c, static_cast<std::size_t>(j.spec.checkpoint.keep)); !ok)
+      return write_elsewhere(saved_.elsewhere, std::move(ok).error(), j.spec.name + ".checkpoint.safetensors",
                              [&](const std::string& path) { return write_checkpoint(path, c); });
     return {checkpoint_files(folder).front(), {}};
   }

@@ -22,8 +22,8 @@ repl_lines repl_with_files(repl_lines answer, bool json) {
       return repl_reply{repl_reply::kind::failed, repl_error_text(json, why), {}};
     };
     const auto read = read_text(file);
-    if (const auto* bad = std::get_if<diagnostics>(&read)) return failed(bad->front().to_string());
-    const auto& whole = std::get<std::string>(read);
+    if (!read) return failed(read.error().front().to_string());
+    const auto& whole = *read;
     return whole.empty() ? failed(file + ": the file is empty") : answer(line, &whole);
   };
 }

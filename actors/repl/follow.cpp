@@ -55,12 +55,11 @@ repl_reply repl_follow(const repl_request& r) {
   return follow(r, *f, job, from, left);
 }
 
-repl_reply repl_tell_and_follow(const repl_request& r, const std::optional<std::uint32_t>& job, const std::string& error,
-                                const command& c, const repl_arguments& words) {
-  if (!job) return r.fail(error);
+repl_reply repl_tell_and_follow(const repl_request& r, const expected<std::uint32_t>& job, const command& c,
+                                const repl_arguments& words) {
+  if (!job) return r.fail(job.error().text);
   const auto from = r.backend.events().last();
-  const auto refused = r.backend.tell(*job, c);
-  if (!refused.empty()) return r.fail(refused);
+  if (const auto told = r.backend.tell(*job, c); !told) return r.fail(told.error().text);
   const auto& f = *r.command->follow;
   return follow_on(f, *job, from, f.patience, words);
 }
@@ -68,9 +67,8 @@ repl_reply repl_tell_and_follow(const repl_request& r, const std::optional<std::
 repl_reply repl_tell_and_wait(const repl_request& r, const command& c) {
   const auto& name = r.command->help.name;
   if (r.args.size() > 1) return r.usage(name + ": expected at most one argument, the job number");
-  std::string error;
-  const auto job = repl_job_of(r.backend.view(), r.args, 0, error);
-  return repl_tell_and_follow(r, job, error, c);
+  const auto job = repl_job_of(r.backend.view(), r.args, 0);
+  return repl_tell_and_follow(r, job, c);
 }
 
 std::string repl_named(std::uint32_t job) { return "job " + std::to_string(job); }

@@ -24,19 +24,21 @@ struct arguments {
   repl_options repl;
 };
 
-// The daemon that the command line selects. If it selects none, `error` says what is missing.
-cluster_address target_of(const arguments& a, std::string& error) {
+// The daemon that the command line selects.
+expected<cluster_address> target_of(const arguments& a) {
   if (a.cluster.empty()) {
     if (a.tls.empty())
-      error = "no certificates given: use --tls DIR, or --cluster FILE with a cluster file that names their folder";
-    return {{}, a.tls, a.address.empty() ? "127.0.0.1:7701" : a.address, {}};
+      return unexpected(
+          error("no certificates given: use --tls DIR, or --cluster FILE with a cluster file that names their folder"));
+    return cluster_address{{}, a.tls, a.address.empty() ? "127.0.0.1:7701" : a.address, {}};
   }
   auto read = read_cluster_file(a.cluster);
-  if (const auto* bad = std::get_if<diagnostics>(&read)) {
-    for (const auto& d : *bad) error += (error.empty() ? "" : "\n") + d.to_string();
-    return {};
+  if (!read) {
+    std::string why;
+    for (const auto& d : read.error()) why += (why.empty() ? "" : "\n") + d.to_string();
+    return unexpected(error(why));
   }
-  const auto& c = std::get<cluster_spec>(read);
+  const auto& c = *read;
   auto where = coordinator_of(c);
   std::vector<std::string> names;
   for (const auto& n : c.nodes) {
@@ -44,7 +46,7 @@ cluster_address target_of(const arguments& a, std::string& error) {
     if (n.name == a.node || (a.node.empty() && n.address == a.address)) where = {c.name, c.tls_dir, n.address, n.name};
   }
   if (!a.node.empty() && where.node != a.node)
-    error = a.cluster + " has no node " + in_quotes(a.node) + did_you_mean(a.node, names);
+    return unexpected(error(a.cluster + " has no node " + in_quotes(a.node) + did_you_mean(a.node, names)));
   if (a.node.empty() && !a.address.empty() && where.address != a.address) where = {c.name, c.tls_dir, a.address, {}};
   if (!a.tls.empty()) where.tls_dir = a.tls;
   return where;
@@ -80,14 +82,11 @@ int run_embedded(repl_options o) {
   return code;
 }
 
-// The socket of the run that a user names. Empty: `error` says why there is none.
-std::filesystem::path socket_of(const std::string& run, std::string& error) {
+// The socket of the run that a user names.
+expected<std::filesystem::path> socket_of(const std::string& run) {
   const auto found = find_run(default_runs_folder(), run);
-  if (const auto* bad = std::get_if<record_error>(&found)) {
-    error = bad->to_string();
-    return {};
-  }
-  return run_socket_file(std::get<std::filesystem::path>(found));
+  if (!found) return unexpected(error(found.error().to_string()));
+  return run_socket_file(*found);
 }
 
 bool is_address(const std::string& text) {
@@ -117,37 +116,32 @@ int repl_main(const std::vector<std::string>& given) {
     return app.exit(e) == 0 ? 0 : 2;
   }
   a.repl.has_commands = commands->count() > 0;
-  std::string error;
-  const auto fail = [&](int code) {
+  const auto fail = [&](int code, const std::string& why) {
     auto* where = a.repl.json ? stdout : stderr;
-    std::fprintf(where, "%s\n", repl_error_text(a.repl.json, error).c_str());
+    std::fprintf(where, "%s\n", repl_error_text(a.repl.json, why).c_str());
     return code;
   };
   if (a.address.empty() && a.tls.empty() && a.cluster.empty() && a.node.empty()) {
     return run_embedded(a.repl);
   }
   const bool to_run = !a.address.empty() && !is_address(a.address);
-  if (to_run && (!a.tls.empty() || !a.cluster.empty() || !a.node.empty())) {
-    error = in_quotes(a.address) + " is not HOST:PORT; a run takes neither --tls nor --cluster nor --node";
-    return fail(2);
-  }
+  if (to_run && (!a.tls.empty() || !a.cluster.empty() || !a.node.empty()))
+    return fail(2, in_quotes(a.address) + " is not HOST:PORT; a run takes neither --tls nor --cluster nor --node");
   if (to_run) {
-    const auto file = socket_of(a.address, error);
-    if (!error.empty()) return fail(2);
-    const auto lines = connect_run(file, a.repl.json, error);
-    if (!lines) {
-      error = "cannot connect to run " + in_quotes(a.address) + ": " + error + " (" + file.string() + ")";
-      return fail(1);
-    }
+    const auto file = socket_of(a.address);
+    if (!file) return fail(2, file.error().text);
+    const auto lines = connect_run(*file, a.repl.json);
+    if (!lines)
+      return fail(1, "cannot connect to run " + in_quotes(a.address) + ": " + lines.error().text + " (" + file->string() + ")");
     repl_signals signals;
-    return run_repl(lines, a.repl, signals);
+    return run_repl(*lines, a.repl, signals);
   }
-  const auto where = target_of(a, error);
-  if (!error.empty()) return fail(2);
-  const auto lines = connect_repl(where, a.repl.json, std::chrono::seconds(8), error);
-  if (!lines) return fail(1);
+  const auto where = target_of(a);
+  if (!where) return fail(2, where.error().text);
+  const auto lines = connect_repl(*where, a.repl.json, std::chrono::seconds(8));
+  if (!lines) return fail(1, lines.error().text);
   repl_signals signals;
-  return run_repl(lines, a.repl, signals);
+  return run_repl(*lines, a.repl, signals);
 }
 
 }  // namespace troupe

@@ -13,9 +13,9 @@ class remote_lines {
  public:
   remote_lines(cluster_address where, bool json) : where_(std::move(where)), json_(json) {}
 
-  std::string connect(std::chrono::milliseconds within) {
+  expected<void> connect(std::chrono::milliseconds within) {
     auto made = client_link::open(where_, within);
-    if (!made) return made.error().message;
+    if (!made) return unexpected(error(made.error().message));
     link_ = std::move(*made);
     return {};
   }
@@ -24,7 +24,7 @@ class remote_lines {
     const control::ask a{++asked_, json_, line, text ? *text : std::string()};
     // Reconnects if the daemon was restarted.
     if (link_->lost())
-      if (const auto error = connect(3s); !error.empty()) return {kind::failed, repl_error_text(json_, error)};
+      if (const auto again = connect(3s); !again) return {kind::failed, repl_error_text(json_, again.error().text)};
     if (const auto sent = link_->send(a); !sent) return {kind::failed, repl_error_text(json_, sent.error().message)};
     const auto within = text ? 70s : 10s;  // with a text: the daemon checks the submission and opens its data
     const auto deadline = std::chrono::steady_clock::now() + within;
@@ -51,10 +51,9 @@ class remote_lines {
 
 }  // namespace
 
-repl_lines connect_repl(const cluster_address& where, bool json, std::chrono::milliseconds within, std::string& error) {
+expected<repl_lines> connect_repl(const cluster_address& where, bool json, std::chrono::milliseconds within) {
   auto remote = std::make_shared<remote_lines>(where, json);
-  error = remote->connect(within);
-  if (!error.empty()) return {};
+  if (auto connected = remote->connect(within); !connected) return unexpected(std::move(connected).error());
   return repl_with_files([remote](const std::string& line, const std::string* text) { return remote->run(line, text); }, json);
 }
 

@@ -22,6 +22,7 @@
 #include "actors/control/client/client.hpp"
 #include "actors/shell/node_host.hpp"
 #include "actors/view/view.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe {
 
@@ -77,9 +78,8 @@ repl_reply run_line(const repl_lines& lines, const std::string& line, const std:
 std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std::string&)> tell_person,
                                                     std::function<void()> unsaved = {}, std::function<void()> hung = {});
 
-// Connects to the REPL actor of a daemon. If it cannot be reached, returns an empty function and
-// sets `error`.
-repl_lines connect_repl(const cluster_address& where, bool json, std::chrono::milliseconds within, std::string& error);
+// Connects to the REPL actor of a daemon. An error if it cannot be reached `within` this time.
+expected<repl_lines> connect_repl(const cluster_address& where, bool json, std::chrono::milliseconds within);
 
 struct repl_options {
   std::string prompt = "troupe> ";

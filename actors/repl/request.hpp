@@ -11,6 +11,7 @@
 
 #include "actors/repl/repl.hpp"
 #include "actors/repl/tables.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe {
 
@@ -45,9 +46,8 @@ bool repl_number(const std::string& text, T& out) {
 // Parses "50ms", "1.5s", "2min". Nullopt if the text is not a time.
 std::optional<std::chrono::milliseconds> repl_time_of(const std::string& text);
 
-// The job that argument `at` names; without that argument, the running job. Nullopt and `error` if
-// there is none.
-std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_arguments& args, std::size_t at, std::string& error);
+// The job that argument `at` names; without that argument, the running job.
+expected<std::uint32_t> repl_job_of(const repl_view& v, const repl_arguments& args, std::size_t at);
 
 // A job of the view. Null if it has no job of that number.
 const repl_job* find_job(const repl_view& v, std::uint32_t id);

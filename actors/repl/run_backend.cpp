@@ -51,10 +51,10 @@ repl_view run_backend::view() const {
   return v;
 }
 
-std::string run_backend::tell(std::uint32_t job, const command& c) {
+expected<void> run_backend::tell(std::uint32_t job, const command& c) {
   {
     std::lock_guard guard(lock_);
-    if (job != job_.id || job_.over()) return "job " + std::to_string(job) + " is over";
+    if (job != job_.id || job_.over()) return unexpected(error("job " + std::to_string(job) + " is over"));
     if (c.is<stop_command>()) job_.state = "stopping";
   }
   if (c.is<kill_command>()) {
@@ -68,8 +68,9 @@ std::string run_backend::tell(std::uint32_t job, const command& c) {
   return {};
 }
 
-std::string run_backend::submit(const repl_submission&, std::uint32_t&) {
-  return "this is the REPL of one run, which takes no further jobs: use `troupe train`, or `troupe repl` without an argument";
+expected<std::uint32_t> run_backend::submit(const repl_submission&) {
+  return unexpected(
+      error("this is the REPL of one run, which takes no further jobs: use `troupe train`, or `troupe repl` without an argument"));
 }
 
 }  // namespace troupe

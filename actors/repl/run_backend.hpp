@@ -22,6 +22,7 @@
 
 #include "actors/embedded.hpp"
 #include "actors/view/view.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe {
 
@@ -41,8 +42,8 @@ class run_backend final : public repl_backend {
 
   repl_view view() const override;
   const repl_events& events() const override { return events_; }
-  std::string tell(std::uint32_t job, const command& c) override;
-  std::string submit(const repl_submission&, std::uint32_t&) override;
+  expected<void> tell(std::uint32_t job, const command& c) override;
+  expected<std::uint32_t> submit(const repl_submission&) override;
 
  private:
   embedded_run& run_;

@@ -66,12 +66,10 @@ class run_lines {
 
 }  // namespace
 
-repl_lines connect_run(const std::filesystem::path& file, bool json, std::string& error) {
+expected<repl_lines> connect_run(const std::filesystem::path& file, bool json) {
   auto fd = connect_unix(file);
-  if (!fd) {
-    error = errno == ENOENT || errno == ECONNREFUSED ? "no process trains there now" : std::strerror(errno);
-    return {};
-  }
+  if (!fd)
+    return unexpected(error(errno == ENOENT || errno == ECONNREFUSED ? "no process trains there now" : std::strerror(errno)));
   auto lines = std::make_shared<run_lines>(std::move(fd), json);
   return repl_with_files([lines](const std::string& line, const std::string*) { return lines->run(line); }, json);
 }

@@ -24,6 +24,7 @@
 #include <string_view>
 
 #include "actors/repl/repl.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe {
 
@@ -46,9 +47,8 @@ class run_socket {
   std::unique_ptr<impl> impl_;
 };
 
-// The client's side. If no process answers at the socket, returns an empty function and sets
-// `error`.
-repl_lines connect_run(const std::filesystem::path& file, bool json, std::string& error);
+// The client's side. An error if no process answers at the socket.
+expected<repl_lines> connect_run(const std::filesystem::path& file, bool json);
 
 // --- the protocol, for tests
 

@@ -35,18 +35,15 @@ std::optional<std::chrono::milliseconds> repl_time_of(const std::string& text) {
   return std::nullopt;
 }
 
-std::optional<std::uint32_t> repl_job_of(const repl_view& v, const repl_arguments& args, std::size_t at, std::string& error) {
+expected<std::uint32_t> repl_job_of(const repl_view& v, const repl_arguments& args, std::size_t at) {
   if (args.size() > at) {
     std::uint32_t n = 0;
-    const bool known = repl_number(args[at], n) && find_job(v, n);
-    if (!known) error = "there is no job " + in_quotes(args[at]);
-    if (!known) return std::nullopt;
+    if (!repl_number(args[at], n) || !find_job(v, n)) return unexpected(error("there is no job " + in_quotes(args[at])));
     return n;
   }
   for (const auto& j : v.jobs)
     if (j.state == "running" || j.state == "paused" || j.state == "stopping") return j.id;
-  error = "no job is running";
-  return std::nullopt;
+  return unexpected(error("no job is running"));
 }
 
 const repl_job* find_job(const repl_view& v, std::uint32_t id) {
@@ -65,13 +62,13 @@ repl_reply repl_session::run(const std::string& line, const std::string* text) {
   repl_request r{backend_, json_, {args.begin() + 1, args.end()}, text, line, find_repl_command(name)};
   if (!words.error.empty() && name != "_complete") return r.usage(words.error);
   if (r.command) {
-    if (const auto why = backend_.why_not(r.command->needs, name); !why.empty()) return r.fail(why);
+    if (const auto fine = backend_.check(r.command->needs, name); !fine) return r.fail(fine.error().text);
     return r.command->run(r);
   }
   for (const auto& [argument, run] : hidden()) {
     if (argument != name) continue;
-    const auto why = backend_.why_not(right::look, "ask");
-    return why.empty() ? run(r) : r.fail(why);
+    const auto fine = backend_.check(right::look, "ask");
+    return fine ? run(r) : r.fail(fine.error().text);
   }
   return r.usage("unknown command " + in_quotes(name) + did_you_mean(name, repl_choice::commands({{}, {}})));
 }

@@ -273,13 +273,12 @@ repl_reply run_line(const repl_lines& lines, const std::string& line, const std:
 int run_repl(const repl_lines& lines, const repl_options& o, repl_signals& signals) {
   int code = 0;
   if (o.has_commands) {
-    std::string error;
-    const auto commands = repl_read_commands(o.commands, error);
-    if (!error.empty()) {
-      print({kind::usage, repl_error_text(o.json, error), {}});
+    const auto commands = repl_read_commands(o.commands);
+    if (!commands) {
+      print({kind::usage, repl_error_text(o.json, commands.error().text), {}});
       return 2;
     }
-    for (const auto& c : commands)
+    for (const auto& c : *commands)
       if (repl_signals::ends() != 0 || !answer(lines, o, c, false, signals, code)) break;
   } else if (::isatty(STDIN_FILENO) != 0 && !o.json) {
     code = run_terminal(lines, o, signals);

@@ -44,7 +44,7 @@ repl_words repl_read_words(std::string_view line) {
   return out;
 }
 
-std::vector<std::string> repl_read_commands(std::string_view text, std::string& error) {
+expected<std::vector<std::string>> repl_read_commands(std::string_view text) {
   std::vector<std::string> out(1);
   repl_quotes quotes;
   std::size_t opened_at = 0;
@@ -59,7 +59,7 @@ std::vector<std::string> repl_read_commands(std::string_view text, std::string& 
     else
       out.back() += text[i];
   }
-  if (quotes.open() != 0) error = unclosed(quotes.open(), opened_at);
+  if (quotes.open() != 0) return unexpected(error(unclosed(quotes.open(), opened_at)));
   return out;
 }
 

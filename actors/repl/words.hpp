@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/result.hpp"
+
 namespace troupe {
 
 // Follows the quotes in a text, character by character.
@@ -43,7 +45,7 @@ struct repl_words {
 };
 repl_words repl_read_words(std::string_view line);
 
-// Splits "a; b" at each ';' outside quotes. `error`: as in repl_words.
-std::vector<std::string> repl_read_commands(std::string_view text, std::string& error);
+// Splits "a; b" at each ';' outside quotes. An error if the text ends within quotes.
+expected<std::vector<std::string>> repl_read_commands(std::string_view text);
 
 }  // namespace troupe

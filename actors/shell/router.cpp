@@ -26,7 +26,7 @@ std::shared_ptr<const router::table> router::find(std::uint32_t job) const {
   return at == jobs_.end() ? nullptr : at->second;
 }
 
-std::string router::send(std::uint32_t node, envelope e) {
+expected<void> router::send(std::uint32_t node, envelope e) {
   auto* t = transport_.load();
   const auto job = find(e.h.job);
   if (!t || !job || node >= job->nodes.size()) {
@@ -38,19 +38,19 @@ std::string router::send(std::uint32_t node, envelope e) {
   for (const auto& p : f.parts) bytes += p.bytes;
   if (bytes > max_) {
     unsent_.fetch_add(1, std::memory_order_relaxed);
-    return "role " + std::to_string(index_of(e.h.src)) + ": its message '" + name_of(e.body) + "' to node " + job->nodes[node] +
-           " has " + std::to_string(bytes) + " bytes, the maximum is " + std::to_string(max_);
+    return unexpected(error("role " + std::to_string(index_of(e.h.src)) + ": its message '" + name_of(e.body) + "' to node " +
+                            job->nodes[node] + " has " + std::to_string(bytes) + " bytes, the maximum is " + std::to_string(max_)));
   }
   const bool gone = f.parts.empty() || !t->send(job->nodes[node], std::move(f));
   (gone ? unsent_ : sent_).fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
-net::expected<void> router::receive(const std::string& peer, net::frame&& f) {
+expected<void, coded_error> router::receive(const std::string& peer, net::frame&& f) {
   envelope e;
-  if (const auto why = from_frame(f, e); !why.empty()) {
+  if (const auto read = from_frame(f, e); !read) {
     unreadable_.fetch_add(1, std::memory_order_relaxed);
-    return net::unreadable(peer, f, why);
+    return unexpected(net::unreadable(peer, f, read.error().text));
   }
   auto* h = host_.load();
   const auto job = find(e.h.job);

@@ -24,6 +24,7 @@
 
 #include "actors/shell/job_host.hpp"
 #include "actors/shell/node_host.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/messages/wire.hpp"
 #include "runtime/node/net/transport.hpp"
 
@@ -48,12 +49,12 @@ class router final : public job_routes {
   // receive().
   void attach(net::transport* t, node_host* h);
 
-  // Sends a message to a node of the plan. Returns the text of an event `error` if the message can
-  // never be sent: the job must end then. Returns an empty string if the peer is down, since the
-  // control plane handles node failures.
-  std::string send(std::uint32_t node, envelope e);
-  // Delivers a frame to its role. Returns an error if the frame cannot be decoded.
-  net::expected<void> receive(const std::string& peer, net::frame&& f);
+  // Sends a message to a node of the plan. An error if the message can never be sent: the job
+  // must end then. Success if the peer is down, since the control plane handles node
+  // failures.
+  expected<void> send(std::uint32_t node, envelope e);
+  // Delivers a frame to its role. An error if the frame cannot be decoded.
+  expected<void, coded_error> receive(const std::string& peer, net::frame&& f);
   router_counts counts() const;
 
  private:

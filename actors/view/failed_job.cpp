@@ -19,8 +19,8 @@ failed_job::failed_job(const node_host& host, std::shared_ptr<const prepared_job
     if (r.job == job_->id) roles_.push_back({r.id, {r.name, r.status, r.messages, r.busy_seconds, task_text(r.task)}});
 }
 
-std::variant<std::string, record_error> failed_job::write(const std::string& where, const std::string& error, std::uint64_t step,
-                                                          const std::vector<repl_event>& said) const {
+expected<std::string, record_error> failed_job::write(const std::string& where, const std::string& error, std::uint64_t step,
+                                                      const std::vector<repl_event>& said) const {
   post_mortem_facts f{{}, *job_, {}, {}, 0};
   for (const auto& [id, r] : roles_) {
     f.roles.push_back(r);
@@ -61,7 +61,7 @@ plan_beginning beginning_file::now() const {
   auto b = begins_;
   if (then_.empty() || stamp() != then_) return b;
   const auto read = read_file(b.file);
-  if (const auto* bytes = std::get_if<file_bytes>(&read)) b.sha256 = sha256_hex(bytes->data.get(), bytes->bytes);
+  if (read) b.sha256 = sha256_hex(read->data.get(), read->bytes);
   return b;
 }
 

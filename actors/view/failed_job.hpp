@@ -6,6 +6,7 @@
 #include <string>
 
 #include "actors/view/events.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/post_mortem.hpp"
 
 namespace troupe {
@@ -35,8 +36,8 @@ class failed_job {
   // is stored.
   bool replays() const { return log_ && from_.begins.kind != plan_beginning::with::handover; }
   // Writes the post-mortem. Returns its folder, or the error. `said`: the job's events.
-  std::variant<std::string, record_error> write(const std::string& where, const std::string& error, std::uint64_t step,
-                                                const std::vector<repl_event>& said) const;
+  expected<std::string, record_error> write(const std::string& where, const std::string& error, std::uint64_t step,
+                                            const std::vector<repl_event>& said) const;
 
  private:
   std::shared_ptr<const prepared_job> job_;

@@ -54,30 +54,29 @@ std::string text_of(const injection& i) {
   return text;
 }
 
-std::string why_not_for_so_long(const injection& i) {
-  const auto bad = [&](const char* word, fault_time t, fault_time most) {
-    return t < shortest_fault_time || t > most
-               ? std::string(text_of(i.what)) + " " + word + " " + fault_time_text(t) + ": the time must be " +
-                     fault_time_text(shortest_fault_time) + " to " + fault_time_text(most)
-               : std::string();
+expected<void> check_fault_times(const injection& i) {
+  const auto check = [&](const char* word, fault_time t, fault_time most) -> expected<void> {
+    if (t >= shortest_fault_time && t <= most) return {};
+    return unexpected(error(std::string(text_of(i.what)) + " " + word + " " + fault_time_text(t) + ": the time must be " +
+                            fault_time_text(shortest_fault_time) + " to " + fault_time_text(most)));
   };
   if (fault_lasts(i.what))
-    if (auto why = bad("for", i.lasts, longest_fault_time); !why.empty()) return why;
-  if (usual_fault_amount(i.what).count() != 0) return bad("by", i.by, largest_fault_amount);
+    if (auto fine = check("for", i.lasts, longest_fault_time); !fine) return fine;
+  if (usual_fault_amount(i.what).count() != 0) return check("by", i.by, largest_fault_amount);
   return {};
 }
 
-std::string why_not_inject(const person& who, bool allowed, const cluster_spec& cluster, const injection& i) {
-  if (auto why = why_not(who, right::all, "inject"); !why.empty()) return why;
+expected<void> check_injection(const person& who, bool allowed, const cluster_spec& cluster, const injection& i) {
+  if (auto fine = check_right(who, right::all, "inject"); !fine) return fine;
   if (!allowed)
-    return "inject: the cluster file of " + cluster.name +
-           " does not allow it; set [cluster] inject = true and restart the daemons";
+    return unexpected(error("inject: the cluster file of " + cluster.name +
+                            " does not allow it; set [cluster] inject = true and restart the daemons"));
   std::vector<std::string> names;
   for (const auto& n : cluster.nodes) names.push_back(n.name);
   if (std::find(names.begin(), names.end(), i.node) == names.end())
-    return "inject: there is no node " + in_quotes(i.node) + did_you_mean(i.node, names) + " (available: " + joined(names) + ")";
-  const auto why = why_not_for_so_long(i);
-  return why.empty() ? why : "inject: " + why;
+    return unexpected(error("inject: there is no node " + in_quotes(i.node) + did_you_mean(i.node, names) +
+                            " (available: " + joined(names) + ")"));
+  return check_fault_times(i).transform_error([](const error& e) { return e.in("inject"); });
 }
 
 }  // namespace troupe

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/pki/roles.hpp"
 #include "runtime/spec/job_spec.hpp"
 
@@ -44,10 +45,9 @@ fault_time usual_fault_amount(fault_kind k);  // default of `by`; 0: the fault h
 std::string fault_time_text(fault_time t);    // "50 ms", "10 s", "2 min"
 std::string text_of(const injection& i);      // "delay by 50 ms for 10 s"
 
-// The error if a time is out of range; empty: none.
-std::string why_not_for_so_long(const injection& i);
-// The reason why `who` may not inject this fault; empty: it may. `allowed`: the cluster file
-// permits it.
-std::string why_not_inject(const person& who, bool allowed, const cluster_spec& cluster, const injection& i);
+// An error if a time is out of range.
+expected<void> check_fault_times(const injection& i);
+// An error if `who` may not inject this fault. `allowed`: the cluster file permits it.
+expected<void> check_injection(const person& who, bool allowed, const cluster_spec& cluster, const injection& i);
 
 }  // namespace troupe

@@ -19,6 +19,7 @@
 #include "actors/shell/node_host.hpp"
 #include "actors/view/events.hpp"
 #include "actors/view/gpus.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/pki/roles.hpp"
 
 namespace troupe {
@@ -119,16 +120,16 @@ class repl_backend {
   virtual repl_view view() const = 0;
   // Recent events of the jobs of view().
   virtual const repl_events& events() const = 0;
-  // The reason why the client may not use a command that needs this right; empty: it may. `tell`
-  // checks the owner of the job.
-  virtual std::string why_not(right, const std::string& /*doing*/) const { return {}; }
-  // Both return an error, or an empty string. `tell` passes a command (pause, stop, set, mode, ...)
-  // on to the job's coordinator. `submit` leaves `job` at 0 if the reply comes later.
-  virtual std::string tell(std::uint32_t job, const command& c) = 0;
-  virtual std::string submit(const repl_submission& s, std::uint32_t& job) = 0;
-  // Injects a fault into a node of a cluster. Returns an error, or an empty string.
-  virtual std::string inject(const injection&) {
-    return "inject: not connected to a cluster: faults can only be injected into cluster nodes";
+  // An error if the client may not use a command that needs this right. `tell` checks the
+  // owner of the job.
+  virtual expected<void> check(right, const std::string& /*doing*/) const { return {}; }
+  // Passes a command (pause, stop, set, mode, ...) on to the job's coordinator.
+  virtual expected<void> tell(std::uint32_t job, const command& c) = 0;
+  // Returns the number of the job; 0: the reply comes later.
+  virtual expected<std::uint32_t> submit(const repl_submission& s) = 0;
+  // Injects a fault into a node of a cluster.
+  virtual expected<void> inject(const injection&) {
+    return unexpected(error("inject: not connected to a cluster: faults can only be injected into cluster nodes"));
   }
 };
 

@@ -16,11 +16,12 @@ struct attach_arguments {
 };
 
 int run_attach(const attach_arguments& a, const output& out) {
-  if (auto why = a.out.empty() ? std::string() : why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
+  if (const auto fine = a.out.empty() ? expected<void>() : check_writable_file(a.out); !fine)
+    return out.wrong(a.out, fine.error().text);
   auto cluster = read_cluster_file(a.cluster);
-  if (const auto* bad = std::get_if<diagnostics>(&cluster)) return out.wrong(*bad);
+  if (!cluster) return out.wrong(cluster.error());
   cluster_submission s;
-  s.where = coordinator_of(std::get<cluster_spec>(cluster));
+  s.where = coordinator_of(*cluster);
   s.attach = a.job;
   s.out = a.out;
   return follow_on_cluster(s, a.cluster, out);

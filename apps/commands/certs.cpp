@@ -38,7 +38,7 @@ std::string folder_of(const certs_arguments& a, const cluster_spec& c) {
   return (std::filesystem::exists(of_client) ? of_client : certificate_folder(c.tls_dir, a.name)).string();
 }
 
-int refused(const certs_arguments& a, const net::error& e, const output& out) {
+int refused(const certs_arguments& a, const coded_error& e, const output& out) {
   const bool theirs = e.code == "exists" || e.code == "bad_name" || e.code == "bad_role" || e.code == "unknown_name";
   return theirs ? out.wrong(a.cluster, e.message) : out.failed(a.cluster, e.message);
 }
@@ -135,8 +135,8 @@ int run_add_client(const certs_arguments& a, const cluster_spec& c, const certif
 
 int run_certs(const certs_arguments& a, const output& out) {
   auto read = read_cluster_file(a.cluster);
-  if (auto* bad = std::get_if<diagnostics>(&read)) return out.wrong(*bad);
-  const auto& c = std::get<cluster_spec>(read);
+  if (!read) return out.wrong(read.error());
+  const auto& c = *read;
   if (a.action == "list") return run_list(a, c, out);
   if (a.name.empty()) return out.wrong("command line", "certs " + a.action + " needs a NAME (try: troupe certs --help)");
   certificate_options options;

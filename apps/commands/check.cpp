@@ -27,18 +27,16 @@ struct check_arguments {
 // A cluster file has [cluster] or [[node]].
 bool is_cluster_file(const std::string& path) {
   auto text = read_text(path);
-  if (!std::holds_alternative<std::string>(text)) return false;
-  auto doc = parse_document(std::get<std::string>(text), path);
-  const auto* root = std::get_if<document_table>(&doc);
+  if (!text) return false;
+  const auto root = parse_document(*text, path);
   return root && (find_entry(*root, "cluster") || find_entry(*root, "node"));
 }
 
 // Files for simulations: networks, faults and scenarios.
 bool is_sim_file(const std::string& path) {
   auto text = read_text(path);
-  if (!std::holds_alternative<std::string>(text)) return false;
-  auto doc = parse_document(std::get<std::string>(text), path);
-  const auto* root = std::get_if<document_table>(&doc);
+  if (!text) return false;
+  const auto root = parse_document(*text, path);
   const auto has = [&](const char* key) { return find_entry(*root, key) != nullptr; };
   return root && (has("run") || has("network") || has("compute") || has("fault"));
 }
@@ -47,10 +45,10 @@ bool is_sim_file(const std::string& path) {
 // others must be checkable without loading them.
 diagnostics plugins_of(const std::string& file, const std::vector<std::string>& overrides) {
   auto text = read_config_text(file);
-  if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
-  auto names = read_plugins(std::get<std::string>(text), file, overrides);
-  if (auto* bad = std::get_if<diagnostics>(&names)) return std::move(*bad);
-  const auto& all = std::get<std::vector<std::string>>(names);
+  if (!text) return std::move(text).error();
+  auto names = read_plugins(*text, file, overrides);
+  if (!names) return std::move(names).error();
+  const auto& all = *names;
   diagnostics found;
   if (all.empty()) return found;
   diagnostic d;
@@ -74,15 +72,15 @@ int check_one(const std::string& file, const check_arguments& how, const output&
   };
   if (is_cluster_file(file)) {
     auto read = read_cluster_file(file);
-    if (auto* bad = std::get_if<diagnostics>(&read)) return out.wrong(*bad);
-    const auto& c = std::get<cluster_spec>(read);
+    if (!read) return out.wrong(read.error());
+    const auto& c = *read;
     return good("cluster", "cluster " + c.name + " of " + std::to_string(c.nodes.size()) + " nodes\n",
                 {{"name", c.name}, {"nodes", c.nodes.size()}});
   }
   if (is_sim_file(file)) {
     auto read = read_sim_file(file);
-    if (auto* bad = std::get_if<diagnostics>(&read)) return out.wrong(*bad);
-    const auto& s = std::get<sim_spec>(read);
+    if (!read) return out.wrong(read.error());
+    const auto& s = *read;
     return good("simulation", "simulation\n", {{"scenario", s.run.has_value()}, {"faults", s.faults.list.size()}});
   }
   if (!how.load_plugins)
@@ -91,8 +89,8 @@ int check_one(const std::string& file, const check_arguments& how, const output&
   a.file = file;
   a.overrides = how.overrides;
   auto loaded = load_job_to_train(a);
-  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
-  const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
+  if (!loaded) return out.wrong(loaded.error());
+  const auto& j = **loaded;
   return good("job", job_summary(j),
               {{"name", j.spec.name}, {"layers", j.graph.layers.size()}, {"parameters", j.graph.parameter_count}});
 }
@@ -104,15 +102,14 @@ int print_resolved(const std::string& file, const check_arguments& how, const ou
   if (!how.load_plugins)
     if (auto bad = plugins_of(file, how.overrides); !bad.empty()) return out.wrong(bad);
   auto text = read_config_text(file);
-  if (auto* bad = std::get_if<diagnostics>(&text)) return out.wrong(*bad);
-  auto plugins = read_plugins(std::get<std::string>(text), file, how.overrides);
-  if (auto* bad = std::get_if<diagnostics>(&plugins)) return out.wrong(*bad);
+  if (!text) return out.wrong(text.error());
+  auto plugins = read_plugins(*text, file, how.overrides);
+  if (!plugins) return out.wrong(plugins.error());
   auto all = node_tables();
-  if (auto loaded = load_plugins(std::get<std::vector<std::string>>(plugins), all); !loaded)
-    return out.wrong(file, loaded.error().message);
-  auto spec = parse_job(std::get<std::string>(text), file, all, how.overrides);
-  if (auto* bad = std::get_if<diagnostics>(&spec)) return out.wrong(*bad);
-  const auto resolved = resolved_job_text(std::get<job_spec>(spec), all);
+  if (auto loaded = load_plugins(*plugins, all); !loaded) return out.wrong(file, loaded.error().message);
+  auto spec = parse_job(*text, file, all, how.overrides);
+  if (!spec) return out.wrong(spec.error());
+  const auto resolved = resolved_job_text(*spec, all);
   if (out.json()) out.object({{"event", "resolved"}, {"file", file}, {"text", resolved}});
   out.text(resolved);
   return exit_done;

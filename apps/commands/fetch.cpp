@@ -20,18 +20,18 @@ struct fetch_arguments {
 
 int run_fetch(const fetch_arguments& a, const output& out) {
   auto cluster = read_cluster_file(a.cluster);
-  if (const auto* bad = std::get_if<diagnostics>(&cluster)) return out.wrong(*bad);
+  if (!cluster) return out.wrong(cluster.error());
   cluster_submission s;
-  s.where = coordinator_of(std::get<cluster_spec>(cluster));
+  s.where = coordinator_of(*cluster);
   s.attach = a.job;
   s.out = a.out.empty() ? "job-" + std::to_string(a.job) + ".safetensors" : a.out;
-  if (auto why = why_unwritable(s.out); !why.empty()) return out.wrong(s.out, why);
+  if (const auto fine = check_writable_file(s.out); !fine) return out.wrong(s.out, fine.error().text);
   const auto got = fetch_from_cluster(s);
-  if (!got.error.empty()) return got.wrong ? out.wrong("fetch", got.error) : out.failed("fetch", got.error);
+  if (!got) return got.error().wrong ? out.wrong("fetch", got.error().text) : out.failed("fetch", got.error().text);
   if (out.json())
-    out.object({{"event", "fetched"}, {"job", a.job}, {"file", s.out}, {"weights_sha256", got.weights_sha256}});
+    out.object({{"event", "fetched"}, {"job", a.job}, {"file", s.out}, {"weights_sha256", *got}});
   else
-    out.text("weights of job " + std::to_string(a.job) + " in " + s.out + "\n" + weights_line(got.weights_sha256) + "\n");
+    out.text("weights of job " + std::to_string(a.job) + " in " + s.out + "\n" + weights_line(*got) + "\n");
   return exit_done;
 }
 
@@ -51,12 +51,10 @@ struct jobs_arguments {
 
 int run_jobs(const jobs_arguments& a, const output& out) {
   auto cluster = read_cluster_file(a.cluster);
-  if (const auto* bad = std::get_if<diagnostics>(&cluster)) return out.wrong(*bad);
-  std::string error;
-  const auto where = coordinator_of(std::get<cluster_spec>(cluster));
-  const auto lines = connect_repl(where, out.json(), std::chrono::seconds(8), error);
-  if (!lines) return out.failed(a.cluster, error);
-  const auto reply = lines("jobs", nullptr);
+  if (!cluster) return out.wrong(cluster.error());
+  const auto lines = connect_repl(coordinator_of(*cluster), out.json(), std::chrono::seconds(8));
+  if (!lines) return out.failed(a.cluster, lines.error().text);
+  const auto reply = (*lines)("jobs", nullptr);
   if (reply.how != repl_reply::kind::ok) return out.failed("jobs", reply.text);
   std::printf("%s\n", reply.text.c_str());
   return exit_done;

@@ -17,12 +17,12 @@ struct init_arguments : job_arguments {
 
 int run_init(const init_arguments& a, const output& out) {
   auto loaded = load_job(a);
-  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
-  if (auto why = why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
-  const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
+  if (!loaded) return out.wrong(loaded.error());
+  if (const auto fine = check_writable_file(a.out); !fine) return out.wrong(a.out, fine.error().text);
+  const auto& j = **loaded;
   const auto dev = make_cpu_device();
   const auto named = initial_weights(j, *dev);
-  if (auto e = save_weights(j, named, 0, a.out)) return out.failed({}, e->to_string());
+  if (auto e = save_weights(j, named, 0, a.out); !e) return out.failed({}, e.error().to_string());
   const auto hash = weights_sha256(named);
   if (out.json())
     out.object({{"event", "init"}, {"file", a.out}, {"parameters", j.graph.parameter_count}, {"weights_sha256", hash}});

@@ -25,8 +25,8 @@ std::string host_of(const std::string& address) {
 
 int run_init_cluster(const init_cluster_arguments& a, const output& out) {
   auto read = read_cluster_file(a.cluster);
-  if (auto* bad = std::get_if<diagnostics>(&read)) return out.wrong(*bad);
-  const auto& c = std::get<cluster_spec>(read);
+  if (!read) return out.wrong(read.error());
+  const auto& c = *read;
   std::vector<certificate_subject> nodes;
   for (const auto& n : c.nodes) {
     nodes.push_back({n.name, {host_of(n.address)}});

@@ -42,10 +42,11 @@ const std::vector<std::string> keys_of_every_job{
     "job.seed=1",        "job.precision=\"fp32\"", "train.sync={ mode = \"bsp\" }", "eval.every=500", "checkpoint.every=\"5min\"",
     "checkpoint.keep=2", "pipeline.packets=2",     "topology.workers_per_group=1"};
 
-// Writes a new file. Returns why it cannot; empty: done.
-std::string write_new(const std::string& file, const std::string& text) {
+// Writes a file that does not exist yet.
+expected<void> write_new(const std::string& file, const std::string& text) {
   const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) return errno == EEXIST ? "the file exists, and `troupe new` replaces no file" : std::strerror(errno);
+  if (fd < 0)
+    return unexpected(error(errno == EEXIST ? "the file exists, and `troupe new` replaces no file" : std::strerror(errno)));
   std::size_t done = 0;
   while (done < text.size()) {
     const auto n = ::write(fd, text.data() + done, text.size() - done);
@@ -57,7 +58,7 @@ std::string write_new(const std::string& file, const std::string& text) {
   const int why = errno;
   if (::close(fd) == 0 && whole) return {};
   ::unlink(file.c_str());
-  return std::string("it cannot be written: ") + std::strerror(whole ? errno : why);
+  return unexpected(error(std::string("it cannot be written: ") + std::strerror(whole ? errno : why)));
 }
 
 int run_new(const new_arguments& a, const output& out) {
@@ -78,7 +79,7 @@ int run_new(const new_arguments& a, const output& out) {
   const auto text =
       commented_job_text(job_examples().at(from->example), {"job.name=" + toml_text(name)}, keys_of_every_job, node_tables());
   const auto head = "# Made by `troupe new --from " + a.from + "`. `troupe reference job` prints every key of a job file.\n";
-  if (const auto why = write_new(file, head + text); !why.empty()) return out.wrong(file, why);
+  if (const auto written = write_new(file, head + text); !written) return out.wrong(file, written.error().text);
   std::error_code ec;
   const bool needs_data = *from->data != '\0' && !std::filesystem::exists(from->data, ec);
   auto next = "troupe train " + file + (needs_data ? " --set data.path=PATH" : "");

@@ -16,12 +16,12 @@ struct pack_arguments : job_arguments {
 
 int run_pack(const pack_arguments& a, const output& out) {
   auto loaded = load_job(a);
-  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
-  if (auto why = why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
-  const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
+  if (!loaded) return out.wrong(loaded.error());
+  if (const auto fine = check_writable_file(a.out); !fine) return out.wrong(a.out, fine.error().text);
+  const auto& j = **loaded;
   const auto packed = pack(*j.data, a.out);
-  if (const auto* e = std::get_if<std::string>(&packed)) return out.failed({}, *e);
-  const auto& r = std::get<packed_result>(packed);
+  if (!packed) return out.failed({}, packed.error().text);
+  const auto& r = *packed;
   const auto& h = r.header;
   auto extents = nlohmann::ordered_json::array();
   for (int i = 0; i < h.example.rank(); ++i) extents.push_back(h.example[i]);

@@ -279,12 +279,12 @@ int run_plan(const plan_arguments& a, const output& out) {
   std::vector<node_spec> nodes;
   if (!a.cluster.empty()) {
     auto read = read_cluster_file(a.cluster);
-    if (auto* bad = std::get_if<diagnostics>(&read)) return out.wrong(*bad);
-    nodes = std::get<cluster_spec>(read).nodes;
+    if (!read) return out.wrong(read.error());
+    nodes = read->nodes;
   }
   auto loaded = load_job(a, nodes);
-  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
-  const auto& j = *std::get<std::shared_ptr<prepared_job>>(loaded);
+  if (!loaded) return out.wrong(loaded.error());
+  const auto& j = **loaded;
   if (a.suggest) return run_suggest(a, j, std::move(nodes), out);
   auto costs = cost_of(j.plan, j.graph, j.spec);
   const auto memory = memory_of(j);  // includes the data set, which cost_of() does not know

@@ -49,8 +49,8 @@ void print_as_json(const run_plot& p, const output& out) {
 
 int write_svg(const plot_arguments& a, const run_plot& p, const output& out) {
   const auto svg = curve_svg(p);
-  if (const auto error = write_file_atomically(a.out_file, {{svg.data(), svg.size()}}); !error.empty())
-    return out.failed(a.out_file, error);
+  if (const auto fine = write_file_atomically(a.out_file, {{svg.data(), svg.size()}}); !fine)
+    return out.failed(a.out_file, fine.error().text);
   if (out.json()) out.object({{"event", "plot"}, {"file", a.out_file}, {"bytes", svg.size()}});
   out.text("wrote " + a.out_file + "\n");
   return exit_done;
@@ -72,8 +72,8 @@ int run_plot_command(const plot_arguments& a, const output& out) {
   if (!runs) return exit_wrong;
   for (const auto& r : *runs) request.folders.push_back(r.folder);
   const auto read = plot_of_runs(request);
-  if (const auto* e = std::get_if<record_error>(&read)) return out.failed(e->file, e->message);
-  const auto& result = std::get<plot_result>(read);
+  if (!read) return out.failed(read.error().file, read.error().message);
+  const auto& result = *read;
   for (const auto& remark : result.remarks) out.remark(remark);
   if (result.plot.panels.empty())
     return out.failed("plot", "the runs have no values yet of: " +

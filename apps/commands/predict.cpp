@@ -36,42 +36,44 @@ struct named_input {
   std::vector<std::string> names;  // of images
 };
 
-using predict_error = std::optional<record_error>;
-
 // Sets the job file and the weights of a run that the user names.
-predict_error of_run(predict_arguments& a) {
+expected<void, record_error> of_run(predict_arguments& a) {
   const auto runs = a.run_dir.empty() ? default_runs_folder() : fs::path(a.run_dir);
   const auto found = find_run(runs.empty() ? "runs" : runs, a.file);
-  if (const auto* bad = std::get_if<record_error>(&found)) return *bad;
-  const auto& folder = std::get<fs::path>(found);
+  if (!found) return unexpected(found.error());
+  const auto& folder = *found;
   a.file = run_job_file(folder).string();
-  if (!a.weights.empty()) return std::nullopt;
+  if (!a.weights.empty()) return {};
   std::error_code ec;
   for (const char* file : {"best.safetensors", "last.safetensors"})
-    if (fs::is_regular_file(folder / file, ec)) return a.weights = (folder / file).string(), std::nullopt;
-  return record_error{folder.string(), {}, "the run has no weights yet; --weights FILE names others"};
+    if (fs::is_regular_file(folder / file, ec)) {
+      a.weights = (folder / file).string();
+      return {};
+    }
+  return unexpected(record_error{folder.string(), {}, "the run has no weights yet; --weights FILE names others"});
 }
 
-predict_error find_job(predict_arguments& a) {
+expected<void, record_error> find_job(predict_arguments& a) {
   std::error_code ec;
   const bool file = fs::is_regular_file(a.file, ec) || a.file.ends_with(".toml");
   if (!file) return of_run(a);
   if (a.weights.empty())
-    return record_error{
-        a.file, {}, "a job file has no weights: add --weights FILE, or name a run instead (`troupe runs` lists them)"};
-  return std::nullopt;
+    return unexpected(record_error{
+        a.file, {}, "a job file has no weights: add --weights FILE, or name a run instead (`troupe runs` lists them)"});
+  return {};
 }
 
 // The byte scaling and shape that images need.
-std::variant<std::shared_ptr<const source>, std::string> images_for(const prepared_job& j, std::vector<std::string> files,
-                                                                    bool resize) {
+expected<std::shared_ptr<const source>> images_for(const prepared_job& j, std::vector<std::string> files, bool resize) {
   const auto example = j.data->example();
   const auto scaling = j.data->bytes();
   const bool pixels = example.rank() == 3 && (example[0] == 1 || example[0] == 3) && !j.data->ids();
-  if (!pixels) return files[0] + ": it is an image, but the net takes " + example.to_string() + ", not 1 or 3 channels of an image";
+  if (!pixels)
+    return unexpected(
+        error(files[0] + ": it is an image, but the net takes " + example.to_string() + ", not 1 or 3 channels of an image"));
   if (!scaling)
-    return files[0] + ": it is an image, but source '" + j.spec.data.source +
-           "' does not say how bytes become values; use a .npy file";
+    return unexpected(error(files[0] + ": it is an image, but source '" + j.spec.data.source +
+                            "' does not say how bytes become values; use a .npy file"));
   return open_image_list(std::move(files), example, *scaling,
                          resize || (j.spec.data.source == "images" && j.spec.data.values.flag("resize")));
 }
@@ -86,47 +88,47 @@ class input_opener {
     csv_.ignore = a.ignore;
   }
 
-  // Returns an error that names the file; empty on success.
-  std::string open_all() {
+  // The error names the file.
+  expected<void> open_all() {
     for (const auto& path : arguments_.inputs)
-      if (auto wrong = open(path); !wrong.empty()) return wrong;
+      if (auto done = open(path); !done) return done;
     return flush();
   }
   std::vector<named_input> list;
 
  private:
-  std::string open(const std::string& path) {
+  expected<void> open(const std::string& path) {
     std::error_code ec;
     if (fs::is_directory(path, ec)) {
       auto found = images::list_images(path);
-      if (auto* wrong = std::get_if<std::string>(&found)) return *wrong;
-      for (auto& f : std::get<std::vector<std::string>>(found)) images_.push_back(std::move(f));
+      if (!found) return unexpected(found.error());
+      for (auto& f : *found) images_.push_back(std::move(f));
       return {};
     }
     const auto kind = input_kind_of(path);
-    if (const auto* wrong = std::get_if<std::string>(&kind)) return *wrong;
-    switch (std::get<input_kind>(kind)) {
+    if (!kind) return unexpected(kind.error());
+    switch (*kind) {
       case input_kind::image: images_.push_back(path); return {};
       case input_kind::npy: return take(path, open_npy_input(path, format_));
       case input_kind::csv: return take(path, open_csv_input(path, format_, csv_));
       case input_kind::idx: return take(path, open_idx_input(path, format_));
       case input_kind::unknown: break;
     }
-    return path + ": it is no image (PNG, JPEG) and no .npy, .csv, .tsv, .txt or IDX file";
+    return unexpected(error(path + ": it is no image (PNG, JPEG) and no .npy, .csv, .tsv, .txt or IDX file"));
   }
 
-  std::string take(const std::string& path, input_result opened) {
-    if (auto* wrong = std::get_if<std::string>(&opened)) return std::move(*wrong);
-    if (auto wrong = flush(); !wrong.empty()) return wrong;
-    list.push_back({std::get<std::shared_ptr<const source>>(std::move(opened)), path, {}});
+  expected<void> take(const std::string& path, input_result opened) {
+    if (!opened) return unexpected(std::move(opened).error());
+    if (auto done = flush(); !done) return done;
+    list.push_back({*std::move(opened), path, {}});
     return {};
   }
 
-  std::string flush() {
+  expected<void> flush() {
     if (images_.empty()) return {};
     auto opened = images_for(job_, images_, arguments_.resize);
-    if (auto* wrong = std::get_if<std::string>(&opened)) return std::move(*wrong);
-    list.push_back({std::get<std::shared_ptr<const source>>(std::move(opened)), {}, std::move(images_)});
+    if (!opened) return unexpected(std::move(opened).error());
+    list.push_back({*std::move(opened), {}, std::move(images_)});
     images_.clear();
     return {};
   }
@@ -138,8 +140,7 @@ class input_opener {
   std::vector<std::string> images_;
 };
 
-// Returns an error; empty on success.
-std::string predict_all(predictor& net, const std::vector<named_input>& inputs, prediction_writer& writer) {
+expected<void> predict_all(predictor& net, const std::vector<named_input>& inputs, prediction_writer& writer) {
   for (const auto& in : inputs) {
     const auto size = in.from->size(split::test);
     for (std::int64_t first = 0; first < size; first += net.batch()) {
@@ -151,7 +152,7 @@ std::string predict_all(predictor& net, const std::vector<named_input>& inputs, 
         names.push_back(in.names.empty() ? in.name : in.names[static_cast<std::size_t>(i)]);
         indices.push_back(in.names.empty() ? i : 0);
       }
-      if (auto wrong = writer.add(names, indices, r); !wrong.empty()) return wrong;
+      if (auto fine = writer.add(names, indices, r); !fine) return fine;
     }
   }
   return writer.end();
@@ -181,33 +182,33 @@ int run_predict(const predict_arguments& given, const output& out) {
     return out.wrong("predict", a.test
                                     ? "--test predicts the job's test data: leave out the inputs"
                                     : "name inputs (images, folders, .npy, .csv or IDX files), or --test for the job's test data");
-  if (auto bad = find_job(a)) return wrong_file(out, *bad);
+  if (const auto found = find_job(a); !found) return wrong_file(out, found.error());
   auto loaded = load_job(a);
-  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
-  auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
+  if (!loaded) return out.wrong(loaded.error());
+  auto j = *loaded;
   const auto devices = make_devices(j->nodes.front().devices);
   if (auto code = choose_algorithms(j, *devices.front(), out)) return *code;
   auto from = begin_from_weights(*j, a.weights);
-  if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
+  if (!from) return wrong_file(out, from.error());
   auto made = predictor::make(j, devices.front(), a.layer);
-  if (auto* bad = std::get_if<diagnostic>(&made)) return out.wrong({*bad});
-  auto& net = *std::get<std::unique_ptr<predictor>>(made);
+  if (!made) return out.wrong({made.error()});
+  auto& net = **made;
   if (a.format.top > std::max<std::int64_t>(net.classes(), 1))
     return out.wrong("--top", net.classes() == 0 ? "the output has numbers, not classes"
                                                  : "the net has only " + std::to_string(net.classes()) + " classes");
   input_opener opened(*j, a);
-  if (auto wrong = opened.open_all(); !wrong.empty()) return out.wrong("", wrong);
+  if (const auto done = opened.open_all(); !done) return out.wrong("", done.error().text);
   if (a.test) {
     if (j->data->size(split::test) == 0) return out.wrong(a.file, "the job's data has no test examples");
     opened.list.push_back({j->data, "test", {}});
     a.format.labelled = j->data->classes() > 0;
   }
   if (!a.format.file.empty())
-    if (auto wrong = why_unwritable(a.format.file); !wrong.empty()) return out.wrong(a.format.file, wrong);
+    if (const auto fine = check_writable_file(a.format.file); !fine) return out.wrong(a.format.file, fine.error().text);
   prediction_writer writer(out, net, j->data->class_names(), a.format);
-  auto wrong = writer.begin();
-  if (wrong.empty()) wrong = predict_all(net, opened.list, writer);
-  return wrong.empty() ? report(writer, a, out) : out.failed(a.format.file, wrong);
+  auto written = writer.begin();
+  if (written) written = predict_all(net, opened.list, writer);
+  return written ? report(writer, a, out) : out.failed(a.format.file, written.error().text);
 }
 
 void add_predict_options(CLI::App& c, predict_arguments& a) {

@@ -28,27 +28,27 @@ struct found_run {
 bool can_go_on(const run_info& r) { return r.state != "done" && r.state != "running"; }
 
 // The run that is to be continued. An error says why there is none.
-std::variant<found_run, record_error> run_to_resume(const fs::path& runs, const std::string& word) {
+expected<found_run, record_error> run_to_resume(const fs::path& runs, const std::string& word) {
   if (!word.empty()) {
     auto folder = find_run(runs, word);
-    if (auto* bad = std::get_if<record_error>(&folder)) return std::move(*bad);
-    auto read = read_run_info(std::get<fs::path>(folder));
-    if (auto* bad = std::get_if<record_error>(&read)) return std::move(*bad);
-    auto& r = std::get<run_info>(read);
-    if (r.state == "running") return record_error{std::get<fs::path>(folder).string(), {}, "a running process writes this run"};
+    if (!folder) return unexpected(std::move(folder).error());
+    auto read = read_run_info(*folder);
+    if (!read) return unexpected(std::move(read).error());
+    auto& r = *read;
+    if (r.state == "running") return unexpected(record_error{folder->string(), {}, "a running process writes this run"});
     if (r.state == "done")
-      return record_error{std::get<fs::path>(folder).string(),
-                          {},
-                          "the run is done, at step " + std::to_string(r.steps) +
-                              "; `troupe train JOB --weights FILE` starts a new run from its weights"};
-    return found_run{std::get<fs::path>(folder), std::move(r)};
+      return unexpected(record_error{folder->string(),
+                                     {},
+                                     "the run is done, at step " + std::to_string(r.steps) +
+                                         "; `troupe train JOB --weights FILE` starts a new run from its weights"});
+    return found_run{*folder, std::move(r)};
   }
   auto folders = run_folders(runs);
   for (auto f = folders.rbegin(); f != folders.rend(); ++f) {
     auto read = read_run_info(*f);
-    if (auto* r = std::get_if<run_info>(&read); r && can_go_on(*r)) return found_run{*f, std::move(*r)};
+    if (read && can_go_on(*read)) return found_run{*f, std::move(*read)};
   }
-  return record_error{runs.string(), {}, "no run in this folder is unfinished; `troupe runs` lists them"};
+  return unexpected(record_error{runs.string(), {}, "no run in this folder is unfinished; `troupe runs` lists them"});
 }
 
 // The newest valid checkpoint of the run, or the file that it began with.
@@ -69,21 +69,21 @@ int run_resume(const resume_arguments& given, const output& out) {
   const auto runs = runs_folder(a.run_dir, false);
   if (runs.empty()) return out.wrong("resume", "TROUPE_RUNS=off: --run-dir DIR names the folder of runs");
   auto found = run_to_resume(runs, given.run);
-  if (const auto* bad = std::get_if<record_error>(&found)) return wrong_file(out, *bad);
-  auto& [folder, info] = std::get<found_run>(found);
+  if (!found) return wrong_file(out, found.error());
+  auto& [folder, info] = *found;
   a.file = run_job_file(folder).string();
   beginning_for(info, a, out);
   auto loaded = load_job_to_train(a);
-  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
-  training t{std::get<std::shared_ptr<prepared_job>>(loaded), {}, {}, {}};
+  if (!loaded) return out.wrong(loaded.error());
+  training t{*loaded, {}, {}, {}};
   t.devices = make_devices(t.job->nodes.front().devices);
   if (auto code = choose_algorithms(t.job, *t.devices.front(), out, a.resume)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*t.job, a.weights);
-    if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
+    if (!from) return wrong_file(out, from.error());
   }
   if (!a.resume.empty())
-    if (auto bad = resume_from(*t.job, a.resume, numerics_of(t.devices), a.overrides)) return wrong_file(out, *bad);
+    if (auto ok = resume_from(*t.job, a.resume, numerics_of(t.devices), a.overrides); !ok) return wrong_file(out, ok.error());
   if (fs::path(info.checkpoints).extension() == ".safetensors")
     a.checkpoint = info.checkpoints;
   else
@@ -91,8 +91,8 @@ int run_resume(const resume_arguments& given, const output& out) {
   info.last_step = t.job->last_step;
   prepare_for_run_folder(*t.job);
   auto record = run_recorder::resume(folder, t.job, info);
-  if (auto* bad = std::get_if<record_error>(&record)) return wrong_file(out, *bad);
-  t.record = std::move(std::get<std::unique_ptr<run_recorder>>(record));
+  if (!record) return wrong_file(out, record.error());
+  t.record = std::move(*record);
   return train_here(std::move(t), a, out);
 }
 

@@ -65,14 +65,14 @@ int list_runs(const runs_arguments& a, const output& out) {
   for (const auto& folder : folders) {
     if (a.last > 0 && listed == a.last) break;
     const auto read = read_run_info(folder);
-    if (const auto* e = std::get_if<record_error>(&read)) {
+    if (!read) {
       if (out.json())
-        out.object({{"event", "warning"}, {"where", e->file}, {"message", e->message}});
+        out.object({{"event", "warning"}, {"where", read.error().file}, {"message", read.error().message}});
       else
-        out.remark(e->to_string());
+        out.remark(read.error().to_string());
       continue;
     }
-    const known_run r{folder, std::get<run_info>(read)};
+    const known_run r{folder, *read};
     if (!a.state.empty() && r.info.state != a.state) continue;
     ++listed;
     if (out.json())
@@ -89,28 +89,33 @@ int list_runs(const runs_arguments& a, const output& out) {
   return exit_done;
 }
 
-// Empty, or why the run cannot be removed. Holds the run's lock meanwhile, so that no process
-// resumes it.
-std::string remove_run(const known_run& r) {
+// Removes the run. Holds the run's lock meanwhile, so that no process resumes it.
+expected<void> remove_run(const known_run& r) {
   const int lock = ::open(run_lock_file(r.folder).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   const bool held = lock >= 0 && ::flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  std::string why = held ? "a process writes this run; stop it first" : "";
-  const auto database = run_database_file(fs::absolute(r.folder).lexically_normal().parent_path());
-  if (why.empty())
-    if (const auto bad = delete_run_rows(database, r.info.number)) why = bad->to_string();
-  std::error_code ec;
-  if (why.empty() && fs::remove_all(r.folder, ec) == static_cast<std::uintmax_t>(-1)) why = "cannot be removed: " + ec.message();
+  const auto remove = [&]() -> expected<void> {
+    if (held) return unexpected(error("a process writes this run; stop it first"));
+    const auto database = run_database_file(fs::absolute(r.folder).lexically_normal().parent_path());
+    if (const auto deleted = delete_run_rows(database, r.info.number); !deleted)
+      return unexpected(error(deleted.error().to_string()));
+    std::error_code ec;
+    if (fs::remove_all(r.folder, ec) == static_cast<std::uintmax_t>(-1))
+      return unexpected(error("cannot be removed: " + ec.message()));
+    return {};
+  };
+  auto removed = remove();
   if (lock >= 0) ::close(lock);
-  return why;
+  return removed;
 }
 
 // Only folders of a name NUMBER-NAME are removed: a user may name any path.
-std::string why_not_removed(const known_run& r) {
+expected<void> check_removable(const known_run& r) {
   const auto name = fs::absolute(r.folder).lexically_normal().filename().string();
-  if (r.info.state == "running") return "the run is running; stop it first (Ctrl-C, or `stop` in the REPL)";
+  if (r.info.state == "running") return unexpected(error("the run is running; stop it first (Ctrl-C, or `stop` in the REPL)"));
   if (!name.starts_with(std::to_string(r.info.number) + "-"))
-    return "the folder's name does not begin with the run's number " + std::to_string(r.info.number);
-  return fs::is_symlink(r.folder) ? "this is a symbolic link" : "";
+    return unexpected(error("the folder's name does not begin with the run's number " + std::to_string(r.info.number)));
+  if (fs::is_symlink(r.folder)) return unexpected(error("this is a symbolic link"));
+  return {};
 }
 
 int remove_runs(const runs_arguments& a, std::vector<known_run> runs, const output& out) {
@@ -118,15 +123,15 @@ int remove_runs(const runs_arguments& a, std::vector<known_run> runs, const outp
   runs.erase(std::unique(runs.begin(), runs.end(), [](const auto& x, const auto& y) { return x.folder == y.folder; }), runs.end());
   std::string question = "remove ";
   for (const auto& r : runs) {
-    if (const auto why = why_not_removed(r); !why.empty()) return out.wrong(r.folder.string(), why);
+    if (const auto fine = check_removable(r); !fine) return out.wrong(r.folder.string(), fine.error().text);
     question += (question == "remove " ? "" : ", ") + printable(r.folder.string());
   }
   if (!a.yes && (out.json() || !can_ask())) return out.wrong("command line", "runs rm needs --yes where no question can be asked");
   if (!a.yes && !ask_yes(question + " with all of their weights?")) return out.failed("runs rm", "nothing was removed");
   int code = exit_done;
   for (const auto& r : runs) {
-    if (const auto why = remove_run(r); !why.empty())
-      code = out.failed(r.folder.string(), why);
+    if (const auto removed = remove_run(r); !removed)
+      code = out.failed(r.folder.string(), removed.error().text);
     else if (out.json())
       out.object({{"event", "removed"}, {"number", r.info.number}, {"folder", r.folder.string()}});
     else
@@ -143,7 +148,7 @@ int run_runs(const runs_arguments& a, const output& out) {
   std::vector<std::string> words(a.words.begin() + 1, a.words.end());
   if (std::find(run_actions.begin(), run_actions.end(), action) == run_actions.end()) {
     const auto near = did_you_mean(action, run_actions);
-    if (a.words.size() > 1 || (!near.empty() && std::holds_alternative<record_error>(find_run(a.dir.folder(), action))))
+    if (a.words.size() > 1 || (!near.empty() && !find_run(a.dir.folder(), action)))
       return out.wrong("command line", "unknown action " + in_quotes(action) + near + " (actions: " + joined(run_actions) + ")");
     words = {action}, action = "show";
   }

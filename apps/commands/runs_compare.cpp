@@ -25,8 +25,7 @@ struct final_values {
 
 final_values finals_of(const known_run& r) {
   final_values v;
-  const auto read = read_run_curves(run_metrics_file(r.folder));
-  if (const auto* c = std::get_if<run_curves>(&read)) {
+  if (const auto c = read_run_curves(run_metrics_file(r.folder))) {
     const auto& loss = (*c)[metric::loss];
     v.smooth_loss = (loss.smooth.empty() ? loss.raw : loss.smooth).last();
     v.test_loss = (*c)[metric::test_loss].raw.last();
@@ -104,14 +103,14 @@ void flatten(const document_table& t, const std::string& prefix, flat_keys& into
   }
 }
 
-std::variant<flat_keys, diagnostics> keys_of(const known_run& r) {
+expected<flat_keys, diagnostics> keys_of(const known_run& r) {
   const auto file = run_job_file(r.folder).string();
   const auto text = read_text(file);
-  if (const auto* bad = std::get_if<diagnostics>(&text)) return *bad;
-  const auto parsed = parse_document(std::get<std::string>(text), file);
-  if (const auto* bad = std::get_if<diagnostics>(&parsed)) return *bad;
+  if (!text) return unexpected(text.error());
+  const auto parsed = parse_document(*text, file);
+  if (!parsed) return unexpected(parsed.error());
   flat_keys keys;
-  flatten(std::get<document_table>(parsed), "", keys);
+  flatten(*parsed, "", keys);
   return keys;
 }
 
@@ -156,9 +155,9 @@ int compare_runs(const std::vector<known_run>& runs, const output& out) {
 int diff_runs(const known_run& a, const known_run& b, const output& out) {
   const auto of_a = keys_of(a), of_b = keys_of(b);
   for (const auto* keys : {&of_a, &of_b})
-    if (const auto* bad = std::get_if<diagnostics>(keys)) return out.wrong(*bad);
-  const auto& x = std::get<flat_keys>(of_a);
-  const auto& y = std::get<flat_keys>(of_b);
+    if (!*keys) return out.wrong(keys->error());
+  const auto& x = *of_a;
+  const auto& y = *of_b;
   std::set<std::string> names;
   for (const auto* keys : {&x, &y})
     for (const auto& [name, value] : *keys) names.insert(name);

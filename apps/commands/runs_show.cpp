@@ -9,6 +9,7 @@
 #include "runtime/base/sparkline.hpp"
 #include "runtime/base/text_table.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/node/runs/run_curve.hpp"
 
 namespace troupe {
 namespace {
@@ -53,7 +54,7 @@ std::deque<metric_row> last_evaluations(const fs::path& folder) {
     last.push_back(row);
     if (last.size() > shown_evaluations) last.pop_front();
   });
-  if (read_metrics(run_metrics_file(folder), parser)) last.clear();
+  if (!read_metrics(run_metrics_file(folder), parser)) last.clear();
   return last;
 }
 
@@ -139,12 +140,11 @@ std::string evaluations_text(const std::deque<metric_row>& rows) {
 
 std::string curves_text(const fs::path& folder) {
   const auto read = read_run_curves(run_metrics_file(folder));
-  const auto* curves = std::get_if<run_curves>(&read);
-  if (curves == nullptr) return {};
+  if (!read) return {};
   std::string text;
   const auto width = static_cast<std::size_t>(std::clamp(terminal_width() - 40, 10, 60));
   for (const auto m : {metric::loss, metric::test_loss, metric::accuracy, metric::examples_per_s}) {
-    const auto& c = (*curves)[m];
+    const auto& c = (*read)[m];
     if (c.raw.empty()) continue;
     const auto points = (c.smooth.empty() ? c.raw : c.smooth).points();
     std::vector<double> values;

@@ -20,21 +20,20 @@ struct sample_arguments : job_arguments {
 
 int run_sample(const sample_arguments& a, const output& out) {
   auto loaded = load_job(a);
-  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
-  auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
+  if (!loaded) return out.wrong(loaded.error());
+  auto j = *loaded;
   auto from = begin_from_weights(*j, a.weights);
-  if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
+  if (!from) return wrong_file(out, from.error());
   const std::shared_ptr<device> dev = make_cpu_device();
   if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU");
   auto made = make_generator(*j, given(*j), dev);
-  if (auto* bad = std::get_if<diagnostic>(&made)) return out.wrong({*bad});
-  auto& g = *std::get<std::unique_ptr<text_generator>>(made);
+  if (!made) return out.wrong({made.error()});
+  auto& g = **made;
   const auto& symbols = g.symbols();
   const bool line = a.start.empty() && std::find(symbols.begin(), symbols.end(), "\n") != symbols.end();
-  std::vector<std::int32_t> ids;
-  std::string why;
-  if (!g.encode(a.start.empty() ? (line ? "\n" : symbols[0]) : a.start, ids, why)) return out.wrong("--start", why);
-  const auto text = generate(g, ids, a.length, a.temperature, a.seed);
+  const auto ids = g.encode(a.start.empty() ? (line ? "\n" : symbols[0]) : a.start);
+  if (!ids) return out.wrong("--start", ids.error().text);
+  const auto text = generate(g, *ids, a.length, a.temperature, a.seed);
   out.text(a.start + text.text + "\n");
   if (out.json()) out.object({{"event", "sample"}, {"text", a.start + text.text}, {"characters", a.length}, {"nats", text.nats}});
   return exit_done;

@@ -82,7 +82,7 @@ class simulation {
 
   int run(const std::string& trace_file) {
     if (!trace_file.empty()) {
-      if (const auto why = why_unwritable(trace_file); !why.empty()) return out_.wrong(trace_file, why);
+      if (const auto fine = check_writable_file(trace_file); !fine) return out_.wrong(trace_file, fine.error().text);
       trace_ = std::make_unique<sim_trace>(trace_file, s_.job->plan);
       world_.on_wire = [this](const envelope& e, time_point sent, time_point arrived) { trace_->message(e, sent, arrived); };
     }
@@ -311,8 +311,8 @@ int run_sim(const sim_arguments& a, const output& out) {
     return a.file.empty() ? run_replay(a.replay, dev, out) : out.wrong("--replay", "the job comes from the folder: omit JOB");
   if (a.file.empty()) return out.wrong("command line", "JOB is required (or --replay DIR, the folder of a failed job)");
   auto made = make_sim(a, dev);
-  if (auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
-  return simulation(std::move(std::get<sim_setup>(made)), out).run(a.trace);
+  if (!made) return out.wrong(made.error());
+  return simulation(std::move(*made), out).run(a.trace);
 }
 
 void add_options(CLI::App& c, sim_arguments& a) {

@@ -23,47 +23,48 @@ struct replay_parts {
   std::shared_ptr<prepared_job> job;
 };
 
-// Returns an error if the folders do not belong together, or one of them cannot be replayed.
-std::optional<record_error> why_not(const std::vector<std::string>& folders, const std::vector<post_mortem>& all) {
+// An error if the folders do not belong together, or one of them cannot be replayed.
+expected<void, record_error> check_same_job(const std::vector<std::string>& folders, const std::vector<post_mortem>& all) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& m = all[i];
     if (m.messages.job != all[0].messages.job || m.plan_generation != all[0].plan_generation)
-      return record_error{folders[i], {}, "it belongs to another plan than " + folders[0]};
+      return unexpected(record_error{folders[i], {}, "it belongs to another plan than " + folders[0]});
     for (std::size_t k = 0; k < i; ++k)
       if (all[k].messages.node == m.messages.node)
-        return record_error{folders[i], {}, "it belongs to node " + m.messages.node + ", and " + folders[k] + " does too"};
-    if (auto why = why_no_replay(m); !why.empty()) return record_error{folders[i], {}, std::move(why)};
+        return unexpected(
+            record_error{folders[i], {}, "it belongs to node " + m.messages.node + ", and " + folders[k] + " does too"});
+    if (auto fine = check_replay(m); !fine) return unexpected(record_error{folders[i], {}, std::move(fine).error().text});
   }
-  return std::nullopt;
+  return {};
 }
 
 // Gives the job the state that the failed run began with.
-std::optional<record_error> begin_like(prepared_job& j, const std::vector<post_mortem>& all, const std::string& numerics) {
+expected<void, record_error> begin_like(prepared_job& j, const std::vector<post_mortem>& all, const std::string& numerics) {
   const auto& first = all.front().begins;
-  if (first.kind == plan_beginning::with::fillers) return std::nullopt;
+  if (first.kind == plan_beginning::with::fillers) return {};
   const auto named = std::find_if(all.begin(), all.end(), [](const post_mortem& m) { return !m.begins.file.empty(); });
   if (named == all.end())
-    return record_error{
-        "--replay", {}, "the initial file of the job is named in the folder of the coordinator role's node: add that folder"};
+    return unexpected(record_error{
+        "--replay", {}, "the initial file of the job is named in the folder of the coordinator role's node: add that folder"});
   const auto& b = named->begins;
   if (b.sha256.empty())
-    return record_error{b.file, {}, "the job began with this file, but the file had changed when the job failed"};
+    return unexpected(record_error{b.file, {}, "the job began with this file, but the file had changed when the job failed"});
   const auto read = read_file(b.file);
-  if (const auto* bad = std::get_if<std::string>(&read)) return record_error{b.file, {}, "the job began with this file: " + *bad};
-  const auto& bytes = std::get<file_bytes>(read);
+  if (!read) return unexpected(record_error{b.file, {}, "the job began with this file: " + read.error().text});
+  const auto& bytes = *read;
   if (sha256_hex(bytes.data.get(), bytes.bytes) != b.sha256)
-    return record_error{b.file, {}, "the job began with this file, but it has changed since"};
+    return unexpected(record_error{b.file, {}, "the job began with this file, but it has changed since"});
   if (b.kind == plan_beginning::with::checkpoint) return resume_from(j, b.file, numerics, named->what.overrides);
   auto from = begin_from_weights(j, b.file);
-  if (auto* bad = std::get_if<record_error>(&from)) return std::move(*bad);
-  return std::nullopt;
+  if (!from) return unexpected(std::move(from).error());
+  return {};
 }
 
-std::variant<std::shared_ptr<prepared_job>, diagnostics> prepared_like(const post_mortem& m) {
+expected<std::shared_ptr<prepared_job>, diagnostics> prepared_like(const post_mortem& m) {
   auto made = prepare_text(m.what, std::make_shared<const tables>(node_tables()), m.nodes);
-  if (auto* j = std::get_if<std::shared_ptr<prepared_job>>(&made); j && m.chosen) choose(**j, *m.chosen);
-  if (m.changes == amendments{} || std::holds_alternative<diagnostics>(made)) return made;
-  return prepare_again(std::get<std::shared_ptr<prepared_job>>(made), m.changes);
+  if (made && m.chosen) choose(**made, *m.chosen);
+  if (m.changes == amendments{} || !made) return made;
+  return prepare_again(*made, m.changes);
 }
 
 const replay::role_part* part_of(const std::vector<post_mortem>& all, role_id r) {
@@ -181,17 +182,17 @@ int run_replay(const std::vector<std::string>& folders, const std::shared_ptr<de
   replay_parts p;
   for (const auto& f : folders) {
     auto read = read_post_mortem(f);
-    if (const auto* bad = std::get_if<record_error>(&read)) return wrong_file(out, *bad);
-    p.all.push_back(std::get<post_mortem>(std::move(read)));
+    if (!read) return wrong_file(out, read.error());
+    p.all.push_back(*std::move(read));
   }
-  if (const auto bad = why_not(folders, p.all)) return wrong_file(out, *bad);
+  if (const auto ok = check_same_job(folders, p.all); !ok) return wrong_file(out, ok.error());
   auto made = prepared_like(p.all.front());
-  if (const auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
-  p.job = std::get<std::shared_ptr<prepared_job>>(made);
+  if (!made) return out.wrong(made.error());
+  p.job = *made;
   p.job->id = p.all.front().job;
   if (plan_hash(p.job->plan) != p.all.front().messages.job)
     return out.wrong(folders.front(), "this build makes another plan for the job, or the job's data have changed");
-  if (const auto bad = begin_like(*p.job, p.all, dev->numerics_id())) return wrong_file(out, *bad);
+  if (const auto ok = begin_like(*p.job, p.all, dev->numerics_id()); !ok) return wrong_file(out, ok.error());
   return replay_run(p, *dev, out).finish();
 }
 

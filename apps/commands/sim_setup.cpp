@@ -27,8 +27,8 @@ diagnostics mistake(std::string what) { return mistake_in({"command line", 0, 0}
 // otherwise it must have a network or compute model.
 diagnostics merge(sim_spec& into, const std::string& file, bool faults) {
   auto read = read_sim_file(file);
-  if (auto* bad = std::get_if<diagnostics>(&read)) return std::move(*bad);
-  auto& s = std::get<sim_spec>(read);
+  if (!read) return std::move(read).error();
+  auto& s = *read;
   if (faults && !s.has_faults) return mistake_in({file, 1, 1}, "the file has no [[fault]] table");
   if (!faults && !s.has_network && !s.has_compute) return mistake_in({file, 1, 1}, "the file has neither [network] nor [compute]");
   if (s.has_network) into.network = s.network, into.has_network = true;
@@ -46,15 +46,15 @@ diagnostics merge(sim_spec& into, const std::string& file, bool faults) {
 
 // Reads the scenario, if `a.file` is one, and the model files. The scenario sets what the command
 // line leaves open.
-std::variant<sim_spec, diagnostics> read_models(sim_arguments& a) {
+expected<sim_spec, diagnostics> read_models(sim_arguments& a) {
   sim_spec s;
   s.network.fabric = sim::fabric_kind::star;
   s.network.bytes_per_second = 1.25e9;
   if (is_scenario(a.file)) {
     auto read = read_sim_file(a.file);
-    if (auto* bad = std::get_if<diagnostics>(&read)) return std::move(*bad);
+    if (!read) return unexpected(std::move(read).error());
     const auto fabric = s.network;
-    s = std::move(std::get<sim_spec>(read));
+    s = std::move(*read);
     if (!s.has_network) s.network = fabric;
     const auto& run = *s.run;
     a.file = run.job;
@@ -66,13 +66,13 @@ std::variant<sim_spec, diagnostics> read_models(sim_arguments& a) {
     a.overrides.insert(a.overrides.begin(), run.set.begin(), run.set.end());
   }
   if (a.nodes == 0 && a.cluster.empty())
-    return mistake("--nodes N is required (or --cluster FILE, or a scenario instead of a job)");
+    return unexpected(mistake("--nodes N is required (or --cluster FILE, or a scenario instead of a job)"));
   if (a.nodes != 0 && !a.cluster.empty())
-    return mistake("--cluster cannot be combined with --nodes or with the nodes of a scenario");
+    return unexpected(mistake("--cluster cannot be combined with --nodes or with the nodes of a scenario"));
   if (!a.network.empty())
-    if (auto bad = merge(s, a.network, false); !bad.empty()) return bad;
+    if (auto bad = merge(s, a.network, false); !bad.empty()) return unexpected(bad);
   if (!a.faults.empty())
-    if (auto bad = merge(s, a.faults, true); !bad.empty()) return bad;
+    if (auto bad = merge(s, a.faults, true); !bad.empty()) return unexpected(bad);
   return s;
 }
 
@@ -156,7 +156,7 @@ void adjust(job_spec& j, std::int64_t steps, bool maths, std::int64_t buckets) {
 }
 
 // Measures each layer's times for one packet on this machine, with one worker.
-std::variant<plain_times, diagnostics> time_layers(const prepared_job& j, const std::shared_ptr<device>& dev) {
+expected<plain_times, diagnostics> time_layers(const prepared_job& j, const std::shared_ptr<device>& dev) {
   auto spec = j.spec;
   spec.pipeline.packets = 1;
   spec.data.batch = j.graph.packet_examples;
@@ -165,8 +165,8 @@ std::variant<plain_times, diagnostics> time_layers(const prepared_job& j, const 
   node_spec one;
   one.name = "local";
   auto alone = prepare_job(std::move(spec), j.all, {one});
-  if (auto* bad = std::get_if<diagnostics>(&alone)) return std::move(*bad);
-  plain_loop loop(std::get<std::shared_ptr<prepared_job>>(alone), dev);
+  if (!alone) return unexpected(std::move(alone).error());
+  plain_loop loop(*alone, dev);
   plain_times best;
   for (int i = 0; i < 4; ++i) {
     plain_times t;
@@ -182,10 +182,10 @@ std::variant<plain_times, diagnostics> time_layers(const prepared_job& j, const 
   return best;
 }
 
-std::optional<diagnostics> measure(sim_setup& s, const prepared_job& full, const std::shared_ptr<device>& dev) {
+diagnostics measure(sim_setup& s, const prepared_job& full, const std::shared_ptr<device>& dev) {
   auto timed = time_layers(full, dev);
-  if (auto* bad = std::get_if<diagnostics>(&timed)) return std::move(*bad);
-  const auto& t = std::get<plain_times>(timed);
+  if (!timed) return std::move(timed).error();
+  const auto& t = *timed;
   s.measured.resize(s.job->plan.roles.size());
   double forward = 0, backward = 0;
   for (const auto& l : t.layers) forward += l.forward, backward += l.backward;
@@ -204,7 +204,7 @@ std::optional<diagnostics> measure(sim_setup& s, const prepared_job& full, const
     const auto bytes = static_cast<double>(full.graph.parameter_count) * static_cast<double>(size_of(full.spec.parameter_type()));
     s.world.compute.bytes_per_second = bytes * static_cast<double>(3 + 2 * states) / t.update;
   }
-  return std::nullopt;
+  return {};
 }
 
 void take_models(sim_setup& into, const sim_spec& s) {
@@ -218,26 +218,26 @@ void take_models(sim_setup& into, const sim_spec& s) {
 
 }  // namespace
 
-std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<device> dev) {
+expected<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<device> dev) {
   auto read = read_models(a);
-  if (auto* bad = std::get_if<diagnostics>(&read)) return std::move(*bad);
-  auto& models = std::get<sim_spec>(read);
+  if (!read) return unexpected(std::move(read).error());
+  auto& models = *read;
   sim_setup s;
   s.maths = a.maths != "none";
-  if (s.maths && a.buckets > 0) return mistake("--buckets requires --maths none: real maths needs the real layers");
+  if (s.maths && a.buckets > 0) return unexpected(mistake("--buckets requires --maths none: real maths needs the real layers"));
   s.workers = a.nodes;
   const auto buckets_asked = static_cast<std::uint32_t>(a.buckets < 0 ? 4 : a.buckets);
   auto text = read_config_text(a.file);
-  if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
+  if (!text) return unexpected(std::move(text).error());
   std::vector<node_spec> nodes;
   if (!a.cluster.empty()) {
     auto cluster = read_cluster_file(a.cluster);
-    if (auto* bad = std::get_if<diagnostics>(&cluster)) return std::move(*bad);
-    nodes = std::move(std::get<cluster_spec>(cluster).nodes);
+    if (!cluster) return unexpected(std::move(cluster).error());
+    nodes = std::move(cluster->nodes);
   }
   diagnostic batch;
-  auto prepared = prepare_text({std::get<std::string>(text), a.file, a.overrides}, std::make_shared<const tables>(node_tables()),
-                               {}, [&](job_spec& j, std::vector<node_spec>& list) {
+  auto prepared = prepare_text({*text, a.file, a.overrides}, std::make_shared<const tables>(node_tables()), {},
+                               [&](job_spec& j, std::vector<node_spec>& list) {
                                  s.asked_batch = j.data.batch;
                                  if (a.cluster.empty()) set_workers(j, s.workers);
                                  batch = batch_of(j, s.asked_batch, s.workers);
@@ -246,23 +246,23 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
                                  adjust(j, a.steps, s.maths, s.buckets);
                                  list = nodes = a.cluster.empty() ? cluster_of(j, s.workers) : std::move(nodes);
                                });
-  if (auto* bad = std::get_if<diagnostics>(&prepared)) return explained(std::move(*bad), batch);
-  const auto full = std::get<std::shared_ptr<prepared_job>>(prepared);
+  if (!prepared) return unexpected(explained(std::move(prepared).error(), batch));
+  const auto full = *prepared;
   s.job = full;
   if (s.buckets > 0 && full->plan.placed)
-    return mistake(
-        "--buckets splits the model evenly on every worker and does not support placed layers: omit it, or use --buckets 0");
+    return unexpected(mistake(
+        "--buckets splits the model evenly on every worker and does not support placed layers: omit it, or use --buckets 0"));
   if (s.buckets > 0) {
     auto coarse = make_coarse(*full, s.buckets, nodes);
-    if (auto* bad = std::get_if<diagnostics>(&coarse)) return std::move(*bad);
-    s.job = std::get<std::shared_ptr<prepared_job>>(coarse);
+    if (!coarse) return unexpected(std::move(coarse).error());
+    s.job = *coarse;
   } else if (!s.maths) {
     auto counted = make_counted(*full, nodes);
-    if (auto* bad = std::get_if<diagnostics>(&counted)) return std::move(*bad);
-    s.job = std::get<std::shared_ptr<prepared_job>>(counted);
+    if (!counted) return unexpected(std::move(counted).error());
+    s.job = *counted;
   }
-  if (auto bad = check_nodes(models, static_cast<std::uint32_t>(nodes.size())); !bad.empty()) return bad;
-  if (auto bad = find_roles(models, s.job->plan); !bad.empty()) return bad;
+  if (auto bad = check_nodes(models, static_cast<std::uint32_t>(nodes.size())); !bad.empty()) return unexpected(bad);
+  if (auto bad = find_roles(models, s.job->plan); !bad.empty()) return unexpected(bad);
   s.job->restarts = std::any_of(models.faults.list.begin(), models.faults.list.end(),
                                 [](const sim::fault& f) { return f.kind == sim::fault_kind::crash; });
   s.world.seed = a.seed < 0 ? 1 : static_cast<std::uint64_t>(a.seed);
@@ -275,7 +275,7 @@ std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<d
     s.world.compute.flops_per_second = 3 * s.job->graph.flops_per_packet() / examples * models.examples_per_second;
   }
   if (models.measure)
-    if (auto bad = measure(s, *full, dev)) return std::move(*bad);
+    if (auto bad = measure(s, *full, dev); !bad.empty()) return unexpected(std::move(bad));
   return s;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/troupe_job.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/config/sim_file.hpp"
 #include "runtime/sim/world.hpp"
 
@@ -36,6 +37,6 @@ struct sim_setup {
 };
 
 // Returns the simulation, or the errors in the user's files and options.
-std::variant<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<device> dev);
+expected<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<device> dev);
 
 }  // namespace troupe

@@ -182,8 +182,8 @@ int print_tables(run_query& q, const std::string& file, const output& out) {
 int run_sql(const sql_arguments& a, const output& out) {
   const auto file = run_database_file(a.dir.folder());
   auto opened = run_query::open(file);
-  if (const auto* e = std::get_if<record_error>(&opened)) return out.wrong(e->file, e->message);
-  auto& q = std::get<run_query>(opened);
+  if (!opened) return out.wrong(opened.error().file, opened.error().message);
+  auto& q = *opened;
   if (!a.statement) return print_tables(q, file.string(), out);
   sql_printer printer(out, a.csv);
   const auto problem = q.run(

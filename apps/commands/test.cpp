@@ -20,15 +20,15 @@ struct test_arguments : job_arguments {
 
 int run_test(const test_arguments& a, const output& out) {
   auto loaded = load_job(a);
-  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
-  auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
+  if (!loaded) return out.wrong(loaded.error());
+  auto j = *loaded;
   const auto devices = make_devices(j->nodes.front().devices);
   if (auto code = choose_algorithms(j, *devices.front(), out)) return *code;
   auto from = begin_from_weights(*j, a.weights);
-  if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
+  if (!from) return wrong_file(out, from.error());
   if (j->data->size(split::test) == 0) return out.wrong(a.file, "the job's data has no test examples");
   // The run begins at its last step: it does not train, and makes only the evaluation at the end.
-  j->last_step = std::max<std::uint64_t>(1, std::get<std::uint64_t>(from));
+  j->last_step = std::max<std::uint64_t>(1, *from);
   begin_at(*j, j->last_step, std::move(j->before->named));
   j->spec.train.finish = {};
   run_reporter announced(j, out, devices, a.threads);

@@ -192,8 +192,8 @@ void tell(const alternation& t, const prepared_job& j, const device& d, const st
 
 int run_time(const time_arguments& a, const output& out) {
   auto loaded = load_job_to_train(a);
-  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
-  auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
+  if (!loaded) return out.wrong(loaded.error());
+  auto j = *loaded;
   if (j->spec.train.sync.kind != "bsp")
     return out.wrong(
         a.file, "mode '" + j->spec.train.sync.kind + "' has no plain loop to compare with; time it with --set train.sync.mode=bsp");
@@ -203,7 +203,7 @@ int run_time(const time_arguments& a, const output& out) {
   if (auto code = choose_algorithms(j, *dev, out, {}, &times)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
-    if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
+    if (!from) return wrong_file(out, from.error());
   }
   // More sub-solvers than threads would interleave packets and evict each other's data from the
   // caches.

@@ -47,9 +47,9 @@ std::optional<int> make_checkpoint_folder(const train_arguments& a, const prepar
   const auto& c = j.spec.checkpoint;
   if (c.dir.empty() || !a.checkpoint.empty()) return std::nullopt;
   auto made = new_run_folder(checkpoint_home(c.dir, j.spec.name));
-  if (auto* bad = std::get_if<record_error>(&made))
-    return out.wrong(diagnostics{{position_of(c.key_at, "dir", c.at), "[checkpoint]: 'dir': " + bad->to_string()}});
-  folder = std::get<std::string>(std::move(made));
+  if (!made)
+    return out.wrong(diagnostics{{position_of(c.key_at, "dir", c.at), "[checkpoint]: 'dir': " + made.error().to_string()}});
+  folder = *std::move(made);
   return std::nullopt;
 }
 
@@ -68,9 +68,9 @@ std::optional<int> make_run_folder(const train_arguments& a, training& t, const 
     info.begun_from_checkpoint = !a.resume.empty();
   }
   auto made = run_recorder::create(runs, t.job, std::move(info), resolved_job_text(*t.job));
-  if (auto* bad = std::get_if<record_error>(&made))
-    return out.wrong(bad->file, bad->message + "; --run-dir DIR names another folder of runs, --no-run makes none");
-  t.record = std::move(std::get<std::unique_ptr<run_recorder>>(made));
+  if (!made)
+    return out.wrong(made.error().file, made.error().message + "; --run-dir DIR names another folder of runs, --no-run makes none");
+  t.record = std::move(*made);
   if (own.empty()) t.checkpoint_folder = t.record->checkpoints().string();
   return std::nullopt;
 }
@@ -79,11 +79,11 @@ std::optional<int> make_run_folder(const train_arguments& a, training& t, const 
 std::optional<job_origin> origin_of(const train_arguments& a, const prepared_job& j, const run_recorder* record) {
   if (a.mortem == "none") return std::nullopt;
   auto text = read_config_text(a.file);
-  if (!std::holds_alternative<std::string>(text)) return std::nullopt;  // was deleted after it had been read
+  if (!text) return std::nullopt;  // was deleted after it had been read
   job_origin o;
   const auto beside = record ? record->folder() : std::filesystem::path(checkpoint_path(a, j)).parent_path();
   o.home = a.mortem.empty() ? beside / "post-mortem" : std::filesystem::path(a.mortem);
-  o.what = {std::get<std::string>(std::move(text)), a.file, a.overrides};
+  o.what = {*std::move(text), a.file, a.overrides};
   if (const auto table = conv_table_from(kept_convolutions(convolutions_to_keep(j))))
     for (auto& chosen : overrides_of(*table)) o.what.overrides.push_back(std::move(chosen));
   return o;
@@ -111,24 +111,25 @@ int run_train(const train_arguments& given, const output& out) {
   }
   if (!a.match.empty()) a.overrides.push_back("checkpoint.match=" + a.match);
   auto resume = checkpoint_at(a.resume, out);
-  if (auto* bad = std::get_if<record_error>(&resume)) return wrong_file(out, *bad);
-  a.resume = std::get<std::string>(std::move(resume));
+  if (!resume) return wrong_file(out, resume.error());
+  a.resume = *std::move(resume);
   if (!a.cluster.empty()) return run_train_cluster(a, out);
   auto loaded = load_job_to_train(a);
-  if (auto* bad = std::get_if<diagnostics>(&loaded)) return out.wrong(*bad);
-  auto j = std::get<std::shared_ptr<prepared_job>>(loaded);
+  if (!loaded) return out.wrong(loaded.error());
+  auto j = *loaded;
   for (const auto& file : {a.out, checkpoint_path(a, *j)})
-    if (auto why = file.empty() ? std::string() : why_unwritable(file); !why.empty()) return out.wrong(file, why);
+    if (const auto fine = file.empty() ? expected<void>() : check_writable_file(file); !fine)
+      return out.wrong(file, fine.error().text);
   const auto devices = make_devices(j->nodes.front().devices);
   const auto found = newest_of(a, *j, out);
   if (!found.empty()) a.resume = found;
   if (auto code = choose_algorithms(j, *devices.front(), out, a.resume)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
-    if (auto* bad = std::get_if<record_error>(&from)) return wrong_file(out, *bad);
+    if (!from) return wrong_file(out, from.error());
   }
   if (!a.resume.empty()) {
-    if (auto bad = resume_from(*j, a.resume, numerics_of(devices), a.overrides)) return wrong_file(out, *bad);
+    if (auto ok = resume_from(*j, a.resume, numerics_of(devices), a.overrides); !ok) return wrong_file(out, ok.error());
     if (!found.empty()) j->before->notes.push_back("continues from " + found + ", step " + std::to_string(j->first_step));
   }
   training t{std::move(j), devices, {}, {}};
@@ -174,7 +175,9 @@ int train_here(training t, const train_arguments& a, const output& out) {
   announced.head(head);
   if (!a.metrics.empty())
     if (const auto served = announced.serve_metrics(a.metrics); !served) {
-      if (announced.record) announced.record->finish({"failed", j->first_step, {}, served.error().message, {}});
+      if (announced.record)
+        static_cast<void>(
+            announced.record->finish({"failed", j->first_step, {}, served.error().message, {}}));  // without weights to write
       return out.wrong("--metrics", served.error().message);
     }
   return announced.finish();

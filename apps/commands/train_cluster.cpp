@@ -24,15 +24,15 @@ std::pair<std::string, std::string> place_and_text(const std::string& message) {
   return {message.substr(0, colon), message.substr(colon + 2)};
 }
 
-std::variant<cluster_submission, diagnostics> submission_of(const train_arguments& a) {
+expected<cluster_submission, diagnostics> submission_of(const train_arguments& a) {
   auto cluster = read_cluster_file(a.cluster);
-  if (auto* bad = std::get_if<diagnostics>(&cluster)) return std::move(*bad);
+  if (!cluster) return unexpected(std::move(cluster).error());
   auto text = read_config_text(a.file);
-  if (auto* bad = std::get_if<diagnostics>(&text)) return std::move(*bad);
+  if (!text) return unexpected(std::move(text).error());
   cluster_submission s;
-  s.where = coordinator_of(std::get<cluster_spec>(cluster));
+  s.where = coordinator_of(*cluster);
   s.file = a.file;
-  s.text = std::move(std::get<std::string>(text));
+  s.text = std::move(*text);
   s.overrides = a.overrides;
   s.out = a.out;
   if (!a.weights.empty()) s.from = cluster_submission::beginning::weights;
@@ -43,14 +43,12 @@ std::variant<cluster_submission, diagnostics> submission_of(const train_argument
 
 // Refuses a damaged file before it is sent. The coordinator, which has the job's data, checks
 // whether the file belongs to the job.
-std::optional<record_error> check_given(const train_arguments& a) {
-  std::optional<record_error> bad;
-  const auto look = [&](auto read) {
-    if (auto* e = std::get_if<record_error>(&read)) bad = std::move(*e);
-  };
-  if (!a.weights.empty()) look(read_safetensors(a.weights));
-  if (!a.resume.empty()) look(load_checkpoint(a.resume));
-  return bad;
+expected<void, record_error> check_given(const train_arguments& a) {
+  if (!a.weights.empty())
+    if (auto read = read_safetensors(a.weights); !read) return unexpected(std::move(read).error());
+  if (!a.resume.empty())
+    if (auto read = load_checkpoint(a.resume); !read) return unexpected(std::move(read).error());
+  return {};
 }
 
 std::string detached_text(const cluster_outcome& end, const std::string& weights, const std::string& cluster) {
@@ -70,11 +68,12 @@ int run_train_cluster(const train_arguments& a, const output& out) {
                      "not supported with --cluster: the coordinator's node keeps the run folder in its state folder");
   if (!a.metrics.empty())
     return out.wrong("--metrics", "not supported with --cluster: daemons serve /metrics (metrics_address in the cluster file)");
-  if (const auto bad = check_given(a)) return wrong_file(out, *bad);
-  if (auto why = a.out.empty() ? std::string() : why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
+  if (const auto ok = check_given(a); !ok) return wrong_file(out, ok.error());
+  if (const auto fine = a.out.empty() ? expected<void>() : check_writable_file(a.out); !fine)
+    return out.wrong(a.out, fine.error().text);
   const auto made = submission_of(a);
-  if (const auto* bad = std::get_if<diagnostics>(&made)) return out.wrong(*bad);
-  return follow_on_cluster(std::get<cluster_submission>(made), a.cluster, out);
+  if (!made) return out.wrong(made.error());
+  return follow_on_cluster(*made, a.cluster, out);
 }
 
 int follow_on_cluster(const cluster_submission& s, const std::string& cluster, const output& out) {

@@ -16,12 +16,12 @@ struct unroll_arguments {
 
 int run_unroll(const unroll_arguments& a, const output& out) {
   auto read = read_safetensors(a.file);
-  if (auto* bad = std::get_if<record_error>(&read)) return wrong_file(out, *bad);
-  auto made = unroll(std::get<safetensors_content>(read).named);
-  if (auto* why = std::get_if<std::string>(&made)) return out.wrong(a.file, *why);
-  const auto& u = std::get<unrolled>(made);
-  if (auto why = why_unwritable(a.out); !why.empty()) return out.wrong(a.out, why);
-  if (auto e = write_safetensors(a.out, u.named, {{"format", "pt"}})) return out.failed({}, e->to_string());
+  if (!read) return wrong_file(out, read.error());
+  auto made = unroll(read->named);
+  if (!made) return out.wrong(a.file, made.error().text);
+  const auto& u = *made;
+  if (const auto fine = check_writable_file(a.out); !fine) return out.wrong(a.out, fine.error().text);
+  if (auto e = write_safetensors(a.out, u.named, {{"format", "pt"}}); !e) return out.failed({}, e.error().to_string());
   if (out.json()) out.object({{"event", "unroll"}, {"file", a.out}, {"layers", u.layers}});
   std::string names;
   for (const auto& l : u.layers) names += (names.empty() ? "" : ", ") + l;

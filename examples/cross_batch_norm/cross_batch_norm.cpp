@@ -333,12 +333,12 @@ class cross_batch_norm_stage final : public stage {
   std::map<std::uint32_t, std::shared_ptr<tensor>> mine_;  // by slot: the sums of its current task
 };
 
-std::string check(const job_plan& p, const graph_layer&) {
+expected<void> check(const job_plan& p, const graph_layer&) {
   std::uint32_t most = 0;
   for (const auto& r : p.ranges) most = std::max(most, r.count);
   if (p.sub_solvers >= most) return {};
-  return "its statistics cover all packets of a step, so all must be in flight: a worker has " + std::to_string(most) +
-         " packets but sub_solvers = " + std::to_string(p.sub_solvers);
+  return unexpected(error("its statistics cover all packets of a step, so all must be in flight: a worker has " +
+                          std::to_string(most) + " packets but sub_solvers = " + std::to_string(p.sub_solvers)));
 }
 
 }  // namespace

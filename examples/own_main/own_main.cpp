@@ -26,8 +26,8 @@ int main(int argc, char** argv) {
   const double enough = std::atof(argv[2]);
 
   auto job = troupe::prepare_text(what, std::make_shared<troupe::tables>(troupe::node_tables()));
-  if (const auto* wrong = std::get_if<troupe::diagnostics>(&job)) {
-    for (const auto& d : *wrong) std::fprintf(stderr, "%s\n", d.to_string().c_str());
+  if (!job) {
+    for (const auto& d : job.error()) std::fprintf(stderr, "%s\n", d.to_string().c_str());
     return 2;
   }
 
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
       running->stop();
     }
   };
-  troupe::embedded_run run(std::get<0>(std::move(job)), options);
+  troupe::embedded_run run(*std::move(job), options);
   running = &run;
   const auto result = run.run();
   if (!result.ok) return std::fprintf(stderr, "%s: %s\n", result.where.c_str(), result.error.c_str()), 1;

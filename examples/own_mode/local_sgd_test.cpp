@@ -170,11 +170,11 @@ class local_sgd : public ::testing::Test {
       if (i > 0) nodes[i].roles = {"worker"};
     }
     auto made = prepare_job(job_of(s), all_tables(), nodes);
-    if (auto* bad = std::get_if<diagnostics>(&made)) {
-      ADD_FAILURE() << bad->front().to_string();
+    if (!made) {
+      ADD_FAILURE() << made.error().front().to_string();
       return nullptr;
     }
-    return std::get<std::shared_ptr<prepared_job>>(made);
+    return *made;
   }
 
   // An action after a step is complete: a command of an operator, or a crash and restart of a node.

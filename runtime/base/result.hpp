@@ -38,6 +38,12 @@ struct error {
   [[nodiscard]] error in(std::string_view place) const { return error(std::string(place).append(": ").append(text)); }
 };
 
+// An error that programs distinguish.
+struct coded_error {
+  std::string code;     // stable, snake_case: "address_in_use", "peer_silent"
+  std::string message;  // one sentence for people, names the file, peer or address
+};
+
 // The first of several mistakes, for callers that can report one. `otherwise`: its text if the list
 // is empty.
 inline error first_of(const diagnostics& all, const char* otherwise) {

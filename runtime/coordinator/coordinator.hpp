@@ -52,6 +52,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/coordinator/best_weights.hpp"
 #include "runtime/coordinator/block_collector.hpp"
 #include "runtime/coordinator/block_cutter.hpp"
@@ -105,10 +106,9 @@ struct coordinator_config {
   dtype type = dtype::f32;               // of parameters
   mode_facts mode;                       // the initial mode
   std::string reducer;                   // [train.exchange] reducer, for messages
-  // The facts of the mode that `mode NAME key=value` requests. Nullopt, with the reason in `error`,
-  // if the job cannot switch to it.
-  std::function<std::optional<mode_facts>(const std::string& name, const std::vector<std::pair<std::string, std::string>>& options,
-                                          std::string& error)>
+  // The facts of the mode that `mode NAME key=value` requests. An error if the job cannot switch to
+  // it.
+  std::function<expected<mode_facts>(const std::string& name, const std::vector<std::pair<std::string, std::string>>& options)>
       find_mode;
   std::shared_ptr<handover> before;  // the state that the job continues from or begins with; null: initial fillers
 };

@@ -218,8 +218,8 @@ void coordinator::take_inventory(const envelope& e, effects& out) {
   if (left == survivor_rule::newest)
     step = std::max(step, std::min(ledger_.least_done([this](std::uint32_t w) { return lives(w); }), ledger_.max_done()));
   const auto what = left_->all.find(left, step);
-  if (const auto* why = std::get_if<std::string>(&what)) return refuse_handover(*why, out);
-  const auto& found = std::get<surviving_state::found>(what);
+  if (!what) return refuse_handover(what.error().text, out);
+  const auto& found = *what;
   left_->step = left == survivor_rule::newest ? step : found.version;
   collector_.begin(false);
   for (auto r : found.from) {

@@ -67,11 +67,11 @@ void coordinator::take_handover_command(const handover_command& c, effects& out)
 // From the host: nodes have failed, and the next plan is made without them.
 void coordinator::take_surviving_state_command(const surviving_state_command& c, effects& out) {
   const std::set<std::string> lost(c.lost.begin(), c.lost.end());
-  auto why = why_nothing_is_left(*config_.plan, *config_.graph, boundary_.mode().left, lost);
-  if (!started_) why = "the job has not started";
-  if (boundary_.changing()) why = "a mode switch was in progress";
-  if (boundary_.finishing() || written_) why = "the job was ending";
-  if (!why.empty()) return refuse_handover(why, out);
+  if (boundary_.finishing() || written_) return refuse_handover("the job was ending", out);
+  if (boundary_.changing()) return refuse_handover("a mode switch was in progress", out);
+  if (!started_) return refuse_handover("the job has not started", out);
+  const auto enough = check_survivors(*config_.plan, *config_.graph, boundary_.mode().left, lost);
+  if (!enough) return refuse_handover(enough.error().text, out);
   if (!left_) left_.emplace(what_is_left{surviving_state(config_.plan), {}, {}});
   left_->lost = lost;
   left_->step.reset();
@@ -93,26 +93,18 @@ void coordinator::refuse_handover(std::string why, effects& out) const {
 }
 
 void coordinator::take_mode_command(const mode_choice& m, effects& out) {
-  std::string why;
-  std::optional<mode_facts> found;
-  if (!config_.find_mode)
-    why = "this job's mode is fixed";
-  else if (boundary_.handing_over())
-    why = "layers are being moved";
-  else if (boundary_.changing())
-    why = "a switch to mode '" + boundary_.wanted_mode().value_or(boundary_.mode()).name + "' is under way";
-  else if (config_.plan->through_reducers())
-    why = "with reducer = \"" + config_.reducer + "\" the mode is fixed: no other mode supports it";
-  else if (config_.plan->server_groups > 1)
-    why = "with several server groups the mode is fixed";
-  else
-    found = config_.find_mode(m.name, m.options, why);
-  if (found && (found->work_unit > 0 || dealer_.deals())) {
-    found.reset();
-    why = "a job cannot switch to or from sandblaster: its work units are dealt from the first step on";
-  }
-  if (!found) return refuse(std::move(why), out);
-  boundary_.want_mode(std::move(*found), hold());
+  if (!config_.find_mode) return refuse("this job's mode is fixed", out);
+  if (boundary_.handing_over()) return refuse("layers are being moved", out);
+  if (boundary_.changing())
+    return refuse("a switch to mode '" + boundary_.wanted_mode().value_or(boundary_.mode()).name + "' is under way", out);
+  if (config_.plan->through_reducers())
+    return refuse("with reducer = \"" + config_.reducer + "\" the mode is fixed: no other mode supports it", out);
+  if (config_.plan->server_groups > 1) return refuse("with several server groups the mode is fixed", out);
+  auto found = config_.find_mode(m.name, m.options);
+  if (!found) return refuse(found.error().text, out);
+  if (found->work_unit > 0 || dealer_.deals())
+    return refuse("a job cannot switch to or from sandblaster: its work units are dealt from the first step on", out);
+  boundary_.want_mode(*std::move(found), hold());
 }
 
 // --- roles that are ready or were restarted

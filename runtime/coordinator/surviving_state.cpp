@@ -32,14 +32,14 @@ std::uint32_t whole_group(const job_plan& p, const std::set<std::string>& lost) 
 
 }  // namespace
 
-std::string why_nothing_is_left(const job_plan& p, const model_graph& g, survivor_rule left, const std::set<std::string>& lost) {
-  if (left == survivor_rule::nothing) return "the mode does not support recovery without a checkpoint";
-  if (p.server_groups > 1 && left == survivor_rule::versions) return "the job has several server groups";
-  if (p.rule != weight_rule::drain) return "packets use weights of several steps";
-  if (g.carries()) return "layers carry state from step to step";
+expected<void> check_survivors(const job_plan& p, const model_graph& g, survivor_rule left, const std::set<std::string>& lost) {
+  if (left == survivor_rule::nothing) return unexpected(error("the mode does not support recovery without a checkpoint"));
+  if (p.server_groups > 1 && left == survivor_rule::versions) return unexpected(error("the job has several server groups"));
+  if (p.rule != weight_rule::drain) return unexpected(error("packets use weights of several steps"));
+  if (g.carries()) return unexpected(error("layers carry state from step to step"));
   if (whole_group(p, lost) < p.server_groups) return {};
   const auto& s = p[lost_of(p, 0, lost)];
-  return s.name + ", whose parameters have no surviving copy, was on node " + p.nodes[s.node].name;
+  return unexpected(error(s.name + ", whose parameters have no surviving copy, was on node " + p.nodes[s.node].name));
 }
 
 std::vector<role_id> surviving_state::holders(role_id shard) const {
@@ -72,7 +72,7 @@ bool surviving_state::whole(role_id shard, const have& h) const {
                      [&](const param_block& b) { return b.shard != shard || h.contains(b.id); });
 }
 
-std::variant<surviving_state::found, std::string> surviving_state::find(survivor_rule left, std::uint64_t completed) const {
+expected<surviving_state::found> surviving_state::find(survivor_rule left, std::uint64_t completed) const {
   found f;
   f.version = completed;
   // For each shard: the holder whose oldest block is the newest.
@@ -89,7 +89,7 @@ std::variant<surviving_state::found, std::string> surviving_state::find(survivor
         f.from.push_back(r);
       }
     }
-    if (!best) return (*plan_)[s].name + " has not received its parameters yet";
+    if (!best) return unexpected(error((*plan_)[s].name + " has not received its parameters yet"));
     f.version = std::min(f.version, *best);
   }
   if (left == survivor_rule::newest) {
@@ -99,8 +99,8 @@ std::variant<surviving_state::found, std::string> surviving_state::find(survivor
   for (std::size_t i = 0; i < shards_.size(); ++i)
     for (const auto& [block, versions] : answers_.at(f.from[i]))
       if (versions.least > f.version)
-        return (*plan_)[f.from[i]].name + " no longer has version " + std::to_string(f.version) + ": it is at " +
-               std::to_string(versions.newest);
+        return unexpected(error((*plan_)[f.from[i]].name + " no longer has version " + std::to_string(f.version) + ": it is at " +
+                                std::to_string(versions.newest)));
   return f;
 }
 

@@ -26,6 +26,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/coordinator/mode_facts.hpp"
 #include "runtime/messages/message.hpp"
 #include "runtime/model/graph.hpp"
@@ -33,9 +34,9 @@
 
 namespace troupe {
 
-// Returns the reason why a job with this plan and this rule cannot continue from surviving state
-// after the loss of these nodes; empty if it may.
-std::string why_nothing_is_left(const job_plan& p, const model_graph& g, survivor_rule left, const std::set<std::string>& lost);
+// An error if a job with this plan and this rule cannot continue from surviving state after the
+// loss of these nodes.
+expected<void> check_survivors(const job_plan& p, const model_graph& g, survivor_rule left, const std::set<std::string>& lost);
 
 class surviving_state {
  public:
@@ -54,8 +55,8 @@ class surviving_state {
     std::vector<role_id> from;  // for each shard of the server group that continues: the shard or a replica of it
   };
   // Finds the version to continue from, at most `completed` (losses of later steps are incomplete),
-  // or returns the reason why there is none.
-  std::variant<found, std::string> find(survivor_rule left, std::uint64_t completed) const;
+  // or an error if there is none.
+  expected<found> find(survivor_rule left, std::uint64_t completed) const;
 
  private:
   struct span {

@@ -74,8 +74,7 @@ class search {
       l.key_at["partition"] = l.at;
     }
     ++plans_;
-    auto made = make_plan(job_, g_, nodes_, options_);
-    const auto* plan = std::get_if<job_plan>(&made);
+    const auto plan = make_plan(job_, g_, nodes_, options_);
     if (!plan) return std::nullopt;
     const auto costs = cost_of(*plan, g_, job_);
     suggestion::cost out;

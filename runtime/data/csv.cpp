@@ -100,14 +100,15 @@ read_table read_file_of(const options& o, const char* key) {
   const auto most = std::min(allowed, left / 4);
   f.max_values = most / sizeof(double);
   std::vector<std::uint8_t> bytes;
-  if (auto wrong = read_whole(out.path, bytes, most); !wrong.empty()) throw option_error(key, out.path + ": " + wrong);
+  if (const auto fine = read_whole(out.path, bytes, most); !fine) throw option_error(key, out.path + ": " + fine.error().text);
   auto r = parse_csv(bytes, f);
-  if (auto* e = std::get_if<csv_error>(&r)) {
+  if (!r) {
+    const auto& e = r.error();
     throw option_error(
-        key, out.path + ":" + (e->line > 0 ? std::to_string(e->line) + ":" : "") + " " + e->text +
-                 (e->full && most < allowed ? ", or than a quarter of the " + std::to_string(left) + " bytes that are left" : ""));
+        key, out.path + ":" + (e.line > 0 ? std::to_string(e.line) + ":" : "") + " " + e.text +
+                 (e.full && most < allowed ? ", or than a quarter of the " + std::to_string(left) + " bytes that are left" : ""));
   }
-  out.table = std::get<csv_table>(std::move(r));
+  out.table = *std::move(r);
   return out;
 }
 

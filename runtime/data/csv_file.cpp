@@ -34,21 +34,22 @@ class csv_parser {
     if (rest_.substr(0, 3) == "\xef\xbb\xbf") rest_.remove_prefix(before_ = 3);
   }
 
-  std::variant<csv_table, csv_error> parse() {
+  expected<csv_table, csv_error> parse() {
     while (next_line()) {
-      if (keep_.empty() ? !first_line() : !row()) return std::move(error_);
+      if (keep_.empty() ? !first_line() : !row()) return unexpected(std::move(error_));
     }
-    if (table_.lines.empty()) return csv_error{0, format_.header && line_ > 0 ? "only a header line, no rows" : "no rows"};
+    if (table_.lines.empty())
+      return unexpected(csv_error{0, format_.header && line_ > 0 ? "only a header line, no rows" : "no rows"});
     return std::move(table_);
   }
 
-  std::variant<csv_first_line, csv_error> first() {
+  expected<csv_first_line, csv_error> first() {
     const auto all = rest_.size() + before_;
-    if (!next_line()) return csv_error{0, "no rows"};
+    if (!next_line()) return unexpected(csv_error{0, "no rows"});
     csv_first_line out;
     out.bytes = all - rest_.size();
     out.line = line_;
-    if (!fields_of_line(out.fields)) return std::move(error_);
+    if (!fields_of_line(out.fields)) return unexpected(std::move(error_));
     return out;
   }
 
@@ -175,11 +176,11 @@ class csv_parser {
 
 }  // namespace
 
-std::variant<csv_table, csv_error> parse_csv(std::span<const std::uint8_t> file, const csv_format& f) {
+expected<csv_table, csv_error> parse_csv(std::span<const std::uint8_t> file, const csv_format& f) {
   return csv_parser(file, f).parse();
 }
 
-std::variant<csv_first_line, csv_error> parse_csv_first_line(std::span<const std::uint8_t> file, char separator) {
+expected<csv_first_line, csv_error> parse_csv_first_line(std::span<const std::uint8_t> file, char separator) {
   const csv_format f{.separator = separator};
   return csv_parser(file, f).first();
 }

@@ -13,6 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
+
 namespace troupe {
 
 struct csv_format {
@@ -41,11 +43,11 @@ struct csv_first_line {
   std::size_t bytes = 0;            // of the file up to the end of this line
   std::uint64_t line = 0;           // its number, from 1
 };
-std::variant<csv_first_line, csv_error> parse_csv_first_line(std::span<const std::uint8_t> file, char separator);
+expected<csv_first_line, csv_error> parse_csv_first_line(std::span<const std::uint8_t> file, char separator);
 
 // Whether a field is a number as parse_csv() reads it.
 bool is_csv_number(const std::string& field);
 
-std::variant<csv_table, csv_error> parse_csv(std::span<const std::uint8_t> file, const csv_format& f);
+expected<csv_table, csv_error> parse_csv(std::span<const std::uint8_t> file, const csv_format& f);
 
 }  // namespace troupe

@@ -19,61 +19,62 @@ csv_rows::csv_rows(std::string path, csv_columns c, std::shared_ptr<const random
     if (!std::binary_search(columns_.keep.begin(), columns_.keep.end(), k)) format_.ignore.push_back(std::to_string(k));
 }
 
-std::variant<std::shared_ptr<csv_rows>, std::string> csv_rows::open(const std::string& path, csv_columns c) {
+expected<std::shared_ptr<csv_rows>> csv_rows::open(const std::string& path, csv_columns c) {
   auto file = open_bytes(path);
-  if (auto* wrong = std::get_if<std::string>(&file)) return path + ": " + *wrong;
-  std::shared_ptr<csv_rows> made(new csv_rows(path, std::move(c), std::get<std::shared_ptr<const random_bytes>>(std::move(file))));
-  if (auto wrong = made->find_pieces(); !wrong.empty()) return wrong;
+  if (!file) return unexpected(error(path + ": " + file.error().text));
+  std::shared_ptr<csv_rows> made(new csv_rows(path, std::move(c), *std::move(file)));
+  if (const auto fine = made->find_pieces(); !fine) return unexpected(fine.error());
   return made;
 }
 
 // Reads the piece that begins at p.at: whole lines of about piece_bytes. Sets p.bytes.
-std::string csv_rows::take_piece(piece& p) {
+expected<void> csv_rows::take_piece(piece& p) {
   for (auto n = piece_bytes;; n *= 2) {
     n = std::min(n, file_->size() - p.at);
     text_.resize(n);
-    if (auto wrong = file_->read(p.at, text_.data(), n); !wrong.empty()) return path_ + ": " + wrong;
+    if (const auto fine = file_->read(p.at, text_.data(), n); !fine) return unexpected(fine.error().in(path_));
     if (p.at + n == file_->size()) break;
     const auto end = std::find(text_.rbegin(), text_.rend(), std::uint8_t{'\n'});
     if (end != text_.rend()) {
       text_.resize(static_cast<std::size_t>(text_.rend() - end));
       break;
     }
-    if (n >= most_piece_bytes) return path_ + ":" + std::to_string(p.line + 1) + ": a line of more than 64 MiB";
+    if (n >= most_piece_bytes) return unexpected(error(path_ + ":" + std::to_string(p.line + 1) + ": a line of more than 64 MiB"));
   }
   p.bytes = text_.size();
   return {};
 }
 
 // Parses text_, the bytes of `p`, to table_.
-std::string csv_rows::parse(const piece& p) {
+expected<void> csv_rows::parse(const piece& p) {
   const auto wrong = [&](std::uint64_t line, const std::string& text) {
-    return path_ + ":" + std::to_string(p.line + line) + ": " + text;
+    return unexpected(error(path_ + ":" + std::to_string(p.line + line) + ": " + text));
   };
   auto r = parse_csv(text_, format_);
-  if (auto* e = std::get_if<csv_error>(&r)) {
+  if (!r) {
     table_ = {};
-    return e->line == 0 ? std::string() : wrong(e->line, e->text);  // blank lines only
+    if (r.error().line == 0) return {};  // blank lines only
+    return wrong(r.error().line, r.error().text);
   }
-  table_ = std::get<csv_table>(std::move(r));
+  table_ = *std::move(r);
   if (table_.names.size() != columns_.keep.size())
     return wrong(table_.lines.front(),
                  "the number of fields is not " + std::to_string(columns_.columns) + ", as in the first line");
   return {};
 }
 
-std::string csv_rows::find_pieces() {
+expected<void> csv_rows::find_pieces() {
   piece p;
   if (columns_.header) {
-    if (auto wrong = take_piece(p); !wrong.empty()) return wrong;
+    if (const auto fine = take_piece(p); !fine) return unexpected(fine.error());
     auto first = parse_csv_first_line(text_, columns_.separator);
-    if (auto* e = std::get_if<csv_error>(&first)) return path_ + ": " + e->text;
-    p.at = std::get<csv_first_line>(first).bytes;
-    p.line = std::get<csv_first_line>(first).line;
+    if (!first) return unexpected(error(path_ + ": " + first.error().text));
+    p.at = first->bytes;
+    p.line = first->line;
   }
   while (p.at < file_->size()) {
-    if (auto wrong = take_piece(p); !wrong.empty()) return wrong;
-    if (auto wrong = parse(p); !wrong.empty()) return wrong;
+    if (const auto fine = take_piece(p); !fine) return unexpected(fine.error());
+    if (const auto fine = parse(p); !fine) return unexpected(fine.error());
     p.first = rows_;
     if (!table_.lines.empty()) pieces_.push_back(p);
     rows_ += static_cast<std::int64_t>(table_.rows());
@@ -81,7 +82,8 @@ std::string csv_rows::find_pieces() {
     p.at += p.bytes;
   }
   here_ = pieces_.size();
-  return rows_ > 0 ? std::string() : path_ + ": no rows";
+  if (rows_ > 0) return {};
+  return unexpected(error(path_ + ": no rows"));
 }
 
 const double* csv_rows::row(std::int64_t i) {
@@ -92,11 +94,10 @@ const double* csv_rows::row(std::int64_t i) {
   if (index != here_) {
     here_ = pieces_.size();
     text_.resize(p.bytes);
-    auto wrong = file_->read(p.at, text_.data(), p.bytes);
-    wrong = wrong.empty() ? parse(p) : path_ + ": " + wrong;
+    if (const auto fine = file_->read(p.at, text_.data(), p.bytes); !fine) throw std::runtime_error(fine.error().in(path_).text);
+    if (const auto fine = parse(p); !fine) throw std::runtime_error(fine.error().text);
     const auto rows = (index + 1 < pieces_.size() ? pieces_[index + 1].first : rows_) - p.first;
-    if (wrong.empty() && static_cast<std::int64_t>(table_.rows()) != rows) wrong = path_ + ": the file has changed";
-    if (!wrong.empty()) throw std::runtime_error(wrong);
+    if (static_cast<std::int64_t>(table_.rows()) != rows) throw std::runtime_error(path_ + ": the file has changed");
     here_ = index;
   }
   return table_.values.data() + static_cast<std::size_t>(i - p.first) * table_.names.size();

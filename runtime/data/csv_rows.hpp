@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/data/csv_file.hpp"
 #include "runtime/data/file_bytes.hpp"
 
@@ -25,7 +26,7 @@ struct csv_columns {
 
 class csv_rows {
  public:
-  static std::variant<std::shared_ptr<csv_rows>, std::string> open(const std::string& path, csv_columns c);
+  static expected<std::shared_ptr<csv_rows>> open(const std::string& path, csv_columns c);
 
   std::int64_t size() const { return rows_; }
   // The values of row i, from the columns that are read.
@@ -37,9 +38,9 @@ class csv_rows {
     std::int64_t first = 0;                     // row
   };
   csv_rows(std::string path, csv_columns c, std::shared_ptr<const random_bytes> file);
-  std::string find_pieces();
-  std::string parse(const piece& p);
-  std::string take_piece(piece& p);
+  expected<void> find_pieces();
+  expected<void> parse(const piece& p);
+  expected<void> take_piece(piece& p);
 
   std::string path_;
   csv_columns columns_;

@@ -18,16 +18,16 @@ struct descriptor {
   }
 };
 
-std::string system_error(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
+unexpected<error> system_error(const char* what) { return unexpected(error(std::string(what) + ": " + std::strerror(errno))); }
 
-// Opens a regular file. Returns the error; empty on success.
-std::string open_regular(const std::string& path, descriptor& d, std::uint64_t& size) {
+// Opens a regular file.
+expected<void> open_regular(const std::string& path, descriptor& d, std::uint64_t& size) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer; a FIFO is rejected below.
   d.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (d.fd < 0) return system_error("cannot open");
   struct stat st {};
   if (::fstat(d.fd, &st) != 0) return system_error("cannot stat");
-  if (!S_ISREG(st.st_mode)) return "not a regular file";
+  if (!S_ISREG(st.st_mode)) return unexpected(error("not a regular file"));
   size = static_cast<std::uint64_t>(st.st_size);
   return {};
 }
@@ -38,14 +38,15 @@ class file final : public random_bytes {
  public:
   file(int fd, std::uint64_t size) : d_{fd}, size_(size) {}
   std::uint64_t size() const override { return size_; }
-  std::string read(std::uint64_t at, void* out, std::size_t n) const override {
+  expected<void> read(std::uint64_t at, void* out, std::size_t n) const override {
     auto* to = static_cast<std::uint8_t*>(out);
     while (n > 0) {
       const auto got = ::pread(d_.fd, to, n, static_cast<off_t>(at));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return system_error("cannot read");
       if (got == 0)
-        return "it has been cut short: it had " + std::to_string(size_) + " bytes, and byte " + std::to_string(at) + " is gone";
+        return unexpected(error("it has been cut short: it had " + std::to_string(size_) + " bytes, and byte " +
+                                std::to_string(at) + " is gone"));
       to += got;
       at += static_cast<std::uint64_t>(got);
       n -= static_cast<std::size_t>(got);
@@ -65,19 +66,20 @@ class file final : public random_bytes {
 
 }  // namespace
 
-std::variant<std::shared_ptr<const random_bytes>, std::string> open_bytes(const std::string& path) {
+expected<std::shared_ptr<const random_bytes>> open_bytes(const std::string& path) {
   descriptor d;
   std::uint64_t size = 0;
-  if (auto wrong = open_regular(path, d, size); !wrong.empty()) return wrong;
-  if (size == 0) return std::string("an empty file");
+  if (const auto fine = open_regular(path, d, size); !fine) return unexpected(fine.error());
+  if (size == 0) return unexpected(error("an empty file"));
   return std::make_shared<file>(std::exchange(d.fd, -1), size);
 }
 
-std::string read_whole(const std::string& path, std::vector<std::uint8_t>& out, std::size_t most) {
+expected<void> read_whole(const std::string& path, std::vector<std::uint8_t>& out, std::size_t most) {
   descriptor d;
   std::uint64_t size = 0;
-  if (auto wrong = open_regular(path, d, size); !wrong.empty()) return wrong;
-  if (size > most) return std::to_string(size) + " bytes; at most " + std::to_string(most) + " can be kept in memory";
+  if (const auto fine = open_regular(path, d, size); !fine) return unexpected(fine.error());
+  if (size > most)
+    return unexpected(error(std::to_string(size) + " bytes; at most " + std::to_string(most) + " can be kept in memory"));
   out.resize(static_cast<std::size_t>(size));
   std::size_t got = 0;
   while (got < out.size()) {

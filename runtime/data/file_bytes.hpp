@@ -9,12 +9,14 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
+
 namespace troupe {
 
-// Reads a whole regular file, up to its size at opening, which must be at most `most`. Returns the
-// error without the file's name; empty on success.
-std::string read_whole(const std::string& path, std::vector<std::uint8_t>& out,
-                       std::size_t most = std::numeric_limits<std::size_t>::max());
+// Reads a whole regular file, up to its size at opening, which must be at most `most`. The error
+// does not name the file.
+expected<void> read_whole(const std::string& path, std::vector<std::uint8_t>& out,
+                          std::size_t most = std::numeric_limits<std::size_t>::max());
 
 // Bytes that any number of threads read at any offset. The content may change while it is read:
 // then reads return other bytes or fail.
@@ -22,13 +24,13 @@ class random_bytes {
  public:
   virtual ~random_bytes() = default;
   virtual std::uint64_t size() const = 0;  // at opening
-  // Reads bytes [at, at + n) to `out`. Returns the error; empty on success.
-  virtual std::string read(std::uint64_t at, void* out, std::size_t n) const = 0;
+  // Reads bytes [at, at + n) to `out`.
+  virtual expected<void> read(std::uint64_t at, void* out, std::size_t n) const = 0;
   // Changes when the bytes may have changed.
   virtual std::uint64_t version() const { return 0; }
 };
 
-// Opens a regular file that is not empty. On failure returns the error without the file's name.
-std::variant<std::shared_ptr<const random_bytes>, std::string> open_bytes(const std::string& path);
+// Opens a regular file that is not empty. The error does not name the file.
+expected<std::shared_ptr<const random_bytes>> open_bytes(const std::string& path);
 
 }  // namespace troupe

@@ -23,32 +23,33 @@ std::string refused(mode_t mode) {
 
 }  // namespace
 
-file_place place_to_write(const std::string& path) {
+expected<std::string> place_to_write(const std::string& path) {
   struct stat st {};
-  if (::lstat(path.c_str(), &st) != 0 || S_ISREG(st.st_mode)) return {path, {}};  // other problems are reported when it is opened
-  if (!S_ISLNK(st.st_mode)) return {path, refused(st.st_mode)};
+  if (::lstat(path.c_str(), &st) != 0 || S_ISREG(st.st_mode)) return path;  // other problems are reported when it is opened
+  if (!S_ISLNK(st.st_mode)) return unexpected(error(refused(st.st_mode)));
   const std::unique_ptr<char, decltype(&std::free)> target(::realpath(path.c_str(), nullptr), &std::free);
   if (!target || ::stat(target.get(), &st) != 0)
-    return {path, std::string("it is a symbolic link that cannot be resolved: ") + std::strerror(errno)};
-  if (!S_ISREG(st.st_mode)) return {path, "it is a symbolic link, and " + refused(st.st_mode)};
-  return {target.get(), {}};
+    return unexpected(error(std::string("it is a symbolic link that cannot be resolved: ") + std::strerror(errno)));
+  if (!S_ISREG(st.st_mode)) return unexpected(error("it is a symbolic link, and " + refused(st.st_mode)));
+  return std::string(target.get());
 }
 
-int open_to_write(const std::string& path, std::string& wrong) {
+expected<int> open_to_write(const std::string& path) {
   // O_NONBLOCK: opening a FIFO must not wait for a reader. An existing file is truncated only after
   // the check that it is a regular one.
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
   struct stat st {};
+  std::string why;
   if (fd < 0 || ::fstat(fd, &st) != 0)
-    wrong = std::string("cannot create: ") + std::strerror(errno);
+    why = std::string(": ") + std::strerror(errno);
   else if (!S_ISREG(st.st_mode))
-    wrong = "cannot create " + path + ": " + refused(st.st_mode);
+    why = " " + path + ": " + refused(st.st_mode);
   else if (::ftruncate(fd, 0) != 0)
-    wrong = std::string("cannot create: ") + std::strerror(errno);
+    why = std::string(": ") + std::strerror(errno);
   else
     return fd;
   if (fd >= 0) ::close(fd);
-  return -1;
+  return unexpected(error("cannot create" + why));
 }
 
 }  // namespace troupe

@@ -6,17 +6,17 @@
 
 #include <string>
 
+#include "runtime/base/result.hpp"
+
 namespace troupe {
 
-struct file_place {
-  std::string path;   // where to write: the path itself, or the target of a link
-  std::string wrong;  // why it must not be written: "it is a device, and only regular files are written"; empty: no objection
-};
-file_place place_to_write(const std::string& path);
+// Where to write: the path itself, or the target of a link. An error, "it is a device, and only
+// regular files are written", if it must not be written.
+expected<std::string> place_to_write(const std::string& path);
 
 // Opens `path` for writing, as a new or truncated regular file. Anything else at the path is
-// unchanged, and it does not wait for a FIFO's reader. Returns a value below 0 on failure; `wrong`
-// has the reason.
-int open_to_write(const std::string& path, std::string& wrong);
+// unchanged, and it does not wait for a FIFO's reader. Returns the descriptor, which the caller
+// closes.
+expected<int> open_to_write(const std::string& path);
 
 }  // namespace troupe

@@ -116,8 +116,8 @@ opened open_file(const options& o, const file_spec& f) {
   if ((o.text("path") + o.text(f.option)).find('\0') != std::string::npos)
     throw option_error(out.key, "option '" + out.key + "' holds a NUL byte");
   auto r = read_idx(out.path, f.min_rank, f.max_rank);
-  if (auto* e = std::get_if<std::string>(&r)) throw option_error(out.key, out.path + ": " + *e);
-  out.array = std::move(std::get<idx_array>(r));
+  if (!r) throw option_error(out.key, out.path + ": " + r.error().text);
+  out.array = std::move(*r);
   return out;
 }
 

@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
+
 namespace troupe {
 
 struct idx_array {
@@ -19,7 +21,7 @@ struct idx_array {
   const std::uint8_t* elements() const { return bytes.data() + offset; }
 };
 
-using idx_result = std::variant<idx_array, std::string>;
+using idx_result = expected<idx_array>;
 
 // Parses the bytes of a file. On failure returns the error. The rank must be in [min_rank,
 // max_rank].

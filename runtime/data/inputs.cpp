@@ -93,8 +93,8 @@ class npy_input final : public number_input {
   void numbers(std::int64_t i, double* out) const override {
     const auto n = static_cast<std::size_t>(example().count()), length = n * npy_bytes(header_.type);
     std::vector<std::uint8_t> raw(length);
-    const auto wrong = file_->read(header_.offset + static_cast<std::uint64_t>(i) * length, raw.data(), length);
-    if (!wrong.empty()) throw std::runtime_error(path_ + ": " + wrong);
+    if (const auto fine = file_->read(header_.offset + static_cast<std::uint64_t>(i) * length, raw.data(), length); !fine)
+      throw std::runtime_error(fine.error().in(path_).text);
     npy_numbers(header_.type, raw.data(), n, out);
   }
   npy_header header_;
@@ -140,11 +140,11 @@ std::vector<std::int64_t> without_ones(const std::vector<std::int64_t>& extents,
   return out;
 }
 
-// Why an array of these extents does not hold examples of that shape; empty: it does.
-std::string why_not_examples(const std::vector<std::int64_t>& extents, const shape& example) {
+// An error if an array of these extents does not hold examples of that shape.
+expected<void> check_examples(const std::vector<std::int64_t>& extents, const shape& example) {
   std::vector<std::int64_t> want;
   for (int k = 0; k < example.rank(); ++k) want.push_back(example[k]);
-  if (extents.empty()) return "it is a single number, not an array of examples";
+  if (extents.empty()) return unexpected(error("it is a single number, not an array of examples"));
   if (without_ones(extents, 1) != without_ones(want, 0)) {
     auto text = "an example has shape " + shape_text(extents, 1) + ", but the net takes " + shape_text(want, 0);
     if (without_ones(extents, 0) == without_ones(want, 0)) text += " (a single example? The first dimension counts examples)";
@@ -154,14 +154,15 @@ std::string why_not_examples(const std::vector<std::int64_t>& extents, const sha
       text += " (channels first: save array.transpose(0, 3, 1, 2))";
     else if (extents.size() == 2 && numbers == example.count())
       text += " (save array.reshape(-1, " + shape_text(want, 0, ", ") + "))";
-    return text;
+    return unexpected(error(text));
   }
-  return extents[0] == 0 ? "it has no examples" : std::string();
+  if (!(extents[0] == 0)) return {};
+  return unexpected(error("it has no examples"));
 }
 
-// The columns of a list of names or numbers. A missing one is an error if `needed`.
-std::string columns_named(const std::vector<std::string>& words, const std::vector<std::string>& names, bool needed,
-                          std::vector<bool>& skip) {
+// Skips the columns of a list of names or numbers. A missing one is an error if `needed`.
+expected<void> skip_columns(const std::vector<std::string>& words, const std::vector<std::string>& names, bool needed,
+                            std::vector<bool>& skip) {
   for (const auto& word : words) {
     auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), word) - names.begin());
     if (at == names.size()) {
@@ -171,7 +172,7 @@ std::string columns_named(const std::vector<std::string>& words, const std::vect
     if (at < names.size())
       skip[at] = true;
     else if (needed)
-      return "there is no column " + in_quotes(word) + " (it has " + std::to_string(names.size()) + " columns)";
+      return unexpected(error("there is no column " + in_quotes(word) + " (it has " + std::to_string(names.size()) + " columns)"));
   }
   return {};
 }
@@ -211,18 +212,17 @@ std::string_view text_of(const std::vector<std::uint8_t>& content) {
 }
 
 // The first bytes of a file, at most `most`.
-std::variant<std::vector<std::uint8_t>, std::string> beginning_of(const random_bytes& file, std::size_t most) {
+expected<std::vector<std::uint8_t>> beginning_of(const random_bytes& file, std::size_t most) {
   std::vector<std::uint8_t> out(static_cast<std::size_t>(std::min<std::uint64_t>(most, file.size())));
-  if (auto wrong = file.read(0, out.data(), out.size()); !wrong.empty()) return wrong;
+  if (const auto fine = file.read(0, out.data(), out.size()); !fine) return unexpected(fine.error());
   return out;
 }
 
 // At least the first line that is not empty.
-std::variant<std::vector<std::uint8_t>, std::string> first_line_of(const random_bytes& file) {
+expected<std::vector<std::uint8_t>> first_line_of(const random_bytes& file) {
   constexpr std::size_t usual = std::size_t{1} << 16, most = std::size_t{64} << 20;
   auto r = beginning_of(file, usual);
-  const auto* content = std::get_if<std::vector<std::uint8_t>>(&r);
-  return content && !first_line_in(text_of(*content)).ends_with('\n') ? beginning_of(file, most) : r;
+  return r && !first_line_in(text_of(*r)).ends_with('\n') ? beginning_of(file, most) : r;
 }
 
 }  // namespace
@@ -253,30 +253,32 @@ csv_input csv_input_of(const std::string& source_name, const options& values) {
 
 input_result open_npy_input(const std::string& path, const input_format& f) {
   auto file = open_bytes(path);
-  if (auto* wrong = std::get_if<std::string>(&file)) return path + ": " + *wrong;
-  auto content = std::get<std::shared_ptr<const random_bytes>>(std::move(file));
+  if (!file) return unexpected(file.error().in(path));
+  auto content = *std::move(file);
   const auto beginning = beginning_of(*content, npy_most_header);
-  if (const auto* wrong = std::get_if<std::string>(&beginning)) return path + ": " + *wrong;
-  auto h = parse_npy(std::get<std::vector<std::uint8_t>>(beginning), content->size());
-  if (auto* wrong = std::get_if<std::string>(&h)) return path + ": " + *wrong;
-  if (auto wrong = why_not_examples(std::get<npy_header>(h).extents, f.example); !wrong.empty()) return path + ": " + wrong;
-  return std::make_shared<npy_input>(path, f, std::get<npy_header>(std::move(h)), std::move(content));
+  if (!beginning) return unexpected(beginning.error().in(path));
+  auto h = parse_npy(*beginning, content->size());
+  if (!h) return unexpected(h.error().in(path));
+  if (const auto fine = check_examples(h->extents, f.example); !fine) return unexpected(fine.error().in(path));
+  return std::make_shared<npy_input>(path, f, *std::move(h), std::move(content));
 }
 
 input_result open_csv_input(const std::string& path, const input_format& f, const csv_input& c) {
   auto file = open_bytes(path);
-  if (auto* wrong = std::get_if<std::string>(&file)) return path + ": " + *wrong;
-  auto beginning = first_line_of(*std::get<std::shared_ptr<const random_bytes>>(file));
-  if (const auto* wrong = std::get_if<std::string>(&beginning)) return path + ": " + *wrong;
-  const auto& content = std::get<std::vector<std::uint8_t>>(beginning);
+  if (!file) return unexpected(file.error().in(path));
+  auto beginning = first_line_of(**file);
+  if (!beginning) return unexpected(beginning.error().in(path));
+  const auto& content = *beginning;
   const auto separator = c.separator.value_or(likely_separator(first_line_in(text_of(content))));
   auto first = parse_csv_first_line(content, separator);
-  if (const auto* e = std::get_if<csv_error>(&first))
-    return path + ":" + (e->line > 0 ? std::to_string(e->line) + ":" : "") + " " + e->text;
-  const auto& names = std::get<csv_first_line>(first).fields;
+  if (!first) {
+    const auto& e = first.error();
+    return unexpected(error(path + ":" + (e.line > 0 ? std::to_string(e.line) + ":" : "") + " " + e.text));
+  }
+  const auto& names = first->fields;
   std::vector<bool> skip(names.size());
-  if (auto wrong = columns_named(c.ignore, names, true, skip); !wrong.empty()) return path + ": " + wrong;
-  columns_named(c.absent, names, false, skip);
+  if (const auto found = skip_columns(c.ignore, names, true, skip); !found) return unexpected(found.error().in(path));
+  (void)skip_columns(c.absent, names, false, skip);
   const auto wanted = static_cast<std::size_t>(f.example.count());
   skip_label(c.label, names, wanted, skip);
   csv_columns columns{separator, false, {}, names.size()};
@@ -285,27 +287,27 @@ input_result open_csv_input(const std::string& path, const input_format& f, cons
     if (!skip[k]) columns.keep.push_back(k), numbers = numbers && is_csv_number(names[k]);
   columns.header = c.header.value_or(!numbers);
   if (columns.keep.size() != wanted)
-    return path + ": a line has " + std::to_string(columns.keep.size()) + " numbers, but the net takes " + f.example.to_string() +
-           " (" + std::to_string(wanted) + " numbers); --ignore COLUMN skips columns";
+    return unexpected(error(path + ": a line has " + std::to_string(columns.keep.size()) + " numbers, but the net takes " +
+                            f.example.to_string() + " (" + std::to_string(wanted) + " numbers); --ignore COLUMN skips columns"));
   auto rows = csv_rows::open(path, std::move(columns));
-  if (auto* wrong = std::get_if<std::string>(&rows)) return std::move(*wrong);
-  return std::make_shared<csv_rows_input>(path, f, std::get<std::shared_ptr<csv_rows>>(std::move(rows)));
+  if (!rows) return unexpected(std::move(rows).error());
+  return std::make_shared<csv_rows_input>(path, f, *std::move(rows));
 }
 
 input_result open_idx_input(const std::string& path, const input_format& f) {
   auto r = read_idx(path, 1, 4);
-  if (auto* wrong = std::get_if<std::string>(&r)) return path + ": " + *wrong;
-  auto& a = std::get<idx_array>(r);
-  if (auto wrong = why_not_examples(a.extents, f.example); !wrong.empty()) return path + ": " + wrong;
+  if (!r) return unexpected(r.error().in(path));
+  auto& a = *r;
+  if (const auto fine = check_examples(a.extents, f.example); !fine) return unexpected(fine.error().in(path));
   return std::make_shared<idx_input>(path, f, std::move(a));
 }
 
-std::variant<input_kind, std::string> input_kind_of(const std::string& path) {
+expected<input_kind> input_kind_of(const std::string& path) {
   const auto file = open_bytes(path);
-  if (const auto* wrong = std::get_if<std::string>(&file)) return path + ": " + *wrong;
-  const auto beginning = beginning_of(*std::get<std::shared_ptr<const random_bytes>>(file), 8);
-  if (const auto* wrong = std::get_if<std::string>(&beginning)) return path + ": " + *wrong;
-  const auto text = text_of(std::get<std::vector<std::uint8_t>>(beginning));
+  if (!file) return unexpected(error(path + ": " + file.error().text));
+  const auto beginning = beginning_of(**file, 8);
+  if (!beginning) return unexpected(error(path + ": " + beginning.error().text));
+  const auto text = text_of(*beginning);
   const auto begins = [&](std::string_view magic) { return text.starts_with(magic); };
   if (begins("\x89PNG") || begins("\xff\xd8")) return input_kind::image;
   if (begins("\x93NUMPY")) return input_kind::npy;

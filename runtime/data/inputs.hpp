@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/data/source.hpp"
 
 namespace troupe {
@@ -44,13 +45,13 @@ struct csv_input {
 };
 csv_input csv_input_of(const std::string& source_name, const options& values);
 
-using input_result = std::variant<std::shared_ptr<const source>, std::string>;
+using input_result = expected<std::shared_ptr<const source>>;
 input_result open_npy_input(const std::string& path, const input_format& f);
 input_result open_csv_input(const std::string& path, const input_format& f, const csv_input& c);
 input_result open_idx_input(const std::string& path, const input_format& f);
 
 enum class input_kind : std::uint8_t { image, npy, csv, idx, unknown };
 // By the first bytes; a text is CSV if its name ends in .csv, .tsv or .txt.
-std::variant<input_kind, std::string> input_kind_of(const std::string& path);
+expected<input_kind> input_kind_of(const std::string& path);
 
 }  // namespace troupe

@@ -38,21 +38,25 @@ class npy_dictionary {
  public:
   explicit npy_dictionary(std::string_view text) : rest_(text) {}
 
-  std::string read(npy_header& h) {
+  expected<void> read(npy_header& h) {
     if (!take('{')) return damaged();
     while (!take('}')) {
       const auto key = word();
       if (!key || !take(':')) return damaged();
-      auto wrong = *key == "descr" ? descr(h) : *key == "fortran_order" ? order() : *key == "shape" ? extents(h) : damaged();
-      if (!wrong.empty()) return wrong;
+      auto part = *key == "descr"           ? descr(h)
+                  : *key == "fortran_order" ? order()
+                  : *key == "shape"         ? extents(h)
+                                            : expected<void>(damaged());
+      if (!part) return part;
       take(',');
     }
     blanks();
-    return rest_.empty() && seen_ == 7 ? std::string() : damaged();
+    if (!rest_.empty() || seen_ != 7) return damaged();
+    return {};
   }
 
  private:
-  static std::string damaged() { return "its .npy header is damaged"; }
+  static unexpected<error> damaged() { return unexpected(error("its .npy header is damaged")); }
   bool once(unsigned bit) {
     const bool first = (seen_ & bit) == 0;
     seen_ |= bit;
@@ -84,32 +88,34 @@ class npy_dictionary {
     return true;
   }
 
-  std::string descr(npy_header& h) {
+  expected<void> descr(npy_header& h) {
     blanks();
-    if (!rest_.empty() && rest_[0] == '[') return "it is an array of records, not of numbers";
+    if (!rest_.empty() && rest_[0] == '[') return unexpected(error("it is an array of records, not of numbers"));
     const auto name = word();
     if (!name || !once(1)) return damaged();
     const auto at = std::find_if(npy_types.begin(), npy_types.end(), [&](const npy_type_row& r) { return r.descr == *name; });
     if (at == npy_types.end())
-      return "its numbers have type " + in_quotes(std::string(*name)) +
-             ", which is not supported: save array.astype(numpy.float32)";
+      return unexpected(error("its numbers have type " + in_quotes(std::string(*name)) +
+                              ", which is not supported: save array.astype(numpy.float32)"));
     h.type = at->type;
     return {};
   }
 
-  std::string order() {
-    if (literal("True")) return "it is in Fortran order: save numpy.ascontiguousarray(array)";
-    return literal("False") && once(2) ? std::string() : damaged();
+  expected<void> order() {
+    if (literal("True")) return unexpected(error("it is in Fortran order: save numpy.ascontiguousarray(array)"));
+    if (!literal("False") || !once(2)) return damaged();
+    return {};
   }
 
-  std::string extents(npy_header& h) {
+  expected<void> extents(npy_header& h) {
     if (!take('(') || !once(4)) return damaged();
     while (!take(')')) {
       blanks();
       std::int64_t extent = -1;
       const auto [end, bad] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), extent);
       if (bad != std::errc{} || extent < 0) return damaged();
-      if (h.extents.size() == most_extents) return "it has more than " + std::to_string(most_extents) + " dimensions";
+      if (h.extents.size() == most_extents)
+        return unexpected(error("it has more than " + std::to_string(most_extents) + " dimensions"));
       h.extents.push_back(extent);
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
       if (!take(',') && (rest_.empty() || rest_[0] != ')')) return damaged();
@@ -136,29 +142,31 @@ std::size_t npy_bytes(npy_type t) {
   return std::find_if(npy_types.begin(), npy_types.end(), [t](const npy_type_row& r) { return r.type == t; })->bytes;
 }
 
-std::variant<npy_header, std::string> parse_npy(std::span<const std::uint8_t> beginning, std::uint64_t file_bytes) {
+expected<npy_header> parse_npy(std::span<const std::uint8_t> beginning, std::uint64_t file_bytes) {
   constexpr std::string_view magic{"\x93NUMPY", 6};
   const std::string_view text{reinterpret_cast<const char*>(beginning.data()), beginning.size()};
-  if (!text.starts_with(magic)) return std::string("it is no .npy file");
-  if (text.size() < 12) return std::string("it is truncated in its .npy header");
+  if (!text.starts_with(magic)) return unexpected(error("it is no .npy file"));
+  if (text.size() < 12) return unexpected(error("it is truncated in its .npy header"));
   const auto version = beginning[6];
-  if (version < 1 || version > 3) return "its .npy version " + std::to_string(version) + " is not supported";
+  if (version < 1 || version > 3) return unexpected(error("its .npy version " + std::to_string(version) + " is not supported"));
   const std::size_t from = version == 1 ? 10 : 12;
   std::size_t length = beginning[8] | std::size_t{beginning[9]} << 8;
   if (version > 1) length |= std::size_t{beginning[10]} << 16 | std::size_t{beginning[11]} << 24;
-  if (length > npy_most_header - from) return "its .npy header has " + std::to_string(length) + " bytes, more than it may have";
-  if (text.size() < from + length) return std::string("it is truncated in its .npy header");
+  if (length > npy_most_header - from)
+    return unexpected(error("its .npy header has " + std::to_string(length) + " bytes, more than it may have"));
+  if (text.size() < from + length) return unexpected(error("it is truncated in its .npy header"));
   npy_header h;
-  if (auto wrong = npy_dictionary(text.substr(from, length)).read(h); !wrong.empty()) return wrong;
+  if (auto ok = npy_dictionary(text.substr(from, length)).read(h); !ok) return unexpected(std::move(ok).error());
   h.offset = from + length;
   const auto there = (file_bytes - std::min<std::uint64_t>(file_bytes, h.offset)) / npy_bytes(h.type);
   std::uint64_t count = 1;
   for (const auto e : h.extents) {
     if (e != 0 && count > there / static_cast<std::uint64_t>(e))
-      return "it is truncated: it has " + std::to_string(there) + " numbers, fewer than its shape says";
+      return unexpected(error("it is truncated: it has " + std::to_string(there) + " numbers, fewer than its shape says"));
     count *= static_cast<std::uint64_t>(e);
   }
-  if (count > there) return "it is truncated: it has " + std::to_string(there) + " numbers, fewer than its shape says";
+  if (count > there)
+    return unexpected(error("it is truncated: it has " + std::to_string(there) + " numbers, fewer than its shape says"));
   return h;
 }
 

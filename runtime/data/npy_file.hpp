@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
+
 namespace troupe {
 
 enum class npy_type : std::uint8_t { f4, f8, i1, i2, i4, i8, u1, u2, u4, b1 };
@@ -27,7 +29,7 @@ struct npy_header {
 constexpr std::size_t npy_most_header = std::size_t{1} << 16;
 
 // `beginning`: the first bytes of a file of `file_bytes` bytes.
-std::variant<npy_header, std::string> parse_npy(std::span<const std::uint8_t> beginning, std::uint64_t file_bytes);
+expected<npy_header> parse_npy(std::span<const std::uint8_t> beginning, std::uint64_t file_bytes);
 
 // Converts `n` numbers as they are in the file.
 void npy_numbers(npy_type t, const std::uint8_t* from, std::size_t n, double* to);

@@ -19,7 +19,7 @@ constexpr std::int64_t block_aim = 256 << 10;  // target size of a block in byte
 
 class file_writer {
  public:
-  explicit file_writer(const std::string& path) : fd_(open_to_write(path, error_)) {}
+  explicit file_writer(int fd) : fd_(fd) {}  // takes over the descriptor
   ~file_writer() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -28,7 +28,7 @@ class file_writer {
 
   void write(const void* data, std::size_t left) {
     const auto* p = static_cast<const char*>(data);
-    while (left > 0 && error_.empty()) {
+    while (left > 0 && status_) {
       const auto n = ::write(fd_, p, left);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return fail("cannot write");
@@ -36,22 +36,22 @@ class file_writer {
       left -= static_cast<std::size_t>(n);
     }
   }
-  // Syncs and closes. Returns the first error; empty if there was none.
-  std::string finish() {
-    if (error_.empty() && ::fsync(fd_) != 0) fail("cannot sync");
-    if (error_.empty()) {
+  // Syncs and closes. Returns the first error.
+  expected<void> finish() {
+    if (status_ && ::fsync(fd_) != 0) fail("cannot sync");
+    if (status_) {
       const int fd = fd_;
       fd_ = -1;
       if (::close(fd) != 0) fail("cannot close");
     }
-    return error_;
+    return status_;
   }
-  const std::string& error() const { return error_; }
+  const expected<void>& status() const { return status_; }
 
  private:
-  void fail(const char* what) { error_ = std::string(what) + ": " + std::strerror(errno); }
-  std::string error_;
-  int fd_;
+  void fail(const char* what) { status_ = unexpected(error(std::string(what) + ": " + std::strerror(errno))); }
+  expected<void> status_;  // the first error
+  int fd_ = -1;
 };
 
 packed_header header_of(const source& s) {
@@ -97,7 +97,7 @@ void fill_block(const source& s, const packed_header& h, split part, std::int64_
 
 }  // namespace
 
-std::variant<packed_result, std::string> pack(const source& s, const std::string& path) {
+expected<packed_result> pack(const source& s, const std::string& path) {
   packed_result r{header_of(s), 0};
   const auto& h = r.header;
   auto block = encode_packed_header(h);
@@ -105,24 +105,25 @@ std::variant<packed_result, std::string> pack(const source& s, const std::string
   const auto whole = r.bytes + (h.blocks(split::train) + h.blocks(split::test)) * h.block_bytes();
   // A plugin's source may have shapes or sizes that the format cannot represent: the header is
   // decoded as a check before anything is written.
-  if (const auto back = decode_packed_header(block, static_cast<std::uint64_t>(whole)); std::holds_alternative<std::string>(back))
-    return path + ": this source cannot be packed: " + std::get<std::string>(back);
+  if (const auto back = decode_packed_header(block, static_cast<std::uint64_t>(whole)); !back)
+    return unexpected(error(path + ": this source cannot be packed: " + back.error().text));
   const auto place = place_to_write(path);
-  if (!place.wrong.empty()) return path + ": " + place.wrong;
-  const auto temporary = place.path + ".tmp";
-  file_writer out(temporary);
+  if (!place) return unexpected(place.error().in(path));
+  const auto temporary = *place + ".tmp";
+  const auto fd = open_to_write(temporary);
+  if (!fd) return unexpected(fd.error().in(path));
+  file_writer out(*fd);
   const auto give_up = [&](const std::string& why) {
-    if (why.rfind("cannot create", 0) != 0) ::unlink(temporary.c_str());
-    return path + ": " + why;
+    ::unlink(temporary.c_str());
+    return unexpected(error(path + ": " + why));
   };
-  if (!out.error().empty()) return give_up(out.error());
   block.resize(static_cast<std::size_t>(r.bytes));
   out.write(block.data(), block.size());
   const auto made = make_cpu_device();
   auto& dev = made->host();  // examples are read to host memory
   try {
     for (auto part : {split::train, split::test})
-      for (std::int64_t b = 0; b < h.blocks(part) && out.error().empty(); ++b) {
+      for (std::int64_t b = 0; b < h.blocks(part) && out.status(); ++b) {
         fill_block(s, h, part, b, dev, block);
         out.write(block.data(), block.size());
         r.bytes += h.block_bytes();
@@ -130,9 +131,8 @@ std::variant<packed_result, std::string> pack(const source& s, const std::string
   } catch (const std::exception& e) {
     return give_up(e.what());
   }
-  if (auto e = out.finish(); !e.empty()) return give_up(e);
-  if (std::rename(temporary.c_str(), place.path.c_str()) != 0)
-    return give_up(std::string("cannot rename: ") + std::strerror(errno));
+  if (const auto done = out.finish(); !done) return give_up(done.error().text);
+  if (std::rename(temporary.c_str(), place->c_str()) != 0) return give_up(std::string("cannot rename: ") + std::strerror(errno));
   return r;
 }
 

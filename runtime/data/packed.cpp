@@ -133,8 +133,8 @@ class packed_source final : public source {
   std::int64_t labels_begin() const { return head().block_examples * head().value_bytes(); }
 
   void get(std::int64_t at, void* out, std::int64_t n) const {
-    if (const auto wrong = file_->read(static_cast<std::uint64_t>(at), out, static_cast<std::size_t>(n)); !wrong.empty())
-      throw std::runtime_error(name_ + ": " + wrong);
+    if (const auto fine = file_->read(static_cast<std::uint64_t>(at), out, static_cast<std::size_t>(n)); !fine)
+      throw std::runtime_error(name_ + ": " + fine.error().text);
   }
 
   [[noreturn]] void damaged(split s, std::int64_t block, const char* what) const {
@@ -197,29 +197,29 @@ std::shared_ptr<const source> open_by_option(const options& o, std::uint64_t) {
   // Checked before any message names the file: what() ends at a NUL.
   if (path.find('\0') != std::string::npos) throw option_error("path", "option 'path' holds a NUL byte");
   auto file = open_bytes(path);
-  if (auto* wrong = std::get_if<std::string>(&file)) throw option_error("path", path + ": " + *wrong);
-  auto r = open_packed(std::get<std::shared_ptr<const random_bytes>>(std::move(file)), path);
-  if (auto* e = std::get_if<std::string>(&r)) throw option_error("path", *e);
-  return std::get<std::shared_ptr<const source>>(r);
+  if (!file) throw option_error("path", path + ": " + file.error().text);
+  auto r = open_packed(*std::move(file), path);
+  if (!r) throw option_error("path", r.error().text);
+  return *r;
 }
 
 }  // namespace
 
-std::variant<std::shared_ptr<const source>, std::string> open_packed(std::shared_ptr<const random_bytes> file,
-                                                                     const std::string& name) {
+expected<std::shared_ptr<const source>> open_packed(std::shared_ptr<const random_bytes> file, const std::string& name) {
   // The header has its own length. No more than the allowed maximum and the file's size is read.
   bytes_of_one begin(static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), 16)));
-  if (auto wrong = file->read(0, begin.data(), begin.size()); !wrong.empty()) return name + ": " + wrong;
+  if (const auto fine = file->read(0, begin.data(), begin.size()); !fine) return unexpected(error(name + ": " + fine.error().text));
   if (begin.size() == 16) {
     std::uint32_t length = 0;
     std::memcpy(&length, begin.data() + 12, 4);
     const auto n = std::min<std::uint64_t>({file->size(), std::max<std::uint32_t>(length, 16), max_packed_header_bytes});
     begin.resize(static_cast<std::size_t>(n));
-    if (auto wrong = file->read(0, begin.data(), begin.size()); !wrong.empty()) return name + ": " + wrong;
+    if (const auto fine = file->read(0, begin.data(), begin.size()); !fine)
+      return unexpected(error(name + ": " + fine.error().text));
   }
   auto r = decode_packed_header(begin, file->size());
-  if (auto* e = std::get_if<std::string>(&r)) return name + ": " + *e;
-  return std::make_shared<packed_source>(std::move(file), std::get<packed_layout>(std::move(r)), name);
+  if (!r) return unexpected(error(name + ": " + r.error().text));
+  return std::make_shared<packed_source>(std::move(file), *std::move(r), name);
 }
 
 source_type packed_source_type() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "runtime/base/result.hpp"
 #include "runtime/data/file_bytes.hpp"
 #include "runtime/data/packed_file.hpp"
 #include "runtime/data/source.hpp"
@@ -14,8 +15,7 @@
 namespace troupe {
 
 // Reading throws std::runtime_error for a damaged block, also if the damage occurred after opening.
-std::variant<std::shared_ptr<const source>, std::string> open_packed(std::shared_ptr<const random_bytes> file,
-                                                                     const std::string& name);
+expected<std::shared_ptr<const source>> open_packed(std::shared_ptr<const random_bytes> file, const std::string& name);
 
 struct packed_result {
   packed_header header;
@@ -24,6 +24,6 @@ struct packed_result {
 // Writes all examples of `s` to `path` (through PATH.tmp, so that `path` is the old or the complete
 // new file). Byte values are stored as bytes with their scale, so that a job reads the same values
 // as from `s`, bit for bit. Other values are stored as f32, ids as i32.
-std::variant<packed_result, std::string> pack(const source& s, const std::string& path);
+expected<packed_result> pack(const source& s, const std::string& path);
 
 }  // namespace troupe

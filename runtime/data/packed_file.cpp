@@ -147,33 +147,35 @@ std::vector<std::uint8_t> encode_packed_header(const packed_header& h) {
   return std::move(w.bytes);
 }
 
-std::variant<packed_layout, std::string> decode_packed_header(std::span<const std::uint8_t> begin, std::uint64_t file_bytes) {
+expected<packed_layout> decode_packed_header(std::span<const std::uint8_t> begin, std::uint64_t file_bytes) {
   if (begin.size() < 16 || std::memcmp(begin.data(), magic, sizeof magic) != 0)
-    return std::string("not packed data: it does not begin with TROUPEPK");
+    return unexpected(error("not packed data: it does not begin with TROUPEPK"));
   reader first(begin.subspan(8));
   const auto is = first.take<std::uint32_t>(), length = first.take<std::uint32_t>();
   if (is != version)
-    return "packed data of version " + std::to_string(is) + ", this program reads version " + std::to_string(version);
-  if (length < 20 || length > max_packed_header_bytes || length > begin.size()) return std::string("truncated in its header");
+    return unexpected(
+        error("packed data of version " + std::to_string(is) + ", this program reads version " + std::to_string(version)));
+  if (length < 20 || length > max_packed_header_bytes || length > begin.size()) return unexpected(error("truncated in its header"));
   std::uint32_t sum = 0;
   std::memcpy(&sum, begin.data() + length - 4, 4);
-  if (sum != crc32c(0, begin.data(), length - 4)) return std::string("its header is damaged (CRC32C)");
+  if (sum != crc32c(0, begin.data(), length - 4)) return unexpected(error("its header is damaged (CRC32C)"));
   reader r(begin.subspan(16, length - 20));
   packed_layout out;
   auto& h = out.header;
-  if (const auto* e = read_fields(r, h)) return std::string("its header has ") + e;
-  if (!r.sound() || r.left() != 0) return std::string("its header's length differs from its fields");
+  if (const auto* e = read_fields(r, h)) return unexpected(error(std::string("its header has ") + e));
+  if (!r.sound() || r.left() != 0) return unexpected(error("its header's length differs from its fields"));
   out.first_block = up_to(length, packed_alignment);
   // In 128 bits: each factor is limited, but their product may exceed 64 bits.
   __extension__ using wide = unsigned __int128;
   const auto bytes = static_cast<wide>(h.value_bytes() + h.label_bytes()) * static_cast<wide>(h.block_examples) + 4;
   const auto block = (bytes + 63) / 64 * 64;
   const auto count = static_cast<wide>(h.blocks(split::train)) + static_cast<wide>(h.blocks(split::test));
-  if (block > file_bytes && count > 0) return std::string("truncated: it has no complete block");
+  if (block > file_bytes && count > 0) return unexpected(error("truncated: it has no complete block"));
   const auto wanted = static_cast<wide>(out.first_block) + count * block;
   if (wanted != file_bytes)
-    return "its header declares " + std::to_string(h.train) + " + " + std::to_string(h.test) + " examples, for which " +
-           std::to_string(file_bytes) + " bytes are " + (wanted > file_bytes ? "too few" : "too many");
+    return unexpected(error("its header declares " + std::to_string(h.train) + " + " + std::to_string(h.test) +
+                            " examples, for which " + std::to_string(file_bytes) + " bytes are " +
+                            (wanted > file_bytes ? "too few" : "too many")));
   return out;
 }
 

@@ -33,6 +33,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/data/source.hpp"
 
 namespace troupe {
@@ -67,6 +68,6 @@ struct packed_layout {
 };
 // `begin`: the beginning of the file, at least its header (or the whole file). `file_bytes`: the
 // file's size.
-std::variant<packed_layout, std::string> decode_packed_header(std::span<const std::uint8_t> begin, std::uint64_t file_bytes);
+expected<packed_layout> decode_packed_header(std::span<const std::uint8_t> begin, std::uint64_t file_bytes);
 
 }  // namespace troupe

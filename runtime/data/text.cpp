@@ -105,7 +105,7 @@ std::vector<std::uint8_t> bytes_of(const std::string& path) {
   std::vector<std::uint8_t> bytes;
   // While the file is opened, memory also holds the code points and the ids of its characters.
   const auto most = std::min<std::uint64_t>(max_bytes, memory_left() / 8);
-  if (auto wrong = read_whole(path, bytes, most); !wrong.empty()) throw option_error("path", path + ": " + wrong);
+  if (const auto fine = read_whole(path, bytes, most); !fine) throw option_error("path", path + ": " + fine.error().text);
   if (bytes.empty()) throw option_error("path", path + ": the file is empty");
   return bytes;
 }

@@ -56,23 +56,22 @@ const graph_layer* layer_named(const prepared_job& j, const std::string& name) {
 }
 
 // Reads "fc6" or "fc6.1": the layer and the number of the part, -1 for the whole layer.
-std::pair<const graph_layer*, int> layer_and_part(const prepared_job& j, const std::string& name, std::string& error) {
-  if (const auto* l = layer_named(j, name)) return {l, -1};
+expected<std::pair<const graph_layer*, int>> layer_and_part(const prepared_job& j, const std::string& name) {
+  if (const auto* l = layer_named(j, name)) return std::pair(l, -1);
   const auto dot = name.find_last_of('.');
   const auto* l = dot == std::string::npos ? nullptr : layer_named(j, name.substr(0, dot));
   const auto number = l ? name.substr(dot + 1) : std::string();
   if (l && !number.empty() && number.size() < 6 && number.find_first_not_of("0123456789") == std::string::npos) {
     const auto parts = places_of(j, l->index).size();
     const auto k = std::stoul(number);
-    if (k < parts) return {l, static_cast<int>(k)};
-    error = parts == 0 ? "layer " + in_quotes(l->name) + " is on the node of every worker: it has no parts to move"
-                       : "layer " + in_quotes(l->name) + " has " + std::to_string(parts) + " parts, counted from 0";
-    return {nullptr, -1};
+    if (k < parts) return std::pair(l, static_cast<int>(k));
+    return unexpected(error("layer " + in_quotes(l->name) +
+                            (parts == 0 ? " is on the node of every worker: it has no parts to move"
+                                        : " has " + std::to_string(parts) + " parts, counted from 0")));
   }
   std::vector<std::string> names;
   for (const auto& x : j.graph.layers) names.push_back(x.name);
-  error = "no layer " + in_quotes(name) + did_you_mean(name, names);
-  return {nullptr, -1};
+  return unexpected(error("no layer " + in_quotes(name) + did_you_mean(name, names)));
 }
 
 void put(amendments& a, layer_word w) {
@@ -80,29 +79,32 @@ void put(amendments& a, layer_word w) {
   a.layers.push_back(std::move(w));
 }
 
-const node_spec* node_named(const prepared_job& j, const std::string& name, std::string& error) {
+expected<const node_spec*> node_named(const prepared_job& j, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& n : j.nodes) {
     if (n.name == name) return &n;
     names.push_back(n.name);
   }
-  error = "no node " + in_quotes(name) + did_you_mean(name, names) + " (available: " + joined(names) + ")";
-  return nullptr;
+  return unexpected(error("no node " + in_quotes(name) + did_you_mean(name, names) + " (available: " + joined(names) + ")"));
 }
 
-std::string move_layer(const prepared_job& j, const std::string& what, const std::string& place, amendments& a) {
-  std::string error;
-  const auto [layer, part] = layer_and_part(j, what, error);
+expected<void> move_layer(const prepared_job& j, const std::string& what, const std::string& place, amendments& a) {
+  const auto found = layer_and_part(j, what);
+  if (!found) return unexpected(found.error());
+  const auto [layer, part] = *found;
   const auto name = node_of(place);
-  const auto* node = layer ? node_named(j, name, error) : nullptr;
-  if (!node) return error;
-  if (name != place && !listed_device(node->devices, place.substr(name.size() + 1)))
-    return "the devices of node " + in_quotes(name) + " are " + joined(node->devices);
-  if (a.without.count(name)) return "node " + in_quotes(name) + " is drained: `add-node " + name + "` makes it usable again";
+  const auto node = node_named(j, name);
+  if (!node) return unexpected(node.error());
+  const auto& devices = (*node)->devices;
+  if (name != place && !listed_device(devices, place.substr(name.size() + 1)))
+    return unexpected(error("the devices of node " + in_quotes(name) + " are " + joined(devices)));
+  if (a.without.count(name))
+    return unexpected(error("node " + in_quotes(name) + " is drained: `add-node " + name + "` makes it usable again"));
   auto places = places_of(j, layer->index);
   if (part < 0) places = places.size() == 1 ? places : std::vector<std::string>{std::string()};
   auto& at = places[static_cast<std::size_t>(std::max(part, 0))];
-  if (at == place || (name == place && node_of(at) == name)) return "layer " + in_quotes(what) + " is on " + at + " already";
+  if (at == place || (name == place && node_of(at) == name))
+    return unexpected(error("layer " + in_quotes(what) + " is on " + at + " already"));
   at = place;
   // Layers on the nodes of the workers stay there, also those whose input is now on another node.
   for (const auto& l : j.graph.layers)
@@ -111,60 +113,60 @@ std::string move_layer(const prepared_job& j, const std::string& what, const std
   return {};
 }
 
-// Returns the reason why the job needs `node` when it must do without the nodes `without`; empty if
-// it does not need it.
-std::string why_needed(const prepared_job& j, const std::string& node, const std::set<std::string>& without) {
+// An error if the job needs `node` when it must do without the nodes `without`.
+expected<void> check_not_needed(const prepared_job& j, const std::string& node, const std::set<std::string>& without) {
   const auto at = std::find_if(j.nodes.begin(), j.nodes.end(), [&](const auto& x) { return x.name == node; });
   for (const char* role : {"worker", "server", "data"}) {
     const bool other =
         std::any_of(j.nodes.begin(), j.nodes.end(), [&](const auto& x) { return has_role(x, role) && !without.count(x.name); });
     const bool needed = role != std::string("data") || j.plan.data_server != no_role;
-    if (needed && has_role(*at, role) && !other) return "the last with the role \"" + std::string(role) + "\"";
+    if (needed && has_role(*at, role) && !other)
+      return unexpected(error("node " + in_quotes(node) + " is the last with the role \"" + std::string(role) + "\""));
   }
   return {};
 }
 
-std::string lose_nodes(const prepared_job& j, const lose_command& c, amendments& a) {
-  std::string error;
+expected<void> lose_nodes(const prepared_job& j, const lose_command& c, amendments& a) {
   for (const auto& node : c.nodes) {
-    if (!node_named(j, node, error)) return error;
-    if (j.plan.nodes[j.plan.roles.front().node].name == node) return "node " + in_quotes(node) + " has the job's coordinator";
+    if (const auto known = node_named(j, node); !known) return unexpected(known.error());
+    if (j.plan.nodes[j.plan.roles.front().node].name == node)
+      return unexpected(error("node " + in_quotes(node) + " has the job's coordinator"));
     a.without.insert(node);
   }
   for (const auto& node : c.nodes)
-    if (const auto why = why_needed(j, node, a.without); !why.empty()) return "node " + in_quotes(node) + " is " + why;
+    if (auto ok = check_not_needed(j, node, a.without); !ok) return ok;
   return {};
 }
 
-std::string drain_node(const prepared_job& j, const std::string& node, amendments& a) {
-  std::string error;
-  if (!node_named(j, node, error)) return error;
-  if (a.without.count(node)) return "node " + in_quotes(node) + " is drained already";
+expected<void> drain_node(const prepared_job& j, const std::string& node, amendments& a) {
+  if (const auto known = node_named(j, node); !known) return unexpected(known.error());
+  if (a.without.count(node)) return unexpected(error("node " + in_quotes(node) + " is drained already"));
   if (j.plan.nodes[j.plan.roles.front().node].name == node)
-    return "node " + in_quotes(node) + " has the job's coordinator: it cannot be drained";
+    return unexpected(error("node " + in_quotes(node) + " has the job's coordinator: it cannot be drained"));
   a.without.insert(node);
-  const auto why = why_needed(j, node, a.without);
-  return why.empty() ? why : "node " + in_quotes(node) + " is " + why + ": it cannot be drained";
+  return check_not_needed(j, node, a.without).transform_error([](const error& e) {
+    return error(e.text + ": it cannot be drained");
+  });
 }
 
-std::string balance(const prepared_job& j, const balance_command& c, amendments& a) {
-  if (!j.plan.balances) return "no layer of the job has fraction = \"auto\": its packets cannot be balanced";
+expected<void> balance(const prepared_job& j, const balance_command& c, amendments& a) {
+  if (!j.plan.balances) return unexpected(error("no layer of the job has fraction = \"auto\": its packets cannot be balanced"));
   std::uint64_t sum = 0;
   for (const auto n : c.packets) {
-    if (n < 1 || n > j.plan.packets) return "bad number of packets " + in_quotes(std::to_string(n));
+    if (n < 1 || n > j.plan.packets) return unexpected(error("bad number of packets " + in_quotes(std::to_string(n))));
     sum += n;
   }
   if (c.packets.size() != j.plan.ranges.size() || sum != j.plan.packets)
-    return "the job has " + std::to_string(j.plan.ranges.size()) + " workers and " + std::to_string(j.plan.packets) +
-           " packets in a step: name the packets of each worker";
+    return unexpected(error("the job has " + std::to_string(j.plan.ranges.size()) + " workers and " +
+                            std::to_string(j.plan.packets) + " packets in a step: name the packets of each worker"));
   a.packets = c.packets;
   return {};
 }
 
-std::string add_node(const prepared_job& j, const std::string& node, amendments& a) {
-  std::string error;
-  if (!node_named(j, node, error)) return error;
-  if (a.without.erase(node) == 0) return "node " + in_quotes(node) + " is not drained: the job may use it already";
+expected<void> add_node(const prepared_job& j, const std::string& node, amendments& a) {
+  if (const auto known = node_named(j, node); !known) return unexpected(known.error());
+  if (a.without.erase(node) == 0)
+    return unexpected(error("node " + in_quotes(node) + " is not drained: the job may use it already"));
   return {};
 }
 
@@ -234,23 +236,25 @@ std::string done_text(const command& c) {
                     c.what);
 }
 
-std::variant<amendments, std::string> amended(const prepared_job& now, const amendments& so_far, const command& wish) {
+expected<amendments> amended(const prepared_job& now, const amendments& so_far, const command& wish) {
   auto a = so_far;
-  const auto error = std::visit(
+  const auto done = std::visit(
       overloaded{
           [&](const lose_command& c) { return lose_nodes(now, c, a); },
-          [&](const move_command& c) {
+          [&](const move_command& c) -> expected<void> {
             if (now.plan.server_groups > 1)
-              return std::string("with several server groups every layer is on the nodes of its workers: none can be moved");
+              return unexpected(error("with several server groups every layer is on the nodes of its workers: none can be moved"));
             return move_layer(now, c.layer, c.place, a);
           },
           [&](const drain_command& c) { return drain_node(now, c.node, a); },
           [&](const add_node_command& c) { return add_node(now, c.node, a); },
           [&](const balance_command& c) { return balance(now, c, a); },
-          [&](const auto& other) { return std::string("unknown command '") + other.name + "'"; },
+          [&](const auto& other) -> expected<void> {
+            return unexpected(error(std::string("unknown command '") + other.name + "'"));
+          },
       },
       wish.what);
-  if (!error.empty()) return error;
+  if (!done) return unexpected(done.error());
   return a;
 }
 
@@ -263,24 +267,25 @@ void continue_at(prepared_job& j, std::uint64_t step, const std::shared_ptr<cons
   j.before->named = std::move(named);
 }
 
-std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std::shared_ptr<const prepared_job>& original,
-                                                                       const amendments& a) {
+expected<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std::shared_ptr<const prepared_job>& original,
+                                                                   const amendments& a) {
   auto spec = original->spec;
   spec.topology = original->asked;
   auto nodes = original->nodes;
   apply(a, spec, nodes);
   if (!a.mode.empty()) {
     const auto* m = original->all->modes.find(a.mode);
-    if (!m) return diagnostics{{spec.train.sync.at, "unknown mode '" + a.mode + "'"}};
+    if (!m) return unexpected(diagnostics{{spec.train.sync.at, "unknown mode '" + a.mode + "'"}});
     spec.train.sync.kind = a.mode;
     spec.train.sync.values = options_from_text(a.mode_options, m->specs);
   }
   auto made = prepare_job(std::move(spec), original->all, nodes, original->data);
-  if (auto* j = std::get_if<std::shared_ptr<prepared_job>>(&made)) {
-    (*j)->id = original->id;
-    (*j)->filed_mode = original->filed_mode;
-    (*j)->keeps_best = original->keeps_best;
-    (*j)->histograms_every = original->histograms_every;
+  if (made) {
+    auto& j = **made;
+    j.id = original->id;
+    j.filed_mode = original->filed_mode;
+    j.keeps_best = original->keeps_best;
+    j.histograms_every = original->histograms_every;
   }
   return made;
 }

@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/messages/command.hpp"
 
@@ -50,12 +51,12 @@ lose_command loss_of(const std::set<std::string>& nodes);
 std::string done_text(const command& c);
 
 // Adds the command `wish` to the amendments `so_far`, of which the running job `now` was made.
-// Returns the new amendments, or the reason why the command cannot be executed.
-std::variant<amendments, std::string> amended(const prepared_job& now, const amendments& so_far, const command& wish);
+// Returns the new amendments, or an error if the command cannot be executed.
+expected<amendments> amended(const prepared_job& now, const amendments& so_far, const command& wish);
 
 // Prepares the job with these amendments: a new plan on the same data. Errors as of prepare_job.
-std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std::shared_ptr<const prepared_job>& original,
-                                                                       const amendments& a);
+expected<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std::shared_ptr<const prepared_job>& original,
+                                                                   const amendments& a);
 
 // Makes `j` continue after a plan that ended at this step. `before` and `named` (weights and states
 // of the rule) are needed only on the node of the coordinator's role, which sends the shards their

@@ -71,9 +71,9 @@ std::vector<priced_reducer> priced_reducers(const prepared_job& j, const std::ve
     one.spec.train.reducer = name;
     one.spec.train.reducer_values = check_options({}, entry->specs);
     auto plan = make_plan(one.spec, one.graph, nodes, options_of_plan(one));
-    if (!std::holds_alternative<job_plan>(plan)) continue;
-    one.plan = std::move(std::get<job_plan>(plan));
-    if (check_mode(one)) continue;
+    if (!plan.has_value()) continue;
+    one.plan = std::move(*plan);
+    if (!check_mode(one)) continue;
     all.push_back({name, cost_of_exchange(one.plan, one.graph, one.spec)});
   }
   return all;

@@ -65,7 +65,7 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_
   c.reducer = j->spec.train.reducer;
   c.base_lr = j->spec.train.lr;
   c.rate = make_rate(j->spec, *j->all);
-  c.find_mode = [j](const auto& name, const auto& options, std::string& error) { return find_mode(*j, name, options, error); };
+  c.find_mode = [j](const auto& name, const auto& options) { return find_mode(*j, name, options); };
   return std::make_unique<coordinator>(std::move(c));
 }
 

@@ -98,15 +98,15 @@ std::vector<run_of_work> cut(const std::vector<run_of_work>& runs, std::uint32_t
 }
 
 // Gives a job that is simulated without maths a source without data and a plan without a tester.
-std::variant<std::shared_ptr<prepared_job>, diagnostics> without_data(std::shared_ptr<prepared_job> c,
-                                                                      const std::vector<node_spec>& nodes) {
+expected<std::shared_ptr<prepared_job>, diagnostics> without_data(std::shared_ptr<prepared_job> c,
+                                                                  const std::vector<node_spec>& nodes) {
   plan_options options;
   options.own_stage = c->all->stages.types();
   options.lay_out_reducers = reducers_of(*c);
   options.placing = placing_of(*c);
   auto plan = make_plan(c->spec, c->graph, nodes, options);
-  if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
-  c->plan = std::move(std::get<job_plan>(plan));
+  if (!plan) return unexpected(std::move(plan).error());
+  c->plan = std::move(*plan);
   c->before.reset();
   c->continued = false;
   c->data = std::make_shared<counted>(c->data);
@@ -168,8 +168,8 @@ model_graph coarse_graph(const model_graph& g, std::uint32_t buckets) {
   return c;
 }
 
-std::variant<std::shared_ptr<prepared_job>, diagnostics> make_coarse(const prepared_job& j, std::uint32_t buckets,
-                                                                     const std::vector<node_spec>& nodes) {
+expected<std::shared_ptr<prepared_job>, diagnostics> make_coarse(const prepared_job& j, std::uint32_t buckets,
+                                                                 const std::vector<node_spec>& nodes) {
   auto c = std::make_shared<prepared_job>();
   *c = j;
   c->spec.pipeline.fuse = "auto";
@@ -181,7 +181,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> make_coarse(const prepa
   return without_data(std::move(c), nodes);
 }
 
-std::variant<std::shared_ptr<prepared_job>, diagnostics> make_counted(const prepared_job& j, const std::vector<node_spec>& nodes) {
+expected<std::shared_ptr<prepared_job>, diagnostics> make_counted(const prepared_job& j, const std::vector<node_spec>& nodes) {
   auto c = std::make_shared<prepared_job>(j);
   for (auto& l : c->graph.layers)
     for (const auto& s : c->spec.layers)

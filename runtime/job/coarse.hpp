@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/model/graph.hpp"
 
@@ -20,10 +21,10 @@ model_graph coarse_graph(const model_graph& g, std::uint32_t buckets);
 
 // Returns the job with a coarse graph, a new plan (fused: one stage per worker), a source without
 // data and a sequential sampler, which has no cost.
-std::variant<std::shared_ptr<prepared_job>, diagnostics> make_coarse(const prepared_job& j, std::uint32_t buckets,
-                                                                     const std::vector<node_spec>& nodes);
+expected<std::shared_ptr<prepared_job>, diagnostics> make_coarse(const prepared_job& j, std::uint32_t buckets,
+                                                                 const std::vector<node_spec>& nodes);
 
 // Returns the job with its own layers, but without data and without evaluations.
-std::variant<std::shared_ptr<prepared_job>, diagnostics> make_counted(const prepared_job& j, const std::vector<node_spec>& nodes);
+expected<std::shared_ptr<prepared_job>, diagnostics> make_counted(const prepared_job& j, const std::vector<node_spec>& nodes);
 
 }  // namespace troupe

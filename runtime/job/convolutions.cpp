@@ -107,14 +107,15 @@ std::vector<std::string> overrides_of(const conv_table& t) {
   return list;
 }
 
-std::variant<std::shared_ptr<prepared_job>, diagnostics> with_convolutions(const prepared_job& j, const conv_table& t) {
+expected<std::shared_ptr<prepared_job>, diagnostics> with_convolutions(const prepared_job& j, const conv_table& t) {
   auto spec = j.spec;
   std::set<std::string> convolutions;
   for (const auto& task : conv_tasks(j.graph)) convolutions.insert(task.name);
   for (const auto& [layer, c] : t) {
     const auto at = std::find_if(spec.layers.begin(), spec.layers.end(), [&](const layer_spec& l) { return l.name == layer; });
     if (at == spec.layers.end() || !convolutions.contains(layer))
-      return diagnostics{{spec.at, "algorithms are chosen for '" + layer + "', which is not a convolution of this job"}};
+      return unexpected(
+          diagnostics{{spec.at, "algorithms are chosen for '" + layer + "', which is not a convolution of this job"}});
     for (const auto p : conv_passes_all) at->values.values.insert_or_assign(option_of(p), std::string(name_of(c[p])));
   }
   return prepare_job(std::move(spec), j.all, j.nodes, j.data);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ops/conv_algorithm.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/record/safetensors.hpp"
 
@@ -52,7 +53,7 @@ std::vector<std::string> overrides_of(const conv_table& t);
 
 // Prepares the job with this choice. Errors: a layer that is not a convolution of the job, or an
 // algorithm that the layer or this build does not support.
-std::variant<std::shared_ptr<prepared_job>, diagnostics> with_convolutions(const prepared_job& j, const conv_table& t);
+expected<std::shared_ptr<prepared_job>, diagnostics> with_convolutions(const prepared_job& j, const conv_table& t);
 
 // Returns the choice as metadata of a checkpoint; empty unless the job is "measured".
 metadata_map convolutions_to_keep(const prepared_job& j);

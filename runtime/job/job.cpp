@@ -53,9 +53,30 @@ plan_options options_of_plan(const prepared_job& j) {
   return o;
 }
 
-std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, std::shared_ptr<const tables> all,
-                                                                     const std::vector<node_spec>& nodes,
-                                                                     std::shared_ptr<const source> opened) {
+namespace {
+
+// Checks that the stages of the layers can run under the plan.
+expected<void, diagnostic> check_stages(const prepared_job& j) {
+  const auto refused = [](const graph_layer& l, const source_position& at, const error& why) {
+    return unexpected(diagnostic{at, "layer '" + l.name + "': " + why.text});
+  };
+  for (const auto& l : j.graph.layers) {
+    if (!l.in_train) continue;
+    if (const auto ok = joint_stage::check(j.plan, l); !ok) return refused(l, l.spec->at, ok.error());
+    if (const auto ok = gather_stage::check(j.plan, l); !ok)
+      return refused(l, position(l.spec->key_at, "gather", l.spec->at), ok.error());
+  }
+  for (const auto& l : j.graph.layers)
+    if (const auto* own = j.all->stages.find(l.type); own && own->check)
+      if (const auto ok = own->check(j.plan, l); !ok) return refused(l, l.spec->at, ok.error());
+  return {};
+}
+
+}  // namespace
+
+expected<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, std::shared_ptr<const tables> all,
+                                                                 const std::vector<node_spec>& nodes,
+                                                                 std::shared_ptr<const source> opened) {
   auto j = std::make_shared<prepared_job>();
   j->spec = std::move(spec);
   j->all = std::move(all);
@@ -63,54 +84,45 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec sp
   j->data = std::move(opened);
   const auto& d = j->spec.data;
   const auto* type = j->all->sources.find(d.source);
-  if (!type) return diagnostics{{d.at, "unknown data source '" + d.source + "'"}};
+  if (!type) return unexpected(diagnostics{{d.at, "unknown data source '" + d.source + "'"}});
   try {
     if (!j->data) j->data = type->open(d.values, j->spec.seed);
   } catch (const option_error& e) {
-    return diagnostics{{position(d.key_at, e.key, d.at), e.what()}};
+    return unexpected(diagnostics{{position(d.key_at, e.key, d.at), e.what()}});
   }
-  if (auto wrong = add_augmentation(*j)) return diagnostics{*wrong};
+  if (auto ok = add_augmentation(*j); !ok) return unexpected(diagnostics{ok.error()});
   const auto example = j->augment ? j->augment->example() : j->data->example();
   auto graph = build_graph(j->spec, j->all->layers, example, j->data->classes(), j->data->label(), j->data->ids());
-  if (auto* bad = std::get_if<diagnostics>(&graph)) return std::move(*bad);
-  j->graph = std::move(std::get<model_graph>(graph));
+  if (!graph) return unexpected(std::move(graph).error());
+  j->graph = std::move(*graph);
   const auto* order = j->all->samplers.find(d.sampler.kind);
-  if (!order) return diagnostics{{d.sampler.at, "unknown sampler '" + d.sampler.kind + "'"}};
+  if (!order) return unexpected(diagnostics{{d.sampler.at, "unknown sampler '" + d.sampler.kind + "'"}});
   j->spec.data.how = order->how;
   auto used = nodes;
   fix_nodes(j->spec, nodes);
   j->asked = j->spec.topology;
   j->filed_mode = mode_text(*j);
-  if (auto wrong = fit_to_nodes(j->spec, used); !wrong.empty()) return wrong;
+  if (auto wrong = fit_to_nodes(j->spec, used); !wrong.empty()) return unexpected(wrong);
   choose_reducer(*j, used);
   auto plan = make_plan(j->spec, j->graph, used, options_of_plan(*j));
-  if (auto* bad = std::get_if<diagnostics>(&plan)) return std::move(*bad);
-  j->plan = std::move(std::get<job_plan>(plan));
-  if (auto wrong = whole_or_not(*j); !wrong.empty()) return wrong;
-  if (auto wrong = check_mode(*j)) return diagnostics{*wrong};
-  for (const auto& l : j->graph.layers) {
-    if (!l.in_train) continue;
-    if (auto wrong = joint_stage::check(j->plan, l); !wrong.empty())
-      return diagnostics{{l.spec->at, "layer '" + l.name + "': " + wrong}};
-    if (auto wrong = gather_stage::check(j->plan, l); !wrong.empty())
-      return diagnostics{{position(l.spec->key_at, "gather", l.spec->at), "layer '" + l.name + "': " + wrong}};
-  }
-  for (const auto& l : j->graph.layers)
-    if (const auto* own = j->all->stages.find(l.type); own && own->check)
-      if (auto wrong = own->check(j->plan, l); !wrong.empty()) return diagnostics{{l.spec->at, "layer '" + l.name + "': " + wrong}};
+  if (!plan) return unexpected(std::move(plan).error());
+  j->plan = std::move(*plan);
+  if (auto wrong = whole_or_not(*j); !wrong.empty()) return unexpected(wrong);
+  if (auto ok = check_mode(*j); !ok) return unexpected(diagnostics{ok.error()});
+  if (auto ok = check_stages(*j); !ok) return unexpected(diagnostics{ok.error()});
   if (j->data->size(split::train) < d.batch)
-    return diagnostics{{position(d.key_at, "batch", d.at), "batch " + std::to_string(d.batch) +
-                                                               " is larger than the training split of " +
-                                                               std::to_string(j->data->size(split::train)) + " examples"}};
-  if (auto wrong = check_samplers(*j)) return diagnostics{*wrong};
-  if (auto wrong = check_carries(*j)) return diagnostics{*wrong};
+    return unexpected(diagnostics{
+        {position(d.key_at, "batch", d.at), "batch " + std::to_string(d.batch) + " is larger than the training split of " +
+                                                std::to_string(j->data->size(split::train)) + " examples"}});
+  if (auto ok = check_samplers(*j); !ok) return unexpected(diagnostics{ok.error()});
+  if (auto ok = check_carries(*j); !ok) return unexpected(diagnostics{ok.error()});
   j->plan.eval_sequences = j->graph.carries() && make_eval_sampler(*j)->continues_sequences();
   j->steps_per_epoch = static_cast<std::uint64_t>(make_sampler(*j, 0, j->spec.seed)->steps_per_epoch());
   try {
     j->last_step = last_step_of(make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch}));
   } catch (const option_error& e) {
     const auto& t = j->spec.train;
-    return diagnostics{{position(t.key_at, e.key, t.finish.custom ? t.finish.custom->at : t.at), e.what()}};
+    return unexpected(diagnostics{{position(t.key_at, e.key, t.finish.custom ? t.finish.custom->at : t.at), e.what()}});
   }
   return j;
 }
@@ -144,13 +156,13 @@ std::vector<std::pair<std::string, tensor>> initial_weights(const prepared_job& 
   return list;
 }
 
-std::string check_weights(const model_graph& g, const std::vector<std::pair<std::string, tensor>>& named) {
+expected<void> check_weights(const model_graph& g, const std::vector<std::pair<std::string, tensor>>& named) {
   for (const auto& p : g.params) {
     auto at = std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.first == p.full_name; });
-    if (at == named.end()) return "weights have no tensor '" + p.full_name + "'";
+    if (at == named.end()) return unexpected(error("weights have no tensor '" + p.full_name + "'"));
     if (!(at->second.dims() == p.spec.dims))
-      return "tensor '" + p.full_name + "' has shape " + at->second.dims().to_string() + ", but the model needs " +
-             p.spec.dims.to_string();
+      return unexpected(error("tensor '" + p.full_name + "' has shape " + at->second.dims().to_string() + ", but the model needs " +
+                              p.spec.dims.to_string()));
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/data/augment.hpp"
 #include "runtime/job/tables.hpp"
 #include "runtime/model/graph.hpp"
@@ -56,9 +57,9 @@ struct prepared_job {
 
 // Opens the data (unless `opened` is given) and makes graph and plan. An embedded job has one node,
 // "local".
-std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, std::shared_ptr<const tables> all,
-                                                                     const std::vector<node_spec>& nodes,
-                                                                     std::shared_ptr<const source> opened = {});
+expected<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, std::shared_ptr<const tables> all,
+                                                                 const std::vector<node_spec>& nodes,
+                                                                 std::shared_ptr<const source> opened = {});
 
 // Makes role `r` of the plan, ready to be hosted. `incarnation` > 0: the role or its node was
 // restarted. The host must then send it `start`: a worker sync asks the shards for the step to
@@ -74,8 +75,8 @@ const std::vector<std::pair<std::string, tensor>>& given(const prepared_job& j);
 // Returns the initial weights of the shards by name, in layer order.
 std::vector<std::pair<std::string, tensor>> initial_weights(const prepared_job& j, device& d);
 
-// Checks that `named` has every parameter with its shape. Returns an error that names the tensor
-// and both shapes; empty if all are right.
-std::string check_weights(const model_graph& g, const std::vector<std::pair<std::string, tensor>>& named);
+// Checks that `named` has every parameter with its shape. The error names the tensor and both
+// shapes.
+expected<void> check_weights(const model_graph& g, const std::vector<std::pair<std::string, tensor>>& named);
 
 }  // namespace troupe

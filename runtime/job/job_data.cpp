@@ -40,55 +40,58 @@ std::uint32_t readers_of(const prepared_job& j) {
   return static_cast<std::uint32_t>(std::clamp(devices, least, most));
 }
 
-std::optional<diagnostic> add_augmentation(prepared_job& j) {
+expected<void, diagnostic> add_augmentation(prepared_job& j) {
   const auto& d = j.spec.data;
-  if (!d.augment) return std::nullopt;
+  if (!d.augment) return {};
   try {
     j.augment = std::make_shared<const augmentation>(*d.augment, j.data->example(), j.data->ids(), j.spec.seed);
   } catch (const option_error& e) {
     const auto at = position(d.key_at, "augment", d.at);
-    return diagnostic{position(d.key_at, "augment." + e.key, at), "[data.augment]: " + std::string(e.what())};
+    return unexpected(diagnostic{position(d.key_at, "augment." + e.key, at), "[data.augment]: " + std::string(e.what())});
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<diagnostic> check_samplers(const prepared_job& j) {
+expected<void, diagnostic> check_samplers(const prepared_job& j) {
   const auto& d = j.spec.data;
   const auto& e = j.spec.eval;
   try {
-    if (make_sampler(j, 0, j.spec.seed)->steps_per_epoch() < 1) return diagnostic{d.sampler.at, "an epoch has less than one step"};
+    if (make_sampler(j, 0, j.spec.seed)->steps_per_epoch() < 1)
+      return unexpected(diagnostic{d.sampler.at, "an epoch has less than one step"});
   } catch (const option_error& x) {
-    return diagnostic{d.sampler.at, "sampler '" + d.sampler.kind + "': " + x.what()};
+    return unexpected(diagnostic{d.sampler.at, "sampler '" + d.sampler.kind + "': " + x.what()});
   }
   if (!j.all->eval_samplers.find(e.sampler.kind))
-    return diagnostic{e.sampler.at, "unknown evaluation sampler '" + e.sampler.kind + "'"};
+    return unexpected(diagnostic{e.sampler.at, "unknown evaluation sampler '" + e.sampler.kind + "'"});
   try {
     make_eval_sampler(j);
   } catch (const option_error& x) {
-    return diagnostic{position(e.key_at, "sampler." + x.key, e.sampler.at), "[eval] sampler: " + std::string(x.what())};
+    return unexpected(diagnostic{position(e.key_at, "sampler." + x.key, e.sampler.at), "[eval] sampler: " + std::string(x.what())});
   }
   const auto packets = j.spec.pipeline.packets;
   constexpr std::int64_t max_packets = 0xffffffff;  // header.packets has 32 bits
   if (const auto n = make_eval_sampler(j)->examples() / eval_examples(j); n >= max_packets)
-    return diagnostic{position(e.key_at, "batch", e.at), "[eval]: an evaluation would have " + std::to_string(n) +
-                                                             " packets, but the maximum is " + std::to_string(max_packets) +
-                                                             ": use a larger batch"};
+    return unexpected(diagnostic{position(e.key_at, "batch", e.at), "[eval]: an evaluation would have " + std::to_string(n) +
+                                                                        " packets, but the maximum is " +
+                                                                        std::to_string(max_packets) + ": use a larger batch"});
   if (e.batch % packets != 0)
-    return diagnostic{position(e.key_at, "batch", e.at), "packets must divide the batch of [eval] too: " + std::to_string(e.batch) +
-                                                             " examples, " + std::to_string(packets) + " packets"};
-  return std::nullopt;
+    return unexpected(
+        diagnostic{position(e.key_at, "batch", e.at), "packets must divide the batch of [eval] too: " + std::to_string(e.batch) +
+                                                          " examples, " + std::to_string(packets) + " packets"});
+  return {};
 }
 
-std::optional<diagnostic> check_carries(const prepared_job& j) {
-  if (!j.graph.carries()) return std::nullopt;
+expected<void, diagnostic> check_carries(const prepared_job& j) {
+  if (!j.graph.carries()) return {};
   const auto& s = j.spec.data.sampler;
   if (!make_sampler(j, 0, j.spec.seed)->continues_sequences())
-    return diagnostic{s.at, "algorithm = \"bptt\" carries state from step to step, but with sampler '" + s.kind +
-                                "' an example does not continue the example before it; use sampler 'lanes'"};
+    return unexpected(diagnostic{s.at, "algorithm = \"bptt\" carries state from step to step, but with sampler '" + s.kind +
+                                           "' an example does not continue the example before it; use sampler 'lanes'"});
   if (const auto& mode = *j.all->modes.find(j.spec.train.sync.kind); mode.work_units)
-    return diagnostic{j.spec.train.sync.at, "algorithm = \"bptt\" keeps the state of a sequence with its worker, but mode '" +
-                                                mode.name + "' deals packets to any free worker"};
-  return std::nullopt;
+    return unexpected(
+        diagnostic{j.spec.train.sync.at, "algorithm = \"bptt\" keeps the state of a sequence with its worker, but mode '" +
+                                             mode.name + "' deals packets to any free worker"});
+  return {};
 }
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "runtime/base/diagnostic.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/data/sampler.hpp"
 #include "runtime/job/job.hpp"
 
@@ -23,12 +24,11 @@ std::unique_ptr<sampler> make_sampler(const prepared_job& j, std::uint32_t worke
 // or, if it decodes, the largest number of devices of a node, between 2 and 8.
 std::uint32_t readers_of(const prepared_job& j);
 
-// The checks return nullopt if all is right.
 // Sets the job's augmentation; checks [data] augment against the opened data.
-std::optional<diagnostic> add_augmentation(prepared_job& j);
+expected<void, diagnostic> add_augmentation(prepared_job& j);
 // Checks the samplers of training and evaluation against the size of the data.
-std::optional<diagnostic> check_samplers(const prepared_job& j);
+expected<void, diagnostic> check_samplers(const prepared_job& j);
 // Checks that sampler and mode suit layers that carry state.
-std::optional<diagnostic> check_carries(const prepared_job& j);
+expected<void, diagnostic> check_carries(const prepared_job& j);
 
 }  // namespace troupe

@@ -129,17 +129,17 @@ double bytes_on(const prepared_job& j, std::uint32_t node) {
   return std::max(memory_of(j).nodes.at(node).total(), evaluation_bytes(j, node));
 }
 
-std::optional<diagnostic> over_budget(const prepared_job& j, std::uint32_t node, const memory_budget& budget) {
-  if (budget.bytes <= 0 || node >= j.plan.nodes.size()) return std::nullopt;
+expected<void, diagnostic> check_memory(const prepared_job& j, std::uint32_t node, const memory_budget& budget) {
+  if (budget.bytes <= 0 || node >= j.plan.nodes.size()) return {};
   const auto memory = memory_of(j);
   const auto wants = memory.nodes.at(node).total();
-  if (wants > budget.bytes) return refusal(j, node, wants, budget);
+  if (wants > budget.bytes) return unexpected(refusal(j, node, wants, budget));
   const auto evaluating = evaluation_bytes(j, node);
-  if (evaluating <= budget.bytes) return std::nullopt;
+  if (evaluating <= budget.bytes) return {};
   const auto& e = j.spec.eval;
-  return diagnostic{position_of(e.key_at, "batch", e.at), "an evaluation would hold about " + bytes_text(evaluating) + ", and " +
-                                                              budget.of + " " + bytes_text(budget.bytes) +
-                                                              ": a smaller [eval] batch reduces it"};
+  return unexpected(diagnostic{position_of(e.key_at, "batch", e.at), "an evaluation would hold about " + bytes_text(evaluating) +
+                                                                         ", and " + budget.of + " " + bytes_text(budget.bytes) +
+                                                                         ": a smaller [eval] batch reduces it"});
 }
 
 }  // namespace troupe

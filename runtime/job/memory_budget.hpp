@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/base/diagnostic.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/cost/plan_memory.hpp"
 #include "runtime/job/job.hpp"
 
@@ -24,9 +25,8 @@ plan_memory memory_of(const prepared_job& j);
 // Returns the bytes that node `node` needs: the larger of training and evaluation.
 double bytes_on(const prepared_job& j, std::uint32_t node);
 
-// Returns an error if node `node` of the job's plan cannot hold its part in training or evaluation,
-// else nullopt. The error names the largest tensor, at its layer, or at the batch if the data is
-// the largest.
-std::optional<diagnostic> over_budget(const prepared_job& j, std::uint32_t node, const memory_budget& budget);
+// An error if node `node` of the job's plan cannot hold its part in training or evaluation. It
+// names the largest tensor, at its layer, or at the batch if the data is the largest.
+expected<void, diagnostic> check_memory(const prepared_job& j, std::uint32_t node, const memory_budget& budget);
 
 }  // namespace troupe

@@ -18,15 +18,21 @@ namespace {
 constexpr const char* step_key = "step";
 constexpr const char* carried_end = "@carried";
 
-using error = std::optional<record_error>;
+using verdict = expected<void, record_error>;
 
 const tensor* find(const named_tensors& named, const std::string& name) {
   const auto at = std::find_if(named.begin(), named.end(), [&](const auto& n) { return n.first == name; });
   return at == named.end() ? nullptr : &at->second;
 }
 
-error wrong_shape(const std::string& name, const tensor& t, const shape& want, const char* who) {
-  return record_error{{}, name, "it has shape " + t.dims().to_string() + ", but the " + who + " needs " + want.to_string()};
+record_error in_file(const std::string& file, record_error e) {
+  e.file = file;
+  return e;
+}
+
+verdict wrong_shape(const std::string& name, const tensor& t, const shape& want, const char* who) {
+  return unexpected(
+      record_error{{}, name, "it has shape " + t.dims().to_string() + ", but the " + who + " needs " + want.to_string()});
 }
 
 // Renames the statistics of batch_norm in files that were written before they had PyTorch's names,
@@ -45,17 +51,17 @@ void take_earlier_names(const model_graph& g, named_tensors& named) {
     }
 }
 
-error check_states(const prepared_job& j, const checkpoint& c) {
+verdict check_states(const prepared_job& j, const checkpoint& c) {
   const auto rule = j.all->rules.find(j.spec.train.rule.kind)->make(j.spec.train.rule.values);
   for (const auto& p : j.graph.params)
     for (const auto& s : rule->states()) {
       const auto name = p.full_name + "@" + s;
       const auto* t = find(c.named, name);
       if (!t)
-        return record_error{{},
-                            {},
-                            "it has no tensor '" + name + "', which the update rule '" + j.spec.train.rule.kind +
-                                "' needs to continue; to start a new job from its weights use --weights"};
+        return unexpected(record_error{{},
+                                       {},
+                                       "it has no tensor '" + name + "', which the update rule '" + j.spec.train.rule.kind +
+                                           "' needs to continue; to start a new job from its weights use --weights"});
       if (!(t->dims() == p.spec.dims)) return wrong_shape(name, *t, p.spec.dims, "model");
     }
   return {};
@@ -65,44 +71,44 @@ error check_states(const prepared_job& j, const checkpoint& c) {
 // epoch, where all sequences begin anew.
 bool carries_on(const prepared_job& j, std::uint64_t step) { return step % j.steps_per_epoch != 0; }
 
-error check_carried(const prepared_job& j, const checkpoint& c) {
+verdict check_carried(const prepared_job& j, const checkpoint& c) {
   for (const auto& l : j.graph.layers)
     for (std::size_t k = 0; k < l.carries.size() && carries_on(j, c.step); ++k) {
       const auto name = carried_name(l, k);
       const auto want = carried_shape(l, k, j.plan.packets);
       const auto* t = find(c.named, name);
-      if (!t) return record_error{{}, {}, "it has no tensor '" + name + "', the state that its sequences carry"};
+      if (!t) return unexpected(record_error{{}, {}, "it has no tensor '" + name + "', the state that its sequences carry"});
       if (!(t->dims() == want)) return wrong_shape(name, *t, want, "job");
     }
   return {};
 }
 
-error check_numerics(const prepared_job& j, const checkpoint& c, const std::string& numerics) {
+verdict check_numerics(const prepared_job& j, const checkpoint& c, const std::string& numerics) {
   if (!j.spec.train.deterministic || c.numerics == numerics) return {};
-  return other_value("the numerics", on_resume::same_bits, c.numerics, numerics);
+  return unexpected(other_value("the numerics", on_resume::same_bits, c.numerics, numerics));
 }
 
-error check_position(const checkpoint& c) {
+verdict check_position(const checkpoint& c) {
   if (c.sampler_position == c.step) return {};
-  return record_error{{},
-                      {},
-                      "metadata 'troupe.sampler_position' is " + std::to_string(c.sampler_position) +
-                          ", but the checkpoint is of step " + std::to_string(c.step)};
+  return unexpected(record_error{{},
+                                 {},
+                                 "metadata 'troupe.sampler_position' is " + std::to_string(c.sampler_position) +
+                                     ", but the checkpoint is of step " + std::to_string(c.step)});
 }
 
-error check_end(const prepared_job& j, const checkpoint& c) {
+verdict check_end(const prepared_job& j, const checkpoint& c) {
   if (j.last_step == 0 || c.step <= j.last_step) return {};
-  return record_error{
-      {}, {}, "it is of step " + std::to_string(c.step) + ", but the job ends at step " + std::to_string(j.last_step)};
+  return unexpected(record_error{
+      {}, {}, "it is of step " + std::to_string(c.step) + ", but the job ends at step " + std::to_string(j.last_step)});
 }
 
-error check(const prepared_job& j, const checkpoint& c, const std::string& numerics) {
-  if (auto why = check_weights(j.graph, c.named); !why.empty()) return record_error{{}, {}, why};
-  if (auto e = check_made_with(j, c)) return e;
-  if (auto e = check_states(j, c)) return e;
-  if (auto e = check_carried(j, c)) return e;
-  if (auto e = check_numerics(j, c, numerics)) return e;
-  if (auto e = check_position(c)) return e;
+verdict check(const prepared_job& j, const checkpoint& c, const std::string& numerics) {
+  if (const auto fine = check_weights(j.graph, c.named); !fine) return unexpected(record_error{{}, {}, fine.error().text});
+  if (auto e = check_made_with(j, c); !e) return e;
+  if (auto e = check_states(j, c); !e) return e;
+  if (auto e = check_carried(j, c); !e) return e;
+  if (auto e = check_numerics(j, c, numerics); !e) return e;
+  if (auto e = check_position(c); !e) return e;
   return check_end(j, c);
 }
 
@@ -115,9 +121,9 @@ std::string some_of(const std::vector<std::string>& list) {
 }
 
 // Takes the file's parameters with a matching name and shape, and fills the others. Adds a note
-// about both. Returns an error if no parameter matches, because the file is of another net; empty
-// otherwise.
-std::string take_by_name(const prepared_job& j, const named_tensors& named, named_tensors& mine, std::vector<std::string>& notes) {
+// about both. An error if no parameter matches, because the file is of another net.
+expected<void> take_by_name(const prepared_job& j, const named_tensors& named, named_tensors& mine,
+                            std::vector<std::string>& notes) {
   std::vector<std::string> filled, unused;
   std::set<std::string> known;
   std::shared_ptr<device> dev;
@@ -132,7 +138,7 @@ std::string take_by_name(const prepared_job& j, const named_tensors& named, name
         p.full_name +
         (t ? " (of shape " + t->dims().to_string() + " in the file, " + p.spec.dims.to_string() + " in the job)" : ""));
     if (!dev) dev = make_cpu_device();
-    if (!dev) return "the kernels do not support this machine's CPU";
+    if (!dev) return unexpected(error("the kernels do not support this machine's CPU"));
     auto value = tensor::allocate(*dev, p.spec.dims, j.spec.parameter_type());
     fill_param(*dev, p.spec, j.spec.seed, p.layer, p.index_in_layer, value);
     mine.emplace_back(p.full_name, std::move(value));
@@ -140,7 +146,7 @@ std::string take_by_name(const prepared_job& j, const named_tensors& named, name
   for (const auto& [name, value] : named)
     if (!known.contains(name) && name.find('@') == std::string::npos) unused.push_back(name);
   const auto taken = mine.size() - filled.size();
-  if (taken == 0) return "none of its tensors has the name and the shape of a parameter of this job";
+  if (taken == 0) return unexpected(error("none of its tensors has the name and the shape of a parameter of this job"));
   notes.push_back(std::to_string(taken) + " of " + std::to_string(mine.size()) + " parameters are taken" +
                   (filled.empty() ? "" : "; filled: " + some_of(filled)) +
                   (unused.empty() ? "" : "; not in this job: " + some_of(unused)));
@@ -177,16 +183,17 @@ void begin_at(prepared_job& j, std::uint64_t step, named_tensors named) {
   continue_at(j, step, h, std::move(named));
 }
 
-std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, safetensors_content content,
-                                                             const std::string& file) {
+expected<std::uint64_t, record_error> begin_from_weights(prepared_job& j, safetensors_content content, const std::string& file) {
   take_earlier_names(j.graph, content.named);
   named_tensors mine;
   std::vector<std::string> notes;
   if (j.spec.checkpoint.match == "names") {
-    if (auto why = take_by_name(j, content.named, mine, notes); !why.empty()) return record_error{file, {}, why};
+    if (const auto taken = take_by_name(j, content.named, mine, notes); !taken)
+      return unexpected(record_error{file, {}, taken.error().text});
     for (auto& n : notes) n = file + ": " + n;
   } else {
-    if (auto why = check_weights(j.graph, content.named); !why.empty()) return record_error{file, {}, why};
+    if (const auto fine = check_weights(j.graph, content.named); !fine)
+      return unexpected(record_error{file, {}, fine.error().text});
     for (const auto& p : j.graph.params) mine.emplace_back(p.full_name, *find(content.named, p.full_name));
   }
   begin_at(j, 0, std::move(mine));
@@ -199,31 +206,25 @@ std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, sa
   return step;
 }
 
-std::variant<handover, record_error> handover_for(const prepared_job& j, checkpoint c, const std::string& file,
-                                                  const std::string& numerics) {
+expected<handover, record_error> handover_for(const prepared_job& j, checkpoint c, const std::string& file,
+                                              const std::string& numerics) {
   take_earlier_names(j.graph, c.named);
-  auto bad = check(j, c, numerics);
+  if (auto fine = check(j, c, numerics); !fine) return unexpected(in_file(file, std::move(fine).error()));
   const auto step = c.step;
   auto made = handover_of(std::move(c));
-  if (const auto* key = std::get_if<std::string>(&made); key && !bad)
-    bad = record_error{{}, {}, "metadata '" + *key + "' is malformed"};
-  if (const auto* h = std::get_if<handover>(&made); h && !bad)
-    if (auto why = why_impossible(*h); !why.empty()) bad = record_error{{}, {}, std::move(why)};
-  if (bad) {
-    bad->file = file;
-    return std::move(*bad);
-  }
-  auto h = std::get<handover>(std::move(made));
+  if (!made) return unexpected(record_error{file, {}, "metadata '" + made.error().text + "' is malformed"});
+  auto h = *std::move(made);
+  if (auto fine = check_handover(h); !fine) return unexpected(record_error{file, {}, std::move(fine).error().text});
   if (!carries_on(j, step)) std::erase_if(h.named, [](const auto& n) { return n.first.ends_with(carried_end); });
   return h;
 }
 
-std::optional<record_error> resume_from(prepared_job& j, checkpoint c, const std::string& file, const std::string& numerics,
-                                        const std::vector<std::string>& overrides) {
+expected<void, record_error> resume_from(prepared_job& j, checkpoint c, const std::string& file, const std::string& numerics,
+                                         const std::vector<std::string>& overrides) {
   const auto step = c.step;
   auto made = handover_for(j, std::move(c), file, numerics);
-  if (auto* bad = std::get_if<record_error>(&made)) return std::move(*bad);
-  auto h = std::make_shared<handover>(std::get<handover>(std::move(made)));
+  if (!made) return unexpected(std::move(made).error());
+  auto h = std::make_shared<handover>(*std::move(made));
   h->seconds = 0;
   h->paused = false;
   if (const auto mode = mode_text(j); !h->mode.empty() && h->mode != mode)

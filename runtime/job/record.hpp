@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/record/checkpoint.hpp"
 
@@ -31,18 +32,18 @@ void begin_at(prepared_job& j, std::uint64_t step, named_tensors named);
 // the rule, are ignored. Returns the step in the file's metadata, 0 if it has none. With
 // [checkpoint] match = "names" the file may lack parameters or have them in another shape: these
 // are filled, and a note in handover::notes says which were taken. Errors name `file`.
-std::variant<std::uint64_t, record_error> begin_from_weights(prepared_job& j, safetensors_content content, const std::string& file);
+expected<std::uint64_t, record_error> begin_from_weights(prepared_job& j, safetensors_content content, const std::string& file);
 
 // Returns the state of a checkpoint with which this job, possibly with another plan, continues.
 // Errors: a difference that would give other weights than an uninterrupted run, unless the job is
 // not deterministic.
-std::variant<handover, record_error> handover_for(const prepared_job& j, checkpoint c, const std::string& file,
-                                                  const std::string& numerics);
+expected<handover, record_error> handover_for(const prepared_job& j, checkpoint c, const std::string& file,
+                                              const std::string& numerics);
 
 // Continues from a checkpoint as a new run, whose time begins at 0. Errors as of handover_for().
 // Values that a user had set (`set` command) remain, except for the keys of `overrides`
 // ("key=value").
-std::optional<record_error> resume_from(prepared_job& j, checkpoint c, const std::string& file, const std::string& numerics,
-                                        const std::vector<std::string>& overrides);
+expected<void, record_error> resume_from(prepared_job& j, checkpoint c, const std::string& file, const std::string& numerics,
+                                         const std::vector<std::string>& overrides);
 
 }  // namespace troupe

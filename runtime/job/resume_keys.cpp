@@ -279,7 +279,7 @@ record_error other_value(const std::string& key, on_resume rule, const std::stri
               anew};
 }
 
-std::optional<record_error> check_made_with(const prepared_job& j, const checkpoint& c) {
+expected<void, record_error> check_made_with(const prepared_job& j, const checkpoint& c) {
   auto theirs = c.made_with;
   for (auto& [key, text] : values_in_fields(c)) theirs[key] = text;
   // The job may also name the mode that was switched to while the checkpoint's job ran.
@@ -289,7 +289,7 @@ std::optional<record_error> check_made_with(const prepared_job& j, const checkpo
     if (k.rule == on_resume::same_bits && !j.spec.train.deterministic) continue;
     for (const auto& [name, ours] : values_of_key(k, j))
       if (const auto at = theirs.find(name); at != theirs.end() && at->second != ours)
-        return other_value(name, k.rule, at->second, ours);
+        return unexpected(other_value(name, k.rule, at->second, ours));
   }
   return {};
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/record/checkpoint.hpp"
 
@@ -46,9 +47,9 @@ const std::vector<resume_key>& resume_keys();
 // Returns the values that a checkpoint of this job stores.
 metadata_map made_with(const prepared_job& j);
 
-// Returns nullopt if this job may resume from the checkpoint. Otherwise returns an error with the
-// first key that differs and must not, and both values.
-std::optional<record_error> check_made_with(const prepared_job& j, const checkpoint& c);
+// An error if this job may not resume from the checkpoint: the first key that differs and must not,
+// and both values.
+expected<void, record_error> check_made_with(const prepared_job& j, const checkpoint& c);
 
 // Returns the error "KEY is 1 in the checkpoint and 2 in the job: ...", with what to do.
 record_error other_value(const std::string& key, on_resume rule, const std::string& theirs, const std::string& ours);

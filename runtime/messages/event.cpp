@@ -203,14 +203,14 @@ flat_event flatten(const event_effect& e) {
   return flat;
 }
 
-std::variant<event_effect, std::string> event_of(const flat_event& flat) {
+expected<event_effect> event_of(const flat_event& flat) {
   event_effect e{flat.step};
-  if (!emplace_kind(flat.kind, e.what)) return "unknown kind of event '" + flat.kind + "'";
+  if (!emplace_kind(flat.kind, e.what)) return unexpected(error("unknown kind of event '" + flat.kind + "'"));
   std::string wrong;
   unflattener f{flat, wrong};
   std::visit([&](auto& k) { k.fields(k, f); }, e.what);
   f.later();
-  if (!wrong.empty()) return wrong;
+  if (!wrong.empty()) return unexpected(wrong);
   return e;
 }
 

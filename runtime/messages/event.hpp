@@ -1,12 +1,13 @@
 // An event of a job: one of the kinds of event_kinds.hpp, and the step at which it happened. The
 // flat form has its fields by name.
-// Errors: event_of() returns why a flat event is malformed. Threads: values.
+// Errors: event_of() fails if a flat event is malformed. Threads: values.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <variant>
 
+#include "runtime/base/result.hpp"
 #include "runtime/messages/event_kinds.hpp"
 
 namespace troupe {
@@ -48,7 +49,7 @@ flat_event flatten(const event_effect& e);
 // The reverse. Values that the kind does not have are ignored; those that are missing have their
 // defaults. Otherwise returns what is wrong: an unknown kind, or a count that is not a whole
 // number.
-std::variant<event_effect, std::string> event_of(const flat_event& flat);
+expected<event_effect> event_of(const flat_event& flat);
 
 // The named numbers that a member stands for, and the text that it is, in the flat form.
 named_numbers numbers_of(const named_numbers& list);

@@ -173,12 +173,9 @@ std::vector<wire_part> encode(const envelope& e) {
   return parts;
 }
 
-bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> owner, envelope& out, std::string& error,
-            std::span<const wire_piece> elsewhere) {
-  const auto refuse = [&](std::string what) {
-    error = std::move(what);
-    return false;
-  };
+expected<void> decode(const void* data, std::size_t bytes, std::shared_ptr<const void> owner, envelope& out,
+                      std::span<const wire_piece> elsewhere) {
+  const auto refuse = [](std::string what) { return unexpected(error(std::move(what))); };
   if (bytes < wire_prefix_bytes) return refuse("the message is shorter than its prefix");
   const auto* p = static_cast<const std::uint8_t*>(data);
   envelope e;
@@ -200,7 +197,7 @@ bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> own
   body.end();
   if (!body.error.empty()) return refuse(name_of(e.body) + (": " + body.error));
   out = std::move(e);
-  return true;
+  return {};
 }
 
 }  // namespace troupe

@@ -14,7 +14,7 @@
 //
 // Cost: 70 bytes + fields + payloads + at most 63 bytes of padding per tensor. Payloads are never
 // copied: encode() refers to them, and decode() makes tensors that view the received buffer.
-// Errors: decode() accepts any bytes and returns true or an error text. Its memory is proportional
+// Errors: decode() accepts any bytes. Its memory is proportional
 // to the input.
 // Threads: functions without state.
 #pragma once
@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "ops/memory_region.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/messages/limits.hpp"
 #include "runtime/messages/message.hpp"
 
@@ -67,9 +68,9 @@ std::vector<wire_part> encode(const envelope& e);
 
 // Decodes exactly [data, data + bytes). If tensors have payloads, `data` must be 64-byte aligned;
 // they view it and share `owner`. `elsewhere`: payloads in other memory, in order; each must be
-// that of a whole tensor. Returns false, with the reason in `error` and `out` unchanged, if the
-// bytes are not a valid message.
-bool decode(const void* data, std::size_t bytes, std::shared_ptr<const void> owner, envelope& out, std::string& error,
-            std::span<const wire_piece> elsewhere = {});
+// that of a whole tensor. An error if the bytes are not a valid message: then `out` is
+// unchanged.
+expected<void> decode(const void* data, std::size_t bytes, std::shared_ptr<const void> owner, envelope& out,
+                      std::span<const wire_piece> elsewhere = {});
 
 }  // namespace troupe

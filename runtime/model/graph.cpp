@@ -41,7 +41,7 @@ class builder {
     graph_.classes = classes;
   }
 
-  std::variant<model_graph, diagnostics> build() {
+  expected<model_graph, diagnostics> build() {
     check_batch();
     make_drafts();
     resolve_inputs();
@@ -59,7 +59,7 @@ class builder {
         check_algorithm(graph_, job_, errors_);
       }
     }
-    if (!errors_.empty()) return std::move(errors_);
+    if (!errors_.empty()) return unexpected(std::move(errors_));
     return std::move(graph_);
   }
 
@@ -353,8 +353,8 @@ class builder {
 
 }  // namespace
 
-std::variant<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const shape& example,
-                                                   std::int64_t classes, const shape& label, bool ids) {
+expected<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const shape& example,
+                                               std::int64_t classes, const shape& label, bool ids) {
   return builder(job, layers, example, classes, label, ids).build();
 }
 

@@ -13,6 +13,7 @@
 #include "ops/layer.hpp"
 #include "ops/registry.hpp"
 #include "runtime/base/diagnostic.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/spec/codec_spec.hpp"
 #include "runtime/spec/job_spec.hpp"
 
@@ -79,7 +80,7 @@ struct model_graph {
 // inputs, missing or unused inputs, cycles, a wrong number of inputs, shapes that do not match
 // (naming the layer and both shapes), a batch that packets do not divide, duplicate names, a
 // missing loss layer, values where ids are expected and vice versa, ids beyond a layer's table, ...
-std::variant<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const shape& example,
-                                                   std::int64_t classes, const shape& label = {}, bool ids = false);
+expected<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const shape& example,
+                                               std::int64_t classes, const shape& label = {}, bool ids = false);
 
 }  // namespace troupe

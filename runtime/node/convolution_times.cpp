@@ -80,8 +80,8 @@ machine_times read(const std::string& file, std::string& trouble) {
   };
   if (fs::is_regular_file(file, ec) && fs::file_size(file, ec) > max_cache_bytes) return useless("it is larger than 4 MiB");
   const auto bytes = read_file(file);
-  if (const auto* e = std::get_if<std::string>(&bytes)) return useless(*e);
-  const auto& b = std::get<file_bytes>(bytes);
+  if (!bytes) return useless(bytes.error().text);
+  const auto& b = *bytes;
   const auto* text = static_cast<const char*>(b.data.get());
   const auto all = json::parse(text, text + b.bytes, nullptr, false);
   const auto kind = all.find("format"), machines = all.find("machines");
@@ -148,22 +148,22 @@ void convolution_cache::save() {
   };
   auto text = text_of(now);
   if (text.size() > max_cache_bytes) text = text_of({{machine_, mine_}});
-  if (const auto why = replace(text); !why.empty())
-    warnings_.push_back("times of convolutions cannot be saved: " + file_ + ": " + why);
+  if (const auto saved = replace(text); !saved)
+    warnings_.push_back("times of convolutions cannot be saved: " + saved.error().in(file_).text);
 }
 
-std::string convolution_cache::replace(const std::string& text) const {
+expected<void> convolution_cache::replace(const std::string& text) const {
   std::error_code ec;
   fs::create_directories(fs::path(file_).parent_path(), ec);
-  if (ec) return ec.message();
+  if (ec) return unexpected(error(ec.message()));
   // Written first to a file next to it, whose name no other process uses.
   const auto fresh = file_ + "." + std::to_string(getpid());
-  if (auto why = write_file_atomically(fresh, {{text.data(), text.size()}}); !why.empty()) return why;
+  if (auto fine = write_file_atomically(fresh, {{text.data(), text.size()}}); !fine) return fine;
   fs::rename(fresh, file_, ec);
   if (!ec) return {};
-  auto why = ec.message();
+  const error why(ec.message());
   fs::remove(fresh, ec);
-  return why;
+  return unexpected(why);
 }
 
 namespace {
@@ -258,8 +258,8 @@ conv_times time_convolution(device& d, const conv_geometry& whole, conv_pass p) 
   return t;
 }
 
-std::variant<resolved_convolutions, diagnostics> resolve_convolutions(const std::shared_ptr<prepared_job>& j, device& d,
-                                                                      const std::string& cache_file) {
+expected<resolved_convolutions, diagnostics> resolve_convolutions(const std::shared_ptr<prepared_job>& j, device& d,
+                                                                  const std::string& cache_file) {
   resolved_convolutions s;
   s.job = j;
   const auto open = open_conv_tasks(*j);
@@ -274,8 +274,8 @@ std::variant<resolved_convolutions, diagnostics> resolve_convolutions(const std:
   cache.save();
   s.warnings = cache.warnings();
   auto made = with_convolutions(*j, s.chosen);
-  if (auto* bad = std::get_if<diagnostics>(&made)) return std::move(*bad);
-  s.job = std::get<std::shared_ptr<prepared_job>>(made);
+  if (!made) return unexpected(std::move(made).error());
+  s.job = *made;
   s.job->id = j->id;
   return s;
 }

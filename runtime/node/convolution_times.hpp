@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/convolutions.hpp"
 
 namespace troupe {
@@ -38,7 +39,7 @@ class convolution_cache {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  std::string replace(const std::string& text) const;
+  expected<void> replace(const std::string& text) const;
   std::string file_, machine_;
   std::map<std::string, conv_times> mine_;  // by text of pass and shape
   std::vector<std::string> warnings_;
@@ -63,7 +64,7 @@ struct resolved_convolutions {
 // Makes the choices that the job leaves to measuring, and measures times that are not saved:
 // seconds, once. Call it before roles are made and before the job is changed, because it may return
 // another job. Errors: only those of prepare_job.
-std::variant<resolved_convolutions, diagnostics> resolve_convolutions(const std::shared_ptr<prepared_job>& j, device& d,
-                                                                      const std::string& cache_file = convolution_cache_file());
+expected<resolved_convolutions, diagnostics> resolve_convolutions(const std::shared_ptr<prepared_job>& j, device& d,
+                                                                  const std::string& cache_file = convolution_cache_file());
 
 }  // namespace troupe

@@ -120,10 +120,10 @@ std::string report_text(const post_mortem_facts& f, const fs::path& folder) {
   const auto& heard_by = f.made.plan.nodes[f.made.plan.roles.front().node].name;
   s += "events     " + (heard_by == m.messages.node ? "events.jsonl" : "on node " + heard_by + ", with the job's coordinator") +
        "\n\n";
-  const auto no = why_no_replay(m);
-  s += no.empty() ? "To replay it: troupe sim --replay " + folder.string() +
-                        (m.nodes.size() > 1 ? " (and the folders of the other nodes)" : "")
-                  : "It cannot be replayed: " + no;
+  const auto fine = check_replay(m);
+  s += fine ? "To replay it: troupe sim --replay " + folder.string() +
+                  (m.nodes.size() > 1 ? " (and the folders of the other nodes)" : "")
+            : "It cannot be replayed: " + fine.error().text;
   s += "\n\nroles that wait or compute\n";
   for (const auto& r : f.roles) {
     if (!r.task.empty()) s += "  " + r.name + ": " + r.task + "\n";
@@ -132,12 +132,13 @@ std::string report_text(const post_mortem_facts& f, const fs::path& folder) {
   return s;
 }
 
-std::optional<record_error> written_file(const fs::path& file, const std::string& bytes) {
-  auto wrong = write_file_atomically(file.string(), {{bytes.data(), bytes.size()}});
-  if (!wrong.empty()) return record_error{file.string(), {}, std::move(wrong)};
+expected<void, record_error> written_file(const fs::path& file, const std::string& bytes) {
+  if (auto written = write_file_atomically(file.string(), {{bytes.data(), bytes.size()}}); !written)
+    return unexpected(record_error{file.string(), {}, std::move(written).error().text});
   std::error_code ec;
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, ec);
-  return ec ? std::optional(record_error{file.string(), {}, ec.message()}) : std::nullopt;
+  if (ec) return unexpected(record_error{file.string(), {}, ec.message()});
+  return {};
 }
 
 bool is_post_mortem(const fs::path& folder) {
@@ -168,30 +169,31 @@ std::string word_for_path(const std::string& name) {
 
 }  // namespace
 
-std::string why_no_replay(const post_mortem& m) {
-  if (m.messages.roles.empty()) return "no log of messages was kept";
-  if (!m.messages.complete()) return "the log of messages is incomplete: it had no room for the first ones";
+expected<void> check_replay(const post_mortem& m) {
+  if (m.messages.roles.empty()) return unexpected(error("no log of messages was kept"));
+  if (!m.messages.complete()) return unexpected(error("the log of messages is incomplete: it had no room for the first ones"));
   if (m.begins.kind == plan_beginning::with::handover)
-    return "this plan began with state handed over by running nodes, which is not saved";
+    return unexpected(error("this plan began with state handed over by running nodes, which is not saved"));
   return {};
 }
 
-std::variant<std::string, record_error> write_post_mortem(const fs::path& home, const post_mortem_facts& f) {
+expected<std::string, record_error> write_post_mortem(const fs::path& home, const post_mortem_facts& f) {
   std::error_code ec;
   fs::create_directories(home, ec);
-  if (ec) return record_error{home.string(), {}, ec.message()};
+  if (ec) return unexpected(record_error{home.string(), {}, ec.message()});
   const auto name = when_text(f.seconds_since_1970, "%Y%m%d-%H%M%S-") + word_for_path(f.made.spec.name);
   auto folder = home / name;
   for (int n = 2; !fs::create_directory(folder, ec); ++n) {
-    if (ec || n > 1000) return record_error{folder.string(), {}, ec ? ec.message() : "too many folders with this name exist"};
+    if (ec || n > 1000)
+      return unexpected(record_error{folder.string(), {}, ec ? ec.message() : "too many folders with this name exist"});
     folder = home / (name + "-" + std::to_string(n));
   }
   fs::permissions(folder, fs::perms::owner_all, ec);
-  if (ec) return record_error{folder.string(), {}, ec.message()};
+  if (ec) return unexpected(record_error{folder.string(), {}, ec.message()});
   const std::string texts[] = {report_text(f, folder), f.mortem.what.text, plan_json(f),
                                events_jsonl(f),        roles_json(f),      replay::to_bytes(f.mortem.messages)};
   for (std::size_t i = 0; i < std::size(file_names); ++i)
-    if (auto bad = written_file(folder / file_names[i], texts[i])) return std::move(*bad);
+    if (auto ok = written_file(folder / file_names[i], texts[i]); !ok) return unexpected(std::move(ok).error());
   // Not possible across file systems; the original is used then.
   if (!f.mortem.begins.sha256.empty()) fs::create_hard_link(f.mortem.begins.file, folder / beginning_name, ec);
   remove_old(home);
@@ -202,10 +204,10 @@ std::variant<std::string, record_error> write_post_mortem(const fs::path& home, 
 
 namespace {
 
-std::variant<std::string, record_error> text_of(const fs::path& file) {
+expected<std::string, record_error> text_of(const fs::path& file) {
   auto read = read_file(file.string());
-  if (auto* bad = std::get_if<std::string>(&read)) return record_error{file.string(), {}, std::move(*bad)};
-  const auto& b = std::get<file_bytes>(read);
+  if (!read) return unexpected(record_error{file.string(), {}, std::move(read).error().text});
+  const auto& b = *read;
   return std::string(static_cast<const char*>(b.data.get()), b.bytes);
 }
 
@@ -258,29 +260,29 @@ void choose(prepared_job& j, const host_choices& c) {
   j.spec.checkpoint.every_seconds = c.checkpoint_seconds;
 }
 
-std::variant<post_mortem, record_error> read_post_mortem(const fs::path& folder) {
+expected<post_mortem, record_error> read_post_mortem(const fs::path& folder) {
   std::error_code ec;
-  if (!fs::is_directory(folder, ec)) return record_error{folder.string(), {}, "no such folder"};
+  if (!fs::is_directory(folder, ec)) return unexpected(record_error{folder.string(), {}, "no such folder"});
   std::string texts[3];
   const char* names[] = {"job.toml", "plan.json", "messages.bin"};
   for (std::size_t i = 0; i < 3; ++i) {
     auto text = text_of(folder / names[i]);
-    if (auto* bad = std::get_if<record_error>(&text)) return std::move(*bad);
-    texts[i] = std::get<std::string>(std::move(text));
+    if (!text) return unexpected(std::move(text).error());
+    texts[i] = *std::move(text);
   }
   post_mortem m;
   m.what.text = std::move(texts[0]);
   const auto plan = (folder / names[1]).string();
   try {
     const auto o = mortem_json::parse(texts[1]);
-    if (o.at("format") != 1) return record_error{plan, {}, "it was written by another version of Troupe"};
+    if (o.at("format") != 1) return unexpected(record_error{plan, {}, "it was written by another version of Troupe"});
     take_plan(m, o);
   } catch (const mortem_json::exception& e) {
-    return record_error{plan, {}, std::string("it is damaged: ") + e.what()};
+    return unexpected(record_error{plan, {}, std::string("it is damaged: ") + e.what()});
   }
   auto part = replay::from_bytes(texts[2]);
-  if (auto* bad = std::get_if<std::string>(&part)) return record_error{(folder / names[2]).string(), {}, std::move(*bad)};
-  m.messages = std::get<replay::node_part>(std::move(part));
+  if (!part) return unexpected(record_error{(folder / names[2]).string(), {}, std::move(part).error().text});
+  m.messages = *std::move(part);
   if (fs::is_regular_file(folder / beginning_name, ec)) m.begins.file = (folder / beginning_name).string();
   return m;
 }

@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/node/config/prepare_text.hpp"
@@ -77,12 +78,12 @@ struct post_mortem_facts {
 };
 
 // Makes a folder in `home`, and removes all but the newest. Returns the folder or an error.
-std::variant<std::string, record_error> write_post_mortem(const std::filesystem::path& home, const post_mortem_facts& f);
+expected<std::string, record_error> write_post_mortem(const std::filesystem::path& home, const post_mortem_facts& f);
 
-// Returns why the job cannot be replayed; empty if it can.
-std::string why_no_replay(const post_mortem& m);
+// An error if the job cannot be replayed.
+expected<void> check_replay(const post_mortem& m);
 
 // Reads a folder of write_post_mortem(). Errors name the file.
-std::variant<post_mortem, record_error> read_post_mortem(const std::filesystem::path& folder);
+expected<post_mortem, record_error> read_post_mortem(const std::filesystem::path& folder);
 
 }  // namespace troupe

@@ -28,14 +28,14 @@ net::outgoing_frame to_frame(const envelope& e) {
   return f;
 }
 
-std::string from_frame(const net::frame& f, envelope& out) {
-  if (f.type != envelope_type) return "only frames with messages between roles are accepted";
+expected<void> from_frame(const net::frame& f, envelope& out) {
+  if (f.type != envelope_type) return unexpected(error("only frames with messages between roles are accepted"));
   std::vector<wire_piece> elsewhere;
   elsewhere.reserve(f.shared.size());
   for (const auto& p : f.shared) elsewhere.push_back({p.at, p.bytes, p.data.get(), p.data});
-  std::string error;
-  if (!decode(f.payload.get(), f.bytes, f.payload, out, error, elsewhere)) return error;
-  return has_values(out) ? std::string() : std::string(name_of(out.body)) + ": a tensor has no values";
+  if (auto read = decode(f.payload.get(), f.bytes, f.payload, out, elsewhere); !read) return read;
+  if (!has_values(out)) return unexpected(error(std::string(name_of(out.body)) + ": a tensor has no values"));
+  return {};
 }
 
 }  // namespace troupe

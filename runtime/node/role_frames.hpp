@@ -4,8 +4,7 @@
 // Threads: functions without state.
 #pragma once
 
-#include <string>
-
+#include "runtime/base/result.hpp"
 #include "runtime/messages/message.hpp"
 #include "runtime/node/net/transport.hpp"
 
@@ -13,7 +12,7 @@ namespace troupe {
 
 // A message that must not leave its host becomes a frame without parts.
 net::outgoing_frame to_frame(const envelope& e);
-// Returns why the frame is not a valid message; empty if `out` is set to the message.
-std::string from_frame(const net::frame& f, envelope& out);
+// Sets `out` to the message. An error if the frame is not a valid one.
+expected<void> from_frame(const net::frame& f, envelope& out);
 
 }  // namespace troupe

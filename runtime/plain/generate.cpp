@@ -46,19 +46,19 @@ text_generator::text_generator(model_graph graph, std::shared_ptr<const job_spec
       dev_(std::move(d)) {}
 text_generator::~text_generator() = default;
 
-bool text_generator::encode(const std::string& text, std::vector<std::int32_t>& ids, std::string& error) const {
+expected<std::vector<std::int32_t>> text_generator::encode(const std::string& text) const {
+  std::vector<std::int32_t> ids;
   for (std::size_t at = 0; at < text.size();) {
     auto found = symbols_.end();
     for (std::size_t n = 1; n <= longest_symbol && found == symbols_.end(); ++n)
       found = std::find(symbols_.begin(), symbols_.end(), text.substr(at, n));
-    if (found == symbols_.end()) {
-      error = "the vocabulary has no " + in_quotes(text.substr(at, 1)) + " (byte " + std::to_string(at) + " of the text)";
-      return false;
-    }
+    if (found == symbols_.end())
+      return unexpected(
+          error("the vocabulary has no " + in_quotes(text.substr(at, 1)) + " (byte " + std::to_string(at) + " of the text)"));
     ids.push_back(static_cast<std::int32_t>(found - symbols_.begin()));
     at += found->size();
   }
-  return true;
+  return ids;
 }
 
 void text_generator::read(std::int32_t id) {
@@ -101,23 +101,24 @@ std::vector<double> text_generator::next(double temperature) const {
   return p;
 }
 
-std::variant<std::unique_ptr<text_generator>, diagnostic> make_generator(const prepared_job& j,
-                                                                         const std::vector<std::pair<std::string, tensor>>& weights,
-                                                                         std::shared_ptr<device> d) {
+expected<std::unique_ptr<text_generator>, diagnostic> make_generator(const prepared_job& j,
+                                                                     const std::vector<std::pair<std::string, tensor>>& weights,
+                                                                     std::shared_ptr<device> d) {
   if (j.data->symbols().empty())
-    return diagnostic{j.spec.data.at, "source '" + j.spec.data.source + "' is not text: a job generates only from a text source"};
+    return unexpected(
+        diagnostic{j.spec.data.at, "source '" + j.spec.data.source + "' is not text: a job generates only from a text source"});
   const auto spec = std::make_shared<job_spec>(one_by_one(j));
   std::shared_ptr<const source> data;
   try {
     data = j.all->sources.find(spec->data.source)->open(spec->data.values, spec->seed);
   } catch (const option_error& e) {
-    return diagnostic{spec->data.at, e.what()};
+    return unexpected(diagnostic{spec->data.at, e.what()});
   }
   auto built = build_graph(*spec, j.all->layers, data->example(), data->classes(), data->label(), data->ids());
-  if (const auto* bad = std::get_if<diagnostics>(&built)) return bad->front();
-  auto& g = std::get<model_graph>(built);
+  if (!built) return unexpected(built.error().front());
+  auto& g = *built;
   const auto* loss = loss_of(g);
-  if (!loss) return diagnostic{spec->at, "the job has no softmax_loss of scores and 'label', which generation needs"};
+  if (!loss) return unexpected(diagnostic{spec->at, "the job has no softmax_loss of scores and 'label', which generation needs"});
   std::vector<tensors> params(g.layers.size());
   for (const auto& p : g.params) {
     const auto at = std::find_if(weights.begin(), weights.end(), [&](const auto& n) { return n.first == p.full_name; });

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 
 namespace troupe {
@@ -23,9 +24,8 @@ class text_generator {
                  std::vector<tensors> params, tensor_ref scores, std::shared_ptr<device> d);
   ~text_generator();
 
-  // Appends the ids of the characters of `text`. Returns false if the vocabulary lacks one; `error`
-  // names it.
-  bool encode(const std::string& text, std::vector<std::int32_t>& ids, std::string& error) const;
+  // The ids of the characters of `text`. An error names a character that the vocabulary lacks.
+  expected<std::vector<std::int32_t>> encode(const std::string& text) const;
   const std::vector<std::string>& symbols() const { return symbols_; }
 
   // Reads one character.
@@ -47,9 +47,9 @@ class text_generator {
 
 // Makes the generator of a prepared job with these weights, which have passed check_weights().
 // Returns a diagnostic if the job cannot generate text.
-std::variant<std::unique_ptr<text_generator>, diagnostic> make_generator(const prepared_job& j,
-                                                                         const std::vector<std::pair<std::string, tensor>>& weights,
-                                                                         std::shared_ptr<device> d);
+expected<std::unique_ptr<text_generator>, diagnostic> make_generator(const prepared_job& j,
+                                                                     const std::vector<std::pair<std::string, tensor>>& weights,
+                                                                     std::shared_ptr<device> d);
 
 // Draws `length` characters after `prompt`. `text` has the drawn characters only; `nats` is the
 // mean of -log of their probabilities.

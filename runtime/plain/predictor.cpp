@@ -69,20 +69,20 @@ struct predictor::layer_state {
   std::uint32_t readers = 0, left = 0;  // steps that read its outputs; those of this batch that have yet to
 };
 
-std::variant<std::unique_ptr<predictor>, diagnostic> predictor::make(std::shared_ptr<const prepared_job> j,
-                                                                     std::shared_ptr<device> d, const std::string& layer) {
+expected<std::unique_ptr<predictor>, diagnostic> predictor::make(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d,
+                                                                 const std::string& layer) {
   auto chosen = layer.empty() ? found(j->graph) : named(j->graph, layer);
-  if (auto* wrong = std::get_if<std::string>(&chosen)) return diagnostic{j->spec.at, *wrong};
+  if (auto* wrong = std::get_if<std::string>(&chosen)) return unexpected(diagnostic{j->spec.at, *wrong});
   if (j->graph.carries())
-    return diagnostic{
-        j->spec.at,
-        "the net carries state from example to example (algorithm = \"bptt\"), so an example has no prediction of its "
-        "own; `troupe sample` generates text with it"};
+    return unexpected(
+        diagnostic{j->spec.at,
+                   "the net carries state from example to example (algorithm = \"bptt\"), so an example has no prediction of its "
+                   "own; `troupe sample` generates text with it"});
   const auto& p = std::get<prediction>(chosen);
   std::unique_ptr<predictor> made(new predictor(std::move(j), std::move(d), p.what, p.meaning));
   for (const auto* l : made->needed_)
     if (std::any_of(l->inputs.begin(), l->inputs.end(), from_label))
-      return diagnostic{l->spec->at, "layer '" + l->name + "' reads the label, which inputs without labels lack"};
+      return unexpected(diagnostic{l->spec->at, "layer '" + l->name + "' reads the label, which inputs without labels lack"});
   return made;
 }
 

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/model/maths_steps.hpp"
 
@@ -28,8 +29,8 @@ class predictor {
  public:
   // `j` has its weights (begin_from_weights). `layer`: whose first output to compute; empty: the
   // prediction that the job's loss compares with the targets.
-  static std::variant<std::unique_ptr<predictor>, diagnostic> make(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d,
-                                                                   const std::string& layer);
+  static expected<std::unique_ptr<predictor>, diagnostic> make(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d,
+                                                               const std::string& layer);
   ~predictor();
 
   answer meaning() const { return meaning_; }

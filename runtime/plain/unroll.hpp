@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/tensor.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe {
 
@@ -21,6 +22,6 @@ struct unrolled {
 // NAME_back.weight, the transpose, with NAME_back.bias, the visible bias. Other tensors of `named`
 // are ignored. Returns an error text if there is no machine, if parts are missing or their sizes do
 // not match, or if a type is not f32.
-std::variant<unrolled, std::string> unroll(const std::vector<std::pair<std::string, tensor>>& named);
+expected<unrolled> unroll(const std::vector<std::pair<std::string, tensor>>& named);
 
 }  // namespace troupe

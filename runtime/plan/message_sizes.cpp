@@ -85,15 +85,16 @@ diagnostics too_large_to_send(const job_plan& p, const model_graph& g, const job
   return size_checker(p, g, job, most).run();
 }
 
-std::string layers_too_large_to_send(const job_plan& p, const model_graph& g, const job_spec& job, std::int64_t most) {
+expected<void> check_message_sizes(const job_plan& p, const model_graph& g, const job_spec& job, std::int64_t most) {
   const auto elsewhere = [&](role_id w) { return p[w].node != p[p.workers.front()].node; };
   if (std::none_of(p.workers.begin(), p.workers.end(), elsewhere)) return {};
   for (const auto& l : g.layers) {
     std::int64_t bytes = static_cast<std::int64_t>(wire_overhead);
     for (auto q : l.params) bytes += g.params[q].spec.dims.count() * static_cast<std::int64_t>(size_of(job.parameter_type()));
     if (bytes > most)
-      return "sends all parameters of a layer in one message: with its header, that of layer " + in_quotes(l.name) + " has " +
-             std::to_string(bytes) + " bytes, but a message between nodes can have at most " + std::to_string(most);
+      return unexpected(error("sends all parameters of a layer in one message: with its header, that of layer " +
+                              in_quotes(l.name) + " has " + std::to_string(bytes) +
+                              " bytes, but a message between nodes can have at most " + std::to_string(most)));
   }
   return {};
 }

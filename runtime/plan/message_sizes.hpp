@@ -7,14 +7,15 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/base/result.hpp"
 #include "runtime/plan/plan.hpp"
 
 namespace troupe {
 
 // One error per layer whose packet is larger than `most` bytes minus the message overhead.
 diagnostics too_large_to_send(const job_plan& p, const model_graph& g, const job_spec& job, std::int64_t most);
-// Why workers on several nodes cannot send each other all parameters of a layer in one message, as
-// the end of a sentence; empty if they can.
-std::string layers_too_large_to_send(const job_plan& p, const model_graph& g, const job_spec& job, std::int64_t most);
+// An error, the end of a sentence, if workers on several nodes cannot send each other all
+// parameters of a layer in one message.
+expected<void> check_message_sizes(const job_plan& p, const model_graph& g, const job_spec& job, std::int64_t most);
 
 }  // namespace troupe

@@ -56,39 +56,39 @@ void assign(plan_draft& draft) {
   warm_up(draft);
 }
 
-std::variant<job_plan, diagnostics> drawn(plan_draft& draft, const plan_options& options) {
+expected<job_plan, diagnostics> drawn(plan_draft& draft, const plan_options& options) {
   auto& plan = draft.plan;
   auto& errors = draft.errors;
   const auto& job = draft.job;
   const auto& graph = draft.graph;
   for (const auto& n : draft.nodes) plan.nodes.push_back({n.name, n.devices});
   check_topology(draft);
-  if (!errors.empty()) return std::move(errors);
+  if (!errors.empty()) return unexpected(std::move(errors));
   check_parts(draft);
   plan.packets = static_cast<std::uint32_t>(job.pipeline.packets);
   plan.sub_solvers = static_cast<std::uint32_t>(job.pipeline.sub_solvers);
   plan.rule_states = options.rule_states;
   plan.fuse_layers = job.pipeline.fuse_layers;
   assign(draft);
-  if (!errors.empty()) return std::move(errors);
+  if (!errors.empty()) return unexpected(std::move(errors));
   for (auto& wrong : cannot_recompute(graph, options.own_stage, plan.rule)) errors.push_back(std::move(wrong));
   for (auto& wrong : cannot_gather(graph, plan.rule)) errors.push_back(std::move(wrong));
   add_everything(draft, options);
   check_memory(draft);
   for (auto& wrong : too_large_to_send(plan, graph, job, options.max_message)) errors.push_back(std::move(wrong));
-  if (!errors.empty()) return std::move(errors);
+  if (!errors.empty()) return unexpected(std::move(errors));
   return std::move(plan);
 }
 
 }  // namespace
 
-std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
-                                              const plan_options& options) {
+expected<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
+                                          const plan_options& options) {
   plan_draft draft{job, graph, nodes, static_cast<bool>(options.lay_out_reducers), options.placing};
   try {
     return drawn(draft, options);
   } catch (const plan_overrun& e) {
-    return diagnostics{e.what};
+    return unexpected(diagnostics{e.what});
   }
 }
 

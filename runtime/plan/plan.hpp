@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/messages/ids.hpp"
 #include "runtime/messages/limits.hpp"
 #include "runtime/model/graph.hpp"
@@ -236,8 +237,8 @@ struct plan_options {
   reducer_placing placing = {};                                            // of the job's reducer
   std::int64_t max_message = static_cast<std::int64_t>(wire_max_message);  // bytes; limit between nodes
 };
-std::variant<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
-                                              const plan_options& options = {});
+expected<job_plan, diagnostics> make_plan(const job_spec& job, const model_graph& graph, const std::vector<node_spec>& nodes,
+                                          const plan_options& options = {});
 
 // Bytes sent between nodes per training step of bsp (sums pushed, weights returned, activations and
 // their gradients; without headers): by link (node indices), and sent and received by node. Also

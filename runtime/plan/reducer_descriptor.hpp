@@ -13,6 +13,7 @@
 
 #include "ops/options.hpp"
 #include "ops/type_table.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/plan/plan.hpp"
 #include "runtime/role.hpp"
 
@@ -55,8 +56,8 @@ struct reducer_descriptor {
   std::function<reducer_placing(const options&)> places = {};
   // Null: it adds no roles, and workers push to the shards.
   std::function<void(const options&, reducer_layout&)> lay_out = {};
-  // Why a job with this plan cannot use it; empty: it can. Null: every job can.
-  std::function<std::string(const job_spec&, const job_plan&)> refuses = {};
+  // An error if a job with this plan cannot use it. Null: every job can.
+  std::function<expected<void>(const job_spec&, const job_plan&)> check = {};
   // Makes a role that it added; null: the stock one (reduce/sum_reducer.hpp), which sums what it
   // receives from below and passes the sum on.
   std::function<std::unique_ptr<role>(reducer_config)> make = {};

@@ -119,65 +119,65 @@ void remove_old(const std::string& folder, std::size_t keep) {
 
 }  // namespace
 
-std::optional<record_error> write_checkpoint(const std::string& file, const checkpoint& c) {
+expected<void, record_error> write_checkpoint(const std::string& file, const checkpoint& c) {
   return write_checkpoint(file, c, before_write());
 }
 
-std::optional<record_error> write_checkpoint(const std::string& file, const checkpoint& c, const before_write& before) {
+expected<void, record_error> write_checkpoint(const std::string& file, const checkpoint& c, const before_write& before) {
   // Written to a new file first: the existing file may be the only good checkpoint.
   const auto place = place_to_write(file);
-  if (!place.wrong.empty()) return record_error{file, {}, place.wrong};
-  const auto fresh = place.path + ".new";
-  if (auto e = write_safetensors(fresh, c.named, metadata_of(c), before)) return e;
+  if (!place) return unexpected(record_error{file, {}, place.error().text});
+  const auto fresh = *place + ".new";
+  if (auto e = write_safetensors(fresh, c.named, metadata_of(c), before); !e) return e;
   forget_cached(fresh);
   auto written = load_checkpoint(fresh);
-  if (auto* e = std::get_if<record_error>(&written)) {
+  if (!written) {
     remove_quietly(fresh);
-    e->message = "does not verify after writing: " + e->message;
-    return std::move(*e);
+    written.error().message = "does not verify after writing: " + written.error().message;
+    return unexpected(std::move(written).error());
   }
   std::error_code ec;
-  fs::rename(fresh, place.path, ec);
-  if (!ec) return std::nullopt;
+  fs::rename(fresh, *place, ec);
+  if (!ec) return {};
   remove_quietly(fresh);
-  return record_error{file, {}, "cannot be replaced: " + ec.message()};
+  return unexpected(record_error{file, {}, "cannot be replaced: " + ec.message()});
 }
 
-std::optional<record_error> save_checkpoint(const std::string& folder, const checkpoint& c, std::size_t keep) {
+expected<void, record_error> save_checkpoint(const std::string& folder, const checkpoint& c, std::size_t keep) {
   return save_checkpoint(folder, c, keep, before_write());
 }
 
-std::optional<record_error> save_checkpoint(const std::string& folder, const checkpoint& c, std::size_t keep,
-                                            const before_write& before) {
+expected<void, record_error> save_checkpoint(const std::string& folder, const checkpoint& c, std::size_t keep,
+                                             const before_write& before) {
   std::error_code ec;
   fs::create_directories(folder, ec);
-  if (ec) return record_error{folder, {}, std::string("cannot create: ") + ec.message()};
+  if (ec) return unexpected(record_error{folder, {}, std::string("cannot create: ") + ec.message()});
   const auto there = list(folder);
   const auto path = folder + "/" + file_name(there.empty() ? 1 : there.front().sequence + 1, c.step);
-  if (auto e = write_safetensors(path, c.named, metadata_of(c), before)) return e;
+  if (auto e = write_safetensors(path, c.named, metadata_of(c), before); !e) return e;
   forget_cached(path);
   auto written = load_checkpoint(path);
-  if (auto* e = std::get_if<record_error>(&written)) {
+  if (!written) {
     remove_quietly(path);
-    e->message = "does not verify after writing: " + e->message;
-    return std::move(*e);
+    written.error().message = "does not verify after writing: " + written.error().message;
+    return unexpected(std::move(written).error());
   }
   remove_old(folder, keep);
-  return std::nullopt;
+  return {};
 }
 
-std::variant<checkpoint, record_error> load_checkpoint(const std::string& file) {
+expected<checkpoint, record_error> load_checkpoint(const std::string& file) {
   auto r = read_safetensors(file, integrity::required);
-  if (auto* e = std::get_if<record_error>(&r)) return std::move(*e);
-  auto& content = std::get<safetensors_content>(r);
+  if (!r) return unexpected(std::move(r).error());
+  auto& content = *r;
   checkpoint c;
   std::string version;
   metadata_reader m(content.metadata);
   m.text("checkpoint", version).text("job", c.job).number("step", c.step).number("seed", c.seed).number("packets", c.packets);
   m.text("numerics", c.numerics).number("sampler_position", c.sampler_position);
-  if (version.empty()) return record_error{file, {}, "not a checkpoint"};
-  if (version != format) return record_error{file, {}, "unknown checkpoint format: " + version};
-  if (!m.wrong().empty()) return record_error{file, {}, "metadata '" + m.wrong() + "' is missing or malformed"};
+  if (version.empty()) return unexpected(record_error{file, {}, "not a checkpoint"});
+  if (version != format) return unexpected(record_error{file, {}, "unknown checkpoint format: " + version});
+  if (!m.wrong().empty()) return unexpected(record_error{file, {}, "metadata '" + m.wrong() + "' is missing or malformed"});
   for (const auto& [key, value] : content.metadata) {
     for (const auto& [prefix, into] :
          {std::pair(&extra_prefix, &c.extra), std::pair(&progress_prefix, &c.progress), std::pair(&made_with_prefix, &c.made_with)})
@@ -191,12 +191,12 @@ found_checkpoint load_newest_checkpoint(const std::string& folder) {
   found_checkpoint out;
   for (const auto& f : list(folder)) {
     auto r = load_checkpoint(f.path);
-    if (auto* c = std::get_if<checkpoint>(&r)) {
-      out.newest = std::move(*c);
+    if (r) {
+      out.newest = std::move(*r);
       out.file = f.path;
       break;
     }
-    out.refused.push_back(std::move(std::get<record_error>(r)));
+    out.refused.push_back(std::move(r.error()));
   }
   return out;
 }

@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/record/safetensors.hpp"
 
 namespace troupe {
@@ -37,16 +38,16 @@ struct checkpoint {
 
 constexpr std::size_t checkpoints_kept = 2;
 
-// Writes the next checkpoint, verifies it, and then removes all but the last `keep`. Empty on
-// success. The error names the new file; checkpoint_files() then still lists the older ones.
-std::optional<record_error> save_checkpoint(const std::string& folder, const checkpoint& c, std::size_t keep = checkpoints_kept);
+// Writes the next checkpoint, verifies it, and then removes all but the last `keep`. The
+// error names the new file; checkpoint_files() then still lists the older ones.
+expected<void, record_error> save_checkpoint(const std::string& folder, const checkpoint& c, std::size_t keep = checkpoints_kept);
 
 // Writes one file at the caller's path, reads it back and verifies it. After a failure the previous
 // file is unchanged.
-std::optional<record_error> write_checkpoint(const std::string& file, const checkpoint& c);
+expected<void, record_error> write_checkpoint(const std::string& file, const checkpoint& c);
 
 // Reads one file. Its checksums are required and checked.
-std::variant<checkpoint, record_error> load_checkpoint(const std::string& file);
+expected<checkpoint, record_error> load_checkpoint(const std::string& file);
 
 struct found_checkpoint {
   std::optional<checkpoint> newest;  // empty: there is no file, or none verifies

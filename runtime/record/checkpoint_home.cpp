@@ -30,21 +30,21 @@ std::string checkpoint_home(const std::string& dir, const std::string& job) {
   return (fs::path(dir) / (job.empty() ? "job" : path_word(job))).string();
 }
 
-std::variant<std::string, record_error> new_run_folder(const std::string& home) {
+expected<std::string, record_error> new_run_folder(const std::string& home) {
   std::error_code ec;
   fs::create_directories(home, ec);
-  if (ec) return record_error{home, {}, "cannot create: " + ec.message()};
+  if (ec) return unexpected(record_error{home, {}, "cannot create: " + ec.message()});
   auto folder = home + "/run-XXXXXX";
   if (!::mkdtemp(folder.data()))
-    return record_error{home, {}, std::string("cannot create a folder in it: ") + std::strerror(errno)};
+    return unexpected(record_error{home, {}, std::string("cannot create a folder in it: ") + std::strerror(errno)});
   return folder;
 }
 
 // Creates a folder to find out: a file system may be read-only whatever the modes say.
-std::string why_no_home(const std::string& dir, const std::string& job) {
+expected<void> check_home(const std::string& dir, const std::string& job) {
   const auto made = new_run_folder(checkpoint_home(dir, job));
-  if (const auto* bad = std::get_if<record_error>(&made)) return bad->to_string();
-  ::rmdir(std::get<std::string>(made).c_str());
+  if (!made) return unexpected(error(made.error().to_string()));
+  ::rmdir(made->c_str());
   return {};
 }
 
@@ -77,12 +77,12 @@ found_checkpoint newest_in(const std::vector<std::string>& folders) {
   found_checkpoint out;
   for (const auto& c : all) {
     auto r = load_checkpoint(c.file);
-    if (auto* good = std::get_if<checkpoint>(&r)) {
-      out.newest = std::move(*good);
+    if (r) {
+      out.newest = std::move(*r);
       out.file = c.file;
       break;
     }
-    out.refused.push_back(std::move(std::get<record_error>(r)));
+    out.refused.push_back(std::move(r.error()));
   }
   return out;
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/record/checkpoint.hpp"
 
 namespace troupe {
@@ -21,9 +22,9 @@ std::string path_word(const std::string& name);  // a job's name as a path compo
 
 std::string checkpoint_home(const std::string& dir, const std::string& job);  // DIR/NAME
 // Creates a folder with a unique name for one run.
-std::variant<std::string, record_error> new_run_folder(const std::string& home);
-// Why checkpoints of this job cannot be written there. Empty if they can. Creates DIR/NAME.
-std::string why_no_home(const std::string& dir, const std::string& job);
+expected<std::string, record_error> new_run_folder(const std::string& home);
+// An error if checkpoints of this job cannot be written there. Creates DIR/NAME.
+expected<void> check_home(const std::string& dir, const std::string& job);
 
 // The newest valid checkpoint in these run folders: the one written last. `refused`: newer ones
 // that do not verify.

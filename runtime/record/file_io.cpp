@@ -35,9 +35,9 @@ class descriptor {
   int fd_;
 };
 
-std::string system_error(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
+unexpected<error> system_error(const char* what) { return unexpected(error(std::string(what) + ": " + std::strerror(errno))); }
 
-std::string write_all(int fd, const file_part& part) {
+expected<void> write_all(int fd, const file_part& part) {
   const auto* p = static_cast<const char*>(part.data);
   for (std::size_t done = 0; done < part.bytes;) {
     const auto n = ::write(fd, p + done, part.bytes - done);
@@ -48,13 +48,13 @@ std::string write_all(int fd, const file_part& part) {
   return {};
 }
 
-std::string write_temporary(const std::string& path, const std::vector<file_part>& parts, const before_write& before) {
-  std::string wrong;
-  descriptor d(open_to_write(path, wrong));
-  if (d.get() < 0) return wrong;
+expected<void> write_temporary(const std::string& path, const std::vector<file_part>& parts, const before_write& before) {
+  const auto fd = open_to_write(path);
+  if (!fd) return unexpected(fd.error());
+  descriptor d(*fd);
   for (const auto& p : parts) {
     if (before) before();
-    if (auto e = write_all(d.get(), p); !e.empty()) return e;
+    if (auto written = write_all(d.get(), p); !written) return written;
   }
   if (before) before();
   if (::fsync(d.get()) != 0) return system_error("cannot sync");
@@ -62,7 +62,7 @@ std::string write_temporary(const std::string& path, const std::vector<file_part
   return {};
 }
 
-std::string sync_folder_of(const std::string& path) {
+expected<void> sync_folder_of(const std::string& path) {
   const auto slash = path.rfind('/');
   const auto folder = slash == std::string::npos ? std::string(".") : slash == 0 ? std::string("/") : path.substr(0, slash);
   descriptor d(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -74,16 +74,16 @@ std::string sync_folder_of(const std::string& path) {
 
 }  // namespace
 
-std::variant<file_bytes, std::string> read_file(const std::string& path) {
+expected<file_bytes> read_file(const std::string& path) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer; a FIFO is rejected below.
   descriptor d(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (d.get() < 0) return system_error("cannot open");
   struct stat st {};
   if (::fstat(d.get(), &st) != 0) return system_error("cannot stat");
-  if (!S_ISREG(st.st_mode)) return std::string("not a regular file");
+  if (!S_ISREG(st.st_mode)) return unexpected(error("not a regular file"));
   const auto size = static_cast<std::size_t>(st.st_size);
   auto* memory = static_cast<char*>(::operator new(size > 0 ? size : 1, alignment, std::nothrow));
-  if (!memory) return "its " + std::to_string(size) + " bytes do not fit into memory";
+  if (!memory) return unexpected(error("its " + std::to_string(size) + " bytes do not fit into memory"));
   const std::shared_ptr<void> owner(memory, [](void* p) { ::operator delete(p, alignment); });
   std::size_t got = 0;
   while (got < size) {
@@ -96,19 +96,19 @@ std::variant<file_bytes, std::string> read_file(const std::string& path) {
   return file_bytes{owner, got};
 }
 
-std::string write_file_atomically(const std::string& path, const std::vector<file_part>& parts, const before_write& before) {
+expected<void> write_file_atomically(const std::string& path, const std::vector<file_part>& parts, const before_write& before) {
   const auto place = place_to_write(path);
-  if (!place.wrong.empty()) return place.wrong;
-  const auto temporary = place.path + temporary_suffix;
-  if (const auto other = place_to_write(temporary); !other.wrong.empty()) return temporary + ": " + other.wrong;
-  auto error = write_temporary(temporary, parts, before);
-  if (error.empty() && ::rename(temporary.c_str(), place.path.c_str()) != 0) error = system_error("cannot rename");
-  if (!error.empty()) {
+  if (!place) return unexpected(place.error());
+  const auto temporary = *place + temporary_suffix;
+  if (const auto other = place_to_write(temporary); !other) return unexpected(other.error().in(temporary));
+  auto written = write_temporary(temporary, parts, before);
+  if (written && ::rename(temporary.c_str(), place->c_str()) != 0) written = system_error("cannot rename");
+  if (!written) {
     ::unlink(temporary.c_str());
-    return error;
+    return written;
   }
   if (before) before();
-  return sync_folder_of(place.path);
+  return sync_folder_of(*place);
 }
 
 void forget_cached(const std::string& path) {

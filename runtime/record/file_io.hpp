@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
+
 namespace troupe {
 
 struct file_bytes {
@@ -22,14 +24,14 @@ struct file_part {
 };
 
 // Reads a regular file.
-std::variant<file_bytes, std::string> read_file(const std::string& path);
+expected<file_bytes> read_file(const std::string& path);
 
 // Replaces `path` by the parts in order, or leaves it unchanged: writes and syncs PATH.tmp, renames
 // it, then syncs the folder. Empty on success. After a crash PATH is the old or the new file, and
 // PATH.tmp may remain. Only a regular file is replaced; if PATH is a symbolic link to one, its
 // target is (runtime/data/file_place.hpp). `before` is called before every write and sync.
 using before_write = std::function<void()>;
-std::string write_file_atomically(const std::string& path, const std::vector<file_part>& parts, const before_write& before = {});
+expected<void> write_file_atomically(const std::string& path, const std::vector<file_part>& parts, const before_write& before = {});
 
 // Drops a synced file from the page cache, so that the next reader gets the data on the disk. Best
 // effort: a file system in memory has no disk, and a network file system may answer from its

@@ -78,7 +78,7 @@ void put_handover(checkpoint& c, const handover& h, named_tensors named) {
   for (const auto& [kind, memory] : h.finish) c.progress[finish_prefix + kind] = memory;
 }
 
-std::string why_impossible(const handover& h) {
+expected<void> check_handover(const handover& h) {
   constexpr std::uint64_t most = INT64_MAX;  // as in the job file; the sum of two does not wrap
   std::string why;
   const auto at_most = [&](const std::string& key, std::uint64_t number, std::uint64_t limit, const char* of_what) {
@@ -104,15 +104,16 @@ std::string why_impossible(const handover& h) {
     at_most(key, h.settings[i].from, most, "a step");
   }
   for (const auto& [param, n] : h.updates) at_most("progress." + updates_prefix + param, n, most, "a number of updates");
-  return why;
+  if (!why.empty()) return unexpected(error(why));
+  return {};
 }
 
-std::variant<handover, std::string> handover_of(checkpoint c) {
+expected<handover> handover_of(checkpoint c) {
   handover h;
   h.step = h.evaluated = c.step;
   std::map<std::uint64_t, set_value> settings;
   for (const auto& [key, text] : c.progress)
-    if (!read(key, text, h, settings)) return "progress." + key;
+    if (!read(key, text, h, settings)) return unexpected(error("progress." + key));
   for (auto& [index, s] : settings) h.settings.push_back(std::move(s));
   h.named = std::move(c.named);
   return h;

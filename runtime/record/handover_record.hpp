@@ -17,6 +17,7 @@
 #include <utility>
 #include <variant>
 
+#include "runtime/base/result.hpp"
 #include "runtime/coordinator/handover.hpp"
 #include "runtime/record/checkpoint.hpp"
 
@@ -25,10 +26,10 @@ namespace troupe {
 // Sets step and progress of `c` to those of `h`, and the tensors to `named`.
 void put_handover(checkpoint& c, const handover& h, named_tensors named);
 
-// Why these numbers cannot come from a real job, with the metadata key. Empty if they can.
-std::string why_impossible(const handover& h);
+// An error if these numbers cannot come from a real job, with the metadata key.
+expected<void> check_handover(const handover& h);
 
 // Moves the tensors into the handover. On error returns the malformed key.
-std::variant<handover, std::string> handover_of(checkpoint c);
+expected<handover> handover_of(checkpoint c);
 
 }  // namespace troupe

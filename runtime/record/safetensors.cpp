@@ -23,9 +23,11 @@ constexpr const char* header_key = "sha256";
 const std::string tensor_prefix = "sha256/";
 
 using entry = detail::safetensors_entry;
-using error = std::optional<record_error>;
+using verdict = expected<void, record_error>;
 
-error wrong(std::string tensor, std::string message) { return record_error{{}, std::move(tensor), std::move(message)}; }
+unexpected<record_error> wrong(std::string tensor, std::string message) {
+  return unexpected(record_error{{}, std::move(tensor), std::move(message)});
+}
 
 // Positions of `named` in the order of their data: largest element size first, so that every tensor
 // is aligned to its elements.
@@ -37,7 +39,7 @@ std::vector<std::size_t> data_order(const named_tensors& named) {
   return order;
 }
 
-error check_writable(const named_tensors& named, const metadata_map& metadata) {
+verdict check_writable(const named_tensors& named, const metadata_map& metadata) {
   std::set<std::string_view> seen;
   for (const auto& [name, t] : named) {
     if (!t.backed()) return wrong(name, "has no data");
@@ -64,7 +66,7 @@ void write_length(std::string& head, std::size_t n) {
 }
 
 // Length and header, with the header's digest at its beginning.
-std::variant<std::string, record_error> header_text(const named_tensors& named, const metadata_map& metadata) {
+expected<std::string, record_error> header_text(const named_tensors& named, const metadata_map& metadata) {
   std::vector<std::size_t> begin(named.size());
   std::size_t at = 0;
   for (auto i : data_order(named)) {
@@ -74,13 +76,13 @@ std::variant<std::string, record_error> header_text(const named_tensors& named, 
   std::string meta, entries;
   for (const auto& [key, value] : metadata) {
     const auto k = detail::quoted(key), v = detail::quoted(value);
-    if (!k || !v) return *wrong({}, "a key or value of the metadata is not UTF-8");
+    if (!k || !v) return wrong({}, "a key or value of the metadata is not UTF-8");
     meta += "," + *k + ":" + *v;
   }
   for (std::size_t i = 0; i < named.size(); ++i) {
     const auto& [name, t] = named[i];
     const auto key = detail::quoted(name), sum_key = detail::quoted(tensor_prefix + name);
-    if (!key) return *wrong(name, "the name is not UTF-8");
+    if (!key) return wrong(name, "the name is not UTF-8");
     meta += "," + *sum_key + ":\"" + sha256_hex(t.raw(), t.bytes()) + "\"";
     entries += "," + *key + ":" + entry_text(t, begin[i]);
   }
@@ -89,7 +91,7 @@ std::variant<std::string, record_error> header_text(const named_tensors& named, 
   text += std::string(digest_digits, '0') + "\"" + meta + "}" + entries + "}";
   while (text.size() % header_alignment != 0) text += ' ';
   const auto n = text.size() - length_bytes;
-  if (n > max_header) return *wrong({}, "the header would have " + std::to_string(n) + " bytes, the limit is 100,000,000");
+  if (n > max_header) return wrong({}, "the header would have " + std::to_string(n) + " bytes, the limit is 100,000,000");
   write_length(text, n);
   const auto digest = sha256_hex(text.data() + length_bytes, n);
   std::memcpy(text.data() + length_bytes + sealed_prefix.size(), digest.data(), digest_digits);
@@ -97,7 +99,7 @@ std::variant<std::string, record_error> header_text(const named_tensors& named, 
 }
 
 // Checks the header's own digest, if there is one.
-error check_seal(std::string_view text, integrity check) {
+verdict check_seal(std::string_view text, integrity check) {
   if (text.substr(0, sealed_prefix.size()) != sealed_prefix || text.size() < sealed_prefix.size() + digest_digits) {
     if (check == integrity::required) return wrong({}, "the header has no checksum");
     return {};
@@ -126,7 +128,7 @@ std::optional<std::uint64_t> bytes_of(const entry& e) {
 }
 
 // Each tensor's range fits its shape, and together they cover [0, data_bytes) exactly.
-error check_ranges(const std::vector<entry>& entries, std::uint64_t data_bytes) {
+verdict check_ranges(const std::vector<entry>& entries, std::uint64_t data_bytes) {
   std::vector<const entry*> order;
   for (const auto& e : entries) {
     const auto n = bytes_of(e);
@@ -151,7 +153,7 @@ error check_ranges(const std::vector<entry>& entries, std::uint64_t data_bytes) 
   return {};
 }
 
-error check_sum(const entry& e, const std::uint8_t* data, const metadata_map& metadata, integrity check) {
+verdict check_sum(const entry& e, const std::uint8_t* data, const metadata_map& metadata, integrity check) {
   const auto stored = metadata.find(tensor_prefix + e.name);
   if (stored == metadata.end()) {
     if (check == integrity::required) return wrong(e.name, "has no checksum");
@@ -170,8 +172,8 @@ tensor view_of(const entry& e, const std::uint8_t* data, const std::shared_ptr<c
   return tensor::adopt(copy, copy->data(), *e.dims, *e.type);
 }
 
-error parse(const std::shared_ptr<const void>& owner, const std::uint8_t* data, std::size_t bytes, integrity check,
-            safetensors_content& out) {
+verdict parse(const std::shared_ptr<const void>& owner, const std::uint8_t* data, std::size_t bytes, integrity check,
+              safetensors_content& out) {
   if (bytes < length_bytes)
     return wrong({}, "truncated: " + std::to_string(bytes) + " bytes, the length of the header alone takes 8");
   std::uint64_t n = 0;
@@ -182,13 +184,13 @@ error parse(const std::shared_ptr<const void>& owner, const std::uint8_t* data, 
         {}, "truncated: the header takes " + std::to_string(n) + " bytes, the file has " + std::to_string(bytes - length_bytes));
   const auto header_bytes = static_cast<std::size_t>(n);
   const std::string_view text(reinterpret_cast<const char*>(data) + length_bytes, header_bytes);
-  if (auto e = check_seal(text, check)) return e;
+  if (auto e = check_seal(text, check); !e) return e;
   detail::safetensors_header h;
-  if (record_error e; !detail::parse_header(text.data(), text.size(), h, e)) return e;
+  if (record_error e; !detail::parse_header(text.data(), text.size(), h, e)) return unexpected(std::move(e));
   const auto* values = data + length_bytes + header_bytes;
-  if (auto e = check_ranges(h.entries, bytes - length_bytes - header_bytes)) return e;
+  if (auto e = check_ranges(h.entries, bytes - length_bytes - header_bytes); !e) return e;
   for (const auto& e : h.entries)
-    if (auto bad = check_sum(e, values + e.offsets[0], h.metadata, check)) return bad;
+    if (auto ok = check_sum(e, values + e.offsets[0], h.metadata, check); !ok) return ok;
   for (const auto& e : h.entries)
     if (!e.number) out.named.emplace_back(e.name, view_of(e, values + e.offsets[0], owner));
   std::erase_if(h.metadata, [](const auto& kv) { return kv.first == header_key || kv.first.rfind(tensor_prefix, 0) == 0; });
@@ -204,39 +206,40 @@ std::string record_error::to_string() const {
   return s.empty() ? message : s + ": " + message;
 }
 
-std::optional<record_error> write_safetensors(const std::string& path, const named_tensors& named, const metadata_map& metadata) {
+expected<void, record_error> write_safetensors(const std::string& path, const named_tensors& named, const metadata_map& metadata) {
   return write_safetensors(path, named, metadata, before_write());
 }
 
-std::optional<record_error> write_safetensors(const std::string& path, const named_tensors& named, const metadata_map& metadata,
-                                              const before_write& before) {
+expected<void, record_error> write_safetensors(const std::string& path, const named_tensors& named, const metadata_map& metadata,
+                                               const before_write& before) {
   const auto located = [&](record_error e) {
     e.file = path;
     return e;
   };
-  if (auto e = check_writable(named, metadata)) return located(std::move(*e));
+  if (auto e = check_writable(named, metadata); !e) return unexpected(located(std::move(e).error()));
   auto head = header_text(named, metadata);
-  if (auto* e = std::get_if<record_error>(&head)) return located(std::move(*e));
-  const auto& text = std::get<std::string>(head);
+  if (!head) return unexpected(located(std::move(head).error()));
+  const auto& text = *head;
   std::vector<file_part> parts{{text.data(), text.size()}};
   for (auto i : data_order(named)) parts.push_back({named[i].second.raw(), named[i].second.bytes()});
-  if (auto e = write_file_atomically(path, parts, before); !e.empty()) return record_error{path, {}, std::move(e)};
+  if (auto fine = write_file_atomically(path, parts, before); !fine)
+    return unexpected(record_error{path, {}, std::move(fine).error().text});
   return {};
 }
 
-std::variant<safetensors_content, record_error> parse_safetensors(std::shared_ptr<const void> owner, const void* data,
-                                                                  std::size_t bytes, integrity check) {
+expected<safetensors_content, record_error> parse_safetensors(std::shared_ptr<const void> owner, const void* data,
+                                                              std::size_t bytes, integrity check) {
   safetensors_content out;
-  if (auto e = parse(owner, static_cast<const std::uint8_t*>(data), bytes, check, out)) return std::move(*e);
+  if (auto e = parse(owner, static_cast<const std::uint8_t*>(data), bytes, check, out); !e) return unexpected(std::move(e).error());
   return out;
 }
 
-std::variant<safetensors_content, record_error> read_safetensors(const std::string& path, integrity check) {
+expected<safetensors_content, record_error> read_safetensors(const std::string& path, integrity check) {
   auto file = read_file(path);
-  if (auto* e = std::get_if<std::string>(&file)) return record_error{path, {}, std::move(*e)};
-  const auto& f = std::get<file_bytes>(file);
+  if (!file) return unexpected(record_error{path, {}, std::move(file).error().text});
+  const auto& f = *file;
   auto r = parse_safetensors(f.data, f.data.get(), f.bytes, check);
-  if (auto* e = std::get_if<record_error>(&r)) e->file = path;
+  if (!r) r.error().file = path;
   return r;
 }
 

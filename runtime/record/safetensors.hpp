@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "ops/tensor.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe {
 
@@ -49,15 +50,14 @@ enum class integrity : std::uint8_t {
   required,      // checkpoints
 };
 
-// Atomic (write_file_atomically). Empty on success.
-std::optional<record_error> write_safetensors(const std::string& path, const named_tensors& named,
-                                              const metadata_map& metadata = {});
+// Atomic (write_file_atomically).
+expected<void, record_error> write_safetensors(const std::string& path, const named_tensors& named,
+                                               const metadata_map& metadata = {});
 
-std::variant<safetensors_content, record_error> read_safetensors(const std::string& path,
-                                                                 integrity check = integrity::when_present);
+expected<safetensors_content, record_error> read_safetensors(const std::string& path, integrity check = integrity::when_present);
 
 // The same for bytes in memory, which `owner` keeps alive and which must not change.
-std::variant<safetensors_content, record_error> parse_safetensors(std::shared_ptr<const void> owner, const void* data,
-                                                                  std::size_t bytes, integrity check = integrity::when_present);
+expected<safetensors_content, record_error> parse_safetensors(std::shared_ptr<const void> owner, const void* data,
+                                                              std::size_t bytes, integrity check = integrity::when_present);
 
 }  // namespace troupe

@@ -35,8 +35,8 @@ kept_file write_elsewhere(second_place& place, record_error why, const std::stri
     }
   }
   auto path = place + "/" + name;
-  if (const auto again = write(path)) {
-    why.message += "; nor in the second place: " + again->to_string();
+  if (const auto written = write(path); !written) {
+    why.message += "; nor in the second place: " + written.error().to_string();
     if (fresh) ::rmdir(std::exchange(place, {}).c_str());
     return {{}, std::move(why)};
   }
@@ -45,10 +45,11 @@ kept_file write_elsewhere(second_place& place, record_error why, const std::stri
 }
 
 kept_file write_or_elsewhere(second_place& place, const std::string& file, const file_writer& write) {
-  auto why = write(file);
-  if (!why) return {file, {}};
-  why->file = file;  // not the writer's temporary name
-  return write_elsewhere(place, std::move(*why), std::filesystem::path(file).filename().string(), write);
+  auto written = write(file);
+  if (written) return {file, {}};
+  auto why = std::move(written).error();
+  why.file = file;  // not the writer's temporary name
+  return write_elsewhere(place, std::move(why), std::filesystem::path(file).filename().string(), write);
 }
 
 }  // namespace troupe

@@ -12,12 +12,13 @@
 #include <optional>
 #include <string>
 
+#include "runtime/base/result.hpp"
 #include "runtime/record/safetensors.hpp"
 
 namespace troupe {
 
 // Writes one whole file, or none.
-using file_writer = std::function<std::optional<record_error>(const std::string& path)>;
+using file_writer = std::function<expected<void, record_error>(const std::string& path)>;
 
 struct kept_file {
   std::string path;                     // where it is; empty: it was not written

@@ -11,22 +11,25 @@
 namespace troupe {
 namespace {
 
-std::string refuses(const job_spec& j, const job_plan& plan) {
+expected<void> check(const job_spec& j, const job_plan& plan) {
   if (j.train.deterministic)
-    return "adds in an order that depends on the number of GPUs: set deterministic = false, or use \"hierarchical\"";
+    return unexpected(
+        error("adds in an order that depends on the number of GPUs: set deterministic = false, or use \"hierarchical\""));
   for (auto w : plan.workers) {
     const auto& r = plan[w];
     const auto& devices = plan.nodes[r.node].devices;
     if (parse_device(devices[r.device]).kind != "gpu")
-      return "adds on GPUs, but " + r.name + " computes on " + devices[r.device] + " of node " + in_quotes(plan.nodes[r.node].name);
+      return unexpected(error("adds on GPUs, but " + r.name + " computes on " + devices[r.device] + " of node " +
+                              in_quotes(plan.nodes[r.node].name)));
   }
   for (auto id : plan.reducers) {
     const auto packets = plan.covered(id);
     const auto& node = plan.nodes[plan[id].node].name;
     if (cover(packets.first, packets.count, plan.packets).size() > 1)
-      return "sends one sum of a node, but the packets of node " + in_quotes(node) + " (" + std::to_string(packets.first) + " to " +
-             std::to_string(packets.first + packets.count - 1) +
-             ") are not one node of the packet tree: use numbers of nodes, workers and packets that are powers of two";
+      return unexpected(
+          error("sends one sum of a node, but the packets of node " + in_quotes(node) + " (" + std::to_string(packets.first) +
+                " to " + std::to_string(packets.first + packets.count - 1) +
+                ") are not one node of the packet tree: use numbers of nodes, workers and packets that are powers of two"));
   }
   return {};
 }
@@ -46,7 +49,7 @@ reducer_descriptor nccl_reducer() {
           .specs = level_options(),
           .places = place_levels,
           .lay_out = [](const options& o, reducer_layout& l) { lay_out_levels(o, l, true); },
-          .refuses = refuses,
+          .check = check,
           .make = make_role};
 }
 

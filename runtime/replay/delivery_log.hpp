@@ -27,6 +27,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/messages/message.hpp"
 
 namespace troupe::replay {
@@ -121,6 +122,6 @@ struct node_part {
   bool complete() const;  // no entry was dropped
 };
 std::string to_bytes(const node_part& p);
-std::variant<node_part, std::string> from_bytes(std::string_view bytes);
+expected<node_part> from_bytes(std::string_view bytes);
 
 }  // namespace troupe::replay

@@ -81,12 +81,12 @@ std::string to_bytes(const node_part& p) {
   return out;
 }
 
-std::variant<node_part, std::string> from_bytes(std::string_view bytes) {
-  if (!bytes.starts_with(log_magic)) return "it is not a message log of this version of Troupe";
-  if (bytes.size() < log_magic.size() + 4) return "it has been cut short";
+expected<node_part> from_bytes(std::string_view bytes) {
+  if (!bytes.starts_with(log_magic)) return unexpected(error("it is not a message log of this version of Troupe"));
+  if (bytes.size() < log_magic.size() + 4) return unexpected(error("it has been cut short"));
   const auto body = bytes.substr(0, bytes.size() - 4);
   if (log_bytes(bytes.substr(body.size())).fixed<std::uint32_t>() != crc32c(0, body.data(), body.size()))
-    return "its checksum is wrong: it is damaged or has been cut short";
+    return unexpected(error("its checksum is wrong: it is damaged or has been cut short"));
   log_bytes in(body.substr(log_magic.size()));
   node_part p;
   p.job = in.text();
@@ -100,7 +100,7 @@ std::variant<node_part, std::string> from_bytes(std::string_view bytes) {
     for (auto c = in.count(4); c > 0 && !in.wrong(); --c) r.chunks.push_back(in.text());
     p.roles.push_back(std::move(r));
   }
-  if (in.wrong() || !in.done()) return "its contents are inconsistent";
+  if (in.wrong() || !in.done()) return unexpected(error("its contents are inconsistent"));
   return p;
 }
 

@@ -97,9 +97,8 @@ bool player::hand_logged(role_id self, hosted& h) {
                         [&](const over_task& t) { return t.token == d.what && t.error.has_value() == (d.kind == task_failed); });
     if (task == h.over.end()) return false;
   } else if (d.from == no_role) {
-    std::string wrong;
     const auto bytes = aligned_copy(d.whole);
-    if (!decode(bytes.get(), d.whole.size(), bytes, e, wrong)) return false;
+    if (!decode(bytes.get(), d.whole.size(), bytes, e)) return false;
   } else {
     auto& [from, passed] = h.received[index_of(d.from)];
     const auto at = std::find_if(from.begin(), from.end(), [&](const envelope& x) { return names(d, x); });

@@ -108,18 +108,19 @@ void backward_all(const stage_maths& m, const packets& all, device& d) {
 
 }  // namespace
 
-std::string gather_stage::check(const job_plan& p, const graph_layer& l) {
+expected<void> gather_stage::check(const job_plan& p, const graph_layer& l) {
   if (!l.gather) return {};
   for (const auto& r : p.roles) {
     if (!r.trains() || std::find(r.layers.begin(), r.layers.end(), l.index) == r.layers.end()) continue;
     for (const auto& of_worker : p.ranges)
       if (intersection(of_worker, r.packets).count > 0 && of_worker.count > p.sub_solvers)
-        return "gather = true computes the packets of a step as one, so all of them must be in flight: a worker has " +
-               std::to_string(of_worker.count) + ", but pipeline.sub_solvers = " + std::to_string(p.sub_solvers);
+        return unexpected(
+            error("gather = true computes the packets of a step as one, so all of them must be in flight: a worker has " +
+                  std::to_string(of_worker.count) + ", but pipeline.sub_solvers = " + std::to_string(p.sub_solvers)));
     if (p.groups.size() != 1 || cover(r.packets.first, r.packets.count, p.packets).size() != 1)
-      return "gather = true requires that the packets of a part are one node of the packet tree: " +
-             std::to_string(r.packets.count) + " packets from packet " + std::to_string(r.packets.first) +
-             " are not (use a power of two)";
+      return unexpected(error(
+          "gather = true requires that the packets of a part are one node of the packet tree: " + std::to_string(r.packets.count) +
+          " packets from packet " + std::to_string(r.packets.first) + " are not (use a power of two)"));
   }
   return {};
 }

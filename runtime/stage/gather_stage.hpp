@@ -16,6 +16,7 @@
 // In evaluation, packets are independent, as in any other layer.
 #pragma once
 
+#include "runtime/base/result.hpp"
 #include "runtime/stage/stage.hpp"
 
 namespace troupe {
@@ -23,9 +24,8 @@ namespace troupe {
 class gather_stage final : public stage {
  public:
   explicit gather_stage(stage_config c) : stage(std::move(c)) {}
-  // Returns an error message if the layer has gather = true and this plan does not allow it;
-  // otherwise empty.
-  static std::string check(const job_plan& p, const graph_layer& l);
+  // An error if the layer has gather = true and this plan does not allow it.
+  static expected<void> check(const job_plan& p, const graph_layer& l);
 
  protected:
   void begin_forward(slot& s, effects& out) override;

@@ -17,14 +17,15 @@ const joint_maths& joint_of(const stage_maths& m) { return *m.layout().hosted(0)
 
 joint_stage::joint_stage(stage_config c) : stage(std::move(c)), mine_(config().slots), waits_(config().slots, 0) {}
 
-std::string joint_stage::check(const job_plan& p, const graph_layer& l) {
+expected<void> joint_stage::check(const job_plan& p, const graph_layer& l) {
   if (!l.maths->joint()) return {};
-  if (p.rule != weight_rule::drain) return "its packets compute together, which requires pipeline.weights = \"drain\"";
+  if (p.rule != weight_rule::drain)
+    return unexpected(error("its packets compute together, which requires pipeline.weights = \"drain\""));
   std::uint32_t most = 0;
   for (const auto& r : p.ranges) most = std::max(most, r.count);
   if (p.sub_solvers >= most) return {};
-  return "its packets compute together, so all of a step must be in flight: a worker has " + std::to_string(most) +
-         " packets, but pipeline.sub_solvers = " + std::to_string(p.sub_solvers);
+  return unexpected(error("its packets compute together, so all of a step must be in flight: a worker has " + std::to_string(most) +
+                          " packets, but pipeline.sub_solvers = " + std::to_string(p.sub_solvers)));
 }
 
 std::shared_ptr<tensor> joint_stage::begin_measure(const slot& s) {

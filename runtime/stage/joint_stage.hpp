@@ -17,6 +17,7 @@
 // In evaluation, packets are independent, as in any other layer.
 #pragma once
 
+#include "runtime/base/result.hpp"
 #include "runtime/stage/stage.hpp"
 
 namespace troupe {
@@ -24,9 +25,8 @@ namespace troupe {
 class joint_stage final : public stage {
  public:
   explicit joint_stage(stage_config c);
-  // Returns an error message if the layer computes jointly and this plan does not allow it;
-  // otherwise empty.
-  static std::string check(const job_plan& p, const graph_layer& l);
+  // An error if the layer computes jointly and this plan does not allow it.
+  static expected<void> check(const job_plan& p, const graph_layer& l);
 
  protected:
   void begin_forward(slot& s, effects& out) override;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -19,9 +20,8 @@ struct stage_config;  // runtime/stage/stage.hpp
 
 struct stage_type {
   std::function<std::unique_ptr<role>(stage_config)> make;
-  // Returns an error message if the stage cannot run under this plan; empty if it can. Called
-  // before the job starts.
-  std::function<std::string(const job_plan&, const graph_layer&)> check;
+  // An error if the stage cannot run under this plan. Called before the job starts.
+  std::function<expected<void>(const job_plan&, const graph_layer&)> check;
 };
 
 class stage_registry {

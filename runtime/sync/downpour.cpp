@@ -115,9 +115,10 @@ sync_mode downpour_mode() {
                 integer_option("n_fetch", 1, "number of steps between two fetches", 1)},
       .by_groups = true,
       .left = survivor_rule::newest,
-      .no_statistics = [](const options& o, const job_plan&) -> std::string {
+      .check_statistics = [](const options& o, const job_plan&) -> expected<void> {
         if (o.integer("n_push") == 1) return {};
-        return "the shards cannot fold the statistics of several steps that are pushed as one sum; n_push must be 1";
+        return unexpected(
+            error("the shards cannot fold the statistics of several steps that are pushed as one sum; n_push must be 1"));
       },
       .check =
           [](const options& o, const job_spec&, const job_plan& p) {

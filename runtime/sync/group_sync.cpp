@@ -203,9 +203,9 @@ sync_mode group_sync_mode() {
           .specs = {integer_option("sync_freq", 10, "number of updates between two exchanges of server groups", 1)},
           .by_groups = true,
           .left = survivor_rule::newest,
-          .no_statistics = [](const options&, const job_plan& p) -> std::string {
+          .check_statistics = [](const options&, const job_plan& p) -> expected<void> {
             if (p.groups.size() == 1) return {};
-            return "every group adds its own changes, so the old statistics would be decayed several times";
+            return unexpected(error("every group adds its own changes, so the old statistics would be decayed several times"));
           },
           .check =
               [](const options&, const job_spec&, const job_plan& p) {

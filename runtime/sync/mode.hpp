@@ -21,6 +21,7 @@
 #include "ops/rule.hpp"
 #include "ops/schedule.hpp"
 #include "ops/type_table.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/model/graph.hpp"
 #include "runtime/plan/plan.hpp"
 #include "runtime/role.hpp"
@@ -97,9 +98,9 @@ struct sync_mode {
   bool rests = false;
   // The state that survives in its shards when nodes fail.
   survivor_rule left = survivor_rule::nothing;
-  // Returns why layers with running statistics (batch_norm) cannot be trained in this mode. Empty,
-  // or a null function: they can.
-  std::function<std::string(const options&, const job_plan&)> no_statistics = {};
+  // An error if layers with running statistics (batch_norm) cannot be trained in this mode. Null:
+  // they can.
+  std::function<expected<void>(const options&, const job_plan&)> check_statistics = {};
   // Checks what option_specs cannot express. Throws option_error with the key at fault: "" for the
   // mode itself, "topology.NAME" or "exchange.NAME" for keys of other tables.
   std::function<void(const options&, const job_spec&, const job_plan&)> check = {};

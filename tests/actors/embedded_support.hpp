@@ -11,6 +11,7 @@
 
 #include "actors/embedded.hpp"
 #include "ops/device.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/config/job_file.hpp"
@@ -100,22 +101,22 @@ using overrides = std::vector<std::string>;
 
 // `offered`: the devices of the single node; a parameter, because a cluster file cannot name the
 // devices of tests.
-inline std::shared_ptr<prepared_job> take(std::variant<job_spec, diagnostics> spec,
+inline std::shared_ptr<prepared_job> take(expected<job_spec, diagnostics> spec,
                                           const std::vector<std::string>& offered = {"cpu:0"}) {
-  if (auto* bad = std::get_if<diagnostics>(&spec)) {
-    for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
+  if (!spec) {
+    for (const auto& d : spec.error()) ADD_FAILURE() << d.to_string();
     return nullptr;
   }
   auto all = std::make_shared<const tables>(stock_tables());
   node_spec here;
   here.name = "local";
   here.devices = offered;
-  auto j = prepare_job(std::move(std::get<job_spec>(spec)), all, {here});
-  if (auto* bad = std::get_if<diagnostics>(&j)) {
-    for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
+  auto j = prepare_job(std::move(*spec), all, {here});
+  if (!j) {
+    for (const auto& d : j.error()) ADD_FAILURE() << d.to_string();
     return nullptr;
   }
-  return std::get<std::shared_ptr<prepared_job>>(j);
+  return *j;
 }
 
 inline std::shared_ptr<prepared_job> job_of(const std::string& text, const overrides& set = {},

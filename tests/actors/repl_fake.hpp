@@ -60,20 +60,23 @@ struct fake_backend final : repl_backend {
   }
   repl_view view() const override { return v; }
   const repl_events& events() const override { return said; }
-  std::string tell(std::uint32_t job, const command& c) override {
+  expected<void> tell(std::uint32_t job, const command& c) override {
     announced.emplace_back(job, c);
     on_command(c);
-    return refusal;
+    return answer();
   }
-  std::string inject(const injection& i) override {
+  expected<void> inject(const injection& i) override {
     if (v.cluster.empty()) return repl_backend::inject(i);
     injected.push_back(i);
-    return refusal;
+    return answer();
   }
-  std::string submit(const repl_submission& s, std::uint32_t& job) override {
+  expected<std::uint32_t> submit(const repl_submission& s) override {
     submitted.push_back(s);
-    job = next_job;
-    return refusal;
+    return answer().transform([this] { return next_job; });
+  }
+  expected<void> answer() const {
+    if (!refusal.empty()) return unexpected(error(refusal));
+    return {};
   }
 };
 

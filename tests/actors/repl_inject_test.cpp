@@ -5,6 +5,7 @@
 #include "actors/repl/complete.hpp"
 #include "actors/view/injection.hpp"
 #include "tests/actors/repl_fake.hpp"
+#include "tests/error_text.hpp"
 
 namespace troupe {
 namespace {
@@ -99,17 +100,18 @@ TEST(injection, is_allowed_for_admin_on_known_nodes_if_the_cluster_file_allows_i
   }
   const injection sound{fault_kind::drop, "n2", 8s, 0ms};
   const person root{"root", certificate_role::admin};
-  EXPECT_EQ(why_not_inject(root, true, c, sound), "");
+  EXPECT_TRUE(check_injection(root, true, c, sound));
   for (const auto role : {certificate_role::node, certificate_role::submit, certificate_role::exchange, certificate_role::watch})
-    EXPECT_NE(why_not_inject({"bob", role}, true, c, sound).find("admin may"), std::string::npos) << text_of(role);
-  EXPECT_NE(why_not_inject(root, false, c, sound).find("[cluster] inject = true"), std::string::npos);
+    EXPECT_NE(test::error_text(check_injection({"bob", role}, true, c, sound)).find("admin may"), std::string::npos)
+        << text_of(role);
+  EXPECT_NE(test::error_text(check_injection(root, false, c, sound)).find("[cluster] inject = true"), std::string::npos);
   auto elsewhere = sound;
   elsewhere.node = "n3";
-  EXPECT_NE(why_not_inject(root, true, c, elsewhere).find("there is no node 'n3'"), std::string::npos);
-  EXPECT_NE(why_not_inject(root, true, c, elsewhere).find("(available: n1, n2)"), std::string::npos);
+  EXPECT_NE(test::error_text(check_injection(root, true, c, elsewhere)).find("there is no node 'n3'"), std::string::npos);
+  EXPECT_NE(test::error_text(check_injection(root, true, c, elsewhere)).find("(available: n1, n2)"), std::string::npos);
   auto too_long = sound;
   too_long.lasts = 601s;
-  EXPECT_NE(why_not_inject(root, true, c, too_long).find("the time must be 1 ms to 10 min"), std::string::npos);
+  EXPECT_NE(test::error_text(check_injection(root, true, c, too_long)).find("the time must be 1 ms to 10 min"), std::string::npos);
 }
 
 }  // namespace

@@ -26,12 +26,12 @@ class local_backend final : public repl_backend {
     return v;
   }
   const repl_events& events() const override { return *events_; }
-  std::string tell(std::uint32_t job, const command& c) override {
+  expected<void> tell(std::uint32_t job, const command& c) override {
     host_.command(job, c);
     return {};
   }
-  std::string submit(const repl_submission&, std::uint32_t&) override {
-    return "an embedded run has one job: submit to a cluster's daemon";
+  expected<std::uint32_t> submit(const repl_submission&) override {
+    return unexpected(error("an embedded run has one job: submit to a cluster's daemon"));
   }
 
  private:

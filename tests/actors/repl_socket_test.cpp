@@ -15,6 +15,7 @@
 #include "runtime/data/source.hpp"
 #include "tests/actors/embedded_support.hpp"
 #include "tests/actors/repl_fake.hpp"
+#include "tests/error_text.hpp"
 #include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe {
@@ -28,10 +29,9 @@ class repl_socket_test : public testing::Test {
  protected:
   fs::path file() const { return run_socket_file(here_.path); }
   repl_lines connect(bool json = false) const {
-    std::string error;
-    auto lines = connect_run(file(), json, error);
-    EXPECT_TRUE(lines) << error;
-    return lines;
+    auto lines = connect_run(file(), json);
+    EXPECT_EQ(test::error_text(lines), "");
+    return *std::move(lines);
   }
   static void write_all(int fd, const std::string& bytes) {
     for (std::size_t at = 0; at < bytes.size();) {
@@ -72,9 +72,7 @@ TEST_F(repl_socket_test, the_file_is_for_its_user_and_is_removed_at_the_end) {
     EXPECT_NE(second.error().find("another process answers"), std::string::npos) << second.error();
   }
   EXPECT_FALSE(fs::exists(file())) << "the second one has not removed the file of the first";
-  std::string error;
-  EXPECT_FALSE(connect_run(file(), false, error));
-  EXPECT_EQ(error, "no process trains there now");
+  EXPECT_EQ(test::error_text(connect_run(file(), false)), "no process trains there now");
 }
 
 TEST_F(repl_socket_test, replaces_the_file_of_a_process_that_was_killed_but_no_other_file) {
@@ -102,10 +100,9 @@ TEST_F(repl_socket_test, a_path_longer_than_an_address_works) {
   fs::create_directories(folder);
   const run_socket socket(run_socket_file(folder), backend_);
   ASSERT_EQ(socket.error(), "");
-  std::string error;
-  const auto lines = connect_run(run_socket_file(folder), false, error);
-  ASSERT_TRUE(lines) << error;
-  EXPECT_EQ(lines("jobs", nullptr).how, kind::ok);
+  const auto lines = connect_run(run_socket_file(folder), false);
+  ASSERT_EQ(test::error_text(lines), "");
+  EXPECT_EQ((*lines)("jobs", nullptr).how, kind::ok);
 }
 
 TEST_F(repl_socket_test, a_missing_folder_is_an_error_and_no_exception) {
@@ -170,9 +167,8 @@ TEST_F(repl_socket_test, survives_hostile_clients) {
     if (i % 6 == 0) read_line(fd.get());
   }
   for (const auto deadline = std::chrono::steady_clock::now() + 20s; std::chrono::steady_clock::now() < deadline;) {
-    std::string error;
-    const auto lines = connect_run(file(), false, error);
-    if (lines && lines("jobs", nullptr).how == kind::ok) return;
+    const auto lines = connect_run(file(), false);
+    if (lines && (*lines)("jobs", nullptr).how == kind::ok) return;
   }
   FAIL() << "a sound client is not served";
 }

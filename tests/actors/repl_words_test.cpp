@@ -10,6 +10,7 @@
 #include "actors/repl/complete.hpp"
 #include "actors/repl/signals.hpp"
 #include "tests/actors/repl_fake.hpp"
+#include "tests/error_text.hpp"
 #include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe {
@@ -24,10 +25,9 @@ words words_of(const std::string& line) {
   return w.list;
 }
 words commands_of(const std::string& text) {
-  std::string error;
-  const auto all = repl_read_commands(text, error);
-  EXPECT_EQ(error, "") << text;
-  return all;
+  const auto all = repl_read_commands(text);
+  EXPECT_EQ(test::error_text(all), "") << text;
+  return *all;
 }
 
 TEST(repl_words, blanks_separate_words_except_in_quotes) {
@@ -66,9 +66,7 @@ TEST(repl_words, commands_are_split_at_semicolons_outside_quotes) {
   EXPECT_EQ(commands_of("a; b"), (words{"a", " b"}));
   EXPECT_EQ(commands_of("submit F a=\"x;y\";b"), (words{"submit F a=\"x;y\"", "b"}));
   EXPECT_EQ(commands_of("# it's a remark; a"), (words{"# it's a remark", " a"}));
-  std::string error;
-  repl_read_commands("status; set a \"b;c", error);
-  EXPECT_EQ(error, "the quote \" in column 15 is not closed");
+  EXPECT_EQ(test::error_text(repl_read_commands("status; set a \"b;c")), "the quote \" in column 15 is not closed");
 }
 
 TEST(repl_words, an_open_quote_is_a_usage_error_and_nothing_is_executed) {

@@ -10,6 +10,7 @@
 #include "runtime/job/amend.hpp"
 #include "runtime/node/config/job_keys.hpp"
 #include "tests/actors/embedded_support.hpp"
+#include "tests/error_text.hpp"
 
 namespace troupe {
 namespace {
@@ -160,8 +161,7 @@ class resume_key_table : public testing::Test {
     return checkpoint_of(j, s, numerics_);
   }
   std::string refusal(prepared_job& j, const checkpoint& c) const {
-    const auto bad = resume_from(j, c, "c.safetensors", numerics_, {});
-    return bad ? bad->to_string() : std::string();
+    return test::error_text(resume_from(j, c, "c.safetensors", numerics_, {}));
   }
 
   std::unique_ptr<device> dev_ = make_cpu_device();
@@ -229,8 +229,8 @@ TEST_F(resume_key_table, does_not_depend_on_moves_and_mode_switches) {
   moved.layers = {{"ip1", {"local"}, true}};
   for (const auto& words : {switched, moved}) {
     auto made = prepare_again(original, words);
-    if (const auto* bad = std::get_if<diagnostics>(&made)) FAIL() << bad->front().to_string();
-    EXPECT_EQ(made_with(*std::get<std::shared_ptr<prepared_job>>(made)), made_with(*original));
+    if (!made) FAIL() << made.error().front().to_string();
+    EXPECT_EQ(made_with(**made), made_with(*original));
   }
 }
 

@@ -28,8 +28,8 @@ struct two_devices {
 
 const std::vector<std::string> two{"apart:0", "apart:1"}, one_cpu{"cpu:0", "cpu:1"};
 
-std::variant<std::shared_ptr<prepared_job>, diagnostics> prepared(const job_spec& spec, std::uint32_t nodes,
-                                                                  const std::vector<std::string>& offered) {
+expected<std::shared_ptr<prepared_job>, diagnostics> prepared(const job_spec& spec, std::uint32_t nodes,
+                                                              const std::vector<std::string>& offered) {
   std::vector<node_spec> list(nodes);
   for (std::uint32_t i = 0; i < nodes; ++i) list[i].name = "n" + std::to_string(i + 1), list[i].devices = offered;
   return prepare_job(spec, shared_tables(), list);
@@ -73,11 +73,11 @@ void placed_nets(std::uint64_t want, F each) {
     auto on_devices = spec;
     if (seed % 2 == 0) named += name_devices(on_devices, net);
     auto plain = prepared(spec, 2, one_cpu), apart = prepared(on_devices, 2, two);
-    if (std::holds_alternative<diagnostics>(plain)) continue;
+    if (!plain) continue;
     ++ran;
-    const auto& j = std::get<std::shared_ptr<prepared_job>>(apart);
+    const auto& j = *apart;
     edges += crossings(j->plan);
-    each(std::get<std::shared_ptr<prepared_job>>(plain), j, seed);
+    each(*plain, j, seed);
   }
   EXPECT_GT(edges, ran) << "tensors must cross between devices of a node";
   EXPECT_GT(named, ran / 4) << "places must name devices";
@@ -122,14 +122,14 @@ TEST(two_devices, every_mode_has_the_bits_of_one_cpu) {
     auto spec = small_spec(s);
     spec.train.sync = {name, check_options({}, shared_tables()->modes.find(name)->specs), {}};
     auto plain = prepared(spec, 1, one_cpu), apart = prepared(spec, 1, two);
-    if (const auto* bad = std::get_if<diagnostics>(&plain)) {
-      ADD_FAILURE() << bad->front().to_string();
+    if (!plain) {
+      ADD_FAILURE() << plain.error().front().to_string();
       continue;
     }
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-      const auto want = run(std::get<std::shared_ptr<prepared_job>>(plain), seed, cpu);
+      const auto want = run(*plain, seed, cpu);
       const two_devices d(seed);
-      const auto got = run(std::get<std::shared_ptr<prepared_job>>(apart), seed, d.list);
+      const auto got = run(*apart, seed, d.list);
       ASSERT_TRUE(want.done && !want.weights.empty()) << "seed " << seed;
       ASSERT_EQ(got.bytes(), want.bytes()) << "seed " << seed;
       ASSERT_EQ(got.trace, want.trace) << "seed " << seed;
@@ -139,7 +139,7 @@ TEST(two_devices, every_mode_has_the_bits_of_one_cpu) {
 
 std::shared_ptr<prepared_job> small_job_on_two() {
   const auto made = prepared(small_spec({.packets = 4, .workers = 2, .shards = 2, .sub_solvers = 2, .steps = 3}), 1, two);
-  return std::get<std::shared_ptr<prepared_job>>(made);
+  return *made;
 }
 
 TEST(two_devices, the_small_job_has_the_same_bits_for_a_thousand_orders_of_operations) {

@@ -24,8 +24,8 @@ class rbm_jobs : public command_test {
   static double error(const outcome& o, const std::string& name) { return of_kind(objects(o.out), "eval").back()[name]; }
   named_tensors read(const std::string& name) {
     auto r = read_safetensors(path(name));
-    EXPECT_TRUE(std::holds_alternative<safetensors_content>(r)) << std::get<record_error>(r).to_string();
-    return std::get<safetensors_content>(r).named;
+    EXPECT_TRUE(r) << r.error().to_string();
+    return r->named;
   }
 };
 
@@ -87,7 +87,7 @@ TEST_F(rbm_jobs, unroll_reports_invalid_weights) {
     return tensor::adopt(values, data, s, dtype::f32);
   };
   const auto refused = [&](const named_tensors& named, const std::string& why) {
-    ASSERT_FALSE(write_safetensors(path("in.safetensors"), named));
+    ASSERT_TRUE(write_safetensors(path("in.safetensors"), named));
     const auto o = troupe({"unroll", path("in.safetensors"), "--out", path("out.safetensors")});
     EXPECT_EQ(o.code, 2);
     EXPECT_NE((o.out + o.err).find(why), std::string::npos) << o.out << o.err;

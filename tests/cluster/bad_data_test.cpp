@@ -20,7 +20,7 @@ class cluster_data : public cluster_test {
                          {"examples", std::int64_t{480}},
                          {"test_examples", std::int64_t{48}}}};
     const auto r = pack(*made_up->open(check_options(given, made_up->specs), 3), path("data.pack"));
-    EXPECT_TRUE(std::holds_alternative<packed_result>(r)) << std::get<std::string>(r);
+    EXPECT_TRUE(r.has_value()) << r.error().text;
     auto text = tiny_job();
     const auto from = text.find("source"), end = text.find("batch = 24");
     return text.replace(from, end - from, "source = \"packed\"\npath = \"" + path("data.pack") + "\"\n");

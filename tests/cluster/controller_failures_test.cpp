@@ -122,12 +122,12 @@ TEST_F(controller_failures, a_node_failure_refuses_a_pending_move_at_every_phase
     SCOPED_TRACE(point);
     out_.clear();
     begin({"n1", "n2", "n3"});
-    h_->tell(0, {move_command{"fc6", "n4"}}, now_, out_);
+    (void)h_->tell(0, {move_command{"fc6", "n4"}}, now_, out_);
     if (point > 0)
       h_->on_plan_found({id_, {}, {}, plan({"n1", "n2", "n3", "n4"}), {"bsp"}, asked()->plan_generation, 0}, now_, out_);
     if (point > 1) ready({"n1", "n2", "n3", "n4"});
     if (point > 2) h_->on_handover(id_, 12, now_, out_);
-    h_->tell(0, {checkpoint_command{}}, now_, out_);
+    (void)h_->tell(0, {checkpoint_command{}}, now_, out_);
     dies("n2");
     EXPECT_EQ(last_said(), "refused: node n2 is lost: gone");
     if (point == 3) swap_all({"n1", "n3", "n4"});

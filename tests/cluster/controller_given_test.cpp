@@ -143,7 +143,7 @@ TEST_F(controller_given, a_refused_upload_has_a_reason_and_its_received_pieces_a
   }
   id = submitted_with(1000);
   h_->on("client.1", piece{id, 0, 1000, std::string(500, 'x'), {}}, now_, out_);
-  h_->on_piece_kept(id, "no space left", now_, out_);
+  h_->on_piece_kept(id, unexpected(error("no space left")), now_, out_);
   EXPECT_EQ(refusal(), "c.safetensors: n1 cannot store it: no space left");
   id = submitted_with(500);
   h_->on("client.1", piece{id, 0, 500, std::string(500, 'x'), {}}, now_, out_);

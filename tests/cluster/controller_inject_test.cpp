@@ -6,6 +6,7 @@
 #include "actors/control/controller/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
+#include "tests/error_text.hpp"
 
 namespace troupe::control {
 namespace {
@@ -35,7 +36,7 @@ class controller_inject : public testing::Test {
   }
   std::string tell(const person& who, const injection& i) {
     out_.clear();
-    return h_->inject(who, i, fault_lasts(i.what) ? "noon" : "", now_, out_);
+    return test::error_text(h_->inject(who, i, fault_lasts(i.what) ? "noon" : "", now_, out_));
   }
 
   const person root_{"root", certificate_role::admin};

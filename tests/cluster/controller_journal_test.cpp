@@ -1,6 +1,7 @@
 // What the cluster controller writes to the journal about a running job, and what it restores from
 // it after a restart.
 #include "tests/cluster/failing_controller.hpp"
+#include "tests/error_text.hpp"
 
 namespace troupe::control {
 namespace {
@@ -30,7 +31,7 @@ class controller_journals : public controller_failures {
     return u;
   }
   void moves(command wish, amendments to, const std::vector<std::string>& nodes) {
-    ASSERT_EQ(h_->tell(0, wish, now_, out_), "");
+    ASSERT_EQ(test::error_text(h_->tell(0, wish, now_, out_)), "");
     h_->on_plan_found({id_, {}, std::move(to), plan(nodes), {"bsp"}, asked()->plan_generation, 0}, now_, out_);
     ready(nodes);
     h_->on_handover(id_, 5, now_, out_);

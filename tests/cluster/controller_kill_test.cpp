@@ -5,6 +5,7 @@
 #include "actors/control/controller/cluster_controller.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
+#include "tests/error_text.hpp"
 
 namespace troupe::control {
 namespace {
@@ -39,7 +40,7 @@ class controller_kill : public testing::Test {
   }
   std::string kill(std::uint32_t number) {
     out_.clear();
-    return h_->tell({"client.ann", certificate_role::admin}, number, {kill_command{}}, now_, out_);
+    return test::error_text(h_->tell({"client.ann", certificate_role::admin}, number, {kill_command{}}, now_, out_));
   }
   repl_job shown(std::uint32_t number) {
     repl_view v;
@@ -75,7 +76,8 @@ TEST_F(controller_kill, ends_a_running_job_on_all_nodes) {
   EXPECT_EQ(kill(1), "");
   EXPECT_EQ(sent_in<end_job>(out_).size(), 2u);
   EXPECT_EQ(shown(1).state, "ending");
-  EXPECT_EQ(h_->tell({"client.ann", certificate_role::admin}, 1, {kill_command{}}, now_, out_), "job 1 is ending already");
+  EXPECT_EQ(test::error_text(h_->tell({"client.ann", certificate_role::admin}, 1, {kill_command{}}, now_, out_)),
+            "job 1 is ending already");
   for (const char* n : {"n1", "n2"}) h_->on(n, ended{id, 0}, now_, out_);
   is_killed(1);
   EXPECT_EQ(kill(1), "job 1 is over");
@@ -118,8 +120,9 @@ TEST_F(controller_kill, needs_the_right_to_steer_the_job) {
   join_one("n1");
   join_one("n2");
   run(submit_one());
-  EXPECT_NE(h_->tell({"client.eve", certificate_role::watch}, 1, {kill_command{}}, now_, out_), "");
-  EXPECT_NE(h_->tell({"client.eve", certificate_role::submit}, 1, {kill_command{}}, now_, out_), "") << "the job of another";
+  EXPECT_NE(test::error_text(h_->tell({"client.eve", certificate_role::watch}, 1, {kill_command{}}, now_, out_)), "");
+  EXPECT_NE(test::error_text(h_->tell({"client.eve", certificate_role::submit}, 1, {kill_command{}}, now_, out_)), "")
+      << "the job of another";
   EXPECT_EQ(shown(1).state, "running");
 }
 

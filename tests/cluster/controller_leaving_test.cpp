@@ -198,7 +198,7 @@ TEST_F(controller_failures, a_node_that_cannot_be_drained_stops_the_job_with_a_c
 
 TEST_F(controller_failures, a_stopped_job_ends_as_stopped_when_its_node_shuts_down) {
   begin({"n1", "n2"});
-  h_->tell(0, {stop_command{}}, now_, out_);
+  (void)h_->tell(0, {stop_command{}}, now_, out_);
   h_->drain(now_, out_);
   h_->on_event({id_, {9, done_event{.how = how_ended::stopped}}}, now_, out_);
   for (const char* n : {"n1", "n2"}) h_->on(n, ended{id_, 0}, now_, out_);
@@ -208,8 +208,8 @@ TEST_F(controller_failures, a_stopped_job_ends_as_stopped_when_its_node_shuts_do
 TEST_F(controller_failures, commands_given_during_a_recovery_reach_the_next_plan) {
   begin({"n1", "n2", "n3"});
   dies("n3");
-  h_->tell(0, {pause_command{}}, now_, out_);
-  h_->tell(0, {stop_command{}}, now_, out_);
+  (void)h_->tell(0, {pause_command{}}, now_, out_);
+  (void)h_->tell(0, {stop_command{}}, now_, out_);
   EXPECT_TRUE(sent_to_job().empty());
   found({"n1", "n2"}, 40);
   ready({"n1", "n2"});

@@ -3,6 +3,7 @@
 
 #include "actors/control/controller/membership.hpp"
 #include "runtime/job/plugin_abi.hpp"
+#include "tests/error_text.hpp"
 
 namespace troupe::control {
 namespace {
@@ -49,13 +50,13 @@ TEST_F(controller_membership, a_name_that_the_cluster_file_lacks_gets_no_entry) 
 }
 
 TEST_F(controller_membership, a_join_is_refused_for_the_first_reason_that_its_node_can_mend) {
-  EXPECT_FALSE(nodes_.why_not("n2", of(1)));
-  EXPECT_NE(nodes_.why_not("x", of(1))->find("no node named x"), std::string::npos);
+  EXPECT_TRUE(nodes_.admit("n2", of(1)));
+  EXPECT_NE(test::error_text(nodes_.admit("x", of(1))).find("no node named x"), std::string::npos);
   auto other = of(1);
   ++other.protocol;
-  EXPECT_NE(nodes_.why_not("x", other)->find("control protocol"), std::string::npos);
+  EXPECT_NE(test::error_text(nodes_.admit("x", other)).find("control protocol"), std::string::npos);
   ++other.abi;
-  EXPECT_NE(nodes_.why_not("n2", other)->find("another build"), std::string::npos);
+  EXPECT_NE(test::error_text(nodes_.admit("n2", other)).find("another build"), std::string::npos);
 }
 
 TEST_F(controller_membership, a_life_is_counted_when_another_incarnation_joins) {

@@ -37,7 +37,7 @@ class controller_moves : public testing::Test {
     c.nodes = std::move(nodes);
     return c;
   }
-  void wish(const command& c) { h_->tell(0, c, now_, out_); }
+  void wish(const command& c) { (void)h_->tell(0, c, now_, out_); }
   void wish_move() { wish({move_command{"fc6", "n3"}}); }
   void found(std::vector<std::string> nodes) {
     h_->on_plan_found({id_, {}, {}, plan(std::move(nodes)), {"bsp"}, wished_generation()}, now_, out_);

@@ -95,7 +95,7 @@ TEST_F(controller_submissions, a_file_is_requested_piece_by_piece_and_then_check
   for (std::uint64_t at : {0u, 5u}) {
     EXPECT_EQ(messages_in<fetch>(out_).back().offset, at);
     submissions_.take("c1", {b, at, 10, "12345", {}}, now_, out_);
-    submissions_.piece_kept(b, std::nullopt, now_, out_);
+    submissions_.piece_kept(b, {}, now_, out_);
   }
   EXPECT_EQ(checks().size(), 2u);
   is_checked(b);

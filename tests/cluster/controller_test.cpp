@@ -6,6 +6,7 @@
 #include "actors/control/controller/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
+#include "tests/error_text.hpp"
 
 namespace troupe::control {
 namespace {
@@ -245,7 +246,7 @@ TEST_F(controller, a_job_is_crowded_while_two_checkpoints_wait_for_the_disk) {
   h_->on_stored({id, kept_kind::checkpoint, "/a", {}, {}}, now_, out_);
   EXPECT_FALSE(h_->crowded(id));
   h_->on_store_begun(id);
-  h_->tell(0, {stop_command{}}, now_, out_);
+  (void)h_->tell(0, {stop_command{}}, now_, out_);
   EXPECT_FALSE(h_->crowded(id)) << "the last checkpoint of a stopping job is always stored";
 }
 
@@ -254,7 +255,7 @@ TEST_F(controller, a_job_is_crowded_while_two_checkpoints_wait_for_the_disk) {
 TEST_F(controller, the_done_event_of_a_stopped_job_lists_what_could_not_be_stored) {
   join_all();
   const auto id = run_one({"n1"});
-  EXPECT_EQ(h_->tell(0, {stop_command{}}, now_, out_), "");
+  EXPECT_EQ(test::error_text(h_->tell(0, {stop_command{}}, now_, out_)), "");
   h_->on_store_begun(id);
   h_->on_event({id, {4, checkpoint_event{}}}, now_, out_);
   h_->on_store_begun(id);

@@ -4,6 +4,7 @@
 #include "actors/control/controller/cluster_controller.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
+#include "tests/error_text.hpp"
 
 namespace troupe::control {
 namespace {
@@ -90,13 +91,14 @@ TEST_F(controller_trust, node_messages_from_a_client_are_ignored) {
 TEST_F(controller_trust, only_its_owner_and_admin_may_command_a_job) {
   const person eve{"eve", certificate_role::watch}, root{"root", certificate_role::admin};
   EXPECT_EQ(h_->owner_of(id_), "client");
-  EXPECT_NE(h_->tell({"alice", certificate_role::submit}, 0, {stop_command{}}, now_, out_).find("job 1 is client's"),
-            std::string::npos);
-  EXPECT_NE(h_->tell(eve, 1, {stop_command{}}, now_, out_).find("has the role watch"), std::string::npos);
-  EXPECT_NE(h_->tell({"n2", certificate_role::node}, 1, {stop_command{}}, now_, out_), "");
-  EXPECT_EQ(h_->tell(eve, 1, {staleness_command{}}, now_, out_), "") << "a query changes nothing";
+  EXPECT_NE(
+      test::error_text(h_->tell({"alice", certificate_role::submit}, 0, {stop_command{}}, now_, out_)).find("job 1 is client's"),
+      std::string::npos);
+  EXPECT_NE(test::error_text(h_->tell(eve, 1, {stop_command{}}, now_, out_)).find("has the role watch"), std::string::npos);
+  EXPECT_NE(test::error_text(h_->tell({"n2", certificate_role::node}, 1, {stop_command{}}, now_, out_)), "");
+  EXPECT_EQ(test::error_text(h_->tell(eve, 1, {staleness_command{}}, now_, out_)), "") << "a query changes nothing";
   EXPECT_EQ(state_of(), "running");
-  EXPECT_EQ(h_->tell(root, 0, {stop_command{}}, now_, out_), "");
+  EXPECT_EQ(test::error_text(h_->tell(root, 0, {stop_command{}}, now_, out_)), "");
   EXPECT_EQ(state_of(), "stopping");
   h_->take_submission("alice", "n2", submit{{"job.toml", "text", {}}, false, 9}, now_, out_);
   deliver("client.bob.x", submit{{"job.toml", "text", {}}, false, 9});
@@ -145,7 +147,7 @@ TEST_F(controller_trust, reports_about_a_job_that_does_not_use_the_sender_are_ig
 }
 
 TEST_F(controller_trust, a_node_that_the_job_does_not_use_cannot_cancel_a_move) {
-  h_->tell(0, {drain_command{"n2"}}, now_, out_);
+  (void)h_->tell(0, {drain_command{"n2"}}, now_, out_);
   checked c;
   c.name = "tiny", c.plan_hash = "h2", c.nodes = {"n1"};
   h_->on_plan_found({id_, {}, {}, c, {"bsp"}, 1}, now_, out_);

@@ -17,10 +17,10 @@ inline std::string embedded_hash(const std::string& text, const std::vector<std:
   auto spec = parse_job(text, "job.toml", *all, set);
   node_spec local;
   local.name = "local";
-  auto made = prepare_job(std::get<job_spec>(std::move(spec)), all, {local});
+  auto made = prepare_job(*std::move(spec), all, {local});
   embedded_options o;
   o.threads = 2;
-  embedded_run run(std::get<std::shared_ptr<prepared_job>>(made), o);
+  embedded_run run(*made, o);
   return run.run().weights_sha256;
 }
 

@@ -87,7 +87,7 @@ class far_daemon {
     o->key = tls + "/" + node + ".key";
     o->operators = true;
     net::callbacks c;
-    c.on_frame = [this](const std::string& peer, net::frame&& f) -> net::expected<void> {
+    c.on_frame = [this](const std::string& peer, net::frame&& f) -> expected<void, coded_error> {
       answer_to(peer, f);
       return {};
     };

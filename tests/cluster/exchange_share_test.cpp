@@ -131,9 +131,10 @@ TEST_F(cluster_exchange_share, a_held_lock_times_out_and_the_lock_of_a_dead_proc
   const auto a = share(x, v);
   const auto at = find();
   other_process holder([&](const auto& ready) {
-    std::string why;
-    const auto m = shared_array::map(at, element::f32, 2, why);
-    if (!m || m->lock(clock::now() + 20s) != taken::yes) return 1;
+    const auto mapped = shared_array::map(at, element::f32, 2);
+    if (!mapped) return 1;
+    const auto& m = *mapped;
+    if (m->lock(clock::now() + 20s) != taken::yes) return 1;
     ready();
     ::pause();
     return 2;

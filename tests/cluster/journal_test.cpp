@@ -13,6 +13,7 @@
 
 #include "runtime/checksum/crc32c.hpp"
 #include "runtime/record/file_io.hpp"
+#include "tests/error_text.hpp"
 #include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe::control {
@@ -113,8 +114,8 @@ TEST(journal, the_last_step_of_the_running_job_survives_the_process) {
   const auto file = std::filesystem::path(dir.path) / "jobs.journal";
   {
     journal j(file);
-    EXPECT_EQ(j.append(journal_queued(queued(2))), "");
-    EXPECT_EQ(j.append(journal_queued(queued(3))), "");
+    EXPECT_EQ(test::error_text(j.append(journal_queued(queued(2)))), "");
+    EXPECT_EQ(test::error_text(j.append(journal_queued(queued(3)))), "");
     for (const std::uint64_t step : {1ull, 999'999ull, 294ull}) j.reached(2, step);
   }
   {
@@ -188,26 +189,24 @@ TEST(journal, a_damaged_journal_is_continued_after_its_last_whole_line) {
   {
     journal j(file);
     EXPECT_TRUE(j.found().jobs.empty());
-    for (const auto& l : some_lines()) EXPECT_EQ(j.append(l), "");
+    for (const auto& l : some_lines()) EXPECT_EQ(test::error_text(j.append(l)), "");
   }
   struct stat s {};
   ASSERT_EQ(::stat(file.c_str(), &s), 0);
   EXPECT_EQ(s.st_mode & 0777, 0600u) << "other users must not read the texts of jobs";
   const auto before = s.st_size;
   { std::ofstream(file, std::ios::app) << "0000"; }
-  std::string error;
   {
-    journal j(file, &error);
-    EXPECT_NE(error.find("damaged"), std::string::npos) << error;
+    journal j(file);
+    EXPECT_NE(test::error_text(j.opened()).find("damaged"), std::string::npos) << test::error_text(j.opened());
     ASSERT_EQ(j.found().jobs.size(), 2u);
     EXPECT_EQ(j.found().last_number, 3u);
-    EXPECT_EQ(j.append(journal_over(finished(2))), "");
+    EXPECT_EQ(test::error_text(j.append(journal_over(finished(2)))), "");
   }
   ASSERT_EQ(::stat(file.c_str(), &s), 0);
   EXPECT_LT(s.st_size, before) << "the rewritten journal omits finished jobs";
-  error.clear();
-  journal j(file, &error);
-  EXPECT_EQ(error, "");
+  journal j(file);
+  EXPECT_EQ(test::error_text(j.opened()), "");
   ASSERT_EQ(j.found().jobs.size(), 1u);
   EXPECT_EQ(j.found().jobs[0].number, 3u);
   EXPECT_EQ(j.found().last_number, 3u) << "job numbers are not reused";
@@ -219,23 +218,22 @@ TEST(journal, a_failed_rewrite_or_append_leaves_the_journal_unchanged) {
   const auto file = std::filesystem::path(dir.file("journal"));
   {
     journal j(file);
-    for (const auto& l : some_lines()) ASSERT_EQ(j.append(l), "");
+    for (const auto& l : some_lines()) ASSERT_EQ(test::error_text(j.append(l)), "");
   }
   const auto bytes = std::filesystem::file_size(file);
   std::filesystem::create_directory(file.string() + temporary_suffix);  // its temporary file cannot be created
-  std::string error;
-  journal j(file, &error);
-  EXPECT_FALSE(error.empty());
+  journal j(file);
+  EXPECT_FALSE(j.opened());
   rlimit old{};
   ::getrlimit(RLIMIT_FSIZE, &old);
   ::signal(SIGXFSZ, SIG_IGN);
   const rlimit full{bytes + 5, old.rlim_max};
   ::setrlimit(RLIMIT_FSIZE, &full);
-  const auto refused = j.append(journal_over(finished(3)));
+  const auto refused = test::error_text(j.append(journal_over(finished(3))));
   ::setrlimit(RLIMIT_FSIZE, &old);
   EXPECT_NE(refused.find("cannot be written"), std::string::npos) << refused;
   EXPECT_EQ(std::filesystem::file_size(file), bytes) << "the failed append changed the journal";
-  EXPECT_EQ(j.append(journal_over(finished(3))), "") << "the disk has space again";
+  EXPECT_EQ(test::error_text(j.append(journal_over(finished(3)))), "") << "the disk has space again";
   const auto c = read_journal(all(some_lines()) + journal_over(finished(3)));
   journal again(file);
   ASSERT_EQ(again.found().jobs.size(), c.jobs.size());
@@ -248,10 +246,9 @@ TEST(journal, a_damaged_journal_that_cannot_be_rewritten_refuses_appends) {
   const auto file = std::filesystem::path(dir.file("journal"));
   { std::ofstream(file) << all(some_lines()) << "0000"; }
   std::filesystem::create_directory(file.string() + temporary_suffix);
-  std::string error;
-  journal j(file, &error);
-  EXPECT_NE(error.find("damaged"), std::string::npos) << error;
-  EXPECT_NE(j.append(journal_over(finished(2))), "");
+  journal j(file);
+  EXPECT_NE(test::error_text(j.opened()).find("damaged"), std::string::npos) << test::error_text(j.opened());
+  EXPECT_FALSE(j.append(journal_over(finished(2))));
 }
 
 // Lines with a valid checksum and invalid numbers, from another program or a later version.
@@ -268,10 +265,9 @@ TEST(journal, invalid_job_numbers_are_detected_as_damage) {
 }
 
 TEST(journal, a_journal_in_an_unwritable_folder_reports_an_error_on_every_use) {
-  std::string error;
-  journal j("/proc/none/journal", &error);
-  EXPECT_FALSE(error.empty());
-  EXPECT_NE(j.append(journal_over(finished(1))), "");
+  journal j("/proc/none/journal");
+  EXPECT_FALSE(j.opened());
+  EXPECT_FALSE(j.append(journal_over(finished(1))));
 }
 
 }  // namespace

@@ -65,8 +65,8 @@ TEST_F(cluster_keeping, resume_auto_continues_a_job_from_its_newest_checkpoint) 
       EXPECT_EQ(file.rfind(dir + "/tiny/lab-", 0), 0u) << file;
     }
     const auto read = load_checkpoint(file);
-    ASSERT_TRUE(std::holds_alternative<checkpoint>(read)) << std::get<record_error>(read).to_string();
-    const auto step = std::get<checkpoint>(read).step;
+    ASSERT_TRUE(read) << read.error().to_string();
+    const auto step = read->step;
     const auto on = run(tiny_job(), with(workers(1, 2), automatic));
     ASSERT_EQ(on.outcome.exit_code(), 0);
     const auto* begins = first(on, "begins");

@@ -30,10 +30,10 @@ std::shared_ptr<prepared_job> prepared(const std::string& text, const std::vecto
                                        const std::vector<node_spec>& nodes) {
   const auto all = std::make_shared<const tables>(stock_tables());
   auto spec = parse_job(text, "job.toml", *all, set);
-  if (auto* bad = std::get_if<diagnostics>(&spec)) return ADD_FAILURE() << bad->front().to_string(), nullptr;
-  auto made = prepare_job(std::get<job_spec>(std::move(spec)), all, nodes);
-  if (auto* bad = std::get_if<diagnostics>(&made)) return ADD_FAILURE() << bad->front().to_string(), nullptr;
-  return std::get<std::shared_ptr<prepared_job>>(made);
+  if (!spec) return ADD_FAILURE() << spec.error().front().to_string(), nullptr;
+  auto made = prepare_job(*std::move(spec), all, nodes);
+  if (!made) return ADD_FAILURE() << made.error().front().to_string(), nullptr;
+  return *made;
 }
 
 embedded_result alone(const std::string& text, const std::vector<std::string>& set) {
@@ -48,7 +48,7 @@ embedded_result alone(const std::string& text, const std::vector<std::string>& s
 // Bytes that all nodes together send in a step, according to the plan.
 double planned_bytes(const std::string& text, const std::vector<std::string>& set, const std::string& cluster) {
   const auto c = read_cluster_file(std::string(TROUPE_SOURCE_DIR) + "/configs/clusters/" + cluster);
-  const auto j = prepared(text, set, std::get<cluster_spec>(c).nodes);
+  const auto j = prepared(text, set, c->nodes);
   double sum = 0;
   for (const auto& [way, bytes] : cost_of(j->plan, j->graph, j->spec).links) sum += bytes;
   return sum;
@@ -126,8 +126,8 @@ TEST_F(cluster_placed, singas_hybrid_computes_the_same_step_as_one_process) {
   const std::vector<std::string> set{"data.batch=40"};
   good_run(text, short_of(1, set), path("w.safetensors"));
   const auto got = read_safetensors(path("w.safetensors"));
-  ASSERT_TRUE(std::holds_alternative<safetensors_content>(got)) << std::get<record_error>(got).to_string();
-  const auto off = difference(alone(text, short_of(1, set)).weights, std::get<safetensors_content>(got).named);
+  ASSERT_TRUE(got) << got.error().to_string();
+  const auto off = difference(alone(text, short_of(1, set)).weights, got->named);
   std::printf("largest difference after one step: %.2g of the largest weight\n", off);
   EXPECT_LT(off, 1e-5);
   expect_planned_bytes(text, set, "local2.toml");
@@ -143,8 +143,8 @@ TEST_F(cluster_placed, a_layer_split_along_its_input_computes_the_step_of_one_pr
   std::vector<std::string> set{"layer.ip2.partition=input", R"(layer.ip2.place=["n2", "n3"])", "layer.ip2.fraction=[0.75, 0.25]"};
   good_run(text, short_of(1, set), path("w.safetensors"));
   const auto got = read_safetensors(path("w.safetensors"));
-  ASSERT_TRUE(std::holds_alternative<safetensors_content>(got)) << std::get<record_error>(got).to_string();
-  const auto off = difference(alone(text, short_of(1)).weights, std::get<safetensors_content>(got).named);
+  ASSERT_TRUE(got) << got.error().to_string();
+  const auto off = difference(alone(text, short_of(1)).weights, got->named);
   std::printf("largest difference after one step: %.2g of the largest weight\n", off);
   EXPECT_LT(off, 1e-5);
   set.emplace_back("data.batch=2048");

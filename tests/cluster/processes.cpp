@@ -15,6 +15,7 @@
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/plugin.hpp"
 #include "runtime/node/pki/certificates.hpp"
+#include "tests/error_text.hpp"
 #include "tests/failing_fsync.hpp"
 #include "tests/valid_events.hpp"
 
@@ -164,8 +165,8 @@ void cluster_test::make_cluster(int nodes) {
 
 void cluster_test::make_cluster_like(const std::string& file) {
   const auto read = read_cluster_file(std::string(TROUPE_SOURCE_DIR) + "/configs/clusters/" + file);
-  ASSERT_TRUE(std::holds_alternative<cluster_spec>(read)) << file;
-  auto nodes = std::get<cluster_spec>(read).nodes;
+  ASSERT_TRUE(read) << file;
+  auto nodes = read->nodes;
   for (auto& n : nodes) n.address.clear();
   make_cluster_of(nodes);
 }
@@ -224,8 +225,8 @@ void cluster_test::kill_hard(const std::string& node) {
 cluster_address cluster_test::address_of(const std::string& node) const {
   const auto read = read_cluster_file(path("cluster.toml"));
   std::string host = "127.0.0.1";
-  if (const auto* c = std::get_if<cluster_spec>(&read))
-    for (const auto& n : c->nodes)
+  if (read)
+    for (const auto& n : read->nodes)
       if (n.name == node) host = n.address.substr(0, n.address.rfind(':'));
   return {"lab", (folder_ / "certs").string(), host + ":" + std::to_string(ports_.at(node)), node};
 }
@@ -310,13 +311,12 @@ std::unique_ptr<cluster_test::background> cluster_test::begin_with(cluster_submi
 }
 
 repl_reply cluster_test::ask_at(const cluster_address& where, const std::string& line, bool json) {
-  std::string error;
-  const auto lines = connect_repl(where, json, 5s, error);
-  EXPECT_TRUE(lines) << error;
-  if (!lines) return {repl_reply::kind::failed, error, {}};
+  const auto lines = connect_repl(where, json, 5s);
+  EXPECT_EQ(test::error_text(lines), "");
+  if (!lines) return {repl_reply::kind::failed, lines.error().text, {}};
   std::string all;
   const auto keep = [&](const repl_reply& r) { all += (all.empty() ? "" : "\n") + r.text; };
-  auto r = run_line(lines, line, nullptr, keep, [] { return ::poll(nullptr, 0, static_cast<int>(repl_ask_every.count())) == 0; });
+  auto r = run_line(*lines, line, nullptr, keep, [] { return ::poll(nullptr, 0, static_cast<int>(repl_ask_every.count())) == 0; });
   r.text = all;
   return r;
 }

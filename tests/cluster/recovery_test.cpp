@@ -222,7 +222,7 @@ TEST_F(cluster_recovery, a_job_that_began_from_a_file_restarts_from_it_when_a_sh
   ASSERT_FALSE(file.empty());
   const auto kept = path("kept.safetensors");
   std::filesystem::copy_file(file, kept);
-  const auto at = std::get<checkpoint>(load_checkpoint(kept)).step;
+  const auto at = load_checkpoint(kept).value().step;
   const auto set = with(workers(3, 3), {"train.finish.steps=" + std::to_string(at + 3000), "eval.every=0"});
   const auto unbroken = run_with(cluster_submission::beginning::checkpoint, kept, tiny_job(), set);
   expect_done(unbroken);

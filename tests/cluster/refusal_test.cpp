@@ -4,6 +4,7 @@
 #include <random>
 
 #include "tests/cluster/processes.hpp"
+#include "tests/error_text.hpp"
 #include "tests/node/net_support.hpp"
 
 namespace troupe::testing_cluster {
@@ -66,19 +67,16 @@ TEST_F(cluster_refusal, a_wrong_ca_and_no_certificate_are_disconnected_within_a_
     }
   cluster_address stranger = coordinator();
   stranger.tls_dir = (others_->path() / "certs").string();
-  std::string error;
   const auto begun = clock::now();
-  EXPECT_FALSE(connect_repl(stranger, false, 8s, error));
+  EXPECT_NE(test::error_text(connect_repl(stranger, false, 8s)), "");
   EXPECT_LT(since(begun), 2s);
-  EXPECT_FALSE(error.empty());
   unharmed();
 }
 
 TEST_F(cluster_refusal, operators_are_refused_on_the_data_plane) {
   auto where = coordinator();
   where.address = "127.0.0.1:" + std::to_string(data_port("n1"));
-  std::string error;
-  EXPECT_FALSE(connect_repl(where, false, 8s, error));
+  const auto error = test::error_text(connect_repl(where, false, 8s));
   EXPECT_NE(error.find("operators are not accepted on the data plane"), std::string::npos) << error;
   unharmed();
 }

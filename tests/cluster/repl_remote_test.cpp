@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cluster/processes.hpp"
+#include "tests/error_text.hpp"
 
 namespace troupe::testing_cluster {
 namespace {
@@ -167,9 +168,9 @@ TEST_F(cluster_repl, the_repl_answers_while_all_cores_train) {
   set.emplace_back("train.dynamics.lr=0.0001");  // with the job's own learning rate the loss diverges
   auto b = begin(heavy, set);
   ASSERT_TRUE(b->wait_event("step", 60s));
-  std::string error;
-  const auto lines = connect_repl(coordinator(), true, 5s, error);
-  ASSERT_TRUE(lines) << error;
+  const auto connected = connect_repl(coordinator(), true, 5s);
+  ASSERT_EQ(test::error_text(connected), "");
+  const auto& lines = *connected;
   const auto busy = [&] {
     double sum = 0;
     const auto v = asked("n1", "roles");
@@ -239,9 +240,9 @@ TEST_F(cluster_repl, troupe_repl_runs_commands_scripts_and_json) {
 
 TEST_F(cluster_repl, a_line_over_the_message_limit_is_refused_with_its_size) {
   start_all();
-  std::string error;
-  const auto lines = connect_repl(coordinator(), false, 5s, error);
-  ASSERT_TRUE(lines) << error;
+  const auto connected = connect_repl(coordinator(), false, 5s);
+  ASSERT_EQ(test::error_text(connected), "");
+  const auto& lines = *connected;
   ASSERT_EQ(lines("status", nullptr).how, kind::ok);
   const auto refused = lines("status " + std::string(3 << 20, 'x'), nullptr);
   EXPECT_EQ(refused.how, kind::failed);

@@ -6,6 +6,7 @@
 #include "runtime/node/pki/authority.hpp"
 #include "tests/cluster/processes.hpp"
 #include "tests/cluster/rude_operator.hpp"
+#include "tests/error_text.hpp"
 
 namespace troupe::testing_cluster {
 namespace {
@@ -209,11 +210,10 @@ TEST_F(cluster_roles, a_revoked_client_is_disconnected_at_once_and_no_other) {
   daemon("n1").signal(SIGHUP);
   EXPECT_TRUE(alice.let_go());
   EXPECT_TRUE(b->wait_event("checkpoint", 20s)) << "SIGHUP still writes a checkpoint";
-  std::string error;
-  EXPECT_FALSE(connect_repl(as("alice"), false, 8s, error));
+  const auto error = test::error_text(connect_repl(as("alice"), false, 8s));
   EXPECT_NE(error.find("has been revoked"), std::string::npos) << "alice's own revocation list: " << error;
   std::filesystem::remove(folder_ / "certs/client.alice/revoked.pem");
-  EXPECT_FALSE(connect_repl(as("alice"), false, 2s, error)) << "the daemon's revocation list";
+  EXPECT_FALSE(connect_repl(as("alice"), false, 2s)) << "the daemon's revocation list";
   EXPECT_TRUE(daemon("n1").wait_log("the peer's certificate: certificate revoked", 5s));
   EXPECT_EQ(ask_as("bob", "n1", "status").how, repl_reply::kind::ok);
   EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok) << "the job and its client continue";

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/control/messages.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/operator_options.hpp"
 #include "runtime/node/net/tcp_transport.hpp"
 #include "tests/cluster/processes.hpp"
@@ -28,8 +29,8 @@ class rude_operator {
     o->max_queued = std::uint64_t{1} << 30;
     net::callbacks c;
     c.on_peer_up = [this](const std::string& peer, std::uint64_t) { change([&] { daemon_ = peer; }); };
-    c.on_peer_down = [this](const std::string&, const net::error& why) { change([&] { down_ = why.code; }); };
-    c.on_frame = [this](const std::string&, net::frame&& f) -> net::expected<void> {
+    c.on_peer_down = [this](const std::string&, const coded_error& why) { change([&] { down_ = why.code; }); };
+    c.on_frame = [this](const std::string&, net::frame&& f) -> expected<void, coded_error> {
       change([&] { frames_.push_back(std::move(f)); });
       return {};
     };

@@ -127,8 +127,7 @@ class cluster_frames : public cluster_test {
     sent += talk(control, false, 1, exchange_, exchanged, any);
     const auto taken = [](std::uint16_t, const std::string& b) {
       envelope e;
-      std::string error;
-      return wire_samples::decode_bytes({b.begin(), b.end()}, e, error) && has_values(e);
+      return wire_samples::decode_bytes({b.begin(), b.end()}, e) && has_values(e);
     };
     sent += talk(
         data, true, 1500, data_, [](std::size_t) { return std::uint16_t{1}; }, taken);

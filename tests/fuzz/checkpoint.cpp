@@ -17,7 +17,7 @@ void read_checkpoint(input in) {
     static const int file = ::memfd_create("checkpoint", MFD_CLOEXEC);
     if (::ftruncate(file, 0) != 0 || ::pwrite(file, r.rest().data(), r.rest().size(), 0) < 0) return;
     const auto read = load_checkpoint("/proc/self/fd/" + std::to_string(file));
-    if (const auto* wrong = std::get_if<record_error>(&read)) must(!wrong->message.empty(), "refused without a reason");
+    if (!read) must(!read.error().message.empty(), "refused without a reason");
     return;
   }
   checkpoint c;
@@ -26,10 +26,10 @@ void read_checkpoint(input in) {
     c.progress[key] = text(r.take(static_cast<std::size_t>(r.number(1))));
   }
   auto h = handover_of(c);
-  if (const auto* wrong = std::get_if<std::string>(&h)) return must(!wrong->empty(), "refused without a reason");
+  if (!h) return must(!h.error().text.empty(), "refused without a reason");
   checkpoint again;
-  put_handover(again, std::get<handover>(h), {});
-  must(std::holds_alternative<handover>(handover_of(again)), "a handover that was read cannot be written and read again");
+  put_handover(again, *h, {});
+  must(handover_of(again).has_value(), "a handover that was read cannot be written and read again");
 }
 
 std::vector<std::string> sound_checkpoint() {
@@ -42,7 +42,7 @@ std::vector<std::string> sound_checkpoint() {
   h.step = 400, h.evaluated = 380;
   h.settings.push_back({"train.dynamics.lr", 0.5, 20});
   put_handover(c, h, c.named);
-  write_checkpoint(dir.file("c"), c);
+  must(write_checkpoint(dir.file("c"), c).has_value(), "a checkpoint cannot be written");
   std::string metadata = "m";
   for (const auto& [k, v] : c.progress) metadata += static_cast<char>(k.size()) + k + static_cast<char>(v.size()) + v;
   return {"f" + text(test::read_bytes(dir.file("c"))), metadata};

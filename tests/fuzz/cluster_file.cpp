@@ -9,8 +9,8 @@ namespace troupe::fuzz {
 namespace {
 
 template <class T>
-void check(const std::variant<T, diagnostics>& r) {
-  if (const auto* wrong = std::get_if<diagnostics>(&r)) must(!wrong->empty(), "refused without a reason");
+void check(const expected<T, diagnostics>& r) {
+  if (!r) must(!r.error().empty(), "refused without a reason");
 }
 
 void read_cluster_file(input in) {

@@ -15,11 +15,11 @@ void read_csv(input in) {
   if (how & 8) f.ignore = {"name", "2"};
   f.max_values = how & 16 ? 20 : 1 << 20;
   const auto first = parse_csv_first_line(r.rest(), f.separator);
-  if (const auto* line = std::get_if<csv_first_line>(&first))
+  if (const auto* line = first ? &*first : nullptr)
     must(!line->fields.empty() && line->bytes <= r.rest().size() && line->line > 0, "the first line is beyond the file");
   const auto read = parse_csv(r.rest(), f);
-  if (const auto* wrong = std::get_if<csv_error>(&read)) return must(!wrong->text.empty(), "refused without a reason");
-  const auto& t = std::get<csv_table>(read);
+  if (!read) return must(!read.error().text.empty(), "refused without a reason");
+  const auto& t = *read;
   must(t.values.size() == t.rows() * t.names.size() && t.values.size() <= f.max_values,
        "the table is not rectangular or too large");
 }

@@ -13,9 +13,9 @@ using namespace net;
 
 void feed(std::span<const std::byte> bytes, std::size_t piece, bool data) {
   std::size_t held = 0;
-  frame_parser p(1 << 20, [&held](const frame_header& h) -> expected<std::shared_ptr<std::byte>> {
+  frame_parser p(1 << 20, [&held](const frame_header& h) -> expected<std::shared_ptr<std::byte>, coded_error> {
     const auto n = static_cast<std::size_t>(h.length);
-    if ((held += n) > (std::size_t{8} << 20)) return error{"out_of_memory", "enough"};
+    if ((held += n) > (std::size_t{8} << 20)) return unexpected(coded_error{"out_of_memory", "enough"});
     return std::shared_ptr<std::byte>(new std::byte[n], std::default_delete<std::byte[]>());
   });
   p.allow_data(data);

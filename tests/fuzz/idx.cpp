@@ -9,8 +9,8 @@ namespace {
 
 void read_idx(input in) {
   const auto r = parse_idx({in.begin(), in.end()}, 1, 4);
-  if (const auto* wrong = std::get_if<std::string>(&r)) return must(!wrong->empty(), "refused without a reason");
-  const auto& a = std::get<idx_array>(r);
+  if (!r) return must(!r.error().text.empty(), "refused without a reason");
+  const auto& a = *r;
   std::uint64_t count = 1;
   for (const auto e : a.extents) count *= static_cast<std::uint64_t>(e);
   must(a.offset + count <= a.bytes.size(), "the array is larger than the file");

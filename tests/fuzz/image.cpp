@@ -26,10 +26,10 @@ void read_image(input in) {
   const int channels = how & 2 ? 3 : 1;
   const auto size = images::size_of_image(b);
   // A large valid image takes too long to decode.
-  if (const auto* s = std::get_if<images::image_size>(&size); s && s->height * s->width > 1 << 16 && (how & 4) == 0) return;
+  if (const auto* s = size ? &*size : nullptr; s && s->height * s->width > 1 << 16 && (how & 4) == 0) return;
   const auto read = images::decode_image(b, channels, how & 4 ? images::wanted_size{12, 20} : images::wanted_size{});
-  if (const auto* wrong = std::get_if<std::string>(&read)) return must(!wrong->empty(), "refused without a reason");
-  const auto& m = std::get<images::image>(read);
+  if (!read) return must(!read.error().text.empty(), "refused without a reason");
+  const auto& m = *read;
   must(static_cast<std::int64_t>(m.bytes.size()) == m.height * m.width * m.channels && m.channels == channels,
        "the size of the image does not match its extents");
 }

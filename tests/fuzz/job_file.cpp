@@ -16,7 +16,7 @@ void read_job_file(input in) {
   std::vector<std::string> words;
   if (cut != std::string::npos && cut < 100) words.push_back(all.substr(0, cut));
   const auto r = parse_job(words.empty() ? all : all.substr(cut + 1), "fuzz.toml", tables, words, &no_plugins);
-  if (const auto* wrong = std::get_if<diagnostics>(&r)) must(!wrong->empty(), "refused without a reason");
+  if (!r) must(!r.error().empty(), "refused without a reason");
 }
 
 std::vector<std::string> sound_job_file() {

@@ -9,8 +9,8 @@ namespace {
 void read_message(input in) {
   const std::vector<std::uint8_t> bytes(in.begin(), in.end());
   envelope e;
-  std::string error;
-  if (!wire_samples::decode_bytes(bytes, e, error)) return must(!error.empty(), "refused without a reason");
+  if (const auto read = wire_samples::decode_bytes(bytes, e); !read)
+    return must(!read.error().text.empty(), "refused without a reason");
   must(wire_samples::joined(encode(e)) == bytes, "decoding and encoding change the bytes");
   (void)has_values(e);
 }

@@ -16,7 +16,7 @@ void read_message_log(input in) {
     for (std::size_t i = 0; i < 4; ++i) t[t.size() - 4 + i] = static_cast<char>(sum >> (8 * i));
   }
   const auto read = replay::from_bytes(t);
-  const auto* p = std::get_if<replay::node_part>(&read);
+  const auto* p = read ? &*read : nullptr;
   if (!p) return;
   must(replay::to_bytes(*p) == t, "reading and writing change the log");
   for (const auto& role : p->roles)

@@ -8,8 +8,8 @@ namespace {
 
 void read_npy(input in) {
   const auto r = parse_npy(in, in.size());
-  if (const auto* wrong = std::get_if<std::string>(&r)) return must(!wrong->empty(), "refused without a reason");
-  const auto& h = std::get<npy_header>(r);
+  if (!r) return must(!r.error().text.empty(), "refused without a reason");
+  const auto& h = *r;
   std::uint64_t count = 1;
   for (const auto e : h.extents) count *= static_cast<std::uint64_t>(e);
   must(h.offset + count * npy_bytes(h.type) <= in.size(), "the array is larger than the file");

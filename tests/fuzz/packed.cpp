@@ -19,8 +19,8 @@ void read_packed(input in) {
     put(b.size() - 4, crc32c(0, b.data(), b.size() - 4));
   }
   const auto read = decode_packed_header(b, file_bytes);
-  if (const auto* wrong = std::get_if<std::string>(&read)) return must(!wrong->empty(), "refused without a reason");
-  const auto& l = std::get<packed_layout>(read);
+  if (!read) return must(!read.error().text.empty(), "refused without a reason");
+  const auto& l = *read;
   const auto blocks = l.header.blocks(split::train) + l.header.blocks(split::test);
   must(static_cast<std::uint64_t>(l.first_block + blocks * l.header.block_bytes()) <= file_bytes,
        "the blocks are larger than the file");

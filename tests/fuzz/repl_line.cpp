@@ -16,11 +16,11 @@ void read_repl_line(input in) {
     std::size_t bytes = 0;
     for (const auto& w : words.list) bytes += w.size();
     must(bytes <= text.size(), "the words are longer than the line");
-    std::string error;
-    const auto commands = repl_read_commands(text, error);
-    bytes = commands.size() - 1;
-    for (const auto& c : commands) bytes += c.size();
-    must(bytes == text.size(), "commands have lost characters");
+    if (const auto commands = repl_read_commands(text)) {
+      bytes = commands->size() - 1;
+      for (const auto& c : *commands) bytes += c.size();
+      must(bytes == text.size(), "commands have lost characters");
+    }
   } else if (kind == 1) {
     if (const auto request = read_run_request(text)) {
       const auto again = read_run_request(to_line(*request));

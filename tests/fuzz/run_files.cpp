@@ -33,11 +33,10 @@ void read_run_files(input in) {
   const auto all = text(r.rest());
   if (how & 1) return read_metrics_text(all, static_cast<std::size_t>(how) * 37);
   const auto read = parse_run_info(all);
-  if (const auto* why = std::get_if<std::string>(&read)) return must(!why->empty(), "refused without a reason");
-  const auto again = parse_run_info(run_info_text(std::get<run_info>(read)));
-  must(std::holds_alternative<run_info>(again), "the text of a run cannot be read");
-  must(run_info_text(std::get<run_info>(again)) == run_info_text(std::get<run_info>(read)),
-       "a run is changed by writing and reading");
+  if (!read) return must(!read.error().text.empty(), "refused without a reason");
+  const auto again = parse_run_info(run_info_text(*read));
+  must(again.has_value(), "the text of a run cannot be read");
+  must(run_info_text(*again) == run_info_text(*read), "a run is changed by writing and reading");
 }
 
 std::vector<std::string> sound_run_files() {

@@ -116,8 +116,8 @@ void dump(const layer_type& type, const layer_case& one, device& d, const std::s
       if (grad_params[i]) file.emplace_back("grad_param." + std::to_string(i), grad_params[i]);
   }
   const auto path = directory + "/" + type.name + "." + one.name + ".safetensors";
-  if (auto wrong = write_safetensors(path, file, meta)) {
-    std::fprintf(stderr, "%s\n", wrong->to_string().c_str());
+  if (auto ok = write_safetensors(path, file, meta); !ok) {
+    std::fprintf(stderr, "%s\n", ok.error().to_string().c_str());
     std::exit(1);
   }
   std::printf("%s\n", path.c_str());

@@ -99,8 +99,8 @@ void dump(const one_case& one, dtype type, double decay, double clip, device& d,
   const auto path = directory + "/" + one.name + (type == dtype::f64 ? ".f64" : ".f32") + (decay > 0 ? ".decay" : "") +
                     (clip > 0 ? ".clip" : "") + ".safetensors";
   const named_tensors file{{"first", first}, {"gradients", gradients}, {"rates", rates}, {"after", after}};
-  if (auto wrong = write_safetensors(path, file, meta)) {
-    std::fprintf(stderr, "%s\n", wrong->to_string().c_str());
+  if (auto ok = write_safetensors(path, file, meta); !ok) {
+    std::fprintf(stderr, "%s\n", ok.error().to_string().c_str());
     std::exit(1);
   }
 }

@@ -146,13 +146,13 @@ std::string judged(const std::vector<std::string>& set) {
   const auto taken = [&] { return memory_line("VmHWM:") - before; };
   auto made = prepare_text({base_job, "job.toml", set}, all);
   const auto to_prepare = taken();
-  if (const auto* bad = std::get_if<diagnostics>(&made)) {
+  if (!made) {
     if (to_prepare > slack) return "refused after taking " + std::to_string(to_prepare / mib) + " MiB";
-    for (const auto& d : *bad)
+    for (const auto& d : made.error())
       if (d.at.line == 0 && d.at.file.rfind("--set", 0) != 0) return "refused without a position: " + d.to_string();
     return {};
   }
-  const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+  const auto j = *made;
   const auto planned = bytes_on(*j, 0);
   if (to_prepare > slack + planned)
     return "prepared with " + std::to_string(to_prepare / mib) + " MiB, planned " + std::to_string(planned / mib);

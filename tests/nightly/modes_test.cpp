@@ -18,12 +18,12 @@ double embedded_accuracy(const std::vector<std::string>& set) {
   auto spec = parse_job(config_text("lenet_modes.toml"), "lenet_modes.toml", *all, set);
   node_spec local;
   local.name = "local";
-  if (auto* bad = std::get_if<diagnostics>(&spec)) return ADD_FAILURE() << bad->front().to_string(), -1;
-  auto made = prepare_job(std::get<job_spec>(std::move(spec)), all, {local});
-  if (auto* bad = std::get_if<diagnostics>(&made)) return ADD_FAILURE() << bad->front().to_string(), -1;
+  if (!spec) return ADD_FAILURE() << spec.error().front().to_string(), -1;
+  auto made = prepare_job(*std::move(spec), all, {local});
+  if (!made) return ADD_FAILURE() << made.error().front().to_string(), -1;
   embedded_options o;
   o.threads = 2;
-  embedded_run run(std::get<std::shared_ptr<prepared_job>>(made), o);
+  embedded_run run(*made, o);
   const auto r = run.run();
   EXPECT_TRUE(r.ok) << r.error;
   return r.done.test_accuracy.value_or(-1);

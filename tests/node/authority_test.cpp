@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "runtime/node/net/hello.hpp"
+#include "tests/error_text.hpp"
 #include "tests/node/net_support.hpp"
 
 namespace troupe {
@@ -182,11 +183,11 @@ TEST(roles, each_role_has_its_rights) {
 }
 
 TEST(roles, jobs_are_steered_by_their_owners_and_by_admin) {
-  EXPECT_EQ(why_not_steer({"alice", certificate_role::submit}, 3, "alice", "stop"), "");
-  EXPECT_EQ(why_not_steer({"client", certificate_role::admin}, 3, "alice", "stop"), "");
-  EXPECT_EQ(why_not_steer({"bob", certificate_role::submit}, 3, "alice", "stop"),
+  EXPECT_EQ(test::error_text(check_steer({"alice", certificate_role::submit}, 3, "alice", "stop")), "");
+  EXPECT_EQ(test::error_text(check_steer({"client", certificate_role::admin}, 3, "alice", "stop")), "");
+  EXPECT_EQ(test::error_text(check_steer({"bob", certificate_role::submit}, 3, "alice", "stop")),
             "not allowed: stop: job 3 is alice's, and bob has the role submit; its owner and admin may");
-  EXPECT_EQ(why_not_steer({"alice", certificate_role::watch}, 3, "alice", "stop"),
+  EXPECT_EQ(test::error_text(check_steer({"alice", certificate_role::watch}, 3, "alice", "stop")),
             "not allowed: stop: the certificate of alice has the role watch; submit and admin may")
       << "alice had another role when she submitted the job";
 }

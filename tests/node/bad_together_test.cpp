@@ -20,10 +20,9 @@ TEST(bad_input, a_topology_that_does_not_suit_the_mode_is_an_error) {
     lines[26] = sync;
     lines[38] = topology;
     auto spec = parse_job(text_of(lines), "job.toml", *all_tables(), {});
-    if (auto* e = std::get_if<diagnostics>(&spec)) return shown(*e);
-    auto job = prepare_job(std::get<job_spec>(std::move(spec)), all_tables(), nodes);
-    auto* e = std::get_if<diagnostics>(&job);
-    return e ? shown(*e) : std::string();
+    if (!spec) return shown(spec.error());
+    auto job = prepare_job(*std::move(spec), all_tables(), nodes);
+    return job ? std::string() : shown(job.error());
   };
   EXPECT_THAT(at("sync = { mode = \"group_sync\" }", "worker_groups = 2", local_node()),
               HasSubstr("job.toml:38:2: group_sync gives every worker group its own server group"));
@@ -75,10 +74,10 @@ TEST(bad_input, a_node_over_its_memory_limit_is_an_error) {
   nodes[1].name = "fc";
   nodes[1].at = {"cluster.toml", 9, 3};
   nodes[1].memory_limit = 1 << 20;
-  EXPECT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(prepare_job(std::get<job_spec>(spec), all_tables(), nodes)));
+  EXPECT_TRUE(prepare_job(*spec, all_tables(), nodes).has_value());
   nodes[1].memory_limit = 1000;
-  const auto job = prepare_job(std::get<job_spec>(spec), all_tables(), nodes);
-  const auto* e = std::get_if<diagnostics>(&job);
+  const auto job = prepare_job(*spec, all_tables(), nodes);
+  const auto* e = job ? nullptr : &job.error();
   ASSERT_TRUE(e);
   EXPECT_THAT(shown(*e), HasSubstr("cluster.toml:9:3: over budget: node 'fc' would hold about "));
 }

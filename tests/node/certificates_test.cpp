@@ -26,7 +26,7 @@ std::string file_text(const fs::path& p) {
 struct certificates_test : ::testing::Test {
   temporary_directory parent;
   fs::path dir = parent.path() / "sub" / "certs";
-  net::expected<void> make(const certificate_options& o = {}) {
+  expected<void, coded_error> make(const certificate_options& o = {}) {
     return make_cluster_certificates(dir, "troop", {{"n1", {"10.0.0.1", "fe80::1", "host.example"}}, {"n2", {}}}, o);
   }
   std::string check(const std::string& name) {

@@ -63,16 +63,16 @@ std::shared_ptr<prepared_job> prepared(const std::string& name, const std::vecto
   auto all = std::make_shared<const tables>(node_tables());
   for (auto& o : data_of(name)) overrides.push_back(std::move(o));
   auto spec = read_job_file(std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/" + name, *all, overrides);
-  if (auto* e = std::get_if<diagnostics>(&spec)) {
-    ADD_FAILURE() << text_of(*e);
+  if (!spec) {
+    ADD_FAILURE() << text_of(spec.error());
     return nullptr;
   }
-  auto job = prepare_job(std::get<job_spec>(std::move(spec)), all, nodes);
-  if (auto* e = std::get_if<diagnostics>(&job)) {
-    ADD_FAILURE() << text_of(*e);
+  auto job = prepare_job(*std::move(spec), all, nodes);
+  if (!job) {
+    ADD_FAILURE() << text_of(job.error());
     return nullptr;
   }
-  return kept[key] = std::get<std::shared_ptr<prepared_job>>(std::move(job));
+  return kept[key] = *std::move(job);
 }
 
 std::vector<node_spec> one_node() {
@@ -83,11 +83,11 @@ std::vector<node_spec> one_node() {
 
 std::vector<node_spec> nodes_of(const std::string& cluster) {
   auto c = read_cluster_file(std::string(TROUPE_SOURCE_DIR) + "/configs/clusters/" + cluster);
-  if (auto* e = std::get_if<diagnostics>(&c)) {
-    ADD_FAILURE() << text_of(*e);
+  if (!c) {
+    ADD_FAILURE() << text_of(c.error());
     return {};
   }
-  return std::get<cluster_spec>(c).nodes;
+  return c->nodes;
 }
 
 std::shared_ptr<prepared_job> job_of_file(const std::string& name) {

@@ -47,11 +47,10 @@ class data_folders : public testing::Test {
         if (s.kind == option_kind::integer) given.values[s.name] = std::int64_t{1};
       }
     d.values = check_options(given, type.specs);
-    const auto wrong = outside_of_folders(d, type, {in("").string()});
-    if (wrong) {
-      EXPECT_THAT(wrong->message, HasSubstr("this node reads data only under the folders"));
-    }
-    return wrong ? wrong->at.file : "";
+    const auto allowed = check_folders(d, type, {in("").string()});
+    if (allowed) return "";
+    EXPECT_THAT(allowed.error().message, HasSubstr("this node reads data only under the folders"));
+    return allowed.error().at.file;
   }
   std::string blamed(const char* source, const std::map<std::string, std::string>& texts) const {
     return blamed(*all_.sources.find(source), texts);
@@ -127,8 +126,7 @@ TEST_F(data_folders, only_jobs_with_limits_are_restricted) {
   const auto all = std::make_shared<const tables>(all_);
   const auto said = [&](std::optional<job_limits> limits) {
     const auto r = prepare_text({text, "job.toml", {}, std::move(limits)}, all);
-    const auto* bad = std::get_if<diagnostics>(&r);
-    return bad ? bad->front().to_string() : "nothing";
+    return r ? "nothing" : r.error().front().to_string();
   };
   EXPECT_EQ(said(job_limits{{}, {in("").string()}}).rfind("job.toml:3:1: [data]: 'path' is outside the allowed folders", 0), 0u);
   EXPECT_EQ(said(job_limits{{}, {}}).rfind("job.toml:3:1: [data]: 'path' is outside the allowed folders", 0), 0u);

@@ -276,11 +276,11 @@ TEST(images_source, errors_of_a_job_point_at_the_key) {
         "\"loss\"\ntype = \"softmax_loss\"\ninputs = [\"ip\", \"label\"]\n[train]\ndynamics = { rule = \"sgd\", lr = "
         "0.1 }\nsync = { mode = \"bsp\" }\nfinish = { steps = 1 }\n";
     auto spec = parse_job(text, "job.toml", *all_rows, {});
-    if (auto* e = std::get_if<diagnostics>(&spec)) return e->front().to_string();
+    if (!spec) return spec.error().front().to_string();
     node_spec n;
     n.name = "local";
-    auto job = prepare_job(std::get<job_spec>(std::move(spec)), all_rows, {n});
-    if (auto* e = std::get_if<diagnostics>(&job)) return e->front().to_string();
+    auto job = prepare_job(*std::move(spec), all_rows, {n});
+    if (!job) return job.error().front().to_string();
     return std::string("no error");
   };
   const auto path = "path = \"" + dir.path + "\"\n";

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/node/config/job_file.hpp"
 
@@ -76,9 +77,9 @@ inline std::vector<node_spec> local_node() {
 // data and the model.
 inline diagnostics mistakes_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
   auto spec = parse_job(text, "job.toml", *all_tables(), overrides);
-  if (auto* e = std::get_if<diagnostics>(&spec)) return *e;
-  auto job = prepare_job(std::get<job_spec>(std::move(spec)), all_tables(), local_node());
-  if (auto* e = std::get_if<diagnostics>(&job)) return *e;
+  if (!spec) return spec.error();
+  auto job = prepare_job(*std::move(spec), all_tables(), local_node());
+  if (!job) return job.error();
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "tests/error_text.hpp"
 #include "tests/node/job_fixture.hpp"
 
 namespace troupe {
@@ -155,14 +156,13 @@ TEST(memory_budget, is_the_memory_left_less_the_reserve_and_the_promised_bytes) 
 
 std::shared_ptr<prepared_job> prepared(const std::vector<std::string>& overrides) {
   auto spec = parse_job(job_test::text_of(job_test::sound_lines()), "job.toml", *job_test::all_tables(), overrides);
-  auto job = prepare_job(std::get<job_spec>(std::move(spec)), job_test::all_tables(), job_test::local_node());
-  if (const auto* bad = std::get_if<diagnostics>(&job)) ADD_FAILURE() << job_test::shown(*bad);
-  return std::get<std::shared_ptr<prepared_job>>(std::move(job));
+  auto job = prepare_job(*std::move(spec), job_test::all_tables(), job_test::local_node());
+  if (!job) ADD_FAILURE() << job_test::shown(job.error());
+  return *std::move(job);
 }
 
 std::string refused_by(const std::vector<std::string>& overrides, double bytes, const std::string& of = "this machine has") {
-  const auto bad = over_budget(*prepared(overrides), 0, {bytes, of});
-  return bad ? bad->to_string() : "";
+  return test::error_text(check_memory(*prepared(overrides), 0, {bytes, of}));
 }
 
 constexpr double mib = 1 << 20;

@@ -172,7 +172,7 @@ TEST(receive_buffer, frames_do_not_depend_on_how_their_bytes_are_split) {
 }
 
 TEST(receive_buffer, a_data_frame_before_the_peer_is_accepted_is_an_error) {
-  receive_buffer in(1 << 20, [](const frame_header&) { return error{"never", ""}; });
+  receive_buffer in(1 << 20, [](const frame_header&) { return unexpected(coded_error{"never", ""}); });
   const auto one = written(1, std::vector(10, std::byte{1}));
   std::memcpy(in.room().data(), one.data(), one.size());
   in.received(one.size());

@@ -64,7 +64,7 @@ struct collector {
   std::vector<frame> got;
 
   explicit collector(std::uint64_t cap = 64 << 20)
-      : parser(cap, [this](const frame_header& h) -> expected<std::shared_ptr<std::byte>> {
+      : parser(cap, [this](const frame_header& h) -> expected<std::shared_ptr<std::byte>, coded_error> {
           const auto n = static_cast<std::size_t>(h.length);
           ++asked;
           largest = std::max(largest, n);
@@ -248,8 +248,8 @@ TEST(net_frame, errors_have_codes_and_the_parser_stays_failed) {
   EXPECT_FALSE(early.feed(good));
   EXPECT_EQ(early.parser.failure().code, "unexpected_frame");
 
-  frame_parser poor(1 << 30, [](const frame_header&) -> expected<std::shared_ptr<std::byte>> {
-    return error{"credit_exceeded", ""};
+  frame_parser poor(1 << 30, [](const frame_header&) -> expected<std::shared_ptr<std::byte>, coded_error> {
+    return unexpected(coded_error{"credit_exceeded", ""});
   });
   poor.allow_data(true);
   frame f;

@@ -28,7 +28,7 @@ TEST(net_hello, round_trips_and_every_truncation_is_an_error) {
   for (std::size_t n = 0; n < raw.size(); ++n) EXPECT_FALSE(decode_hello(std::span(raw).first(n)));
   h.protocol = protocol_version + 1;
   EXPECT_EQ(decode_hello(encode_hello(h)).error().code, "protocol_version");
-  const error e = decode_refusal(encode_refusal({"wrong_cluster", "x\ny\x1b[0m"}));
+  const coded_error e = decode_refusal(encode_refusal({"wrong_cluster", "x\ny\x1b[0m"}));
   EXPECT_EQ(e.code, "wrong_cluster");
   EXPECT_EQ(e.message, "x?y?[0m");
 }

@@ -28,7 +28,7 @@ void push(send_queue& q, std::uint32_t destination, std::size_t size, std::uint6
 
 struct receiver {
   std::size_t open_bytes = 0, largest_sum = 0;
-  frame_parser parser{1 << 30, [this](const frame_header& h) -> expected<std::shared_ptr<std::byte>> {
+  frame_parser parser{1 << 30, [this](const frame_header& h) -> expected<std::shared_ptr<std::byte>, coded_error> {
                         const auto n = static_cast<std::size_t>(h.length);
                         largest_sum = std::max(largest_sum, open_bytes += n);
                         return std::shared_ptr<std::byte>(new std::byte[n + 1], [this, n](const std::byte* p) {
@@ -321,9 +321,9 @@ TEST(net_streams, misplaced_chunks_deliver_only_frames_that_were_sent) {
 TEST(net_streams, parser_fails_and_frees_all_streams_when_memory_is_refused) {
   std::size_t given = 0;
   std::vector<std::weak_ptr<std::byte>> watch;
-  frame_parser p(1 << 30, [&](const frame_header& h) -> expected<std::shared_ptr<std::byte>> {
+  frame_parser p(1 << 30, [&](const frame_header& h) -> expected<std::shared_ptr<std::byte>, coded_error> {
     const auto n = static_cast<std::size_t>(h.length);
-    if ((given += n) > 10 * MiB) return error{"credit_exceeded", ""};
+    if ((given += n) > 10 * MiB) return unexpected(coded_error{"credit_exceeded", ""});
     const std::shared_ptr<std::byte> made(new std::byte[n], std::default_delete<std::byte[]>());
     watch.push_back(made);
     return made;

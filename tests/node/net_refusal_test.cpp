@@ -205,7 +205,7 @@ TEST_F(net_refusal, an_announced_frame_of_4_gib_ends_only_its_connection) {
 }
 
 TEST_F(net_refusal, a_peer_that_ignores_its_window_or_invents_credit_is_disconnected) {
-  a.when_frame = [this](const std::string&, frame&& f) -> expected<void> {
+  a.when_frame = [this](const std::string&, frame&& f) -> expected<void, coded_error> {
     const std::lock_guard lock(a.mutex);
     a.frames.push_back({"b", std::move(f)});
     return {};

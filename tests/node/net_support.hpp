@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/credit.hpp"
 #include "runtime/node/net/frame.hpp"
 #include "runtime/node/net/hello.hpp"
@@ -68,7 +69,7 @@ struct certificate_sets {
     expired.until = -24h;
     check(add_node_certificate(dir.path() / "good", {"old", {"127.0.0.1"}}, expired));
   }
-  static void check(const expected<void>& done) {
+  static void check(const expected<void, coded_error>& done) {
     if (!done) throw std::runtime_error(done.error().code + ": " + done.error().message);
   }
 };
@@ -113,7 +114,7 @@ class node {
     frame f;
   };
   // Makes the transport under test; empty: tcp.
-  static inline std::function<expected<std::unique_ptr<transport>>(const tcp_options&, callbacks)> make;
+  static inline std::function<expected<std::unique_ptr<transport>, coded_error>(const tcp_options&, callbacks)> make;
 
   explicit node(const std::string& name, const std::function<void(tcp_options&)>& adjust = {}) {
     tcp_options o;
@@ -129,8 +130,8 @@ class node {
       change([&] { ups[p].push_back(inc); });
       if (when_up) when_up(p);
     };
-    on.on_peer_down = [this](const std::string& p, const error& why) { change([&] { downs[p].push_back(why); }); };
-    on.on_frame = [this](const std::string& p, frame&& f) -> expected<void> {
+    on.on_peer_down = [this](const std::string& p, const coded_error& why) { change([&] { downs[p].push_back(why); }); };
+    on.on_frame = [this](const std::string& p, frame&& f) -> expected<void, coded_error> {
       if (when_frame) return when_frame(p, std::move(f));
       change([&] { frames.push_back({p, std::move(f)}); });
       return {};
@@ -189,11 +190,11 @@ class node {
   }
 
   std::function<void(const std::string&)> when_up;
-  std::function<expected<void>(const std::string&, frame&&)> when_frame;  // set before any peer is up
+  std::function<expected<void, coded_error>(const std::string&, frame&&)> when_frame;  // set before any peer is up
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, std::vector<std::uint64_t>> ups;
-  std::map<std::string, std::vector<error>> downs;
+  std::map<std::string, std::vector<coded_error>> downs;
   std::vector<received> frames;
   std::vector<std::string> log;
   std::uint16_t port = 0;
@@ -319,7 +320,7 @@ class raw_client {
   SSL* ssl_ = nullptr;
   bytes buffer_;
   std::span<const std::byte> left_;
-  frame_parser parser_{1 << 20, [](const frame_header& h) -> expected<std::shared_ptr<std::byte>> {
+  frame_parser parser_{1 << 20, [](const frame_header& h) -> expected<std::shared_ptr<std::byte>, coded_error> {
                          const auto n = static_cast<std::size_t>(h.length);
                          return std::shared_ptr<std::byte>(new std::byte[n], std::default_delete<std::byte[]>());
                        }};

@@ -125,11 +125,11 @@ TEST(resolved_job, is_read_as_the_same_job_for_random_jobs) {
       if (key.ends_with("base_batch")) add("train.dynamics.lr_scale", "sqrt");
     }
     auto spec = parse_job(text, "job.toml", all, set);
-    if (!std::holds_alternative<job_spec>(spec)) continue;
+    if (!spec.has_value()) continue;
     ++good;
     for (const auto& s : set) used.insert(s.substr(0, s.find('=')));
     SCOPED_TRACE(joined(set, " "));
-    expect_round_trip(std::get<job_spec>(spec));
+    expect_round_trip(*spec);
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_GT(good, 300);

@@ -36,8 +36,8 @@ class runs_info : public testing::Test {
   }
   std::string found(const std::string& word) const {
     const auto f = find_run(runs, word);
-    const auto* e = std::get_if<record_error>(&f);
-    return e == nullptr ? std::get<fs::path>(f).filename().string() : "error: " + e->message;
+    const auto* e = f ? nullptr : &f.error();
+    return e == nullptr ? f->filename().string() : "error: " + e->message;
   }
   fs::path runs;
 };
@@ -49,15 +49,15 @@ TEST_F(runs_info, run_json_keeps_every_field) {
   r.last_step = 2000, r.steps_per_epoch = 938, r.devices = {"cpu:0"}, r.started = "2026-11-26T19:26:30Z", r.seconds = 12.5;
   r.steps = 1500, r.loss = std::nan(""), r.accuracy = 0.5, r.best_accuracy = 0.75, r.best_step = 1000, r.resumed_at = {500, 700};
   const auto read = parse_run_info(run_info_text(r));
-  ASSERT_TRUE(std::holds_alternative<run_info>(read)) << std::get<std::string>(read);
-  const auto& s = std::get<run_info>(read);
+  ASSERT_TRUE(read) << read.error().text;
+  const auto& s = *read;
   EXPECT_EQ(run_info_text(s), run_info_text(r));
   EXPECT_TRUE(std::isnan(s.loss));
   EXPECT_EQ(s.seed, r.seed);
   EXPECT_EQ(s.resumed_at, r.resumed_at);
   EXPECT_EQ(s.overrides, r.overrides);
   r.accuracy = -1;
-  EXPECT_EQ(std::get<run_info>(parse_run_info(run_info_text(r))).accuracy, -1);
+  EXPECT_EQ(parse_run_info(run_info_text(r)).value().accuracy, -1);
 }
 
 TEST_F(runs_info, a_damaged_run_json_is_an_error_that_names_the_file) {
@@ -67,25 +67,25 @@ TEST_F(runs_info, a_damaged_run_json_is_an_error_that_names_the_file) {
         "{\"number\":1,\"name\":\"a\",\"state\":\"done\",\"resumed_at\":[1,\"x\"]}"}) {
     const auto folder = put("1-a", text);
     const auto read = read_run_info(folder);
-    ASSERT_TRUE(std::holds_alternative<record_error>(read)) << text;
-    EXPECT_EQ(std::get<record_error>(read).file, run_info_file(folder).string());
-    EXPECT_FALSE(std::get<record_error>(read).message.empty());
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().file, run_info_file(folder).string());
+    EXPECT_FALSE(read.error().message.empty());
   }
   const auto large = read_run_info(put("1-a", std::string((1u << 20) + 1, ' ')));
-  EXPECT_NE(std::get<record_error>(large).message.find("larger than 1 MiB"), std::string::npos);
+  EXPECT_NE(large.error().message.find("larger than 1 MiB"), std::string::npos);
 }
 
 TEST_F(runs_info, a_running_run_without_a_lock_is_interrupted) {
   const auto folder = make(1, "a", "running");
-  EXPECT_EQ(std::get<run_info>(read_run_info(folder)).state, "interrupted") << "there is no lock file";
+  EXPECT_EQ(read_run_info(folder).value().state, "interrupted") << "there is no lock file";
   std::ofstream(run_lock_file(folder)) << "";
-  EXPECT_EQ(std::get<run_info>(read_run_info(folder)).state, "interrupted");
+  EXPECT_EQ(read_run_info(folder).value().state, "interrupted");
   std::FILE* held = std::fopen(run_lock_file(folder).c_str(), "r+");
   ASSERT_EQ(::flock(::fileno(held), LOCK_EX | LOCK_NB), 0);
   EXPECT_TRUE(run_is_locked(folder));
-  EXPECT_EQ(std::get<run_info>(read_run_info(folder)).state, "running");
+  EXPECT_EQ(read_run_info(folder).value().state, "running");
   std::fclose(held);
-  EXPECT_EQ(std::get<run_info>(read_run_info(folder)).state, "interrupted");
+  EXPECT_EQ(read_run_info(folder).value().state, "interrupted");
 }
 
 TEST_F(runs_info, lists_numbered_folders_in_the_order_of_numbers) {

@@ -183,8 +183,8 @@ names differences(const job_spec& a, const job_spec& b) {
 
 job_spec parsed(const std::string& text, const std::vector<std::string>& overrides, const std::string& file) {
   auto r = parse_job(text, file, every_table(), overrides);
-  if (auto* bad = std::get_if<diagnostics>(&r)) throw std::runtime_error(shown(*bad) + text);
-  return std::get<job_spec>(std::move(r));
+  if (!r) throw std::runtime_error(shown(r.error()) + text);
+  return *std::move(r);
 }
 
 std::string expect_round_trip(const job_spec& s) {

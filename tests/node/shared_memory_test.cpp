@@ -1,6 +1,7 @@
 // Arrays that processes share: no torn values, no lost additions under the lock, a lock that
 // survives the death of its holder, and the refusal of wrong memory.
 #include "runtime/exchange/shared/shared_memory.hpp"
+#include "tests/error_text.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -58,12 +59,13 @@ struct child {
 
 class shared_memory : public ::testing::Test {
  protected:
-  shared_memory() : file(shared_file::make(element::f64, count, why)) { file->say_where(where); }
-  std::unique_ptr<shared_array> map() { return shared_array::map(where, element::f64, count, why); }
+  shared_memory() : file(*shared_file::make(element::f64, count)) { file->say_where(where); }
+  std::unique_ptr<shared_array> map() {
+    auto mapped = shared_array::map(where, element::f64, count);
+    return mapped ? *std::move(mapped) : nullptr;
+  }
   std::string refusal(const shared_at& at, element e = element::f64, std::uint64_t n = count) {
-    std::string text;
-    EXPECT_EQ(shared_array::map(at, e, n, text), nullptr);
-    return text;
+    return test::error_text(shared_array::map(at, e, n));
   }
   // Two processes add 1 to all values, `times` times each. Returns the final values.
   std::vector<double> added_by_two(bool locked, int times) {
@@ -87,7 +89,6 @@ class shared_memory : public ::testing::Test {
   }
 
   static constexpr std::uint64_t count = 5000;
-  std::string why;
   std::optional<shared_file> file;
   shared_at where;
 };
@@ -108,7 +109,7 @@ TEST_F(shared_memory, additions_without_the_lock_may_be_lost_but_never_invented)
 TEST_F(shared_memory, no_value_is_torn_by_concurrent_writers) {
   const double patterns[] = {std::bit_cast<double>(0x3132333435363738u), std::bit_cast<double>(0x4a4b4c4d4e4f5051u)};
   const auto mine = map();
-  ASSERT_TRUE(mine) << why;
+  ASSERT_TRUE(mine);
   mine->write(std::vector<double>(count, patterns[0]).data());
   const auto writer = [&](int) {
     const auto a = map();
@@ -141,10 +142,11 @@ TEST_F(shared_memory, add_scales_and_write_replaces) {
   std::vector<double> got(count);
   a->read(got.data());
   for (std::size_t k = 0; k < count; ++k) ASSERT_EQ(got[k], 0.5 * static_cast<double>(k));
-  const auto small = shared_file::make(element::f32, 3, why);
+  const auto small = shared_file::make(element::f32, 3);
   small->say_where(where);
-  const auto f = shared_array::map(where, element::f32, 3, why);
-  ASSERT_TRUE(f) << why;
+  const auto mapped = shared_array::map(where, element::f32, 3);
+  ASSERT_EQ(test::error_text(mapped), "");
+  const auto& f = *mapped;
   const float one[] = {1, 2, 3};
   float out[3] = {9, 9, 9};
   f->read(out);
@@ -224,9 +226,7 @@ TEST_F(shared_memory, another_user_is_refused) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   child other([&](int) {
     if (::setresuid(65534, 65534, 65534) != 0) return 3;
-    std::string text;
-    if (shared_array::map(where, element::f64, count, text)) return 1;
-    return text.find("another user") != std::string::npos ? 0 : 2;
+    return test::error_text(shared_array::map(where, element::f64, count)).find("another user") != std::string::npos ? 0 : 2;
   });
   EXPECT_EQ(other.join(), 0);
 }
@@ -248,7 +248,7 @@ TEST_F(shared_memory, file_cannot_be_resized_and_is_freed_with_its_last_user) {
 }
 
 TEST_F(shared_memory, make_fails_when_the_machine_has_too_little_memory) {
-  EXPECT_FALSE(shared_file::make(element::f64, std::uint64_t{1} << 50, why));
+  const auto why = test::error_text(shared_file::make(element::f64, std::uint64_t{1} << 50));
   EXPECT_NE(why.find("cannot make this memory"), std::string::npos) << why;
 }
 

@@ -21,10 +21,10 @@ std::shared_ptr<prepared_job> prepared(const std::string& file, std::vector<std:
     for (const char* s : {"topology={workers_per_group=4,servers_per_group=4}", "pipeline={packets=4}", "data.batch=1024"})
       set.emplace_back(s);
   auto spec = read_job_file(std::string(TROUPE_SOURCE_DIR) + "/configs/" + file, *all, set);
-  if (auto* bad = std::get_if<diagnostics>(&spec)) return ADD_FAILURE() << bad->front().to_string(), nullptr;
-  auto made = prepare_job(std::get<job_spec>(std::move(spec)), all, nodes);
-  if (auto* bad = std::get_if<diagnostics>(&made)) return ADD_FAILURE() << bad->front().to_string(), nullptr;
-  return std::get<std::shared_ptr<prepared_job>>(made);
+  if (!spec) return ADD_FAILURE() << spec.error().front().to_string(), nullptr;
+  auto made = prepare_job(*std::move(spec), all, nodes);
+  if (!made) return ADD_FAILURE() << made.error().front().to_string(), nullptr;
+  return *made;
 }
 
 std::vector<node_spec> four_nodes() {
@@ -102,7 +102,7 @@ TEST(suggest, places_the_first_layer_too_when_that_costs_less) {
 
 TEST(suggest, places_in_the_job_are_ignored) {
   auto c = read_cluster_file(std::string(TROUPE_SOURCE_DIR) + "/configs/clusters/alexnet_fc.toml");
-  const auto nodes = std::get<cluster_spec>(c).nodes;
+  const auto nodes = c->nodes;
   const auto j = prepared("jobs/alexnet_fc.toml", {}, nodes);
   ASSERT_TRUE(j);
   const auto s = suggest_places(j->spec, j->graph, nodes);

@@ -195,7 +195,7 @@ TEST_P(transport_conformance, callbacks_may_send_and_their_exceptions_end_only_t
   node a("a"), b("b");
   b.listen();
   a.when_up = [&](const std::string& p) { EXPECT_TRUE(a.net->send(p, frame_of(pattern(10, 1), 5))); };
-  b.when_frame = [&](const std::string& p, frame&& f) -> expected<void> {
+  b.when_frame = [&](const std::string& p, frame&& f) -> expected<void, coded_error> {
     if (f.id == 5) {
       EXPECT_TRUE(b.net->send(p, frame_of(pattern(20, 2), 6)));
       return {};
@@ -217,9 +217,9 @@ TEST_P(transport_conformance, callbacks_may_send_and_their_exceptions_end_only_t
 TEST_P(transport_conformance, an_error_of_on_frame_ends_the_connection_with_that_reason) {
   node a("a"), b("b");
   std::vector<std::uint64_t> came;
-  b.when_frame = [&](const std::string& p, frame&& f) -> expected<void> {
+  b.when_frame = [&](const std::string& p, frame&& f) -> expected<void, coded_error> {
     came.push_back(f.id);
-    if (f.id == 2) return unreadable(p, f, "it is too odd");
+    if (f.id == 2) return unexpected(unreadable(p, f, "it is too odd"));
     return {};
   };
   b.listen();

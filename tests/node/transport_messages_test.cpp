@@ -8,6 +8,7 @@
 #include "runtime/messages/wire_fields.hpp"
 #include "runtime/node/net/memory_sharing.hpp"
 #include "runtime/node/role_frames.hpp"
+#include "tests/error_text.hpp"
 #include "tests/node/transport_conformance.hpp"
 #include "tests/runtime/exchange/exchange_samples.hpp"
 #include "tests/runtime/messages/wire_samples.hpp"
@@ -142,8 +143,7 @@ class transport_messages : public transport_conformance {
     const auto f = b_->take();
     if (!f.payload) return ADD_FAILURE() << "did not arrive", 0;
     envelope back;
-    const auto why = from_frame(f, back);
-    EXPECT_EQ(why, "");
+    EXPECT_EQ(test::error_text(from_frame(f, back)), "");
     EXPECT_TRUE(back.body.index() == e.body.index() && same_bytes(encode(back), encode(e)));
     std::size_t shared = 0;
     for (const auto& p : f.shared) shared += p.bytes;

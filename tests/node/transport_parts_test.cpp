@@ -35,7 +35,7 @@ outgoing_frame frame_to(std::uint32_t destination, std::size_t size, std::uint64
 class gate {
  public:
   explicit gate(node& at) {
-    at.when_frame = [this, &at](const std::string& peer, frame&& f) -> expected<void> {
+    at.when_frame = [this, &at](const std::string& peer, frame&& f) -> expected<void, coded_error> {
       if (f.id == id) {
         inside_.set_value();
         opened_.get_future().wait();

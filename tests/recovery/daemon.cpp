@@ -1,4 +1,5 @@
 #include "tests/recovery/daemon.hpp"
+#include "tests/error_text.hpp"
 
 #include "runtime/job/plugin_abi.hpp"
 
@@ -51,9 +52,8 @@ daemon::daemon(surroundings& s, watcher& w, std::string node, std::filesystem::p
   std::map<std::uint32_t, control::unfinished_job> taken_up;
   const auto tag = static_cast<std::uint16_t>(incarnation_ % 65521);
   if (coordinates) {
-    std::string error;
-    book_ = std::make_unique<control::journal>(state_ / "journal", &error);
-    if (!error.empty()) watch_.on_log(node_, error);
+    book_ = std::make_unique<control::journal>(state_ / "journal");
+    if (!book_->opened()) watch_.on_log(node_, book_->opened().error().text);
     for (const auto& j : book_->found().jobs)
       if (control::begins_with(j).kind != control::given_file::nothing) taken_up[std::uint32_t{tag} << 16 | j.number] = j;
   }
@@ -180,9 +180,10 @@ void daemon::client_gone(const std::string& client) {
 
 std::string daemon::tell(command c) {
   if (when_.stopped()) return "the daemon is stopped";
-  auto why = controller_ ? controller_->tell(0, c, now(), controller_out_) : std::string("this node is not the coordinator");
+  if (!controller_) return "this node is not the coordinator";
+  const auto told = controller_->tell(0, c, now(), controller_out_);
   flush();
-  return why;
+  return test::error_text(told);
 }
 
 void daemon::drain() {
@@ -282,7 +283,7 @@ void daemon::perform(const control::begin_job& x) {
 }
 
 void daemon::perform(const control::journal_line& x) {
-  if (const auto error = book_->append(x.line); !error.empty()) watch_.on_log(node_, error);
+  if (const auto kept = book_->append(x.line); !kept) watch_.on_log(node_, kept.error().text);
 }
 
 void daemon::perform(const control::connect_data& x) { s_.net.dial(plane::data, node_, x.peer, dial_timeout); }

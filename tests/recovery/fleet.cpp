@@ -287,7 +287,7 @@ std::vector<double> fleet::weights() const {
     if (newest.empty() || std::filesystem::last_write_time(file, ec) > std::filesystem::last_write_time(newest, ec)) newest = file;
   }
   const auto read = read_safetensors(newest.string());
-  const auto* content = std::get_if<safetensors_content>(&read);
+  const auto* content = read ? &*read : nullptr;
   if (!content) return all;
   for (const auto& [name, t] : content->named)
     if (t.type() == dtype::f64) all.insert(all.end(), t.data<double>(), t.data<double>() + t.count());

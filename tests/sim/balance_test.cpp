@@ -16,8 +16,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::variant<std::shared_ptr<prepared_job>, diagnostics> balanced_job(std::uint32_t workers, std::uint32_t packets,
-                                                                      std::uint64_t steps, const std::vector<double>& tflops = {}) {
+expected<std::shared_ptr<prepared_job>, diagnostics> balanced_job(std::uint32_t workers, std::uint32_t packets, std::uint64_t steps,
+                                                                  const std::vector<double>& tflops = {}) {
   shape_of_job s;
   s.workers = workers, s.packets = packets, s.steps = steps;
   auto spec = small_spec(s);
@@ -27,9 +27,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> balanced_job(std::uint3
   for (std::size_t n = 0; n < tflops.size(); ++n) nodes[n].tflops = {tflops[n]};
   return prepare_job(spec, shared_tables(), nodes);
 }
-std::shared_ptr<prepared_job> good(std::variant<std::shared_ptr<prepared_job>, diagnostics> made) {
-  return std::get<std::shared_ptr<prepared_job>>(std::move(made));
-}
+std::shared_ptr<prepared_job> good(expected<std::shared_ptr<prepared_job>, diagnostics> made) { return *std::move(made); }
 
 std::vector<std::uint32_t> counts(const job_plan& p) {
   std::vector<std::uint32_t> list;
@@ -119,8 +117,7 @@ TEST(auto_fraction, is_refused_where_it_has_no_effect) {
     spec.layers.front().auto_fraction = true;
     change(spec);
     const auto made = prepare_job(spec, shared_tables(), nodes_named(2));
-    const auto* bad = std::get_if<diagnostics>(&made);
-    return bad ? bad->front().message : std::string();
+    return made ? std::string() : made.error().front().message;
   };
   EXPECT_EQ(why([](job_spec&) {}), "");
   EXPECT_THAT(why([](job_spec& j) {
@@ -160,8 +157,7 @@ TEST(balance_command, is_refused_with_the_numbers_that_the_job_has) {
   const auto j = good(balanced_job(2, 16, 1));
   const auto refused = [&](const std::vector<std::uint32_t>& packets) {
     const auto a = amended(*j, {}, {balance_command{packets}});
-    const auto* why = std::get_if<std::string>(&a);
-    return why ? *why : std::string();
+    return a ? std::string() : a.error().text;
   };
   EXPECT_EQ(refused({12, 4}), "");
   const std::string wrong = "the job has 2 workers and 16 packets in a step: name the packets of each worker";
@@ -171,7 +167,7 @@ TEST(balance_command, is_refused_with_the_numbers_that_the_job_has) {
   EXPECT_EQ(refused({17, 1}), "bad number of packets '17'");
   const auto plain = prepare({.packets = 4, .workers = 2});
   const auto a = amended(*plain, {}, {balance_command{{2, 2}}});
-  EXPECT_THAT(std::get<std::string>(a), HasSubstr("no layer of the job has fraction = \"auto\""));
+  EXPECT_THAT(a.error().text, HasSubstr("no layer of the job has fraction = \"auto\""));
 }
 
 }  // namespace

@@ -59,17 +59,16 @@ job_spec spec_of(const text_job& s) {
 
 std::shared_ptr<prepared_job> prepared_on(const job_spec& s, std::uint32_t nodes = 1) {
   auto made = prepare_job(s, shared_tables(), nodes_named(nodes));
-  if (auto* bad = std::get_if<diagnostics>(&made)) {
-    ADD_FAILURE() << bad->front().to_string();
+  if (!made) {
+    ADD_FAILURE() << made.error().front().to_string();
     return nullptr;
   }
-  return std::get<std::shared_ptr<prepared_job>>(made);
+  return *made;
 }
 
 std::string refusal_on_two(const job_spec& s) {
   auto made = prepare_job(s, shared_tables(), nodes_named(2));
-  const auto* bad = std::get_if<diagnostics>(&made);
-  return bad ? bad->front().message : "accepted";
+  return made ? "accepted" : made.error().front().message;
 }
 
 std::vector<double> values(const run_result& r, const std::string& kind) {
@@ -250,8 +249,8 @@ TEST_F(carried, restarted_worker_ends_the_job_and_names_its_node) {
   nodes[0].roles = {"coordinator", "server"};
   for (std::size_t i = 1; i < 4; ++i) nodes[i].roles = {"worker"};
   const auto made = prepare_job(spec, shared_tables(), nodes);
-  ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made)) << std::get<diagnostics>(made).front().to_string();
-  const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+  ASSERT_TRUE(made) << made.error().front().to_string();
+  const auto j = *made;
   const auto all = run_in_world(j, world());
   ASSERT_FALSE(all.weights.empty());
   std::uint64_t ended = 0;

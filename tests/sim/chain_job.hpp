@@ -71,11 +71,11 @@ inline job_spec chain_spec(const chain_shape& c, bool placed = true) {
 
 inline std::shared_ptr<prepared_job> prepared(job_spec spec, std::uint32_t nodes) {
   auto made = prepare_job(std::move(spec), shared_tables(), chain_nodes(nodes));
-  if (auto* bad = std::get_if<diagnostics>(&made)) {
-    for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
+  if (!made) {
+    for (const auto& d : made.error()) ADD_FAILURE() << d.to_string();
     return nullptr;
   }
-  return std::get<std::shared_ptr<prepared_job>>(made);
+  return *made;
 }
 
 }  // namespace troupe::testing

@@ -29,11 +29,11 @@ struct gather_outcome {
 
 gather_outcome run_on_one_node(const job_spec& spec) {
   auto made = prepare_job(spec, shared_tables(), nodes_named(1));
-  if (auto* bad = std::get_if<diagnostics>(&made)) {
-    ADD_FAILURE() << bad->front().to_string();
+  if (!made) {
+    ADD_FAILURE() << made.error().front().to_string();
     return {};
   }
-  const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+  const auto j = *made;
   gather_outcome o;
   const std::shared_ptr<device> dev = make_cpu_device();
   sim::world_config c;
@@ -87,8 +87,8 @@ TEST(gather, restarted_worker_catches_up) {
       nodes[i].roles = i == 0 ? std::vector<std::string>{"coordinator", "server", "data"} : std::vector<std::string>{"worker"};
     }
     auto made = prepare_job(spec, shared_tables(), nodes);
-    ASSERT_FALSE(std::holds_alternative<diagnostics>(made)) << std::get<diagnostics>(made).front().to_string();
-    const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+    ASSERT_TRUE(made) << made.error().front().to_string();
+    const auto j = *made;
     sim::world_config c;
     c.seed = seed;
     c.dev = dev.get();
@@ -115,7 +115,7 @@ struct driven {
   driven() {
     auto spec = split_net(true);
     for (auto& l : spec.layers) l.partition = "batch", l.key_at.erase("partition");
-    j = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, shared_tables(), nodes_named(1)));
+    j = prepare_job(spec, shared_tables(), nodes_named(1)).value();
     for (const auto& r : j->plan.roles)
       if (r.name == "worker0/score") self = r.id;
     stage = make_role(j, self, 0);
@@ -237,8 +237,8 @@ TEST(gather, gathering_stages_host_only_gathering_layers) {
   auto j = split_net(true);
   j.pipeline.fuse = "auto";
   auto made = prepare_job(j, shared_tables(), nodes_named(1));
-  ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made)) << refusal(j);
-  const auto& p = *std::get<std::shared_ptr<prepared_job>>(made);
+  ASSERT_TRUE(made) << refusal(j);
+  const auto& p = **made;
   int stages = 0;
   for (const auto& r : p.plan.roles) {
     const auto gathered = [&](std::uint32_t l) { return p.graph.layers[l].gather; };

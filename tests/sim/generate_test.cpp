@@ -3,6 +3,7 @@
 
 #include "ops/tensor_values.hpp"
 #include "runtime/plain/generate.hpp"
+#include "tests/error_text.hpp"
 #include "tests/runtime/record/record_temp_dir.hpp"
 #include "tests/sim/small_job.hpp"
 
@@ -38,12 +39,12 @@ class generating : public ::testing::Test {
   }
   std::shared_ptr<prepared_job> prepared(std::int64_t sequence, std::int64_t batch) {
     auto made = prepare_job(text_spec(dir.file("t.txt"), sequence, batch), shared_tables(), nodes_named(1));
-    return std::get<std::shared_ptr<prepared_job>>(made);
+    return *made;
   }
   std::unique_ptr<text_generator> made(const prepared_job& j, const std::vector<std::pair<std::string, tensor>>& weights) {
     auto g = make_generator(j, weights, dev);
-    if (const auto* bad = std::get_if<diagnostic>(&g)) ADD_FAILURE() << bad->to_string();
-    return std::get<std::unique_ptr<text_generator>>(std::move(g));
+    if (!g) ADD_FAILURE() << g.error().to_string();
+    return *std::move(g);
   }
   test::temp_dir dir;
   const std::shared_ptr<device> dev = make_cpu_device();
@@ -85,20 +86,17 @@ TEST_F(generating, trained_net_reproduces_the_learnt_text) {
   spec.train.rule = {"adam", checked({}, shared_tables()->rules.find("adam")->specs), {}};
   spec.train.lr = 0.02, spec.train.decay = 0;
   spec.train.finish.steps = 120;
-  const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, shared_tables(), nodes_named(1)));
+  const auto j = prepare_job(spec, shared_tables(), nodes_named(1)).value();
   sim::world_config c;
   c.dev = dev.get();
   const auto trained = run_in_world(j, c);
   const auto write = [&](double temperature, std::uint64_t seed) {
     const auto g = made(*j, trained.weights);
-    std::vector<std::int32_t> start;
-    std::string why;
-    EXPECT_TRUE(
-        g->encode("\xc3\xa9"
-                  "ab",
-                  start, why))
-        << why;
-    return generate(*g, start, 12, temperature, seed);
+    const auto start = g->encode(
+        "\xc3\xa9"
+        "ab");
+    EXPECT_EQ(test::error_text(start), "");
+    return generate(*g, *start, 12, temperature, seed);
   };
   EXPECT_EQ(write(0, 1).text,
             "c\xc3\xa9"
@@ -113,14 +111,11 @@ TEST_F(generating, trained_net_reproduces_the_learnt_text) {
 TEST_F(generating, reports_unknown_characters_and_sources_without_text) {
   const auto j = prepared(9, 1);
   const auto g = made(*j, initial_weights(*j, *dev));
-  std::vector<std::int32_t> ids;
-  std::string why;
-  EXPECT_FALSE(g->encode("abx", ids, why));
-  EXPECT_EQ(why, "the vocabulary has no 'x' (byte 2 of the text)");
+  EXPECT_EQ(test::error_text(g->encode("abx")), "the vocabulary has no 'x' (byte 2 of the text)");
   const auto other = prepare({});
   auto none = make_generator(*other, {}, dev);
-  ASSERT_TRUE(std::holds_alternative<diagnostic>(none));
-  EXPECT_EQ(std::get<diagnostic>(none).message, "source 'synthetic' is not text: a job generates only from a text source");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "source 'synthetic' is not text: a job generates only from a text source");
 }
 
 }  // namespace

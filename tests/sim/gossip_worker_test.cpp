@@ -38,7 +38,7 @@ class gossiper {
     s.seed = seed;
     node_spec here;
     here.name = "local";
-    return std::get<std::shared_ptr<prepared_job>>(prepare_job(s, shared_mode_tables(), {here}));
+    return prepare_job(s, shared_mode_tables(), {here}).value();
   }
 
   std::vector<envelope> begin() { return sync_.give_states(0); }

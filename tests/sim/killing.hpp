@@ -139,11 +139,11 @@ inline std::shared_ptr<prepared_job> ledger_chain(const chain_shape& c) {
   spec.train.lr = -static_cast<double>(c.packets);
   spec.train.decay = 0;
   auto made = prepare_job(std::move(spec), ledger_tables(), chain_nodes(nodes_of(c)));
-  if (auto* bad = std::get_if<diagnostics>(&made)) {
-    for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
+  if (!made) {
+    for (const auto& d : made.error()) ADD_FAILURE() << d.to_string();
     return nullptr;
   }
-  auto j = std::get<std::shared_ptr<prepared_job>>(made);
+  auto j = *made;
   j->restarts = true;
   return j;
 }

@@ -66,7 +66,7 @@ struct drawn {
 
 std::shared_ptr<prepared_job> made_of(const job_spec& j, const std::vector<node_spec>& nodes) {
   auto made = prepare_job(j, shared_tables(), nodes);
-  const auto* ok = std::get_if<std::shared_ptr<prepared_job>>(&made);
+  const auto* ok = made ? &*made : nullptr;
   return ok ? *ok : nullptr;
 }
 

@@ -70,8 +70,7 @@ class anything final : public mistake {
       const auto limit = header ? header_bytes : std::min<std::size_t>(b.size(), wire_prefix_bytes + fields);
       std::memcpy(b.data() + at, &v, std::min(width, limit - at));
     }
-    std::string error;
-    if (!wire_samples::decode_bytes(b, e, error) || !has_values(e)) return false;
+    if (!wire_samples::decode_bytes(b, e) || !has_values(e)) return false;
     if (index_of(e.h.src) >= j.plan.roles.size()) e.h.src = role_id{static_cast<std::uint32_t>(g_() % j.plan.roles.size())};
     e.h.job = real.h.job;
     return true;
@@ -106,7 +105,7 @@ std::shared_ptr<prepared_job> job_with_every_kind_of_role() {
   spec.topology.replicas = 2;
   spec.train.finish.steps = 6;
   auto made = prepare_job(spec, shared_tables(), nodes_named(2));
-  return std::holds_alternative<diagnostics>(made) ? nullptr : std::get<std::shared_ptr<prepared_job>>(made);
+  return !made ? nullptr : *made;
 }
 
 std::shared_ptr<prepared_job> bare_job_of(std::uint64_t seed) {

@@ -54,8 +54,8 @@ best_case draw_best(std::uint64_t seed, bool keeps = true) {
   d.about = "seed " + std::to_string(seed) + ", " + name + ", " + std::to_string(workers) + " workers, eval every " +
             std::to_string(s.eval_every) + ", who " + spec.train.finish.who;
   auto made = prepare_job(spec, shared_tables(), nodes_named(static_cast<std::uint32_t>(workers)));
-  if (auto* bad = std::get_if<diagnostics>(&made)) return d.about += bad->front().to_string(), d;
-  d.job = std::get<std::shared_ptr<prepared_job>>(made);
+  if (!made) return d.about += made.error().front().to_string(), d;
+  d.job = *made;
   d.job->keeps_best = keeps;
   return d;
 }
@@ -160,8 +160,8 @@ TEST(laws_best, continues_in_the_next_plan_of_the_job) {
     spec.train.lr = 0.1;
     spec.data.values.values["test_examples"] = std::int64_t{61};
     auto made = prepare_job(spec, shared_tables(), nodes_named(3));
-    ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made));
-    const auto job = std::get<std::shared_ptr<prepared_job>>(made);
+    ASSERT_TRUE(made);
+    const auto job = *made;
     job->keeps_best = true;
     const auto got = run_moved(job, {{3 + seed % 7, move_key("score", "n2")}, {11 + seed % 5, move_key("score", "n1")}},
                                draw_world(seed, 0, dev.get()));
@@ -190,7 +190,7 @@ TEST(laws_best, survives_node_failures) {
     spec.train.lr = 0.1;
     spec.data.values.values["test_examples"] = std::int64_t{61};
     auto made = prepare_job(spec, shared_tables(), nodes_named(4));
-    const auto job = std::get<std::shared_ptr<prepared_job>>(made);
+    const auto job = *made;
     job->keeps_best = true;
     wish lost{2 + seed % 9, {lose_command{{job->plan.nodes[job->plan[job->plan.workers[2]].node].name}}}, {}};
     lost.later = std::chrono::microseconds(seed * 37 % 900);

@@ -43,11 +43,11 @@ std::shared_ptr<prepared_job> counted_job(const counted_mode& m, std::uint32_t w
   if (max_block > 0) spec.topology.max_block = max_block;
   spec.train.sync = {name, options_from_text(m.options, shared_tables()->modes.find(name)->specs), {}};
   auto made = prepare_job(spec, shared_tables(), nodes_named(workers));
-  if (auto* bad = std::get_if<diagnostics>(&made)) {
-    ADD_FAILURE() << bad->front().to_string();
+  if (!made) {
+    ADD_FAILURE() << made.error().front().to_string();
     return nullptr;
   }
-  auto j = std::get<std::shared_ptr<prepared_job>>(made);
+  auto j = *made;
   j->histograms_every = every;
   return j;
 }

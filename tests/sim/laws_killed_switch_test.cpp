@@ -14,8 +14,8 @@ std::shared_ptr<prepared_job> placed_job(std::uint64_t seed) {
   bool feature = false;
   net.place(spec, 4, feature);
   auto made = prepare_job(spec, shared_tables(), seed % 2 ? chain_nodes(4) : apart_nodes(4));
-  if (std::holds_alternative<diagnostics>(made)) return nullptr;
-  const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+  if (!made) return nullptr;
+  const auto j = *made;
   j->restarts = true;
   return j->plan.placed ? j : nullptr;
 }

@@ -65,10 +65,10 @@ drawn_end draw_end(std::uint64_t seed) {
   d.about = "seed " + std::to_string(seed) + ", " + name + ", " + std::to_string(workers) + " workers, " + std::to_string(s.steps) +
             " steps, eval every " + std::to_string(s.eval_every) + ", who " + spec.train.finish.who;
   auto made = prepare_job(spec, shared_tables(), nodes);
-  if (auto* bad = std::get_if<diagnostics>(&made))
-    d.about += bad->front().to_string();
+  if (!made)
+    d.about += made.error().front().to_string();
   else
-    d.job = std::get<std::shared_ptr<prepared_job>>(made);
+    d.job = *made;
   return d;
 }
 
@@ -104,8 +104,8 @@ TEST(laws_last_accuracy, is_not_reported_for_unevaluated_weights) {
     auto spec = small_spec({.workers = 2, .steps = 1000, .eval_every = 6});
     spec.train.sync = {mode, options_from_text({}, shared_tables()->modes.find(mode)->specs), {}};
     auto made = prepare_job(spec, shared_tables(), nodes);
-    ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made));
-    mode_run r{.job = std::get<std::shared_ptr<prepared_job>>(made), .config = draw_world(1, 0, dev.get())};
+    ASSERT_TRUE(made);
+    mode_run r{.job = *made, .config = draw_world(1, 0, dev.get())};
     r.on_event = [](sim::world& w, const event_effect& e) {
       if (!e.is<step_event>() || e.step != 8) return;
       envelope stop;

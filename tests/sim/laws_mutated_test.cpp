@@ -163,8 +163,8 @@ struct spoiler final : mistake {
 
 std::shared_ptr<prepared_job> prepared_or_none(const job_spec& spec, const std::vector<node_spec>& nodes) {
   auto made = prepare_job(spec, shared_tables(), nodes);
-  if (std::holds_alternative<diagnostics>(made)) return nullptr;
-  return std::get<std::shared_ptr<prepared_job>>(made);
+  if (!made) return nullptr;
+  return *made;
 }
 
 // Any net with any placement: gathering stages, edges with a wire format, layers split by feature.

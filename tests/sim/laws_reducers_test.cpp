@@ -150,8 +150,7 @@ std::string refusal(const mode_shape& s, const std::function<void(job_spec&, std
   nodes[0].name = "n1", nodes[1].name = "n2";
   change(spec, nodes);
   auto made = prepare_job(spec, shared_mode_tables(), nodes);
-  const auto* bad = std::get_if<diagnostics>(&made);
-  return bad ? bad->front().to_string() : "";
+  return made ? "" : made.error().front().to_string();
 }
 
 TEST(reducer_mistakes, are_refused_with_the_reducers_requirement) {
@@ -175,8 +174,8 @@ std::string chosen(const mode_shape& s, std::uint32_t nodes, bool all_may_have_s
   auto spec = mode_spec(s, *shared_mode_tables());
   spec.train.reducer = "auto";
   auto made = prepare_job(spec, shared_mode_tables(), list);
-  if (const auto* bad = std::get_if<diagnostics>(&made)) return bad->front().to_string();
-  return std::get<std::shared_ptr<prepared_job>>(made)->spec.train.reducer;
+  if (!made) return made.error().front().to_string();
+  return (*made)->spec.train.reducer;
 }
 
 TEST(reducer_auto, picks_the_reducer_with_the_least_loaded_busiest_node) {

@@ -75,11 +75,11 @@ class drawn_losses {
 
 std::shared_ptr<prepared_job> prepared_losing(const losing_job& j) {
   auto made = prepare_job(j.spec, shared_tables(), j.nodes);
-  if (auto* bad = std::get_if<diagnostics>(&made)) {
-    ADD_FAILURE() << bad->front().to_string();
+  if (!made) {
+    ADD_FAILURE() << made.error().front().to_string();
     return nullptr;
   }
-  return std::get<std::shared_ptr<prepared_job>>(made);
+  return *made;
 }
 
 class laws_surviving_state : public ::testing::Test {

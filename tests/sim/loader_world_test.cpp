@@ -90,8 +90,8 @@ class loaders_of {
     for (std::size_t i = 0; i < s.workers; ++i) nodes[i].roles = {"coordinator", "worker", "server"};
     nodes.back().roles = {"data"};
     auto made = prepare_job(spec, shared_tables(), nodes);
-    if (auto* bad = std::get_if<diagnostics>(&made)) ADD_FAILURE() << bad->front().to_string();
-    job = std::get<std::shared_ptr<prepared_job>>(made);
+    if (!made) ADD_FAILURE() << made.error().front().to_string();
+    job = *made;
     job->first_step = s.first_step;
     reads = std::make_shared<counted>(job->data);
     job->data = reads;

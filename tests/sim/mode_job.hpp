@@ -330,11 +330,11 @@ inline std::shared_ptr<prepared_job> prepare_mode(const mode_shape& s, std::shar
     if (i > 0 && i <= workers && s.shards_with_workers()) nodes[i].roles.push_back("server");
   }
   auto made = prepare_job(mode_spec(s, *t), t, nodes);
-  if (auto* bad = std::get_if<diagnostics>(&made)) {
-    for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
+  if (!made) {
+    for (const auto& d : made.error()) ADD_FAILURE() << d.to_string();
     return nullptr;
   }
-  return std::get<std::shared_ptr<prepared_job>>(made);
+  return *made;
 }
 
 }  // namespace troupe::testing

@@ -21,11 +21,11 @@ std::vector<node_spec> nodes_with_roles(std::uint32_t count) {
 
 std::shared_ptr<prepared_job> prepared_for_moves(const job_spec& s, std::uint32_t nodes) {
   auto made = prepare_job(s, shared_tables(), nodes_with_roles(nodes));
-  if (auto* bad = std::get_if<diagnostics>(&made)) {
-    ADD_FAILURE() << bad->front().to_string();
+  if (!made) {
+    ADD_FAILURE() << made.error().front().to_string();
     return nullptr;
   }
-  return std::get<std::shared_ptr<prepared_job>>(made);
+  return *made;
 }
 
 std::size_t count(const run_result& r, const std::string& kind) {
@@ -100,7 +100,7 @@ TEST_F(moves, random_moves_of_random_nets_at_random_steps_change_no_bit) {
     j.topology.workers_per_group = net.draw(1, std::min<std::int64_t>(3, j.pipeline.packets));
     for (auto& l : j.layers)
       if (l.place.empty() && !l.fraction.empty()) l.fraction.clear();
-    if (std::holds_alternative<diagnostics>(prepare_job(j, shared_tables(), nodes_with_roles(nodes)))) continue;
+    if (!prepare_job(j, shared_tables(), nodes_with_roles(nodes))) continue;
     std::vector<wish> wishes;
     for (auto n = net.draw(1, 8); n > 0; --n)
       wishes.push_back({static_cast<std::uint64_t>(net.draw(0, 24)), random_wish(net, j, nodes)});
@@ -181,9 +181,8 @@ TEST_F(moves, jobs_out_of_lockstep_can_move) {
     spec.train.sync = {a.mode, options_from_text(a.mode_options, shared_tables()->modes.find(a.mode)->specs), {}};
     auto nodes = nodes_with_roles(3);
     auto made = prepare_job(spec, shared_tables(), nodes);
-    ASSERT_TRUE(std::holds_alternative<std::shared_ptr<prepared_job>>(made)) << mode << std::get<diagnostics>(made).front().message;
-    const auto got = run_moved(std::get<std::shared_ptr<prepared_job>>(made),
-                               {{5, {drain_command{"n2"}}}, {15, move_key("score", "n3")}, {20, {add_node_command{"n2"}}}},
+    ASSERT_TRUE(made) << mode << made.error().front().message;
+    const auto got = run_moved(*made, {{5, {drain_command{"n2"}}}, {15, move_key("score", "n3")}, {20, {add_node_command{"n2"}}}},
                                world_of(4, dev.get()));
     ASSERT_FALSE(got.events.empty());
     EXPECT_TRUE(got.events.back().is<done_event>()) << mode << ": " << message_of(got.events.back());
@@ -203,7 +202,7 @@ TEST_F(moves, impossible_commands_are_refused_with_the_reason) {
   const auto j = prepared_for_moves(spec, 3);
   const auto why = [&](const command& c, const amendments& a = {}) {
     auto r = amended(*j, a, c);
-    return std::holds_alternative<std::string>(r) ? std::get<std::string>(r) : std::string();
+    return !r ? r.error().text : std::string();
   };
   EXPECT_EQ(why(move_key("scroe", "n2")), "no layer 'scroe'; did you mean 'score'?");
   EXPECT_EQ(why(move_key("score", "n7")), "no node 'n7'; did you mean 'n1'? (available: n1, n2, n3)");

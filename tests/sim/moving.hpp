@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/amend.hpp"
 #include "tests/sim/small_job.hpp"
 #include "tests/valid_events.hpp"
@@ -123,11 +124,11 @@ class moving_run {
   // Makes the next plan, or returns why there is none.
   std::optional<std::string> plan_for(const command& what) {
     auto a = amended(*now_, words_, what);
-    if (const auto* why = std::get_if<std::string>(&a)) return *why;
-    auto made = prepare_again(original_, std::get<amendments>(a));
-    if (const auto* bad = std::get_if<diagnostics>(&made)) return bad->front().message;
-    next_ = std::get<std::shared_ptr<prepared_job>>(made);
-    wanted_ = std::get<amendments>(a);
+    if (!a) return a.error().text;
+    auto made = prepare_again(original_, *a);
+    if (!made) return made.error().front().message;
+    next_ = *made;
+    wanted_ = *a;
     return std::nullopt;
   }
 

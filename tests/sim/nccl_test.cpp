@@ -10,7 +10,7 @@ namespace troupe::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using prepared = std::variant<std::shared_ptr<prepared_job>, diagnostics>;
+using prepared = expected<std::shared_ptr<prepared_job>, diagnostics>;
 
 prepared on_gpus(const mode_shape& s, std::uint32_t nodes, std::uint32_t gpus, bool deterministic = false) {
   auto spec = mode_spec(s, *shared_mode_tables());
@@ -24,10 +24,7 @@ prepared on_gpus(const mode_shape& s, std::uint32_t nodes, std::uint32_t gpus, b
   return prepare_job(spec, shared_mode_tables(), list);
 }
 
-std::string refused(const prepared& p) {
-  const auto* bad = std::get_if<diagnostics>(&p);
-  return bad ? bad->front().message : std::string();
-}
+std::string refused(const prepared& p) { return p ? std::string() : p.error().front().message; }
 
 std::vector<double> numbers(const std::string& bytes) {
   std::vector<double> v(bytes.size() / sizeof(double));
@@ -43,10 +40,10 @@ TEST(reducer_nccl, agrees_with_the_server_within_rounding_for_every_way_between_
       mode_shape s{.workers = 8, .packets = 16, .reducer = "nccl", .between = between};
       auto c = draw_world(seed, 4, dev.get(), {.crash = false});
       c.devices = {dev.get(), dev.get()};
-      const auto got = run({.job = std::get<std::shared_ptr<prepared_job>>(on_gpus(s, 4, 2)), .config = c});
+      const auto got = run({.job = on_gpus(s, 4, 2).value(), .config = c});
       ASSERT_EQ(got.violation, "");
       s.reducer = "server";
-      const auto want = run({.job = std::get<std::shared_ptr<prepared_job>>(on_gpus(s, 4, 2)), .config = c});
+      const auto want = run({.job = on_gpus(s, 4, 2).value(), .config = c});
       const auto a = numbers(got.bytes()), b = numbers(want.bytes());
       ASSERT_EQ(a.size(), b.size());
       for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-9 * (1 + std::abs(b[i])));
@@ -54,7 +51,7 @@ TEST(reducer_nccl, agrees_with_the_server_within_rounding_for_every_way_between_
 }
 
 TEST(reducer_nccl, sends_one_sum_of_a_node_and_no_sum_to_itself) {
-  const auto j = std::get<std::shared_ptr<prepared_job>>(on_gpus({.workers = 4, .packets = 8, .reducer = "nccl"}, 2, 2));
+  const auto j = on_gpus({.workers = 4, .packets = 8, .reducer = "nccl"}, 2, 2).value();
   const auto& p = j->plan;
   ASSERT_EQ(p.reducers.size(), 2u);
   for (auto r : p.reducers) {

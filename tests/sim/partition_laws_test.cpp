@@ -115,7 +115,7 @@ void compare_weights(const pair_of_jobs& p, const std::shared_ptr<prepared_job>&
   const auto got = run_in_world(j, c, seed % 2 == 0 ? copies : std::function<int(const envelope&, sim::random&)>{});
   ASSERT_TRUE(got.done && !got.weights.empty()) << (got.events.empty() ? "" : message_of(got.events.back()));
   auto alone = prepare_job(p.whole, shared_tables(), nodes_named(1));
-  plain_loop loop(std::get<std::shared_ptr<prepared_job>>(alone), dev);
+  plain_loop loop(*alone, dev);
   while (loop.steps() < static_cast<std::uint64_t>(*p.whole.train.finish.steps)) loop.step();
   const auto off = difference(loop.weights(), got.weights);
   // A normalisation divides by deviations, which may be small and then amplify rounding errors.
@@ -140,15 +140,15 @@ void compare_partitions(const std::string& precision, std::uint64_t runs, counts
     const auto p = drawn_pair(seed, precision);
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + described(p.cut));
     auto made = prepare_job(p.cut, shared_tables(), nodes_named(p.nodes));
-    if (auto* bad = std::get_if<diagnostics>(&made)) {
-      const auto& why = bad->front().message;
+    if (!made) {
+      const auto& why = made.error().front().message;
       const bool meant =
           why.find("gets none of") != std::string::npos || (p.gathers && why.find("gather = true") != std::string::npos);
       ASSERT_TRUE(meant) << why;
       continue;  // refused: more parts than features or packets, or gather is impossible
     }
     ++ran;
-    const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+    const auto j = *made;
     for (const auto& f : check_plan(j->plan, j->graph)) FAIL() << f.text;
     count_kinds(p, *j, drawn, kinds);
     ASSERT_NO_FATAL_FAILURE(compare_weights(p, j, seed, dev, kinds));

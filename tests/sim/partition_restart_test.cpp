@@ -19,8 +19,8 @@ void restart_nodes(bool restarts) {
     std::vector<node_spec> nodes(4);
     for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = "n" + std::to_string(i + 1);
     auto made = prepare_job(spec, shared_tables(), nodes);
-    if (std::holds_alternative<diagnostics>(made)) continue;
-    const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+    if (!made) continue;
+    const auto j = *made;
     if (!j->plan.placed) continue;
     j->restarts = restarts;
     ++ran;

@@ -5,6 +5,7 @@
 #include "ops/device_descriptors.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/plan/plan_check.hpp"
+#include "tests/error_text.hpp"
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {
@@ -34,7 +35,7 @@ job_plan plan_on(std::vector<std::vector<std::string>> devices, std::uint32_t wo
   s.workers = workers, s.shards = shards, s.packets = workers;
   std::vector<node_spec> nodes(devices.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].name = "n" + std::to_string(i), nodes[i].devices = devices[i];
-  const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_job(small_spec(s), shared_tables(), nodes));
+  const auto j = prepare_job(small_spec(s), shared_tables(), nodes).value();
   EXPECT_TRUE(check_plan(j->plan, j->graph).empty());
   return j->plan;
 }
@@ -53,9 +54,9 @@ TEST(plan_devices, workers_and_shards_take_turns_and_a_worker_has_one_device) {
   }
 }
 
-std::variant<std::shared_ptr<prepared_job>, diagnostics> placed_job(const std::vector<std::string>& place,
-                                                                    const std::vector<double>& fraction, std::int64_t packets,
-                                                                    const std::string& partition = "batch") {
+expected<std::shared_ptr<prepared_job>, diagnostics> placed_job(const std::vector<std::string>& place,
+                                                                const std::vector<double>& fraction, std::int64_t packets,
+                                                                const std::string& partition = "batch") {
   shape_of_job s;
   s.packets = static_cast<std::uint32_t>(packets);
   auto spec = small_spec(s);
@@ -69,7 +70,7 @@ std::variant<std::shared_ptr<prepared_job>, diagnostics> placed_job(const std::v
 }
 
 TEST(plan_devices, parts_of_a_layer_are_on_the_devices_of_their_places_and_so_are_the_layers_that_follow) {
-  const auto j = std::get<std::shared_ptr<prepared_job>>(placed_job({"local/gpu:0", "local/cpu:1"}, {0.75, 0.25}, 16));
+  const auto j = placed_job({"local/gpu:0", "local/cpu:1"}, {0.75, 0.25}, 16).value();
   const auto& p = j->plan;
   EXPECT_TRUE(check_plan(p, j->graph).empty());
   std::vector<std::pair<std::uint32_t, std::uint32_t>> of_conv1;  // packets, device
@@ -95,15 +96,14 @@ TEST(plan_devices, con_trolls_batch_of_256_is_split_over_a_gpu_and_sixteen_parts
       if (r.kind == role_kind::stage && r.layers.front() == 0) sums[r.device] += r.packets.count;
     return sums;
   };
-  const auto many = std::get<std::shared_ptr<prepared_job>>(placed_job(place, fraction, 256));
+  const auto many = placed_job(place, fraction, 256).value();
   EXPECT_THAT(packets_on(many->plan), ElementsAre(160, 96, 0));
-  const auto two =
-      std::get<std::shared_ptr<prepared_job>>(placed_job({"local/gpu:0", "local/cpu:0"}, {200.0 / 256, 56.0 / 256}, 256));
+  const auto two = placed_job({"local/gpu:0", "local/cpu:0"}, {200.0 / 256, 56.0 / 256}, 256).value();
   EXPECT_THAT(packets_on(two->plan), ElementsAre(200, 56, 0));
 }
 
 TEST(plan_devices, shard_of_a_placed_layer_is_on_its_device) {
-  const auto j = std::get<std::shared_ptr<prepared_job>>(placed_job({"local/cpu:0"}, {}, 4, "none"));
+  const auto j = placed_job({"local/cpu:0"}, {}, 4, "none").value();
   const auto& p = j->plan;
   for (const auto& b : p.blocks) {
     const auto& of = j->graph.layers[j->graph.params[b.param].layer].name;
@@ -115,19 +115,19 @@ TEST(plan_devices, shard_of_a_placed_layer_is_on_its_device) {
 
 TEST(plan_devices, place_on_a_device_that_its_node_does_not_list_is_refused) {
   const auto made = placed_job({"local/gpu:1"}, {}, 4);
-  const auto& bad = std::get<diagnostics>(made);
+  const auto& bad = made.error();
   EXPECT_EQ(bad.front().message, "layer 'conv1': place 'local/gpu:1': the devices of node 'local' are gpu:0, cpu:0, cpu:1");
 }
 
 TEST(plan_devices, move_keeps_the_devices_of_the_other_parts) {
-  const auto j = std::get<std::shared_ptr<prepared_job>>(placed_job({"local/gpu:0", "local/cpu:1"}, {0.75, 0.25}, 16));
+  const auto j = placed_job({"local/gpu:0", "local/cpu:1"}, {0.75, 0.25}, 16).value();
   const auto moved = [&](const std::string& layer, const std::string& to) { return amended(*j, {}, {move_command{layer, to}}); };
-  EXPECT_THAT(std::get<amendments>(moved("conv1.1", "local/gpu:0")).layers.back().place, ElementsAre("local/gpu:0", "local/gpu:0"));
-  EXPECT_THAT(std::get<amendments>(moved("relu1.0", "local/cpu:0")).layers.back().place, ElementsAre("local/cpu:0", "local/cpu:1"))
+  EXPECT_THAT(moved("conv1.1", "local/gpu:0")->layers.back().place, ElementsAre("local/gpu:0", "local/gpu:0"));
+  EXPECT_THAT(moved("relu1.0", "local/cpu:0")->layers.back().place, ElementsAre("local/cpu:0", "local/cpu:1"))
       << "relu1 follows conv1";
-  EXPECT_EQ(std::get<std::string>(moved("conv1.1", "local/cpu:1")), "layer 'conv1.1' is on local/cpu:1 already");
-  EXPECT_EQ(std::get<std::string>(moved("conv1.1", "local")), "layer 'conv1.1' is on local/cpu:1 already");
-  EXPECT_EQ(std::get<std::string>(moved("conv1.1", "local/gpu:9")), "the devices of node 'local' are gpu:0, cpu:0, cpu:1");
+  EXPECT_EQ(test::error_text(moved("conv1.1", "local/cpu:1")), "layer 'conv1.1' is on local/cpu:1 already");
+  EXPECT_EQ(test::error_text(moved("conv1.1", "local")), "layer 'conv1.1' is on local/cpu:1 already");
+  EXPECT_EQ(test::error_text(moved("conv1.1", "local/gpu:9")), "the devices of node 'local' are gpu:0, cpu:0, cpu:1");
 }
 
 TEST(plan_devices, role_on_a_device_that_its_node_does_not_offer_is_a_fault) {

@@ -12,15 +12,15 @@ struct recompute_outcome {
 
 recompute_outcome run_in_order_of(const job_spec& j, std::uint64_t seed) {
   auto made = prepare_job(j, shared_tables(), nodes_named(1));
-  if (auto* bad = std::get_if<diagnostics>(&made)) {
-    ADD_FAILURE() << bad->front().to_string();
+  if (!made) {
+    ADD_FAILURE() << made.error().front().to_string();
     return {};
   }
   const std::shared_ptr<device> dev = make_cpu_device();
   sim::world_config c;
   c.seed = seed;
   c.dev = dev.get();
-  const auto got = run_in_world(std::get<std::shared_ptr<prepared_job>>(made), c);
+  const auto got = run_in_world(*made, c);
   EXPECT_FALSE(got.weights.empty()) << (got.events.empty() ? "" : message_of(got.events.back()));
   return {got.bytes(), dev->pool().peak_bytes_in_use};
 }

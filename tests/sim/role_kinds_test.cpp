@@ -18,11 +18,11 @@ std::shared_ptr<prepared_job> job_of_all_kinds() {
   spec.train.reducer_values.values["arity"] = std::int64_t{2};
   spec.topology.replicas = 2;
   auto made = prepare_job(spec, shared_tables(), nodes_named(2));
-  if (const auto* bad = std::get_if<diagnostics>(&made)) {
-    for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
+  if (!made) {
+    for (const auto& d : made.error()) ADD_FAILURE() << d.to_string();
     return nullptr;
   }
-  return std::get<std::shared_ptr<prepared_job>>(made);
+  return *made;
 }
 
 TEST(role_kinds, every_entry_has_a_unique_name_and_is_complete) {

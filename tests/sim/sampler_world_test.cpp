@@ -29,11 +29,11 @@ class sampler_world : public ::testing::Test {
     }
     list.back().roles.push_back("data");
     auto made = prepare_job(spec, rows_, list);
-    if (auto* bad = std::get_if<diagnostics>(&made)) {
-      ADD_FAILURE() << bad->front().to_string();
+    if (!made) {
+      ADD_FAILURE() << made.error().front().to_string();
       return nullptr;
     }
-    return std::get<std::shared_ptr<prepared_job>>(made);
+    return *made;
   }
 
   run_result run(const std::shared_ptr<prepared_job>& j, std::uint64_t seed, bool twice = false) {

@@ -80,8 +80,8 @@ TEST(scalar_edges, scalar_input_does_not_change_a_packets_example_count) {
   node_spec here;
   here.name = "local";
   auto made = prepare_job(spec, tables_with_scalars(), {here});
-  if (const auto* bad = std::get_if<diagnostics>(&made)) FAIL() << bad->front().to_string();
-  const auto job = std::get<std::shared_ptr<prepared_job>>(made);
+  if (!made) FAIL() << made.error().front().to_string();
+  const auto job = *made;
   plain_loop plain(job, make_cpu_device());
   while (plain.steps() < 5) plain.step();
   const auto want = plain.weights();

@@ -55,8 +55,7 @@ inline std::shared_ptr<device> cpu() {
 // Returns why one node cannot run the job, with the position in the file; empty if it can.
 inline std::string refusal(const job_spec& j) {
   const auto made = prepare_job(j, shared_tables(), nodes_named(1));
-  const auto* bad = std::get_if<diagnostics>(&made);
-  return bad ? bad->front().to_string() : "";
+  return made ? "" : made.error().front().to_string();
 }
 
 inline options checked(options given, const option_specs& specs) { return check_options(given, specs); }
@@ -125,11 +124,11 @@ inline std::shared_ptr<prepared_job> prepare(const shape_of_job& s, std::uint32_
     list.push_back(n);
   }
   auto made = prepare_job(small_spec(s), shared_tables(), list);
-  if (auto* bad = std::get_if<diagnostics>(&made)) {
-    for (const auto& d : *bad) ADD_FAILURE() << d.to_string();
+  if (!made) {
+    for (const auto& d : made.error()) ADD_FAILURE() << d.to_string();
     return nullptr;
   }
-  return std::get<std::shared_ptr<prepared_job>>(made);
+  return *made;
 }
 
 // Returns the stage of worker 0 that hosts a layer.

@@ -27,7 +27,7 @@ class lone_worker {
     spec.train.sync = {"ssp", checked(with({{"staleness", option_value(staleness)}}), mode->specs), {}};
     node_spec here;
     here.name = "local";
-    const auto j = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, shared_tables(), {here}));
+    const auto j = prepare_job(spec, shared_tables(), {here}).value();
     return {j, j->plan.workers[0]};
   }
   lone_role role_;

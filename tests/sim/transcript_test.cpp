@@ -82,8 +82,8 @@ TEST(transcript, bsp_matches_the_golden_file) {
   std::vector<node_spec> nodes(2);
   nodes[0].name = "n1", nodes[1].name = "n2";
   auto made = prepare_job(spec, shared_tables(), nodes);
-  if (auto* bad = std::get_if<diagnostics>(&made)) FAIL() << bad->front().to_string();
-  const auto j = std::get<std::shared_ptr<prepared_job>>(made);
+  if (!made) FAIL() << made.error().front().to_string();
+  const auto j = *made;
   compare(j, "bsp");
 }
 

@@ -35,7 +35,7 @@ class step_bench {
       nodes[i].name = "n" + std::to_string(i + 1);
       nodes[i].roles = i == 0 ? std::vector<std::string>{"coordinator", "data"} : std::vector<std::string>{"worker", "server"};
     }
-    job_ = std::get<std::shared_ptr<prepared_job>>(prepare_job(spec, all, nodes));
+    job_ = prepare_job(spec, all, nodes).value();
     config_.graph = std::shared_ptr<const model_graph>(job_, &job_->graph);
     config_.plan = std::shared_ptr<const job_plan>(job_, &job_->plan);
     config_.self = plan().shards[0];

@@ -32,11 +32,11 @@ inline run_result run_of_the_written(const prepared_job& j, const run_result& r,
   std::vector<node_spec> nodes(1);
   nodes[0].name = "n1";
   auto made = prepare_job(spec, j.all, nodes, j.data);
-  if (auto* bad = std::get_if<diagnostics>(&made)) {
-    ADD_FAILURE() << bad->front().to_string();
+  if (!made) {
+    ADD_FAILURE() << made.error().front().to_string();
     return {};
   }
-  auto again = std::get<std::shared_ptr<prepared_job>>(made);
+  auto again = *made;
   begin_at(*again, 1, r.weights);
   again->last_step = 1;
   again->spec.train.finish = {};

@@ -156,17 +156,15 @@ struct run {
       auto* s = std::get_if<control::said>(&*m);
       if (!s || s->job != result.job) continue;
       auto read = control::to_event(*s);
-      if (const auto* bad = std::get_if<std::string>(&read))
-        return end_with(end::failed, link().daemon() + " sent an event that cannot be read: " + *bad);
-      const auto e = std::get<job_event>(std::move(read));
+      if (!read) return end_with(end::failed, link().daemon() + " sent an event that cannot be read: " + read.error().text);
+      const auto e = *std::move(read);
       if (is_old(e.event)) continue;
       const auto* done = e.event.as<done_event>();
       if (done) result.messages.insert(result.messages.end(), done->alerts.begin(), done->alerts.end());
       if (done && !what.out.empty()) {
         // Fetches the weights before `done` is reported: their file exists when the caller sees the
         // event.
-        auto error = fetch_weights(done->weights_sha256);
-        if (!error.empty()) result.messages.push_back(std::move(error));
+        if (auto fetched = fetch_weights(done->weights_sha256); !fetched) result.messages.push_back(fetched.error().text);
       }
       if (on_event) on_event(e);
       if (done) return end_with(result.messages.empty() ? end::done : end::failed);
@@ -179,18 +177,19 @@ struct run {
     }
   }
 
-  fetched_weights fetch_only() {
+  expected<std::string, fetch_error> fetch_only() {
     result.number = what.attach;
     const auto s = asked_to_follow(what.attach);
-    if (!s) return {link().lost() ? link().why_lost() : link().daemon() + " did not answer in 5 s", false, {}};
-    if (s->job == 0) return {s->messages.empty() ? "refused" : s->messages.front(), true, {}};
+    if (!s) return unexpected(fetch_error{link().lost() ? link().why_lost() : link().daemon() + " did not answer in 5 s"});
+    if (s->job == 0) return unexpected(fetch_error{s->messages.empty() ? "refused" : s->messages.front(), true});
     note_job(*s);
-    auto error = fetch_weights({});
-    return {std::move(error), received.empty(), received};
+    if (auto fetched = fetch_weights({}); !fetched) return unexpected(fetch_error{fetched.error().text, received.empty()});
+    return received;
   }
 
   // `sha256`: the announced one; empty: not known.
-  std::string fetch_weights(const std::string& sha256) {
+  expected<void> fetch_weights(const std::string& sha256) {
+    const auto failed = [](const std::string& why) { return unexpected(error("cannot fetch the weights: " + why)); };
     std::string bytes;
     std::uint64_t total = 0;
     do {
@@ -201,30 +200,31 @@ struct run {
         auto m = link().receive(look_every);
         if (auto* got = m ? std::get_if<control::piece>(&*m) : nullptr) p = std::move(*got);
         if (!p && (link().lost() || std::chrono::steady_clock::now() > deadline))
-          return "cannot fetch the weights: " + (link().lost() ? link().why_lost() : link().daemon() + " did not answer in 5 s");
+          return failed(link().lost() ? link().why_lost() : link().daemon() + " did not answer in 5 s");
       }
-      if (!p->error.empty()) return "cannot fetch the weights: " + p->error;
-      if (p->bytes.empty() || p->offset != bytes.size()) return "cannot fetch the weights: a piece is missing or out of order";
+      if (!p->error.empty()) return failed(p->error);
+      if (p->bytes.empty() || p->offset != bytes.size()) return failed("a piece is missing or out of order");
       total = p->total;
       bytes += p->bytes;
     } while (bytes.size() < total);
     return save(std::make_shared<const std::string>(std::move(bytes)), sha256);
   }
 
-  std::string save(const std::shared_ptr<const std::string>& bytes, const std::string& sha256) {
+  expected<void> save(const std::shared_ptr<const std::string>& bytes, const std::string& sha256) {
     // Tests only that the file is valid and holds the announced weights; the tensors are not used,
     // so alignment does not matter.
     const auto parsed = parse_safetensors(bytes, bytes->data(), bytes->size());
-    if (const auto* bad = std::get_if<record_error>(&parsed)) return "the received weights are damaged: " + bad->to_string();
-    received = weights_sha256(std::get<safetensors_content>(parsed).named);
-    if (!sha256.empty() && received != sha256) return "the received weights do not match the announced checksum";
+    if (!parsed) return unexpected(error("the received weights are damaged: " + parsed.error().to_string()));
+    received = weights_sha256(parsed->named);
+    if (!sha256.empty() && received != sha256) return unexpected(error("the received weights do not match the announced checksum"));
     second_place elsewhere;
-    const auto kept = write_or_elsewhere(elsewhere, what.out, [&](const std::string& path) -> std::optional<record_error> {
-      auto error = write_file_atomically(path, {{bytes->data(), bytes->size()}});
-      if (error.empty()) return std::nullopt;
-      return record_error{path, {}, std::move(error)};
+    const auto kept = write_or_elsewhere(elsewhere, what.out, [&](const std::string& path) -> expected<void, record_error> {
+      return write_file_atomically(path, {{bytes->data(), bytes->size()}}).transform_error([&](const error& e) {
+        return record_error{path, {}, e.text};
+      });
     });
-    return kept.trouble ? kept.trouble->to_string() : std::string();
+    if (kept.trouble) return unexpected(error(kept.trouble->to_string()));
+    return {};
   }
 };
 
@@ -236,15 +236,15 @@ cluster_address coordinator_of(const cluster_spec& c) {
   return {c.name, c.tls_dir, {}, {}};
 }
 
-fetched_weights fetch_from_cluster(const cluster_submission& what) {
+expected<std::string, fetch_error> fetch_from_cluster(const cluster_submission& what) {
   try {
     auto link = client_link::open(what.where, what.reach_timeout);
-    if (!link) return {link.error().message, link.error().code != "unreachable", {}};
+    if (!link) return unexpected(fetch_error{link.error().message, link.error().code != "unreachable"});
     const std::function<void(const job_event&)> ignored;
     const std::atomic<bool> no{false};
     return run{what, ignored, no, std::move(*link)}.fetch_only();
   } catch (const std::exception& e) {
-    return {e.what(), false, {}};
+    return unexpected(fetch_error{e.what()});
   }
 }
 

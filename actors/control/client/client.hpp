@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "actors/control/client/job_event.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
@@ -73,12 +74,12 @@ struct cluster_outcome {
 cluster_outcome run_on_cluster(const cluster_submission& what, const std::function<void(const job_event&)>& on_event,
                                const std::atomic<bool>& detach);
 
-// Gets the weights of job `what.attach`, which is over, and writes them to `what.out`.
-struct fetched_weights {
-  std::string error;   // empty: they are in the file
+struct fetch_error {
+  std::string text;
   bool wrong = false;  // the caller's mistake: no such job, or no weights
-  std::string weights_sha256;
 };
-fetched_weights fetch_from_cluster(const cluster_submission& what);
+// Gets the weights of job `what.attach`, which is over, and writes them to `what.out`. Returns
+// their sha256.
+expected<std::string, fetch_error> fetch_from_cluster(const cluster_submission& what);
 
 }  // namespace troupe

@@ -23,15 +23,15 @@ struct client_link::impl {
       up = true;
       changed.notify_all();
     };
-    c.on_peer_down = [this](const std::string&, const net::error& why) {
+    c.on_peer_down = [this](const std::string&, const coded_error& why) {
       std::lock_guard guard(lock);
       down = true;
       reason = why.message;
       changed.notify_all();
     };
-    c.on_frame = [this](const std::string& peer, net::frame&& f) -> net::expected<void> {
+    c.on_frame = [this](const std::string& peer, net::frame&& f) -> expected<void, coded_error> {
       auto m = control::from_frame(f);
-      if (!m) return net::unreadable(peer, f, "it is not a control message");
+      if (!m) return unexpected(net::unreadable(peer, f, "it is not a control message"));
       std::lock_guard guard(lock);
       inbox.push_back(std::move(*m));
       changed.notify_all();
@@ -47,16 +47,17 @@ struct client_link::impl {
 client_link::client_link(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
 client_link::~client_link() = default;
 
-net::expected<std::unique_ptr<client_link>> client_link::open(const cluster_address& where, std::chrono::milliseconds within) {
+expected<std::unique_ptr<client_link>, coded_error> client_link::open(const cluster_address& where,
+                                                                      std::chrono::milliseconds within) {
   const auto at = net::parse_address(where.address);
-  if (!at) return at.error();
+  if (!at) return unexpected(at.error());
   auto options = net::operator_options(where.tls_dir, where.cluster);
-  if (!options) return options.error();
+  if (!options) return unexpected(options.error());
   auto& o = *options;
   o.max_frame = control::max_message;
   auto p = std::make_unique<impl>();
   auto made = net::make_tcp_transport(std::move(o), p->callbacks());
-  if (!made) return made.error();
+  if (!made) return unexpected(made.error());
   p->net = std::move(*made);
   p->net->connect(where.node, *at, within);
   std::unique_lock guard(p->lock);
@@ -65,25 +66,25 @@ net::expected<std::unique_ptr<client_link>> client_link::open(const cluster_addr
   if (!p->up || p->down) {
     const auto who = where.node.empty() ? std::string("no daemon") : "the daemon of node " + where.node + " does not";
     const auto verb = where.node.empty() ? " answers at " : " answer at ";
-    net::error e{"unreachable", who + verb + where.address + (p->reason.empty() ? "" : ": " + p->reason)};
+    coded_error e{"unreachable", who + verb + where.address + (p->reason.empty() ? "" : ": " + p->reason)};
     guard.unlock();
-    return e;
+    return unexpected(e);
   }
   guard.unlock();
   return std::unique_ptr<client_link>(new client_link(std::move(p)));
 }
 
-net::expected<void> client_link::send(const control::message& m) {
+expected<void, coded_error> client_link::send(const control::message& m) {
   auto f = control::to_frame(m);
   if (const auto bytes = f.parts.front().bytes; bytes > control::max_message)
-    return net::error{"too_large", "the message has " + std::to_string(bytes) + " bytes, and " + impl_->daemon +
-                                       " accepts at most " + std::to_string(control::max_message)};
+    return unexpected(coded_error{"too_large", "the message has " + std::to_string(bytes) + " bytes, and " + impl_->daemon +
+                                                   " accepts at most " + std::to_string(control::max_message)});
   bool down = false;
   {
     std::lock_guard guard(impl_->lock);
     down = impl_->down;
   }
-  if (down || !impl_->net->send(impl_->daemon, std::move(f))) return net::error{"lost", why_lost()};
+  if (down || !impl_->net->send(impl_->daemon, std::move(f))) return unexpected(coded_error{"lost", why_lost()});
   return {};
 }
 

@@ -10,7 +10,7 @@
 
 #include "actors/control/client/client.hpp"
 #include "actors/control/messages.hpp"
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe {
 
@@ -18,13 +18,13 @@ class client_link {
  public:
   // Errors: "certificate_missing" and other errors of the client's own files, "unreachable" (names
   // address and cause), "bad_address".
-  static net::expected<std::unique_ptr<client_link>> open(const cluster_address& where, std::chrono::milliseconds within);
+  static expected<std::unique_ptr<client_link>, coded_error> open(const cluster_address& where, std::chrono::milliseconds within);
   ~client_link();
   client_link(const client_link&) = delete;
   client_link& operator=(const client_link&) = delete;
 
   // Errors: "too_large" (the connection stays usable), "lost".
-  net::expected<void> send(const control::message& m);
+  expected<void, coded_error> send(const control::message& m);
   // The next message; nullopt after `within`, or when the connection is lost and all received
   // messages are read.
   std::optional<control::message> receive(std::chrono::milliseconds within);

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "actors/control/messages.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/messages/event.hpp"
 
 namespace troupe {
@@ -20,7 +21,7 @@ namespace control {
 
 said to_message(const job_event& e);
 // Returns the event, or what is wrong with the message.
-std::variant<job_event, std::string> to_event(const said& m);
+expected<job_event> to_event(const said& m);
 
 }  // namespace control
 }  // namespace troupe

@@ -76,8 +76,8 @@ controlled_job* cluster_controller::job_of_command(std::uint32_t number) {
 // --- messages
 
 void cluster_controller::on(const std::string& from, const message& m, instant now, orders& out) {
-  if (const auto why = no_right(from, m); !why.empty()) {
-    if (auto line = dropped_.note(from, m, why)) out.push_back(log_line{std::move(*line)});
+  if (const auto fine = check_sender(from, m); !fine) {
+    if (auto line = dropped_.note(from, m, fine.error().text)) out.push_back(log_line{std::move(*line)});
     return;
   }
   std::visit([&](const auto& x) { take(from, x, now, out); }, m);
@@ -89,9 +89,9 @@ void cluster_controller::take(const std::string& from, const M& m, instant now, 
 }
 
 void cluster_controller::take(const std::string& from, const join& m, instant now, orders& out) {
-  if (auto why_not = state_.nodes.why_not(from, m)) {
-    out.push_back(to_peer{from, joined{*why_not}});
-    out.push_back(log_line{"refused " + from + ": " + *why_not});
+  if (const auto admitted = state_.nodes.admit(from, m); !admitted) {
+    out.push_back(to_peer{from, joined{admitted.error().text}});
+    out.push_back(log_line{"refused " + from + ": " + admitted.error().text});
     return;
   }
   auto* j = active_job();
@@ -182,8 +182,8 @@ void cluster_controller::on_checked(std::uint32_t id, checked c, instant now, or
   submissions_.next_check(out);
 }
 
-void cluster_controller::on_piece_kept(std::uint32_t id, const std::string& error, instant now, orders& out) {
-  submissions_.piece_kept(id, error.empty() ? std::nullopt : std::optional(error), now, out);
+void cluster_controller::on_piece_kept(std::uint32_t id, const expected<void>& kept, instant now, orders& out) {
+  submissions_.piece_kept(id, kept, now, out);
 }
 
 void cluster_controller::restore(const journal_content& found, instant now, orders& out) {
@@ -243,22 +243,22 @@ void cluster_controller::on_tick(instant now, orders& out) {
 
 // --- commands
 
-std::string cluster_controller::tell(const person& who, std::uint32_t number, const command& c, instant now, orders& out) {
+expected<void> cluster_controller::tell(const person& who, std::uint32_t number, const command& c, instant now, orders& out) {
   auto* j = job_of_command(number);
   if (j)
-    if (auto why = why_not_tell(who, j->view.id, j->view.owner, c); !why.empty()) return why;
+    if (auto fine = check_command(who, j->view.id, j->view.owner, c); !fine) return fine;
   if (!c.is<kill_command>() || !j) return tell(number, c, now, out);
-  std::optional<std::string> why_not;
-  with(j, now, out, [&](job_call& call) { why_not = kill(call, who.name); });
-  return why_not.value_or("");
+  expected<void> done;
+  with(j, now, out, [&](job_call& call) { done = kill(call, who.name); });
+  return done;
 }
 
-std::string cluster_controller::tell(std::uint32_t number, const command& c, instant now, orders& out) {
+expected<void> cluster_controller::tell(std::uint32_t number, const command& c, instant now, orders& out) {
   auto* j = job_of_command(number);
-  if (!j) return number == 0 ? "no job runs" : "there is no job " + std::to_string(number);
-  std::optional<std::string> why_not;
-  with(j, now, out, [&](job_call& call) { why_not = give(call, c); });
-  return why_not.value_or("");
+  if (!j) return unexpected(error(number == 0 ? "no job runs" : "there is no job " + std::to_string(number)));
+  expected<void> done;
+  with(j, now, out, [&](job_call& call) { done = give(call, c); });
+  return done;
 }
 
 void cluster_controller::drain(instant now, orders& out) {

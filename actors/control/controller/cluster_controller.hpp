@@ -26,6 +26,7 @@
 #include "actors/control/controller/orders.hpp"
 #include "actors/control/controller/submissions.hpp"
 #include "actors/control/controller/trust.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe::control {
 
@@ -43,7 +44,7 @@ class cluster_controller {
   void on_peer_up(const std::string& peer, std::uint64_t incarnation);  // before its messages
   void on_peer_down(const std::string& peer, const std::string& reason, instant now, orders& out);
   void on_checked(std::uint32_t job, checked c, instant now, orders& out);
-  void on_piece_kept(std::uint32_t job, const std::string& error, instant now, orders& out);
+  void on_piece_kept(std::uint32_t job, const expected<void>& kept, instant now, orders& out);
   void on_event(const job_event& e, instant now, orders& out);
   void on_plan_found(const plan_found& f, instant now, orders& out);
   // The coordinator role has handed over at this step.
@@ -56,12 +57,11 @@ class cluster_controller {
   void on_tick(instant now, orders& out);
   void restore(const journal_content& found, instant now, orders& out);  // called first: the jobs of the journal
   void take_submission(const std::string& owner, const std::string& from, const submit& m, instant now, orders& out);
-  // Commands to a job; 0: the running one. Returns an error or an empty string. With a person:
-  // checks that person's rights.
-  std::string tell(std::uint32_t job, const command& c, instant now, orders& out);
-  std::string tell(const person& who, std::uint32_t job, const command& c, instant now, orders& out);
-  // Sends a fault to its node; `until`: when it ends, for people. Returns an error or empty.
-  std::string inject(const person& who, const injection& i, const std::string& until, instant now, orders& out);
+  // Commands to a job; 0: the running one. With a person: checks that person's rights.
+  expected<void> tell(std::uint32_t job, const command& c, instant now, orders& out);
+  expected<void> tell(const person& who, std::uint32_t job, const command& c, instant now, orders& out);
+  // Sends a fault to its node; `until`: when it ends, for people.
+  expected<void> inject(const person& who, const injection& i, const std::string& until, instant now, orders& out);
   std::string owner_of(std::uint32_t job) const;  // empty: unknown job
   // Stops the running job with a checkpoint and refuses submissions.
   void drain(instant now, orders& out);
@@ -97,8 +97,8 @@ class cluster_controller {
   controlled_job* active_job() { return state_.jobs.find(state_.active); }
   // By an id or a number; 0: the active one.
   controlled_job* job_of_command(std::uint32_t number);
-  // controller_trust.cpp. Why `from` may not send this message; empty: it may.
-  std::string no_right(const std::string& from, const message& m) const;
+  // controller_trust.cpp. An error if `from` may not send this message.
+  expected<void> check_sender(const std::string& from, const message& m) const;
 
   const cluster_spec& cluster_;
   controller_state state_;

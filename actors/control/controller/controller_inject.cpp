@@ -6,9 +6,10 @@
 
 namespace troupe::control {
 
-std::string cluster_controller::inject(const person& who, const injection& i, const std::string& until, instant now, orders& out) {
-  if (auto why = why_not_inject(who, may_inject_, cluster_, i); !why.empty()) return why;
-  if (!state_.nodes.at(i.node).up) return "inject: node " + i.node + " is not up";
+expected<void> cluster_controller::inject(const person& who, const injection& i, const std::string& until, instant now,
+                                          orders& out) {
+  if (auto fine = check_injection(who, may_inject_, cluster_, i); !fine) return fine;
+  if (!state_.nodes.at(i.node).up) return unexpected(error("inject: node " + i.node + " is not up"));
   const auto text = who.name + " injects at " + i.node + ": " + text_of(i) + (until.empty() ? "" : ", until " + until);
   out.push_back(log_line{text});
   with(active_job(), now, out, [&](job_call& call) {  // followers are notified before the node

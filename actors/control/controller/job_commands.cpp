@@ -16,17 +16,17 @@ void tell_or_hold(job_call& c, const command& what) {
 
 }  // namespace
 
-std::optional<std::string> give(job_call& c, const command& what) {
+expected<void> give(job_call& c, const command& what) {
   auto& j = c.j;
   if (j.run.at() == phase::queued && what.is<stop_command>()) {
     fail(c, c.self(), "removed from the queue before it started");
-    return std::nullopt;
+    return {};
   }
-  if (j.run.over()) return j.text() + " is over";
-  if (!j.run.runs()) return j.text() + " has not started yet";
+  if (j.run.over()) return unexpected(error(j.text() + " is over"));
+  if (!j.run.runs()) return unexpected(error(j.text() + " has not started yet"));
   if (amends(what)) {
     wish(c, what);
-    return std::nullopt;
+    return {};
   }
   if (what.is<stop_command>()) j.run.stop();
   if (what.is<pause_command>() || what.is<resume_command>()) {
@@ -34,16 +34,16 @@ std::optional<std::string> give(job_call& c, const command& what) {
     note_settings(c);
   }
   tell_or_hold(c, what);
-  return std::nullopt;
+  return {};
 }
 
-std::optional<std::string> kill(job_call& c, const std::string& by) {
+expected<void> kill(job_call& c, const std::string& by) {
   auto& j = c.j;
-  if (j.run.over()) return j.text() + " is over";
-  if (j.log.ended()) return j.text() + " is ending already";
-  if (j.run.submitted()) return j.text() + " is still being checked";
+  if (j.run.over()) return unexpected(error(j.text() + " is over"));
+  if (j.log.ended()) return unexpected(error(j.text() + " is ending already"));
+  if (j.run.submitted()) return unexpected(error(j.text() + " is still being checked"));
   fail(c, c.self(), "killed by " + by);
-  return std::nullopt;
+  return {};
 }
 
 void preempt(job_call& c, const std::string& why) {

@@ -5,14 +5,14 @@
 #include <string>
 
 #include "actors/control/controller/controlled_job.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe::control {
 
-// Why the command cannot be given; nullopt: it was.
-std::optional<std::string> give(job_call& c, const command& what);
+// Gives the command to the job.
+expected<void> give(job_call& c, const command& what);
 // Ends the job in any phase: no node is asked to reach a step boundary, and nothing is stored.
-// Why it cannot be killed; nullopt: it was.
-std::optional<std::string> kill(job_call& c, const std::string& by);
+expected<void> kill(job_call& c, const std::string& by);
 // Stops the job at the next boundary, with a checkpoint. A job that a user has stopped is not
 // preempted.
 void preempt(job_call& c, const std::string& why);

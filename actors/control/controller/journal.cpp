@@ -109,8 +109,8 @@ class reading {
       flat.values.emplace_back(v.at(0), v.at(1).is_null() ? std::numeric_limits<double>::quiet_NaN() : v.at(1).get<double>());
     for (const auto& t : o.at("texts")) flat.texts.emplace_back(t.at(0), t.at(1));
     auto read = event_of(flat);
-    if (const auto* bad = std::get_if<std::string>(&read)) throw std::runtime_error(*bad);
-    return std::get<event_effect>(std::move(read));
+    if (!read) throw std::runtime_error(read.error().text);
+    return *std::move(read);
   }
   void finished(std::uint32_t number, const json& o) {
     finished_job j;
@@ -146,7 +146,7 @@ void take_step(const std::filesystem::path& file, std::vector<unfinished_job>& j
     if ((*o)["job"] == j.number && (*o)["step"].is_number_unsigned()) j.reached = (*o)["step"];
 }
 
-std::string why_not(const std::string& what) { return what + ": " + std::strerror(errno); }
+std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
 std::string written_again(const journal_content& c) {
   std::string text = line_of({{"is", "number"}, {"job", c.last_number}});
@@ -232,18 +232,18 @@ journal_content read_journal(const std::string& text) {
   return r.done(false);
 }
 
-journal::journal(std::filesystem::path file, std::string* error) : file_(std::move(file)) {
+journal::journal(std::filesystem::path file) : file_(std::move(file)) {
   const auto say = [&](const std::string& what) {
-    if (error && error->empty()) *error = file_.string() + ": " + what;
+    if (opened_) opened_ = unexpected(error(what).in(file_.string()));
   };
   std::error_code ec;
   std::filesystem::create_directories(file_.parent_path(), ec);
   if (std::filesystem::exists(file_, ec)) {
     auto read = read_file(file_.string());
-    if (const auto* bad = std::get_if<std::string>(&read)) {
-      say(*bad);
+    if (!read) {
+      say(read.error().text);
     } else {
-      const auto& f = std::get<file_bytes>(read);
+      const auto& f = *read;
       found_ = read_journal(std::string(static_cast<const char*>(f.data.get()), f.bytes));
     }
     if (found_.damaged) say("its last lines are damaged and were ignored");
@@ -252,12 +252,12 @@ journal::journal(std::filesystem::path file, std::string* error) : file_(std::mo
   take_step(step_file, found_.jobs);
   step_fd_ = ::open(step_file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   const auto text = written_again(found_);
-  const auto bad = write_file_atomically(file_.string(), {{text.data(), text.size()}});
-  if (!bad.empty()) say(bad);
-  if (!bad.empty() && found_.damaged) return;  // lines after a damaged one would not be read
+  const auto written = write_file_atomically(file_.string(), {{text.data(), text.size()}});
+  if (!written) say(written.error().text);
+  if (!written && found_.damaged) return;  // lines after a damaged one would not be read
   fd_ = ::open(file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (fd_ < 0) {
-    say(why_not("cannot be opened"));
+    say(system_error("cannot be opened"));
     return;
   }
   size_ = ::lseek(fd_, 0, SEEK_END);  // of `text`, or of the old content
@@ -278,23 +278,25 @@ void journal::reached(std::uint32_t job, std::uint64_t step) {
   if (::pwrite(step_fd_, line, static_cast<std::size_t>(n), 0) != n) ::close(std::exchange(step_fd_, -1));
 }
 
-std::string journal::append(const std::string& line) {
-  if (fd_ < 0) return file_.string() + ": the journal is not open";
+expected<void> journal::append(const std::string& line) {
+  const auto failed = [&](const std::string& why) { return unexpected(error(why).in(file_.string())); };
+  if (fd_ < 0) return failed("the journal is not open");
   std::size_t done = 0;
   while (done < line.size()) {
     if (before_) before_();
     const auto n = ::write(fd_, line.data() + done, line.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      const auto why = why_not("cannot be written");
+      const auto why = system_error("cannot be written");
       if (::ftruncate(fd_, size_) != 0) ::close(std::exchange(fd_, -1));  // a partial line would hide the lines after it
-      return file_.string() + ": " + why;
+      return failed(why);
     }
     done += static_cast<std::size_t>(n);
   }
   size_ += static_cast<std::int64_t>(line.size());
   if (before_) before_();
-  return ::fdatasync(fd_) == 0 ? std::string() : file_.string() + ": " + why_not("cannot be synced");
+  if (::fdatasync(fd_) != 0) return failed(system_error("cannot be synced"));
+  return {};
 }
 
 }  // namespace troupe::control

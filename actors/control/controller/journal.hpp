@@ -31,6 +31,7 @@
 
 #include "actors/control/client/client.hpp"
 #include "actors/control/messages.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/messages/control.hpp"
 #include "runtime/record/file_io.hpp"
@@ -87,21 +88,24 @@ journal_content read_journal(const std::string& text);
 
 class journal {
  public:
-  // Reads an existing journal or creates one. Content that cannot be read is ignored and reported
-  // in `error`.
-  explicit journal(std::filesystem::path file, std::string* error = nullptr);
+  // Reads an existing journal or creates one. Content that cannot be read is ignored.
+  explicit journal(std::filesystem::path file);
   ~journal();
   journal(const journal&) = delete;
   journal& operator=(const journal&) = delete;
 
+  // The first error of the constructor. The journal may still be of use: found() has what could be
+  // read, and append() says whether lines can be added.
+  const expected<void>& opened() const { return opened_; }
   const journal_content& found() const { return found_; }
-  std::string append(const std::string& line);                     // returns an error, or an empty string once the line is on disk
+  expected<void> append(const std::string& line);                  // the line is on disk
   void reached(std::uint32_t job, std::uint64_t step);             // best effort: after a failed write the step is unknown
   void pace(before_write before) { before_ = std::move(before); }  // called before every write and sync
 
  private:
   std::filesystem::path file_;
   journal_content found_;
+  expected<void> opened_;
   int fd_ = -1, step_fd_ = -1;
   before_write before_;
   std::int64_t size_ = 0;

@@ -212,7 +212,7 @@ void member::take(const inject& i, instant now, member_orders& out) {
   constexpr auto longest = static_cast<std::uint64_t>(longest_fault_time.count());
   if (i.what >= fault_kinds || i.lasts_ms > longest || i.by_ms > longest) return refuse("unknown fault");
   const injection f{fault_kind{i.what}, self_, fault_time(i.lasts_ms), fault_time(i.by_ms)};
-  if (const auto why = why_not_for_so_long(f); !why.empty()) return refuse(why);
+  if (const auto fine = check_fault_times(f); !fine) return refuse(fine.error().text);
   if (injected_.size() >= max_injected) return refuse(std::to_string(max_injected) + " faults are active already");
   out.push_back(log_line{"injected by " + i.who + ": " + text_of(f) + (i.until.empty() ? "" : ", until " + i.until)});
   injected_.push_back({f, now + inject_after, now + inject_after + f.lasts});

@@ -34,12 +34,14 @@ bool membership::disconnected(const std::string& peer, instant now) {
   return true;
 }
 
-std::optional<std::string> membership::why_not(const std::string& name, const join& m) const {
+expected<void> membership::admit(const std::string& name, const join& m) const {
   if (m.abi != abi_version)
-    return name + " runs another build of Troupe (ABI " + std::to_string(m.abi) + "); run the same build on all nodes";
-  if (m.protocol != protocol) return name + " uses another version of the control protocol; run the same Troupe on all nodes";
-  if (!knows(name)) return "the cluster file of " + self_ + " has no node named " + name;
-  return std::nullopt;
+    return unexpected(
+        error(name + " runs another build of Troupe (ABI " + std::to_string(m.abi) + "); run the same build on all nodes"));
+  if (m.protocol != protocol)
+    return unexpected(error(name + " uses another version of the control protocol; run the same Troupe on all nodes"));
+  if (!knows(name)) return unexpected(error("the cluster file of " + self_ + " has no node named " + name));
+  return {};
 }
 
 void membership::joined(const std::string& name, const join& m, instant now) {

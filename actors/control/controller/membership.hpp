@@ -19,6 +19,7 @@
 
 #include "actors/control/controller/suspension_clock.hpp"
 #include "actors/control/messages.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/spec/job_spec.hpp"
 
 namespace troupe::control {
@@ -72,8 +73,8 @@ class membership {
   bool disconnected(const std::string& peer, instant now);
 
   // --- states. Names that are no nodes are ignored.
-  // Why the node is not admitted; nullopt: it is.
-  std::optional<std::string> why_not(const std::string& name, const join& m) const;
+  // An error if the node is not admitted.
+  expected<void> admit(const std::string& name, const join& m) const;
   void joined(const std::string& name, const join& m, instant now);
   bool leaves(const std::string& name);  // returns true if it is a node
   void hangs(const std::string& name);

@@ -27,6 +27,7 @@
 #include "actors/control/controller/operation.hpp"
 #include "actors/control/messages.hpp"
 #include "actors/view/view.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/job/amend.hpp"
 
 namespace troupe::control {
@@ -92,7 +93,7 @@ struct keep_piece {
   using executor = job_executor;
   using result = expected<void>;
   result perform(auto& by) const { return by.keep(*this); }
-  void deliver(auto& to, const result& r) const { to.controller->on_piece_kept(job, error_text(r), to.now, *to.controller_out); }
+  void deliver(auto& to, const result& r) const { to.controller->on_piece_kept(job, r, to.now, *to.controller_out); }
 };
 
 // Removes the file that the job starts from.

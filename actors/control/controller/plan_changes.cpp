@@ -17,22 +17,23 @@ revise revision(const prepare& p, std::uint32_t plan_generation, const amendment
   return r;
 }
 
-// Why the next plan cannot be prepared; nullopt: its nodes prepare it.
-std::optional<std::string> why_not_prepared(job_call& c) {
+// Tells the nodes of the next plan to prepare it. An error if one of them cannot be part of it.
+expected<void> prepare_next_plan(job_call& c) {
   auto& j = c.j;
   const auto& n = *j.plans.next();
   const auto& nodes = n.plan->plan.nodes;
   prepare p{j.id, j.from.what, n.plan->plan.plan_hash, {}, false, 0};
   for (const auto& name : nodes) {
     const auto& m = c.nodes.at(name);
-    if (!m.usable()) return "no daemon answers as " + name + ", which the new plan uses";
+    if (!m.usable()) return unexpected(error("no daemon answers as " + name + ", which the new plan uses"));
     if (j.plan.deterministic && m.said.numerics != c.nodes.at(j.plan.nodes.front()).said.numerics)
-      return "node " + name + " (" + m.said.numerics + ") does not compute the same numbers; deterministic = false allows it";
+      return unexpected(
+          error("node " + name + " (" + m.said.numerics + ") does not compute the same numbers; deterministic = false allows it"));
     p.places.push_back({name, m.said.data_address, m.said.incarnation});
   }
   j.plans.prepare(c.now);
   for (const auto& name : nodes) c.send(name, revision(p, n.plan_generation, n.plan->changes));
-  return std::nullopt;
+  return {};
 }
 
 // Refuses the requested change: nothing has changed yet, and the running plan continues.
@@ -86,7 +87,7 @@ void on_plan_found(job_call& c, const plan_found& f) {
   if (j.plans.recovers() && std::any_of(f.plan.nodes.begin(), f.plan.nodes.end(), down))
     return begin_recovery(c, j.plans.next()->loss->why, true, j.plans.take_held());
   j.plans.found(f);
-  if (const auto why = why_not_prepared(c)) refuse(c, *why);
+  if (const auto prepared = prepare_next_plan(c); !prepared) refuse(c, prepared.error().text);
 }
 
 void take(job_call& c, const std::string& from, const revised& m) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "actors/control/controller/orders.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe::control {
 
@@ -40,12 +41,12 @@ struct submission {
 
   bool has_file() const { return given.kind != given_file::nothing; }
   bool complete() const { return received >= given.bytes; }
-  // Why this piece is not the next one of the file; nullopt: it is.
-  std::optional<std::string> why_not(const piece& m) const {
-    if (!m.error.empty()) return m.error;
+  // An error if this piece is not the next one of the file.
+  expected<void> check(const piece& m) const {
+    if (!m.error.empty()) return unexpected(error(m.error));
     if (m.offset != received || m.bytes.empty() || m.bytes.size() > given.bytes - received)
-      return "upload rejected: chunk offset or size does not match the announced file";
-    return std::nullopt;
+      return unexpected(error("upload rejected: chunk offset or size does not match the announced file"));
+    return {};
   }
 };
 

@@ -18,11 +18,12 @@ constexpr std::ptrdiff_t max_receiving = 8;
 
 }  // namespace
 
-std::optional<std::string> submissions::why_not(const control::submit& m) const {
+expected<void> submissions::admit(const control::submit& m) const {
   const auto& self = state_.nodes.self();
-  if (state_.draining) return self + " shuts down and accepts no more jobs";
+  if (state_.draining) return unexpected(error(self + " shuts down and accepts no more jobs"));
   if (const auto longest = std::max(m.what.file.size(), m.given.file.size()); longest > max_file_name)
-    return "a file name has " + std::to_string(longest) + " bytes; it may have at most " + std::to_string(max_file_name);
+    return unexpected(
+        error("a file name has " + std::to_string(longest) + " bytes; it may have at most " + std::to_string(max_file_name)));
   std::size_t jobs = 0;
   std::uint64_t bytes = 0;
   std::ptrdiff_t receiving = 0;
@@ -32,19 +33,19 @@ std::optional<std::string> submissions::why_not(const control::submit& m) const 
     bytes += bytes_of(j.from.what);
     receiving += j.run.at() == phase::receiving ? 1 : 0;
   }
-  if (auto why = over_budget(job_budget{}, jobs, bytes, bytes_of(m.what)); !why.empty()) return why;
+  if (auto fits = check_budget(job_budget{}, jobs, bytes, bytes_of(m.what)); !fits) return fits;
   const auto& g = m.given;
-  if (g.kind == given_file::nothing) return std::nullopt;
-  if (g.kind > given_file::checkpoint) return g.file + ": " + self + " knows only weights and checkpoints";
-  if (g.bytes == 0) return g.file + ": the file is empty";
+  if (g.kind == given_file::nothing) return {};
+  if (g.kind > given_file::checkpoint) return unexpected(error(g.file + ": " + self + " knows only weights and checkpoints"));
+  if (g.bytes == 0) return unexpected(error(g.file + ": the file is empty"));
   if (receiving >= max_receiving)
-    return "files of " + std::to_string(receiving) + " other jobs are being uploaded; try again later";
-  return std::nullopt;
+    return unexpected(error("files of " + std::to_string(receiving) + " other jobs are being uploaded; try again later"));
+  return {};
 }
 
 void submissions::submit(const std::string& owner, const std::string& from, const control::submit& m, instant now, orders& out) {
-  if (const auto refusal = why_not(m)) {
-    out.push_back(to_peer{from, submitted{m.ask, 0, {*refusal}}});
+  if (const auto admitted = admit(m); !admitted) {
+    out.push_back(to_peer{from, submitted{m.ask, 0, {admitted.error().text}}});
     return;
   }
   auto& j = state_.jobs.add(numbers_.next([this](std::uint32_t number) { return state_.jobs.has_number(number); }));
@@ -167,16 +168,16 @@ void submissions::receive(controlled_job& j, instant now, orders& out) {
 void submissions::take(const std::string& from, const piece& m, instant now, orders& out) {
   auto* j = state_.jobs.find(m.job);
   if (!j || j->run.at() != phase::receiving || !j->from.awaited_by(from)) return;
-  if (const auto why = j->from.why_not(m)) return refuse_file(*j, *why, out);
+  if (const auto fine = j->from.check(m); !fine) return refuse_file(*j, fine.error().text, out);
   j->from.received += m.bytes.size();
   j->run.receive(now + piece_timeout);
   out.push_back(keep_piece{j->id, m.offset, m.bytes, j->from.given});
 }
 
-void submissions::piece_kept(std::uint32_t id, const std::optional<std::string>& why_not, instant now, orders& out) {
+void submissions::piece_kept(std::uint32_t id, const expected<void>& kept, instant now, orders& out) {
   auto* j = state_.jobs.find(id);
   if (!j || j->run.at() != phase::receiving) return;
-  if (why_not) return refuse_file(*j, state_.nodes.self() + " cannot store it: " + *why_not, out);
+  if (!kept) return refuse_file(*j, state_.nodes.self() + " cannot store it: " + kept.error().text, out);
   if (!j->from.complete())
     return out.push_back(to_peer{j->from.client ? j->from.client->name : std::string(), fetch{id, j->from.received}});
   ask_for_check(*j, now, out);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "actors/control/controller/controlled_job.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe::control {
 
@@ -38,7 +39,7 @@ class submissions {
   // Begins the next check, if none is under way.
   void next_check(orders& out);
   void take(const std::string& from, const piece& m, instant now, orders& out);
-  void piece_kept(std::uint32_t job, const std::optional<std::string>& why_not, instant now, orders& out);
+  void piece_kept(std::uint32_t job, const expected<void>& kept, instant now, orders& out);
   void watch_deadlines(instant now, orders& out);  // at every tick
   // Refuses all that are not queued yet, and new ones from then on: this daemon shuts down.
   void close(instant now, orders& out);
@@ -54,7 +55,7 @@ class submissions {
   job_numbers& numbers() { return numbers_; }
 
  private:
-  std::optional<std::string> why_not(const control::submit& m) const;
+  expected<void> admit(const control::submit& m) const;
   void ask_for_check(controlled_job& j, instant now, orders& out);
   void receive(controlled_job& j, instant now, orders& out);
   void accept(controlled_job& j, instant now, orders& out);

@@ -37,18 +37,18 @@ static_assert(all_spoken.back().name != nullptr, "a message has no entry");
 speaker speaker_of(const message& m) { return all_spoken[m.index()].who; }
 const char* name_of(const message& m) { return all_spoken[m.index()].name; }
 
-std::string why_not(const person& who, const message& m) {
-  if (std::holds_alternative<submit>(m)) return troupe::why_not(who, right::run_jobs, "submit a job");
-  if (std::holds_alternative<piece>(m)) return troupe::why_not(who, right::run_jobs, "send the file that a job begins with");
-  if (std::holds_alternative<fetch>(m)) return troupe::why_not(who, right::run_jobs, "fetch weights");
-  if (std::holds_alternative<follow>(m)) return troupe::why_not(who, right::look, "follow a job");
+expected<void> check_message(const person& who, const message& m) {
+  if (std::holds_alternative<submit>(m)) return check_right(who, right::run_jobs, "submit a job");
+  if (std::holds_alternative<piece>(m)) return check_right(who, right::run_jobs, "send the file that a job begins with");
+  if (std::holds_alternative<fetch>(m)) return check_right(who, right::run_jobs, "fetch weights");
+  if (std::holds_alternative<follow>(m)) return check_right(who, right::look, "follow a job");
   return {};
 }
 
-std::string why_not_tell(const person& who, std::uint32_t job, const std::string& owner, const command& c) {
+expected<void> check_command(const person& who, std::uint32_t job, const std::string& owner, const command& c) {
   if (c.is<staleness_command>() || c.is<histograms_command>())  // queries, though roles answer them
-    return troupe::why_not(who, right::look, name_of(c));
-  return why_not_steer(who, job, owner, name_of(c));
+    return check_right(who, right::look, name_of(c));
+  return check_steer(who, job, owner, name_of(c));
 }
 
 std::optional<message> refusal_of(const message& m, const std::string& why) {

@@ -25,6 +25,7 @@
 #include <string>
 
 #include "actors/control/messages.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/messages/command.hpp"
 #include "runtime/node/pki/roles.hpp"
 
@@ -34,13 +35,14 @@ enum class speaker : std::uint8_t { client, asker, node, coordinator };
 speaker speaker_of(const message& m);
 const char* name_of(const message& m);
 
-// Why a client may not send this message; empty: it may. Does not check what the message is about.
-std::string why_not(const person& who, const message& m);
+// An error if a client may not send this message. Does not check what the message is
+// about.
+expected<void> check_message(const person& who, const message& m);
 // The answer that refuses the message; nullopt: such a message has no answer.
 std::optional<message> refusal_of(const message& m, const std::string& why);
 
-// Why a client may not send the command to a job of this owner; empty: it may.
-std::string why_not_tell(const person& who, std::uint32_t job, const std::string& owner, const command& c);
+// An error if a client may not send the command to a job of this owner.
+expected<void> check_command(const person& who, std::uint32_t job, const std::string& owner, const command& c);
 
 // The person that entered the line. `peer`: the sender, with the role of its certificate; a node
 // names the person whose line it forwards.

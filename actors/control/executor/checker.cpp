@@ -50,7 +50,7 @@ expected<std::optional<given_file>, diagnostics> checker::look_for_checkpoints(c
     return unexpected(diagnostics{{position_of(c.key_at, key, c.at), why.in("[checkpoint]: '" + std::string(key) + "'").text}});
   };
   if (!c.dir.empty() && j.plan.nodes[j.plan.roles.front().node].name == at_.self)
-    if (auto why = why_no_home(c.dir, j.spec.name); !why.empty()) return wrong("dir", error(why));
+    if (const auto fine = check_home(c.dir, j.spec.name); !fine) return wrong("dir", error(fine.error().text));
   if (c.resume != "auto" || what.received || what.given.kind != given_file::nothing) return std::nullopt;
   auto newest = take_newest(at_, j, what.job, notes);
   if (!newest) return wrong("resume", newest.error());
@@ -61,18 +61,17 @@ expected<std::optional<given_file>, diagnostics> checker::look_for_checkpoints(c
 expected<resolved_convolutions, diagnostics> checker::resolved(const check_text& what, std::shared_ptr<prepared_job> j) const {
   const auto measure = [&]() -> expected<resolved_convolutions, diagnostics> {
     auto r = resolve_convolutions(j, *dev_);
-    if (auto* bad = std::get_if<diagnostics>(&r)) return unexpected(std::move(*bad));
-    return std::get<resolved_convolutions>(std::move(r));
+    if (!r) return unexpected(std::move(r).error());
+    return *std::move(r);
   };
   if (what.given.kind != given_file::checkpoint || j->spec.convolution != "measured") return measure();
   if (!what.received) return resolved_convolutions{j, {}, {}, {}};
   auto read = load_checkpoint(given_path(at_, what.job).string());
-  const auto* c = std::get_if<checkpoint>(&read);
-  const auto table = c ? conv_table_from(kept_convolutions(c->extra)) : std::nullopt;
+  const auto table = read ? conv_table_from(kept_convolutions(read->extra)) : std::nullopt;
   if (!table || table->empty()) return measure();
   auto with = with_convolutions(*j, *table);
-  if (auto* bad = std::get_if<diagnostics>(&with)) return unexpected(std::move(*bad));
-  return resolved_convolutions{std::get<std::shared_ptr<prepared_job>>(with), *table, {}, {}};
+  if (!with) return unexpected(std::move(with).error());
+  return resolved_convolutions{*with, *table, {}, {}};
 }
 
 }  // namespace troupe::control

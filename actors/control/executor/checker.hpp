@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "actors/control/executor/job_reading.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/convolution_times.hpp"
 
 namespace troupe::control {

@@ -29,8 +29,8 @@ expected<handover> job_executor::last_kept(prepared_job& j) {
   auto found = load_newest_checkpoint(checkpoints_of(j).string());
   if (found.newest) {
     auto read = handover_for(j, std::move(*found.newest), found.file, at_.jobs.numerics);
-    if (const auto* bad = std::get_if<record_error>(&read)) return unexpected(bad->to_string());
-    return std::get<handover>(std::move(read));
+    if (!read) return unexpected(read.error().to_string());
+    return *std::move(read);
   }
   if (const auto u = uploads_.find(j.id); u != uploads_.end()) {
     if (const auto begun = begin_with_given(at_.jobs, j, j.id, u->second.what, u->second.overrides); !begun)
@@ -47,7 +47,7 @@ bool job_executor::leaves_enough(const check_move& what) const {
   if (!what.back || !what.back->live) return false;
   const auto& mode = what.so_far.mode.empty() ? job_->spec.train.sync.kind : what.so_far.mode;
   const auto* entry = job_->all->modes.find(mode);
-  return entry && why_nothing_is_left(job_->plan, job_->graph, entry->left, what.back->silent).empty();
+  return entry && check_survivors(job_->plan, job_->graph, entry->left, what.back->silent);
 }
 
 // Makes the handover of the plan `j` from the last saved state. Returns its step.

@@ -41,7 +41,7 @@ expected<void> job_executor::reserve_memory(const prepared_job& j) {
   const auto budget = at_.memory ? at_.memory->open_to(memory_book::part::job) : machine_memory(held);
   for (std::uint32_t n = 0; n < j.plan.nodes.size(); ++n) {
     if (j.plan.nodes[n].name != at_.jobs.self) continue;
-    if (const auto bad = over_budget(j, n, budget)) return unexpected(bad->to_string());
+    if (const auto ok = check_memory(j, n, budget); !ok) return unexpected(ok.error().to_string());
     promise(std::max(job_ ? promised_ : 0, static_cast<std::uint64_t>(bytes_on(j, n))));
   }
   return {};
@@ -57,12 +57,12 @@ expected<void> job_executor::make(const prepare& what) {
   if (!j) return unexpected(first_of(j.error(), unreadable_job));
   (*j)->id = what.job;
   if (plan_hash((*j)->plan) != what.plan_hash) return unexpected(different_plan);
-  if (auto bad = reserve_memory(**j); !bad) return bad;
-  if (auto bad = continue_as(**j, what); !bad) return bad;
+  if (auto ok = reserve_memory(**j); !ok) return ok;
+  if (auto ok = continue_as(**j, what); !ok) return ok;
   if (at_.runs) prepare_for_run_folder(**j);
   original_ = *j;
   origin_ = origin_of(what);
-  if (auto bad = spawn(*j, 0); !bad) return bad;
+  if (auto ok = spawn(*j, 0); !ok) return ok;
   if (at_.runs) at_.runs->begin(number_of(what.job), *j, at_.jobs.numerics);
   return {};
 }
@@ -144,16 +144,15 @@ void job_executor::drop_beginning_of(std::uint32_t job) {
 expected<plan_found> job_executor::amend(const check_move& what) {
   const bool hosted = job_ && job_->id == what.job;
   if (what.back && !hosted)
-    if (auto bad = read_original(what.job, what.what); !bad) return unexpected(bad.error());
+    if (auto ok = read_original(what.job, what.what); !ok) return unexpected(ok.error());
   if ((!hosted && !what.back) || !original_ || original_->id != what.job) return unexpected("the job has ended");
   auto a = amended(hosted ? *job_ : *original_, what.so_far, what.wish);
-  if (const auto* why = std::get_if<std::string>(&a)) return unexpected(*why);
+  if (!a) return unexpected(a.error());
   plan_found f;
-  f.changes = std::get<amendments>(std::move(a));
+  f.changes = *std::move(a);
   auto again = prepare_again(original_, f.changes);
-  if (const auto* bad = std::get_if<diagnostics>(&again))
-    return unexpected(bad->empty() ? std::string(unreadable_job) : bad->front().message);
-  auto& j = *std::get<std::shared_ptr<prepared_job>>(again);
+  if (!again) return unexpected(again.error().empty() ? std::string(unreadable_job) : again.error().front().message);
+  auto& j = **again;
   f.plan = facts_of(j);
   f.mode = mode_of(j);
   f.live = hosted && leaves_enough(what);
@@ -177,10 +176,10 @@ expected<void> job_executor::read_original(std::uint32_t job, const job_text& wh
 
 expected<void> job_executor::revise(const control::revise& what) {
   const auto job = what.what.job;
-  if (auto bad = read_original(job, what.what.what); !bad) return bad;
+  if (auto ok = read_original(job, what.what.what); !ok) return ok;
   auto again = prepare_again(original_, changes_of(what));
-  if (const auto* bad = std::get_if<diagnostics>(&again)) return unexpected(first_of(*bad, unreadable_job));
-  const auto j = std::get<std::shared_ptr<prepared_job>>(again);
+  if (!again) return unexpected(first_of(again.error(), unreadable_job));
+  const auto j = *again;
   next_.reset();
   next_generation_ = what.plan_generation;
   next_origin_ = origin_of(what.what);
@@ -188,7 +187,7 @@ expected<void> job_executor::revise(const control::revise& what) {
   next_origin_.changes = changes_of(what);
   next_origin_.begins = {plan_beginning::with::handover, {}, {}, 0};
   if (plan_hash(j->plan) != what.what.plan_hash) return unexpected(different_plan);
-  if (auto bad = reserve_memory(*j); !bad) return bad;
+  if (auto ok = reserve_memory(*j); !ok) return ok;
   next_ = j;
   return {};
 }
@@ -246,8 +245,8 @@ second_place& job_executor::elsewhere_of(std::uint32_t job) {
 
 kept_file job_executor::save_checkpoint_in(const fs::path& folder, const prepared_job& j, const store_effect& what) {
   const auto c = checkpoint_of(j, what, at_.jobs.numerics);
-  if (auto bad = save_checkpoint(folder.string(), c, static_cast<std::size_t>(j.spec.checkpoint.keep), at_.before))
-    return write_elsewhere(elsewhere_of(j.id), std::move(*bad), safe_job_name(j.spec.name) + ".checkpoint.safetensors",
+  if (auto ok = save_checkpoint(folder.string(), c, static_cast<std::size_t>(j.spec.checkpoint.keep), at_.before); !ok)
+    return write_elsewhere(elsewhere_of(j.id), std::move(ok).error(), safe_job_name(j.spec.name) + ".checkpoint.safetensors",
                            [&](const std::string& path) { return write_checkpoint(path, c, at_.before); });
   const auto files = checkpoint_files(folder.string());
   return {files.empty() ? std::string() : files.front(), {}};
@@ -255,11 +254,11 @@ kept_file job_executor::save_checkpoint_in(const fs::path& folder, const prepare
 
 kept_file job_executor::save_weights_in(const fs::path& folder, const prepared_job& j, const store_effect& what) {
   return write_or_elsewhere(elsewhere_of(j.id), (folder / "weights.safetensors").string(),
-                            [&](const std::string& path) -> std::optional<record_error> {
+                            [&](const std::string& path) -> expected<void, record_error> {
                               std::error_code ec;
                               const auto parent = fs::path(path).parent_path();
                               fs::create_directories(parent, ec);
-                              if (ec) return record_error{parent.string(), {}, "cannot create: " + ec.message()};
+                              if (ec) return unexpected(record_error{parent.string(), {}, "cannot create: " + ec.message()});
                               return write_safetensors(path, what.named, weights_metadata(j, what.step), at_.before);
                             });
 }

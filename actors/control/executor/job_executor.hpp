@@ -23,6 +23,7 @@
 #include "actors/control/executor/post_mortems.hpp"
 #include "actors/shell/job_host.hpp"
 #include "actors/view/failed_job.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/coordinator/handover.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/job.hpp"

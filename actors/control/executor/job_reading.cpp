@@ -34,14 +34,15 @@ namespace {
 
 // Plans for fewer nodes reduce the replicas silently, so a job that is submitted with too many is
 // refused here.
-std::optional<diagnostic> too_few_servers(const prepared_job& j) {
+expected<void, diagnostic> check_servers(const prepared_job& j) {
   const auto& t = j.spec.topology;
   const auto serves = [](const node_spec& n) { return std::count(n.roles.begin(), n.roles.end(), "server") > 0; };
   const auto servers = std::count_if(j.nodes.begin(), j.nodes.end(), serves);
-  if (t.replicas <= servers) return std::nullopt;
+  if (t.replicas <= servers) return {};
   const auto at = t.key_at.find("replicas");
-  return diagnostic{at == t.key_at.end() ? t.at : at->second,
-                    "replicas must be on different nodes: there are " + std::to_string(servers) + " with the role \"server\""};
+  return unexpected(
+      diagnostic{at == t.key_at.end() ? t.at : at->second,
+                 "replicas must be on different nodes: there are " + std::to_string(servers) + " with the role \"server\""});
 }
 
 }  // namespace
@@ -55,9 +56,9 @@ expected<std::shared_ptr<prepared_job>, diagnostics> read_job(const job_place& a
       limits.checkpoints.insert(limits.checkpoints.end(), n.checkpoints.begin(), n.checkpoints.end());
   const auto adjust = [](job_spec& s, std::vector<node_spec>&) { add_checkpoint_interval(s.checkpoint); };
   auto read = prepare_text({what.text, what.file, what.overrides, std::move(limits)}, at.all, at.cluster.nodes, adjust);
-  if (auto* bad = std::get_if<diagnostics>(&read)) return unexpected(std::move(*bad));
-  auto& j = std::get<std::shared_ptr<prepared_job>>(read);
-  if (auto bad = too_few_servers(*j)) return unexpected(diagnostics{std::move(*bad)});
+  if (!read) return unexpected(std::move(read).error());
+  auto& j = *read;
+  if (auto ok = check_servers(*j); !ok) return unexpected(diagnostics{std::move(ok).error()});
   return std::move(j);
 }
 
@@ -81,7 +82,7 @@ checked facts_of(const prepared_job& j) {
   c.replicas = j.spec.topology.replicas;
   const auto* mode = j.all->modes.find(j.spec.train.sync.kind);
   for (const auto& n : c.nodes)
-    if (!mode || !why_nothing_is_left(j.plan, j.graph, mode->left, {n}).empty()) c.costly.insert(n);
+    if (!mode || !check_survivors(j.plan, j.graph, mode->left, {n})) c.costly.insert(n);
   return c;
 }
 
@@ -89,19 +90,17 @@ std::string advice_on_replicas(const prepared_job& j, const std::string& coordin
   constexpr std::size_t many_roles = 20000;  // a second plan would take seconds
   const auto* mode = j.all->modes.find(j.spec.train.sync.kind);
   if (j.spec.topology.replicas > 1 || !j.outlives_nodes() || j.plan.roles.size() > many_roles) return {};
-  if (!mode || !why_nothing_is_left(j.plan, j.graph, mode->left, {}).empty()) return {};  // it returns after any failure
+  if (!mode || !check_survivors(j.plan, j.graph, mode->left, {})) return {};  // it returns after any failure
   std::set<std::string> only;
   for (auto s : j.plan.shards)
-    if (const auto& n = j.plan.nodes[j.plan[s].node].name;
-        n != coordinator && !why_nothing_is_left(j.plan, j.graph, mode->left, {n}).empty())
+    if (const auto& n = j.plan.nodes[j.plan[s].node].name; n != coordinator && !check_survivors(j.plan, j.graph, mode->left, {n}))
       only.insert(n);
   if (only.empty()) return {};
   auto with_replicas = j.spec;
   with_replicas.topology = j.asked;
   with_replicas.topology.replicas = 2;
   auto made = prepare_job(std::move(with_replicas), j.all, j.nodes, j.data);
-  const auto* other = std::get_if<std::shared_ptr<prepared_job>>(&made);
-  if (!other || too_few_servers(**other)) return {};
+  if (!made || !check_servers(**made)) return {};
   return (only.size() == 1 ? "node " + *only.begin() + " has the only copy of a shard: its failure sets"
                            : "nodes " + troupe::joined({only.begin(), only.end()}) +
                                  " have the only copies of shards: the failure of one sets") +
@@ -180,15 +179,13 @@ expected<void, record_error> begin_with_given(const job_place& at, prepared_job&
   };
   if (given.kind == given_file::checkpoint) {
     auto read = load_checkpoint(path);
-    if (auto* bad = std::get_if<record_error>(&read)) return named(std::move(*bad));
-    auto bad = resume_from(j, std::get<checkpoint>(std::move(read)), given.file, at.numerics, overrides);
-    if (bad) return unexpected(std::move(*bad));
-    return {};
+    if (!read) return named(std::move(read).error());
+    return resume_from(j, *std::move(read), given.file, at.numerics, overrides);
   }
   auto read = read_safetensors(path);
-  if (auto* bad = std::get_if<record_error>(&read)) return named(std::move(*bad));
-  auto begun = begin_from_weights(j, std::get<safetensors_content>(std::move(read)), given.file);
-  if (auto* bad = std::get_if<record_error>(&begun)) return unexpected(std::move(*bad));
+  if (!read) return named(std::move(read).error());
+  auto begun = begin_from_weights(j, *std::move(read), given.file);
+  if (!begun) return unexpected(std::move(begun).error());
   return {};
 }
 

@@ -24,19 +24,14 @@ std::optional<fs::path> folder_of_run(const fs::path& runs, std::uint32_t number
 expected<std::unique_ptr<run_recorder>, record_error> recorder_of(const fs::path& runs, std::uint32_t number,
                                                                   const std::shared_ptr<const prepared_job>& j,
                                                                   const std::string& numerics) {
-  using made = std::variant<std::unique_ptr<run_recorder>, record_error>;
-  const auto result = [](made m) -> expected<std::unique_ptr<run_recorder>, record_error> {
-    if (auto* bad = std::get_if<record_error>(&m)) return unexpected(std::move(*bad));
-    return std::get<std::unique_ptr<run_recorder>>(std::move(m));
-  };
   if (const auto folder = folder_of_run(runs, number)) {
     auto read = read_run_info(*folder);
-    if (auto* r = std::get_if<run_info>(&read)) return result(run_recorder::resume(*folder, j, std::move(*r)));
-    return unexpected(std::get<record_error>(std::move(read)));
+    if (!read) return unexpected(std::move(read).error());
+    return run_recorder::resume(*folder, j, *std::move(read));
   }
   auto info = facts_of_run(*j, numerics);
   info.number = number;
-  return result(run_recorder::create(runs, j, std::move(info), resolved_job_text(*j)));
+  return run_recorder::create(runs, j, std::move(info), resolved_job_text(*j));
 }
 
 }  // namespace
@@ -88,9 +83,9 @@ void job_runs::end(std::uint32_t number, const job_event& last, const fs::path& 
       if (ec) log_("cannot write " + (r->folder() / name).string() + ": " + ec.message());
     }
   }
-  r->finish(how);
-  if (const auto why = r->trouble(); !why.empty())
-    log_("the run folder of job " + std::to_string(number) + " is incomplete: " + why);
+  static_cast<void>(r->finish(how));  // without weights to write
+  if (const auto saved = r->status(); !saved)
+    log_("the run folder of job " + std::to_string(number) + " is incomplete: " + saved.error().text);
   remove_old_weights();
 }
 

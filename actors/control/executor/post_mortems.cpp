@@ -21,10 +21,9 @@ std::string post_mortems::job_ended(const end_job& why) {
 
 std::string post_mortems::write(const end_job& why, const failed_job& what) const {
   const auto kept = what.write(why.where, why.error, why.step, said_.after(0, number_of(why.job)));
-  const auto* bad = std::get_if<record_error>(&kept);
   log_("job " + std::to_string(number_of(why.job)) +
-       (bad ? ": no post-mortem: " + bad->to_string() : " has failed; post-mortem: " + std::get<std::string>(kept)));
-  return bad ? std::string() : std::get<std::string>(kept);
+       (kept ? " has failed; post-mortem: " + *kept : ": no post-mortem: " + kept.error().to_string()));
+  return kept ? *kept : std::string();
 }
 
 }  // namespace troupe::control

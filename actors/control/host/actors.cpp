@@ -98,7 +98,7 @@ class control_actor final : public compat::base_actor {
   }
   void perform(const log_line& x) { s_.log(x.text); }
   void perform(const journal_line& x) {
-    if (const auto error = s_.book->append(x.line); !error.empty()) s_.log(error);
+    if (const auto written = s_.book->append(x.line); !written) s_.log(written.error().text);
   }
 
   void record(const job_event& e);
@@ -202,8 +202,7 @@ void control_actor::take(const store_in& e) {
     request(keep_handover{e.job, e.what});
     return controller_->on_handover(e.job, e.what.step, now_, controller_out_);
   }
-  // A waiting store holds its tensors. Left out if two stores wait already, so that a slow disk
-  // does not fill the memory.
+  // Left out if two stores wait already: each holds its tensors in memory until the disk has them.
   const bool left_out = e.what.what == kept_kind::checkpoint && controller_->crowded(e.job);
   if (e.what.what == kept_kind::checkpoint) s_.totals.saving(number_of(e.job));
   controller_->on_store_begun(e.job);
@@ -231,16 +230,17 @@ void control_actor::take(const submit_in& s) {
 }
 
 void control_actor::take(const tell_in& t) {
-  const auto error = controller_ ? controller_->tell(t.who, t.job, t.what, now_, controller_out_) : std::string();
-  if (error.empty()) return;
-  s_.log(std::string(name_of(t.what)) + ": " + error);
-  s_.said.put(number_of(t.job), {0, not_told_event{error}});  // for a REPL that may wait for the answer
+  const auto told = controller_ ? controller_->tell(t.who, t.job, t.what, now_, controller_out_) : expected<void>();
+  if (told) return;
+  s_.log(told.error().in(name_of(t.what)).text);
+  s_.said.put(number_of(t.job), {0, not_told_event{told.error().text}});  // for a REPL that may wait for the answer
 }
 
 void control_actor::take(const inject_in& t) {
   if (!controller_) return;
   const auto until = fault_lasts(t.what.what) ? clock_text(std::chrono::system_clock::now() + t.what.lasts) : std::string();
-  if (const auto error = controller_->inject(t.who, t.what, until, now_, controller_out_); !error.empty()) s_.log(error);
+  if (const auto injected = controller_->inject(t.who, t.what, until, now_, controller_out_); !injected)
+    s_.log(injected.error().text);
 }
 
 void control_actor::take(const listening_in&) {
@@ -339,8 +339,8 @@ void control_actor::perform(const begin_job& x) {
 }
 
 void control_actor::perform(const suffer& x) {
-  if (const auto error = s_.faults.begin(x.what); !error.empty())
-    s_.log(std::string("the injected ") + text_of(x.what.what) + " cannot begin: " + error);
+  if (const auto begun = s_.faults.begin(x.what); !begun)
+    s_.log(std::string("the injected ") + text_of(x.what.what) + " cannot begin: " + begun.error().text);
 }
 
 void control_actor::answer_repl(const submitted& m) {

@@ -30,6 +30,7 @@
 #include "actors/shell/router.hpp"
 #include "actors/supervision/gpu_watch.hpp"
 #include "actors/supervision/liveness.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe::control {
 
@@ -217,7 +218,7 @@ struct exchange_in {
 inline std::uint16_t tag_of(const shared& s) { return static_cast<std::uint16_t>(s.options.incarnation % 65521); }
 
 // Where the data plane of a node listens, with port 0 if the system chooses the port (plane.cpp).
-net::expected<net::address> data_place_of(const node_spec& n);
+expected<net::address, coded_error> data_place_of(const node_spec& n);
 
 // For /metrics, from any thread (facts.cpp).
 metrics_facts facts_of(const shared& s);

@@ -103,11 +103,10 @@ class exchange_actor final : public compat::base_actor {
     auto& a = e.what;
     auto at = memory_.find(a.id);
     if (at == memory_.end()) {
-      std::string why;
-      if (auto made = exchange::shared_file::make(e.type, e.count, why)) {
-        at = memory_.emplace(a.id, std::move(*made)).first;
+      if (auto made = exchange::shared_file::make(e.type, e.count)) {
+        at = memory_.emplace(a.id, *std::move(made)).first;
       } else {
-        perform(exchange::send_effect{e.to, exchange::answer{a.call, exchange::code::too_large, why, 0, 0}});
+        perform(exchange::send_effect{e.to, exchange::answer{a.call, exchange::code::too_large, made.error().text, 0, 0}});
         exchange::hub_effects more;  // answers to the other clients that wait for it
         hub_.on(e.to, exchange::filled{a.id, exchange::contents::empty}, more);
         for (auto& x : more) std::visit([this](auto& y) { perform(y); }, x);

@@ -31,10 +31,10 @@ namespace {
 
 }  // namespace
 
-std::string stop_this_process(fault_time lasts) {
+expected<void> stop_this_process(fault_time lasts) {
   const timespec time{static_cast<time_t>(lasts.count() / 1000), static_cast<long>(lasts.count() % 1000) * 1'000'000};
   const auto process = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0u));
-  if (process < 0) return std::string("pidfd_open: ") + std::strerror(errno);
+  if (process < 0) return unexpected(error(std::string("pidfd_open: ") + std::strerror(errno)));
   const auto child = ::fork();
   if (child == 0) {
     const auto wakes = ::fork();
@@ -43,11 +43,12 @@ std::string stop_this_process(fault_time lasts) {
   }
   const int failed = errno;
   ::close(process);
-  if (child < 0) return std::string("fork: ") + std::strerror(failed);
+  if (child < 0) return unexpected(error(std::string("fork: ") + std::strerror(failed)));
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return status == 0 ? std::string() : "cannot start the process that wakes this one";
+  if (status == 0) return {};
+  return unexpected(error("cannot start the process that wakes this one"));
 }
 
 before_write injected_faults::pace() const {
@@ -58,7 +59,7 @@ before_write injected_faults::pace() const {
   };
 }
 
-std::string injected_faults::begin(const injection& i) {
+expected<void> injected_faults::begin(const injection& i) {
   const auto until = std::chrono::steady_clock::now() + i.lasts;
   switch (i.what) {
     case fault_kind::kill: ::kill(::getpid(), SIGKILL); break;

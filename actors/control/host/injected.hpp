@@ -12,6 +12,7 @@
 #include <string>
 
 #include "actors/view/injection.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/line_faults.hpp"
 #include "runtime/record/file_io.hpp"
 
@@ -25,7 +26,7 @@ class injected_faults {
   // Called before disk writes: waits while the disk is slowed. The result may outlive this object.
   before_write pace() const;
 
-  std::string begin(const injection& i);  // returns an error, or empty: the fault is active; kill does not return
+  expected<void> begin(const injection& i);  // the fault is active; kill does not return
 
  private:
   struct disk {
@@ -34,8 +35,8 @@ class injected_faults {
   const std::shared_ptr<disk> disk_ = std::make_shared<disk>();
 };
 
-// Stops this process for this time. Returns an error or an empty string.
-std::string stop_this_process(fault_time lasts);
+// Stops this process for this time.
+expected<void> stop_this_process(fault_time lasts);
 
 // Time for log lines, as in "2026-01-02T03:04:05Z".
 std::string clock_text(std::chrono::system_clock::time_point t);

@@ -64,7 +64,7 @@ net::callbacks callbacks_of(shared& s, bool data) {
     s.log(std::string(data ? "data" : "control") + " connection with " + peer);
     s.control.post(control_note{link_change{data, true, peer, {}, incarnation}});
   };
-  c.on_peer_down = [&s, data](const std::string& peer, const net::error& why) {
+  c.on_peer_down = [&s, data](const std::string& peer, const coded_error& why) {
     if (!data) s.exchange.post(exchange_in{peer, {}, true, why.message});
     if (!data && why.code == "queue_full") s.log(peer + " does not read its answers: disconnected");
     if (why.code == "peer_stalled") s.log(peer + " does not read: " + why.message);
@@ -103,11 +103,12 @@ namespace {
 
 void receive_exchange(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
   const person who{net::operator_of(peer), roles.of(peer)};
-  const auto why = why_not(who, right::exchange, "enter a room of the exchange");
-  if (why.empty()) return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
+  const auto fine = check_right(who, right::exchange, "enter a room of the exchange");
+  if (fine) return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
   const auto m = exchange::from_frame(f);
   const auto* opens = m ? std::get_if<exchange::open_session>(&*m) : nullptr;
   if (!opens || !roles.refuse(peer)) return s.control_net->disconnect(peer);
+  const auto& why = fine.error().text;
   s.log(peer + ": " + why);
   const auto code =
       opens->version < 5 ? exchange::code::bad_argument : exchange::code::not_allowed;  // older clients do not know not_allowed
@@ -129,11 +130,11 @@ void receive_message(shared& s, certificate_role role, const std::string& peer, 
   s.control.post(control_note{message_in{peer, std::move(m), {net::operator_of(peer), role}, f.payload}});
 }
 
-net::expected<void> receive_control(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
+expected<void, coded_error> receive_control(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
   if (exchange::is_exchange_type(f.type) && net::is_operator(peer))
-    return receive_exchange(s, roles, peer, std::move(f)), net::expected<void>();
+    return receive_exchange(s, roles, peer, std::move(f)), expected<void, coded_error>();
   auto m = from_frame(f);
-  if (!m) return net::unreadable(peer, f, "it is not a control message");
+  if (!m) return unexpected(net::unreadable(peer, f, "it is not a control message"));
   receive_message(s, roles.of(peer), peer, std::move(*m), f);
   return {};
 }
@@ -150,8 +151,8 @@ host_config host_config_of(shared& s, const node_spec& me) {
   c.callbacks.on_remote = [&s](std::uint32_t node, envelope e) {
     const auto job = e.h.job;
     const auto step = e.h.step;
-    if (auto why = s.route.send(node, std::move(e)); !why.empty())
-      s.control.post(control_note{event_in{{job, {step, error_event{std::move(why)}}}}});
+    if (auto sent = s.route.send(node, std::move(e)); !sent)
+      s.control.post(control_note{event_in{{job, {step, error_event{std::move(sent).error().text}}}}});
   };
   return c;
 }
@@ -160,7 +161,7 @@ host_config host_config_of(shared& s, const node_spec& me) {
 
 namespace control {
 
-net::expected<net::address> data_place_of(const node_spec& n) {
+expected<net::address, coded_error> data_place_of(const node_spec& n) {
   if (!n.data_address.empty()) return net::parse_address(n.data_address);
   auto where = net::parse_address(n.address);
   if (where) where->port = 0;
@@ -185,7 +186,7 @@ struct control_plane::impl {
   client_roles clients;
   shared s;
 
-  net::expected<void> make_transports() {
+  expected<void, coded_error> make_transports() {
     auto data = tcp_options_of(s.options);
     data.max_frame = wire_max_message;
     auto control = data;
@@ -214,26 +215,26 @@ struct control_plane::impl {
       return receive_control(s, clients, peer, std::move(f));
     };
     on_control.on_proved = [this](const std::string& peer, certificate_role role) { clients.up(peer, role); };
-    on_control.on_peer_down = [this, down = std::move(on_control.on_peer_down)](const std::string& peer, const net::error& why) {
+    on_control.on_peer_down = [this, down = std::move(on_control.on_peer_down)](const std::string& peer, const coded_error& why) {
       clients.down(peer);
       down(peer, why);
     };
     auto d = net::make_tcp_transport(std::move(data), std::move(on_data));
-    if (!d) return d.error();
+    if (!d) return unexpected(d.error());
     auto c = net::make_tcp_transport(std::move(control), std::move(on_control));
-    if (!c) return c.error();
+    if (!c) return unexpected(c.error());
     s.data_net = std::move(*d);
     s.control_net = std::move(*c);
     return {};
   }
 
-  net::expected<void> start(const node_spec& me) {
+  expected<void, coded_error> start(const node_spec& me) {
     if (auto made = make_transports(); !made) return made;
     auto config = host_config_of(s, me);
     try {
       config.devices = make_devices(me.devices);
     } catch (const std::exception& e) {
-      return net::error{"no_device", "node " + me.name + " cannot use its device " + e.what()};
+      return unexpected(coded_error{"no_device", "node " + me.name + " cannot use its device " + e.what()});
     }
     s.dev = config.devices.front();
     s.numerics = numerics_of(config.devices);
@@ -242,9 +243,8 @@ struct control_plane::impl {
     s.route.attach(s.data_net.get(), s.host.get());
     auto& system = s.host->system();
     if (s.coordinates()) {
-      std::string error;
-      s.book = std::make_unique<journal>(s.options.state / "journal", &error);
-      if (!error.empty()) s.log(error);
+      s.book = std::make_unique<journal>(s.options.state / "journal");
+      if (!s.book->opened()) s.log(s.book->opened().error().text);
       s.book->pace(s.faults.pace());
       s.runs = std::make_unique<job_runs>(s.options.state, [this](const std::string& line) { s.log(line); });
     }
@@ -256,16 +256,16 @@ struct control_plane::impl {
     s.exchange.open(spawn_exchange(system, s));
     s.control.open(spawn_control(system, s));
     auto where = net::parse_address(me.address);
-    if (!where) return where.error();
+    if (!where) return unexpected(where.error());
     auto data_at = data_place_of(me);
-    if (!data_at) return data_at.error();
+    if (!data_at) return unexpected(data_at.error());
     auto data = s.data_net->listen(*data_at);
     if (!data && !me.data_address.empty())
-      return net::error{data.error().code, data.error().message + " (data_address of node " + me.name + ")"};
-    if (!data) return data.error();
+      return unexpected(coded_error{data.error().code, data.error().message + " (data_address of node " + me.name + ")"});
+    if (!data) return unexpected(data.error());
     s.ports.data = *data;
     auto control = s.control_net->listen(*where);
-    if (!control) return control.error();
+    if (!control) return unexpected(control.error());
     s.ports.control = *control;
     s.control.post(control_note{listening_in{}});
     return {};
@@ -282,26 +282,28 @@ struct control_plane::impl {
 control_plane::control_plane(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
 control_plane::~control_plane() = default;
 
-net::expected<std::unique_ptr<control_plane>> control_plane::open(control_plane_options o) {
+expected<std::unique_ptr<control_plane>, coded_error> control_plane::open(control_plane_options o) {
   auto p = std::make_unique<impl>();
   p->s.options = std::move(o);
   auto& options = p->s.options;
   const auto* me = node_named(options.cluster, options.node);
-  if (!me) return net::error{"unknown_node", "the cluster file has no node named " + options.node};
+  if (!me) return unexpected(coded_error{"unknown_node", "the cluster file has no node named " + options.node});
   const auto where = coordinator_of(options.cluster);
   const auto at = net::parse_address(where.address);
-  if (!at) return net::error{"no_coordinator", "no node of the cluster file has the role \"coordinator\" and a valid address"};
+  if (!at)
+    return unexpected(
+        coded_error{"no_coordinator", "no node of the cluster file has the role \"coordinator\" and a valid address"});
   p->s.coordinator = where.node;
   p->s.coordinator_at = *at;
   try {
-    if (auto started = p->start(*me); !started) return started.error();
+    if (auto started = p->start(*me); !started) return unexpected(started.error());
   } catch (const std::exception& e) {
-    return net::error{"cannot_start", e.what()};
+    return unexpected(coded_error{"cannot_start", e.what()});
   }
   return std::unique_ptr<control_plane>(new control_plane(std::move(p)));
 }
 
-net::expected<void> control_plane::reload_certificates() {
+expected<void, coded_error> control_plane::reload_certificates() {
   for (auto* net : {impl_->s.control_net.get(), impl_->s.data_net.get()})
     if (auto done = net->reload_certificates(); !done) return done;
   return {};

@@ -26,6 +26,7 @@
 #include <string>
 
 #include "actors/view/view.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/job/tables.hpp"
 #include "runtime/node/net/transport.hpp"
 #include "runtime/spec/job_spec.hpp"
@@ -63,7 +64,7 @@ struct listening_ports {
 class control_plane {
  public:
   // Listens on both ports. Joining the cluster then proceeds in the background.
-  static net::expected<std::unique_ptr<control_plane>> open(control_plane_options o);
+  static expected<std::unique_ptr<control_plane>, coded_error> open(control_plane_options o);
   ~control_plane();
   control_plane(const control_plane&) = delete;
   control_plane& operator=(const control_plane&) = delete;
@@ -79,7 +80,7 @@ class control_plane {
   // Gives memory that has been unused since the last call back to the system.
   void release_unused();
   // As net::transport::reload_certificates, for both planes.
-  net::expected<void> reload_certificates();
+  expected<void, coded_error> reload_certificates();
 
  private:
   struct impl;

@@ -36,23 +36,24 @@ class daemon_backend final : public repl_backend {
     return v;
   }
   const repl_events& events() const override { return s_.said; }
-  std::string why_not(right what, const std::string& doing) const override { return troupe::why_not(who_, what, doing); }
+  expected<void> check(right what, const std::string& doing) const override { return check_right(who_, what, doing); }
   // Refuses at once by the published state; the control actor checks again.
-  std::string tell(std::uint32_t job, const command& c) override {
+  expected<void> tell(std::uint32_t job, const command& c) override {
     for (const auto& j : s_.published.get().jobs)
       if (j.id == job)
-        if (auto why = why_not_tell(who_, j.id, j.owner, c); !why.empty()) return why;
+        if (auto fine = check_command(who_, j.id, j.owner, c); !fine) return fine;
     s_.control.post(control_note{tell_in{job, c, who_}});
     return {};
   }
-  std::string submit(const repl_submission& what, std::uint32_t&) override {
+  expected<std::uint32_t> submit(const repl_submission& what) override {
     submission = job_text{what.file, what.text, what.overrides};
-    return {};
+    return 0;
   }
-  std::string inject(const injection& i) override {
-    if (auto why = why_not_inject(who_, s_.options.may_inject, s_.options.cluster, i); !why.empty()) return why;
+  expected<void> inject(const injection& i) override {
+    if (auto fine = check_injection(who_, s_.options.may_inject, s_.options.cluster, i); !fine) return fine;
     for (const auto& n : s_.published.get().nodes)
-      if (n.name == i.node && n.state != "up" && n.state != "leaving") return "inject: node " + n.name + " is " + n.state;
+      if (n.name == i.node && n.state != "up" && n.state != "leaving")
+        return unexpected(error("inject: node " + n.name + " is " + n.state));
     s_.control.post(control_note{inject_in{i, who_}});
     return {};
   }

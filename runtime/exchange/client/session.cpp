@@ -30,15 +30,15 @@ net::callbacks session::callbacks_of() {
     line_.up = true;
     changed_.notify_all();
   };
-  c.on_peer_down = [this](const std::string&, const net::error& why) {
+  c.on_peer_down = [this](const std::string&, const coded_error& why) {
     const std::lock_guard guard(lock_);
     line_.down = true;
     line_.reason = why.message;
     changed_.notify_all();
   };
-  c.on_frame = [this](const std::string& peer, net::frame&& f) -> net::expected<void> {
+  c.on_frame = [this](const std::string& peer, net::frame&& f) -> expected<void, coded_error> {
     auto m = from_frame(f);
-    if (!m) return net::unreadable(peer, f, "it is not a valid exchange message");
+    if (!m) return unexpected(net::unreadable(peer, f, "it is not a valid exchange message"));
     take(std::move(*m));
     return {};
   };

@@ -31,16 +31,16 @@ outcome session::map_shared(const std::string& name, element type, std::uint64_t
   if (r.code != 0) return r;
   if (!where) return {TROUPE_EXCHANGE_INTERNAL, "the daemon's answer has no location of the memory"};
   const bool first = where->now == contents::empty;
-  std::string why;
   try {
-    made = shared_array::map(*where, type, count, why);
+    auto mapped = shared_array::map(*where, type, count);
+    if (!mapped) {
+      if (first) send(filled{where->id, contents::empty});
+      return {TROUPE_EXCHANGE_NOT_LOCAL, mapped.error().text};
+    }
+    made = *std::move(mapped);
   } catch (...) {  // std::bad_alloc: the other ranks must not wait for this one
     if (first) send(filled{where->id, contents::empty});
     throw;
-  }
-  if (!made) {
-    if (first) send(filled{where->id, contents::empty});
-    return {TROUPE_EXCHANGE_NOT_LOCAL, why};
   }
   if (first && initial) made->write(initial);
   if (first) send(filled{where->id, contents::full});

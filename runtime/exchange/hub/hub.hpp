@@ -40,6 +40,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/exchange/hub/message.hpp"
 
 namespace troupe::exchange {
@@ -185,7 +186,7 @@ class hub {
   void make_centre(buffer& b, const block& values);  // throws std::bad_alloc
 
   static bool is_round(const group& g, collective_op v);
-  static std::string objection_to_call(const group& g, const begin& b);
+  static expected<void> check_call(const group& g, const begin& b);
   std::optional<answer> objection(const group& g, const member& m, const begin& b) const;
   void step_alone(context c);
   void step_by_asgd(context c, buffer& b, const part& p);

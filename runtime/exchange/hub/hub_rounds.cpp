@@ -36,28 +36,31 @@ std::string hub::call_text(const group& g, const begin& b) {
   return out;
 }
 
-// What is wrong with a call, independent of the other ranks. Empty if it is valid.
-std::string hub::objection_to_call(const group& g, const begin& b) {
-  if (b.what == collective_op::barrier) return b.how == meeting::in_memory ? "a barrier has no values" : "";
-  if (b.buffer >= g.buffers.size()) return "there is no buffer of this number";
+// Checks a call, independent of the other ranks.
+expected<void> hub::check_call(const group& g, const begin& b) {
+  const auto refused = [](std::string why) { return unexpected(error(std::move(why))); };
+  if (b.what == collective_op::barrier && b.how == meeting::in_memory) return refused("a barrier has no values");
+  if (b.what == collective_op::barrier) return {};
+  if (b.buffer >= g.buffers.size()) return refused("there is no buffer of this number");
   const auto& of = g.buffers[b.buffer];
-  if (reduces(b.what) && b.argument >= reductions) return "unknown reduction";
+  if (reduces(b.what) && b.argument >= reductions) return refused("unknown reduction");
   if (reduces(b.what) && b.argument == static_cast<std::uint32_t>(reduction::mean) && whole_numbers(of.type))
-    return "integers have no mean: buffer '" + of.name + "' is " + shape_text(of.count, of.type);
-  if (has_root(b.what) && b.argument >= g.size) return "there is no rank " + std::to_string(b.argument);
+    return refused("integers have no mean: buffer '" + of.name + "' is " + shape_text(of.count, of.type));
+  if (has_root(b.what) && b.argument >= g.size) return refused("there is no rank " + std::to_string(b.argument));
   if ((b.what == collective_op::exchange || b.what == collective_op::centre) && !lawful(of.type))
-    return "exchange and centre need float32 or float64: buffer '" + of.name + "' is " + shape_text(of.count, of.type);
-  if (b.how == meeting::in_memory && !is_round(g, b.what)) return "only rounds can meet in shared memory";
-  if (b.what == collective_op::centre && !of.centre) return "buffer '" + of.name + "' has no centre yet: no rank has exchanged it";
+    return refused("exchange and centre need float32 or float64: buffer '" + of.name + "' is " + shape_text(of.count, of.type));
+  if (b.how == meeting::in_memory && !is_round(g, b.what)) return refused("only rounds can meet in shared memory");
+  if (b.what == collective_op::centre && !of.centre)
+    return refused("buffer '" + of.name + "' has no centre yet: no rank has exchanged it");
   if (b.what == collective_op::exchange && g.how == averaging_method::asgd && b.argument == 0 && !of.centre)
-    return "buffer '" + of.name + "' has no centre yet to which a difference could be added";
+    return refused("buffer '" + of.name + "' has no centre yet to which a difference could be added");
   return {};
 }
 
 // Why this call cannot be made now. Empty if it can.
 std::optional<answer> hub::objection(const group& g, const member& m, const begin& b) const {
   const auto no = [&](code c, std::string text) { return answer{b.call, c, std::move(text), 0, 0}; };
-  if (auto wrong = objection_to_call(g, b); !wrong.empty()) return no(code::bad_argument, std::move(wrong));
+  if (auto valid = check_call(g, b); !valid) return no(code::bad_argument, valid.error().text);
   if (b.what == collective_op::centre) return std::nullopt;
   if (!m.out_of_step.empty()) return no(code::out_of_step, m.out_of_step);
   if (!is_round(g, b.what)) return std::nullopt;

@@ -50,21 +50,20 @@ bool write_head(int fd, std::uint64_t token, element type, std::uint64_t count) 
 
 }  // namespace
 
-std::optional<shared_file> shared_file::make(element type, std::uint64_t count, std::string& why) {
+expected<shared_file> shared_file::make(element type, std::uint64_t count) {
+  const auto refused = [](const std::string& why) { return unexpected(error("the daemon cannot make this memory: " + why)); };
   const auto bytes = head_bytes + count * bytes_of(type);
   // A size above the free memory is rejected here: the kernel would grant it, and kill some process
   // when the pages are touched.
-  if (const auto m = memory_of_this_process(); m.total > 0 && bytes > m.left - m.left / 4) {
-    why = "the daemon cannot make this memory: " + std::to_string(bytes) + " bytes are more than three quarters of the " +
-          std::to_string(m.left) + " that are left: " + m.of + " " + std::to_string(m.total);
-    return std::nullopt;
-  }
+  if (const auto m = memory_of_this_process(); m.total > 0 && bytes > m.left - m.left / 4)
+    return refused(std::to_string(bytes) + " bytes are more than three quarters of the " + std::to_string(m.left) +
+                   " that are left: " + m.of + " " + std::to_string(m.total));
   // The pages are reserved now. A failure at first touch would kill the process that touches them.
-  auto f = memory_file::make(file_name, bytes, memory_file::pages::reserved, why);
+  auto f = memory_file::make(file_name, bytes, memory_file::pages::reserved);
+  if (!f) return refused(f.error().text);
   const auto token = memory_file::random_token();
-  if (f && token != 0 && write_head(f.get(), token, type, count) && memory_file::seal(f)) return shared_file(std::move(f), token);
-  why = "the daemon cannot make this memory: " + (f ? std::string(std::strerror(errno)) : why);
-  return std::nullopt;
+  if (token == 0 || !write_head(f->get(), token, type, count) || !memory_file::seal(*f)) return refused(std::strerror(errno));
+  return shared_file(*std::move(f), token);
 }
 
 void shared_file::say_where(shared_at& a) const {
@@ -74,17 +73,15 @@ void shared_file::say_where(shared_at& a) const {
   a.machine = memory_file::machine();
 }
 
-std::unique_ptr<shared_array> shared_array::map(const shared_at& where, element type, std::uint64_t count, std::string& why) {
-  const auto refused = [&](std::string text) {
-    why = "the daemon's memory cannot be shared with this process: " + std::move(text);
-    return nullptr;
+expected<std::unique_ptr<shared_array>> shared_array::map(const shared_at& where, element type, std::uint64_t count) {
+  const auto refused = [](const std::string& why) {
+    return unexpected(error("the daemon's memory cannot be shared with this process: " + why));
   };
   const auto bytes = head_bytes + count * bytes_of(type);
-  std::string no;
   const auto f = memory_file::open({where.machine, where.process, where.descriptor}, file_name, bytes,
-                                   memory_file::access::read_write, "the daemon", no);
-  if (!f) return refused(std::move(no));
-  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f.get(), 0);
+                                   memory_file::access::read_write, "the daemon");
+  if (!f) return refused(f.error().text);
+  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->get(), 0);
   if (at == MAP_FAILED) return refused(std::string("it cannot be mapped: ") + std::strerror(errno));
   ::madvise(at, bytes, MADV_DONTFORK);  // forked children must not use the session
   std::unique_ptr<shared_array> out(new shared_array(at, type, count));

@@ -26,6 +26,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/base/result.hpp"
 #include "runtime/exchange/hub/message.hpp"
 #include "runtime/node/memory_file/memory_file.hpp"
 
@@ -35,7 +36,7 @@ namespace troupe::exchange {
 // them.
 class shared_file {
  public:
-  static std::optional<shared_file> make(element type, std::uint64_t count, std::string& why);
+  static expected<shared_file> make(element type, std::uint64_t count);
 
   void say_where(shared_at& a) const;  // sets all fields but call, id and now
 
@@ -56,9 +57,9 @@ class shared_array {
  public:
   using deadline = std::chrono::steady_clock::time_point;
 
-  // Null, with the reason in `why`, if the memory is on another machine, of another user, or does
-  // not match the daemon's message.
-  static std::unique_ptr<shared_array> map(const shared_at& where, element type, std::uint64_t count, std::string& why);
+  // An error if the memory is on another machine, of another user, or does not match the daemon's
+  // message.
+  static expected<std::unique_ptr<shared_array>> map(const shared_at& where, element type, std::uint64_t count);
   ~shared_array();
   shared_array(const shared_array&) = delete;
   shared_array& operator=(const shared_array&) = delete;

@@ -53,7 +53,7 @@ class cluster_reader {
   }
 
   const cluster_rules& rules() const { return rules_; }
-  std::variant<cluster_spec, diagnostics> read() {
+  expected<cluster_spec, diagnostics> read() {
     spec_.plugins = take_plugins(root_, spec_.file);
     read_cluster();
     read_nodes();
@@ -61,7 +61,7 @@ class cluster_reader {
     std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
       return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
     });
-    if (!errors_.empty()) return shown_mistakes(std::move(errors_));
+    if (!errors_.empty()) return unexpected(shown_mistakes(std::move(errors_)));
     return std::move(spec_);
   }
 
@@ -204,19 +204,19 @@ class cluster_reader {
 
 }  // namespace
 
-std::variant<cluster_spec, diagnostics> parse_cluster(const std::string& text, const std::string& file, cluster_rules* rules) {
+expected<cluster_spec, diagnostics> parse_cluster(const std::string& text, const std::string& file, cluster_rules* rules) {
   auto doc = parse_document(text, file);
-  if (auto* e = std::get_if<diagnostics>(&doc)) return std::move(*e);
-  cluster_reader reader(std::get<document_table>(doc), file);
+  if (!doc) return unexpected(std::move(doc).error());
+  cluster_reader reader(*doc, file);
   auto read = reader.read();
-  if (rules && std::holds_alternative<cluster_spec>(read)) *rules = reader.rules();
+  if (rules && read.has_value()) *rules = reader.rules();
   return read;
 }
 
-std::variant<cluster_spec, diagnostics> read_cluster_file(const std::string& path, cluster_rules* rules) {
+expected<cluster_spec, diagnostics> read_cluster_file(const std::string& path, cluster_rules* rules) {
   auto text = read_text(path);
-  if (auto* e = std::get_if<diagnostics>(&text)) return std::move(*e);
-  return parse_cluster(std::get<std::string>(text), path, rules);
+  if (!text) return unexpected(std::move(text).error());
+  return parse_cluster(*text, path, rules);
 }
 
 }  // namespace troupe

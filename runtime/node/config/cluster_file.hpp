@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "runtime/base/result.hpp"
 #include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
@@ -20,8 +21,7 @@ struct cluster_rules {
 };
 
 // `rules`: set if the file is valid; may be null.
-std::variant<cluster_spec, diagnostics> parse_cluster(const std::string& text, const std::string& file,
-                                                      cluster_rules* rules = nullptr);
-std::variant<cluster_spec, diagnostics> read_cluster_file(const std::string& path, cluster_rules* rules = nullptr);
+expected<cluster_spec, diagnostics> parse_cluster(const std::string& text, const std::string& file, cluster_rules* rules = nullptr);
+expected<cluster_spec, diagnostics> read_cluster_file(const std::string& path, cluster_rules* rules = nullptr);
 
 }  // namespace troupe

@@ -188,8 +188,8 @@ class commenter {
 
 document_table document_of(const std::string& text) {
   auto parsed = parse_document(text, "example");
-  if (const auto* bad = std::get_if<diagnostics>(&parsed)) throw std::logic_error(bad->front().to_string());
-  return std::get<document_table>(std::move(parsed));
+  if (!parsed) throw std::logic_error(parsed.error().front().to_string());
+  return *std::move(parsed);
 }
 
 bool has_key(const document_table& root, const std::string& path) {

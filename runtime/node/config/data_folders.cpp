@@ -83,7 +83,7 @@ std::vector<source_file> every_text(const options& o, const option_specs& specs)
 
 }  // namespace
 
-std::optional<diagnostic> outside_of_folders(const data_spec& d, const source_type& type, const std::vector<std::string>& folders) {
+expected<void, diagnostic> check_folders(const data_spec& d, const source_type& type, const std::vector<std::string>& folders) {
   const auto at = [&](const std::string& key) {
     const auto i = d.key_at.find(key);
     return i == d.key_at.end() ? d.at : i->second;
@@ -92,24 +92,25 @@ std::optional<diagnostic> outside_of_folders(const data_spec& d, const source_ty
     fence allowed(folders);
     for (const auto& f : type.files ? type.files(d.values) : every_text(d.values, type.specs))
       if (!f.path.empty() && !allowed.holds(f))
-        return diagnostic{at(f.key), "[data]: " + in_quotes(f.key) +
-                                         " is outside the allowed folders: this node reads data only under the folders of its "
-                                         "cluster file (" +
-                                         (folders.empty() ? "none" : joined(folders)) + ")"};
+        return unexpected(
+            diagnostic{at(f.key), "[data]: " + in_quotes(f.key) +
+                                      " is outside the allowed folders: this node reads data only under the folders of its "
+                                      "cluster file (" +
+                                      (folders.empty() ? "none" : joined(folders)) + ")"});
   } catch (const option_error& e) {
-    return diagnostic{at(e.key), "[data]: " + std::string(e.what())};
+    return unexpected(diagnostic{at(e.key), "[data]: " + std::string(e.what())});
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<diagnostic> outside_of_folders(const checkpoint_spec& c, const std::vector<std::string>& folders) {
-  if (c.dir.empty() || fence(folders).holds({"dir", c.dir, false})) return std::nullopt;
+expected<void, diagnostic> check_folders(const checkpoint_spec& c, const std::vector<std::string>& folders) {
+  if (c.dir.empty() || fence(folders).holds({"dir", c.dir, false})) return {};
   const auto i = c.key_at.find("dir");
-  return diagnostic{
+  return unexpected(diagnostic{
       i == c.key_at.end() ? c.at : i->second,
       "[checkpoint]: 'dir' is outside the allowed folders: the coordinator's node writes checkpoints of jobs only under the "
       "folders of its cluster file (checkpoints: " +
-          (folders.empty() ? "none" : joined(folders)) + ")"};
+          (folders.empty() ? "none" : joined(folders)) + ")"});
 }
 
 }  // namespace troupe

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/data/source.hpp"
 #include "runtime/spec/job_spec.hpp"
 
@@ -15,10 +16,10 @@ namespace troupe {
 
 // The same check for the checkpoint folder of a job, which only the coordinator's node writes to
 // (`checkpoints` in the cluster file).
-std::optional<diagnostic> outside_of_folders(const checkpoint_spec& c, const std::vector<std::string>& folders);
+expected<void, diagnostic> check_folders(const checkpoint_spec& c, const std::vector<std::string>& folders);
 
 // Returns a diagnostic if this job's data is outside the folders, or leads outside through links;
 // none if it may be opened.
-std::optional<diagnostic> outside_of_folders(const data_spec& d, const source_type& type, const std::vector<std::string>& folders);
+expected<void, diagnostic> check_folders(const data_spec& d, const source_type& type, const std::vector<std::string>& folders);
 
 }  // namespace troupe

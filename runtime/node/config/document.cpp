@@ -18,16 +18,14 @@ bool bare_word(std::string_view s) {
   return !s.empty() && std::all_of(s.begin(), s.end(), plain);
 }
 
-// Parses the value of an override. Returns the error text if it is invalid.
-std::variant<document_value, std::string> parse_value(const std::string& text, const std::string& where) {
+// Parses the value of an override.
+expected<document_value> parse_value(const std::string& text, const std::string& where) {
   if (text.find('\n') == std::string::npos && text.find('\0') == std::string::npos) {
     auto parsed = parse_document("v = " + text, where);
-    if (auto* t = std::get_if<document_table>(&parsed); t && t->size() == 1 && t->front().key == "v")
-      return std::move(t->front().value);
+    if (parsed && parsed->size() == 1 && parsed->front().key == "v") return std::move(parsed->front().value);
   }
-  if (!bare_word(text)) return "bad value " + in_quotes(text) + ": write a TOML value or a bare word";
-  if (std::holds_alternative<diagnostics>(parse_document("v = \"\"\nw = '" + text + "'", where)))
-    return "bad value " + in_quotes(text) + ": write a TOML value or a bare word";
+  if (!bare_word(text) || !parse_document("v = \"\"\nw = '" + text + "'", where))
+    return unexpected(error("bad value " + in_quotes(text) + ": write a TOML value or a bare word"));
   document_value v;
   v.value = text;
   return v;
@@ -126,8 +124,8 @@ const char* kind_of(const document_value& v) {
   return names[v.value.index()];
 }
 
-std::variant<std::string, diagnostics> read_text(const std::string& path) {
-  const auto fail = [&](std::string why) { return diagnostics{{{path, 0, 0}, std::move(why)}}; };
+expected<std::string, diagnostics> read_text(const std::string& path) {
+  const auto fail = [&](std::string why) { return unexpected(diagnostics{{{path, 0, 0}, std::move(why)}}); };
   std::error_code ec;
   const auto status = std::filesystem::status(path, ec);
   if (!std::filesystem::exists(status)) return fail("there is no such file");
@@ -137,8 +135,8 @@ std::variant<std::string, diagnostics> read_text(const std::string& path) {
   std::vector<std::uint8_t> bytes;
   if (std::filesystem::file_size(path, ec) > max_document_bytes && !ec)
     return fail("the file is larger than 1 MiB, the limit for configuration files");
-  if (const auto wrong = read_whole(path, bytes, max_document_bytes); !wrong.empty())
-    return fail("the file cannot be read: " + wrong);
+  if (const auto read = read_whole(path, bytes, max_document_bytes); !read)
+    return fail("the file cannot be read: " + read.error().text);
   return std::string(bytes.begin(), bytes.end());
 }
 
@@ -156,11 +154,11 @@ void apply_override(document_table& root, const std::string& override_text, diag
   };
   if (path.size() > 16 || std::any_of(path.begin(), path.end(), odd)) return fail("bad key " + in_quotes(key));
   auto value = parse_value(trimmed(override_text.substr(equals + 1)), at.file);
-  if (auto* e = std::get_if<std::string>(&value)) return fail(*e);
+  if (!value) return fail(value.error().text);
   std::string error;
   auto* t = descend(root, path, at, error);
   if (!t) return fail(error);
-  auto& v = std::get<document_value>(value);
+  auto& v = *value;
   place(v, at);
   auto old = std::find_if(t->begin(), t->end(), [&](const document_entry& x) { return x.key == path.back(); });
   if (old != t->end()) {
@@ -171,16 +169,16 @@ void apply_override(document_table& root, const std::string& override_text, diag
   }
 }
 
-std::variant<document_table, diagnostics> parse_document(const std::string& text, const std::string& file,
-                                                         const std::vector<std::string>& overrides) {
+expected<document_table, diagnostics> parse_document(const std::string& text, const std::string& file,
+                                                     const std::vector<std::string>& overrides) {
   auto parsed = parse_document(text, file);
   diagnostics errors;
   if (overrides.size() > max_overrides)
-    return diagnostics{
-        {{file, 0, 0}, std::to_string(overrides.size()) + " overrides; the maximum is " + std::to_string(max_overrides)}};
-  if (auto* root = std::get_if<document_table>(&parsed))
-    for (const auto& o : overrides) apply_override(*root, o, errors);
-  if (!errors.empty()) return shown_mistakes(std::move(errors));
+    return unexpected(diagnostics{
+        {{file, 0, 0}, std::to_string(overrides.size()) + " overrides; the maximum is " + std::to_string(max_overrides)}});
+  if (parsed)
+    for (const auto& o : overrides) apply_override(*parsed, o, errors);
+  if (!errors.empty()) return unexpected(shown_mistakes(std::move(errors)));
   return parsed;
 }
 

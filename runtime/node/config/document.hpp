@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/base/diagnostic.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe {
 
@@ -44,10 +45,10 @@ const char* kind_of(const document_value& v);
 
 // The text of a configuration file, for every command that reads one. Refuses a missing file,
 // anything except a regular file (opening a FIFO does not block), and more than max_document_bytes.
-std::variant<std::string, diagnostics> read_text(const std::string& path);
+expected<std::string, diagnostics> read_text(const std::string& path);
 
 // Parses the text. Refuses NUL bytes, invalid UTF-8 and excessive nesting before TOML++ parses it.
-std::variant<document_table, diagnostics> parse_document(const std::string& text, const std::string& file);
+expected<document_table, diagnostics> parse_document(const std::string& text, const std::string& file);
 
 // Applies `key.path=value` (the value is TOML; a bare word is a string). Elements of [[layer]] and
 // [[node]] are selected by name: `layer.conv1.outputs=10`. Values that are set have the override as
@@ -55,7 +56,7 @@ std::variant<document_table, diagnostics> parse_document(const std::string& text
 void apply_override(document_table& root, const std::string& override_text, diagnostics& errors);
 
 // Parses the text and applies the overrides.
-std::variant<document_table, diagnostics> parse_document(const std::string& text, const std::string& file,
-                                                         const std::vector<std::string>& overrides);
+expected<document_table, diagnostics> parse_document(const std::string& text, const std::string& file,
+                                                     const std::vector<std::string>& overrides);
 
 }  // namespace troupe

@@ -33,7 +33,7 @@ diagnostics mistake_at(source_position at, std::string what) {
 
 }  // namespace
 
-std::variant<std::vector<traced_crash>, diagnostics> parse_fault_trace(const std::string& text, const std::string& file) {
+expected<std::vector<traced_crash>, diagnostics> parse_fault_trace(const std::string& text, const std::string& file) {
   std::vector<traced_crash> all;
   std::istringstream lines(text);
   int number = 0;
@@ -48,10 +48,10 @@ std::variant<std::vector<traced_crash>, diagnostics> parse_fault_trace(const std
     const auto who = node_in(node);
     const auto away = down.empty() ? std::optional(duration{-1}) : time_in(down);
     if (!at || who == 0 || !away || !more.empty())
-      return mistake_at(here, "write \"TIME NODE\" or \"TIME NODE DOWN\", as in \"3.5h 17 20min\"");
+      return unexpected(mistake_at(here, "write \"TIME NODE\" or \"TIME NODE DOWN\", as in \"3.5h 17 20min\""));
     all.push_back({{*at, who - 1, *away}, here});
   }
-  if (all.empty()) return mistake_at({file, 1, 1}, "the trace contains no crashes");
+  if (all.empty()) return unexpected(mistake_at({file, 1, 1}, "the trace contains no crashes"));
   return all;
 }
 

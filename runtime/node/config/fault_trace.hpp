@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/diagnostic.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/sim/models.hpp"
 
 namespace troupe {
@@ -17,6 +18,6 @@ struct traced_crash {
   sim::fault::moment what;
   source_position at;
 };
-std::variant<std::vector<traced_crash>, diagnostics> parse_fault_trace(const std::string& text, const std::string& file);
+expected<std::vector<traced_crash>, diagnostics> parse_fault_trace(const std::string& text, const std::string& file);
 
 }  // namespace troupe

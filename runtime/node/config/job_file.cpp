@@ -31,7 +31,7 @@ class job_reader {
       *at = {file, 1, 1};
   }
 
-  std::variant<job_spec, diagnostics> read() {
+  expected<job_spec, diagnostics> read() {
     job_.plugins = take_plugins(root_, job_.file, only_plugins_);
     read_job();
     read_data();
@@ -46,7 +46,7 @@ class job_reader {
     std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
       return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
     });
-    if (!errors_.empty()) return shown_mistakes(std::move(errors_));
+    if (!errors_.empty()) return unexpected(shown_mistakes(std::move(errors_)));
     return std::move(job_);
   }
 
@@ -368,33 +368,32 @@ class job_reader {
 
 }  // namespace
 
-std::variant<std::vector<std::string>, diagnostics> read_plugins(const std::string& text, const std::string& file,
-                                                                 const std::vector<std::string>& overrides,
-                                                                 const std::vector<std::string>* only) {
+expected<std::vector<std::string>, diagnostics> read_plugins(const std::string& text, const std::string& file,
+                                                             const std::vector<std::string>& overrides,
+                                                             const std::vector<std::string>* only) {
   auto doc = parse_document(text, file, overrides);
-  if (auto* e = std::get_if<diagnostics>(&doc)) return std::move(*e);
+  if (!doc) return unexpected(std::move(doc).error());
   diagnostics errors;
-  table_reader root(std::get<document_table>(doc), "", {file, 1, 1}, errors);
+  table_reader root(*doc, "", {file, 1, 1}, errors);
   auto found = take_plugins(root, file, only);
-  if (!errors.empty()) return shown_mistakes(std::move(errors));
+  if (!errors.empty()) return unexpected(shown_mistakes(std::move(errors)));
   return found;
 }
 
-std::variant<job_spec, diagnostics> parse_job(const std::string& text, const std::string& file, const tables& all,
-                                              const std::vector<std::string>& overrides,
-                                              const std::vector<std::string>* only_plugins) {
+expected<job_spec, diagnostics> parse_job(const std::string& text, const std::string& file, const tables& all,
+                                          const std::vector<std::string>& overrides, const std::vector<std::string>* only_plugins) {
   auto doc = parse_document(text, file, overrides);
-  if (auto* e = std::get_if<diagnostics>(&doc)) return std::move(*e);
-  return job_reader(std::get<document_table>(doc), file, all, only_plugins).read();
+  if (!doc) return unexpected(std::move(doc).error());
+  return job_reader(*doc, file, all, only_plugins).read();
 }
 
-std::variant<std::string, diagnostics> read_config_text(const std::string& path) { return read_text(path); }
+expected<std::string, diagnostics> read_config_text(const std::string& path) { return read_text(path); }
 
-std::variant<job_spec, diagnostics> read_job_file(const std::string& path, const tables& all,
-                                                  const std::vector<std::string>& overrides) {
+expected<job_spec, diagnostics> read_job_file(const std::string& path, const tables& all,
+                                              const std::vector<std::string>& overrides) {
   auto text = read_text(path);
-  if (auto* e = std::get_if<diagnostics>(&text)) return std::move(*e);
-  return parse_job(std::get<std::string>(text), path, all, overrides);
+  if (!text) return unexpected(std::move(text).error());
+  return parse_job(*text, path, all, overrides);
 }
 
 }  // namespace troupe

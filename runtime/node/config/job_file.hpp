@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/tables.hpp"
 #include "runtime/spec/job_spec.hpp"
 
@@ -18,19 +19,19 @@ namespace troupe {
 // The plugins that a job or cluster file names, resolved against the file's folder; a missing one
 // is an error. `overrides`: "key.path=value", as given to --set. `only`: a plugin must be one of
 // these, given by its path or file name; no other file is accessed.
-std::variant<std::vector<std::string>, diagnostics> read_plugins(const std::string& text, const std::string& file,
-                                                                 const std::vector<std::string>& overrides = {},
-                                                                 const std::vector<std::string>* only = nullptr);
+expected<std::vector<std::string>, diagnostics> read_plugins(const std::string& text, const std::string& file,
+                                                             const std::vector<std::string>& overrides = {},
+                                                             const std::vector<std::string>* only = nullptr);
 
-std::variant<job_spec, diagnostics> parse_job(const std::string& text, const std::string& file, const tables& all,
-                                              const std::vector<std::string>& overrides = {},
-                                              const std::vector<std::string>* only_plugins = nullptr);
+expected<job_spec, diagnostics> parse_job(const std::string& text, const std::string& file, const tables& all,
+                                          const std::vector<std::string>& overrides = {},
+                                          const std::vector<std::string>* only_plugins = nullptr);
 
 // The same with the text from a file (at most 1 MiB).
-std::variant<job_spec, diagnostics> read_job_file(const std::string& path, const tables& all,
-                                                  const std::vector<std::string>& overrides = {});
+expected<job_spec, diagnostics> read_job_file(const std::string& path, const tables& all,
+                                              const std::vector<std::string>& overrides = {});
 
 // The text of a configuration file, for callers that send it.
-std::variant<std::string, diagnostics> read_config_text(const std::string& path);
+expected<std::string, diagnostics> read_config_text(const std::string& path);
 
 }  // namespace troupe

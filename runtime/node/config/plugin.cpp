@@ -27,7 +27,7 @@ struct closer {
 };
 using library_ptr = std::unique_ptr<void, closer>;
 
-net::error failure(const char* code, const std::string& path, const std::string& why) {
+coded_error failure(const char* code, const std::string& path, const std::string& why) {
   return {code, "plugin " + path + ": " + why};
 }
 
@@ -84,46 +84,47 @@ std::string plugin_sha256(const std::string& path) {
   return bytes ? sha256_hex(bytes->data(), bytes->size()) : std::string();
 }
 
-net::expected<void> load_plugin(const std::string& name, tables& into) {
+expected<void, coded_error> load_plugin(const std::string& name, tables& into) {
   const auto [path, sha256] = split_plugin(name);
   std::error_code ec;
   auto file = std::filesystem::absolute(path, ec);  // with a slash dlopen() does not search the library path
-  if (ec || !std::filesystem::is_regular_file(file, ec)) return failure("plugin_missing", path, "there is no such file");
+  if (ec || !std::filesystem::is_regular_file(file, ec))
+    return unexpected(failure("plugin_missing", path, "there is no such file"));
   if (!sha256.empty()) {
     const auto bytes = bytes_of(file);
-    if (!bytes) return failure("plugin_unloadable", path, "it cannot be read");
+    if (!bytes) return unexpected(failure("plugin_unloadable", path, "it cannot be read"));
     if (const auto found = sha256_hex(bytes->data(), bytes->size()); found != sha256)
-      return failure("plugin_changed", path, "its sha256 is " + found + ", but the allowed one is " + sha256);
+      return unexpected(failure("plugin_changed", path, "its sha256 is " + found + ", but the allowed one is " + sha256));
     std::string why;
     file = name_in_memory(*bytes, why);
-    if (file.empty()) return failure("plugin_unloadable", path, "cannot create memory to load it from: " + why);
+    if (file.empty()) return unexpected(failure("plugin_unloadable", path, "cannot create memory to load it from: " + why));
   }
   // NOW: a missing symbol is an error here instead of a crash during training.
   library_ptr library(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
-  if (!library) return failure("plugin_unloadable", path, last_dl_error());
+  if (!library) return unexpected(failure("plugin_unloadable", path, last_dl_error()));
   const auto version = symbol<decltype(&troupe_abi_version)>(library.get(), "troupe_abi_version");
   const auto enter = symbol<decltype(&register_plugin)>(library.get(), "register_plugin");
   if (!version || !enter)
-    return failure("plugin_not_one", path,
-                   std::string("it does not export ") + (version ? "register_plugin" : "troupe_abi_version"));
+    return unexpected(
+        failure("plugin_not_one", path, std::string("it does not export ") + (version ? "register_plugin" : "troupe_abi_version")));
   try {
     if (const auto theirs = version(); theirs != abi_version)
-      return failure("plugin_abi", path,
-                     "it was built for ABI " + std::to_string(theirs) + " and this is ABI " + std::to_string(abi_version) +
-                         "; rebuild it against this version of Troupe");
+      return unexpected(failure("plugin_abi", path,
+                                "it was built for ABI " + std::to_string(theirs) + " and this is ABI " +
+                                    std::to_string(abi_version) + "; rebuild it against this version of Troupe"));
     enter(into);
   } catch (const std::exception& e) {
     (void)library.release();  // the tables may already refer to it
-    return failure("plugin_failed", path, e.what());
+    return unexpected(failure("plugin_failed", path, e.what()));
   } catch (...) {
     (void)library.release();
-    return failure("plugin_failed", path, "register_plugin threw an object that is not a std::exception");
+    return unexpected(failure("plugin_failed", path, "register_plugin threw an object that is not a std::exception"));
   }
   (void)library.release();  // it stays loaded
   return {};
 }
 
-net::expected<void> load_plugins(const std::vector<std::string>& paths, tables& into) {
+expected<void, coded_error> load_plugins(const std::vector<std::string>& paths, tables& into) {
   std::vector<std::string> seen;
   for (const auto& p : paths) {
     std::error_code ec;
@@ -131,7 +132,7 @@ net::expected<void> load_plugins(const std::vector<std::string>& paths, tables& 
     if (ec) real = p;
     if (std::find(seen.begin(), seen.end(), real) != seen.end()) continue;
     seen.push_back(real);
-    if (auto r = load_plugin(p, into); !r) return r.error();
+    if (auto r = load_plugin(p, into); !r) return unexpected(r.error());
   }
   return {};
 }

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/tables.hpp"
-#include "runtime/node/net/error.hpp"
 
 namespace troupe {
 
@@ -26,9 +26,9 @@ plugin_name split_plugin(const std::string& name);
 // The digest of the file's current content, for a message; empty if it cannot be read.
 std::string plugin_sha256(const std::string& path);
 
-net::expected<void> load_plugin(const std::string& path, tables& into);
+expected<void, coded_error> load_plugin(const std::string& path, tables& into);
 
 // Loads in order; stops at the first failure. A library that is named twice is loaded once.
-net::expected<void> load_plugins(const std::vector<std::string>& paths, tables& into);
+expected<void, coded_error> load_plugins(const std::vector<std::string>& paths, tables& into);
 
 }  // namespace troupe

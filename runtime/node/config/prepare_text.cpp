@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-using outcome = std::variant<std::shared_ptr<prepared_job>, diagnostics>;
+using outcome = expected<std::shared_ptr<prepared_job>, diagnostics>;
 
 diagnostics mistake(const std::string& file, std::string what) {
   diagnostic d;
@@ -24,30 +24,31 @@ outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::ve
                 const job_adjustment& adjust) {
   const auto* only = what.limits ? &what.limits->plugins : nullptr;
   auto plugins = read_plugins(what.text, what.file, what.overrides, only);
-  if (auto* bad = std::get_if<diagnostics>(&plugins)) return std::move(*bad);
-  if (const auto& wanted = std::get<std::vector<std::string>>(plugins); !wanted.empty() && !only) {
+  if (!plugins) return unexpected(std::move(plugins).error());
+  if (const auto& wanted = *plugins; !wanted.empty() && !only) {
     auto own = std::make_shared<tables>(*all);
-    if (auto loaded = load_plugins(wanted, *own); !loaded) return mistake(what.file, loaded.error().message);
+    if (auto loaded = load_plugins(wanted, *own); !loaded) return unexpected(mistake(what.file, loaded.error().message));
     all = std::move(own);
   }
   auto spec = parse_job(what.text, what.file, *all, what.overrides, only);
-  if (auto* bad = std::get_if<diagnostics>(&spec)) return std::move(*bad);
+  if (!spec) return unexpected(std::move(spec).error());
   if (what.limits) {
-    const auto& data = std::get<job_spec>(spec).data;
-    if (auto bad = outside_of_folders(data, *all->sources.find(data.source), what.limits->data)) return diagnostics{*bad};
-    if (auto bad = outside_of_folders(std::get<job_spec>(spec).checkpoint, what.limits->checkpoints)) return diagnostics{*bad};
+    const auto& data = spec->data;
+    if (auto ok = check_folders(data, *all->sources.find(data.source), what.limits->data); !ok)
+      return unexpected(diagnostics{ok.error()});
+    if (auto ok = check_folders(spec->checkpoint, what.limits->checkpoints); !ok) return unexpected(diagnostics{ok.error()});
   }
-  if (adjust) adjust(std::get<job_spec>(spec), nodes);
+  if (adjust) adjust(*spec, nodes);
   if (nodes.empty()) {
-    const auto& job = std::get<job_spec>(spec);
-    if (auto bad = unusable_devices(job.devices, job.devices_at); !bad.empty()) return bad;
+    const auto& job = *spec;
+    if (auto bad = unusable_devices(job.devices, job.devices_at); !bad.empty()) return unexpected(bad);
     nodes.emplace_back();
     nodes[0].name = "local";
     nodes[0].devices = job.devices;
     nodes[0].tflops = job.tflops;
   }
-  auto made = prepare_job(std::move(std::get<job_spec>(spec)), std::move(all), nodes);
-  if (auto* bad = std::get_if<diagnostics>(&made)) return shown_mistakes(std::move(*bad));
+  auto made = prepare_job(std::move(*spec), std::move(all), nodes);
+  if (!made) return unexpected(shown_mistakes(std::move(made).error()));
   return made;
 }
 
@@ -58,9 +59,9 @@ outcome prepare_text(const job_text& what, std::shared_ptr<const tables> all, st
   try {
     return prepare(what, std::move(all), std::move(nodes), adjust);
   } catch (const option_error& e) {
-    return mistake(what.file, (e.key.empty() ? std::string() : "'" + e.key + "': ") + e.what());
+    return unexpected(mistake(what.file, (e.key.empty() ? std::string() : "'" + e.key + "': ") + e.what()));
   } catch (const std::exception& e) {
-    return mistake(what.file, e.what());
+    return unexpected(mistake(what.file, e.what()));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 
 namespace troupe {
@@ -32,8 +33,8 @@ using job_adjustment = std::function<void(job_spec&, std::vector<node_spec>&)>;
 // `all`: the initial tables; plugins that the job names are added to a copy. `nodes` empty: one
 // node "local" with the job's devices, which this process must be able to use. `adjust`: changes
 // the specification and the nodes before anything is built from them.
-std::variant<std::shared_ptr<prepared_job>, diagnostics> prepare_text(const job_text& what, std::shared_ptr<const tables> all,
-                                                                      std::vector<node_spec> nodes = {},
-                                                                      const job_adjustment& adjust = {});
+expected<std::shared_ptr<prepared_job>, diagnostics> prepare_text(const job_text& what, std::shared_ptr<const tables> all,
+                                                                  std::vector<node_spec> nodes = {},
+                                                                  const job_adjustment& adjust = {});
 
 }  // namespace troupe

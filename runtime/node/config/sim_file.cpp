@@ -27,7 +27,7 @@ class sim_reader {
  public:
   sim_reader(const document_table& root, const std::string& file) : root_(root, "", {file, 1, 1}, errors_) { spec_.file = file; }
 
-  std::variant<sim_spec, diagnostics> read() {
+  expected<sim_spec, diagnostics> read() {
     if (auto r = root_.table("run", "[run]")) read_run(*r);
     if (auto r = root_.table("network", "[network]")) read_network(*r);
     if (auto r = root_.table("compute", "[compute]")) read_compute(*r);
@@ -45,7 +45,7 @@ class sim_reader {
     std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
       return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
     });
-    if (!errors_.empty()) return shown_mistakes(std::move(errors_));
+    if (!errors_.empty()) return unexpected(shown_mistakes(std::move(errors_)));
     return std::move(spec_);
   }
 
@@ -323,10 +323,10 @@ class sim_reader {
     f.when = sim::crash_times::moments;
     const auto file = relative_to(spec_.file, name);
     auto text = read_text(file);
-    if (const auto* bad = std::get_if<diagnostics>(&text)) return r.error("trace", bad->front().to_string());
-    auto read = parse_fault_trace(std::get<std::string>(text), file);
-    if (auto* bad = std::get_if<diagnostics>(&read)) return errors_.push_back(bad->front());
-    for (auto& c : std::get<std::vector<traced_crash>>(read)) {
+    if (!text) return r.error("trace", text.error().front().to_string());
+    auto read = parse_fault_trace(*text, file);
+    if (!read) return errors_.push_back(read.error().front());
+    for (auto& c : *read) {
       f.moments.push_back(c.what);
       spec_.nodes_named.emplace_back(c.what.node, std::move(c.at));
     }
@@ -346,23 +346,22 @@ class sim_reader {
 
 }  // namespace
 
-std::variant<sim_spec, diagnostics> parse_sim(const std::string& text, const std::string& file) {
+expected<sim_spec, diagnostics> parse_sim(const std::string& text, const std::string& file) {
   auto doc = parse_document(text, file);
-  if (auto* e = std::get_if<diagnostics>(&doc)) return std::move(*e);
-  return sim_reader(std::get<document_table>(doc), file).read();
+  if (!doc) return unexpected(std::move(doc).error());
+  return sim_reader(*doc, file).read();
 }
 
-std::variant<sim_spec, diagnostics> read_sim_file(const std::string& path) {
+expected<sim_spec, diagnostics> read_sim_file(const std::string& path) {
   auto text = read_text(path);
-  if (auto* e = std::get_if<diagnostics>(&text)) return std::move(*e);
-  return parse_sim(std::get<std::string>(text), path);
+  if (!text) return unexpected(std::move(text).error());
+  return parse_sim(*text, path);
 }
 
 bool is_scenario(const std::string& path) {
   const auto text = read_text(path);
-  if (!std::holds_alternative<std::string>(text)) return false;
-  const auto doc = parse_document(std::get<std::string>(text), path);
-  const auto* root = std::get_if<document_table>(&doc);
+  if (!text) return false;
+  const auto root = parse_document(*text, path);
   return root && find_entry(*root, "run");
 }
 

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/plan/plan.hpp"
 #include "runtime/sim/models.hpp"
 
@@ -44,8 +45,8 @@ struct sim_spec {
   std::vector<named_role> roles_named;  // for find_roles
 };
 
-std::variant<sim_spec, diagnostics> parse_sim(const std::string& text, const std::string& file);
-std::variant<sim_spec, diagnostics> read_sim_file(const std::string& path);
+expected<sim_spec, diagnostics> parse_sim(const std::string& text, const std::string& file);
+expected<sim_spec, diagnostics> read_sim_file(const std::string& path);
 
 // Returns true if the file is a scenario, i.e. has a [run] table; false if it cannot be read.
 bool is_scenario(const std::string& path);

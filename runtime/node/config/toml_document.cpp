@@ -82,18 +82,18 @@ std::string one_line(std::string_view s) {
 
 }  // namespace
 
-std::variant<document_table, diagnostics> parse_document(const std::string& text, const std::string& file) {
+expected<document_table, diagnostics> parse_document(const std::string& text, const std::string& file) {
   diagnostics errors;
   if (text.size() > max_document_bytes) {
     errors.push_back({{file, 0, 0}, "the file is larger than 1 MiB, the limit for configuration files"});
-    return errors;
+    return unexpected(errors);
   }
-  if (!check_text(text, file, errors)) return errors;
+  if (!check_text(text, file, errors)) return unexpected(errors);
   const auto parsed = toml::parse(std::string_view(text), std::string_view(file));
   if (!parsed) {
     const auto& e = parsed.error();
     errors.push_back({position(e.source(), file), one_line(e.description())});
-    return errors;
+    return unexpected(errors);
   }
   return convert_table(parsed.table(), file);
 }

@@ -37,26 +37,28 @@ std::string_view without_port(std::string_view host) {
 
 }  // namespace
 
-net::expected<std::string> read_token(const std::filesystem::path& file) {
+expected<std::string, coded_error> read_token(const std::filesystem::path& file) {
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
-    return net::error{"token_missing", "cannot read the token file " + file.string() + ": " + std::strerror(errno) +
-                                           "; make one with `install -m 600 /dev/null FILE && openssl rand -hex 32 > FILE`"};
+    return unexpected(
+        coded_error{"token_missing", "cannot read the token file " + file.string() + ": " + std::strerror(errno) +
+                                         "; make one with `install -m 600 /dev/null FILE && openssl rand -hex 32 > FILE`"});
   struct stat s {};
   const bool known = ::fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
   std::string text(longest_token + 2, '\0');
   const auto n = known ? ::read(fd, text.data(), text.size()) : -1;
   ::close(fd);
-  if (n < 0) return net::error{"token_missing", "the token file " + file.string() + " is not a regular file"};
+  if (n < 0) return unexpected(coded_error{"token_missing", "the token file " + file.string() + " is not a regular file"});
   if ((s.st_mode & 077) != 0)
-    return net::error{"token_exposed",
-                      "other users may read the token file " + file.string() + ": run `chmod 600 " + file.string() + "`"};
+    return unexpected(coded_error{
+        "token_exposed", "other users may read the token file " + file.string() + ": run `chmod 600 " + file.string() + "`"});
   text.resize(static_cast<std::size_t>(n));
   if (text.ends_with('\n')) text.pop_back();
   const auto good = [](unsigned char c) { return c > 0x20 && c < 0x7f; };
   if (text.size() < shortest_token || text.size() > longest_token || !std::all_of(text.begin(), text.end(), good))
-    return net::error{"bad_token", "the token file " + file.string() + " must have one line of " + std::to_string(shortest_token) +
-                                       " to " + std::to_string(longest_token) + " printable characters without spaces"};
+    return unexpected(coded_error{"bad_token", "the token file " + file.string() + " must have one line of " +
+                                                   std::to_string(shortest_token) + " to " + std::to_string(longest_token) +
+                                                   " printable characters without spaces"});
   return text;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe::http {
 
@@ -15,7 +15,7 @@ inline constexpr std::size_t shortest_token = 16;
 // Reads a token: the only line of a file that no other user may read (mode 0600), of at least
 // `shortest_token` printable ASCII characters without spaces. Errors: "token_missing",
 // "token_exposed", "bad_token".
-net::expected<std::string> read_token(const std::filesystem::path& file);
+expected<std::string, coded_error> read_token(const std::filesystem::path& file);
 
 // True if the value of an Authorization header is "Bearer " and `token`. Takes equally long for all
 // values of one length.

@@ -208,13 +208,13 @@ class session final : public connection, public std::enable_shared_from_this<ses
   std::size_t drained_ = 0;
 };
 
-net::expected<std::shared_ptr<asio::ssl::context>> tls_context(const server_options& o) {
+expected<std::shared_ptr<asio::ssl::context>, coded_error> tls_context(const server_options& o) {
   auto c = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
   error_code ec;
   if (c->use_certificate_chain_file(o.certificate.string(), ec))
-    return net::error{"certificate_unreadable", "[http] " + o.certificate.string() + ": " + ec.message()};
+    return unexpected(coded_error{"certificate_unreadable", "[http] " + o.certificate.string() + ": " + ec.message()});
   if (c->use_private_key_file(o.key.string(), asio::ssl::context::pem, ec))
-    return net::error{"certificate_unreadable", "[http] " + o.key.string() + ": " + ec.message()};
+    return unexpected(coded_error{"certificate_unreadable", "[http] " + o.key.string() + ": " + ec.message()});
   SSL_CTX_set_min_proto_version(c->native_handle(), TLS1_3_VERSION);
   return c;
 }
@@ -281,24 +281,24 @@ struct server::impl {
 server::server(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
 server::~server() = default;
 
-net::expected<std::unique_ptr<server>> server::open(server_options o) {
+expected<std::unique_ptr<server>, coded_error> server::open(server_options o) {
   auto p = std::make_unique<impl>(std::move(o));
   auto& options = p->shared.options;
   auto bound = net::listener::bind(p->io, options.where);
-  if (!bound) return bound.error();
+  if (!bound) return unexpected(bound.error());
   error_code ec;
   const auto end = bound->local_endpoint(ec);
-  if (ec) return net::error{"address_unavailable", "[http] " + ec.message()};
+  if (ec) return unexpected(coded_error{"address_unavailable", "[http] " + ec.message()});
   p->shared.plain = end.address().is_loopback();
   p->port = end.port();
   if (!p->shared.plain) {
     if (options.certificate.empty() || options.token.empty())
-      return net::error{"insecure", "[http] " + net::to_string(options.where) +
-                                        " can be reached from other machines: it needs TLS and a bearer token; "
-                                        "or use a loopback address, as in 127.0.0.1:" +
-                                        std::to_string(options.where.port)};
+      return unexpected(coded_error{"insecure", "[http] " + net::to_string(options.where) +
+                                                    " can be reached from other machines: it needs TLS and a bearer token; "
+                                                    "or use a loopback address, as in 127.0.0.1:" +
+                                                    std::to_string(options.where.port)});
     auto c = tls_context(options);
-    if (!c) return c.error();
+    if (!c) return unexpected(c.error());
     p->tls = std::move(*c);
   }
   auto* q = p.get();
@@ -324,10 +324,10 @@ server_counts server::counts() const {
   return {c.connections, c.served, c.refused, c.broken, c.displaced};
 }
 
-net::expected<void> server::reload_certificates() {
+expected<void, coded_error> server::reload_certificates() {
   if (impl_->shared.plain) return {};
   auto c = tls_context(impl_->shared.options);
-  if (!c) return c.error();
+  if (!c) return unexpected(c.error());
   asio::post(impl_->io, [p = impl_.get(), made = std::move(*c)] { p->tls = made; });
   return {};
 }

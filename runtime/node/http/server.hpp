@@ -26,7 +26,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe::http {
@@ -66,7 +66,7 @@ class server {
  public:
   // Listens and serves. Errors: those of transport::listen(), "insecure" (not a loopback address,
   // and no certificate or no token), "certificate_unreadable".
-  static net::expected<std::unique_ptr<server>> open(server_options o);
+  static expected<std::unique_ptr<server>, coded_error> open(server_options o);
   ~server();  // closes all connections and joins the thread
   server(const server&) = delete;
   server& operator=(const server&) = delete;
@@ -75,7 +75,7 @@ class server {
   std::string url(const std::string& path) const;  // "http://127.0.0.1:9101/metrics"
   server_counts counts() const;
   // Reads certificate and key again, for new connections. On an error nothing changes.
-  net::expected<void> reload_certificates();
+  expected<void, coded_error> reload_certificates();
 
  private:
   struct impl;

@@ -15,6 +15,7 @@
 #include <string>
 #include <type_traits>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/images/decode.hpp"
 
 namespace troupe::images {
@@ -27,12 +28,12 @@ bool guarded(State& s, void (*step)(State&)) {
   return true;
 }
 
-// Empty if an image of this size may be decoded, otherwise what is wrong.
-std::string check_size(std::int64_t height, std::int64_t width, wanted_size want);
+// An error if an image of this size may not be decoded.
+expected<void> check_size(std::int64_t height, std::int64_t width, wanted_size want);
 
 bool is_png(std::span<const std::uint8_t> file);
 bool is_jpeg(std::span<const std::uint8_t> file);
-using size_result = std::variant<image_size, std::string>;
+using size_result = expected<image_size>;
 size_result size_of_png(std::span<const std::uint8_t> file);  // reads the header only
 size_result size_of_jpeg(std::span<const std::uint8_t> file);
 image_result decode_png(std::span<const std::uint8_t> file, wanted_size want);   // 1 or 3 channels, as in the file

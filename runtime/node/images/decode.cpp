@@ -32,30 +32,30 @@ void to_rgb(image& m) {
 
 }  // namespace
 
-std::string check_size(std::int64_t height, std::int64_t width, wanted_size want) {
+expected<void> check_size(std::int64_t height, std::int64_t width, wanted_size want) {
   if ((want.height != 0 && height != want.height) || (want.width != 0 && width != want.width))
-    return "is " + text_of(height, width) + " pixels (height x width), not " + text_of(want.height, want.width);
-  if (height < 1 || width < 1) return "has no pixels: " + text_of(height, width);
+    return unexpected(error("is " + text_of(height, width) + " pixels (height x width), not " + text_of(want.height, want.width)));
+  if (height < 1 || width < 1) return unexpected(error("has no pixels: " + text_of(height, width)));
   if (height > max_pixels / width)
-    return "too large an image: " + text_of(height, width) + " (height x width), at most 2^26 pixels";
+    return unexpected(error("too large an image: " + text_of(height, width) + " (height x width), at most 2^26 pixels"));
   return {};
 }
 
 image_result decode_image(std::span<const std::uint8_t> file, int channels, wanted_size want) {
   assert(channels == 1 || channels == 3);
-  if (file.empty()) return std::string("an empty file");
-  if (!is_png(file) && !is_jpeg(file)) return std::string("neither a PNG nor a JPEG, by its first bytes");
+  if (file.empty()) return unexpected(error("an empty file"));
+  if (!is_png(file) && !is_jpeg(file)) return unexpected(error("neither a PNG nor a JPEG, by its first bytes"));
   auto r = is_png(file) ? decode_png(file, want) : decode_jpeg(file, want);
-  if (auto* m = std::get_if<image>(&r); m && m->channels != channels) channels == 1 ? to_grey(*m) : to_rgb(*m);
+  if (r && r->channels != channels) channels == 1 ? to_grey(*r) : to_rgb(*r);
   return r;
 }
 
-std::variant<image_size, std::string> size_of_image(std::span<const std::uint8_t> file, wanted_size want) {
-  if (file.empty()) return std::string("an empty file");
-  if (!is_png(file) && !is_jpeg(file)) return std::string("neither a PNG nor a JPEG, by its first bytes");
+expected<image_size> size_of_image(std::span<const std::uint8_t> file, wanted_size want) {
+  if (file.empty()) return unexpected(error("an empty file"));
+  if (!is_png(file) && !is_jpeg(file)) return unexpected(error("neither a PNG nor a JPEG, by its first bytes"));
   auto r = is_png(file) ? size_of_png(file) : size_of_jpeg(file);
-  if (const auto* s = std::get_if<image_size>(&r))
-    if (auto e = check_size(s->height, s->width, want); !e.empty()) return e;
+  if (r)
+    if (const auto fine = check_size(r->height, r->width, want); !fine) return unexpected(fine.error());
   return r;
 }
 

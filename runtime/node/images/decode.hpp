@@ -16,6 +16,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
+
 namespace troupe::images {
 
 // Larger images are refused, because the size in a header may be wrong and no training uses them.
@@ -26,7 +28,7 @@ struct image {
   int channels = 0;
   std::vector<std::uint8_t> bytes;  // [height][width][channels]
 };
-using image_result = std::variant<image, std::string>;
+using image_result = expected<image>;
 
 // If not zero, an image of another size is an error, found from its header.
 struct wanted_size {
@@ -38,7 +40,7 @@ struct image_size {
 };
 // The size in the header of an image file; its pixels are not checked. If `file` is only the
 // beginning of a file, the message may be that it is truncated.
-std::variant<image_size, std::string> size_of_image(std::span<const std::uint8_t> file, wanted_size want = {});
+expected<image_size> size_of_image(std::span<const std::uint8_t> file, wanted_size want = {});
 
 // `channels`: 1 or 3.
 image_result decode_image(std::span<const std::uint8_t> file, int channels, wanted_size want = {});

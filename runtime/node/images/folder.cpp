@@ -118,28 +118,28 @@ class walk {
 
 }  // namespace
 
-std::variant<std::vector<class_folder>, std::string> list_classes(const std::string& folder) {
+expected<std::vector<class_folder>> list_classes(const std::string& folder) {
   walk w;
   content top;
-  if (!w.read(folder, top)) return w.error();
+  if (!w.read(folder, top)) return unexpected(w.error());
   std::vector<class_folder> out;
   for (auto& name : top.folders) {
     std::vector<std::pair<std::string, std::string>> found;
-    if (!w.collect(folder + "/" + name, found)) return w.error();
+    if (!w.collect(folder + "/" + name, found)) return unexpected(w.error());
     std::sort(found.begin(), found.end());
     class_folder c{std::move(name), {}};
     for (const auto& [where, file] : found) c.files.push_back(where + "/" + file);
     out.push_back(std::move(c));
   }
-  if (out.empty()) return folder + ": no class folders found: put images into " + folder + "/CLASS/";
+  if (out.empty()) return unexpected(error(folder + ": no class folders found: put images into " + folder + "/CLASS/"));
   return out;
 }
 
-std::variant<std::vector<std::string>, std::string> list_images(const std::string& folder) {
+expected<std::vector<std::string>> list_images(const std::string& folder) {
   walk w;
   std::vector<std::pair<std::string, std::string>> found;
-  if (!w.collect(folder, found)) return w.error();
-  if (found.empty()) return folder + ": no images found (.png, .jpg, .jpeg)";
+  if (!w.collect(folder, found)) return unexpected(w.error());
+  if (found.empty()) return unexpected(error(folder + ": no images found (.png, .jpg, .jpeg)"));
   std::sort(found.begin(), found.end());
   std::vector<std::string> out;
   for (const auto& [where, file] : found) out.push_back(where + "/" + file);

@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
+
 namespace troupe::images {
 
 struct class_folder {
@@ -18,8 +20,8 @@ struct class_folder {
 };
 
 // The message names the file or folder.
-std::variant<std::vector<class_folder>, std::string> list_classes(const std::string& folder);
+expected<std::vector<class_folder>> list_classes(const std::string& folder);
 // All images below a folder; at least one.
-std::variant<std::vector<std::string>, std::string> list_images(const std::string& folder);
+expected<std::vector<std::string>> list_images(const std::string& folder);
 
 }  // namespace troupe::images

@@ -12,34 +12,35 @@ namespace {
 
 constexpr std::uintmax_t max_file_bytes = std::uintmax_t{512} << 20;  // more than decode.hpp's max_pixels at 48 bits
 
-std::string why_too_long(const std::string& path) {
+expected<void> check_length_of_path(const std::string& path) {
   std::error_code unreadable;  // ignored: reading the file reports the reason
   const auto bytes = std::filesystem::file_size(path, unreadable);
-  return unreadable || bytes <= max_file_bytes ? std::string() : std::to_string(bytes) + " bytes are more than an image may have";
+  if (unreadable || bytes <= max_file_bytes) return {};
+  return unexpected(error(std::to_string(bytes) + " bytes are more than an image may have"));
 }
 
 }  // namespace
 
-std::variant<image_size, std::string> size_of_image_file(const std::string& path, wanted_size want) {
-  if (auto wrong = why_too_long(path); !wrong.empty()) return wrong;
+expected<image_size> size_of_image_file(const std::string& path, wanted_size want) {
+  if (const auto fine = check_length_of_path(path); !fine) return unexpected(fine.error());
   constexpr std::size_t first_bytes = 1 << 15;
   std::vector<std::uint8_t> bytes(first_bytes);
   std::ifstream in(path, std::ios::binary);
   in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
   auto r = size_of_image(bytes, want);
-  if (std::holds_alternative<image_size>(r) || bytes.size() < first_bytes) return r;
+  if (r.has_value() || bytes.size() < first_bytes) return r;
   auto whole = read_file(path);
-  if (auto* e = std::get_if<std::string>(&whole)) return *e;
-  const auto& f = std::get<file_bytes>(whole);
+  if (!whole) return unexpected(whole.error());
+  const auto& f = *whole;
   return size_of_image({static_cast<const std::uint8_t*>(f.data.get()), f.bytes}, want);
 }
 
 image_result read_image(const std::string& path, int channels, wanted_size want) {
-  if (auto wrong = why_too_long(path); !wrong.empty()) return wrong;
+  if (const auto fine = check_length_of_path(path); !fine) return unexpected(fine.error());
   auto file = read_file(path);
-  if (auto* e = std::get_if<std::string>(&file)) return std::move(*e);
-  const auto& f = std::get<file_bytes>(file);
+  if (!file) return unexpected(std::move(file).error());
+  const auto& f = *file;
   return decode_image({static_cast<const std::uint8_t*>(f.data.get()), f.bytes}, channels, want);
 }
 

@@ -6,12 +6,13 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/images/decode.hpp"
 
 namespace troupe::images {
 
 // Reads the size from the file's header, which is nearly always in its first bytes.
-std::variant<image_size, std::string> size_of_image_file(const std::string& path, wanted_size want = {});
+expected<image_size> size_of_image_file(const std::string& path, wanted_size want = {});
 image_result read_image(const std::string& path, int channels, wanted_size want = {});
 
 // Appends the bytes plane by plane, as layers expect them: [channels][height][width].

@@ -49,8 +49,8 @@ class image_list final : public source {
   image load(const std::string& path) const {
     const auto height = example_[1], width = example_[2];
     auto r = read_image(path, static_cast<int>(example_[0]), resize_ ? wanted_size{} : wanted_size{height, width});
-    if (auto* e = std::get_if<std::string>(&r)) throw std::runtime_error(path + ": " + *e);
-    auto& m = std::get<image>(r);
+    if (!r) throw std::runtime_error(path + ": " + r.error().text);
+    auto& m = *r;
     return m.height == height && m.width == width ? std::move(m) : resized(m, height, width);
   }
 
@@ -62,16 +62,16 @@ class image_list final : public source {
 
 }  // namespace
 
-std::variant<std::shared_ptr<const source>, std::string> open_image_list(std::vector<std::string> files, const shape& example,
-                                                                         const byte_scaling& scaling, bool resize) {
+expected<std::shared_ptr<const source>> open_image_list(std::vector<std::string> files, const shape& example,
+                                                        const byte_scaling& scaling, bool resize) {
   for (const auto& path : files) {
     const auto r = size_of_image_file(path);
-    if (const auto* e = std::get_if<std::string>(&r)) return path + ": " + *e;
-    const auto& is = std::get<image_size>(r);
+    if (!r) return unexpected(error(path + ": " + r.error().text));
+    const auto& is = *r;
     if (!resize && (is.height != example[1] || is.width != example[2]))
-      return path + ": the image is " + std::to_string(is.height) + "x" + std::to_string(is.width) +
-             " (height x width), but the net takes " + std::to_string(example[1]) + "x" + std::to_string(example[2]) +
-             "; --resize brings all images to that size";
+      return unexpected(error(path + ": the image is " + std::to_string(is.height) + "x" + std::to_string(is.width) +
+                              " (height x width), but the net takes " + std::to_string(example[1]) + "x" +
+                              std::to_string(example[2]) + "; --resize brings all images to that size"));
   }
   return std::make_shared<image_list>(std::move(files), example, scaling, resize);
 }

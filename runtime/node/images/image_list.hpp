@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/data/source.hpp"
 
 namespace troupe {
@@ -17,7 +18,7 @@ namespace troupe {
 // `example`: [channels, height, width] of the job's source, with 1 or 3 channels. `scaling`: of its
 // bytes. `resize`: brings images of another size to it; otherwise their headers are reason enough
 // to refuse them.
-std::variant<std::shared_ptr<const source>, std::string> open_image_list(std::vector<std::string> files, const shape& example,
-                                                                         const byte_scaling& scaling, bool resize);
+expected<std::shared_ptr<const source>> open_image_list(std::vector<std::string> files, const shape& example,
+                                                        const byte_scaling& scaling, bool resize);
 
 }  // namespace troupe

@@ -99,28 +99,29 @@ class jpeg_decoder {
   jpeg_decoder& operator=(const jpeg_decoder&) = delete;
 
   size_result size() {
-    if (!guarded(s_, read_header)) return message();
+    if (!guarded(s_, read_header)) return unexpected(message());
     return image_size{s_.info.image_height, s_.info.image_width};
   }
 
   image_result decode(wanted_size want) {
-    if (!guarded(s_, read_header)) return message();
+    if (!guarded(s_, read_header)) return unexpected(message());
     image out;
     out.height = s_.info.image_height;
     out.width = s_.info.image_width;
-    if (auto e = check_size(out.height, out.width, want); !e.empty()) return e;
+    if (auto fine = check_size(out.height, out.width, want); !fine) return unexpected(fine.error());
     // With any sampling, some component has at least one block of 64 values per 256 pixels, and a
     // block takes at least one bit of Huffman code.
     const auto pixels = static_cast<std::uint64_t>(out.height) * static_cast<std::uint64_t>(out.width);
     if (!s_.info.arith_code && pixels / pixels_a_byte > s_.size)
-      return "broken JPEG: the header states " + std::to_string(pixels) + " pixels, which cannot be encoded in " +
-             std::to_string(s_.size) + " bytes";
+      return unexpected(error("broken JPEG: the header states " + std::to_string(pixels) + " pixels, which cannot be encoded in " +
+                              std::to_string(s_.size) + " bytes"));
     out.channels = choose_colours();
-    if (out.channels == 0) return "a JPEG of " + std::to_string(s_.info.num_components) + " components of unknown colours";
+    if (out.channels == 0)
+      return unexpected(error("a JPEG of " + std::to_string(s_.info.num_components) + " components of unknown colours"));
     s_.stride = static_cast<std::size_t>(out.width * out.channels);
     out.bytes.resize(s_.stride * static_cast<std::size_t>(out.height));
     s_.out = out.bytes.data();
-    if (!guarded(s_, read_pixels)) return message();
+    if (!guarded(s_, read_pixels)) return unexpected(message());
     if (out.channels == 4) cmyk_to_rgb(out);
     return out;
   }

@@ -81,25 +81,25 @@ class png_decoder {
   png_decoder& operator=(const png_decoder&) = delete;
 
   size_result size() {
-    if (!guarded(s_, read_header)) return message();
+    if (!guarded(s_, read_header)) return unexpected(message());
     return image_size{png_get_image_height(s_.png, s_.info), png_get_image_width(s_.png, s_.info)};
   }
 
   image_result decode(wanted_size want) {
-    if (!guarded(s_, read_header)) return message();
+    if (!guarded(s_, read_header)) return unexpected(message());
     image out;
     out.height = png_get_image_height(s_.png, s_.info);
     out.width = png_get_image_width(s_.png, s_.info);
-    if (auto e = check_size(out.height, out.width, want); !e.empty()) return e;
+    if (auto fine = check_size(out.height, out.width, want); !fine) return unexpected(fine.error());
     const auto packed = static_cast<std::uint64_t>(png_get_rowbytes(s_.png, s_.info)) * static_cast<std::uint64_t>(out.height);
     if (packed / deflate_ratio > size_)
-      return "broken PNG: the header states " + std::to_string(packed) + " bytes of rows, which cannot be encoded in " +
-             std::to_string(size_) + " bytes";
+      return unexpected(error("broken PNG: the header states " + std::to_string(packed) +
+                              " bytes of rows, which cannot be encoded in " + std::to_string(size_) + " bytes"));
     out.channels = (png_get_color_type(s_.png, s_.info) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
     s_.stride = static_cast<std::size_t>(out.width * out.channels);
     out.bytes.resize(s_.stride * static_cast<std::size_t>(out.height));
     s_.out = out.bytes.data();
-    if (!guarded(s_, read_pixels)) return message();
+    if (!guarded(s_, read_pixels)) return unexpected(message());
     return out;
   }
 

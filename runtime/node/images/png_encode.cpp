@@ -6,11 +6,11 @@
 
 namespace troupe::images {
 
-std::variant<std::vector<std::uint8_t>, std::string> encode_png(const image& i) {
+expected<std::vector<std::uint8_t>> encode_png(const image& i) {
   if (i.width < 1 || i.height < 1 || i.width > max_pixels / i.height || (i.channels != 1 && i.channels != 3))
-    return std::string("an image needs pixels of 1 or 3 channels");
+    return unexpected(error("an image needs pixels of 1 or 3 channels"));
   if (i.bytes.size() != static_cast<std::size_t>(i.width * i.height * i.channels))
-    return std::string("the pixels do not fill the image");
+    return unexpected(error("the pixels do not fill the image"));
   png_image out{};
   out.version = PNG_IMAGE_VERSION;
   out.width = static_cast<png_uint_32>(i.width);
@@ -26,7 +26,7 @@ std::variant<std::vector<std::uint8_t>, std::string> encode_png(const image& i) 
       return file;
     }
   }
-  return std::string("libpng: ") + out.message;
+  return unexpected(error(std::string("libpng: ") + out.message));
 }
 
 }  // namespace troupe::images

@@ -103,14 +103,15 @@ class image_source : public source {
 
 std::vector<class_folder> classes_in(const folder_choice& f) {
   auto r = list_classes(f.path);
-  if (auto* e = std::get_if<std::string>(&r)) {
+  if (!r) {
     std::error_code unreadable;
     const bool absent = f.key == "path" && !std::filesystem::exists(f.path, unreadable);
-    throw option_error(f.key, *e + (absent ? "; a data set has train/CLASS/ and test/CLASS/: else set train_path, and test_path "
-                                             "or test_fraction"
-                                           : ""));
+    throw option_error(
+        f.key, r.error().text + (absent ? "; a data set has train/CLASS/ and test/CLASS/: else set train_path, and test_path "
+                                          "or test_fraction"
+                                        : ""));
   }
-  return std::get<std::vector<class_folder>>(std::move(r));
+  return *std::move(r);
 }
 
 // Takes a fraction of each class for testing: the files whose names hash lowest. The choice does
@@ -160,8 +161,8 @@ std::string with_advice(const std::string& e, wanted_size want, const std::strin
 image load(const std::string& path, const settings& s, const std::string& key, const std::string& why) {
   const wanted_size want{s.resize ? 0 : s.height, s.resize ? 0 : s.width};
   auto r = read_image(path, s.channels, want);
-  if (auto* e = std::get_if<std::string>(&r)) throw option_error(key, path + ": " + with_advice(*e, want, why));
-  auto m = std::get<image>(std::move(r));
+  if (!r) throw option_error(key, path + ": " + with_advice(r.error().text, want, why));
+  auto m = *std::move(r);
   return s.resize ? resized(m, s.height, s.width) : m;
 }
 
@@ -214,7 +215,7 @@ void check_sizes(const std::vector<labelled_file>& files, const settings& s, con
   const wanted_size want{s.resize ? 0 : s.height, s.resize ? 0 : s.width};
   for (const auto& f : files) {
     const auto r = size_of_image_file(f.path, want);
-    if (const auto* e = std::get_if<std::string>(&r)) throw option_error(key, f.path + ": " + with_advice(*e, want, why));
+    if (!r) throw option_error(key, f.path + ": " + with_advice(r.error().text, want, why));
   }
 }
 

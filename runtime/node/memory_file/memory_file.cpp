@@ -42,7 +42,7 @@ descriptor::~descriptor() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-descriptor make(const char* name, std::uint64_t bytes, pages when, std::string& why) {
+expected<descriptor> make(const char* name, std::uint64_t bytes, pages when) {
   descriptor made(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   bool fine = made && ::fchmod(made.get(), 0600) == 0;
   if (fine && when == pages::sparse) fine = ::ftruncate(made.get(), static_cast<off_t>(bytes)) == 0;
@@ -51,8 +51,7 @@ descriptor make(const char* name, std::uint64_t bytes, pages when, std::string& 
     fine = errno == 0;
   }
   if (fine) return made;
-  why = std::strerror(errno);
-  return descriptor();
+  return unexpected(error(std::strerror(errno)));
 }
 
 bool seal(const descriptor& d) { return ::fcntl(d.get(), F_ADD_SEALS, seals) == 0; }
@@ -62,11 +61,8 @@ std::uint64_t random_token() {
   return ::getrandom(&token, sizeof token, 0) == sizeof token ? token : 0;
 }
 
-descriptor open(const place& at, const char* name, std::uint64_t bytes, access how, const std::string& whose, std::string& why) {
-  const auto refused = [&](std::string text) {
-    why = std::move(text);
-    return descriptor();
-  };
+expected<descriptor> open(const place& at, const char* name, std::uint64_t bytes, access how, const std::string& whose) {
+  const auto refused = [](std::string text) { return unexpected(error(std::move(text))); };
   const auto here = machine();
   if (here.empty() || here != at.machine) return refused(whose + " runs on another machine");
   const auto path = "/proc/" + std::to_string(at.process) + "/fd/" + std::to_string(at.descriptor);

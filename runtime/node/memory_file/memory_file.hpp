@@ -15,6 +15,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/result.hpp"
+
 namespace troupe::memory_file {
 
 // Identifies the machine until its next boot; the same for all of its processes and containers.
@@ -43,9 +45,8 @@ enum class pages : std::uint8_t {
   sparse     // allocated when they are touched
 };
 
-// Makes a file of this process, all zeros, not yet sealed. On failure empty, with the reason in
-// `why`.
-descriptor make(const char* name, std::uint64_t bytes, pages when, std::string& why);
+// Makes a file of this process, all zeros, not yet sealed.
+expected<descriptor> make(const char* name, std::uint64_t bytes, pages when);
 bool seal(const descriptor& d);
 // 64 random bits that cannot be guessed; 0 on failure.
 std::uint64_t random_token();
@@ -57,8 +58,7 @@ struct place {
 };
 enum class access : std::uint8_t { read, read_write };
 // Opens the file after checking that it is on this machine, and has that name, this user, the seals
-// and that size. `whose` names the owner in messages ("the daemon"). On failure empty, with the
-// reason in `why`.
-descriptor open(const place& at, const char* name, std::uint64_t bytes, access how, const std::string& whose, std::string& why);
+// and that size. `whose` names the owner in errors ("the daemon").
+expected<descriptor> open(const place& at, const char* name, std::uint64_t bytes, access how, const std::string& whose);
 
 }  // namespace troupe::memory_file

@@ -5,8 +5,8 @@
 
 namespace troupe::net {
 
-expected<address> parse_address(std::string_view text) {
-  const error bad{"bad_address", "[net] '" + std::string(text) + "' is not host:port"};
+expected<address, coded_error> parse_address(std::string_view text) {
+  const unexpected bad(coded_error{"bad_address", "[net] '" + std::string(text) + "' is not host:port"});
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return bad;
   std::string_view host = text.substr(0, colon);
@@ -15,7 +15,8 @@ expected<address> parse_address(std::string_view text) {
     if (host.size() < 3 || host.back() != ']') return bad;
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != std::string_view::npos) {
-    return error{"bad_address", "[net] '" + std::string(text) + "': write an IPv6 address in brackets, e.g. [::1]:4000"};
+    return unexpected(
+        coded_error{"bad_address", "[net] '" + std::string(text) + "': write an IPv6 address in brackets, e.g. [::1]:4000"});
   }
   const auto printable = [](char c) { return c > ' ' && c <= '~'; };
   if (!std::all_of(host.begin(), host.end(), printable)) return bad;

@@ -183,7 +183,7 @@ void connection::accept_peer() {
   pump();
 }
 
-void connection::refuse(const error& why) {
+void connection::refuse(const coded_error& why) {
   if (state_ == state::closed) return;
   state_ = state::leaving;
   parting_.why = why;
@@ -226,7 +226,7 @@ void connection::say_goodbye() {
   pump();
 }
 
-void connection::close(const error& reason) {
+void connection::close(const coded_error& reason) {
   if (state_ == state::closed) return;
   state_ = state::closed;
   window_.on_report({});

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/buffer_pool.hpp"
 #include "runtime/node/net/held_line.hpp"
 #include "runtime/node/net/hello.hpp"
@@ -39,8 +40,8 @@ struct connection_owner {
   virtual void on_hello(const std::shared_ptr<connection>& c, const hello& h) = 0;
   virtual void on_welcome(const std::shared_ptr<connection>& c) = 0;
   // An error closes the connection with this reason.
-  virtual expected<void> on_frame(const std::shared_ptr<connection>& c, frame&& f) = 0;
-  virtual void on_closed(const std::shared_ptr<connection>& c, const error& reason) = 0;  // once
+  virtual expected<void, coded_error> on_frame(const std::shared_ptr<connection>& c, frame&& f) = 0;
+  virtual void on_closed(const std::shared_ptr<connection>& c, const coded_error& reason) = 0;  // once
 };
 
 // State shared by all connections of a transport.
@@ -59,10 +60,10 @@ class connection : public std::enable_shared_from_this<connection> {
 
   void start();
   void accept_peer();                                   // sends welcome; go_up() follows
-  void refuse(const error& why);                        // sends the reason, then closes
+  void refuse(const coded_error& why);                  // sends the reason, then closes
   void go_up(std::shared_ptr<peer_counters> counters);  // data may flow
   void say_goodbye();                                   // sends the queued frames for at most `linger`, then closes
-  void close(const error& reason);                      // immediately
+  void close(const coded_error& reason);                // immediately
 
   bool send(outgoing_frame&& f, std::uint64_t payload_bytes);  // any thread
   void limit(std::uint64_t bytes) { outbox_.limit(bytes); }    // any thread
@@ -97,7 +98,7 @@ class connection : public std::enable_shared_from_this<connection> {
   };
   // The reason to close with when the queue is empty, and whether a goodbye must be sent first.
   struct farewell {
-    error why;
+    coded_error why;
     bool goodbye_owed = false;
   };
 

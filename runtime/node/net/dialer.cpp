@@ -81,7 +81,7 @@ void dialer::failed(const error_code& ec) {
   again({"connect_failed", ec.message()});
 }
 
-void dialer::again(const error& why) {
+void dialer::again(const coded_error& why) {
   if (stopped_) return;
   last_ = why;
   step_.expires_after(pause_);

@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe::net {
@@ -21,14 +21,14 @@ class dialer : public std::enable_shared_from_this<dialer> {
   using socket = boost::asio::ip::tcp::socket;
   struct events {
     std::function<void(socket&&)> connected;
-    std::function<void(const error&)> gave_up;  // "connect_deadline", with the last cause in its message
+    std::function<void(const coded_error&)> gave_up;  // "connect_deadline", with the last cause in its message
   };
   dialer(boost::asio::io_context& io, address where, std::chrono::milliseconds within, std::chrono::milliseconds per_attempt,
          events on);
 
   void start();
-  void again(const error& why);  // the attempt failed after connecting
-  void stop();                   // no event follows
+  void again(const coded_error& why);  // the attempt failed after connecting
+  void stop();                         // no event follows
  private:
   void attempt();
   void connect_to(const boost::asio::ip::tcp::resolver::results_type& where);
@@ -41,7 +41,7 @@ class dialer : public std::enable_shared_from_this<dialer> {
   events on_;
   bool stopped_ = false;
   std::chrono::milliseconds pause_{20};
-  error last_{"connect_deadline", "no attempt was answered"};
+  coded_error last_{"connect_deadline", "no attempt was answered"};
   boost::asio::steady_timer overall_, step_;
   boost::asio::ip::tcp::resolver resolver_;
   std::optional<socket> socket_;

@@ -45,11 +45,12 @@ void encode_header(const frame_header& h, std::span<std::byte, header_bytes> out
   put(out.data() + 24, h.length);
 }
 
-expected<frame_header> decode_header(std::span<const std::byte, header_bytes> in) {
+expected<frame_header, coded_error> decode_header(std::span<const std::byte, header_bytes> in) {
   if (get<std::uint16_t>(in.data()) != frame_magic)
-    return error{"bad_magic", "[frame] the header does not start with the magic number"};
+    return unexpected(coded_error{"bad_magic", "[frame] the header does not start with the magic number"});
   const auto version = get<std::uint8_t>(in.data() + 2);
-  if (version != frame_version) return error{"bad_version", "[frame] version " + std::to_string(version) + " is not supported"};
+  if (version != frame_version)
+    return unexpected(coded_error{"bad_version", "[frame] version " + std::to_string(version) + " is not supported"});
   frame_header h;
   const auto stream = get<std::uint8_t>(in.data() + 3);
   h.stream = static_cast<std::uint8_t>(stream & ~(continues_bit | shares_bit));

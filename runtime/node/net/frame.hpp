@@ -30,8 +30,8 @@
 #include <optional>
 #include <span>
 
+#include "runtime/base/result.hpp"
 #include "runtime/checksum/crc32c.hpp"
-#include "runtime/node/net/error.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe::net {
@@ -62,7 +62,7 @@ using header_block = std::array<std::byte, header_bytes>;
 // Writes `crc` unchanged; encode once with crc = 0 to compute it.
 void encode_header(const frame_header& h, std::span<std::byte, header_bytes> out);
 // The error is "bad_magic" or "bad_version".
-expected<frame_header> decode_header(std::span<const std::byte, header_bytes> in);
+expected<frame_header, coded_error> decode_header(std::span<const std::byte, header_bytes> in);
 // Encodes the header of a chunk, its crc included. `pieces` are the bytes of the chunk; each needs
 // data() and size().
 template <class Pieces>
@@ -80,7 +80,7 @@ class frame_parser {
  public:
   // Called once per data frame, after all checks of its header, to allocate `h.length` bytes. An
   // error or std::bad_alloc fails the parser.
-  using allocator = std::function<expected<std::shared_ptr<std::byte>>(const frame_header& h)>;
+  using allocator = std::function<expected<std::shared_ptr<std::byte>, coded_error>(const frame_header& h)>;
   enum class result { need_more, complete, failed };
 
   frame_parser(std::uint64_t max_frame, allocator allocate);
@@ -98,7 +98,7 @@ class frame_parser {
   std::span<std::byte> window();
   void commit(std::size_t n);
 
-  const error& failure() const { return failure_; }
+  const coded_error& failure() const { return failure_; }
 
  private:
   struct assembly {
@@ -125,7 +125,7 @@ class frame_parser {
   std::uint32_t crc_ = 0;
   std::array<assembly, max_streams + 1> data_;  // by stream; a non-null payload waits for further chunks
   assembly control_;
-  error failure_;
+  coded_error failure_;
 };
 
 }  // namespace troupe::net

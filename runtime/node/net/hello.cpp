@@ -100,14 +100,14 @@ std::vector<std::byte> encode_hello(const hello& h) {
   return out;
 }
 
-expected<hello> decode_hello(std::span<const std::byte> bytes) {
+expected<hello, coded_error> decode_hello(std::span<const std::byte> bytes) {
   reader r{bytes};
   hello h;
   h.protocol = r.number<std::uint16_t>();
   // Checked first: another version may encode the rest differently.
   if (r.ok && h.protocol != protocol_version)
-    return error{"protocol_version", "[hello] the peer speaks protocol " + std::to_string(h.protocol) + ", this node speaks " +
-                                         std::to_string(protocol_version)};
+    return unexpected(coded_error{"protocol_version", "[hello] the peer speaks protocol " + std::to_string(h.protocol) +
+                                                          ", this node speaks " + std::to_string(protocol_version)});
   h.incarnation = r.number<std::uint64_t>();
   h.window = r.number<std::uint64_t>();
   h.max_frame = r.number<std::uint64_t>();
@@ -120,17 +120,17 @@ expected<hello> decode_hello(std::span<const std::byte> bytes) {
   h.memory.token = r.number<std::uint64_t>();
   h.memory.bytes = r.number<std::uint64_t>();
   if (!r.ok || !r.left.empty() || !valid_node_name(h.node) || h.window == 0)
-    return error{"bad_hello", "[hello] the peer's hello is malformed"};
+    return unexpected(coded_error{"bad_hello", "[hello] the peer's hello is malformed"});
   return h;
 }
 
-std::vector<std::byte> encode_refusal(const error& e) {
+std::vector<std::byte> encode_refusal(const coded_error& e) {
   const std::string text = (e.code + "\n" + e.message).substr(0, 1024);
   const auto* p = reinterpret_cast<const std::byte*>(text.data());
   return {p, p + text.size()};
 }
 
-error decode_refusal(std::span<const std::byte> bytes) {
+coded_error decode_refusal(std::span<const std::byte> bytes) {
   std::string text(reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 1024));
   const std::size_t end = std::min(text.find('\n'), text.size());
   for (std::size_t i = 0; i < text.size(); ++i)

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/shared_arena.hpp"
 #include "runtime/node/net/transport.hpp"
 
@@ -57,9 +57,9 @@ bool may_be_called(std::string_view name, std::string_view common_name);
 bool wins_tie_break(std::string_view a, std::string_view b);
 
 std::vector<std::byte> encode_hello(const hello& h);
-expected<hello> decode_hello(std::span<const std::byte> bytes);  // "bad_hello", "protocol_version"
+expected<hello, coded_error> decode_hello(std::span<const std::byte> bytes);  // "bad_hello", "protocol_version"
 
-std::vector<std::byte> encode_refusal(const error& e);
-error decode_refusal(std::span<const std::byte> bytes);  // control characters are replaced: the text may be logged
+std::vector<std::byte> encode_refusal(const coded_error& e);
+coded_error decode_refusal(std::span<const std::byte> bytes);  // control characters are replaced: the text may be logged
 
 }  // namespace troupe::net

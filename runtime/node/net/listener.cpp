@@ -8,22 +8,22 @@ namespace troupe::net {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-expected<listener::tcp::acceptor> listener::bind(asio::io_context& io, const address& where) {
+expected<listener::tcp::acceptor, coded_error> listener::bind(asio::io_context& io, const address& where) {
   const std::string name = to_string(where);
   error_code ec;
   tcp::resolver resolver(io);
   const auto found = resolver.resolve(where.host, std::to_string(where.port), tcp::resolver::passive, ec);
-  if (ec || found.empty()) return error{"bad_address", "[net] cannot resolve " + name + ": " + ec.message()};
+  if (ec || found.empty()) return unexpected(coded_error{"bad_address", "[net] cannot resolve " + name + ": " + ec.message()});
   const tcp::endpoint end = *found.begin();
   if (end.address().is_unspecified())
-    return error{"wildcard_address", "[net] " + name + " means every interface: name the address to listen on"};
+    return unexpected(coded_error{"wildcard_address", "[net] " + name + " means every interface: name the address to listen on"});
   tcp::acceptor made(io);
   made.open(end.protocol(), ec);
   if (!ec) made.set_option(tcp::acceptor::reuse_address(true), ec);
   if (!ec) made.bind(end, ec);
   if (!ec) made.listen(asio::socket_base::max_listen_connections, ec);
-  if (ec == asio::error::address_in_use) return error{"address_in_use", "[net] " + name + " is already in use"};
-  if (ec) return error{"address_unavailable", "[net] cannot listen on " + name + ": " + ec.message()};
+  if (ec == asio::error::address_in_use) return unexpected(coded_error{"address_in_use", "[net] " + name + " is already in use"});
+  if (ec) return unexpected(coded_error{"address_unavailable", "[net] cannot listen on " + name + ": " + ec.message()});
   return made;
 }
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/transport.hpp"
 
 namespace troupe::net {
@@ -20,7 +20,7 @@ class listener {
   explicit listener(boost::asio::io_context& io) : acceptor_(io), pause_(io) {}
 
   // Opens the port, any thread; errors as transport::listen().
-  static expected<tcp::acceptor> bind(boost::asio::io_context& io, const address& where);
+  static expected<tcp::acceptor, coded_error> bind(boost::asio::io_context& io, const address& where);
 
   void start(tcp::acceptor&& bound, std::function<void(tcp::socket&&)> accepted, std::function<void(const std::string&)> log);
   void stop();

@@ -28,7 +28,7 @@ T number_at(std::span<const std::byte> from, std::size_t at) {
   return v;
 }
 
-error bad(const char* what) { return {"bad_loan", std::string("[net] shared buffers of a frame: ") + what}; }
+coded_error bad(const char* what) { return {"bad_loan", std::string("[net] shared buffers of a frame: ") + what}; }
 
 memory_file::descriptor watch(std::uint32_t process) {
   return memory_file::descriptor(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(process), 0U)));
@@ -58,18 +58,19 @@ std::vector<std::byte> encode_shared_buffers(const std::vector<shared_buffer>& s
   return out;
 }
 
-expected<std::vector<shared_buffer>> decode_shared_buffers(std::span<const std::byte> payload, std::uint64_t region_bytes) {
-  if (payload.size() < row_bytes) return bad("no table");
+expected<std::vector<shared_buffer>, coded_error> decode_shared_buffers(std::span<const std::byte> payload,
+                                                                        std::uint64_t region_bytes) {
+  if (payload.size() < row_bytes) return unexpected(bad("no table"));
   const auto count = number_at<std::uint64_t>(payload, 0);
-  if (count == 0 || count > payload.size() / row_bytes - 1) return bad("the table has fewer entries than it states");
+  if (count == 0 || count > payload.size() / row_bytes - 1) return unexpected(bad("the table has fewer entries than it states"));
   const auto table = shared_table_bytes(static_cast<std::size_t>(count));
-  if (table > payload.size()) return bad("the table is truncated");
+  if (table > payload.size()) return unexpected(bad("the table is truncated"));
   const auto zero = [](std::span<const std::byte> s) {
     return std::all_of(s.begin(), s.end(), [](std::byte b) { return b == std::byte{0}; });
   };
   const auto last_row = static_cast<std::size_t>(count + 1) * row_bytes;
   if (!zero(payload.subspan(8, row_bytes - 8)) || !zero(payload.subspan(last_row, table - last_row)))
-    return bad("reserved bytes are not zero");
+    return unexpected(bad("reserved bytes are not zero"));
   const std::uint64_t rest = payload.size() - table;
   std::vector<shared_buffer> out;
   out.reserve(static_cast<std::size_t>(count));
@@ -78,10 +79,11 @@ expected<std::vector<shared_buffer>> decode_shared_buffers(std::span<const std::
     const auto entry = payload.subspan((i + 1) * row_bytes, row_bytes);
     const shared_buffer l{number_at<std::uint64_t>(entry, 0), number_at<std::uint64_t>(entry, 8),
                           number_at<std::uint64_t>(entry, 16), number_at<std::uint64_t>(entry, 24)};
-    if (l.at % line != 0 || l.offset % line != 0) return bad("a buffer is not aligned");
+    if (l.at % line != 0 || l.offset % line != 0) return unexpected(bad("a buffer is not aligned"));
     if (l.bytes == 0 || l.offset > region_bytes || l.bytes > region_bytes - l.offset)
-      return bad("a buffer is outside the peer's memory");
-    if (l.at < end || l.at - gone > rest || l.bytes % line > rest - (l.at - gone)) return bad("a buffer is outside the frame");
+      return unexpected(bad("a buffer is outside the peer's memory"));
+    if (l.at < end || l.at - gone > rest || l.bytes % line > rest - (l.at - gone))
+      return unexpected(bad("a buffer is outside the frame"));
     end = l.at + l.bytes;  // no overflow: at <= rest + gone, and gone sums at most 2^15 lengths within a mapped region
     gone += down(l.bytes);
     out.push_back(l);
@@ -268,14 +270,14 @@ struct debt_deleter {
 
 }  // namespace
 
-expected<void> unfold(frame& f, const memory_sharing::terms& from, receive_window& window) {
-  if (!from.memory) return bad("the peer's memory is not mapped here");
+expected<void, coded_error> unfold(frame& f, const memory_sharing::terms& from, receive_window& window) {
+  if (!from.memory) return unexpected(bad("the peer's memory is not mapped here"));
   const auto table = decode_shared_buffers({f.payload.get(), f.bytes}, from.memory->bytes());
-  if (!table) return table.error();
+  if (!table) return unexpected(table.error());
   auto* d = std::get_deleter<block_deleter>(f.payload);
   std::uint64_t shared = 0;
   for (const auto& l : *table) shared += l.bytes;
-  if (d == nullptr) return bad("the payload has no credit account");
+  if (d == nullptr) return unexpected(bad("the payload has no credit account"));
   auto account = window.admit_shared(shared);
   account->charge(shared);
   d->shared = credit_debt(std::move(account), shared);

@@ -26,6 +26,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/buffer_pool.hpp"
 #include "runtime/node/net/receive_window.hpp"
 #include "runtime/node/net/shared_arena.hpp"
@@ -46,7 +47,8 @@ std::vector<std::byte> encode_shared_buffers(const std::vector<shared_buffer>& s
 // Decodes the table at the front of a frame's payload. Rejects entries whose positions are not
 // multiples of 64, that overlap, exceed a region of `region_bytes` or do not match the bytes that
 // follow. Error: "bad_loan".
-expected<std::vector<shared_buffer>> decode_shared_buffers(std::span<const std::byte> payload, std::uint64_t region_bytes);
+expected<std::vector<shared_buffer>, coded_error> decode_shared_buffers(std::span<const std::byte> payload,
+                                                                        std::uint64_t region_bytes);
 
 // The buffers shared with one process. Any thread.
 class shared_buffers : public std::enable_shared_from_this<shared_buffers> {
@@ -148,6 +150,6 @@ class memory_sharing {
 
 // Moves the shared buffers of a received frame into frame::shared, where its receiver finds them,
 // and removes the table. Error: "bad_loan".
-expected<void> unfold(frame& f, const memory_sharing::terms& from, receive_window& window);
+expected<void, coded_error> unfold(frame& f, const memory_sharing::terms& from, receive_window& window);
 
 }  // namespace troupe::net

@@ -7,7 +7,7 @@
 
 namespace troupe::net {
 
-expected<tcp_options> operator_options(const std::filesystem::path& certificates, std::string cluster) {
+expected<tcp_options, coded_error> operator_options(const std::filesystem::path& certificates, std::string cluster) {
   const auto dir = certificate_folder(certificates, client_name);
   tcp_options o;
   o.ca = dir / "ca.pem";
@@ -15,14 +15,14 @@ expected<tcp_options> operator_options(const std::filesystem::path& certificates
   o.key = dir / "client.key";
   if (cluster.empty()) {
     const auto ca = read_certificate(o.ca);
-    if (!ca) return ca.error();
+    if (!ca) return unexpected(ca.error());
     cluster = ca->cluster;
   }
   const auto mine = read_certificate(o.certificate);
-  if (!mine) return mine.error();
+  if (!mine) return unexpected(mine.error());
   if (!is_operator(mine->name))
-    return error{"name_mismatch",
-                 "[certificates] " + o.certificate.string() + " has the common name " + mine->name + ", which is not a client's"};
+    return unexpected(coded_error{"name_mismatch", "[certificates] " + o.certificate.string() + " has the common name " +
+                                                       mine->name + ", which is not a client's"});
   std::random_device random;
   o.node = mine->name + ".";
   for (int i = 0; i < 16; ++i) o.node += "0123456789abcdef"[random() % 16];

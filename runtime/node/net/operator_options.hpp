@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/tcp_transport.hpp"
 
 namespace troupe::net {
@@ -12,6 +13,6 @@ namespace troupe::net {
 // `certificates` or its subfolder "client" contains ca.pem, client.pem and client.key. The session
 // name begins with the certificate's common name. An empty `cluster` is read from the CA. Errors:
 // those of read_certificate(), "name_mismatch".
-expected<tcp_options> operator_options(const std::filesystem::path& certificates, std::string cluster = {});
+expected<tcp_options, coded_error> operator_options(const std::filesystem::path& certificates, std::string cluster = {});
 
 }  // namespace troupe::net

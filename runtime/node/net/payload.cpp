@@ -5,34 +5,36 @@
 namespace troupe::net {
 namespace {
 
-error refused(const outgoing_frame& f, std::string code, const std::string& why) {
+coded_error refused(const outgoing_frame& f, std::string code, const std::string& why) {
   return {std::move(code), "[net] a frame of type " + std::to_string(f.type) + " cannot be sent: " + why};
 }
 
-// Sets `p.data`. Returns why the part cannot be read, empty if it can.
-std::string place(const_part& p) {
+// Sets `p.data`. An error if the part cannot be read.
+expected<void> place(const_part& p) {
   if (p.region) {
     if (!p.region->holds(p.offset, p.bytes))
-      return std::to_string(p.bytes) + " bytes from offset " + std::to_string(p.offset) + " exceed a region of " +
-             std::to_string(p.region->bytes);
-    if (!p.region->readable()) return "a part is in device memory, which the host cannot read";
+      return unexpected(error(std::to_string(p.bytes) + " bytes from offset " + std::to_string(p.offset) + " exceed a region of " +
+                              std::to_string(p.region->bytes)));
+    if (!p.region->readable()) return unexpected(error("a part is in device memory, which the host cannot read"));
     p.data = p.region->base + p.offset;
   }
-  return p.bytes > 0 && p.data == nullptr ? "a part has no data" : "";
+  if (p.bytes > 0 && p.data == nullptr) return unexpected(error("a part has no data"));
+  return {};
 }
 
 }  // namespace
 
-expected<std::uint64_t> prepare(outgoing_frame& f, std::uint64_t max_frame) {
-  if (f.type >= first_reserved_type) return refused(f, "reserved_type", "the type is reserved for the transport");
+expected<std::uint64_t, coded_error> prepare(outgoing_frame& f, std::uint64_t max_frame) {
+  if (f.type >= first_reserved_type) return unexpected(refused(f, "reserved_type", "the type is reserved for the transport"));
   std::uint64_t bytes = 0;
   for (const_part& p : f.parts) {
     if (p.bytes > max_frame - bytes)
-      return refused(f, "frame_too_large", "it has more than the " + std::to_string(max_frame) + " bytes that the peer accepts");
+      return unexpected(
+          refused(f, "frame_too_large", "it has more than the " + std::to_string(max_frame) + " bytes that the peer accepts"));
     bytes += p.bytes;
   }
   for (const_part& p : f.parts)
-    if (const auto why = place(p); !why.empty()) return refused(f, "bad_part", why);
+    if (const auto placed = place(p); !placed) return unexpected(refused(f, "bad_part", placed.error().text));
   return bytes;
 }
 
@@ -50,7 +52,7 @@ std::vector<std::byte> whole(const frame& f) {
   return out;
 }
 
-error unreadable(const std::string& peer, const frame& f, const std::string& why) {
+coded_error unreadable(const std::string& peer, const frame& f, const std::string& why) {
   std::size_t all = f.bytes, shared = 0;
   for (const auto& p : f.shared) {
     all += bytes_elsewhere(p);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/frame.hpp"
 
 namespace troupe::net {
@@ -35,7 +36,7 @@ class receive_buffer {
   }
   frame_parser::result next(frame& out) { return parser_.next(unread_, out); }
   bool shares() const { return parser_.shares(); }  // of the frame that next() returned
-  const error& failure() const { return parser_.failure(); }
+  const coded_error& failure() const { return parser_.failure(); }
 
  private:
   frame_parser parser_;

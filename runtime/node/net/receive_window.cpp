@@ -8,13 +8,15 @@ namespace troupe::net {
 receive_window::receive_window(std::uint64_t window, std::shared_ptr<buffer_pool> pool)
     : window_(window), pool_(std::move(pool)), accounts_(make_accounts(window)) {}
 
-expected<std::shared_ptr<std::byte>> receive_window::admit(const frame_header& h) {
+expected<std::shared_ptr<std::byte>, coded_error> receive_window::admit(const frame_header& h) {
   const auto bytes = static_cast<std::size_t>(h.length);
   const auto c = h.shares ? frame_class::large : class_of(bytes);
   const auto i = static_cast<std::size_t>(c);
-  if (granted_out_[i] >= share_of(c, window_)) return error{"credit_exceeded", "[net] the peer sends more than its window"};
+  if (granted_out_[i] >= share_of(c, window_))
+    return unexpected(coded_error{"credit_exceeded", "[net] the peer sends more than its window"});
   auto block = pool_->take(bytes, accounts_[i]);
-  if (!block) return error{"out_of_memory", "[net] no memory for a payload of " + std::to_string(bytes) + " bytes"};
+  if (!block)
+    return unexpected(coded_error{"out_of_memory", "[net] no memory for a payload of " + std::to_string(bytes) + " bytes"});
   granted_out_[i] += frame_cost(bytes);
   return block;
 }

@@ -7,9 +7,9 @@
 #include <functional>
 #include <memory>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/buffer_pool.hpp"
 #include "runtime/node/net/credit.hpp"
-#include "runtime/node/net/error.hpp"
 #include "runtime/node/net/frame.hpp"
 
 namespace troupe::net {
@@ -19,7 +19,7 @@ class receive_window {
   receive_window(std::uint64_t window, std::shared_ptr<buffer_pool> pool);
 
   // Takes the memory of a payload. Errors: "credit_exceeded", "out_of_memory".
-  expected<std::shared_ptr<std::byte>> admit(const frame_header& h);
+  expected<std::shared_ptr<std::byte>, coded_error> admit(const frame_header& h);
   // For a frame that has been admitted: adds `bytes` of shared buffers, which the caller charges to
   // the returned account.
   std::shared_ptr<credit_account> admit_shared(std::uint64_t bytes);

@@ -32,20 +32,22 @@ struct shared_region final : memory_region {
 
 }  // namespace
 
-expected<std::shared_ptr<shared_arena>> shared_arena::make(std::uint64_t bytes) {
+expected<std::shared_ptr<shared_arena>, coded_error> shared_arena::make(std::uint64_t bytes) {
   bytes = (bytes + page - 1) / page * page;
-  std::string why;
+  auto file = memory_file::make(file_name, bytes + page, memory_file::pages::sparse);
+  if (!file) return unexpected(coded_error{"no_memory", "[net] cannot create shared memory: " + file.error().text});
   std::shared_ptr<shared_arena> made(new shared_arena());
-  made->file_ = memory_file::make(file_name, bytes + page, memory_file::pages::sparse, why);
+  made->file_ = *std::move(file);
   made->token_ = memory_file::random_token();
-  if (!made->file_ || made->token_ == 0) return error{"no_memory", "[net] cannot create shared memory: " + why};
+  if (made->token_ == 0) return unexpected(coded_error{"no_memory", "[net] cannot create shared memory: no random token"});
   void* at = ::mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, made->file_.get(), 0);
-  if (at == MAP_FAILED) return error{"no_memory", std::string("[net] cannot map shared memory: ") + std::strerror(errno)};
+  if (at == MAP_FAILED)
+    return unexpected(coded_error{"no_memory", std::string("[net] cannot map shared memory: ") + std::strerror(errno)});
   ::madvise(at, bytes + page, MADV_DONTFORK);
   made->region_ = std::make_shared<shared_region>(at, bytes);
   new (at) head{magic, made->token_, bytes};
   if (!memory_file::seal(made->file_))
-    return error{"no_memory", std::string("[net] cannot seal shared memory: ") + std::strerror(errno)};
+    return unexpected(coded_error{"no_memory", std::string("[net] cannot seal shared memory: ") + std::strerror(errno)});
   made->free_[0] = bytes;
   return made;
 }
@@ -98,17 +100,16 @@ std::uint64_t shared_arena::taken() const {
   return taken_;
 }
 
-expected<std::shared_ptr<const borrowed_memory>> borrowed_memory::map(const memory_at& at) {
+expected<std::shared_ptr<const borrowed_memory>, coded_error> borrowed_memory::map(const memory_at& at) {
   constexpr std::uint64_t most = std::uint64_t{1} << 46;
   const auto refused = [](const std::string& why) {
-    return error{"not_shared", "[net] the peer's memory cannot be read here: " + why};
+    return unexpected(coded_error{"not_shared", "[net] the peer's memory cannot be read here: " + why});
   };
   if (at.bytes == 0) return refused("it has none to share");
   if (at.bytes > most || at.bytes % page != 0) return refused("its size is invalid");
-  std::string why;
-  const auto f = memory_file::open(at.where, file_name, at.bytes + page, memory_file::access::read, "the peer", why);
-  if (!f) return refused(why);
-  void* mapped = ::mmap(nullptr, at.bytes + page, PROT_READ, MAP_SHARED | MAP_NORESERVE, f.get(), 0);
+  const auto f = memory_file::open(at.where, file_name, at.bytes + page, memory_file::access::read, "the peer");
+  if (!f) return refused(f.error().text);
+  void* mapped = ::mmap(nullptr, at.bytes + page, PROT_READ, MAP_SHARED | MAP_NORESERVE, f->get(), 0);
   if (mapped == MAP_FAILED) return refused(std::string("mmap failed: ") + std::strerror(errno));
   ::madvise(mapped, at.bytes + page, MADV_DONTFORK);
   const std::shared_ptr<const borrowed_memory> out(new borrowed_memory(mapped, at.bytes));

@@ -14,8 +14,8 @@
 #include <string>
 
 #include "ops/arena.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/memory_file/memory_file.hpp"
-#include "runtime/node/net/error.hpp"
 
 namespace troupe::net {
 
@@ -30,7 +30,7 @@ struct memory_at {
 class shared_arena final : public arena, public std::enable_shared_from_this<shared_arena> {
  public:
   // Errors: "no_memory", with the system's reason.
-  static expected<std::shared_ptr<shared_arena>> make(std::uint64_t bytes);
+  static expected<std::shared_ptr<shared_arena>, coded_error> make(std::uint64_t bytes);
   ~shared_arena() override;
   shared_arena(const shared_arena&) = delete;
   shared_arena& operator=(const shared_arena&) = delete;
@@ -57,7 +57,7 @@ class shared_arena final : public arena, public std::enable_shared_from_this<sha
 class borrowed_memory {
  public:
   // Errors: "not_shared", with the reason.
-  static expected<std::shared_ptr<const borrowed_memory>> map(const memory_at& at);
+  static expected<std::shared_ptr<const borrowed_memory>, coded_error> map(const memory_at& at);
   ~borrowed_memory();
   borrowed_memory(const borrowed_memory&) = delete;
   borrowed_memory& operator=(const borrowed_memory&) = delete;

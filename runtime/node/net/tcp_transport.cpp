@@ -75,12 +75,12 @@ class tcp_transport final : public transport, private connection_owner {
   ~tcp_transport() override { close(); }
 
   void run() { io_.run(); }
-  expected<std::uint16_t> listen(const address& where) override;
+  expected<std::uint16_t, coded_error> listen(const address& where) override;
   void connect(const std::string& peer, const address& where, std::chrono::milliseconds within) override;
   bool send(std::string_view peer, outgoing_frame&& f) override;
   void disconnect(const std::string& peer) override;
   void limit(const std::string& peer, std::uint64_t bytes) override;
-  expected<void> reload_certificates() override;
+  expected<void, coded_error> reload_certificates() override;
   transport_stats stats() const override;
   std::uint64_t release_unused() override {
     return setting_.pool->release_unused() + (setting_.memory_sharing ? setting_.memory_sharing->release_unused() : 0);
@@ -95,13 +95,13 @@ class tcp_transport final : public transport, private connection_owner {
 
   void on_hello(const link& c, const hello& h) override;
   void on_welcome(const link& c) override;
-  expected<void> on_frame(const link& c, frame&& f) override;
-  void on_closed(const link& c, const error& reason) override;
+  expected<void, coded_error> on_frame(const link& c, frame&& f) override;
+  void on_closed(const link& c, const coded_error& reason) override;
 
   void accepted(tcp::socket&& socket);
   void start_dial(const std::string& peer, const address& where, std::chrono::milliseconds within);
   void end_dial(const std::string& peer);
-  std::optional<error> objection(const link& c, const hello& h) const;
+  expected<void, coded_error> check(const link& c, const hello& h) const;
   std::optional<std::string> dial_of(const link& attempt) const;
   void promote(const link& c);
   void shut_down();
@@ -150,14 +150,14 @@ void tcp_transport::log_left_out() {
   });
 }
 
-expected<std::uint16_t> tcp_transport::listen(const address& where) {
+expected<std::uint16_t, coded_error> tcp_transport::listen(const address& where) {
   try {
-    if (closed_) return error{"closed", "[net] the transport is closed"};
-    if (listening_.exchange(true)) return error{"already_listening", "[net] the transport listens already"};
+    if (closed_) return unexpected(coded_error{"closed", "[net] the transport is closed"});
+    if (listening_.exchange(true)) return unexpected(coded_error{"already_listening", "[net] the transport listens already"});
     auto bound = listener::bind(io_.context(), where);
     if (!bound) {
       listening_ = false;
-      return bound.error();
+      return unexpected(bound.error());
     }
     const std::uint16_t port = bound->local_endpoint().port();
     io_.post([this, a = std::make_shared<tcp::acceptor>(std::move(*bound))] {
@@ -166,7 +166,7 @@ expected<std::uint16_t> tcp_transport::listen(const address& where) {
     });
     return port;
   } catch (const std::exception& e) {
-    return error{"exception", std::string("[net] ") + e.what()};
+    return unexpected(coded_error{"exception", std::string("[net] ") + e.what()});
   }
 }
 
@@ -201,7 +201,7 @@ void tcp_transport::start_dial(const std::string& peer, const address& where, st
     dials_[peer].attempt = c;
     c->start();
   };
-  on.gave_up = [this, peer](const error& why) {
+  on.gave_up = [this, peer](const coded_error& why) {
     end_dial(peer);
     if (events_.on_peer_down) events_.on_peer_down(peer, why);
   };
@@ -226,31 +226,32 @@ std::optional<std::string> tcp_transport::dial_of(const link& attempt) const {
   return std::nullopt;
 }
 
-// Why the peer of this hello is refused; empty: it is accepted.
-std::optional<error> tcp_transport::objection(const link& c, const hello& h) const {
-  if (h.cluster != options_.cluster) return error{"wrong_cluster", "[net] " + h.node + " belongs to another cluster"};
-  if (h.node == options_.node) return error{"self_connection", "[net] the peer has this node's name, " + h.node};
-  if (c->revoked_by(*setting_.tls)) return error{"certificate_revoked", "[net] the certificate of " + h.node + " has been revoked"};
-  if (is_operator(h.node) && !options_.operators) return error{"wrong_node", "[net] operators are not accepted on the data plane"};
+// An error if the peer of this hello is not accepted.
+expected<void, coded_error> tcp_transport::check(const link& c, const hello& h) const {
+  const auto refused = [](const char* code, const std::string& why) { return unexpected(coded_error{code, "[net] " + why}); };
+  if (h.cluster != options_.cluster) return refused("wrong_cluster", h.node + " belongs to another cluster");
+  if (h.node == options_.node) return refused("self_connection", "the peer has this node's name, " + h.node);
+  if (c->revoked_by(*setting_.tls)) return refused("certificate_revoked", "the certificate of " + h.node + " has been revoked");
+  if (is_operator(h.node) && !options_.operators) return refused("wrong_node", "operators are not accepted on the data plane");
   const auto most = options_.max_operators - (c->role() == certificate_role::admin ? 0 : options_.max_operators / 16);
   if (!c->dialed() && is_operator(h.node) && peers_.sessions() >= most)
-    return error{"too_many_clients", "[net] " + options_.node + " has " + std::to_string(most) + " client sessions, the maximum"};
+    return refused("too_many_clients", options_.node + " has " + std::to_string(most) + " client sessions, the maximum");
   if (!c->dialed() && !h.wanted.empty() && h.wanted != options_.node)
-    return error{"wrong_node", "[net] " + h.node + " dialled " + h.wanted + ", this is " + options_.node};
+    return refused("wrong_node", h.node + " dialled " + h.wanted + ", this is " + options_.node);
   if (c->dialed() && !c->wanted().empty() && c->wanted() != h.node)
-    return error{"wrong_node", "[net] dialled " + c->wanted() + ", reached " + h.node};
-  if (c->dialed() && !dial_of(c)) return error{"superseded", "[net] this dial is over"};
+    return refused("wrong_node", "dialled " + c->wanted() + ", reached " + h.node);
+  if (c->dialed() && !dial_of(c)) return refused("superseded", "this dial is over");
   if (const auto latest = latest_believed(options_); h.incarnation > latest)
-    return error{"incarnation_ahead", "[net] " + h.node + " started more than a day ahead of this node's clock: set the clocks"};
-  if (peers_.knows_later(h)) return error{"stale_incarnation", "[net] a later incarnation of " + h.node + " has been seen"};
-  return std::nullopt;
+    return refused("incarnation_ahead", h.node + " started more than a day ahead of this node's clock: set the clocks");
+  if (peers_.knows_later(h)) return refused("stale_incarnation", "a later incarnation of " + h.node + " has been seen");
+  return {};
 }
 
 void tcp_transport::on_hello(const link& c, const hello& h) {
   if (closing_) return c->close({"closed", "[net] this node is closing"});
-  if (const auto why = objection(c, h)) {
-    log_of(c, "[net] refused " + c->remote() + ": " + why->message);
-    return c->refuse(*why);
+  if (const auto fine = check(c, h); !fine) {
+    log_of(c, "[net] refused " + c->remote() + ": " + fine.error().message);
+    return c->refuse(fine.error());
   }
   if (!wins_tie_break(options_.node, h.node)) return;  // the peer decides
   const link before = peers_.current(h.node);
@@ -282,12 +283,12 @@ void tcp_transport::promote(const link& c) {
   if (events_.on_peer_up) events_.on_peer_up(name, c->peer().incarnation);
 }
 
-expected<void> tcp_transport::on_frame(const link& c, frame&& f) {
+expected<void, coded_error> tcp_transport::on_frame(const link& c, frame&& f) {
   if (closing_ || !events_.on_frame) return {};
   return events_.on_frame(c->peer().node, std::move(f));
 }
 
-void tcp_transport::on_closed(const link& c, const error& reason) {
+void tcp_transport::on_closed(const link& c, const coded_error& reason) {
   all_.erase(c);
   pending_.remove(c);
   peers_.pending(pending_.size());
@@ -334,10 +335,10 @@ void tcp_transport::limit(const std::string& peer, std::uint64_t bytes) {
   if (const link up = peers_.current(peer)) up->limit(bytes);
 }
 
-expected<void> tcp_transport::reload_certificates() {
+expected<void, coded_error> tcp_transport::reload_certificates() {
   if (auto fine = check_certificate(options_.ca, options_.certificate, options_.key, proved_by(options_)); !fine) return fine;
   auto tls = tls_context::load(options_.ca, options_.certificate, options_.key);
-  if (!tls) return tls.error();
+  if (!tls) return unexpected(tls.error());
   io_.post([this, now = std::move(*tls)] {
     if (closing_) return;
     setting_.tls = now;
@@ -374,22 +375,23 @@ void tcp_transport::close() {
 
 }  // namespace
 
-expected<std::unique_ptr<transport>> make_tcp_transport(tcp_options options, callbacks events) {
+expected<std::unique_ptr<transport>, coded_error> make_tcp_transport(tcp_options options, callbacks events) {
   using namespace std::chrono_literals;
   if (!valid_node_name(options.node) || options.node == client_name)
-    return error{"bad_option", "[net] '" + options.node + "' is not a valid node name"};
+    return unexpected(coded_error{"bad_option", "[net] '" + options.node + "' is not a valid node name"});
   if (options.window == 0 || options.heartbeat <= 0ms || options.silence < options.heartbeat || options.handshake <= 0ms ||
       options.max_pending == 0 || options.stalled < options.heartbeat || options.cluster.size() > 255)
-    return error{"bad_option", "[net] a limit or interval of the transport is out of range"};
-  if (auto fine = check_certificate(options.ca, options.certificate, options.key, proved_by(options)); !fine) return fine.error();
+    return unexpected(coded_error{"bad_option", "[net] a limit or interval of the transport is out of range"});
+  if (auto fine = check_certificate(options.ca, options.certificate, options.key, proved_by(options)); !fine)
+    return unexpected(fine.error());
   auto tls = tls_context::load(options.ca, options.certificate, options.key);
-  if (!tls) return tls.error();
+  if (!tls) return unexpected(tls.error());
   try {
     auto made = std::make_unique<tcp_transport>(std::move(options), std::move(events), std::move(*tls));
     made->run();
     return std::unique_ptr<transport>(std::move(made));
   } catch (const std::exception& e) {
-    return error{"exception", std::string("[net] ") + e.what()};
+    return unexpected(coded_error{"exception", std::string("[net] ") + e.what()});
   }
 }
 

@@ -20,6 +20,7 @@
 #include <string>
 
 #include "ops/arena.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/net/line_faults.hpp"
 #include "runtime/node/net/shared_arena.hpp"
 #include "runtime/node/net/transport.hpp"
@@ -68,6 +69,6 @@ struct tcp_options {
 };
 
 // Errors: those of check_certificate() (certificates.hpp), "name_mismatch", "bad_option".
-expected<std::unique_ptr<transport>> make_tcp_transport(tcp_options options, callbacks events);
+expected<std::unique_ptr<transport>, coded_error> make_tcp_transport(tcp_options options, callbacks events);
 
 }  // namespace troupe::net

@@ -43,14 +43,15 @@ struct tls_context::impl {
 tls_context::tls_context(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
 tls_context::~tls_context() = default;
 
-expected<std::shared_ptr<tls_context>> tls_context::load(const std::filesystem::path& ca, const std::filesystem::path& certificate,
-                                                         const std::filesystem::path& key) {
+expected<std::shared_ptr<tls_context>, coded_error> tls_context::load(const std::filesystem::path& ca,
+                                                                      const std::filesystem::path& certificate,
+                                                                      const std::filesystem::path& key) {
   auto made = std::make_unique<impl>();
   auto& c = made->context;
   SSL_CTX* raw = c.native_handle();
   boost::system::error_code ec;
   const auto failed = [&](const std::filesystem::path& file) {
-    return error{"certificate_unreadable", "[tls] " + file.string() + ": " + ec.message()};
+    return unexpected(coded_error{"certificate_unreadable", "[tls] " + file.string() + ": " + ec.message()});
   };
   if (c.load_verify_file(ca.string(), ec)) return failed(ca);
   if (c.use_certificate_chain_file(certificate.string(), ec)) return failed(certificate);
@@ -58,18 +59,18 @@ expected<std::shared_ptr<tls_context>> tls_context::load(const std::filesystem::
   // AES-128 first: the fastest on CPUs with AES instructions, and strong enough.
   if (SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION) != 1 || SSL_CTX_check_private_key(raw) != 1 ||
       SSL_CTX_set_ciphersuites(raw, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256") != 1)
-    return error{"key_mismatch", "[tls] " + key.string() + " is not the key of " + certificate.string()};
+    return unexpected(coded_error{"key_mismatch", "[tls] " + key.string() + " is not the key of " + certificate.string()});
   // Sessions are never resumed: every connection proves its certificate again.
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(raw, 0);
   SSL_CTX_set_max_cert_list(raw, max_certificate_chain);
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   auto revoked = pki::load_revocations(ca);
-  if (!revoked) return revoked.error();
+  if (!revoked) return unexpected(revoked.error());
   made->revoked = std::move(*revoked);
   if (made->revoked && (X509_STORE_add_crl(SSL_CTX_get_cert_store(raw), made->revoked.get()) != 1 ||
                         X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(raw), X509_V_FLAG_CRL_CHECK) != 1))
-    return error{"certificate_unreadable", "[tls] the revocation list of " + ca.string() + " cannot be used"};
+    return unexpected(coded_error{"certificate_unreadable", "[tls] the revocation list of " + ca.string() + " cannot be used"});
   return std::make_shared<tls_context>(std::move(made));
 }
 
@@ -131,7 +132,7 @@ std::optional<tls_stream::proved> tls_stream::peer() const {
   return proved{names[0], *role};
 }
 
-error tls_stream::describe(const error_code& ec) const {
+coded_error tls_stream::describe(const error_code& ec) const {
   if (ec == asio::error::eof || ec == asio::ssl::error::stream_truncated || ec == asio::error::connection_reset ||
       ec == asio::error::broken_pipe)
     return {"connection_lost", "[tls] the peer closed the connection: " + ec.message()};

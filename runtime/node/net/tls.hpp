@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/pki/roles.hpp"
 
 namespace troupe::net {
@@ -23,8 +23,9 @@ namespace troupe::net {
 class tls_context {
  public:
   struct impl;
-  static expected<std::shared_ptr<tls_context>> load(const std::filesystem::path& ca, const std::filesystem::path& certificate,
-                                                     const std::filesystem::path& key);
+  static expected<std::shared_ptr<tls_context>, coded_error> load(const std::filesystem::path& ca,
+                                                                  const std::filesystem::path& certificate,
+                                                                  const std::filesystem::path& key);
   explicit tls_context(std::unique_ptr<impl> p);
   bool revokes(const class tls_stream& s) const;  // true if the peer's certificate is revoked; false before the handshake
   ~tls_context();
@@ -61,7 +62,7 @@ class tls_stream {
     certificate_role role = certificate_role::node;
   };
   std::optional<proved> peer() const;
-  error describe(const error_code& ec) const;  // turns TLS reasons into named errors
+  coded_error describe(const error_code& ec) const;  // turns TLS reasons into named errors
 
  private:
   friend tls_context;

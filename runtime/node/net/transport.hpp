@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "ops/memory_region.hpp"
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/pki/roles.hpp"
 
 namespace troupe::net {
@@ -98,7 +98,7 @@ std::vector<std::byte> whole(const frame& f);
 // Error code for on_frame to return when its receiver cannot decode a frame. The message names the
 // peer, the frame's type and sizes, and `why`.
 inline constexpr const char* unreadable_frame = "unreadable_frame";
-error unreadable(const std::string& peer, const frame& f, const std::string& why);
+coded_error unreadable(const std::string& peer, const frame& f, const std::string& why);
 
 // Returns the frame's credit to its sender now, while the memory stays alive. For a receiver whose
 // protocol already bounds what it holds (activations held until the backward pass): otherwise the
@@ -110,20 +110,20 @@ struct address {
   std::string host;  // a numeric address or a host name
   std::uint16_t port = 0;
 };
-expected<address> parse_address(std::string_view text);  // "10.0.0.1:4000", "[::1]:4000", "host:4000"
+expected<address, coded_error> parse_address(std::string_view text);  // "10.0.0.1:4000", "[::1]:4000", "host:4000"
 std::string to_string(const address& a);
 
 struct callbacks {
   // An error ends the connection with this reason: further frames of the peer are dropped, and
   // on_peer_down follows.
-  std::function<expected<void>(const std::string& peer, frame&&)> on_frame;
+  std::function<expected<void, coded_error>(const std::string& peer, frame&&)> on_frame;
   std::function<void(const std::string& peer, std::uint64_t incarnation)> on_peer_up;
   // Called before on_peer_up if the peer has proved its identity: the role in its certificate
   // (pki/roles.hpp). May be empty.
   std::function<void(const std::string& peer, certificate_role role)> on_proved{};
   // Also called after a failed connect(): code "connect_deadline", or at once an error that a retry
   // cannot fix ("certificate_refused").
-  std::function<void(const std::string& peer, const error& reason)> on_peer_down;
+  std::function<void(const std::string& peer, const coded_error& reason)> on_peer_down;
   std::function<void(const std::string& line)> log;  // for operators; any thread; may be empty
 };
 
@@ -158,7 +158,7 @@ class transport {
   // Binds that address only and returns the bound port (for port 0, the system selects one).
   // Errors: "address_in_use", "address_unavailable", "bad_address", "wildcard_address",
   // "already_listening", "closed".
-  virtual expected<std::uint16_t> listen(const address& where) = 0;
+  virtual expected<std::uint16_t, coded_error> listen(const address& where) = 0;
 
   // Dials until the peer is up or `within` has passed, then calls on_peer_down. Returns at once.
   // Does nothing if the peer is up. A connection that is lost later is not dialled again. An empty
@@ -182,7 +182,7 @@ class transport {
   // Reads the certificates again. New connections use the new ones. Existing connections stay,
   // except those whose peers' certificates have been revoked, which end ("certificate_revoked"). On
   // an error nothing changes.
-  virtual expected<void> reload_certificates() { return {}; }
+  virtual expected<void, coded_error> reload_certificates() { return {}; }
 
   virtual transport_stats stats() const = 0;
 

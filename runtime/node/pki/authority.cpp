@@ -17,8 +17,6 @@
 namespace troupe {
 
 namespace fs = std::filesystem;
-using net::error;
-using net::expected;
 
 namespace {
 
@@ -34,22 +32,25 @@ std::string plain(const std::string& name) {
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
 
-expected<place> place_of(const fs::path& dir, const std::string& name) {
-  if (name == "ca") return error{"bad_name", "[certificates] the CA cannot be replaced: `troupe init-cluster` makes a new cluster"};
+expected<place, coded_error> place_of(const fs::path& dir, const std::string& name) {
+  if (name == "ca")
+    return unexpected(
+        coded_error{"bad_name", "[certificates] the CA cannot be replaced: `troupe init-cluster` makes a new cluster"});
   if (!net::valid_node_name(name))
-    return error{"bad_name", "[certificates] '" + name + "' is not a valid name of a node or client"};
+    return unexpected(coded_error{"bad_name", "[certificates] '" + name + "' is not a valid name of a node or client"});
   const auto as_client = operator_folder(dir, name) / "client.pem";
   std::error_code ec;
   if (fs::exists(as_client, ec)) return place{as_client, true};
   const auto as_node = certificate_folder(dir, name) / (name + ".pem");
   if (fs::exists(as_node, ec)) return place{as_node, false};
-  return error{"unknown_name", "[certificates] " + dir.string() + " has no certificate of " + name};
+  return unexpected(coded_error{"unknown_name", "[certificates] " + dir.string() + " has no certificate of " + name});
 }
 
-expected<std::string> text_of_file(const fs::path& file) {
+expected<std::string, coded_error> text_of_file(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in.is_open() || in.bad()) return error{"certificate_missing", "[certificates] cannot read " + file.string()};
+  if (!in.is_open() || in.bad())
+    return unexpected(coded_error{"certificate_missing", "[certificates] cannot read " + file.string()});
   return text;
 }
 
@@ -66,9 +67,10 @@ std::vector<fs::path> replaced_of(const fs::path& dir, const std::string& name) 
   return all;
 }
 
-expected<void> keep_replaced(const fs::path& dir, const std::string& name, const fs::path& file, const certificate_info& what) {
+expected<void, coded_error> keep_replaced(const fs::path& dir, const std::string& name, const fs::path& file,
+                                          const certificate_info& what) {
   auto text = text_of_file(file);
-  if (!text) return text.error();
+  if (!text) return unexpected(text.error());
   const auto folder = certificate_folder(dir, "ca") / replaced_folder;
   if (auto ready = prepare_closed_folder(folder); !ready) return ready;
   return write_planned_files({{folder / (name + "." + what.serial + ".pem"), std::move(*text), 0644}}, folder, true);
@@ -76,39 +78,39 @@ expected<void> keep_replaced(const fs::path& dir, const std::string& name, const
 
 // The list is valid as long as the CA, because an expired list would lock out all peers, and from
 // one day in the past, to tolerate clocks that differ.
-expected<pki::revocations> begin_list(X509* ca, const pki::revocations& before) {
+expected<pki::revocations, coded_error> begin_list(X509* ca, const pki::revocations& before) {
   pki::revocations list(X509_CRL_new());
   const std::unique_ptr<ASN1_TIME, pki::freer<ASN1_TIME_free>> from(X509_gmtime_adj(nullptr, -24L * 60 * 60));
   if (!list || !from || X509_CRL_set_version(list.get(), X509_CRL_VERSION_2) != 1 ||
       X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(ca)) != 1 ||
       X509_CRL_set1_lastUpdate(list.get(), from.get()) != 1 || X509_CRL_set1_nextUpdate(list.get(), X509_get0_notAfter(ca)) != 1)
-    return pki::openssl_error("making " + std::string(revoked_file));
+    return unexpected(pki::openssl_error("making " + std::string(revoked_file)));
   if (!before) return list;
   STACK_OF(X509_REVOKED)* entries = X509_CRL_get_REVOKED(before.get());
   for (int i = 0; i < sk_X509_REVOKED_num(entries); ++i) {
     X509_REVOKED* entry = X509_REVOKED_dup(sk_X509_REVOKED_value(entries, i));
     if (entry != nullptr && X509_CRL_add0_revoked(list.get(), entry) == 1) continue;
     X509_REVOKED_free(entry);
-    return pki::openssl_error("copying " + std::string(revoked_file));
+    return unexpected(pki::openssl_error("copying " + std::string(revoked_file)));
   }
   return list;
 }
 
-expected<void> add_to(const pki::revocations& list, X509* cert) {
+expected<void, coded_error> add_to(const pki::revocations& list, X509* cert) {
   X509_REVOKED* entry = X509_REVOKED_new();
   const std::unique_ptr<ASN1_TIME, pki::freer<ASN1_TIME_free>> now(X509_gmtime_adj(nullptr, 0));
   if (entry != nullptr && now && X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(cert)) == 1 &&
       X509_REVOKED_set_revocationDate(entry, now.get()) == 1 && X509_CRL_add0_revoked(list.get(), entry) == 1)
     return {};
   X509_REVOKED_free(entry);
-  return pki::openssl_error("revoking a certificate");
+  return unexpected(pki::openssl_error("revoking a certificate"));
 }
 
-expected<std::string> signed_text(const pki::revocations& list, EVP_PKEY* key) {
+expected<std::string, coded_error> signed_text(const pki::revocations& list, EVP_PKEY* key) {
   const pki::bio out(BIO_new(BIO_s_mem()));
   if (!out || X509_CRL_sort(list.get()) != 1 || X509_CRL_sign(list.get(), key, EVP_sha256()) == 0 ||
       PEM_write_bio_X509_CRL(out.get(), list.get()) != 1)
-    return pki::openssl_error("signing " + std::string(revoked_file));
+    return unexpected(pki::openssl_error("signing " + std::string(revoked_file)));
   char* text = nullptr;
   const long n = BIO_get_mem_data(out.get(), &text);
   return std::string(text, static_cast<std::size_t>(n));
@@ -124,29 +126,30 @@ std::vector<fs::path> folders_with_ca(const fs::path& dir) {
   return all;
 }
 
-expected<std::vector<std::string>> revoke_files(const fs::path& dir, const std::vector<fs::path>& files) {
+expected<std::vector<std::string>, coded_error> revoke_files(const fs::path& dir, const std::vector<fs::path>& files) {
   const auto home = certificate_folder(dir, "ca");
   auto ca = pki::load_certificate(home / "ca.pem");
-  if (!ca) return ca.error();
+  if (!ca) return unexpected(ca.error());
   auto key = pki::load_key(home / "ca.key");
-  if (!key) return key.error();
+  if (!key) return unexpected(key.error());
   auto before = pki::load_revocations(home / "ca.pem");
-  if (!before) return before.error();
+  if (!before) return unexpected(before.error());
   auto list = begin_list(ca->get(), *before);
-  if (!list) return list.error();
+  if (!list) return unexpected(list.error());
   std::vector<std::string> serials;
   for (const auto& file : files) {
     auto cert = pki::load_certificate(file);
-    if (!cert) return cert.error();
+    if (!cert) return unexpected(cert.error());
     const auto serial = pki::serial_of(cert->get());
     if (pki::is_in(*before, cert->get()) || std::count(serials.begin(), serials.end(), serial) > 0) continue;
-    if (auto done = add_to(*list, cert->get()); !done) return done.error();
+    if (auto done = add_to(*list, cert->get()); !done) return unexpected(done.error());
     serials.push_back(serial);
   }
   auto text = signed_text(*list, key->get());
-  if (!text) return text.error();
+  if (!text) return unexpected(text.error());
   for (const auto& folder : folders_with_ca(dir))
-    if (auto done = write_planned_files({{folder / revoked_file, *text, 0644}}, folder, true); !done) return done.error();
+    if (auto done = write_planned_files({{folder / revoked_file, *text, 0644}}, folder, true); !done)
+      return unexpected(done.error());
   return serials;
 }
 
@@ -161,15 +164,16 @@ void list_file(std::vector<listed_certificate>& all, const std::string& name, co
 
 }  // namespace
 
-expected<std::vector<listed_certificate>> list_certificates(const fs::path& dir) {
+expected<std::vector<listed_certificate>, coded_error> list_certificates(const fs::path& dir) {
   std::vector<listed_certificate> all;
   const auto home = certificate_folder(dir, "ca");
   std::error_code ec;
-  if (!fs::is_directory(dir, ec)) return error{"certificate_missing", "[certificates] " + dir.string() + " is not a folder"};
+  if (!fs::is_directory(dir, ec))
+    return unexpected(coded_error{"certificate_missing", "[certificates] " + dir.string() + " is not a folder"});
   pki::revocations revoked;
   if (fs::exists(home / "ca.pem", ec)) {
     auto found = pki::load_revocations(home / "ca.pem");
-    if (!found) return found.error();
+    if (!found) return unexpected(found.error());
     revoked = std::move(*found);
     list_file(all, "ca", home / "ca.pem", revoked);
   }
@@ -192,15 +196,16 @@ expected<std::vector<listed_certificate>> list_certificates(const fs::path& dir)
   return all;
 }
 
-expected<void> renew_certificate(const fs::path& dir, const std::string& of, bool revoke, const certificate_options& options) {
+expected<void, coded_error> renew_certificate(const fs::path& dir, const std::string& of, bool revoke,
+                                              const certificate_options& options) {
   const auto name = plain(of);
   auto at = place_of(dir, name);
-  if (!at) return at.error();
+  if (!at) return unexpected(at.error());
   auto info = read_certificate(at->file);
-  if (!info) return info.error();
+  if (!info) return unexpected(info.error());
   if (!info->role)
-    return error{"certificate_unreadable",
-                 "[certificates] " + at->file.string() + " has no role that a certificate of a cluster may have"};
+    return unexpected(coded_error{"certificate_unreadable",
+                                  "[certificates] " + at->file.string() + " has no role that a certificate of a cluster may have"});
   if (auto kept = keep_replaced(dir, name, at->file, *info); !kept) return kept;
   auto again = options;
   again.overwrite = true;
@@ -210,15 +215,15 @@ expected<void> renew_certificate(const fs::path& dir, const std::string& of, boo
       !made)
     return made;
   if (!revoke) return {};
-  if (auto gone = revoke_files(dir, replaced_of(dir, name)); !gone) return gone.error();
+  if (auto gone = revoke_files(dir, replaced_of(dir, name)); !gone) return unexpected(gone.error());
   return {};
 }
 
-expected<std::vector<std::string>> revoke_certificates(const fs::path& dir, const std::string& of) {
+expected<std::vector<std::string>, coded_error> revoke_certificates(const fs::path& dir, const std::string& of) {
   const auto name = plain(of);
   auto at = place_of(dir, name);
   auto files = replaced_of(dir, name);
-  if (!at && files.empty()) return at.error();
+  if (!at && files.empty()) return unexpected(at.error());
   if (at) files.push_back(at->file);
   return revoke_files(dir, files);
 }

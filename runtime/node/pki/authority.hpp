@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/pki/certificates.hpp"
 
 namespace troupe {
@@ -24,16 +25,16 @@ struct listed_certificate {
   bool revoked = false;
 };
 // All readable certificates in `dir`: the CA first, then by name.
-net::expected<std::vector<listed_certificate>> list_certificates(const std::filesystem::path& dir);
+expected<std::vector<listed_certificate>, coded_error> list_certificates(const std::filesystem::path& dir);
 
 // Makes a new key and certificate with the name, role and hosts of the existing one. The old one
 // stays valid until it expires, unless `revoke` is set.
-net::expected<void> renew_certificate(const std::filesystem::path& dir, const std::string& name, bool revoke,
-                                      const certificate_options& options = {});
+expected<void, coded_error> renew_certificate(const std::filesystem::path& dir, const std::string& name, bool revoke,
+                                              const certificate_options& options = {});
 
 // Revokes all certificates of this name that `dir` has, replaced ones included. Returns the serials
 // of those that were not revoked before. Writes the list into every folder of `dir`.
-net::expected<std::vector<std::string>> revoke_certificates(const std::filesystem::path& dir, const std::string& name);
+expected<std::vector<std::string>, coded_error> revoke_certificates(const std::filesystem::path& dir, const std::string& name);
 
 // days_left: whole days until expiry, negative after it. expiry_warning: a log line if fewer than
 // warn_days are left, otherwise empty.

@@ -21,8 +21,6 @@
 namespace troupe {
 
 namespace fs = std::filesystem;
-using net::error;
-using net::expected;
 
 using pki::alternative_names;
 using pki::bio;
@@ -104,11 +102,11 @@ bool add_extensions(X509* cert, X509* issuer, role as, const certificate_subject
 }
 
 // `signer` is null for the CA, which signs itself.
-expected<identity> issue(role as, const std::string& cluster, const certificate_subject& who, const identity* signer,
-                         const certificate_options& options) {
+expected<identity, coded_error> issue(role as, const std::string& cluster, const certificate_subject& who, const identity* signer,
+                                      const certificate_options& options) {
   identity made{certificate(X509_new()), private_key(EVP_EC_gen("P-256"))};
   X509* cert = made.cert.get();
-  if (cert == nullptr || !made.key) return openssl_error("making a key");
+  if (cert == nullptr || !made.key) return unexpected(openssl_error("making a key"));
   X509* issuer = signer != nullptr ? signer->cert.get() : cert;
   EVP_PKEY* sign_with = signer != nullptr ? signer->key.get() : made.key.get();
   if (X509_set_version(cert, X509_VERSION_3) != 1 || !set_random_serial(cert) ||
@@ -117,15 +115,15 @@ expected<identity> issue(role as, const std::string& cluster, const certificate_
       !set_name(X509_get_subject_name(cert), cluster, as, who.name) ||
       X509_set_issuer_name(cert, X509_get_subject_name(issuer)) != 1 || !add_extensions(cert, issuer, as, who) ||
       X509_sign(cert, sign_with, EVP_sha256()) == 0)
-    return openssl_error("making the certificate of " + who.name);
+    return unexpected(openssl_error("making the certificate of " + who.name));
   return made;
 }
 
-expected<std::string> pem_of(const identity& id, bool key) {
+expected<std::string, coded_error> pem_of(const identity& id, bool key) {
   const bio out(BIO_new(BIO_s_secmem()));
   const bool fine = out && (key ? PEM_write_bio_PKCS8PrivateKey(out.get(), id.key.get(), nullptr, nullptr, 0, nullptr, nullptr)
                                 : PEM_write_bio_X509(out.get(), id.cert.get())) == 1;
-  if (!fine) return openssl_error("writing PEM");
+  if (!fine) return unexpected(openssl_error("writing PEM"));
   char* text = nullptr;
   const long n = BIO_get_mem_data(out.get(), &text);
   return std::string(text, static_cast<std::size_t>(n));
@@ -133,14 +131,15 @@ expected<std::string> pem_of(const identity& id, bool key) {
 
 // Plans the pair of `name` in `dir` or, if `ca` is given, in a folder `name` below it, together
 // with the CA's certificate.
-expected<void> plan(std::vector<planned_file>& files, fs::path dir, std::string_view name, const identity& id, const identity* ca) {
+expected<void, coded_error> plan(std::vector<planned_file>& files, fs::path dir, std::string_view name, const identity& id,
+                                 const identity* ca) {
   auto cert = pem_of(id, false), key = pem_of(id, true);
-  if (!cert) return cert.error();
-  if (!key) return key.error();
+  if (!cert) return unexpected(cert.error());
+  if (!key) return unexpected(key.error());
   if (ca) dir /= name;
   if (ca && ca != &id) {
     auto root = pem_of(*ca, false);
-    if (!root) return root.error();
+    if (!root) return unexpected(root.error());
     files.push_back({dir / "ca.pem", std::move(*root), 0644});
   }
   files.push_back({dir / (std::string(name) + ".pem"), std::move(*cert), 0644});
@@ -148,9 +147,9 @@ expected<void> plan(std::vector<planned_file>& files, fs::path dir, std::string_
   return {};
 }
 
-expected<void> check_subject(const certificate_subject& who) {
+expected<void, coded_error> check_subject(const certificate_subject& who) {
   if (!net::valid_node_name(who.name) || net::is_operator(who.name) || who.name == "ca")
-    return error{"bad_name", "[certificates] '" + who.name + "' is not a valid node name"};
+    return unexpected(coded_error{"bad_name", "[certificates] '" + who.name + "' is not a valid node name"});
   for (const std::string& host : who.hosts) {
     std::array<unsigned char, sizeof(in6_addr)> ignored{};
     const bool ip =
@@ -159,33 +158,36 @@ expected<void> check_subject(const certificate_subject& who) {
         host.size() < 254 &&
         host.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == std::string::npos;
     if (host.empty() || (!ip && !dns))
-      return error{"bad_name", "[certificates] '" + host + "' is not a valid address for " + who.name};
+      return unexpected(coded_error{"bad_name", "[certificates] '" + host + "' is not a valid address for " + who.name});
   }
   return {};
 }
 
 }  // namespace
 
-expected<void> make_cluster_certificates(const fs::path& dir, const std::string& cluster,
-                                         const std::vector<certificate_subject>& nodes, const certificate_options& options) {
-  if (!net::valid_node_name(cluster)) return error{"bad_name", "[certificates] '" + cluster + "' is not a valid cluster name"};
+expected<void, coded_error> make_cluster_certificates(const fs::path& dir, const std::string& cluster,
+                                                      const std::vector<certificate_subject>& nodes,
+                                                      const certificate_options& options) {
+  if (!net::valid_node_name(cluster))
+    return unexpected(coded_error{"bad_name", "[certificates] '" + cluster + "' is not a valid cluster name"});
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (auto fine = check_subject(nodes[i]); !fine) return fine;
     for (std::size_t k = 0; k < i; ++k)
-      if (nodes[k].name == nodes[i].name) return error{"bad_name", "[certificates] two nodes are called " + nodes[i].name};
+      if (nodes[k].name == nodes[i].name)
+        return unexpected(coded_error{"bad_name", "[certificates] two nodes are called " + nodes[i].name});
   }
   auto ca = issue(std::nullopt, cluster, {cluster + " CA", {}}, nullptr, options);
-  if (!ca) return ca.error();
+  if (!ca) return unexpected(ca.error());
   const identity* each = options.one_folder_each ? &*ca : nullptr;
   std::vector<planned_file> files;
   if (auto done = plan(files, dir, "ca", *ca, each); !done) return done;
   for (const certificate_subject& who : nodes) {
     auto id = issue(certificate_role::node, cluster, who, &*ca, options);
-    if (!id) return id.error();
+    if (!id) return unexpected(id.error());
     if (auto done = plan(files, dir, who.name, *id, each); !done) return done;
   }
   auto client = issue(certificate_role::admin, cluster, {std::string(client_name), {}}, &*ca, options);
-  if (!client) return client.error();
+  if (!client) return unexpected(client.error());
   if (auto done = plan(files, dir, client_name, *client, each); !done) return done;
   if (auto ready = prepare_closed_folder(dir); !ready) return ready;
   return write_planned_files(files, dir, options.overwrite);
@@ -198,11 +200,11 @@ fs::path certificate_folder(const fs::path& dir, std::string_view name) {
 
 namespace {
 
-expected<identity> load_ca(const fs::path& home) {
+expected<identity, coded_error> load_ca(const fs::path& home) {
   auto cert = load_certificate(home / "ca.pem");
-  if (!cert) return cert.error();
+  if (!cert) return unexpected(cert.error());
   auto key = load_key(home / "ca.key");
-  if (!key) return key.error();
+  if (!key) return unexpected(key.error());
   return identity{std::move(*cert), std::move(*key)};
 }
 
@@ -212,25 +214,26 @@ std::string cluster_of(const identity& ca) {
 }
 
 // Plans a copy of the revocation list in `home` for `into`, a folder that gets a certificate.
-expected<void> plan_revoked(std::vector<planned_file>& files, const fs::path& home, const fs::path& into) {
+expected<void, coded_error> plan_revoked(std::vector<planned_file>& files, const fs::path& home, const fs::path& into) {
   std::ifstream in(home / revoked_file, std::ios::binary);
   if (!in.is_open() || home == into) return {};
   files.push_back({into / revoked_file, {std::istreambuf_iterator<char>(in), {}}, 0644});
   return {};
 }
 
-error taken(const std::string& name) { return {"exists", "[certificates] there is a " + name + " in this cluster already"}; }
+coded_error taken(const std::string& name) { return {"exists", "[certificates] there is a " + name + " in this cluster already"}; }
 
 }  // namespace
 
-expected<void> add_node_certificate(const fs::path& dir, const certificate_subject& node, const certificate_options& options) {
+expected<void, coded_error> add_node_certificate(const fs::path& dir, const certificate_subject& node,
+                                                 const certificate_options& options) {
   if (auto fine = check_subject(node); !fine) return fine;
-  if (fs::exists(operator_folder(dir, node.name))) return taken("client called " + node.name);
+  if (fs::exists(operator_folder(dir, node.name))) return unexpected(taken("client called " + node.name));
   const auto home = certificate_folder(dir, "ca");
   const auto ca = load_ca(home);
-  if (!ca) return ca.error();
+  if (!ca) return unexpected(ca.error());
   auto id = issue(certificate_role::node, cluster_of(*ca), node, &*ca, options);
-  if (!id) return id.error();
+  if (!id) return unexpected(id.error());
   std::vector<planned_file> files;
   if (auto done = plan(files, dir, node.name, *id, home == dir ? nullptr : &*ca); !done) return done;
   if (home != dir)
@@ -242,25 +245,27 @@ fs::path operator_folder(const fs::path& dir, std::string_view name) {
   return name == client_name ? certificate_folder(dir, name) : dir / (std::string(client_name) + "." + std::string(name));
 }
 
-expected<void> add_operator_certificate(const fs::path& dir, const std::string& name, certificate_role as,
-                                        const certificate_options& options) {
+expected<void, coded_error> add_operator_certificate(const fs::path& dir, const std::string& name, certificate_role as,
+                                                     const certificate_options& options) {
   if (as == certificate_role::node)
-    return error{"bad_role", "[certificates] a client cannot have the role node; roles of clients: " + client_roles_text()};
+    return unexpected(
+        coded_error{"bad_role", "[certificates] a client cannot have the role node; roles of clients: " + client_roles_text()});
   if (!net::valid_operator_name(name))
-    return error{"bad_name",
-                 "[certificates] '" + name + "' is not a valid client name: use letters, digits, '-' and '_', 32 at most"};
-  if (name != client_name && fs::exists(certificate_folder(dir, name) / (name + ".pem"))) return taken("node called " + name);
+    return unexpected(coded_error{
+        "bad_name", "[certificates] '" + name + "' is not a valid client name: use letters, digits, '-' and '_', 32 at most"});
+  if (name != client_name && fs::exists(certificate_folder(dir, name) / (name + ".pem")))
+    return unexpected(taken("node called " + name));
   const auto home = certificate_folder(dir, "ca");
   const auto ca = load_ca(home);
-  if (!ca) return ca.error();
+  if (!ca) return unexpected(ca.error());
   const auto common = name == client_name ? name : std::string(client_name) + "." + name;
   auto id = issue(as, cluster_of(*ca), {common, {}}, &*ca, options);
-  if (!id) return id.error();
+  if (!id) return unexpected(id.error());
   const auto folder = operator_folder(dir, name);
   auto cert = pem_of(*id, false), key = pem_of(*id, true), root = pem_of(*ca, false);
-  if (!cert) return cert.error();
-  if (!key) return key.error();
-  if (!root) return root.error();
+  if (!cert) return unexpected(cert.error());
+  if (!key) return unexpected(key.error());
+  if (!root) return unexpected(root.error());
   std::vector<planned_file> files;
   if (folder != dir) files.push_back({folder / "ca.pem", std::move(*root), 0644});
   files.push_back({folder / "client.pem", std::move(*cert), 0644});

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/node/pki/roles.hpp"
 
 namespace troupe {
@@ -47,9 +47,9 @@ struct certificate_options {
 // Makes `dir` (mode 0700; an existing one must be empty or already closed to others) and all files
 // in it, keys with mode 0600. Each file is written whole or not at all. Errors: "bad_name",
 // "exists" (nothing is changed then), "directory_open", "cannot_write", "openssl".
-net::expected<void> make_cluster_certificates(const std::filesystem::path& dir, const std::string& cluster,
-                                              const std::vector<certificate_subject>& nodes,
-                                              const certificate_options& options = {});
+expected<void, coded_error> make_cluster_certificates(const std::filesystem::path& dir, const std::string& cluster,
+                                                      const std::vector<certificate_subject>& nodes,
+                                                      const certificate_options& options = {});
 
 // The folder with the files of a node, or of client_name: its folder below `dir` if that exists,
 // otherwise `dir`.
@@ -57,13 +57,13 @@ std::filesystem::path certificate_folder(const std::filesystem::path& dir, std::
 
 // Adds a node to an existing cluster, in the cluster's folder layout. Needs ca.pem and ca.key in
 // `dir` or in its folder ca.
-net::expected<void> add_node_certificate(const std::filesystem::path& dir, const certificate_subject& node,
-                                         const certificate_options& options = {});
+expected<void, coded_error> add_node_certificate(const std::filesystem::path& dir, const certificate_subject& node,
+                                                 const certificate_options& options = {});
 
 // Adds a client, in operator_folder(), with all files that its user needs. Errors: "bad_name",
 // "bad_role", "exists", and as above.
-net::expected<void> add_operator_certificate(const std::filesystem::path& dir, const std::string& name, certificate_role as,
-                                             const certificate_options& options = {});
+expected<void, coded_error> add_operator_certificate(const std::filesystem::path& dir, const std::string& name, certificate_role as,
+                                                     const certificate_options& options = {});
 std::filesystem::path operator_folder(const std::filesystem::path& dir, std::string_view name);
 
 struct certificate_info {
@@ -76,13 +76,13 @@ struct certificate_info {
   bool ca = false;
 };
 // Errors: "certificate_missing", "certificate_unreadable".
-net::expected<certificate_info> read_certificate(const std::filesystem::path& file);
+expected<certificate_info, coded_error> read_certificate(const std::filesystem::path& file);
 
 // Checks that peers that trust `ca` would accept `certificate`, that its name is `name`, and that
 // it fits `key`. Errors: those of read_certificate, "certificate_expired",
 // "certificate_not_yet_valid", "certificate_revoked", "wrong_ca", "name_mismatch", "key_mismatch",
 // "key_exposed" (others may read the key).
-net::expected<void> check_certificate(const std::filesystem::path& ca, const std::filesystem::path& certificate,
-                                      const std::filesystem::path& key, std::string_view name);
+expected<void, coded_error> check_certificate(const std::filesystem::path& ca, const std::filesystem::path& certificate,
+                                              const std::filesystem::path& key, std::string_view name);
 
 }  // namespace troupe

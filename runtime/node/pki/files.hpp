@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe {
 
@@ -19,10 +19,11 @@ struct planned_file {
 };
 
 // Makes `dir` with mode 0700. An existing one must be closed to others, or empty.
-net::expected<void> prepare_closed_folder(const std::filesystem::path& dir);
+expected<void, coded_error> prepare_closed_folder(const std::filesystem::path& dir);
 
 // Writes files of `dir` and of folders in it; makes these folders. Without `overwrite`, changes
 // nothing if one of the files exists, in its folder or in `dir` itself.
-net::expected<void> write_planned_files(const std::vector<planned_file>& files, const std::filesystem::path& dir, bool overwrite);
+expected<void, coded_error> write_planned_files(const std::vector<planned_file>& files, const std::filesystem::path& dir,
+                                                bool overwrite);
 
 }  // namespace troupe

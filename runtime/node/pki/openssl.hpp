@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/node/net/error.hpp"
+#include "runtime/base/result.hpp"
 
 namespace troupe::pki {
 
@@ -28,14 +28,14 @@ using revocations = std::unique_ptr<X509_CRL, freer<X509_CRL_free>>;
 using bio = std::unique_ptr<BIO, freer<BIO_free_all>>;
 using alternative_names = std::unique_ptr<GENERAL_NAMES, freer<GENERAL_NAMES_free>>;
 
-net::error openssl_error(const std::string& doing);
+coded_error openssl_error(const std::string& doing);
 
 // Errors: "certificate_missing", "certificate_unreadable"; for a key also "key_exposed".
-net::expected<certificate> load_certificate(const std::filesystem::path& file);
-net::expected<private_key> load_key(const std::filesystem::path& file);
+expected<certificate, coded_error> load_certificate(const std::filesystem::path& file);
+expected<private_key, coded_error> load_key(const std::filesystem::path& file);
 // The CA's revocation list, next to its certificate; null if there is none. A list that this CA has
 // not signed is an error.
-net::expected<revocations> load_revocations(const std::filesystem::path& ca_file);
+expected<revocations, coded_error> load_revocations(const std::filesystem::path& ca_file);
 bool is_in(const revocations& list, X509* cert);
 
 // All values of one kind in a name.

@@ -16,19 +16,17 @@
 namespace troupe {
 
 namespace fs = std::filesystem;
-using net::error;
-using net::expected;
 
 namespace {
 
-expected<pki::bio> open_pem(const fs::path& file) {
+expected<pki::bio, coded_error> open_pem(const fs::path& file) {
   pki::bio in(BIO_new_file(file.c_str(), "r"));
   if (in) return in;
   ERR_clear_error();
-  return error{"certificate_missing", "[certificates] cannot open " + file.string()};
+  return unexpected(coded_error{"certificate_missing", "[certificates] cannot open " + file.string()});
 }
 
-error unreadable(const fs::path& file) {
+coded_error unreadable(const fs::path& file) {
   ERR_clear_error();
   return {"certificate_unreadable", "[certificates] " + file.string() + " is not a PEM file of the kind that its name states"};
 }
@@ -68,7 +66,7 @@ std::string first_of(const X509_NAME* name, int nid) {
 
 namespace pki {
 
-error openssl_error(const std::string& doing) {
+coded_error openssl_error(const std::string& doing) {
   const unsigned long e = ERR_get_error();
   std::array<char, 256> text{};
   ERR_error_string_n(e, text.data(), text.size());
@@ -76,41 +74,42 @@ error openssl_error(const std::string& doing) {
   return {"openssl", "[certificates] " + doing + ": " + (e == 0 ? "failed" : text.data())};
 }
 
-expected<certificate> load_certificate(const fs::path& file) {
+expected<certificate, coded_error> load_certificate(const fs::path& file) {
   auto in = open_pem(file);
-  if (!in) return in.error();
+  if (!in) return unexpected(in.error());
   certificate c(PEM_read_bio_X509(in->get(), nullptr, nullptr, nullptr));
-  if (!c) return unreadable(file);
+  if (!c) return unexpected(unreadable(file));
   return c;
 }
 
-expected<private_key> load_key(const fs::path& file) {
+expected<private_key, coded_error> load_key(const fs::path& file) {
   struct stat s {};
   if (::stat(file.c_str(), &s) == 0 && (s.st_mode & (S_IRWXO | S_IWGRP)) != 0)
-    return error{"key_exposed", "[certificates] " + file.string() + " is open to other users: chmod 600 it"};
+    return unexpected(coded_error{"key_exposed", "[certificates] " + file.string() + " is open to other users: chmod 600 it"});
   auto in = open_pem(file);
-  if (!in) return in.error();
+  if (!in) return unexpected(in.error());
   // A key with a pass phrase is refused; OpenSSL would prompt on the terminal.
   const auto no_phrase = [](char*, int, int, void*) { return -1; };
   private_key k(PEM_read_bio_PrivateKey(in->get(), nullptr, no_phrase, nullptr));
-  if (!k) return unreadable(file);
+  if (!k) return unexpected(unreadable(file));
   return k;
 }
 
-expected<revocations> load_revocations(const fs::path& ca_file) {
+expected<revocations, coded_error> load_revocations(const fs::path& ca_file) {
   const auto file = ca_file.parent_path() / revoked_file;
   std::error_code ec;
   if (!fs::exists(fs::symlink_status(file, ec))) return revocations();
   auto in = open_pem(file);
-  if (!in) return in.error();
+  if (!in) return unexpected(in.error());
   revocations list(PEM_read_bio_X509_CRL(in->get(), nullptr, nullptr, nullptr));
-  if (!list) return unreadable(file);
+  if (!list) return unexpected(unreadable(file));
   auto ca = load_certificate(ca_file);
-  if (!ca) return ca.error();
+  if (!ca) return unexpected(ca.error());
   EVP_PKEY* key = X509_get0_pubkey(ca->get());
   if (key != nullptr && X509_CRL_verify(list.get(), key) == 1) return list;
   ERR_clear_error();
-  return error{"certificate_unreadable", "[certificates] " + file.string() + " is not signed by " + ca_file.string()};
+  return unexpected(
+      coded_error{"certificate_unreadable", "[certificates] " + file.string() + " is not signed by " + ca_file.string()});
 }
 
 bool is_in(const revocations& list, X509* cert) {
@@ -137,9 +136,9 @@ std::string serial_of(X509* cert) {
 
 }  // namespace pki
 
-expected<certificate_info> read_certificate(const fs::path& file) {
+expected<certificate_info, coded_error> read_certificate(const fs::path& file) {
   auto cert = pki::load_certificate(file);
-  if (!cert) return cert.error();
+  if (!cert) return unexpected(cert.error());
   X509* c = cert->get();
   certificate_info info;
   info.name = first_of(X509_get_subject_name(c), NID_commonName);
@@ -153,39 +152,41 @@ expected<certificate_info> read_certificate(const fs::path& file) {
   return info;
 }
 
-expected<void> check_certificate(const fs::path& ca, const fs::path& certificate_file, const fs::path& key_file,
-                                 std::string_view name) {
+expected<void, coded_error> check_certificate(const fs::path& ca, const fs::path& certificate_file, const fs::path& key_file,
+                                              std::string_view name) {
   auto root = pki::load_certificate(ca);
-  if (!root) return root.error();
+  if (!root) return unexpected(root.error());
   auto cert = pki::load_certificate(certificate_file);
-  if (!cert) return cert.error();
+  if (!cert) return unexpected(cert.error());
   auto key = pki::load_key(key_file);
-  if (!key) return key.error();
+  if (!key) return unexpected(key.error());
   const std::string shown = "[certificates] " + certificate_file.string();
   if (X509_check_private_key(cert->get(), key->get()) != 1) {
     ERR_clear_error();
-    return error{"key_mismatch", "[certificates] " + key_file.string() + " is not the key of " + certificate_file.string()};
+    return unexpected(
+        coded_error{"key_mismatch", "[certificates] " + key_file.string() + " is not the key of " + certificate_file.string()});
   }
   const std::string carried = first_of(X509_get_subject_name(cert->get()), NID_commonName);
-  if (carried != name) return error{"name_mismatch", shown + " has the common name " + carried + ", expected " + std::string(name)};
+  if (carried != name)
+    return unexpected(coded_error{"name_mismatch", shown + " has the common name " + carried + ", expected " + std::string(name)});
   const std::unique_ptr<X509_STORE, pki::freer<X509_STORE_free>> store(X509_STORE_new());
   const std::unique_ptr<X509_STORE_CTX, pki::freer<X509_STORE_CTX_free>> check(X509_STORE_CTX_new());
   if (!store || !check || X509_STORE_add_cert(store.get(), root->get()) != 1 ||
       X509_STORE_CTX_init(check.get(), store.get(), cert->get(), nullptr) != 1)
-    return pki::openssl_error("checking " + certificate_file.string());
+    return unexpected(pki::openssl_error("checking " + certificate_file.string()));
   if (X509_verify_cert(check.get()) == 1) {
     const auto revoked = pki::load_revocations(ca);
-    if (!revoked) return revoked.error();
+    if (!revoked) return unexpected(revoked.error());
     if (!pki::is_in(*revoked, cert->get())) return {};
-    return error{"certificate_revoked",
-                 shown + " has been revoked: `troupe certs renew " + std::string(name) + "` makes a new one"};
+    return unexpected(coded_error{"certificate_revoked",
+                                  shown + " has been revoked: `troupe certs renew " + std::string(name) + "` makes a new one"});
   }
   const int why = X509_STORE_CTX_get_error(check.get());
   ERR_clear_error();
   const std::string text = shown + ": " + X509_verify_cert_error_string(why);
-  if (why == X509_V_ERR_CERT_HAS_EXPIRED) return error{"certificate_expired", text};
-  if (why == X509_V_ERR_CERT_NOT_YET_VALID) return error{"certificate_not_yet_valid", text};
-  return error{"wrong_ca", text};
+  if (why == X509_V_ERR_CERT_HAS_EXPIRED) return unexpected(coded_error{"certificate_expired", text});
+  if (why == X509_V_ERR_CERT_NOT_YET_VALID) return unexpected(coded_error{"certificate_not_yet_valid", text});
+  return unexpected(coded_error{"wrong_ca", text});
 }
 
 }  // namespace troupe

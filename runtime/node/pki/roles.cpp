@@ -59,18 +59,19 @@ bool may(certificate_role r, right what) {
   return false;
 }
 
-std::string why_not(const person& who, right what, const std::string& doing) {
+expected<void> check_right(const person& who, right what, const std::string& doing) {
   if (may(who.role, what)) return {};
-  if (who.role == certificate_role::node) return doing + ": not allowed for the role node; " + who_may(what) + " may";
-  return "not allowed: " + doing + ": the certificate of " + who.name + " has the role " + text_of(who.role) + "; " +
-         who_may(what) + " may";
+  if (who.role == certificate_role::node)
+    return unexpected(error(doing + ": not allowed for the role node; " + who_may(what) + " may"));
+  return unexpected(error("not allowed: " + doing + ": the certificate of " + who.name + " has the role " + text_of(who.role) +
+                          "; " + who_may(what) + " may"));
 }
 
-std::string why_not_steer(const person& who, std::uint32_t job, const std::string& owner, const std::string& doing) {
-  if (auto why = why_not(who, right::run_jobs, doing); !why.empty()) return why;
+expected<void> check_steer(const person& who, std::uint32_t job, const std::string& owner, const std::string& doing) {
+  if (auto fine = check_right(who, right::run_jobs, doing); !fine) return fine;
   if (who.role == certificate_role::admin || who.name == owner) return {};
-  return "not allowed: " + doing + ": job " + std::to_string(job) + " is " + owner + "'s, and " + who.name +
-         " has the role submit; its owner and admin may";
+  return unexpected(error("not allowed: " + doing + ": job " + std::to_string(job) + " is " + owner + "'s, and " + who.name +
+                          " has the role submit; its owner and admin may"));
 }
 
 }  // namespace troupe

@@ -18,6 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/result.hpp"
+
 namespace troupe {
 
 enum class certificate_role : std::uint8_t { node, admin, submit, exchange, watch };
@@ -46,8 +48,8 @@ struct person {
   std::string name;
   certificate_role role = certificate_role::node;
 };
-// Empty if `who` may do it, otherwise the reason, for users.
-std::string why_not(const person& who, right what, const std::string& doing);
-std::string why_not_steer(const person& who, std::uint32_t job, const std::string& owner, const std::string& doing);
+// An error, for users, if `who` may not do it.
+expected<void> check_right(const person& who, right what, const std::string& doing);
+expected<void> check_steer(const person& who, std::uint32_t job, const std::string& owner, const std::string& doing);
 
 }  // namespace troupe

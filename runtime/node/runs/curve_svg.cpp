@@ -187,12 +187,12 @@ std::string curve_svg(const run_plot& p) {
          body + "</svg>\n";
 }
 
-std::variant<std::string, record_error> svg_of_run(const std::filesystem::path& folder) {
+expected<std::string, record_error> svg_of_run(const std::filesystem::path& folder) {
   plot_request request;
   request.folders = {folder};
   auto plot = plot_of_runs(request);
-  if (auto* e = std::get_if<record_error>(&plot)) return std::move(*e);
-  return curve_svg(std::get<plot_result>(plot).plot);
+  if (!plot) return unexpected(std::move(plot).error());
+  return curve_svg(plot->plot);
 }
 
 }  // namespace troupe

@@ -8,6 +8,7 @@
 #include <string>
 #include <variant>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/runs/run_plot.hpp"
 
 namespace troupe {
@@ -17,6 +18,6 @@ namespace troupe {
 std::string curve_svg(const run_plot& p);
 
 // curve.svg of a run folder: its metrics.csv as loss (training and test) and accuracy over steps.
-std::variant<std::string, record_error> svg_of_run(const std::filesystem::path& folder);
+expected<std::string, record_error> svg_of_run(const std::filesystem::path& folder);
 
 }  // namespace troupe

@@ -60,16 +60,19 @@ class moving_average {
   double sum_ = 0, total_ = 0;
 };
 
-// Feeds a file to a parser; returns a problem, or empty.
-std::string feed_file(const fs::path& file, metrics_parser& parser) {
+// Feeds a file to a parser.
+expected<void> feed_file(const fs::path& file, metrics_parser& parser) {
   std::error_code ec;
-  if (!fs::is_regular_file(file, ec)) return ec || !fs::exists(file, ec) ? "there is no such file" : "it is not a regular file";
+  if (!fs::is_regular_file(file, ec))
+    return unexpected(error(ec || !fs::exists(file, ec) ? "there is no such file" : "it is not a regular file"));
   std::ifstream in(file, std::ios::binary);
-  if (!in) return "it cannot be read";
+  if (!in) return unexpected(error("it cannot be read"));
   std::vector<char> buffer(1u << 16);
   while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), in.gcount() > 0)
     parser.feed({buffer.data(), static_cast<std::size_t>(in.gcount())});
-  return in.bad() ? "reading it failed" : parser.problem();
+  if (in.bad()) return unexpected(error("reading it failed"));
+  if (!parser.problem().empty()) return unexpected(error(parser.problem()));
+  return {};
 }
 
 class curve_builder {
@@ -228,24 +231,24 @@ double run_curve::highest() const {
   return high;
 }
 
-std::optional<record_error> read_metrics(const fs::path& metrics_file, metrics_parser& parser) {
-  auto problem = feed_file(metrics_file, parser);
-  if (problem.empty()) return std::nullopt;
-  return record_error{metrics_file.string(), {}, std::move(problem)};
+expected<void, record_error> read_metrics(const fs::path& metrics_file, metrics_parser& parser) {
+  return feed_file(metrics_file, parser).transform_error([&](const error& e) {
+    return record_error{metrics_file.string(), {}, e.text};
+  });
 }
 
-std::variant<run_curves, record_error> read_run_curves(const fs::path& metrics_file, const curve_options& o) {
+expected<run_curves, record_error> read_run_curves(const fs::path& metrics_file, const curve_options& o) {
   std::array<std::uint64_t, metric_count> counts{};
   if (o.smooth < 0) {
     metrics_parser counter([&counts](const metric_row& row) {
       for (std::size_t i = 0; i < metric_count; ++i) counts[i] += std::isnan(row[i]) ? 0 : 1;
     });
-    if (auto bad = read_metrics(metrics_file, counter)) return std::move(*bad);
+    if (auto ok = read_metrics(metrics_file, counter); !ok) return unexpected(std::move(ok).error());
   }
   curve_builder builder(o);
   builder.weigh(counts);
   metrics_parser parser([&builder](const metric_row& row) { builder.take(row); });
-  if (auto bad = read_metrics(metrics_file, parser)) return std::move(*bad);
+  if (auto ok = read_metrics(metrics_file, parser); !ok) return unexpected(std::move(ok).error());
   builder.curves.rows = parser.rows();
   builder.curves.damaged = parser.damaged();
   return std::move(builder.curves);

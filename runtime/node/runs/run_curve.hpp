@@ -24,6 +24,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/record/safetensors.hpp"
 
 namespace troupe {
@@ -93,7 +94,7 @@ class run_curve {
 };
 
 // Feeds a whole file to the parser. A problem of the header is an error; an empty file has no rows.
-std::optional<record_error> read_metrics(const std::filesystem::path& metrics_file, metrics_parser& parser);
+expected<void, record_error> read_metrics(const std::filesystem::path& metrics_file, metrics_parser& parser);
 
 // A curve of a metric over the axis x; `smooth` is its exponential moving average.
 struct metric_curve {
@@ -115,6 +116,6 @@ struct curve_options {
 };
 
 // Reads metrics.csv of a run that has ended or is running.
-std::variant<run_curves, record_error> read_run_curves(const std::filesystem::path& metrics_file, const curve_options& o = {});
+expected<run_curves, record_error> read_run_curves(const std::filesystem::path& metrics_file, const curve_options& o = {});
 
 }  // namespace troupe

@@ -40,21 +40,21 @@ struct run_database::impl {
   std::unique_ptr<sqlite3, close_database> db;
   statement step, evaluation, event;
   std::uint64_t number = 0;
-  std::optional<record_error> trouble;
+  expected<void, record_error> status;
 
   void fail() {
-    if (!trouble) trouble = record_error{file, {}, sqlite3_errmsg(db.get())};
+    if (status) status = unexpected(record_error{file, {}, sqlite3_errmsg(db.get())});
   }
   void execute(const char* sql) {
-    if (!trouble && sqlite3_exec(db.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail();
+    if (status && sqlite3_exec(db.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail();
   }
   statement prepared(const char* sql) {
     sqlite3_stmt* s = nullptr;
-    if (!trouble && sqlite3_prepare_v2(db.get(), sql, -1, &s, nullptr) != SQLITE_OK) fail();
+    if (status && sqlite3_prepare_v2(db.get(), sql, -1, &s, nullptr) != SQLITE_OK) fail();
     return statement(s);
   }
   void insert(const statement& s, std::initializer_list<cell> row) {
-    if (trouble) return;
+    if (!status) return;
     int column = 0;
     for (const auto& c : row) {
       ++column;
@@ -75,14 +75,14 @@ struct run_database::impl {
 run_database::run_database(std::unique_ptr<impl> i) : impl_(std::move(i)) {}
 run_database::~run_database() = default;
 
-std::variant<std::unique_ptr<run_database>, record_error> run_database::open(const std::filesystem::path& runs) {
+expected<std::unique_ptr<run_database>, record_error> run_database::open(const std::filesystem::path& runs) {
   auto made = std::make_unique<impl>();
   made->file = run_database_file(runs).string();
   sqlite3* db = nullptr;
   const int opened = sqlite3_open_v2(made->file.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   made->db.reset(db);
-  if (!db) return record_error{made->file, {}, "cannot open: out of memory"};
-  if (opened != SQLITE_OK) return record_error{made->file, {}, std::string("cannot open: ") + sqlite3_errmsg(db)};
+  if (!db) return unexpected(record_error{made->file, {}, "cannot open: out of memory"});
+  if (opened != SQLITE_OK) return unexpected(record_error{made->file, {}, std::string("cannot open: ") + sqlite3_errmsg(db)});
   sqlite3_busy_timeout(db, patience_ms);
   made->execute("PRAGMA journal_mode = WAL");
   made->execute("PRAGMA synchronous = NORMAL");
@@ -93,14 +93,14 @@ std::variant<std::unique_ptr<run_database>, record_error> run_database::open(con
   made->step = made->prepared("INSERT OR REPLACE INTO steps VALUES (?,?,?,?,?,?,?)");
   made->evaluation = made->prepared("INSERT OR REPLACE INTO evaluations VALUES (?,?,?,?,?,?)");
   made->event = made->prepared("INSERT INTO events VALUES (?,?,?,?,?)");
-  if (made->trouble) return *made->trouble;
+  if (!made->status) return unexpected(made->status.error());
   return std::unique_ptr<run_database>(new run_database(std::move(made)));
 }
 
 void run_database::begin() { impl_->execute("BEGIN IMMEDIATE"); }
 void run_database::commit() { impl_->execute("COMMIT"); }
 void run_database::of_run(std::uint32_t number) { impl_->number = number; }
-const std::optional<record_error>& run_database::trouble() const { return impl_->trouble; }
+const expected<void, record_error>& run_database::status() const { return impl_->status; }
 
 void run_database::run(const run_info& r, const std::string& folder) {
   const auto known = [](double v) { return v >= 0 ? v : std::nan(""); };

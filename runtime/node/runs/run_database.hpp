@@ -10,6 +10,7 @@
 #include <string>
 #include <variant>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/runs/run_info.hpp"
 
 namespace troupe {
@@ -17,7 +18,7 @@ namespace troupe {
 class run_database {
  public:
   // Opens or creates RUNS/runs.db.
-  static std::variant<std::unique_ptr<run_database>, record_error> open(const std::filesystem::path& runs);
+  static expected<std::unique_ptr<run_database>, record_error> open(const std::filesystem::path& runs);
   ~run_database();
   run_database(const run_database&) = delete;
   run_database& operator=(const run_database&) = delete;
@@ -37,7 +38,7 @@ class run_database {
   void of_run(std::uint32_t number);  // sets the run that rows belong to
 
   // Error of the first statement that failed. Later statements are ignored.
-  const std::optional<record_error>& trouble() const;
+  const expected<void, record_error>& status() const;
 
  private:
   struct impl;

@@ -35,14 +35,13 @@ folder_lock::~folder_lock() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-std::variant<locked_folder, record_error> new_numbered_folder(const fs::path& given, const std::string& name,
-                                                              std::uint32_t& number) {
+expected<locked_folder, record_error> new_numbered_folder(const fs::path& given, const std::string& name, std::uint32_t& number) {
   std::error_code ec;
   fs::create_directories(given, ec);
   const auto runs = fs::absolute(given).lexically_normal();
-  if (ec) return record_error{runs.string(), {}, "cannot create: " + ec.message()};
+  if (ec) return unexpected(record_error{runs.string(), {}, "cannot create: " + ec.message()});
   const int fd = open_lock(runs / "lock");
-  if (fd < 0) return system_error_of(runs, "cannot create a file in it");
+  if (fd < 0) return unexpected(system_error_of(runs, "cannot create a file in it"));
   const folder_lock turn(fd);  // one process at a time takes a number
   while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) {
   }
@@ -54,18 +53,18 @@ std::variant<locked_folder, record_error> new_numbered_folder(const fs::path& gi
     if (read_number(word.substr(0, word.find('-')), n)) number = std::max(number, n + 1);
   }
   const auto path = runs / (std::to_string(number) + "-" + (name.empty() ? "job" : path_word(name)));
-  if (!fs::create_directory(path, ec)) return record_error{path.string(), {}, "cannot create: " + ec.message()};
+  if (!fs::create_directory(path, ec)) return unexpected(record_error{path.string(), {}, "cannot create: " + ec.message()});
   auto lock = lock_folder(path);
-  if (auto* bad = std::get_if<record_error>(&lock)) return std::move(*bad);
-  return locked_folder{path, std::move(std::get<folder_lock>(lock))};
+  if (!lock) return unexpected(std::move(lock).error());
+  return locked_folder{path, std::move(*lock)};
 }
 
-std::variant<folder_lock, record_error> lock_folder(const fs::path& folder) {
+expected<folder_lock, record_error> lock_folder(const fs::path& folder) {
   const int fd = open_lock(run_lock_file(folder));
-  if (fd < 0) return system_error_of(run_lock_file(folder), "cannot create");
+  if (fd < 0) return unexpected(system_error_of(run_lock_file(folder), "cannot create"));
   folder_lock held(fd);
   for (int tries = 0; ::flock(fd, LOCK_EX | LOCK_NB) != 0; ++tries) {  // a reader holds it for a moment (run_is_locked)
-    if (tries == 50) return record_error{folder.string(), {}, "a running process writes this run"};
+    if (tries == 50) return unexpected(record_error{folder.string(), {}, "a running process writes this run"});
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return held;
@@ -75,13 +74,13 @@ row_file::~row_file() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-std::optional<record_error> row_file::open(const fs::path& file) {
+expected<void, record_error> row_file::open(const fs::path& file) {
   if (fd_ >= 0) ::close(fd_);
   file_ = file;
   fd_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd_ < 0) return system_error_of(file, "cannot write");
+  if (fd_ < 0) return unexpected(system_error_of(file, "cannot write"));
   size_ = ::lseek(fd_, 0, SEEK_END);
-  return std::nullopt;
+  return {};
 }
 
 void row_file::add(const std::string& line) {
@@ -90,21 +89,21 @@ void row_file::add(const std::string& line) {
   ++rows_;
 }
 
-std::optional<record_error> row_file::flush() {
+expected<void, record_error> row_file::flush() {
   std::size_t done = 0;
-  std::optional<record_error> bad;
-  while (done < lines_.size() && !bad) {
+  expected<void, record_error> written;
+  while (done < lines_.size() && written) {
     const auto n = ::write(fd_, lines_.data() + done, lines_.size() - done);
     if (n >= 0)
       done += static_cast<std::size_t>(n);
     else if (errno != EINTR)
-      bad = system_error_of(file_, "cannot write");
+      written = unexpected(system_error_of(file_, "cannot write"));
   }
-  if (bad) done = ::ftruncate(fd_, size_) == 0 ? 0 : done;
+  if (!written) done = ::ftruncate(fd_, size_) == 0 ? 0 : done;
   size_ += static_cast<std::int64_t>(done);
   lines_.clear();
   rows_ = 0;
-  return bad;
+  return written;
 }
 
 std::string metrics_row(std::uint64_t step, double epoch, double time, const std::array<double, 5>& values) {
@@ -120,14 +119,14 @@ std::string metrics_row(std::uint64_t step, double epoch, double time, const std
   return row;
 }
 
-std::optional<record_error> keep_metrics_until(const fs::path& file, std::uint64_t step) {
+expected<void, record_error> keep_metrics_until(const fs::path& file, std::uint64_t step) {
   auto read = read_file(file.string());
-  if (const auto* why = std::get_if<std::string>(&read)) {
+  if (!read) {
     std::error_code ec;
-    if (!fs::exists(file, ec)) return std::nullopt;
-    return record_error{file.string(), {}, *why};
+    if (!fs::exists(file, ec)) return {};
+    return unexpected(record_error{file.string(), {}, read.error().text});
   }
-  const auto& bytes = std::get<file_bytes>(read);
+  const auto& bytes = *read;
   const std::string text(static_cast<const char*>(bytes.data.get()), bytes.bytes);
   std::string kept;
   for (std::size_t at = 0; at < text.size();) {
@@ -138,13 +137,14 @@ std::optional<record_error> keep_metrics_until(const fs::path& file, std::uint64
     if (!read_number(line.substr(0, line.find(',')), of) || of <= step) kept += line + "\n";
     at = end + 1;
   }
-  return kept.size() == text.size() ? std::nullopt : write_text(file, kept);
+  if (kept.size() == text.size()) return {};
+  return write_text(file, kept);
 }
 
-std::optional<record_error> write_text(const fs::path& file, const std::string& text) {
-  auto why = write_file_atomically(file.string(), {{text.data(), text.size()}});
-  if (why.empty()) return std::nullopt;
-  return record_error{file.string(), {}, std::move(why)};
+expected<void, record_error> write_text(const fs::path& file, const std::string& text) {
+  auto written = write_file_atomically(file.string(), {{text.data(), text.size()}});
+  if (written) return {};
+  return unexpected(record_error{file.string(), {}, std::move(written).error().text});
 }
 
 std::string utc_text(std::chrono::system_clock::time_point at) {

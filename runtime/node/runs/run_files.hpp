@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/record/safetensors.hpp"
 #include "runtime/role.hpp"
 
@@ -39,10 +40,10 @@ struct locked_folder {
 };
 
 // Makes RUNS/NUMBER-NAME. `number` 0: it is set to the next one.
-std::variant<locked_folder, record_error> new_numbered_folder(const std::filesystem::path& runs, const std::string& name,
-                                                              std::uint32_t& number);
+expected<locked_folder, record_error> new_numbered_folder(const std::filesystem::path& runs, const std::string& name,
+                                                          std::uint32_t& number);
 // Locks a run folder. An error if a process writes it.
-std::variant<folder_lock, record_error> lock_folder(const std::filesystem::path& folder);
+expected<folder_lock, record_error> lock_folder(const std::filesystem::path& folder);
 
 // A text file to which whole lines are appended. A line that could not be written completely is
 // removed again.
@@ -53,11 +54,11 @@ class row_file {
   row_file(const row_file&) = delete;
   row_file& operator=(const row_file&) = delete;
 
-  std::optional<record_error> open(const std::filesystem::path& file);  // also once more, after the file was replaced
+  expected<void, record_error> open(const std::filesystem::path& file);  // also once more, after the file was replaced
   bool empty() const { return size_ == 0 && lines_.empty(); }
   void add(const std::string& line);            // without the newline
   std::uint64_t rows() const { return rows_; }  // since flush()
-  std::optional<record_error> flush();
+  expected<void, record_error> flush();
 
  private:
   std::filesystem::path file_;
@@ -72,11 +73,11 @@ inline constexpr const char* metrics_header = "step,epoch,time,loss,accuracy,lr,
 // empty.
 std::string metrics_row(std::uint64_t step, double epoch, double time, const std::array<double, 5>& values);
 // Removes rows after `step`, and a last line without its end.
-std::optional<record_error> keep_metrics_until(const std::filesystem::path& file, std::uint64_t step);
+expected<void, record_error> keep_metrics_until(const std::filesystem::path& file, std::uint64_t step);
 
 // A line of events.jsonl.
 
-std::optional<record_error> write_text(const std::filesystem::path& file, const std::string& text);  // atomically
-std::string utc_text(std::chrono::system_clock::time_point at);                                      // 2026-11-26T19:26:30Z
+expected<void, record_error> write_text(const std::filesystem::path& file, const std::string& text);  // atomically
+std::string utc_text(std::chrono::system_clock::time_point at);                                       // 2026-11-26T19:26:30Z
 
 }  // namespace troupe

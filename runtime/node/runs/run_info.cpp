@@ -113,31 +113,14 @@ struct info_reader {
   }
 };
 
-std::string read_small_text(const fs::path& file, std::string& text) {
+expected<std::string> read_small_text(const fs::path& file) {
   std::error_code ec;
-  if (!fs::exists(file, ec)) return ec ? ec.message() : "there is no such file; a run folder has one";
+  if (!fs::exists(file, ec)) return unexpected(error(ec ? ec.message() : "there is no such file; a run folder has one"));
   if (fs::is_regular_file(file, ec) && fs::file_size(file, ec) > most_info_bytes)
-    return "it is larger than 1 MiB, and not of Troupe";
-  const auto bytes = read_file(file.string());
-  if (const auto* e = std::get_if<std::string>(&bytes)) return *e;
-  const auto& b = std::get<file_bytes>(bytes);
-  text.assign(static_cast<const char*>(b.data.get()), b.bytes);
-  return {};
-}
-
-// Returns a problem, or empty.
-std::string take_run_info(const std::string& text, run_info& r) {
-  const auto all = info_json::parse(text, nullptr, false);
-  if (!all.is_object()) return "it is damaged: not a JSON object";
-  for (const char* needed : {"number", "name", "state"})
-    if (!all.contains(needed)) return "it is damaged: there is no " + in_quotes(needed);
-  info_reader reader{all, {}};
-  visit_run_info(r, reader);
-  if (!reader.problem.empty()) return "it is damaged: " + reader.problem;
-  const std::vector<std::string> states{"running", "done", "stopped", "failed", "interrupted"};
-  if (std::find(states.begin(), states.end(), r.state) == states.end())
-    return "the state " + in_quotes(r.state) + " is not one of " + joined(states);
-  return {};
+    return unexpected(error("it is larger than 1 MiB, and not of Troupe"));
+  return read_file(file.string()).transform([](const file_bytes& b) {
+    return std::string(static_cast<const char*>(b.data.get()), b.bytes);
+  });
 }
 
 // The number of NUMBER-NAME; 0 if the name has another form.
@@ -154,7 +137,7 @@ std::optional<fs::path> newest_named(const std::vector<fs::path>& folders, const
     const auto name = f->filename().string();
     if (name.substr(name.find('-') + 1) == word) return *f;
     const auto info = read_run_info(*f);
-    if (const auto* r = std::get_if<run_info>(&info); r != nullptr && r->name == word) return *f;
+    if (info && info->name == word) return *f;
   }
   return std::nullopt;
 }
@@ -193,9 +176,19 @@ std::string run_info_text(const run_info& r) {
   return writer.out.dump(2, ' ', false, info_json::error_handler_t::replace) + "\n";
 }
 
-std::variant<run_info, std::string> parse_run_info(const std::string& text) {
+expected<run_info> parse_run_info(const std::string& text) {
+  const auto damaged = [](const std::string& why) { return unexpected(error("it is damaged: " + why)); };
+  const auto all = info_json::parse(text, nullptr, false);
+  if (!all.is_object()) return damaged("not a JSON object");
+  for (const char* needed : {"number", "name", "state"})
+    if (!all.contains(needed)) return damaged("there is no " + in_quotes(needed));
   run_info r;
-  if (auto problem = take_run_info(text, r); !problem.empty()) return problem;
+  info_reader reader{all, {}};
+  visit_run_info(r, reader);
+  if (!reader.problem.empty()) return damaged(reader.problem);
+  const std::vector<std::string> states{"running", "done", "stopped", "failed", "interrupted"};
+  if (std::find(states.begin(), states.end(), r.state) == states.end())
+    return unexpected(error("the state " + in_quotes(r.state) + " is not one of " + joined(states)));
   return r;
 }
 
@@ -207,20 +200,16 @@ bool run_is_locked(const fs::path& folder) {
   return held;
 }
 
-std::variant<run_info, record_error> read_run_info(const fs::path& folder) {
+expected<run_info, record_error> read_run_info(const fs::path& folder) {
   const auto file = run_info_file(folder);
-  std::string text;
-  run_info r;
-  auto problem = read_small_text(file, text);
-  if (problem.empty()) problem = take_run_info(text, r);
-  if (!problem.empty()) return record_error{file.string(), {}, problem};
-  if (r.state == "running" && !run_is_locked(folder)) {
+  auto r = read_small_text(file).and_then(parse_run_info);
+  if (!r) return unexpected(record_error{file.string(), {}, r.error().text});
+  if (r->state == "running" && !run_is_locked(folder)) {
     // The run may have ended between the two reads.
-    run_info again;
-    if (read_small_text(file, text).empty() && take_run_info(text, again).empty()) r = again;
-    if (r.state == "running") r.state = "interrupted";
+    if (auto again = read_small_text(file).and_then(parse_run_info)) r = std::move(again);
+    if (r->state == "running") r->state = "interrupted";
   }
-  return r;
+  return *std::move(r);
 }
 
 std::string printable(std::string text) {
@@ -247,7 +236,7 @@ std::vector<fs::path> run_folders(const fs::path& runs) {
   return folders;
 }
 
-std::variant<fs::path, record_error> find_run(const fs::path& runs, const std::string& word) {
+expected<fs::path, record_error> find_run(const fs::path& runs, const std::string& word) {
   const auto folders = run_folders(runs);
   std::uint32_t number = 0;
   const bool is_number = read_number(word, number);
@@ -258,11 +247,11 @@ std::variant<fs::path, record_error> find_run(const fs::path& runs, const std::s
   std::error_code ec;
   if (!word.empty() && fs::exists(run_info_file(word), ec)) return fs::path(word);
   if (word.find('/') != std::string::npos)
-    return record_error{
-        word, {}, fs::exists(word, ec) ? "this is no run folder: there is no run.json in it" : "there is no such folder"};
+    return unexpected(record_error{
+        word, {}, fs::exists(word, ec) ? "this is no run folder: there is no run.json in it" : "there is no such folder"});
   if (auto named = newest_named(folders, word)) return *named;
   if (word == "last" && !folders.empty()) return folders.back();
-  return no_such_run(runs, folders, word);
+  return unexpected(no_such_run(runs, folders, word));
 }
 
 }  // namespace troupe

@@ -23,6 +23,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/record/safetensors.hpp"
 
 namespace troupe {
@@ -67,15 +68,15 @@ std::filesystem::path run_database_file(const std::filesystem::path& runs);   //
 
 // The text of run.json. A loss that is not finite, and an accuracy of -1, are null.
 std::string run_info_text(const run_info& r);
-// Reads this text; the alternative is why it cannot be read.
-std::variant<run_info, std::string> parse_run_info(const std::string& text);
+// Reads this text.
+expected<run_info> parse_run_info(const std::string& text);
 // Whether a process holds the lock of a run folder. Holds a shared lock for a moment, so a process
 // that takes the lock (LOCK_EX | LOCK_NB) must try again a few times before it reports that the
 // folder is in use.
 bool run_is_locked(const std::filesystem::path& folder);
 // Reads run.json of a folder (at most 1 MiB). The state is "interrupted" if it says "running" and
 // no process holds the lock.
-std::variant<run_info, record_error> read_run_info(const std::filesystem::path& folder);
+expected<run_info, record_error> read_run_info(const std::filesystem::path& folder);
 
 // $TROUPE_RUNS, or "runs". $TROUPE_RUNS = "off" means that no folder is made: returns an empty
 // path.
@@ -84,7 +85,7 @@ std::filesystem::path default_runs_folder();
 std::vector<std::filesystem::path> run_folders(const std::filesystem::path& runs);
 // The folder of a run that a user names: a number ("7"), a folder's name ("7-lenet"), a path, the
 // job's name (its newest run), or "last" (the newest run). An error names the runs that there are.
-std::variant<std::filesystem::path, record_error> find_run(const std::filesystem::path& runs, const std::string& word);
+expected<std::filesystem::path, record_error> find_run(const std::filesystem::path& runs, const std::string& word);
 
 // Text of a run for terminals: '?' for every control character.
 std::string printable(std::string text);

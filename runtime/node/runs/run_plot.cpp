@@ -59,8 +59,7 @@ std::string title_of(const fs::path& folder) {
   const auto info = read_run_info(folder);
   const auto name = fs::absolute(folder).lexically_normal().filename();
   const auto shown = name.empty() ? fs::absolute(folder).lexically_normal().parent_path().filename().string() : name.string();
-  const auto* r = std::get_if<run_info>(&info);
-  return printable(r == nullptr ? shown : shown + " (" + r->state + ")");
+  return printable(info ? shown + " (" + info->state + ")" : shown);
 }
 
 std::string name_of_run(const fs::path& folder) {
@@ -120,13 +119,13 @@ struct value_range {
 
 }  // namespace
 
-std::variant<plot_result, record_error> plot_of_runs(const plot_request& request) {
+expected<plot_result, record_error> plot_of_runs(const plot_request& request) {
   std::vector<named_curves> runs;
   plot_result result;
   for (const auto& folder : request.folders) {
     auto read = read_run_curves(run_metrics_file(folder), {request.x, request.smooth});
-    if (auto* e = std::get_if<record_error>(&read)) return std::move(*e);
-    auto& curves = std::get<run_curves>(read);
+    if (!read) return unexpected(std::move(read).error());
+    auto& curves = *read;
     if (curves.damaged > 0)
       result.remarks.push_back(run_metrics_file(folder).string() + ": " + with_commas(curves.damaged) + " damaged " +
                                (curves.damaged == 1 ? "line is" : "lines are") + " left out");

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/runs/run_curve.hpp"
 
 namespace troupe {
@@ -47,7 +48,7 @@ struct plot_result {
 };
 
 // Reads the runs.
-std::variant<plot_result, record_error> plot_of_runs(const plot_request& request);
+expected<plot_result, record_error> plot_of_runs(const plot_request& request);
 
 // An axis from `low` to `high` with round numbers at its ticks.
 struct plot_axis {

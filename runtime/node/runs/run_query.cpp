@@ -49,15 +49,21 @@ int authorize(void* refused, int action, const char*, const char* second, const 
   return SQLITE_DENY;
 }
 
-// Empty on success.
-std::string open_database(const std::filesystem::path& file, int flags, sqlite3*& db) {
+// Also sets `db` if it fails: the caller closes it.
+expected<void> open_database(const std::filesystem::path& file, int flags, sqlite3*& db) {
   const int code = sqlite3_open_v2(file.c_str(), &db, flags | SQLITE_OPEN_NOMUTEX, nullptr);
-  if (code != SQLITE_OK) return db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
+  if (code != SQLITE_OK) return unexpected(error(db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code)));
   sqlite3_busy_timeout(db, busy_ms);
   sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_limit(db, SQLITE_LIMIT_LENGTH, most_value_bytes);
   sqlite3_limit(db, SQLITE_LIMIT_SQL_LENGTH, most_sql_bytes);
+  return {};
+}
+
+// Runs statements; `take` gets their rows.
+expected<void> execute(sqlite3* db, const char* sql, int (*take)(void*, int, char**, char**) = nullptr, void* into = nullptr) {
+  if (sqlite3_exec(db, sql, take, into, nullptr) != SQLITE_OK) return unexpected(error(sqlite3_errmsg(db)));
   return {};
 }
 
@@ -89,17 +95,15 @@ run_query::~run_query() = default;
 run_query::run_query(run_query&&) noexcept = default;
 run_query& run_query::operator=(run_query&&) noexcept = default;
 
-std::variant<run_query, record_error> run_query::open(const std::filesystem::path& database) {
+expected<run_query, record_error> run_query::open(const std::filesystem::path& database) {
   std::error_code ec;
   if (!std::filesystem::exists(database, ec))
-    return record_error{
-        database.string(), {}, "there is no such database; `troupe train` makes it with the first run (--run-dir DIR)"};
+    return unexpected(record_error{
+        database.string(), {}, "there is no such database; `troupe train` makes it with the first run (--run-dir DIR)"});
   auto i = std::make_unique<impl>();
-  auto why = open_database(database, SQLITE_OPEN_READONLY, i->db);
-  if (why.empty() &&
-      sqlite3_exec(i->db, "PRAGMA query_only = 1; SELECT count(*) FROM sqlite_master", nullptr, nullptr, nullptr) != SQLITE_OK)
-    why = sqlite3_errmsg(i->db);
-  if (!why.empty()) return record_error{database.string(), {}, why};
+  auto opened = open_database(database, SQLITE_OPEN_READONLY, i->db);
+  if (opened) opened = execute(i->db, "PRAGMA query_only = 1; SELECT count(*) FROM sqlite_master");
+  if (!opened) return unexpected(record_error{database.string(), {}, opened.error().text});
   sqlite3_set_authorizer(i->db, authorize, &i->refused);
   return run_query(std::move(i));
 }
@@ -195,11 +199,11 @@ std::variant<std::vector<run_query::table>, run_query::problem> run_query::table
   return all;
 }
 
-std::optional<record_error> delete_run_rows(const std::filesystem::path& database, std::uint32_t number) {
+expected<void, record_error> delete_run_rows(const std::filesystem::path& database, std::uint32_t number) {
   std::error_code ec;
-  if (!std::filesystem::exists(database, ec)) return std::nullopt;
+  if (!std::filesystem::exists(database, ec)) return {};
   sqlite3* db = nullptr;
-  auto why = open_database(database, SQLITE_OPEN_READWRITE, db);
+  auto done = open_database(database, SQLITE_OPEN_READWRITE, db);
   const std::unique_ptr<sqlite3, int (*)(sqlite3*)> close(db, sqlite3_close);
   std::vector<std::string> tables;
   const auto take = [](void* into, int, char** values, char**) {
@@ -208,14 +212,15 @@ std::optional<record_error> delete_run_rows(const std::filesystem::path& databas
   };
   constexpr const char* with_runs =
       "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'run' WHERE m.type = 'table'";
-  if (why.empty() && sqlite3_exec(db, with_runs, take, &tables, nullptr) != SQLITE_OK) why = sqlite3_errmsg(db);
+  if (done) done = execute(db, with_runs, take, &tables);
   const auto n = std::to_string(number);
   std::string sql = "BEGIN IMMEDIATE; ";
   for (const auto& t : tables) sql += "DELETE FROM \"" + t + "\" WHERE run = " + n + "; ";
   sql += "DELETE FROM runs WHERE number = " + n + "; COMMIT";
-  if (why.empty() && sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) why = sqlite3_errmsg(db);
-  if (!why.empty()) return record_error{database.string(), {}, "the rows of run " + n + " cannot be deleted: " + why};
-  return std::nullopt;
+  if (done) done = execute(db, sql.c_str());
+  return done.transform_error([&](const error& why) {
+    return record_error{database.string(), {}, "the rows of run " + n + " cannot be deleted: " + why.text};
+  });
 }
 
 }  // namespace troupe

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/record/safetensors.hpp"
 
 namespace troupe {
@@ -35,7 +36,7 @@ class run_query {
     std::uint64_t rows = 0;
   };
 
-  static std::variant<run_query, record_error> open(const std::filesystem::path& database);
+  static expected<run_query, record_error> open(const std::filesystem::path& database);
   ~run_query();
   run_query(run_query&&) noexcept;
   run_query& operator=(run_query&&) noexcept;
@@ -53,6 +54,6 @@ class run_query {
 };
 
 // Deletes the rows of a run from all tables. Without a database there is nothing to do.
-std::optional<record_error> delete_run_rows(const std::filesystem::path& database, std::uint32_t number);
+expected<void, record_error> delete_run_rows(const std::filesystem::path& database, std::uint32_t number);
 
 }  // namespace troupe

@@ -45,7 +45,7 @@ struct run_recorder::impl {
       : folder(std::move(f)), j(std::move(job)), lock(std::move(l)), info(std::move(r)) {}
   ~impl() { close({}); }
 
-  std::optional<record_error> open();
+  expected<void, record_error> open();
   void put(note n, bool waits = true);
   void close(std::optional<end> how);
   void work();
@@ -59,7 +59,7 @@ struct run_recorder::impl {
   void write_info(const run_info& now);
   void write_end(const end& how);
   void draw_curve();
-  void note_trouble(const std::optional<record_error>& bad);
+  void check(const expected<void, record_error>& written);
   double epoch(std::uint64_t step) const {
     return j->steps_per_epoch > 0 ? static_cast<double>(step) / static_cast<double>(j->steps_per_epoch) : 0;
   }
@@ -76,7 +76,7 @@ struct run_recorder::impl {
   double info_written = 0;
   std::uint64_t steps = 0;  // of the last row
   bool info_due = false;
-  std::optional<record_error> weights_trouble;  // read after the thread has ended
+  expected<void, record_error> weights_written;  // read after the thread has ended
 
   mutable std::mutex guard;  // protects what follows
   std::condition_variable filled, room;
@@ -89,30 +89,30 @@ struct run_recorder::impl {
   std::thread thread;
 };
 
-std::optional<record_error> run_recorder::impl::open() {
+expected<void, record_error> run_recorder::impl::open() {
   earlier_seconds = info.seconds;
   steps = j->first_step;
   for (auto* f : {&metrics, &events}) {
     const auto file = f == &metrics ? run_metrics_file(folder) : folder / "events.jsonl";
-    if (auto bad = f->open(file)) return bad;
+    if (auto ok = f->open(file); !ok) return ok;
   }
   if (metrics.empty()) metrics.add(metrics_header);
   auto opened = tensorboard_log::open(folder / "tensorboard", begun);
-  if (auto* bad = std::get_if<record_error>(&opened)) return std::move(*bad);
-  board.emplace(std::move(std::get<tensorboard_log>(opened)));
+  if (!opened) return unexpected(std::move(opened).error());
+  board.emplace(std::move(*opened));
   auto made = run_database::open(folder.parent_path());
-  if (auto* bad = std::get_if<record_error>(&made)) return std::move(*bad);
-  db = std::move(std::get<std::unique_ptr<run_database>>(made));
+  if (!made) return unexpected(std::move(made).error());
+  db = std::move(*made);
   db->of_run(info.number);
   db->begin();
   db->forget_after(j->first_step);
   db->run(info, folder.filename().string());
   db->commit();
-  if (db->trouble()) return db->trouble();
-  if (auto bad = write_text(run_info_file(folder), run_info_text(info))) return bad;
-  if (auto bad = metrics.flush()) return bad;
+  if (!db->status()) return db->status();
+  if (auto ok = write_text(run_info_file(folder), run_info_text(info)); !ok) return ok;
+  if (auto ok = metrics.flush(); !ok) return ok;
   thread = std::thread([this] { work(); });
-  return std::nullopt;
+  return {};
 }
 
 void run_recorder::impl::put(note n, bool waits) {
@@ -165,11 +165,11 @@ void run_recorder::impl::write(const std::deque<note>& notes_of_batch) {
   const auto now = info_now();
   if (due) db->run(now, folder.filename().string());
   db->commit();
-  if (db->trouble()) note_trouble(db->trouble());
+  check(db->status());
   for (const auto& n : notes_of_batch) {
     const auto* s = std::get_if<store_effect>(&n.what);
     if (!s) continue;
-    note_trouble(write_safetensors((folder / "best.safetensors").string(), s->named, weights_metadata(*j, s->step)));
+    check(write_safetensors((folder / "best.safetensors").string(), s->named, weights_metadata(*j, s->step)));
     board->weights(s->step, n.time, s->named);
   }
   flush();
@@ -191,9 +191,9 @@ void run_recorder::impl::record(double time, const event_effect& e) {
 
 // A job on a cluster that lost a node may go back to a checkpoint: its steps are repeated.
 void run_recorder::impl::go_back(std::uint64_t step) {
-  note_trouble(metrics.flush());
-  note_trouble(keep_metrics_until(run_metrics_file(folder), step));
-  note_trouble(metrics.open(run_metrics_file(folder)));
+  check(metrics.flush());
+  check(keep_metrics_until(run_metrics_file(folder), step));
+  check(metrics.open(run_metrics_file(folder)));
   db->forget_after(step);
 }
 
@@ -223,13 +223,13 @@ void run_recorder::impl::record_evaluation(double time, std::uint64_t step, cons
 void run_recorder::impl::flush() {
   for (auto* f : {&metrics, &events}) {
     const auto rows = f->rows();
-    if (auto bad = f->flush()) {
-      note_trouble(bad);
+    if (const auto written = f->flush(); !written) {
+      check(written);
       std::lock_guard hold(guard);
       info.not_recorded += rows;
     }
   }
-  note_trouble(board->flush());
+  check(board->flush());
 }
 
 run_info run_recorder::impl::info_now() {
@@ -241,7 +241,7 @@ run_info run_recorder::impl::info_now() {
 void run_recorder::impl::write_info(const run_info& now) {
   info_due = false;
   info_written = unix_now();
-  note_trouble(write_text(run_info_file(folder), run_info_text(now)));
+  check(write_text(run_info_file(folder), run_info_text(now)));
 }
 
 void run_recorder::impl::write_end(const end& how) {
@@ -255,12 +255,12 @@ void run_recorder::impl::write_end(const end& how) {
   }
   if (how.state == "done" && !how.weights.empty()) {
     const auto last = folder / "last.safetensors", best = folder / "best.safetensors";
-    weights_trouble = write_safetensors(last.string(), how.weights, weights_metadata(*j, how.step));
-    note_trouble(weights_trouble);
+    weights_written = write_safetensors(last.string(), how.weights, weights_metadata(*j, how.step));
+    check(weights_written);
     std::error_code ec;
     if (!fs::exists(best, ec)) fs::create_hard_link(last, best, ec);  // no evaluation has chosen others
     board->weights(how.step, unix_now(), how.weights);
-    note_trouble(board->flush());
+    check(board->flush());
   }
   draw_curve();
   const auto now = info_now();
@@ -268,46 +268,46 @@ void run_recorder::impl::write_end(const end& how) {
   db->run(now, folder.filename().string());
   db->commit();
   write_info(now);
-  if (db->trouble()) note_trouble(db->trouble());
+  check(db->status());
 }
 
 void run_recorder::impl::draw_curve() {
   auto made = svg_of_run(folder);
-  if (const auto* bad = std::get_if<record_error>(&made)) return note_trouble(*bad);
-  note_trouble(write_text(folder / "curve.svg", std::get<std::string>(made)));
+  if (!made) return check(unexpected(made.error()));
+  check(write_text(folder / "curve.svg", *made));
 }
 
-void run_recorder::impl::note_trouble(const std::optional<record_error>& bad) {
-  if (!bad) return;
+void run_recorder::impl::check(const expected<void, record_error>& written) {
+  if (written) return;
   std::lock_guard hold(guard);
-  if (trouble.empty()) trouble = bad->to_string();
+  if (trouble.empty()) trouble = written.error().to_string();
 }
 
 run_recorder::run_recorder(std::unique_ptr<impl> i) : impl_(std::move(i)) {}
 run_recorder::~run_recorder() = default;
 
-std::variant<std::unique_ptr<run_recorder>, record_error> run_recorder::create(const fs::path& runs,
-                                                                               std::shared_ptr<const prepared_job> j, run_info r,
-                                                                               const std::string& job_text) {
+expected<std::unique_ptr<run_recorder>, record_error> run_recorder::create(const fs::path& runs,
+                                                                           std::shared_ptr<const prepared_job> j, run_info r,
+                                                                           const std::string& job_text) {
   auto made = new_numbered_folder(runs, r.name, r.number);
-  if (auto* bad = std::get_if<record_error>(&made)) return std::move(*bad);
-  auto& place = std::get<locked_folder>(made);
-  if (auto bad = write_text(run_job_file(place.path), job_text)) return std::move(*bad);
+  if (!made) return unexpected(std::move(made).error());
+  auto& place = *made;
+  if (auto ok = write_text(run_job_file(place.path), job_text); !ok) return unexpected(std::move(ok).error());
   r.state = "running";
   r.started = utc_text(std::chrono::system_clock::now());
   if (r.checkpoints.empty()) r.checkpoints = (place.path / "checkpoints").string();
   std::unique_ptr<run_recorder> out(
       new run_recorder(std::make_unique<impl>(place.path, std::move(j), std::move(r), std::move(place.lock))));
-  if (auto bad = out->impl_->open()) return std::move(*bad);
+  if (auto ok = out->impl_->open(); !ok) return unexpected(std::move(ok).error());
   return out;
 }
 
-std::variant<std::unique_ptr<run_recorder>, record_error> run_recorder::resume(const fs::path& folder,
-                                                                               std::shared_ptr<const prepared_job> j, run_info r) {
+expected<std::unique_ptr<run_recorder>, record_error> run_recorder::resume(const fs::path& folder,
+                                                                           std::shared_ptr<const prepared_job> j, run_info r) {
   auto held = lock_folder(folder);
-  if (auto* bad = std::get_if<record_error>(&held)) return std::move(*bad);
+  if (!held) return unexpected(std::move(held).error());
   const auto step = j->first_step;
-  if (auto bad = keep_metrics_until(run_metrics_file(folder), step)) return std::move(*bad);
+  if (auto ok = keep_metrics_until(run_metrics_file(folder), step); !ok) return unexpected(std::move(ok).error());
   r.state = "running";
   r.ended.clear();
   r.error.clear();
@@ -317,9 +317,8 @@ std::variant<std::unique_ptr<run_recorder>, record_error> run_recorder::resume(c
     r.best_accuracy = -1;
     r.best_step = 0;
   }
-  std::unique_ptr<run_recorder> out(
-      new run_recorder(std::make_unique<impl>(folder, std::move(j), std::move(r), std::move(std::get<folder_lock>(held)))));
-  if (auto bad = out->impl_->open()) return std::move(*bad);
+  std::unique_ptr<run_recorder> out(new run_recorder(std::make_unique<impl>(folder, std::move(j), std::move(r), std::move(*held))));
+  if (auto ok = out->impl_->open(); !ok) return unexpected(std::move(ok).error());
   out->event({step, run_resumed_event{}});
   return out;
 }
@@ -341,14 +340,15 @@ void run_recorder::offer(const store_effect& s) {
   if (s.what == store_effect::kind_of::best) impl_->put({0, s}, false);
 }
 
-std::optional<record_error> run_recorder::finish(const end& how) {
+expected<void, record_error> run_recorder::finish(const end& how) {
   impl_->close(how);
-  return impl_->weights_trouble;
+  return impl_->weights_written;
 }
 
-std::string run_recorder::trouble() const {
+expected<void> run_recorder::status() const {
   std::lock_guard hold(impl_->guard);
-  return impl_->trouble;
+  if (!impl_->trouble.empty()) return unexpected(error(impl_->trouble));
+  return {};
 }
 
 run_info run_recorder::info() const {

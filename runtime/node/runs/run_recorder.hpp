@@ -4,9 +4,9 @@
 //   recorder.event(e);  recorder.store(s);  ...  recorder.finish(end);
 //
 // Rows reach the files within `interval`; after a crash of the process the folder holds all but the
-// last ones. If a file cannot be written (a full disk), the run continues: trouble() says why, and
+// last ones. If a file cannot be written (a full disk), the run continues: status() says why, and
 // run.json counts what is missing.
-// Threads: event(), store() and trouble() may be called by any thread; they wait while more than
+// Threads: event(), store() and status() may be called by any thread; they wait while more than
 // 4096 events are queued. finish() and the destructor wait until everything is written.
 #pragma once
 
@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/node/runs/run_info.hpp"
 #include "runtime/role.hpp"
@@ -40,13 +41,13 @@ class run_recorder {
   static constexpr std::chrono::milliseconds interval{250};
 
   // Makes RUNS/NUMBER-NAME. `r.number` 0: with the next number. `job_text`: content of job.toml.
-  static std::variant<std::unique_ptr<run_recorder>, record_error> create(const std::filesystem::path& runs,
-                                                                          std::shared_ptr<const prepared_job> j, run_info r,
-                                                                          const std::string& job_text);
+  static expected<std::unique_ptr<run_recorder>, record_error> create(const std::filesystem::path& runs,
+                                                                      std::shared_ptr<const prepared_job> j, run_info r,
+                                                                      const std::string& job_text);
   // Continues a run at the first step of `j`: rows of later steps are removed. An error if a
   // process writes the folder.
-  static std::variant<std::unique_ptr<run_recorder>, record_error> resume(const std::filesystem::path& folder,
-                                                                          std::shared_ptr<const prepared_job> j, run_info r);
+  static expected<std::unique_ptr<run_recorder>, record_error> resume(const std::filesystem::path& folder,
+                                                                      std::shared_ptr<const prepared_job> j, run_info r);
   ~run_recorder();  // without finish(): the run stays interrupted
   run_recorder(const run_recorder&) = delete;
   run_recorder& operator=(const run_recorder&) = delete;
@@ -69,10 +70,10 @@ class run_recorder {
     std::string weights_sha256, error;
     named_tensors weights;  // final; empty: none are written
   };
-  // Returns the error if the final weights could not be written.
-  std::optional<record_error> finish(const end& how);
-  // The first error of a file that could not be written; empty: none.
-  std::string trouble() const;
+  // An error if the final weights could not be written.
+  expected<void, record_error> finish(const end& how);
+  // The first error of a file that could not be written.
+  expected<void> status() const;
   run_info info() const;
 
  private:

@@ -85,10 +85,10 @@ record_error error_at(const std::filesystem::path& file, const std::string& what
 
 std::uint32_t masked_crc32c(std::string_view bytes) { return std::rotr(crc32c(0, bytes.data(), bytes.size()), 15) + 0xa282ead8u; }
 
-std::variant<event_file, record_error> event_file::open(const std::filesystem::path& folder, double wall_time) {
+expected<event_file, record_error> event_file::open(const std::filesystem::path& folder, double wall_time) {
   std::error_code bad;
   std::filesystem::create_directories(folder, bad);
-  if (bad) return error_at(folder, "cannot be created", bad.value());
+  if (bad) return unexpected(error_at(folder, "cannot be created", bad.value()));
   event_file f;
   std::array<char, 32> seconds{};
   std::snprintf(seconds.data(), seconds.size(), "%010lld", static_cast<long long>(wall_time));
@@ -96,10 +96,10 @@ std::variant<event_file, record_error> event_file::open(const std::filesystem::p
   for (int number = 0; f.file_ < 0; ++number) {
     f.path_ = folder / (name + "." + std::to_string(number));
     f.file_ = ::open(f.path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (f.file_ < 0 && errno != EEXIST) return error_at(f.path_, "cannot be created", errno);
+    if (f.file_ < 0 && errno != EEXIST) return unexpected(error_at(f.path_, "cannot be created", errno));
   }
   f.append(proto_message{}.real(1, wall_time).bytes(3, "brain.Event:2").encoded());
-  if (auto failed = f.flush()) return std::move(*failed);
+  if (auto failed = f.flush(); !failed) return unexpected(std::move(failed).error());
   return f;
 }
 
@@ -109,13 +109,13 @@ event_file& event_file::operator=(event_file&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(file_, other.file_);
   std::swap(buffer_, other.buffer_);
-  std::swap(failed_, other.failed_);
+  std::swap(written_, other.written_);
   return *this;
 }
 
 event_file::~event_file() {
   if (file_ < 0) return;
-  flush();
+  static_cast<void>(flush());  // the owner has asked before
   ::close(file_);
 }
 
@@ -164,19 +164,19 @@ void event_file::append(std::string_view data) {
 
 void event_file::write() {
   std::string_view left = buffer_;
-  while (!left.empty() && !failed_) {
+  while (!left.empty() && written_) {
     const auto n = ::write(file_, left.data(), left.size());
     if (n >= 0)
       left.remove_prefix(static_cast<std::size_t>(n));
     else if (errno != EINTR)
-      failed_ = error_at(path_, "cannot be written", errno);
+      written_ = unexpected(error_at(path_, "cannot be written", errno));
   }
   buffer_.clear();
 }
 
-std::optional<record_error> event_file::flush() {
+expected<void, record_error> event_file::flush() {
   write();
-  return failed_;
+  return written_;
 }
 
 }  // namespace troupe

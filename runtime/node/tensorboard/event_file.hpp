@@ -20,6 +20,7 @@
 #include <string_view>
 #include <variant>
 
+#include "runtime/base/result.hpp"
 #include "runtime/messages/value_histogram.hpp"
 #include "runtime/record/safetensors.hpp"
 
@@ -36,7 +37,7 @@ class event_file {
  public:
   // Creates the folder, if necessary, and a new file in it. `wall_time`: seconds since 1970; in the
   // file's name and in its first record.
-  static std::variant<event_file, record_error> open(const std::filesystem::path& folder, double wall_time);
+  static expected<event_file, record_error> open(const std::filesystem::path& folder, double wall_time);
   event_file(event_file&& other) noexcept;
   event_file& operator=(event_file&& other) noexcept;
   ~event_file();  // flushes
@@ -45,7 +46,7 @@ class event_file {
   void histogram(std::uint64_t step, double wall_time, std::string_view tag, const value_histogram& h);
   void image(std::uint64_t step, double wall_time, std::string_view tag, const summary_image& image);
   // Writes what is buffered; records are also written when 64 KiB are buffered.
-  std::optional<record_error> flush();
+  expected<void, record_error> flush();
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -57,7 +58,7 @@ class event_file {
   std::filesystem::path path_;
   int file_ = -1;
   std::string buffer_;
-  std::optional<record_error> failed_;
+  expected<void, record_error> written_;  // the first error
 };
 
 // The framing, for tests and readers: the masked CRC32C of these bytes.

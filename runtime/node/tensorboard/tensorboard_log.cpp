@@ -82,17 +82,16 @@ std::optional<summary_image> filter_image(const tensor& weight) {
           grid.bytes[static_cast<std::size_t>(to)] = grey.of(values[static_cast<std::size_t>(from)]);
         }
   }
-  const auto encoded = images::encode_png(grid);
-  const auto* png = std::get_if<std::vector<std::uint8_t>>(&encoded);
+  const auto png = images::encode_png(grid);
   if (!png) return std::nullopt;
   return summary_image{static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height), static_cast<std::uint8_t>(channels),
                        std::string(png->begin(), png->end())};
 }
 
-std::variant<tensorboard_log, record_error> tensorboard_log::open(const std::filesystem::path& folder, double wall_time) {
+expected<tensorboard_log, record_error> tensorboard_log::open(const std::filesystem::path& folder, double wall_time) {
   auto opened = event_file::open(folder, wall_time);
-  if (auto* bad = std::get_if<record_error>(&opened)) return std::move(*bad);
-  return tensorboard_log(std::move(std::get<event_file>(opened)));
+  if (!opened) return unexpected(std::move(opened).error());
+  return tensorboard_log(std::move(*opened));
 }
 
 void tensorboard_log::event(const event_effect& e, double wall_time) {

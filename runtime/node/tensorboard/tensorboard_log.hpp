@@ -9,7 +9,7 @@
 //   filters/PARAMETER                     image       weights(): the filters of the first layer
 //
 //   auto opened = tensorboard_log::open(run_folder / "tensorboard", now);
-//   auto& log = std::get<tensorboard_log>(opened);
+//   auto& log = *opened;
 //   log.event(e, now);                    // every event of the job; others are ignored
 //   log.weights(s.step, now, s.named);    // e.g. every store "best" and "weights"
 //   if (auto bad = log.flush()) ...       // about once a second, and at the end
@@ -23,6 +23,7 @@
 #include <optional>
 #include <variant>
 
+#include "runtime/base/result.hpp"
 #include "runtime/node/tensorboard/event_file.hpp"
 #include "runtime/role.hpp"
 
@@ -30,13 +31,13 @@ namespace troupe {
 
 class tensorboard_log {
  public:
-  static std::variant<tensorboard_log, record_error> open(const std::filesystem::path& folder, double wall_time);
+  static expected<tensorboard_log, record_error> open(const std::filesystem::path& folder, double wall_time);
 
   void event(const event_effect& e, double wall_time);
   // `named`: weights in layer order, in host memory. Shows the first of rank 4 if it has 1 or 3
   // input channels; otherwise nothing.
   void weights(std::uint64_t step, double wall_time, const named_tensors& named);
-  std::optional<record_error> flush() { return file_.flush(); }
+  expected<void, record_error> flush() { return file_.flush(); }
   const std::filesystem::path& path() const { return file_.path(); }
 
  private:

@@ -50,7 +50,7 @@ TEST(best_weights, replaces_an_evaluation_of_the_other_kind) {
 
 struct net {
   job_spec job = graph_test::small_net();
-  std::shared_ptr<model_graph> graph = std::make_shared<model_graph>(std::get<model_graph>(graph_test::try_graph(job)));
+  std::shared_ptr<model_graph> graph = std::make_shared<model_graph>(graph_test::try_graph(job).value());
   layer_weights of(std::uint32_t layer) const {
     layer_weights w{layer, {}};
     for (auto p : graph->layers[layer].params) w.values.push_back(tensor::declare(graph->params[p].spec.dims, dtype::f32));
@@ -94,8 +94,7 @@ TEST(best_weights, takes_each_layer_of_the_round_once) {
 struct sheets_of_net : net {
   std::shared_ptr<job_plan> plan = [&] {
     job.topology.max_block = 64;
-    return std::make_shared<job_plan>(
-        std::get<job_plan>(make_plan(job, *graph, graph_test::nodes_named({"n1"}), {{}, true, 1, 0})));
+    return std::make_shared<job_plan>(make_plan(job, *graph, graph_test::nodes_named({"n1"}), {{}, true, 1, 0}).value());
   }();
   histogram sample(std::uint32_t block) const {
     const auto n = static_cast<std::uint64_t>(plan->blocks[block].count);

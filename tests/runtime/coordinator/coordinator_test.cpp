@@ -28,9 +28,8 @@ struct seat {
   time_point now{};
 
   explicit seat(std::function<void(coordinator_config&)> change = {}) {
-    graph = std::make_shared<model_graph>(std::get<model_graph>(graph_test::try_graph(job)));
-    plan =
-        std::make_shared<job_plan>(std::get<job_plan>(make_plan(job, *graph, graph_test::nodes_named({"n1"}), {{}, true, 1, 0})));
+    graph = std::make_shared<model_graph>(graph_test::try_graph(job).value());
+    plan = std::make_shared<job_plan>(make_plan(job, *graph, graph_test::nodes_named({"n1"}), {{}, true, 1, 0}).value());
     coordinator_config c;
     c.graph = graph;
     c.plan = plan;
@@ -290,7 +289,7 @@ TEST(coordinator, sends_settings_to_shards_and_workers) {
 
 TEST(coordinator, flushes_before_it_switches_the_mode) {
   seat s([](coordinator_config& c) {
-    c.find_mode = [](const auto& name, const auto&, std::string&) { return mode_facts{name, {}, false, 0, false}; };
+    c.find_mode = [](const auto& name, const auto&) { return mode_facts{name, {}, false, 0, false}; };
   });
   s.deliver(start{});
   s.say({mode_command{{"ssp"}}});

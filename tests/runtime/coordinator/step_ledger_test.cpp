@@ -100,9 +100,9 @@ TEST(report_sheet, does_not_await_or_accept_reports_that_were_given_up) {
 TEST(report_sheet, derives_the_reporting_stages_from_the_graph_and_the_plan) {
   const auto job = graph_test::small_net();
   auto built = graph_test::try_graph(job);
-  const auto& g = std::get<model_graph>(built);
+  const auto& g = *built;
   const auto made = make_plan(job, g, graph_test::nodes_named({"n1", "n2"}), {{}, true});
-  const auto& p = std::get<job_plan>(made);
+  const auto& p = *made;
   EXPECT_EQ(reporting_stages(g, p, true, false), 1u) << "the loss";
   EXPECT_EQ(reporting_stages(g, p, false, false), 2u) << "loss and accuracy, one stage each";
   EXPECT_EQ(reporting_stages(g, p, false, true), 1u) << "the tester has one stage";
@@ -117,7 +117,7 @@ TEST(report_sheet, derives_the_reporting_stages_from_the_graph_and_the_plan) {
 TEST(report_sheet, weighs_losses_and_ignores_metrics) {
   auto job = graph_test::small_net();
   auto built = graph_test::try_graph(job);
-  auto& g = std::get<model_graph>(built);
+  auto& g = *built;
   for (auto& l : g.layers) l.loss_weight = 0.5;
   EXPECT_DOUBLE_EQ(loss_of(g, {{"accuracy", 100.0}, {"loss", 3.0}}), 1.5);
   EXPECT_DOUBLE_EQ(loss_of(g, {}), 0.0);

@@ -19,8 +19,8 @@ struct held {
 
   explicit held(job_spec j, const std::vector<std::string>& nodes = {"local"}, const plan_options& o = {})
       : job(std::move(j)),
-        graph(std::get<model_graph>(try_graph(job))),
-        plan(std::get<job_plan>(make_plan(job, graph, nodes_named(nodes), o))),
+        graph(try_graph(job).value()),
+        plan(make_plan(job, graph, nodes_named(nodes), o).value()),
         memory(memory_of(plan, graph, job)) {}
   held(const held&) = delete;
   const role_memory& of(const std::string& name) const {
@@ -94,8 +94,8 @@ TEST(plan_memory, a_convolution_includes_winograd_transforms) {
     auto score = spec("score", "linear", {"conv"}, 4);
     score.values = check_options(score.values, all.find("linear")->specs);
     const auto j = job_of({conv, score, spec("loss", "softmax_loss", {"score", "label"})});
-    const auto g = std::get<model_graph>(build_graph(j, all, shape{3, 9, 9}, 4));
-    const auto p = std::get<job_plan>(make_plan(j, g, nodes_named({"local"})));
+    const auto g = build_graph(j, all, shape{3, 9, 9}, 4).value();
+    const auto p = make_plan(j, g, nodes_named({"local"})).value();
     std::vector<double> of_layers;
     for (auto s : p.stages[0]) of_layers.push_back(hosted_in(p, g, p[s], dtype::f32).at(0).transforms);
     return of_layers;

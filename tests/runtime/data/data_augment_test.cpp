@@ -52,8 +52,9 @@ struct images {
 };
 
 // One value of the result by the definition: from the image, or 0 of the border.
-double expected(const images& raw, const shape& in, const shape& out, std::int64_t pad, const augmentation::draw& d, std::int64_t i,
-                std::int64_t c, std::int64_t y, std::int64_t x, const std::vector<double>& scale, const std::vector<double>& mean) {
+double wanted_pixel(const images& raw, const shape& in, const shape& out, std::int64_t pad, const augmentation::draw& d,
+                    std::int64_t i, std::int64_t c, std::int64_t y, std::int64_t x, const std::vector<double>& scale,
+                    const std::vector<double>& mean) {
   const auto across = d.mirror ? out[2] - 1 - x : x;
   const auto row = y + d.y - pad, column = across + d.x - pad;
   if (row < 0 || row >= in[1] || column < 0 || column >= in[2]) return 0;
@@ -94,8 +95,9 @@ TEST(data_augment, every_value_matches_the_definition) {
         for (std::int64_t c = 0; c < in[0]; ++c)
           for (std::int64_t y = 0; y < height; ++y)
             for (std::int64_t x = 0; x < width; ++x, ++at) {
-              const auto want =
-                  which[static_cast<std::size_t>(i)] < 0 ? 0.0 : expected(raw, in, a.example(), pad, d, i, c, y, x, scale, mean);
+              const auto want = which[static_cast<std::size_t>(i)] < 0
+                                    ? 0.0
+                                    : wanted_pixel(raw, in, a.example(), pad, d, i, c, y, x, scale, mean);
               ASSERT_EQ(got.at(at), want) << "round " << round << " example " << i << " at " << c << " " << y << " " << x;
             }
       }

@@ -48,7 +48,7 @@ struct packed_under_change : testing::Test {
   packed_header head;
 
   std::shared_ptr<const source> opened(const source& from) {
-    head = std::get<packed_result>(pack(from, name)).header;
+    head = pack(from, name).value().header;
     return open_changing("packed", {{"path", name}});
   }
   std::shared_ptr<const source> opened() {

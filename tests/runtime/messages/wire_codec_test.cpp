@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/messages/wire_fields.hpp"
+#include "tests/error_text.hpp"
 #include "tests/runtime/messages/wire_samples.hpp"
 
 namespace troupe {
@@ -110,8 +111,7 @@ TEST(wire, decoding_returns_every_body_as_it_was_encoded) {
       continue;
     }
     envelope back;
-    std::string error;
-    ASSERT_TRUE(decode_bytes(joined(parts), back, error)) << name_of(e.body) << ": " << error;
+    ASSERT_EQ(test::error_text(decode_bytes(joined(parts), back)), "") << name_of(e.body);
     EXPECT_EQ(text_of(back.h), text_of(e.h));
     EXPECT_EQ(text_of(back.body), text_of(e.body));
     EXPECT_EQ(joined(encode(back)), joined(parts)) << "the encoding must be unique";
@@ -149,8 +149,7 @@ TEST(wire, payloads_are_not_copied_by_encode_or_decode) {
 
   const buffer b(joined(parts));
   envelope e;
-  std::string error;
-  ASSERT_TRUE(decode(b.data.get(), b.bytes, b.data, e, error)) << error;
+  ASSERT_EQ(test::error_text(decode(b.data.get(), b.bytes, b.data, e)), "");
   for (const auto& t : std::get<layer_weights>(e.body).values) {
     const auto at = reinterpret_cast<std::uintptr_t>(t.raw());
     EXPECT_EQ(at % wire_alignment, 0u);
@@ -169,8 +168,7 @@ TEST(wire, parts_and_tensors_keep_their_memory_alive) {
   auto b = std::make_unique<buffer>(joined(parts));
   std::weak_ptr<std::uint8_t> memory = b->data;
   envelope e;
-  std::string error;
-  ASSERT_TRUE(decode(b->data.get(), b->bytes, b->data, e, error)) << error;
+  ASSERT_EQ(test::error_text(decode(b->data.get(), b->bytes, b->data, e)), "");
   b.reset();
   EXPECT_FALSE(memory.expired());
   EXPECT_EQ(std::get<backward>(e.body).grad.data<float>()[63], 64.0f);
@@ -240,16 +238,14 @@ TEST(wire, misaligned_buffer_is_refused_only_with_payloads) {
     const buffer b(bytes.size() + 8);
     std::memcpy(b.data.get() + 8, bytes.data(), bytes.size());
     envelope back;
-    std::string error;
-    EXPECT_EQ(decode(b.data.get() + 8, bytes.size(), b.data, back, error), std::holds_alternative<credit>(e.body));
-    EXPECT_EQ(error, std::holds_alternative<credit>(e.body) ? "" : "backward: the buffer is not aligned");
+    EXPECT_EQ(test::error_text(decode(b.data.get() + 8, bytes.size(), b.data, back)),
+              std::holds_alternative<credit>(e.body) ? "" : "backward: the buffer is not aligned");
   }
 }
 
 TEST(wire, envelope_is_unchanged_when_bytes_are_refused) {
   envelope e{sample_header(), credit{5}};
-  std::string error;
-  EXPECT_FALSE(decode_bytes({1, 2, 3}, e, error));
+  EXPECT_FALSE(decode_bytes({1, 2, 3}, e));
   EXPECT_EQ(text_of(e.h), text_of(sample_header()));
   EXPECT_EQ(std::get<credit>(e.body).count, 5u);
 }

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "tests/error_text.hpp"
 #include "tests/runtime/messages/wire_samples.hpp"
 
 namespace troupe {
@@ -16,9 +17,9 @@ struct taken_apart {
   std::vector<wire_piece> elsewhere;
   std::vector<buffer> memory;
 
-  bool read(envelope& out, std::string& error) const {
+  expected<void> read(envelope& out) const {
     const buffer b(here);
-    return decode(b.data.get(), b.bytes, b.data, out, error, elsewhere);
+    return decode(b.data.get(), b.bytes, b.data, out, elsewhere);
   }
 };
 
@@ -50,8 +51,7 @@ TEST(wire_elsewhere, payloads_in_other_memory_give_the_same_message) {
     for (int round = 0; round < 8 && !parts.empty(); ++round) {
       const auto a = apart(parts, [&](std::size_t) { return round == 0 || rng() % 2 == 0; });
       envelope back;
-      std::string error;
-      ASSERT_TRUE(a.read(back, error)) << name_of(e.body) << ": " << error;
+      ASSERT_EQ(test::error_text(a.read(back)), "") << name_of(e.body);
       EXPECT_EQ(joined(encode(back)), joined(parts)) << name_of(e.body);
       pieces += a.elsewhere.size();
     }
@@ -66,8 +66,7 @@ TEST(wire_elsewhere, tensors_view_the_piece_and_keep_it_alive) {
   const std::weak_ptr<const void> watch = a.elsewhere[0].owner;
   const void* const there = a.elsewhere[0].data;
   envelope e;
-  std::string error;
-  ASSERT_TRUE(a.read(e, error)) << error;
+  ASSERT_EQ(test::error_text(a.read(e)), "");
   a = {};
   auto& t = std::get<layer_weights>(e.body).values[0];
   EXPECT_EQ(t.raw(), there);
@@ -83,8 +82,7 @@ TEST(wire_elsewhere, pieces_that_do_not_match_a_tensor_are_refused) {
     auto a = apart(parts, [](std::size_t) { return true; });
     change(a);
     envelope e;
-    std::string error;
-    return a.read(e, error) ? std::string() : error;
+    return test::error_text(a.read(e));
   };
   EXPECT_EQ(why([](auto&) {}), "");
   EXPECT_NE(why([](auto& a) { a.elsewhere[0].bytes -= 4; }), "") << "shorter than the tensor";
@@ -112,11 +110,10 @@ TEST(wire_elsewhere, mutated_messages_and_pieces_are_decoded_or_rejected) {
     if (rng() % 3 == 0) piece.bytes -= rng() % (piece.bytes + 1);  // never more than the memory has
     for (auto n = rng() % 3; n > 0; --n) a.here[rng() % a.here.size()] ^= static_cast<std::uint8_t>(1U << (rng() % 8));
     envelope e;
-    std::string error;
-    if (a.read(e, error))
+    if (const auto read = a.read(e))
       ++taken, (void)joined(encode(e));
     else
-      EXPECT_NE(error, "");
+      EXPECT_NE(read.error().text, "");
   }
   EXPECT_GT(taken, 100);
 }

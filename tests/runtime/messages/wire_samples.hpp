@@ -38,14 +38,14 @@ inline std::vector<std::uint8_t> joined(const std::vector<wire_part>& parts) {
   return out;
 }
 
-inline bool decode_bytes(const std::vector<std::uint8_t>& v, envelope& out, std::string& error) {
+inline expected<void> decode_bytes(const std::vector<std::uint8_t>& v, envelope& out) {
   const buffer b(v);
-  return decode(b.data.get(), b.bytes, b.data, out, error);
+  return decode(b.data.get(), b.bytes, b.data, out);
 }
 inline std::string error_of(const std::vector<std::uint8_t>& v) {
   envelope e;
-  std::string error;
-  return decode_bytes(v, e, error) ? "no error" : error;
+  const auto read = decode_bytes(v, e);
+  return read ? "no error" : read.error().text;
 }
 
 // A backed tensor that owns its memory.

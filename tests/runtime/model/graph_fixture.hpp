@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/result.hpp"
 #include "runtime/model/graph.hpp"
 #include "runtime/plan/plan.hpp"
 
@@ -122,8 +123,8 @@ inline job_spec small_net(std::int64_t batch = 8, std::int64_t packets = 4) {
                 batch, packets);
 }
 
-inline std::variant<model_graph, diagnostics> try_graph(const job_spec& j, const shape& example = shape{4, 5},
-                                                        std::int64_t classes = 10) {
+inline expected<model_graph, diagnostics> try_graph(const job_spec& j, const shape& example = shape{4, 5},
+                                                    std::int64_t classes = 10) {
   return build_graph(j, paper_layers(), example, classes);
 }
 

@@ -35,8 +35,7 @@ std::vector<std::string> mistakes(std::vector<layer_spec> layers, const data& d 
   add_stock_layers(all);
   const auto j = job_of(std::move(layers));
   auto r = build_graph(j, all, d.example, d.classes, d.label, d.ids);
-  auto* e = std::get_if<diagnostics>(&r);
-  return e ? texts(*e) : std::vector<std::string>{};
+  return r ? std::vector<std::string>{} : texts(r.error());
 }
 
 // Layers added to a valid net of one input: a linear layer 'ip' with 10 scores and its loss.

@@ -5,6 +5,7 @@
 
 #include "runtime/plan/message_sizes.hpp"
 #include "runtime/plan/plan_check.hpp"
+#include "tests/error_text.hpp"
 #include "tests/runtime/model/graph_fixture.hpp"
 
 namespace troupe {
@@ -25,14 +26,14 @@ layer_spec at(layer_spec s, const std::string& partition, std::vector<std::strin
 struct tried {
   job_spec job;
   model_graph graph;
-  std::variant<job_plan, diagnostics> plan;
+  expected<job_plan, diagnostics> plan;
 
   tried(job_spec j, const shape& example, std::uint32_t rule_states) : job(std::move(j)) {
     layer_registry all;
     add_stock_layers(all);
     auto g = build_graph(job, all, example, 4);
-    if (auto* e = std::get_if<diagnostics>(&g)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
-    graph = std::get<model_graph>(std::move(g));
+    if (!g) ADD_FAILURE() << ::testing::PrintToString(texts(g.error()));
+    graph = *std::move(g);
     plan_options o;
     o.rule_states = rule_states;
     plan = make_plan(job, graph, nodes_named({"n1", "n2"}), o);
@@ -40,8 +41,8 @@ struct tried {
   tried(const tried&) = delete;
 
   const job_plan& made() const {
-    if (auto* e = std::get_if<diagnostics>(&plan)) throw std::runtime_error(texts(*e).at(0));
-    return std::get<job_plan>(plan);
+    if (!plan) throw std::runtime_error(texts(plan.error()).at(0));
+    return *plan;
   }
   std::int64_t largest_state(std::uint32_t rule_states) const {
     std::int64_t most = 0;
@@ -79,7 +80,7 @@ TEST(message_sizes, packet_beyond_the_message_limit_is_refused_with_layer_and_by
   j.data.batch = 64;
   j.pipeline.packets = 1;
   const tried t(std::move(j), shape{5}, 1);
-  const auto* wrong = std::get_if<diagnostics>(&t.plan);
+  const auto* wrong = t.plan ? nullptr : &t.plan.error();
   ASSERT_TRUE(wrong) << "1.28 GB do not fit into one message";
   EXPECT_THAT(texts(*wrong).at(0), HasSubstr("layer 'wide'"));
   EXPECT_THAT(texts(*wrong).at(0), HasSubstr("1280000000 bytes"));
@@ -92,7 +93,7 @@ TEST(message_sizes, layer_too_large_to_send_whole_between_workers_is_named) {
     auto j = job_of({linear("fc6", "data", 4096), linear("score", "fc6", 4), spec("loss", "softmax_loss", {"score", "label"})});
     j.topology.workers_per_group = apart ? 2 : 1;
     const tried t(std::move(j), shape{70000}, 1);
-    const auto why = layers_too_large_to_send(t.made(), t.graph, t.job, gib);
+    const auto why = test::error_text(check_message_sizes(t.made(), t.graph, t.job, gib));
     if (apart)
       EXPECT_THAT(why, HasSubstr("layer 'fc6'"));
     else

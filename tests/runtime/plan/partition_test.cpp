@@ -59,11 +59,11 @@ planned_net plan_of_net(const job_spec& j, const std::vector<node_spec>& nodes) 
   add_stock_layers(all);
   planned_net p;
   auto g = build_graph(j, all, shape{5}, 4);
-  if (auto* e = std::get_if<diagnostics>(&g)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
-  p.graph = std::get<model_graph>(std::move(g));
+  if (!g) ADD_FAILURE() << ::testing::PrintToString(texts(g.error()));
+  p.graph = *std::move(g);
   auto r = make_plan(j, p.graph, nodes);
-  if (auto* e = std::get_if<diagnostics>(&r)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
-  p.plan = std::get<job_plan>(std::move(r));
+  if (!r) ADD_FAILURE() << ::testing::PrintToString(texts(r.error()));
+  p.plan = *std::move(r);
   return p;
 }
 

@@ -46,11 +46,11 @@ struct planned_job {
     layer_registry all;
     add_stock_layers(all);
     auto g = build_graph(job, all, shape{5}, 4);
-    if (auto* e = std::get_if<diagnostics>(&g)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
-    graph = std::get<model_graph>(std::move(g));
+    if (!g) ADD_FAILURE() << ::testing::PrintToString(texts(g.error()));
+    graph = *std::move(g);
     auto r = make_plan(job, graph, nodes_named({"n1", "n2"}), {{}, true});
-    if (auto* e = std::get_if<diagnostics>(&r)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
-    plan = std::get<job_plan>(std::move(r));
+    if (!r) ADD_FAILURE() << ::testing::PrintToString(texts(r.error()));
+    plan = *std::move(r);
   }
   planned_job(const planned_job&) = delete;
 

@@ -24,18 +24,17 @@ struct planned {
 planned plan_of(job_spec j, const std::vector<node_spec>& nodes, const std::set<std::string>& own = {}) {
   planned p{std::move(j), {}, {}};
   auto g = try_graph(p.job);
-  if (auto* e = std::get_if<diagnostics>(&g)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
-  p.graph = std::get<model_graph>(std::move(g));
+  if (!g) ADD_FAILURE() << ::testing::PrintToString(texts(g.error()));
+  p.graph = *std::move(g);
   auto r = make_plan(p.job, p.graph, nodes, {own, false});
-  if (auto* e = std::get_if<diagnostics>(&r)) ADD_FAILURE() << ::testing::PrintToString(texts(*e));
-  p.plan = std::get<job_plan>(std::move(r));
+  if (!r) ADD_FAILURE() << ::testing::PrintToString(texts(r.error()));
+  p.plan = *std::move(r);
   return p;
 }
 
 std::vector<std::string> plan_errors_of(const job_spec& j, const std::vector<node_spec>& nodes) {
-  auto r = make_plan(j, std::get<model_graph>(try_graph(j)), nodes);
-  auto* e = std::get_if<diagnostics>(&r);
-  return e ? texts(*e) : std::vector<std::string>{};
+  auto r = make_plan(j, try_graph(j).value(), nodes);
+  return r ? std::vector<std::string>{} : texts(r.error());
 }
 
 // Properties that every plan must have.
@@ -192,8 +191,8 @@ TEST(plan, puts_the_tester_next_to_the_last_worker_or_on_a_tester_node) {
   j.pipeline.packets = 2;
   j.topology.workers_per_group = 2;
   const auto tester_of = [&](const std::vector<node_spec>& nodes) {
-    const auto g = std::get<model_graph>(try_graph(j));
-    const auto p = std::get<job_plan>(make_plan(j, g, nodes, {{}, true}));
+    const auto g = try_graph(j).value();
+    const auto p = make_plan(j, g, nodes, {{}, true}).value();
     EXPECT_EQ(p[p.tester].node, p[p.tester_loader].node);
     EXPECT_EQ(p[p.tester].node, p[p.tester_stage].node);
     return p.nodes[p[p.tester].node].name;
@@ -222,8 +221,8 @@ TEST(plan, with_fuse_keeps_the_order_in_which_gradients_are_added) {
               spec("t", "same", {"a"}), spec("join", "sum", {"r", "s", "t"}), spec("seen0", "metric", {"apart", "label"}),
               spec("seen1", "metric", {"apart.1", "label"}), spec("loss", "loss", {"join", "label"})});
   j.pipeline.fuse = "auto";
-  const auto g = std::get<model_graph>(try_graph(j, shape{4, 5}, 2));
-  const auto p = std::get<job_plan>(make_plan(j, g, nodes_named({"local"}), {{"halves"}, false}));
+  const auto g = try_graph(j, shape{4, 5}, 2).value();
+  const auto p = make_plan(j, g, nodes_named({"local"}), {{"halves"}, false}).value();
   std::vector<std::string> names;
   for (auto s : p.stages[0]) names.push_back(p[s].name);
   EXPECT_THAT(names, ElementsAre("worker0/a..r", "worker0/apart", "worker0/s", "worker0/t..loss"));

@@ -15,6 +15,7 @@
 
 #include "ops/device.hpp"
 #include "runtime/record/file_io.hpp"
+#include "tests/error_text.hpp"
 #include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe {
@@ -40,13 +41,13 @@ TEST(checkpoint_home, each_run_of_a_job_has_its_own_folder) {
   const test::temp_dir dir;
   const auto home = checkpoint_home(dir.path, "le net/../x");
   EXPECT_EQ(home, dir.path + "/le_net____x");
-  EXPECT_EQ(why_no_home(dir.path, "le net/../x"), "");
+  EXPECT_TRUE(check_home(dir.path, "le net/../x"));
   EXPECT_TRUE(runs_of(home).empty()) << "the test folder was not removed";
   std::vector<std::string> made;
   for (int i = 0; i < 20; ++i) {
     auto one = new_run_folder(home);
-    ASSERT_TRUE(std::holds_alternative<std::string>(one));
-    made.push_back(std::get<std::string>(one));
+    ASSERT_TRUE(one);
+    made.push_back(*one);
   }
   std::sort(made.begin(), made.end());
   EXPECT_EQ(runs_of(home), made);
@@ -56,18 +57,18 @@ TEST(checkpoint_home, each_run_of_a_job_has_its_own_folder) {
 TEST(checkpoint_home, why_no_home_names_a_folder_that_cannot_be_written) {
   const test::temp_dir dir;
   std::ofstream(dir.path + "/file") << "x";
-  EXPECT_NE(why_no_home(dir.path + "/file", "lenet").find(dir.path + "/file/lenet: cannot create"), std::string::npos)
-      << why_no_home(dir.path + "/file", "lenet");
-  EXPECT_NE(why_no_home("/proc", "lenet"), "");
+  const auto why = test::error_text(check_home(dir.path + "/file", "lenet"));
+  EXPECT_NE(why.find(dir.path + "/file/lenet: cannot create"), std::string::npos) << why;
+  EXPECT_FALSE(check_home("/proc", "lenet"));
 }
 
 TEST(checkpoint_home, newest_in_skips_and_reports_damaged_files) {
   const test::temp_dir dir;
   const auto home = checkpoint_home(dir.path, "lenet");
   EXPECT_FALSE(newest_in(runs_of(home)).newest);
-  const auto first = std::get<std::string>(new_run_folder(home)), second = std::get<std::string>(new_run_folder(home));
-  for (const std::uint64_t step : {10, 20}) ASSERT_EQ(save_checkpoint(first, kept_at(step)), std::nullopt);
-  ASSERT_EQ(save_checkpoint(second, kept_at(15)), std::nullopt);
+  const auto first = new_run_folder(home).value(), second = new_run_folder(home).value();
+  for (const std::uint64_t step : {10, 20}) ASSERT_EQ(test::error_text(save_checkpoint(first, kept_at(step))), "");
+  ASSERT_EQ(test::error_text(save_checkpoint(second, kept_at(15))), "");
   const auto files = checkpoint_files(first);
   written_at(files[1], -30), written_at(files[0], -20);
   written_at(checkpoint_files(second)[0], -10);
@@ -104,7 +105,7 @@ TEST(checkpoint_home, forget_cached_drops_the_file_from_the_page_cache) {
   const test::temp_dir dir;
   const auto file = dir.path + "/bytes";
   const std::vector<char> bytes(4 << 20, 'x');
-  ASSERT_EQ(write_file_atomically(file, {{bytes.data(), bytes.size()}}), "");
+  ASSERT_EQ(test::error_text(write_file_atomically(file, {{bytes.data(), bytes.size()}})), "");
   ASSERT_GT(pages_held(file), 0) << "just written";
   forget_cached(file);
   const auto held = pages_held(file);

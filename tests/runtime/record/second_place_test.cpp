@@ -21,11 +21,11 @@ class second_places : public testing::Test {
 
   // Writes like a checkpoint: to a temporary name first. Fails if `text` is empty.
   static file_writer writes(const std::string& text) {
-    return [text](const std::string& path) -> std::optional<record_error> {
-      if (text.empty() || path.starts_with("/full/")) return record_error{path, {}, "no space left"};
+    return [text](const std::string& path) -> expected<void, record_error> {
+      if (text.empty() || path.starts_with("/full/")) return unexpected(record_error{path, {}, "no space left"});
       std::ofstream(path + ".new") << text;
       fs::rename(path + ".new", path);
-      return std::nullopt;
+      return {};
     };
   }
   static std::string read(const std::string& path) {
