@@ -85,6 +85,7 @@ TEST_F(repl_tmux_test, ctrl_c_clears_the_line_and_does_not_leave) {
   keys({"C-c"});
   ASSERT_TRUE(shows("\\^C\ntroupe> $")) << screen();
   keys({"C-c"});
+  ASSERT_TRUE(shows("\\^C\ntroupe> \\^C\ntroupe> $")) << screen();
   enter("jobs");
   EXPECT_TRUE(shows("no jobs\ntroupe> $")) << screen();
   keys({"C-d"});
