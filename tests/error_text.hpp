@@ -18,10 +18,8 @@ std::string error_text(const expected<T, E>& r) {
     return e.message;
   } else if constexpr (requires { e.text; }) {
     return e.text;
-  } else {  // diagnostics
-    std::string all;
-    for (const auto& d : e) all += (all.empty() ? "" : "\n") + d.to_string();
-    return all;
+  } else {
+    return all_of(e).text;  // diagnostics
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <optional>
 
 #include "actors/metrics/endpoint.hpp"
 #include "actors/supervision/gpu_watch.hpp"

@@ -113,17 +113,12 @@ class embedded_backend final : public repl_backend {
   }
 
   expected<std::uint32_t> submit(const repl_submission& s) override {
-    const auto wrong = [](const diagnostics& bad) {
-      std::string all;
-      for (const auto& d : bad) all += (all.empty() ? "" : "\n") + d.to_string();
-      return unexpected(error(std::move(all)));
-    };
     auto made = prepare_text({s.text, s.file, s.overrides}, all_);
-    if (!made) return wrong(made.error());
+    if (!made) return unexpected(all_of(made.error()));
     if (const auto fits = check_memory(**made, 0, machine_memory(dev_->pool().bytes_held)); !fits)
       return unexpected(error(fits.error().to_string()));
     auto resolved = resolve_convolutions(*made, *dev_);
-    if (!resolved) return wrong(resolved.error());
+    if (!resolved) return unexpected(all_of(resolved.error()));
     auto& j = resolved->job;
     device_list devices;
     try {

@@ -33,11 +33,7 @@ expected<cluster_address> target_of(const arguments& a) {
     return cluster_address{{}, a.tls, a.address.empty() ? "127.0.0.1:7701" : a.address, {}};
   }
   auto read = read_cluster_file(a.cluster);
-  if (!read) {
-    std::string why;
-    for (const auto& d : read.error()) why += (why.empty() ? "" : "\n") + d.to_string();
-    return unexpected(error(why));
-  }
+  if (!read) return unexpected(all_of(read.error()));
   const auto& c = *read;
   auto where = coordinator_of(c);
   std::vector<std::string> names;

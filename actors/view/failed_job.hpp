@@ -2,7 +2,6 @@
 // (runtime/node/post_mortem.hpp).
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "actors/view/events.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <variant>
 #include <vector>
 
 #include "apps/troupe_job.hpp"

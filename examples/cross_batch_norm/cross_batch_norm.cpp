@@ -20,7 +20,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 
 #include "ops/device.hpp"
 #include "runtime/job/plugin_abi.hpp"

@@ -10,7 +10,6 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <variant>
 
 #include "actors/embedded.hpp"
 #include "runtime/node/config/prepare_text.hpp"

@@ -50,6 +50,13 @@ inline error first_of(const diagnostics& all, const char* otherwise) {
   return error(all.empty() ? otherwise : all.front().to_string());
 }
 
+// All of several mistakes, one per line.
+inline error all_of(const diagnostics& all) {
+  std::string lines;
+  for (const auto& d : all) lines += (lines.empty() ? "" : "\n") + d.to_string();
+  return error(std::move(lines));
+}
+
 // Makes an expected of an error: return unexpected(error("...")).
 template <class E>
 class [[nodiscard]] unexpected {

@@ -20,10 +20,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "runtime/base/result.hpp"

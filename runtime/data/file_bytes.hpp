@@ -6,7 +6,6 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "runtime/base/result.hpp"

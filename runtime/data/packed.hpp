@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <variant>
 
 #include "runtime/base/result.hpp"
 #include "runtime/data/file_bytes.hpp"

@@ -30,7 +30,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "runtime/base/result.hpp"

@@ -17,7 +17,6 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "runtime/base/result.hpp"

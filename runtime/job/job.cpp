@@ -2,7 +2,6 @@
 #include "runtime/job/job.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "ops/device.hpp"
 #include "ops/filler.hpp"

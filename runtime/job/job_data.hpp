@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/base/result.hpp"

@@ -90,7 +90,7 @@ expected<mode_facts> find_mode(const prepared_job& j, const std::string& name,
   try {
     const auto o = options_from_text(given, m->specs);
     if (m->check) m->check(o, j.spec, j.plan);
-    if (auto fine = check_layers(j, *m, o); !fine) return unexpected(error(fine.error().text));
+    if (auto fine = check_layers(j, *m, o); !fine) return unexpected(fine.error());
     return facts_of(*m, o);
   } catch (const option_error& e) {
     return refused("mode " + name + ": " + e.what());

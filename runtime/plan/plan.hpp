@@ -11,7 +11,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "runtime/base/result.hpp"

@@ -9,7 +9,6 @@
 // Errors: values.  Threads: functions without state.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

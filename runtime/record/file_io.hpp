@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "runtime/base/result.hpp"

@@ -15,7 +15,6 @@
 
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "runtime/base/result.hpp"
 #include "runtime/coordinator/handover.hpp"

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <utility>
-#include <variant>
 
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/job_file.hpp"

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
 
 #include "actors/control/messages.hpp"
 #include "runtime/base/result.hpp"

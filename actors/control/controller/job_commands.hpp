@@ -1,7 +1,6 @@
 // Commands to one job.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "actors/control/controller/controlled_job.hpp"

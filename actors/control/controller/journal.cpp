@@ -12,7 +12,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <variant>
 
 #include "runtime/checksum/crc32c.hpp"
 #include "runtime/node/pki/certificates.hpp"

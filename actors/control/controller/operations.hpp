@@ -20,7 +20,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "actors/control/client/client.hpp"

@@ -50,7 +50,7 @@ expected<std::optional<given_file>, diagnostics> checker::look_for_checkpoints(c
     return unexpected(diagnostics{{position_of(c.key_at, key, c.at), why.in("[checkpoint]: '" + std::string(key) + "'").text}});
   };
   if (!c.dir.empty() && j.plan.nodes[j.plan.roles.front().node].name == at_.self)
-    if (const auto fine = check_home(c.dir, j.spec.name); !fine) return wrong("dir", error(fine.error().text));
+    if (const auto fine = check_home(c.dir, j.spec.name); !fine) return wrong("dir", fine.error());
   if (c.resume != "auto" || what.received || what.given.kind != given_file::nothing) return std::nullopt;
   auto newest = take_newest(at_, j, what.job, notes);
   if (!newest) return wrong("resume", newest.error());

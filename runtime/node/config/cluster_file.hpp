@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
 
 #include "runtime/base/result.hpp"
 #include "runtime/spec/job_spec.hpp"

@@ -4,7 +4,6 @@
 // Threads: functions without state.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

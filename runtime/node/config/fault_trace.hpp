@@ -5,7 +5,6 @@
 #pragma once
 
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "runtime/base/diagnostic.hpp"

@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <string>
-#include <variant>
 
 #include "runtime/base/result.hpp"
 #include "runtime/node/runs/run_plot.hpp"

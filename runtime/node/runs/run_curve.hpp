@@ -18,10 +18,8 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "runtime/base/result.hpp"

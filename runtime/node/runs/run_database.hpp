@@ -6,9 +6,7 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
-#include <variant>
 
 #include "runtime/base/result.hpp"
 #include "runtime/node/runs/run_info.hpp"

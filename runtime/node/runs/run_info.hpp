@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "runtime/base/result.hpp"

@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "runtime/base/result.hpp"

@@ -15,10 +15,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 
 #include "runtime/base/result.hpp"
 #include "runtime/messages/value_histogram.hpp"

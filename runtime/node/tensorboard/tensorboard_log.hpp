@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <variant>
 
 #include "runtime/base/result.hpp"
 #include "runtime/node/tensorboard/event_file.hpp"
