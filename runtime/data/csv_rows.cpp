@@ -21,7 +21,7 @@ csv_rows::csv_rows(std::string path, csv_columns c, std::shared_ptr<const random
 
 expected<std::shared_ptr<csv_rows>> csv_rows::open(const std::string& path, csv_columns c) {
   auto file = open_bytes(path);
-  if (!file) return unexpected(error(path + ": " + file.error().text));
+  if (!file) return unexpected(file.error().in(path));
   std::shared_ptr<csv_rows> made(new csv_rows(path, std::move(c), *std::move(file)));
   if (const auto fine = made->find_pieces(); !fine) return unexpected(fine.error());
   return made;
@@ -66,15 +66,15 @@ expected<void> csv_rows::parse(const piece& p) {
 expected<void> csv_rows::find_pieces() {
   piece p;
   if (columns_.header) {
-    if (const auto fine = take_piece(p); !fine) return unexpected(fine.error());
+    if (auto fine = take_piece(p); !fine) return fine;
     auto first = parse_csv_first_line(text_, columns_.separator);
     if (!first) return unexpected(error(path_ + ": " + first.error().text));
     p.at = first->bytes;
     p.line = first->line;
   }
   while (p.at < file_->size()) {
-    if (const auto fine = take_piece(p); !fine) return unexpected(fine.error());
-    if (const auto fine = parse(p); !fine) return unexpected(fine.error());
+    if (auto fine = take_piece(p); !fine) return fine;
+    if (auto fine = parse(p); !fine) return fine;
     p.first = rows_;
     if (!table_.lines.empty()) pieces_.push_back(p);
     rows_ += static_cast<std::int64_t>(table_.rows());

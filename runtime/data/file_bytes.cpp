@@ -77,7 +77,7 @@ expected<std::shared_ptr<const random_bytes>> open_bytes(const std::string& path
 expected<void> read_whole(const std::string& path, std::vector<std::uint8_t>& out, std::size_t most) {
   descriptor d;
   std::uint64_t size = 0;
-  if (const auto fine = open_regular(path, d, size); !fine) return unexpected(fine.error());
+  if (auto fine = open_regular(path, d, size); !fine) return fine;
   if (size > most)
     return unexpected(error(std::to_string(size) + " bytes; at most " + std::to_string(most) + " can be kept in memory"));
   out.resize(static_cast<std::size_t>(size));

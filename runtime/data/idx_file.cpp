@@ -86,7 +86,7 @@ class gunzip {
       const int rc = inflate(&z_, Z_NO_FLUSH);
       got += room - z_.avail_out;
       if (rc == Z_STREAM_END) {
-        if (const auto fine = end_member(); !fine) return unexpected(fine.error());
+        if (auto fine = end_member(); !fine) return fine;
       } else if (rc == Z_BUF_ERROR || (rc == Z_OK && z_.avail_in == 0 && taken_ == packed_.size() && z_.avail_out > 0)) {
         return unexpected(error("truncated: the gzip stream ends after " + std::to_string(packed_.size()) + " bytes"));
       } else if (rc != Z_OK) {

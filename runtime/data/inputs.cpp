@@ -304,9 +304,9 @@ input_result open_idx_input(const std::string& path, const input_format& f) {
 
 expected<input_kind> input_kind_of(const std::string& path) {
   const auto file = open_bytes(path);
-  if (!file) return unexpected(error(path + ": " + file.error().text));
+  if (!file) return unexpected(file.error().in(path));
   const auto beginning = beginning_of(**file, 8);
-  if (!beginning) return unexpected(error(path + ": " + beginning.error().text));
+  if (!beginning) return unexpected(beginning.error().in(path));
   const auto text = text_of(*beginning);
   const auto begins = [&](std::string_view magic) { return text.starts_with(magic); };
   if (begins("\x89PNG") || begins("\xff\xd8")) return input_kind::image;

@@ -208,17 +208,16 @@ std::shared_ptr<const source> open_by_option(const options& o, std::uint64_t) {
 expected<std::shared_ptr<const source>> open_packed(std::shared_ptr<const random_bytes> file, const std::string& name) {
   // The header has its own length. No more than the allowed maximum and the file's size is read.
   bytes_of_one begin(static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), 16)));
-  if (const auto fine = file->read(0, begin.data(), begin.size()); !fine) return unexpected(error(name + ": " + fine.error().text));
+  if (const auto fine = file->read(0, begin.data(), begin.size()); !fine) return unexpected(fine.error().in(name));
   if (begin.size() == 16) {
     std::uint32_t length = 0;
     std::memcpy(&length, begin.data() + 12, 4);
     const auto n = std::min<std::uint64_t>({file->size(), std::max<std::uint32_t>(length, 16), max_packed_header_bytes});
     begin.resize(static_cast<std::size_t>(n));
-    if (const auto fine = file->read(0, begin.data(), begin.size()); !fine)
-      return unexpected(error(name + ": " + fine.error().text));
+    if (const auto fine = file->read(0, begin.data(), begin.size()); !fine) return unexpected(fine.error().in(name));
   }
   auto r = decode_packed_header(begin, file->size());
-  if (!r) return unexpected(error(name + ": " + r.error().text));
+  if (!r) return unexpected(r.error().in(name));
   return std::make_shared<packed_source>(std::move(file), *std::move(r), name);
 }
 

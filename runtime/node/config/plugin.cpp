@@ -132,7 +132,7 @@ expected<void, coded_error> load_plugins(const std::vector<std::string>& paths, 
     if (ec) real = p;
     if (std::find(seen.begin(), seen.end(), real) != seen.end()) continue;
     seen.push_back(real);
-    if (auto r = load_plugin(p, into); !r) return unexpected(r.error());
+    if (auto r = load_plugin(p, into); !r) return r;
   }
   return {};
 }

@@ -66,7 +66,7 @@ expected<std::shared_ptr<const source>> open_image_list(std::vector<std::string>
                                                         const byte_scaling& scaling, bool resize) {
   for (const auto& path : files) {
     const auto r = size_of_image_file(path);
-    if (!r) return unexpected(error(path + ": " + r.error().text));
+    if (!r) return unexpected(r.error().in(path));
     const auto& is = *r;
     if (!resize && (is.height != example[1] || is.width != example[2]))
       return unexpected(error(path + ": the image is " + std::to_string(is.height) + "x" + std::to_string(is.width) +

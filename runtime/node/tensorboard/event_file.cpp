@@ -99,7 +99,7 @@ expected<event_file, record_error> event_file::open(const std::filesystem::path&
     if (f.file_ < 0 && errno != EEXIST) return unexpected(error_at(f.path_, "cannot be created", errno));
   }
   f.append(proto_message{}.real(1, wall_time).bytes(3, "brain.Event:2").encoded());
-  if (auto failed = f.flush(); !failed) return unexpected(std::move(failed).error());
+  if (auto ok = f.flush(); !ok) return unexpected(std::move(ok).error());
   return f;
 }
 
