@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "ops/tensor.hpp"
+#include "runtime/messages/square_sum.hpp"
 #include "runtime/messages/value_histogram.hpp"
 
 namespace troupe {
@@ -67,8 +67,7 @@ struct layer_weights {
 // at header.step, for clipping by norm (reduce/norm.hpp).
 struct norm_partials {
   std::uint32_t block = 0;
-  // Node of the tree over the parameter's elements (first << 32 | span), and the bits of its sum.
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
+  std::vector<square_sum> parts;
 };
 
 // Shard -> the other shards of its server group: all gradients of worker group `group` at

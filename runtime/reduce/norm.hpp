@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ops/tensor.hpp"
-#include "ops/tree/packet_tree.hpp"
+#include "runtime/messages/square_sum.hpp"
 
 namespace troupe {
 
@@ -18,11 +18,6 @@ class device;
 
 // Elements per leaf; shards cut a parameter only at multiples of this (plan/plan_blocks.cpp).
 inline constexpr std::int64_t squares_group = 16;
-
-struct square_sum {
-  tree_node node;  // in units of groups
-  double sum = 0.0;
-};
 
 // The partial sums of `part`, elements [begin, begin + part.count()) of a parameter of `total`
 // elements. Both ends must be multiples of squares_group, unless the end is `total`. `found` is

@@ -1,7 +1,5 @@
 #include "runtime/sync/norm_clip.hpp"
 
-#include <bit>
-
 #include "ops/clip.hpp"
 #include "ops/device.hpp"
 #include "runtime/base/invariant.hpp"
@@ -68,10 +66,7 @@ void norm_clip::measured(std::uint32_t block, std::uint64_t step, std::vector<sq
     if (s == parts_.config.self || parts_.plan()[s].group != parts_.group()) continue;
     auto h = parts_.to(s);
     h.step = step;
-    norm_partials partials{block, {}};
-    for (const auto& one : found)
-      partials.parts.emplace_back(std::uint64_t{one.node.first} << 32 | one.node.span, std::bit_cast<std::uint64_t>(one.sum));
-    out.send({h, std::move(partials)});
+    out.send({h, norm_partials{block, found}});
   }
   const auto why = add(block, step, std::move(found), out);
   invariant(!why, "a block of this shard is measured once per step");
@@ -84,10 +79,7 @@ std::optional<drop_reason> norm_clip::take_message(const envelope& e, effects& o
   if (s->block >= blocks.size() || !counts(blocks[s->block]) || e.h.src != parts_.plan().shard_of(blocks[s->block], parts_.group()))
     return drop_reason::misaddressed;
   if (e.h.step < next_) return drop_reason::outdated;
-  std::vector<square_sum> parts;
-  for (const auto& [node, bits] : s->parts)
-    parts.push_back({{static_cast<std::uint32_t>(node >> 32), static_cast<std::uint32_t>(node)}, std::bit_cast<double>(bits)});
-  return add(s->block, e.h.step, std::move(parts), out);
+  return add(s->block, e.h.step, s->parts, out);
 }
 
 std::optional<drop_reason> norm_clip::add(std::uint32_t block, std::uint64_t step, std::vector<square_sum> parts, effects& out) {

@@ -240,10 +240,7 @@ class norm_clips : public ::testing::Test {
       cpu()->begin_task();
       find_square_sums(*cpu(), sum, 0, block.count, found);
       cpu()->finish_task();
-      norm_partials p{block.id, {}};
-      for (const auto& one : *found)
-        p.parts.emplace_back(std::uint64_t{one.node.first} << 32 | one.node.span, std::bit_cast<std::uint64_t>(one.sum));
-      EXPECT_EQ(b.say(self, 0, p), std::nullopt);
+      EXPECT_EQ(b.say(self, 0, norm_partials{block.id, *found}), std::nullopt);
     }
   }
   std::int64_t elements() const {

@@ -126,7 +126,7 @@ inline inventory sample() {
 }
 template <>
 inline norm_partials sample() {
-  return {3, {{1ull << 32 | 2, 0x3ff0000000000000u}, {0, ~0ull}}};
+  return {3, {{{1, 2}, 1.0}, {{0, 1}, std::numeric_limits<double>::quiet_NaN()}}};
 }
 template <>
 inline nonfinite_report sample() {
