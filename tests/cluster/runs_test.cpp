@@ -92,10 +92,10 @@ TEST_F(cluster_runs, a_job_submitted_and_left_survives_its_coordinator_and_gives
   const auto unbroken = run(tiny_job(), set);
   ASSERT_EQ(unbroken.outcome.how, cluster_outcome::end::done);
 
-  std::vector<std::string> words{"train", "job.toml"};
+  std::vector<std::string> words{"train", "job.toml", "--json"};
   for (const auto& s : set) words.insert(words.end(), {"--set", s});
   auto trains = troupe(words);
-  ASSERT_TRUE(trains->wait_out("checkpoint", 30s)) << trains->log();
+  ASSERT_TRUE(trains->wait_out("\"event\":\"checkpoint\"", 30s)) << trains->log();
   trains->signal(SIGINT);
   EXPECT_EQ(trains->wait(20s), 0);
   kill_hard("n1");

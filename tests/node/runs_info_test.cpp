@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "runtime/node/runs/run_files.hpp"
 #include "runtime/node/runs/run_info.hpp"
 
 namespace troupe {
@@ -73,6 +74,18 @@ TEST_F(runs_info, a_damaged_run_json_is_an_error_that_names_the_file) {
   }
   const auto large = read_run_info(put("1-a", std::string((1u << 20) + 1, ' ')));
   EXPECT_NE(large.error().message.find("larger than 1 MiB"), std::string::npos);
+}
+
+TEST_F(runs_info, uses_a_folder_again_when_its_process_was_killed_before_it_wrote_run_json) {
+  std::uint32_t number = 2;
+  const auto first = new_numbered_folder(runs, "a", number).value().path;
+  EXPECT_EQ(new_numbered_folder(runs, "a", number).value().path, first);
+  make(2, "a");
+  const auto taken = new_numbered_folder(runs, "a", number);
+  ASSERT_FALSE(taken);
+  EXPECT_NE(taken.error().message.find("it exists"), std::string::npos) << taken.error().message;
+  number = 0;
+  EXPECT_EQ(new_numbered_folder(runs, "a", number).value().path.filename(), "3-a");
 }
 
 TEST_F(runs_info, a_running_run_without_a_lock_is_interrupted) {

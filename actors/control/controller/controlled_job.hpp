@@ -5,7 +5,6 @@
 // orders to append to, and nothing of other jobs.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -50,7 +49,7 @@ struct controlled_job {
   job_recovery recovery;
   job_files files;
 
-  bool uses(const std::string& node) const { return std::find(plan.nodes.begin(), plan.nodes.end(), node) != plan.nodes.end(); }
+  bool uses(const std::string& node) const { return plan.uses(node); }
   // The node is part of the running plan or the next one, or is awaited.
   bool has_part(const std::string& node) const;
   // "job 7"

@@ -34,7 +34,7 @@ void not_gathered(job_call& c) {
     if (!c.nodes.at(n).usable() && !(begins_changed(j) && j.plans.changes().without.contains(n))) missing.insert(n);
   const auto text = "no daemon answers as " + joined_names(missing) + ", which the plan uses (waited " +
                     std::to_string(gather_time(j).count()) + " s)";
-  if (!failure_book(j.plan.max_failures).survives_any()) return fail(c, *missing.begin(), text);
+  if (!j.plan.survives_failures()) return fail(c, *missing.begin(), text);
   begin_running(c);
   lose(c, *missing.begin(), text);
 }
@@ -212,7 +212,7 @@ void node_leaves(job_call& c, const std::string& node) {
   if (j.run.runs()) {
     if (!take_leave(c, node)) preempt(c, node + " shuts down");
   } else if (j.run.at() == phase::preparing) {
-    if (!failure_book(j.plan.max_failures).survives_any() || node == c.self()) return fail(c, node, why);
+    if (!j.plan.survives_failures() || node == c.self()) return fail(c, node, why);
     begin_running(c);
     lose(c, node, why);
   }

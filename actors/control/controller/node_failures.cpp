@@ -144,7 +144,7 @@ bool take_leave(job_call& c, const std::string& node) {
 
 bool unreachable(job_call& c, const std::string& node, const std::string& by, const std::string& why) {
   auto& j = c.j;
-  if (!c.nodes.knows(node) || node == by || !j.has_part(node) || !failure_book(j.plan.max_failures).survives_any()) return false;
+  if (!c.nodes.knows(node) || node == by || !j.has_part(node) || !j.plan.survives_failures()) return false;
   if (j.run.at() == job_run::phase::preparing) begin_running(c);
   if (c.nodes.at(node).up) j.recovery.failures().suspect(node, by, "node " + node + " is lost: " + by + " " + why, c.now);
   return true;

@@ -15,6 +15,7 @@
 // perform and deliver are templates because the classes that they call include this file.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -63,6 +64,9 @@ struct checked {
   std::optional<std::uint64_t> max_failures = 0;  // node failures that it survives; none: any number
   std::int64_t replicas = 1;
   std::set<std::string> costly = {};  // nodes whose failure loses state that no other node has
+
+  bool uses(const std::string& node) const { return std::find(nodes.begin(), nodes.end(), node) != nodes.end(); }
+  bool survives_failures() const { return max_failures.value_or(1) > 0; }
 };
 
 // Checks a submission. Mistakes in it are not errors of the operation.

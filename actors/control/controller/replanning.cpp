@@ -1,13 +1,10 @@
 #include "actors/control/controller/replanning.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace troupe::control {
 
-bool successor::uses(const std::string& node) const {
-  return plan && std::find(plan->plan.nodes.begin(), plan->plan.nodes.end(), node) != plan->plan.nodes.end();
-}
+bool successor::uses(const std::string& node) const { return plan && plan->plan.uses(node); }
 
 void replanning::changed_mode(const mode_choice& mode) { set_mode(changes_, mode); }
 

@@ -14,10 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The folder with the record of this run.
 std::optional<fs::path> folder_of_run(const fs::path& runs, std::uint32_t number) {
   const auto head = std::to_string(number) + "-";
+  std::error_code ec;
   for (const auto& f : run_folders(runs))
-    if (f.filename().string().starts_with(head)) return f;
+    if (f.filename().string().starts_with(head) && fs::exists(run_info_file(f), ec)) return f;
   return std::nullopt;
 }
 

@@ -53,7 +53,8 @@ expected<locked_folder, record_error> new_numbered_folder(const fs::path& given,
     if (read_number(word.substr(0, word.find('-')), n)) number = std::max(number, n + 1);
   }
   const auto path = runs / (std::to_string(number) + "-" + (name.empty() ? "job" : path_word(name)));
-  if (!fs::create_directory(path, ec)) return unexpected(record_error{path.string(), {}, "cannot create: " + ec.message()});
+  if (!fs::create_directory(path, ec) && (ec || next || fs::exists(run_info_file(path), ec)))
+    return unexpected(record_error{path.string(), {}, "cannot create: " + (ec ? ec.message() : "it exists")});
   auto lock = lock_folder(path);
   if (!lock) return unexpected(std::move(lock).error());
   return locked_folder{path, std::move(*lock)};

@@ -37,7 +37,8 @@ struct locked_folder {
   folder_lock lock;
 };
 
-// Makes RUNS/NUMBER-NAME. `number` 0: it is set to the next one.
+// Makes RUNS/NUMBER-NAME. `number` 0: it is set to the next one. Else a folder without run.json is
+// used again: the process that made it was killed before the run began.
 expected<locked_folder, record_error> new_numbered_folder(const std::filesystem::path& runs, const std::string& name,
                                                           std::uint32_t& number);
 // Locks a run folder. An error if a process writes it.
