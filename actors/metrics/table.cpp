@@ -88,6 +88,7 @@ constexpr metric entries[] = {
     {"troupe_link_bytes_total", counter_kind, "peer plane direction transport", "Bytes of frames, headers included."},
     {"troupe_link_frames_total", counter_kind, "peer plane direction", "Frames."},
     {"troupe_link_shared_bytes_total", counter_kind, "peer", "Received bytes that were read in the peer's memory, without a copy."},
+    {"troupe_link_round_trip_seconds", gauge_kind, "peer plane", "Time of a small frame to the peer and back."},
     {"troupe_link_queued_bytes", gauge_kind, "peer plane", "Bytes that wait to be sent."},
     {"troupe_link_unreturned_bytes", gauge_kind, "peer plane", "Sent bytes whose credit the peer has not returned."},
     {"troupe_link_held_bytes", gauge_kind, "peer plane", "Received bytes that are still in use."},

@@ -75,6 +75,20 @@ TEST(line_faults, a_longer_drop_is_silence_to_both_nodes_until_they_reconnect) {
   EXPECT_EQ(b.take().id, 7u);
 }
 
+TEST(line_faults, a_delay_at_either_end_is_part_of_the_round_trip_that_both_measure) {
+  const auto often = [](tcp_options& o) { o.heartbeat = 20ms, o.silence = 10s; };
+  auto faults = std::make_shared<line_faults>();
+  node a("a", [&](tcp_options& o) { often(o), o.faults = faults; });
+  node b("b", often);
+  EXPECT_EQ(a.stats_of("b").round_trip, 0) << "unknown";
+  connect(a, b);
+  ASSERT_TRUE(a.eventually(10s, [&] { return a.stats_of("b").round_trip > 0 && b.stats_of("a").round_trip > 0; }));
+  faults->delay(150ms, clock::now() + 1h);
+  ASSERT_TRUE(a.eventually(10s, [&] { return a.stats_of("b").round_trip >= 0.15 && b.stats_of("a").round_trip >= 0.15; }));
+  faults->delay(0ms, clock::now());
+  ASSERT_TRUE(a.eventually(10s, [&] { return a.stats_of("b").round_trip < 0.15 && b.stats_of("a").round_trip < 0.15; }));
+}
+
 TEST(line_faults, close_returns_while_all_traffic_is_dropped) {
   faulty a("a");
   node b("b");

@@ -12,6 +12,9 @@ using boost::system::error_code;
 
 namespace {
 
+// Probes and echoes that are taken between two heartbeats. Each peer sends one of each.
+constexpr int max_probes = 8;
+
 std::string name_of(const asio::ip::tcp::socket& socket) {
   error_code ec;
   const auto end = socket.remote_endpoint(ec);
@@ -119,13 +122,37 @@ bool connection::hand_on(frame&& f) {
 
 void connection::hand_on_late() {
   while (auto f = line_.next_due())
-    if (auto fine = setting_.owner.on_frame(shared_from_this(), std::move(*f)); !fine) return close(fine.error());
+    if (on_probe(*f))
+      continue;
+    else if (auto fine = setting_.owner.on_frame(shared_from_this(), std::move(*f)); !fine)
+      return close(fine.error());
 }
 
-void connection::on_control(const frame& f) {
+// Answers a probe, or takes the time of the answer. Injected delays apply to both, as to data.
+// Returns false for other frames.
+bool connection::on_probe(const frame& f) {
+  const auto now = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  if (f.type == static_cast<std::uint16_t>(control_type::probe)) {
+    out_.queue.push_number(control_type::echo, f.id);
+    pump();
+    return true;
+  }
+  if (f.type != static_cast<std::uint16_t>(control_type::echo)) return false;
+  // The peer may return another number than this node has sent: then the time is its own fault.
+  if (counters_ && f.id <= now) counters_->round_trip = std::max<std::int64_t>(1, static_cast<std::int64_t>(now - f.id));
+  return true;
+}
+
+void connection::on_control(frame& f) {
   const auto bytes = std::span<const std::byte>(f.payload.get(), f.bytes);
   switch (static_cast<control_type>(f.type)) {
     case control_type::heartbeat: return;
+    case control_type::probe:
+    case control_type::echo:
+      if (state_ != state::up && state_ != state::leaving) break;
+      if (++silence_.probes > max_probes) return;
+      if (!line_.delays(f, shared_from_this(), [this] { guard([&] { hand_on_late(); }); })) on_probe(f);
+      return;
     case control_type::hello:
       if (state_ == state::greeting) return on_hello(f);
       break;
@@ -348,6 +375,7 @@ void connection::on_timer() {
   // Silence is counted in heartbeat ticks, not by the clock: a node that was itself stopped for a
   // while sees one tick, then receives from its peers, and declares none of them dead.
   ++silence_.ticks;
+  silence_.probes = 0;
   if (silence_.ticks * setting_.options.heartbeat > setting_.options.silence)
     return close({"peer_silent", "[net] no byte received for " + std::to_string(setting_.options.silence.count()) + " ms"});
   if (silence_.receiver.tick(out_.writing, stream_.steps_written(), stream_.undelivered()) * setting_.options.heartbeat >
@@ -355,6 +383,8 @@ void connection::on_timer() {
     return close({"peer_stalled", "[net] the peer accepted no byte of the queued data for " +
                                       std::to_string(setting_.options.stalled.count()) + " ms"});
   out_.queue.push_control(control_type::heartbeat);
+  out_.queue.push_number(control_type::probe,
+                         static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()));
   return_credit();
   pump();
   arm(setting_.options.heartbeat);

@@ -29,6 +29,7 @@ namespace troupe::net {
 // Per peer, over all its connections.
 struct peer_counters {
   std::atomic<std::uint64_t> bytes_in{0}, bytes_out{0}, frames_in{0}, frames_out{0}, shared_in{0};
+  std::atomic<std::int64_t> round_trip{0};  // of the last probe, ns; 0: none yet
 };
 
 class connection;
@@ -110,7 +111,8 @@ class connection : public std::enable_shared_from_this<connection> {
   void on_read(const boost::system::error_code& ec, std::size_t n);
   bool hand_on(frame&& f);
   void hand_on_late();
-  void on_control(const frame& f);
+  void on_control(frame& f);
+  bool on_probe(const frame& f);
   bool on_credit(const frame& f);
   void begin_sharing();
   void on_hello(const frame& f);
@@ -132,7 +134,8 @@ class connection : public std::enable_shared_from_this<connection> {
   receive_buffer in_;
   held_line line_;
   struct {
-    int ticks = 0;  // since the last byte from the peer
+    int ticks = 0;   // since the last byte from the peer
+    int probes = 0;  // probes and echoes since the last tick; further ones than max_probes are ignored
     stall receiver;
   } silence_;
 

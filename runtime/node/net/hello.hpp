@@ -22,11 +22,13 @@ enum class control_type : std::uint16_t {
   credit,        // destination: frame_class; id: bytes of credit returned
   goodbye,       // orderly shutdown; the sender closes after it
   reads_shared,  // the sender has mapped the memory named in the hello and may get shared buffers
-  returned       // payload: numbers (u64) of shared buffers that the sender no longer reads
+  returned,      // payload: numbers (u64) of shared buffers that the sender no longer reads
+  probe,         // id: any number; the receiver answers by an echo with this number
+  echo
 };
 
-// Version 2 added streams and the window in two parts, version 3 shared buffers.
-inline constexpr std::uint16_t protocol_version = 3;
+// Version 2 added streams and the window in two parts, version 3 shared buffers, version 4 probes.
+inline constexpr std::uint16_t protocol_version = 4;
 
 struct hello {
   std::uint16_t protocol = protocol_version;

@@ -61,6 +61,7 @@ transport_stats peer_table::stats() const {
     s.frames_in = p.counters->frames_in;
     s.frames_out = p.counters->frames_out;
     s.shared_in = p.counters->shared_in;
+    s.round_trip = p.up ? 1e-9 * static_cast<double>(p.counters->round_trip) : 0;
     s.up = p.up != nullptr;
     if (p.up) {
       s.queued_bytes = p.up->queued();

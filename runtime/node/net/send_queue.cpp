@@ -25,11 +25,11 @@ void send_queue::push_control(control_type type, std::vector<std::byte> payload)
   controls_.push_back({h, std::move(payload)});
 }
 
-void send_queue::push_credit(frame_class c, std::uint64_t bytes) {
+void send_queue::push_number(control_type type, std::uint64_t id, std::uint32_t destination) {
   frame_header h;
-  h.type = static_cast<std::uint16_t>(control_type::credit);
-  h.destination = static_cast<std::uint32_t>(c);
-  h.id = bytes;
+  h.type = static_cast<std::uint16_t>(type);
+  h.destination = destination;
+  h.id = id;
   controls_.push_back({h, {}});
 }
 

@@ -20,7 +20,8 @@ class send_queue {
 
   void push(outgoing_frame&& f, std::uint64_t payload_bytes);
   void push_control(control_type type, std::vector<std::byte> payload = {});
-  void push_credit(frame_class c, std::uint64_t bytes);
+  void push_credit(frame_class c, std::uint64_t bytes) { push_number(control_type::credit, bytes, static_cast<std::uint32_t>(c)); }
+  void push_number(control_type type, std::uint64_t id, std::uint32_t destination = 0);  // a control frame without payload
 
   void open(std::uint64_t window) { order_.open(window); }  // until then only control frames are sent
   bool credit(frame_class c, std::uint64_t bytes) { return order_.credit(c, bytes); }

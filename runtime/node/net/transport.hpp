@@ -138,6 +138,7 @@ struct peer_stats {
   std::uint64_t bytes_in = 0, bytes_out = 0;
   std::uint64_t frames_in = 0, frames_out = 0;
   std::uint64_t shared_in = 0;     // of bytes_in: payload read in the sender's memory, without a copy
+  double round_trip = 0;           // seconds that the last probe took to the peer and back; 0: unknown
   std::uint64_t queued_bytes = 0;  // payload accepted by send(), not yet written
   std::uint64_t queued_frames = 0;
   std::uint64_t unreturned = 0;  // sent, credit not yet returned by the peer
