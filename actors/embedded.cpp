@@ -1,12 +1,10 @@
 #include "actors/embedded.hpp"
 
-#include <condition_variable>
-#include <deque>
 #include <future>
 #include <mutex>
 #include <thread>
-#include <variant>
 
+#include "actors/embedded_notes.hpp"
 #include "actors/shell/node_host.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/record/sha256.hpp"
@@ -14,72 +12,7 @@
 namespace troupe {
 namespace {
 
-struct kill_note {
-  std::string why;
-};
-using note = std::variant<event_effect, store_effect, command, kill_note>;  // command: handled by the thread in run()
-
 constexpr std::chrono::seconds kill_patience{5};
-
-// Queue from actor threads to the thread in run(). Bounded: a slow reader (such as a pipe that is
-// not read) delays training instead of filling the memory.
-class note_queue {
- public:
-  static constexpr std::size_t bound = 4096;
-
-  // Adds a note; if `waits`, blocks while the queue is full. A user's command does not wait, since
-  // it may come from the thread that takes notes out.
-  void put(note n, bool waits = true) {
-    std::unique_lock guard(lock_);
-    room_.wait(guard, [&] { return notes_.size() < bound || closed_ || !waits; });
-    if (closed_) return;
-    notes_.push_back(std::move(n));
-    if (notes_.size() == 1) filled_.notify_one();
-  }
-  // Returns all notes, or none after `limit`.
-  std::deque<note> take(std::chrono::milliseconds limit) {
-    std::unique_lock guard(lock_);
-    filled_.wait_for(guard, limit, [this] { return !notes_.empty(); });
-    auto taken = std::move(notes_);
-    notes_.clear();
-    room_.notify_all();
-    return taken;
-  }
-  // The reader has ended: later notes are dropped, so that no actor waits.
-  void close() {
-    std::lock_guard guard(lock_);
-    closed_ = true;
-    room_.notify_all();
-  }
-
- private:
-  std::mutex lock_;
-  std::condition_variable filled_, room_;
-  std::deque<note> notes_;
-  bool closed_ = false;
-};
-
-// Detects that no role has handled a message since the last look. Counts looks and not time, so
-// that a process that was stopped for a while (SIGSTOP, a debugger) is not considered hung.
-class stall_watch {
- public:
-  static constexpr std::chrono::milliseconds every{1000};
-
-  explicit stall_watch(std::chrono::seconds limit) : limit_(limit / every) {}
-  bool stalled(const std::vector<role_published>& entries) {
-    std::uint64_t now = 0;
-    for (const auto& r : entries) now += r.messages;
-    quiet_ = now == seen_ ? quiet_ + 1 : 0;
-    seen_ = now;
-    return quiet_ > limit_;
-  }
-  void reset() { quiet_ = 0; }
-
- private:
-  std::int64_t limit_;
-  std::int64_t quiet_ = 0;
-  std::uint64_t seen_ = 0;
-};
 
 std::string who_waits(const std::vector<role_published>& entries) {
   std::string text;
@@ -106,20 +39,24 @@ struct embedded_run::impl {
   void swap(const store_effect& s);
   void release();
   void begin();
+  expected<void> begin_trace(const std::string& file);
   void fail(std::string where, std::string what);
   void look_for_stall();
   void keep_post_mortem();
   bool look_at_tasks(const std::vector<role_published>& entries);
+  void look_for_stragglers();
 
   const std::shared_ptr<const prepared_job> j;  // the job of the first plan
   embedded_options options;
   note_queue notes;
   stall_watch watch;
   task_watch tasks;
+  straggler_watch stragglers;
   mutable std::mutex lock;  // protects `host`, `early` and `moving`
   std::mutex looking;       // held while `host` is used without `lock`, and while it is set or released
   std::shared_ptr<node_host> host;
-  std::vector<troupe::command> early;  // received before the job started, or while layers move
+  std::unique_ptr<trace_recording> trace;  // of `host`; protected by `looking`
+  std::vector<troupe::command> early;      // received before the job started, or while layers move
   bool moving = false;
   // The running plan, the next plan, and the command that requested it.
   std::shared_ptr<const prepared_job> running;
@@ -173,6 +110,8 @@ void embedded_run::impl::start() {
   {
     std::scoped_lock guard(looking, lock);
     host = std::move(made);
+    if (!options.trace.empty())
+      if (const auto begun = begin_trace(options.trace); !begun) return fail("--trace", begun.error().text);
   }
   begin();
 }
@@ -184,6 +123,15 @@ void embedded_run::impl::begin() {
   e.body = troupe::start{};
   host->deliver(std::move(e));
   release();
+}
+
+// The caller holds `looking`.
+expected<void> embedded_run::impl::begin_trace(const std::string& file) {
+  if (trace) return unexpected(error("a trace is being written to " + trace->file().string() + "; stop it first"));
+  auto made = trace_recording::start(file, *host->activities(), j->nodes.front().name);
+  if (!made) return unexpected(std::move(made).error());
+  trace = *std::move(made);
+  return {};
 }
 
 // --- the next plan of the job
@@ -302,11 +250,20 @@ void embedded_run::impl::look_for_stall() {
   handle_event(event_effect{result.step, error_event{"no role handled a message for " + seconds + " s" + who_waits(entries)}});
 }
 
+void embedded_run::impl::look_for_stragglers() {
+  std::vector<role_load> loads;
+  for (const auto& r : host->published()) loads.push_back({j->nodes.front().name, r.name, r.status.step, r.busy_seconds});
+  for (const auto& s : stragglers.look(loads, std::chrono::steady_clock::now()))
+    handle_event(event_effect{result.step, event_of(s)});
+}
+
 void embedded_run::impl::wait() {
-  auto next_look = std::chrono::steady_clock::now() + stall_watch::every;
+  constexpr auto notes_every = std::chrono::milliseconds(250);
+  auto next_look = std::chrono::steady_clock::now() + stall_watch::every, next_load = next_look;
   while (!over) {
-    for (auto& n : notes.take(std::chrono::milliseconds(250))) std::visit([this](const auto& x) { handle_event(x); }, n);
+    for (auto& n : notes.take(notes_every)) std::visit([this](const auto& x) { handle_event(x); }, n);
     const auto now = std::chrono::steady_clock::now();
+    if (!over && now >= next_load) look_for_stragglers(), next_load = now + notes_every;
     if (over || now < next_look) continue;
     look_for_stall();
     next_look = now + stall_watch::every;
@@ -354,6 +311,11 @@ embedded_result embedded_run::run() {
   me.notes.close();
   if (me.killed && me.host) me.end_killed();
   me.keep_post_mortem();
+  {
+    std::lock_guard guard(me.looking);
+    if (me.trace) me.result.trace = me.trace->stop();
+    me.trace.reset();
+  }
   if (me.result.hung) {
     me.result_was_hung = true;
     return std::move(me.result);
@@ -377,6 +339,18 @@ void embedded_run::command(troupe::command c) {
     impl_->host->command(impl_->j->id, std::move(c));
   else
     impl_->early.push_back(std::move(c));
+}
+
+expected<void> embedded_run::start_trace(const std::string& file) {
+  std::lock_guard guard(impl_->looking);
+  return impl_->host ? impl_->begin_trace(file) : unexpected(error("no job runs"));
+}
+
+expected<trace_summary> embedded_run::stop_trace() {
+  std::lock_guard guard(impl_->looking);
+  if (!impl_->trace) return unexpected(error("no trace is being written"));
+  const auto trace = std::move(impl_->trace);
+  return trace->stop();
 }
 
 void embedded_run::stop() { command({stop_command{}}); }

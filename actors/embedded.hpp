@@ -25,10 +25,13 @@
 #include <utility>
 #include <vector>
 
+#include "actors/supervision/straggler_watch.hpp"
 #include "actors/supervision/task_watch.hpp"
 #include "actors/view/failed_job.hpp"
+#include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/role.hpp"
+#include "runtime/trace/recording.hpp"
 
 namespace troupe {
 
@@ -48,6 +51,7 @@ struct embedded_options {
   // origin; none: no folder.
   std::optional<job_origin> post_mortem{};
   std::optional<beginning_file> begins{};  // the checkpoint or weights that the job starts from
+  std::string trace{};                     // file for a trace of the whole run (runtime/trace/recording.hpp); empty: none
 };
 
 struct embedded_result {
@@ -61,6 +65,7 @@ struct embedded_result {
   done_event done;                                      // the last event of a job that has not failed
   std::vector<std::pair<std::string, tensor>> weights;  // final, in layer order
   std::string weights_sha256;
+  std::optional<expected<trace_summary>> trace;  // of a trace that was not stopped before; nullopt: there was none
 };
 
 class embedded_run {
@@ -81,6 +86,11 @@ class embedded_run {
   // A user's command: pause, resume, checkpoint, eval, set, move LAYER local, ... Answered by
   // events. While layers move, other commands wait.
   void command(troupe::command c);
+  // Begins to write what the roles do to a trace file; one at a time. An error if the run has not
+  // begun or is over.
+  expected<void> start_trace(const std::string& file);
+  // Completes that file. An error if there is none.
+  expected<trace_summary> stop_trace();
   // Calls `look` with the host of the job's roles. Returns false before run() and after it. run()
   // waits for `look` to return: the host must be destroyed on the thread that made it (CAF's logger
   // waits for that thread), so no other thread may hold it.

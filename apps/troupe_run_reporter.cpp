@@ -21,13 +21,14 @@ std::string where_of(const record_error& e) { return e.tensor.empty() ? e.file :
 }  // namespace
 
 run_reporter::run_reporter(std::shared_ptr<prepared_job> j, const output& out, device_list devices, unsigned threads,
-                           std::optional<job_origin> from, std::optional<beginning_file> begins)
+                           std::optional<job_origin> from, std::optional<beginning_file> begins, const std::string& trace)
     : job_(std::move(j)), numerics_(numerics_of(devices)), progress_(out, extent_of(*job_)) {
   embedded_options o;
   o.threads = threads;
   o.devices = std::move(devices);
   o.post_mortem = std::move(from);
   o.begins = std::move(begins);
+  o.trace = trace;
   o.on_event = [this](const event_effect& e) { handle_event(e); };
   o.on_store = [this](const store_effect& s) { keep(s); };
   run_ = std::make_unique<embedded_run>(job_, std::move(o));
@@ -49,6 +50,7 @@ int run_reporter::finish() {
   const auto r = run_->run();
   sampler.stop();
   socket.reset();
+  if (r.trace) handle_trace(*r.trace, r.step);
   std::error_code in_use;
   if (!checkpoint_folder.empty()) std::filesystem::remove(checkpoint_folder, in_use);  // only succeeds if it is empty
   if (!r.ok) return failed(r);
@@ -64,6 +66,14 @@ int run_reporter::finish() {
   progress_.end_with({sampler.text(), record ? record->folder().string() : std::string(), std::move(more)});
   progress_.event({r.step, std::move(done)});
   return exit_done;
+}
+
+void run_reporter::handle_trace(const expected<trace_summary>& t, std::uint64_t step) {
+  if (!t)
+    troubles_.push_back({"--trace", {}, t.error().text});
+  else if (t->lost > 0)
+    progress_.event({step, warning_event{t->file + " lacks " + std::to_string(t->lost) +
+                                         " messages and tasks: roles were faster than the trace could be written"}});
 }
 
 int run_reporter::failed(const embedded_result& r) {

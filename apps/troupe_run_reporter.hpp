@@ -23,9 +23,9 @@ namespace troupe {
 class run_reporter {
  public:
   // `from`: origin of the job, for a post-mortem; nullopt: no post-mortem. `begins`: the file that
-  // the run starts from.
+  // the run starts from. `trace`: file for a trace of the run; empty: none.
   run_reporter(std::shared_ptr<prepared_job> j, const output& out, device_list devices, unsigned threads,
-               std::optional<job_origin> from = {}, std::optional<beginning_file> begins = {});
+               std::optional<job_origin> from = {}, std::optional<beginning_file> begins = {}, const std::string& trace = {});
 
   std::string checkpoint_file;           // empty: none is written
   std::string checkpoint_folder;         // if set: folder for checkpoints instead; the newest [checkpoint] keep remain
@@ -43,6 +43,7 @@ class run_reporter {
   void handle_event(const event_effect& e);
   void announce(const event_effect& e);
   int failed(const embedded_result& r);
+  void handle_trace(const expected<trace_summary>& t, std::uint64_t step);
   void save_weights_of(const embedded_result& r);
   void end_record(const embedded_result& r);
   void keep(const store_effect& s);

@@ -33,7 +33,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 14;
+constexpr std::uint32_t protocol = 15;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -198,9 +198,10 @@ struct role_entry {
 struct link_entry {  // of repl_link
   std::string peer, by, why_not;
   std::uint64_t bytes_in = 0, bytes_out = 0, shared_in = 0;
+  double round_trip = 0;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.peer, s.by, s.why_not, s.bytes_in, s.bytes_out, s.shared_in);
+    return std::tie(s.peer, s.by, s.why_not, s.bytes_in, s.bytes_out, s.shared_in, s.round_trip);
   }
 };
 inline constexpr std::size_t max_links_shown = 64;  // the busiest of those that are up

@@ -72,6 +72,7 @@ std::vector<repl_command> repl_commands_to_jobs();
 std::vector<repl_command> repl_commands_that_change();
 std::vector<repl_command> repl_commands_that_ask();
 std::vector<repl_command> repl_commands_that_watch();
+std::vector<repl_command> repl_commands_that_trace();
 std::vector<repl_command> repl_commands_that_harm();
 std::vector<repl_command> repl_commands_of_sessions();
 

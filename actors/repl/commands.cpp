@@ -8,8 +8,9 @@ namespace troupe {
 const std::vector<repl_command>& repl_table() {
   static const auto entries = [] {
     std::vector<repl_command> all;
-    for (const auto family : {repl_commands_that_look, repl_commands_to_jobs, repl_commands_that_change, repl_commands_that_ask,
-                              repl_commands_that_watch, repl_commands_that_harm, repl_commands_of_sessions})
+    for (const auto family :
+         {repl_commands_that_look, repl_commands_to_jobs, repl_commands_that_change, repl_commands_that_ask,
+          repl_commands_that_watch, repl_commands_that_trace, repl_commands_that_harm, repl_commands_of_sessions})
       for (auto& entry : family()) all.push_back(std::move(entry));
     return all;
   }();

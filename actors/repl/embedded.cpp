@@ -148,7 +148,20 @@ class embedded_backend final : public repl_backend {
     return job;
   }
 
+  expected<void> start_trace(const std::string& file) override {
+    const auto run = running();
+    return run ? run->start_trace(file) : unexpected(error("no job runs"));
+  }
+  expected<trace_summary> stop_trace() override {
+    const auto run = running();
+    return run ? run->stop_trace() : unexpected(error("no trace is being written"));
+  }
+
  private:
+  std::shared_ptr<embedded_run> running() const {
+    std::lock_guard guard(lock_);
+    return running_;
+  }
   repl_job& entry(std::uint32_t job) { return jobs_[job - 1].shown; }
 
   // Returns true if the job was queued; it is not any more.

@@ -202,6 +202,7 @@ std::string repl_nodes_text(bool json, const repl_view& v) {
       for (const auto& l : n.links) {
         json_object link{
             {"peer", l.peer}, {"by", l.by}, {"bytes_in", l.bytes_in}, {"bytes_out", l.bytes_out}, {"lent_in", l.shared_in}};
+        if (l.round_trip > 0) link["round_trip_ms"] = 1e3 * l.round_trip;
         if (!l.why_not.empty()) link["why_not_shared"] = l.why_not;
         links.push_back(std::move(link));
       }

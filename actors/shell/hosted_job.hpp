@@ -17,6 +17,7 @@
 #include "actors/shell/node_host.hpp"
 #include "actors/shell/param_store.hpp"
 #include "ops/stream_by_rules.hpp"
+#include "runtime/trace/recorder.hpp"
 
 namespace troupe {
 
@@ -27,18 +28,7 @@ struct node_shared {
   std::size_t message_log = 0;                   // capacity per job, in bytes
   std::atomic<std::uint64_t> unknown_job{0}, unknown_role{0}, old_incarnation{0}, to_failed{0};
 
-  std::atomic<bool> tracing{false};
-  mutable std::mutex trace_lock;
-  std::shared_ptr<const trace_hook> hook;
-
-  void trace(const task_span& s) const {
-    std::shared_ptr<const trace_hook> h;
-    {
-      std::lock_guard guard(trace_lock);
-      h = hook;
-    }
-    if (h && *h) (*h)(s);
-  }
+  std::unique_ptr<activity_recorder> activities;  // null: none
 };
 
 class hosted_job {
@@ -58,6 +48,7 @@ class hosted_job {
         floors_(std::make_unique<std::atomic<std::uint32_t>[]>(node_of.size())) {
     for (std::size_t r = 0; r < node_of.size(); ++r) floors_[r] = least;
     if (n.message_log > 0) log = std::make_shared<job_log>(n.message_log, node_of.size());
+    if (n.activities) began_in_record_ = n.activities->time_of(began);
   }
 
   node_shared& node;
@@ -75,6 +66,13 @@ class hosted_job {
   std::atomic<int> waiting{0};   // sub-solvers with a task that has not begun
 
   time_point now() const { return clock::now() - began; }
+  // Adds to the record of what roles did. `at`: since the job's start.
+  void record(activity a, time_point at) const {
+    if (!node.activities) return;
+    a.at = began_in_record_ + at;
+    a.job = id;
+    node.activities->add(a);
+  }
   // The device that runs the tasks of a role on this node.
   device& device_of(role_id r) const { return *node.devices[device_at[index_of(r)]]; }
   // Another stream of that device; null if it has no queues.
@@ -108,6 +106,7 @@ class hosted_job {
 
  private:
   std::unique_ptr<std::atomic<std::uint32_t>[]> floors_;
+  time_point began_in_record_{};
   std::mutex lock_;
   std::condition_variable gone_;
   unsigned alive_ = 0;

@@ -8,14 +8,19 @@
 
 #include "actors/shell/shell.hpp"
 #include "ops/device.hpp"
+#include "runtime/memory/process_memory.hpp"
 
 namespace troupe {
 namespace {
 
+unsigned threads_of(const host_config& c) { return c.threads != 0 ? c.threads : std::max(1u, std::thread::hardware_concurrency()); }
+
+std::size_t record_of(const host_config& c) {
+  return c.activity_record.value_or(std::min<std::size_t>(std::size_t{32} << 20, memory_of_this_process().total / 64));
+}
+
 struct system_config : caf::actor_system_config {
-  explicit system_config(const host_config& c) {
-    compat::set_scheduler(*this, c.threads != 0 ? c.threads : std::max(1u, std::thread::hardware_concurrency()));
-  }
+  explicit system_config(const host_config& c) { compat::set_scheduler(*this, threads_of(c)); }
 };
 
 }  // namespace
@@ -24,6 +29,7 @@ struct node_host::impl {
   explicit impl(host_config& c) : config(c), system(config), monitor([this] { wake_stale(); }) {
     shared.callbacks = std::move(c.callbacks);
     shared.message_log = c.message_log;
+    if (const auto bytes = record_of(c); bytes > 0) shared.activities = std::make_unique<activity_recorder>(bytes, threads_of(c));
     shared.devices = std::move(c.devices);
     if (shared.devices.empty()) shared.devices.emplace_back(make_cpu_device());
     if (!shared.devices.front()) throw std::runtime_error("node_host: no CPU device");
@@ -84,6 +90,11 @@ void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector
     if (j->log) j->log->opened(s.id);
     j->admits(s.id, s.incarnation);
     j->joined(s.slots > 1 ? 1 + s.slots : 1);
+  }
+  if (impl_->shared.activities) {
+    std::vector<std::string> names(j->node_of.size());
+    for (const seat& s : seats) names[index_of(s.id)] = s.name;
+    impl_->shared.activities->name(job_id, std::move(names));
   }
   std::unique_lock guard(impl_->lock);
   if (impl_->jobs.contains(job_id)) throw std::invalid_argument("node_host: job " + std::to_string(job_id) + " is already spawned");
@@ -154,13 +165,7 @@ host_counts node_host::counts() const {
   return {s.unknown_job, s.unknown_role, s.old_incarnation, s.to_failed};
 }
 
-void node_host::trace(trace_hook hook) {
-  node_shared& s = impl_->shared;
-  const bool on = static_cast<bool>(hook);
-  std::lock_guard guard(s.trace_lock);
-  s.hook = std::make_shared<const trace_hook>(std::move(hook));
-  s.tracing.store(on, std::memory_order_relaxed);
-}
+const activity_recorder* node_host::activities() const { return impl_->shared.activities.get(); }
 
 caf::actor_system& node_host::system() { return impl_->system; }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ class actor_system;
 
 namespace troupe {
 
+class activity_recorder;
 class device;
 class job_log;
 
@@ -68,6 +70,9 @@ struct host_config {
   // Capacity in bytes of each job's log of delivered messages, with which a failed job can be
   // replayed (job_log.hpp). A full log drops its oldest messages. 0: no log.
   std::size_t message_log = std::size_t{4} << 20;
+  // Capacity in bytes of the record of what roles did (runtime/trace/recorder.hpp); 0: none;
+  // nullopt: 32 MiB, or a 64th of this process's memory if that is less.
+  std::optional<std::size_t> activity_record = {};
 };
 
 // A role with its place, for callers that construct roles themselves (tests, actor-based layers,
@@ -94,17 +99,6 @@ struct host_counts {
   std::uint64_t old_incarnation = 0;  // the sender has been restarted since
   std::uint64_t to_failed = 0;        // the role had failed
 };
-
-// One executed task, of a sub-solver or of the role's own actor. Times since the job's start.
-struct task_span {
-  std::uint32_t job = 0;
-  role_id role = no_role;
-  std::string_view name;
-  const char* kind = "";
-  std::uint32_t slot = 0;
-  time_point begin{}, end{};
-};
-using trace_hook = std::function<void(const task_span&)>;
 
 class node_host final : public job_host {
  public:
@@ -143,8 +137,8 @@ class node_host final : public job_host {
   // and is complete when `end` has returned. Null: no such job, or no log.
   std::shared_ptr<const job_log> log_of(std::uint32_t job) const;
   host_counts counts() const;
-  // Sets a hook that is called on actor threads after every task; {} removes it.
-  void trace(trace_hook hook);
+  // What the roles did lately; it outlives them and their jobs. Null: nothing is recorded.
+  const activity_recorder* activities() const;
   // The actor system, for the control plane's actors. Include actors/shell/node_host_caf.hpp to use
   // it.
   caf::actor_system& system();

@@ -124,6 +124,7 @@ void role_actor::hand_to_role(envelope& e) {
   if (std::holds_alternative<adopt>(e.body)) seat_.gives_way = false;  // the new mode may not wait for its workers
   const time_point now = job_->now();
   if (job_->log) job_->log->handed(seat_.id, e, now);
+  if (!std::holds_alternative<finished>(e.body)) job_->record(activity_of_message(activity::kind_of::received, e), now);
   try {
     role_->on(e, now, out_);
     e.body = finished{};
@@ -145,7 +146,8 @@ void role_actor::perform(send_effect& x) {
   envelope& e = x.e;
   e.h.job = job_->id;
   if (e.h.src == no_role) e.h.src = seat_.id;
-  if (e.h.src == seat_.id) e.h.incarnation = seat_.incarnation;
+  if (e.h.src == seat_.id) e.h.incarnation = seat_.incarnation, e.h.trace = ++tally_.sent;
+  job_->record(activity_of_message(activity::kind_of::sent, e), job_->now());
   const std::uint32_t to = index_of(e.h.dst);
   if (to < job_->handles.size()) {
     if (const auto& local = job_->handles[to]) {
@@ -295,6 +297,7 @@ void role_actor::publish(time_point now) {
   }
   tally_.changed = false;
   tally_.published_at = now;
+  job_->record(activity_of_status(seat_.id, s), now);
   job_->entries[index_of(seat_.id)]->put(std::move(s), tally_.messages, tally_.busy, job_->began + now);
 }
 

@@ -40,6 +40,7 @@ class role_actor;
 // Measurements of a role for the monitor, in addition to the role's own status.
 struct role_tally {
   std::uint64_t messages = 0;
+  std::uint32_t sent = 0;  // number of the last message sent (header::trace)
   duration busy{};
   duration last_task{};
   time_point published_at{};

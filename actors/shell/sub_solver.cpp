@@ -23,9 +23,7 @@ std::optional<task_answer> run_task(const hosted_job& j, const task_place& at, c
     answer.error = std::string(r.cost.kind) + ": " + current_exception_text();
   }
   answer.end = j.now();
-  if (j.node.tracing.load(std::memory_order_relaxed)) {
-    j.node.trace({j.id, at.id, at.name, r.cost.kind, r.slot, answer.begin, answer.end});
-  }
+  j.record(activity_of_task(at.id, r.cost.kind, packet, answer.end - answer.begin), answer.begin);
   if (over) {
     entry.task_over(at.slot);
     return answer;

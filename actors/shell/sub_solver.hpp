@@ -37,9 +37,9 @@ struct task_place {
   std::uint32_t slot = 0;
 };
 
-// Runs `r` on this thread; records it in the monitor and the trace. Never throws. Nullopt: the
-// device stream has not finished the task; it sends a task_answer to `owner` when it has, and the
-// owner updates the monitor.
+// Runs `r` on this thread; records it in the monitor and the record of activities. Never throws.
+// Nullopt: the device stream has not finished the task; it sends a task_answer to `owner` when it
+// has, and the owner updates the monitor.
 std::optional<task_answer> run_task(const hosted_job& j, const task_place& at, const run_effect& r,
                                     const std::optional<header>& packet, const caf::actor& owner);
 

@@ -21,6 +21,7 @@
 #include "actors/view/gpus.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/node/pki/roles.hpp"
+#include "runtime/trace/recording.hpp"
 
 namespace troupe {
 
@@ -33,6 +34,7 @@ struct repl_link {
       why_not;  // by: "tcp", "shm" (runtime/node/net/memory_sharing.hpp); why_not: why there are no shared buffers
   std::uint64_t bytes_in = 0, bytes_out = 0;
   std::uint64_t shared_in = 0;  // bytes of bytes_in that were read in the peer's memory
+  double round_trip = 0;        // seconds to the peer and back; 0: unknown
 };
 
 // size: one row of the table of nodes
@@ -127,6 +129,12 @@ class repl_backend {
   virtual expected<void> tell(std::uint32_t job, const command& c) = 0;
   // Returns the number of the job; 0: the reply comes later.
   virtual expected<std::uint32_t> submit(const repl_submission& s) = 0;
+  // Begins to write what the roles do to a trace file; `file` is a path where they run.
+  virtual expected<void> start_trace(const std::string& /*file*/) {
+    return unexpected(error("trace: the jobs of a cluster cannot be traced; use `troupe train --trace FILE`"));
+  }
+  // Completes that file.
+  virtual expected<trace_summary> stop_trace() { return unexpected(error("trace: no trace is being written")); }
   // Injects a fault into a node of a cluster.
   virtual expected<void> inject(const injection&) {
     return unexpected(error("inject: not connected to a cluster: faults can only be injected into cluster nodes"));

@@ -66,10 +66,13 @@ class simulation {
     world_.on_life = [this](sim::world::life_change what, std::uint32_t node, role_id r) {
       report_.life(what, node, r, world_.now());
     };
-    world_.on_deliver = [this](const envelope& e, time_point) { report_.delivered(e); };
-    world_.on_span = [this](role_id r, const char* kind, time_point b, time_point e) {
-      report_.span(r, kind, b, e);
-      if (trace_) trace_->task(r, kind, b, e);
+    world_.on_deliver = [this](const envelope& e, time_point now) {
+      report_.delivered(e);
+      if (trace_) trace_->delivered(e, world_.find(e.h.dst)->status(), now);
+    };
+    world_.on_span = [this](const sim::world::span& t) {
+      report_.span(t.who, t.kind, t.begin, t.end);
+      if (trace_) trace_->task(t.who, t.kind, t.packet, t.begin, t.end);
     };
     if (!s_.measured.empty())
       world_.measured = [this](role_id r, const task_cost& c) -> std::optional<duration> {
@@ -83,8 +86,10 @@ class simulation {
   int run(const std::string& trace_file) {
     if (!trace_file.empty()) {
       if (const auto fine = check_writable_file(trace_file); !fine) return out_.wrong(trace_file, fine.error().text);
-      trace_ = std::make_unique<sim_trace>(trace_file, s_.job->plan);
-      world_.on_wire = [this](const envelope& e, time_point sent, time_point arrived) { trace_->message(e, sent, arrived); };
+      auto made = sim_trace::open(trace_file, s_.job->plan);
+      if (!made) return out_.wrong(trace_file, made.error().text);
+      trace_ = *std::move(made);
+      world_.on_wire = [this](const envelope& e, time_point sent, time_point arrived) { trace_->crossed(e, sent, arrived); };
     }
     introduce();
     envelope go;
@@ -95,7 +100,8 @@ class simulation {
     while (!over_ && world_.step()) {
     }
     wall_ = std::chrono::duration<double>(steady_clock::now() - begin).count();
-    if (trace_ && !trace_->finish()) return out_.failed(trace_file, "could not be written");
+    if (trace_)
+      if (const auto written = trace_->finish(); !written) return out_.failed(trace_file, written.error().text);
     if (!error_.empty()) return out_.failed(s_.job->spec.name, error_);
     if (!over_)
       return out_.failed(s_.job->spec.name, "no events are left at " + now_text() + ", and the job is not done" + who_waits());
@@ -338,7 +344,7 @@ void add_options(CLI::App& c, sim_arguments& a) {
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
   c.add_option("--replay", a.replay, "Instead of JOB: replay a failed job from the post-mortem folders of its nodes")
       ->option_text("DIR...");
-  file_option(c, "--trace", a.trace, "Write a trace for Perfetto (ui.perfetto.dev) or Chrome");
+  file_option(c, "--trace", a.trace, "Write what the roles do to this file, a trace for ui.perfetto.dev");
 }
 
 }  // namespace

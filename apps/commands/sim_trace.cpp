@@ -1,64 +1,38 @@
 #include "apps/commands/sim_trace.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace troupe {
-namespace {
 
-// Microseconds with three decimals, that is, in nanosecond resolution.
-std::string micros(time_point t) {
-  const auto n = t.count();
-  auto rest = std::to_string(n % 1000);
-  return std::to_string(n / 1000) + "." + std::string(3 - rest.size(), '0') + rest;
+expected<std::unique_ptr<sim_trace>> sim_trace::open(const std::string& file, const job_plan& plan) {
+  auto out = track_event_file::create(file);
+  if (!out) return unexpected(std::move(out).error());
+  return std::unique_ptr<sim_trace>(new sim_trace(*std::move(out), plan));
 }
 
-}  // namespace
+void sim_trace::add(activity a, time_point at) {
+  a.at = at;
+  const auto node_of = [&](role_id r) { return known(r) ? plan_.nodes[plan_[r].node].name : std::string(); };
+  const auto name_of = [&](role_id r) { return known(r) ? plan_[r].name : std::string(); };
+  lines_.add(a, {node_of(a.role), name_of(a.role), node_of(a.peer), name_of(a.peer)});
+}
 
-sim_trace::sim_trace(const std::string& file, const job_plan& plan) : out_(file), plan_(plan) {
-  out_ << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
-  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
-    item();
-    out_ << R"({"ph":"M","name":"process_name","pid":)" << n << R"(,"args":{"name":)" << nlohmann::json(plan.nodes[n].name) << "}}";
+void sim_trace::task(role_id who, const char* kind, const std::optional<header>& packet, time_point begin, time_point end) {
+  add(activity_of_task(who, kind, packet, end - begin), begin);
+}
+
+void sim_trace::crossed(const envelope& e, time_point sent, time_point arrived) {
+  if (!known(e.h.src)) return;
+  for (const auto end : {activity::kind_of::sent, activity::kind_of::received}) {
+    auto a = activity_of_message(end, e);
+    a.value = messages_;
+    add(a, end == activity::kind_of::sent ? sent : arrived);
   }
-  for (const auto& r : plan.roles) {
-    item();
-    out_ << R"({"ph":"M","name":"thread_name","pid":)" << r.node << R"(,"tid":)" << index_of(r.id) << R"(,"args":{"name":)"
-         << nlohmann::json(r.name) << "}}";
-  }
+  ++messages_;
 }
 
-void sim_trace::item() {
-  out_ << (first_ ? "\n" : ",\n");
-  first_ = false;
-}
-
-void sim_trace::task(role_id who, const char* kind, time_point begin, time_point end) {
-  item();
-  out_ << R"({"ph":"X","cat":"task","name":")" << kind << R"(","pid":)" << plan_[who].node << R"(,"tid":)" << index_of(who)
-       << R"(,"ts":)" << micros(begin) << R"(,"dur":)" << micros(end - begin) << "}";
-}
-
-void sim_trace::message(const envelope& e, time_point sent, time_point arrived) {
-  if (index_of(e.h.src) >= plan_.roles.size()) return;
-  const auto id = messages_++;
-  const auto& from = plan_[e.h.src];
-  const auto one = [&](const char* ph, time_point at) {
-    item();
-    out_ << R"({"cat":"message","ph":")" << ph << R"(","name":")" << name_of(e.body) << R"(","id":)" << id << R"(,"pid":)"
-         << from.node << R"(,"tid":)" << index_of(from.id) << R"(,"ts":)" << micros(at);
-    if (*ph == 'b')
-      out_ << R"(,"args":{"to":)" << nlohmann::json(plan_[e.h.dst].name) << R"(,"step":)" << e.h.step << R"(,"bytes":)"
-           << tensor_bytes(e.body) << "}";
-    out_ << "}";
-  };
-  one("b", sent);
-  one("e", arrived);
-}
-
-bool sim_trace::finish() {
-  out_ << "\n]}\n";
-  out_.close();
-  return !out_.fail();
+void sim_trace::delivered(const envelope& e, const role_status& before, time_point now) {
+  add(activity_of_status(e.h.dst, before), now);
+  const bool here = known(e.h.src) && plan_[e.h.src].node == plan_[e.h.dst].node;
+  if (here && !std::holds_alternative<finished>(e.body)) add(activity_of_message(activity::kind_of::received, e), now);
 }
 
 }  // namespace troupe

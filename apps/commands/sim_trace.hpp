@@ -1,32 +1,38 @@
-// Writes the trace of a simulated run in Chrome's JSON format, for Perfetto: a process for each
-// node, a thread for each role with its tasks, and messages between nodes as asynchronous slices of
-// the sender. Times are virtual.
+// Writes the trace of a simulated run (runtime/trace/timeline.hpp). Times are virtual.
 #pragma once
 
 #include <cstdint>
-#include <fstream>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
-#include "runtime/messages/message.hpp"
 #include "runtime/plan/plan.hpp"
+#include "runtime/trace/timeline.hpp"
 
 namespace troupe {
 
 class sim_trace {
  public:
-  sim_trace(const std::string& file, const job_plan& plan);
-  void task(role_id who, const char* kind, time_point begin, time_point end);
-  void message(const envelope& e, time_point sent, time_point arrived);
-  // Completes the file. Returns false if writing has failed.
-  bool finish();
+  static expected<std::unique_ptr<sim_trace>> open(const std::string& file, const job_plan& plan);
+
+  void task(role_id who, const char* kind, const std::optional<header>& packet, time_point begin, time_point end);
+  // A message between two nodes.
+  void crossed(const envelope& e, time_point sent, time_point arrived);
+  // A message that a role is about to receive, and its state before.
+  void delivered(const envelope& e, const role_status& before, time_point now);
+  // Completes the file.
+  expected<void> finish() { return out_.finish(); }
 
  private:
-  void item();
+  sim_trace(track_event_file&& out, const job_plan& plan) : out_(std::move(out)), plan_(plan) {}
+  void add(activity a, time_point at);
+  bool known(role_id r) const { return index_of(r) < plan_.roles.size(); }
 
-  std::ofstream out_;
+  track_event_file out_;
+  timeline lines_{out_};
   const job_plan& plan_;
   std::uint64_t messages_ = 0;
-  bool first_ = true;
 };
 
 }  // namespace troupe

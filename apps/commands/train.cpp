@@ -117,7 +117,7 @@ int run_train(const train_arguments& given, const output& out) {
   auto loaded = load_job_to_train(a);
   if (!loaded) return out.wrong(loaded.error());
   auto j = *loaded;
-  for (const auto& file : {a.out, checkpoint_path(a, *j)})
+  for (const auto& file : {a.out, a.trace, checkpoint_path(a, *j)})
     if (const auto fine = file.empty() ? expected<void>() : check_writable_file(file); !fine)
       return out.wrong(file, fine.error().text);
   const auto devices = make_devices(j->nodes.front().devices);
@@ -156,6 +156,7 @@ void add_options(CLI::App& c, train_arguments& a) {
   run_options(c, a.run_dir, a.no_run);
   c.add_option("--metrics", a.metrics, "Serve Prometheus metrics at http://127.0.0.1:PORT/metrics; 0: a free port")
       ->option_text("[HOST:]PORT");
+  file_option(c, "--trace", a.trace, "Write what the roles do to this file, a trace for ui.perfetto.dev");
   threads_option(c, a.threads, "one per core");
 }
 
@@ -166,7 +167,7 @@ int train_here(training t, const train_arguments& a, const output& out) {
   const auto folder = t.record ? t.record->folder().string() : std::string();
   const auto head = run_head(*j, {t.devices, a.threads, folder, a.resume.empty() ? a.weights : a.resume});
   auto origin = origin_of(a, *j, t.record.get());
-  run_reporter announced(j, out, std::move(t.devices), a.threads, std::move(origin), beginning_of(a, *j));
+  run_reporter announced(j, out, std::move(t.devices), a.threads, std::move(origin), beginning_of(a, *j), a.trace);
   announced.checkpoint_file = checkpoint_path(a, *j);
   announced.checkpoint_folder = std::move(t.checkpoint_folder);
   announced.weights_file = a.out;

@@ -24,6 +24,7 @@ struct train_arguments : job_arguments {
   std::string run_dir;     // folder of runs; empty: $TROUPE_RUNS, or "runs"
   bool no_run = false;     // make no run folder
   std::string metrics;     // PORT or HOST:PORT of /metrics; empty: none
+  std::string trace;       // file for a trace of the run; empty: none
   unsigned threads = 0;
 };
 

@@ -3,20 +3,14 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "runtime/base/median.hpp"
+
 namespace troupe {
 namespace {
 
 constexpr std::size_t kept_steps = 5;
 constexpr double least_seconds = 1e-9;     // a virtual clock may not have moved
 constexpr std::uint32_t needed_steps = 4;  // with the first, which does not count
-
-// The lower of two medians.
-double median(const std::deque<double>& values) {
-  std::vector<double> sorted(values.begin(), values.end());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle;
-}
 
 double slowest(const std::vector<double>& cost, const auto& packets) {
   double most = 0;
@@ -49,7 +43,7 @@ std::optional<std::vector<std::uint32_t>> share_tuner::proposal() {
   if (seen_ < needed_steps) return std::nullopt;
   std::vector<double> cost;
   std::vector<std::uint32_t> now;
-  for (const auto& w : workers_) cost.push_back(median(w.per_packet)), now.push_back(w.packets);
+  for (const auto& w : workers_) cost.push_back(lower_median(w.per_packet)), now.push_back(w.packets);
   std::int64_t packets = 0;
   for (auto n : now) packets += n;
   const auto best = balanced(packets, cost);

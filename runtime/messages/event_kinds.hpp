@@ -275,6 +275,21 @@ struct slow_task_event {
   }
 };
 
+struct straggler_event {
+  std::string role = {}, where = {};
+  double step_ms = 0, peers_ms = 0;
+  std::string message = {};
+
+  static constexpr event_name kind{"alert", "A role or worker makes the steps slow.", "straggler"};
+  static void fields(auto& self, auto& f) {
+    f("role", self.role, "the role, or the worker if all its roles are slow");
+    f("where", self.where, "its node");
+    f("step_ms", self.step_ms, "milliseconds that its tasks take in a step");
+    f("peers_ms", self.peers_ms, "the median of its peers");
+    f.message(self.message, "the role, and what it costs");
+  }
+};
+
 struct fault_injected_event {
   std::string where = {}, by = {}, fault = {}, until = {};
   std::string message = {};
@@ -361,6 +376,6 @@ using job_event_kind =
     std::variant<step_event, eval_event, staleness_event, histogram_event, checkpoint_event, best_event, begins_event,
                  run_resumed_event, paused_event, resumed_event, set_event, mode_event, refused_event, handover_refused_event,
                  balance_event, moved_event, recovered_event, warning_event, alert_event, step_skipped_event, checkpoint_lost_event,
-                 slow_task_event, fault_injected_event, done_event, preempted_event, error_event, not_told_event>;
+                 slow_task_event, straggler_event, fault_injected_event, done_event, preempted_event, error_event, not_told_event>;
 
 }  // namespace troupe

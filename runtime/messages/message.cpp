@@ -93,7 +93,7 @@ std::size_t tensor_bytes(const message& m) {
   return n;
 }
 
-const char* name_of(const message& m) {
+const char* name_of_body(std::size_t index) {
   // clang-format off
   static constexpr std::array<const char*, std::variant_size_v<message>> names = {
       "forward", "backward", "credit", "gradient", "push", "weights", "layer_weights", "ready", "fetch",
@@ -102,7 +102,7 @@ const char* name_of(const message& m) {
       "examples", "examples_seed", "quiesce", "inventory", "finished", "nonfinite_report", "down",
       "step_time", "want_histograms", "histogram"};
   // clang-format on
-  return names[m.index()];
+  return index < names.size() ? names[index] : "unknown";
 }
 
 }  // namespace troupe

@@ -43,7 +43,9 @@ struct header {  // size: the 64 bytes in front of every message
   // messages of an earlier mode are recognised by it. In messages of sync roles and replicas, and
   // in flush, grant and adopt.
   std::uint8_t mode_epoch = 0;
-  std::uint32_t trace = 0;  // for the simulator; roles ignore it
+  // For hosts; roles ignore it. In actors: number of the message among those of its source, for
+  // traces. In the simulator: further copies that will arrive.
+  std::uint32_t trace = 0;
 };
 static_assert(sizeof(header) == 64);
 
@@ -87,6 +89,7 @@ struct overloaded : F... {
 template <class... F>
 overloaded(F...) -> overloaded<F...>;
 
-const char* name_of(const message& m);  // e.g. "forward"
+const char* name_of_body(std::size_t index);  // of troupe::message, e.g. "forward"
+inline const char* name_of(const message& m) { return name_of_body(m.index()); }
 
 }  // namespace troupe

@@ -209,7 +209,7 @@ void world::run_task(role_id self, run_effect& r) {
     if (const double f = faults_.slowness(h.node, now_, report_.counts); f != 1)
       time = duration(static_cast<std::int64_t>(static_cast<double>(time.count()) * f));
   const auto turn = processors_.run(h.node, time, now_);
-  if (on_span) on_span(self, r.cost.kind, turn.begin, turn.end);
+  if (on_span) on_span({self, r.cost.kind, h.value->packet_of_task(r.token), turn.begin, turn.end});
   // A role's tasks finish in the order in which they began: a task may read results of an earlier
   // task of another slot.
   h.last_task = std::max(h.last_task, turn.end);
@@ -244,7 +244,7 @@ void world::begin_shared(role_id self, shared_effect& e) {
   const auto late = std::max(duration{}, h.last_shared - turn.begin);
   turn.begin += late, turn.end += late;
   h.last_shared = turn.end;
-  if (on_span) on_span(self, cost.kind, turn.begin, turn.end);
+  if (on_span) on_span({self, cost.kind, {}, turn.begin, turn.end});
   record* r = nullptr;
   const auto s = fill(r, kind::shared, h.node, h.node);
   r->number = store->begin(static_cast<param_store::kind>(e.kind), e.block, std::move(e.value));

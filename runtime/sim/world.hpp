@@ -113,9 +113,14 @@ class world {
   enum class life_change : std::uint8_t { crashed, restarted, reported_down };
   std::function<void(life_change what, std::uint32_t node, role_id role)> on_life;
   std::function<void(const envelope&, time_point)> on_deliver;  // every delivery; for golden transcripts
-  // on_span: a task was scheduled from `begin` to `end`. on_wire: a message has crossed nodes. For
-  // timelines.
-  std::function<void(role_id, const char* kind, time_point begin, time_point end)> on_span;
+  // on_span: a task was scheduled. on_wire: a message has crossed nodes. For timelines.
+  struct span {
+    role_id who = no_role;
+    const char* kind = "";
+    std::optional<header> packet;  // that the task works on
+    time_point begin{}, end{};
+  };
+  std::function<void(const span&)> on_span;
   std::function<void(const envelope&, time_point sent, time_point arrived)> on_wire;
   // Returns the measured time of a task of this role; null: the compute model decides.
   std::function<std::optional<duration>(role_id, const task_cost&)> measured;

@@ -55,7 +55,7 @@ NEVER = {
 # The rooms of actors/: each may include those on lower floors. Rooms on one floor do not include each other.
 FLOORS = {"actors/shell/": 0, "actors/supervision/": 1, "actors/view/": 2, "actors/metrics/": 3, "actors/control/client/": 4,
           "actors/control/controller/": 5,
-          "actors/control/executor/": 6, "actors/control/host/": 7, "actors/control/": 3, "actors/embedded.": 3, "actors/state_folder.": 3,
+          "actors/control/executor/": 6, "actors/control/host/": 7, "actors/control/": 3, "actors/embedded": 3, "actors/state_folder.": 3,
           "actors/repl/": 5, "actors/daemon.": 8}
 
 # Parts of ops that consist only of headers with pure arithmetic. runtime/exchange, which is loaded into users' processes, may include them.

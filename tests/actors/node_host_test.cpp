@@ -14,12 +14,14 @@
 #include <thread>
 
 #include "actors/shell/node_host_caf.hpp"
+#include "runtime/trace/recorder.hpp"
 #include "tests/actors/helpers.hpp"
 
 namespace troupe::testing_actors {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
 using clock = std::chrono::steady_clock;
 
 template <class F>
@@ -270,30 +272,55 @@ TEST(node_host, an_idle_role_publishes_its_last_state) {
   }));
 }
 
-TEST(node_host, trace_receives_every_task_until_it_is_removed) {
+TEST(node_host, records_the_messages_and_tasks_of_its_roles_also_after_their_job) {
   for (const std::uint32_t slots : {1u, 2u}) {
     written_host w;
-    journal spans;
     w.host.spawn(1,
                  seats(make_seat(
                      0,
                      [](const envelope& e, time_point, effects& out) {
                        if (std::holds_alternative<finished>(e.body)) return out.event(note("finished"));
                        out.run([](task_context&) {}, {0, 0, "forward"}, 1, 1);
+                       envelope more;
+                       more.h.dst = role_id{0};
+                       more.h.step = 3;
+                       more.body = credit{};
+                       if (std::holds_alternative<start>(e.body)) out.send(more);
                      },
                      slots)),
                  {0}, 0);
-    w.host.trace([&](const task_span& s) {
-      spans.add(std::string(s.name) + " " + s.kind + " " + std::to_string(s.slot) + (s.end < s.begin ? " backwards" : ""));
-    });
-    w.host.deliver(make_envelope(1, 0, start{}));
-    ASSERT_TRUE(w.events.wait_for(1));
-    w.host.trace({});
     w.host.deliver(make_envelope(1, 0, start{}));
     ASSERT_TRUE(w.events.wait_for(2));
     w.host.end(1);
-    EXPECT_THAT(spans.lines(), ElementsAre("role0 forward 1"));
+    ASSERT_NE(w.host.activities(), nullptr);
+    activity_recorder::position at;
+    auto all = w.host.activities()->read(at).all;
+    std::erase_if(all, [](const activity& a) { return a.kind == activity::kind_of::status; });
+    std::vector<std::string> lines;
+    for (const auto& a : all) {
+      EXPECT_EQ(a.job, 1u);
+      EXPECT_EQ(a.role, role_id{0});
+      const bool is_task = a.kind == activity::kind_of::task;
+      lines.push_back(is_task ? std::string("task ") + task_kinds::name_of(a.what)
+                              : (a.kind == activity::kind_of::sent ? "sent " : "received ") + std::string(name_of_body(a.what)) +
+                                    " " + std::to_string(a.step) + " no " + std::to_string(a.value));
+    }
+    EXPECT_THAT(lines, UnorderedElementsAre("received start 0 no 0", "sent credit 3 no 1", "received credit 3 no 1", "task forward",
+                                            "task forward"));
+    const auto names = w.host.activities()->names();
+    ASSERT_EQ(names.size(), 1u);
+    EXPECT_THAT(names[0].roles, ElementsAre("role0"));
   }
+}
+
+TEST(node_host, records_nothing_when_it_has_no_room_for_it) {
+  host_config c;
+  c.activity_record = 0;
+  written_host w(2, std::move(c));
+  w.host.spawn(1, seats(make_seat(0, [](const envelope&, time_point, effects& out) { out.event(note("here")); })), {0}, 0);
+  w.host.deliver(make_envelope(1, 0, start{}));
+  ASSERT_TRUE(w.events.wait_for(1));
+  EXPECT_EQ(w.host.activities(), nullptr);
 }
 
 TEST(node_host, stores_reach_the_callback) {

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/apps/child.hpp"
+#include "tests/trace_reader.hpp"
 
 namespace troupe {
 namespace {
@@ -238,26 +239,17 @@ TEST_F(sim_command, a_stage_that_crashes_alone_and_restarts_changes_no_bit) {
   EXPECT_NE(o.err.find("'shard0' cannot crash without its node"), std::string::npos) << o.err;
 }
 
-TEST_F(sim_command, writes_a_trace_in_perfettos_json_format) {
+TEST_F(sim_command, writes_a_trace_of_all_roles_and_links) {
   const auto job = write("job.toml", tiny_job());
-  done({job, "--nodes", "2", "--steps", "3", "--trace", path("trace.json")});
-  std::ifstream in(path("trace.json"));
-  const auto t = nlohmann::json::parse(in);
-  std::size_t jobs = 0, begun = 0, ended = 0, names = 0;
-  for (const auto& e : t["traceEvents"]) {
-    const auto ph = e["ph"].get<std::string>();
-    names += ph == "M" ? 1 : 0;
-    if (ph == "X") {
-      ++jobs;
-      EXPECT_GE(e["dur"].get<double>(), 0);
-    }
-    begun += ph == "b" ? 1 : 0;
-    ended += ph == "e" ? 1 : 0;
-  }
-  EXPECT_GT(names, 2u);
-  EXPECT_GT(jobs, 10u);
-  EXPECT_GT(begun, 5u);
-  EXPECT_EQ(begun, ended);
+  done({job, "--nodes", "2", "--steps", "3", "--trace", path("run.pftrace")});
+  const auto t = testing_trace::trace_reader::read(path("run.pftrace"));
+  EXPECT_GT(t.named("forward").size(), 5u);
+  EXPECT_GT(t.named("backward").size(), 5u);
+  std::size_t on_links = 0;
+  for (const auto& s : t.slices) on_links += s.track.starts_with("links/") ? 1 : 0;
+  EXPECT_GT(on_links, 5u);
+  EXPECT_GT(t.instants.size(), 20u);
+  EXPECT_FALSE(t.counters.empty());
 }
 
 // Bytes on the wire of a run are those that `troupe plan` prints: AlexNet with convolutions by

@@ -53,6 +53,26 @@ TEST_F(controller_watching, a_hung_task_is_reported_and_ends_a_job_that_allows_n
             "considered hung");
 }
 
+TEST_F(controller_watching, a_role_that_takes_longer_than_its_peers_is_reported_once) {
+  begin({"n1", "n2", "n3"});
+  for (std::uint64_t step = 0; step < 40; ++step, now_ += 250ms) {
+    for (const std::string n : {"1", "2", "3"}) {
+      role_entry r;
+      r.job = id_;
+      r.name = "worker" + n + "/conv2";
+      r.step = step;
+      r.busy = static_cast<double>(step) * (n == "2" ? 0.25 : 0.05);
+      r.messages = step;
+      h_->on("n" + n, report{0, 0, {r}}, now_, out_);
+    }
+    h_->on_tick(now_, out_);
+  }
+  ASSERT_EQ(sent<said>().size(), 1u);
+  const auto alert = sent<said>()[0].second;
+  EXPECT_EQ(alert.kind, "straggler");
+  EXPECT_EQ(alert.text, "worker2/conv2 at n2 takes 250.0 ms for a step, its 2 peers 50.0 ms: it costs 200.0 ms");
+}
+
 // The hung thread cannot be stopped, but this job and later ones can continue without its node.
 TEST_F(controller_watching, a_node_with_a_hung_task_is_left_out_until_the_task_ends) {
   begin({"n1", "n2", "n3"});

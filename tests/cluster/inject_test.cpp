@@ -123,6 +123,18 @@ TEST_F(cluster_inject, a_drop_of_two_seconds_is_no_node_failure) {
   EXPECT_NE(alert(r, "injects").find("client injects at n3: drop for 2 s, until 20"), std::string::npos) << alert(r, "injects");
 }
 
+TEST_F(cluster_inject, a_delay_is_announced_as_slow_connections_of_the_node) {
+  make(3);
+  start_all();
+  auto b = begin(tiny_job(), endless(workers(3, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 100));
+  inject("delay n2 by 100ms for 5min");
+  ASSERT_TRUE(daemon("n1").wait_log("a round trip from and to n2 takes 1", 30s)) << daemon("n1").log();
+  ASSERT_EQ(ask("n1", "stop").how, kind::ok);
+  const auto r = b->join();
+  EXPECT_EQ(alert(r, "round trip").find("a round trip from and to n2 takes 1"), 0u) << alert(r, "round trip");
+}
+
 TEST_F(cluster_inject, a_drop_of_eight_seconds_is_a_failure_and_the_node_is_added_again) {
   make(3);
   start_all();

@@ -31,7 +31,8 @@ repl_node entry_of(const std::string& name, const controller_state& state, insta
   entry.incarnation = m.said.incarnation;
   entry.tcp_in = m.last.tcp_in;
   entry.tcp_out = m.last.tcp_out;
-  for (const auto& l : m.last.links) entry.links.push_back({l.peer, l.by, l.why_not, l.bytes_in, l.bytes_out, l.shared_in});
+  for (const auto& l : m.last.links)
+    entry.links.push_back({l.peer, l.by, l.why_not, l.bytes_in, l.bytes_out, l.shared_in, l.round_trip});
   if (m.up) entry.gpus = m.last.gpus;
   if (m.up) entry.memory = m.last.memory;
   entry.seconds = m.absent() ? 0 : seconds_of(now - m.since);

@@ -105,6 +105,23 @@ bool watch_tasks(job_call& c) {
   return found.runs;
 }
 
+void watch_stragglers(job_call& c) {
+  auto& j = c.j;
+  std::vector<role_load> loads;
+  std::vector<link_load> links;
+  for (const auto& [name, m] : c.nodes.all()) {
+    if (!m.up || !j.uses(name)) continue;
+    for (const auto& r : m.last.roles)
+      if (r.job == j.id) loads.push_back({name, r.name, r.step, r.busy});
+    for (const auto& l : m.last.links)
+      if (j.uses(l.peer)) links.push_back({name, l.peer, l.round_trip});
+  }
+  for (auto& s : j.run.look(loads, links, c.now)) {
+    c.log(j.text() + ": " + s.message);
+    say(c, {j.id, {j.view.step, std::move(s)}});
+  }
+}
+
 }  // namespace
 
 void on_event(job_call& c, const job_event& e) {
@@ -136,6 +153,7 @@ void watch_progress(job_call& c) {
   auto& j = c.j;
   const bool computes = watch_tasks(c);
   if (!j.run.runs()) return;
+  watch_stragglers(c);
   std::uint64_t handled = 0;
   for (const auto& [name, m] : c.nodes.all())
     for (const auto& r : m.last.roles)

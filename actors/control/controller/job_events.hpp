@@ -13,7 +13,8 @@ void on_event(job_call& c, const job_event& e);
 void on_stored(job_call& c, const stored& s);
 // Sends an event to the followers and adds it to the history.
 void say(job_call& c, job_event e);
-// At every tick: announces overlong tasks, and fails the job if one hangs or nothing happens.
+// At every tick: announces overlong tasks and stragglers, and fails the job if one hangs or nothing
+// happens.
 void watch_progress(job_call& c);
 
 }  // namespace troupe::control

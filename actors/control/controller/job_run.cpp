@@ -7,7 +7,7 @@ namespace troupe::control {
 
 void job_run::run(instant now) {
   assert(at() == phase::gathering || at() == phase::preparing);
-  state_ = phases::running{now, false, 0, now, task_watch()};
+  state_ = phases::running{now, false, 0, now, task_watch(), straggler_watch(), link_watch()};
 }
 
 void job_run::end(instant deadline, std::set<std::string> nodes) {
@@ -79,6 +79,15 @@ bool job_run::stalled(std::uint64_t handled, bool computes, instant now) {
 task_watch::findings job_run::look(const std::vector<watched_task>& tasks, instant now) {
   auto* r = std::get_if<phases::running>(&state_);
   return r ? r->tasks.look(tasks, now) : task_watch::findings{};
+}
+
+std::vector<straggler_event> job_run::look(const std::vector<role_load>& loads, const std::vector<link_load>& links, instant now) {
+  std::vector<straggler_event> found;
+  auto* r = std::get_if<phases::running>(&state_);
+  if (!r) return found;
+  for (const auto& s : r->stragglers.look(loads, now)) found.push_back(event_of(s));
+  for (const auto& l : r->links.look(links, r->stragglers.step_seconds(), now)) found.push_back(event_of(l));
+  return found;
 }
 
 void job_run::stop() {

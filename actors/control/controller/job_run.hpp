@@ -23,6 +23,8 @@
 #include <vector>
 
 #include "actors/control/controller/orders.hpp"
+#include "actors/supervision/link_watch.hpp"
+#include "actors/supervision/straggler_watch.hpp"
 #include "actors/supervision/task_watch.hpp"
 
 namespace troupe::control {
@@ -49,6 +51,8 @@ struct running {
   std::uint64_t handled = 0;  // messages, at `progress`
   instant progress{};         // the last sign of it
   task_watch tasks;
+  straggler_watch stragglers;
+  link_watch links;
 };
 struct ending {
   instant deadline{};
@@ -98,6 +102,8 @@ class job_run {
   bool stalled(std::uint64_t handled, bool computes, instant now);
   // Tasks that its nodes report as running; the findings of task_watch.
   task_watch::findings look(const std::vector<watched_task>& tasks, instant now);
+  // What its roles have done so far, and the connections of its nodes; the new stragglers.
+  std::vector<straggler_event> look(const std::vector<role_load>& loads, const std::vector<link_load>& links, instant now);
 
   // --- stopping: the job ends at the next step boundary, with a checkpoint
   void stop();                           // by a user

@@ -355,7 +355,7 @@ void control_actor::report_state() {
   for (const auto& p : s_.data_net->stats().peers) {
     r.tcp_in += p.bytes_in;
     r.tcp_out += p.bytes_out;
-    if (p.up) r.links.push_back({p.peer, p.transport, p.why_not, p.bytes_in, p.bytes_out, p.shared_in});
+    if (p.up) r.links.push_back({p.peer, p.transport, p.why_not, p.bytes_in, p.bytes_out, p.shared_in, p.round_trip});
   }
   const auto busier = [](const link_entry& a, const link_entry& b) { return a.bytes_in + a.bytes_out > b.bytes_in + b.bytes_out; };
   if (r.links.size() > max_links_shown) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/proto_message.hpp"
 #include "runtime/checksum/crc32c.hpp"
 
 namespace troupe {
@@ -19,52 +20,7 @@ namespace {
 
 constexpr std::size_t most_buffered = 64 << 10;
 
-// Fields of a protobuf message. Numbers are those of event.proto and summary.proto.
-class proto_message {
- public:
-  proto_message& number(std::uint32_t field, std::uint64_t v) {  // int32 and int64 that are not negative
-    key(field, 0);
-    return varint(v);
-  }
-  proto_message& real(std::uint32_t field, double v) {
-    key(field, 1);
-    return raw(v);
-  }
-  proto_message& real32(std::uint32_t field, float v) {
-    key(field, 5);
-    return raw(v);
-  }
-  proto_message& bytes(std::uint32_t field, std::string_view v) {  // also strings and messages
-    key(field, 2);
-    varint(v.size());
-    out_ += v;
-    return *this;
-  }
-  proto_message& reals(std::uint32_t field, const std::vector<double>& all) {  // packed
-    key(field, 2);
-    varint(all.size() * sizeof(double));
-    for (double v : all) raw(v);
-    return *this;
-  }
-  const std::string& encoded() const { return out_; }
-
- private:
-  void key(std::uint32_t field, std::uint32_t wire_type) { varint(field << 3 | wire_type); }
-  proto_message& varint(std::uint64_t v) {
-    for (; v >= 0x80; v >>= 7) out_ += static_cast<char>(v | 0x80);
-    out_ += static_cast<char>(v);
-    return *this;
-  }
-  template <class T>
-  proto_message& raw(T v) {
-    out_.append(reinterpret_cast<const char*>(&v), sizeof v);
-    return *this;
-  }
-
-  std::string out_;
-};
-static_assert(std::endian::native == std::endian::little);
-
+// Numbers of fields are those of event.proto and summary.proto.
 std::string value_of(std::string_view tag, std::uint32_t field, const proto_message& content) {
   return proto_message{}.bytes(1, tag).bytes(field, content.encoded()).encoded();
 }

@@ -1,0 +1,46 @@
+// Writes what the roles of one host do into a trace file (track_events.hpp), from start() until
+// stop(): a thread takes the activities from the recorder 20 times a second.
+//
+//   auto r = trace_recording::start("run.pftrace", *host.activities(), "local").value();
+//   ...
+//   auto s = r->stop();          // before the host ends
+//
+// Threads: one of its own; start() and stop() by one at a time. Errors: values.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "runtime/base/result.hpp"
+#include "runtime/trace/recorder.hpp"
+
+namespace troupe {
+
+struct trace_summary {
+  std::string file;
+  std::uint64_t activities = 0;
+  std::uint64_t lost = 0;  // overwritten before they were written: roles were faster than the disk
+};
+
+class trace_recording {
+ public:
+  // `from` must outlive the object. Replaces the file.
+  static expected<std::unique_ptr<trace_recording>> start(const std::filesystem::path& file, const activity_recorder& from,
+                                                          const std::string& node);
+  ~trace_recording();
+  trace_recording(const trace_recording&) = delete;
+  trace_recording& operator=(const trace_recording&) = delete;
+
+  const std::filesystem::path& file() const;
+  // Writes what is left and completes the file. Later calls return the same.
+  expected<trace_summary> stop();
+
+ private:
+  struct impl;
+  explicit trace_recording(std::unique_ptr<impl> i);
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace troupe

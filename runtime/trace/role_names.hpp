@@ -1,0 +1,32 @@
+// Where the roles of activities are, and what they are called: the names that recorders keep
+// (activity_names), of one node or several.
+// A value. Threads: one at a time. Errors: none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/trace/recorder.hpp"
+#include "runtime/trace/timeline.hpp"
+
+namespace troupe {
+
+class role_names {
+ public:
+  // The plans of one node, in order of time; replaces earlier ones of the node. `shift`: added to
+  // its times.
+  void set(const std::string& node, std::vector<activity_names> plans, duration shift = {});
+  // An unknown role is called "role 7 of job 1"; a message from outside the job has no peer.
+  activity_place place(const std::string& node, const activity& a, duration shift = {}) const;
+
+ private:
+  struct named {
+    std::string node, role;
+  };
+  named find(std::uint32_t job, role_id role, time_point at) const;
+  std::map<std::string, std::vector<activity_names>> plans_;  // by node; shifted
+};
+
+}  // namespace troupe

@@ -1,0 +1,173 @@
+#include "runtime/trace/track_events.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t most_buffered = 256 << 10;
+
+// Numbers of fields of the published .proto files.
+namespace trace {
+constexpr std::uint32_t packet = 1;
+}
+namespace trace_packet {
+constexpr std::uint32_t timestamp = 8, sequence_id = 10, track_event = 11, interned_data = 12, sequence_flags = 13,
+                        track_descriptor = 60, first_packet_on_sequence = 87;
+constexpr std::uint64_t state_cleared = 1, needs_state = 2;
+}  // namespace trace_packet
+namespace interned_data {
+constexpr std::uint32_t event_names = 2, debug_annotation_names = 3;
+}
+namespace interned_name {
+constexpr std::uint32_t iid = 1, name = 2;
+}
+namespace track_event {
+constexpr std::uint32_t debug_annotations = 4, type = 9, name_iid = 10, track_uuid = 11, counter_value = 30, flow_ids = 47;
+}
+namespace debug_annotation {
+constexpr std::uint32_t name_iid = 1, uint_value = 3, string_value = 6;
+}
+namespace track_descriptor {
+constexpr std::uint32_t uuid = 1, name = 2, process = 3, parent_uuid = 5, counter = 8;
+}
+namespace process_descriptor {
+constexpr std::uint32_t pid = 1, process_name = 6;
+}
+namespace counter_descriptor {
+constexpr std::uint32_t unit = 3;
+}
+
+constexpr std::uint64_t sequence = 1;
+
+}  // namespace
+
+expected<track_event_file> track_event_file::create(const std::filesystem::path& file) {
+  const int f = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (f < 0) return unexpected(error(file.string() + ": cannot be created: " + std::strerror(errno)));
+  return track_event_file(f);
+}
+
+track_event_file::track_event_file(track_event_file&& o) noexcept
+    : file_(std::exchange(o.file_, -1)),
+      buffer_(std::move(o.buffer_)),
+      tracks_(o.tracks_),
+      processes_(o.processes_),
+      event_names_(std::move(o.event_names_)),
+      number_names_(std::move(o.number_names_)),
+      begun_(o.begun_),
+      failed_(std::move(o.failed_)) {}
+
+track_event_file::~track_event_file() {
+  if (file_ >= 0) static_cast<void>(finish());
+}
+
+track_event_file::track track_event_file::process(std::string_view name) {
+  proto_message p;
+  p.number(process_descriptor::pid, ++processes_).bytes(process_descriptor::process_name, name);
+  return describe({}, name, &p, track_descriptor::process);
+}
+
+track_event_file::track track_event_file::track_in(track parent, std::string_view name) {
+  return describe(parent, name, nullptr, 0);
+}
+
+track_event_file::track track_event_file::counter_in(track parent, std::string_view name, unit u) {
+  proto_message c;
+  if (u != unit::none) c.number(counter_descriptor::unit, static_cast<std::uint64_t>(u));
+  return describe(parent, name, &c, track_descriptor::counter);
+}
+
+track_event_file::track track_event_file::describe(track parent, std::string_view name, const proto_message* kind,
+                                                   std::uint32_t field) {
+  const track made{++tracks_};
+  proto_message d;
+  d.number(track_descriptor::uuid, tracks_).bytes(track_descriptor::name, name);
+  if (parent != track{}) d.number(track_descriptor::parent_uuid, static_cast<std::uint64_t>(parent));
+  if (kind != nullptr) d.message(field, *kind);
+  packet_.clear();
+  packet(packet_.message(trace_packet::track_descriptor, d));
+  return made;
+}
+
+void track_event_file::slice(track on, time_point begin, time_point end, std::string_view name, const track_details& d) {
+  event(on, begin, type::begin, name, d);
+  event(on, end, type::end, {}, {});
+}
+
+void track_event_file::instant(track on, time_point at, std::string_view name, const track_details& d) {
+  event(on, at, type::instant, name, d);
+}
+
+void track_event_file::value(track counter, time_point at, std::int64_t v) {
+  event_.clear();
+  event_.number(track_event::type, static_cast<std::uint64_t>(type::counter))
+      .number(track_event::track_uuid, static_cast<std::uint64_t>(counter))
+      .number(track_event::counter_value, static_cast<std::uint64_t>(v));
+  packet_.clear();
+  packet_.number(trace_packet::timestamp, static_cast<std::uint64_t>(at.count())).message(trace_packet::track_event, event_);
+  packet(packet_);
+}
+
+void track_event_file::event(track on, time_point at, type t, std::string_view name, const track_details& d) {
+  proto_message added;  // names that are new
+  event_.clear();
+  event_.number(track_event::type, static_cast<std::uint64_t>(t)).number(track_event::track_uuid, static_cast<std::uint64_t>(on));
+  if (!name.empty()) event_.number(track_event::name_iid, interned(interned_data::event_names, name, added));
+  const auto annotate = [&](std::string_view of, auto put) {
+    proto_message a;
+    put(a.number(debug_annotation::name_iid, interned(interned_data::debug_annotation_names, of, added)));
+    event_.message(track_event::debug_annotations, a);
+  };
+  for (const auto& [of, n] : d.numbers) annotate(of, [&](proto_message& a) { a.number(debug_annotation::uint_value, n); });
+  for (const auto& [of, text] : d.texts) annotate(of, [&](proto_message& a) { a.bytes(debug_annotation::string_value, text); });
+  if (d.flow != 0) event_.fixed(track_event::flow_ids, d.flow);
+  packet_.clear();
+  packet_.number(trace_packet::timestamp, static_cast<std::uint64_t>(at.count())).message(trace_packet::track_event, event_);
+  if (!added.encoded().empty()) packet_.message(trace_packet::interned_data, added);
+  packet(packet_);
+}
+
+std::uint64_t track_event_file::interned(std::uint32_t field, std::string_view text, proto_message& added) {
+  auto& known = field == interned_data::event_names ? event_names_ : number_names_;
+  const auto [at, isnew] = known.try_emplace(std::string(text), known.size() + 1);
+  if (isnew) added.message(field, proto_message{}.number(interned_name::iid, at->second).bytes(interned_name::name, text));
+  return at->second;
+}
+
+void track_event_file::packet(const proto_message& content) {
+  proto_message rest;
+  rest.number(trace_packet::sequence_id, sequence)
+      .number(trace_packet::sequence_flags, begun_ ? trace_packet::needs_state : trace_packet::state_cleared);
+  if (!std::exchange(begun_, true)) rest.number(trace_packet::first_packet_on_sequence, 1);
+  proto_message whole;
+  whole.bytes(trace::packet, content.encoded() + rest.encoded());
+  buffer_ += whole.encoded();
+  if (buffer_.size() >= most_buffered) write();
+}
+
+void track_event_file::write() {
+  std::string_view left = buffer_;
+  while (!left.empty() && !failed_) {
+    const auto n = ::write(file_, left.data(), left.size());
+    if (n >= 0)
+      left.remove_prefix(static_cast<std::size_t>(n));
+    else if (errno != EINTR)
+      failed_ = error(std::string("cannot be written: ") + std::strerror(errno));
+  }
+  buffer_.clear();
+}
+
+expected<void> track_event_file::finish() {
+  write();
+  if (const int f = std::exchange(file_, -1); f >= 0 && ::close(f) != 0 && !failed_)
+    failed_ = error(std::string("cannot be written: ") + std::strerror(errno));
+  if (failed_) return unexpected(*failed_);
+  return {};
+}
+
+}  // namespace troupe
