@@ -79,9 +79,9 @@ class http_client {
     return ended_;
   }
   const std::string& unread() const { return text_; }
+  std::string& arrived() { return text_; }
   int descriptor() const { return fd_; }
-
- private:
+  // Waits for further bytes; false if the connection ends, or at `until`.
   bool more(clock::time_point until) {
     pollfd p{fd_, POLLIN, 0};
     for (int ready = 0; ready <= 0;) {
@@ -96,6 +96,8 @@ class http_client {
     if (n > 0) text_.append(buffer, static_cast<std::size_t>(n));
     return n > 0;
   }
+
+ private:
   static std::size_t length_in(const std::string& header) {
     const auto at = header.find("Content-Length: ");
     return at == std::string::npos ? 0 : std::stoul(header.substr(at + 16));

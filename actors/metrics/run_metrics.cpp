@@ -15,18 +15,6 @@ namespace {
 
 constexpr const char* node_of_run = "local";
 
-expected<net::address, coded_error> loopback_address(const std::string& where) {
-  const bool digits = !where.empty() && where.find_first_not_of("0123456789") == std::string::npos;
-  const auto at = net::parse_address(digits ? "127.0.0.1:" + where : where);
-  if (!at) return unexpected(coded_error{"bad_address", "'" + where + "' is not PORT or HOST:PORT, as in 9101 or 127.0.0.1:9101"});
-  if (!http::is_loopback(at->host))
-    return unexpected(coded_error{"not_loopback", "'" + where +
-                                                      "' can be reached from other machines: metrics of a run are served only on "
-                                                      "a loopback address, as in 127.0.0.1:" +
-                                                      std::to_string(at->port)});
-  return *at;
-}
-
 }  // namespace
 
 struct run_metrics::impl {
@@ -68,7 +56,7 @@ run_metrics::~run_metrics() = default;
 
 expected<std::unique_ptr<run_metrics>, coded_error> run_metrics::open(const std::string& where, const prepared_job& j,
                                                                       std::function<std::vector<role_published>()> roles) {
-  const auto at = loopback_address(where);
+  const auto at = http::loopback_address(where, "metrics of a run are served");
   if (!at) return unexpected(at.error());
   auto p = std::make_unique<impl>(j, std::move(roles));
   auto* q = p.get();

@@ -2,6 +2,7 @@
 // over a connection of its own.
 #include "runtime/node/http/access.hpp"
 #include "runtime/node/http/server.hpp"
+#include "runtime/node/http/sessions.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tests/http_client.hpp"
 
@@ -15,8 +16,9 @@ http::server& fuzzed_server() {
     http::server_options o;
     o.where = {"127.0.0.1", 0};
     o.token = "0123456789abcdef";
-    o.deadline = std::chrono::milliseconds(2000);
+    o.limits.deadline = std::chrono::milliseconds(2000);
     o.routes["/page"] = [](const http::request& r) { return http::response{200, "text/plain", r.method + r.path + r.query}; };
+    o.posts["/form"] = [](const http::request& r) { return http::response{200, "text/plain", http::form_value(r.body, "a")}; };
     auto opened = http::server::open(std::move(o));
     must(opened.has_value(), "the server does not open");
     return std::move(*opened);
@@ -27,6 +29,9 @@ http::server& fuzzed_server() {
 void read_request(input in) {
   const auto bytes = text(in);
   (void)http::names_this_machine(bytes, "n1");
+  must(http::form_value(bytes, "a").size() <= bytes.size(), "a value is longer than its form");
+  static const http::sessions page("0123456789abcdef0123456789abcdef", "n1", "page");
+  must(page.refusal({"GET", "/", "", "127.0.0.1", "", bytes, bytes}, 1000).has_value(), "a session without the token");
   must(!http::bears(bytes, "0123456789abcdef") || bytes.size() == 23, "a token of another length is accepted");
   // A closed connection occupies its pair of ports for a minute, so addresses of clients vary.
   static unsigned count = 0;
@@ -46,6 +51,8 @@ std::vector<std::string> sound_request() {
           get_request("/page", token + "Connection: close\r\n") + get_request("/"),
           "HEAD /page HTTP/1.1\r\nHost: localhost\r\n" + token + "\r\n",
           get_request("/page", token + "Transfer-Encoding: chunked\r\n") + "5\r\nhello\r\n0\r\n\r\n",
+          "POST /form HTTP/1.1\r\nHost: 127.0.0.1\r\n" + token + "Content-Length: 7\r\n\r\na=1%20+",
+          "a=1; b=2; troupe-01234567=2000.abc.0123",
           "127.0.0.1:9101",
           "Bearer 0123456789abcdef"};
 }

@@ -151,7 +151,7 @@ TEST_F(http_server, garbage_and_too_long_headers_end_only_their_connection) {
 }
 
 TEST_F(http_server, a_slow_client_is_closed_at_its_deadline) {
-  options_.deadline = 200ms;
+  options_.limits.deadline = 200ms;
   open();
   http_client silent(port()), slow(port());
   slow.send("GET /page HTTP/1.1\r\nHost: 127");
@@ -161,7 +161,7 @@ TEST_F(http_server, a_slow_client_is_closed_at_its_deadline) {
 }
 
 TEST_F(http_server, a_client_that_drips_bytes_does_not_extend_its_deadline) {
-  options_.deadline = 300ms;
+  options_.limits.deadline = 300ms;
   open();
   http_client drip(port());
   const auto until = std::chrono::steady_clock::now() + 20s;
@@ -173,7 +173,7 @@ TEST_F(http_server, a_client_that_drips_bytes_does_not_extend_its_deadline) {
 }
 
 TEST_F(http_server, a_client_that_does_not_read_its_page_is_closed) {
-  options_.deadline = 200ms;
+  options_.limits.deadline = 200ms;
   open();
   http_client c(port());
   const int small = 4096;
@@ -183,7 +183,7 @@ TEST_F(http_server, a_client_that_does_not_read_its_page_is_closed) {
 }
 
 TEST_F(http_server, an_idle_connection_ends) {
-  options_.idle = 100ms;
+  options_.limits.idle = 100ms;
   open();
   http_client c(port());
   c.send(get_request("/page"));
@@ -192,7 +192,7 @@ TEST_F(http_server, an_idle_connection_ends) {
 }
 
 TEST_F(http_server, idle_connections_do_not_keep_a_reader_out) {
-  options_.max_connections = 8;
+  options_.limits.max_connections = 8;
   open();
   http_client reader(port());
   reader.send(get_request("/page"));
@@ -368,7 +368,7 @@ TEST_F(http_server_tls, serves_over_tls_to_clients_with_the_token) {
 
 TEST_F(http_server_tls, plain_requests_and_garbage_instead_of_a_handshake_end_only_their_connection) {
   secure();
-  options_.deadline = 300ms;
+  options_.limits.deadline = 300ms;
   open();
   http_client plain(port(), host_), silent(port(), host_);
   plain.send(get_request("/page", "Authorization: Bearer 0123456789abcdef\r\n"));

@@ -35,6 +35,12 @@ std::string_view without_port(std::string_view host) {
   return host.substr(0, host.find(':'));
 }
 
+int digit_of(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 }  // namespace
 
 expected<std::string, coded_error> read_token(const std::filesystem::path& file) {
@@ -81,6 +87,35 @@ bool names_this_machine(std::string_view host, std::string_view own) {
 bool is_loopback(std::string_view host) {
   boost::asio::ip::address a;
   return same_name(host, "localhost") || (numeric(host, &a) && a.is_loopback());
+}
+
+expected<net::address, coded_error> loopback_address(const std::string& where, const std::string& what) {
+  const bool digits = !where.empty() && where.find_first_not_of("0123456789") == std::string::npos;
+  const auto at = net::parse_address(digits ? "127.0.0.1:" + where : where);
+  if (!at) return unexpected(coded_error{"bad_address", "'" + where + "' is not PORT or HOST:PORT, as in 9101 or 127.0.0.1:9101"});
+  if (!is_loopback(at->host))
+    return unexpected(coded_error{"not_loopback", "'" + where + "' can be reached from other machines: " + what +
+                                                      " only on a loopback address, as in 127.0.0.1:" + std::to_string(at->port)});
+  return *at;
+}
+
+std::string form_value(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const auto end = std::min(text.find('&'), text.size());
+    const auto pair = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const auto is = pair.find('=');
+    if (is == std::string_view::npos || pair.substr(0, is) != name) continue;
+    std::string value;
+    for (auto i = is + 1; i < pair.size(); ++i) {
+      const int high = pair[i] == '%' && i + 2 < pair.size() ? digit_of(pair[i + 1]) : -1;
+      const int low = high >= 0 ? digit_of(pair[i + 2]) : -1;
+      value += low >= 0 ? static_cast<char>(high * 16 + low) : pair[i] == '+' ? ' ' : pair[i];
+      if (low >= 0) i += 2;
+    }
+    return value;
+  }
+  return {};
 }
 
 }  // namespace troupe::http

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/base/result.hpp"
+#include "runtime/node/net/transport.hpp"
 
 namespace troupe::http {
 
@@ -24,6 +25,14 @@ bool bears(std::string_view authorization, std::string_view token);
 // True if the value of a Host header is a numeric address, "localhost", or `own`, the name under
 // which the server was told to listen; a port may follow. Names that others may choose are refused.
 bool names_this_machine(std::string_view host, std::string_view own);
+
+// PORT or HOST:PORT of a page that `what` serves ("metrics of a run"), on a loopback address.
+// Errors: "bad_address", "not_loopback".
+expected<net::address, coded_error> loopback_address(const std::string& where, const std::string& what);
+
+// The value of `name` in a query or the body of a form (application/x-www-form-urlencoded). Empty
+// if there is none.
+std::string form_value(std::string_view text, std::string_view name);
 
 // True for "localhost" and numeric addresses that only this machine reaches.
 bool is_loopback(std::string_view host);
