@@ -7,6 +7,7 @@
 #   words     pages, headings and files that texts name exist, and the tests of tests/promises.txt
 #   comments  comments end at column 100 (--fix: wraps them) and name files that exist
 #   derived   ops/primitives.inl lists all primitives of ops/device.hpp
+#   page      web/dist is what web/src gives (skipped without node, or without the npm packages and a network)
 #   purity    the pure libraries contain no CAF and no TLS
 #   headers   headers changed since COMMIT, and headers that include them, compile by themselves
 #   tidy      clang-tidy finds nothing in the files changed since COMMIT
@@ -40,6 +41,13 @@ format() {
   [[ -z $bad ]]
 }
 
+page() {
+  command -v node npm >/dev/null || { echo "skipped: node and npm are not installed"; return 0; }
+  [[ -d web/node_modules ]] || (cd web && timeout 120 npm ci --silent --no-audit --no-fund) ||
+    { [[ ${CI:-} != true ]]; local rc=$?; echo "skipped: npm cannot fetch the packages of web/package-lock.json"; return $rc; }
+  web/build.sh --check
+}
+
 failed=0
 check() {
   local name=$1 begin=$SECONDS rc=0 out
@@ -58,6 +66,7 @@ check sizes python3 $lib/check_sizes.py
 check words python3 $lib/check_references.py
 check comments python3 $lib/check_comments.py $([[ $fix == no ]] || echo --fix)
 check derived python3 $lib/derive_device.py --check
+check page page
 check purity python3 $lib/check_purity.py "$build"
 check headers python3 $lib/check_headers.py --build "$build" --jobs "$jobs" "${changes[@]}"
 check tidy python3 $lib/check_tidy.py --build "$build" --jobs "$jobs" --seconds "${TIDY_SECONDS:-600}" "${changes[@]}"
