@@ -364,6 +364,14 @@ std::vector<std::size_t> roles_with_layer(const repl_view& v, const repl_about& 
   return found;
 }
 
+std::vector<std::vector<std::size_t>> wait_edges(const repl_view& v) {
+  const wait_graph g(v);
+  std::vector<indices> edges(v.roles.size());
+  for (std::size_t i = 0; i < v.roles.size(); ++i)
+    if (g.waits(i) && !g.at_rest(i)) edges[i] = g.next_of(i);
+  return edges;
+}
+
 std::vector<std::size_t> roles_waited_for(const repl_view& v, std::size_t role) { return wait_graph(v).next_of(role); }
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Which role or connection holds up the others. Pure. Private to actors/repl/.
+// Which role or connection holds up the others. Pure.
 //
 // Edges: a role that waits points at the roles that could end its wait (by the kind of the wait,
 // the role's name and the layers of the job). Roots are roles that do not wait for another role:
@@ -33,6 +33,9 @@ std::vector<wait_root> wait_roots(const repl_view& v);
 
 // Indices of the roles that compute a layer of the job.
 std::vector<std::size_t> roles_with_layer(const repl_view& v, const repl_about& about, const std::string& layer);
+
+// By role: indices of the roles that could end its wait; empty for a role that does not wait.
+std::vector<std::vector<std::size_t>> wait_edges(const repl_view& v);
 
 // For tests: indices of the roles that could end the wait of a role.
 std::vector<std::size_t> roles_waited_for(const repl_view& v, std::size_t role);

@@ -2,15 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "apps/commands/runs.hpp"
-#include "runtime/base/number_text.hpp"
 #include "runtime/base/text_table.hpp"
 #include "runtime/base/wording.hpp"
-#include "runtime/node/config/document.hpp"
+#include "runtime/node/config/flat_keys.hpp"
 #include "runtime/node/runs/run_curve.hpp"
 
 namespace troupe {
@@ -60,60 +58,6 @@ void compare_as_json(const std::vector<known_run>& runs, const output& out) {
   out.object({{"event", "comparison"}, {"runs", runs.size()}, {"weights_equal", weights_are_equal(runs)}});
 }
 
-std::string scalar_text(const document_value& v) {
-  if (const auto* s = std::get_if<std::string>(&v.value)) return json(*s).dump();
-  if (const auto* n = std::get_if<std::int64_t>(&v.value)) return number_text(*n);
-  if (const auto* d = std::get_if<double>(&v.value)) return number_text(*d);
-  if (const auto* b = std::get_if<bool>(&v.value)) return *b ? "true" : "false";
-  return kind_of(v);
-}
-
-std::string list_text(const document_array& list) {
-  std::string text;
-  for (const auto& v : list) text += (text.empty() ? "" : ", ") + (v.array() != nullptr ? list_text(*v.array()) : scalar_text(v));
-  return "[" + text + "]";
-}
-
-using flat_keys = std::map<std::string, std::string>;
-
-void flatten(const document_table& t, const std::string& prefix, flat_keys& into);
-
-// Elements of a list of tables are called by their name, as in --set; without one by their place.
-void flatten_list(const document_array& list, const std::string& path, flat_keys& into) {
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const auto* name = find_entry(*list[i].table(), "name");
-    const auto* text = name == nullptr ? nullptr : std::get_if<std::string>(&name->value.value);
-    flatten(*list[i].table(), path + "." + (text == nullptr ? std::to_string(i + 1) : *text) + ".", into);
-  }
-}
-
-void flatten(const document_table& t, const std::string& prefix, flat_keys& into) {
-  for (const auto& entry : t) {
-    const auto path = prefix + entry.key;
-    const auto* list = entry.value.array();
-    if (const auto* table = entry.value.table())
-      flatten(*table, path + ".", into);
-    else if (list == nullptr)
-      into[path] = scalar_text(entry.value);
-    else if (!list->empty() &&
-             std::all_of(list->begin(), list->end(), [](const document_value& v) { return v.table() != nullptr; }))
-      flatten_list(*list, path, into);
-    else
-      into[path] = list_text(*list);
-  }
-}
-
-expected<flat_keys, diagnostics> keys_of(const known_run& r) {
-  const auto file = run_job_file(r.folder).string();
-  const auto text = read_text(file);
-  if (!text) return unexpected(text.error());
-  const auto parsed = parse_document(*text, file);
-  if (!parsed) return unexpected(parsed.error());
-  flat_keys keys;
-  flatten(*parsed, "", keys);
-  return keys;
-}
-
 }  // namespace
 
 int compare_runs(const std::vector<known_run>& runs, const output& out) {
@@ -153,7 +97,7 @@ int compare_runs(const std::vector<known_run>& runs, const output& out) {
 }
 
 int diff_runs(const known_run& a, const known_run& b, const output& out) {
-  const auto of_a = keys_of(a), of_b = keys_of(b);
+  const auto of_a = read_flat_keys(run_job_file(a.folder).string()), of_b = read_flat_keys(run_job_file(b.folder).string());
   for (const auto* keys : {&of_a, &of_b})
     if (!*keys) return out.wrong(keys->error());
   const auto& x = *of_a;

@@ -49,6 +49,7 @@ NEVER = {
     "actors/metrics/": AGREEMENT + PIPELINE + ("actors/control/", "actors/repl/"),
     "actors/control/": AGREEMENT,
     "actors/repl/": AGREEMENT + ("runtime/messages/dataflow.hpp", "runtime/messages/param.hpp"),
+    "actors/page/": AGREEMENT + PIPELINE + ("runtime/messages/dataflow.hpp", "runtime/messages/param.hpp"),
     "apps/": AGREEMENT,
 }
 
@@ -56,7 +57,7 @@ NEVER = {
 FLOORS = {"actors/shell/": 0, "actors/supervision/": 1, "actors/view/": 2, "actors/metrics/": 3, "actors/control/client/": 4,
           "actors/control/controller/": 5,
           "actors/control/executor/": 6, "actors/control/host/": 7, "actors/control/": 3, "actors/embedded": 3, "actors/state_folder.": 3,
-          "actors/repl/": 5, "actors/daemon.": 8}
+          "actors/repl/": 5, "actors/page/": 6, "actors/daemon_pages.": 8, "actors/daemon.": 9}
 
 # Parts of ops that consist only of headers with pure arithmetic. runtime/exchange, which is loaded into users' processes, may include them.
 BARE = ("ops/tree/", "ops/bf16.hpp")

@@ -1,0 +1,71 @@
+#include "actors/page/server.hpp"
+
+#include <chrono>
+
+#include "actors/page/files.hpp"
+#include "actors/page/runs.hpp"
+#include "actors/repl/tables.hpp"
+#include "runtime/node/http/access.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::uint64_t news_every = 5;  // ticks
+constexpr const char* json_type = "application/json; charset=utf-8";
+
+http::sessions::clock now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+http::response json_page(std::string text) { return {200, json_type, std::move(text)}; }
+
+}  // namespace
+
+void page_server::add_routes(http::server_options& h, const page_options& o) {
+  for (const auto& f : page_files())
+    h.routes[f.path] = [&f](const http::request&) { return http::response{200, f.type, std::string(f.bytes)}; };
+  h.routes["/api/session"] = [](const http::request&) { return json_page("{}"); };
+  h.routes["/api/help"] = [](const http::request&) { return json_page(repl_help_text(true, {})); };
+  h.routes["/api/runs"] = [runs = o.runs](const http::request&) { return json_page(page_runs(runs)); };
+  h.routes["/api/run"] = [runs = o.runs](const http::request& r) {
+    auto text = page_run(runs, http::form_value(r.query, "name"));
+    return text == "null" ? http::response{404, json_type, "{}"} : json_page(std::move(text));
+  };
+  h.posts["/login"] = [this](const http::request& r) { return sessions_.log_in(r, now()); };
+  h.posts["/logout"] = [this](const http::request& r) { return sessions_.log_out(r); };
+  h.sockets["/api/feed"] = {[this](const auto& s, const http::request&) { feed_.opened(s); },
+                            [this](const auto& s, const std::string& text) { feed_.received(s, text); },
+                            [this](const auto& s) { feed_.closed(s); }};
+  h.gate = [this](const http::request& r) { return sessions_.refusal(r, now()); };
+}
+
+void page_server::tick() {
+  feed_.answer_lines();
+  if (++ticks_ % news_every == 0) feed_.send_news();
+}
+
+expected<std::unique_ptr<page_server>, coded_error> page_server::open(const page_options& o, repl_backend& backend) {
+  auto token = http::page_token(o.token_file);
+  if (!token) return unexpected(token.error());
+  auto p = std::unique_ptr<page_server>(new page_server(o, *std::move(token), backend));
+  http::server_options h;
+  h.where = o.where;
+  h.certificate = o.certificate;
+  h.key = o.key;
+  h.headers = {{"Content-Security-Policy", http::sessions::content_policy()},
+               {"Referrer-Policy", "same-origin"},
+               {"X-Frame-Options", "DENY"},
+               {"Cross-Origin-Opener-Policy", "same-origin"},
+               {"Cross-Origin-Resource-Policy", "same-origin"}};
+  h.limits.max_connections = 256;
+  h.log = o.log;
+  h.tick_every = repl_ask_every;
+  h.tick = [q = p.get()] { q->tick(); };
+  p->add_routes(h, o);
+  auto server = http::server::open(std::move(h));
+  if (!server) return unexpected(server.error());
+  p->server_ = std::move(*server);
+  return p;
+}
+
+}  // namespace troupe
