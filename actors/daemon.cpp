@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "actors/control/host/plane.hpp"
-#include "actors/metrics/endpoint.hpp"
+#include "actors/daemon_pages.hpp"
 #include "actors/repl/repl.hpp"
 #include "actors/state_folder.hpp"
 #include "actors/supervision/notify.hpp"
@@ -207,11 +207,11 @@ class own_certificates {
   expiry_notes notes_;
 };
 
-void hang_up(control_plane& plane, metrics_endpoint* metrics, own_certificates& own, event_log& log, service_manager& manager) {
+void hang_up(control_plane& plane, daemon_pages& pages, own_certificates& own, event_log& log, service_manager& manager) {
   manager.reloading();
   log("SIGHUP: certificates are reloaded, and the running job writes a checkpoint");
   auto done = plane.reload_certificates();
-  if (done && metrics) done = metrics->reload_certificates();
+  if (done) done = pages.reload_certificates();
   if (done)
     own.read();
   else
@@ -244,7 +244,7 @@ void tell_of_ignored(int signal, std::set<int>& notified, event_log& log) {
 }
 
 // Returns at a signal to end.
-void wait_for_the_end(control_plane& plane, metrics_endpoint* metrics, const wakeups& wake, own_certificates& own, event_log& log,
+void wait_for_the_end(control_plane& plane, daemon_pages& pages, const wakeups& wake, own_certificates& own, event_log& log,
                       service_manager& manager, watchdog& dog) {
   auto warn_at = std::chrono::steady_clock::now(), release_at = warn_at + release_every;
   std::set<int> notified;
@@ -266,7 +266,7 @@ void wait_for_the_end(control_plane& plane, metrics_endpoint* metrics, const wak
     }
     const int s = wake.wait(std::chrono::seconds(1));
     if (s == SIGHUP) {
-      hang_up(plane, metrics, own, log, manager);
+      hang_up(plane, pages, own, log, manager);
       warn_at = now;  // for the new certificate
     }
     if (s == SIGTERM || s == SIGINT) return;
@@ -326,14 +326,6 @@ expected<std::unique_ptr<control_plane>, coded_error> open_plane(const daemon_op
   return control_plane::open(std::move(p));
 }
 
-// Null: the node serves no metrics.
-expected<std::unique_ptr<metrics_endpoint>, coded_error> open_metrics(const std::optional<metrics_options>& o,
-                                                                      const control_plane& plane, event_log& log) {
-  if (!o) return std::unique_ptr<metrics_endpoint>();
-  return metrics_endpoint::open(
-      *o, [&plane] { return plane.facts(); }, [&plane] { return plane.roles(); }, [&log](const std::string& line) { log(line); });
-}
-
 // The first error of a daemon that is started twice: its port is taken. Empty if it is free.
 std::string port_taken(const std::string& address) {
   const auto where = net::parse_address(address);
@@ -357,12 +349,8 @@ int run_daemon(const daemon_options& o) {
   if (!known) return wrong(known.error().text);
   const auto* me = *known;
   if (const auto tls = check_tls(cluster, o.node); !tls) return wrong(tls.error().message);
-  std::optional<metrics_options> metrics_wanted;
-  if (!me->metrics_address.empty()) {
-    auto wanted = metrics_options_of(cluster, *me);
-    if (!wanted) return wrong(wanted.error().message);
-    metrics_wanted = std::move(*wanted);
-  }
+  auto pages = daemon_pages::wanted(cluster, rules, *me);
+  if (!pages) return wrong(pages.error().message);
   if (o.check) return 0;
   auto state = state_folder::open(o.state.empty() ? fs::absolute(o.cluster_file).parent_path() / "state" / o.node : o.state);
   if (!state) return wrong(port_taken(me->address) + state.error().message);
@@ -372,23 +360,22 @@ int run_daemon(const daemon_options& o) {
   watchdog dog;
   auto plane = open_plane(o, cluster, rules, *state, log, wake, manager, dog);
   if (!plane) return wrong(plane.error().message);
-  auto metrics = open_metrics(metrics_wanted, **plane, log);
-  if (!metrics) return wrong(metrics.error().message);
+  const auto opened = pages->open(**plane, state->path(), [&log](const std::string& line) { log(line); });
+  if (!opened) return wrong(opened.error().message);
   const auto ports = (*plane)->ports();
   const auto host = me->address.substr(0, me->address.rfind(':'));
   const auto data_host = me->data_address.empty() ? host : me->data_address.substr(0, me->data_address.rfind(':'));
   std::printf("ready %s control %s:%u data %s:%u%s\n", o.node.c_str(), host.c_str(), unsigned{ports.control}, data_host.c_str(),
-              unsigned{ports.data}, *metrics ? (" metrics " + (*metrics)->url()).c_str() : "");
+              unsigned{ports.data}, pages->ready_text().c_str());
   std::fflush(stdout);
   log(fmt::format("listening on {}:{} (control) and {}:{} (data)", host, ports.control, data_host, ports.data));
-  if (*metrics) log("metrics: " + (*metrics)->url());
   own_certificates own(cluster, o.node);
   manager.ready(fmt::format("listening on {}:{}", host, ports.control));
-  wait_for_the_end(**plane, metrics->get(), wake, own, log, manager, dog);
+  wait_for_the_end(**plane, *pages, wake, own, log, manager, dog);
   const int code = drain(**plane, wake, log, manager);
   {
     const exit_in_time limit(code, log);
-    *metrics = nullptr;  // its thread asks the plane
+    pages->close();  // their threads ask the plane
     *plane = nullptr;
   }
   log.drain();

@@ -9,6 +9,7 @@
 #include "apps/troupe_signals.hpp"
 #include "apps/troupe_time_shares.hpp"
 #include "runtime/job/record.hpp"
+#include "runtime/node/http/access.hpp"
 #include "runtime/record/checkpoint.hpp"
 
 namespace troupe {
@@ -41,8 +42,7 @@ int run_reporter::finish() {
   });
   std::optional<run_socket> socket;
   if (record) {
-    backend_ = std::make_unique<run_backend>(*run_, *job_, record->number(), record->folder().string());
-    backend_->on_stop = [this] { asked_ = true; };
+    make_backend();
     socket.emplace(run_socket_file(record->folder()), *backend_);
     if (!socket->error().empty()) progress_.event({job_->first_step, warning_event{socket->error()}});
   }
@@ -132,6 +132,29 @@ expected<void, coded_error> run_reporter::serve_metrics(const std::string& where
   metrics_ = std::move(*made);
   progress_.head({{"metrics", metrics_->url()}});
   return {};
+}
+
+void run_reporter::make_backend() {
+  if (backend_) return;
+  backend_ = std::make_unique<run_backend>(*run_, *job_, record->number(), record->folder().string());
+  backend_->on_stop = [this] { asked_ = true; };
+}
+
+expected<std::string, coded_error> run_reporter::serve_page(const std::string& where) {
+  if (!record)
+    return unexpected(coded_error{"no_run_folder", "the page's token is kept in the run folder, which --no-run leaves out"});
+  const auto at = http::loopback_address(where, "the page of a run is served");
+  if (!at) return unexpected(at.error());
+  make_backend();
+  page_options o;
+  o.where = *at;
+  o.token_file = record->folder() / "page.token";
+  o.runs = record->folder().parent_path();
+  o.title = "Troupe: run " + record->folder().filename().string();
+  auto made = page_server::open(o, *backend_);
+  if (!made) return unexpected(made.error());
+  page_ = std::move(*made);
+  return page_->url() + ", its token is in " + o.token_file.string();
 }
 
 void run_reporter::announce(const event_effect& e) {

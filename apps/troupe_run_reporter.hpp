@@ -9,6 +9,7 @@
 
 #include "actors/embedded.hpp"
 #include "actors/metrics/run_metrics.hpp"
+#include "actors/page/server.hpp"
 #include "actors/repl/run_backend.hpp"
 #include "apps/troupe_job.hpp"
 #include "apps/troupe_progress.hpp"
@@ -36,6 +37,9 @@ class run_reporter {
   void head(const std::vector<head_line>& lines) { progress_.head(lines); }
   // Serves /metrics of the run at [HOST:]PORT.
   expected<void, coded_error> serve_metrics(const std::string& where);
+  // Serves the browser page of the run at [HOST:]PORT. Needs `record`: the token is in the run
+  // folder. Returns the address and the token's file, for the user.
+  expected<std::string, coded_error> serve_page(const std::string& where);
 
   int finish();
 
@@ -49,12 +53,14 @@ class run_reporter {
   void keep(const store_effect& s);
   void write_checkpoint_of(const store_effect& s);
   std::vector<role_published> roles() const;
+  void make_backend();
 
   std::shared_ptr<prepared_job> job_;
   std::string numerics_;  // of the devices
   progress progress_;
   std::unique_ptr<embedded_run> run_;
-  std::unique_ptr<run_backend> backend_;  // of the REPL, with a run folder
+  std::unique_ptr<run_backend> backend_;  // of the REPL and the page, with a run folder
+  std::unique_ptr<page_server> page_;
   std::unique_ptr<run_metrics> metrics_;
   std::vector<record_error> troubles_;  // of the files written at the end of the run
   kept_file checkpoint_;                // the newest checkpoint

@@ -157,6 +157,12 @@ void add_options(CLI::App& c, train_arguments& a) {
   c.add_option("--metrics", a.metrics, "Serve Prometheus metrics at http://127.0.0.1:PORT/metrics; 0: a free port")
       ->option_text("[HOST:]PORT");
   file_option(c, "--trace", a.trace, "Write what the roles do to this file, a trace for ui.perfetto.dev");
+  c.add_option_function<std::string>(
+       "--page", [&a](const std::string& where) { a.page = where; },
+       "Serve a page at http://127.0.0.1:PORT/ to watch and steer the run in a browser; without PORT or\nwith 0: a free port")
+      ->expected(0, 1)
+      ->default_str("0")
+      ->option_text("[[HOST:]PORT]");
   threads_option(c, a.threads, "one per core");
 }
 
@@ -174,13 +180,19 @@ int train_here(training t, const train_arguments& a, const output& out) {
   announced.next = next_commands(a, t.record.get());
   announced.record = std::move(t.record);
   announced.head(head);
+  const auto not_served = [&](const char* option, const coded_error& why) {
+    if (announced.record)
+      static_cast<void>(announced.record->finish({"failed", j->first_step, {}, why.message, {}}));  // without weights to write
+    return out.wrong(option, why.message);
+  };
   if (!a.metrics.empty())
-    if (const auto served = announced.serve_metrics(a.metrics); !served) {
-      if (announced.record)
-        static_cast<void>(
-            announced.record->finish({"failed", j->first_step, {}, served.error().message, {}}));  // without weights to write
-      return out.wrong("--metrics", served.error().message);
-    }
+    if (const auto served = announced.serve_metrics(a.metrics); !served) return not_served("--metrics", served.error());
+  if (!a.page.empty()) {
+    const auto served = announced.serve_page(a.page);
+    if (!served) return not_served("--page", served.error());
+    announced.head({{"page", *served}});
+    if (out.json()) out.remark("page: " + *served);
+  }
   return announced.finish();
 }
 

@@ -25,6 +25,7 @@ struct train_arguments : job_arguments {
   bool no_run = false;     // make no run folder
   std::string metrics;     // PORT or HOST:PORT of /metrics; empty: none
   std::string trace;       // file for a trace of the run; empty: none
+  std::string page;        // PORT or HOST:PORT of the browser page; empty: none
   unsigned threads = 0;
 };
 

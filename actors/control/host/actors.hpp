@@ -222,6 +222,9 @@ expected<net::address, coded_error> data_place_of(const node_spec& n);
 // For /metrics, from any thread (facts.cpp).
 metrics_facts facts_of(const shared& s);
 
+// The state of this node for lines of `who`, and the way of their commands (repl.cpp). Any thread.
+std::unique_ptr<repl_backend> make_backend(shared& s, person who);
+
 caf::actor spawn_control(caf::actor_system& system, shared& s);
 caf::actor spawn_executor(caf::actor_system& system, shared& s);
 caf::actor spawn_checker(caf::actor_system& system, shared& s);

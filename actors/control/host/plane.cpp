@@ -313,6 +313,7 @@ listening_ports control_plane::ports() const { return impl_->s.ports; }
 void control_plane::drain() { impl_->s.control.post(control_note{drain_in{}}); }
 metrics_facts control_plane::facts() const { return facts_of(impl_->s); }
 std::vector<role_published> control_plane::roles() const { return impl_->s.host->published(); }
+std::unique_ptr<repl_backend> control_plane::backend(person who) { return make_backend(impl_->s, std::move(who)); }
 void control_plane::release_unused() { impl_->s.release_unused(); }
 void control_plane::checkpoint() {
   impl_->s.control.post(control_note{tell_in{0, {checkpoint_command{}}, {impl_->s.options.node, certificate_role::admin}}});

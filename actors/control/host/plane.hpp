@@ -77,6 +77,10 @@ class control_plane {
   // For /metrics (actors/metrics). Any thread; they wait for no actor.
   metrics_facts facts() const;
   std::vector<role_published> roles() const;  // on this node
+  // For the browser page (actors/page): on the coordinator's daemon, the state of the cluster, and
+  // the way of commands by `who`. Answers any thread and waits for no actor. This object must
+  // outlive it.
+  std::unique_ptr<repl_backend> backend(person who);
   // Gives memory that has been unused since the last call back to the system.
   void release_unused();
   // As net::transport::reload_certificates, for both planes.

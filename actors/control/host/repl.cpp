@@ -21,7 +21,7 @@ struct look_after_relays {};
 
 class daemon_backend final : public repl_backend {
  public:
-  daemon_backend(shared& s, const person& who) : s_(s), who_(who) {}
+  daemon_backend(shared& s, person who) : s_(s), who_(std::move(who)) {}
 
   repl_view view() const override {
     auto v = s_.published.get();
@@ -62,7 +62,7 @@ class daemon_backend final : public repl_backend {
 
  private:
   shared& s_;
-  const person& who_;
+  const person who_;
 };
 
 }  // namespace
@@ -170,6 +170,8 @@ class repl_actor final : public compat::base_actor {
 };
 
 }  // namespace
+
+std::unique_ptr<repl_backend> make_backend(shared& s, person who) { return std::make_unique<daemon_backend>(s, std::move(who)); }
 
 caf::actor spawn_repl(caf::actor_system& system, shared& s) { return system.spawn<repl_actor, caf::detached>(s); }
 

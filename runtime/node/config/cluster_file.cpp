@@ -89,6 +89,8 @@ class cluster_reader {
     cluster_keys().read_into(*r, "inject", rules_.inject);
     cluster_keys().read_into(*r, "shared_memory", rules_.shared_memory);
     cluster_keys().read_into(*r, "exchange_memory", rules_.exchange_memory);
+    if (cluster_keys().read_into(*r, "page", rules_.page)) check_address(*r, rules_.page, "page");
+    cluster_keys().read_into(*r, "page_role", rules_.page_role);
     r->finish();
   }
 

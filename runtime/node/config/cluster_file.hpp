@@ -16,7 +16,9 @@ struct cluster_rules {
   bool inject = false;        // fault injection is allowed (actors/view/injection.hpp)
   bool shared_memory = true;  // tensors are shared with nodes on the same machine (net/memory_sharing.hpp)
   std::int64_t exchange_memory =
-      0;  // bytes that exchange clients may reserve of a daemon; 0: the daemon's default (actors/control)
+      0;             // bytes that exchange clients may reserve of a daemon; 0: the daemon's default (actors/control)
+  std::string page;  // where the coordinator's daemon serves the browser page (actors/page); empty: nowhere
+  std::string page_role = "operator";  // of the holder of the page's token
 };
 
 // `rules`: set if the file is valid; may be null.

@@ -34,6 +34,13 @@ const keys<cluster_spec>& cluster_keys() {
            key_kind::bytes, "exchange_memory",
            "maximum memory that all clients of the exchange together may reserve on one daemon (docs/own-loop.md)")
            .otherwise("a quarter of the daemon's memory, at most 4 GiB"),
+       text_key<cluster_spec>("page",
+                              "host:port at which the coordinator's daemon serves the browser page ([page.md](page.md)): over HTTP "
+                              "on a loopback address, otherwise over HTTPS; port 0: any free port")
+           .otherwise("none"),
+       word_key<cluster_spec>("page_role", {"observer", "operator", "admin"},
+                              "what people with the page's token may do: look; also steer all jobs; also inject faults")
+           .otherwise("\"operator\""),
        flag_key<cluster_spec>(
            "inject", "operators with the role admin may inject faults into nodes, with `inject` in the REPL (docs/failures.md)")
            .otherwise("false")});
