@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""page_cost.py [--bin DIR] [--pages N] [--rounds N] [--steps N]: what open pages cost training.
+
+Trains LeNet on synthetic data with `troupe train --page`, in turns without and with N open pages (default 50): connections to the
+WebSocket that read all messages, from a process of its own, as browsers do. Prints the medians of examples/s and their difference; the
+page should cost less than 1 %. Needs an idle machine. The readers themselves use a processor: with two cores the difference also has
+their share, so the script prints the processor time of the readers, too.
+"""
+import argparse
+import base64
+import json
+import os
+import re
+import resource
+import selectors
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def opened(port, token):
+    s = socket.create_connection(("127.0.0.1", port))
+    key = base64.b64encode(os.urandom(16)).decode()
+    s.sendall((f"GET /api/feed HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+               f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n").encode())
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += s.recv(4096)
+    if b" 101 " not in head.split(b"\r\n")[0]:
+        sys.exit(f"page_cost: no WebSocket: {head[:200]!r}")
+    return s
+
+
+def read_all(port, token, pages):
+    """Opens the pages and reads until the server ends; in a child process. Prints the bytes read."""
+    chosen = selectors.DefaultSelector()
+    for _ in range(pages):
+        chosen.register(opened(port, token), selectors.EVENT_READ)
+    print("open", flush=True)
+    count = 0
+    while chosen.get_map():
+        for key, _ in chosen.select():
+            try:
+                data = key.fileobj.recv(1 << 16)
+            except OSError:
+                data = b""
+            count += len(data)
+            if not data:
+                chosen.unregister(key.fileobj)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(json.dumps({"bytes": count, "cpu_s": used.ru_utime + used.ru_stime}), flush=True)
+
+
+def train(binary, pages, steps, folder):
+    """Returns examples/s of one training, and what its readers report."""
+    command = [binary, "train", os.path.join(TOP, "configs/jobs/lenet_synthetic.toml"), "--page", "0", "--run-dir", folder, "--set",
+               f"train.finish.steps={steps}", "--set", "eval.every=0"]
+    p = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    port = token = reader = None
+    text = ""
+    for line in p.stdout:
+        text += line
+        if m := re.search(r"http://127\.0\.0\.1:(\d+)/", line):
+            port = int(m[1])
+        if m := re.search(r"in (\S+page\.token)", line):
+            token = open(m[1]).read().strip()
+        if port and token and pages and reader is None:
+            reader = subprocess.Popen([sys.executable, __file__, "--read", str(port), token, str(pages)], stdout=subprocess.PIPE, text=True)
+            reader.stdout.readline()
+    if p.wait() != 0:
+        sys.exit(f"page_cost: training failed:\n{text}")
+    newest = max((os.path.join(folder, d) for d in os.listdir(folder) if d[0].isdigit()), key=os.path.getmtime)
+    info = json.load(open(os.path.join(newest, "run.json")))
+    return info["steps"] * info["batch"] / info["seconds"], json.loads(reader.stdout.read()) if reader else None
+
+
+def main():
+    if len(sys.argv) == 5 and sys.argv[1] == "--read":
+        return read_all(int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default=os.path.join(TOP, "build/release/bin"))
+    parser.add_argument("--pages", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=3000)
+    a = parser.parse_args()
+    rates = {0: [], a.pages: []}
+    with tempfile.TemporaryDirectory() as folder:
+        for n in range(a.rounds):
+            for pages in (0, a.pages) if n % 2 == 0 else (a.pages, 0):
+                rate, read = train(os.path.join(a.bin, "troupe"), pages, a.steps, folder)
+                rates[pages].append(rate)
+                print(f"{pages:3} pages  {rate:9.0f} examples/s" + (f"  readers: {read['bytes'] / 1e6:.1f} MB, {read['cpu_s']:.2f} s of a processor" if read else ""), flush=True)
+    without, with_pages = statistics.median(rates[0]), statistics.median(rates[a.pages])
+    print(f"{a.pages} open pages cost {100 * (1 - with_pages / without):.2f} % of {without:.0f} examples/s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
