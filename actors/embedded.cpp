@@ -102,6 +102,7 @@ void embedded_run::impl::start() {
   host_config c;
   c.threads = options.threads;
   c.devices = options.devices;
+  c.activity_record = options.activity_record;
   c.callbacks.on_event = [this](std::uint32_t, const event_effect& e) { notes.put(e); };
   c.callbacks.on_store = [this](std::uint32_t, const store_effect& s) { notes.put(s); };
   auto made = std::make_shared<node_host>(std::move(c));
@@ -128,6 +129,7 @@ void embedded_run::impl::begin() {
 // The caller holds `looking`.
 expected<void> embedded_run::impl::begin_trace(const std::string& file) {
   if (trace) return unexpected(error("a trace is being written to " + trace->file().string() + "; stop it first"));
+  if (host->activities() == nullptr) return unexpected(error("this run keeps no record of what its roles do"));
   auto made = trace_recording::start(file, *host->activities(), j->nodes.front().name);
   if (!made) return unexpected(std::move(made).error());
   trace = *std::move(made);

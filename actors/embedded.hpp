@@ -50,8 +50,9 @@ struct embedded_options {
   // Where a failed job writes its post-mortem folder (runtime/node/post_mortem.hpp), and the job's
   // origin; none: no folder.
   std::optional<job_origin> post_mortem{};
-  std::optional<beginning_file> begins{};  // the checkpoint or weights that the job starts from
-  std::string trace{};                     // file for a trace of the whole run (runtime/trace/recording.hpp); empty: none
+  std::optional<beginning_file> begins{};        // the checkpoint or weights that the job starts from
+  std::string trace{};                           // file for a trace of the whole run (runtime/trace/recording.hpp); empty: none
+  std::optional<std::size_t> activity_record{};  // as in host_config; 0: the run cannot be traced
 };
 
 struct embedded_result {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 
 #include "runtime/base/median.hpp"
@@ -17,6 +18,15 @@ std::string worker_of(const std::string& role) {
   const auto slash = role.find('/');
   if (slash != std::string::npos) return role.substr(0, slash);
   return peers_of(role) == "worker" ? role : std::string();
+}
+
+// The roles of a worker are at its step. A stage knows the step of its packets only.
+void take_steps_of_workers(std::vector<role_load>& all) {
+  std::map<std::string, std::uint64_t> of_workers;
+  for (const auto& r : all)
+    if (worker_of(r.role) == r.role) of_workers[r.role] = r.step;
+  for (auto& r : all)
+    if (const auto w = of_workers.find(worker_of(r.role)); w != of_workers.end()) r.step = w->second;
 }
 
 std::string milliseconds(double seconds) {
@@ -42,22 +52,26 @@ std::string straggler::text() const {
 
 straggler_event event_of(const straggler& s) { return {s.role, s.node, 1e3 * s.seconds, 1e3 * s.usual, s.text()}; }
 
-std::vector<straggler> straggler_watch::look(const std::vector<role_load>& all, instant now) {
-  times of_roles;
-  std::vector<double> steps;
+std::vector<straggler> straggler_watch::look(std::vector<role_load> all, instant now) {
+  take_steps_of_workers(all);
+  times of_roles;  // in the window
+  std::map<std::string, double> steps;
+  std::vector<double> made_by;
   for (const auto& r : all) {
     const auto then = begun_.find(r.role);
     if (then == begun_.end()) continue;
-    if (r.step < then->second.step || r.busy < then->second.busy) return open(all, now), std::vector<straggler>();  // restarted
-    if (r.step == then->second.step) continue;
-    const auto made = static_cast<double>(r.step - then->second.step);
-    steps.push_back(made);
-    of_roles[r.role] = {r.node, (r.busy - then->second.busy) / made};
+    if (r.busy < then->second.busy) return open(all, now), std::vector<straggler>();  // restarted
+    if (r.step <= then->second.step) continue;
+    made_by.push_back(steps[r.role] = static_cast<double>(r.step - then->second.step));
+    of_roles[r.role] = {r.node, r.busy - then->second.busy};
   }
   if (begun_.empty()) return open(all, now), std::vector<straggler>();
-  if (steps.empty()) return {};
-  const double made = upper_median(steps);
+  if (made_by.empty()) return {};
+  const double made = upper_median(made_by);
   if (made < static_cast<double>(limits_.steps)) return {};
+  // Roles are looked at in the middle of a step: those of a job in lockstep have made equally many,
+  // though some are a step ahead now.
+  for (auto& [role, t] : of_roles) t.seconds /= std::abs(steps[role] - made) <= 2 ? made : steps[role];
   step_seconds_ = std::chrono::duration<double>(now - since_).count() / made;
   auto found = close(of_roles, step_seconds_);
   open(all, now);

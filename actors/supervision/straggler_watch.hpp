@@ -28,7 +28,7 @@ namespace troupe {
 
 struct role_load {
   std::string node, role;  // role: "worker3/conv1"
-  std::uint64_t step = 0;  // that the role is at
+  std::uint64_t step = 0;  // that the role is at; of the roles of a worker, that of "worker3" counts
   double busy = 0;         // seconds in tasks since the role began
 };
 
@@ -55,7 +55,7 @@ class straggler_watch {
 
   explicit straggler_watch(straggler_limits l = {}) : limits_(l) {}
   // Returns the roles that have become stragglers at this call.
-  std::vector<straggler> look(const std::vector<role_load>& all, instant now);
+  std::vector<straggler> look(std::vector<role_load> all, instant now);
   // The stragglers of the last window, by role.
   const std::map<std::string, straggler>& slow() const { return named_; }
   double step_seconds() const { return step_seconds_; }  // that a step took in the last window; 0: there was none

@@ -105,7 +105,8 @@ std::string facts_text(const known_run& known) {
   lines.add("ended", r.ended);
   lines.add("resumed", resumed);
   lines.add("begun from", r.begun_from);
-  if (r.not_recorded > 0) lines.add("not recorded", counted_text(r.not_recorded, "event") + ": a file could not be written");
+  if (r.not_recorded > 0)
+    lines.add("not recorded", counted_text(r.not_recorded, "event") + ": a file could not be written, or the process was killed");
   auto text = lines.text() + results_text(r);
   fact_lines rest;
   rest.add("mode", joined_known({r.mode, counted_text(r.workers, "worker"), counted_text(r.packets, "packet"),

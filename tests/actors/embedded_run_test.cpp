@@ -173,6 +173,7 @@ double resident_mib() {
 TEST(embedded_run, memory_stays_flat_between_step_500_and_5000) {
   double early = 0, late = 0;
   embedded_options o;
+  o.activity_record = std::size_t{1} << 20;  // full before step 500
   o.on_event = [&](const event_effect& e) {
     if (!e.is<step_event>()) return;
     if (e.step == 500) early = resident_mib();

@@ -201,7 +201,7 @@ TEST(net_frame, a_greeting_has_the_header_of_protocol_1) {
   const auto why = decode_hello(encode_hello(old));
   ASSERT_FALSE(why);
   EXPECT_EQ(why.error().code, "protocol_version");
-  EXPECT_EQ(why.error().message, "[hello] the peer speaks protocol 1, this node speaks 3");
+  EXPECT_EQ(why.error().message, "[hello] the peer speaks protocol 1, this node speaks 4");
 }
 
 bytes bare_header(const frame_header& h) {

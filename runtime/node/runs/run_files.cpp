@@ -120,26 +120,30 @@ std::string metrics_row(std::uint64_t step, double epoch, double time, const std
   return row;
 }
 
-expected<void, record_error> keep_metrics_until(const fs::path& file, std::uint64_t step) {
+expected<std::uint64_t, record_error> keep_metrics_until(const fs::path& file, std::uint64_t step) {
   auto read = read_file(file.string());
   if (!read) {
     std::error_code ec;
-    if (!fs::exists(file, ec)) return {};
+    if (!fs::exists(file, ec)) return step;
     return unexpected(record_error{file.string(), {}, read.error().text});
   }
   const auto& bytes = *read;
   const std::string text(static_cast<const char*>(bytes.data.get()), bytes.bytes);
   std::string kept;
+  std::uint64_t last = 0;
   for (std::size_t at = 0; at < text.size();) {
     const auto end = text.find('\n', at);
     if (end == std::string::npos) break;
     const auto line = text.substr(at, end - at);
     std::uint64_t of = 0;
-    if (!read_number(line.substr(0, line.find(',')), of) || of <= step) kept += line + "\n";
+    const bool row = read_number(line.substr(0, line.find(',')), of);
+    if (!row || of <= step) kept += line + "\n";
+    if (row && of <= step) last = std::max(last, of);
     at = end + 1;
   }
-  if (kept.size() == text.size()) return {};
-  return write_text(file, kept);
+  if (kept.size() != text.size())
+    if (auto ok = write_text(file, kept); !ok) return unexpected(std::move(ok).error());
+  return last;
 }
 
 expected<void, record_error> write_text(const fs::path& file, const std::string& text) {

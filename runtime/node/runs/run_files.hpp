@@ -71,8 +71,9 @@ inline constexpr const char* metrics_header = "step,epoch,time,loss,accuracy,lr,
 // `values`: loss, accuracy, lr, examples_per_s, test_loss; those that are not finite are left
 // empty.
 std::string metrics_row(std::uint64_t step, double epoch, double time, const std::array<double, 5>& values);
-// Removes rows after `step`, and a last line without its end.
-expected<void, record_error> keep_metrics_until(const std::filesystem::path& file, std::uint64_t step);
+// Removes rows after `step`, and a last line without its end. Returns the step of the last row that
+// is left (0: none; `step` if there is no file).
+expected<std::uint64_t, record_error> keep_metrics_until(const std::filesystem::path& file, std::uint64_t step);
 
 // A line of events.jsonl.
 

@@ -55,7 +55,7 @@ struct run_info {
   std::string checkpoints;                // folder or file of its checkpoints, absolute
   std::string begun_from;                 // file that the run started from, absolute; empty: it started from the fillers
   bool begun_from_checkpoint = false;     // false: from weights
-  std::uint64_t not_recorded = 0;         // events that are missing because a file could not be written
+  std::uint64_t not_recorded = 0;         // events that are missing: a file could not be written, or the process was killed
 };
 
 // Paths in a run folder.

@@ -192,7 +192,7 @@ void run_recorder::impl::record(double time, const event_effect& e) {
 // A job on a cluster that lost a node may go back to a checkpoint: its steps are repeated.
 void run_recorder::impl::go_back(std::uint64_t step) {
   check(metrics.flush());
-  check(keep_metrics_until(run_metrics_file(folder), step));
+  if (const auto kept = keep_metrics_until(run_metrics_file(folder), step); !kept) check(unexpected(kept.error()));
   check(metrics.open(run_metrics_file(folder)));
   db->forget_after(step);
 }
@@ -307,7 +307,9 @@ expected<std::unique_ptr<run_recorder>, record_error> run_recorder::resume(const
   auto held = lock_folder(folder);
   if (!held) return unexpected(std::move(held).error());
   const auto step = j->first_step;
-  if (auto ok = keep_metrics_until(run_metrics_file(folder), step); !ok) return unexpected(std::move(ok).error());
+  const auto last = keep_metrics_until(run_metrics_file(folder), step);
+  if (!last) return unexpected(last.error());
+  if (*last < step) r.not_recorded += step - *last;  // the process was killed before it wrote them
   r.state = "running";
   r.ended.clear();
   r.error.clear();
