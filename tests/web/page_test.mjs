@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Cluster, tinyJob } from "./cluster.mjs";
+import { Cluster, Program, tinyJob } from "./cluster.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const browserFile = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
@@ -174,6 +174,7 @@ for (const colorScheme of ["light", "dark"])
         await show(page, view);
         await page.getByRole("heading", { level: 1 }).waitFor();
         if (view === "Compare runs") await page.getByRole("table").first().waitFor();
+        assert.equal(await page.evaluate(() => scrollY), 0, "a view begins at its top");
         await check(page, `${view} ${colorScheme} ${width}`);
       }
       await page.context().close();
@@ -193,6 +194,29 @@ test("compares runs", async ({ page }) => {
   await show(page, "Compare runs");
   await page.getByRole("checkbox", { name: /^compare 1-tiny/ }).waitFor();
   await page.getByRole("img", { name: /^Loss over steps/ }).waitFor();
+});
+
+test("shows the values below the cursor", async ({ page }) => {
+  await show(page, "Run");
+  const chart = page.locator(".chart", { hasText: "Loss" }).first();
+  await chart.locator(".u-over").hover();
+  await chart.locator(".legend").getByText(/^step [\d,]+/).waitFor();
+});
+
+test("a run in one process has a page, too", async ({ browser, cluster }) => {
+  const file = cluster.job("here.toml", tinyJob.replace("workers_per_group = 3", "workers_per_group = 1"));
+  const run = new Program(join(cluster.bin, "troupe"), ["train", file, "--run-dir", "runs", "--page"], { cwd: cluster.folder });
+  const [, url, token] = await run.saw(/(http:\/\/127\.0\.0\.1:\d+\/), its token is in (\S+)/);
+  const page = await openPage(browser, url);
+  await logIn(page, readFileSync(token, "utf8").trim());
+  await trains(page);
+  await page.locator(".panel", { hasText: "Time by layer" }).getByText("conv1").waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByRole("button", { name: "Really stop?" }).click();
+  await run.ended;
+  assert.match(run.out, /troupe resume 1/);
+  await page.getByRole("alert").filter({ hasText: "The connection was lost" }).waitFor();
+  await page.context().close();
 });
 
 test("logs out", async ({ page, cluster }) => {

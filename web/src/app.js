@@ -16,6 +16,12 @@ import { Runs } from "./runs.js";
 
 const views = { run: ["Run", Run], company: ["Company", Company], cluster: ["Cluster", Cluster], jobs: ["Jobs", Jobs], runs: ["Compare runs", Runs] };
 
+// For the keyboard: the next Tab is in the view.
+function toContent() {
+  document.getElementById("main").focus({ preventScroll: true });
+  scrollTo(0, 0);
+}
+
 // "#/run/3" -> ["run", "3"]
 function route() {
   const [name, argument] = location.hash.replace(/^#\/?/, "").split("/");
@@ -45,7 +51,7 @@ function App() {
   useEffect(() => {
     const moved = () => {
       go(route());
-      document.getElementById("main").focus();
+      toContent();
     };
     addEventListener("hashchange", moved);
     const quiet = listen(() => draw((n) => n + 1));
@@ -55,7 +61,7 @@ function App() {
     document.title = `${views[name][0]} – Troupe`;
   }, [name]);
   const View = views[name][1];
-  return html`<a class="skip" href="#main" onClick=${(e) => (e.preventDefault(), document.getElementById("main").focus())}>To the content</a>
+  return html`<a class="skip" href="#main" onClick=${(e) => (e.preventDefault(), toContent())}>To the content</a>
     <${Header} name=${name} />
     ${model.link === "lost" && html`<p class="lost" role="alert">The connection was lost. Trying again; values below are the last ones.</p>`}
     <main id="main" tabindex="-1">${model.state ? html`<${View} argument=${argument} />` : html`<p class="empty">Connecting…</p>`}</main>

@@ -81,7 +81,7 @@ function timeByPart(id, job) {
   const order = new Map((job.layers ?? []).map((l, i) => [l.name, i]));
   const sums = {};
   for (const r of Object.values(model.state.roles)) {
-    if (r.job !== Number(id) || !r.busy) continue;
+    if ((model.state.about.cluster && r.job !== Number(id)) || !r.busy) continue;
     const p = place(r.name);
     const label = p.kind === "stage" ? p.label : p.kind === "shard" || p.kind === "replica" ? "updates" : p.kind === "worker" ? "sums of gradients" : p.kind === "loader" ? "reading data" : p.kind;
     sums[label] = (sums[label] ?? 0) + r.busy;
@@ -126,7 +126,7 @@ function useStaleness(id, active) {
 export function Events({ job }) {
   const list = model.log.filter((e) => job === undefined || e.job === Number(job)).slice(0, 40);
   if (list.length === 0) return html`<p class="empty">No events yet.</p>`;
-  const words = (e) => e.message ?? (e.event === "eval" ? `accuracy ${percent(e.accuracy)}, loss ${number(e.loss)}` : e.file ?? "");
+  const words = (e) => e.message ?? (e.event === "eval" || e.event === "best" ? `accuracy ${percent(e.accuracy)}, loss ${number(e.loss)}` : e.file ?? "");
   return html`<ol class="events" tabindex="0" aria-label="Events of the job">${list.map((e) => html`<li key=${e.n} class=${e.event}><span class="step">${count(e.step)}</span><b>${e.event}</b> <span>${words(e)}</span></li>`)}</ol>`;
 }
 
