@@ -73,7 +73,7 @@ install(DIRECTORY ops runtime DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe
   FILES_MATCHING PATTERN "*.hpp" PATTERN "runtime/node" EXCLUDE PATTERN "runtime/exchange" EXCLUDE PATTERN "ops/cuda" EXCLUDE)
 install(DIRECTORY configs examples DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe PATTERN "__pycache__" EXCLUDE)
 # Pages, examples and configurations keep their relative paths, so that links in pages work.
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png")
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe)
 # systemd reads units from /usr/lib and /usr/local/lib, independently of the folder of the libraries.
 configure_file(configs/systemd/trouped.service.in ${CMAKE_BINARY_DIR}/trouped.service @ONLY)

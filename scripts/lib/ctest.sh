@@ -43,7 +43,7 @@ whole_package() {
   local file missing=0
   while read -r file; do
     case $file in
-      README.md | LICENSE | CHANGELOG.md | docs/*.md | docs/*.svg | examples/* | configs/*) file=troupe/$file ;;
+      README.md | LICENSE | CHANGELOG.md | docs/*.md | docs/*.svg | docs/*.png | examples/* | configs/*) file=troupe/$file ;;
       *) continue ;;
     esac
     if [[ ! -f $1/share/$file ]]; then echo "the package lacks share/$file" >&2; missing=1; fi

@@ -94,6 +94,21 @@ TEST(cluster_file, faults_may_be_injected_only_if_inject_is_true) {
   EXPECT_THAT(allowed(with(2, "name = \"lab\"\ninject = \"yes\"")), HasSubstr("conf/c.toml:3:1: "));
 }
 
+TEST(cluster_file, the_page_has_an_address_and_a_role) {
+  cluster_rules rules;
+  ASSERT_TRUE(parse_cluster(with(0, ""), "c.toml", &rules));
+  EXPECT_EQ(rules.page, "");
+  EXPECT_EQ(rules.page_role, "operator");
+  ASSERT_TRUE(parse_cluster(with(2, "name = \"lab\"\npage = \"127.0.0.1:7800\"\npage_role = \"admin\""), "c.toml", &rules));
+  EXPECT_EQ(rules.page, "127.0.0.1:7800");
+  EXPECT_EQ(rules.page_role, "admin");
+  const auto mistake = [](const std::string& line) { return first_error(with(2, "name = \"lab\"\n" + line)); };
+  EXPECT_THAT(mistake("page = \"7800\""), HasSubstr("c.toml:3:"));
+  EXPECT_THAT(mistake("page = \"0.0.0.0:7800\""), HasSubstr("stands for all interfaces"));
+  EXPECT_THAT(mistake("page = \"127.0.0.1:7701\""), HasSubstr("duplicate"));
+  EXPECT_THAT(mistake("page_role = \"root\""), HasSubstr("available: observer, operator, admin"));
+}
+
 TEST(cluster_file, every_mistake_names_line_and_column) {
   const struct {
     const char* what;

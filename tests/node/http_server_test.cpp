@@ -4,15 +4,13 @@
 #include <gtest/gtest.h>
 #include <ifaddrs.h>
 #include <openssl/ssl.h>
-#include <sys/stat.h>
 
-#include <fstream>
 #include <list>
 #include <thread>
 
 #include "runtime/node/http/access.hpp"
-#include "tests/http_client.hpp"
 #include "tests/node/net_support.hpp"
+#include "tests/web_socket_client.hpp"
 
 namespace troupe::http {
 namespace {
@@ -263,39 +261,6 @@ TEST_F(http_server, only_the_whole_token_opens_a_page) {
   EXPECT_EQ(made_, 2);
 }
 
-TEST(http_access, a_token_file_must_be_closed_to_others_and_have_one_long_word) {
-  net::testing::temporary_directory dir;
-  const auto file = dir.path() / "token";
-  const auto code = [&](const std::string& text, mode_t mode) {
-    std::ofstream(file, std::ios::binary) << text;
-    ::chmod(file.c_str(), mode);
-    const auto t = read_token(file);
-    return t ? "ok " + *t : t.error().code;
-  };
-  EXPECT_EQ(read_token(file).error().code, "token_missing");
-  EXPECT_EQ(code("0123456789abcdef\n", 0600), "ok 0123456789abcdef");
-  EXPECT_EQ(code("0123456789abcdef", 0400), "ok 0123456789abcdef");
-  EXPECT_EQ(code("0123456789abcdef\n", 0640), "token_exposed");
-  EXPECT_EQ(code("0123456789abcdef\n", 0604), "token_exposed");
-  EXPECT_EQ(code("short\n", 0600), "bad_token");
-  EXPECT_EQ(code("0123456789 abcdef\n", 0600), "bad_token");
-  EXPECT_EQ(code("0123456789abcdef\n\n", 0600), "bad_token");
-  EXPECT_EQ(code("", 0600), "bad_token");
-  EXPECT_EQ(code(std::string(10'000, 'a'), 0600), "bad_token");
-  EXPECT_EQ(read_token(dir.path()).error().code, "token_missing") << "a folder";
-}
-
-TEST(http_access, names_of_this_machine_are_numbers_localhost_and_its_own) {
-  for (const char* yes :
-       {"127.0.0.1", "127.0.0.1:9101", "localhost", "LOCALHOST:80", "[::1]", "[::1]:9101", "192.168.1.7:9101", "Node1:9101"})
-    EXPECT_TRUE(names_this_machine(yes, "node1")) << yes;
-  for (const char* no :
-       {"", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "[", "[::1", "node1.evil", ":9101"})
-    EXPECT_FALSE(names_this_machine(no, "node1")) << no;
-  EXPECT_TRUE(is_loopback("127.3.4.5") && is_loopback("::1") && is_loopback("localhost"));
-  EXPECT_FALSE(is_loopback("10.0.0.1") || is_loopback("node1") || is_loopback("0.0.0.0"));
-}
-
 // --- TLS, on an address that other machines could reach
 
 std::string public_address() {
@@ -324,8 +289,9 @@ class http_server_tls : public http_server {
     options_.key = net::testing::certificates() / "good" / "a.key";
     options_.token = "0123456789abcdef";
   }
-  // The response over TLS; empty if the handshake fails.
-  std::string get_secure(const std::string& bytes) const {
+  // The response over TLS; empty if the handshake fails. Sends `then` when the response has
+  // `after`.
+  std::string get_secure(const std::string& bytes, const std::string& after = {}, std::string then = {}) const {
     http_client c(port(), host_);
     SSL_CTX* context = SSL_CTX_new(TLS_client_method());
     SSL_CTX_load_verify_locations(context, (net::testing::certificates() / "good" / "ca.pem").c_str(), nullptr);
@@ -336,7 +302,12 @@ class http_server_tls : public http_server {
     if (SSL_connect(s) == 1) {
       SSL_write(s, bytes.data(), static_cast<int>(bytes.size()));
       char buffer[4096];
-      for (int n = 0; (n = SSL_read(s, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
+      for (int n = 0; (n = SSL_read(s, buffer, sizeof buffer)) > 0;) {
+        text.append(buffer, static_cast<std::size_t>(n));
+        if (then.empty() || text.find(after) == std::string::npos) continue;
+        SSL_write(s, then.data(), static_cast<int>(then.size()));
+        then.clear();
+      }
     }
     SSL_free(s);
     SSL_CTX_free(context);
@@ -377,6 +348,27 @@ TEST_F(http_server_tls, plain_requests_and_garbage_instead_of_a_handshake_end_on
   EXPECT_TRUE(silent.closed());
   EXPECT_EQ(made_, 0);
   EXPECT_EQ(status_of(get_secure(get_request("/page", "Connection: close\r\nAuthorization: Bearer 0123456789abcdef\r\n"))), 200);
+}
+
+TEST_F(http_server_tls, opens_web_sockets) {
+  secure();
+  std::atomic<bool> secure_request{false};
+  options_.sockets["/echo"] = {[&](const auto& s, const request& r) {
+                                 secure_request = r.secure;
+                                 s->send(std::make_shared<const std::string>("hello"));
+                               },
+                               [](const auto& s, const std::string& text) { s->send(std::make_shared<const std::string>(text)); },
+                               [](const auto&) {}};
+  open();
+  // After "hello" the client sends a text and its end; the server answers both and closes.
+  const auto all = get_secure(testing_http::socket_request("/echo", "Authorization: Bearer 0123456789abcdef\r\n"), "hello",
+                              testing_http::socket_frame("again") + testing_http::socket_frame("", 0x88));
+  EXPECT_EQ(status_of(all), 101);
+  EXPECT_NE(all.find("hello"), std::string::npos);
+  EXPECT_NE(all.find("again"), std::string::npos);
+  EXPECT_TRUE(secure_request);
+  EXPECT_EQ(status_of(get_secure(testing_http::socket_request("/echo"))), 401);
+  server_.reset();  // before secure_request ends
 }
 
 TEST_F(http_server_tls, reads_its_certificate_again) {

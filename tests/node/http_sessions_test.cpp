@@ -1,4 +1,4 @@
-// Who may use a page: tokens, sessions, Host and Origin.
+// Who may use a page: token files, sessions, Host and Origin.
 #include "runtime/node/http/sessions.hpp"
 
 #include <gtest/gtest.h>
@@ -193,6 +193,39 @@ TEST(http_sessions, a_token_file_is_made_once_and_only_its_user_may_read_it) {
   ::chmod(file.c_str(), 0600);
   EXPECT_EQ(page_token(file).error().code, "bad_token") << "too short";
   EXPECT_EQ(page_token(dir.path() / "none" / "page.token").error().code, "token_unwritable");
+}
+
+TEST(http_access, a_token_file_must_be_closed_to_others_and_have_one_long_word) {
+  net::testing::temporary_directory dir;
+  const auto file = dir.path() / "token";
+  const auto code = [&](const std::string& text, mode_t mode) {
+    std::ofstream(file, std::ios::binary) << text;
+    ::chmod(file.c_str(), mode);
+    const auto t = read_token(file);
+    return t ? "ok " + *t : t.error().code;
+  };
+  EXPECT_EQ(read_token(file).error().code, "token_missing");
+  EXPECT_EQ(code("0123456789abcdef\n", 0600), "ok 0123456789abcdef");
+  EXPECT_EQ(code("0123456789abcdef", 0400), "ok 0123456789abcdef");
+  EXPECT_EQ(code("0123456789abcdef\n", 0640), "token_exposed");
+  EXPECT_EQ(code("0123456789abcdef\n", 0604), "token_exposed");
+  EXPECT_EQ(code("short\n", 0600), "bad_token");
+  EXPECT_EQ(code("0123456789 abcdef\n", 0600), "bad_token");
+  EXPECT_EQ(code("0123456789abcdef\n\n", 0600), "bad_token");
+  EXPECT_EQ(code("", 0600), "bad_token");
+  EXPECT_EQ(code(std::string(10'000, 'a'), 0600), "bad_token");
+  EXPECT_EQ(read_token(dir.path()).error().code, "token_missing") << "a folder";
+}
+
+TEST(http_access, names_of_this_machine_are_numbers_localhost_and_its_own) {
+  for (const char* yes :
+       {"127.0.0.1", "127.0.0.1:9101", "localhost", "LOCALHOST:80", "[::1]", "[::1]:9101", "192.168.1.7:9101", "Node1:9101"})
+    EXPECT_TRUE(names_this_machine(yes, "node1")) << yes;
+  for (const char* no :
+       {"", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "[", "[::1", "node1.evil", ":9101"})
+    EXPECT_FALSE(names_this_machine(no, "node1")) << no;
+  EXPECT_TRUE(is_loopback("127.3.4.5") && is_loopback("::1") && is_loopback("localhost"));
+  EXPECT_FALSE(is_loopback("10.0.0.1") || is_loopback("node1") || is_loopback("0.0.0.0"));
 }
 
 TEST(http_access, form_values_are_decoded) {
