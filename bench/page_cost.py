@@ -3,8 +3,8 @@
 
 Trains LeNet on synthetic data with `troupe train --page`, in turns without and with N open pages (default 50): connections to the
 WebSocket that read all messages, from a process of its own, as browsers do. Prints the medians of examples/s and their difference; the
-page should cost less than 1 %. Needs an idle machine. The readers themselves use a processor: with two cores the difference also has
-their share, so the script prints the processor time of the readers, too.
+page should cost less than 1 %. That needs an idle machine; the processor time of the page's thread, as a share of that of the whole
+process, is also printed and hardly depends on other load. The readers use a processor, too: their time is printed as well.
 """
 import argparse
 import base64
@@ -18,6 +18,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -55,18 +57,39 @@ def read_all(port, token, pages):
     print(json.dumps({"bytes": count, "cpu_s": used.ru_utime + used.ru_stime}), flush=True)
 
 
+def seconds_of_threads(pid):
+    """Returns (processor time of the page's thread, that of all threads, ended ones too) of a process so far."""
+    def read(file):
+        with open(file) as f:
+            name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
+        return name, sum(int(x) for x in rest.split()[11:13]) / os.sysconf("SC_CLK_TCK")
+
+    threads = [read(f"/proc/{pid}/task/{thread}/stat") for thread in os.listdir(f"/proc/{pid}/task")]
+    return sum(used for name, used in threads if name == "http"), read(f"/proc/{pid}/stat")[1]
+
+
 def train(binary, pages, steps, folder):
-    """Returns examples/s of one training, and what its readers report."""
+    """Returns examples/s of one training, the share of the page's thread in percent, and what its readers report."""
     command = [binary, "train", os.path.join(TOP, "configs/jobs/lenet_synthetic.toml"), "--page", "0", "--run-dir", folder, "--set",
                f"train.finish.steps={steps}", "--set", "eval.every=0"]
     p = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     port = token = reader = None
-    text = ""
+    text, used = "", [(0, 1)]
+
+    def look():
+        while p.poll() is None:
+            try:
+                used.append(seconds_of_threads(p.pid))
+            except OSError:  # a thread or the process has ended meanwhile
+                pass
+            time.sleep(0.2)
+
+    threading.Thread(target=look, daemon=True).start()
     for line in p.stdout:
         text += line
         if m := re.search(r"http://127\.0\.0\.1:(\d+)/", line):
             port = int(m[1])
-        if m := re.search(r"in (\S+page\.token)", line):
+        if m := re.search(r"token is in (\S+)", line):
             token = open(m[1]).read().strip()
         if port and token and pages and reader is None:
             reader = subprocess.Popen([sys.executable, __file__, "--read", str(port), token, str(pages)], stdout=subprocess.PIPE, text=True)
@@ -75,7 +98,8 @@ def train(binary, pages, steps, folder):
         sys.exit(f"page_cost: training failed:\n{text}")
     newest = max((os.path.join(folder, d) for d in os.listdir(folder) if d[0].isdigit()), key=os.path.getmtime)
     info = json.load(open(os.path.join(newest, "run.json")))
-    return info["steps"] * info["batch"] / info["seconds"], json.loads(reader.stdout.read()) if reader else None
+    share = 100 * used[-1][0] / max(used[-1][1], 1e-9)
+    return info["steps"] * info["batch"] / info["seconds"], share, json.loads(reader.stdout.read()) if reader else None
 
 
 def main():
@@ -85,17 +109,21 @@ def main():
     parser.add_argument("--bin", default=os.path.join(TOP, "build/release/bin"))
     parser.add_argument("--pages", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--steps", type=int, default=60000)
     a = parser.parse_args()
-    rates = {0: [], a.pages: []}
+    rates, shares = {0: [], a.pages: []}, []
     with tempfile.TemporaryDirectory() as folder:
         for n in range(a.rounds):
             for pages in (0, a.pages) if n % 2 == 0 else (a.pages, 0):
-                rate, read = train(os.path.join(a.bin, "troupe"), pages, a.steps, folder)
+                rate, share, read = train(os.path.join(a.bin, "troupe"), pages, a.steps, folder)
                 rates[pages].append(rate)
-                print(f"{pages:3} pages  {rate:9.0f} examples/s" + (f"  readers: {read['bytes'] / 1e6:.1f} MB, {read['cpu_s']:.2f} s of a processor" if read else ""), flush=True)
+                if read:
+                    shares.append(share)
+                print(f"{pages:3} pages  {rate:9.0f} examples/s  page's thread {share:.2f} %"
+                      + (f"  readers: {read['bytes'] / 1e6:.1f} MB, {read['cpu_s']:.2f} s of a processor" if read else ""), flush=True)
     without, with_pages = statistics.median(rates[0]), statistics.median(rates[a.pages])
-    print(f"{a.pages} open pages cost {100 * (1 - with_pages / without):.2f} % of {without:.0f} examples/s")
+    print(f"{a.pages} open pages cost {100 * (1 - with_pages / without):.2f} % of {without:.0f} examples/s; "
+          f"the page's thread had {statistics.median(shares):.2f} % of the processor time")
     return 0
 
 

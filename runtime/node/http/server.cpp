@@ -2,6 +2,8 @@
 // take half a minute to compile.
 #include "runtime/node/http/server.hpp"
 
+#include <pthread.h>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -78,6 +80,7 @@ struct server::impl {
   // The thread's loop. An exception of a handler of the library, as by lack of memory, costs one
   // connection.
   void run() {
+    ::pthread_setname_np(::pthread_self(), "http");  // for `top -H` and bench/page_cost.py
     const auto work = asio::make_work_guard(io);
     while (!io.stopped()) {
       try {
