@@ -1,7 +1,7 @@
 #include "actors/daemon_pages.hpp"
 
+#include "actors/control/client/client.hpp"
 #include "actors/metrics/page.hpp"
-#include "runtime/node/http/access.hpp"
 #include "runtime/node/pki/certificates.hpp"
 
 namespace troupe {
@@ -18,11 +18,10 @@ expected<daemon_pages, coded_error> daemon_pages::wanted(const cluster_spec& c, 
   if (!where) return unexpected(where.error());
   page_options o;
   o.where = *where;
-  if (!http::is_loopback(where->host)) {
-    const auto dir = certificate_folder(c.tls_dir, n.name);
-    o.certificate = dir / (n.name + ".pem");
-    o.key = dir / (n.name + ".key");
-  }
+  const auto dir = certificate_folder(c.tls_dir, n.name);
+  o.ca = dir / "ca.pem";
+  o.certificate = dir / (n.name + ".pem");
+  o.key = dir / (n.name + ".key");
   o.role = page_role_named(rules.page_role).value_or(page_role::observer);
   o.title = "Troupe: cluster " + c.name;
   d.page_wanted_ = std::move(o);

@@ -122,11 +122,23 @@ page_feed::news page_feed::events_after(std::uint64_t number, const std::vector<
   return n;
 }
 
+void page_feed::show_expiries(std::map<std::string, std::int64_t> expiries) {
+  std::lock_guard guard(lock_);
+  expiries_ = std::move(expiries);
+}
+
+page_feed::state page_feed::newest_state(const repl_view& v) {
+  auto s = page_state(v, role_);
+  std::lock_guard guard(lock_);
+  if (!expiries_.empty()) s["about"]["certificates"] = expiries_;
+  return std::make_shared<const json>(std::move(s));
+}
+
 void page_feed::send_news() {
   const auto idle = [](const page& p) { return p.socket->queued() == 0; };
   if (std::none_of(pages_.begin(), pages_.end(), idle)) return;
   const auto view = backend_.view();
-  const auto newest = std::make_shared<const json>(page_state(view, role_));
+  const auto newest = newest_state(view);
   // Pages that have taken all messages have the same state, and get the same text.
   std::map<const json*, text> states;
   std::map<std::uint64_t, news> events;

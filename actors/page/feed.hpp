@@ -16,14 +16,15 @@
 // state that the page has to the newest one. So a slow page misses intermediate states, and costs
 // the memory of one state and one message.
 //
-// Threads: one at a time.  Errors: of a line, as its reply; a page that sends anything else is
-// closed.
+// Threads: one at a time, except where noted.  Errors: of a line, as its reply; a page that sends
+// anything else is closed.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -49,6 +50,9 @@ class page_feed {
   // Sends what is new to the pages that have taken their last message.
   void send_news();
   std::size_t pages() const { return pages_.size(); }
+  // Certificates of this node that the state shows, with the second since 1970 at which each
+  // expires. Any thread.
+  void show_expiries(std::map<std::string, std::int64_t> expiries);
 
  private:
   using state = std::shared_ptr<const nlohmann::json>;
@@ -69,6 +73,7 @@ class page_feed {
     std::uint64_t newest = 0;
   };
 
+  state newest_state(const repl_view& v);
   page* page_of(const std::shared_ptr<http::socket>& s);
   bool run(page& p, asked_line& a);
   text state_text(const page& p, const state& newest) const;
@@ -77,6 +82,8 @@ class page_feed {
   page_backend backend_;
   page_role role_;
   std::deque<page> pages_;
+  std::mutex lock_;
+  std::map<std::string, std::int64_t> expiries_;  // guarded by lock_
 };
 
 }  // namespace troupe

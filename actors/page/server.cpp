@@ -1,11 +1,14 @@
 #include "actors/page/server.hpp"
 
 #include <chrono>
+#include <map>
+#include <utility>
 
 #include "actors/page/files.hpp"
 #include "actors/page/runs.hpp"
 #include "actors/repl/tables.hpp"
 #include "runtime/node/http/access.hpp"
+#include "runtime/node/pki/certificates.hpp"
 
 namespace troupe {
 namespace {
@@ -39,6 +42,21 @@ void page_server::add_routes(http::server_options& h, const page_options& o) {
   h.gate = [this](const http::request& r) { return sessions_.refusal(r, now()); };
 }
 
+void page_server::read_expiries() {
+  std::map<std::string, std::int64_t> expiries;
+  for (const auto& [name, file] : {std::pair("node", &certificate_), std::pair("CA", &ca_)}) {
+    if (file->empty()) continue;
+    if (const auto c = read_certificate(*file))
+      expiries[name] = std::chrono::duration_cast<std::chrono::seconds>(c->until.time_since_epoch()).count();
+  }
+  feed_.show_expiries(std::move(expiries));
+}
+
+expected<void, coded_error> page_server::reload_certificates() {
+  read_expiries();
+  return server_->reload_certificates();
+}
+
 void page_server::tick() {
   feed_.answer_lines();
   if (++ticks_ % news_every == 0) feed_.send_news();
@@ -48,6 +66,7 @@ expected<std::unique_ptr<page_server>, coded_error> page_server::open(const page
   auto token = http::page_token(o.token_file);
   if (!token) return unexpected(token.error());
   auto p = std::unique_ptr<page_server>(new page_server(o, *std::move(token), backend));
+  p->read_expiries();
   http::server_options h;
   h.where = o.where;
   h.certificate = o.certificate;

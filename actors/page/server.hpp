@@ -29,10 +29,10 @@
 namespace troupe {
 
 struct page_options {
-  net::address where;                      // port 0: any free port
-  std::filesystem::path certificate, key;  // of the node; only used if the address is not loopback
-  std::filesystem::path token_file;        // created if it is missing
-  std::filesystem::path runs;              // folder of runs; empty: none
+  net::address where;                          // port 0: any free port
+  std::filesystem::path ca, certificate, key;  // of the node, for TLS if the address is not loopback; empty: none
+  std::filesystem::path token_file;            // created if it is missing
+  std::filesystem::path runs;                  // folder of runs; empty: none
   page_role role = page_role::operates;
   std::string title;                                 // of the form for the token: "Troupe: lab"
   std::function<void(const std::string& line)> log;  // may be empty
@@ -47,15 +47,18 @@ class page_server {
   page_server& operator=(const page_server&) = delete;
 
   std::string url() const { return server_->url("/"); }
-  expected<void, coded_error> reload_certificates() { return server_->reload_certificates(); }
+  // Reads the certificates again.
+  expected<void, coded_error> reload_certificates();
   http::server_counts counts() const { return server_->counts(); }
 
  private:
   page_server(const page_options& o, std::string token, repl_backend& backend)
-      : sessions_(std::move(token), o.where.host, o.title), feed_(backend, o.role) {}
+      : ca_(o.ca), certificate_(o.certificate), sessions_(std::move(token), o.where.host, o.title), feed_(backend, o.role) {}
+  void read_expiries();
   void add_routes(http::server_options& h, const page_options& o);
   void tick();
 
+  const std::filesystem::path ca_, certificate_;
   http::sessions sessions_;
   page_feed feed_;
   std::uint64_t ticks_ = 0;

@@ -3,7 +3,7 @@
 // unknown is left out. Ages of a second and more are whole seconds, shorter ones are left out.
 // docs/page.md lists the members. Pure.
 //
-//   about   who serves, and what the page may do
+//   about   who serves, what the page may do, and when certificates expire (feed.hpp)
 //   up      seconds since the process started
 //   nodes   by name; each with its links by peer
 //   jobs    by number; each with its settings by key

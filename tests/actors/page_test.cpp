@@ -172,6 +172,16 @@ TEST_F(page_feed_test, sends_the_state_then_what_changed_then_nothing) {
   EXPECT_EQ(s->sent.size(), 2u);
 }
 
+TEST_F(page_feed_test, shows_when_certificates_expire) {
+  feed_.show_expiries({{"node", 2'000'000'000}});
+  const auto s = opened();
+  feed_.send_news();
+  EXPECT_EQ(shown(*s)["about"]["certificates"], (json{{"node", 2'000'000'000}}));
+  feed_.show_expiries({{"node", 2'000'000'000}, {"CA", 2'100'000'000}});
+  feed_.send_news();
+  EXPECT_EQ(s->sent.back()["patch"], (json{{"about", {{"certificates", {{"CA", 2'100'000'000}}}}}}));
+}
+
 TEST_F(page_feed_test, sends_events_once_with_job_and_number) {
   put_step(1);
   const auto s = opened();

@@ -2,6 +2,7 @@
 // WebSocket. tests/web uses it in a browser.
 #include <sys/stat.h>
 
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -101,6 +102,7 @@ TEST_F(cluster_page, a_job_is_watched_and_steered_over_the_socket) {
   page_watcher page(port_, bearer());
   ASSERT_EQ(page.status(), 101);
   EXPECT_TRUE(page.until([](const json& s) { return s["nodes"]["n2"]["state"] == "up"; })) << page.state;
+  for (const char* name : {"node", "CA"}) EXPECT_GT(page.state["about"]["certificates"][name], std::time(nullptr)) << name;
   const auto job = begin(tiny_job(), endless(workers(2, 2)));
   EXPECT_TRUE(page.until(
       [](const json& s) { return s["jobs"].contains("1") && s["jobs"]["1"]["state"] == "running" && s["jobs"]["1"]["step"] > 3; }));

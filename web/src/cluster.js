@@ -18,7 +18,7 @@ function Nodes({ names, job, why }) {
       const notes = [n.note, n.unheard && `no report for ${duration(n.unheard)}`, ...(n.gpus ?? []).map(gpuText)].filter(Boolean).join("; ");
       return html`<tr key=${name}><th scope="row">${name}</th><td><${State} of=${n.state} /> <small>${n.since !== undefined && duration(n.since)}</small></td><td>${n.address ?? "–"}</td>
         <td class="n">${bytes(n.memory)}</td><td class="n">${bytes(n.tcp_out ?? 0)}</td><td class="n">${bytes(n.tcp_in ?? 0)}</td><td class="n">${count(n.lives ?? 0)}</td><td class="n">${count(n.failures ?? 0)}</td>
-        <td class="n">${n.at_risk === undefined ? "–" : `${count(n.at_risk)} steps`}</td><td class="wide">${notes}</td>
+        <td class="n">${n.at_risk === undefined ? "–" : `${count(n.at_risk)} ${n.at_risk === 1 ? "step" : "steps"}`}</td><td class="wide">${notes}</td>
         <td class="commands"><${Button} line=${`drain ${name} ${job}`} why=${why || (drained ? "the job is off this node" : "")}>Drain<//><${Button} line=${`add-node ${name} ${job}`} why=${why}>Add<//></td></tr>`;
     })}</tbody></table><//>`;
 }
@@ -59,6 +59,17 @@ function Inject({ names }) {
     ${refused && html`<p class="why">Disabled: ${refused}.</p>`}`;
 }
 
+// Of the node that serves the page. A warning in the last 30 days.
+function Certificates() {
+  const all = Object.entries(model.state.about.certificates ?? {});
+  if (all.length === 0) return null;
+  const day = 86400, now = Date.now() / 1000;
+  return html`<${Panel} title=${`Certificates of ${model.state.about.node}`}><dl class="details">${all.map(([name, until]) => {
+    const left = Math.floor((until - now) / day);
+    return html`<div key=${name}><dt>${name}</dt><dd class=${left < 30 ? "late" : ""}>until ${new Date(until * 1000).toISOString().slice(0, 10)}, ${left < 0 ? "expired" : `${count(left)} days left`}</dd></div>`;
+  })}</dl><//>`;
+}
+
 export function Cluster() {
   const names = Object.keys(model.state.nodes).sort(natural);
   const id = currentJob(model.state);
@@ -66,7 +77,7 @@ export function Cluster() {
   const why = !model.state.about.cluster ? "this is one process, not a cluster" : !job || isOver(job) ? "no job is running" : "";
   return html`<h1>Cluster</h1>
     <${Panel} title=${`Nodes: ${names.filter((n) => model.state.nodes[n].state === "up").length} of ${names.length} up`}><${Nodes} names=${names} job=${id ?? ""} why=${why} /><//>
-    <div class="pair"><${Panel} title="Bytes between nodes"><${Links} names=${names} /><//>
+    <div class="pair"><div><${Panel} title="Bytes between nodes"><${Links} names=${names} /><//><${Certificates} /></div>
     <div><${Panel} title=${`Move a layer${job ? ` of job ${id}` : ""}`}><${Move} names=${names} id=${id} why=${why} />${(whyNot() || why) && html`<p class="why">Disabled: ${whyNot() || why}.</p>`}<//>
     <${Panel} title="Inject a fault"><${Inject} names=${names} /><//></div></div>`;
 }

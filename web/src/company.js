@@ -7,7 +7,7 @@ import { model } from "./feed.js";
 import { count, duration, natural, number, place } from "./format.js";
 import { Panel, useWidth } from "./ui.js";
 
-const row = 24, head = 22, gap = 10, pad = 10, top = 34, least = 236, most = 380, between = 48;
+const row = 24, head = 22, gap = 10, pad = 10, top = 34, least = 236, most = 380, between = 48, inner = 40;
 const kinds = ["coordinator", "loader", "stage", "reducer", "worker", "shard", "replica", "data", "tester"];
 
 // Layers in the order of the job.
@@ -30,26 +30,30 @@ function groupsOf(node) {
   return Object.entries(groups).sort(([a], [b]) => first(a) - first(b) || natural(a, b));
 }
 
-// Places of nodes, groups and roles. Nodes fill columns; a new one goes to the lowest column.
+// Places of nodes, groups and roles. Nodes fill columns, and so do the groups in a wide node; the next
+// one goes to the column that is shortest so far.
 function layout(width) {
   const names = Object.keys(model.state.nodes).sort(natural);
   const columns = Math.max(1, Math.min(names.length, Math.floor((width + between) / (least + between))));
-  const wide = Math.min(most, (width - (columns - 1) * between) / columns);
+  const each = (width - (columns - 1) * between) / columns;
+  const parts = Math.max(1, Math.floor((each - 2 * pad + inner) / (least + inner)));
+  const wide = Math.min(each, parts * most + (parts - 1) * inner + 2 * pad), part = (wide - 2 * pad - (parts - 1) * inner) / parts;
   const bottoms = Array(columns).fill(2), cells = {}, boxes = [];
   for (const name of names) {
     const column = bottoms.indexOf(Math.min(...bottoms));
     const box = { name, x: 2 + column * (wide + between), y: bottoms[column], width: wide, groups: [] };
-    let y = box.y + top;
+    const ends = Array(parts).fill(box.y + top);
     for (const [group, list] of groupsOf(name)) {
-      box.groups.push({ name: group, x: box.x + pad, y: y + 14 });
-      y += head;
+      const at = ends.indexOf(Math.min(...ends)), x = box.x + pad + at * (part + inner);
+      box.groups.push({ name: group, x, y: ends[at] + 14 });
+      ends[at] += head;
       for (const cell of list) {
-        cells[cell.id] = { ...cell, x: box.x + pad, y, width: wide - 2 * pad, height: row - 3 };
-        y += row;
+        cells[cell.id] = { ...cell, x, y: ends[at], width: part, height: row - 3 };
+        ends[at] += row;
       }
-      y += gap;
+      ends[at] += gap;
     }
-    box.height = Math.max(y, box.y + top + 14) - box.y;
+    box.height = Math.max(...ends, box.y + top + 14) - box.y;
     bottoms[column] = box.y + box.height + 24;
     boxes.push(box);
   }
