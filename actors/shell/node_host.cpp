@@ -16,7 +16,7 @@ namespace {
 unsigned threads_of(const host_config& c) { return c.threads != 0 ? c.threads : std::max(1u, std::thread::hardware_concurrency()); }
 
 std::size_t record_of(const host_config& c) {
-  constexpr std::size_t most = std::size_t{32} << 20;
+  constexpr std::size_t most = std::size_t{8} << 20;
   const auto memory = memory_of_this_process().total;  // 0: unknown
   return c.activity_record.value_or(memory > 0 ? std::min<std::size_t>(most, memory / 64) : most);
 }

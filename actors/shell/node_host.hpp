@@ -71,7 +71,7 @@ struct host_config {
   // replayed (job_log.hpp). A full log drops its oldest messages. 0: no log.
   std::size_t message_log = std::size_t{4} << 20;
   // Capacity in bytes of the record of what roles did (runtime/trace/recorder.hpp); 0: none;
-  // nullopt: 32 MiB, or a 64th of this process's memory if that is less.
+  // nullopt: 8 MiB, or a 64th of this process's memory if that is less.
   std::optional<std::size_t> activity_record = {};
 };
 

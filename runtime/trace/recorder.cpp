@@ -4,8 +4,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cstdlib>
-#include <new>
 #include <utility>
 
 namespace troupe {
@@ -21,12 +19,7 @@ std::atomic<std::uint64_t> recorders{0};
 // One writer, any readers. A slot is overwritten after `capacity` more activities; a reader that
 // was overtaken finds that in `count`.
 struct activity_recorder::ring {
-  struct freed {
-    void operator()(std::uint64_t* p) const { std::free(p); }
-  };
-  explicit ring(std::size_t n) : capacity(n), slots(static_cast<std::uint64_t*>(std::calloc(n, sizeof(activity)))) {
-    if (!slots) throw std::bad_alloc();
-  }
+  explicit ring(std::size_t n) : capacity(n), slots(std::make_unique<std::uint64_t[]>(n * words)) {}
   void add(const activity& a) {
     const auto n = count.load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);  // a reader of the new words sees at least this count
@@ -53,11 +46,11 @@ struct activity_recorder::ring {
     from = end;
   }
   std::atomic_ref<std::uint64_t> word(std::uint64_t n, std::size_t i) const {
-    return std::atomic_ref<std::uint64_t>(slots.get()[n % capacity * words + i]);
+    return std::atomic_ref<std::uint64_t>(slots[n % capacity * words + i]);
   }
 
   const std::size_t capacity;
-  std::unique_ptr<std::uint64_t, freed> slots;  // calloc: pages are used when they are written
+  const std::unique_ptr<std::uint64_t[]> slots;
   std::atomic<std::uint64_t> count{0};
 };
 

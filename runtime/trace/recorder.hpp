@@ -2,8 +2,8 @@
 // outlive the roles, so that one can look at what happened before a role or a job ended.
 //
 // Cost of add(): about 20 ns; it takes no lock after a thread's first call. Memory: `bytes` for the
-// number of threads given, plus as much as one thread has for each further thread that records;
-// pages are used when they are first written.
+// number of threads given, plus as much as one thread has for each further thread that records.
+// The memory of a thread is used from its first call on, so it does not grow.
 // Threads: any.
 #pragma once
 
