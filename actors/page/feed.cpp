@@ -45,7 +45,7 @@ void add_events(json& list, const std::vector<repl_event>& events) {
     auto o = event_object(e.what, event_form::file);
     o["job"] = e.job;
     o["n"] = e.number;
-    list.push_back(json(std::move(o)));
+    list.push_back(json(o));
   }
 }
 

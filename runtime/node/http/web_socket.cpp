@@ -121,7 +121,7 @@ class web_socket final : public connection, public socket, public std::enable_sh
 };
 
 template <class Stream>
-void open_socket(connection_list& open, const server_limits& l, const socket_route& route, Stream&& s, socket_opening&& o) {
+void open_socket(connection_list& open, const server_limits& l, const socket_route& route, Stream s, socket_opening&& o) {
   auto made = std::make_shared<web_socket<Stream>>(open, l, route, std::move(s));
   open.enter(made);
   made->start(std::move(o));
