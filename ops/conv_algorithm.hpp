@@ -14,7 +14,7 @@ namespace troupe {
 
 // Changes with every change of the algorithms or of the CPU's selection rule. Part of the numerics
 // id.
-inline constexpr const char* conv_table_id = "conv10";
+inline constexpr const char* conv_table_id = "conv9";
 
 inline constexpr conv_pass conv_passes_all[] = {conv_pass::forward, conv_pass::backward_data, conv_pass::backward_weights};
 

@@ -8,22 +8,14 @@ namespace {
 
 std::int64_t empty_lanes(std::int64_t features) { return (features + 15) / 16 * 16 - features; }
 
-// MiB of the weights that winograd4 has transformed: 36 numbers for each channel and output.
-double mib_of_patches(const conv_geometry& g) {
-  return static_cast<double>(g.group_channels() * g.group_outputs()) * (36 * sizeof(float)) / (1 << 20);
-}
-
-// The form of Winograd's algorithm that is faster, by the number of products, counting tiles that
-// extend beyond the image. A product of winograd4 takes longer: its transforms are longer, and more
-// of its weights come from memory (docs/measurements/convolution_choice.md). automatic: neither
-// supports the geometry.
+// The form of Winograd's algorithm with the fewest products, counting tiles that extend beyond the
+// image. automatic: none supports the geometry.
 conv_algorithm transformed(const conv_geometry& g) {
   using enum conv_algorithm;
   const auto products = [&](std::int64_t tile, std::int64_t patch) {
-    return static_cast<double>(((g.out_h() + tile - 1) / tile) * ((g.out_w() + tile - 1) / tile) * patch * patch);
+    return ((g.out_h() + tile - 1) / tile) * ((g.out_w() + tile - 1) / tile) * patch * patch;
   };
-  const double longer = 1.25 + mib_of_patches(g) / 32;
-  if (why_not(winograd4, g).empty() && products(4, 6) * longer <= products(2, 4)) return winograd4;
+  if (why_not(winograd4, g).empty() && products(4, 6) <= products(2, 4)) return winograd4;
   return why_not(winograd, g).empty() ? winograd : automatic;
 }
 
@@ -60,9 +52,7 @@ conv_algorithm automatic_choice(const conv_geometry& g, conv_pass pass, cpu_leve
   if (level == cpu_level::tiles && features >= (fewest == winograd4 ? 32 : 48) && pass != conv_pass::backward_weights)
     return fewest;
   if (level == cpu_level::tiles && by_matrix_unit(g, pass)) return bf16x3;
-  // The gradients of many transformed weights are written to memory and read again.
-  constexpr double many = 32;  // MiB
-  if (features >= 16) return pass == conv_pass::backward_weights && mib_of_patches(g) >= many ? direct : fewest;
+  if (features >= 16) return fewest;
   if (over_images(g)) return direct;
   if (pass == conv_pass::backward_data && !g.unit_stride()) return lowering1;
   // Feature vectors that are mostly empty, and short rows, are faster with lowering.

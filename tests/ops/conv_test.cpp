@@ -275,30 +275,6 @@ TEST(convolution, auto_chooses_winograd_where_it_saves_products) {
   EXPECT_EQ(chosen(64, 8, 3, cpu_level::basic), lowering1);
 }
 
-// Layers of VGG-16, ResNet-50 and NiN (docs/measurements/convolution_choice.md).
-TEST(convolution, auto_avoids_winograd4_when_its_transformed_weights_are_large) {
-  const auto chosen = [](std::int64_t in, std::int64_t out, std::int64_t extent, conv_pass pass) {
-    const conv_geometry g{.batch = 8,
-                          .channels = in,
-                          .height = extent,
-                          .width = extent,
-                          .outputs = out,
-                          .kernel_h = 3,
-                          .kernel_w = 3,
-                          .pad_h = 1,
-                          .pad_w = 1};
-    return automatic_choice(g, pass, cpu_level::wide);
-  };
-  using enum conv_algorithm;
-  for (const auto pass : conv_passes_all) {
-    EXPECT_EQ(chosen(256, 256, 56, pass), winograd4) << name_of(pass);
-    EXPECT_EQ(chosen(256, 256, 14, pass), winograd) << name_of(pass);
-    const auto many = pass == conv_pass::backward_weights ? direct : winograd;
-    EXPECT_EQ(chosen(512, 512, 28, pass), many) << name_of(pass);
-    EXPECT_EQ(chosen(384, 1024, 6, pass), many) << name_of(pass);
-  }
-}
-
 TEST(convolution, unsupported_algorithm_reports_what_it_supports) {
   layer_registry rows;
   add_stock_layers(rows);
