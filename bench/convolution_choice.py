@@ -108,13 +108,14 @@ def page(a, found):
         cells = [f"{100 * gain(found, net, known + among, x):.1f} %" for x in known for among in (LIBRARIES, BLAS)]
         rows += f"| {net} | {NETS[net]} | {' | '.join(cells)} | {100 * rule_loss(a, found, net):.1f} % |\n"
     heads = " | ".join(f"`{x}` beside {of}" for x in known for of in ("oneDNN", "BLAS"))
+    worth = [x for x in known if any(gain(found, net, known + LIBRARIES, x) >= 0.1 for net in found)]
     nets = {net: found[net] for net in found if net in a.step_nets.split(",")}
     steps = measure_steps(a, nets, [known + LIBRARIES, [x for x in known if x != "direct"] + LIBRARIES, LIBRARIES])
     measured = "".join(f"| {net} | {w[0]:.1f} | {w[1]:.1f} | {w[2]:.1f} | {w[1] / w[0]:.3f} | {w[2] / w[0]:.3f} |\n" for net, w in steps.items())
     return f"""# Gain of the own convolution algorithms on whole steps, {datetime.date.today()}
 
 **Question.** Which of Troupe's own convolution algorithms, and does the measured choice, make a step of a net of configs/jobs at least 10 % faster?
-**Answer.** ANSWER
+**Answer.** By the times of passes beside oneDNN: {", ".join(f"`{x}`" for x in worth) or "none"}. Steps may say otherwise; compare the last table.
 
 **Command.** `bench/convolution_choice.py --rounds {a.rounds}`
 **Where.** {machine()}. fp32, one thread; of each pass and step the best of {a.rounds} rounds.
