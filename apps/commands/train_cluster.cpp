@@ -70,6 +70,7 @@ int run_train_cluster(const train_arguments& a, const output& out) {
     return out.wrong("--metrics", "not supported with --cluster: daemons serve /metrics (metrics_address in the cluster file)");
   if (!a.page.empty())
     return out.wrong("--page", "not supported with --cluster: the coordinator's daemon serves the page (page in the cluster file)");
+  if (!a.trace.empty()) return out.wrong("--trace", "not supported with --cluster: traces are of jobs in one process");
   if (const auto ok = check_given(a); !ok) return wrong_file(out, ok.error());
   if (const auto fine = a.out.empty() ? expected<void>() : check_writable_file(a.out); !fine)
     return out.wrong(a.out, fine.error().text);

@@ -242,6 +242,13 @@ TEST_F(train_command, refuses_an_unwritable_file_before_training) {
   }
 }
 
+TEST_F(train_command, refuses_a_trace_of_a_job_on_a_cluster) {
+  const auto o =
+      troupe({"train", write("job.toml", tiny_job()), "--cluster", path("cluster.toml"), "--trace", path("run.pftrace")});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_NE(o.err.find("--trace: not supported with --cluster"), std::string::npos) << o.err;
+}
+
 // Output files that become unwritable during training, e.g. because a folder is removed.
 class lost_place : public train_command {
  protected:
