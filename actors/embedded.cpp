@@ -7,6 +7,7 @@
 #include "actors/embedded_notes.hpp"
 #include "actors/shell/node_host.hpp"
 #include "runtime/job/amend.hpp"
+#include "runtime/node/config/trace_jobs.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe {
@@ -130,7 +131,8 @@ void embedded_run::impl::begin() {
 expected<void> embedded_run::impl::begin_trace(const std::string& file) {
   if (trace) return unexpected(error("a trace is being written to " + trace->file().string() + "; stop it first"));
   if (host->activities() == nullptr) return unexpected(error("this run keeps no record of what its roles do"));
-  auto made = trace_recording::start(file, *host->activities(), j->nodes.front().name);
+  const auto threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  auto made = trace_recording::start(file, *host->activities(), j->nodes.front().name, trace_job_of(*j, threads));
   if (!made) return unexpected(std::move(made).error());
   trace = *std::move(made);
   return {};

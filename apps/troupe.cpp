@@ -30,12 +30,12 @@ constexpr const char* footer =
     "Run `troupe COMMAND --help` for the options of a command.";
 
 std::vector<cli_command> commands() {
-  return {new_command(),         check_command(),     plan_command(),        time_command(),         train_command(),
-          resume_run_command(),  test_command(),      predict_command(),     runs_command(),         plot_command(),
-          sql_command(),         attach_command(),    fetch_command(),       jobs_command(),         sim_command(),
-          init_command(),        sample_command(),    pack_command(),        unroll_command(),       layers_command(),
-          modes_command(),       reference_command(), check_layer_command(), init_cluster_command(), certs_command(),
-          device_query_command()};
+  return {new_command(),          check_command(),     plan_command(),        time_command(),         train_command(),
+          resume_run_command(),   test_command(),      predict_command(),     runs_command(),         plot_command(),
+          sql_command(),          attach_command(),    fetch_command(),       jobs_command(),         sim_command(),
+          init_command(),         sample_command(),    pack_command(),        unroll_command(),       layers_command(),
+          modes_command(),        reference_command(), check_layer_command(), init_cluster_command(), certs_command(),
+          device_query_command(), diagnose_command(),  critical_command()};
 }
 
 // Returns an error if `text` does not fit the number type of an option; CLI11 would replace it by

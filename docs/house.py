@@ -19,7 +19,7 @@ FONT = "'DejaVu Sans','Segoe UI',Helvetica,Arial,sans-serif"
 
 # Where each room of runtime/ is drawn: its column. Its row and its arrows follow from runtime/CMakeLists.txt.
 COLUMNS = {"plain": 2, "job": 2, "sync": 0, "record": 4.4, "reduce": 0, "cost": 1, "stage": 2, "loader": 3, "coordinator": 4, "plan": 2,
-           "model": 2, "data": 5.5, "replay": -1, "spec": 2, "sim": -1, "trace": -2, "messages": 0, "base": 2, "checksum": 1, "memory": 5.5,
+           "model": 2, "data": 5.5, "replay": -1, "spec": 2, "sim": -1, "trace": -2, "critical": -2, "messages": 0, "base": 2, "checksum": 1, "memory": 5.5,
            "exchange/hub": 6.4}
 UTILITIES = ("base", "checksum", "memory")  # arrows to these are drawn lightly
 PANELS = {"apps": "#f3e3d3", "actors": "#f6d9c4", "runtime/node": "#e8dcc0", "runtime": "#d3e3ea", "ops": "#d8e8d3"}

@@ -7,7 +7,7 @@
 //   client -> coordinator's daemon  submit, follow, fetch; answered by submitted, said..., piece
 //   coordinator's daemon -> client  fetch, for the file that a submitted job starts from; answered
 //                                   by piece
-//   client -> any daemon            ask, answered by answer
+//   client -> any daemon            ask, answered by answer; look, answered by looked
 //   node -> coordinator's daemon    join, prepared, trouble, ended, report, leaving, ask, revised,
 //                                   swapped
 //   coordinator's daemon -> node    joined, prepare, end_job, answer, revise, swap, forget, inject
@@ -15,6 +15,7 @@
 // A message does not contain its sender: the transport knows it from the certificate. decode()
 // accepts any bytes and returns a message or nullopt; the memory that it takes is proportional to
 // the input.
+// size: a struct for each message
 #pragma once
 
 #include <array>
@@ -33,7 +34,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 15;
+constexpr std::uint32_t protocol = 16;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -347,8 +348,83 @@ struct inject {  // a user injects this fault
   }
 };
 
+// What a node knows about its own roles: their state, and the record of what they did
+// (runtime/trace/recorder.hpp). Every daemon answers by itself, also while the coordinator's daemon
+// does not.
+struct look {
+  std::uint64_t id = 0;
+  bool state = false;                    // wants `state` and `plans`
+  std::uint32_t most = 0;                // activities wanted, at most max_activities
+  std::vector<std::uint64_t> read = {};  // position in the record: that of an earlier answer; empty: the oldest activity
+  std::int64_t named_since = 0;          // wants the names of plans that are newer (activity_names::since)
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.id, s.state, s.most, s.read, s.named_since);
+  }
+};
+inline constexpr std::uint32_t max_activities = 16384;
+struct activity_entry {  // of activity; `what` of a task: index in looked::task_kinds
+  std::int64_t at = 0;
+  std::uint8_t kind = 0, what = 0;
+  std::uint32_t job = 0, role = 0, peer = 0;
+  std::uint64_t id = 0, value = 0, step = 0;
+  std::uint32_t packet = 0, size = 0;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.at, s.kind, s.what, s.job, s.role, s.peer, s.id, s.value, s.step, s.packet, s.size);
+  }
+};
+struct names_entry {  // of activity_names
+  std::int64_t since = 0;
+  std::uint32_t job = 0;
+  std::vector<std::string> roles;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.since, s.job, s.roles);
+  }
+};
+struct layer_entry {  // of repl_layer
+  std::string name;
+  std::vector<std::string> inputs;
+  bool in_train = true;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.name, s.inputs, s.in_train);
+  }
+};
+struct plan_entry {  // a plan of which this node hosts roles
+  std::uint32_t job = 0;
+  std::string name;                                        // of the job
+  std::vector<std::pair<std::string, std::string>> roles;  // all of the plan: name and node
+  std::vector<layer_entry> layers;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.job, s.name, s.roles, s.layers);
+  }
+};
+// size: the parts of an answer that a client may ask for
+struct looked {
+  std::uint64_t id = 0;
+  std::string refusal = {};       // why there is no answer; empty: there is one
+  std::uint64_t incarnation = 0;  // of the daemon; positions and times are of this one
+  std::int64_t now = 0;           // time of the record's clock, nanoseconds
+  std::vector<std::uint64_t> read = {};
+  std::uint64_t lost = 0;  // activities that were overwritten before they were read
+  bool more = false;       // more activities wait
+  std::vector<activity_entry> activities = {};
+  std::vector<std::string> task_kinds = {};
+  std::vector<names_entry> names = {};
+  report state = {};
+  std::vector<plan_entry> plans = {};
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.id, s.refusal, s.incarnation, s.now, s.read, s.lost, s.more, s.activities, s.task_kinds, s.names, s.state,
+                    s.plans);
+  }
+};
+
 using message = std::variant<join, joined, submit, submitted, prepare, prepared, trouble, end_job, ended, leaving, report, said,
-                             follow, fetch, piece, ask, answer, revise, revised, swap, swapped, forget, inject>;
+                             follow, fetch, piece, ask, answer, revise, revised, swap, swapped, forget, inject, look, looked>;
 
 net::outgoing_frame to_frame(const message& m);
 std::optional<message> from_frame(const net::frame& f);

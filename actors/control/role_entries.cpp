@@ -29,4 +29,38 @@ role_published published_in(const role_entry& r) {
           r.messages, r.busy,        r.age,  {k.kind, k.serial, k.of_packet, k.step, k.packet, k.seconds}};
 }
 
+activity_entry entry_of(const activity& a) {
+  return {a.at.count(),
+          static_cast<std::uint8_t>(a.kind),
+          a.what,
+          a.job,
+          index_of(a.role),
+          index_of(a.peer),
+          a.id,
+          a.value,
+          a.step,
+          a.packet,
+          a.size};
+}
+
+std::optional<activity> activity_in(const activity_entry& e, const std::vector<std::string>& task_kinds) {
+  if (e.kind > static_cast<std::uint8_t>(activity::kind_of::status)) return std::nullopt;
+  activity a{time_point(e.at),
+             activity::kind_of{e.kind},
+             e.what,
+             e.job,
+             role_id{e.role},
+             role_id{e.peer},
+             e.id,
+             e.value,
+             e.step,
+             e.packet,
+             e.size};
+  const bool of_message = a.kind == activity::kind_of::received || a.kind == activity::kind_of::sent;
+  if (of_message && e.what >= std::variant_size_v<troupe::message>) return std::nullopt;
+  if (a.kind == activity::kind_of::task)
+    a.what = troupe::task_kinds::number_of_text(e.what < task_kinds.size() ? task_kinds[e.what] : "other");
+  return a;
+}
+
 }  // namespace troupe::control

@@ -2,12 +2,22 @@
 #include <algorithm>
 
 #include "actors/repl/command.hpp"
+#include "actors/repl/diagnosis.hpp"
+#include "actors/repl/text.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {
 
 using kind = repl_reply::kind;
+
+repl_reply run_diagnose(const repl_request& r) {
+  if (!r.args.empty()) return r.usage("usage: diagnose");
+  const auto v = r.backend.view();
+  const auto d = diagnose(v, r.backend.usual_step());
+  const auto text = r.json ? repl_text::line_of(diagnosis_object(v, d)) : diagnosis_text(v, d);
+  return {d.stuck() ? kind::failed : kind::ok, text, {}};
+}
 
 template <std::string (*text)(bool, const repl_view&)>
 repl_reply show(const repl_request& r) {
@@ -66,6 +76,13 @@ std::vector<repl_command> repl_commands_that_look() {
                 {},
                 {{"waits", "prints the roots, then one line for each role that waits"}}},
        .run = show<repl_waits_text>,
+       .needs = right::look},
+      {.help = {"diagnose",
+                "",
+                "say whether the job is stuck, and what holds it up; fails if it is stuck",
+                {},
+                {{"diagnose", "prints the roots that have lasted longer than a job of this speed explains"}}},
+       .run = run_diagnose,
        .needs = right::look},
       {.help = {"jobs", "", "list queued, running and finished jobs", {}, {{"jobs", "prints one line for each job"}}},
        .run = show<repl_jobs_text>,

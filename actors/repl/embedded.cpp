@@ -156,6 +156,14 @@ class embedded_backend final : public repl_backend {
     const auto run = running();
     return run ? run->stop_trace() : unexpected(error("no trace is being written"));
   }
+  expected<trace_summary> write_latest(const std::string& file) override {
+    const auto run = running();
+    return run ? write_latest_of(*run, file) : unexpected(error("no job runs"));
+  }
+  std::optional<double> usual_step() const override {
+    const auto run = running();
+    return run ? usual_step_of(*run) : std::nullopt;
+  }
 
  private:
   std::shared_ptr<embedded_run> running() const {

@@ -134,8 +134,12 @@ int repl_main(const std::vector<std::string>& given) {
   }
   const auto where = target_of(a);
   if (!where) return fail(2, where.error().text);
-  const auto lines = connect_repl(*where, a.repl.json, std::chrono::seconds(8));
+  auto lines = connect_repl(*where, a.repl.json, std::chrono::seconds(8));
   if (!lines) return fail(1, lines.error().text);
+  if (auto cluster = a.cluster.empty() ? unexpected(diagnostics{}) : read_cluster_file(a.cluster)) {
+    if (!a.tls.empty()) cluster->tls_dir = a.tls;
+    lines = repl_with_traces(*std::move(lines), *std::move(cluster), a.repl.json);
+  }
   repl_signals signals;
   return run_repl(*lines, a.repl, signals);
 }

@@ -81,6 +81,10 @@ std::unique_ptr<repl_backend> make_embedded_backend(std::function<void(const std
 // Connects to the REPL actor of a daemon. An error if it cannot be reached `within` this time.
 expected<repl_lines> connect_repl(const cluster_address& where, bool json, std::chrono::milliseconds within);
 
+// Wraps the lines of a daemon: `trace` reads the records of all nodes of the cluster from here and
+// writes its file here. The file is completed by `trace stop`, or when the lines end.
+repl_lines repl_with_traces(repl_lines answer, cluster_spec c, bool json);
+
 struct repl_options {
   std::string prompt = "troupe> ";
   std::string commands;  // -c "cmd; cmd"; empty: terminal or stdin

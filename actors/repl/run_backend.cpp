@@ -2,6 +2,7 @@
 
 #include "actors/view/about.hpp"
 #include "actors/view/job_progress.hpp"
+#include "actors/view/usual_step_of.hpp"
 
 namespace troupe {
 
@@ -11,6 +12,22 @@ void add_run(repl_view& v, const embedded_run& run) {
     for (auto& r : host.published()) v.roles.push_back({v.node, std::move(r)});
     v.dropped = host.counts();
   });
+}
+
+expected<trace_summary> write_latest_of(const embedded_run& run, const std::string& file) {
+  expected<trace_summary> written = unexpected(error("no job runs"));
+  run.look([&](const node_host& host) {
+    const auto* record = host.activities();
+    written = record ? write_latest(file, *record, "local", repl_backend::latest_span)
+                     : unexpected(error("this run keeps no record of what its roles do"));
+  });
+  return written;
+}
+
+std::optional<double> usual_step_of(const embedded_run& run) {
+  std::optional<double> found;
+  run.look([&](const node_host& host) { found = usual_step_of(host); });
+  return found;
 }
 
 run_backend::run_backend(embedded_run& run, const prepared_job& j, std::uint32_t number, std::optional<std::string> folder)

@@ -28,6 +28,9 @@ namespace troupe {
 
 // Adds the roles of an embedded run to a view, and the memory of this process.
 void add_run(repl_view& v, const embedded_run& run);
+// As in repl_backend, of an embedded run.
+expected<trace_summary> write_latest_of(const embedded_run& run, const std::string& file);
+std::optional<double> usual_step_of(const embedded_run& run);
 
 class run_backend final : public repl_backend {
  public:
@@ -46,6 +49,8 @@ class run_backend final : public repl_backend {
   expected<std::uint32_t> submit(const repl_submission&) override;
   expected<void> start_trace(const std::string& file) override { return run_.start_trace(file); }
   expected<trace_summary> stop_trace() override { return run_.stop_trace(); }
+  expected<trace_summary> write_latest(const std::string& file) override { return write_latest_of(run_, file); }
+  std::optional<double> usual_step() const override { return usual_step_of(run_); }
 
  private:
   embedded_run& run_;

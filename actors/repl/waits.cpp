@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -18,6 +19,8 @@ using indices = std::vector<std::size_t>;
 // Shorter waits of a role that computes nothing are an effect of the different times of
 // publication.
 constexpr double least_idle = 0.4;
+// A task of that many seconds is long.
+constexpr double least_long = 1;
 // A node reports every 0.25 s; after this time what its roles do is unknown.
 constexpr double least_silent = 1;
 
@@ -147,6 +150,7 @@ class wait_graph {
   indices stages_with(const std::set<std::size_t>& layers, const std::string& worker) const;
   indices producers(std::size_t role) const;
   indices consumers(std::size_t role) const;
+  indices starved_by(std::size_t role) const;
   indices of_worker(std::size_t role) const {
     return all([&](std::size_t i) { return i != role && places_[i].worker == places_[role].worker && !places_[i].part.empty(); });
   }
@@ -198,12 +202,29 @@ indices wait_graph::consumers(std::size_t role) const {
   return inputs_.empty() ? of_worker(role) : stages_with(to, places_[role].worker);
 }
 
+// Of a stage with nothing to do: the producers, if one of them, or one before them, has been in a
+// task for long. A stage whose workers do not wait for each other has no other sign of that.
+indices wait_graph::starved_by(std::size_t role) const {
+  std::set<std::size_t> passed{role};
+  const std::function<bool(std::size_t)> starves = [&](std::size_t r) {
+    if (at(r).task.seconds >= least_long) return true;
+    if (!passed.insert(r).second || !places_[r].is_stage() || at(r).task.serial != 0 || waits(r)) return false;
+    const auto before = producers(r);
+    return std::any_of(before.begin(), before.end(), starves);
+  };
+  auto found = producers(role);
+  std::erase_if(found, [&](std::size_t r) { return !starves(r); });
+  return found;
+}
+
 indices wait_graph::next_of(std::size_t role) const {
   const auto& p = places_[role];
   const auto& text = at(role).status.waits_for;
   switch (at(role).status.waits) {
     case wait_kind::user: return {};
-    case wait_kind::none: return p.is_sync() && at(role).task.serial == 0 ? of_worker(role) : indices();
+    case wait_kind::none:
+      if (at(role).task.serial != 0) return {};
+      return p.is_sync() ? of_worker(role) : p.is_stage() ? starved_by(role) : indices();
     case wait_kind::grant: return named("coordinator");
     case wait_kind::data:
       return text.starts_with("examples") ? named("worker0/loader")
@@ -316,7 +337,7 @@ class root_finder {
       const auto at = open.front();
       open.pop_front();
       for (auto w : waiters_[at]) {
-        if (claimed_[w] || g_.at(w).task.seconds >= 1) continue;
+        if (claimed_[w] || g_.at(w).task.seconds >= least_long) continue;
         claimed_[w] = true;
         towards[w] = at;
         open.push_back(w);

@@ -1,4 +1,4 @@
-// Which role or connection holds up the others. Pure.
+// Which role or connection holds up the others. Pure. Private to actors/repl/ and actors/page/.
 //
 // Edges: a role that waits points at the roles that could end its wait (by the kind of the wait,
 // the role's name and the layers of the job). Roots are roles that do not wait for another role:
@@ -10,6 +10,7 @@
 // short waits may be out of date.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ struct wait_root {
 
 // The roots that hold up at least one role, the worst first.
 std::vector<wait_root> wait_roots(const repl_view& v);
+
+// "root: ROLE WHAT; N roles wait for it" and the longest chain; and the same as JSON.
+std::string wait_root_text(const repl_view& v, const wait_root& r);
+nlohmann::ordered_json wait_root_object(const repl_view& v, const wait_root& r);
 
 // Indices of the roles that compute a layer of the job.
 std::vector<std::size_t> roles_with_layer(const repl_view& v, const repl_about& about, const std::string& layer);

@@ -24,7 +24,9 @@ std::string wait_text(const repl_view& v, std::size_t i) {
   return role_text(v, i) + " waits for " + r.status.waits_for + " (" + repl_duration(r.age_seconds) + ")";
 }
 
-std::string root_text(const repl_view& v, const wait_root& r) {
+}  // namespace
+
+std::string wait_root_text(const repl_view& v, const wait_root& r) {
   auto text = "root: " + role_text(v, r.role) + " " + r.text;
   if (r.what == wait_root::kind::connection)
     text = "root: the connection between " + r.nodes[0] + " and " + r.nodes[1] + ": " + role_text(v, r.role) + " " + r.text;
@@ -35,7 +37,7 @@ std::string root_text(const repl_view& v, const wait_root& r) {
   return text + role_text(v, r.role);
 }
 
-json_object root_object(const repl_view& v, const wait_root& r) {
+nlohmann::ordered_json wait_root_object(const repl_view& v, const wait_root& r) {
   static constexpr const char* kinds[] = {"failed", "silent", "user", "task", "idle", "connection"};
   json_object o{{"node", v.roles[r.role].node}, {"name", v.roles[r.role].what.name}};
   o["cause"] = kinds[static_cast<std::size_t>(r.what)];
@@ -51,6 +53,8 @@ json_object root_object(const repl_view& v, const wait_root& r) {
                           {"seconds", v.roles[i].what.age_seconds}});
   return o;
 }
+
+namespace {
 
 // Nodes that the others cannot reach, from the coordinator's daemon.
 std::string nodes_text(const repl_view& v) {
@@ -80,11 +84,11 @@ std::string repl_waits_text(bool json, const repl_view& v) {
   }
   if (json) {
     auto causes = json_object::array();
-    for (const auto& r : roots) causes.push_back(root_object(v, r));
+    for (const auto& r : roots) causes.push_back(wait_root_object(v, r));
     return line_of({{"command", "waits"}, {"roots", causes}, {"waits", list}});
   }
   auto text = nodes_text(v);
-  for (std::size_t i = 0; i < std::min(roots.size(), max_roots_shown); ++i) text += root_text(v, roots[i]) + "\n";
+  for (std::size_t i = 0; i < std::min(roots.size(), max_roots_shown); ++i) text += wait_root_text(v, roots[i]) + "\n";
   if (roots.size() > max_roots_shown) text += number(roots.size() - max_roots_shown) + " more roots\n";
   return text + (text.empty() ? "" : "\n") + t.text();
 }

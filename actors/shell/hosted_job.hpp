@@ -53,7 +53,8 @@ class hosted_job {
 
   node_shared& node;
   const std::uint32_t id, me;
-  const std::uint32_t first_incarnation;  // of the roles of this plan; the roles themselves count from 0
+  const std::uint32_t first_incarnation;     // of the roles of this plan; the roles themselves count from 0
+  std::shared_ptr<const prepared_job> plan;  // null: the caller constructed the roles
   const clock::time_point began = clock::now();
   std::vector<std::uint32_t> node_of;
   std::vector<std::uint32_t> device_at;                 // by role, for roles on this node: index in node.devices

@@ -77,8 +77,9 @@ node_host::~node_host() {
 }
 
 void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector<std::uint32_t> node_of, std::uint32_t me,
-                      std::uint32_t least) {
+                      std::uint32_t least, std::shared_ptr<const prepared_job> plan) {
   auto j = std::make_shared<hosted_job>(impl_->shared, job_id, me, std::move(node_of), least);
+  j->plan = std::move(plan);
   for (const seat& s : seats) {
     const auto i = index_of(s.id);
     const bool here = i < j->node_of.size() && j->node_of[i] == me && s.device < impl_->shared.devices.size();
@@ -165,6 +166,13 @@ std::shared_ptr<const job_log> node_host::log_of(std::uint32_t job_id) const {
 host_counts node_host::counts() const {
   const node_shared& s = impl_->shared;
   return {s.unknown_job, s.unknown_role, s.old_incarnation, s.to_failed};
+}
+
+std::vector<std::shared_ptr<const prepared_job>> node_host::plans() const {
+  std::vector<std::shared_ptr<const prepared_job>> all;
+  for (const auto& j : impl_->all())
+    if (j->plan) all.push_back(j->plan);
+  return all;
 }
 
 const activity_recorder* node_host::activities() const { return impl_->shared.activities.get(); }

@@ -117,8 +117,9 @@ class node_host final : public job_host {
   // see incarnations minus `least`: 0 for a role that was not restarted in this plan. Throws
   // std::invalid_argument if the job is already spawned, or a seat has no role, another node, an
   // unknown device, or an id that is already taken.
+  // `plan`: for plans().
   void spawn(std::uint32_t job, std::vector<seat> seats, std::vector<std::uint32_t> node_of, std::uint32_t me,
-             std::uint32_t least = 0);
+             std::uint32_t least = 0, std::shared_ptr<const prepared_job> plan = {});
   // Delivers a message to a role hosted here. Messages for unknown roles and jobs are counted and
   // dropped.
   void deliver(envelope e);
@@ -137,6 +138,8 @@ class node_host final : public job_host {
   // and is complete when `end` has returned. Null: no such job, or no log.
   std::shared_ptr<const job_log> log_of(std::uint32_t job) const;
   host_counts counts() const;
+  // The plans of which roles are here, if they were spawned as a job.
+  std::vector<std::shared_ptr<const prepared_job>> plans() const;
   // What the roles did lately; it outlives them and their jobs. Null: nothing is recorded.
   const activity_recorder* activities() const;
   // The actor system, for the control plane's actors. Include actors/shell/node_host_caf.hpp to use

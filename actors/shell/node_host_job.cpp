@@ -30,7 +30,7 @@ void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared
     s.gives_way = patient && r.does().gives_way;
     seats.push_back(std::move(s));
   }
-  spawn(job_id, std::move(seats), std::move(node_of), me, plan_generation);
+  spawn(job_id, std::move(seats), std::move(node_of), me, plan_generation, j);
 }
 
 }  // namespace troupe

@@ -130,14 +130,25 @@ class repl_backend {
   // Returns the number of the job; 0: the reply comes later.
   virtual expected<std::uint32_t> submit(const repl_submission& s) = 0;
   // Begins to write what the roles do to a trace file; `file` is a path where they run.
-  virtual expected<void> start_trace(const std::string& /*file*/) {
-    return unexpected(error("trace: the jobs of a cluster cannot be traced; use `troupe train --trace FILE`"));
-  }
+  virtual expected<void> start_trace(const std::string& /*file*/) { return unexpected(no_traces()); }
   // Completes that file.
   virtual expected<trace_summary> stop_trace() { return unexpected(error("trace: no trace is being written")); }
+  // Writes what the roles did in the last `latest_span` into a file.
+  virtual expected<trace_summary> write_latest(const std::string& /*file*/) { return unexpected(no_traces()); }
+  static constexpr std::chrono::seconds latest_span{30};
+  // Median time of a step of the running job, in seconds; nullopt: unknown.
+  virtual std::optional<double> usual_step() const { return std::nullopt; }
   // Injects a fault into a node of a cluster.
   virtual expected<void> inject(const injection&) {
     return unexpected(error("inject: not connected to a cluster: faults can only be injected into cluster nodes"));
+  }
+
+ private:
+  static error no_traces() {
+    return error(
+        "trace: a daemon writes no traces; use `troupe repl --cluster FILE` or `troupe train --cluster FILE --trace FILE`, which "
+        "write "
+        "the file where they run");
   }
 };
 

@@ -31,5 +31,7 @@ cli_command layers_command();
 cli_command modes_command();
 cli_command reference_command();
 cli_command device_query_command();
+cli_command diagnose_command();
+cli_command critical_command();
 
 }  // namespace troupe

@@ -15,6 +15,7 @@
 #include "apps/troupe_screen.hpp"
 #include "ops/device.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/node/config/trace_jobs.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe {
@@ -86,7 +87,7 @@ class simulation {
   int run(const std::string& trace_file) {
     if (!trace_file.empty()) {
       if (const auto fine = check_writable_file(trace_file); !fine) return out_.wrong(trace_file, fine.error().text);
-      auto made = sim_trace::open(trace_file, s_.job->plan);
+      auto made = sim_trace::open(trace_file, s_.job->plan, trace_job_of(*s_.job, s_.world.compute.cores));
       if (!made) return out_.wrong(trace_file, made.error().text);
       trace_ = *std::move(made);
       world_.on_wire = [this](const envelope& e, time_point sent, time_point arrived) { trace_->crossed(e, sent, arrived); };

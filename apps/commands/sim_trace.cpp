@@ -2,9 +2,10 @@
 
 namespace troupe {
 
-expected<std::unique_ptr<sim_trace>> sim_trace::open(const std::string& file, const job_plan& plan) {
+expected<std::unique_ptr<sim_trace>> sim_trace::open(const std::string& file, const job_plan& plan, const trace_job& job) {
   auto out = track_event_file::create(file);
   if (!out) return unexpected(std::move(out).error());
+  describe(*out, job);
   return std::unique_ptr<sim_trace>(new sim_trace(*std::move(out), plan));
 }
 

@@ -9,12 +9,13 @@
 
 #include "runtime/plan/plan.hpp"
 #include "runtime/trace/timeline.hpp"
+#include "runtime/trace/trace_writer.hpp"
 
 namespace troupe {
 
 class sim_trace {
  public:
-  static expected<std::unique_ptr<sim_trace>> open(const std::string& file, const job_plan& plan);
+  static expected<std::unique_ptr<sim_trace>> open(const std::string& file, const job_plan& plan, const trace_job& job);
 
   void task(role_id who, const char* kind, const std::optional<header>& packet, time_point begin, time_point end);
   // A message between two nodes.

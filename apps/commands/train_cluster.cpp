@@ -4,12 +4,15 @@
 #include <optional>
 
 #include "actors/control/client/client.hpp"
+#include "actors/control/client/cluster_recording.hpp"
 #include "apps/commands/train.hpp"
 #include "apps/troupe_head.hpp"
 #include "apps/troupe_progress.hpp"
 #include "apps/troupe_signals.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/job_file.hpp"
+#include "runtime/node/config/trace_jobs.hpp"
+#include "runtime/node/node_tables.hpp"
 #include "runtime/record/checkpoint.hpp"
 
 namespace troupe {
@@ -58,6 +61,23 @@ std::string detached_text(const cluster_outcome& end, const std::string& weights
          (weights.empty() ? "" : " --out " + weights) + "; stop it with: troupe repl" + where + " -c \"stop " + number + "\"";
 }
 
+// Writes what the roles on all nodes do while the job is followed into a trace file.
+int traced(const cluster_submission& s, const train_arguments& a, const output& out) {
+  const auto cluster = read_cluster_file(a.cluster);
+  if (!cluster) return out.wrong(cluster.error());
+  // The job as text, for `troupe critical`, if this machine can read it: it may lack plugins.
+  const auto tables_here = node_tables();
+  const auto spec = parse_job(s.text, s.file, tables_here, s.overrides);
+  const auto trace =
+      cluster_recording::start(a.trace, *cluster, spec ? trace_job_of(*spec, tables_here, cluster->nodes, 0) : trace_job{});
+  if (!trace) return out.failed(a.trace, trace.error().text);
+  const int code = follow_on_cluster(s, a.cluster, out);
+  const auto written = (*trace)->stop();
+  if (!written) return out.failed(a.trace, written.error().text);
+  if (!out.json()) out.remark("trace " + trace_summary_text(*written));
+  return code;
+}
+
 }  // namespace
 
 int run_train_cluster(const train_arguments& a, const output& out) {
@@ -70,13 +90,14 @@ int run_train_cluster(const train_arguments& a, const output& out) {
     return out.wrong("--metrics", "not supported with --cluster: daemons serve /metrics (metrics_address in the cluster file)");
   if (!a.page.empty())
     return out.wrong("--page", "not supported with --cluster: the coordinator's daemon serves the page (page in the cluster file)");
-  if (!a.trace.empty()) return out.wrong("--trace", "not supported with --cluster: traces are of jobs in one process");
   if (const auto ok = check_given(a); !ok) return wrong_file(out, ok.error());
-  if (const auto fine = a.out.empty() ? expected<void>() : check_writable_file(a.out); !fine)
-    return out.wrong(a.out, fine.error().text);
+  for (const auto& file : {a.out, a.trace})
+    if (const auto fine = file.empty() ? expected<void>() : check_writable_file(file); !fine)
+      return out.wrong(file, fine.error().text);
   const auto made = submission_of(a);
   if (!made) return out.wrong(made.error());
-  return follow_on_cluster(*made, a.cluster, out);
+  if (a.trace.empty()) return follow_on_cluster(*made, a.cluster, out);
+  return traced(*made, a, out);
 }
 
 int follow_on_cluster(const cluster_submission& s, const std::string& cluster, const output& out) {

@@ -124,6 +124,9 @@ class world {
   std::function<void(const envelope&, time_point sent, time_point arrived)> on_wire;
   // Returns the measured time of a task of this role; null: the compute model decides.
   std::function<std::optional<duration>(role_id, const task_cost&)> measured;
+  // With the uniform network: returns the measured time of a message between two nodes; null: the
+  // network model decides.
+  std::function<std::optional<duration>(std::uint32_t from, std::uint32_t to, std::uint64_t bytes)> crossing;
   // Returns how many copies of a message arrive; 0 loses it. A second copy raises `attempt` and
   // arrives some time after the first, with other messages between them; it never overtakes. Empty:
   // one.

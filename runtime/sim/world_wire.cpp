@@ -115,8 +115,9 @@ void world::launch(route& l, envelope&& e, kind what, std::uint64_t number, std:
     r->tail = now_;
     return pass(s, *r);
   }
-  auto when = now_ + drawn_latency() + longer;
-  if (net.bytes_per_second > 0)
+  const auto known = crossing ? crossing(l.from, l.to, bytes) : std::nullopt;
+  auto when = now_ + (known ? *known : drawn_latency()) + longer;
+  if (!known && net.bytes_per_second > 0)
     when += duration(static_cast<std::int64_t>(1e9 * static_cast<double>(bytes) / net.bytes_per_second));
   if (r->keeps_order) {
     auto& last = roles_[index_of(r->e.h.dst)].last_from[index_of(r->e.h.src)];

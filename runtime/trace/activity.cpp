@@ -4,6 +4,8 @@
 #include <array>
 #include <atomic>
 #include <limits>
+#include <mutex>
+#include <set>
 
 namespace troupe {
 namespace {
@@ -28,6 +30,29 @@ std::uint8_t number_of(const char* kind) {
 const char* name_of(std::uint8_t number) {
   const char* known = number < most_kinds ? kinds[number].load(std::memory_order_relaxed) : nullptr;
   return known == nullptr ? "other" : known;
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const auto& k : kinds) {
+    const char* known = k.load(std::memory_order_relaxed);
+    if (known == nullptr) break;
+    all.emplace_back(known);
+  }
+  return all;
+}
+
+std::uint8_t number_of_text(const std::string& kind) {
+  static std::mutex lock;
+  static std::set<std::string> texts;  // of other processes; at most most_kinds
+  for (std::size_t i = 0; i < most_kinds; ++i) {
+    const char* known = kinds[i].load(std::memory_order_relaxed);
+    if (known == nullptr) break;
+    if (kind == known) return static_cast<std::uint8_t>(i);
+  }
+  std::lock_guard guard(lock);
+  if (texts.size() == most_kinds && !texts.contains(kind)) return most_kinds;
+  return number_of(texts.insert(kind).first->c_str());
 }
 
 }  // namespace task_kinds

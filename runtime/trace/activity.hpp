@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "runtime/messages/message.hpp"
 #include "runtime/role.hpp"
@@ -46,6 +48,10 @@ activity activity_of_status(role_id role, const role_status& s);
 namespace task_kinds {
 std::uint8_t number_of(const char* kind);
 const char* name_of(std::uint8_t number);
+// The names of all numbers so far, for another process.
+std::vector<std::string> names();
+// A number here for a kind of another process.
+std::uint8_t number_of_text(const std::string& kind);
 }  // namespace task_kinds
 
 }  // namespace troupe

@@ -27,9 +27,12 @@ struct activity_recorder::ring {
     for (std::size_t i = 0; i < words; ++i) word(n, i).store(from[i], std::memory_order_relaxed);
     count.store(n + 1, std::memory_order_release);
   }
-  void read(std::uint64_t& from, reading& into) const {
-    const auto end = count.load(std::memory_order_acquire);
-    const auto first = std::max(from, end > capacity ? end - capacity : 0);
+  void read(std::uint64_t& from, std::size_t most, reading& into) const {
+    const auto newest = count.load(std::memory_order_acquire);
+    from = std::min(from, newest);  // a position of another process may be anything
+    const auto first = std::max(from, newest > capacity ? newest - capacity : 0);
+    const auto end = first + std::min<std::uint64_t>(newest - first, most);
+    into.more |= end < newest;
     const auto before = into.all.size();
     for (auto n = first; n < end; ++n) {
       activity_words to;
@@ -82,14 +85,15 @@ std::vector<activity_names> activity_recorder::names() const {
   return names_;
 }
 
-activity_recorder::reading activity_recorder::read(position& from) const {
+activity_recorder::reading activity_recorder::read(position& from, std::size_t most) const {
   std::vector<const ring*> all;
   {
     std::lock_guard guard(lock_);
     for (const auto& r : rings_) all.push_back(r.get());
   }
   reading out;
-  for (std::size_t i = 0; i < all.size(); ++i) all[i]->read(from.read[i], out);
+  const auto share = std::max<std::size_t>(1, most / std::max<std::size_t>(1, all.size()));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i]->read(from.read[i], share, out);
   return out;
 }
 

@@ -26,6 +26,7 @@ struct activity_names {
   time_point since{};  // activities of the job from then on have these roles
   std::uint32_t job = 0;
   std::vector<std::string> roles;
+  bool operator==(const activity_names&) const = default;
 };
 
 class activity_recorder {
@@ -52,9 +53,11 @@ class activity_recorder {
   struct reading {
     std::vector<activity> all;  // by time of recording within a thread; threads one after the other
     std::uint64_t lost = 0;     // overwritten before they were read
+    bool more = false;          // there was more than was wanted
   };
-  // What was added since `from`, which moves to the end.
-  reading read(position& from) const;
+  // What was added since `from`, which moves to the end of what was read: of each ring the oldest,
+  // about `most` in all.
+  reading read(position& from, std::size_t most = SIZE_MAX) const;
 
  private:
   struct ring;

@@ -1,6 +1,5 @@
 #include "runtime/trace/recording.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -8,16 +7,13 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/trace/role_names.hpp"
-#include "runtime/trace/timeline.hpp"
-
 namespace troupe {
 
 struct trace_recording::impl {
   static constexpr std::chrono::milliseconds every{50};
 
-  impl(std::filesystem::path f, track_event_file&& to, const activity_recorder& r, std::string n)
-      : file(std::move(f)), out(std::move(to)), from(r), node(std::move(n)), begun(r.now()) {
+  impl(std::unique_ptr<trace_writer> to, const activity_recorder& r, std::string n)
+      : out(std::move(to)), from(r), node(std::move(n)), begun(r.now()) {
     static_cast<void>(from.read(read));  // the trace begins now
     thread = std::thread([this] { work(); });
   }
@@ -31,22 +27,16 @@ struct trace_recording::impl {
   }
   void take() {
     auto more = from.read(read);
-    lost += more.lost;
-    names.set(node, from.names());
-    std::stable_sort(more.all.begin(), more.all.end(), [](const activity& a, const activity& b) { return a.at < b.at; });
-    for (const auto& a : more.all)
-      if (a.at >= begun) lines.add(a, names.place(node, a), -begun);
+    out->lost(more.lost);
+    out->name(node, from.names(), -begun);
+    out->add(node, std::move(more.all), -begun);
   }
 
-  const std::filesystem::path file;
-  track_event_file out;
+  const std::unique_ptr<trace_writer> out;
   const activity_recorder& from;
   const std::string node;
   const time_point begun;
   activity_recorder::position read;
-  timeline lines{out};
-  role_names names;
-  std::uint64_t lost = 0;
 
   std::mutex lock;
   std::condition_variable wake;
@@ -59,13 +49,14 @@ trace_recording::trace_recording(std::unique_ptr<impl> i) : impl_(std::move(i)) 
 trace_recording::~trace_recording() { static_cast<void>(stop()); }
 
 expected<std::unique_ptr<trace_recording>> trace_recording::start(const std::filesystem::path& file, const activity_recorder& from,
-                                                                  const std::string& node) {
-  auto out = track_event_file::create(file);
+                                                                  const std::string& node, const trace_job& job) {
+  auto out = trace_writer::create(file);
   if (!out) return unexpected(std::move(out).error());
-  return std::unique_ptr<trace_recording>(new trace_recording(std::make_unique<impl>(file, *std::move(out), from, node)));
+  (*out)->describe(job);
+  return std::unique_ptr<trace_recording>(new trace_recording(std::make_unique<impl>(*std::move(out), from, node)));
 }
 
-const std::filesystem::path& trace_recording::file() const { return impl_->file; }
+const std::filesystem::path& trace_recording::file() const { return impl_->out->file(); }
 
 expected<trace_summary> trace_recording::stop() {
   auto& i = *impl_;
@@ -76,10 +67,20 @@ expected<trace_summary> trace_recording::stop() {
   }
   i.wake.notify_all();
   i.thread.join();
-  const auto written = i.out.finish();
-  i.done = written ? expected<trace_summary>(trace_summary{i.file.string(), i.lines.activities(), i.lost})
-                   : unexpected(error(i.file.string() + ": " + written.error().text));
+  i.done = i.out->finish();
   return *i.done;
+}
+
+expected<trace_summary> write_latest(const std::filesystem::path& file, const activity_recorder& from, const std::string& node,
+                                     duration span) {
+  auto out = trace_writer::create(file);
+  if (!out) return unexpected(std::move(out).error());
+  const auto begin = from.now() - span;
+  activity_recorder::position all;
+  auto found = from.read(all);
+  (*out)->name(node, from.names(), -begin);
+  (*out)->add(node, std::move(found.all), -begin);
+  return (*out)->finish();
 }
 
 }  // namespace troupe

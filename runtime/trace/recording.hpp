@@ -8,27 +8,21 @@
 // Threads: one of its own; start() and stop() by one at a time. Errors: values.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "runtime/base/result.hpp"
 #include "runtime/trace/recorder.hpp"
+#include "runtime/trace/trace_writer.hpp"
 
 namespace troupe {
-
-struct trace_summary {
-  std::string file;
-  std::uint64_t activities = 0;
-  std::uint64_t lost = 0;  // overwritten before they were written: roles were faster than the disk
-};
 
 class trace_recording {
  public:
   // `from` must outlive the object. Replaces the file.
   static expected<std::unique_ptr<trace_recording>> start(const std::filesystem::path& file, const activity_recorder& from,
-                                                          const std::string& node);
+                                                          const std::string& node, const trace_job& job = {});
   ~trace_recording();
   trace_recording(const trace_recording&) = delete;
   trace_recording& operator=(const trace_recording&) = delete;
@@ -42,5 +36,9 @@ class trace_recording {
   explicit trace_recording(std::unique_ptr<impl> i);
   std::unique_ptr<impl> impl_;
 };
+
+// Writes what roles did in the last `span` into a file, as far as the recorder still knows.
+expected<trace_summary> write_latest(const std::filesystem::path& file, const activity_recorder& from, const std::string& node,
+                                     duration span);
 
 }  // namespace troupe

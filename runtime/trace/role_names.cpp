@@ -1,24 +1,32 @@
 #include "runtime/trace/role_names.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace troupe {
 
 void role_names::set(const std::string& node, std::vector<activity_names> plans, duration shift) {
   for (auto& p : plans) p.since += shift;
-  plans_[node] = std::move(plans);
+  auto& known = plans_[node];
+  if (plans == known) return;
+  known = std::move(plans);
+  by_role_.clear();
+  for (const auto& [where, list] : plans_)
+    for (const auto& p : list)
+      for (std::uint32_t r = 0; r < p.roles.size(); ++r)
+        if (!p.roles[r].empty()) by_role_[{p.job, role_id{r}}].push_back({p.since, where, p.roles[r]});
+  for (auto& [role, names] : by_role_)
+    std::stable_sort(names.begin(), names.end(), [](const named& a, const named& b) { return a.since < b.since; });
 }
 
+// The name since the latest plan before `at`; before the first plan, that of the first.
 role_names::named role_names::find(std::uint32_t job, role_id role, time_point at) const {
-  named best;
-  time_point since{};
-  for (const auto& [node, plans] : plans_)
-    for (const auto& p : plans) {
-      const bool here = p.job == job && index_of(role) < p.roles.size() && !p.roles[index_of(role)].empty();
-      if (here && (best.role.empty() || (p.since <= at && p.since >= since)))
-        best = {node, p.roles[index_of(role)]}, since = p.since;
-    }
-  return best;
+  const auto found = by_role_.find({job, role});
+  if (found == by_role_.end()) return {};
+  const auto& names = found->second;
+  const auto after = std::upper_bound(names.begin(), names.end(), at, [](time_point t, const named& n) { return t < n.since; });
+  return after == names.begin() ? names.front() : *std::prev(after);
 }
 
 activity_place role_names::place(const std::string& node, const activity& a, duration shift) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/trace/recorder.hpp"
@@ -23,10 +24,12 @@ class role_names {
 
  private:
   struct named {
+    time_point since{};
     std::string node, role;
   };
   named find(std::uint32_t job, role_id role, time_point at) const;
-  std::map<std::string, std::vector<activity_names>> plans_;  // by node; shifted
+  std::map<std::string, std::vector<activity_names>> plans_;                 // by node; shifted
+  std::map<std::pair<std::uint32_t, role_id>, std::vector<named>> by_role_;  // of plans_, by job and role; in order of time
 };
 
 }  // namespace troupe

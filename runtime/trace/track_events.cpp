@@ -6,41 +6,14 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/trace/track_fields.hpp"
+
 namespace troupe {
 namespace {
 
 constexpr std::size_t most_buffered = 256 << 10;
 
-// Numbers of fields of the published .proto files.
-namespace trace {
-constexpr std::uint32_t packet = 1;
-}
-namespace trace_packet {
-constexpr std::uint32_t timestamp = 8, sequence_id = 10, track_event = 11, interned_data = 12, sequence_flags = 13,
-                        track_descriptor = 60, first_packet_on_sequence = 87;
-constexpr std::uint64_t state_cleared = 1, needs_state = 2;
-}  // namespace trace_packet
-namespace interned_data {
-constexpr std::uint32_t event_names = 2, debug_annotation_names = 3;
-}
-namespace interned_name {
-constexpr std::uint32_t iid = 1, name = 2;
-}
-namespace track_event {
-constexpr std::uint32_t debug_annotations = 4, type = 9, name_iid = 10, track_uuid = 11, counter_value = 30, flow_ids = 47;
-}
-namespace debug_annotation {
-constexpr std::uint32_t name_iid = 1, uint_value = 3, string_value = 6;
-}
-namespace track_descriptor {
-constexpr std::uint32_t uuid = 1, name = 2, process = 3, parent_uuid = 5, counter = 8;
-}
-namespace process_descriptor {
-constexpr std::uint32_t pid = 1, process_name = 6;
-}
-namespace counter_descriptor {
-constexpr std::uint32_t unit = 3;
-}
+using namespace track_fields;
 
 constexpr std::uint64_t sequence = 1;
 

@@ -42,7 +42,20 @@ inline std::vector<message> message_samples() {
           swap{1, 2, 3},
           swapped{1, 2, 3, "e"},
           forget{1, 2},
-          inject{3, 10000, 50, "alice", "2026-01-02T03:04:05Z"}};
+          inject{3, 10000, 50, "alice", "2026-01-02T03:04:05Z"},
+          look{1, true, 100, {5, 6}, 7},
+          looked{1,
+                 "no",
+                 2,
+                 3,
+                 {4, 5},
+                 6,
+                 true,
+                 {{-7, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+                 {"forward"},
+                 {{11, 12, {"coordinator", ""}}},
+                 {13, 14, {}, {}, {}, 15},
+                 {{16, "lenet", {{"coordinator", "n1"}}, {{"conv1", {"data"}, false}}}}}};
 }
 
 }  // namespace troupe::control

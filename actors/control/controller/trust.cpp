@@ -27,7 +27,8 @@ constexpr auto all_spoken = [] {
       {"ended", node},          {"leaving", node},       {"report", node},        {"said", coordinator},
       {"follow", client},       {"fetch", client},       {"piece", client},       {"ask", asker},
       {"answer", coordinator},  {"revise", coordinator}, {"revised", node},       {"swap", coordinator},
-      {"swapped", node},        {"forget", coordinator}, {"inject", coordinator},
+      {"swapped", node},        {"forget", coordinator}, {"inject", coordinator}, {"look", client},
+      {"looked", coordinator},
   }};
 }();
 static_assert(all_spoken.back().name != nullptr, "a message has no entry");
@@ -42,6 +43,7 @@ expected<void> check_message(const person& who, const message& m) {
   if (std::holds_alternative<piece>(m)) return check_right(who, right::run_jobs, "send the file that a job begins with");
   if (std::holds_alternative<fetch>(m)) return check_right(who, right::run_jobs, "fetch weights");
   if (std::holds_alternative<follow>(m)) return check_right(who, right::look, "follow a job");
+  if (std::holds_alternative<look>(m)) return check_right(who, right::look, "look at what roles did");
   return {};
 }
 
@@ -54,6 +56,7 @@ expected<void> check_command(const person& who, std::uint32_t job, const std::st
 std::optional<message> refusal_of(const message& m, const std::string& why) {
   if (const auto* s = std::get_if<submit>(&m)) return submitted{s->ask, 0, {why}};
   if (std::holds_alternative<follow>(m)) return submitted{0, 0, {why}};
+  if (const auto* l = std::get_if<look>(&m)) return looked{.id = l->id, .refusal = why};
   if (const auto* f = std::get_if<fetch>(&m)) return piece{f->job, f->offset, 0, {}, why};
   return std::nullopt;
 }

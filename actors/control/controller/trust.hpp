@@ -5,10 +5,10 @@
 //
 //   nodes of the cluster file     join, prepared, trouble, ended, leaving, report, revised, swapped
 //   the coordinator's daemon      joined, prepare, end_job, revise, swap, forget, inject, said,
-//                                 submitted, answer
+//                                 submitted, answer, looked
 //   clients, by role (pki/roles.hpp):
 //     submit, piece               submit, admin
-//     follow                      watch, submit, admin
+//     follow, look                watch, submit, admin
 //     fetch                       of weights: the job's owner, admin
 //     frames of the exchange      exchange, admin
 //   clients, and nodes for them   ask: its command decides (actors/repl/command.hpp); commands that

@@ -351,22 +351,9 @@ void control_actor::answer_repl(const submitted& m) {
 }
 
 void control_actor::report_state() {
-  report r;
-  for (const auto& p : s_.data_net->stats().peers) {
-    r.tcp_in += p.bytes_in;
-    r.tcp_out += p.bytes_out;
-    if (p.up) r.links.push_back({p.peer, p.transport, p.why_not, p.bytes_in, p.bytes_out, p.shared_in, p.round_trip});
-  }
-  const auto busier = [](const link_entry& a, const link_entry& b) { return a.bytes_in + a.bytes_out > b.bytes_in + b.bytes_out; };
-  if (r.links.size() > max_links_shown) {
-    std::nth_element(r.links.begin(), r.links.begin() + max_links_shown, r.links.end(), busier);
-    r.links.resize(max_links_shown);
-  }
-  r.gpus = shown(s_.gpus->latest(now_));
-  r.memory = resident_memory();
   const auto roles = s_.host->published();
-  for (const auto& p : roles) r.roles.push_back(entry_of(p));
   for (const auto& line : reports_.drops.lines(roles)) s_.log(line);
+  const auto r = report_of(s_, roles, now_);
   if (controller_)
     controller_->on(s_.options.node, r, now_, controller_out_);
   else if (line_.up)

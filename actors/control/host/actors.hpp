@@ -202,6 +202,11 @@ struct ask_in {
 struct answer_in {
   answer what;
 };
+struct look_in {
+  std::string peer;
+  look what;
+  std::shared_ptr<const void> frame{};  // as in message_in
+};
 struct coordinator_gone {};
 
 // --- to the actor of the exchange: a frame of a client with an external training loop, or the end
@@ -221,6 +226,10 @@ expected<net::address, coded_error> data_place_of(const node_spec& n);
 
 // For /metrics, from any thread (facts.cpp).
 metrics_facts facts_of(const shared& s);
+// The state of this node and its `roles`, from any thread (looks.cpp).
+report report_of(const shared& s, const std::vector<role_published>& roles, instant now);
+// What a client asks this node about its roles (looks.cpp).
+looked answer_to(const shared& s, const look& what);
 
 // The state of this node for lines of `who`, and the way of their commands (repl.cpp). Any thread.
 std::unique_ptr<repl_backend> make_backend(shared& s, person who);
@@ -238,5 +247,6 @@ TROUPE_LOCAL_MESSAGE(troupe::control::operation_note<troupe::control::job_execut
 TROUPE_LOCAL_MESSAGE(troupe::control::operation_note<troupe::control::checker>)
 TROUPE_LOCAL_MESSAGE(troupe::control::ask_in)
 TROUPE_LOCAL_MESSAGE(troupe::control::answer_in)
+TROUPE_LOCAL_MESSAGE(troupe::control::look_in)
 TROUPE_LOCAL_MESSAGE(troupe::control::coordinator_gone)
 TROUPE_LOCAL_MESSAGE(troupe::control::exchange_in)

@@ -127,6 +127,8 @@ void receive_message(shared& s, certificate_role role, const std::string& peer, 
     if (peer == s.coordinator) s.repl.post(answer_in{std::move(*a)});
     return;
   }
+  if (auto* l = std::get_if<look>(&m); l && net::is_operator(peer) && check_message({net::operator_of(peer), role}, m))
+    return s.repl.post(look_in{peer, std::move(*l), f.payload});
   s.control.post(control_note{message_in{peer, std::move(m), {net::operator_of(peer), role}, f.payload}});
 }
 

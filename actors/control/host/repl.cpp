@@ -7,6 +7,7 @@
 #include "actors/control/host/actors.hpp"
 #include "actors/view/injection.hpp"
 #include "actors/view/job_progress.hpp"
+#include "actors/view/usual_step_of.hpp"
 #include "actors/view/view.hpp"
 
 namespace troupe::control {
@@ -36,6 +37,7 @@ class daemon_backend final : public repl_backend {
     return v;
   }
   const repl_events& events() const override { return s_.said; }
+  std::optional<double> usual_step() const override { return usual_step_of(*s_.host); }
   expected<void> check(right what, const std::string& doing) const override { return check_right(who_, what, doing); }
   // Refuses at once by the published state; the control actor checks again.
   expected<void> tell(std::uint32_t job, const command& c) override {
@@ -82,6 +84,7 @@ class repl_actor final : public compat::base_actor {
         [this](const ask_in& a) { guarded(a); },
         [this](const probe&) { s_.control.post(control_note{probe_back{watched_actor::repl}}); },
         [this](const answer_in& a) { relayed(a.what); },
+        [this](const look_in& l) { s_.control_net->send(l.peer, to_frame(answer_to(s_, l.what))); },
         [this](const coordinator_gone&) { give_up([](const relay&) { return true; }, "was lost"); },
         [this](const look_after_relays&) {
           const auto now = std::chrono::steady_clock::now();

@@ -82,6 +82,45 @@ TEST(activity_recorder, knows_the_roles_of_the_latest_plans) {
   EXPECT_LE(names.front().since, names.back().since);
 }
 
+TEST(activity_recorder, returns_as_much_as_is_wanted_and_says_that_there_is_more) {
+  activity_recorder r(1 << 20, 2);
+  for (std::uint64_t i = 0; i < 100; ++i) r.add(numbered(i));
+  std::thread([&] {
+    for (std::uint64_t i = 0; i < 50; ++i) r.add(numbered(i, 1));
+  }).join();
+  activity_recorder::position at;
+  std::map<role_id, std::uint64_t> next;
+  std::size_t reads = 0;
+  for (bool more = true; more; ++reads) {
+    const auto got = r.read(at, 20);
+    EXPECT_LE(got.all.size(), 20u);
+    EXPECT_EQ(got.lost, 0u);
+    for (const auto& a : got.all) EXPECT_EQ(a.step, next[a.role]++);
+    more = got.more;
+  }
+  EXPECT_EQ(next[role_id{0}], 100u);
+  EXPECT_EQ(next[role_id{1}], 50u);
+  EXPECT_GE(reads, 10u);
+}
+
+TEST(activity_recorder, reads_nothing_when_the_position_is_of_another_record) {
+  activity_recorder r(1 << 16, 1);
+  r.add(numbered(1));
+  activity_recorder::position at{{{0, 1ull << 60}, {7, 3}}};
+  EXPECT_TRUE(r.read(at).all.empty());
+  EXPECT_EQ(at.read.at(0), 1u);
+}
+
+TEST(task_kinds, of_another_process_have_a_number_here) {
+  static const char kind[] = "a kind of this test";
+  const auto own = task_kinds::number_of(kind);
+  EXPECT_EQ(task_kinds::number_of_text("a kind of this test"), own);
+  const auto foreign = task_kinds::number_of_text("a kind of another process");
+  EXPECT_STREQ(task_kinds::name_of(foreign), "a kind of another process");
+  EXPECT_EQ(task_kinds::number_of_text("a kind of another process"), foreign);
+  EXPECT_EQ(task_kinds::names().at(own), kind);
+}
+
 TEST(task_kinds, have_the_same_number_for_the_same_literal) {
   static const char* const forward = "forward";
   static const char* const other = "some other task";

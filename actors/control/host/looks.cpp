@@ -1,0 +1,69 @@
+// What this node reports about itself and its roles, to the coordinator's daemon and to clients.
+#include <algorithm>
+
+#include "actors/control/host/actors.hpp"
+#include "actors/control/role_entries.hpp"
+#include "actors/view/about.hpp"
+#include "actors/view/job_progress.hpp"
+#include "runtime/trace/recorder.hpp"
+
+namespace troupe::control {
+namespace {
+
+plan_entry plan_entry_of(const prepared_job& j) {
+  plan_entry e{j.id, j.spec.name, {}, {}};
+  for (const auto& r : j.plan.roles) e.roles.emplace_back(r.name, j.plan.nodes[r.node].name);
+  for (const auto& l : about_job(j).layers) e.layers.push_back({l.name, l.inputs, l.in_train});
+  return e;
+}
+
+void read_record(const activity_recorder& from, const look& what, looked& to) {
+  to.now = from.now().count();
+  for (const auto& n : from.names())
+    if (n.since.count() > what.named_since) to.names.push_back({n.since.count(), n.job, n.roles});
+  if (what.most == 0) return;
+  activity_recorder::position at;
+  for (std::size_t i = 0; i < what.read.size(); ++i) at.read[i] = what.read[i];
+  const auto found = from.read(at, std::min(what.most, max_activities));
+  for (const auto& a : found.all) to.activities.push_back(entry_of(a));
+  for (const auto& [ring, read] : at.read) {
+    to.read.resize(std::max(to.read.size(), ring + 1));
+    to.read[ring] = read;
+  }
+  to.lost = found.lost;
+  to.more = found.more;
+  to.task_kinds = task_kinds::names();
+}
+
+}  // namespace
+
+report report_of(const shared& s, const std::vector<role_published>& roles, instant now) {
+  report r;
+  for (const auto& p : s.data_net->stats().peers) {
+    r.tcp_in += p.bytes_in;
+    r.tcp_out += p.bytes_out;
+    if (p.up) r.links.push_back({p.peer, p.transport, p.why_not, p.bytes_in, p.bytes_out, p.shared_in, p.round_trip});
+  }
+  const auto busier = [](const link_entry& a, const link_entry& b) { return a.bytes_in + a.bytes_out > b.bytes_in + b.bytes_out; };
+  if (r.links.size() > max_links_shown) {
+    std::nth_element(r.links.begin(), r.links.begin() + max_links_shown, r.links.end(), busier);
+    r.links.resize(max_links_shown);
+  }
+  r.gpus = shown(s.gpus->latest(now));
+  r.memory = resident_memory();
+  for (const auto& p : roles) r.roles.push_back(entry_of(p));
+  return r;
+}
+
+looked answer_to(const shared& s, const look& what) {
+  looked to;
+  to.id = what.id;
+  to.incarnation = s.options.incarnation;
+  if (const auto* record = s.host->activities()) read_record(*record, what, to);
+  if (!what.state) return to;
+  to.state = report_of(s, s.host->published(), std::chrono::steady_clock::now());
+  for (const auto& j : s.host->plans()) to.plans.push_back(plan_entry_of(*j));
+  return to;
+}
+
+}  // namespace troupe::control
