@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 """Measures what each own convolution algorithm, and the measured choice, gain on a whole step of the nets of configs/jobs.
 
-usage: bench/convolution_choice.py [--bin build/release/bin] [--nets lenet_fashion,alexnet] [--rounds 3] [--out FILE]
+usage: bench/convolution_choice.py [--bin build/release/bin] [--nets lenet_fashion,alexnet] [--rounds 2] [--out FILE]
 
-1. `troupe time JOB` with convolution = "measured" times every algorithm for each pass of each convolution. From these times follows how much longer a
-   step is without an algorithm: for each of its passes, the difference to the fastest of the others. Once beside BLAS and oneDNN, and once beside BLAS
-   only, which is what convolution = "rule" chooses from, and what a build without oneDNN has.
-2. From the same times: how much longer a step is with the algorithms that convolution = "rule" chooses.
-3. As a check of 1: steps of the nets of --step-nets are measured with and without `direct` and all own algorithms, in turn.
+1. `troupe time JOB` with convolution = "measured" times every algorithm for each pass of each convolution, once.
+2. Steps are measured, in turn, with the algorithms that convolution = "rule" chooses; with these, where each pass by one of the own algorithms has the
+   fastest other algorithm of 1 instead; with the fastest algorithm of each pass; and with the fastest of the libraries (BLAS, oneDNN) alone.
 
-Large nets run with small batches. One thread. About 30 minutes.
+Large nets run with small batches. One thread. About 40 minutes.
 """
 import argparse
 import datetime
@@ -27,8 +25,8 @@ from environment import folder_of, machine, publish  # noqa: E402
 # net: examples per step
 NETS = {"lenet_fashion": 64, "cifar10_full": 100, "resnet20": 128, "alexnet": 32, "nin": 32, "googlenet": 32, "resnet50": 16, "vgg16": 8}
 OWN = ["direct", "winograd", "winograd4", "bf16x3"]
-BLAS = ["lowering1", "lowering2", "lowering3"]  # products by BLAS
-LIBRARIES = [*BLAS, "onednn"]
+LIBRARIES = ["lowering1", "lowering2", "lowering3", "onednn"]  # the lowerings multiply by BLAS
+KEY = {"forward": "algorithm", "data": "algorithm_data", "weights": "algorithm_weights"}
 
 
 def timed(a, net, settings, steps=3):
@@ -43,95 +41,63 @@ def timed(a, net, settings, steps=3):
 
 
 def passes_in(event):
-    """{(layer, pass): {algorithm: ms}}. A layer that is fused with others has the name of all; the convolution is the first."""
-    return {(layer["name"].partition("+")[0], name): p["candidates_ms"] for layer in event["layers"] for name, p in layer.get("convolution", {}).items()}
+    """{(layer, pass): what the event says of the pass}. A layer that is fused with others has the name of all; the convolution is the first."""
+    return {(layer["name"].partition("+")[0], name): p for layer in event["layers"] for name, p in layer.get("convolution", {}).items()}
 
 
 def fastest(times, names):
-    return min((ms, name) for name, ms in times.items() if name in names)
+    return min((ms, name) for name, ms in times.items() if name in names)[1]
 
 
-def best(passes, names):
-    return sum(fastest(times, names)[0] for times in passes.values())
+def settings_for(choice):
+    return [f"layer.{layer}.{KEY[name]}={algorithm}" for (layer, name), algorithm in choice.items()]
 
 
-def measure_passes(a):
-    """{net: (ms of a step, packets, passes_in())}: the smallest times of all rounds."""
-    found = {}
+def variants(a, net):
+    """{name of a variant: settings}"""
+    times = {k: p["candidates_ms"] for k, p in passes_in(timed(a, net, ["job.convolution=\"measured\""])).items()}
+    rule = {k: p["algorithm"] for k, p in passes_in(timed(a, net, [], 2)).items()}
+    found = {"rule": []}
+    for x in OWN:
+        found["no " + x] = settings_for({k: fastest(times[k], [y for y in OWN + LIBRARIES if y != x]) for k, used in rule.items() if used == x})
+    found["measured"] = settings_for({k: fastest(t, OWN + LIBRARIES) for k, t in times.items()})
+    found["libraries"] = settings_for({k: fastest(t, LIBRARIES) for k, t in times.items()})
+    return {name: s for name, s in found.items() if s or name == "rule"}  # an algorithm that the rule does not use needs no steps
+
+
+def measure(a):
+    """{net: {name of a variant: ms of a step}}: the smallest of all rounds, in turn."""
+    sets = {net: variants(a, net) for net in a.nets.split(",")}
+    steps = {net: dict.fromkeys(sets[net], float("inf")) for net in sets}
     for _ in range(a.rounds):
-        for net in a.nets.split(","):
-            e = timed(a, net, ["job.convolution=\"measured\""])
-            passes = passes_in(e)
-            step, _, before = found.get(net, (e["plain_ms"], 0, passes))
-            found[net] = (min(step, e["plain_ms"]), e["packets"], {k: {n: min(ms, before[k][n]) for n, ms in t.items()} for k, t in passes.items()})
-    return found
-
-
-def choice(passes, names):
-    """The settings that give each pass its fastest algorithm of `names`."""
-    key = {"forward": "algorithm", "data": "algorithm_data", "weights": "algorithm_weights"}
-    return [f"layer.{layer}.{key[name]}={fastest(times, names)[1]}" for (layer, name), times in passes.items()]
-
-
-def measure_steps(a, found, sets):
-    """{net: [ms of a step with each of the sets of algorithms]}: the smallest of all rounds, in turn."""
-    steps = {net: [float("inf")] * len(sets) for net in found}
-    for _ in range(a.rounds):
-        for net, (_, _, passes) in found.items():
-            for i, names in enumerate(sets):
-                steps[net][i] = min(steps[net][i], timed(a, net, choice(passes, names))["plain_ms"])
+        for net in sets:
+            for name, settings in sets[net].items():
+                steps[net][name] = min(steps[net][name], timed(a, net, settings)["plain_ms"])
     return steps
 
 
-def step_ms(found, net, names):
-    step, packets, passes = found[net]
-    return step + packets * (best(passes, names) - best(passes, OWN + LIBRARIES))
-
-
-def gain(found, net, among, without):
-    """How much longer a step is without an algorithm, where the others of `among` remain."""
-    return step_ms(found, net, [x for x in among if x != without]) / step_ms(found, net, among) - 1
-
-
-def rule_loss(a, found, net):
-    """How much longer a step is with the algorithms that convolution = "rule" chooses."""
-    step, packets, passes = found[net]
-    chosen = {(layer["name"].partition("+")[0], name): p["algorithm"] for layer in timed(a, net, [], 2)["layers"] for name, p in layer.get("convolution", {}).items()}
-    return packets * sum(times[chosen[k]] - min(times.values()) for k, times in passes.items()) / step
-
-
-def page(a, found):
-    known = [x for x in OWN if any(x in times for _, _, passes in found.values() for times in passes.values())]
-    missing = [x for x in OWN if x not in known]
+def page(a, steps):
+    names = [x for x in ["no " + o for o in OWN] + ["measured", "libraries"] if any(x in of for of in steps.values())]
     rows = ""
-    for net in found:
-        cells = [f"{100 * gain(found, net, known + among, x):.1f} %" for x in known for among in (LIBRARIES, BLAS)]
-        rows += f"| {net} | {NETS[net]} | {' | '.join(cells)} | {100 * rule_loss(a, found, net):.1f} % |\n"
-    heads = " | ".join(f"`{x}` beside {of}" for x in known for of in ("oneDNN", "BLAS"))
-    worth = [x for x in known if any(gain(found, net, known + LIBRARIES, x) >= 0.1 for net in found)]
-    nets = {net: found[net] for net in found if net in a.step_nets.split(",")}
-    steps = measure_steps(a, nets, [known + LIBRARIES, [x for x in known if x != "direct"] + LIBRARIES, LIBRARIES])
-    measured = "".join(f"| {net} | {w[0]:.1f} | {w[1]:.1f} | {w[2]:.1f} | {w[1] / w[0]:.3f} | {w[2] / w[0]:.3f} |\n" for net, w in steps.items())
+    for net, of in steps.items():
+        rows += f"| {net} | {NETS[net]} | {of['rule']:.1f} ms | " + " | ".join(f"{of[x] / of['rule']:.3f}" if x in of else "not used" for x in names) + " |\n"
+    worth = [x for x in OWN if any(of.get("no " + x, 0) >= 1.1 * of["rule"] for of in steps.values())]
+    missing = [x for x in OWN if "no " + x not in names]
     return f"""# Gain of the own convolution algorithms on whole steps, {datetime.date.today()}
 
 **Question.** Which of Troupe's own convolution algorithms, and does the measured choice, make a step of a net of configs/jobs at least 10 % faster?
-**Answer.** By the times of passes beside oneDNN: {", ".join(f"`{x}`" for x in worth) or "none"}. Steps may say otherwise; compare the last table.
+**Answer.** {", ".join(f"`{x}`" for x in worth) or "None"} of the algorithms that `convolution = "rule"` uses here.
 
 **Command.** `bench/convolution_choice.py --rounds {a.rounds}`
-**Where.** {machine()}. fp32, one thread; of each pass and step the best of {a.rounds} rounds.
+**Where.** {machine()}. fp32, one thread; of each step the best of {a.rounds} rounds.
 
-How much longer a step is without an algorithm, from the times of its passes. Beside oneDNN: the other algorithms, BLAS and oneDNN remain. Beside BLAS: without
-oneDNN, as `convolution = "rule"`. The last column: how much longer a step is with the rule than with the fastest algorithm of each pass.
+Time of a step relative to the rule's. "no X": each pass that the rule gives to X has the fastest other algorithm, oneDNN included. "measured": each pass has its
+fastest algorithm. "libraries": each pass has the fastest of BLAS and oneDNN.
 
-| net | batch | {heads} | rule |
-|---|---|{'---|' * (2 * len(known) + 1)}
+| net | batch | rule | {' | '.join(names)} |
+|---|---|---|{'---|' * len(names)}
 {rows}
-A step measured, ms, each pass by the fastest algorithm of a set:
-
-| net | all | without `direct` | libraries only | without `direct` / all | libraries / all |
-|---|---|---|---|---|---|
-{measured}
-**What it does not show.** Two threads; the libraries' own layouts from layer to layer, which make oneDNN faster than here.{' This processor cannot run `' + '`, `'.join(missing) + '`.' if missing else ''}
+**What it does not show.** Two threads; the libraries' own layouts from layer to layer, which make oneDNN faster than here.{' This processor cannot run, or the rule does not use, `' + '`, `'.join(missing) + '`.' if missing else ''}
 """
 
 
@@ -139,11 +105,10 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bin")
     p.add_argument("--nets", default=",".join(NETS))
-    p.add_argument("--step-nets", default="lenet_fashion,cifar10_full,nin")
-    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--rounds", type=int, default=2)
     p.add_argument("--out")
     a = p.parse_args()
-    publish(page(a, measure_passes(a)), a.out, a.bin)
+    publish(page(a, measure(a)), a.out, a.bin)
 
 
 if __name__ == "__main__":
