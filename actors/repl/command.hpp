@@ -79,6 +79,8 @@ std::vector<repl_command> repl_commands_of_sessions();
 const std::vector<repl_command>& repl_table();
 const repl_command* find_repl_command(const std::string& name);
 const repl_following* find_repl_following(const std::string& name);
+std::string repl_command_name(const std::string& word);     // `help` for "?", `quit` for "exit", others as they are
+std::string repl_unknown_command(const std::string& name);  // the error, with a similar name
 
 // Sends a command without arguments to the job that the request's only argument names, and follows
 // its events until one gives the result.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "actors/repl/command.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 
@@ -27,6 +28,12 @@ const repl_following* find_repl_following(const std::string& name) {
   for (const auto& entry : repl_table())
     if (entry.follow && entry.follow->name == name) return entry.follow;
   return nullptr;
+}
+
+std::string repl_command_name(const std::string& word) { return word == "?" ? "help" : word == "exit" ? "quit" : word; }
+
+std::string repl_unknown_command(const std::string& name) {
+  return "unknown command " + in_quotes(name) + did_you_mean(name, repl_choice::commands({{}, {}}));
 }
 
 const std::vector<repl_command_help>& repl_commands() {

@@ -1,7 +1,6 @@
-// `troupe repl`: parses the command line and connects to a daemon or starts the embedded backend.
+// `troupe repl`: connects to a daemon or a run, or starts the embedded backend.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -19,13 +18,8 @@
 namespace troupe {
 namespace {
 
-struct arguments {
-  std::string address, tls, cluster, node;
-  repl_options repl;
-};
-
 // The daemon that the command line selects.
-expected<cluster_address> target_of(const arguments& a) {
+expected<cluster_address> target_of(const repl_target& a) {
   if (a.cluster.empty()) {
     if (a.tls.empty())
       return unexpected(
@@ -93,32 +87,18 @@ bool is_address(const std::string& text) {
 
 }  // namespace
 
-int repl_main(const std::vector<std::string>& given) {
-  arguments a;
-  CLI::App app(
-      "Control a cluster through one of its daemons or a run of `troupe train` that is in progress, or run jobs in this process "
-      "if neither is given. Type `help` for the commands.",
-      "troupe repl");
-  app.add_option("target", a.address, "HOST:PORT of a daemon, or a run: its number, its name or its folder");
-  app.add_option("--tls", a.tls, "Folder with ca.pem, client.pem and client.key");
-  app.add_option("--cluster", a.cluster,
-                 "Cluster file, which names the certificates and the daemons; connects to the coordinator unless --node is given");
-  app.add_option("--node", a.node, "Node of the cluster file to connect to");
-  auto* commands = app.add_option("-c", a.repl.commands, "Run these commands, separated by ';', and exit");
-  app.add_flag("--json", a.repl.json, "Print one JSON object per line");
-  try {
-    app.parse(std::vector<std::string>(given.rbegin(), given.rend()));
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
-  }
-  a.repl.has_commands = commands->count() > 0;
+int repl_main(const repl_target& a, const repl_options& o) {
   const auto fail = [&](int code, const std::string& why) {
-    auto* where = a.repl.json ? stdout : stderr;
-    std::fprintf(where, "%s\n", repl_error_text(a.repl.json, why).c_str());
+    auto* where = o.json ? stdout : stderr;
+    std::fprintf(where, "%s\n", repl_error_text(o.json, why).c_str());
     return code;
   };
+  if (o.check) {
+    repl_signals signals;
+    return run_repl([&](const std::string& line, const std::string*) { return repl_checked(line, o.json); }, o, signals);
+  }
   if (a.address.empty() && a.tls.empty() && a.cluster.empty() && a.node.empty()) {
-    return run_embedded(a.repl);
+    return run_embedded(o);
   }
   const bool to_run = !a.address.empty() && !is_address(a.address);
   if (to_run && (!a.tls.empty() || !a.cluster.empty() || !a.node.empty()))
@@ -126,22 +106,22 @@ int repl_main(const std::vector<std::string>& given) {
   if (to_run) {
     const auto file = socket_of(a.address);
     if (!file) return fail(2, file.error().text);
-    const auto lines = connect_run(*file, a.repl.json);
+    const auto lines = connect_run(*file, o.json);
     if (!lines)
       return fail(1, "cannot connect to run " + in_quotes(a.address) + ": " + lines.error().text + " (" + file->string() + ")");
     repl_signals signals;
-    return run_repl(*lines, a.repl, signals);
+    return run_repl(*lines, o, signals);
   }
   const auto where = target_of(a);
   if (!where) return fail(2, where.error().text);
-  auto lines = connect_repl(*where, a.repl.json, std::chrono::seconds(8));
+  auto lines = connect_repl(*where, o.json, std::chrono::seconds(8));
   if (!lines) return fail(1, lines.error().text);
   if (auto cluster = a.cluster.empty() ? unexpected(diagnostics{}) : read_cluster_file(a.cluster)) {
     if (!a.tls.empty()) cluster->tls_dir = a.tls;
-    lines = repl_with_traces(*std::move(lines), *std::move(cluster), a.repl.json);
+    lines = repl_with_traces(*std::move(lines), *std::move(cluster), o.json);
   }
   repl_signals signals;
-  return run_repl(*lines, a.repl, signals);
+  return run_repl(*lines, o, signals);
 }
 
 }  // namespace troupe

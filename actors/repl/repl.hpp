@@ -90,6 +90,7 @@ struct repl_options {
   std::string commands;  // -c "cmd; cmd"; empty: terminal or stdin
   bool has_commands = false;
   bool json = false;
+  bool check = false;  // repl_main() only parses the lines, with repl_checked()
   // Called with true before a request and with false after its reply is printed. For lines that
   // another thread prints: they must not come between a request and its reply (job_lines.hpp).
   std::function<void(bool)> answering = [](bool) {};
@@ -98,8 +99,15 @@ struct repl_options {
 // at a terminal) the first line that fails. Returns the exit code.
 int run_repl(const repl_lines& lines, const repl_options& o, repl_signals& signals);
 
-// `troupe repl [HOST:PORT] [--tls DIR] [--cluster FILE] [--node N] [-c "cmd; cmd"] [--json]`;
-// `arguments` are those after `repl`. Returns the exit code.
-int repl_main(const std::vector<std::string>& arguments);
+// Parses a line without running it: its quotes, the command's name, and the number of arguments.
+repl_reply repl_checked(const std::string& line, bool json);
+
+// What `troupe repl` connects to. All empty: a session in this process.
+struct repl_target {
+  std::string address;  // HOST:PORT of a daemon, or a run
+  std::string tls, cluster, node;
+};
+// `troupe repl`. Returns the exit code.
+int repl_main(const repl_target& a, const repl_options& o);
 
 }  // namespace troupe

@@ -7,7 +7,6 @@
 
 #include "actors/repl/command.hpp"
 #include "actors/repl/words.hpp"
-#include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {
@@ -56,9 +55,7 @@ repl_reply repl_session::run(const std::string& line, const std::string* text) {
   if (begin == std::string::npos || line[begin] == '#') return {};
   const auto words = repl_read_words(line);
   const auto& args = words.list;
-  auto name = args[0];
-  if (name == "exit") name = "quit";
-  if (name == "?") name = "help";
+  const auto name = repl_command_name(args[0]);
   repl_request r{backend_, json_, {args.begin() + 1, args.end()}, text, line, find_repl_command(name)};
   if (!words.error.empty() && name != "_complete") return r.usage(words.error);
   if (r.command) {
@@ -70,7 +67,7 @@ repl_reply repl_session::run(const std::string& line, const std::string* text) {
     const auto fine = backend_.check(right::look, "ask");
     return fine ? run(r) : r.fail(fine.error().text);
   }
-  return r.usage("unknown command " + in_quotes(name) + did_you_mean(name, repl_choice::commands({{}, {}})));
+  return r.usage(repl_unknown_command(name));
 }
 
 repl_answers session_answers() {

@@ -1,6 +1,9 @@
 // The commands of `troupe`. Each has a file of its name, with its options and its implementation.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "apps/command.hpp"
 
 namespace troupe {
@@ -33,5 +36,11 @@ cli_command reference_command();
 cli_command device_query_command();
 cli_command diagnose_command();
 cli_command critical_command();
+cli_command repl_command_entry();
+
+// What `troupe new --from` takes.
+std::vector<std::string> job_template_names();
+// What `troupe reference` takes.
+const std::vector<std::string>& reference_names();
 
 }  // namespace troupe

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "apps/command.hpp"
+#include "apps/commands/commands.hpp"
 #include "apps/job_examples.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/config/commented_job.hpp"
@@ -62,12 +62,10 @@ expected<void> write_new(const std::string& file, const std::string& text) {
 }
 
 int run_new(const new_arguments& a, const output& out) {
-  std::vector<std::string> names;
+  const auto names = job_template_names();
   const job_template* from = nullptr;
-  for (const auto& t : job_templates) {
-    names.push_back(t.name);
+  for (const auto& t : job_templates)
     if (a.from == t.name) from = &t;
-  }
   if (!from)
     return out.wrong("command line", "--from: there is no template " + in_quotes(a.from) + did_you_mean(a.from, names) +
                                          " (available: " + joined(names) + ")");
@@ -102,6 +100,12 @@ void add_options(CLI::App& c, new_arguments& a) {
 }
 
 }  // namespace
+
+std::vector<std::string> job_template_names() {
+  std::vector<std::string> names;
+  for (const auto& t : job_templates) names.push_back(t.name);
+  return names;
+}
 
 cli_command new_command() {
   return make_command<new_arguments>("new", "Write a job file to start from, with a comment for each key",

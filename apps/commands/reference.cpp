@@ -1,9 +1,17 @@
-// `troupe reference job|cluster`: prints every key of a file as markdown, from the same tables that
-// the file's reader uses. `troupe reference events`: prints the JSON schema of the events of a job.
+// `troupe reference`: what programs know about themselves, from the tables that they use.
+//   job|cluster   every key of a file, as markdown
+//   events        the JSON schema of the events of a job
+//   man           man pages
+//   completion    scripts for shells
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "apps/command.hpp"
+#include "apps/commands/commands.hpp"
+#include "apps/troupe_completion.hpp"
+#include "apps/troupe_manual.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/config/plugin.hpp"
 #include "runtime/node/config/reference.hpp"
@@ -13,44 +21,121 @@
 namespace troupe {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct reference_arguments {
-  std::string what;
+  std::string what, name, folder;
   std::vector<std::string> plugins;
 };
 
+struct reference_file {
+  fs::path path;  // below a folder `share`
+  std::string text;
+};
+
+std::vector<reference_file> manual_files() {
+  std::vector<reference_file> all;
+  for (const auto& p : manual()) {
+    const auto section = std::to_string(p.section);
+    all.push_back({fs::path("man") / ("man" + section) / (p.name + "." + section), p.text});
+  }
+  return all;
+}
+
+// bash reads the file of the command's name, fish too.
+std::vector<reference_file> completion_files() {
+  const auto bash = completion_script("bash"), fish = completion_script("fish");
+  return {{"bash-completion/completions/troupe", bash},
+          {"bash-completion/completions/trouped", bash},
+          {"zsh/site-functions/_troupe", completion_script("zsh")},
+          {"fish/vendor_completions.d/troupe.fish", fish},
+          {"fish/vendor_completions.d/trouped.fish", fish}};
+}
+
+int write_files(const reference_arguments& a, const output& out) {
+  for (const auto& f : a.what == "man" ? manual_files() : completion_files()) {
+    const auto path = fs::path(a.folder) / f.path;
+    std::error_code ec;
+    fs::create_directories(path.parent_path(), ec);
+    std::ofstream file(path, std::ios::binary);
+    if (!(file << f.text).flush()) return out.failed(path.string(), "cannot be written");
+  }
+  return exit_done;
+}
+
+int print(const reference_arguments& a, const output& out, const std::string& member, const std::string& text) {
+  if (out.json()) out.object({{"event", "reference"}, {"of", a.what}, {member, text}});
+  out.text(text);
+  return exit_done;
+}
+
+int unknown(const reference_arguments& a, const std::vector<std::string>& known, const output& out) {
+  return out.wrong("command line", "there is no " + a.what + " of " + in_quotes(a.name) + did_you_mean(a.name, known) +
+                                       " (available: " + joined(known) + ")");
+}
+
+int print_manual(const reference_arguments& a, const output& out) {
+  const auto name = a.name.empty() ? "troupe" : a.name;
+  for (const auto& p : manual())
+    if (p.name == name || p.name == "troupe-" + name) return print(a, out, "roff", p.text);
+  return unknown(a, manual_names(), out);
+}
+
+int print_completion(const reference_arguments& a, const output& out) {
+  const auto& shells = completion_shells();
+  if (std::find(shells.begin(), shells.end(), a.name) == shells.end()) return unknown(a, shells, out);
+  return print(a, out, "script", completion_script(a.name));
+}
+
 int run_reference(const reference_arguments& a, const output& out) {
-  const std::vector<std::string> files{"job", "cluster", "events"};
-  if (std::find(files.begin(), files.end(), a.what) == files.end())
-    return out.wrong("command line", "there is no reference for " + in_quotes(a.what) + did_you_mean(a.what, files) +
-                                         " (available: " + joined(files) + ")");
+  const auto& all = reference_names();
+  if (std::find(all.begin(), all.end(), a.what) == all.end())
+    return out.wrong("command line", "there is no reference for " + in_quotes(a.what) + did_you_mean(a.what, all) +
+                                         " (available: " + joined(all) + ")");
+  const bool named = a.what == "man" || a.what == "completion";
+  if (!named && (!a.name.empty() || !a.folder.empty()))
+    return out.wrong("command line", "NAME and --out are for `man` and `completion`");
+  if (!a.folder.empty()) return write_files(a, out);
+  if (named) return a.what == "man" ? print_manual(a, out) : print_completion(a, out);
   if (a.what == "events") {
     const auto schema = event_schema();
     if (out.json()) out.object({{"event", "reference"}, {"of", a.what}, {"schema", schema}});
     out.text(schema.dump(2) + "\n");
     return exit_done;
   }
-  auto all = node_tables();
-  if (auto r = load_plugins(a.plugins, all); !r) return out.wrong("--plugin", r.error().message);
-  const auto page = a.what == "job" ? job_reference(all) : cluster_reference();
-  if (out.json()) out.object({{"event", "reference"}, {"of", a.what}, {"markdown", page}});
-  out.text(page);
-  return exit_done;
+  auto tables = node_tables();
+  if (auto r = load_plugins(a.plugins, tables); !r) return out.wrong("--plugin", r.error().message);
+  return print(a, out, "markdown", a.what == "job" ? job_reference(tables) : cluster_reference());
 }
 
 void add_options(CLI::App& c, reference_arguments& a) {
-  c.add_option("FILE", a.what, "job, cluster or events")->required()->option_text("job|cluster|events");
+  c.add_option("WHAT", a.what,
+               "job, cluster: every key of the file, as markdown\nevents: the JSON schema of the events of a job\n"
+               "man: a man page\ncompletion: the completion of a shell")
+      ->required()
+      ->option_text("(required)");
+  c.add_option("NAME", a.name, "man: a command, job, cluster or trouped (default: troupe)\ncompletion: bash, zsh or fish")
+      ->option_text(" ");
   c.add_option("--plugin", a.plugins, "Include the entries of this plugin; may be repeated")
       ->option_text("FILE")
       ->allow_extra_args(false);
+  c.add_option("--out", a.folder, "man, completion: write all files below this folder, as below /usr/share")->option_text("DIR");
   json_option(c);
 }
 
 }  // namespace
 
+const std::vector<std::string>& reference_names() {
+  static const std::vector<std::string> all{"job", "cluster", "events", "man", "completion"};
+  return all;
+}
+
 cli_command reference_command() {
   return make_command<reference_arguments>(
-      "reference", "Print every key of a job or cluster file, as markdown, or the JSON schema of events",
-      "  troupe reference job\n  troupe reference job --plugin libswish.so > FILE.md", add_options, run_reference);
+      "reference", "Print the keys of job and cluster files, the schema of events, man pages, or shell completion",
+      "  troupe reference job\n  troupe reference job --plugin libswish.so > FILE.md\n  troupe reference man train | man -l -\n"
+      "  source <(troupe reference completion bash)",
+      add_options, run_reference);
 }
 
 }  // namespace troupe

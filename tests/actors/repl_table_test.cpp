@@ -34,6 +34,7 @@ TEST(repl_table, every_entry_is_complete) {
       const auto split_line = repl_split(line);
       EXPECT_TRUE(split_line.front() == name || split_line.front() == "?") << line;
       EXPECT_FALSE(effect.empty()) << line;
+      EXPECT_EQ(repl_checked(line, false).how, kind::ok) << line;
     }
     EXPECT_FALSE(row.takes_file && arguments.find("FILE") == std::string::npos) << name;
     if (!row.follow) continue;
