@@ -4,7 +4,8 @@
 #   arrows    includes follow the layers of the architecture
 #   format    files have the form of clang-format (--fix: rewrites them)
 #   sizes     no file, function or class is too large, unless a comment `// size: why` gives the reason
-#   words     pages, headings and files that texts name exist, and the tests of tests/promises.txt
+#   words     pages and files that texts name exist, and the tests of tests/promises.txt
+#   site      the links of pages lead to files and headings that exist (docs/site.py)
 #   comments  comments end at column 100 (--fix: wraps them) and name files that exist
 #   derived   ops/primitives.inl lists all primitives of ops/device.hpp
 #   page      web/dist is what web/src gives (skipped without node, or without the npm packages and a network)
@@ -64,6 +65,7 @@ check arrows python3 $lib/check_arrows.py
 check format format
 check sizes python3 $lib/check_sizes.py
 check words python3 $lib/check_references.py
+check site /usr/bin/python3 docs/site.py --check
 check comments python3 $lib/check_comments.py $([[ $fix == no ]] || echo --fix)
 check derived python3 $lib/derive_device.py --check
 check page page

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""check_references.py: finds references to pages, headings, files and tests that do not exist.
+"""check_references.py: finds references to pages, files and tests that do not exist. docs/site.py checks the links of pages.
 
   documents  every page (NAME.md) that a file names is in the tree; planning notes outside the tree are not named
-  links      the file and the heading of every link in a page exist
   files      every path in `backticks` in a page exists, relative to the top of the tree (`a/b` may also be a/b.hpp or a/b.cpp)
   tests      every test in tests/promises.txt exists, every number there is in the table of docs/promises.md, every state in the
              table is valid, and every promise with the state kept or in part has a test
@@ -14,12 +13,11 @@ import sys
 import promises
 import tree
 
-SKIP = (".svg", ".png", ".jpg", ".pack", ".safetensors", "check_references_test.py")
+SKIP = (".svg", ".png", ".jpg", ".pack", ".safetensors", "check_references_test.py", "site_test.py")
 # Names of planning notes. Their relevant parts are in docs/.
 ELSEWHERE = re.compile(r"\b(?:" + "|".join(["PROTO" + "COLS", "PROM" + "ISES", "DE" + "SIGN", "LOW" + "COMM"]) + r")\b")
 PAGE = re.compile(r"[\w./-]*\b[\w-]+\.md\b")
 PLACEHOLDERS = {"NAME.md", "FILE.md"}  # in usage texts
-LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 
 PATH = re.compile(r"`((?:actors|apps|bench|cmake|configs|docs|examples|ops|runtime|scripts|tests)/[\w./-]*)`")
 
@@ -30,33 +28,6 @@ def lost_paths(name):
         path = os.path.join(tree.TOP, m.group(1))
         if "NAME" not in path and not any(os.path.exists(path + ending) for ending in ("", ".hpp", ".cpp")):
             yield f"{name}:{body.count(chr(10), 0, m.start()) + 1}: there is no {m.group(1)}"
-
-
-def headings(name):
-    """Returns the anchors of a page's headings in GitHub's form."""
-    body = re.sub(r"^```.*?^```", "", tree.text(name), flags=re.S | re.M)
-    anchors, seen = set(), {}
-    for title in re.findall(r"^#+[ \t]+(.*)$", body, re.M):
-        title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).strip().lower()
-        anchor = re.sub(r"[^\w\- ]", "", title).replace(" ", "-")
-        again = seen.get(anchor, 0)
-        seen[anchor] = again + 1
-        anchors.add(anchor if again == 0 else f"{anchor}-{again}")
-    return anchors
-
-
-def bad_links(name):
-    body = re.sub(r"^```.*?^```", lambda m: "\n" * m.group(0).count("\n"), tree.text(name), flags=re.S | re.M)
-    for m in LINK.finditer(body):
-        line, target = body.count("\n", 0, m.start()) + 1, m.group(1)
-        if re.match(r"[a-z]+:", target):
-            continue
-        path, _, anchor = target.partition("#")
-        to = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
-        if not os.path.exists(os.path.join(tree.TOP, to)):
-            yield f"{name}:{line}: the link's target does not exist: {target}"
-        elif anchor and to.endswith(".md") and anchor not in headings(to):
-            yield f"{name}:{line}: {to} has no heading for #{anchor}"
 
 
 def lost_tests():
@@ -95,7 +66,7 @@ def main():
             if os.path.basename(m.group(0)) not in pages | PLACEHOLDERS:
                 problems.append(f"{name}:{text.count(chr(10), 0, m.start()) + 1}: names a page that is not in the tree: {m.group(0)}")
         if name.endswith(".md"):
-            problems += [*bad_links(name), *lost_paths(name)]
+            problems += lost_paths(name)
     problems += lost_tests()
     print("\n".join(problems[:60]))
     print(f"{len(names)} files, {len(problems)} broken references")

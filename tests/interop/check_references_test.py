@@ -42,8 +42,6 @@ expect({}, "9 files, 0 broken references")
 elsewhere = "PROTO" + "COLS"
 expect({"runtime/role.hpp": f"// Fixed\n// brackets ({elsewhere} 7).\n"}, f"runtime/role.hpp:2: names a document that is not in the tree: {elsewhere}")
 expect({"runtime/role.hpp": "// see docs/c" + ".md\n"}, "runtime/role.hpp:1: names a page that is not in the tree: docs/c" + ".md")
-expect({"docs/b.md": "# B\n"}, "docs/a.md:5: docs/b.md has no heading for #there")
-expect({"docs/b.md": "# There\n[x](../runtime/none.hpp)\n"}, "docs/b.md:2: the link's target does not exist: ../runtime/none.hpp")
 expect({"docs/b.md": "# There\n`runtime/role` and `runtime/rule.hpp`\n"}, "docs/b.md:2: there is no runtime/rule.hpp")
 expect({"tests/one_test.cpp": "TEST(suite, other) {}\n"}, "tests/promises.txt:2: there is no test suite.holds")
 expect({"tests/promises.txt": "1 suite.holds suite.other\n"}, "tests/promises.txt:1: there is no test suite.other")
