@@ -3,7 +3,7 @@ import glob
 import os
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 PROGRAM = re.compile(r"(?:[A-Z_]+=\S+ )*(?:\S*/)?troupe(?:d)? ")
 REPL = "troupe> "
@@ -26,6 +26,7 @@ class command:
     where: str
     text: str
     words: list  # without environment, comment, pipes and redirections; words[0] is troupe or trouped
+    shown: list = field(default_factory=list)  # the lines of output that the page shows
 
     @property
     def page(self):
@@ -71,6 +72,8 @@ def commands(b):
     found = []
     for at, line in enumerate(b.lines):
         if prompted and not line.startswith("$ "):
+            if found:
+                found[-1].shown.append(line)
             continue
         line = line.removeprefix("$ ")
         if PROGRAM.match(line) and not line.startswith(REPL):

@@ -40,20 +40,25 @@ ONLY_PARSED = {
 }
 # (page, beginning): words that replace those of RUN, because the command as it is takes seconds.
 CHEAPER = {
-    ("docs/simulation.md", "troupe sim configs/jobs/googlenet.toml --nodes 1024"): ["--steps", "1"],
+    ("docs/simulation.md", "troupe sim configs/jobs/googlenet.toml"): ["--steps", "1", "--nodes", "32"],
     ("docs/simulation.md", "troupe sim configs/sim/firecaffe"): ["--steps", "1"],
     ("docs/traces.md", "troupe sim"): ["--steps", "1"],
 }
 # (page, its command by number): the file that the page says has a mistake, and its text. The exit code is 2.
 FAILS = {("docs/data.md", 2): ("iris.csv", reader.iris_rows("word"))}
 # Commands that make what a page takes for granted: runs 6 and 7, and weights.
-RUNS_6_AND_7 = ["mkdir -p runs/5-older", *2 * ["troupe train configs/jobs/lenet_fashion.toml --set train.finish.steps=2"], "rm -r runs/5-older"]
+def runs_6_and_7(job):
+    return ["mkdir -p runs/5-older", *2 * [f"troupe train configs/jobs/{job}.toml --set train.finish.steps=2"], "rm -r runs/5-older"]
+
+
 BEFORE = {
-    "docs/runs.md": RUNS_6_AND_7,
-    "docs/ecosystem.md": RUNS_6_AND_7,
-    "docs/predict.md": [*RUNS_6_AND_7, "cp iris.toml job.toml", "cp iris.csv table.csv", "troupe init job.toml --out net.safetensors"],
+    "docs/runs.md": runs_6_and_7("lenet_synthetic"),
+    "docs/ecosystem.md": runs_6_and_7("lenet_synthetic"),
+    "docs/predict.md": [*runs_6_and_7("lenet_fashion"), "cp iris.toml job.toml", "cp iris.csv table.csv", "troupe init job.toml --out net.safetensors"],
     "docs/recurrent.md": ["troupe init configs/jobs/char_rnn_lstm.toml --set data.path=input.txt --out net.safetensors"],
 }
+# Commands whose output does not depend on the machine: it has every line that the page shows, except those with "...".
+SAME_EVERYWHERE = {"layers", "modes", "check", "pack", "plan"}
 OUTPUTS = {"--out", "--trace", "--checkpoint", "--post-mortem"}
 FILE = re.compile(r"[\w./-]+\.(?:toml|safetensors|csv|png|txt|so|pack)$")
 PLACEHOLDERS = {"NUMBER": "1", "PORT": "9101", "N": "2", "K": "2", "S": "1", "DIR": "folder", "PROGRAM": "troupe"}
@@ -61,9 +66,10 @@ PLACEHOLDERS = {"NUMBER": "1", "PORT": "9101", "N": "2", "K": "2", "S": "1", "DI
 
 def with_options(words, more):
     """Returns `words` with the options `more` in place of those with the same name; --set may be repeated."""
-    if more and more[0] != "--set" and more[0] in words:
-        at = words.index(more[0])
-        words = words[:at] + words[at + 2 :]
+    for option in more[::2]:
+        if option != "--set" and option in words:
+            at = words.index(option)
+            words = words[:at] + words[at + 2 :]
     return [*words, *more]
 
 
@@ -122,6 +128,16 @@ class tester:
             os.rename(sound + ".sound", sound)
         if self.expect(c.where, c.text, run, 2 if mistake else 0):
             self.count["run"] += 1
+        if c.words[1] in SAME_EVERYWHERE:
+            self.compare(c, run.stdout + run.stderr)
+
+    def compare(self, c, output):
+        bare = lambda line: " ".join(re.sub(r"  # .*$", "", line).split())  # a page may have a comment, and narrower columns
+        printed = {bare(line) for line in output.split("\n")}
+        for line in c.shown:
+            if "..." not in line and bare(line) not in printed:
+                self.problems.append(f"{c.where}: {c.text}: does not print {line!r}")
+            self.count["lines of output"] += "..." not in line
 
     def prepare(self, page, folder):
         reader.make_files(folder)

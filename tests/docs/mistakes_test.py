@@ -16,6 +16,9 @@ $ troupe check none.toml
 $ troupe train job.toml --epochs 3
 epoch 1  loss 0.1
 $ troupe layers no_such_layer   # a comment
+$ troupe layers relu
+inputs:  1   # a comment
+beta  1.0
 ```
 
 Text: `troupe trian job.toml`, `troupe COMMAND --help`, `troupe train JOB [--cluster FILE]`.
@@ -35,7 +38,7 @@ packages = 2
 ```
 """
 WANTED = ["docs/page.md:4: none.toml: no such file", "docs/page.md:5: troupe train job.toml --epochs 3: exit code 2", "did you mean '--set train.finish.epochs=3'?",
-          "docs/page.md:7: troupe layers no_such_layer", "docs/page.md:10: troupe trian job.toml: exit code 2", "docs/page.md:15: mov ip1 n2: exit code 2"]
+          "docs/page.md:7: troupe layers no_such_layer", "docs/page.md:8: troupe layers relu: does not print 'beta  1.0'", "docs/page.md:13: troupe trian job.toml: exit code 2", "docs/page.md:18: mov ip1 n2: exit code 2"]
 
 
 def main():
@@ -51,9 +54,9 @@ def main():
         for w in WANTED:
             assert w in said, f"{said!r} lacks {w!r}"
         assert tester.count["REPL lines"] == 1, tester.count
-        assert len(tester.problems) == 6, said
+        assert len(tester.problems) == 7, said
         found = [b for b in blocks.blocks(top, "docs/page.md") if b.info.startswith("toml")]
-        assert [b.line for b in found] == [18, 22, 24], found
+        assert [b.line for b in found] == [21, 25, 27], found
         for b, why in zip(found, ("did you mean 'packets'?", "there is no configs/jobs/none.toml", "is not a mark")):
             problem = toml_test.test_block(b, os.path.join(sys.argv[1], "troupe"), top)[1]
             assert problem and why in problem, problem

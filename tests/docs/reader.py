@@ -46,7 +46,7 @@ def iris_rows(word=""):
     """Returns 150 examples; `word` replaces a number in line 5."""
     rows = [f"{k % 7}.5,{k % 5},{k % 3},{k},{k % 3}" for k in range(150)]
     if word:
-        rows[3] = f"3.5,3,0,{word},0"
+        rows[3] = f"3.5,3,0,3,{word}"
     return "\n".join(["sepal_length,sepal_width,petal_length,petal_width,species", *rows]) + "\n"
 
 
