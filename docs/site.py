@@ -80,8 +80,13 @@ class renderer(mistune.HTMLRenderer):
         return f'<img src="{html.escape(src)}" alt="{html.escape(alt)}" loading="lazy">'
 
     def block_code(self, code, info=None):
-        kind = f' class="language-{html.escape(info.split()[0])}"' if info and info.strip() else ""
-        return f'<pre tabindex="0"><code{kind}>{html.escape(code)}</code></pre>\n'
+        language = (info or "").split()[0] if (info or "").strip() else ""
+        text = html.escape(code)
+        if language in ("", "sh", "toml"):
+            text = re.sub(r"^((?:\$|troupe&gt;) .*)$", r"<b>\1</b>", text, flags=re.M)
+            text = re.sub(r"(^|(?<=\s))(# [^\n]*?)(</b>)?$", r"\3<i>\2</i>", text, flags=re.M)
+        kind = f' class="language-{html.escape(language)}"' if language else ""
+        return f'<pre tabindex="0"><code{kind}>{text}</code></pre>\n'
 
     def table(self, text):
         return f'<div class="table" tabindex="0"><table>\n{text}</table></div>\n'
