@@ -1,5 +1,6 @@
 #include "ops/cpu/processor.hpp"
 
+#include <cblas-openblas.h>
 #include <sched.h>
 
 #include <fstream>
@@ -31,5 +32,16 @@ std::string processor_name() {
 }
 
 processor_facts describe_processor() { return {processor_name(), usable_cores(), best_kernels()}; }
+
+blas_facts describe_blas() {
+  const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
+  const auto version_ends = config.find(' ', config.find(' ') + 1);
+  const int threading = openblas_get_parallel();
+  return {openblas_get_corename(),
+          threading == OPENBLAS_SEQUENTIAL ? "serial"
+          : threading == OPENBLAS_OPENMP   ? "OpenMP"
+                                           : "pthreads",
+          config.substr(0, version_ends)};
+}
 
 }  // namespace troupe::cpu

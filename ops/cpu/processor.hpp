@@ -15,4 +15,12 @@ processor_facts describe_processor();
 
 std::string processor_name();
 
+// The OpenBLAS that Troupe computes matrix products with.
+struct blas_facts {
+  std::string kernel;     // "SkylakeX": the processor whose kernels it has chosen
+  std::string threading;  // "serial", "pthreads" or "OpenMP"
+  std::string version;    // "OpenBLAS 0.3.21"
+};
+blas_facts describe_blas();
+
 }  // namespace troupe::cpu

@@ -38,6 +38,7 @@ NEVER = {
     "ops/rules/": ("ops/cpu/", "ops/onednn/", "ops/cuda"),
     "runtime/node/net/": ("runtime/messages/", "runtime/role.hpp", "runtime/node/config/") + JOBS,
     "runtime/node/http/": ("ops/layers/", "runtime/messages/", "runtime/role.hpp", "runtime/node/config/") + JOBS,
+    "runtime/node/machine/": AGREEMENT + PIPELINE + JOBS + ("runtime/messages/", "runtime/role.hpp", "runtime/node/config/"),
     "runtime/node/pki/": ("ops/", "runtime/node/config/") + JOBS,
     "runtime/node/config/": AGREEMENT + PIPELINE + ("runtime/messages/",),
     "runtime/exchange/": ("runtime/messages/", "actors/") + JOBS,
