@@ -275,7 +275,10 @@ json links_of(const prepared_job& j, const plan_costs& costs) {
   return list;
 }
 
-int run_plan(const plan_arguments& a, const output& out) {
+int run_plan(const plan_arguments& given, const output& out) {
+  auto a = given;
+  if (!a.machine.empty())
+    if (const auto bad = read_machine(a); !bad.empty()) return out.wrong(bad);
   std::vector<node_spec> nodes;
   if (!a.cluster.empty()) {
     auto read = read_cluster_file(a.cluster);
@@ -290,22 +293,25 @@ int run_plan(const plan_arguments& a, const output& out) {
   const auto memory = memory_of(j);  // includes the data set, which cost_of() does not know
   for (std::size_t n = 0; n < memory.nodes.size(); ++n) costs.memory[j.plan.nodes[n].name] = memory.nodes[n].total();
   if (out.json()) {
-    out.object({{"event", "plan"},
-                {"mode", j.spec.train.sync.kind},
-                {"reducer", j.spec.train.reducer},
-                {"parameters", j.graph.parameter_count},
-                {"placement", placement(j)},
-                {"routes", routes(j)},
-                {"links", links_of(j, costs)},
-                {"bytes_per_step", costs.bytes_per_step},
-                {"bytes_received_per_step", costs.received},
-                {"memory", costs.memory},
-                {"peak", memory_json(j, memory)}});
+    json o{{"event", "plan"},
+           {"mode", j.spec.train.sync.kind},
+           {"reducer", j.spec.train.reducer},
+           {"parameters", j.graph.parameter_count},
+           {"placement", placement(j)},
+           {"routes", routes(j)},
+           {"links", links_of(j, costs)},
+           {"bytes_per_step", costs.bytes_per_step},
+           {"bytes_received_per_step", costs.received},
+           {"memory", costs.memory},
+           {"peak", memory_json(j, memory)}};
+    if (!a.machine.empty())
+      for (const auto& [name, seconds] : seconds_of_reducers(a, j)) o["exchange_seconds"][name] = seconds;
+    out.object(o);
     return exit_done;
   }
   out.text(job_summary(j) + topology_text(j) + "\n" + model_table(j) + "\n" + role_table(j) +
            (j.plan.rule == weight_rule::drain ? "" : delay_table(j)) + (a.routes ? edge_table(j) : std::string()) +
-           tables_of_nodes(j, costs) + memory_table(j, memory));
+           tables_of_nodes(j, costs) + (a.machine.empty() ? std::string() : reducers_text(a, j)) + memory_table(j, memory));
   return exit_done;
 }
 
@@ -314,6 +320,8 @@ void add_options(CLI::App& c, plan_arguments& a) {
   file_option(c, "--cluster", a.cluster, "Place the job on the nodes of this cluster file");
   c.add_flag("--routes", a.routes, "Also list the tensors that roles send each other for a packet, with shapes and bytes");
   c.add_flag("--suggest", a.suggest, "Search for a placement of layers with cheaper steps, and print the keys to set");
+  file_option(c, "--machine", a.machine,
+              "Use measured rates: a file of `troupe doctor --out`, with [network] and [compute] as for\n`troupe sim --network`");
   c.add_option("--gbit", a.gigabits, "With --suggest: Gbit/s of a node's link in each direction (default: 10)")
       ->option_text("G")
       ->check(CLI::Range(1e-6, 1e6));
@@ -331,7 +339,8 @@ cli_command plan_command() {
       "  troupe plan job.toml --routes\n"
       "  troupe plan job.toml --cluster configs/clusters/local2.toml --set topology.workers_per_group=2\n"
       "  troupe plan job.toml --cluster lab.toml --set layer.fc7.partition=input --set layer.fc6.wire=bf16\n"
-      "  troupe plan configs/jobs/alexnet.toml --suggest --set topology.workers_per_group=4 --set pipeline.packets=4",
+      "  troupe plan configs/jobs/alexnet.toml --suggest --set topology.workers_per_group=4 --set pipeline.packets=4\n"
+      "  troupe plan job.toml --cluster lab.toml --machine lab_machine.toml --suggest",
       add_options, run_plan);
 }
 

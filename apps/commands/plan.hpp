@@ -7,6 +7,7 @@
 
 #include "apps/troupe_job.hpp"
 #include "apps/troupe_output.hpp"
+#include "runtime/job/auto_reducer.hpp"
 
 namespace troupe {
 
@@ -15,7 +16,16 @@ struct plan_arguments : job_arguments {
   bool routes = false;                  // list the edges between roles
   bool suggest = false;                 // search for a better placement
   double gigabits = 10, teraflops = 1;  // Gbit/s of a node's link, TFLOP/s of a node
+  std::string machine;                  // file with measured rates; empty: the above
+  exchange_rates exchange;              // of that file
 };
+
+// plan_machine.cpp: sets the rates by `a.machine`. Returns the mistakes in the file.
+diagnostics read_machine(plan_arguments& a);
+// Seconds of a step's exchange with each reducer that suits the job, the cheapest first. Empty for
+// one worker.
+std::vector<std::pair<std::string, double>> seconds_of_reducers(const plan_arguments& a, const prepared_job& j);
+std::string reducers_text(const plan_arguments& a, const prepared_job& j);
 
 int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node_spec> nodes, const output& out);
 
