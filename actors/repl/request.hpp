@@ -66,4 +66,7 @@ repl_reply repl_follow(const repl_request& r);     // `_follow NAME JOB EVENT LE
 repl_reply repl_watch(const repl_request& r);      // `_watch ...`, commands_watch.cpp
 repl_reply repl_completed(const repl_request& r);  // `_complete TEXT`: the candidates for the text's last word, one per line
 
+repl_reply repl_machine(const repl_request& r);  // `_machine TICKET [busy]`, measuring.cpp
+repl_reply repl_link_to(const repl_request& r);  // `_link TICKET PEER ADDRESS [busy]`, measuring.cpp
+
 }  // namespace troupe

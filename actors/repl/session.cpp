@@ -12,8 +12,11 @@ namespace troupe {
 namespace {
 
 const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>>& hidden() {
-  static const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>> entries = {
-      {"_follow", repl_follow}, {"_watch", repl_watch}, {"_complete", repl_completed}};
+  static const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>> entries = {{"_follow", repl_follow},
+                                                                                                   {"_watch", repl_watch},
+                                                                                                   {"_complete", repl_completed},
+                                                                                                   {"_machine", repl_machine},
+                                                                                                   {"_link", repl_link_to}};
   return entries;
 }
 

@@ -116,6 +116,13 @@ struct repl_submission {
   std::vector<std::string> overrides;
 };
 
+// A measurement that a client requests of a daemon (`troupe doctor`).
+struct repl_measurement {
+  std::string ticket;         // chosen by the client; the same in all calls for one result
+  std::string peer, address;  // of the connection to measure, and where its data plane listens; empty: the machine
+  bool busy = false;          // also what disturbs a running job
+};
+
 class repl_backend {
  public:
   virtual ~repl_backend() = default;
@@ -138,6 +145,12 @@ class repl_backend {
   static constexpr std::chrono::seconds latest_span{30};
   // Median time of a step of the running job, in seconds; nullopt: unknown.
   virtual std::optional<double> usual_step() const { return std::nullopt; }
+  // Measures the machine of the queried node, or its connection with a peer. The result is JSON of
+  // machine::facts or machine::link (runtime/node/machine/facts_json.hpp). The first call begins;
+  // nullopt: not ready, call again.
+  virtual expected<std::optional<std::string>> measure(const repl_measurement&) {
+    return unexpected(error("not connected to a cluster: `troupe doctor` examines this machine"));
+  }
   // Injects a fault into a node of a cluster.
   virtual expected<void> inject(const injection&) {
     return unexpected(error("inject: not connected to a cluster: faults can only be injected into cluster nodes"));

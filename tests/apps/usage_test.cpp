@@ -39,9 +39,9 @@ TEST_F(usage, a_wrong_command_line_is_an_error_event_with_json) {
 }
 
 TEST_F(usage, help_exits_with_0_and_shows_examples) {
-  for (const char* name :
-       {"train",  "attach", "test",      "predict",      "time",         "init", "pack", "plan", "sim",    "check", "check-layer",
-        "layers", "modes",  "reference", "init-cluster", "device_query", "runs", "plot", "sql",  "resume", "fetch", "jobs"}) {
+  for (const char* name : {"train", "attach", "test",        "predict", "time",  "init",      "pack",         "plan",
+                           "sim",   "check",  "check-layer", "layers",  "modes", "reference", "init-cluster", "device_query",
+                           "runs",  "plot",   "sql",         "resume",  "fetch", "jobs",      "doctor"}) {
     const auto o = troupe({name, "--help"});
     EXPECT_EQ(o.code, 0);
     EXPECT_EQ(o.err, "");

@@ -21,6 +21,8 @@
 #include "actors/control/executor/job_runs.hpp"
 #include "actors/control/executor/memory_book.hpp"
 #include "actors/control/host/injected.hpp"
+#include "actors/control/host/link_meter.hpp"
+#include "actors/control/host/measurements.hpp"
 #include "actors/control/host/operation_actor.hpp"
 #include "actors/control/host/plane.hpp"
 #include "actors/metrics/event_totals.hpp"
@@ -125,6 +127,8 @@ struct shared {
   thread_clock executor_clock;
   injected_faults faults;
   memory_book memory;
+  link_meter meter;
+  control::measurements measurements;  // its threads use the others
 
   bool coordinates() const { return coordinator == options.node; }
   bool is_node(const std::string& name) const {
@@ -233,6 +237,9 @@ looked answer_to(const shared& s, const look& what);
 
 // The state of this node for lines of `who`, and the way of their commands (repl.cpp). Any thread.
 std::unique_ptr<repl_backend> make_backend(shared& s, person who);
+
+// Measures for `troupe doctor` (measured.cpp); blocks.
+std::string measured_by(shared& s, const repl_measurement& what);
 
 caf::actor spawn_control(caf::actor_system& system, shared& s);
 caf::actor spawn_executor(caf::actor_system& system, shared& s);

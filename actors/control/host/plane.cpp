@@ -211,7 +211,9 @@ struct control_plane::impl {
     control.max_queued_operator = max_queued_for_operator;
     control.pool_keep = 4 << 20;
     auto on_data = callbacks_of(s, true);
-    on_data.on_frame = [this](const std::string& peer, net::frame&& f) { return s.route.receive(peer, std::move(f)); };
+    on_data.on_frame = [this](const std::string& peer, net::frame&& f) {
+      return s.meter.take(*s.data_net, peer, f) ? expected<void, coded_error>() : s.route.receive(peer, std::move(f));
+    };
     auto on_control = callbacks_of(s, false);
     on_control.on_frame = [this](const std::string& peer, net::frame&& f) {
       return receive_control(s, clients, peer, std::move(f));
@@ -274,9 +276,11 @@ struct control_plane::impl {
   }
 
   ~impl() {
+    s.meter.stop();
     if (s.control_net) s.control_net->close();
     if (s.data_net) s.data_net->close();
     for (auto* who : {&s.control, &s.repl, &s.keep, &s.check, &s.exchange}) who->close();
+    s.measurements.close();
     s.host.reset();
   }
 };

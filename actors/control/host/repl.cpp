@@ -60,6 +60,11 @@ class daemon_backend final : public repl_backend {
     return {};
   }
 
+  expected<std::optional<std::string>> measure(const repl_measurement& what) override {
+    if (auto fine = check_right(who_, right::run_jobs, "measure a node"); !fine) return unexpected(std::move(fine).error());
+    return s_.measurements.result(what.ticket, [&s = s_, what] { return measured_by(s, what); });
+  }
+
   std::optional<job_text> submission;
 
  private:
@@ -115,7 +120,8 @@ class repl_actor final : public compat::base_actor {
 
   // Returns true if this node can answer the line itself.
   bool here(const std::string& line) const {
-    static constexpr std::array<std::string_view, 7> local = {"status", "roles", "queues", "waits", "help", "?", "quit"};
+    static constexpr std::array<std::string_view, 9> local = {"status", "roles", "queues",   "waits", "help",
+                                                              "?",      "quit",  "_machine", "_link"};
     const auto word = line.substr(0, line.find(' '));
     return s_.coordinates() || std::find(local.begin(), local.end(), word) != local.end();
   }
