@@ -62,8 +62,10 @@ expected<void> check_writable_file(const std::string& file) {
   if (!place) return unexpected(place.error());
   const auto folder = std::filesystem::absolute(*place).parent_path();
   std::error_code ec;
-  if (!std::filesystem::is_directory(folder, ec)) return unexpected(error("there is no folder " + folder.string()));
-  if (access(folder.c_str(), W_OK) != 0) return unexpected(error("cannot write to " + folder.string()));
+  if (!std::filesystem::is_directory(folder, ec))
+    return unexpected(error("there is no folder " + folder.string() + "; try: mkdir -p " + folder.string()));
+  if (access(folder.c_str(), W_OK) != 0)
+    return unexpected(error("cannot write to " + folder.string() + "; try: ls -ld " + folder.string()));
   return {};
 }
 

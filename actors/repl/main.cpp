@@ -115,7 +115,7 @@ int repl_main(const repl_target& a, const repl_options& o) {
   const auto where = target_of(a);
   if (!where) return fail(2, where.error().text);
   auto lines = connect_repl(*where, o.json, std::chrono::seconds(8));
-  if (!lines) return fail(1, lines.error().text);
+  if (!lines) return fail(1, lines.error().text + (a.cluster.empty() ? "" : "; try: troupe doctor --cluster " + a.cluster));
   if (auto cluster = a.cluster.empty() ? unexpected(diagnostics{}) : read_cluster_file(a.cluster)) {
     if (!a.tls.empty()) cluster->tls_dir = a.tls;
     lines = repl_with_traces(*std::move(lines), *std::move(cluster), o.json);

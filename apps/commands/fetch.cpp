@@ -27,7 +27,8 @@ int run_fetch(const fetch_arguments& a, const output& out) {
   s.out = a.out.empty() ? "job-" + std::to_string(a.job) + ".safetensors" : a.out;
   if (const auto fine = check_writable_file(s.out); !fine) return out.wrong(s.out, fine.error().text);
   const auto got = fetch_from_cluster(s);
-  if (!got) return got.error().wrong ? out.wrong("fetch", got.error().text) : out.failed("fetch", got.error().text);
+  if (!got && got.error().wrong) return out.wrong("fetch", got.error().text + "; try: troupe jobs --cluster " + a.cluster);
+  if (!got) return out.failed("fetch", got.error().text + "; try: troupe doctor --cluster " + a.cluster);
   if (out.json())
     out.object({{"event", "fetched"}, {"job", a.job}, {"file", s.out}, {"weights_sha256", *got}});
   else
@@ -53,7 +54,7 @@ int run_jobs(const jobs_arguments& a, const output& out) {
   auto cluster = read_cluster_file(a.cluster);
   if (!cluster) return out.wrong(cluster.error());
   const auto lines = connect_repl(coordinator_of(*cluster), out.json(), std::chrono::seconds(8));
-  if (!lines) return out.failed(a.cluster, lines.error().text);
+  if (!lines) return out.failed(a.cluster, lines.error().text + "; try: troupe doctor --cluster " + a.cluster);
   const auto reply = (*lines)("jobs", nullptr);
   if (reply.how != repl_reply::kind::ok) return out.failed("jobs", reply.text);
   std::printf("%s\n", reply.text.c_str());

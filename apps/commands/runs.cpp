@@ -56,7 +56,8 @@ int list_runs(const runs_arguments& a, const output& out) {
   const auto dir = a.dir.folder();
   std::error_code ec;
   if (!a.dir.given.empty() && !fs::is_directory(dir, ec))
-    return out.wrong("--run-dir", in_quotes(dir.string()) + " is not a folder");
+    return out.wrong("--run-dir",
+                     in_quotes(dir.string()) + " is not a folder; try: troupe runs (the runs of $TROUPE_RUNS, or of runs/)");
   auto folders = run_folders(dir);
   std::reverse(folders.begin(), folders.end());
   auto table = table_of_runs();

@@ -25,7 +25,7 @@ int run_sample(const sample_arguments& a, const output& out) {
   auto from = begin_from_weights(*j, a.weights);
   if (!from) return wrong_file(out, from.error());
   const std::shared_ptr<device> dev = make_cpu_device();
-  if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU");
+  if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU; try: troupe doctor");
   auto made = make_generator(*j, given(*j), dev);
   if (!made) return out.wrong({made.error()});
   auto& g = **made;

@@ -313,7 +313,7 @@ class simulation {
 
 int run_sim(const sim_arguments& a, const output& out) {
   const std::shared_ptr<device> dev = make_cpu_device();
-  if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU");
+  if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU; try: troupe doctor");
   if (!a.replay.empty())
     return a.file.empty() ? run_replay(a.replay, dev, out) : out.wrong("--replay", "the job comes from the folder: omit JOB");
   if (a.file.empty()) return out.wrong("command line", "JOB is required (or --replay DIR, the folder of a failed job)");

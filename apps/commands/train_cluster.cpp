@@ -131,10 +131,11 @@ int follow_on_cluster(const cluster_submission& s, const std::string& cluster, c
     }
   }
   if (end.how == cluster_outcome::end::detached && !out.json()) out.remark(detached_text(end, s.out, cluster));
+  const bool reached = end.number != 0 || end.how != cluster_outcome::end::failed;
   if (!told_error)
     for (const auto& m : end.messages) {
       const auto [where, text] = place_and_text(m);
-      out.failed(where, text);
+      out.failed(where, reached ? text : text + "; try: troupe doctor --cluster " + cluster);
     }
   return end.exit_code();
 }
