@@ -146,6 +146,7 @@ class cluster_examination {
     auto facts = text ? machine::facts_of_json(*text) : expected<machine::facts>(unexpected(text.error()));
     if (!facts) {
       n.contact.problem = facts.error().text;
+      n.contact.state.clear();  // it was up before
       n.lines = nullptr;
       return;
     }

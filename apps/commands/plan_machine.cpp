@@ -1,10 +1,9 @@
 // `troupe plan --machine FILE`: measured rates ([network] and [compute] of a simulation file, which
 // `troupe doctor --out` writes) in place of assumed ones.
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "apps/commands/plan.hpp"
-#include "runtime/base/wording.hpp"
 #include "runtime/node/config/sim_file.hpp"
 
 namespace troupe {
@@ -32,10 +31,13 @@ diagnostics read_machine(plan_arguments& a) {
 std::vector<std::pair<std::string, double>> seconds_of_reducers(const plan_arguments& a, const prepared_job& j) {
   std::vector<std::pair<std::string, double>> list;
   if (j.plan.workers.size() < 2) return list;
-  auto priced = priced_reducers(j, j.nodes);
+  const auto priced = priced_reducers(j, j.nodes);
   const auto best = cheapest(priced, a.exchange);
-  std::stable_partition(priced.begin(), priced.end(), [&](const priced_reducer& p) { return p.name == best; });
   for (const auto& p : priced) list.emplace_back(p.name, p.cost.seconds(a.exchange));
+  // A simpler reducer that costs little more is the best one, and comes first.
+  std::stable_sort(list.begin(), list.end(), [&](const auto& x, const auto& y) {
+    return std::pair(x.first != best, x.second) < std::pair(y.first != best, y.second);
+  });
   return list;
 }
 

@@ -71,7 +71,7 @@ int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node
     text += left(graph.layers[r.layer].name, wide + 2) + flush_right(bytes_text(r.data_parallel), 14) +
             flush_right(bytes_text(r.model_parallel), 14) + flush_right(fixed(r.flops / 1e9, 1), 10) + "  " + r.partition +
             (r.place.empty() ? "" : " on " + r.place) + "\n";
-  text += "\ntime per step, at " + fixed(a.gigabits, 1) + " Gbit/s and " + fixed(a.teraflops, 1) +
+  text += "\ntime per step, at " + fixed(a.gigabits, 1) + " Gbit/s and " + fixed(a.teraflops, a.teraflops < 1 ? 3 : 1) +
           " TFLOP/s per node, without overlap\n" + cost_text("all by batch", s.by_batch) + cost_text("as suggested", s.suggested);
   std::string keys;
   for (const auto& r : s.entries)
