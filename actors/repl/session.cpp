@@ -7,6 +7,7 @@
 
 #include "actors/repl/command.hpp"
 #include "actors/repl/words.hpp"
+#include "runtime/base/wording.hpp"
 
 namespace troupe {
 namespace {

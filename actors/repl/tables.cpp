@@ -36,6 +36,9 @@ json_object object_of(const repl_job& j) {
   if (const auto mode = mode_of(j); !mode.empty()) o["mode"] = mode;
   if (j.lr) o["lr"] = *j.lr;
   if (j.evaluated) o["eval_step"] = *j.evaluated;
+  for (const auto& s : j.stragglers)
+    o["stragglers"].push_back(
+        {{"role", s.role}, {"node", s.node}, {"step_ms", s.step_ms}, {"peers_ms", s.peers_ms}, {"step", s.step}});
   if (const auto epoch = epoch_of(j)) o["epoch"] = *epoch;
   if (const auto left = seconds_left(j)) o["eta_s"] = *left;
   if (j.about) {
@@ -72,6 +75,9 @@ std::string details(const repl_job& j) {
     if (const auto left = seconds_left(j)) speed += ", " + repl_duration(*left) + " left";
     add("speed", speed);
   }
+  for (const auto& s : j.stragglers)
+    add("slow", s.role + (s.node.empty() ? "" : " on " + s.node) + ": " + number(s.step_ms, "%.3g") + " ms in a step, its peers " +
+                    number(s.peers_ms, "%.3g") + " ms (step " + number(s.step) + ")");
   if (j.folder) add("folder", *j.folder);
   return text;
 }

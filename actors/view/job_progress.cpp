@@ -43,6 +43,12 @@ void note_event(repl_job& j, const event_effect& e) {
                    j.mode_before = mode_of(j);
                    j.mode = m.mode.text();
                  },
+                 [&](const straggler_event& s) {
+                   constexpr std::size_t most = 4;
+                   std::erase_if(j.stragglers, [&](const auto& known) { return known.role == s.role && known.node == s.where; });
+                   if (j.stragglers.size() == most) j.stragglers.erase(j.stragglers.begin());
+                   j.stragglers.push_back({s.role, s.where, s.step_ms, s.peers_ms, e.step});
+                 },
                  [&](const set_event& s) { note_setting(j, s.setting.first, s.setting.second, e.step); },
                  [](const auto&) {},
              },

@@ -65,6 +65,13 @@ struct repl_setting {
   std::uint64_t from = 0;
 };
 
+// A role or worker that makes the steps slow (straggler_event).
+struct repl_straggler {
+  std::string role, node;
+  double step_ms = 0, peers_ms = 0;
+  std::uint64_t step = 0;  // at which it was named
+};
+
 // size: one row of the table of jobs
 struct repl_job {
   std::uint32_t id = 0;  // the number that users see
@@ -90,6 +97,7 @@ struct repl_job {
   std::optional<double> lr = {};                // learning rate of the last step
   std::optional<std::uint64_t> evaluated = {};  // step of the last evaluation
   std::optional<std::string> folder = {};       // run folder; nullopt: none
+  std::vector<repl_straggler> stragglers = {};  // the newest last
   bool over() const { return state == "done" || state == "stopped" || state == "preempted" || state == "failed"; }
 };
 

@@ -5,6 +5,7 @@
 
 #include "actors/repl/job_lines.hpp"
 #include "actors/repl/signals.hpp"
+#include "actors/view/job_progress.hpp"
 #include "tests/actors/repl_fake.hpp"
 
 namespace troupe {
@@ -293,6 +294,20 @@ TEST_F(repl_commands_test, submit_sends_the_text_and_the_overrides) {
   backend_.refusal.clear();
   backend_.next_job = 0;
   EXPECT_EQ(repl_session(backend_, false).run("submit a.toml", &given).how, kind::later);
+}
+
+TEST(repl_stragglers, are_in_status_with_their_cost) {
+  fake_backend b;
+  auto& job = b.v.jobs[1];
+  note_event(job, {40, straggler_event{"worker3/conv1", "n4", 210, 10, "slow"}});
+  note_event(job, {90, straggler_event{"worker3/conv1", "n4", 310, 10, "slower"}});
+  const auto text = repl_session(b, false).run("status").text;
+  EXPECT_NE(text.find("slow      worker3/conv1 on n4: 310 ms in a step, its peers 10 ms (step 90)"), std::string::npos) << text;
+  const auto o = nlohmann::json::parse(repl_session(b, true).run("status").text);
+  ASSERT_EQ(o["job"]["stragglers"].size(), 1u) << o;
+  EXPECT_EQ(o["job"]["stragglers"][0]["step"], 90);
+  for (int i = 0; i < 9; ++i) note_event(job, {100, straggler_event{"worker" + std::to_string(i), "", 2, 1, ""}});
+  EXPECT_EQ(job.stragglers.size(), 4u);
 }
 
 }  // namespace
