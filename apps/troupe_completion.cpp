@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "apps/commands/commands.hpp"
 #include "apps/daemon_options.hpp"
 #include "apps/troupe_command_line.hpp"
 #include "apps/troupe_manual.hpp"
+#include "runtime/node/config/job_keys.hpp"
 #include "runtime/node/config/key_places.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/pki/roles.hpp"
@@ -48,6 +50,7 @@ struct typed_before {
   const CLI::Option* option = nullptr;  // the word to complete is its value; null: it is none
   bool options_end = false;             // "--" was given
   std::string run_dir = {};             // value of --run-dir
+  std::string word = {};                // the word to complete; of `--option=VALUE` the value
 };
 
 using completer = candidates (*)(const typed_before&);
@@ -63,7 +66,32 @@ candidates references(const typed_before&) { return candidates_of(reference_name
 
 candidates client_roles(const typed_before&) { return candidates_of(split(client_roles_text(), ", ")); }
 
-candidates job_keys(const typed_before&) {
+// The values of a key of a job file: the words that it accepts, or the entries that it may name.
+word_list values_of_key(const std::string& path) {
+  const auto all = node_tables();
+  const std::pair<const char*, word_list> named[] = {{"data.source", all.sources.names()},
+                                                     {"train.sampler.kind", all.samplers.names()},
+                                                     {"train.dynamics.rule", all.rules.names()},
+                                                     {"train.dynamics.schedule.kind", all.schedules.names()},
+                                                     {"train.sync.mode", all.modes.names()},
+                                                     {"train.sync.when.kind", all.conditions.names()},
+                                                     {"train.exchange.reducer", all.reducers.names()},
+                                                     {"eval.sampler.kind", all.eval_samplers.names()}};
+  for (const auto& [key, names] : named)
+    if (path == key) return names;
+  for (const auto& t : job_tables())
+    for (const auto& k : t.entries)
+      if (t.name.size() > 2 && t.name.substr(1, t.name.size() - 2) + "." + k.name == path)
+        return k.kind == key_kind::flag ? word_list{"true", "false"} : k.words;
+  return {};
+}
+
+candidates job_keys(const typed_before& t) {
+  if (const auto equals = t.word.find('='); equals != std::string::npos) {
+    auto values = values_of_key(t.word.substr(0, equals));
+    for (auto& v : values) v.insert(0, t.word.substr(0, equals + 1));
+    return candidates_of(values);
+  }
   auto keys = job_key_paths(node_tables());  // a key that several entries of a table have is there several times
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
@@ -216,13 +244,15 @@ candidates with_option(const std::string& option, candidates values) {
 }
 
 candidates find(const CLI::App& command, const word_list& before, const std::string& word) {
-  const auto t = read_before(command, before);
+  auto t = read_before(command, before);
+  t.word = word;
   if (t.option) return values_of(*t.option, t);
   if (t.options_end || !word.starts_with("-")) return positional_values(t);
   const auto equals = word.find('=');
   if (equals == std::string::npos) return options_of(command);
   const auto option = word.substr(0, equals);
   const auto* o = command.get_option_no_throw(option);
+  t.word = word.substr(equals + 1);
   return o ? with_option(option, values_of(*o, t)) : candidates{};
 }
 

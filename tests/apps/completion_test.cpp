@@ -84,6 +84,11 @@ TEST_F(completion, offers_names_from_the_tables) {
   EXPECT_THAT(candidates({"troupe", "layers", "conv"}), ElementsAre("convolution"));
   EXPECT_THAT(candidates({"troupe", "modes", "ss"}), ElementsAre("ssp"));
   EXPECT_THAT(candidates({"troupe", "train", "job.toml", "--set", "train.dynamics.l"}), Contains("train.dynamics.lr="));
+  EXPECT_THAT(candidates({"troupe", "train", "job.toml", "--set", "train.exchange.reducer=t"}),
+              ElementsAre("train.exchange.reducer=tree"));
+  EXPECT_THAT(candidates({"troupe", "train", "job.toml", "--set", "job.precision=b"}), ElementsAre("job.precision=bf16"));
+  EXPECT_THAT(candidates({"troupe", "train", "job.toml", "--set=train.deterministic="}),
+              ElementsAre("--set=train.deterministic=true", "--set=train.deterministic=false"));
   EXPECT_THAT(candidates({"troupe", "reference", ""}), ElementsAre("job", "cluster", "events", "man", "completion"));
   EXPECT_THAT(candidates({"troupe", "reference", "man", "check"}), ElementsAre("check", "check-layer"));
   EXPECT_THAT(candidates({"troupe", "reference", "completion", ""}), ElementsAre("bash", "zsh", "fish"));
@@ -111,11 +116,12 @@ TEST_F(completion, every_option_of_a_file_or_folder_completes_it) {
   }
 }
 
-TEST_F(completion, bash_gets_ten_kinds_of_words) {
+TEST_F(completion, bash_gets_commands_options_values_names_and_files) {
   EXPECT_THAT(in_bash("troupe tra"), ElementsAre("train"));
   EXPECT_THAT(in_bash("troupe train "), UnorderedElementsAre("job.toml", "runs", "other"));
   EXPECT_THAT(in_bash("troupe train job.toml --weights n"), ElementsAre("notes.txt"));
   EXPECT_THAT(in_bash("troupe train job.toml --set train.finish.ep"), ElementsAre("train.finish.epochs="));
+  EXPECT_THAT(in_bash("troupe train job.toml --set train.sync.mode=ss"), ElementsAre("ssp"));
   EXPECT_THAT(in_bash("troupe sim job.toml --maths "), ElementsAre("real", "none"));
   EXPECT_THAT(in_bash("troupe sim job.toml --maths=r"), ElementsAre("real"));  // readline keeps "--maths="
   EXPECT_THAT(in_bash("troupe layers max_"), ElementsAre("max_pool"));
