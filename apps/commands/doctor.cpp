@@ -11,6 +11,7 @@
 #include "ops/gpu.hpp"
 #include "runtime/node/machine/reading.hpp"
 #include "runtime/node/runs/run_files.hpp"
+#include "runtime/node/runs/run_info.hpp"
 #include "runtime/node/runs/run_query.hpp"
 
 namespace troupe {
