@@ -72,8 +72,7 @@ std::optional<double> what_if::simulate(const faster_work& f, duration local) co
   c.compute.cores = threads_;
   for (const auto& n : job_->plan.nodes) c.node_names.push_back(n.name);
   sim::world world(c);
-  const auto job = std::const_pointer_cast<const prepared_job>(job_);
-  for (const auto& r : job_->plan.roles) world.add(r.id, r.node, make_role(job, r.id), r.device);
+  for (const auto& r : job_->plan.roles) world.add(r.id, r.node, make_role(job_, r.id), r.device);
 
   std::map<std::pair<role_id, std::string>, times_in_turn> times;
   world.measured = [&](role_id r, const task_cost& cost) -> std::optional<duration> {
