@@ -47,18 +47,29 @@ std::vector<step_cause> role_causes(const what_if& w, std::size_t most) {
 
 std::vector<step_cause> link_causes(const what_if& w, std::size_t most) {
   std::vector<step_cause> all;
-  step_cause every{"all links", 0, {}, 0, 0};
+  std::map<std::string, step_cause> groups;  // all links, and those of a node
+  const auto add_to = [&](const std::string& group, const step_cause& c) {
+    auto& g = groups.try_emplace(group, step_cause{group, 0, {}, 0, 0}).first->second;
+    g.half.links.insert(c.half.links.begin(), c.half.links.end());
+    g.busy = std::max(g.busy, c.busy);
+    ++g.parts;
+  };
   for (const auto& [nodes, by_size] : w.seen().links) {
     step_cause c{"link " + nodes.first + " to " + nodes.second, 1, {}, 0, 0};
-    c.half.links[nodes] = every.half.links[nodes] = half;
+    c.half.links[nodes] = half;
     for (const auto& [bytes, times] : by_size)
       for (const auto& t : times) c.busy += seconds_of(t) / static_cast<double>(std::max<std::uint64_t>(1, w.seen().steps));
-    every.busy = std::max(every.busy, c.busy);
-    ++every.parts;
+    add_to("all links", c);
+    add_to("links of " + nodes.first, c);
+    add_to("links of " + nodes.second, c);
     all.push_back(std::move(c));
   }
   keep_busiest(all, most);
-  if (every.parts > 1) all.push_back(std::move(every));
+  std::vector<step_cause> several;
+  for (auto& [name, g] : groups)
+    if (g.parts > 1) several.push_back(std::move(g));
+  keep_busiest(several, most);
+  for (auto& g : several) all.push_back(std::move(g));
   return all;
 }
 

@@ -12,7 +12,8 @@
 namespace troupe {
 
 struct step_cause {
-  std::string name;         // "worker3/conv1", "conv1 of all workers", "all shards", "link n1 to n2"
+  std::string name;         // "worker3/conv1", "conv1 of all workers", "all shards", "link n1 to n2",
+                            // "links of n2"
   std::size_t parts = 1;    // roles or links
   faster_work half;         // half their times
   double busy = 0;          // seconds in a step that they work, the longest of them
