@@ -1,30 +1,19 @@
 #include "runtime/trace/recording.hpp"
 
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
+
+#include "runtime/trace/recording_thread.hpp"
 
 namespace troupe {
 
 struct trace_recording::impl {
-  static constexpr std::chrono::milliseconds every{50};
-
   impl(std::unique_ptr<trace_writer> to, const activity_recorder& r, std::string n)
       : out(std::move(to)), from(r), node(std::move(n)), begun(r.now()) {
     static_cast<void>(from.read(read));  // the trace begins now
-    thread = std::thread([this] { work(); });
+    thread.emplace([this] { take(); });
   }
 
-  void work() {
-    std::unique_lock hold(lock);
-    while (!stopping) {
-      wake.wait_for(hold, every, [this] { return stopping; });
-      take();
-    }
-  }
   void take() {
     auto more = from.read(read);
     out->lost(more.lost);
@@ -38,11 +27,8 @@ struct trace_recording::impl {
   const time_point begun;
   activity_recorder::position read;
 
-  std::mutex lock;
-  std::condition_variable wake;
-  bool stopping = false;
-  std::thread thread;
   std::optional<expected<trace_summary>> done;
+  std::optional<recording_thread> thread;  // last: it uses the others
 };
 
 trace_recording::trace_recording(std::unique_ptr<impl> i) : impl_(std::move(i)) {}
@@ -61,12 +47,7 @@ const std::filesystem::path& trace_recording::file() const { return impl_->out->
 expected<trace_summary> trace_recording::stop() {
   auto& i = *impl_;
   if (i.done) return *i.done;
-  {
-    std::lock_guard hold(i.lock);
-    i.stopping = true;
-  }
-  i.wake.notify_all();
-  i.thread.join();
+  i.thread->stop();
   i.done = i.out->finish();
   return *i.done;
 }

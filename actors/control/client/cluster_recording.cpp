@@ -1,19 +1,16 @@
 #include "actors/control/client/cluster_recording.hpp"
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "actors/control/client/cluster_records.hpp"
+#include "runtime/trace/recording_thread.hpp"
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto every = 50ms;
 constexpr auto reach_timeout = 3s;
 constexpr auto reach_again_timeout = 500ms;
 constexpr int questions_at_first = 8;
@@ -25,30 +22,18 @@ struct cluster_recording::impl {
       : out(std::move(to)), links(std::move(l)), records(*links, std::chrono::steady_clock::now()) {
     records.read(nullptr);  // the trace begins now
     records.align(questions_at_first);
-    thread = std::thread([this] { work(); });
-  }
-
-  void work() {
-    std::unique_lock hold(lock);
-    while (!stopping) {
-      wake.wait_for(hold, every, [this] { return stopping; });
-      hold.unlock();
+    thread.emplace([this] {
       links->reconnect(reach_again_timeout);
       records.align(1);
       records.read(out.get());
-      hold.lock();
-    }
+    });
   }
 
   const std::unique_ptr<trace_writer> out;
   const std::unique_ptr<node_links> links;
   cluster_records records;
-
-  std::mutex lock;
-  std::condition_variable wake;
-  bool stopping = false;
-  std::thread thread;
   std::optional<expected<trace_summary>> done;
+  std::optional<recording_thread> thread;  // last: it uses the others
 };
 
 cluster_recording::cluster_recording(std::unique_ptr<impl> i) : impl_(std::move(i)) {}
@@ -69,12 +54,7 @@ const std::filesystem::path& cluster_recording::file() const { return impl_->out
 expected<trace_summary> cluster_recording::stop() {
   auto& i = *impl_;
   if (i.done) return *i.done;
-  {
-    std::lock_guard hold(i.lock);
-    i.stopping = true;
-  }
-  i.wake.notify_all();
-  i.thread.join();
+  i.thread->stop();
   i.done = i.out->finish();
   if (*i.done) (*i.done)->notes = i.records.notes();
   return *i.done;
