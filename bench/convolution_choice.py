@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Measures what each own convolution algorithm, and the measured choice, gain on a whole step of the nets of configs/jobs.
+"""Measures what each own convolution algorithm gains on a whole step of the nets of configs/jobs.
 
 usage: bench/convolution_choice.py [--bin build/release/bin] [--nets lenet_fashion,alexnet] [--rounds 2] [--out FILE]
 
-1. `troupe time JOB` with convolution = "measured" times every algorithm for each pass of each convolution, once.
-2. Steps are measured, in turn, with the algorithms that convolution = "rule" chooses; with these, where each pass by one of the own algorithms has the
-   fastest other algorithm of 1 instead; with the fastest algorithm of each pass; and with the fastest of the libraries (BLAS, oneDNN) alone.
+Steps are measured, in turn, with the algorithms that `auto` chooses; with these, where all passes by one own algorithm have another algorithm, the one with
+the fastest step; and with one algorithm of the libraries (BLAS, oneDNN) for all passes. A pass that does not support an algorithm keeps `auto`'s.
 
 Large nets run with small batches. One thread. About 40 minutes.
 """
@@ -15,7 +14,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -30,39 +28,41 @@ KEY = {"forward": "algorithm", "data": "algorithm_data", "weights": "algorithm_w
 
 
 def timed(a, net, settings, steps=3):
-    """The event of `troupe time`."""
-    with tempfile.TemporaryDirectory() as cache:  # without earlier times
-        r = subprocess.run([os.path.join(folder_of(a.bin), "troupe"), "time", os.path.join(ROOT, "configs/jobs", net + ".toml"), "--json", "--threads", "1",
-                            "--steps", str(steps), *(w for s in [f"data.batch={NETS[net]}", *settings] for w in ("--set", s))],
-                           env={**os.environ, "XDG_CACHE_HOME": cache}, cwd=ROOT, capture_output=True, text=True)
+    """The event of `troupe time`; None if a layer refuses a setting."""
+    r = subprocess.run([os.path.join(folder_of(a.bin), "troupe"), "time", os.path.join(ROOT, "configs/jobs", net + ".toml"), "--json", "--threads", "1",
+                        "--steps", str(steps), *(w for s in [f"data.batch={NETS[net]}", *settings] for w in ("--set", s))],
+                       cwd=ROOT, capture_output=True, text=True)
+    if r.returncode == 2 and "algorithm" in r.stderr:
+        return None
     if r.returncode != 0:
         sys.exit(f"{net}: {r.stderr}{r.stdout}")
     return json.loads(r.stdout.splitlines()[-1])
 
 
 def passes_in(event):
-    """{(layer, pass): what the event says of the pass}. A layer that is fused with others has the name of all; the convolution is the first."""
-    return {(layer["name"].partition("+")[0], name): p for layer in event["layers"] for name, p in layer.get("convolution", {}).items()}
+    """{(layer, pass): its algorithm}. A layer that is fused with others has the name of all; the convolution is the first."""
+    return {(layer["name"].partition("+")[0], name): p["algorithm"] for layer in event["layers"] for name, p in layer.get("convolution", {}).items()}
 
 
-def fastest(times, names):
-    return min((ms, name) for name, ms in times.items() if name in names)[1]
+def settings_for(a, net, passes, algorithm):
+    """Gives the algorithm to those of the passes that support it."""
+    def wanted(some):
+        return [f"layer.{layer}.{KEY[name]}={algorithm}" for layer, name in some]
 
-
-def settings_for(choice):
-    return [f"layer.{layer}.{KEY[name]}={algorithm}" for (layer, name), algorithm in choice.items()]
+    if timed(a, net, wanted(passes), 2):
+        return wanted(passes)
+    return wanted([p for p in passes if timed(a, net, wanted([p]), 2)])
 
 
 def variants(a, net):
-    """{name of a variant: settings}"""
-    times = {k: p["candidates_ms"] for k, p in passes_in(timed(a, net, ["job.convolution=\"measured\""])).items()}
-    rule = {k: p["algorithm"] for k, p in passes_in(timed(a, net, [], 2)).items()}
-    found = {"rule": []}
+    """{name of a variant: list of settings, of which the fastest counts}"""
+    rule = passes_in(timed(a, net, [], 2))
+    found = {"rule": [[]]}
     for x in OWN:
-        found["no " + x] = settings_for({k: fastest(times[k], [y for y in OWN + LIBRARIES if y != x]) for k, used in rule.items() if used == x})
-    found["measured"] = settings_for({k: fastest(t, OWN + LIBRARIES) for k, t in times.items()})
-    found["libraries"] = settings_for({k: fastest(t, LIBRARIES) for k, t in times.items()})
-    return {name: s for name, s in found.items() if s or name == "rule"}  # an algorithm that the rule does not use needs no steps
+        if passes := [p for p, used in rule.items() if used == x]:  # an algorithm that the rule does not use needs no steps
+            found["no " + x] = [s for y in OWN + LIBRARIES if y != x and (s := settings_for(a, net, passes, y))]
+    found["libraries"] = [settings_for(a, net, list(rule), y) for y in LIBRARIES]
+    return found
 
 
 def measure(a):
@@ -71,13 +71,13 @@ def measure(a):
     steps = {net: dict.fromkeys(sets[net], float("inf")) for net in sets}
     for _ in range(a.rounds):
         for net in sets:
-            for name, settings in sets[net].items():
-                steps[net][name] = min(steps[net][name], timed(a, net, settings)["plain_ms"])
+            for name, several in sets[net].items():
+                steps[net][name] = min(steps[net][name], *(timed(a, net, settings)["plain_ms"] for settings in several))
     return steps
 
 
 def page(a, steps):
-    names = [x for x in ["no " + o for o in OWN] + ["measured", "libraries"] if any(x in of for of in steps.values())]
+    names = [x for x in ["no " + o for o in OWN] + ["libraries"] if any(x in of for of in steps.values())]
     rows = ""
     for net, of in steps.items():
         rows += f"| {net} | {NETS[net]} | {of['rule']:.1f} ms | " + " | ".join(f"{of[x] / of['rule']:.3f}" if x in of else "not used" for x in names) + " |\n"
@@ -85,14 +85,14 @@ def page(a, steps):
     missing = [x for x in OWN if "no " + x not in names]
     return f"""# Gain of the own convolution algorithms on whole steps, {datetime.date.today()}
 
-**Question.** Which of Troupe's own convolution algorithms, and does the measured choice, make a step of a net of configs/jobs at least 10 % faster?
-**Answer.** {", ".join(f"`{x}`" for x in worth) or "None"} of the algorithms that `convolution = "rule"` uses here.
+**Question.** Which of Troupe's own convolution algorithms make a step of a net of configs/jobs at least 10 % faster?
+**Answer.** {", ".join(f"`{x}`" for x in worth) or "None"} of the algorithms that `auto` uses here.
 
 **Command.** `bench/convolution_choice.py --rounds {a.rounds}`
 **Where.** {machine()}. fp32, one thread; of each step the best of {a.rounds} rounds.
 
-Time of a step relative to the rule's. "no X": each pass that the rule gives to X has the fastest other algorithm, oneDNN included. "measured": each pass has its
-fastest algorithm. "libraries": each pass has the fastest of BLAS and oneDNN.
+Time of a step relative to the rule's. "no X": the passes that the rule gives to X have one other algorithm, the best for the step, oneDNN included.
+"libraries": all passes have one of the lowerings with BLAS, or oneDNN.
 
 | net | batch | rule | {' | '.join(names)} |
 |---|---|---|{'---|' * len(names)}

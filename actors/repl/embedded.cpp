@@ -20,7 +20,6 @@
 #include "runtime/messages/ids.hpp"
 #include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/config/resolved_job.hpp"
-#include "runtime/node/convolution_times.hpp"
 #include "runtime/node/machine_memory.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/runs/run_recorder.hpp"
@@ -117,9 +116,7 @@ class embedded_backend final : public repl_backend {
     if (!made) return unexpected(all_of(made.error()));
     if (const auto fits = check_memory(**made, 0, machine_memory(dev_->pool().bytes_held)); !fits)
       return unexpected(error(fits.error().to_string()));
-    auto resolved = resolve_convolutions(*made, *dev_);
-    if (!resolved) return unexpected(all_of(resolved.error()));
-    auto& j = resolved->job;
+    auto& j = *made;
     device_list devices;
     try {
       devices = make_devices(j->nodes.front().devices);
@@ -128,7 +125,6 @@ class embedded_backend final : public repl_backend {
     }
     for (auto& d : devices)
       if (d->kind() == device_kind::cpu) d = dev_;  // whose pool has the memory of earlier jobs
-    for (const auto& w : resolved->warnings) reports_.tell_person(w);
     const auto gpus = gpus_in(j->nodes.front().devices);
     auto watch = gpus.empty() ? nullptr : std::make_unique<gpu_watch>(gpus);  // the former one ends without the lock
     std::unique_lock guard(lock_);

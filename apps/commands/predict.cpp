@@ -6,7 +6,6 @@
 
 #include "apps/command.hpp"
 #include "apps/commands/commands.hpp"
-#include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_predictions.hpp"
 #include "ops/device_descriptors.hpp"
 #include "runtime/base/wording.hpp"
@@ -186,7 +185,6 @@ int run_predict(const predict_arguments& given, const output& out) {
   if (!loaded) return out.wrong(loaded.error());
   auto j = *loaded;
   const auto devices = make_devices(j->nodes.front().devices);
-  if (auto code = choose_algorithms(j, *devices.front(), out)) return *code;
   auto from = begin_from_weights(*j, a.weights);
   if (!from) return wrong_file(out, from.error());
   auto made = predictor::make(j, devices.front(), a.layer);

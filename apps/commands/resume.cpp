@@ -5,7 +5,6 @@
 #include "apps/command.hpp"
 #include "apps/commands/commands.hpp"
 #include "apps/commands/train.hpp"
-#include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_run_place.hpp"
 #include "runtime/node/runs/run_info.hpp"
 #include "runtime/record/checkpoint.hpp"
@@ -77,7 +76,6 @@ int run_resume(const resume_arguments& given, const output& out) {
   if (!loaded) return out.wrong(loaded.error());
   training t{*loaded, {}, {}, {}};
   t.devices = make_devices(t.job->nodes.front().devices);
-  if (auto code = choose_algorithms(t.job, *t.devices.front(), out, a.resume)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*t.job, a.weights);
     if (!from) return wrong_file(out, from.error());

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "apps/command.hpp"
-#include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_run_reporter.hpp"
 #include "ops/device_descriptors.hpp"
 #include "runtime/coordinator/handover.hpp"
@@ -23,7 +22,6 @@ int run_test(const test_arguments& a, const output& out) {
   if (!loaded) return out.wrong(loaded.error());
   auto j = *loaded;
   const auto devices = make_devices(j->nodes.front().devices);
-  if (auto code = choose_algorithms(j, *devices.front(), out)) return *code;
   auto from = begin_from_weights(*j, a.weights);
   if (!from) return wrong_file(out, from.error());
   if (j->data->size(split::test) == 0) return out.wrong(a.file, "the job's data has no test examples");

@@ -13,9 +13,10 @@
 
 #include "actors/embedded.hpp"
 #include "apps/command.hpp"
-#include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_layer_work.hpp"
+#include "ops/conv_algorithm.hpp"
 #include "ops/device_descriptors.hpp"
+#include "runtime/job/convolutions.hpp"
 #include "runtime/plain/plain_loop.hpp"
 
 namespace troupe {
@@ -123,28 +124,20 @@ class alternation {
 
 using json = nlohmann::ordered_json;
 
-json passes_json(const std::vector<pass_entry>& passes) {
-  auto o = json::object();
-  for (const auto& p : passes) {
-    auto& one = o[name_of(p.pass)] = {{"algorithm", p.algorithm}};
-    for (const auto& [name, ms] : p.ms) one["candidates_ms"][name] = ms;
+// The algorithm of each pass of the layer's convolution; empty if the layer is no convolution.
+std::vector<std::pair<conv_pass, std::string>> algorithms_of(const prepared_job& j, std::uint32_t layer, const device& d) {
+  std::vector<std::pair<conv_pass, std::string>> list;
+  for (const auto& task : conv_tasks(j.graph)) {
+    if (task.layer != layer) continue;
+    const auto a = d.algorithm_on(task.geometry, task.pass);
+    const bool as_lowering1 = j.spec.type() == dtype::f64 && !has_f64(a);
+    const bool on_tiles = j.spec.type() == dtype::bf16 && d.numerics_id().ends_with("/amx");
+    list.emplace_back(task.pass, on_tiles ? "tiles of bf16" : name_of(as_lowering1 ? conv_algorithm::lowering1 : a));
   }
-  return o;
+  return list;
 }
 
-// "  conv1  forward  direct  fastest of direct 0.520, winograd 0.610 ms per packet"
-std::string passes_text(const std::string& layer, const std::vector<pass_entry>& passes) {
-  std::string text;
-  for (const auto& p : passes) {
-    text += "  " + left(layer, 22) + left(name_of(p.pass), 9) + p.algorithm;
-    for (std::size_t i = 0; i < p.ms.size(); ++i)
-      text += (i == 0 ? "  fastest of " : ", ") + p.ms[i].first + " " + fixed(p.ms[i].second, 3);
-    text += p.ms.empty() ? "\n" : " ms per packet\n";
-  }
-  return text;
-}
-
-void tell(const alternation& t, const prepared_job& j, const device& d, const std::vector<timed_pass>& times, const output& out) {
+void tell(const alternation& t, const prepared_job& j, const device& d, const output& out) {
   const auto rounded = [](double ms) { return std::round(ms * 1e4) / 1e4; };
   auto layers = json::array();
   std::string chosen, table = left("layer", 24) + flush_right("forward ms", 12) + flush_right("backward ms", 13) + "\n";
@@ -161,9 +154,9 @@ void tell(const alternation& t, const prepared_job& j, const device& d, const st
                       {"backward_flops", work.backward_flops},
                       {"forward_bytes", work.forward_bytes},
                       {"backward_bytes", work.backward_bytes}});
-    if (const auto passes = pass_entries(j, l.index, d, times); !passes.empty()) {
-      layers.back()["convolution"] = passes_json(passes);
-      chosen += passes_text(l.name, passes);
+    for (const auto& [pass, algorithm] : algorithms_of(j, l.index, d)) {
+      layers.back()["convolution"][name_of(pass)] = {{"algorithm", algorithm}};
+      chosen += "  " + left(l.name, 22) + left(name_of(pass), 9) + algorithm + "\n";
     }
     table += left(name, 24) + flush_right(fixed(forward, 3), 12) + flush_right(fixed(backward, 3), 13) + "\n";
   }
@@ -183,7 +176,7 @@ void tell(const alternation& t, const prepared_job& j, const device& d, const st
                        {"sub_solvers", j.plan.sub_solvers},
                        {"steps", t.samples()}});
   table += "(load, sum of packets, update) " + fixed(load, 3) + ", " + fixed(sum, 3) + ", " + fixed(update, 3) + "\n\n";
-  if (!chosen.empty()) table += "convolutions (" + j.spec.convolution + "):\n" + chosen + "\n";
+  if (!chosen.empty()) table += "algorithms of convolutions:\n" + chosen + "\n";
   out.text(table + "one step, median of " + std::to_string(t.samples()) + ": plain loop " + fixed(t.plain_ms(), 3) +
            " ms, actors " + fixed(t.actors_ms(), 3) + " ms (" + difference(t.plain_ms(), t.actors_ms()) + ")\n");
   out.text("CPU time of one step: plain loop " + fixed(t.plain_cpu_ms(), 3) + " ms, actors " + fixed(t.actors_cpu_ms(), 3) +
@@ -199,8 +192,6 @@ int run_time(const time_arguments& a, const output& out) {
         a.file, "mode '" + j->spec.train.sync.kind + "' has no plain loop to compare with; time it with --set train.sync.mode=bsp");
   if (const auto bad = plain_loop::why_not(*j); !bad.empty()) return out.wrong(bad);
   const auto dev = make_devices(j->nodes.front().devices).front();
-  std::vector<timed_pass> times;
-  if (auto code = choose_algorithms(j, *dev, out, {}, &times)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
     if (!from) return wrong_file(out, from.error());
@@ -214,7 +205,7 @@ int run_time(const time_arguments& a, const output& out) {
   alternation t(j, dev, a.threads, a.steps);
   const auto r = t.run();
   if (!r.ok) return out.failed(r.where, r.error);
-  tell(t, *j, *dev, times, out);
+  tell(t, *j, *dev, out);
   return exit_done;
 }
 

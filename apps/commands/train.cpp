@@ -6,13 +6,11 @@
 
 #include "apps/command.hpp"
 #include "apps/commands/train.hpp"
-#include "apps/troupe_convolutions.hpp"
 #include "apps/troupe_head.hpp"
 #include "apps/troupe_run_place.hpp"
 #include "apps/troupe_run_reporter.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/coordinator/handover.hpp"
-#include "runtime/job/convolutions.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/resolved_job.hpp"
 #include "runtime/record/checkpoint_home.hpp"
@@ -84,8 +82,6 @@ std::optional<job_origin> origin_of(const train_arguments& a, const prepared_job
   const auto beside = record ? record->folder() : std::filesystem::path(checkpoint_path(a, j)).parent_path();
   o.home = a.mortem.empty() ? beside / "post-mortem" : std::filesystem::path(a.mortem);
   o.what = {*std::move(text), a.file, a.overrides};
-  if (const auto table = conv_table_from(kept_convolutions(convolutions_to_keep(j))))
-    for (auto& chosen : overrides_of(*table)) o.what.overrides.push_back(std::move(chosen));
   return o;
 }
 
@@ -123,7 +119,6 @@ int run_train(const train_arguments& given, const output& out) {
   const auto devices = make_devices(j->nodes.front().devices);
   const auto found = newest_of(a, *j, out);
   if (!found.empty()) a.resume = found;
-  if (auto code = choose_algorithms(j, *devices.front(), out, a.resume)) return *code;
   if (!a.weights.empty()) {
     auto from = begin_from_weights(*j, a.weights);
     if (!from) return wrong_file(out, from.error());

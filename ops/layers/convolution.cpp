@@ -172,7 +172,7 @@ layer_type convolution_layer() {
                 flag_option("bias", true, "add a bias to each output channel"),
                 choice_option("algorithm", conv_algorithm_names(),
                               "algorithm of the f32 passes; f64 uses lowering1 unless another lowering is named; auto: chosen "
-                              "by a fixed rule, or measured with [job] convolution = \"measured\""),
+                              "by a fixed rule"),
                 choice_option("algorithm_data", names_or_same(), "algorithm for the gradient of the input; same: as algorithm"),
                 choice_option("algorithm_weights", names_or_same(),
                               "algorithm for the gradient of the weights; same: as algorithm"),

@@ -7,7 +7,6 @@
 #include "ops/filler.hpp"
 #include "runtime/base/number_text.hpp"
 #include "runtime/job/amend.hpp"
-#include "runtime/job/convolutions.hpp"
 #include "runtime/job/resume_keys.hpp"
 #include "runtime/plan/carried.hpp"
 #include "runtime/record/handover_record.hpp"
@@ -166,7 +165,6 @@ checkpoint checkpoint_of(const prepared_job& j, const store_effect& s, const std
   c.packets = j.plan.packets;
   c.numerics = numerics;
   c.made_with = made_with(j);
-  c.extra = convolutions_to_keep(j);
   handover bare;
   bare.step = bare.evaluated = s.step;
   put_handover(c, s.with ? *s.with : bare, s.named);

@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "runtime/base/number_text.hpp"
-#include "runtime/job/convolutions.hpp"
 
 namespace troupe {
 namespace {
@@ -66,27 +65,17 @@ void put_layer_inputs(const prepared_job& j, const resume_values& v) {
   });
 }
 
-// Without fillers, which only a new job uses, and without measured algorithms of convolutions,
-// which come from the checkpoint (job.convolution).
+// Without fillers, which only a new job uses.
 void put_layer_options(const prepared_job& j, const resume_values& v) {
-  const bool measured = j.spec.convolution == "measured";
   for (const auto& l : j.spec.layers)
     for (const auto& [key, value] : l.values.values)
-      if (!key.ends_with("filler") && !(measured && key.starts_with("algorithm")))
+      if (!key.ends_with("filler"))
         v.also("layer." + l.name + "." + key, kept_value_text(value));
-}
-
-void put_convolutions(const prepared_job& j, const resume_values& v) {
-  const auto kept = kept_convolutions(convolutions_to_keep(j));
-  v.is(kept.empty() ? "chosen by the rule" : kept);
 }
 
 // The values that a checkpoint stores outside of made_with, where older versions stored them too.
 metadata_map values_in_fields(const checkpoint& c) {
-  const auto kept = kept_convolutions(c.extra);
-  return {{"job.seed", number_text(c.seed)},
-          {"pipeline.packets", number_text(c.packets)},
-          {"job.convolution", kept.empty() ? "chosen by the rule" : kept}};
+  return {{"job.seed", number_text(c.seed)}, {"pipeline.packets", number_text(c.packets)}};
 }
 
 metadata_map values_of_key(const resume_key& k, const prepared_job& j) {
@@ -216,7 +205,6 @@ std::vector<resume_key> rows_of_the_rest() {
       {"job.max_nodes", allowed},
       {"job.spares", allowed},
       {"job.precision", refused, [](const prepared_job& j, const resume_values& v) { v.is(j.spec.precision); }},
-      {"job.convolution", same_bits, put_convolutions},
       {"job.tf32", same_bits,
        [](const prepared_job& j, const resume_values& v) { v.is(std::string(j.spec.maths.tf32 ? "true" : "false")); }},
       {"job.conv_workspace", same_bits,

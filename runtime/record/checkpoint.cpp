@@ -19,7 +19,6 @@ namespace fs = std::filesystem;
 const std::string name_prefix = "checkpoint-";
 const std::string name_end = ".safetensors";
 const std::string key_prefix = "troupe.";
-const std::string extra_prefix = "extra.";
 const std::string progress_prefix = "progress.";
 const std::string made_with_prefix = "made_with.";
 const std::string format = "1";
@@ -57,7 +56,6 @@ std::string file_name(std::uint64_t sequence, std::uint64_t step) {
 
 metadata_map metadata_of(const checkpoint& c) {
   metadata_map m;
-  for (const auto& [key, value] : c.extra) m[extra_prefix + key] = value;
   for (const auto& [key, value] : c.progress) m[progress_prefix + key] = value;
   for (const auto& [key, value] : c.made_with) m[made_with_prefix + key] = value;
   m[key_prefix + "checkpoint"] = format;
@@ -179,8 +177,7 @@ expected<checkpoint, record_error> load_checkpoint(const std::string& file) {
   if (version != format) return unexpected(record_error{file, {}, "unknown checkpoint format: " + version});
   if (!m.wrong().empty()) return unexpected(record_error{file, {}, "metadata '" + m.wrong() + "' is missing or malformed"});
   for (const auto& [key, value] : content.metadata) {
-    for (const auto& [prefix, into] :
-         {std::pair(&extra_prefix, &c.extra), std::pair(&progress_prefix, &c.progress), std::pair(&made_with_prefix, &c.made_with)})
+    for (const auto& [prefix, into] : {std::pair(&progress_prefix, &c.progress), std::pair(&made_with_prefix, &c.made_with)})
       if (key.starts_with(*prefix)) (*into)[key.substr(prefix->size())] = value;
   }
   c.named = std::move(content.named);

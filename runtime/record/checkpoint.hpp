@@ -32,7 +32,6 @@ struct checkpoint {
   named_tensors named;                 // weights and rule states, in layer order
   metadata_map progress;   // other fields of the handover, as text (handover_record.hpp); empty in files of older versions
   metadata_map made_with;  // values of job keys in which a job that resumes must agree (job/resume_keys.hpp)
-  metadata_map extra;      // entries of the caller
 };
 
 constexpr std::size_t checkpoints_kept = 2;

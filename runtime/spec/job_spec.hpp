@@ -176,7 +176,6 @@ struct job_spec {
   // nodes except the spares.
   std::int64_t min_nodes = 0, max_nodes = 0, spares = 0;
   bool elastic = false, nodes_fixed = false;  // set once all nodes are known
-  std::string convolution = "rule";           // rule | measured: how `auto` algorithms of convolutions are chosen
   // type(): of activations and their gradients; parameter_type(): of parameters and their state.
   dtype type() const { return precision == "f64" ? dtype::f64 : precision == "bf16" ? dtype::bf16 : dtype::f32; }
   dtype parameter_type() const { return wide_of(type()); }

@@ -145,22 +145,6 @@ TEST_F(controller, a_restarted_daemon_reports_how_a_job_ended) {
   EXPECT_EQ(v.jobs[1].message, "node n2 is lost: gone");
 }
 
-// Choices that the coordinator makes when it checks a job are overrides of the text from which
-// every node makes its plan.
-TEST_F(controller, choices_made_for_a_job_are_sent_to_all_its_nodes) {
-  join_all();
-  out_.clear();
-  h_->on("client.1", submit{{"job.toml", "text", {"a=1"}}, true, 5}, now_, out_);
-  const auto id = std::get<check_text>(out_.at(0)).job;
-  checked c;
-  c.name = "tiny", c.plan_hash = "h", c.nodes = {"n1", "n3"}, c.overrides = {"layer.conv1.algorithm=\"direct\""};
-  h_->on_checked(id, c, now_, out_);
-  const auto asked = sent<prepare>();
-  ASSERT_EQ(asked.size(), 2u);
-  for (const auto& [node, p] : asked)
-    EXPECT_EQ(p.what.overrides, (std::vector<std::string>{"a=1", "layer.conv1.algorithm=\"direct\""})) << node;
-}
-
 TEST_F(controller, a_node_failure_fails_the_job_and_the_next_job_begins) {
   join_all();
   const auto first = run_one({"n1", "n2"});

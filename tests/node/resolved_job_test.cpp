@@ -96,15 +96,6 @@ TEST(resolved_job, keeps_how_layers_are_placed) {
   EXPECT_EQ(parsed(resolved).layers[0].key_at.count("partition"), 0u);
 }
 
-TEST(resolved_job, keeps_measured_algorithms_of_convolutions) {
-  auto s = parsed(text_of(sound_lines()), {"job.convolution=measured"});
-  for (const char* key : {"algorithm", "algorithm_data", "algorithm_weights"})
-    s.layers[0].values.values[key] = std::string("lowering2");
-  const auto text = expect_round_trip(s);
-  EXPECT_TRUE(has_line(text, "convolution = \"measured\""));
-  EXPECT_TRUE(has_line(text, "algorithm_data = \"lowering2\"")) << text;
-}
-
 TEST(resolved_job, tells_no_checkpoints_from_no_interval) {
   const auto text = text_of(sound_lines());
   EXPECT_TRUE(has_line(expect_round_trip(parsed(text, {"checkpoint.every=never"})), "every = \"never\""));

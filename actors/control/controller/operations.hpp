@@ -52,8 +52,6 @@ struct checked {
   std::uint64_t last_step = 0, steps_per_epoch = 0, batch = 0;
   bool deterministic = true;
   std::shared_ptr<const repl_about> about = {};
-  // Keys of the job's text that the coordinator chose ([job] convolution = "measured").
-  std::vector<std::string> overrides = {};
   std::vector<std::string> notes = {};  // for the log
   std::string alert = {};               // for those who follow the job, as an event; empty: none
   std::uint64_t room = 0;               // maximum bytes of a file that it starts from

@@ -116,7 +116,6 @@ void submissions::checked(std::uint32_t id, control::checked c, instant now, ord
   if (!j || j->run.at() != phase::checking) return;
   if (!c.messages.empty()) return refuse(*j, std::move(c.messages), now, out);
   for (auto& note : c.notes) out.push_back(log_line{j->text() + ": " + note});
-  for (auto& chosen : c.overrides) j->from.what.overrides.push_back(std::move(chosen));
   if (c.found) {
     j->from.given = *c.found;
     j->from.received = c.found->bytes;

@@ -23,20 +23,16 @@ checked checker::check(const check_text& asked) const {
     what.given = **found;
     what.received = true;
   }
-  auto chosen = resolved(what, *read);
-  if (!chosen) return wrong(chosen.error());
-  auto& s = *chosen;
+  auto& job = **read;
   if (what.received) {
-    if (const auto begun = begin_with_given(at_, *s.job, what.job, what.given, what.what.overrides); !begun) {
+    if (const auto begun = begin_with_given(at_, job, what.job, what.given, what.what.overrides); !begun) {
       c.messages.push_back(begun.error().to_string());
       return c;
     }
   }
-  c = facts_of(*s.job);
-  c.overrides = overrides_of(s.chosen);
-  c.notes = std::move(s.warnings);
-  c.notes.insert(c.notes.end(), notes.begin(), notes.end());
-  c.alert = advice_on_replicas(*s.job, at_.self);
+  c = facts_of(job);
+  c.notes = std::move(notes);
+  c.alert = advice_on_replicas(job, at_.self);
   c.found = std::move(*found);
   return c;
 }
@@ -55,23 +51,6 @@ expected<std::optional<given_file>, diagnostics> checker::look_for_checkpoints(c
   auto newest = take_newest(at_, j, what.job, notes);
   if (!newest) return wrong("resume", newest.error());
   return *std::move(newest);
-}
-
-// A resumed job with measured convolutions retains those of its checkpoint.
-expected<resolved_convolutions, diagnostics> checker::resolved(const check_text& what, std::shared_ptr<prepared_job> j) const {
-  const auto measure = [&]() -> expected<resolved_convolutions, diagnostics> {
-    auto r = resolve_convolutions(j, *dev_);
-    if (!r) return unexpected(std::move(r).error());
-    return *std::move(r);
-  };
-  if (what.given.kind != given_file::checkpoint || j->spec.convolution != "measured") return measure();
-  if (!what.received) return resolved_convolutions{j, {}, {}, {}};
-  auto read = load_checkpoint(given_path(at_, what.job).string());
-  const auto table = read ? conv_table_from(kept_convolutions(read->extra)) : std::nullopt;
-  if (!table || table->empty()) return measure();
-  auto with = with_convolutions(*j, *table);
-  if (!with) return unexpected(std::move(with).error());
-  return resolved_convolutions{*with, *table, {}, {}};
 }
 
 }  // namespace troupe::control

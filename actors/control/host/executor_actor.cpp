@@ -36,8 +36,7 @@ caf::actor spawn_executor(caf::actor_system& system, shared& s) {
 }
 
 caf::actor spawn_checker(caf::actor_system& system, shared& s) {
-  return system.spawn<operation_actor<checker>, caf::detached>("checker", std::make_unique<checker>(job_place_of(s), s.dev),
-                                                               host_of(s));
+  return system.spawn<operation_actor<checker>, caf::detached>("checker", std::make_unique<checker>(job_place_of(s)), host_of(s));
 }
 
 }  // namespace troupe::control

@@ -63,8 +63,6 @@ const keys<job_spec>& job_keys() {
        whole_key<job_spec>("spares", 0, 65535, "number of nodes held in reserve to replace failed nodes", &job_spec::spares),
        word_key<job_spec>("precision", {"fp32", "f64", "bf16"}, "data type of activations (docs/precision.md)",
                           &job_spec::precision),
-       word_key<job_spec>("convolution", {"rule", "measured"},
-                          "how the algorithm of convolutions with `auto` is chosen (docs/layers.md)", &job_spec::convolution),
        flag_key<job_spec>("tf32", "GPUs may round the f32 factors of products and convolutions to TF32, 10 bits of mantissa")
            .otherwise(written(maths_rules{}.tf32)),
        other_key<job_spec>(key_kind::bytes, "conv_workspace",

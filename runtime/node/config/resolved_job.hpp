@@ -17,7 +17,7 @@ namespace troupe {
 // `s`: from parse_job(). `all`: the tables it was read with.
 std::string resolved_job_text(const job_spec& s, const tables& all);
 
-// The job of the file with the choices of prepare_job() (reducer, measured convolutions); numbers
+// The job of the file with the choices of prepare_job() (the reducer); numbers
 // of workers are those of the file, even if there are fewer nodes.
 std::string resolved_job_text(const prepared_job& j);
 
