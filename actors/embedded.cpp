@@ -6,6 +6,7 @@
 
 #include "actors/embedded_notes.hpp"
 #include "actors/shell/node_host.hpp"
+#include "ops/device.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/node/config/trace_jobs.hpp"
 #include "runtime/record/sha256.hpp"
@@ -38,6 +39,7 @@ struct embedded_run::impl {
   void end_killed();
   void refuse(const std::string& why);
   void swap(const store_effect& s);
+  void spawn(node_host& on, std::shared_ptr<const prepared_job> plan);
   void release();
   void begin();
   expected<void> begin_trace(const std::string& file);
@@ -107,8 +109,7 @@ void embedded_run::impl::start() {
   c.callbacks.on_event = [this](std::uint32_t, const event_effect& e) { notes.put(e); };
   c.callbacks.on_store = [this](std::uint32_t, const store_effect& s) { notes.put(s); };
   auto made = std::make_shared<node_host>(std::move(c));
-  made->spawn(j->id, j, 0);
-  running = j;
+  spawn(*made, j);
   {
     std::scoped_lock guard(looking, lock);
     host = std::move(made);
@@ -116,6 +117,23 @@ void embedded_run::impl::start() {
       if (const auto begun = begin_trace(options.trace); !begun) return fail("--trace", begun.error().text);
   }
   begin();
+}
+
+// Throws std::runtime_error if the plan cannot be recorded.
+void embedded_run::impl::spawn(node_host& on, std::shared_ptr<const prepared_job> plan) {
+  if (options.origin && plan->spec.record) {
+    auto from = *options.origin;
+    from.node = plan->plan.nodes.front().name;
+    from.plan_generation = plan_generation;
+    from.changes = changes;
+    from.nodes = j->nodes;
+    const auto recorded = std::make_shared<prepared_job>(*plan);
+    const auto numerics = options.devices.empty() ? make_cpu_device()->numerics_id() : options.devices.front()->numerics_id();
+    if (const auto ok = begin_recording(*recorded, from, numerics); !ok) throw std::runtime_error(ok.error().to_string());
+    plan = recorded;
+  }
+  on.spawn(plan->id, plan, 0, plan_generation);
+  running = std::move(plan);
 }
 
 void embedded_run::impl::begin() {
@@ -171,9 +189,9 @@ void embedded_run::impl::swap(const store_effect& s) {
   const auto begun = std::chrono::steady_clock::now();
   host->end(j->id);
   continue_at(*next, s.step, s.with, s.named);
-  running = std::exchange(next, nullptr);
   changes = std::move(next_changes);
-  host->spawn(j->id, running, 0, ++plan_generation);
+  ++plan_generation;
+  spawn(*host, std::exchange(next, nullptr));
   begin();
   watch.reset();
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begun;
@@ -277,9 +295,9 @@ void embedded_run::impl::wait() {
 // Called while the roles exist; an exception here does not replace the job's error. For a hung job
 // the log is written as it is now.
 void embedded_run::impl::keep_post_mortem() {
-  if (result.ok || killed || !options.post_mortem || !host || !running) return;
+  if (result.ok || killed || !options.origin || options.origin->home.empty() || !host || !running) return;
   try {
-    auto from = *options.post_mortem;
+    auto from = *options.origin;
     from.node = running->plan.nodes.front().name;
     from.plan_generation = plan_generation;
     if (plan_generation > 0) {  // this plan has amendments; commands to a running plan are in its log

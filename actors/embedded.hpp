@@ -47,9 +47,9 @@ struct embedded_options {
   std::function<void(const store_effect&)> on_store;
   std::chrono::seconds stall_after{120};
   task_limits tasks{};
-  // Where a failed job writes its post-mortem folder (runtime/node/post_mortem.hpp), and the job's
-  // origin; none: no folder.
-  std::optional<job_origin> post_mortem{};
+  // Where a failed job writes its post-mortem folder, and where plans are recorded
+  // (runtime/node/post_mortem.hpp); none: neither.
+  std::optional<job_origin> origin{};
   std::optional<beginning_file> begins{};        // the checkpoint or weights that the job starts from
   std::string trace{};                           // file for a trace of the whole run (runtime/trace/recording.hpp); empty: none
   std::optional<std::size_t> activity_record{};  // as in host_config; 0: the run cannot be traced

@@ -27,7 +27,7 @@ run_reporter::run_reporter(std::shared_ptr<prepared_job> j, const output& out, d
   embedded_options o;
   o.threads = threads;
   o.devices = std::move(devices);
-  o.post_mortem = std::move(from);
+  o.origin = std::move(from);
   o.begins = std::move(begins);
   o.trace = trace;
   o.on_event = [this](const event_effect& e) { handle_event(e); };

@@ -29,7 +29,7 @@ GROUPS = [
     ("Start", ["README.md", "docs/commands.md", "docs/GLOSSARY.md", "CHANGELOG.md"]),
     ("Train", ["docs/job-file.md", "docs/data.md", "docs/layers.md", "docs/dynamics.md", "docs/recurrent.md", "docs/predict.md", "docs/runs.md",
                "docs/precision.md", "docs/memory.md", "docs/gpu.md", "docs/determinism.md"]),
-    ("Watch", ["docs/page.md", "docs/traces.md", "docs/stragglers.md", "docs/doctor.md", "docs/ecosystem.md"]),
+    ("Watch", ["docs/page.md", "docs/traces.md", "docs/replay.md", "docs/stragglers.md", "docs/doctor.md", "docs/ecosystem.md"]),
     ("Run a cluster", ["docs/clusters.md", "docs/cluster-file.md", "docs/security.md", "docs/failures.md", "docs/moving.md",
                        "docs/partitioning.md", "docs/promises.md", "docs/simulation.md"]),
     ("Extend", ["docs/write-a-layer.md", "docs/write-a-mode.md", "docs/own-loop.md", "docs/protocols.md", "docs/wire.md"]),

@@ -34,7 +34,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 16;
+constexpr std::uint32_t protocol = 17;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 
@@ -175,10 +175,10 @@ struct task_entry {  // of running_task
   std::uint64_t serial = 0, step = 0;
   std::uint32_t packet = 0;
   bool of_packet = false;
-  double seconds = 0;
+  double seconds = 0, usual = 0;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.kind, s.serial, s.step, s.packet, s.of_packet, s.seconds);
+    return std::tie(s.kind, s.serial, s.step, s.packet, s.of_packet, s.seconds, s.usual);
   }
 };
 struct role_entry {
@@ -357,12 +357,26 @@ struct look {
   std::uint32_t most = 0;                // activities wanted, at most max_activities
   std::vector<std::uint64_t> read = {};  // position in the record: that of an earlier answer; empty: the oldest activity
   std::int64_t named_since = 0;          // wants the names of plans that are newer (activity_names::since)
+  // Number of a job whose recording (runtime/node/post_mortem.hpp) is wanted; 0: none. `file`
+  // empty: wants `files`; else wants `bytes` of this file from `offset` on.
+  std::uint32_t recording_of = 0;
+  std::string file = {};
+  std::uint64_t offset = 0;
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.id, s.state, s.most, s.read, s.named_since);
+    return std::tie(s.id, s.state, s.most, s.read, s.named_since, s.recording_of, s.file, s.offset);
   }
 };
 inline constexpr std::uint32_t max_activities = 16384;
+inline constexpr std::size_t max_recording_piece = std::size_t{512} << 10;
+struct recorded_file {
+  std::string name;  // relative, e.g. "job-7-lenet-17/recording/plan-0-from-step-0/plan.json"
+  std::uint64_t bytes = 0;
+  template <class S>
+  static auto fields(S& s) {
+    return std::tie(s.name, s.bytes);
+  }
+};
 struct activity_entry {  // of activity; `what` of a task: index in looked::task_kinds
   std::int64_t at = 0;
   std::uint8_t kind = 0, what = 0;
@@ -416,10 +430,12 @@ struct looked {
   std::vector<names_entry> names = {};
   report state = {};
   std::vector<plan_entry> plans = {};
+  std::vector<recorded_file> files = {};
+  std::string bytes = {};
   template <class S>
   static auto fields(S& s) {
     return std::tie(s.id, s.refusal, s.incarnation, s.now, s.read, s.lost, s.more, s.activities, s.task_kinds, s.names, s.state,
-                    s.plans);
+                    s.plans, s.files, s.bytes);
   }
 };
 

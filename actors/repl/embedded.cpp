@@ -117,6 +117,7 @@ class embedded_backend final : public repl_backend {
     if (const auto fits = check_memory(**made, 0, machine_memory(dev_->pool().bytes_held)); !fits)
       return unexpected(error(fits.error().to_string()));
     auto& j = *made;
+    if (j->spec.record) reports_.tell_person("jobs of this REPL are not recorded; `troupe train --record` records a run");
     device_list devices;
     try {
       devices = make_devices(j->nodes.front().devices);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/replay/delivery_log.hpp"
+#include "runtime/replay/log_stream.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -19,6 +20,8 @@ class job_log {
   // `most`: capacity in bytes, for all roles on this node together.
   job_log(std::size_t most, std::size_t roles) : room_(most), roles_(roles) {}
 
+  // Everything that roles receive is also written to `s`. Must be called before opened().
+  void also_to(std::unique_ptr<replay::log_stream> s) { stream_ = std::move(s); }
   // Must be called before the role's first message.
   void opened(role_id r) { roles_[index_of(r)] = std::make_unique<one>(room_); }
   void handed(role_id r, const envelope& e, time_point now) { add(r, replay::delivery_of(e, now)); }
@@ -35,6 +38,7 @@ class job_log {
     auto& o = *roles_[index_of(r)];
     std::lock_guard guard(o.lock);
     o.failure = what;
+    end_stream(r, o);
   }
 
   // The role is about to end; `s` is its last status.
@@ -42,6 +46,7 @@ class job_log {
     auto& o = *roles_[index_of(r)];
     std::lock_guard guard(o.lock);
     o.last = std::move(s);
+    end_stream(r, o);
   }
   // The status passed to closed(). Nullopt if the role has not ended.
   std::optional<role_status> last_of(role_id r) const {
@@ -73,9 +78,15 @@ class job_log {
   void add(role_id r, const replay::delivery& d) {
     auto& o = *roles_[index_of(r)];
     std::lock_guard guard(o.lock);
-    o.log.add(d);
+    if (const auto* chunk = o.log.add(d); chunk && stream_) stream_->add(r, *chunk);
+  }
+  void end_stream(role_id r, one& o) {
+    if (!stream_) return;
+    if (const auto* chunk = o.log.complete()) stream_->add(r, *chunk);
+    stream_->ended(r, o.failure);
   }
 
+  std::unique_ptr<replay::log_stream> stream_;  // null: none
   replay::log_room room_;
   std::vector<std::unique_ptr<one>> roles_;  // by role; null: not on this node
 };

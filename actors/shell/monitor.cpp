@@ -1,5 +1,8 @@
 #include "actors/shell/monitor.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "runtime/messages/ids.hpp"
 
 namespace troupe {
@@ -24,11 +27,13 @@ role_published monitor_entry::get(clock::time_point now) const {
   for (const auto& t : tasks_)
     if (t.kind && (!first || t.serial < first->serial)) first = &t;
   if (!first) return p;
-  p.task = {first->kind, first->serial, first->packet.has_value(), 0, 0, seconds_of(now - first->since)};
+  p.task = {first->kind, first->serial, first->packet.has_value(), 0, 0, seconds_of(now - first->since), 0};
   if (first->packet) {
     p.task.step = first->packet->step;
     p.task.packet = first->packet->packet;
   }
+  for (const auto& k : times_)
+    if (k.kind == first->kind) p.task.usual = k.median();
   return p;
 }
 
@@ -38,9 +43,25 @@ void monitor_entry::task_begun(std::uint32_t slot, const char* kind, const std::
   tasks_[slot] = {kind, ++tasks_begun_, packet, now};
 }
 
-void monitor_entry::task_over(std::uint32_t slot) {
+void monitor_entry::task_over(std::uint32_t slot, clock::time_point now) {
   std::lock_guard guard(lock_);
-  if (slot < tasks_.size()) tasks_[slot].kind = nullptr;
+  if (slot >= tasks_.size()) return;
+  const auto& t = tasks_[slot];
+  const auto* const kind = std::exchange(tasks_[slot].kind, nullptr);
+  if (!kind) return;
+  auto of = std::find_if(times_.begin(), times_.end(), [&](const times_of_kind& k) { return k.kind == kind; });
+  if (of == times_.end()) of = times_.insert(of, {kind});
+  of->last[of->count++ % of->last.size()] = now - t.since;
+}
+
+double monitor_entry::times_of_kind::median() const {
+  constexpr std::uint64_t fewest = 5;
+  if (count < fewest) return 0;
+  auto known = last;
+  const auto end = known.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(count, known.size()));
+  const auto middle = known.begin() + (end - known.begin()) / 2;
+  std::nth_element(known.begin(), middle, end);
+  return seconds_of(*middle);
 }
 
 bool monitor_entry::wants_waking() {

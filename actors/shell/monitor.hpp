@@ -7,6 +7,7 @@
 // the lock for one copy of a role_status.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -38,7 +39,7 @@ class monitor_entry {
   // Called by the thread that runs a task of the role, in one of its slots; tasks of one slot never
   // overlap. `kind` is a string literal.
   void task_begun(std::uint32_t slot, const char* kind, const std::optional<header>& packet, clock::time_point now);
-  void task_over(std::uint32_t slot);
+  void task_over(std::uint32_t slot, clock::time_point now = clock::now());
 
   // touched(): the role reports a change since put(). wants_waking(): returns true if the monitor
   // must wake the role; at most once until the next answered().
@@ -56,7 +57,15 @@ class monitor_entry {
     std::optional<header> packet;
     clock::time_point since{};
   };
+  // The times of the last tasks of one kind.
+  struct times_of_kind {
+    const char* kind = nullptr;
+    std::array<duration, 15> last{};
+    std::uint64_t count = 0;
+    double median() const;  // seconds; 0: fewer than 5
+  };
   std::vector<task> tasks_;  // by slot
+  std::vector<times_of_kind> times_;
   std::uint64_t tasks_begun_ = 0;
   std::atomic<bool> dirty_{false};
   std::atomic<bool> woken_{false};

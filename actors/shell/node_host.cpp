@@ -8,6 +8,7 @@
 
 #include "actors/shell/shell.hpp"
 #include "ops/device.hpp"
+#include "runtime/job/job.hpp"
 #include "runtime/memory/process_memory.hpp"
 
 namespace troupe {
@@ -80,6 +81,14 @@ void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector
                       std::uint32_t least, std::shared_ptr<const prepared_job> plan) {
   auto j = std::make_shared<hosted_job>(impl_->shared, job_id, me, std::move(node_of), least);
   j->plan = std::move(plan);
+  if (j->plan && !j->plan->messages_file.empty() && j->log) {
+    const auto tell = [this, job_id](const std::string& why) {
+      if (const auto& say = impl_->shared.callbacks.on_event) say(job_id, event_effect{0, warning_event{why}});
+    };
+    auto stream = std::make_unique<replay::log_stream>(tell);
+    if (const auto opened = stream->open(j->plan->messages_file); !opened) throw std::runtime_error(opened.error().text);
+    j->log->also_to(std::move(stream));
+  }
   for (const seat& s : seats) {
     const auto i = index_of(s.id);
     const bool here = i < j->node_of.size() && j->node_of[i] == me && s.device < impl_->shared.devices.size();

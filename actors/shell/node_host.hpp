@@ -37,6 +37,7 @@ struct running_task {
   std::uint64_t step = 0;
   std::uint32_t packet = 0;
   double seconds = 0;  // so far
+  double usual = 0;    // median time of the role's last tasks of this kind; 0: it has ended too few
 };
 
 struct role_published {

@@ -1,5 +1,5 @@
-// Collects what this node knows of a failed job and writes its post-mortem
-// (runtime/node/post_mortem.hpp).
+// Collects what this node knows of a failed job and writes its post-mortem; records the plans of a
+// job that wants it (runtime/node/post_mortem.hpp).
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace troupe {
 
+class activity_recorder;
 class job_log;
 class node_host;
 
 // Origin of a job, recorded when its plan began.
 struct job_origin {
-  std::filesystem::path home;  // parent of the folders of failed jobs
+  std::filesystem::path home;  // parent of the folders of failed jobs; empty: none are made
   job_text what;
   plan_beginning begins = {};
   bool own_file =
@@ -23,11 +24,16 @@ struct job_origin {
   amendments changes = {};
   std::uint32_t plan_generation = 0;
   std::string node;
-  std::vector<node_spec> nodes = {};  // nodes that the first plan could use; empty: those of the plan
+  std::vector<node_spec> nodes = {};      // nodes that the first plan could use; empty: those of the plan
+  std::filesystem::path recordings = {};  // parent of the folders of recorded plans; empty: none are made
 };
 
-// A failed job. The constructor copies the state of its roles while they exist; write() is called
-// when they have ended and their log is complete.
+// If the job is to be recorded, makes the folder of this plan and sets j.messages_file. Call before
+// the roles are made. `numerics`: numerics id of the device that the job computes on.
+expected<void, record_error> begin_recording(prepared_job& j, const job_origin& from, const std::string& numerics);
+
+// A failed job. `host` must outlive it. The constructor copies the state of its roles while they
+// exist; write() is called when they have ended and their log is complete.
 class failed_job {
  public:
   failed_job(const node_host& host, std::shared_ptr<const prepared_job> j, job_origin from);
@@ -42,6 +48,7 @@ class failed_job {
   std::shared_ptr<const prepared_job> job_;
   job_origin from_;
   std::shared_ptr<const job_log> log_;  // null: no log
+  const activity_recorder* record_;     // of the host, which outlives this; null: none
   std::vector<std::pair<role_id, post_mortem_role>> roles_;
 };
 

@@ -98,7 +98,7 @@ int check_one(const std::string& file, const check_arguments& how, const output&
 // Prints the job file with every key. Unlike the checks, it needs neither the data nor the nodes of
 // the job.
 int print_resolved(const std::string& file, const check_arguments& how, const output& out) {
-  if (is_cluster_file(file) || is_sim_file(file)) return out.wrong(file, "--resolved is for job files");
+  if (is_cluster_file(file) || is_sim_file(file)) return out.wrong(file, "--resolved is for job files; check this file without it");
   if (!how.load_plugins)
     if (auto bad = plugins_of(file, how.overrides); !bad.empty()) return out.wrong(bad);
   auto text = read_config_text(file);
@@ -116,7 +116,7 @@ int print_resolved(const std::string& file, const check_arguments& how, const ou
 }
 
 int run_check(const check_arguments& a, const output& out) {
-  if (a.resolved && a.files.size() > 1) return out.wrong("command line", "--resolved takes one job file");
+  if (a.resolved && a.files.size() > 1) return out.wrong("command line", "--resolved takes one job file; run it for each file");
   if (a.resolved) return print_resolved(a.files.front(), a, out);
   int worst = exit_done;
   for (const auto& f : a.files) worst = std::max(worst, check_one(f, a, out));

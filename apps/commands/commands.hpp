@@ -36,6 +36,7 @@ cli_command reference_command();
 cli_command device_query_command();
 cli_command diagnose_command();
 cli_command critical_command();
+cli_command replay_command();
 cli_command doctor_command();
 cli_command repl_command_entry();
 

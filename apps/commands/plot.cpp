@@ -77,7 +77,8 @@ int run_plot_command(const plot_arguments& a, const output& out) {
   for (const auto& remark : result.remarks) out.remark(remark);
   if (result.plot.panels.empty())
     return out.failed("plot", "the runs have no values yet of: " +
-                                  joined(a.what.empty() ? std::vector<std::string>{"loss", "accuracy"} : a.what));
+                                  joined(a.what.empty() ? std::vector<std::string>{"loss", "accuracy"} : a.what) +
+                                  "; try again later, or name others with --what");
   if (!a.out_file.empty()) return write_svg(a, result.plot, out);
   if (out.json()) print_as_json(result.plot, out);
   text_style style;

@@ -112,7 +112,8 @@ class input_opener {
       case input_kind::idx: return take(path, open_idx_input(path, format_));
       case input_kind::unknown: break;
     }
-    return unexpected(error(path + ": it is no image (PNG, JPEG) and no .npy, .csv, .tsv, .txt or IDX file"));
+    return unexpected(
+        error(path + ": it is no image (PNG, JPEG) and no .npy, .csv, .tsv, .txt or IDX file; convert it to one of these"));
   }
 
   expected<void> take(const std::string& path, input_result opened) {
@@ -196,7 +197,8 @@ int run_predict(const predict_arguments& given, const output& out) {
   input_opener opened(*j, a);
   if (const auto done = opened.open_all(); !done) return out.wrong("", done.error().text);
   if (a.test) {
-    if (j->data->size(split::test) == 0) return out.wrong(a.file, "the job's data has no test examples");
+    if (j->data->size(split::test) == 0)
+      return out.wrong(a.file, "the job's data has no test examples; name inputs instead of --test");
     opened.list.push_back({j->data, "test", {}});
     a.format.labelled = j->data->classes() > 0;
   }

@@ -114,8 +114,10 @@ expected<void> check_removable(const known_run& r) {
   const auto name = fs::absolute(r.folder).lexically_normal().filename().string();
   if (r.info.state == "running") return unexpected(error("the run is running; stop it first (Ctrl-C, or `stop` in the REPL)"));
   if (!name.starts_with(std::to_string(r.info.number) + "-"))
-    return unexpected(error("the folder's name does not begin with the run's number " + std::to_string(r.info.number)));
-  if (fs::is_symlink(r.folder)) return unexpected(error("this is a symbolic link"));
+    return unexpected(error("the folder's name does not begin with the run's number " + std::to_string(r.info.number) +
+                            ": it was renamed; remove it with rm -r"));
+  if (fs::is_symlink(r.folder))
+    return unexpected(error("this is a symbolic link; remove the link with rm, or name the folder that it points to"));
   return {};
 }
 

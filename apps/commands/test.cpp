@@ -24,7 +24,8 @@ int run_test(const test_arguments& a, const output& out) {
   const auto devices = make_devices(j->nodes.front().devices);
   auto from = begin_from_weights(*j, a.weights);
   if (!from) return wrong_file(out, from.error());
-  if (j->data->size(split::test) == 0) return out.wrong(a.file, "the job's data has no test examples");
+  if (j->data->size(split::test) == 0)
+    return out.wrong(a.file, "the job's data has no test examples; `troupe reference job` lists the keys of [data] that give some");
   // The run begins at its last step: it does not train, and makes only the evaluation at the end.
   j->last_step = std::max<std::uint64_t>(1, *from);
   begin_at(*j, j->last_step, std::move(j->before->named));

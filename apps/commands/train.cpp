@@ -73,14 +73,15 @@ std::optional<int> make_run_folder(const train_arguments& a, training& t, const 
   return std::nullopt;
 }
 
-// The job as `troupe sim --replay` must prepare it again. Nullopt: no post-mortem is wanted.
+// The job as a replay must prepare it again. Nullopt: neither post-mortem nor recording is wanted.
 std::optional<job_origin> origin_of(const train_arguments& a, const prepared_job& j, const run_recorder* record) {
-  if (a.mortem == "none") return std::nullopt;
+  if (a.mortem == "none" && !(record && j.spec.record)) return std::nullopt;
   auto text = read_config_text(a.file);
   if (!text) return std::nullopt;  // was deleted after it had been read
   job_origin o;
   const auto beside = record ? record->folder() : std::filesystem::path(checkpoint_path(a, j)).parent_path();
-  o.home = a.mortem.empty() ? beside / "post-mortem" : std::filesystem::path(a.mortem);
+  if (a.mortem != "none") o.home = a.mortem.empty() ? beside / "post-mortem" : std::filesystem::path(a.mortem);
+  if (record) o.recordings = record->folder() / "recording";
   o.what = {*std::move(text), a.file, a.overrides};
   return o;
 }
@@ -106,6 +107,7 @@ int run_train(const train_arguments& given, const output& out) {
     a.overrides.emplace_back("checkpoint.resume=auto");
   }
   if (!a.match.empty()) a.overrides.push_back("checkpoint.match=" + a.match);
+  if (a.record) a.overrides.emplace_back("job.record=true");
   auto resume = checkpoint_at(a.resume, out);
   if (!resume) return wrong_file(out, resume.error());
   a.resume = *std::move(resume);
@@ -130,6 +132,8 @@ int run_train(const train_arguments& given, const output& out) {
   training t{std::move(j), devices, {}, {}};
   if (auto wrong = make_checkpoint_folder(a, *t.job, t.checkpoint_folder, out)) return *wrong;
   if (auto wrong = make_run_folder(a, t, out)) return *wrong;
+  if (t.job->spec.record && !t.record)
+    return out.wrong(a.file, "[job] record = true needs a run folder: leave out --no-run, and set TROUPE_RUNS to a folder");
   return train_here(std::move(t), a, out);
 }
 
@@ -149,6 +153,7 @@ void add_options(CLI::App& c, train_arguments& a) {
               "Folder for the post-mortem of a failed run (default: post-mortem/ in the run folder);\n\"none\": do not write one");
   file_option(c, "--cluster", a.cluster, "Submit the job to this cluster and follow it; Ctrl-C detaches");
   run_options(c, a.run_dir, a.no_run);
+  c.add_flag("--record", a.record, "Record the messages of all roles, for `troupe replay`");
   c.add_option("--metrics", a.metrics, "Serve Prometheus metrics at http://127.0.0.1:PORT/metrics; 0: a free port")
       ->option_text("[HOST:]PORT");
   file_option(c, "--trace", a.trace, "Write what the roles do to this file, a trace for ui.perfetto.dev");

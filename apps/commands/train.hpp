@@ -23,6 +23,7 @@ struct train_arguments : job_arguments {
   std::string cluster;     // cluster file; empty: train in this process
   std::string run_dir;     // folder of runs; empty: $TROUPE_RUNS, or "runs"
   bool no_run = false;     // make no run folder
+  bool record = false;     // record the messages, for `troupe replay`
   std::string metrics;     // PORT or HOST:PORT of /metrics; empty: none
   std::string trace;       // file for a trace of the run; empty: none
   std::string page;        // PORT or HOST:PORT of the browser page; empty: none

@@ -52,6 +52,9 @@ struct prepared_job {
   // own node, and releases the tensors there.
   bool continued = false;
   std::shared_ptr<handover> before;
+  // The file to which this node's roles log their messages while they run
+  // (runtime/replay/log_stream.hpp); empty: none.
+  std::string messages_file;
 };
 
 // Opens the data (unless `opened` is given) and makes graph and plan. An embedded job has one node,

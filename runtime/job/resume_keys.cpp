@@ -69,8 +69,7 @@ void put_layer_inputs(const prepared_job& j, const resume_values& v) {
 void put_layer_options(const prepared_job& j, const resume_values& v) {
   for (const auto& l : j.spec.layers)
     for (const auto& [key, value] : l.values.values)
-      if (!key.ends_with("filler"))
-        v.also("layer." + l.name + "." + key, kept_value_text(value));
+      if (!key.ends_with("filler")) v.also("layer." + l.name + "." + key, kept_value_text(value));
 }
 
 // The values that a checkpoint stores outside of made_with, where older versions stored them too.
@@ -205,6 +204,7 @@ std::vector<resume_key> rows_of_the_rest() {
       {"job.max_nodes", allowed},
       {"job.spares", allowed},
       {"job.precision", refused, [](const prepared_job& j, const resume_values& v) { v.is(j.spec.precision); }},
+      {"job.record", allowed},
       {"job.tf32", same_bits,
        [](const prepared_job& j, const resume_values& v) { v.is(std::string(j.spec.maths.tf32 ? "true" : "false")); }},
       {"job.conv_workspace", same_bits,

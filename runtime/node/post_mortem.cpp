@@ -9,6 +9,7 @@
 #include "runtime/job/plan_hash.hpp"
 #include "runtime/node/events/event_json.hpp"
 #include "runtime/record/file_io.hpp"
+#include "runtime/replay/log_stream.hpp"
 
 namespace troupe {
 namespace {
@@ -18,6 +19,8 @@ using mortem_json = nlohmann::ordered_json;
 
 // A hard link to the file that the plan began with; the original may be removed.
 constexpr const char* beginning_name = "begins-with.safetensors";
+constexpr const char* trace_name = "last.pftrace";
+constexpr const char* stream_name = "messages.stream";
 constexpr const char* file_names[] = {"report.txt", "job.toml", "plan.json", "events.jsonl", "roles.json", "messages.bin"};
 
 std::string dumped(const mortem_json& o, int indent) { return o.dump(indent, ' ', false, mortem_json::error_handler_t::replace); }
@@ -27,6 +30,7 @@ const char* word_of(plan_beginning::with w) {
     case plan_beginning::with::weights: return "weights";
     case plan_beginning::with::checkpoint: return "checkpoint";
     case plan_beginning::with::handover: return "handover";
+    case plan_beginning::with::recorded: return "recorded";
     default: return "fillers";
   }
 }
@@ -39,8 +43,7 @@ mortem_json changes_json(const amendments& a) {
   return {{"layers", layers}, {"without", a.without}, {"packets", a.packets}, {"mode", a.mode}, {"mode_options", options}};
 }
 
-std::string plan_json(const post_mortem_facts& f) {
-  const auto& m = f.mortem;
+std::string plan_json(const post_mortem& m, const prepared_job& made) {
   auto nodes = mortem_json::array();
   for (const auto& n : m.nodes)
     nodes.push_back(
@@ -49,14 +52,14 @@ std::string plan_json(const post_mortem_facts& f) {
   const mortem_json o{
       {"format", 1},
       {"job", m.job},
-      {"name", f.made.spec.name},
-      {"seed", f.made.spec.seed},
+      {"name", made.spec.name},
+      {"seed", made.spec.seed},
       {"file", m.what.file},
       {"overrides", m.what.overrides},
       {"nodes", nodes},
       {"leg", m.plan_generation},
       {"words", changes_json(m.changes)},
-      {"mode", mode_text(f.made)},
+      {"mode", mode_text(made)},
       {"run",
        {{"keeps_best", chosen.keeps_best},
         {"histograms_every", chosen.histograms_every},
@@ -67,6 +70,7 @@ std::string plan_json(const post_mortem_facts& f) {
       {"where", m.where},
       {"error", m.error},
       {"step", m.step},
+      {"began_ms", m.milliseconds},
   };
   return dumped(o, 2) + "\n";
 }
@@ -101,6 +105,16 @@ std::string when_text(std::int64_t seconds, const char* form) {
   return {text, std::strftime(text, sizeof text, form, &utc)};
 }
 
+// Writes the trace, if there is one. Returns what the report says of it.
+std::string trace_text(const post_mortem_facts& f, const fs::path& folder) {
+  if (!f.write_trace) return "none";
+  const auto file = folder / trace_name;
+  if (const auto written = f.write_trace(file); !written) return "none: " + written.error().text;
+  std::error_code ec;
+  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, ec);
+  return std::string(trace_name) + ": what the roles did in the last seconds, for ui.perfetto.dev";
+}
+
 std::string report_text(const post_mortem_facts& f, const fs::path& folder) {
   const auto& m = f.mortem;
   std::uint64_t messages = 0;
@@ -119,7 +133,8 @@ std::string report_text(const post_mortem_facts& f, const fs::path& folder) {
   s += "messages   " + std::to_string(messages) + " of " + std::to_string(m.messages.roles.size()) + " roles\n";
   const auto& heard_by = f.made.plan.nodes[f.made.plan.roles.front().node].name;
   s += "events     " + (heard_by == m.messages.node ? "events.jsonl" : "on node " + heard_by + ", with the job's coordinator") +
-       "\n\n";
+       "\n";
+  s += "trace      " + trace_text(f, folder) + "\n\n";
   const auto fine = check_replay(m);
   s += fine ? "To replay it: troupe sim --replay " + folder.string() +
                   (m.nodes.size() > 1 ? " (and the folders of the other nodes)" : "")
@@ -156,7 +171,7 @@ void remove_old(const fs::path& home) {
   std::sort(found.begin(), found.end(), std::greater<>());
   for (std::size_t n = keep_post_mortems; n < found.size(); ++n) {
     for (const auto* name : file_names) fs::remove(found[n] / name, ec);
-    fs::remove(found[n] / beginning_name, ec);
+    for (const auto* name : {beginning_name, trace_name}) fs::remove(found[n] / name, ec);
     fs::remove(found[n], ec);
   }
 }
@@ -190,7 +205,7 @@ expected<std::string, record_error> write_post_mortem(const fs::path& home, cons
   }
   fs::permissions(folder, fs::perms::owner_all, ec);
   if (ec) return unexpected(record_error{folder.string(), {}, ec.message()});
-  const std::string texts[] = {report_text(f, folder), f.mortem.what.text, plan_json(f),
+  const std::string texts[] = {report_text(f, folder), f.mortem.what.text, plan_json(f.mortem, f.made),
                                events_jsonl(f),        roles_json(f),      replay::to_bytes(f.mortem.messages)};
   for (std::size_t i = 0; i < std::size(file_names); ++i)
     if (auto ok = written_file(folder / file_names[i], texts[i]); !ok) return unexpected(std::move(ok).error());
@@ -198,6 +213,43 @@ expected<std::string, record_error> write_post_mortem(const fs::path& home, cons
   if (!f.mortem.begins.sha256.empty()) fs::create_hard_link(f.mortem.begins.file, folder / beginning_name, ec);
   remove_old(home);
   return folder.string();
+}
+
+// --- recordings
+
+fs::path recorded_messages(const fs::path& folder) { return folder / stream_name; }
+
+expected<void, record_error> write_recording(const fs::path& folder, const post_mortem& m, const prepared_job& made,
+                                             const checkpoint* beginning) {
+  std::error_code ec;
+  fs::create_directories(folder, ec);
+  if (!ec) fs::permissions(folder, fs::perms::owner_all, ec);
+  for (const auto* name : {stream_name, beginning_name})
+    if (!ec) fs::remove(folder / name, ec);
+  if (ec) return unexpected(record_error{folder.string(), {}, ec.message()});
+  if (beginning)
+    if (auto ok = write_checkpoint((folder / beginning_name).string(), *beginning); !ok) return ok;
+  if (auto ok = written_file(folder / "job.toml", m.what.text); !ok) return ok;
+  return written_file(folder / "plan.json", plan_json(m, made));
+}
+
+std::vector<fs::path> recordings_in(const fs::path& where) {
+  std::vector<fs::path> found, level{where};
+  for (int depth = 0; depth < 4 && !level.empty(); ++depth) {
+    std::vector<fs::path> next;
+    for (const auto& folder : level) {
+      std::error_code ec;
+      if (fs::is_regular_file(folder / stream_name, ec)) {
+        found.push_back(folder);
+        continue;
+      }
+      for (fs::directory_iterator i(folder, ec), end; !ec && i != end; i.increment(ec))
+        if (std::error_code no; i->is_directory(no)) next.push_back(i->path());
+    }
+    level = std::move(next);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 // --- reading
@@ -213,7 +265,7 @@ expected<std::string, record_error> text_of(const fs::path& file) {
 
 plan_beginning::with beginning_of(const std::string& word) {
   using with = plan_beginning::with;
-  for (auto w : {with::weights, with::checkpoint, with::handover})
+  for (auto w : {with::weights, with::checkpoint, with::handover, with::recorded})
     if (word == word_of(w)) return w;
   return with::fillers;
 }
@@ -248,6 +300,25 @@ void take_plan(post_mortem& m, const mortem_json& o) {
   m.where = o.at("where");
   m.error = o.at("error");
   m.step = o.at("step");
+  m.milliseconds = o.value("began_ms", std::int64_t{0});
+}
+
+// The messages of a post-mortem or of a recording.
+expected<replay::node_part, record_error> messages_of(const fs::path& folder, const mortem_json& plan) {
+  std::error_code ec;
+  const bool streamed = fs::is_regular_file(folder / stream_name, ec);
+  const auto file = folder / (streamed ? stream_name : "messages.bin");
+  auto bytes = text_of(file);
+  if (!bytes) return unexpected(std::move(bytes).error());
+  const auto wrong = [&](const error& e) { return unexpected(record_error{file.string(), {}, e.text}); };
+  if (streamed) {
+    auto roles = replay::read_stream(*bytes);
+    if (!roles) return wrong(roles.error());
+    return replay::node_part{plan.at("plan_sha256"), plan.at("node"), *std::move(roles)};
+  }
+  auto part = replay::from_bytes(*bytes);
+  if (!part) return wrong(part.error());
+  return *std::move(part);
 }
 
 }  // namespace
@@ -263,26 +334,23 @@ void choose(prepared_job& j, const host_choices& c) {
 expected<post_mortem, record_error> read_post_mortem(const fs::path& folder) {
   std::error_code ec;
   if (!fs::is_directory(folder, ec)) return unexpected(record_error{folder.string(), {}, "no such folder"});
-  std::string texts[3];
-  const char* names[] = {"job.toml", "plan.json", "messages.bin"};
-  for (std::size_t i = 0; i < 3; ++i) {
-    auto text = text_of(folder / names[i]);
-    if (!text) return unexpected(std::move(text).error());
-    texts[i] = *std::move(text);
-  }
+  auto text = text_of(folder / "job.toml");
+  if (!text) return unexpected(std::move(text).error());
+  const auto plan = folder / "plan.json";
+  const auto plan_text = text_of(plan);
+  if (!plan_text) return unexpected(plan_text.error());
   post_mortem m;
-  m.what.text = std::move(texts[0]);
-  const auto plan = (folder / names[1]).string();
+  m.what.text = *std::move(text);
   try {
-    const auto o = mortem_json::parse(texts[1]);
-    if (o.at("format") != 1) return unexpected(record_error{plan, {}, "it was written by another version of Troupe"});
+    const auto o = mortem_json::parse(*plan_text);
+    if (o.at("format") != 1) return unexpected(record_error{plan.string(), {}, "it was written by another version of Troupe"});
     take_plan(m, o);
+    auto messages = messages_of(folder, o);
+    if (!messages) return unexpected(std::move(messages).error());
+    m.messages = *std::move(messages);
   } catch (const mortem_json::exception& e) {
-    return unexpected(record_error{plan, {}, std::string("it is damaged: ") + e.what()});
+    return unexpected(record_error{plan.string(), {}, std::string("it is damaged: ") + e.what()});
   }
-  auto part = replay::from_bytes(texts[2]);
-  if (!part) return unexpected(record_error{(folder / names[2]).string(), {}, std::move(part).error().text});
-  m.messages = *std::move(part);
   if (fs::is_regular_file(folder / beginning_name, ec)) m.begins.file = (folder / beginning_name).string();
   return m;
 }

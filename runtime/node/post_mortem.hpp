@@ -7,14 +7,25 @@
 //   roles.json      the state of its roles
 //   messages.bin    the messages that its roles received, in order (runtime/replay), for
 //                   `troupe sim --replay`
+//   last.pftrace    a trace of what its roles did in the last 30 s (docs/traces.md); absent if the
+//                   host keeps no record
 //   begins-with.safetensors   a hard link to the file that the plan began with, if it is unchanged
 //
-// Folders are for their owner only (0700), and only the newest few are kept. Errors: values that
-// name the file; nothing throws except std::bad_alloc.
+// Folders are for their owner only (0700), and only the newest few are kept.
+//
+// A job with `record = true` leaves a folder for each plan of each node, whether it fails or not:
+//
+//   job.toml, plan.json       as above
+//   messages.stream           the messages of the roles, written while they run (log_stream.hpp)
+//   begins-with.safetensors   a checkpoint with the state that the plan began with, on the node of
+//                             the coordinator role; absent if it began with the fillers
+//
+// Errors: values that name the file; nothing throws except std::bad_alloc.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +34,7 @@
 #include "runtime/job/amend.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/node/config/prepare_text.hpp"
+#include "runtime/record/checkpoint.hpp"
 #include "runtime/record/safetensors.hpp"
 #include "runtime/replay/delivery_log.hpp"
 
@@ -32,9 +44,9 @@ constexpr std::size_t keep_post_mortems = 5;
 
 // The state that a plan began with.
 struct plan_beginning {
-  enum class with : std::uint8_t { fillers, weights, checkpoint, handover };
+  enum class with : std::uint8_t { fillers, weights, checkpoint, handover, recorded };
   with kind = with::fillers;
-  std::string file;    // of weights and checkpoints; empty: the file is on the node of the coordinator role
+  std::string file;    // of weights, checkpoints, recorded; empty: the file is on the node of the coordinator role
   std::string sha256;  // of its bytes; empty: they are no longer available
   std::uint64_t step = 0;
 };
@@ -64,7 +76,8 @@ struct post_mortem {
   amendments changes;  // of this plan generation
   plan_beginning begins;
   std::string where, error;
-  std::uint64_t step = 0;  // last complete step
+  std::uint64_t step = 0;         // last complete step
+  std::int64_t milliseconds = 0;  // of a recording: when the plan began, since 1970
   replay::node_part messages;
 };
 
@@ -74,15 +87,27 @@ struct post_mortem_facts {
   std::vector<event_effect> events;
   std::vector<post_mortem_role> roles;
   std::int64_t seconds_since_1970 = 0;
+  std::function<expected<void>(const std::filesystem::path&)> write_trace = {};  // writes last.pftrace; empty: there is none
 };
 
 // Makes a folder in `home`, and removes all but the newest. Returns the folder or an error.
 expected<std::string, record_error> write_post_mortem(const std::filesystem::path& home, const post_mortem_facts& f);
 
+// Makes the folder of a recorded plan, with all but its messages; an older folder of this name is
+// replaced. `m.messages.roles` is not used. `beginning`: the state that the plan begins with; null:
+// the fillers, or it is on another node.
+expected<void, record_error> write_recording(const std::filesystem::path& folder, const post_mortem& m, const prepared_job& made,
+                                             const checkpoint* beginning);
+// The file of its messages.
+std::filesystem::path recorded_messages(const std::filesystem::path& folder);
+// The folders of recorded plans in `where`: itself, or in it, at most three levels deep. In order
+// of their paths.
+std::vector<std::filesystem::path> recordings_in(const std::filesystem::path& where);
+
 // An error if the job cannot be replayed.
 expected<void> check_replay(const post_mortem& m);
 
-// Reads a folder of write_post_mortem(). Errors name the file.
+// Reads a folder of write_post_mortem() or write_recording(). Errors name the file.
 expected<post_mortem, record_error> read_post_mortem(const std::filesystem::path& folder);
 
 }  // namespace troupe

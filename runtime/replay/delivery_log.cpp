@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "runtime/messages/wire.hpp"
 
@@ -46,15 +47,6 @@ std::string whole_of(const envelope& e) {
   return all;
 }
 
-const char* kind_name(std::uint8_t kind) {
-  static const auto names = []<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array<const char*, sizeof...(I)>{name_of(message{std::in_place_index<I>})...};
-  }
-  (std::make_index_sequence<std::variant_size_v<message>>{});
-  if (kind == task_failed) return "task failure";
-  return kind < names.size() ? names[kind] : "?";
-}
-
 }  // namespace
 
 delivery delivery_of(const envelope& e, time_point now) {
@@ -68,9 +60,18 @@ bool names(const delivery& d, const envelope& e) {
          d.what == what_of(e.body);
 }
 
+const char* kind_name(const delivery& d) {
+  static const auto names = []<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array<const char*, sizeof...(I)>{name_of(message{std::in_place_index<I>})...};
+  }
+  (std::make_index_sequence<std::variant_size_v<message>>{});
+  if (d.kind == task_failed) return "task failure";
+  return d.kind < names.size() ? names[d.kind] : "?";
+}
+
 std::string to_text(const delivery& d) {
-  std::string s = std::string("'") + kind_name(d.kind) + "' of step " + std::to_string(d.step) + ", packet " +
-                  std::to_string(d.packet) + ", port " + std::to_string(d.port);
+  std::string s = std::string("'") + kind_name(d) + "' of step " + std::to_string(d.step) + ", packet " + std::to_string(d.packet) +
+                  ", port " + std::to_string(d.port);
   if (d.what != 0) s += ", number " + std::to_string(d.what);
   return s;
 }
@@ -88,10 +89,11 @@ void role_log::open_chunk() {
     chunks_.emplace_back().bytes.reserve(chunk_bytes + sizeof(entry));
   step_ = 0;
   at_ = {};
+  complete_ = false;
 }
 
-void role_log::add(const delivery& d) {
-  if (chunks_.empty() || chunks_.back().bytes.size() >= chunk_bytes) open_chunk();
+const std::string* role_log::add(const delivery& d) {
+  if (complete_) open_chunk();
   auto& c = chunks_.back();
   const bool place = d.packet != 0 || d.port != 0;
   entry e;
@@ -108,7 +110,10 @@ void role_log::add(const delivery& d) {
   at_ = d.at;
   ++c.entries;
   ++handled_;
+  return c.bytes.size() >= chunk_bytes ? complete() : nullptr;
 }
+
+const std::string* role_log::complete() { return std::exchange(complete_, true) ? nullptr : &chunks_.back().bytes; }
 
 std::vector<std::string> role_log::chunks() const {
   std::vector<std::string> all;

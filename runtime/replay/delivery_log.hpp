@@ -48,7 +48,8 @@ struct delivery {
 delivery delivery_of(const envelope& e, time_point now);
 // Returns true if `d` describes `e`.
 bool names(const delivery& d, const envelope& e);
-std::string to_text(const delivery& d);  // "forward of step 3, packet 1, port 0"
+const char* kind_name(const delivery& d);  // of the message, e.g. "forward"
+std::string to_text(const delivery& d);    // "forward of step 3, packet 1, port 0"
 
 // Limits the bytes of all logs of one node together.
 class log_room {
@@ -69,7 +70,12 @@ class role_log {
  public:
   static constexpr std::size_t chunk_bytes = 2048;
   explicit role_log(log_room& room) : room_(room) {}
-  void add(const delivery& d);
+  // Returns the bytes of the chunk that this delivery completes, else null. Valid until the next
+  // call.
+  const std::string* add(const delivery& d);
+  // Completes the last chunk. Returns its bytes, or null if no delivery was added since the chunk
+  // before was completed.
+  const std::string* complete();
   std::vector<std::string> chunks() const;
   std::uint64_t handled() const { return handled_; }
   std::uint64_t dropped() const { return dropped_; }  // the oldest ones, now lost
@@ -86,6 +92,7 @@ class role_log {
   std::uint64_t step_ = 0;  // of the previous entry in the chunk
   time_point at_{};
   std::uint64_t handled_ = 0, dropped_ = 0;
+  bool complete_ = true;  // the last chunk takes no further entries
 };
 
 // Reads the deliveries of one chunk, in order.
@@ -113,12 +120,13 @@ struct role_part {
   std::uint64_t handled = 0, dropped = 0;
   std::string failure = {};  // why it ended; empty: it did not fail
   std::vector<std::string> chunks = {};
+  bool cut = false;  // the process was killed: the last deliveries are missing
 };
 struct node_part {
   std::string job;  // hash of its plan; parts of other plans do not belong together with it
   std::string node;
   std::vector<role_part> roles = {};
-  bool complete() const;  // no entry was dropped
+  bool complete() const;  // the oldest entries were not dropped
 };
 std::string to_bytes(const node_part& p);
 expected<node_part> from_bytes(std::string_view bytes);

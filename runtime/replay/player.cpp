@@ -31,6 +31,7 @@ void player::add(std::unique_ptr<role> value, std::string name, std::uint32_t no
   h.name = std::move(name);
   h.node = node;
   h.log = log;
+  all_cut_ = all_cut_ && (!log || log->cut);
   roles_.push_back(std::move(h));
 }
 
@@ -49,60 +50,98 @@ void player::advance(hosted& h) {
   }
 }
 
-replay_end player::run() {
-  for (auto& h : roles_) advance(h);
-  for (std::uint32_t r = 0; r < roles_.size(); ++r) wake(r);
-  while (!awake_.empty()) {
-    const auto r = awake_.front();
-    awake_.pop_front();
-    roles_[r].awake = false;
-    if (hand_next(role_id{r})) wake(r);
+std::optional<replayed> player::step() {
+  if (!std::exchange(begun_, true)) {
+    for (auto& h : roles_) advance(h);
+    for (std::uint32_t r = 0; r < roles_.size(); ++r) wake(r);
   }
+  do {
+    while (!awake_.empty()) {
+      const auto r = awake_.begin()->second;
+      awake_.erase(awake_.begin());
+      roles_[r].awake = false;
+      if (auto d = hand_next(role_id{r})) {
+        ++roles_[r].handled;
+        wake(r);
+        return replayed{role_id{r}, *std::move(d)};
+      }
+    }
+  } while (leaves_logs_ && skip_one());
+  return std::nullopt;
+}
+
+replay_end player::end() const {
+  auto e = end_;
   for (const auto& h : roles_)
-    for (const auto& [from, w] : h.received) end_.lost += w.passed;
-  look_for_departures();
-  return std::move(end_);
+    for (const auto& [from, w] : h.received) e.lost += w.passed;
+  look_for_departures(e);
+  return e;
+}
+
+replayed_role player::look(role_id r) const {
+  const auto& h = roles_[index_of(r)];
+  replayed_role s{h.value->status(), h.handled, h.stopped, h.failed, h.next};
+  s.status.dropped = h.value->dropped();
+  for (const auto& [from, w] : h.received)
+    for (const auto& e : w.sent) s.arrived.push_back(delivery_of(e, {}));
+  for (const auto& t : h.over) s.over.push_back(t.token);
+  return s;
 }
 
 void player::wake(std::uint32_t r) {
-  if (std::exchange(roles_[r].awake, true)) return;
-  awake_.push_back(r);
+  auto& h = roles_[r];
+  if (std::exchange(h.awake, true)) return;
+  h.due = h.next ? h.next->at : h.arrived;
+  awake_.emplace(h.due, r);
 }
 
-bool player::hand_next(role_id self) {
+// Skips the earliest message that the logs name next: no role sends it.
+bool player::skip_one() {
+  hosted* first = nullptr;
+  for (auto& h : roles_)
+    if (h.next && !h.failed && !h.stopped && (!first || h.next->at < first->next->at)) first = &h;
+  if (!first) return false;
+  has_skipped_ = true;
+  advance(*first);
+  wake(static_cast<std::uint32_t>(first - roles_.data()));
+  return true;
+}
+
+std::optional<delivery> player::hand_next(role_id self) {
   auto& h = roles_[index_of(self)];
-  if (!h.value || h.failed || h.stopped) return false;
-  return h.log ? h.next && hand_logged(self, h) : hand_any(self, h);
+  if (!h.value || h.failed || h.stopped) return std::nullopt;
+  if (h.next) return hand_logged(self, h);
+  return takes_any(h) ? hand_any(self, h) : std::nullopt;
 }
 
-bool player::tell_of_task(role_id self, hosted& h, std::deque<over_task>::iterator at, std::uint64_t step) {
+void player::tell_of_task(role_id self, hosted& h, std::deque<over_task>::iterator at, std::uint64_t step) {
   const auto task = std::move(*at);
   h.over.erase(at);
-  if (task.error) return fail(self, step, *task.error), true;
+  if (task.error) return fail(self, step, *task.error);
   envelope e;
   e.h.job = job_;
   e.h.dst = self;
   e.body = finished{task.token};
   hand(self, std::move(e));
-  return true;
 }
 
-// Delivers the message that the log names next. Returns false if it has not arrived.
-bool player::hand_logged(role_id self, hosted& h) {
+// Delivers the message that the log names next. Nullopt: it has not arrived.
+std::optional<delivery> player::hand_logged(role_id self, hosted& h) {
   const delivery d = *h.next;
   envelope e;
   std::deque<over_task>::iterator task = h.over.end();
   if (is_finished(d)) {
     task = std::find_if(h.over.begin(), h.over.end(),
                         [&](const over_task& t) { return t.token == d.what && t.error.has_value() == (d.kind == task_failed); });
-    if (task == h.over.end()) return false;
+    if (task == h.over.end()) return std::nullopt;
   } else if (d.from == no_role) {
+    if (has_skipped_) return std::nullopt;
     const auto bytes = aligned_copy(d.whole);
-    if (!decode(bytes.get(), d.whole.size(), bytes, e)) return false;
+    if (!decode(bytes.get(), d.whole.size(), bytes, e)) return std::nullopt;
   } else {
     auto& [from, passed] = h.received[index_of(d.from)];
     const auto at = std::find_if(from.begin(), from.end(), [&](const envelope& x) { return names(d, x); });
-    if (at == from.end()) return false;
+    if (at == from.end()) return std::nullopt;
     const auto before = static_cast<std::size_t>(at - from.begin());
     passed = before < passed ? passed - 1 : before;
     e = std::move(*at);
@@ -111,22 +150,33 @@ bool player::hand_logged(role_id self, hosted& h) {
   ++end_.delivered;
   h.now = d.at;
   advance(h);
-  if (is_finished(d)) return tell_of_task(self, h, task, d.step);
-  hand(self, std::move(e));
-  return true;
+  if (is_finished(d))
+    tell_of_task(self, h, task, d.step);
+  else
+    hand(self, std::move(e));
+  return d;
 }
 
 // Delivers any message, in order of arrival, then any finished task.
-bool player::hand_any(role_id self, hosted& h) {
-  if (!h.order.empty()) {
+std::optional<delivery> player::hand_any(role_id self, hosted& h) {
+  h.now = std::max(h.now, h.arrived);
+  while (!h.order.empty()) {
     auto& from = h.received[h.order.front()].sent;
     h.order.pop_front();
+    if (from.empty()) continue;
     auto e = std::move(from.front());
     from.pop_front();
+    auto d = delivery_of(e, h.now);
     hand(self, std::move(e));
-    return true;
+    return d;
   }
-  return !h.over.empty() && tell_of_task(self, h, h.over.begin(), 0);
+  if (h.over.empty()) return std::nullopt;
+  delivery d;
+  d.kind = h.over.front().error ? task_failed : static_cast<std::uint8_t>(message(finished{}).index());
+  d.what = h.over.front().token;
+  d.at = h.now;
+  tell_of_task(self, h, h.over.begin(), 0);
+  return d;
 }
 
 void player::hand(role_id self, envelope&& e) {
@@ -173,7 +223,8 @@ void player::send(role_id self, envelope&& e) {
   auto& h = roles_[to];
   const auto from = index_of(e.h.src);
   h.received[from].sent.push_back(std::move(e));
-  if (!h.log) h.order.push_back(from);
+  h.arrived = std::max(h.arrived, roles_[index_of(self)].now);
+  if (takes_any(h)) h.order.push_back(from);
   wake(to);
 }
 
@@ -210,9 +261,10 @@ void player::fail(role_id self, std::uint64_t step, std::string text) {
 
 // Reports logged messages that did not arrive. A role that waits for another waiting role is
 // reported only if there is nothing else to report.
-void player::look_for_departures() {
+void player::look_for_departures(replay_end& end) const {
+  if (leaves_logs_ || std::any_of(roles_.begin(), roles_.end(), [](const hosted& h) { return h.log && h.log->cut; })) return;
   const auto say = [&](std::string text) {
-    if (end_.departures.size() < max_departures) end_.departures.push_back(std::move(text));
+    if (end.departures.size() < max_departures) end.departures.push_back(std::move(text));
   };
   for (const bool roots : {true, false}) {
     for (const auto& h : roles_) {
@@ -229,7 +281,7 @@ void player::look_for_departures() {
       const auto source = from < roles_.size() ? " from " + roles_[from].name : std::string();
       if (h.failed)
         say(place + "it fails here; the original run continued with " + to_text(*h.next) + source);
-      else if (roots || end_.departures.empty())
+      else if (roots || end.departures.empty())
         say(place + "its log names " + to_text(*h.next) + source + ", which no role has sent");
     }
   }

@@ -176,6 +176,7 @@ struct job_spec {
   // nodes except the spares.
   std::int64_t min_nodes = 0, max_nodes = 0, spares = 0;
   bool elastic = false, nodes_fixed = false;  // set once all nodes are known
+  bool record = false;                        // nodes record the messages of roles (docs/replay.md)
   // type(): of activations and their gradients; parameter_type(): of parameters and their state.
   dtype type() const { return precision == "f64" ? dtype::f64 : precision == "bf16" ? dtype::bf16 : dtype::f32; }
   dtype parameter_type() const { return wide_of(type()); }

@@ -64,6 +64,7 @@ const std::map<std::string, other_job>& other_jobs() {
       {"job.max_nodes", {{"job.max_nodes=1"}}},
       {"job.spares", {{"job.spares=0"}}},
       {"job.precision", {{"job.precision=\"bf16\""}}},
+      {"job.record", {{"job.record=true"}}},
       {"job.tf32", {{"job.tf32=true"}}},
       {"job.conv_workspace", {{"job.conv_workspace=\"64MiB\""}}},
       {"data.batch", {{"data.batch=12"}}},

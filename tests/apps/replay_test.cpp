@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "runtime/trace/trace_file.hpp"
 #include "tests/apps/child.hpp"
 
 namespace troupe {
@@ -44,8 +45,11 @@ TEST_F(replay_command, of_a_diverged_run_ends_with_the_same_error_at_the_same_st
   EXPECT_EQ(fs::status(path(folder)).permissions(), fs::perms::owner_all);
   for (const auto& f : fs::directory_iterator(path(folder)))
     EXPECT_EQ(f.status().permissions(), fs::perms::owner_read | fs::perms::owner_write) << f.path();
-  for (const char* name : {"report.txt", "job.toml", "plan.json", "events.jsonl", "roles.json", "messages.bin"})
+  for (const char* name : {"report.txt", "job.toml", "plan.json", "events.jsonl", "roles.json", "messages.bin", "last.pftrace"})
     EXPECT_TRUE(fs::is_regular_file(fs::path(path(folder)) / name)) << name;
+  const auto trace = read_trace_file(path(folder + "/last.pftrace"));
+  ASSERT_TRUE(trace);
+  EXPECT_FALSE(trace->slices.empty());
   const auto again = replay({folder});
   EXPECT_EQ(again["event"], "replayed");
   EXPECT_EQ(again["followed"], true) << again;

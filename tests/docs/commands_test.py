@@ -35,6 +35,7 @@ ONLY_PARSED = {
     ("", "troupe diagnose"): "needs a run in progress",
     ("", "troupe doctor"): "its result depends on the machine",
     ("", "troupe critical"): "needs a trace of more steps",
+    ("", "troupe replay"): "needs a recorded run of more steps",
     ("docs/traces.md", "troupe train configs/jobs/lenet_fashion.toml --cluster"): "needs daemons",
     ("docs/gpu.md", "TROUPE_GPU_LIBRARY"): "needs the library of the virtual GPU",
     ("docs/write-a-layer.md", "troupe check-layer"): "needs a plugin; interop.new_layer runs it",
@@ -65,7 +66,7 @@ BEFORE = {
 SAME_EVERYWHERE = {"layers", "modes", "check", "pack", "plan"}
 OUTPUTS = {"--out", "--trace", "--checkpoint", "--post-mortem"}
 FILE = re.compile(r"[\w./-]+\.(?:toml|safetensors|csv|png|txt|so|pack)$")
-PLACEHOLDERS = {"NUMBER": "1", "PORT": "9101", "N": "2", "K": "2", "S": "1", "DIR": "folder", "PROGRAM": "troupe"}
+PLACEHOLDERS = {"NUMBER": "1", "PORT": "9101", "N": "2", "K": "2", "S": "1", "STEP": "3", "DIR": "folder", "PROGRAM": "troupe"}
 
 
 def with_options(words, more):

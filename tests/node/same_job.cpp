@@ -126,7 +126,7 @@ void compare_job_and_data(comparison& c, const job_spec& a, const job_spec& b) {
   c.same("tf32", a.maths.tf32, b.maths.tf32);
   c.same("conv_workspace", a.maths.conv_workspace, b.maths.conv_workspace);
   c.same("precision", a.precision, b.precision);
-  c.same("convolution", a.convolution, b.convolution);
+  c.same("record", a.record, b.record);
   c.same("max_failures", a.max_failures, b.max_failures);
   c.same("min_nodes", a.min_nodes, b.min_nodes);
   c.same("max_nodes", a.max_nodes, b.max_nodes);

@@ -59,7 +59,7 @@ daemon::daemon(surroundings& s, watcher& w, std::string node, std::filesystem::p
   }
   control::take_up_given(place(), book_ ? book_->found().jobs : std::vector<control::unfinished_job>());
   executor_.emplace(control::job_executor::place{place(), roles_, roles_, s_.dev, std::move(taken_up)});
-  checker_.emplace(place(), s_.dev);
+  checker_.emplace(place());
   if (coordinates) {
     controller_.emplace(s_.cluster, node_, tag);
     controller_->restore(book_->found(), now(), controller_out_);

@@ -62,6 +62,7 @@ expected<void> job_executor::make(const prepare& what) {
   if (at_.runs) prepare_for_run_folder(**j);
   original_ = *j;
   origin_ = origin_of(what);
+  if (auto ok = record(**j); !ok) return ok;
   if (auto ok = spawn(*j, 0); !ok) return ok;
   if (at_.runs) at_.runs->begin(number_of(what.job), *j, at_.jobs.numerics);
   return {};
@@ -108,6 +109,16 @@ job_origin job_executor::origin_of(const prepare& what) const {
     o.begins = {kind, given->second.path.string(), {}, what.from};
   o.own_file = true;
   return o;
+}
+
+// Records the plan that begins, which origin_ describes, if the job wants it.
+expected<void> job_executor::record(prepared_job& j) const {
+  auto from = origin_;
+  if (original_) from.nodes = original_->nodes;
+  from.recordings = folder_of(j) / "recording";
+  if (const auto ok = begin_recording(j, from, at_.jobs.numerics); !ok)
+    return unexpected("cannot record: " + ok.error().to_string());
+  return {};
 }
 
 // Called while the roles of the job's plan still exist. `swaps`: those of the next plan replace
@@ -211,6 +222,8 @@ expected<void> job_executor::swap(const control::swap& what) {
   } else
     continue_at(*next_, what.step);
   origin_ = std::move(next_origin_);
+  if (const auto ok = record(*next_); !ok)
+    at_.log("job " + std::to_string(number_of(what.job)) + " goes on unrecorded: " + ok.error().text);
   return spawn(std::exchange(next_, nullptr), what.plan_generation);
 }
 

@@ -79,6 +79,7 @@ class job_executor {
   expected<std::uint64_t> go_back(prepared_job& j, const check_move& what);
   expected<void> continue_as(prepared_job& j, const prepare& what);
   job_origin origin_of(const prepare& what) const;
+  expected<void> record(prepared_job& j) const;
   expected<void> reserve_memory(const prepared_job& j);
   void promise(std::uint64_t bytes);
   expected<void> spawn(const std::shared_ptr<const prepared_job>& j, std::uint32_t plan_generation);

@@ -1,14 +1,20 @@
 // What this node reports about itself and its roles, to the coordinator's daemon and to clients.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
+#include "actors/control/executor/job_folders.hpp"
 #include "actors/control/host/actors.hpp"
 #include "actors/control/role_entries.hpp"
 #include "actors/view/about.hpp"
 #include "actors/view/job_progress.hpp"
+#include "runtime/node/post_mortem.hpp"
 #include "runtime/trace/recorder.hpp"
 
 namespace troupe::control {
 namespace {
+
+namespace fs = std::filesystem;
 
 plan_entry plan_entry_of(const prepared_job& j) {
   plan_entry e{j.id, j.spec.name, {}, {}};
@@ -33,6 +39,37 @@ void read_record(const activity_recorder& from, const look& what, looked& to) {
   to.lost = found.lost;
   to.more = found.more;
   to.task_kinds = task_kinds::names();
+}
+
+// The files of the job's recording in this state folder. A job that was continued by a later
+// incarnation of the daemon has several folders.
+std::vector<recorded_file> recorded_files(const fs::path& state, std::uint32_t job) {
+  std::vector<recorded_file> found;
+  std::error_code ec;
+  for (fs::directory_iterator i(state, ec), end; !ec && i != end; i.increment(ec)) {
+    const auto name = i->path().filename().string();
+    if (!is_job_folder_name(name) || !name.starts_with("job-" + std::to_string(job) + "-")) continue;
+    for (const auto& plan : recordings_in(i->path() / "recording"))
+      for (const auto* file : {"job.toml", "plan.json", "messages.stream", "begins-with.safetensors"}) {
+        std::error_code none;
+        const auto bytes = fs::file_size(plan / file, none);
+        if (!none) found.push_back({name + "/recording/" + plan.filename().string() + "/" + file, bytes});
+      }
+  }
+  return found;
+}
+
+void read_recording(const fs::path& state, const look& what, looked& to) {
+  auto files = recorded_files(state, what.recording_of);
+  if (what.file.empty()) return void(to.files = std::move(files));
+  const bool known = std::any_of(files.begin(), files.end(), [&](const recorded_file& f) { return f.name == what.file; });
+  std::ifstream in;
+  if (known) in.open(state / what.file, std::ios::binary);
+  if (!in.is_open()) return void(to.refusal = "this node has no such recorded file");
+  in.seekg(static_cast<std::streamoff>(what.offset));
+  to.bytes.resize(max_recording_piece);
+  in.read(to.bytes.data(), static_cast<std::streamsize>(to.bytes.size()));
+  to.bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
 }
 
 }  // namespace
@@ -60,6 +97,7 @@ looked answer_to(const shared& s, const look& what) {
   to.id = what.id;
   to.incarnation = s.options.incarnation;
   if (const auto* record = s.host->activities()) read_record(*record, what, to);
+  if (what.recording_of != 0) read_recording(s.options.state, what, to);
   if (!what.state) return to;
   to.state = report_of(s, s.host->published(), std::chrono::steady_clock::now());
   for (const auto& j : s.host->plans()) to.plans.push_back(plan_entry_of(*j));

@@ -103,7 +103,7 @@ class job_reader {
       if (job_.name.empty() || std::any_of(job_.name.begin(), job_.name.end(), odd))
         r->error("name", "bad name (empty, or with '/' or a control character): " + in_quotes(job_.name));
     }
-    k.read_each(*r, job_, {"seed", "max_failures", "min_nodes", "max_nodes", "spares", "precision"});
+    k.read_each(*r, job_, {"seed", "max_failures", "min_nodes", "max_nodes", "spares", "precision", "record"});
     if (k.read(*r, job_, "devices")) job_.devices_at = check_devices(*r, job_.devices);
     read_speeds(*r, k, job_);
     read_maths(*r, job_.maths);

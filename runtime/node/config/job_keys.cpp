@@ -63,6 +63,7 @@ const keys<job_spec>& job_keys() {
        whole_key<job_spec>("spares", 0, 65535, "number of nodes held in reserve to replace failed nodes", &job_spec::spares),
        word_key<job_spec>("precision", {"fp32", "f64", "bf16"}, "data type of activations (docs/precision.md)",
                           &job_spec::precision),
+       flag_key<job_spec>("record", "record the messages of all roles, for `troupe replay` (docs/replay.md)", &job_spec::record),
        flag_key<job_spec>("tf32", "GPUs may round the f32 factors of products and convolutions to TF32, 10 bits of mantissa")
            .otherwise(written(maths_rules{}.tf32)),
        other_key<job_spec>(key_kind::bytes, "conv_workspace",

@@ -9,6 +9,7 @@
 //     best.safetensors             weights with the best accuracy; without test data the final ones
 //     checkpoints/                 checkpoint-<n>-step-<step>.safetensors
 //     curve.svg                    loss and accuracy over steps
+//     recording/                   recorded plans (runtime/node/post_mortem.hpp)
 //     tensorboard/                 event files
 //     lock                         locked (flock) by the process that writes the folder
 //     repl.sock                    socket of the running process, mode 0600

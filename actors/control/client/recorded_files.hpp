@@ -1,0 +1,23 @@
+// Copies the recording of a job (runtime/node/post_mortem.hpp) from all nodes of a cluster.
+// Threads: one at a time. Errors: values; a node that does not answer is noted.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "actors/control/client/node_links.hpp"
+#include "runtime/base/result.hpp"
+
+namespace troupe {
+
+struct copied_recording {
+  std::uint64_t files = 0, bytes = 0;
+  std::vector<std::string> notes = {};  // nodes that are missing, and why
+};
+
+// Copies the files into `to`/NODE/... `job`: its number on the cluster.
+expected<copied_recording> copy_recording(node_links& from, std::uint32_t job, const std::filesystem::path& to);
+
+}  // namespace troupe

@@ -1,0 +1,54 @@
+// The log of the messages that the roles of one node receive (delivery_log.hpp), written to a file
+// while they run. What a killed process has written can be read; the last chunk of each role, at
+// most 2 KiB, is lost.
+//
+//   "troupe messages, stream 1\n"
+//   records: u32 role, u32 kind (0: a chunk, 1: the role has ended), u32 length, bytes (the chunk,
+//            or why the role failed), CRC32C of role to bytes; little-endian
+//
+// Errors: values. Reading accepts any bytes and ends at the first record that is damaged or cut.
+// Threads: log_stream: any; reading: no state.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+#include "runtime/replay/delivery_log.hpp"
+
+namespace troupe::replay {
+
+class log_stream {
+ public:
+  // `on_error` is called once, with the first error of add() or ended(), after which nothing more
+  // is written.
+  explicit log_stream(std::function<void(const std::string&)> on_error) : on_error_(std::move(on_error)) {}
+  ~log_stream();  // completes the file
+  log_stream(const log_stream&) = delete;
+  log_stream& operator=(const log_stream&) = delete;
+
+  // Creates the file, readable by its owner only; an older one is replaced.
+  expected<void> open(const std::string& file);
+  void add(role_id r, std::string_view chunk) { put(r, 0, chunk); }
+  // The role has ended. `failure`: why; empty: it did not fail.
+  void ended(role_id r, std::string_view failure) { put(r, 1, failure); }
+
+ private:
+  void put(role_id r, std::uint32_t kind, std::string_view bytes);
+
+  const std::function<void(const std::string&)> on_error_;
+  std::mutex lock_;
+  std::FILE* file_ = nullptr;  // null: not open, or after an error
+  std::string name_;
+};
+
+// Returns the logs of the roles, in the order of their ids. A role whose end was not recorded is
+// `cut`.
+expected<std::vector<role_part>> read_stream(std::string_view bytes);
+
+}  // namespace troupe::replay

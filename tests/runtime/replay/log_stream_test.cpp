@@ -1,0 +1,155 @@
+// The log of messages that is written to a file while roles run.
+#include "runtime/replay/log_stream.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/error_text.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
+
+namespace troupe::replay {
+namespace {
+
+using ::testing::HasSubstr;
+
+delivery of_step(std::uint64_t step) {
+  delivery d;
+  d.kind = static_cast<std::uint8_t>(message(push{}).index());
+  d.from = role_id{1};
+  d.step = step;
+  d.at = time_point(static_cast<std::int64_t>(step) * 1000);
+  return d;
+}
+
+std::string content(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<std::uint64_t> steps_of(const role_part& p) {
+  std::vector<std::uint64_t> steps;
+  for (const auto& c : p.chunks) {
+    chunk_reader r(c);
+    while (const auto d = r.next()) steps.push_back(d->step);
+  }
+  return steps;
+}
+
+class stream_of_messages : public ::testing::Test {
+ protected:
+  // Two roles with `count` messages each; the second one fails. The room of the logs in memory is
+  // small, so that they drop their oldest messages.
+  void write(std::uint64_t count, bool end = true) {
+    log_stream s([](const std::string& why) { ADD_FAILURE() << why; });
+    ASSERT_EQ(test::error_text(s.open(file_)), "");
+    log_room room(4 * role_log::chunk_bytes);
+    role_log logs[] = {role_log(room), role_log(room)};
+    for (std::uint64_t n = 0; n < count; ++n)
+      for (std::uint32_t r = 0; r < 2; ++r)
+        if (const auto* chunk = logs[r].add(of_step(n))) s.add(role_id{r}, *chunk);
+    dropped_ = logs[0].dropped();
+    if (!end) return;
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      if (const auto* chunk = logs[r].complete()) s.add(role_id{r}, *chunk);
+      s.ended(role_id{r}, r == 1 ? "out of luck" : "");
+    }
+  }
+  std::uint64_t dropped_ = 0;  // by the log in memory
+  test::temp_dir folder_;
+  const std::string file_ = folder_.file("messages.stream");
+};
+
+TEST_F(stream_of_messages, has_all_messages_when_the_log_in_memory_has_dropped_some) {
+  write(20'000);
+  EXPECT_GT(dropped_, 0u);
+  const auto read = read_stream(content(file_));
+  ASSERT_TRUE(read) << test::error_text(read);
+  ASSERT_EQ(read->size(), 2u);
+  for (std::uint32_t r = 0; r < 2; ++r) {
+    const auto& p = (*read)[r];
+    EXPECT_EQ(p.id, role_id{r});
+    EXPECT_EQ(p.handled, 20'000u);
+    EXPECT_EQ(p.dropped, 0u);
+    EXPECT_FALSE(p.cut);
+    const auto steps = steps_of(p);
+    ASSERT_EQ(steps.size(), 20'000u);
+    for (std::uint64_t n = 0; n < steps.size(); ++n) ASSERT_EQ(steps[n], n);
+  }
+  EXPECT_EQ((*read)[1].failure, "out of luck");
+}
+
+TEST_F(stream_of_messages, of_a_killed_process_is_read_to_its_last_whole_chunk) {
+  write(2'000, false);
+  const auto bytes = content(file_);
+  std::uint64_t before = 0;
+  for (std::size_t size = 26; size <= bytes.size(); size += 97) {
+    const auto read = read_stream(bytes.substr(0, size));
+    ASSERT_TRUE(read) << test::error_text(read);
+    std::uint64_t handled = 0;
+    for (const auto& p : *read) {
+      EXPECT_TRUE(p.cut);
+      handled += p.handled;
+      const auto steps = steps_of(p);
+      for (std::uint64_t n = 0; n < steps.size(); ++n) ASSERT_EQ(steps[n], n);
+    }
+    EXPECT_GE(handled, before);
+    before = handled;
+  }
+  EXPECT_GT(before, 2'500u);
+}
+
+TEST_F(stream_of_messages, ends_at_the_first_damaged_record) {
+  write(2'000);
+  const auto sound = content(file_);
+  for (std::size_t at = 26; at < sound.size(); at += 101) {
+    auto bytes = sound;
+    bytes[at] = static_cast<char>(bytes[at] ^ 4);
+    const auto read = read_stream(bytes);
+    ASSERT_TRUE(read);
+    std::uint64_t handled = 0;
+    for (const auto& p : *read) handled += p.handled;
+    EXPECT_LT(handled, 4'001u);
+    EXPECT_TRUE(handled < 4'000u || std::any_of(read->begin(), read->end(), [](const role_part& p) { return p.cut; }) ||
+                read->size() < 2);
+  }
+}
+
+TEST_F(stream_of_messages, refuses_files_of_another_kind) {
+  EXPECT_THAT(test::error_text(read_stream("")), HasSubstr("not a recording"));
+  EXPECT_THAT(test::error_text(read_stream("troupe messages 2\n")), HasSubstr("not a recording"));
+}
+
+TEST_F(stream_of_messages, reports_a_file_that_cannot_be_opened) {
+  log_stream s([](const std::string&) {});
+  EXPECT_THAT(test::error_text(s.open(folder_.file("none") + "/x")), HasSubstr("none/x"));
+  log_stream full([](const std::string&) {});
+  EXPECT_THAT(test::error_text(full.open("/dev/full")), HasSubstr("No space left"));
+}
+
+TEST_F(stream_of_messages, reports_the_first_failed_write_once_and_writes_no_more) {
+  std::vector<std::string> said;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  {
+    log_stream s([&](const std::string& why) { said.push_back(why); });
+    ASSERT_EQ(test::error_text(s.open(file_)), "");
+    const rlimit small{64'000, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    for (int n = 0; n < 200; ++n) s.add(role_id{0}, std::string(1000, 'x'));
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], HasSubstr(file_));
+  EXPECT_THAT(said[0], HasSubstr("not recorded"));
+  EXPECT_LE(std::filesystem::file_size(file_), 64'000u);
+}
+
+}  // namespace
+}  // namespace troupe::replay
