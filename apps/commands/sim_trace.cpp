@@ -11,8 +11,8 @@ expected<std::unique_ptr<sim_trace>> sim_trace::open(const std::string& file, co
 
 void sim_trace::add(activity a, time_point at) {
   a.at = at;
-  const auto node_of = [&](role_id r) { return known(r) ? plan_.nodes[plan_[r].node].name : std::string(); };
-  const auto name_of = [&](role_id r) { return known(r) ? plan_[r].name : std::string(); };
+  const auto node_of = [&](role_id r) { return known(r) ? std::string_view(plan_.nodes[plan_[r].node].name) : std::string_view(); };
+  const auto name_of = [&](role_id r) { return known(r) ? std::string_view(plan_[r].name) : std::string_view(); };
   lines_.add(a, {node_of(a.role), name_of(a.role), node_of(a.peer), name_of(a.peer)});
 }
 

@@ -37,6 +37,13 @@ class proto_message {
     out_ += v;
     return *this;
   }
+  proto_message& bytes(std::uint32_t field, std::string_view v, std::string_view rest) {  // `v` and `rest` as one
+    key(field, 2);
+    varint(v.size() + rest.size());
+    out_ += v;
+    out_ += rest;
+    return *this;
+  }
   proto_message& message(std::uint32_t field, const proto_message& m) { return bytes(field, m.out_); }
   proto_message& reals(std::uint32_t field, const std::vector<double>& all) {  // packed
     key(field, 2);

@@ -1,7 +1,11 @@
 // The thread of a trace that is being written: calls a function 20 times a second, and once more
-// when it is stopped.
+// when it is stopped. It has a low priority, so that it mostly runs while the threads of roles
+// wait.
 // Threads: stop() and the destructor by one at a time. Errors: none; the function must not throw.
 #pragma once
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -32,7 +36,10 @@ class recording_thread {
  private:
   static constexpr std::chrono::milliseconds every{50};
 
+  static constexpr int niceness = 10;
+
   void work() {
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), niceness);  // of this thread only, on Linux
     for (bool last = false; !last;) {
       {
         std::unique_lock hold(lock_);

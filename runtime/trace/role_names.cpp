@@ -15,29 +15,33 @@ void role_names::set(const std::string& node, std::vector<activity_names> plans,
   for (const auto& [where, list] : plans_)
     for (const auto& p : list)
       for (std::uint32_t r = 0; r < p.roles.size(); ++r)
-        if (!p.roles[r].empty()) by_role_[{p.job, role_id{r}}].push_back({p.since, where, p.roles[r]});
+        if (!p.roles[r].empty()) by_role_[{p.job, role_id{r}}].push_back({p.since, kept(where), kept(p.roles[r])});
   for (auto& [role, names] : by_role_)
     std::stable_sort(names.begin(), names.end(), [](const named& a, const named& b) { return a.since < b.since; });
 }
 
 // The name since the latest plan before `at`; before the first plan, that of the first.
-role_names::named role_names::find(std::uint32_t job, role_id role, time_point at) const {
+// Null: the role is unknown.
+const role_names::named* role_names::find(std::uint32_t job, role_id role, time_point at) const {
   const auto found = by_role_.find({job, role});
-  if (found == by_role_.end()) return {};
+  if (found == by_role_.end()) return nullptr;
   const auto& names = found->second;
   const auto after = std::upper_bound(names.begin(), names.end(), at, [](time_point t, const named& n) { return t < n.since; });
-  return after == names.begin() ? names.front() : *std::prev(after);
+  return after == names.begin() ? &names.front() : &*std::prev(after);
 }
 
-activity_place role_names::place(const std::string& node, const activity& a, duration shift) const {
-  auto self = find(a.job, a.role, a.at + shift);
-  if (self.role.empty()) self.role = "role " + std::to_string(index_of(a.role)) + " of job " + std::to_string(a.job);
-  activity_place p{node, std::move(self.role), {}, {}};
+activity_place role_names::place(const std::string& node, const activity& a, duration shift) {
+  activity_place p{kept(node), {}, {}, {}};
+  if (const auto* self = find(a.job, a.role, a.at + shift))
+    p.role = self->role;
+  else
+    p.role = kept("role " + std::to_string(index_of(a.role)) + " of job " + std::to_string(a.job));
   const bool has_peer = a.kind == activity::kind_of::received || a.kind == activity::kind_of::sent;
   if (!has_peer || a.peer == no_role) return p;
-  auto peer = find(a.job, a.peer, a.at + shift);
-  p.peer_node = std::move(peer.node);
-  p.peer = std::move(peer.role);
+  if (const auto* peer = find(a.job, a.peer, a.at + shift)) {
+    p.peer_node = peer->node;
+    p.peer = peer->role;
+  }
   return p;
 }
 

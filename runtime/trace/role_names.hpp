@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,15 +21,18 @@ class role_names {
   // The plans of one node, in order of time; replaces earlier ones of the node. `shift`: added to
   // its times.
   void set(const std::string& node, std::vector<activity_names> plans, duration shift = {});
-  // An unknown role is called "role 7 of job 1"; a message from outside the job has no peer.
-  activity_place place(const std::string& node, const activity& a, duration shift = {}) const;
+  // An unknown role is called "role 7 of job 1"; a message from outside the job has no peer. The
+  // texts stay until this object ends.
+  activity_place place(const std::string& node, const activity& a, duration shift = {});
 
  private:
   struct named {
     time_point since{};
-    std::string node, role;
+    std::string_view node, role;  // in texts_
   };
-  named find(std::uint32_t job, role_id role, time_point at) const;
+  const named* find(std::uint32_t job, role_id role, time_point at) const;
+  std::string_view kept(const std::string& text) { return *texts_.insert(text).first; }
+  std::set<std::string> texts_;
   std::map<std::string, std::vector<activity_names>> plans_;                 // by node; shifted
   std::map<std::pair<std::uint32_t, role_id>, std::vector<named>> by_role_;  // of plans_, by job and role; in order of time
 };

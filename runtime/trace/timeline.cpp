@@ -1,10 +1,24 @@
 #include "runtime/trace/timeline.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "runtime/messages/message.hpp"
 
 namespace troupe {
+namespace {
+
+// "send forward"
+std::string_view sent_name(std::size_t body) {
+  static const auto names = [] {
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < std::variant_size_v<troupe::message>; ++i) all.push_back(std::string("send ") + name_of_body(i));
+    return all;
+  }();
+  return body < names.size() ? std::string_view(names[body]) : "send ?";
+}
+
+}  // namespace
 
 template <class F>
 timeline::track timeline::place(lanes& among, time_point begin, time_point end, F make) {
@@ -23,20 +37,19 @@ void timeline::add(const activity& a, const activity_place& at, duration shift) 
       const auto end = when + time_point(static_cast<std::int64_t>(a.value));
       const auto on = place(t.tasks, when, end, [&] { return t.tasks.empty() ? t.messages : out_.track_in(t.messages, at.role); });
       track_details d{.flow = a.id};
-      if (a.id != 0) d.numbers = {{"step", a.step}, {"packet", a.packet}};
+      if (a.id != 0) d.numbers = {{{"step", a.step}, {"packet", a.packet}}};
       return out_.slice(on, when, end, task_kinds::name_of(a.what), d);
     }
     case activity::kind_of::status: return count(a, t, when);
-    default: return message(a, at, when);
+    default: return message(a, at, t, when);
   }
 }
 
-void timeline::message(const activity& a, const activity_place& at, time_point when) {
+void timeline::message(const activity& a, const activity_place& at, const role_tracks& t, time_point when) {
   const bool sent = a.kind == activity::kind_of::sent;
-  const std::string name = name_of_body(a.what);
-  track_details d{.numbers = {{"step", a.step}, {"packet", a.packet}, {"bytes", a.size}},
-                  .texts = {{sent ? "to" : "from", at.peer}}};
-  out_.instant(tracks_of(at).messages, when, sent ? "send " + name : name, d);
+  const track_details d{.numbers = {{{"step", a.step}, {"packet", a.packet}, {"bytes", a.size}}},
+                        .texts = {{{sent ? "to" : "from", at.peer}}}};
+  out_.instant(t.messages, when, sent ? sent_name(a.what) : name_of_body(a.what), d);
   if (at.node == at.peer_node || at.peer_node.empty()) return;
   const message_key key{a.job, sent ? a.role : a.peer, a.value};
   const auto [other, first] = under_way_.try_emplace(key, message_end{a, at, when});
@@ -56,10 +69,10 @@ void timeline::crossed(const message_end& sent, time_point arrived) {
   if (links_process_ == track{}) links_process_ = out_.process("links");
   arrived = std::max(arrived, begun);  // clocks of nodes are aligned to some microseconds only
   const auto on = place(links_[{at.node, at.peer_node}], begun, arrived,
-                        [&] { return out_.track_in(links_process_, at.node + " to " + at.peer_node); });
+                        [&] { return out_.track_in(links_process_, std::string(at.node) + " to " + std::string(at.peer_node)); });
   out_.slice(
       on, begun, arrived, name_of_body(a.what),
-      {.numbers = {{"step", a.step}, {"packet", a.packet}, {"bytes", a.size}}, .texts = {{"from", at.role}, {"to", at.peer}}});
+      {.numbers = {{{"step", a.step}, {"packet", a.packet}, {"bytes", a.size}}}, .texts = {{{"from", at.role}, {"to", at.peer}}}});
 }
 
 void timeline::count(const activity& a, role_tracks& t, time_point when) {
@@ -73,14 +86,15 @@ timeline::role_tracks& timeline::tracks_of(const activity_place& at) {
   const auto [found, isnew] = roles_.try_emplace({at.node, at.role});
   auto& t = found->second;
   if (!isnew) return t;
-  t.messages = out_.track_in(node(at.node), at.role);
-  t.queued = out_.counter_in(t.messages, at.role + " queued", track_event_file::unit::count);
-  t.in_flight = out_.counter_in(t.messages, at.role + " packets", track_event_file::unit::count);
-  t.credit = out_.counter_in(t.messages, at.role + " credit", track_event_file::unit::count);
+  const std::string role(at.role);
+  t.messages = out_.track_in(node(at.node), role);
+  t.queued = out_.counter_in(t.messages, role + " queued", track_event_file::unit::count);
+  t.in_flight = out_.counter_in(t.messages, role + " packets", track_event_file::unit::count);
+  t.credit = out_.counter_in(t.messages, role + " credit", track_event_file::unit::count);
   return t;
 }
 
-timeline::track timeline::node(const std::string& name) {
+timeline::track timeline::node(std::string_view name) {
   const auto [found, isnew] = nodes_.try_emplace(name);
   if (isnew) found->second = out_.process(name);
   return found->second;

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -27,10 +27,10 @@
 
 namespace troupe {
 
-// Where an activity took place.
+// Where an activity took place. The texts must outlive the timeline.
 struct activity_place {
-  std::string node, role;
-  std::string peer_node, peer;  // of a message
+  std::string_view node, role;
+  std::string_view peer_node, peer;  // of a message
 };
 
 class timeline {
@@ -67,18 +67,18 @@ class timeline {
   using message_key = std::tuple<std::uint32_t, role_id, std::uint64_t>;  // job, source, number
 
   role_tracks& tracks_of(const activity_place& at);
-  void message(const activity& a, const activity_place& at, time_point when);
+  void message(const activity& a, const activity_place& at, const role_tracks& t, time_point when);
   void count(const activity& a, role_tracks& t, time_point when);
   void crossed(const message_end& sent, time_point arrived);
-  track node(const std::string& name);
+  track node(std::string_view name);
   // The track for a slice from `begin` to `end`; `make` makes one more.
   template <class F>
   static track place(lanes& among, time_point begin, time_point end, F make);
 
   track_event_file& out_;
-  std::map<std::string, track> nodes_;
-  std::map<std::pair<std::string, std::string>, role_tracks> roles_;  // by node and role
-  std::map<std::pair<std::string, std::string>, lanes> links_;        // from, to
+  std::map<std::string_view, track> nodes_;
+  std::map<std::pair<std::string_view, std::string_view>, role_tracks> roles_;  // by node and role
+  std::map<std::pair<std::string_view, std::string_view>, lanes> links_;        // from, to
   std::map<message_key, message_end> under_way_;
   std::deque<message_key> order_;
   track links_process_{};

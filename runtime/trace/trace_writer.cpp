@@ -6,7 +6,7 @@ namespace troupe {
 
 void describe(track_event_file& to, const trace_job& j) {
   if (j.text.empty()) return;
-  to.instant(to.track_in(to.process("troupe"), "job"), {}, trace_job::name, {.texts = {{"text", j.text}, {"nodes", j.nodes}}});
+  to.instant(to.track_in(to.process("troupe"), "job"), {}, trace_job::name, {.texts = {{{"text", j.text}, {"nodes", j.nodes}}}});
 }
 
 std::string trace_summary_text(const trace_summary& s) {

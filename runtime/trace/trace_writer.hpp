@@ -63,8 +63,8 @@ class trace_writer {
 
   std::filesystem::path file_;
   track_event_file out_;
+  role_names names_;  // has the texts of lines_
   timeline lines_;
-  role_names names_;
   std::uint64_t lost_ = 0;
 };
 

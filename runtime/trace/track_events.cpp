@@ -87,39 +87,44 @@ void track_event_file::value(track counter, time_point at, std::int64_t v) {
 }
 
 void track_event_file::event(track on, time_point at, type t, std::string_view name, const track_details& d) {
-  proto_message added;  // names that are new
+  added_.clear();  // names that are new
   event_.clear();
   event_.number(track_event::type, static_cast<std::uint64_t>(t)).number(track_event::track_uuid, static_cast<std::uint64_t>(on));
-  if (!name.empty()) event_.number(track_event::name_iid, interned(interned_data::event_names, name, added));
+  if (!name.empty()) event_.number(track_event::name_iid, interned(interned_data::event_names, name, added_));
   const auto annotate = [&](std::string_view of, auto put) {
-    proto_message a;
-    put(a.number(debug_annotation::name_iid, interned(interned_data::debug_annotation_names, of, added)));
-    event_.message(track_event::debug_annotations, a);
+    if (of.empty()) return;
+    annotation_.clear();
+    put(annotation_.number(debug_annotation::name_iid, interned(interned_data::debug_annotation_names, of, added_)));
+    event_.message(track_event::debug_annotations, annotation_);
   };
   for (const auto& [of, n] : d.numbers) annotate(of, [&](proto_message& a) { a.number(debug_annotation::uint_value, n); });
   for (const auto& [of, text] : d.texts) annotate(of, [&](proto_message& a) { a.bytes(debug_annotation::string_value, text); });
   if (d.flow != 0) event_.fixed(track_event::flow_ids, d.flow);
   packet_.clear();
   packet_.number(trace_packet::timestamp, static_cast<std::uint64_t>(at.count())).message(trace_packet::track_event, event_);
-  if (!added.encoded().empty()) packet_.message(trace_packet::interned_data, added);
+  if (!added_.encoded().empty()) packet_.message(trace_packet::interned_data, added_);
   packet(packet_);
 }
 
 std::uint64_t track_event_file::interned(std::uint32_t field, std::string_view text, proto_message& added) {
   auto& known = field == interned_data::event_names ? event_names_ : number_names_;
-  const auto [at, isnew] = known.try_emplace(std::string(text), known.size() + 1);
-  if (isnew) added.message(field, proto_message{}.number(interned_name::iid, at->second).bytes(interned_name::name, text));
-  return at->second;
+  if (const auto at = known.find(text); at != known.end()) return at->second;
+  const auto number = known.size() + 1;
+  known.emplace(text, number);
+  added.message(field, proto_message{}.number(interned_name::iid, number).bytes(interned_name::name, text));
+  return number;
 }
 
 void track_event_file::packet(const proto_message& content) {
-  proto_message rest;
-  rest.number(trace_packet::sequence_id, sequence)
-      .number(trace_packet::sequence_flags, begun_ ? trace_packet::needs_state : trace_packet::state_cleared);
-  if (!std::exchange(begun_, true)) rest.number(trace_packet::first_packet_on_sequence, 1);
-  proto_message whole;
-  whole.bytes(trace::packet, content.encoded() + rest.encoded());
-  buffer_ += whole.encoded();
+  static const auto first = proto_message{}
+                                .number(trace_packet::sequence_id, sequence)
+                                .number(trace_packet::sequence_flags, trace_packet::state_cleared)
+                                .number(trace_packet::first_packet_on_sequence, 1);
+  static const auto later =
+      proto_message{}.number(trace_packet::sequence_id, sequence).number(trace_packet::sequence_flags, trace_packet::needs_state);
+  whole_.clear();
+  whole_.bytes(trace::packet, content.encoded(), (std::exchange(begun_, true) ? later : first).encoded());
+  buffer_ += whole_.encoded();
   if (buffer_.size() >= most_buffered) write();
 }
 

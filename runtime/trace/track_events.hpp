@@ -14,14 +14,15 @@
 // Threads: one at a time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "runtime/base/proto_message.hpp"
 #include "runtime/base/result.hpp"
@@ -29,11 +30,12 @@
 
 namespace troupe {
 
-// What is shown of a slice or an instant besides its name.
+// What is shown of a slice or an instant besides its name. Details of a name that is empty are left
+// out.
 struct track_details {
   std::uint64_t flow = 0;  // slices and instants with the same number are linked, in order of time; 0: none
-  std::vector<std::pair<std::string_view, std::uint64_t>> numbers = {};
-  std::vector<std::pair<std::string_view, std::string_view>> texts = {};
+  std::array<std::pair<std::string_view, std::uint64_t>, 3> numbers = {};
+  std::array<std::pair<std::string_view, std::string_view>, 2> texts = {};
 };
 
 class track_event_file {
@@ -69,8 +71,13 @@ class track_event_file {
   int file_;
   std::string buffer_;
   std::uint64_t tracks_ = 0, processes_ = 0;
-  std::unordered_map<std::string, std::uint64_t> event_names_, number_names_;
-  proto_message event_, packet_;
+  struct text_hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>()(s); }
+  };
+  using numbers_of_names = std::unordered_map<std::string, std::uint64_t, text_hash, std::equal_to<>>;
+  numbers_of_names event_names_, number_names_;
+  proto_message event_, packet_, added_, annotation_, whole_;  // reused
   bool begun_ = false;
   std::optional<error> failed_;
 };

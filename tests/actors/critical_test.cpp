@@ -87,7 +87,7 @@ class planted_job {
   void write_to(sim::world& w, timeline& lines) {
     const auto add = [&](activity a, time_point at) {
       a.at = at;
-      const auto place = [&](role_id r) { return job_->plan.nodes[job_->plan[r].node].name; };
+      const auto place = [&](role_id r) -> const std::string& { return job_->plan.nodes[job_->plan[r].node].name; };
       activity_place p{place(a.role), job_->plan[a.role].name, {}, {}};
       if (a.peer != no_role) p.peer_node = place(a.peer), p.peer = job_->plan[a.peer].name;
       lines.add(a, p);
