@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""page_cost.py [--bin DIR] [--pages N] [--rounds N] [--steps N]: what open pages cost training.
+"""Measures what open pages cost training.
+
+usage: bench/page_cost.py [--bin build/release/bin] [--pages 50] [--rounds 5] [--steps 60000] [--out FILE]
 
 Trains LeNet on synthetic data with `troupe train --page`, in turns without and with N open pages (default 50): connections to the
 WebSocket that read all messages, from a process of its own, as browsers do. Prints the medians of examples/s and their difference; the
@@ -8,6 +10,7 @@ process, is also printed and hardly depends on other load. The readers use a pro
 """
 import argparse
 import base64
+import datetime
 import json
 import os
 import re
@@ -20,6 +23,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from environment import machine, publish
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -110,6 +115,7 @@ def main():
     parser.add_argument("--pages", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=60000)
+    parser.add_argument("--out")
     a = parser.parse_args()
     rates, shares = {0: [], a.pages: []}, []
     with tempfile.TemporaryDirectory() as folder:
@@ -121,10 +127,26 @@ def main():
                     shares.append(share)
                 print(f"{pages:3} pages  {rate:9.0f} examples/s  page's thread {share:.2f} %"
                       + (f"  readers: {read['bytes'] / 1e6:.1f} MB, {read['cpu_s']:.2f} s of a processor" if read else ""), flush=True)
-    without, with_pages = statistics.median(rates[0]), statistics.median(rates[a.pages])
-    print(f"{a.pages} open pages cost {100 * (1 - with_pages / without):.2f} % of {without:.0f} examples/s; "
-          f"the page's thread had {statistics.median(shares):.2f} % of the processor time")
+    publish(page(a, rates, shares), a.out, a.bin)
     return 0
+
+
+def page(a, rates, shares):
+    without, with_pages = statistics.median(rates[0]), statistics.median(rates[a.pages])
+    rows = "".join(f"| {n + 1} | {rates[0][n]:,.0f} | {rates[a.pages][n]:,.0f} | {shares[n]:.2f} % |\n" for n in range(len(shares)))
+    return f"""# Cost of open pages, {datetime.date.today()}
+
+**Question.** How much slower is training while {a.pages} pages are open in browsers?
+**Answer.** By {100 * (1 - with_pages / without):.2f} % of {without:,.0f} examples/s, by the medians; the runs vary by {100 * (max(rates[0]) / min(rates[0]) - 1):.0f} %. The page's thread had {statistics.median(shares):.2f} % of the processor time.
+
+**Command.** `bench/page_cost.py --pages {a.pages} --rounds {a.rounds} --steps {a.steps}`
+**Where.** {machine()}. LeNet on synthetic data; the readers of the pages run on the same machine, in a process of their own.
+
+| round | no page, examples/s | {a.pages} pages | page's thread |
+|---|---|---|---|
+{rows}
+**What it does not show.** Browsers that draw: the readers take all messages and drop them.
+"""
 
 
 if __name__ == "__main__":

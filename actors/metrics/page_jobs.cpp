@@ -74,6 +74,8 @@ void add_job(exposition& x, const repl_job& j, const job_totals& t, std::chrono:
   if (j.accuracy >= 0) x.add("troupe_job_accuracy_ratio", {id}, j.accuracy);
   x.add("troupe_job_examples_per_second", {id}, j.over() ? 0 : j.examples_per_s);
   x.add("troupe_job_node_failures_total", {id}, real(j.node_failures));
+  if (!j.over())
+    for (const auto& s : j.stragglers) x.add("troupe_job_straggler_seconds", {id, s.role, s.node}, (s.step_ms - s.peers_ms) / 1000);
   if (j.steps_at_risk) x.add("troupe_job_steps_at_risk", {id}, real(*j.steps_at_risk));
   add_progress(x, id, j, t);
   add_checkpoint(x, id, j, t, now);

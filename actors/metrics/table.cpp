@@ -55,6 +55,8 @@ constexpr metric entries[] = {
     {"troupe_job_checkpoint_age_seconds", gauge_kind, "job_id",
      "Time since the newest checkpoint, or since the job began to train."},
     {"troupe_job_checkpoint_seconds", gauge_kind, "job_id", "Time that writing the newest checkpoint took."},
+    {"troupe_job_straggler_seconds", gauge_kind, "job_id role node",
+     "Time that a straggler costs a step, as it was last named (docs/stragglers.md)."},
     {"troupe_job_steps_at_risk", gauge_kind, "job_id", "Steps that the most costly failure of a node would repeat."},
 
     // Nodes of the cluster: from the coordinator's daemon.

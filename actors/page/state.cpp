@@ -64,6 +64,8 @@ json links_of(const repl_node& n) {
     json o{{"by", l.by}, {"in", l.bytes_in}, {"out", l.bytes_out}};
     put_count(o, "shared_in", l.shared_in);
     put_text(o, "why_not", l.why_not);
+    // Rounded to 50 us, so that it rarely changes: it is measured every second.
+    if (l.round_trip > 0) put_number(o, "round_trip_us", std::max(50.0, std::round(l.round_trip * 2e4) * 50));
     links[l.peer] = std::move(o);
   }
   return links;
@@ -133,6 +135,13 @@ json state_of(const repl_job& j) {
   put_text(o, "mode", mode_of(j));
   if (const auto epoch = epoch_of(j)) put_number(o, "epoch", *epoch);
   if (const auto left = seconds_left(j)) put_age(o, "left", *left);
+  for (const auto& s : j.stragglers) {
+    json one{{"role", s.role}, {"step", s.step}};
+    put_text(one, "node", s.node);
+    put_number(one, "costs_ms", std::round((s.step_ms - s.peers_ms) * 10) / 10);
+    put_number(one, "peers_ms", std::round(s.peers_ms * 10) / 10);
+    o["stragglers"].push_back(std::move(one));
+  }
   put_count(o, "skipped", j.skipped);
   put_count(o, "failures", j.node_failures);
   if (j.replicas > 1) o["replicas"] = j.replicas;

@@ -25,7 +25,11 @@ std::string overlong_task::text() const {
   std::string text = "the task '" + t.kind + "' of " + what.role;
   if (!what.node.empty()) text += " on node " + what.node;
   if (t.of_packet) text += ", packet " + std::to_string(t.packet) + " of step " + std::to_string(t.step) + ",";
-  return text + " has been running for " + std::to_string(std::llround(seconds)) + " s";
+  text += " has been running for " + std::to_string(std::llround(seconds)) + " s";
+  if (t.usual <= 0) return text;
+  char usual[32];
+  std::snprintf(usual, sizeof usual, "%.3g", 1000 * t.usual);
+  return text + "; usually it takes " + usual + " ms";
 }
 
 slow_task_event slow_task_of(const overlong_task& t) {
@@ -47,7 +51,8 @@ task_watch::findings task_watch::look(const std::vector<watched_task>& running, 
     mine = before->second;
     mine.ran += passed;
     const overlong_task one{r, mine.ran.count()};
-    if (mine.ran >= limits_.watchdog && !std::exchange(mine.notified, true)) found.overlong.push_back(one);
+    const bool unusual = r.task.usual > 0 && mine.ran >= limits_.least && mine.ran.count() >= limits_.times * r.task.usual;
+    if ((mine.ran >= limits_.watchdog || unusual) && !std::exchange(mine.notified, true)) found.overlong.push_back(one);
     if (mine.ran >= limits_.give_up && !found.hung) found.hung = one;
   }
   seen_ = std::move(next);

@@ -4,6 +4,8 @@
 // was stopped does not count.
 //
 //   watchdog    a task that has been running for this long is reported, once
+//   times       so is one that has been running for `times` the median of its role's last tasks of
+//               its kind, and for at least `least`
 //   give_up     a task that has been running for this long counts as hung
 #pragma once
 
@@ -22,6 +24,8 @@ namespace troupe {
 
 struct task_limits {
   std::chrono::duration<double> watchdog = std::chrono::seconds(60), give_up = std::chrono::minutes(30);
+  double times = 20;
+  std::chrono::duration<double> least = std::chrono::seconds(2);
 };
 
 // A running task, as its node last reported it.

@@ -103,6 +103,27 @@ TEST(monitor_entry, counts_tasks_and_the_time_of_waits_by_kind) {
   EXPECT_DOUBLE_EQ(p.waited[static_cast<std::size_t>(wait_kind::weights)], 0);
 }
 
+TEST(monitor_entry, knows_the_usual_time_of_a_task_of_its_kind) {
+  monitor_entry entry;
+  const auto begun = monitor_entry::clock::now();
+  const auto run = [&](const char* kind, int ms) {
+    entry.task_begun(0, kind, std::nullopt, begun);
+    entry.task_over(0, begun + std::chrono::milliseconds(ms));
+  };
+  const auto usual = [&](const char* kind) {
+    entry.task_begun(0, kind, std::nullopt, begun);
+    return entry.get(begun + std::chrono::seconds(1)).task.usual;
+  };
+  const char* const forward = "forward";
+  for (const int ms : {10, 900, 12, 11}) run(forward, ms);
+  EXPECT_EQ(usual(forward), 0) << "four tasks are too few";
+  run(forward, 13);
+  EXPECT_EQ(usual(forward), 0.012) << "the median, which one slow task does not change";
+  EXPECT_EQ(usual("backward"), 0);
+  for (int i = 0; i < 15; ++i) run(forward, 50);
+  EXPECT_EQ(usual(forward), 0.05) << "only the last 15 count";
+}
+
 // --- totals of roles
 
 role_published role_of(std::uint32_t job, std::uint32_t id, std::uint64_t messages, const char* name = "worker0/conv1") {
@@ -230,6 +251,7 @@ metrics_facts facts_of_a_cluster() {
   j.step = 30;
   j.loss = 0.5;
   j.accuracy = 0.9;
+  j.stragglers = {{"worker1/conv1", "n2", 245, 45, 20}};
   auto about = std::make_shared<repl_about>();
   about->batch = 24;
   about->steps_per_epoch = 20;
@@ -281,6 +303,7 @@ TEST(metrics_page, shows_the_facts) {
       {"troupe_job_step_seconds_count{job_id=\"1\"}", 30},
       {"troupe_job_checkpoint_step{job_id=\"1\"}", 30},
       {"troupe_job_checkpoints_total{job_id=\"1\",result=\"saved\"}", 1},
+      {"troupe_job_straggler_seconds{job_id=\"1\",role=\"worker1/conv1\",node=\"n2\"}", 0.2},
       {"troupe_node_up{node=\"n1\"}", 1},
       {"troupe_node_up{node=\"n2\"}", 0},
       {"troupe_node_state{node=\"n2\",state=\"lost\"}", 1},

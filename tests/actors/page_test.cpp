@@ -55,6 +55,21 @@ TEST(page_state, names_the_root_of_a_stall_and_who_waits_for_it) {
   EXPECT_EQ(s["edges"], (json{{"n1/worker0/conv1", {"n2/worker0"}}}));
 }
 
+TEST(page_state, has_stragglers_and_round_trips) {
+  fake_backend b;
+  b.v.jobs[1].stragglers = {{"worker0/conv1", "n1", 245.04, 45.01, 20}, {"link", "", 9, 1, 30}};
+  repl_link measured, fresh;
+  measured.peer = "n2", measured.round_trip = 0.000132;
+  fresh.peer = "n3";
+  b.v.nodes[0].links = {measured, fresh};
+  const auto s = page_state(b.v, page_role::observer);
+  EXPECT_EQ(s["jobs"][std::to_string(b.v.jobs[1].id)]["stragglers"],
+            (json{{{"role", "worker0/conv1"}, {"step", 20}, {"node", "n1"}, {"costs_ms", 200}, {"peers_ms", 45}},
+                  {{"role", "link"}, {"step", 30}, {"costs_ms", 8}, {"peers_ms", 1}}}));
+  EXPECT_EQ(s["nodes"][b.v.nodes[0].name]["links"]["n2"]["round_trip_us"], 150);
+  EXPECT_FALSE(s["nodes"][b.v.nodes[0].name]["links"]["n3"].contains("round_trip_us"));
+}
+
 TEST(page_state, leaves_out_what_is_unknown_or_not_finite) {
   fake_backend b;
   b.v.jobs[1].loss = std::nan("");

@@ -41,6 +41,25 @@ TEST(task_watch, reports_a_task_once_when_it_exceeds_the_watchdog_limit) {
   EXPECT_EQ(looks(w, now, 12, forward_of(8)).size(), 1u) << "another task is counted anew";
 }
 
+TEST(task_watch, reports_a_task_that_takes_many_times_its_usual_time) {
+  task_watch w({60s, 600s, 20, 2s});
+  auto now = instant{} + 5s;
+  auto usual = forward_of(7);
+  usual.task.usual = 0.4;
+  EXPECT_TRUE(looks(w, now, 8, usual).empty()) << "8 s are 20 times its usual time, and it was seen for 7";
+  const auto named = looks(w, now, 30, usual);
+  ASSERT_EQ(named.size(), 1u);
+  EXPECT_EQ(named[0].seconds, 8);
+  EXPECT_NE(named[0].text().find("has been running for 8 s; usually it takes 400 ms"), std::string::npos) << named[0].text();
+  auto quick = forward_of(8);
+  quick.task.usual = 0.001;
+  EXPECT_TRUE(looks(w, now, 2, quick).empty()) << "less than 2 s is nothing that a user must know";
+  EXPECT_EQ(looks(w, now, 2, quick).size(), 1u);
+  auto slow = forward_of(9);
+  slow.task.usual = 5;
+  EXPECT_TRUE(looks(w, now, 60, slow).empty()) << "its tasks always take 5 s";
+}
+
 TEST(task_watch, reports_a_task_as_hung_when_it_exceeds_the_give_up_limit) {
   task_watch w({10s, 60s});
   auto now = instant{} + 5s;

@@ -2,7 +2,7 @@
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { model } from "./feed.js";
-import { bytes, count, currentJob, duration, isOver, natural } from "./format.js";
+import { bytes, count, currentJob, duration, isOver, natural, number } from "./format.js";
 import { Button, Panel, Scroll, State, command, whyNot } from "./ui.js";
 
 function gpuText(g) {
@@ -29,7 +29,7 @@ function Links({ names }) {
   return html`<${Scroll} label="Links between nodes"><table class="list matrix"><caption class="hidden">Bytes sent from the node of a row to that of a column</caption><thead><tr><th>from \\ to</th>${names.map((b) => html`<th key=${b} class="n">${b}</th>`)}</tr></thead>
     <tbody>${names.map((a) => html`<tr key=${a}><th scope="row">${a}</th>${names.map((b) => {
       const x = l(a, b), rate = model.rates[`${a}>${b}`];
-      return html`<td key=${b} class="n">${x ? html`${bytes(x.out)}<small>${x.by}${rate !== undefined && `, ${bytes(rate)}/s`}${x.why_not && html`<abbr title=${`no shared memory: ${x.why_not}`}>*</abbr>`}</small>` : a === b ? "" : "–"}</td>`;
+      return html`<td key=${b} class="n">${x ? html`${bytes(x.out)}<small>${x.by}${rate !== undefined && `, ${bytes(rate)}/s`}${x.why_not && html`<abbr title=${`no shared memory: ${x.why_not}`}>*</abbr>`}</small>${x.round_trip_us && html`<small>${x.round_trip_us >= 1000 ? `${number(x.round_trip_us / 1000, 3)} ms` : `${x.round_trip_us} µs`} there and back</small>`}` : a === b ? "" : "–"}</td>`;
     })}</tr>`)}</tbody></table><//>`;
 }
 

@@ -101,6 +101,11 @@ function linkRows() {
   return rows;
 }
 
+// Roles and links that were named as slower than their peers, the newest first.
+function Stragglers({ list }) {
+  return html`<ul class="stragglers">${[...list].reverse().map((s) => html`<li key=${s.role + s.node}><b>${s.role}</b>${s.node && ` at ${s.node}`} costs <b>${number(s.costs_ms)} ms</b> a step: its peers take ${number(s.peers_ms)} ms <small>step ${count(s.step)}</small></li>`)}</ul>`;
+}
+
 // Reads of weights by age, over all parameters. Asked for every few seconds while the job runs.
 function useStaleness(id, active) {
   const [rows, setRows] = useState([]);
@@ -155,6 +160,7 @@ export function Run({ argument }) {
       </div>
       <div class="column side">
         <${Controls} id=${id} job=${job} />
+        ${job.stragglers && html`<${Panel} title="Stragglers"><${Stragglers} list=${job.stragglers} /><//>`}
         <${Panel} title="Time by layer"><${Bars} label="Share of the computing time by layer" rows=${timeByPart(id, job)} /><//>
         <${Panel} title="Age of the weights used"><${Bars} label="Reads of weights by age in clocks" rows=${staleness} colour="var(--series-3)" /><//>
         <${Panel} title="Bytes by link"><${Bars} label="Bytes sent by link" rows=${linkRows()} colour="var(--series-2)" /><//>
