@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -28,13 +29,14 @@ class http_client {
     a.sin_family = AF_INET;
     if (!from.empty()) {
       ::inet_pton(AF_INET, from.c_str(), &a.sin_addr);
-      ::bind(fd_, reinterpret_cast<const sockaddr*>(&a), sizeof a);
+      if (::bind(fd_, reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0) throw std::runtime_error("cannot bind to " + from);
     }
     a.sin_port = htons(port);
     ::inet_pton(AF_INET, host.c_str(), &a.sin_addr);
-    if (::connect(fd_, reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0) {
+    if (::connect(fd_, reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0 && !connected_after_signal()) {
+      const int why = errno;
       ::close(fd_);
-      throw std::runtime_error("cannot connect to port " + std::to_string(port));
+      throw std::runtime_error("cannot connect to port " + std::to_string(port) + ": " + std::strerror(why));
     }
   }
   http_client(http_client&& o) noexcept : fd_(std::exchange(o.fd_, -1)), text_(std::move(o.text_)) {}
@@ -98,6 +100,19 @@ class http_client {
   }
 
  private:
+  // A signal has interrupted connect(), which goes on: waits for its end.
+  bool connected_after_signal() const {
+    if (errno != EINTR) return false;
+    pollfd p{fd_, POLLOUT, 0};
+    while (::poll(&p, 1, 20'000) < 0 && errno == EINTR) {
+    }
+    int why = 0;
+    socklen_t size = sizeof why;
+    ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &why, &size);
+    errno = why;
+    return why == 0;
+  }
+
   static std::size_t length_in(const std::string& header) {
     const auto at = header.find("Content-Length: ");
     return at == std::string::npos ? 0 : std::stoul(header.substr(at + 16));

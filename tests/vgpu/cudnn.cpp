@@ -69,7 +69,11 @@ image image_of(const nlohmann::json& graph, const std::string& id) {
   return {};
 }
 
+// The text of a plan, which streams share. cuDNN makes it when it is asked for, and not for several
+// threads at once.
 std::string text_of(cudnnBackendDescriptor_t plan) {
+  static std::mutex lock;
+  const std::lock_guard guard(lock);
   std::int64_t n = 0;
   cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 0, &n, nullptr);
   std::string text(static_cast<std::size_t>(n), ' ');
