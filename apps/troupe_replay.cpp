@@ -40,8 +40,9 @@ expected<void, record_error> begin_with_recorded(prepared_job& j, const std::str
   if (!read) return unexpected(std::move(read).error());
   auto h = handover_of(*std::move(read));
   if (!h) return unexpected(record_error{file, {}, "metadata '" + h.error().text + "' is missing or malformed"});
+  const auto step = h->step;
   auto named = std::move(h->named);
-  continue_at(j, h->step, std::make_shared<const handover>(*std::move(h)), std::move(named));
+  continue_at(j, step, std::make_shared<const handover>(*std::move(h)), std::move(named));
   return {};
 }
 

@@ -68,8 +68,9 @@ void timeline::crossed(const message_end& sent, time_point arrived) {
   const auto& [a, at, begun] = sent;
   if (links_process_ == track{}) links_process_ = out_.process("links");
   arrived = std::max(arrived, begun);  // clocks of nodes are aligned to some microseconds only
-  const auto on = place(links_[{at.node, at.peer_node}], begun, arrived,
-                        [&] { return out_.track_in(links_process_, std::string(at.node) + " to " + std::string(at.peer_node)); });
+  const auto on = place(links_[{at.node, at.peer_node}], begun, arrived, [&, at = at] {
+    return out_.track_in(links_process_, std::string(at.node) + " to " + std::string(at.peer_node));
+  });
   out_.slice(
       on, begun, arrived, name_of_body(a.what),
       {.numbers = {{{"step", a.step}, {"packet", a.packet}, {"bytes", a.size}}}, .texts = {{{"from", at.role}, {"to", at.peer}}}});

@@ -97,8 +97,9 @@ void track_event_file::event(track on, time_point at, type t, std::string_view n
     put(annotation_.number(debug_annotation::name_iid, interned(interned_data::debug_annotation_names, of, added_)));
     event_.message(track_event::debug_annotations, annotation_);
   };
-  for (const auto& [of, n] : d.numbers) annotate(of, [&](proto_message& a) { a.number(debug_annotation::uint_value, n); });
-  for (const auto& [of, text] : d.texts) annotate(of, [&](proto_message& a) { a.bytes(debug_annotation::string_value, text); });
+  for (const auto& [of, n] : d.numbers) annotate(of, [n = n](proto_message& a) { a.number(debug_annotation::uint_value, n); });
+  for (const auto& [of, text] : d.texts)
+    annotate(of, [text = text](proto_message& a) { a.bytes(debug_annotation::string_value, text); });
   if (d.flow != 0) event_.fixed(track_event::flow_ids, d.flow);
   packet_.clear();
   packet_.number(trace_packet::timestamp, static_cast<std::uint64_t>(at.count())).message(trace_packet::track_event, event_);

@@ -188,7 +188,7 @@ job_spec parsed(const std::string& text, const std::vector<std::string>& overrid
 }
 
 std::string expect_round_trip(const job_spec& s) {
-  const auto text = resolved_job_text(s, every_table());
+  auto text = resolved_job_text(s, every_table());
   const auto again = parsed(text, {}, "elsewhere.toml");
   EXPECT_EQ(differences(s, again), names{}) << text;
   EXPECT_EQ(resolved_job_text(again, every_table()), text);
