@@ -46,7 +46,7 @@ expected<void, record_error> begin_with_recorded(prepared_job& j, const std::str
   return {};
 }
 
-// Gives the job the state that the failed run began with.
+// Gives the job the state that the recorded or failed plan began with.
 expected<void, record_error> begin_like(prepared_job& j, const std::vector<post_mortem>& all, const std::string& numerics) {
   const auto& first = all.front().begins;
   if (first.kind == plan_beginning::with::fillers) return {};

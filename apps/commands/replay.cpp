@@ -53,9 +53,9 @@ expected<found_recordings, record_error> copy_from_cluster(const replay_argument
   if (!cluster) return wrong(all_of(cluster.error()).text);
   node_links nodes(*cluster, std::chrono::seconds(3));
   if (nodes.connected() == 0) return wrong("no node answers: " + nodes.troubles());
-  const auto copied = copy_recording(nodes, job, to);
-  if (!copied) return wrong(copied.error().text);
-  for (const auto& note : copied->notes) out.remark(note);
+  const auto missing = copy_recording(nodes, job, to);
+  if (!missing) return wrong(missing.error().text);
+  for (const auto& node : *missing) out.remark(node);
   found_recordings f;
   for (const auto& n : nodes.nodes())
     for (const auto& job_folder : recordings_in(to / n.where.node)) f.folders.push_back(job_folder.string());

@@ -91,8 +91,7 @@ replayed_role player::look(role_id r) const {
 void player::wake(std::uint32_t r) {
   auto& h = roles_[r];
   if (std::exchange(h.awake, true)) return;
-  h.due = h.next ? h.next->at : h.arrived;
-  awake_.emplace(h.due, r);
+  awake_.emplace(h.next ? h.next->at : h.arrived, r);
 }
 
 // Skips the earliest message that the logs name next: no role sends it.

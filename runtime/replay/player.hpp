@@ -111,8 +111,8 @@ class player {
     std::map<std::uint32_t, way> received;  // by source
     // Sources in order of arrival, for takes_any(); some messages may have been delivered already.
     std::deque<std::uint32_t> order;
-    std::deque<over_task> over;          // finished tasks that the role was not notified of
-    time_point now{}, arrived{}, due{};  // due: its place in awake_
+    std::deque<over_task> over;   // finished tasks that the role was not notified of
+    time_point now{}, arrived{};  // arrived: the time of the latest sender
     bool stopped = false, failed = false, awake = false;
   };
 
@@ -135,8 +135,8 @@ class player {
   device& dev_;
   const std::uint32_t job_;
   std::vector<hosted> roles_;
-  std::map<std::uint32_t, sim::param_store> shared_;  // by node
-  std::set<std::pair<time_point, std::uint32_t>> awake_;
+  std::map<std::uint32_t, sim::param_store> shared_;      // by node
+  std::set<std::pair<time_point, std::uint32_t>> awake_;  // by the time at which the role goes on
   bool begun_ = false, leaves_logs_ = false, has_skipped_ = false;
   bool all_cut_ = true;  // all logs were cut
   effects wanted_;

@@ -46,21 +46,18 @@ expected<void> copy_file(node_links& from, node_links::node& n, std::uint32_t jo
 
 }  // namespace
 
-expected<copied_recording> copy_recording(node_links& from, std::uint32_t job, const fs::path& to) {
-  copied_recording all;
+expected<std::vector<std::string>> copy_recording(node_links& from, std::uint32_t job, const fs::path& to) {
+  std::vector<std::string> missing;
   for (auto& n : from.nodes()) {
     auto list = from.ask(n, wanted(job, {}, 0), piece_within);
     if (!list) {
-      all.notes.push_back(n.where.node + ": " + n.trouble);
+      missing.push_back(n.where.node + ": " + n.trouble);
       continue;
     }
-    for (const auto& f : list->files) {
+    for (const auto& f : list->files)
       if (const auto ok = copy_file(from, n, job, f, to / n.where.node); !ok) return unexpected(ok.error());
-      ++all.files;
-      all.bytes += f.bytes;
-    }
   }
-  return all;
+  return missing;
 }
 
 }  // namespace troupe

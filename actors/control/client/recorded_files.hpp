@@ -12,12 +12,8 @@
 
 namespace troupe {
 
-struct copied_recording {
-  std::uint64_t files = 0, bytes = 0;
-  std::vector<std::string> notes = {};  // nodes that are missing, and why
-};
-
-// Copies the files into `to`/NODE/... `job`: its number on the cluster.
-expected<copied_recording> copy_recording(node_links& from, std::uint32_t job, const std::filesystem::path& to);
+// Copies the files into `to`/NODE/... `job`: its number on the cluster. Returns the nodes that are
+// missing, and why.
+expected<std::vector<std::string>> copy_recording(node_links& from, std::uint32_t job, const std::filesystem::path& to);
 
 }  // namespace troupe

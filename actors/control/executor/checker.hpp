@@ -1,7 +1,6 @@
-// Checks submissions for the cluster controller: reads the job, opens its data, makes its plan,
-// and tests the file that the job starts from. Runs
-// on the coordinator's node in an actor of its own, so that slow data or a large plan does not
-// delay the job executor.
+// Checks submissions for the cluster controller: reads the job, opens its data, makes its plan, and
+// tests the file that the job starts from. Runs on the coordinator's node in an actor of its own,
+// so that slow data or a large plan does not delay the job executor.
 // Errors: values. Throws only std::bad_alloc.
 #pragma once
 
