@@ -17,7 +17,9 @@ namespace troupe {
 struct observed_run {
   // By role and kind of task, in the order in which they ended.
   std::map<std::pair<std::string, std::string>, std::vector<duration>> tasks;
-  // By node and node: sizes in bytes, and the times of the messages of that size.
+  // By node and node: sizes in bytes, and the times of the messages of that size. The trace ends
+  // the time of a message when its receiver takes it; messages that mostly waited for a thread of
+  // their node are left out.
   std::map<std::pair<std::string, std::string>, std::map<std::uint64_t, std::vector<duration>>> links;
   std::uint64_t steps = 0;  // that the trace has in whole
   double step_seconds = 0;  // of one of these, on average; 0: too few

@@ -10,15 +10,14 @@ namespace troupe {
 namespace {
 
 constexpr std::uint64_t steps_before = 8, steps_measured = 40;
-// Of the trace's step. Where something else bounds the step, messages would have to become very
-// slow for the last percent.
+// Of the trace's step, which has pauses that the simulation lacks.
 constexpr double close_enough = 0.97;
 constexpr std::uint64_t most_events = 20'000'000;  // of one simulation
 
 duration scaled(duration d, double factor) { return duration(std::llround(static_cast<double>(d.count()) * factor)); }
 
 // The time of a message of this size: that which a fifth of the messages of the nearest size did
-// not exceed. The time in the trace ends when the receiver takes the message, which may be busy.
+// not exceed. The receiving role may have been busy.
 duration time_of(const std::map<std::uint64_t, std::vector<duration>>& by_size, std::uint64_t bytes) {
   auto at = by_size.lower_bound(bytes);
   if (at == by_size.end() || (at != by_size.begin() && bytes - std::prev(at)->first < at->first - bytes)) --at;
@@ -52,9 +51,11 @@ void what_if::calibrate() {
   simulated_ = takes(local_);
   const auto target = close_enough * seen_.step_seconds;
   if (simulated_ <= 0 || simulated_ >= target) return;
-  duration low{}, high = std::chrono::microseconds(1);
-  while (takes(high) < target && high < std::chrono::seconds(1)) low = std::exchange(high, 2 * high);
-  for (int i = 0; i < 8; ++i) {
+  // A message within a node is on the way of every step at least once. If messages that take all
+  // that is missing do not suffice, the step does not wait for them, and they count as immediate.
+  duration low{}, high = std::chrono::duration_cast<duration>(std::chrono::duration<double>(target - simulated_));
+  if (takes(high) < target) return;
+  for (int i = 0; i < 14; ++i) {
     const auto middle = low + (high - low) / 2;
     (takes(middle) < target ? low : high) = middle;
   }
