@@ -71,6 +71,9 @@ TEST_F(controller_watching, a_role_that_takes_longer_than_its_peers_is_reported_
   const auto alert = sent<said>()[0].second;
   EXPECT_EQ(alert.kind, "straggler");
   EXPECT_EQ(alert.text, "worker2/conv2 at n2 takes 250.0 ms for a step, its 2 peers 50.0 ms: it costs 200.0 ms");
+  ASSERT_EQ(seen().jobs.size(), 1u);
+  ASSERT_EQ(seen().jobs[0].stragglers.size(), 1u) << "for `status` and the page";
+  EXPECT_EQ(seen().jobs[0].stragglers[0].role, "worker2/conv2");
 }
 
 // The hung thread cannot be stopped, but this job and later ones can continue without its node.

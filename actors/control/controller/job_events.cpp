@@ -118,7 +118,9 @@ void watch_stragglers(job_call& c) {
   }
   for (auto& s : j.run.look(loads, links, c.now)) {
     c.log(j.text() + ": " + s.message);
-    say(c, {j.id, {j.view.step, std::move(s)}});
+    const event_effect e{j.view.step, std::move(s)};
+    note_event(j.view, e);
+    say(c, {j.id, e});
   }
 }
 
