@@ -8,6 +8,7 @@
 #include "apps/commands/plan.hpp"
 #include "apps/commands/plan_model.hpp"
 #include "apps/commands/plan_roles.hpp"
+#include "apps/troupe_machine.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/cost/plan_memory.hpp"
 #include "runtime/job/memory_budget.hpp"
@@ -275,10 +276,32 @@ json links_of(const prepared_job& j, const plan_costs& costs) {
   return list;
 }
 
+// Sets the rates by the file `a.machine`.
+expected<void, diagnostics> take_machine(plan_arguments& a) {
+  const auto rates = read_machine(a.machine);
+  if (!rates) return unexpected(rates.error());
+  if (rates->exchange) {
+    a.exchange = *rates->exchange;
+    a.gigabits = a.exchange.bytes_per_second * 8 / 1e9;
+  }
+  if (rates->teraflops > 0) a.teraflops = rates->teraflops;
+  return {};
+}
+
+std::string reducers_text(const plan_arguments& a, const prepared_job& j) {
+  const auto list = seconds_of_reducers(a.exchange, j);
+  if (list.empty()) return {};
+  std::string s = "\nexchange of a step, at the rates of " + a.machine + ": ";
+  for (const auto& [name, seconds] : list)
+    s += (&name == &list.front().first ? "" : ", ") + name + " " + fixed(1e3 * seconds, 2) + " ms";
+  const auto& best = list.front().first;
+  return s + (best == j.spec.train.reducer ? "\n" : "\nset train.exchange.reducer = \"" + best + "\"\n");
+}
+
 int run_plan(const plan_arguments& given, const output& out) {
   auto a = given;
   if (!a.machine.empty())
-    if (const auto bad = read_machine(a); !bad.empty()) return out.wrong(bad);
+    if (const auto read = take_machine(a); !read) return out.wrong(read.error());
   std::vector<node_spec> nodes;
   if (!a.cluster.empty()) {
     auto read = read_cluster_file(a.cluster);
@@ -305,7 +328,7 @@ int run_plan(const plan_arguments& given, const output& out) {
            {"memory", costs.memory},
            {"peak", memory_json(j, memory)}};
     if (!a.machine.empty())
-      for (const auto& [name, seconds] : seconds_of_reducers(a, j)) o["exchange_seconds"][name] = seconds;
+      for (const auto& [name, seconds] : seconds_of_reducers(a.exchange, j)) o["exchange_seconds"][name] = seconds;
     out.object(o);
     return exit_done;
   }

@@ -20,13 +20,6 @@ struct plan_arguments : job_arguments {
   exchange_rates exchange;              // of that file
 };
 
-// plan_machine.cpp: sets the rates by `a.machine`. Returns the mistakes in the file.
-diagnostics read_machine(plan_arguments& a);
-// Seconds of a step's exchange with each reducer that suits the job, the cheapest first. Empty for
-// one worker.
-std::vector<std::pair<std::string, double>> seconds_of_reducers(const plan_arguments& a, const prepared_job& j);
-std::string reducers_text(const plan_arguments& a, const prepared_job& j);
-
 int run_suggest(const plan_arguments& a, const prepared_job& j, std::vector<node_spec> nodes, const output& out);
 
 }  // namespace troupe

@@ -112,6 +112,7 @@ int run_train(const train_arguments& given, const output& out) {
   if (!resume) return wrong_file(out, resume.error());
   a.resume = *std::move(resume);
   if (!a.cluster.empty()) return run_train_cluster(a, out);
+  if (!a.machine.empty()) return out.wrong("--machine", "compares the reducers of a cluster: give --cluster FILE, too");
   auto loaded = load_job_to_train(a);
   if (!loaded) return out.wrong(loaded.error());
   auto j = *loaded;
@@ -152,6 +153,8 @@ void add_options(CLI::App& c, train_arguments& a) {
   file_option(c, "--post-mortem", a.mortem,
               "Folder for the post-mortem of a failed run (default: post-mortem/ in the run folder);\n\"none\": do not write one");
   file_option(c, "--cluster", a.cluster, "Submit the job to this cluster and follow it; Ctrl-C detaches");
+  file_option(c, "--machine", a.machine,
+              "With --cluster: choose reducer \"auto\" by measured rates, a file of `troupe doctor --out`");
   run_options(c, a.run_dir, a.no_run);
   c.add_flag("--record", a.record, "Record the messages of all roles, for `troupe replay`");
   c.add_option("--metrics", a.metrics, "Serve Prometheus metrics at http://127.0.0.1:PORT/metrics; 0: a free port")

@@ -21,6 +21,7 @@ struct train_arguments : job_arguments {
   std::string checkpoint;  // empty: <job>.checkpoint.safetensors
   std::string mortem;      // folder for post-mortems; empty: post-mortem/ next to the checkpoint; "none": do not write one
   std::string cluster;     // cluster file; empty: train in this process
+  std::string machine;     // file with measured rates for reducer "auto"; empty: the assumed ones
   std::string run_dir;     // folder of runs; empty: $TROUPE_RUNS, or "runs"
   bool no_run = false;     // make no run folder
   bool record = false;     // record the messages, for `troupe replay`

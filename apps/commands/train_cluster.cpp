@@ -7,10 +7,12 @@
 #include "actors/control/client/cluster_recording.hpp"
 #include "apps/commands/train.hpp"
 #include "apps/troupe_head.hpp"
+#include "apps/troupe_machine.hpp"
 #include "apps/troupe_progress.hpp"
 #include "apps/troupe_signals.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/job_file.hpp"
+#include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/config/trace_jobs.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/record/checkpoint.hpp"
@@ -27,7 +29,32 @@ std::pair<std::string, std::string> place_and_text(const std::string& message) {
   return {message.substr(0, colon), message.substr(colon + 2)};
 }
 
-expected<cluster_submission, diagnostics> submission_of(const train_arguments& a) {
+diagnostics wrong_option(const char* name, std::string text) {
+  diagnostic d;
+  d.at.file = name;
+  d.message = std::move(text);
+  return diagnostics(1, d);
+}
+
+// The reducer that is the best at the rates of `a.machine`, for a job that leaves the choice to
+// Troupe. The nodes would all assume the same rates instead, so that they choose alike.
+expected<std::string, diagnostics> reducer_by_machine(const train_arguments& a, const std::vector<node_spec>& nodes) {
+  const auto rates = read_machine(a.machine);
+  if (!rates) return unexpected(rates.error());
+  if (!rates->exchange) return unexpected(wrong_option("--machine", a.machine + " has no bandwidth in [network]"));
+  const auto text = read_config_text(a.file);
+  if (!text) return unexpected(text.error());
+  std::string named;
+  const auto j = prepare_text({*text, a.file, a.overrides}, std::make_shared<const tables>(node_tables()), nodes,
+                              [&](job_spec& s, std::vector<node_spec>&) { named = s.train.reducer; });
+  if (!j) return unexpected(j.error());
+  if (named != "auto")
+    return unexpected(wrong_option("--machine", "serves train.exchange.reducer = \"auto\"; the job has \"" + named + '"'));
+  const auto list = seconds_of_reducers(*rates->exchange, **j);
+  return list.empty() ? "server" : list.front().first;
+}
+
+expected<cluster_submission, diagnostics> submission_of(const train_arguments& a, const output& out) {
   auto cluster = read_cluster_file(a.cluster);
   if (!cluster) return unexpected(std::move(cluster).error());
   auto text = read_config_text(a.file);
@@ -37,6 +64,12 @@ expected<cluster_submission, diagnostics> submission_of(const train_arguments& a
   s.file = a.file;
   s.text = std::move(*text);
   s.overrides = a.overrides;
+  if (!a.machine.empty()) {
+    const auto reducer = reducer_by_machine(a, cluster->nodes);
+    if (!reducer) return unexpected(reducer.error());
+    s.overrides.push_back("train.exchange.reducer=" + *reducer);
+    out.remark("reducer by the rates of " + a.machine + ": " + *reducer);
+  }
   s.out = a.out;
   if (!a.weights.empty()) s.from = cluster_submission::beginning::weights;
   if (!a.resume.empty()) s.from = cluster_submission::beginning::checkpoint;
@@ -61,15 +94,20 @@ std::string detached_text(const cluster_outcome& end, const std::string& weights
          (weights.empty() ? "" : " --out " + weights) + "; stop it with: troupe repl" + where + " -c \"stop " + number + "\"";
 }
 
+// The job for `troupe critical`, or none if this machine cannot read it: a job with plugins is
+// prepared, which needs the plugins and the data here.
+trace_job traced_job_of(const cluster_submission& s, const std::vector<node_spec>& nodes) {
+  const auto all = std::make_shared<const tables>(node_tables());
+  if (const auto spec = parse_job(s.text, s.file, *all, s.overrides)) return trace_job_of(*spec, *all, nodes, 0);
+  const auto prepared = prepare_text({s.text, s.file, s.overrides}, all, nodes);
+  return prepared ? trace_job_of(**prepared, 0) : trace_job{};
+}
+
 // Writes what the roles on all nodes do while the job is followed into a trace file.
 int traced(const cluster_submission& s, const train_arguments& a, const output& out) {
   const auto cluster = read_cluster_file(a.cluster);
   if (!cluster) return out.wrong(cluster.error());
-  // The job as text, for `troupe critical`, if this machine can read it: it may lack plugins.
-  const auto tables_here = node_tables();
-  const auto spec = parse_job(s.text, s.file, tables_here, s.overrides);
-  const auto trace =
-      cluster_recording::start(a.trace, *cluster, spec ? trace_job_of(*spec, tables_here, cluster->nodes, 0) : trace_job{});
+  const auto trace = cluster_recording::start(a.trace, *cluster, traced_job_of(s, cluster->nodes));
   if (!trace) return out.failed(a.trace, trace.error().text);
   const int code = follow_on_cluster(s, a.cluster, out);
   const auto written = (*trace)->stop();
@@ -94,7 +132,7 @@ int run_train_cluster(const train_arguments& a, const output& out) {
   for (const auto& file : {a.out, a.trace})
     if (const auto fine = file.empty() ? expected<void>() : check_writable_file(file); !fine)
       return out.wrong(file, fine.error().text);
-  const auto made = submission_of(a);
+  const auto made = submission_of(a, out);
   if (!made) return out.wrong(made.error());
   if (a.trace.empty()) return follow_on_cluster(*made, a.cluster, out);
   return traced(*made, a, out);

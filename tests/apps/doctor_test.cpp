@@ -1,4 +1,6 @@
 // `troupe doctor` on this machine: its output, its exit code and its files.
+#include <gmock/gmock.h>
+
 #include <fstream>
 
 #include "tests/apps/child.hpp"
@@ -7,6 +9,7 @@ namespace troupe {
 namespace {
 
 using namespace testing_apps;
+using testing::HasSubstr;
 
 class doctor_command : public command_test {
  protected:
@@ -71,6 +74,41 @@ TEST_F(doctor_command, refuses_wrong_files_with_exit_2) {
   const auto plan = troupe({"plan", write("job.toml", tiny_job()), "--machine", write("empty.toml", "")});
   EXPECT_EQ(plan.code, 2);
   EXPECT_NE(plan.err.find("troupe doctor --cluster FILE --out"), std::string::npos) << plan.err;
+}
+
+// A cluster of four nodes of which none runs.
+class train_by_machine : public doctor_command {
+ protected:
+  outcome train(const std::string& machine, std::vector<std::string> more = {"--set", "train.exchange.reducer=auto"}) {
+    std::string cluster = "[cluster]\nname = \"lab\"\n[cluster.tls]\ndir = \"certs\"\n";
+    for (const char* n : {"1", "2", "3", "4"})
+      cluster += std::string("[[node]]\nname = \"n") + n + "\"\naddress = \"127.0.0.1:" + n + "\"\n";
+    std::vector<std::string> words{"train",     write("job.toml", tiny_job()),
+                                   "--cluster", write("cluster.toml", cluster),
+                                   "--machine", write("machine.toml", machine),
+                                   "--set",     "topology.workers_per_group=4",
+                                   "--set",     "pipeline.packets=4"};
+    words.insert(words.end(), more.begin(), more.end());
+    return troupe(words);
+  }
+  static std::string rates(const std::string& bandwidth, const std::string& latency) {
+    return "[network]\nfabric = \"star\"\nbandwidth = \"" + bandwidth + "\"\nlatency = \"" + latency + "\"\n";
+  }
+};
+
+TEST_F(train_by_machine, chooses_another_reducer_when_the_network_is_another) {
+  EXPECT_THAT(train(rates("100GB/s", "1s")).err, HasSubstr("reducer by the rates of " + path("machine.toml") + ": server\n"));
+  EXPECT_THAT(train(rates("1kB/s", "1us")).err, HasSubstr("reducer by the rates of " + path("machine.toml") + ": sharded\n"));
+}
+
+TEST_F(train_by_machine, is_refused_when_it_would_choose_nothing) {
+  const auto named = train(rates("1GB/s", "1us"), {});
+  EXPECT_EQ(named.code, 2);
+  EXPECT_THAT(named.err, HasSubstr("--machine: serves train.exchange.reducer = \"auto\"; the job has \"server\""));
+  EXPECT_EQ(train("[disk]\nbandwidth = \"1GB/s\"\n").code, 2);
+  const auto embedded = troupe({"train", write("job.toml", tiny_job()), "--machine", write("machine.toml", rates("1GB/s", "1us"))});
+  EXPECT_EQ(embedded.code, 2);
+  EXPECT_THAT(embedded.err, HasSubstr("give --cluster FILE"));
 }
 
 TEST_F(doctor_command, names_daemons_that_do_not_run_and_how_to_start_them) {
