@@ -29,6 +29,8 @@ const row entries[] = {
     {"a surrogate in UTF-8", 2, "name = \"\xed\xa0\x80\"", "2:9", "a byte that is not UTF-8"},
     {"deep key", 3, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r = 1", "3:32", "a key of more than 16 parts"},
     {"unknown table", 34, "[evall]", "34:2", "unknown key 'evall'; did you mean 'eval'?"},
+    {"key of the file in a table", 3, "plugins = []", "3:1",
+     "[job]: unknown key 'plugins'; did you mean 'plugins' at the top of the file, before the first [table]?"},
     {"unknown key of the job", 3, "sead = 7", "3:1", "[job]: unknown key 'sead'; did you mean 'seed'?"},
     {"wrong type", 3, "seed = \"seven\"", "3:1", "'seed' must be an integer, not a string"},
     {"negative seed", 3, "seed = -1", "3:1", "'seed' must be between 0 and"},

@@ -316,7 +316,8 @@ std::string table_reader::hint_about(const std::string& unknown) const {
   for (const auto& path : elsewhere_ ? (*elsewhere_)(unknown) : std::vector<std::string>()) {
     const auto dot = path.rfind('.') + 1;
     if (path.substr(0, dot) != here)
-      places += (places.empty() ? "" : " or ") + in_quotes(path);
+      places +=
+          (places.empty() ? "" : " or ") + in_quotes(path) + (dot == 0 ? " at the top of the file, before the first [table]" : "");
     else if (known(path.substr(dot)))  // the name that other programs use for a key of this table
       return "; did you mean " + in_quotes(path.substr(dot)) + "?";
   }
