@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "ops/options.hpp"
-
 namespace troupe {
 
 constexpr std::size_t longest_word = 80;
@@ -38,12 +36,6 @@ std::string bytes_text(double bytes) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f ", u == 0 ? 0 : 1, bytes);
   return std::string(text) + units[u];
-}
-
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-  if (word.size() > longest_word) return {};  // the cost of the edit distance grows with the length
-  const auto near = nearest_word(word, candidates);
-  return near.empty() ? std::string() : "; did you mean " + in_quotes(near) + "?";
 }
 
 std::string joined(const std::vector<std::string>& words, const char* between) {

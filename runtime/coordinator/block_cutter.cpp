@@ -21,7 +21,8 @@ block_cutter::block_cutter(const model_graph& g, std::shared_ptr<const job_plan>
   for (const auto& block : plan_->blocks) {
     const auto& name = g.params[block.param].full_name;
     const auto part = [&](const tensor& whole) {
-      return block.run == 0 ? whole.slice(block.begin, {block.count}) : tensor::declare({block.count}, whole.type());
+      const bool view = whole && block.run == 0;  // a job without maths has no values
+      return view ? whole.slice(block.begin, {block.count}) : tensor::declare({block.count}, whole.type());
     };
     const auto updates = from.updates.find(name);
     cut_block cut{{block.shard, from.step, {block.id, {}, {}}}, block.id, {named.at(name)}};

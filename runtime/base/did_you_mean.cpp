@@ -1,0 +1,14 @@
+// did_you_mean() has a file of its own because it is the only function of this folder that needs
+// ops: libtroupe_exchange links this folder without ops.
+#include "ops/options.hpp"
+#include "runtime/base/wording.hpp"
+
+namespace troupe {
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr std::size_t longest = 80;  // the cost of the edit distance grows with the length
+  const auto near = word.size() > longest ? std::string() : nearest_word(word, candidates);
+  return near.empty() ? std::string() : "; did you mean " + in_quotes(near) + "?";
+}
+
+}  // namespace troupe
