@@ -278,6 +278,8 @@ TEST_F(norm_clips, ignore_partials_that_do_not_fit) {
   const auto mine = b.blocks()[0].plan->id;
   EXPECT_EQ(b.say(b.other(), 0, norm_partials{mine, {}}), drop_reason::misaddressed);
   EXPECT_EQ(b.say(b.other(), 0, norm_partials{99, {}}), drop_reason::misaddressed);
+  const auto behind_last = static_cast<std::uint32_t>(b.plan().blocks.size());
+  EXPECT_EQ(b.say(b.other(), 0, norm_partials{behind_last, {}}), drop_reason::misaddressed);
   EXPECT_EQ(b.say(b.other(), 0, nonfinite_report{}), drop_reason::unexpected);
   give_others(1);
   std::uint32_t theirs = 0;

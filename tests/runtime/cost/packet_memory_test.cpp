@@ -156,6 +156,14 @@ TEST_F(packet, has_its_peak_at_a_later_layer_when_that_needs_more_workspace) {
   EXPECT_EQ(m.workspace, 5000);
 }
 
+TEST_F(packet, counts_layers_that_run_in_training_without_a_backward) {
+  auto frozen = add({{data, 10}}, 20);
+  frozen.layer->wants_backward = false;
+  auto last = add({{out(0), 20}}, 2);
+  last.layer->grad_in_wanted = {false};
+  EXPECT_EQ(trained().peak, 80 + 8) << "the output of the first layer, while the second one runs; both outputs";
+}
+
 TEST_F(packet, skips_layers_of_the_other_phase) {
   add({{data, 10}}, 20);
   auto metric = add({{out(0), 20}}, 1);
