@@ -1,7 +1,7 @@
 // Finds the connections that make the steps of a job slow: those whose round trip takes longer than
 // that of the others. The transports measure it twice a second (net::peer_stats::round_trip).
 //
-//   window    2 s. A connection's time: the smallest round trip that one of its ends has reported
+//   window    1.2 s. A connection's time: the smallest round trip that one of its ends has reported
 //   slow      the time is more than 1.5 times the median of the others, and exceeds it by at least
 //             5 ms and a tenth of a step
 //
@@ -38,7 +38,7 @@ straggler_event event_of(const slow_link& l);
 class link_watch {
  public:
   using instant = std::chrono::steady_clock::time_point;
-  static constexpr std::chrono::seconds window{2};
+  static constexpr std::chrono::milliseconds window{1200};
 
   // `step_seconds`: that a step takes. Returns the connections that have become slow at this call.
   std::vector<slow_link> look(const std::vector<link_load>& all, double step_seconds, instant now);
