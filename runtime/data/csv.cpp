@@ -7,15 +7,14 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "ops/option_specs.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/data/csv_file.hpp"
 #include "runtime/data/file_bytes.hpp"
-#include "runtime/data/random.hpp"
 #include "runtime/data/stock.hpp"
+#include "runtime/data/test_split.hpp"
 #include "runtime/memory/process_memory.hpp"
 
 namespace troupe {
@@ -167,16 +166,10 @@ rows examples_of(read_table& t, std::ptrdiff_t label, const options& o) {
   return out;
 }
 
-// Moves a fraction of the rows to the test split: those whose numbers hash lowest, independent of
-// the job's seed.
+// Moves a fraction of the rows to the test split.
 std::array<rows, 2> split_off(rows all, std::size_t columns, double fraction) {
   const auto n = all.values.size() / columns;
-  const auto wanted = static_cast<std::size_t>(std::lround(fraction * static_cast<double>(n)));
-  std::vector<std::size_t> order(n);
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [](std::size_t a, std::size_t b) { return hash_at(a, 0) < hash_at(b, 0); });
-  std::vector<bool> tested(n);
-  for (std::size_t k = 0; k < wanted; ++k) tested[order[k]] = true;
+  const auto tested = chosen_for_test(n, fraction);
   std::array<rows, 2> out;
   for (std::size_t r = 0; r < n; ++r) {
     auto& to = out[tested[r] ? 1 : 0];

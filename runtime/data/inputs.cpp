@@ -241,6 +241,10 @@ input_format input_format_of(const source& s, const std::string& source_name, co
     };
     fill(f.scale, 1.0);
     fill(f.mean, 0.0);
+  } else if (source_name == "numpy") {  // floats, too, are numbers as in the job's arrays
+    f.scale = {values.real("scale")};
+    f.mean = {values.real("mean")};
+    f.scales_floats = true;
   }
   return f;
 }

@@ -1,5 +1,6 @@
 #include "runtime/node/node_tables.hpp"
 
+#include "runtime/node/formats/formats.hpp"
 #include "runtime/node/images/images.hpp"
 
 namespace troupe {
@@ -7,6 +8,7 @@ namespace troupe {
 tables node_tables() {
   auto t = stock_tables();
   t.sources.add(images_source_type());
+  t.sources.add(numpy_source_type());
   return t;
 }
 

@@ -1,0 +1,208 @@
+// The numpy source: the values of all types of numbers, splits, ids, and damaged files. Files that
+// NumPy itself writes are in tests/interop/numpy_test.py.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zip.h>
+
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include "runtime/data/inputs.hpp"
+#include "runtime/node/formats/formats.hpp"
+#include "runtime/node/formats/numpy_array.hpp"
+#include "tests/error_text.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using numpy_options = std::map<std::string, option_value, std::less<>>;
+
+template <class T>
+std::string npy(const char* descr, const std::string& extents, const std::vector<T>& numbers) {
+  std::string dictionary = std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (" + extents + "), }\n";
+  std::string s("\x93NUMPY\1\0", 8);
+  s += static_cast<char>(dictionary.size());
+  s += static_cast<char>(dictionary.size() >> 8);
+  s += dictionary;
+  return s.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T));
+}
+
+std::string npz(const std::map<std::string, std::string>& members, const std::string& file) {
+  zip_t* archive = zip_open(file.c_str(), ZIP_CREATE | ZIP_TRUNCATE, nullptr);
+  for (const auto& [name, bytes] : members)
+    zip_file_add(archive, (name + ".npy").c_str(), zip_source_buffer(archive, bytes.data(), bytes.size(), 0), 0);
+  EXPECT_EQ(zip_close(archive), 0);
+  std::ifstream in(file, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+class numpy_files : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& bytes) {
+    std::ofstream(dir_.file(name), std::ios::binary) << bytes;
+    return dir_.file(name);
+  }
+  std::shared_ptr<const source> open(numpy_options k) {
+    const auto t = numpy_source_type();
+    k.try_emplace("path", dir_.path);
+    return t.open(check_options(options{std::move(k)}, t.specs), 1);
+  }
+  std::string why(numpy_options k) {
+    try {
+      open(std::move(k));
+    } catch (const option_error& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+  template <class T>
+  static std::vector<T> read(const source& s, split part, const std::vector<std::int64_t>& indices,
+                             std::vector<std::int32_t>* labels = nullptr) {
+    const auto n = static_cast<std::int64_t>(indices.size());
+    std::vector<T> values(indices.size() * static_cast<std::size_t>(s.example().count()), T{99});
+    std::vector<std::int32_t> label(indices.size() * static_cast<std::size_t>(s.label().count()), 99);
+    auto data = tensor::borrow(values.data(), shape{n, s.example().count()}, dtype_of<T>);
+    auto out = tensor::borrow(label.data(), shape{static_cast<std::int64_t>(label.size())}, dtype::i32);
+    s.read(part, indices, data, out);
+    if (labels) *labels = label;
+    return values;
+  }
+  test::temp_dir dir_;
+};
+
+TEST_F(numpy_files, have_the_values_of_all_types_of_numbers) {
+  const auto check = [&]<class T>(const char* descr, std::vector<T> numbers) {
+    write("x_train.npy", npy(descr, "2, 3", numbers));
+    const auto s = open({{"labels", ""}, {"test_data", ""}, {"scale", 0.5}, {"mean", 1.0}});
+    EXPECT_EQ(s->size(split::train), 2);
+    EXPECT_EQ(s->size(split::test), 0);
+    std::vector<double> want;
+    for (const auto row : {1, -1, 0})
+      for (std::size_t k = 0; k < 3; ++k)
+        want.push_back(row < 0 ? 0 : 0.5 * static_cast<double>(numbers[static_cast<std::size_t>(row) * 3 + k]) - 1);
+    EXPECT_EQ(read<double>(*s, split::train, {1, -1, 0}), want) << descr;
+    const std::vector<float> rounded(want.begin(), want.end());
+    EXPECT_EQ(read<float>(*s, split::train, {1, -1, 0}), rounded) << descr;
+  };
+  check("<f4", std::vector<float>{0.1f, -2, 3e20f, 0, 5, 1e-30f});
+  check("<f8", std::vector<double>{0.1, -2, 3e20, 0, 5, 1e-300});
+  check("|i1", std::vector<std::int8_t>{-128, 127, 0, 1, 2, 3});
+  check("<i2", std::vector<std::int16_t>{-32768, 32767, 0, 1, 2, 3});
+  check("<i4", std::vector<std::int32_t>{-2147483647, 2147483647, 0, 1, 2, 3});
+  check("<i8", std::vector<std::int64_t>{-5000000000, 5000000000, 0, 1, 2, 3});
+  check("|u1", std::vector<std::uint8_t>{255, 0, 128, 1, 2, 3});
+  check("<u2", std::vector<std::uint16_t>{65535, 0, 128, 1, 2, 3});
+  check("<u4", std::vector<std::uint32_t>{4294967295, 0, 128, 1, 2, 3});
+  check("|b1", std::vector<std::uint8_t>{1, 0, 1, 1, 0, 0});
+}
+
+TEST_F(numpy_files, give_floats_as_they_are_when_nothing_scales_them) {
+  const std::vector<float> numbers{0.1f, -0.0f, 1e-42f, 3};
+  write("x_train.npy", npy("<f4", "4", numbers));
+  const auto s = open({{"labels", ""}, {"test_data", ""}});
+  EXPECT_EQ(s->example(), shape{1});
+  const auto got = read<float>(*s, split::train, {0, 1, 2, 3});
+  EXPECT_EQ(std::memcmp(got.data(), numbers.data(), sizeof(float) * 4), 0);
+  EXPECT_EQ(s->bytes(), std::nullopt);
+}
+
+TEST_F(numpy_files, have_labels_of_each_example_and_of_several_positions) {
+  write("x_train.npy", npy("<f4", "3, 2", std::vector<float>(6)));
+  write("y_train.npy", npy("<i8", "3, 2", std::vector<std::int64_t>{0, 1, 2, 3, 4, 5}));
+  const auto s = open({{"test_data", ""}});
+  EXPECT_EQ(s->label(), shape{2});
+  EXPECT_EQ(s->classes(), 6);
+  std::vector<std::int32_t> labels;
+  read<float>(*s, split::train, {2, -1, 0}, &labels);
+  EXPECT_THAT(labels, ElementsAre(4, 5, -1, -1, 0, 1));
+}
+
+TEST_F(numpy_files, split_by_a_fraction_without_a_row_in_both_parts) {
+  std::vector<std::int32_t> rows(50);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int32_t>(i);
+  write("x_train.npy", npy("<i4", "50, 1", rows));
+  write("y_train.npy", npy("<i4", "50", rows));
+  const auto s = open({{"test_fraction", 0.2}, {"ids", true}});
+  ASSERT_EQ(s->size(split::test), 10);
+  std::vector<std::int32_t> all, labels;
+  for (const auto part : {split::train, split::test})
+    for (std::int64_t i = 0; i < s->size(part); ++i) {
+      all.push_back(read<std::int32_t>(*s, part, {i}, &labels).front());
+      EXPECT_EQ(labels.front(), all.back());
+    }
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(all, rows);
+}
+
+TEST_F(numpy_files, stay_bytes_when_they_are_bytes) {
+  write("x_train.npy", npy("|u1", "2, 2", std::vector<std::uint8_t>{1, 2, 3, 255}));
+  const auto s = open({{"labels", ""}, {"test_data", ""}, {"scale", 0.5}, {"mean", 0.25}});
+  ASSERT_TRUE(s->bytes());
+  EXPECT_THAT(s->bytes()->scale, ElementsAre(0.5));
+  std::vector<std::uint8_t> out(6, 9);
+  s->read_bytes(split::train, {1, -1, 0}, out.data());
+  EXPECT_THAT(out, ElementsAre(3, 255, 0, 0, 1, 2));
+}
+
+TEST_F(numpy_files, to_predict_are_scaled_as_those_of_the_job) {
+  const std::vector<float> numbers{1, 2, 3, 4};
+  write("x_train.npy", npy("<f4", "2, 2", numbers));
+  const numpy_options given{{"path", dir_.path}, {"labels", ""}, {"test_data", ""}, {"scale", 0.5}, {"mean", 0.25}};
+  const auto s = open(given);
+  const auto values = check_options(options{given}, numpy_source_type().specs);
+  const auto input = open_npy_input(dir_.file("x_train.npy"), input_format_of(*s, "numpy", values));
+  ASSERT_TRUE(input) << test::error_text(input);
+  EXPECT_EQ(read<float>(**input, split::test, {0, 1}), read<float>(*s, split::train, {0, 1}));
+}
+
+TEST_F(numpy_files, are_refused_with_the_reason) {
+  write("x_train.npy", npy("<f4", "2, 3", std::vector<float>(6)));
+  write("x_test.npy", npy("<f4", "2, 4", std::vector<float>(8)));
+  write("y_train.npy", npy("<i4", "2", std::vector<std::int32_t>{0, -1}));
+  write("none.npy", npy("<f4", "0, 3", std::vector<float>{}));
+  EXPECT_THAT(why({}), HasSubstr("y_train.npy: the label at index 1 is not a class number"));
+  EXPECT_THAT(why({{"labels", ""}}), HasSubstr("x_test.npy: its rows (4) or the type of its numbers differ from those of"));
+  EXPECT_THAT(why({{"labels", ""}, {"ids", true}}), HasSubstr("ids are integers, not floats"));
+  EXPECT_THAT(why({{"data", "none"}}), HasSubstr("none.npy: it has no numbers"));
+  EXPECT_THAT(why({{"data", "missing"}}), HasSubstr("missing.npy"));
+  EXPECT_THAT(why({{"path", write("text.npz", "no zip")}}), HasSubstr("it is not a folder of .npy files, and no .npz file: "));
+}
+
+TEST_F(numpy_files, of_npz_are_refused_when_they_need_more_memory_than_allowed) {
+  npz({{"x_train", npy("|u1", "2, 1048576", std::vector<std::uint8_t>(2 << 20))}}, dir_.file("big.npz"));
+  const numpy_options allowed{{"path", dir_.file("big.npz")}, {"labels", ""}, {"test_data", ""}, {"memory_mib", std::int64_t{3}}};
+  EXPECT_EQ(open(allowed)->size(split::train), 2);
+  auto small = allowed;
+  small["memory_mib"] = std::int64_t{2};
+  EXPECT_THAT(why(small), HasSubstr("array 'x_train' takes more memory than memory_mib allows (2 MiB): unpack the file"));
+}
+
+TEST_F(numpy_files, of_npz_are_an_array_or_an_error_whatever_is_damaged) {
+  const auto sound = npz({{"x_train", npy("<f4", "20, 3", std::vector<float>(60, 1.5f))},
+                          {"y_train", npy("<i4", "20", std::vector<std::int32_t>(20))}},
+                         dir_.file("sound.npz"));
+  std::mt19937_64 draw(5);
+  int arrays = 0, errors = 0;
+  for (int i = 0; i < 2000; ++i) {
+    auto damaged = sound;
+    for (int n = 1 + i % 4; n > 0; --n) damaged[draw() % damaged.size()] = static_cast<char>(draw());
+    if (i % 5 == 0) damaged.resize(draw() % damaged.size());
+    const auto a = open_numpy(write("damaged.npz", damaged), "x_train", 1 << 20);
+    if (!a) {
+      ASSERT_NE(a.error().text, "");
+      ++errors;
+      continue;
+    }
+    ++arrays;
+    for (std::int64_t r = 0; r < a->rows(); ++r) ASSERT_EQ(a->numbers(r, 1).size(), static_cast<std::size_t>(a->row_count()));
+  }
+  EXPECT_GT(arrays, 100);
+  EXPECT_GT(errors, 100);
+}
+
+}  // namespace
+}  // namespace troupe
