@@ -70,6 +70,6 @@ struct source_type {
   std::function<std::vector<source_file>(const options&)> files = {};
 };
 class source_registry : public type_table<source_type> {};
-void add_stock_sources(source_registry& r);  // csv, idx, packed, synthetic, text; node_tables() adds images and numpy
+void add_stock_sources(source_registry& r);  // csv, idx, packed, synthetic, text; node_tables() adds images, lmdb, numpy
 
 }  // namespace troupe

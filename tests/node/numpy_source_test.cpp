@@ -1,5 +1,5 @@
 // The numpy source: the values of all types of numbers, splits, ids, and damaged files. Files that
-// NumPy itself writes are in tests/interop/numpy_test.py.
+// NumPy itself writes are in tests/interop/data_files_test.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zip.h>

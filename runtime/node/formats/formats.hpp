@@ -5,6 +5,9 @@
 
 namespace troupe {
 
+constexpr std::int64_t most_classes = 1 << 24;  // that labels may name
+
+source_type lmdb_source_type();   // lmdb_source.cpp
 source_type numpy_source_type();  // numpy_source.cpp
 
 }  // namespace troupe

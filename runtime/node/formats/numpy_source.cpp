@@ -21,8 +21,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::int64_t most_classes = 1 << 24;
-
 // The examples of a split.
 struct numpy_part {
   numpy_array data;

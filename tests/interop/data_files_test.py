@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The source `numpy` on files that NumPy writes: numpy_test.py TROUPE. Fashion-MNIST as arrays trains to the same weights, bit for bit, as from its
-own files; mistakes are named."""
+"""The sources `numpy` and `lmdb` on files that NumPy and py-lmdb write: data_files_test.py TROUPE. Fashion-MNIST trains to the same weights, bit for
+bit, from arrays, from a database as Caffe makes it, and from its own files; mistakes are named."""
 import gzip
 import json
 import os
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+import lmdb
 import numpy
 
 TROUPE = sys.argv[1]
@@ -61,6 +62,22 @@ def idx(folder, name, array):
         f.write(head + array.tobytes())
 
 
+def varint(n):
+    out = b""
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+
+
+def database(path, images, labels):
+    """As Caffe's convert_mnist_data: a Datum under each number with eight digits."""
+    with lmdb.open(path, map_size=1 << 26) as env, env.begin(write=True) as txn:
+        for i, (image, label) in enumerate(zip(images, labels)):
+            data = image.tobytes()
+            datum = b"\x08\x01\x10" + varint(28) + b"\x18" + varint(28) + b"\x22" + varint(len(data)) + data + b"\x28" + varint(int(label))
+            txn.put(f"{i:08}".encode(), datum)
+
+
 def run(folder, data):
     job = os.path.join(folder, "job.toml")
     with open(job, "w") as f:
@@ -101,6 +118,12 @@ def main():
         for path in ("plain.npz", "small.npz", "arrays"):
             assert trained(folder, f'source = "numpy"\npath = "{at(path)}"\n{keys}') == own, f"{path} has other weights"
 
+        database(at("train_lmdb"), x_train, y_train)
+        database(at("test_lmdb"), x_test, y_test)
+        for path in ("train_lmdb", "train_lmdb/data.mdb"):
+            data = f'source = "lmdb"\npath = "{at(path)}"\ntest_path = "{at("test_lmdb")}"\nscale = [{1 / 255!r}]'
+            assert trained(folder, data) == own, f"{path} has other weights"
+
         # Floats that are scaled already, rounded as the source rounds them, give the same weights.
         scaled = {k: (v / 255.0).astype(numpy.float32) if k[0] == "x" else v for k, v in arrays.items()}
         numpy.savez(at("floats.npz"), **scaled)
@@ -122,7 +145,7 @@ def main():
         refused(folder, f'{source}path = "{at("other.npz")}"\ndata = "big"', "Fortran order")
         refused(folder, f'{source}path = "{at("plain.npz")}"\nshape = [3, 28, 28]', "does not form an example")
         refused(folder, f'{source}path = "{at("plain.npz")}"\nclasses = 5', "the largest label is 9")
-    print("numpy: the same weights from .npz, compressed .npz, .npy and IDX")
+    print("the same weights from .npz, compressed .npz, .npy, LMDB and IDX")
 
 
 main()
