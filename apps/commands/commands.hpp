@@ -22,6 +22,7 @@ cli_command sample_command();
 cli_command time_command();
 cli_command init_command();
 cli_command new_command();
+cli_command data_command();
 cli_command pack_command();
 cli_command unroll_command();
 cli_command plan_command();

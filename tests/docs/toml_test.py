@@ -7,7 +7,7 @@ The words behind a fence say what a block is (docs/CONTRIBUTING.md):
   toml cluster=NAME         a part of configs/clusters/NAME.toml (cluster alone: of local3.toml)
   toml job:TABLE            keys of that table of a job file; also with =NAME, and for cluster files
   toml job=NAME@CLUSTER     a part of a job of configs/clusters/CLUSTER.toml, whose nodes it names
-  toml syntax               needs a plugin or a GPU: only its syntax is tested
+  toml syntax               needs a plugin, a GPU or files: only its syntax is tested
 A part is put into its file: a table with `source`, `rule` or `mode` replaces the file's table, other keys replace single keys, and a [[layer]] or
 [[node]] those of the entry of its name, or of the first one if it has no name.
 """

@@ -1,0 +1,110 @@
+// `troupe data JOB`: reads a job's data and prints what it holds.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "apps/command.hpp"
+#include "apps/troupe_data_card.hpp"
+#include "apps/troupe_job.hpp"
+#include "runtime/base/text_table.hpp"
+#include "runtime/base/wording.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string number(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", v);
+  return text;
+}
+
+std::string count(std::int64_t n) { return with_commas(static_cast<std::uint64_t>(n)); }
+
+json extents(const shape& s) {
+  auto list = json::array();
+  for (int i = 0; i < s.rank(); ++i) list.push_back(s[i]);
+  return list;
+}
+
+json json_of(const data_card::part& p) {
+  json o{{"examples", p.examples}, {"classes", p.of_class}, {"channels", json::array()}};
+  for (const auto& c : p.channels)
+    o["channels"].push_back({{"mean", c.mean}, {"deviation", c.deviation}, {"min", c.least}, {"max", c.most}});
+  o["not_finite"] = p.not_finite;
+  o["repeated"] = p.repeated;
+  o["sha256"] = p.sha256;
+  return o;
+}
+
+std::string class_table(const source& s, const data_card& c) {
+  if (c.train.of_class.empty()) return {};
+  constexpr std::size_t most = 100;
+  text_table t({"class", "training", "test"});
+  t.right(1), t.right(2);
+  const auto names = s.class_names();
+  const auto n = c.train.of_class.size();
+  for (std::size_t k = 0; k < std::min(n, most); ++k)
+    t.add({std::to_string(k) + (k < names.size() ? " " + in_quotes(names[k]) : ""), count(c.train.of_class[k]),
+           count(c.test.of_class[k])});
+  return "\n" + t.text() + "\n" + (n > most ? "and " + std::to_string(n - most) + " more; --json has all\n" : "");
+}
+
+std::string value_table(const data_card& c) {
+  text_table t({"values", "channel", "mean", "deviation", "min", "max"});
+  for (const auto* p : {&c.train, &c.test})
+    for (std::size_t k = 0; p->examples > 0 && k < p->channels.size(); ++k) {
+      const auto& x = p->channels[k];
+      t.add({p == &c.train ? "training" : "test", p->channels.size() > 1 ? std::to_string(k) : "all", number(x.mean),
+             number(x.deviation), number(x.least), number(x.most)});
+    }
+  return "\n" + t.text() + "\n";
+}
+
+std::string text_of(const source& s, const data_card& c) {
+  std::string text = count(c.train.examples) + " training and " + count(c.test.examples) + " test examples of " +
+                     c.example.to_string() + (c.ids ? " ids" : "") +
+                     (c.label.count() > 1 ? ", labels of " + c.label.to_string() : "") + "\n" + class_table(s, c) + value_table(c) +
+                     "\n";
+  for (const auto* p : {&c.train, &c.test}) {
+    const std::string name = p == &c.train ? "training" : "test";
+    if (p->not_finite > 0) text += name + ": " + count(p->not_finite) + " values are not finite\n";
+    if (p->repeated > 0) text += name + ": " + count(p->repeated) + " examples are equal to an earlier one\n";
+    if (!p->sha256.empty()) text += "sha256 " + p->sha256 + " (" + name + ")\n";
+  }
+  if (c.shared > 0) text += count(c.shared) + " test examples are training examples, too: the accuracy is too high\n";
+  return text;
+}
+
+int run_data(const job_arguments& a, const output& out) {
+  auto loaded = load_job(a);
+  if (!loaded) return out.wrong(loaded.error());
+  const auto& s = *(*loaded)->data;
+  const auto card = card_of(s);
+  if (!card) return out.failed({}, card.error().text);
+  if (out.json())
+    out.object({{"event", "data"},
+                {"shape", extents(card->example)},
+                {"label_shape", extents(card->label)},
+                {"ids", card->ids},
+                {"train", json_of(card->train)},
+                {"test", json_of(card->test)},
+                {"shared", card->shared}});
+  out.text(text_of(s, *card));
+  return exit_done;
+}
+
+void add_options(CLI::App& c, job_arguments& a) { job_options(c, a); }
+
+}  // namespace
+
+cli_command data_command() {
+  return make_command<job_arguments>("data", "Show what a job's data holds: counts, classes, values, repeated examples, a hash",
+                                     "  troupe data configs/jobs/lenet_fashion.toml\n"
+                                     "  troupe data job.toml --set data.path=other --json\n"
+                                     "Values are those before [data] augment. Equal data has one hash, whatever file it is in.",
+                                     add_options, run_data);
+}
+
+}  // namespace troupe
