@@ -50,7 +50,7 @@ class full_times {
     }
     int most = 1;
     for (const auto& [tasks, time] : times)
-      if (100 * time >= all) most = tasks;
+      if (time >= all / 100) most = tasks;
     return most;
   }
   duration until(time_point at) const {
