@@ -60,7 +60,7 @@ class lmdb_files : public testing::Test {
  protected:
   // A database with these records, and keys as Caffe's: their numbers with eight digits.
   std::string write(const std::string& name, const std::vector<std::string>& records) {
-    const auto folder = dir_.file(name);
+    auto folder = dir_.file(name);
     std::filesystem::create_directory(folder);
     MDB_env* env = nullptr;
     MDB_txn* txn = nullptr;
