@@ -29,27 +29,21 @@ std::pair<std::string, std::string> place_and_text(const std::string& message) {
   return {message.substr(0, colon), message.substr(colon + 2)};
 }
 
-diagnostics wrong_option(const char* name, std::string text) {
-  diagnostic d;
-  d.at.file = name;
-  d.message = std::move(text);
-  return diagnostics(1, d);
-}
+diagnostics wrong_machine(std::string text) { return diagnostics(1, diagnostic{{"--machine"}, std::move(text)}); }
 
 // The reducer that is the best at the rates of `a.machine`, for a job that leaves the choice to
 // Troupe. The nodes would all assume the same rates instead, so that they choose alike.
 expected<std::string, diagnostics> reducer_by_machine(const train_arguments& a, const std::vector<node_spec>& nodes) {
   const auto rates = read_machine(a.machine);
   if (!rates) return unexpected(rates.error());
-  if (!rates->exchange) return unexpected(wrong_option("--machine", a.machine + " has no bandwidth in [network]"));
+  if (!rates->exchange) return unexpected(wrong_machine(a.machine + " has no bandwidth in [network]"));
   const auto text = read_config_text(a.file);
   if (!text) return unexpected(text.error());
   std::string named;
   const auto j = prepare_text({*text, a.file, a.overrides}, std::make_shared<const tables>(node_tables()), nodes,
                               [&](job_spec& s, std::vector<node_spec>&) { named = s.train.reducer; });
   if (!j) return unexpected(j.error());
-  if (named != "auto")
-    return unexpected(wrong_option("--machine", "serves train.exchange.reducer = \"auto\"; the job has \"" + named + '"'));
+  if (named != "auto") return unexpected(wrong_machine("serves train.exchange.reducer = \"auto\"; the job has \"" + named + '"'));
   const auto list = seconds_of_reducers(*rates->exchange, **j);
   return list.empty() ? "server" : list.front().first;
 }

@@ -13,6 +13,7 @@
 #include "runtime/base/wording.hpp"
 #include "runtime/data/csv_file.hpp"
 #include "runtime/data/file_bytes.hpp"
+#include "runtime/data/source_options.hpp"
 #include "runtime/data/stock.hpp"
 #include "runtime/data/test_split.hpp"
 #include "runtime/memory/process_memory.hpp"
@@ -87,8 +88,7 @@ struct read_table {
 
 read_table read_file_of(const options& o, const char* key) {
   read_table out{{}, o.text(key), key};
-  // Checked before any message names the file: what() ends at a NUL.
-  if (out.path.find('\0') != std::string::npos) throw option_error(key, std::string("option '") + key + "' holds a NUL byte");
+  check_path_text(key, out.path);
   csv_format f;
   f.separator = csv_separator_of(o);
   f.header = o.flag("header");
@@ -181,22 +181,8 @@ std::array<rows, 2> split_off(rows all, std::size_t columns, double fraction) {
 }
 
 shape example_shape(const options& o, std::size_t columns, const std::string& path) {
-  const auto& extents = o.get<std::vector<std::int64_t>>("shape");
   const auto n = static_cast<std::int64_t>(columns);
-  if (extents.empty()) return shape{n};
-  if (extents.size() > shape::max_rank - 1)
-    throw option_error("shape",
-                       "shape has " + std::to_string(extents.size()) + " extents: at most " + std::to_string(shape::max_rank - 1));
-  shape s;
-  std::int64_t left = n;
-  for (auto e : extents) {
-    if (left % e != 0) left = 0;
-    left /= e;
-    s.push_back(e);
-  }
-  if (left != 1)
-    throw option_error("shape", path + ": " + std::to_string(n) + " columns do not form an example of shape " + s.to_string());
-  return s;
+  return given_shape(o, n, path + ": " + std::to_string(n) + " columns do not").value_or(shape{n});
 }
 
 std::int64_t classes_of(const options& o, const std::array<rows, 2>& parts, const read_table& t, bool labelled) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/data/idx_file.hpp"
+#include "runtime/data/source_options.hpp"
 #include "runtime/data/stock.hpp"
 
 namespace troupe {
@@ -112,9 +113,7 @@ source_file file_of(const options& o, const file_spec& f) {
 opened open_file(const options& o, const file_spec& f) {
   auto file = file_of(o, f);
   opened out{{}, std::move(file.path), std::move(file.key)};
-  // Checked before any message names the file: what() ends at a NUL.
-  if ((o.text("path") + o.text(f.option)).find('\0') != std::string::npos)
-    throw option_error(out.key, "option '" + out.key + "' holds a NUL byte");
+  check_path_text(out.key, o.text("path") + o.text(f.option));
   auto r = read_idx(out.path, f.min_rank, f.max_rank);
   if (!r) throw option_error(out.key, out.path + ": " + r.error().text);
   out.array = std::move(*r);

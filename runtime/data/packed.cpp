@@ -13,6 +13,7 @@
 #include "runtime/data/byte_tables.hpp"
 #include "runtime/data/packed.hpp"
 #include "runtime/data/packed_file.hpp"
+#include "runtime/data/source_options.hpp"
 #include "runtime/data/stock.hpp"
 
 namespace troupe {
@@ -194,8 +195,7 @@ class packed_source final : public source {
 
 std::shared_ptr<const source> open_by_option(const options& o, std::uint64_t) {
   const auto& path = o.text("path");
-  // Checked before any message names the file: what() ends at a NUL.
-  if (path.find('\0') != std::string::npos) throw option_error("path", "option 'path' holds a NUL byte");
+  check_path_text("path", path);
   auto file = open_bytes(path);
   if (!file) throw option_error("path", path + ": " + file.error().text);
   auto r = open_packed(*std::move(file), path);

@@ -12,6 +12,7 @@
 
 #include "ops/option_specs.hpp"
 #include "runtime/data/file_bytes.hpp"
+#include "runtime/data/source_options.hpp"
 #include "runtime/data/stock.hpp"
 #include "runtime/memory/process_memory.hpp"
 
@@ -100,8 +101,7 @@ std::vector<std::uint32_t> characters(const std::vector<std::uint8_t>& bytes, co
 }
 
 std::vector<std::uint8_t> bytes_of(const std::string& path) {
-  // Checked before any message names the file: what() ends at a NUL.
-  if (path.find('\0') != std::string::npos) throw option_error("path", "option 'path' holds a NUL byte");
+  check_path_text("path", path);
   std::vector<std::uint8_t> bytes;
   // While the file is opened, memory also holds the code points and the ids of its characters.
   const auto most = std::min<std::uint64_t>(max_bytes, memory_left() / 8);

@@ -11,6 +11,7 @@
 
 #include "ops/option_specs.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/data/source_options.hpp"
 #include "runtime/data/test_split.hpp"
 #include "runtime/node/formats/datum.hpp"
 #include "runtime/node/formats/formats.hpp"
@@ -78,19 +79,18 @@ class lmdb_source final : public source {
       if (i < 0)
         std::memset(out, 0, n);
       else
-        bytes_of(part(s), i, [&](const std::uint8_t* from) { std::memcpy(out, from, n); });
+        bytes_of(checked(part(s), i), part(s), i, [&](const std::uint8_t* from) { std::memcpy(out, from, n); });
       out += n;
     }
   }
 
   void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const override {
     assert(data.count() == static_cast<std::int64_t>(indices.size()) * layout_.example.count());
+    auto* labels = label.mutable_data<std::int32_t>();
     if (data.type() == dtype::f64)
-      read_values(part(s), indices, data.mutable_data<double>());
+      read_examples(part(s), indices, data.mutable_data<double>(), labels);
     else
-      read_values(part(s), indices, data.mutable_data<float>());
-    auto* out = label.mutable_data<std::int32_t>();
-    for (auto i : indices) *out++ = i < 0 ? -1 : label_of(part(s), i);
+      read_examples(part(s), indices, data.mutable_data<float>(), labels);
   }
 
  private:
@@ -107,21 +107,20 @@ class lmdb_source final : public source {
                                layout_.example.to_string());
     return d;
   }
-  std::int32_t label_of(const lmdb_part& p, std::int64_t i) const {
-    const auto label = record_of(*p.from, row(p, i)).label;
-    if (label < 0 || label >= layout_.classes)
-      throw std::runtime_error(place_of(*p.from, row(p, i)) + ": its label " + std::to_string(label) +
+  std::int32_t label_of(const datum& d, const lmdb_part& p, std::int64_t i) const {
+    if (d.label < 0 || d.label >= layout_.classes)
+      throw std::runtime_error(place_of(*p.from, row(p, i)) + ": its label " + std::to_string(d.label) +
                                " is not below classes = " + std::to_string(layout_.classes));
-    return static_cast<std::int32_t>(label);
+    return static_cast<std::int32_t>(d.label);
   }
+  // Calls `use` with the bytes of example i, whose record is `d`.
   template <class F>
-  void bytes_of(const lmdb_part& p, std::int64_t i, F&& use) const {
-    const auto d = checked(p, i);
+  void bytes_of(const datum& d, const lmdb_part& p, std::int64_t i, F&& use) const {
     if (!d.encoded) return use(d.data.data());
     use(planes_of(d, layout_.example, place_of(*p.from, row(p, i))).data());
   }
   template <class T>
-  void read_values(const lmdb_part& p, const std::vector<std::int64_t>& indices, T* out) const {
+  void read_examples(const lmdb_part& p, const std::vector<std::int64_t>& indices, T* out, std::int32_t* labels) const {
     const auto n = static_cast<std::size_t>(layout_.example.count()), area = n / scaling_.size();
     const auto scaled = [&](const auto* from) {
       for (std::size_t c = 0; c < scaling_.size(); ++c)
@@ -132,12 +131,16 @@ class lmdb_source final : public source {
     for (auto i : indices) {
       if (i < 0) {
         std::fill_n(out, n, T{0});
-      } else if (layout_.floats) {
-        checked(p, i);
-        copy_floats(p.from->record(row(p, i)), floats.data());
-        scaled(floats.data());
+        *labels++ = -1;
       } else {
-        bytes_of(p, i, scaled);
+        const auto d = checked(p, i);
+        *labels++ = label_of(d, p, i);
+        if (layout_.floats) {
+          copy_floats(p.from->record(row(p, i)), floats.data());
+          scaled(floats.data());
+        } else {
+          bytes_of(d, p, i, scaled);
+        }
       }
       out += n;
     }
@@ -150,7 +153,7 @@ class lmdb_source final : public source {
 
 lmdb_part open_records(const options& o, const char* key) {
   const auto& path = o.text(key);
-  if (path.find('\0') != std::string::npos) throw option_error(key, std::string("option '") + key + "' holds a NUL byte");
+  check_path_text(key, path);
   auto records = lmdb_records::open(path);
   if (!records) throw option_error(key, records.error().text);
   lmdb_part p{*std::move(records), {}};

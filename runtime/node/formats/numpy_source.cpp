@@ -13,6 +13,7 @@
 
 #include "ops/option_specs.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/data/source_options.hpp"
 #include "runtime/data/test_split.hpp"
 #include "runtime/memory/process_memory.hpp"
 #include "runtime/node/formats/formats.hpp"
@@ -131,7 +132,7 @@ class numpy_source final : public source {
 
 numpy_array open_array(const options& o, const char* key) {
   const auto &path = o.text("path"), &name = o.text(key);
-  if (path.find('\0') != std::string::npos) throw option_error("path", "option 'path' holds a NUL byte");
+  check_path_text("path", path);
   if (name.find('\0') != std::string::npos || name.find('/') != std::string::npos)
     throw option_error(key, std::string("option '") + key + "' is the name of an array, without a folder, not " + in_quotes(name));
   const auto most = std::min(static_cast<std::uint64_t>(o.integer("memory_mib")) << 20, memory_left() / 2);
@@ -173,24 +174,9 @@ shape shape_of_row(const numpy_array& a, const char* key) {
 }
 
 shape example_of(const options& o, const numpy_array& data) {
-  const auto& extents = o.get<std::vector<std::int64_t>>("shape");
-  if (extents.empty()) {
-    auto s = shape_of_row(data, "data");
-    if (s.rank() == 0) s.push_back(1);
-    return s;
-  }
-  if (extents.size() > shape::max_rank - 1)
-    throw option_error("shape",
-                       "shape has " + std::to_string(extents.size()) + " extents: at most " + std::to_string(shape::max_rank - 1));
-  shape s;
-  std::int64_t left = data.row_count();
-  for (const auto e : extents) {
-    left = left % e == 0 ? left / e : 0;
-    s.push_back(e);
-  }
-  if (left != 1)
-    throw option_error("shape",
-                       data.name + ": a row of " + data.row_text() + " does not form an example of shape " + s.to_string());
+  if (const auto given = given_shape(o, data.row_count(), data.name + ": a row of " + data.row_text() + " does not")) return *given;
+  auto s = shape_of_row(data, "data");
+  if (s.rank() == 0) s.push_back(1);
   return s;
 }
 

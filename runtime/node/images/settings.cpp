@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/option_specs.hpp"
+#include "runtime/data/source_options.hpp"
 
 namespace troupe::images {
 namespace {
@@ -16,8 +17,7 @@ folder_choice folder_of(const options& o, const char* key, const char* usual) {
   folder_choice f;
   f.key = named.empty() ? "path" : key;
   if (path.empty()) throw option_error("path", "option 'path' is empty");
-  // Checked before any message names the folder: what() ends at a NUL.
-  if ((path + named).find('\0') != std::string::npos) throw option_error(f.key, "option '" + f.key + "' holds a NUL byte");
+  check_path_text(f.key, path + named);
   f.path = named.empty() ? path + "/" + usual : named.front() == '/' ? named : named == "." ? path : path + "/" + named;
   while (f.path.size() > 1 && f.path.back() == '/') f.path.pop_back();
   return f;
