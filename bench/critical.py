@@ -3,9 +3,10 @@
 
 usage: bench/critical.py [--bin build/release/bin] [--rounds 3] [--steps 120] [--out FILE]
 
-One part of one node takes 80 ms more in every step: the backward pass of a layer, the loader, the shard (by the plugin bench/planted.cpp), or
-the node's connections (`inject delay`, 40 ms a message). A run is traced, and `troupe critical` says which part bounds the step, and how long
-a step would take if it were twice as fast. Then the same job runs with half of the planted time, and its steps are measured.
+One part of one node takes 80 ms more in every step: the backward pass of a layer, the loader, the shard, or the node's connections (`inject
+delay`, 40 ms a message). A run is traced, and `troupe critical` says which part bounds the step, and how long a step would take if it were
+twice as fast. Then the same job runs with half of the planted time, and its steps are measured. Needs the plugin bench/planted.cpp:
+ninja -C build/release bench_planted
 """
 import argparse
 import datetime

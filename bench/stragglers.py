@@ -4,8 +4,9 @@
 usage: bench/stragglers.py [--bin build/release/bin] [--rounds 3] [--undisturbed 10000] [--out FILE]
 
 Eight daemons on this machine, each with a worker, its loader and a shard, train a small network. In each round a part of one node is slow
-from some step on: the backward pass of a layer, the loader, the shard (by the plugin bench/planted.cpp), or the node's connections (`inject
-delay`). Printed are the slow steps until the alert and what it says. Then --undisturbed steps without a slow part: no alert should come.
+from some step on: the backward pass of a layer, the loader, the shard, or the node's connections (`inject delay`). Printed are the slow steps
+until the alert and what it says. Then --undisturbed steps without a slow part: no alert should come. Needs the plugin bench/planted.cpp:
+ninja -C build/release bench_planted
 """
 import argparse
 import datetime
