@@ -27,7 +27,7 @@ struct candidate {
 };
 using candidates = std::vector<candidate>;
 
-word_list split(const std::string& text, const std::string& by) {
+word_list parts_of(const std::string& text, const std::string& by) {
   word_list all;
   for (std::size_t at = 0; at < text.size();) {
     const auto end = std::min(text.find(by, at), text.size());
@@ -64,7 +64,7 @@ candidates mode_names(const typed_before&) { return candidates_of(node_tables().
 candidates templates(const typed_before&) { return candidates_of(job_template_names()); }
 candidates references(const typed_before&) { return candidates_of(reference_names()); }
 
-candidates client_roles(const typed_before&) { return candidates_of(split(client_roles_text(), ", ")); }
+candidates client_roles(const typed_before&) { return candidates_of(parts_of(client_roles_text(), ", ")); }
 
 // The values of a key of a job file: the words that it accepts, or the entries that it may name.
 word_list values_of_key(const std::string& path) {
@@ -176,7 +176,7 @@ word_list members_of(const CLI::Option& o) {
   const auto type = o.get_type_name();
   const auto open = type.find('{'), close = type.rfind('}');
   if (open == std::string::npos || close == std::string::npos || close < open) return {};
-  return split(type.substr(open + 1, close - open - 1), ",");
+  return parts_of(type.substr(open + 1, close - open - 1), ",");
 }
 
 std::string first_word(const std::string& text) { return text.substr(0, text.find_first_of(" .")); }

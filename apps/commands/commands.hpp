@@ -25,6 +25,8 @@ cli_command new_command();
 cli_command data_command();
 cli_command pack_command();
 cli_command unroll_command();
+cli_command import_command();
+cli_command export_command();
 cli_command plan_command();
 cli_command sim_command();
 cli_command check_command();

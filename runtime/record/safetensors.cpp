@@ -227,6 +227,14 @@ expected<void, record_error> write_safetensors(const std::string& path, const na
   return {};
 }
 
+expected<std::string, record_error> safetensors_bytes(const named_tensors& named, const metadata_map& metadata) {
+  if (auto e = check_writable(named, metadata); !e) return unexpected(std::move(e).error());
+  auto bytes = header_text(named, metadata);
+  if (!bytes) return bytes;
+  for (auto i : data_order(named)) bytes->append(static_cast<const char*>(named[i].second.raw()), named[i].second.bytes());
+  return bytes;
+}
+
 expected<safetensors_content, record_error> parse_safetensors(std::shared_ptr<const void> owner, const void* data,
                                                               std::size_t bytes, integrity check) {
   safetensors_content out;

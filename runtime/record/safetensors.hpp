@@ -52,6 +52,9 @@ enum class integrity : std::uint8_t {
 expected<void, record_error> write_safetensors(const std::string& path, const named_tensors& named,
                                                const metadata_map& metadata = {});
 
+// The bytes of such a file. Errors do not name a file.
+expected<std::string, record_error> safetensors_bytes(const named_tensors& named, const metadata_map& metadata = {});
+
 expected<safetensors_content, record_error> read_safetensors(const std::string& path, integrity check = integrity::when_present);
 
 // The same for bytes in memory, which `owner` keeps alive and which must not change.
