@@ -284,6 +284,7 @@ void embedded_run::impl::wait() {
   auto next_look = std::chrono::steady_clock::now() + stall_watch::every, next_load = next_look;
   while (!over) {
     for (auto& n : notes.take(notes_every)) std::visit([this](const auto& x) { handle_event(x); }, n);
+    if (options.on_tick) options.on_tick();
     const auto now = std::chrono::steady_clock::now();
     if (!over && now >= next_load) look_for_stragglers(), next_load = now + notes_every;
     if (over || now < next_look) continue;

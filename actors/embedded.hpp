@@ -45,6 +45,7 @@ struct embedded_options {
   // Called for checkpoints, best and final weights, before the event that belongs to them. The
   // callback itself reports a checkpoint that it cannot save.
   std::function<void(const store_effect&)> on_store;
+  std::function<void()> on_tick;  // called at least four times a second, also while the job is paused
   std::chrono::seconds stall_after{120};
   task_limits tasks{};
   // Where a failed job writes its post-mortem folder, and where plans are recorded

@@ -32,7 +32,7 @@ GROUPS = [
     ("Watch", ["docs/page.md", "docs/traces.md", "docs/replay.md", "docs/stragglers.md", "docs/doctor.md", "docs/ecosystem.md"]),
     ("Run a cluster", ["docs/clusters.md", "docs/cluster-file.md", "docs/security.md", "docs/failures.md", "docs/moving.md",
                        "docs/partitioning.md", "docs/promises.md", "docs/simulation.md"]),
-    ("Extend", ["docs/write-a-layer.md", "docs/write-a-mode.md", "docs/own-loop.md", "docs/protocols.md", "docs/wire.md"]),
+    ("Extend", ["docs/write-a-layer.md", "docs/write-a-mode.md", "docs/python.md", "docs/own-loop.md", "docs/protocols.md", "docs/wire.md"]),
     ("Read the code", ["docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md"]),
 ]
 MEASUREMENTS = "docs/measurements/"

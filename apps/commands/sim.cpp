@@ -10,12 +10,14 @@
 #include "apps/command.hpp"
 #include "apps/commands/sim_replay.hpp"
 #include "apps/commands/sim_report.hpp"
-#include "apps/commands/sim_setup.hpp"
 #include "apps/commands/sim_trace.hpp"
+#include "apps/troupe_job.hpp"
 #include "apps/troupe_screen.hpp"
 #include "ops/device.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/config/trace_jobs.hpp"
+#include "runtime/node/node_tables.hpp"
+#include "runtime/node/simulation/sim_setup.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe {
@@ -311,13 +313,21 @@ class simulation {
   double wall_ = 0;
 };
 
+struct sim_arguments : job_arguments {
+  sim_request request;                   // without the job
+  std::vector<std::string> replay = {};  // post-mortem folders of a failed job, instead of a job
+  std::string trace;                     // file for a Perfetto trace
+};
+
 int run_sim(const sim_arguments& a, const output& out) {
   const std::shared_ptr<device> dev = make_cpu_device();
   if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU; try: troupe doctor");
   if (!a.replay.empty())
     return a.file.empty() ? run_replay(a.replay, dev, out) : out.wrong("--replay", "the job comes from the folder: omit JOB");
   if (a.file.empty()) return out.wrong("command line", "JOB is required (or --replay DIR, the folder of a failed job)");
-  auto made = make_sim(a, dev);
+  auto request = a.request;
+  request.job = a.file, request.overrides = a.overrides;
+  auto made = make_sim(std::move(request), dev, std::make_shared<const tables>(node_tables()));
   if (!made) return out.wrong(made.error());
   return simulation(std::move(*made), out).run(a.trace);
 }
@@ -325,22 +335,22 @@ int run_sim(const sim_arguments& a, const output& out) {
 void add_options(CLI::App& c, sim_arguments& a) {
   job_options(c, a);
   c.get_option("JOB")->required(false);
-  c.add_option("--nodes", a.nodes, "Number of nodes of the virtual cluster, each with one worker")
+  c.add_option("--nodes", a.request.nodes, "Number of nodes of the virtual cluster, each with one worker")
       ->option_text("N")
       ->check(CLI::Range(1u, 65535u));
-  file_option(c, "--cluster", a.cluster, "Instead of --nodes: use the nodes of this cluster file, with the job unchanged");
-  file_option(c, "--network", a.network, "Network and compute model (TOML)");
-  file_option(c, "--faults", a.faults, "Faults to inject (TOML)");
-  c.add_option("--seed", a.seed, "Seed of the simulation; the job has its own seed (default: 1)")
+  file_option(c, "--cluster", a.request.cluster, "Instead of --nodes: use the nodes of this cluster file, with the job unchanged");
+  file_option(c, "--network", a.request.network, "Network and compute model (TOML)");
+  file_option(c, "--faults", a.request.faults, "Faults to inject (TOML)");
+  c.add_option("--seed", a.request.seed, "Seed of the simulation; the job has its own seed (default: 1)")
       ->option_text("S")
       ->check(CLI::Range(std::int64_t{0}, INT64_MAX));
-  c.add_option("--maths", a.maths, "real: train; none: only count messages and bytes, which is faster (default: real)")
+  c.add_option("--maths", a.request.maths, "real: train; none: only count messages and bytes, which is faster (default: real)")
       ->option_text("real|none")
       ->check(CLI::IsMember({"real", "none"}));
-  c.add_option("--buckets", a.buckets, "With --maths none: send gradients in K buckets; 0: layer by layer (default: 4)")
+  c.add_option("--buckets", a.request.buckets, "With --maths none: send gradients in K buckets; 0: layer by layer (default: 4)")
       ->option_text("K")
       ->check(CLI::Range(0, 4096));
-  c.add_option("--steps", a.steps, "End after N steps, instead of the job's own end")
+  c.add_option("--steps", a.request.steps, "End after N steps, instead of the job's own end")
       ->option_text("N")
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
   c.add_option("--replay", a.replay, "Instead of JOB: replay a failed job from the post-mortem folders of its nodes")

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/commands/sim_setup.hpp"
+#include "runtime/node/simulation/sim_setup.hpp"
 #include "runtime/sim/world.hpp"
 
 namespace troupe {

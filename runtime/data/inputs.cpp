@@ -258,13 +258,16 @@ csv_input csv_input_of(const std::string& source_name, const options& values) {
 input_result open_npy_input(const std::string& path, const input_format& f) {
   auto file = open_bytes(path);
   if (!file) return unexpected(file.error().in(path));
-  auto content = *std::move(file);
-  const auto beginning = beginning_of(*content, npy_most_header);
-  if (!beginning) return unexpected(beginning.error().in(path));
-  auto h = parse_npy(*beginning, content->size());
-  if (!h) return unexpected(h.error().in(path));
-  if (const auto fine = check_examples(h->extents, f.example); !fine) return unexpected(fine.error().in(path));
-  return std::make_shared<npy_input>(path, f, *std::move(h), std::move(content));
+  return npy_input_of(path, *std::move(file), f);
+}
+
+input_result npy_input_of(const std::string& name, std::shared_ptr<const random_bytes> bytes, const input_format& f) {
+  const auto beginning = beginning_of(*bytes, npy_most_header);
+  if (!beginning) return unexpected(beginning.error().in(name));
+  auto h = parse_npy(*beginning, bytes->size());
+  if (!h) return unexpected(h.error().in(name));
+  if (const auto fine = check_examples(h->extents, f.example); !fine) return unexpected(fine.error().in(name));
+  return std::make_shared<npy_input>(name, f, *std::move(h), std::move(bytes));
 }
 
 input_result open_csv_input(const std::string& path, const input_format& f, const csv_input& c) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/base/result.hpp"
+#include "runtime/data/file_bytes.hpp"
 #include "runtime/data/source.hpp"
 
 namespace troupe {
@@ -46,6 +47,8 @@ csv_input csv_input_of(const std::string& source_name, const options& values);
 
 using input_result = expected<std::shared_ptr<const source>>;
 input_result open_npy_input(const std::string& path, const input_format& f);
+// The same for the bytes of such a file. `name`: for messages.
+input_result npy_input_of(const std::string& name, std::shared_ptr<const random_bytes> bytes, const input_format& f);
 input_result open_csv_input(const std::string& path, const input_format& f, const csv_input& c);
 input_result open_idx_input(const std::string& path, const input_format& f);
 

@@ -14,7 +14,7 @@ import sys
 
 import tree
 
-LEVELS = [("ops/", 0), ("runtime/exchange/hub/", 1), ("runtime/exchange/", 2), ("runtime/node/", 2), ("runtime/", 1), ("actors/", 3), ("apps/", 4), ("tests/", 5), ("bench/", 5), ("examples/", 5)]
+LEVELS = [("ops/", 0), ("runtime/exchange/hub/", 1), ("runtime/exchange/", 2), ("runtime/node/", 2), ("runtime/", 1), ("actors/", 3), ("apps/", 4), ("tests/", 5), ("bench/", 5), ("python/", 4), ("examples/", 5)]
 
 # Library headers, and the folders that may include them.
 FREE = ("tests/", "bench/", "examples/")
@@ -27,6 +27,7 @@ LIBRARIES = [
     (re.compile(r"prometheus/"), "prometheus-cpp", ("actors/metrics/",)),
     (re.compile(r"sqlite3\.h$"), "SQLite", ("runtime/node/runs/",)),
     (re.compile(r"png\.h$|jpeglib\.h$|jerror\.h$"), "libpng and libjpeg", ("runtime/node/images/",)),
+    (re.compile(r"pybind11/|dlpack/"), "pybind11 and DLPack", ("python/module/",)),
     (re.compile(r"^zip\.h$|lmdb\.h$|protozero/"), "libzip, LMDB and protozero", ("runtime/node/formats/",)),
 ]
 

@@ -118,20 +118,24 @@ std::vector<double> numpy_array::numbers(std::int64_t row, std::int64_t rows) co
   return out;
 }
 
-expected<numpy_array> open_numpy(const std::string& path, const std::string& name, std::uint64_t most) {
-  std::error_code ec;
+expected<numpy_array> numpy_array_of(std::string name, std::shared_ptr<const random_bytes> bytes) {
   numpy_array a;
-  const bool folder = std::filesystem::is_directory(path, ec);
-  const auto file = folder ? path + "/" + name + ".npy" : path;
-  a.name = folder ? file : file + ": " + name;
-  auto bytes = folder ? open_bytes(file) : open_member(file, name, most);
-  if (!bytes) return unexpected(std::move(bytes).error().in(file));
-  a.bytes = *std::move(bytes);
+  a.name = std::move(name);
+  a.bytes = std::move(bytes);
   auto header = header_of(*a.bytes);
   if (!header) return unexpected(std::move(header).error().in(a.name));
   a.header = *std::move(header);
   if (a.rows() == 0 || a.row_count() == 0) return unexpected(error("it has no numbers").in(a.name));
   return a;
+}
+
+expected<numpy_array> open_numpy(const std::string& path, const std::string& name, std::uint64_t most) {
+  std::error_code ec;
+  const bool folder = std::filesystem::is_directory(path, ec);
+  const auto file = folder ? path + "/" + name + ".npy" : path;
+  auto bytes = folder ? open_bytes(file) : open_member(file, name, most);
+  if (!bytes) return unexpected(std::move(bytes).error().in(file));
+  return numpy_array_of(folder ? file : file + ": " + name, *std::move(bytes));
 }
 
 }  // namespace troupe

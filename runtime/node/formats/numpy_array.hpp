@@ -28,6 +28,9 @@ struct numpy_array {
   std::vector<double> numbers(std::int64_t row, std::int64_t rows) const;  // of `rows` rows; likewise
 };
 
+// The array in bytes of a .npy file. `name`: for messages.
+expected<numpy_array> numpy_array_of(std::string name, std::shared_ptr<const random_bytes> bytes);
+
 // `path`: a folder or an .npz file. `most`: bytes that a member of an .npz file may take.
 expected<numpy_array> open_numpy(const std::string& path, const std::string& name, std::uint64_t most);
 

@@ -185,12 +185,12 @@ struct numpy_keys {
 };
 constexpr numpy_keys train_keys{"data", "labels"}, test_keys{"test_data", "test_labels"};
 
-numpy_part open_part(const options& o, const numpy_keys& keys, numpy_layout& layout, std::int32_t& most) {
-  numpy_part p{open_array(o, keys.data), {}, {}};
+numpy_part open_part(const options& o, const array_opener& open, const numpy_keys& keys, numpy_layout& layout, std::int32_t& most) {
+  numpy_part p{open(o, keys.data), {}, {}};
   if (layout.ids && !of_integers(p.data))
     throw option_error("ids", p.data.name + ": ids are integers, not floats: save array.astype(numpy.int32)");
   if (!o.text("labels").empty()) {
-    const auto labels = open_array(o, keys.labels);
+    const auto labels = open(o, keys.labels);
     p.labels = labels_of(labels, p.data, keys.labels, most);
     const auto each = shape_of_row(labels, keys.labels);
     if (&keys != &train_keys && each.to_string() != layout.label.to_string())
@@ -209,13 +209,13 @@ void check_test_rows(const numpy_array& test, const numpy_array& train) {
                                       ")");
 }
 
-std::shared_ptr<const source> open_numpy_source(const options& o, std::uint64_t) {
+std::shared_ptr<const source> open_arrays(const options& o, const array_opener& open) {
   numpy_layout layout;
   layout.ids = o.flag("ids");
   layout.scale = o.real("scale"), layout.mean = o.real("mean");
   std::array<std::int32_t, 2> most{-1, -1};
   std::array<numpy_part, 2> parts;
-  parts[0] = open_part(o, train_keys, layout, most[0]);
+  parts[0] = open_part(o, open, train_keys, layout, most[0]);
   layout.example = example_of(o, parts[0].data);
   if (const auto fraction = o.real("test_fraction"); fraction > 0) {
     const auto tested = chosen_for_test(parts[0].rows.size(), fraction);
@@ -224,7 +224,7 @@ std::shared_ptr<const source> open_numpy_source(const options& o, std::uint64_t)
     parts[1].labels = parts[0].labels;
     for (const auto r : all) parts[tested[static_cast<std::size_t>(r)] ? 1 : 0].rows.push_back(r);
   } else if (!o.text("test_data").empty()) {
-    parts[1] = open_part(o, test_keys, layout, most[1]);
+    parts[1] = open_part(o, open, test_keys, layout, most[1]);
     check_test_rows(parts[1].data, parts[0].data);
   }
   if (!o.text("labels").empty()) {
@@ -238,10 +238,9 @@ std::shared_ptr<const source> open_numpy_source(const options& o, std::uint64_t)
   return std::make_shared<numpy_source>(std::move(parts), layout);
 }
 
-option_specs numpy_specs() {
+option_specs array_specs() {
   using kind = option_kind;
   return {
-      option_of("path", kind::text, std::nullopt, "folder of .npy files, or an .npz file"),
       option_of("data", kind::text, std::string("x_train"), "array of the training examples, [n, example...]"),
       option_of("labels", kind::text, std::string("y_train"),
                 "array of their class numbers, [n] or [n, positions]; empty: no labels"),
@@ -255,8 +254,16 @@ option_specs numpy_specs() {
               most_classes),
       real_option("scale", 1.0, "value = number * scale - mean"),
       real_option("mean", 0.0, "subtracted after scaling"),
-      flag_option("ids", false, "the numbers are ids of words or characters, for an embedding"),
-      bounded(option_of("memory_mib", kind::integer, std::int64_t{4096}, "maximum memory for one array of an .npz file"), 1, 1e6)};
+      flag_option("ids", false, "the numbers are ids of words or characters, for an embedding")};
+}
+
+option_specs numpy_specs() {
+  using kind = option_kind;
+  auto specs = array_specs();
+  specs.insert(specs.begin(), option_of("path", kind::text, std::nullopt, "folder of .npy files, or an .npz file"));
+  specs.push_back(
+      bounded(option_of("memory_mib", kind::integer, std::int64_t{4096}, "maximum memory for one array of an .npz file"), 1, 1e6));
+  return specs;
 }
 
 }  // namespace
@@ -267,7 +274,16 @@ source_type numpy_source_type() {
     const auto& path = o.text("path");
     return std::vector<source_file>{{"path", path, std::filesystem::is_directory(path, ec)}};
   };
-  return {"numpy", "Arrays of NumPy: a folder of .npy files, or an .npz file.", numpy_specs(), open_numpy_source, files};
+  return {"numpy", "Arrays of NumPy: a folder of .npy files, or an .npz file.", numpy_specs(),
+          [](const options& o, std::uint64_t) { return open_arrays(o, open_array); }, files};
+}
+
+source_type array_source_type(std::string name, std::string doc, option_specs more, array_opener open) {
+  auto specs = array_specs();
+  specs.insert(specs.end(), more.begin(), more.end());
+  return {std::move(name), std::move(doc), std::move(specs),
+          [open = std::move(open)](const options& o, std::uint64_t) { return open_arrays(o, open); },
+          [](const options&) { return std::vector<source_file>{}; }};
 }
 
 }  // namespace troupe

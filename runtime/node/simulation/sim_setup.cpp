@@ -1,4 +1,4 @@
-#include "apps/commands/sim_setup.hpp"
+#include "runtime/node/simulation/sim_setup.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,6 @@
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/prepare_text.hpp"
-#include "runtime/node/node_tables.hpp"
 #include "runtime/plain/plain_loop.hpp"
 
 namespace troupe {
@@ -46,18 +45,18 @@ diagnostics merge(sim_spec& into, const std::string& file, bool faults) {
 
 // Reads the scenario, if `a.file` is one, and the model files. The scenario sets what the command
 // line leaves open.
-expected<sim_spec, diagnostics> read_models(sim_arguments& a) {
+expected<sim_spec, diagnostics> read_models(sim_request& a) {
   sim_spec s;
   s.network.fabric = sim::fabric_kind::star;
   s.network.bytes_per_second = 1.25e9;
-  if (is_scenario(a.file)) {
-    auto read = read_sim_file(a.file);
+  if (a.text.empty() && is_scenario(a.job)) {
+    auto read = read_sim_file(a.job);
     if (!read) return unexpected(std::move(read).error());
     const auto fabric = s.network;
     s = std::move(*read);
     if (!s.has_network) s.network = fabric;
     const auto& run = *s.run;
-    a.file = run.job;
+    a.job = run.job;
     if (a.nodes == 0) a.nodes = run.nodes;
     if (a.maths.empty()) a.maths = run.maths;
     if (a.steps == 0) a.steps = run.steps.value_or(0);
@@ -216,9 +215,17 @@ void take_models(sim_setup& into, const sim_spec& s) {
   w.disk = s.disk.value_or(sim::disk_model{});
 }
 
+diagnostics read_text(sim_request& a) {
+  if (!a.text.empty()) return {};
+  auto text = read_config_text(a.job);
+  if (!text) return std::move(text).error();
+  a.text = *std::move(text);
+  return {};
+}
+
 }  // namespace
 
-expected<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<device> dev) {
+expected<sim_setup, diagnostics> make_sim(sim_request a, std::shared_ptr<device> dev, std::shared_ptr<const tables> all) {
   auto read = read_models(a);
   if (!read) return unexpected(std::move(read).error());
   auto& models = *read;
@@ -227,8 +234,7 @@ expected<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<devic
   if (s.maths && a.buckets > 0) return unexpected(mistake("--buckets requires --maths none: real maths needs the real layers"));
   s.workers = a.nodes;
   const auto buckets_asked = static_cast<std::uint32_t>(a.buckets < 0 ? 4 : a.buckets);
-  auto text = read_config_text(a.file);
-  if (!text) return unexpected(std::move(text).error());
+  if (auto bad = read_text(a); !bad.empty()) return unexpected(bad);
   std::vector<node_spec> nodes;
   if (!a.cluster.empty()) {
     auto cluster = read_cluster_file(a.cluster);
@@ -236,16 +242,15 @@ expected<sim_setup, diagnostics> make_sim(sim_arguments a, std::shared_ptr<devic
     nodes = std::move(cluster->nodes);
   }
   diagnostic batch;
-  auto prepared = prepare_text({*text, a.file, a.overrides}, std::make_shared<const tables>(node_tables()), {},
-                               [&](job_spec& j, std::vector<node_spec>& list) {
-                                 s.asked_batch = j.data.batch;
-                                 if (a.cluster.empty()) set_workers(j, s.workers);
-                                 batch = batch_of(j, s.asked_batch, s.workers);
-                                 // Buckets are on every worker, so placed layers exclude them.
-                                 s.buckets = s.maths || (a.buckets < 0 && says_where(j)) ? 0 : buckets_asked;
-                                 adjust(j, a.steps, s.maths, s.buckets);
-                                 list = nodes = a.cluster.empty() ? cluster_of(j, s.workers) : std::move(nodes);
-                               });
+  auto prepared = prepare_text({a.text, a.job, a.overrides}, std::move(all), {}, [&](job_spec& j, std::vector<node_spec>& list) {
+    s.asked_batch = j.data.batch;
+    if (a.cluster.empty()) set_workers(j, s.workers);
+    batch = batch_of(j, s.asked_batch, s.workers);
+    // Buckets are on every worker, so placed layers exclude them.
+    s.buckets = s.maths || (a.buckets < 0 && says_where(j)) ? 0 : buckets_asked;
+    adjust(j, a.steps, s.maths, s.buckets);
+    list = nodes = a.cluster.empty() ? cluster_of(j, s.workers) : std::move(nodes);
+  });
   if (!prepared) return unexpected(explained(std::move(prepared).error(), batch));
   const auto full = *prepared;
   s.job = full;

@@ -1,0 +1,22 @@
+"""Troupe trains neural networks with actors.
+
+    import troupe
+
+    result = troupe.train("job.toml", on_eval=lambda e: print(e.step, e.accuracy))
+    result.weights["conv1.weight"].numpy()            # a view, without a copy
+
+See docs/python.md.
+"""
+from ._troupe import Tensor, read_safetensors, version as __version__, write_safetensors
+from .cluster import ClusterJob, attach, submit
+from .errors import JobError, Mistake, TrainingError
+from .history import RunInfo, run, runs
+from .job import Job, LayerInfo
+from .layer import Layer, Pass, check_layer
+from .predicting import Predictor, predict
+from .simulation import Simulation
+from .training import Event, Result, Run, train
+
+__all__ = ["ClusterJob", "Event", "Job", "JobError", "Layer", "LayerInfo", "Mistake", "Pass", "Predictor", "Result", "Run", "RunInfo",
+           "Simulation", "Tensor", "TrainingError", "__version__", "attach", "check_layer", "predict", "read_safetensors", "run", "runs",
+           "submit", "train", "write_safetensors"]

@@ -1,0 +1,44 @@
+// Assembles a simulation of a job from a request, a scenario, and files with network and faults.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+#include "runtime/job/job.hpp"
+#include "runtime/node/config/sim_file.hpp"
+#include "runtime/sim/world.hpp"
+
+namespace troupe {
+
+struct sim_request {
+  std::string job;                     // file of the job, or of a scenario
+  std::string text;                    // the job itself; empty: read from the file
+  std::vector<std::string> overrides;  // "key.path=value"
+  std::string cluster;                 // cluster file with the nodes; the job stays unchanged
+  std::string network;                 // file with [network] and [compute]
+  std::string faults;                  // file with [[fault]]
+  std::string maths;                   // "real" or "none"; empty: the scenario's value, or "real"
+  unsigned nodes = 0;                  // one worker on each; 0: the scenario's value
+  std::int64_t seed = -1, buckets = -1, steps = 0;
+};
+
+struct sim_setup {
+  std::shared_ptr<prepared_job> job;
+  sim::world_config world;
+  bool maths = true;
+  bool named_network = false, named_compute = false;  // by the user; otherwise the defaults hold
+  std::uint32_t workers = 0, buckets = 0;
+  std::int64_t asked_batch = 0;  // before rounding up
+  // With [compute] measure: seconds of each stage's forward and backward for one packet, by role;
+  // otherwise empty.
+  std::vector<std::pair<double, double>> measured;
+};
+
+// Returns the simulation, or the errors in the user's files and options.
+expected<sim_setup, diagnostics> make_sim(sim_request a, std::shared_ptr<device> dev, std::shared_ptr<const tables> all);
+
+}  // namespace troupe

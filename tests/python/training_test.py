@@ -1,0 +1,154 @@
+import os
+import signal
+import threading
+import unittest
+
+import numpy
+
+import troupe
+from helpers import LENET, InFolder, cli, small_job, small_tables
+
+
+class Training(InFolder):
+    def test_gives_the_weights_of_the_command_line(self):
+        steps = ["--set", "train.finish.steps=30"]
+        printed = cli("troupe", "train", LENET, *steps, "--threads", "2")
+        result = troupe.train(LENET, overrides={"train.finish.steps": 30}, threads=2, run_dir=False, on_step=lambda e: e.loss)
+        self.assertIn(result.weights_sha256, printed)
+        self.assertIn(f"{result.accuracy:.4f}", printed)
+
+    def test_calls_back_with_every_step_and_evaluation(self):
+        steps, evaluations, kinds = [], [], []
+        thread = threading.get_ident()
+        result = troupe.train(small_job(), run_dir=False, on_step=lambda e: steps.append((e.step, e.loss, threading.get_ident())),
+                              on_eval=lambda e: evaluations.append((e.step, e.accuracy)), on_event=lambda e: kinds.append(e.event))
+        self.assertEqual([s for s, *_ in steps], list(range(1, 21)))
+        self.assertEqual({t for *_, t in steps}, {thread})
+        self.assertEqual([s for s, _ in evaluations], [5, 10, 15, 20])
+        self.assertEqual(result.accuracy, evaluations[-1][1])
+        self.assertLess(steps[-1][1], steps[0][1])
+        self.assertEqual(kinds.count("step"), 20)
+        self.assertEqual(kinds[-1], "done")
+
+    def test_stops_when_a_callback_says_so(self):
+        result = troupe.train(small_job(steps=100000), run_dir=False, on_step=lambda e: e.step == 7 and e.run.stop())
+        self.assertTrue(result.stopped)
+        self.assertGreaterEqual(result.steps, 7)
+        self.assertLess(result.steps, 100)
+
+    def test_raises_what_a_callback_raises(self):
+        def fails(event):
+            if event.step == 5:
+                raise KeyError("mine")
+
+        with self.assertRaises(KeyError):
+            troupe.train(small_job(steps=100000), run_dir=False, on_step=fails)
+
+    def test_a_step_has_no_accuracy(self):
+        with self.assertRaisesRegex(AttributeError, "a step event has no 'accuracy'; it has event, step, loss"):
+            troupe.train(small_job(), run_dir=False, on_step=lambda e: e.accuracy)
+
+    def test_interrupt_leaves_a_checkpoint_that_continues_to_the_same_weights(self):
+        whole = troupe.train(small_job(steps=200), run_dir=False)
+        with self.assertRaises(KeyboardInterrupt):
+            troupe.train(small_job(steps=200), run_dir=self.folder, on_step=lambda e: e.step == 50 and os.kill(os.getpid(), signal.SIGINT))
+        run = troupe.run("last", self.folder)
+        self.assertEqual(run.state, "stopped")
+        rest = troupe.train(small_job(steps=200), run_dir=False, resume=run.folder / "checkpoints")
+        self.assertEqual(rest.weights_sha256, whole.weights_sha256)
+
+    def test_begins_with_weights(self):
+        first = troupe.train(small_job(), run_dir=False)
+        file = self.path("w.safetensors")
+        first.save(file)
+        of_file = troupe.train(small_job(), run_dir=False, weights=file)
+        of_arrays = troupe.train(small_job(), run_dir=False, weights={n: w.numpy() for n, w in first.weights.items()})
+        of_tensors = troupe.train(small_job(), run_dir=False, weights=first.weights)
+        self.assertEqual(of_file.weights_sha256, of_arrays.weights_sha256)
+        self.assertEqual(of_file.weights_sha256, of_tensors.weights_sha256)
+        self.assertNotEqual(of_file.weights_sha256, first.weights_sha256)
+
+    def test_refuses_weights_of_another_shape(self):
+        first = troupe.train(small_job(), run_dir=False)
+        wrong = {n: w.numpy() for n, w in first.weights.items()}
+        wrong["scores.weight"] = numpy.zeros((4, 16), numpy.float32)
+        with self.assertRaisesRegex(troupe.JobError, "scores.weight.*4x16"):
+            troupe.train(small_job(), run_dir=False, weights=wrong)
+        with self.assertRaises(TypeError):
+            troupe.train(small_job(), weights=wrong, resume="x")
+
+    def test_trains_a_job_twice(self):
+        job = small_job()
+        self.assertEqual(troupe.train(job, run_dir=False).weights_sha256, troupe.train(job, run_dir=False).weights_sha256)
+
+    def test_sets_numbers_and_modes_while_it_runs(self):
+        said = []
+
+        def steer(event):
+            if event.step == 10:
+                event.run.set("train.dynamics.lr", 0.001)
+                event.run.mode("ssp", staleness=2)
+                event.run.checkpoint()
+                event.run.evaluate()
+
+        troupe.train(small_job(steps=60), run_dir=self.folder, on_step=steer, on_event=lambda e: said.append(e))
+        self.assertIn("set", [e.event for e in said])
+        self.assertIn("mode", [e.event for e in said])
+        self.assertEqual([e.lr for e in said if e.event == "step"][-1], 0.001)
+        saved = [e for e in said if e.event == "checkpoint"]
+        self.assertTrue(all(os.path.isfile(e.file) for e in saved))
+
+    def test_pauses_until_another_thread_resumes(self):
+        timers = []
+
+        def pause(event):
+            if event.step == 5 and not timers:
+                event.run.pause()
+                timers.append(threading.Timer(0.05, event.run.resume))
+                timers[0].start()
+
+        result = troupe.train(small_job(steps=30), run_dir=False, on_step=pause)
+        self.assertEqual(result.steps, 30)
+
+    def test_says_why_a_run_failed(self):
+        tables = small_tables(steps=50)
+        tables["train"]["dynamics"]["lr"] = 1e30
+        with self.assertRaisesRegex(troupe.TrainingError, "not finite"):
+            troupe.train(troupe.Job(**tables), run_dir=False)
+
+    def test_keeps_a_run_folder_that_the_command_line_reads(self):
+        result = troupe.train(small_job(), run_dir=self.folder)
+        self.assertTrue((result.run.folder / "last.safetensors").is_file())
+        self.assertIn("small", cli("troupe", "runs", "--run-dir", self.folder))
+        again = troupe.Predictor(result.run)(numpy.zeros((2, 8), numpy.float32))
+        self.assertEqual(again.shape, (2, 3))
+
+    def test_several_threads_train_at_once(self):
+        results = {}
+
+        def one(k):
+            results[k] = troupe.train(small_job(), run_dir=False, threads=1).weights_sha256
+
+        threads = [threading.Thread(target=one, args=(k,)) for k in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(len(set(results.values())), 1)
+
+    def test_serves_a_page(self):
+        import urllib.request
+        pages = []
+
+        def look(event):
+            if event.step == 3 and not pages:
+                with open(os.path.join(event.run.folder, "page.token")) as f:
+                    asked = urllib.request.Request(event.run.page_url, headers={"Authorization": "Bearer " + f.read().strip()})
+                pages.append(urllib.request.urlopen(asked, timeout=10).read().decode())
+
+        troupe.train(small_job(), run_dir=self.folder, page=0, on_step=look)
+        self.assertIn("Troupe", pages[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
