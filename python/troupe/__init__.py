@@ -7,6 +7,8 @@
 
 See docs/python.md.
 """
+from typing import TYPE_CHECKING, Any
+
 from ._troupe import Tensor, read_safetensors, version as __version__, write_safetensors
 from .cluster import ClusterJob, attach, submit
 from .errors import JobError, Mistake, TrainingError
@@ -18,5 +20,17 @@ from .simulation import Simulation
 from .training import Event, Result, Run, train
 
 __all__ = ["ClusterJob", "Event", "Job", "JobError", "Layer", "LayerInfo", "Mistake", "Pass", "Predictor", "Result", "Run", "RunInfo",
-           "Simulation", "Tensor", "TrainingError", "__version__", "attach", "check_layer", "predict", "read_safetensors", "run", "runs",
+           "Simulation", "Tensor", "TrainingError", "__version__", "attach", "check_layer", "from_torch", "predict", "read_safetensors", "run", "runs",
            "submit", "train", "write_safetensors"]
+
+if TYPE_CHECKING:
+    import torch
+    from .torch_nets import TorchNet
+
+
+def from_torch(module: "torch.nn.Module", example: "torch.Tensor") -> "TorchNet":
+    """A module of PyTorch as layers of a job (troupe/torch_nets.py). Imports torch."""
+    from importlib import import_module
+    translate: Any = import_module("troupe.torch_nets").from_torch
+    net: "TorchNet" = translate(module, example)
+    return net

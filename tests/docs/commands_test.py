@@ -19,7 +19,7 @@ STEPS = ["--set", "train.finish.steps=2"]
 # Commands that run, with words that make them cheap. Later words override earlier ones.
 RUN = {
     **{name: [] for name in ("new", "check", "plan", "layers", "modes", "reference", "runs", "plot", "sql", "init", "data", "pack", "init-cluster", "certs",
-                             "device_query", "test", "predict", "sample")},
+                             "device_query", "test", "predict", "sample", "import", "export")},
     "train": STEPS,
     "sim": [],
 }
@@ -60,6 +60,8 @@ BEFORE = {
     "docs/runs.md": runs_6_and_7("lenet_synthetic"),
     "docs/ecosystem.md": runs_6_and_7("lenet_synthetic"),
     "docs/predict.md": [*runs_6_and_7("lenet_fashion"), "cp iris.toml job.toml", "cp iris.csv table.csv", "troupe init job.toml --out net.safetensors"],
+    "docs/models.md": ["troupe init configs/jobs/lenet_fashion.toml --out lenet.safetensors", "cp lenet.safetensors torch.safetensors",
+                       "cp lenet.names names.txt"],
     "docs/recurrent.md": ["troupe init configs/jobs/char_rnn_lstm.toml --set data.path=input.txt --out net.safetensors"],
 }
 # Commands whose output does not depend on the machine: it has every line that the page shows, except those with "...".

@@ -57,6 +57,7 @@ def make_files(folder):
         copy("jobs/lenet_synthetic.toml", name)
     for name in ("cluster.toml", "FILE"):
         copy("clusters/local3.toml", name)
+    write(at("lenet.names"), "conv1.weight conv1.weight\n")
     write(at("iris.toml"), IRIS)
     write(at("iris.csv"), iris_rows())
     write(at("input.txt"), "ROMEO: To be, or not to be, that is the question.\n" * 5000)

@@ -17,8 +17,9 @@ def main():
         if found.name != "_troupe":
             r = doctest.testmod(importlib.import_module(f"troupe.{found.name}"))
             failed, tried = failed + r.failed, tried + r.attempted
-    r = doctest.testfile(os.path.join(SOURCE, "docs/python.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
-    failed, tried = failed + r.failed, tried + r.attempted
+    for page in ("python.md", "models.md"):
+        r = doctest.testfile(os.path.join(SOURCE, "docs", page), module_relative=False, optionflags=doctest.ELLIPSIS)
+        failed, tried = failed + r.failed, tried + r.attempted
     print(f"{tried} examples, {failed} failed")
     return 1 if failed or tried < 20 else 0
 

@@ -1,0 +1,137 @@
+"""Layers of PyTorch as layers of Troupe: for torch_nets."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from torch import nn
+
+Options = dict[str, Any]
+Translated = tuple[str, Options] | None  # a layer's type and options; None: nothing to compute
+
+
+def _square(value: Any, what: str) -> int:
+    if isinstance(value, (tuple, list)):
+        if len(set(value)) != 1:
+            raise ValueError(f"{what} {tuple(value)} differs by axis; Troupe's layers have one for both")
+        return int(value[0])
+    return int(value)
+
+
+def _window(o: Options) -> Options:
+    """Kernel, stride and pad of a pooling layer."""
+    kernel = o["kernel_size"]
+    h, w = kernel if isinstance(kernel, (tuple, list)) else (kernel, kernel)
+    stride = o.get("stride") or kernel
+    if o.get("dilation", 1) not in (1, (1, 1)):
+        raise ValueError("the dilation of pooling is not supported")
+    return {"kernel_h": h, "kernel_w": w, "stride": _square(stride, "stride"), "pad": _square(o.get("padding", 0), "padding"),
+            "rounding": "ceil" if o.get("ceil_mode") else "floor"}
+
+
+def _conv(m: Any, shape: tuple[int, ...]) -> Translated:
+    if m.padding_mode != "zeros" or isinstance(m.padding, str):
+        raise ValueError(f"padding {m.padding!r} with mode {m.padding_mode!r} is not supported: numbers and zeros are")
+    options = {"outputs": m.out_channels, "kernel_h": m.kernel_size[0], "kernel_w": m.kernel_size[1], "stride": _square(m.stride, "stride"),
+               "pad": _square(m.padding, "padding"), "dilation": _square(m.dilation, "dilation"), "groups": m.groups, "bias": m.bias is not None}
+    if isinstance(m, nn.ConvTranspose2d):
+        return "deconvolution", {**options, "output_pad": _square(m.output_padding, "output_padding")}
+    return "convolution", options
+
+
+def _linear(m: Any, shape: tuple[int, ...]) -> Translated:
+    return "linear", {"outputs": m.out_features, "bias": m.bias is not None, "axis": len(shape) - 1}
+
+
+def _batch_norm(m: Any, shape: tuple[int, ...]) -> Translated:
+    if not m.track_running_stats or m.momentum is None:
+        raise ValueError("needs running statistics with a momentum")
+    return "batch_norm", {"epsilon": m.eps, "momentum": m.momentum, "affine": m.affine}
+
+
+def _layer_norm(m: Any, shape: tuple[int, ...]) -> Translated:
+    return "layer_norm", {"axis": len(shape) - len(m.normalized_shape), "epsilon": m.eps, "affine": m.elementwise_affine}
+
+
+def _max_pool(m: Any, shape: tuple[int, ...]) -> Translated:
+    if m.return_indices:
+        raise ValueError("return_indices is not supported")
+    return "max_pool", _window(vars(m))
+
+
+def _avg_pool(m: Any, shape: tuple[int, ...]) -> Translated:
+    if m.divisor_override:
+        raise ValueError("divisor_override is not supported")
+    return "avg_pool", {**_window(vars(m)), "count_padding": m.count_include_pad}
+
+
+def _adaptive(m: Any, shape: tuple[int, ...]) -> Translated:
+    size = m.output_size if isinstance(m.output_size, (tuple, list)) else (m.output_size, m.output_size)
+    if tuple(size) == (1, 1):
+        return "avg_pool", {"kernel": 0}
+    steps = {extent // n for extent, n in zip(shape[2:], size) if extent % n == 0}
+    if len(steps) != 1 or any(extent % n for extent, n in zip(shape[2:], size)):
+        raise ValueError(f"makes {tuple(size)} of {shape[2:]}: only equal square windows are supported")
+    return "avg_pool", {"kernel": steps.copy().pop(), "stride": steps.pop()}
+
+
+def _pad(m: Any, shape: tuple[int, ...]) -> Translated:
+    left, right, top, bottom = m.padding
+    mode = {nn.ZeroPad2d: "zero", nn.ReflectionPad2d: "reflect", nn.ReplicationPad2d: "edge"}[type(m)]
+    return "pad", {"left": left, "right": right, "top": top, "bottom": bottom, "mode": mode}
+
+
+def _upsample(m: Any, shape: tuple[int, ...]) -> Translated:
+    if m.mode not in ("nearest", "bilinear"):
+        raise ValueError(f"mode {m.mode!r} is not supported: nearest and bilinear are")
+    options: Options = {"mode": m.mode, "align_corners": bool(m.align_corners)}
+    if m.size is not None:
+        h, w = m.size if isinstance(m.size, (tuple, list)) else (m.size, m.size)
+        return "upsample", {**options, "height": h, "width": w}
+    factor = _square(m.scale_factor, "scale_factor")
+    if factor != m.scale_factor and (factor, factor) != m.scale_factor:
+        raise ValueError("scale_factor must be a whole number")
+    return "upsample", {**options, "factor": factor}
+
+
+def _embedding(m: Any, shape: tuple[int, ...]) -> Translated:
+    if m.padding_idx is not None or m.max_norm is not None:
+        raise ValueError("padding_idx and max_norm are not supported; negative ids are padding")
+    return "embedding", {"vocabulary": m.num_embeddings, "outputs": m.embedding_dim}
+
+
+def _softmax(m: Any, shape: tuple[int, ...]) -> Translated:
+    if m.dim is None or m.dim % len(shape) != 1:
+        raise ValueError("only dim=1 is supported")
+    return "softmax", {}
+
+
+def _flatten(m: Any, shape: tuple[int, ...]) -> Translated:
+    if m.start_dim != 1 or m.end_dim % len(shape) != len(shape) - 1:
+        raise ValueError("only flattening to [examples, values] is supported")
+    return ("flatten", {}) if len(shape) > 2 else None
+
+
+MODULES: list[tuple[Any, Callable[[Any, tuple[int, ...]], Translated]]] = [
+    ((nn.Conv2d, nn.ConvTranspose2d), _conv),
+    (nn.Linear, _linear),
+    ((nn.BatchNorm1d, nn.BatchNorm2d), _batch_norm),
+    (nn.LayerNorm, _layer_norm),
+    (nn.MaxPool2d, _max_pool),
+    (nn.AvgPool2d, _avg_pool),
+    (nn.AdaptiveAvgPool2d, _adaptive),
+    (nn.LocalResponseNorm, lambda m, s: ("lrn", {"size": m.size, "alpha": m.alpha, "beta": m.beta, "k": m.k})),
+    (nn.ReLU, lambda m, s: ("relu", {})),
+    (nn.LeakyReLU, lambda m, s: ("relu", {"slope": m.negative_slope})),
+    (nn.PReLU, lambda m, s: ("prelu", {"shared": m.num_parameters == 1})),
+    (nn.ELU, lambda m, s: ("elu", {"alpha": m.alpha})),
+    (nn.GELU, lambda m, s: ("gelu", {"approximate": m.approximate})),
+    (nn.Sigmoid, lambda m, s: ("sigmoid", {})),
+    (nn.Tanh, lambda m, s: ("tanh", {})),
+    (nn.Softmax, _softmax),
+    (nn.Dropout, lambda m, s: ("dropout", {"ratio": m.p})),
+    (nn.Identity, lambda m, s: None),
+    (nn.Flatten, _flatten),
+    (nn.Embedding, _embedding),
+    ((nn.ZeroPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d), _pad),
+    (nn.Upsample, _upsample),
+]

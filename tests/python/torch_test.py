@@ -1,0 +1,279 @@
+"""Nets of PyTorch in Troupe and back, against PyTorch itself."""
+import collections
+import os
+import random
+import sys
+import unittest
+
+import numpy
+import torch
+from torch import nn
+
+import troupe
+from helpers import LENET, InFolder, cli
+from troupe import torch_nets
+
+F = nn.functional
+TRAIN = {"dynamics": {"rule": "sgd", "lr": 0.1}, "finish": {"steps": 1}}
+
+
+class RandomNet(nn.Module):
+    """A net of images that a seed draws: a chain with branches, of all kinds of layers."""
+
+    def __init__(self, seed, drawn):
+        super().__init__()
+        self.draw = random.Random(seed)
+        self.drawn = drawn
+        channels, size = self.draw.choice([1, 3, 4]), self.draw.choice([8, 9, 12])
+        self.example = (channels, size, size)
+        shape = self.example
+        self.steps = []
+        for _ in range(self.draw.randint(2, 6)):
+            shape = self.grow(shape)
+        self.features = shape[0] * shape[1] * shape[2]
+        self.head = nn.Linear(self.features, 5, bias=self.draw.random() < 0.8)
+
+    def keep(self, module):
+        name = f"m{len(self.steps)}"
+        self.add_module(name, module)
+        return name
+
+    def grow(self, shape):  # size: one branch for each kind of layer
+        d, (c, h, w) = self.draw, shape
+        kinds = ["conv", "deconv", "batch_norm", "layer_norm", "lrn", "activation", "function", "prelu", "dropout", "add", "cat", "pad",
+                 "upsample", "softmax", "chunk", "same"] + (["max_pool", "avg_pool", "adaptive"] if min(h, w) >= 4 else [])
+        kind = d.choice(kinds)
+        self.drawn[kind] += 1
+        if kind == "conv":
+            groups = d.choice([g for g in (1, 2) if c % g == 0])
+            k, s, p, dil = d.choice([1, 3]), d.choice([1, 2]), d.choice([0, 1]), d.choice([1, 1, 2])
+            if min(h, w) + 2 * p <= dil * (k - 1) + 1:
+                p = dil
+            module = nn.Conv2d(c, 2 * d.randint(1, 4), (k, d.choice([k, 1])), s, p, dil, groups, bias=d.random() < 0.7)
+        elif kind == "deconv":
+            module = nn.ConvTranspose2d(c, d.randint(1, 5), 3, d.choice([1, 2]), d.choice([0, 1]), bias=d.random() < 0.7)
+        elif kind == "batch_norm":
+            module = nn.BatchNorm2d(c, affine=d.random() < 0.7)
+            module.running_mean.uniform_(-1, 1)
+            module.running_var.uniform_(0.5, 2)
+        elif kind == "layer_norm":
+            module = nn.LayerNorm([c, h, w], elementwise_affine=d.random() < 0.5)
+        elif kind == "lrn":
+            module = nn.LocalResponseNorm(d.choice([3, 5]), alpha=0.5, beta=0.6, k=1.5)
+        elif kind == "activation":
+            module = d.choice([nn.ReLU(), nn.LeakyReLU(0.1), nn.ELU(0.7), nn.GELU(), nn.GELU(approximate="tanh"), nn.Sigmoid(), nn.Tanh(), nn.Identity()])
+        elif kind == "function":
+            f = d.choice([F.relu, torch.tanh, torch.sigmoid, F.gelu, F.elu])
+            self.steps.append(lambda x: f(x))
+            return shape
+        elif kind == "prelu":
+            module = nn.PReLU(d.choice([1, c]))
+        elif kind == "dropout":
+            module = nn.Dropout(0.3)
+        elif kind == "softmax":
+            module = nn.Softmax(dim=1)
+        elif kind == "pad" and min(h, w) > 2:
+            module = d.choice([nn.ZeroPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d])((1, 0, 2, 1))
+        elif kind == "upsample":
+            if h > 20:
+                return shape
+            module = d.choice([nn.Upsample(scale_factor=2), nn.Upsample(size=(h + 3, w + 1), mode="bilinear", align_corners=d.random() < 0.5)])
+        elif kind == "max_pool":
+            module = nn.MaxPool2d(d.choice([2, 3]), d.choice([1, 2]), d.choice([0, 1]), ceil_mode=d.random() < 0.5)
+        elif kind == "avg_pool":
+            module = nn.AvgPool2d(d.choice([2, 3]), d.choice([1, 2]), d.choice([0, 1]), ceil_mode=d.random() < 0.5, count_include_pad=d.random() < 0.5)
+        elif kind == "adaptive":
+            module = nn.AdaptiveAvgPool2d(1)
+        elif kind in ("add", "cat"):
+            a, b = self.keep(nn.Conv2d(c, 4, 1)), None
+            self.add_module(a + "b", nn.Conv2d(c, 4, 1))
+            join = d.choice([lambda x, y: x + y, torch.mul, torch.sub, torch.maximum]) if kind == "add" else (lambda x, y: torch.cat([x, y], 1))
+            self.steps.append(lambda x: join(getattr(self, a)(x), getattr(self, a + "b")(x)))
+            return (4 if kind == "add" else 8, h, w)
+        elif kind == "chunk":
+            if c % 2:
+                return shape
+
+            def halves(x):
+                parts = torch.chunk(x, 2, 1)
+                return parts[0] * parts[1]
+
+            self.steps.append(halves)
+            return (c // 2, h, w)
+        else:
+            return shape
+        name = self.keep(module)
+        self.steps.append(lambda x: getattr(self, name)(x))
+        with torch.no_grad():
+            return tuple(module.eval()(torch.zeros(1, c, h, w)).shape[1:])
+
+    def forward(self, x):
+        for step in self.steps:
+            x = step(x)
+        return self.head(torch.flatten(x, 1))
+
+
+class RandomSequenceNet(nn.Module):
+    """Ids through an embedding, recurrent layers, and a head for the last step or for all."""
+
+    def __init__(self, seed, drawn):
+        super().__init__()
+        d = random.Random(seed)
+        self.length, units = d.randint(2, 6), d.randint(2, 7)
+        self.table = nn.Embedding(11, 5)
+        kind = d.choice([nn.LSTM, nn.GRU, nn.RNN])
+        more = {"nonlinearity": d.choice(["tanh", "relu"])} if kind is nn.RNN else {}
+        self.cell = kind(5, units, num_layers=d.randint(1, 2), batch_first=True, bias=d.random() < 0.7, **more)
+        self.norm = nn.LayerNorm(units)
+        self.head = nn.Linear(units, 4)
+        self.last = d.random() < 0.5
+        drawn[kind.__name__] += 1
+
+    def forward(self, x):
+        y = self.norm(self.cell(self.table(x))[0])
+        return self.head(y[:, -1] if self.last else y)
+
+
+def outputs_of(net, module, examples, ids=False):
+    data = {"source": "arrays", "batch": 4, "labels": ""}
+    layers = [*net.layers, {"name": "loss", "type": "euclidean", "inputs": [net.output, net.output]}]
+    job = troupe.Job(arrays={"x_train": examples}, data={**data, "ids": True} if ids else data, layer=layers, train=TRAIN)
+    return troupe.Predictor(job, net.weights, layer=net.output)(examples)
+
+
+class TorchNets(InFolder):
+    def compare(self, module, examples, ids=False):
+        module.eval()
+        net = troupe.from_torch(module, torch.from_numpy(examples[:1]))
+        with torch.no_grad():
+            wanted = module(torch.from_numpy(examples)).numpy()
+        got = outputs_of(net, module, examples, ids).reshape(wanted.shape)
+        numpy.testing.assert_allclose(got, wanted, atol=1e-5 * max(1, abs(wanted).max()))
+        return net
+
+    def test_random_nets_compute_what_torch_computes(self):
+        drawn = collections.Counter()
+        for seed in range(200):
+            with self.subTest(seed=seed):
+                torch.manual_seed(seed)
+                module = RandomNet(seed, drawn)
+                examples = numpy.random.default_rng(seed).normal(size=(4, *module.example)).astype(numpy.float32)
+                net = self.compare(module, examples)
+                self.go_back(module, net)
+        self.assertGreaterEqual(min(drawn.values()), 5, drawn)
+        self.assertGreaterEqual(len(drawn), 19)
+
+    def go_back(self, module, net):
+        """Troupe's weights in a module that has forgotten its own: the same bits."""
+        before = {n: v.clone() for n, v in module.state_dict().items()}
+        with torch.no_grad():
+            for v in module.state_dict().values():
+                v.zero_()
+        net.load(module, net.weights)
+        for n, v in module.state_dict().items():
+            if not n.endswith("num_batches_tracked"):
+                self.assertTrue(torch.equal(v, before[n]), n)
+
+    def test_random_sequence_nets_compute_what_torch_computes(self):
+        drawn = collections.Counter()
+        for seed in range(60):
+            with self.subTest(seed=seed):
+                torch.manual_seed(seed)
+                module = RandomSequenceNet(seed, drawn)
+                examples = numpy.random.default_rng(seed).integers(0, 11, (4, module.length)).astype(numpy.int32)
+                self.go_back(module, self.compare(module, examples, ids=True))
+        self.assertEqual(len(drawn), 3)
+
+    def test_trains_as_torch_trains(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = nn.Linear(8, 16)
+                self.b = nn.Linear(16, 3)
+
+            def forward(self, x):
+                return self.b(torch.relu(self.a(x)))
+
+        draw = numpy.random.default_rng(1)
+        x, y = draw.normal(size=(40, 8)).astype(numpy.float32), draw.integers(0, 3, 40)
+        module = Net()
+        net = troupe.from_torch(module, torch.zeros(1, 8))
+        job = net.job(data={"source": "arrays", "batch": 10}, arrays={"x_train": x, "y_train": y},
+                      train={"sampler": {"kind": "sequential"}, "dynamics": {"rule": "sgd", "lr": 0.1}, "finish": {"steps": 12}})
+        result = troupe.train(job, weights=net.weights, run_dir=False)
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+        for step in range(12):
+            at = slice(step % 4 * 10, step % 4 * 10 + 10)
+            optimizer.zero_grad()
+            F.cross_entropy(module(torch.from_numpy(x[at])), torch.from_numpy(y[at])).backward()
+            optimizer.step()
+        for theirs, ours in net.names:
+            numpy.testing.assert_allclose(result.weights[ours].numpy(), module.state_dict()[theirs].numpy(), atol=1e-5)
+        net.load(module, result.weights)
+        numpy.testing.assert_array_equal(module.a.weight.detach().numpy(), result.weights["a.weight"].numpy())
+
+    def test_errors_name_the_node(self):
+        class Twice(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.fc(self.fc(x))
+
+        class Broadcast(nn.Module):
+            def forward(self, x):
+                return x + 1
+
+        image, row = torch.zeros(1, 3, 8, 8), torch.zeros(1, 4)
+        for module, example, words in [
+                (Twice(), row, r"node 'fc_1' \(call_module fc, Linear\): the module is called twice"),
+                (Broadcast(), row, r"node 'add' .*constants and broadcasting"),
+                (nn.Sequential(nn.Conv2d(3, 2, 3, stride=(1, 2))), image, r"node '_0' \(call_module 0, Conv2d\): stride \(1, 2\) differs by axis"),
+                (nn.Sequential(nn.InstanceNorm2d(3)), image, r"InstanceNorm2d\): Troupe has no such layer"),
+                (nn.Sequential(nn.LSTM(4, 2, bidirectional=True, batch_first=True)), torch.zeros(1, 3, 4), "bidirectional")]:
+            with self.assertRaisesRegex(troupe.JobError, words):
+                troupe.from_torch(module, example)
+
+    def test_the_mode_of_the_module_stays(self):
+        module = nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.5)).train()
+        troupe.from_torch(module, torch.zeros(1, 4))
+        self.assertTrue(module.training)
+
+
+class Programs(InFolder):
+    """The program, and `troupe import` and `troupe export` with its list of names."""
+
+    def test_a_module_goes_through_files_and_back(self):
+        self.write("model.py", "from torch import nn\ndef net():\n    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 3))\n")
+        self.assertEqual(torch_nets.main([self.path("model.py") + ":net", "--example", "1,8,8", "--out", self.path("net.toml")]), 0)
+        cli("troupe", "check", self.path("net.toml"))
+        weights = troupe.read_safetensors(self.path("net.safetensors"))
+        self.assertEqual(sorted(weights), ["_0.bias", "_0.weight", "_3.bias", "_3.weight"])
+        names = ["--names", self.path("net.names")]
+        cli("troupe", "export", self.path("net.toml"), "--weights", self.path("net.safetensors"), *names, "--out", self.path("torch.safetensors"))
+        exported = troupe.read_safetensors(self.path("torch.safetensors"))
+        self.assertEqual(sorted(exported), ["0.bias", "0.weight", "3.bias", "3.weight"])
+        cli("troupe", "import", self.path("torch.safetensors"), *names, "--out", self.path("back.safetensors"))
+        back = troupe.read_safetensors(self.path("back.safetensors"))
+        for n, w in weights.items():
+            self.assertEqual(back[n].numpy().tobytes(), w.numpy().tobytes())
+
+    def test_mistakes_are_named(self):
+        self.assertEqual(torch_nets.main([self.path("none.py") + ":net", "--example", "1", "--out", self.path("x.toml")]), 2)
+        troupe.write_safetensors(self.path("w.safetensors"), {"a.weight": numpy.zeros((2, 2), numpy.float32)})
+        for text, words in [("b.weight conv.weight\n", "there is no tensor 'b.weight'"), ("a.weight\n", "names.txt:1:1: a line has two names"),
+                            ("a.weight x\na.weight y\n", "names.txt:2:1: 'a.weight' is already on a line above")]:
+            names = self.write("names.txt", text)
+            with self.assertRaisesRegex(AssertionError, words):
+                cli("troupe", "import", self.path("w.safetensors"), "--names", names, "--out", self.path("o.safetensors"))
+        with self.assertRaisesRegex(AssertionError, "name a file that ends in .safetensors"):
+            cli("troupe", "import", self.path("w.safetensors"), "--out", self.path("o.toml"))
+        with self.assertRaisesRegex(AssertionError, "the job has no parameter 'x.weight'"):
+            troupe.write_safetensors(self.path("l.safetensors"), troupe.Job(LENET).initial_weights())
+            cli("troupe", "export", LENET, "--weights", self.path("l.safetensors"), "--names", self.write("n.txt", "a x.weight\n"), "--out",
+                self.path("o.safetensors"))
+
+
+if __name__ == "__main__":
+    unittest.main()
