@@ -1,5 +1,6 @@
 // `troupe export JOB`: writes a job's net and weights as another program's model.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -13,13 +14,18 @@ namespace troupe {
 namespace {
 
 struct export_arguments : job_arguments {
-  std::string weights, out, names, format;
+  std::string weights, out, names, format, kept = net_weights_names[0];
 };
 
 // The job's parameters in the order of its layers, from a file that may hold others, too.
 expected<named_tensors, record_error> parameters_of(prepared_job& j, const std::string& file) {
   if (const auto from = begin_from_weights(j, file); !from) return unexpected(from.error());
   return given(j);
+}
+
+net_weights kept_of(const std::string& word) {
+  const auto* const end = std::end(net_weights_names);
+  return static_cast<net_weights>(std::find(std::begin(net_weights_names), end, word) - std::begin(net_weights_names));
 }
 
 int run_export(const export_arguments& a, const output& out) {
@@ -34,7 +40,7 @@ int run_export(const export_arguments& a, const output& out) {
   if (!loaded) return out.wrong(loaded.error());
   const auto weights = parameters_of(**loaded, a.weights);
   if (!weights) return wrong_file(out, weights.error());
-  auto made = f.write(**loaded, *weights, *names);
+  auto made = f.write(**loaded, *weights, {*names, kept_of(a.kept)});
   if (!made) return out.wrong(made.error());
 
   std::vector<std::string> written;
@@ -56,6 +62,9 @@ void add_options(CLI::App& c, export_arguments& a) {
   file_option(c, "--weights", a.weights, "Weights (safetensors or checkpoint)")->required();
   file_option(c, "--out", a.out, "File to write: " + format_list())->required();
   file_option(c, "--names", a.names, "List of names of tensors: on each line the other program's and Troupe's");
+  c.add_option("--weights-type", a.kept, "Of .troupe files: type of the weights in the file (default: f32)")
+      ->option_text("f32|bf16|int8")
+      ->check(CLI::IsMember({"f32", "bf16", "int8"}));
   format_option(c, a.format);
 }
 
@@ -64,6 +73,7 @@ void add_options(CLI::App& c, export_arguments& a) {
 cli_command export_command() {
   return make_command<export_arguments>(
       "export", "Write a job's net and weights as another program's model",
+      "  troupe export job.toml --weights net.safetensors --out net.troupe\n"
       "  troupe export job.toml --weights net.safetensors --names names.txt --out torch.safetensors --format torch\n", add_options,
       run_export);
 }

@@ -12,6 +12,7 @@
 #include "runtime/data/inputs.hpp"
 #include "runtime/node/images/folder.hpp"
 #include "runtime/node/images/image_list.hpp"
+#include "runtime/node/predict/net_file.hpp"
 #include "runtime/node/runs/run_info.hpp"
 #include "runtime/plain/predictor.hpp"
 
@@ -51,8 +52,11 @@ expected<void, record_error> of_run(predict_arguments& a) {
   return unexpected(record_error{folder.string(), {}, "the run has no weights yet; --weights FILE names others"});
 }
 
+bool is_net_file(const std::string& file) { return file.ends_with(".troupe"); }
+
 expected<void, record_error> find_job(predict_arguments& a) {
   std::error_code ec;
+  if (is_net_file(a.file)) return {};
   const bool file = fs::is_regular_file(a.file, ec) || a.file.ends_with(".toml");
   if (!file) return of_run(a);
   if (a.weights.empty())
@@ -182,12 +186,14 @@ int run_predict(const predict_arguments& given, const output& out) {
                                     ? "--test predicts the job's test data: leave out the inputs"
                                     : "name inputs (images, folders, .npy, .csv or IDX files), or --test for the job's test data");
   if (const auto found = find_job(a); !found) return wrong_file(out, found.error());
-  auto loaded = load_job(a);
+  if (is_net_file(a.file) && (!a.weights.empty() || !a.overrides.empty() || a.test))
+    return out.wrong(a.file, "a net file has its own weights and no test data: leave out --weights, --set and --test");
+  auto loaded = is_net_file(a.file) ? open_net_file(a.file) : load_job(a);
   if (!loaded) return out.wrong(loaded.error());
   auto j = *loaded;
   const auto devices = make_devices(j->nodes.front().devices);
-  auto from = begin_from_weights(*j, a.weights);
-  if (!from) return wrong_file(out, from.error());
+  if (!is_net_file(a.file))
+    if (const auto from = begin_from_weights(*j, a.weights); !from) return wrong_file(out, from.error());
   auto made = predictor::make(j, devices.front(), a.layer);
   if (!made) return out.wrong({made.error()});
   auto& net = **made;
@@ -212,7 +218,7 @@ int run_predict(const predict_arguments& given, const output& out) {
 
 void add_predict_options(CLI::App& c, predict_arguments& a) {
   job_options(c, a);
-  c.get_option("JOB")->description("Job file (TOML), or a run: its number, name or folder");
+  c.get_option("JOB")->description("Job file (TOML); a net file (.troupe); or a run: its number, name or folder");
   c.add_option("INPUT", a.inputs, "Images (PNG, JPEG), folders of images, .npy, .csv and IDX files");
   c.add_flag("--test", a.test, "Predict the job's test data instead");
   file_option(c, "--weights", a.weights, "Weights (safetensors or checkpoint; default: the best of the run)");

@@ -70,7 +70,7 @@ struct predictor::layer_state {
 };
 
 expected<std::unique_ptr<predictor>, diagnostic> predictor::make(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d,
-                                                                 const std::string& layer) {
+                                                                 const std::string& layer, std::int64_t batch) {
   auto chosen = layer.empty() ? found(j->graph) : named(j->graph, layer);
   if (auto* wrong = std::get_if<std::string>(&chosen)) return unexpected(diagnostic{j->spec.at, *wrong});
   if (j->graph.carries())
@@ -79,15 +79,16 @@ expected<std::unique_ptr<predictor>, diagnostic> predictor::make(std::shared_ptr
                    "the net carries state from example to example (algorithm = \"bptt\"), so an example has no prediction of its "
                    "own; `troupe sample` generates text with it"});
   const auto& p = std::get<prediction>(chosen);
-  std::unique_ptr<predictor> made(new predictor(std::move(j), std::move(d), p.what, p.meaning));
+  std::unique_ptr<predictor> made(new predictor(std::move(j), std::move(d), p.what, p.meaning, batch));
   for (const auto* l : made->needed_)
     if (std::any_of(l->inputs.begin(), l->inputs.end(), from_label))
       return unexpected(diagnostic{l->spec->at, "layer '" + l->name + "' reads the label, which inputs without labels lack"});
   return made;
 }
 
-predictor::predictor(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d, tensor_ref what, answer meaning)
-    : job_(std::move(j)), dev_(std::move(d)), what_(what), meaning_(meaning), batch_(eval_examples(*job_)) {
+predictor::predictor(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d, tensor_ref what, answer meaning,
+                     std::int64_t batch)
+    : job_(std::move(j)), dev_(std::move(d)), what_(what), meaning_(meaning), batch_(batch > 0 ? batch : eval_examples(*job_)) {
   if (auto own = stream_by_rules(*dev_, job_->spec.maths)) dev_ = std::move(own);
   state_.resize(job_->graph.layers.size());
   find_steps();
@@ -161,9 +162,17 @@ tensor predictor::forward(const tensor& data) {
   for (auto& s : state_) s.left = s.readers;
   for (const auto& step : steps_) step_forward(step, data);
   auto& out = state_[static_cast<std::size_t>(what_.layer)].out;
-  auto made = converted_to(*dev_, out[what_.output], dtype::f64);
+  auto made = out[what_.output];
   out.clear();
   return made;
+}
+
+void predictor::compute(const float* examples, float* out) {
+  dev_->begin_task();
+  // The net only reads its input.
+  const auto made = forward(brought(*dev_, tensor::borrow(const_cast<float*>(examples), sized(job_->graph.data), dtype::f32)));
+  dev_->download(made, out);
+  dev_->finish_task();
 }
 
 predictor::result predictor::run(const source& from, std::int64_t first) {
@@ -179,7 +188,7 @@ predictor::result predictor::run(const source& from, std::int64_t first) {
   h.phase = static_cast<std::uint8_t>(phase::test);
   read_examples(from, job_->augment.get(), split::test, h, indices, host, data, label);
   check_ids(g, split::test, indices, data, label);
-  const auto out = forward(brought(*dev_, data));
+  const auto out = converted_to(*dev_, forward(brought(*dev_, data)), dtype::f64);
   result r;
   r.values.resize(static_cast<std::size_t>(out.count()));
   dev_->download(out, r.values.data());

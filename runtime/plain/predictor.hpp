@@ -28,8 +28,9 @@ class predictor {
  public:
   // `j` has its weights (begin_from_weights). `layer`: whose first output to compute; empty: the
   // prediction that the job's loss compares with the targets.
+  // `batch`: examples of run(); 0: of an evaluation.
   static expected<std::unique_ptr<predictor>, diagnostic> make(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d,
-                                                               const std::string& layer);
+                                                               const std::string& layer, std::int64_t batch = 0);
   ~predictor();
 
   answer meaning() const { return meaning_; }
@@ -47,10 +48,13 @@ class predictor {
   // applies the job's augmentation for tests, and runs the net. `from` has the shape and the type
   // of the job's own source.
   result run(const source& from, std::int64_t first);
+  // Computes batch() examples of the net's input, in an f32 job without augmentation whose data are
+  // values. `out`: [batch][positions][width].
+  void compute(const float* examples, float* out);
 
  private:
   struct layer_state;
-  predictor(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d, tensor_ref what, answer meaning);
+  predictor(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d, tensor_ref what, answer meaning, std::int64_t batch);
   void find_steps();
   tensor forward(const tensor& data);
   void step_forward(const maths_step& step, const tensor& data);

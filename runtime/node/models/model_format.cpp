@@ -7,9 +7,23 @@
 #include "runtime/node/models/torch/torch_weights.hpp"
 
 namespace troupe {
+namespace {
+
+// Net files (runtime/node/predict/net_file.hpp), which programs that predict read.
+model_format net_format() {
+  const auto write = [](const prepared_job& j, const named_tensors& weights,
+                        const export_request& asked) -> expected<exported_model, diagnostics> {
+    auto bytes = net_file_bytes(j, weights, asked.kept);
+    if (!bytes) return unexpected(std::move(bytes).error());
+    return exported_model{{{".troupe", *std::move(bytes)}}, {}};
+  };
+  return {"troupe", "a net for predictions, with all that they need", {".troupe"}, {}, write};
+}
+
+}  // namespace
 
 const std::vector<model_format>& model_formats() {
-  static const std::vector<model_format> all{torch_format()};
+  static const std::vector<model_format> all{net_format(), torch_format()};
   return all;
 }
 

@@ -12,6 +12,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
+#include "runtime/node/predict/net_file.hpp"
 #include "runtime/record/safetensors.hpp"
 
 namespace troupe {
@@ -28,6 +29,11 @@ struct imported_model {
   std::string job;                 // text of a job file; empty: the files have weights only
   named_tensors weights;           // by Troupe's names, in the order of the job's layers; empty: the files have none
   std::vector<std::string> notes;  // what was left out or assumed, one sentence each
+};
+
+struct export_request {
+  name_pairs names;
+  net_weights kept = net_weights::f32;  // for formats with smaller weights
 };
 
 struct exported_file {
@@ -47,7 +53,7 @@ struct model_format {
   // Null: the format is not read, or not written.
   std::function<expected<imported_model, diagnostics>(const import_request&)> read;
   // `weights`: every parameter of the job's graph, by name.
-  std::function<expected<exported_model, diagnostics>(const prepared_job&, const named_tensors& weights, const name_pairs&)> write;
+  std::function<expected<exported_model, diagnostics>(const prepared_job&, const named_tensors& weights, const export_request&)> write;
 };
 
 const std::vector<model_format>& model_formats();

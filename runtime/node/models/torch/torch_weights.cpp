@@ -36,11 +36,12 @@ expected<imported_model, diagnostics> read_torch(const import_request& asked) {
   return made;
 }
 
-expected<exported_model, diagnostics> write_torch(const prepared_job&, const named_tensors& weights, const name_pairs& names) {
+expected<exported_model, diagnostics> write_torch(const prepared_job&, const named_tensors& weights,
+                                                  const export_request& asked) {
   named_tensors renamed;
   diagnostics wrong;
   std::map<std::string, std::string> their_name;
-  for (const auto& [their, our] : names) their_name.emplace(our, their);
+  for (const auto& [their, our] : asked.names) their_name.emplace(our, their);
   for (const auto& [name, value] : weights) {
     const auto found = their_name.find(name);
     renamed.emplace_back(found == their_name.end() ? name : found->second, value);
