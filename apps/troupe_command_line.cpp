@@ -33,7 +33,8 @@ struct command_group {
 
 std::vector<command_group> command_groups() {
   return {
-      {"Train and continue", {train_command(), resume_run_command(), test_command(), predict_command(), sample_command()}},
+      {"Train and continue",
+       {train_command(), resume_run_command(), test_command(), predict_command(), sample_command(), serve_command()}},
       {"Look",
        {runs_command(), plot_command(), sql_command(), plan_command(), time_command(), layers_command(), modes_command(),
         reference_command(), device_query_command(), doctor_command(), diagnose_command(), critical_command(), replay_command()}},

@@ -19,6 +19,7 @@ cli_command sql_command();
 cli_command test_command();
 cli_command predict_command();
 cli_command sample_command();
+cli_command serve_command();
 cli_command time_command();
 cli_command init_command();
 cli_command new_command();

@@ -35,6 +35,7 @@ ONLY_PARSED = {
     ("", "troupe diagnose"): "needs a run in progress",
     ("", "troupe doctor"): "its result depends on the machine",
     ("", "troupe critical"): "needs a trace of more steps",
+    ("", "troupe serve"): "serves until it is stopped",
     ("", "troupe replay"): "needs a recorded run of more steps",
     ("docs/traces.md", "troupe train configs/jobs/lenet_fashion.toml --cluster"): "needs daemons",
     ("docs/gpu.md", "TROUPE_GPU_LIBRARY"): "needs the library of the virtual GPU",

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/asio/post.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -121,10 +122,12 @@ class session final : public connection, public std::enable_shared_from_this<ses
     const bool head = q.method() == bhttp::verb::head, posts = q.method() == bhttp::verb::post;
     const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
     auto r = read_request();
-    const bool takes_body = posts && core_.options.posts.contains(r.path) && !parser_->chunked();
+    const bool takes_body =
+        posts && (core_.options.posts.contains(r.path) || core_.options.later.contains(r.path)) && !parser_->chunked();
     if (auto refused = core_.refusal(r)) return send(std::move(*refused), head, false);
     if (has_body && !takes_body) return send(status_page(413, "requests must not have a body"), head, false);
     if (has_body) return read_body(std::move(r));
+    if (posts && core_.options.later.contains(r.path)) return reply_later(std::move(r));
     const auto* route = r.opens_socket ? core_.socket_at(r.path) : nullptr;
     if (!route) return reply(r);
     if (buffer_.size() > 0) return send(status_page(400, "the client must wait for the WebSocket"), head, false);
@@ -136,8 +139,26 @@ class session final : public connection, public std::enable_shared_from_this<ses
                       [self = this->shared_from_this(), r = std::move(r)](const error_code& ec, std::size_t) mutable {
                         if (self->unreadable(ec)) return;
                         r.body = std::move(self->parser_->get().body());
-                        self->reply(r);
+                        self->core_.options.later.contains(r.path) ? self->reply_later(std::move(r)) : self->reply(r);
                       });
+  }
+
+  void reply_later(request&& q) {
+    wire().expires_never();
+    core_.open.used(*this);
+    const auto& begin = core_.options.later.find(q.path)->second;
+    const auto reply = [self = this->shared_from_this()](response&& r) {
+      asio::post(self->stream_.get_executor(), [self, r = std::move(r)]() mutable {
+        const bool stays = self->parser_->get().keep_alive() && r.status < 400;
+        self->send(std::move(r), false, stays);
+      });
+    };
+    try {
+      begin(std::move(q), reply);
+    } catch (const std::exception& e) {
+      core_.log(std::string("[http] ") + e.what());
+      reply(status_page(500, "the request could not be handled; the log has the reason"));
+    }
   }
 
   void reply(const request& q) {

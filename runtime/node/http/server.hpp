@@ -3,7 +3,7 @@
 //
 //   GET and HEAD of exact paths; POST and WebSockets where the options name a path; keep-alive. A
 //   handler makes the whole response; it runs on the server's thread and must not wait for other
-//   threads.
+//   threads. A later_handler may: it only starts the work.
 //
 // Access: on a loopback address plain HTTP, and only to requests that name this machine in `Host`,
 // so that a web page in a user's browser cannot read it under another name (DNS rebinding). On any
@@ -57,6 +57,9 @@ struct response {
 };
 using handler = std::function<response(const request&)>;
 using routes = std::map<std::string, handler, std::less<>>;
+// Answers a POST later: calls `reply` once, on any thread, before the server's destructor begins. A
+// client that has gone gets nothing.
+using later_handler = std::function<void(request&&, std::function<void(response&&)> reply)>;
 
 // A WebSocket that a client has opened. Only for the server's thread. Its members do nothing after
 // it has been closed. The server must outlive all pointers to it.
@@ -85,6 +88,7 @@ struct server_options {
   net::address where;  // port 0: any free port
   http::routes routes;
   http::routes posts = {};
+  std::map<std::string, later_handler, std::less<>> later = {};  // POST
   std::map<std::string, socket_route, std::less<>> sockets = {};
   std::filesystem::path certificate, key;  // PEM, used if the address is not loopback
   std::string token;                       // empty: none

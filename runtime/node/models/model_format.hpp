@@ -53,7 +53,8 @@ struct model_format {
   // Null: the format is not read, or not written.
   std::function<expected<imported_model, diagnostics>(const import_request&)> read;
   // `weights`: every parameter of the job's graph, by name.
-  std::function<expected<exported_model, diagnostics>(const prepared_job&, const named_tensors& weights, const export_request&)> write;
+  std::function<expected<exported_model, diagnostics>(const prepared_job&, const named_tensors& weights, const export_request&)>
+      write;
 };
 
 const std::vector<model_format>& model_formats();

@@ -212,7 +212,8 @@ expected<std::shared_ptr<prepared_job>, diagnostics> prepared_of(const safetenso
   if (text(version_key).empty())
     return unexpected(wrong_net(file, "is not a net file; make one with `troupe export JOB --weights FILE --out NET.troupe`"));
   if (text(version_key) != version)
-    return unexpected(wrong_net(file, "is a net file of version " + in_quotes(text(version_key)) + ", this program reads version 1"));
+    return unexpected(
+        wrong_net(file, "is a net file of version " + in_quotes(text(version_key)) + ", this program reads version 1"));
   std::shared_ptr<const source> data;
   try {
     data = source_of(text("data"));
@@ -220,7 +221,7 @@ expected<std::shared_ptr<prepared_job>, diagnostics> prepared_of(const safetenso
     return unexpected(wrong_net(file, std::string("its facts about the data cannot be read: ") + e.what()));
   }
   const auto all = std::make_shared<const tables>(stock_tables());
-  auto spec = parse_job(text("job"), file, *all);
+  auto spec = parse_job(text("job"), file + ", its job", *all);
   if (!spec) return unexpected(std::move(spec).error());
   simplify(*spec);
   node_spec here;
@@ -243,8 +244,10 @@ expected<std::string, diagnostics> net_file_bytes(const prepared_job& j, const n
       smaller.emplace_back(name + scale_suffix, std::move(scales));
     }
   }
-  auto bytes = safetensors_bytes(
-      smaller, {{version_key, version}, {"job", resolved_job_text(without_data(j.spec), *j.all)}, {"data", facts_of(j)}, {"weights", net_weights_names[static_cast<int>(kept)]}});
+  auto bytes = safetensors_bytes(smaller, {{version_key, version},
+                                           {"job", resolved_job_text(without_data(j.spec), *j.all)},
+                                           {"data", facts_of(j)},
+                                           {"weights", net_weights_names[static_cast<int>(kept)]}});
   if (!bytes) return unexpected(wrong_net({}, bytes.error().to_string()));
   const auto owner = std::make_shared<std::string>(*bytes);
   const auto again = read_net_file(owner, owner->data(), owner->size(), j.spec.file);  // whether it can predict
@@ -256,7 +259,7 @@ expected<std::string, diagnostics> net_file_bytes(const prepared_job& j, const n
 
 expected<std::shared_ptr<prepared_job>, diagnostics> read_net_file(std::shared_ptr<const void> owner, const void* data,
                                                                    std::size_t bytes, const std::string& file) {
-  auto content = parse_safetensors(std::move(owner), data, bytes);
+  auto content = parse_safetensors(std::move(owner), data, bytes, integrity::required);
   if (!content) return unexpected(wrong_net(file, content.error().to_string()));
   auto made = prepared_of(*content, file);
   if (!made) return made;

@@ -17,8 +17,8 @@
 namespace troupe {
 namespace net_runner_parts {
 
-constexpr std::int64_t most_at_once = 256;     // examples of one pass
-constexpr std::size_t most_sizes = 16;         // of passes for which a net is kept
+constexpr std::int64_t most_at_once = 256;      // examples of one pass
+constexpr std::size_t most_sizes = 16;          // of passes for which a net is kept
 constexpr std::int64_t least_for_a_thread = 4;  // examples; fewer are not worth the hand-over
 
 // Examples in memory: values, or bytes that are scaled.
@@ -77,7 +77,8 @@ class examples_in_memory final : public source {
 // A thread's nets, by the number of examples of a pass.
 class lane {
  public:
-  lane(std::shared_ptr<const prepared_job> j, std::string layer) : job_(std::move(j)), layer_(std::move(layer)), dev_(make_cpu_device()) {}
+  lane(std::shared_ptr<const prepared_job> j, std::string layer)
+      : job_(std::move(j)), layer_(std::move(layer)), dev_(make_cpu_device()) {}
 
   predictor& net_for(std::int64_t n) {
     auto& slot = nets_[n];
@@ -100,7 +101,8 @@ class lane {
         net.compute(values + first * job_->data->example().count(), out + first * each);
       } else {
         const auto r = net.run(from, first);
-        for (std::size_t i = 0; i < r.values.size(); ++i) out[first * each + static_cast<std::int64_t>(i)] = static_cast<float>(r.values[i]);
+        for (std::size_t i = 0; i < r.values.size(); ++i)
+          out[first * each + static_cast<std::int64_t>(i)] = static_cast<float>(r.values[i]);
       }
       first += n;
     }
@@ -158,7 +160,8 @@ struct net_runner::impl {
 
   expected<void> run(const source& from, const float* values, std::int64_t n, float* out) {
     const std::lock_guard one(running);
-    const auto parts = std::clamp<std::int64_t>(n / net_runner_parts::least_for_a_thread, 1, static_cast<std::int64_t>(lanes.size()));
+    const auto parts =
+        std::clamp<std::int64_t>(n / net_runner_parts::least_for_a_thread, 1, static_cast<std::int64_t>(lanes.size()));
     const std::function<void(std::size_t)> part = [&, parts](std::size_t k) {
       const auto i = static_cast<std::int64_t>(k);
       if (i < parts) lanes[k].run(from, values, n * i / parts, n * (i + 1) / parts, out);
@@ -183,8 +186,8 @@ struct net_runner::impl {
 
   std::shared_ptr<const prepared_job> job;
   std::vector<net_runner_parts::lane> lanes;  // [0]: the caller's
-  std::mutex running;       // held by the caller of run()
-  std::mutex lock;          // protects the members below
+  std::mutex running;                         // held by the caller of run()
+  std::mutex lock;                            // protects the members below
   std::condition_variable begin, end;
   std::function<void(std::size_t)> part_of;
   std::uint64_t round = 0;

@@ -20,7 +20,8 @@ namespace troupe {
 
 class net_runner {
  public:
-  // `j`: with its weights. `layer`: as in predictor::make. `threads`: with the caller's; at least 1.
+  // `j`: with its weights. `layer`: as in predictor::make. `threads`: with the caller's; at least
+  // 1.
   static expected<std::unique_ptr<net_runner>, diagnostic> make(std::shared_ptr<const prepared_job> j, const std::string& layer,
                                                                 unsigned threads);
   ~net_runner();

@@ -36,8 +36,7 @@ expected<imported_model, diagnostics> read_torch(const import_request& asked) {
   return made;
 }
 
-expected<exported_model, diagnostics> write_torch(const prepared_job&, const named_tensors& weights,
-                                                  const export_request& asked) {
+expected<exported_model, diagnostics> write_torch(const prepared_job&, const named_tensors& weights, const export_request& asked) {
   named_tensors renamed;
   diagnostics wrong;
   std::map<std::string, std::string> their_name;

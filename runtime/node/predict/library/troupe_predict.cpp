@@ -74,7 +74,8 @@ int troupe_predict_open(const char* file, const troupe_predict_options* options,
   return guarded([&] {
     if (!file || !net) return fail(TROUPE_PREDICT_BAD_ARGUMENT, "file or net is NULL");
     *net = nullptr;
-    if (options && options->struct_size < sizeof *options) return fail(TROUPE_PREDICT_BAD_ARGUMENT, "options.struct_size is too small");
+    if (options && options->struct_size < sizeof *options)
+      return fail(TROUPE_PREDICT_BAD_ARGUMENT, "options.struct_size is too small");
     constexpr unsigned most_threads = 1024;
     if (options && options->threads > most_threads) return fail(TROUPE_PREDICT_BAD_ARGUMENT, "options.threads is above 1024");
     const auto job = troupe::open_net_file(file);

@@ -1,0 +1,195 @@
+#include "runtime/node/serving/predict_server.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "runtime/node/http/access.hpp"
+#include "runtime/node/serving/request_body.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr const char* json_type = "application/json; charset=utf-8";
+constexpr std::int64_t most_top = 1000;
+
+http::response json_answer(unsigned status, const json& o) {
+  return {status, json_type, o.dump(-1, ' ', false, json::error_handler_t::replace) + "\n"};
+}
+http::response refused(unsigned status, const std::string& why) { return json_answer(status, {{"error", why}}); }
+
+// What a request wants to know.
+struct wish {
+  std::int64_t top = 1;
+  bool all = false, raw = false;
+};
+
+expected<wish> wish_of(const std::string& query) {
+  wish w;
+  w.all = http::form_value(query, "all") == "1";
+  w.raw = http::form_value(query, "raw") == "1";
+  if (const auto text = http::form_value(query, "top"); !text.empty()) {
+    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), w.top);
+    if (ec != std::errc() || end != text.data() + text.size() || w.top < 1 || w.top > most_top)
+      return unexpected(error("top must be a number from 1 to " + std::to_string(most_top) + ", not '" + text + "'"));
+  }
+  return w;
+}
+
+// A net with its threads.
+struct serving_net {
+  std::string name;
+  std::shared_ptr<const prepared_job> job;
+  std::unique_ptr<net_runner> runner;
+  std::unique_ptr<batcher> queue;
+  std::vector<std::string> class_names;
+
+  json facts() const {
+    const auto c = queue->counts();
+    auto extents = json::array();
+    for (int i = 0; i < runner->example().rank(); ++i) extents.push_back(runner->example()[i]);
+    return {{"name", name},
+            {"example", extents},
+            {"classes", runner->classes()},
+            {"positions", runner->positions()},
+            {"width", runner->width()},
+            {"requests", c.requests},
+            {"examples", c.examples},
+            {"passes", c.passes},
+            {"refused", c.refused}};
+  }
+
+  // Probabilities, or the values if there are none.
+  std::vector<double> shown(const float* x) const {
+    std::vector<double> v(x, x + runner->width());
+    if (runner->meaning() == answer::softmax) {
+      const auto most = *std::max_element(v.begin(), v.end());
+      double sum = 0;
+      for (auto& e : v) sum += e = std::exp(e - most);
+      for (auto& e : v) e /= sum;
+    } else if (runner->meaning() == answer::sigmoid) {
+      for (auto& e : v) e = 1 / (1 + std::exp(-e));
+      if (v.size() == 1) v.insert(v.begin(), 1 - v[0]);  // no and yes
+    } else if (runner->meaning() == answer::scores && v.size() == 1) {
+      v.insert(v.begin(), -v[0]);
+    }
+    return v;
+  }
+
+  json one_class(const std::vector<double>& v, std::size_t k) const {
+    json o{{"class", k}};
+    if (k < class_names.size()) o["name"] = class_names[k];
+    o[runner->meaning() == answer::scores ? "score" : "probability"] = v[k];
+    return o;
+  }
+
+  json prediction(const float* x, const wish& w) const {
+    const auto v = shown(x);
+    if (runner->classes() == 0) return {{"outputs", v}};
+    std::vector<std::size_t> order(v.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto top = std::min(static_cast<std::size_t>(w.top), v.size());
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),
+                      [&](auto a, auto b) { return v[a] > v[b] || (v[a] == v[b] && a < b); });
+    auto o = one_class(v, order[0]);
+    if (top > 1) {
+      o["top"] = json::array();
+      for (std::size_t i = 0; i < top; ++i) o["top"].push_back(one_class(v, order[i]));
+    }
+    if (w.all) o["outputs"] = v;
+    return o;
+  }
+
+  json predictions(const std::vector<float>& out, const wish& w) const {
+    auto list = json::array();
+    const auto width = static_cast<std::size_t>(runner->width()), positions = static_cast<std::size_t>(runner->positions());
+    for (std::size_t at = 0; at < out.size(); at += width * positions) {
+      if (positions == 1) {
+        list.push_back(prediction(out.data() + at, w));
+        continue;
+      }
+      auto sequence = json::array();
+      for (std::size_t p = 0; p < positions; ++p) sequence.push_back(prediction(out.data() + at + p * width, w));
+      list.push_back(std::move(sequence));
+    }
+    return {{"predictions", std::move(list)}};
+  }
+};
+
+void handle(const serving_net& net, const http::request& r, std::int64_t most, const std::function<void(http::response&&)>& reply) {
+  const auto asked = wish_of(r.query);
+  if (!asked) return reply(refused(400, asked.error().text));
+  auto examples = examples_of_body(r.body, *net.job, asked->raw, most);
+  if (!examples) return reply(refused(400, examples.error().text));
+  if (examples->n == 0) return reply(json_answer(200, net.predictions({}, *asked)));
+  const auto done = [&net, w = *asked, reply](batcher::outputs&& out) {
+    reply(out ? json_answer(200, net.predictions(*out, w)) : refused(500, out.error().text));
+  };
+  if (!net.queue->submit(std::move(examples->values), examples->n, done)) reply(refused(503, "too many requests wait; try again"));
+}
+
+bool good_name(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  });
+}
+
+}  // namespace
+
+struct predict_server::impl {
+  std::vector<std::shared_ptr<void>> keep;  // the nets
+  std::vector<std::function<void()>> end;   // ends the batchers, before the server
+  std::unique_ptr<http::server> server;
+  ~impl() {
+    for (auto& e : end) e();
+  }
+};
+
+predict_server::predict_server(std::unique_ptr<impl> i) : impl_(std::move(i)) {}
+predict_server::~predict_server() = default;
+
+expected<std::unique_ptr<predict_server>, coded_error> predict_server::open(std::vector<served_net> nets,
+                                                                            const predict_server_options& o) {
+  auto made = std::make_unique<impl>();
+  http::server_options h;
+  h.where = o.where, h.certificate = o.certificate, h.key = o.key, h.token = o.token, h.log = o.log;
+  h.limits.max_body = o.most_body;
+  h.limits.max_connections = 1024;
+  auto all = std::make_shared<std::vector<std::shared_ptr<serving_net>>>();
+  for (auto& n : nets) {
+    if (!good_name(n.name))
+      return unexpected(coded_error{"bad_net", "a net's name has letters, digits, '-', '_' and '.': " + n.name});
+    auto runner = net_runner::make(n.job, {}, o.threads);
+    if (!runner) return unexpected(coded_error{"bad_net", runner.error().to_string()});
+    auto s = std::make_shared<serving_net>(serving_net{n.name, n.job, *std::move(runner), nullptr, n.job->data->class_names()});
+    s->queue = std::make_unique<batcher>(*s->runner, o.batching);
+    const auto later = [net = s.get(), most = o.batching.most_waiting](http::request&& r,
+                                                                       const std::function<void(http::response &&)>& reply) {
+      handle(*net, r, most, reply);
+    };
+    if (!h.later.emplace("/predict/" + n.name, later).second)
+      return unexpected(coded_error{"bad_net", "two nets have the name '" + n.name + "'"});
+    if (nets.size() == 1) h.later["/predict"] = later;
+    made->end.emplace_back([s] { s->queue.reset(); });
+    made->keep.push_back(s);
+    all->push_back(std::move(s));
+  }
+  h.routes["/"] = [all](const http::request&) {
+    auto list = json::array();
+    for (const auto& s : *all) list.push_back(s->facts());
+    return json_answer(200, {{"nets", std::move(list)}});
+  };
+  auto server = http::server::open(std::move(h));
+  if (!server) return unexpected(server.error());
+  made->server = *std::move(server);
+  return std::unique_ptr<predict_server>(new predict_server(std::move(made)));
+}
+
+std::string predict_server::url() const { return impl_->server->url("/predict"); }
+std::uint16_t predict_server::port() const { return impl_->server->port(); }
+
+}  // namespace troupe

@@ -1,0 +1,58 @@
+// Predictions over HTTP: POST /predict computes the examples in its body (request_body.hpp),
+// batched with those of other clients (batcher.hpp).
+//
+//   GET  /                 the nets: name, shapes, classes, counts (JSON)
+//   POST /predict          of the only net; POST /predict/NAME of one of several. Options of the query:
+//                          top=K classes (1), all=1 every output, raw=1 floats are scaled too
+//   -> {"predictions": [{"class": 3, "name": "coat", "probability": 0.98, "top": [...], "outputs": [...]}]}
+//
+// 400: a body that cannot be used, with {"error": TEXT}; 503: too many requests wait.
+// Threads: those of the server and of each net. Errors: values.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+#include "runtime/node/http/server.hpp"
+#include "runtime/node/serving/batcher.hpp"
+
+namespace troupe {
+
+struct served_net {
+  std::string name;                         // in the path; letters, digits, '-', '_' and '.'
+  std::shared_ptr<const prepared_job> job;  // with its weights
+};
+
+struct predict_server_options {
+  net::address where;  // port 0: any free port
+  std::filesystem::path certificate, key;
+  std::string token;  // as in http::server_options
+  unsigned threads = 1;
+  batcher_options batching;
+  std::size_t most_body = std::size_t{64} << 20;
+  std::function<void(const std::string& line)> log;  // may be empty
+};
+
+class predict_server {
+ public:
+  // Errors: those of http::server::open, and "bad_net".
+  static expected<std::unique_ptr<predict_server>, coded_error> open(std::vector<served_net> nets, const predict_server_options& o);
+  ~predict_server();
+  predict_server(const predict_server&) = delete;
+  predict_server& operator=(const predict_server&) = delete;
+
+  std::string url() const;  // "http://127.0.0.1:8080/predict"
+  std::uint16_t port() const;
+
+ private:
+  struct impl;
+  explicit predict_server(std::unique_ptr<impl> i);
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace troupe
