@@ -60,7 +60,8 @@ def runs_6_and_7(job):
 BEFORE = {
     "docs/runs.md": runs_6_and_7("lenet_synthetic"),
     "docs/ecosystem.md": runs_6_and_7("lenet_synthetic"),
-    "docs/predict.md": [*runs_6_and_7("lenet_fashion"), "cp iris.toml job.toml", "cp iris.csv table.csv", "troupe init job.toml --out net.safetensors"],
+    "docs/predict.md": [*runs_6_and_7("lenet_fashion"), "cp iris.toml job.toml", "cp iris.csv table.csv", "troupe init job.toml --out net.safetensors",
+                        "troupe init configs/jobs/lenet_fashion.toml --out lenet.safetensors"],
     "docs/models.md": ["troupe init configs/jobs/lenet_fashion.toml --out lenet.safetensors", "cp lenet.safetensors torch.safetensors",
                        "cp lenet.names names.txt"],
     "docs/recurrent.md": ["troupe init configs/jobs/char_rnn_lstm.toml --set data.path=input.txt --out net.safetensors"],

@@ -1,10 +1,10 @@
 // Predictions over HTTP: POST /predict computes the examples in its body (request_body.hpp),
 // batched with those of other clients (batcher.hpp).
 //
-//   GET  /                 the nets: name, shapes, classes, counts (JSON)
-//   POST /predict          of the only net; POST /predict/NAME of one of several. Options of the query:
-//                          top=K classes (1), all=1 every output, raw=1 floats are scaled too
-//   -> {"predictions": [{"class": 3, "name": "coat", "probability": 0.98, "top": [...], "outputs": [...]}]}
+//   GET  /          the nets: name, shapes, classes, counts (JSON)
+//   POST /predict   of the only net; POST /predict/NAME of one of several. Options of the query:
+//                   top=K classes (1), all=1 every output, raw=1 floats are scaled too
+//   -> {"predictions": [{"class": 3, "name": "coat", "probability": 0.98, "top": [...]}]}
 //
 // 400: a body that cannot be used, with {"error": TEXT}; 503: too many requests wait.
 // Threads: those of the server and of each net. Errors: values.
