@@ -41,17 +41,9 @@ expected<metrics_options, coded_error> metrics_options_of(const cluster_spec& c,
   if (!where) return unexpected(where.error());
   metrics_options o;
   o.where = *where;
-  if (!n.metrics_token.empty()) {
-    auto token = http::read_token(n.metrics_token);
-    if (!token) return unexpected(token.error());
-    o.token = std::move(*token);
-  } else if (!http::is_loopback(where->host)) {
-    return unexpected(
-        coded_error{"insecure", n.at.to_string() + ": node '" + n.name + "': metrics_address " + n.metrics_address +
-                                    " can be reached from other machines: set metrics_token to a file with a bearer token, "
-                                    "or use a loopback address, as in \"127.0.0.1:" +
-                                    std::to_string(where->port) + "\""});
-  }
+  auto token = http::token_for(*where, n.metrics_token, n.at.to_string() + ": node '" + n.name + "': metrics_address", "metrics_token");
+  if (!token) return unexpected(token.error());
+  o.token = *std::move(token);
   const auto dir = certificate_folder(c.tls_dir, n.name);
   o.ca = dir / "ca.pem";
   o.certificate = dir / (n.name + ".pem");

@@ -190,6 +190,12 @@ struct job_spec {
   topology_spec topology;
 };
 
+// Predictions that a daemon serves over HTTP (docs/predict.md).
+struct predict_spec {
+  std::vector<std::string> nets;  // net files, resolved against the file's folder; empty: none
+  std::string address, token;     // as metrics_address and metrics_token
+};
+
 // One node of a cluster file.
 struct node_spec {
   std::string name;
@@ -204,6 +210,7 @@ struct node_spec {
   std::vector<std::string> checkpoints;  // folders in which they may write checkpoints, resolved likewise
   std::string metrics_address;           // host:port of /metrics (docs/ecosystem.md); empty: not served
   std::string metrics_token;             // file of the bearer token for it, resolved likewise; empty: no token
+  predict_spec predict;
   source_position at;
 };
 struct cluster_spec {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Predictions of a net file: by `troupe predict`, from C, and over HTTP, against each other. usage: predict_test.py PROGRAM-OF-C BUILD/bin SOURCE
+"""Predictions of a net file: by `troupe predict`, from C, over HTTP and of a daemon, against each other. usage: predict_test.py PROGRAM-OF-C BUILD/bin SOURCE
 
 A LeNet of Fashion-MNIST is exported with each type of weights. The files go to a folder without the job's data.
 """
@@ -44,10 +44,42 @@ def from_c(net, x, threads):
     return numpy.array([[float(v) for v in line.split()] for line in text.splitlines()])
 
 
-def over_http(net, path, check):
-    with subprocess.Popen([os.path.join(BIN, "troupe"), "serve", net, "--address", "127.0.0.1:0", "--json"], stdout=subprocess.PIPE, text=True) as p:
+def cluster_file(more):
+    with open("cluster.toml", "w") as f:
+        f.write(f"""[cluster]
+name = "c"
+tls = {{ dir = "tls" }}
+[[node]]
+name = "n1"
+address = "127.0.0.1:0"
+{more}
+""")
+    return "cluster.toml"
+
+
+def from_a_daemon(net, path, check):
+    """The same of a daemon, whose line "ready" has the address. Then files that it refuses."""
+    file = cluster_file(f'predict = ["{net}"]\npredict_address = "127.0.0.1:0"')
+    troupe("init-cluster", "--cluster", file)
+    words = [os.path.join(BIN, "trouped"), "--cluster", file, "--node", "n1", "--state", "state"]
+    over_http(words, lambda line: (re.search(r" predict (\S+)", line) or [None, None])[1], path, check)
+    for more, said in ((f'predict = ["{net}"]', "it needs predict_address"), ('predict_address = "127.0.0.1:0"', "it needs predict, a list of net files"),
+                       ('predict = ["w.safetensors"]\npredict_address = "127.0.0.1:0"', "bad net file 'w.safetensors'"),
+                       ('predict = ["none.troupe"]\npredict_address = "127.0.0.1:0"', "none.troupe"),
+                       (f'predict = ["{net}"]\npredict_address = "0.0.0.0:0"', "set predict_token to a file with a bearer token")):
+        cluster_file(more)
+        printed = run(*words, code=2)
+        assert said in printed, (said, printed)
+
+
+def over_http(words, url_in, path, check):
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as p:
         try:
-            url = json.loads(p.stdout.readline())["url"]
+            url = None
+            while url is None:
+                line = p.stdout.readline()
+                assert line, "it ended"
+                url = url_in(line)
             with open(path, "rb") as f:
                 body = f.read()
             with urllib.request.urlopen(urllib.request.Request(url + "?all=1", data=body), timeout=30) as r:
@@ -82,14 +114,16 @@ def main():
             assert abs(numpy.array([p["outputs"] for p in predictions]) - direct).max() < 1e-5
             assert [p["class"] for p in predictions] == direct.argmax(axis=1).tolist()
 
-        over_http("lenet_f32.troupe", "images.npy", check)
+        words = [os.path.join(BIN, "troupe"), "serve", "lenet_f32.troupe", "--address", "127.0.0.1:0", "--json"]
+        over_http(words, lambda line: json.loads(line)["url"], "images.npy", check)
+        from_a_daemon("lenet_f32.troupe", "images.npy", check)
         said = troupe("predict", "lenet_f32.troupe", "--set", "job.seed=2", "images.npy", code=2)
         assert "a net file has its own weights" in said, said
         said = troupe("serve", "w.safetensors", code=2)
         assert "is not a net file" in said, said
         said = troupe("export", LENET, "--weights", "w.safetensors", "--out", "net.xyz", code=2)
         assert re.search(r"net.xyz: is not a model that Troupe knows", said), said
-    print("ok: the same predictions by the command, from C and over HTTP")
+    print("ok: the same predictions by the command, from C, over HTTP and of a daemon")
 
 
 if __name__ == "__main__":

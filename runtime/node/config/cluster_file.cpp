@@ -154,7 +154,24 @@ class cluster_reader {
       if (n.metrics_token.empty()) r.error("metrics_token", "the file name is empty");
       n.metrics_token = relative_to(spec_.file, n.metrics_token);
     }
+    read_predictions(r, n.predict);
     r.finish();
+  }
+
+  void read_predictions(table_reader& r, predict_spec& p) {
+    if (node_keys().read_into(r, "predict", p.nets))
+      for (auto& f : p.nets) {
+        if (!f.ends_with(".troupe")) r.error("predict", "bad net file " + in_quotes(f) + ": `troupe export` writes files that end in .troupe");
+        f = relative_to(spec_.file, f);
+      }
+    if (node_keys().read_into(r, "predict_address", p.address)) check_address(r, p.address, "predict_address");
+    if (node_keys().read_into(r, "predict_token", p.token)) {
+      if (p.token.empty()) r.error("predict_token", "the file name is empty");
+      p.token = relative_to(spec_.file, p.token);
+    }
+    if (p.nets.empty() != p.address.empty())
+      r.error(p.nets.empty() ? "predict_address" : "predict",
+              p.nets.empty() ? "it needs predict, a list of net files" : "it needs predict_address, as in predict_address = \"127.0.0.1:8080\"");
   }
 
   // Checks that a name or address is unique in the file.

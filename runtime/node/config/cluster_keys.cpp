@@ -92,6 +92,17 @@ const keys<node_spec>& node_keys() {
            "file with the bearer token that readers of /metrics must send, of mode 0600; relative paths start at the "
            "folder of this file",
            &node_spec::metrics_token)
+           .otherwise("none"),
+       texts_key<node_spec>("predict",
+                            "net files (.troupe) whose predictions the daemon serves over HTTP ([predict.md](predict.md#over-http)); "
+                            "relative paths start at the folder of this file; needs `predict_address`")
+           .otherwise("none"),
+       text_key<node_spec>("predict_address",
+                           "host:port at which the daemon serves them: over HTTP on a loopback address, otherwise over HTTPS and "
+                           "with `predict_token`; port 0: any free port")
+           .otherwise("none"),
+       text_key<node_spec>("predict_token",
+                           "file with the bearer token that their clients must send, of mode 0600; relative paths likewise")
            .otherwise("none")});
   return k;
 }

@@ -68,6 +68,15 @@ expected<std::string, coded_error> read_token(const std::filesystem::path& file)
   return text;
 }
 
+expected<std::string, coded_error> token_for(const net::address& where, const std::string& file, const std::string& what,
+                                             const std::string& key) {
+  if (!file.empty()) return read_token(file);
+  if (is_loopback(where.host)) return std::string();
+  return unexpected(coded_error{"insecure", what + " " + net::to_string(where) + " can be reached from other machines: set " + key +
+                                                " to a file with a bearer token, or use a loopback address, as in \"127.0.0.1:" +
+                                                std::to_string(where.port) + "\""});
+}
+
 bool bears(std::string_view authorization, std::string_view token) {
   constexpr std::string_view scheme = "Bearer ";
   if (authorization.size() != scheme.size() + token.size() || !same_name(authorization.substr(0, scheme.size()), scheme))

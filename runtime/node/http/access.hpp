@@ -18,6 +18,12 @@ inline constexpr std::size_t shortest_token = 16;
 // "token_exposed", "bad_token".
 expected<std::string, coded_error> read_token(const std::filesystem::path& file);
 
+// The token for an address at which `what` is served ("n1: metrics_address"): that of `file`, or
+// none on a loopback address. `key`: the key that names the file. Errors: those of read_token, and
+// "insecure".
+expected<std::string, coded_error> token_for(const net::address& where, const std::string& file, const std::string& what,
+                                             const std::string& key);
+
 // True if the value of an Authorization header is "Bearer " and `token`. Takes equally long for all
 // values of one length.
 bool bears(std::string_view authorization, std::string_view token);

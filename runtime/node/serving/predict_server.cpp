@@ -190,6 +190,7 @@ expected<std::unique_ptr<predict_server>, coded_error> predict_server::open(std:
 }
 
 std::string predict_server::url() const { return impl_->server->url("/predict"); }
+expected<void, coded_error> predict_server::reload_certificates() { return impl_->server->reload_certificates(); }
 std::uint16_t predict_server::port() const { return impl_->server->port(); }
 
 }  // namespace troupe

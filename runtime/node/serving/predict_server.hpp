@@ -48,6 +48,8 @@ class predict_server {
 
   std::string url() const;  // "http://127.0.0.1:8080/predict"
   std::uint16_t port() const;
+  // As http::server::reload_certificates().
+  expected<void, coded_error> reload_certificates();
 
  private:
   struct impl;
