@@ -6,9 +6,10 @@
 namespace troupe::onnx {
 namespace {
 
-// x with the axes from `axis` on as one, if they are several.
+// x with the axes from `axis` on as one: several are merged, and for none there is one of extent 1.
 std::string merged_from(layer_writer& w, int axis) {
   if (w.in().rank() == axis + 1) return w.input();
+  if (w.in().rank() == axis) return w.add(part::inner, "Unsqueeze", {w.input(), w.integers("axes", {axis})});
   if (axis == 1) return w.add(part::inner, "Flatten", {w.input()}, {attribute_of("axis", std::int64_t{1})});
   std::vector<std::int64_t> to(static_cast<std::size_t>(axis), 0);  // 0: as it is
   to.push_back(w.in().count_from(axis));

@@ -49,7 +49,8 @@ std::vector<float> layer_writer::weight_values(const std::string& parameter) con
 
 std::string layer_writer::weight(const std::string& parameter, std::vector<std::int64_t> dims) {
   const auto& own = to_.weights.at(layer_.name + "." + parameter)->dims();
-  for (int i = 0; dims.empty() && i < own.rank(); ++i) dims.push_back(own[i]);
+  const bool same = dims.empty();
+  for (int i = 0; same && i < own.rank(); ++i) dims.push_back(own[i]);
   return reals(parameter, std::move(dims), weight_values(parameter));
 }
 

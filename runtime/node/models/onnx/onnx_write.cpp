@@ -51,6 +51,11 @@ void write_value_info(pbf_writer out, const value_info& v) {
   }
 }
 
+void write_opset(pbf_writer out, std::int64_t version) {
+  out.add_string(1, "");
+  out.add_int64(2, version);
+}
+
 void write_graph(pbf_writer out, const graph& g) {
   for (const auto& n : g.nodes) write_node(pbf_writer(out, 1), n);
   out.add_string(2, g.name);
@@ -73,9 +78,7 @@ expected<std::string> model_bytes(const model& m) {
   out.add_string(2, m.producer);
   if (!m.about.empty()) out.add_string(6, m.about);
   write_graph(pbf_writer(out, 7), m.graph);
-  pbf_writer opset(out, 8);
-  opset.add_string(1, "");
-  opset.add_int64(2, m.opset);
+  write_opset(pbf_writer(out, 8), m.opset);
   return bytes;
 }
 
