@@ -66,7 +66,7 @@ class Net:
         for _ in range(rng.randint(1, 6)):
             self.step()
         weighted = {"linear", "convolution", "deconvolution", "embedding", "lstm", "gru", "rnn"}
-        if len(self.shape) != 1 or self.shape[0] < 2 or not weighted & set(self.types) or rng.random() < 0.3:
+        if len(self.shape) != 1 or self.shape[0] < 2 or not weighted & set(self.types) or self.types[-1] == "softmax" or rng.random() < 0.3:
             outputs = rng.randint(2, 6)
             self.add("linear", [outputs], outputs=outputs, bias=rng.random() < 0.7)
         if self.ids:  # a source has as many ids as classes

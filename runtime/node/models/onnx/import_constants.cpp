@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "runtime/node/models/onnx/import_state.hpp"
 
@@ -146,19 +147,30 @@ void fold_transpose(const node_view& n) {
 }
 
 void fold_concat(const node_view& n) {
-  auto made = like(operand(n, 0), {0});
+  const auto& first = operand(n, 0);
+  const auto axis = static_cast<std::size_t>(n.axis(n.integer("axis", 0), first.dims.size()));
+  auto dims = first.dims;
+  dims[axis] = 0;
   for (std::size_t k = 0; k < n.is.inputs.size(); ++k) {
-    const auto& t = operand(n, k);
-    if (t.dims.size() != 1 || is_real(t.type) != is_real(made.type) || made.count() + t.count() > most_folded)
-      throw refusal("only lists of constants can be concatenated");
-    made.dims[0] += t.count();
-    for (std::int64_t i = 0; i < t.count(); ++i) {
-      if (is_real(t.type))
-        made.reals.push_back(t.real(i));
-      else
-        made.whole.push_back(t.integer(i));
-    }
+    auto other = operand(n, k).dims;
+    const bool same_rank = other.size() == dims.size() && is_real(operand(n, k).type) == is_real(first.type);
+    const auto extent = same_rank ? std::exchange(other[axis], dims[axis]) : 0;
+    if (!same_rank || other != dims) throw refusal("its constants have different extents");
+    dims[axis] += extent;
   }
+  auto made = like(first, dims);
+  const auto inner = product(dims, axis + 1), rows = made.count() == 0 ? 0 : made.count() / (inner * dims[axis]);
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::size_t k = 0; k < n.is.inputs.size(); ++k) {
+      const auto& t = operand(n, k);
+      const auto length = t.dims[axis] * inner;
+      for (std::int64_t i = row * length; i < (row + 1) * length; ++i) {
+        if (is_real(t.type))
+          made.reals.push_back(t.real(i));
+        else
+          made.whole.push_back(t.integer(i));
+      }
+    }
   n.result(std::move(made));
 }
 
@@ -176,19 +188,6 @@ void fold_gather(const node_view& n) {
   n.result(std::move(made));
 }
 
-void fold_slice(const node_view& n) {
-  const auto& t = operand(n, 0);
-  const auto starts = n.list("starts", 1), ends = n.list("ends", 2), axes = n.list("axes", 3), steps = n.list("steps", 4);
-  const bool plain = steps.empty() || steps == extents{1};
-  if (t.dims.size() != 1 || starts.size() != 1 || ends.size() != 1 || !plain || (!axes.empty() && axes != extents{0}))
-    throw refusal("only a part of a list of constants is supported");
-  const auto place = [&](std::int64_t v) { return std::clamp<std::int64_t>(v < 0 ? std::max(v, -t.dims[0]) + t.dims[0] : v, 0, t.dims[0]); };
-  const auto begin = place(starts[0]);
-  auto made = like(t, {std::max<std::int64_t>(0, place(ends[0]) - begin)});
-  pick(t, made, [&](std::int64_t i) { return begin + i; });
-  n.result(std::move(made));
-}
-
 // One value for all elements, which are not stored.
 void fold_uniform(const node_view& n, const tensor_value& of, extents dims) {
   tensor_value made;
@@ -203,6 +202,44 @@ void fold_uniform(const node_view& n, const tensor_value& of, extents dims) {
     made.reals = {of.real(0)};
   else
     made.whole = {of.integer(0)};
+  n.result(std::move(made));
+}
+
+void fold_slice(const node_view& n) {
+  const auto& t = operand(n, 0);
+  const auto starts = n.list("starts", 1), ends = n.list("ends", 2);
+  auto axes = n.list("axes", 3), steps = n.list("steps", 4);
+  for (std::int64_t a = 0; axes.size() < starts.size(); ++a) axes.push_back(a);
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (starts.size() != ends.size() || starts.size() != axes.size() || starts.size() != steps.size())
+    throw refusal("starts, ends, axes and steps have different lengths");
+  extents at(t.dims.size(), 0), dims = t.dims, by(t.dims.size(), 1);
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    const auto a = static_cast<std::size_t>(n.axis(axes[k], t.dims.size()));
+    const auto extent = t.dims[a];
+    const bool up = steps[k] > 0;
+    if (steps[k] == 0 || steps[k] < -most_folded || steps[k] > most_folded) throw refusal("a step is " + std::to_string(steps[k]));
+    const auto place = [&](std::int64_t v, std::int64_t least, std::int64_t most) {
+      return std::clamp<std::int64_t>(v < 0 ? std::max(v, -extent - 1) + extent : v, least, most);
+    };
+    const auto begin = up ? place(starts[k], 0, extent) : place(starts[k], 0, extent - 1), end = up ? place(ends[k], 0, extent) : place(ends[k], -1, extent - 1);
+    const auto room = up ? end - begin : begin - end, step = up ? steps[k] : -steps[k];
+    at[a] = begin, by[a] = steps[k], dims[a] = extent == 0 || room <= 0 ? 0 : (room - 1) / step + 1;
+  }
+  if (t.uniform) return fold_uniform(n, t, dims);
+  auto made = like(t, dims);
+  const auto from = strides_of(t.dims), to = strides_of(dims);
+  pick(t, made, [&](std::int64_t i) {
+    std::int64_t from_at = 0;
+    for (std::size_t a = 0; a < dims.size(); ++a) from_at += (i / to[a] % dims[a] * by[a] + at[a]) * from[a];
+    return from_at;
+  });
+  n.result(std::move(made));
+}
+
+void fold_shape(const node_view& n) {
+  tensor_value made;
+  made.type = int64, made.whole = operand(n, 0).dims, made.dims = {std::ssize(made.whole)};
   n.result(std::move(made));
 }
 
@@ -255,7 +292,7 @@ void fold_div(const node_view& n) {
 handlers constant_handlers() {
   return {{"Constant", fold_constant}, {"Identity", fold_same},       {"Cast", fold_cast},     {"Reshape", fold_reshape},
           {"Squeeze", fold_squeeze},   {"Unsqueeze", fold_unsqueeze}, {"Transpose", fold_transpose}, {"Concat", fold_concat},
-          {"Gather", fold_gather},     {"Slice", fold_slice},         {"Expand", fold_expand}, {"ConstantOfShape", fold_constant_of_shape},
+          {"Gather", fold_gather},     {"Slice", fold_slice},         {"Expand", fold_expand}, {"Shape", fold_shape}, {"ConstantOfShape", fold_constant_of_shape},
           {"Add", fold_add},           {"Sub", fold_sub},             {"Mul", fold_mul},       {"Div", fold_div}};
 }
 

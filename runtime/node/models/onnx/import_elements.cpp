@@ -25,6 +25,8 @@ void take_tanh(const node_view& n) { element_layer(n, "tanh"); }
 void take_gelu(const node_view& n) { element_layer(n, "gelu"); }
 void take_gelu_tanh(const node_view& n) { element_layer(n, "gelu", {{"approximate", std::string("tanh")}}); }
 
+void take_neg(const node_view& n) { element_layer(n, "eltwise", {{"coeffs", std::vector<double>{-1.0}}}); }
+
 void take_dropout(const node_view& n) {
   if (n.read(1)) throw refusal("its second output, the mask, is not supported");
   double ratio = n.real("ratio", 0.5);
@@ -125,7 +127,7 @@ handlers element_handlers() {
   return {{"Relu", take_relu},       {"LeakyRelu", take_leaky_relu}, {"Elu", take_elu},   {"Sigmoid", take_sigmoid},
           {"Tanh", take_tanh},       {"Gelu", take_gelu},            {"PRelu", take_prelu}, {"GeluTanh", take_gelu_tanh},
           {"Dropout", take_dropout}, {"Add", take_add},              {"Sub", take_sub},   {"Mul", take_mul},
-          {"Div", take_div},         {"Sum", take_sum},              {"Max", take_max}};
+          {"Div", take_div},         {"Sum", take_sum},              {"Max", take_max},           {"Neg", take_neg}};
 }
 
 }  // namespace troupe::onnx

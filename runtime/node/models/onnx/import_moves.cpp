@@ -118,10 +118,16 @@ void take_gather(const node_view& n) {
     return n.result(n.layer("embedding", {plain_of(n.to, ids)}, {{"vocabulary", table.dims[0]}, {"outputs", table.dims[1]}},
                             {n.reals_of(0, "table", table.count())}));
   }
+  auto from = n.wholes(1, "indices");
+  if (const auto& view = n.active(0); !view.in_order()) {
+    // The only step of an axis, as in the last state of a recurrent layer.
+    const auto a = n.axis(n.integer("axis", 0), view.axes.size());
+    const bool only = view.shown()[static_cast<std::size_t>(a)] == 1 && (from == extents{0} || from == extents{-1});
+    if (only && std::get<constant>(n.input(1))->dims.empty()) return n.result(dropped(view, {a}));
+  }
   const auto x = n.plain(0);
   const auto axis = n.axis(n.integer("axis", 0), x.dims.size());
   const auto k = static_cast<std::size_t>(axis);
-  auto from = n.wholes(1, "indices");
   const auto rank = std::get<constant>(n.input(1))->dims.size();
   if (axis == 0 || rank > 1 || from.empty()) throw refusal("only indices in one list, along another axis than the batch, are supported");
   for (auto& i : from) {

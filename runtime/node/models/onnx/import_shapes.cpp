@@ -49,7 +49,7 @@ void take_reshape(const node_view& n) {
 }
 
 void take_squeeze(const node_view& n) {
-  auto x = n.active(0);
+  const auto& x = n.active(0);
   const auto shown = x.shown();
   auto axes = n.list("axes", 1);
   if (axes.empty())
@@ -58,17 +58,7 @@ void take_squeeze(const node_view& n) {
   for (auto& a : axes) a = n.axis(a, shown.size());
   std::sort(axes.begin(), axes.end(), std::greater<>());
   axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
-  extents to = shown;
-  bool all_added = true;
-  for (const auto a : axes) {
-    const auto k = static_cast<std::size_t>(a);
-    if (shown[k] != 1) throw refusal("axis " + std::to_string(a) + " of " + text_of(shown) + " is not 1");
-    all_added &= x.axes[k] < 0;
-    to.erase(to.begin() + a);
-  }
-  if (!all_added) return n.result(reshaped(x, to));
-  for (const auto a : axes) x.axes.erase(x.axes.begin() + a);
-  n.result(x);
+  n.result(dropped(x, axes));
 }
 
 void take_unsqueeze(const node_view& n) {

@@ -181,6 +181,31 @@ activation reshaped(const activation& x, const extents& to) {
   return y;
 }
 
+activation dropped(activation x, const extents& axes) {
+  const auto shown = x.shown();
+  bool all_added = true;
+  auto to = shown;
+  auto left = x.axes;
+  for (const auto a : axes) {
+    const auto k = static_cast<std::size_t>(a);
+    if (shown[k] != 1) throw refusal("axis " + std::to_string(a) + " of " + text_of(shown) + " is not 1");
+    all_added &= x.axes[k] < 0;
+    to.erase(to.begin() + a), left.erase(left.begin() + a);
+  }
+  if (all_added) {
+    x.axes = std::move(left);
+    return x;
+  }
+  // An axis of Troupe's tensor is dropped: the others must be in its order.
+  std::erase(left, -1);
+  if (!std::is_sorted(left.begin(), left.end())) throw refusal("the axes of " + text_of(shown) + " are transposed");
+  auto base = activation_of(x.tensor, x.dims);
+  base.merged = x.merged, base.ids = x.ids;
+  base.axes.resize(base.folded().size());
+  std::iota(base.axes.begin(), base.axes.end(), 0);
+  return reshaped(base, to);
+}
+
 const attribute* node_view::find(const std::string& attribute_name) const {
   for (const auto& a : is.attributes)
     if (a.name == attribute_name) return &a;

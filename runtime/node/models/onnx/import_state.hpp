@@ -80,6 +80,9 @@ activation plain_of(importing& to, const activation& x);
 // x with the extents `to`; no layer is needed. Throws refusal if Troupe cannot express it.
 activation reshaped(const activation& x, const extents& to);
 
+// x without these axes of extent 1, in descending order.
+activation dropped(activation x, const extents& axes);
+
 // One node, for its handler.
 class node_view {
  public:

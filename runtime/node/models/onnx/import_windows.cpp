@@ -177,6 +177,29 @@ std::optional<std::string> rounding_for(const window& w, const activation& x) {
   return std::nullopt;
 }
 
+// A mean over windows of an image with a border of zeros, which count as those of Troupe's padding do:
+// the border becomes the window's padding, and its layer is removed.
+std::optional<std::string> absorb_border(const node_view& n, activation& x, window& w) {
+  auto& layers = n.to.layers;
+  const auto border = std::find_if(layers.begin(), layers.end(), [&](const draft_layer& d) { return d.name == x.tensor && d.type == "pad"; });
+  if (border == layers.end() || w.before != std::array<i64, 2>{0, 0} || n.to.readers[n.is.inputs[0]] != 1) return std::nullopt;
+  std::set<i64> widths;
+  for (const char* side : {"top", "left", "bottom", "right"}) widths.insert(std::get<i64>(border->given.at(side)));
+  if (widths.size() != 1 || std::get<std::string>(border->given.at("mode")) != "zero") return std::nullopt;
+  const auto pad = *widths.begin();
+  for (const bool ceil : {false, true}) {
+    bool same = pad < w.kernel[0] && pad < w.kernel[1];
+    for (std::size_t a = 0; a < 2; ++a)
+      same = same && caffe_extent(x.dims[2 + a] - 2 * pad, w.kernel[a], w.stride[a], pad, ceil) == pooled_extent(w, a, x.dims[2 + a]);
+    if (!same) continue;
+    x = activation_of(border->inputs[0], {x.dims[0], x.dims[1], x.dims[2] - 2 * pad, x.dims[3] - 2 * pad});
+    w.before = w.behind = {pad, pad};
+    layers.erase(border);
+    return ceil ? "ceil" : "floor";
+  }
+  return std::nullopt;
+}
+
 void take_pool(const node_view& n, bool average) {
   auto x = n.plain(0);
   auto w = window_of(n, x, {0, 0});
@@ -184,12 +207,17 @@ void take_pool(const node_view& n, bool average) {
   if (w.dilation != std::array<i64, 2>{1, 1}) throw refusal("dilations are not supported");
   if (n.read(1)) throw refusal("its second output, the indices, is not supported");
   bool counts = average && n.integer("count_include_pad", 0) != 0;
-  auto rounding = rounding_for(w, x);
+  std::optional<std::string> rounding;
+  if (average && !counts) {
+    rounding = absorb_border(n, x, w);
+    counts = rounding.has_value();
+  }
+  if (!rounding) rounding = rounding_for(w, x);
   // A divisor of whole windows although they reach further than Troupe's padding.
   const auto beyond = [&](std::size_t a) {
     return (pooled_extent(w, a, x.dims[2 + a]) - 1) * w.stride[a] + w.kernel[a] > x.dims[2 + a] + 2 * w.before[a];
   };
-  if (average && counts && (!rounding || (!w.ceil && (beyond(0) || beyond(1)))) && !w.ceil) {
+  if (average && counts && !w.ceil && (!rounding || beyond(0) || beyond(1))) {
     x = padded(n, x, w);
     rounding = rounding_for(w, x);
   }

@@ -71,7 +71,7 @@ void read_node(importing& to, const node& n) {
   const node_view view(to, n);
   if (!n.domain.empty() && n.domain != "ai.onnx" && n.domain != pattern_domain)
     throw refusal("operators of domain " + in_quotes(n.domain) + " are not supported");
-  bool constants = n.op != "Shape";
+  bool constants = true;
   for (std::size_t k = 0; k < n.inputs.size(); ++k) constants &= !view.given(k) || view.constant_at(k);
   const auto& known = constants ? handlers_of_constants() : handlers_of_data();
   const auto found = known.find(n.op);
