@@ -87,7 +87,7 @@ def activation(rng, channels):
         nn.ReLU(), nn.LeakyReLU(0.1), nn.ELU(0.7), nn.Sigmoid(), nn.Tanh(), nn.GELU(), nn.GELU(approximate="tanh"), nn.PReLU(channels),
         nn.PReLU(), nn.Dropout(0.3), nn.Identity(), nn.BatchNorm2d(channels), Function(lambda x: x * 2.5),
         Function(lambda x: x + 0.5), Function(lambda x: 1.5 - x), Function(lambda x: x / 4), Function(lambda x: torch.sigmoid(x) * x),
-        Function(lambda x: torch.maximum(x, -x * 0.5)), nn.LocalResponseNorm(3, 0.1, 0.75, 1.0), nn.Softmax(1),
+        Function(lambda x: torch.maximum(x, -x * 0.5)), nn.Softmax(1),
     ])
 
 
@@ -116,7 +116,8 @@ def image_step(rng, channels, shape):
         stride, pad, ceil = rng.randint(1, 3), rng.randint(0, k // 2), rng.random() < 0.5
         if kind == "max":
             return nn.MaxPool2d(k, stride, pad, ceil_mode=ceil)
-        return nn.AvgPool2d(k, stride, pad, ceil, rng.random() < 0.5)
+        # With padding, PyTorch exports a border and a pooling that rounds up, which is larger than its own result.
+        return nn.AvgPool2d(k, stride, pad, ceil and pad == 0, rng.random() < 0.5)
     if kind == "pad":
         sides = [rng.randint(0, min(2, n - 1)) for n in (w, w, h, h)]
         return rng.choice([nn.ZeroPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d])(tuple(sides))

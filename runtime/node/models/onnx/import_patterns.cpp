@@ -242,39 +242,59 @@ class pattern_finder {
 
   // --- Troupe's own
 
+  // x / (k + alpha mean)^beta.
+  struct normalised {
+    std::vector<attribute> numbers;  // alpha, bias (k), beta
+    size_t quotient = 0;
+    std::set<size_t> inside;
+  };
+  std::optional<normalised> normalised_by(const std::string& mean, const std::string& x) const {
+    const auto* scaled = reader(mean);
+    if (!scaled || scaled->op != "Mul" || !binary(*scaled)) return std::nullopt;
+    const auto* sum = reader(scaled->outputs[0]);
+    if (!sum || sum->op != "Add" || !binary(*sum)) return std::nullopt;
+    const auto* power = reader(sum->outputs[0]);
+    if (!power || power->op != "Pow" || !binary(*power) || power->inputs[0] != sum->outputs[0]) return std::nullopt;
+    const auto* quotient = reader(power->outputs[0]);
+    if (!quotient || quotient->op != "Div" || !binary(*quotient) || quotient->inputs[0] != x) return std::nullopt;
+    normalised made;
+    for (const auto& [name, from] : {std::pair{"alpha", other(*scaled, mean)}, {"bias", other(*sum, scaled->outputs[0])}, {"beta", power->inputs[1]}}) {
+      const auto v = number(from);
+      if (!v) return std::nullopt;
+      made.numbers.emplace_back().name = name, made.numbers.back().real = static_cast<float>(*v);
+    }
+    made.quotient = index(*quotient);
+    made.inside = {index(*scaled), index(*sum), index(*power)};
+    return made;
+  }
+
+  static extents listed(const node& n, const char* name) {
+    for (const auto& a : n.attributes)
+      if (a.name == name) return a.integers;
+    return {};
+  }
+
+  void replace_norm(normalised by_numbers, const char* op, std::int64_t size, std::vector<std::string> inputs) {
+    if (!closed(by_numbers.inside, by_numbers.quotient)) return;
+    node by;
+    by.op = op, by.inputs = std::move(inputs), by.attributes = std::move(by_numbers.numbers);
+    by.attributes.emplace_back().name = "size", by.attributes.back().integer = size;
+    replace(by_numbers.quotient, by_numbers.inside, by, {});
+  }
+
   void normalise_within(size_t at) {
     const auto& mean = nodes_[at];
     const auto* squares = mean.inputs.empty() ? nullptr : maker(mean.inputs[0], "Mul");
     if (!squares || !binary(*squares) || squares->inputs[0] != squares->inputs[1] || mean.outputs.size() != 1) return;
-    const auto& x = squares->inputs[0];
-    const auto* scaled = reader(mean.outputs[0]);
-    if (!scaled || scaled->op != "Mul" || !binary(*scaled)) return;
-    const auto* sum = reader(scaled->outputs[0]);
-    if (!sum || sum->op != "Add" || !binary(*sum)) return;
-    const auto* power = reader(sum->outputs[0]);
-    if (!power || power->op != "Pow" || !binary(*power) || power->inputs[0] != sum->outputs[0]) return;
-    const auto* quotient = reader(power->outputs[0]);
-    if (!quotient || quotient->op != "Div" || !binary(*quotient) || quotient->inputs[0] != x) return;
-    const std::array<std::optional<double>, 3> numbers{number(other(*scaled, mean.outputs[0])), number(other(*sum, scaled->outputs[0])), number(power->inputs[1])};
-    extents kernel, pads, strides;
-    std::int64_t counts = 0;
-    for (const auto& a : mean.attributes) {
-      if (a.name == "kernel_shape") kernel = a.integers;
-      if (a.name == "pads") pads = a.integers;
-      if (a.name == "strides") strides = a.integers;
-      if (a.name == "count_include_pad") counts = a.integer;
-    }
+    auto by = normalised_by(mean.outputs[0], squares->inputs[0]);
+    if (!by) return;
+    const auto kernel = listed(mean, "kernel_shape"), strides = listed(mean, "strides");
     const auto size = kernel.empty() ? 0 : kernel[0];
-    const bool own = size % 2 == 1 && kernel == extents(2, size) && pads == extents(4, size / 2) && (strides.empty() || strides == extents{1, 1}) && counts != 0;
-    if (!own || !numbers[0] || !numbers[1] || !numbers[2]) return;
-    node by;
-    by.op = "NormaliseWithin", by.inputs = {x};
-    by.attributes.resize(4);
-    by.attributes[0].name = "size", by.attributes[0].integer = size;
-    size_t k = 1;
-    for (const char* name : {"alpha", "bias", "beta"}) by.attributes[k].name = name, by.attributes[k].real = static_cast<float>(*numbers[k - 1]), ++k;
-    const std::set<size_t> inside{at, index(*squares), index(*scaled), index(*sum), index(*power)};
-    if (closed(inside, index(*quotient))) replace(index(*quotient), inside, by, {});
+    const bool counts = std::any_of(mean.attributes.begin(), mean.attributes.end(), [](const attribute& a) { return a.name == "count_include_pad" && a.integer != 0; });
+    const bool own = size % 2 == 1 && kernel == extents(2, size) && listed(mean, "pads") == extents(4, size / 2) && counts && (strides.empty() || strides == extents{1, 1});
+    if (!own) return;
+    by->inside.insert({at, index(*squares)});
+    replace_norm(*std::move(by), "NormaliseWithin", size, {squares->inputs[0]});
   }
 
   void lookup(size_t at) {

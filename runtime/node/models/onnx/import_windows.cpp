@@ -71,6 +71,12 @@ void pad_automatically(const node_view& n, const activation& x, window& w) {
   }
 }
 
+// The stride of an axis with a single window does not matter.
+void free_strides(const activation& x, window& w) {
+  for (const std::size_t a : {std::size_t{0}, std::size_t{1}})
+    if (x.dims[2 + a] + w.before[a] + w.behind[a] == w.reach(a)) w.stride[a] = w.stride[1 - a];
+}
+
 // A layer of zeros around the image, in place of the window's own padding.
 activation padded(const node_view& n, const activation& x, window& w) {
   const options_given sides{{"top", w.before[0]}, {"left", w.before[1]}, {"bottom", w.behind[0]}, {"right", w.behind[1]}};
@@ -110,6 +116,7 @@ void take_conv(const node_view& n) {
   const auto& weight = kernel_weights(n);
   auto w = window_of(n, x, {weight.dims[2], weight.dims[3]});
   pad_automatically(n, x, w);
+  free_strides(x, w);
   if (!w.even()) x = padded(n, x, w);
   n.result(n.layer("convolution", {x}, conv_options_of(n, w, weight.dims[0]), with_bias(n, weight.dims[0])));
 }
@@ -204,6 +211,7 @@ void take_pool(const node_view& n, bool average) {
   auto x = n.plain(0);
   auto w = window_of(n, x, {0, 0});
   pad_automatically(n, x, w);
+  free_strides(x, w);
   if (w.dilation != std::array<i64, 2>{1, 1}) throw refusal("dilations are not supported");
   if (n.read(1)) throw refusal("its second output, the indices, is not supported");
   bool counts = average && n.integer("count_include_pad", 0) != 0;
