@@ -23,7 +23,9 @@ void format_option(CLI::App& c, std::string& into) {
   for (const auto& f : model_formats()) names.push_back(f.name);
   std::string text;
   for (const auto& n : names) text += (text.empty() ? "" : "|") + n;
-  c.add_option("--format", into, "Format of the files (default: by their extension)")->option_text(text)->check(CLI::IsMember(names));
+  c.add_option("--format", into, "Format of the files (default: by their extension)")
+      ->option_text(text)
+      ->check(CLI::IsMember(names));
 }
 
 expected<const model_format*, diagnostic> chosen_format(const std::string& name, const std::vector<std::string>& files) {
@@ -32,7 +34,8 @@ expected<const model_format*, diagnostic> chosen_format(const std::string& name,
   const model_format* found = nullptr;
   for (const auto& file : files) {
     const auto* f = format_of_extension(std::filesystem::path(file).extension().string());
-    if (!f) return unexpected(diagnostic{{file}, "is not a model that Troupe knows; it knows " + format_list() + "; or name a --format"});
+    if (!f)
+      return unexpected(diagnostic{{file}, "is not a model that Troupe knows; it knows " + format_list() + "; or name a --format"});
     if (found && f != found)
       return unexpected(diagnostic{{file}, "is a file of " + f->name + ", but " + files[0] + " is one of " + found->name});
     found = f;

@@ -30,7 +30,8 @@ expected<void, diagnostics> check_model(const imported_model& m, const std::stri
     return {};
   }
   if (m.weights.empty()) return {};
-  if (const auto fits = check_weights((*made)->graph, m.weights); !fits) return unexpected(diagnostics{{{file}, fits.error().text}});
+  if (const auto fits = check_weights((*made)->graph, m.weights); !fits)
+    return unexpected(diagnostics{{{file}, fits.error().text}});
   return {};
 }
 
@@ -67,8 +68,7 @@ int run_import(const import_arguments& a, const output& out) {
   }
   for (const auto& n : notes) out.remark(n);
   if (out.json())
-    out.object(
-        {{"event", "import"}, {"format", f.name}, {"files", written}, {"tensors", model.weights.size()}, {"notes", notes}});
+    out.object({{"event", "import"}, {"format", f.name}, {"files", written}, {"tensors", model.weights.size()}, {"notes", notes}});
   out.text(joined(written) + ": " + std::to_string(model.weights.size()) + " tensors from " + f.name + "\n");
   return exit_done;
 }
@@ -86,6 +86,7 @@ void add_options(CLI::App& c, import_arguments& a) {
 cli_command import_command() {
   return make_command<import_arguments>("import", "Make a job file and weights of another program's model",
                                         "  troupe import torch.safetensors --names names.txt --out net.safetensors\n"
+                                        "  troupe import alexnet.onnx --out alexnet.toml\n"
                                         "What the job file lacks (the data, the update rule) is noted in it.",
                                         add_options, run_import);
 }

@@ -1,4 +1,5 @@
-// What a job predicts: the tensor that its loss compares with the targets, and what its values mean.
+// What a job predicts: the tensor that its loss compares with the targets, and what its values
+// mean.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,8 @@ struct predictor::layer_state {
 expected<std::unique_ptr<predictor>, diagnostic> predictor::make(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d,
                                                                  const std::string& layer) {
   auto chosen = layer.empty() ? prediction_of(j->graph) : named(j->graph, layer);
-  if (!chosen) return unexpected(diagnostic{j->spec.at, chosen.error().text + (layer.empty() ? ": name a layer with --layer" : "")});
+  if (!chosen)
+    return unexpected(diagnostic{j->spec.at, chosen.error().text + (layer.empty() ? ": name a layer with --layer" : "")});
   if (j->graph.carries())
     return unexpected(
         diagnostic{j->spec.at,

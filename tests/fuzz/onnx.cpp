@@ -58,8 +58,8 @@ std::string image_net() {
   onnx::graph g;
   g.inputs = {value_of("x", {-1, 1, 4, 4})}, g.outputs = {value_of("y", {-1, 2})};
   g.initializers = {weights_of("w", {2, 1, 3, 3}, 0.5F), weights_of("v", {2, 8}, 0.25F), weights_of("b", {2}, 1.0F)};
-  g.nodes = {node_of("Conv", {"x", "w", "b"}, "c"), node_of("Relu", {"c"}, "r"), node_of("MaxPool", {"r"}, "p"), node_of("Flatten", {"r"}, "f"),
-             node_of("Gemm", {"f", "v", "b"}, "y")};
+  g.nodes = {node_of("Conv", {"x", "w", "b"}, "c"), node_of("Relu", {"c"}, "r"), node_of("MaxPool", {"r"}, "p"),
+             node_of("Flatten", {"r"}, "f"), node_of("Gemm", {"f", "v", "b"}, "y")};
   g.nodes[0].attributes = {list_attribute("pads", {0, 0, 0, 0})};
   g.nodes[2].attributes = {list_attribute("kernel_shape", {2, 2})};
   onnx::attribute turned;
@@ -72,12 +72,15 @@ std::string image_net() {
 std::string sequence_net() {
   onnx::graph g;
   g.inputs = {value_of("x", {-1, 3, 2})}, g.outputs = {value_of("y", {-1, 6})};
-  g.initializers = {weights_of("w", {2, 2}, 0.5F), weights_of("b", {2}, 1.0F), weights_of("half", {}, 0.5F), weights_of("one", {}, 1.0F),
-                    weights_of("root", {}, 1.4142135F), numbers_of("zero", {0}), numbers_of("rest", {-1})};
-  g.nodes = {node_of("MatMul", {"x", "w"}, "m"),    node_of("Add", {"m", "b"}, "s"),     node_of("Div", {"s", "root"}, "d"),
-             node_of("Erf", {"d"}, "e"),            node_of("Add", {"e", "one"}, "o"),   node_of("Mul", {"s", "o"}, "h"),
-             node_of("Mul", {"h", "half"}, "g"),    node_of("Shape", {"g"}, "shape"),    node_of("Gather", {"shape", "zero"}, "n"),
-             node_of("Concat", {"n", "rest"}, "t"), node_of("Reshape", {"g", "t"}, "y")};
+  g.initializers = {weights_of("w", {2, 2}, 0.5F), weights_of("b", {2}, 1.0F),         weights_of("half", {}, 0.5F),
+                    weights_of("one", {}, 1.0F),   weights_of("root", {}, 1.4142135F), numbers_of("zero", {0}),
+                    numbers_of("rest", {-1})};
+  g.nodes = {node_of("MatMul", {"x", "w"}, "m"),        node_of("Add", {"m", "b"}, "s"),
+             node_of("Div", {"s", "root"}, "d"),        node_of("Erf", {"d"}, "e"),
+             node_of("Add", {"e", "one"}, "o"),         node_of("Mul", {"s", "o"}, "h"),
+             node_of("Mul", {"h", "half"}, "g"),        node_of("Shape", {"g"}, "shape"),
+             node_of("Gather", {"shape", "zero"}, "n"), node_of("Concat", {"n", "rest"}, "t"),
+             node_of("Reshape", {"g", "t"}, "y")};
   g.nodes[9].attributes.emplace_back().name = "axis";
   return bytes_of_model(std::move(g), 13);
 }
@@ -85,7 +88,8 @@ std::string sequence_net() {
 std::string recurrent_net() {
   onnx::graph g;
   g.inputs = {value_of("x", {-1, 3, 2})}, g.outputs = {value_of("y", {-1, 4})};
-  g.initializers = {weights_of("w", {1, 16, 2}, 0.5F), weights_of("r", {1, 16, 4}, 0.1F), weights_of("b", {1, 32}, 0.2F), numbers_of("axes", {0})};
+  g.initializers = {weights_of("w", {1, 16, 2}, 0.5F), weights_of("r", {1, 16, 4}, 0.1F), weights_of("b", {1, 32}, 0.2F),
+                    numbers_of("axes", {0})};
   g.nodes = {node_of("Transpose", {"x"}, "t"), node_of("LSTM", {"t", "w", "r", "b"}, ""), node_of("Squeeze", {"h", "axes"}, "y")};
   g.nodes[0].attributes = {list_attribute("perm", {1, 0, 2})};
   g.nodes[1].outputs = {"", "h"};

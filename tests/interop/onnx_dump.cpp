@@ -1,4 +1,5 @@
-// Exports, imports and evaluates the nets of folders, for the tests against an evaluator of ONNX and PyTorch.
+// Exports, imports and evaluates the nets of folders, for the tests against an evaluator of ONNX
+// and PyTorch.
 //   onnx_dump LIST   LIST: a file with a folder on each line
 // A folder has data.npz (x_test) and either job.toml, or net.onnx of another program. Written:
 //   net.onnx         of job.toml, with random weights

@@ -1,4 +1,4 @@
-"""Evaluates ONNX graphs with numpy, written from the documentation of the operators (docs/Operators.md of onnx/onnx) alone.
+"""Evaluates ONNX graphs with numpy, written from the documentation of the operators (the page Operators of onnx/onnx) alone.
 
 Computes in float64. `run(model, data)` checks the model with onnx.checker and strict shape inference, evaluates it, and compares the extents of
 every value with those that shape inference gives.

@@ -4,6 +4,7 @@
 Each net is exported with random weights. An evaluator of ONNX (onnx_evaluator.py), Troupe, and Troupe after an import of the exported file give
 the same scores, to 1e-5 of the largest. `--seed N` draws other nets, `--keep FOLDER` keeps the files.
 """
+import json
 import os
 import random
 import subprocess
@@ -305,11 +306,83 @@ def compare(folder, net, x):
 compare.exact = compare.zero = 0
 
 
+def check_padding(nets):
+    """A negative id is padding: its row is zero, and not the last row of the table."""
+    folder, net, x = next(n for n in nets if n[1].ids)
+    ids = np.full(x.shape, -1, np.int64)
+    rows = onnx_evaluator.evaluate(onnx.load(os.path.join(folder, "net.onnx")), ids)["embedding0"]
+    assert rows.shape[:2] == x.shape and not rows.any()
+
+
+COMMANDS_JOB = """
+[job]
+name = "commands"
+[data]
+source = "synthetic"
+shape = [1, 12, 12]
+classes = 4
+[[layer]]
+name = "conv1"
+type = "convolution"
+inputs = ["data"]
+outputs = 3
+kernel = 3
+[[layer]]
+name = "pool1"
+type = "max_pool"
+inputs = ["conv1"]
+kernel = 3
+stride = 2
+[[layer]]
+name = "ip1"
+type = "linear"
+inputs = ["pool1"]
+outputs = 4
+[[layer]]
+name = "loss"
+type = "softmax_loss"
+inputs = ["ip1", "label"]
+[train]
+sync = { mode = "bsp" }
+dynamics = { rule = "sgd", lr = 0.01 }
+finish = { epochs = 1 }
+"""
+
+
+def check_commands(folder):
+    """`troupe export`, `troupe import` and `troupe predict` agree with the evaluator."""
+    os.makedirs(folder)
+    path = lambda name: os.path.join(folder, name)
+
+    def troupe(*words, code=0):
+        r = subprocess.run([TROUPE, *words], capture_output=True, text=True, timeout=60)
+        assert r.returncode == code, (words, r.stdout, r.stderr)
+        return r.stdout + r.stderr
+
+    with open(path("job.toml"), "w") as f:
+        f.write(COMMANDS_JOB)
+    with open(path("names.txt"), "w") as f:
+        f.write("theirs ip1.weight\n")
+    troupe("init", path("job.toml"), "--out", path("begin.safetensors"))
+    troupe("export", path("job.toml"), "--weights", path("begin.safetensors"), "--out", path("net.onnx"), "--names", path("names.txt"))
+    model = onnx.load(path("net.onnx"))
+    assert {t.name for t in model.graph.initializer} == {"conv1.weight", "conv1.bias", "theirs", "ip1.bias"}
+    said = troupe("import", path("net.onnx"), "--out", path("made.toml"))
+    assert "made.toml" in said and "4 tensors from onnx" in said and "replace its source" in said, said
+    troupe("check", path("made.toml"))
+    x = np.random.default_rng(1).standard_normal([5, 1, 12, 12]).astype(np.float32)
+    np.save(path("x.npy"), x)
+    rows = troupe("predict", path("made.toml"), "--weights", path("made.safetensors"), path("x.npy"), "--all", "--json")
+    predicted = [o["outputs"] for o in map(json.loads, rows.splitlines()) if "outputs" in o]
+    (scores,) = onnx_evaluator.run(model, x)
+    assert tensors.relative(predicted, onnx_evaluator.softmax({}, scores)) < 1e-5
+    refused = troupe("import", path("job.toml"), "--format", "onnx", "--out", path("none.toml"), code=2)
+    assert "it is no ONNX model" in refused and not os.path.exists(path("none.toml")), refused
+
+
 def exported_types():
     """The layer types of the registry."""
     listed = subprocess.run([TROUPE, "layers", "--json"], check=True, capture_output=True, text=True).stdout
-    import json
-
     names = set()
     for line in listed.splitlines():
         o = json.loads(line)
@@ -327,6 +400,8 @@ def main():
         with open(os.path.join(top, "list"), "w") as f:
             f.writelines(folder + "\n" for folder, _, _ in nets)
         subprocess.run([DUMP, os.path.join(top, "list")], check=True, timeout=300)
+        check_padding(nets)
+        check_commands(os.path.join(top, "commands"))
         wrong = [(folder, why) for folder, net, x in nets if (why := compare(folder, net, x))]
     for folder, why in wrong[:5]:
         print(f"{os.path.basename(folder)}: {why}")

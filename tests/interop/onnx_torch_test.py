@@ -12,6 +12,7 @@ import warnings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
+import onnx
 import torch
 from torch import nn
 
@@ -24,6 +25,10 @@ ARGS = sys.argv[1:]
 SEED = int(ARGS[ARGS.index("--seed") + 1]) if "--seed" in ARGS else 1
 KEEP = ARGS[ARGS.index("--keep") + 1] if "--keep" in ARGS else None
 DUMP, TROUPE = ARGS[:2]
+# Operators that the models must have.
+OPERATORS = set("""Add AveragePool BatchNormalization Concat Conv ConvTranspose Div Elu Erf Flatten GRU Gather Gemm GlobalAveragePool LSTM LeakyRelu
+    LogSoftmax MatMul Max MaxPool Mul Neg PRelu Pad Pow RNN ReduceMean Relu Reshape Resize Shape Sigmoid Slice Softmax Squeeze Sub Tanh Transpose
+    Unsqueeze""".split())
 WORDS = 9  # ids, and at least as many outputs
 
 
@@ -258,9 +263,11 @@ def main():
             worst = tensors.relative(out["again"], scores.reshape(-1))
             if worst > 1e-5:
                 wrong.append((folder, f"differs by {worst:.2e}", about))
+        found = {n.op_type for folder, _, _ in models for n in onnx.load(os.path.join(folder, "net.onnx")).graph.node}
     for folder, why, about in wrong[:5]:
         print(f"{os.path.basename(folder)}: {why}\n{about}")
-    print(f"{MODELS} models, {len(wrong)} wrong")
+    assert OPERATORS <= found, f"no model has {sorted(OPERATORS - found)}"
+    print(f"{MODELS} models of {len(found)} operators, {len(wrong)} wrong")
     return 1 if wrong else 0
 
 

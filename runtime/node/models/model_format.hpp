@@ -1,5 +1,5 @@
-// Models of other programs: each format reads a model as a job file and weights, or writes a job and
-// its weights in the other program's form. `troupe import` and `troupe export` use this table.
+// Models of other programs: each format reads a model as a job file and weights, or writes a job
+// and its weights in the other program's form. `troupe import` and `troupe export` use this table.
 // Errors: diagnostics. They name the file, the layer or node, and what Troupe or the format lacks.
 // Readers take files from anywhere: they check every length, and execute nothing.
 // Threads: pure functions; any thread.

@@ -65,7 +65,8 @@ std::vector<float> in_order(const std::vector<float>& values, const std::vector<
 expected<void> export_recurrent(layer_writer& w) {
   const auto& type = w.layer().type;
   const auto [op, gates] = recurrent_op_of(type);
-  const auto units = w.given().integer("units"), rows = units * static_cast<std::int64_t>(gates.size()), width = w.in().count_from(2);
+  const auto units = w.given().integer("units"), rows = units * static_cast<std::int64_t>(gates.size()),
+             width = w.in().count_from(2);
   const auto turned = [](std::vector<std::int64_t> perm) { return attributes{list_of("perm", std::move(perm))}; };
   const auto x = w.add(part::inner, "Transpose", {merged_from(w, 2)}, turned({1, 0, 2}));
   std::vector<std::string> inputs{x, w.reals("weight_ih", {1, rows, width}, in_order(w.weight_values("weight_ih"), gates)),

@@ -100,8 +100,8 @@ expected<void> export_dropout(layer_writer& w) {
 }  // namespace
 
 layer_exports element_exports() {
-  return {{"relu", export_relu},   {"elu", export_elu},     {"sigmoid", export_sigmoid}, {"tanh", export_tanh},
-          {"gelu", export_gelu},   {"prelu", export_prelu}, {"scale", export_scale},     {"bias", export_bias},
+  return {{"relu", export_relu},       {"elu", export_elu},        {"sigmoid", export_sigmoid}, {"tanh", export_tanh},
+          {"gelu", export_gelu},       {"prelu", export_prelu},    {"scale", export_scale},     {"bias", export_bias},
           {"dropout", export_dropout}, {"eltwise", export_eltwise}};
 }
 

@@ -56,7 +56,8 @@ expected<void> export_pad(layer_writer& w) {
 // The smallest float that is at least to / from, so that floor(from x scale) is `to`.
 float scale_of(std::int64_t from, std::int64_t to) {
   auto s = static_cast<float>(static_cast<double>(to) / static_cast<double>(from));
-  if (static_cast<double>(s) * static_cast<double>(from) < static_cast<double>(to)) s = std::nextafter(s, std::numeric_limits<float>::max());
+  if (static_cast<double>(s) * static_cast<double>(from) < static_cast<double>(to))
+    s = std::nextafter(s, std::numeric_limits<float>::max());
   return s;
 }
 
@@ -69,7 +70,8 @@ expected<void> export_nearest_by_index(layer_writer& w) {
     for (std::int64_t i = 0; i < w.out()[axis]; ++i) from.push_back(i * w.in()[axis] / w.out()[axis]);
     return from;
   };
-  const auto rows = w.add(part::inner, "Gather", {w.input(), w.integers("rows", along(2))}, {attribute_of("axis", std::int64_t{2})});
+  const auto rows =
+      w.add(part::inner, "Gather", {w.input(), w.integers("rows", along(2))}, {attribute_of("axis", std::int64_t{2})});
   w.add(part::whole, "Gather", {rows, w.integers("columns", along(3))}, {attribute_of("axis", std::int64_t{3})});
   return {};
 }
@@ -83,14 +85,17 @@ expected<void> export_upsample(layer_writer& w) {
   std::vector<float> scales{1, 1, scale_of(x[2], y[2]), scale_of(x[3], y[3])};
   for (int axis = 2; corners && axis < 4; ++axis) {
     if (y[axis] > 1 || x[axis] == 1) continue;
-    // A single output pixel is the first input pixel; ONNX's formula divides by the output extent - 1.
+    // A single output pixel is the first input pixel; ONNX's formula divides by the output extent -
+    // 1.
     const auto which = std::to_string(axis);
-    input = w.add(part::inner, "Slice", {input, w.integers("start" + which, {0}), w.integers("end" + which, {1}), w.integers("axis" + which, {axis})});
+    input = w.add(part::inner, "Slice",
+                  {input, w.integers("start" + which, {0}), w.integers("end" + which, {1}), w.integers("axis" + which, {axis})});
     scales[static_cast<std::size_t>(axis)] = 1;
   }
   attributes with{attribute_of("mode", std::string(bilinear ? "linear" : "nearest")),
-                  attribute_of("coordinate_transformation_mode",
-                               std::string(!bilinear ? "asymmetric" : corners ? "align_corners" : "half_pixel"))};
+                  attribute_of("coordinate_transformation_mode", std::string(!bilinear ? "asymmetric"
+                                                                             : corners ? "align_corners"
+                                                                                       : "half_pixel"))};
   if (!bilinear) with.push_back(attribute_of("nearest_mode", std::string("floor")));
   w.add(part::whole, "Resize", {input, "", w.reals("scales", {4}, scales)}, std::move(with));
   return {};
@@ -99,7 +104,7 @@ expected<void> export_upsample(layer_writer& w) {
 }  // namespace
 
 layer_exports shape_exports() {
-  return {{"flatten", export_flatten}, {"concat", export_concat}, {"slice", export_slice},       {"split", export_split},
+  return {{"flatten", export_flatten}, {"concat", export_concat}, {"slice", export_slice},      {"split", export_split},
           {"crop", export_crop},       {"pad", export_pad},       {"upsample", export_upsample}};
 }
 

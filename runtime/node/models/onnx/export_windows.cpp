@@ -51,12 +51,13 @@ expected<void> export_pool(layer_writer& w, bool average) {
     return {};
   }
   const auto stride = o.integer("stride"), pad = o.integer("pad");
-  windows h(w.in()[2], w.out()[2], side_or(o, "kernel_h"), stride, pad), v(w.in()[3], w.out()[3], side_or(o, "kernel_w"), stride, pad);
+  windows h(w.in()[2], w.out()[2], side_or(o, "kernel_h"), stride, pad),
+      v(w.in()[3], w.out()[3], side_or(o, "kernel_w"), stride, pad);
   auto input = w.input();
   bool counts = average && o.flag("count_padding");
   if (counts && (h.behind > pad || v.behind > pad)) {
-    // The divisor counts padding, but nothing beyond it: zeros that are part of the image count, and
-    // the padding of AveragePool does not.
+    // The divisor counts padding, but nothing beyond it: zeros that are part of the image count,
+    // and the padding of AveragePool does not.
     input = w.add(part::inner, "Pad", {input, w.integers("pads", {0, 0, pad, pad, 0, 0, pad, pad})});
     for (auto* side : {&h, &v}) side->behind = std::max<std::int64_t>(0, side->behind - pad), side->pad = 0;
     counts = false;

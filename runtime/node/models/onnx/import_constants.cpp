@@ -1,5 +1,5 @@
-// Nodes whose inputs are constants: shapes that torch.onnx.export computes in the graph, and weights
-// that it transposes.
+// Nodes whose inputs are constants: shapes that torch.onnx.export computes in the graph, and
+// weights that it transposes.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -65,7 +65,8 @@ void fold_cast(const node_view& n) {
   const auto& t = operand(n, 0);
   auto made = like(t, t.dims);
   made.type = static_cast<std::int32_t>(n.integer("to", 0));
-  if (made.type != int64 && made.type != int32 && made.type != boolean && !is_real(made.type)) throw refusal("a conversion to " + element_name(made.type) + " is not supported");
+  if (made.type != int64 && made.type != int32 && made.type != boolean && !is_real(made.type))
+    throw refusal("a conversion to " + element_name(made.type) + " is not supported");
   for (std::int64_t i = 0; i < t.count(); ++i) {
     if (is_real(made.type)) {
       made.reals.push_back(is_real(t.type) ? t.real(i) : static_cast<float>(t.integer(i)));
@@ -110,7 +111,8 @@ void fold_squeeze(const node_view& n) {
   for (auto& a : axes) a = n.axis(a, made.dims.size());
   extents left;
   for (std::size_t a = 0; a < made.dims.size(); ++a) {
-    const bool named = axes.empty() ? made.dims[a] == 1 : std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(a)) != axes.end();
+    const bool named =
+        axes.empty() ? made.dims[a] == 1 : std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(a)) != axes.end();
     if (named && made.dims[a] != 1) throw refusal("an axis of " + text_of(made.dims) + " is not 1");
     if (!named) left.push_back(made.dims[a]);
   }
@@ -194,7 +196,8 @@ void fold_uniform(const node_view& n, const tensor_value& of, extents dims) {
   made.type = of.type, made.uniform = true;
   std::int64_t count = 1;
   for (const auto e : dims) {
-    if (e < 0 || (e > 0 && count > (std::int64_t{1} << 40) / e)) throw refusal("a constant of " + text_of(dims) + " values is too large");
+    if (e < 0 || (e > 0 && count > (std::int64_t{1} << 40) / e))
+      throw refusal("a constant of " + text_of(dims) + " values is too large");
     count *= e;
   }
   made.dims = std::move(dims);
@@ -222,7 +225,8 @@ void fold_slice(const node_view& n) {
     const auto place = [&](std::int64_t v, std::int64_t least, std::int64_t most) {
       return std::clamp<std::int64_t>(v < 0 ? std::max(v, -extent - 1) + extent : v, least, most);
     };
-    const auto begin = up ? place(starts[k], 0, extent) : place(starts[k], 0, extent - 1), end = up ? place(ends[k], 0, extent) : place(ends[k], -1, extent - 1);
+    const auto begin = up ? place(starts[k], 0, extent) : place(starts[k], 0, extent - 1),
+               end = up ? place(ends[k], 0, extent) : place(ends[k], -1, extent - 1);
     const auto room = up ? end - begin : begin - end, step = up ? steps[k] : -steps[k];
     at[a] = begin, by[a] = steps[k], dims[a] = extent == 0 || room <= 0 ? 0 : (room - 1) / step + 1;
   }
@@ -253,8 +257,9 @@ void fold_constant_of_shape(const node_view& n) {
 
 void fold_expand(const node_view& n) {
   const auto& t = operand(n, 0);
-  const bool one = t.uniform || t.count() == 1 ||
-                   (t.count() > 0 && is_real(t.type) && std::all_of(t.reals.begin(), t.reals.end(), [&](float v) { return v == t.reals[0]; }));
+  const bool one =
+      t.uniform || t.count() == 1 ||
+      (t.count() > 0 && is_real(t.type) && std::all_of(t.reals.begin(), t.reals.end(), [&](float v) { return v == t.reals[0]; }));
   if (!one) throw refusal("only a constant of one value can be expanded");
   fold_uniform(n, t, n.wholes(1, "shape"));
 }
@@ -264,7 +269,8 @@ template <class F>
 void fold_pair(const node_view& n, F f) {
   const auto& a = operand(n, 0);
   const auto& b = operand(n, 1);
-  if (is_real(a.type) || is_real(b.type) || (a.count() != b.count() && a.count() != 1 && b.count() != 1) || a.count() * b.count() == 0)
+  if (is_real(a.type) || is_real(b.type) || (a.count() != b.count() && a.count() != 1 && b.count() != 1) ||
+      a.count() * b.count() == 0)
     throw refusal("its inputs are constants; this is supported for whole numbers of equal extents only");
   const auto& larger = a.dims.size() > b.dims.size() || a.count() > b.count() ? a : b;
   auto made = like(larger, larger.dims);
@@ -290,10 +296,23 @@ void fold_div(const node_view& n) {
 }  // namespace
 
 handlers constant_handlers() {
-  return {{"Constant", fold_constant}, {"Identity", fold_same},       {"Cast", fold_cast},     {"Reshape", fold_reshape},
-          {"Squeeze", fold_squeeze},   {"Unsqueeze", fold_unsqueeze}, {"Transpose", fold_transpose}, {"Concat", fold_concat},
-          {"Gather", fold_gather},     {"Slice", fold_slice},         {"Expand", fold_expand}, {"Shape", fold_shape}, {"ConstantOfShape", fold_constant_of_shape},
-          {"Add", fold_add},           {"Sub", fold_sub},             {"Mul", fold_mul},       {"Div", fold_div}};
+  return {{"Constant", fold_constant},
+          {"Identity", fold_same},
+          {"Cast", fold_cast},
+          {"Reshape", fold_reshape},
+          {"Squeeze", fold_squeeze},
+          {"Unsqueeze", fold_unsqueeze},
+          {"Transpose", fold_transpose},
+          {"Concat", fold_concat},
+          {"Gather", fold_gather},
+          {"Slice", fold_slice},
+          {"Expand", fold_expand},
+          {"Shape", fold_shape},
+          {"ConstantOfShape", fold_constant_of_shape},
+          {"Add", fold_add},
+          {"Sub", fold_sub},
+          {"Mul", fold_mul},
+          {"Div", fold_div}};
 }
 
 }  // namespace troupe::onnx

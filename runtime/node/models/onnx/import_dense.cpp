@@ -29,7 +29,8 @@ std::vector<float> bias_of(const node_view& n, std::int64_t outputs, double fact
 
 const tensor_value& matrix_of(const node_view& n) {
   const auto& w = n.reals(1, "second factor");
-  if (w.dims.size() != 2 || w.count() == 0) throw refusal("its second factor is " + text_of(w.dims) + "; only a matrix is supported");
+  if (w.dims.size() != 2 || w.count() == 0)
+    throw refusal("its second factor is " + text_of(w.dims) + "; only a matrix is supported");
   return w;
 }
 
@@ -73,7 +74,8 @@ void take_lookup(const node_view& n) {
   const auto& table = n.reals(1, "table");
   const auto ids = n.plain(0);
   if (table.dims.size() != 2 || !ids.ids) throw refusal("only rows of a table [ids, outputs], by the data, are supported");
-  n.result(n.layer("embedding", {ids}, {{"vocabulary", table.dims[0]}, {"outputs", table.dims[1]}}, {n.reals_of(1, "table", table.count())}));
+  n.result(n.layer("embedding", {ids}, {{"vocabulary", table.dims[0]}, {"outputs", table.dims[1]}},
+                   {n.reals_of(1, "table", table.count())}));
 }
 
 }  // namespace

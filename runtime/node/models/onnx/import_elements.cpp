@@ -35,7 +35,8 @@ void take_dropout(const node_view& n) {
     if (t.count() != 1) throw refusal("its ratio is not one number");
     ratio = decimal_of(t.real(0));
   }
-  if (n.given(2) && n.wholes(2, "training_mode") != extents{0}) throw refusal("it drops in training mode: export the model for inference");
+  if (n.given(2) && n.wholes(2, "training_mode") != extents{0})
+    throw refusal("it drops in training mode: export the model for inference");
   element_layer(n, "dropout", {{"ratio", ratio}});
 }
 
@@ -73,7 +74,8 @@ void with_constant(const node_view& n, operation op, const activation& given_x, 
     x = add_layer(n.to, n.name() + "_negated", "eltwise", {x}, {{"coeffs", std::vector<double>{-1.0}}})[0];
   auto values = by_channel_of(c, x.dims);
   if (!values || product(c.dims) > static_cast<std::int64_t>(values->size()))
-    throw refusal("a constant of " + text_of(c.dims) + " with a tensor of " + text_of(x.dims) + "; one value, or one by channel (axis 1) is supported");
+    throw refusal("a constant of " + text_of(c.dims) + " with a tensor of " + text_of(x.dims) +
+                  "; one value, or one by channel (axis 1) is supported");
   if (op == operation::subtract && !reversed)
     for (auto& v : *values) v = -v;
   if (op == operation::divide)
@@ -95,7 +97,8 @@ void all_inputs(const node_view& n, options_given given) {
   for (auto& x : in) {
     if (!alike) x = plain_of(n.to, x);
     if (x.shown() != (alike ? view.shown() : in[0].shown()))
-      throw refusal("its inputs are " + text_of(in[0].shown()) + " and " + text_of(x.shown()) + "; only equal extents are supported");
+      throw refusal("its inputs are " + text_of(in[0].shown()) + " and " + text_of(x.shown()) +
+                    "; only equal extents are supported");
     if (alike) x = activation_of(x.tensor, x.dims);
   }
   auto y = n.layer("eltwise", in, std::move(given));
@@ -124,10 +127,14 @@ void take_max(const node_view& n) { all_inputs(n, {{"operation", std::string("ma
 }  // namespace
 
 handlers element_handlers() {
-  return {{"Relu", take_relu},       {"LeakyRelu", take_leaky_relu}, {"Elu", take_elu},   {"Sigmoid", take_sigmoid},
-          {"Tanh", take_tanh},       {"Gelu", take_gelu},            {"PRelu", take_prelu}, {"GeluTanh", take_gelu_tanh},
-          {"Dropout", take_dropout}, {"Add", take_add},              {"Sub", take_sub},   {"Mul", take_mul},
-          {"Div", take_div},         {"Sum", take_sum},              {"Max", take_max},           {"Neg", take_neg}};
+  return {{"Relu", take_relu},       {"LeakyRelu", take_leaky_relu},
+          {"Elu", take_elu},         {"Sigmoid", take_sigmoid},
+          {"Tanh", take_tanh},       {"Gelu", take_gelu},
+          {"PRelu", take_prelu},     {"GeluTanh", take_gelu_tanh},
+          {"Dropout", take_dropout}, {"Add", take_add},
+          {"Sub", take_sub},         {"Mul", take_mul},
+          {"Div", take_div},         {"Sum", take_sum},
+          {"Max", take_max},         {"Neg", take_neg}};
 }
 
 }  // namespace troupe::onnx

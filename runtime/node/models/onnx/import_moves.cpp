@@ -50,7 +50,8 @@ void take_split(const node_view& n) {
   if (sum != extent) throw refusal("its parts are not those of an axis of " + std::to_string(extent));
   if (all_read) {
     extents points;
-    for (std::size_t k = 0, at = 0; k + 1 < sizes.size(); ++k) points.push_back(static_cast<i64>(at += static_cast<std::size_t>(sizes[k])));
+    for (std::size_t k = 0, at = 0; k + 1 < sizes.size(); ++k)
+      points.push_back(static_cast<i64>(at += static_cast<std::size_t>(sizes[k])));
     options_given o{{"axis", axis}, {"points", points}};
     if (points.empty()) o["parts"] = i64{1};
     const auto pieces = add_layer(n.to, n.name(), "slice", {x}, o);
@@ -98,7 +99,11 @@ void take_pad(const node_view& n) {
   if (mode == "constant" && fill != 0.0) throw refusal("a border of another value than 0 is not supported");
   if (mode != "constant" && mode != "reflect" && mode != "edge") throw refusal("mode '" + mode + "' is not supported");
   n.result(n.layer("pad", {x},
-                   {{"top", pads[2]}, {"left", pads[3]}, {"bottom", pads[6]}, {"right", pads[7]}, {"mode", mode == "constant" ? std::string("zero") : mode}}));
+                   {{"top", pads[2]},
+                    {"left", pads[3]},
+                    {"bottom", pads[6]},
+                    {"right", pads[7]},
+                    {"mode", mode == "constant" ? std::string("zero") : mode}}));
 }
 
 // The pixels of an upsample layer: floor(i H / OH).
@@ -114,7 +119,8 @@ void take_gather(const node_view& n) {
   if (n.constant_at(0)) {
     const auto& table = n.reals(0, "table");
     const auto& ids = n.active(1);
-    if (table.dims.size() != 2 || n.integer("axis", 0) != 0 || !ids.ids) throw refusal("only rows of a table [ids, outputs], by the data, are supported");
+    if (table.dims.size() != 2 || n.integer("axis", 0) != 0 || !ids.ids)
+      throw refusal("only rows of a table [ids, outputs], by the data, are supported");
     return n.result(n.layer("embedding", {plain_of(n.to, ids)}, {{"vocabulary", table.dims[0]}, {"outputs", table.dims[1]}},
                             {n.reals_of(0, "table", table.count())}));
   }
@@ -129,7 +135,8 @@ void take_gather(const node_view& n) {
   const auto axis = n.axis(n.integer("axis", 0), x.dims.size());
   const auto k = static_cast<std::size_t>(axis);
   const auto rank = std::get<constant>(n.input(1))->dims.size();
-  if (axis == 0 || rank > 1 || from.empty()) throw refusal("only indices in one list, along another axis than the batch, are supported");
+  if (axis == 0 || rank > 1 || from.empty())
+    throw refusal("only indices in one list, along another axis than the batch, are supported");
   for (auto& i : from) {
     if (i < 0) i += x.dims[k];
     if (i < 0 || i >= x.dims[k]) throw refusal("an index is outside its axis");
@@ -233,7 +240,8 @@ void take_resize(const node_view& n) {
     o["factor"] = rows.to / rows.from;
   else
     o["height"] = rows.to, o["width"] = columns.to;
-  if (mode == "nearest" && nearest_alike(n, rows, places) && nearest_alike(n, columns, places)) return n.result(n.layer("upsample", {x}, o));
+  if (mode == "nearest" && nearest_alike(n, rows, places) && nearest_alike(n, columns, places))
+    return n.result(n.layer("upsample", {x}, o));
   o["mode"] = std::string("bilinear");
   for (const bool corners : {places == "align_corners", places != "align_corners"}) {
     if (mode != "linear" || !linear_alike(rows, places, corners) || !linear_alike(columns, places, corners)) continue;

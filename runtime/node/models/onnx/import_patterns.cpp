@@ -1,10 +1,11 @@
 // Compositions of nodes that are one layer of Troupe. Exporters write them for operators that their
 // operator set lacks.
-//   Gelu             any expression of +, -, x, /, powers, Erf or Tanh in one tensor whose values are
-//                    those of gelu: it is evaluated at some points
+//   Gelu             an expression of +, -, x, /, powers, Erf or Tanh in one tensor, whose values at
+//                    some points are those of gelu
 //   Normalise        ReduceMean, Sub, Pow or Mul, ReduceMean, Add, Sqrt, Div, and a weight and bias
 //   NormaliseWithin  x / (k + alpha mean of x^2 over a window)^beta, Troupe's own
 //   Lookup           Gather with zeros for negative ids, Troupe's own
+//   MatMul           a product with a constant and a sum with a bias
 // Invariant: a node inside a composition is read by nothing else.
 #include <algorithm>
 #include <array>
@@ -102,9 +103,10 @@ class pattern_finder {
 
   // --- Gelu
 
-  // The value of `name` where x has the value `at`; nothing if it is no such expression. Each node of it
-  // is added to `inside`.
-  std::optional<double> evaluated(const std::string& name, const std::string& x, double at, std::set<size_t>& inside, int depth, int& steps) const {
+  // The value of `name` where x has the value `at`; nothing if it is no such expression. Each node
+  // of it is added to `inside`.
+  std::optional<double> evaluated(const std::string& name, const std::string& x, double at, std::set<size_t>& inside, int depth,
+                                  int& steps) const {
     if (name == x) return at;
     if (const auto c = number(name)) return c;
     const auto made = made_by_.find(name);
@@ -191,13 +193,16 @@ class pattern_finder {
     const auto axes = mean_axes(mean);
     if (!axes || mean.inputs.size() != 1 || mean.outputs.size() != 1) return;
     const auto* difference = reader(mean.outputs[0]);
-    if (!difference || difference->op != "Sub" || !binary(*difference) || difference->inputs[0] != mean.inputs[0] || difference->inputs[1] != mean.outputs[0]) return;
+    if (!difference || difference->op != "Sub" || !binary(*difference) || difference->inputs[0] != mean.inputs[0] ||
+        difference->inputs[1] != mean.outputs[0])
+      return;
     const auto& d = difference->outputs[0];
     std::set<size_t> inside{at, index(*difference)};
     const node* variance = nullptr;
     for (const auto r : readers_[d]) {
       const auto& n = nodes_[r];
-      const bool square = binary(n) && ((n.op == "Pow" && n.inputs[0] == d && number(n.inputs[1]) == 2.0) || (n.op == "Mul" && n.inputs[0] == d && n.inputs[1] == d));
+      const bool square = binary(n) && ((n.op == "Pow" && n.inputs[0] == d && number(n.inputs[1]) == 2.0) ||
+                                        (n.op == "Mul" && n.inputs[0] == d && n.inputs[1] == d));
       if (!square) continue;
       inside.insert(r);
       variance = reader(n.outputs[0]);
@@ -258,7 +263,8 @@ class pattern_finder {
     const auto* quotient = reader(power->outputs[0]);
     if (!quotient || quotient->op != "Div" || !binary(*quotient) || quotient->inputs[0] != x) return std::nullopt;
     normalised made;
-    for (const auto& [name, from] : {std::pair{"alpha", other(*scaled, mean)}, {"bias", other(*sum, scaled->outputs[0])}, {"beta", power->inputs[1]}}) {
+    for (const auto& [name, from] :
+         {std::pair{"alpha", other(*scaled, mean)}, {"bias", other(*sum, scaled->outputs[0])}, {"beta", power->inputs[1]}}) {
       const auto v = number(from);
       if (!v) return std::nullopt;
       made.numbers.emplace_back().name = name, made.numbers.back().real = static_cast<float>(*v);
@@ -290,8 +296,10 @@ class pattern_finder {
     if (!by) return;
     const auto kernel = listed(mean, "kernel_shape"), strides = listed(mean, "strides");
     const auto size = kernel.empty() ? 0 : kernel[0];
-    const bool counts = std::any_of(mean.attributes.begin(), mean.attributes.end(), [](const attribute& a) { return a.name == "count_include_pad" && a.integer != 0; });
-    const bool own = size % 2 == 1 && kernel == extents(2, size) && listed(mean, "pads") == extents(4, size / 2) && counts && (strides.empty() || strides == extents{1, 1});
+    const bool counts = std::any_of(mean.attributes.begin(), mean.attributes.end(),
+                                    [](const attribute& a) { return a.name == "count_include_pad" && a.integer != 0; });
+    const bool own = size % 2 == 1 && kernel == extents(2, size) && listed(mean, "pads") == extents(4, size / 2) && counts &&
+                     (strides.empty() || strides == extents{1, 1});
     if (!own) return;
     by->inside.insert({at, index(*squares)});
     replace_norm(*std::move(by), "NormaliseWithin", size, {squares->inputs[0]});
@@ -305,7 +313,9 @@ class pattern_finder {
     if (!each || !rows || each->inputs.empty() || rows->inputs.size() != 2 || number(where.inputs[1]) != 0.0) return;
     const auto* padding = maker(each->inputs[0], "Less");
     const auto* above = maker(rows->inputs[1], "Max");
-    if (!padding || !above || !binary(*padding) || !binary(*above) || padding->inputs != above->inputs || number(above->inputs[1]) != 0.0) return;
+    if (!padding || !above || !binary(*padding) || !binary(*above) || padding->inputs != above->inputs ||
+        number(above->inputs[1]) != 0.0)
+      return;
     node by;
     by.op = "Lookup", by.inputs = {above->inputs[0], rows->inputs[0]};
     const std::set<size_t> inside{index(*each), index(*rows), index(*padding), index(*above)};
@@ -320,7 +330,9 @@ class pattern_finder {
     if (!sum || sum->op != "Add" || !binary(*sum)) return;
     const auto& by_output = other(*sum, n.outputs[0]);
     const auto* t = constant_of(by_output);
-    if (!t || t->dims.empty() || t->count() != t->dims.back() || (constant_of(n.inputs[1]) && constant_of(n.inputs[1])->dims.size() != 2)) return;
+    if (!t || t->dims.empty() || t->count() != t->dims.back() ||
+        (constant_of(n.inputs[1]) && constant_of(n.inputs[1])->dims.size() != 2))
+      return;
     node by;
     by.op = "MatMul", by.inputs = {n.inputs[0], n.inputs[1], by_output};
     replace(index(*sum), {at}, by, n.name);

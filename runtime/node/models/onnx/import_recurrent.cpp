@@ -23,7 +23,8 @@ std::string lower(std::string s) {
 }
 
 void check_cell(const node_view& n, const recurrent_kind& kind, options_given& o) {
-  if (n.text("direction", "forward") != "forward") throw refusal("direction '" + n.text("direction", "") + "' is not supported, only 'forward'");
+  if (n.text("direction", "forward") != "forward")
+    throw refusal("direction '" + n.text("direction", "") + "' is not supported, only 'forward'");
   for (const char* key : {"clip", "activation_alpha", "activation_beta"})
     if (n.has(key)) throw refusal("attribute '" + std::string(key) + "' is not supported");
   if (n.integer("input_forget", 0) != 0) throw refusal("input_forget is not supported");
@@ -41,7 +42,8 @@ void check_cell(const node_view& n, const recurrent_kind& kind, options_given& o
 void check_states(const node_view& n, std::int64_t steps) {
   if (n.given(4)) {
     const auto lengths = n.wholes(4, "sequence_lens");
-    if (std::any_of(lengths.begin(), lengths.end(), [&](std::int64_t l) { return l != steps; })) throw refusal("sequence_lens is not supported");
+    if (std::any_of(lengths.begin(), lengths.end(), [&](std::int64_t l) { return l != steps; }))
+      throw refusal("sequence_lens is not supported");
   }
   for (const std::size_t k : {std::size_t{5}, std::size_t{6}}) {
     if (!n.given(k)) continue;
@@ -72,7 +74,8 @@ void give_results(const node_view& n, const activation& y, bool batch_first) {
   if (!n.read(1)) return;
   auto last = y;
   if (y.dims[1] > 1)
-    last = add_layer(n.to, n.name() + "_last", "crop", {y}, {{"axis", std::int64_t{1}}, {"size", extents{1, y.dims[2]}}, {"offsets", extents{y.dims[1] - 1, 0}}})[0];
+    last = add_layer(n.to, n.name() + "_last", "crop", {y},
+                     {{"axis", std::int64_t{1}}, {"size", extents{1, y.dims[2]}}, {"offsets", extents{y.dims[1] - 1, 0}}})[0];
   if (!batch_first) last.axes = {1, 0, 2};
   n.result(last, 1);
 }
@@ -87,7 +90,8 @@ void take_recurrent(const node_view& n) {
     throw refusal("its input " + text_of(x.shown()) + " must be sequences, [steps, N, values]" +
                   (x.in_order() && !batch_first ? ": a Transpose of [N, steps, values]" : ""));
   const auto& r = n.reals(2, "recurrent weights");
-  if (r.dims.size() != 3 || r.dims[0] != 1 || r.dims[2] < 1 || r.dims[1] != gates * r.dims[2]) throw refusal("its recurrent weights are " + text_of(r.dims));
+  if (r.dims.size() != 3 || r.dims[0] != 1 || r.dims[2] < 1 || r.dims[1] != gates * r.dims[2])
+    throw refusal("its recurrent weights are " + text_of(r.dims));
   const auto units = r.dims[2], rows = gates * units, width = x.folded()[2];
   if (n.integer("hidden_size", units) != units) throw refusal("hidden_size is not that of the weights");
   options_given o{{"units", units}, {"bias", n.given(3)}};
@@ -95,8 +99,9 @@ void take_recurrent(const node_view& n) {
   check_states(n, x.folded()[1]);
   if (n.read(2)) throw refusal("its output Y_c, the last cell, is not supported");
   const auto all = static_cast<std::size_t>(rows);
-  std::vector<std::vector<float>> weights{reordered(n.reals_of(1, "weights", rows * width), 0, all * static_cast<std::size_t>(width), kind.gates),
-                                          reordered(n.reals_of(2, "recurrent weights", rows * units), 0, all * static_cast<std::size_t>(units), kind.gates)};
+  std::vector<std::vector<float>> weights{
+      reordered(n.reals_of(1, "weights", rows * width), 0, all * static_cast<std::size_t>(width), kind.gates),
+      reordered(n.reals_of(2, "recurrent weights", rows * units), 0, all * static_cast<std::size_t>(units), kind.gates)};
   for (const bool hidden : {false, true})
     if (n.given(3)) weights.push_back(reordered(n.reals_of(3, "bias", 2 * rows), hidden ? all : 0, all, kind.gates));
   auto in = activation_of(x.tensor, x.dims);

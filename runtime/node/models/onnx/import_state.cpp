@@ -26,7 +26,8 @@ extents extents_of(const shape& s) {
 
 void check_size(const extents& dims) {
   if (dims.size() > static_cast<std::size_t>(shape::max_rank))
-    throw refusal("a tensor of " + std::to_string(dims.size()) + " axes; at most " + std::to_string(shape::max_rank) + " are supported");
+    throw refusal("a tensor of " + std::to_string(dims.size()) + " axes; at most " + std::to_string(shape::max_rank) +
+                  " are supported");
   std::int64_t count = 1;
   for (std::size_t i = 1; i < dims.size(); ++i) {
     if (dims[i] < 1 || dims[i] > most_values_of_example / count)
@@ -99,8 +100,8 @@ std::string layer_name(importing& to, const std::string& wanted) {
   return chosen;
 }
 
-std::vector<activation> add_layer(importing& to, const std::string& name, const std::string& type, const std::vector<activation>& in,
-                                  options_given given, std::vector<std::vector<float>> weights) {
+std::vector<activation> add_layer(importing& to, const std::string& name, const std::string& type,
+                                  const std::vector<activation>& in, options_given given, std::vector<std::vector<float>> weights) {
   const auto* entry = to.registry->find(type);
   shapes shapes_in;
   for (const auto& x : in) check_size(x.dims), shapes_in.push_back(shape_of(x.dims));
@@ -112,11 +113,12 @@ std::vector<activation> add_layer(importing& to, const std::string& name, const 
     const auto out = maths->infer(shapes_in);
     const auto params = maths->params(shapes_in);
     if (params.size() != weights.size())
-      throw refusal("it has " + std::to_string(weights.size()) + " weights, layer type '" + type + "' has " + std::to_string(params.size()));
+      throw refusal("it has " + std::to_string(weights.size()) + " weights, layer type '" + type + "' has " +
+                    std::to_string(params.size()));
     for (std::size_t k = 0; k < params.size(); ++k) {
       if (static_cast<std::int64_t>(weights[k].size()) != params[k].dims.count())
-        throw refusal("its " + params[k].name + " has " + std::to_string(weights[k].size()) + " values, " + params[k].dims.to_string() +
-                      " are needed");
+        throw refusal("its " + params[k].name + " has " + std::to_string(weights[k].size()) + " values, " +
+                      params[k].dims.to_string() + " are needed");
       const auto kept = std::make_shared<const std::vector<float>>(std::move(weights[k]));
       d.weights.emplace_back(d.name + "." + params[k].name, tensor::adopt(kept, kept->data(), params[k].dims, dtype::f32));
     }
@@ -134,7 +136,8 @@ std::vector<activation> add_layer(importing& to, const std::string& name, const 
 }
 
 activation plain_of(importing& to, const activation& x) {
-  if (!x.in_order()) throw refusal("its input " + text_of(x.shown()) + " is transposed, or has added axes, which this layer cannot read");
+  if (!x.in_order())
+    throw refusal("its input " + text_of(x.shown()) + " is transposed, or has added axes, which this layer cannot read");
   if (x.merged >= x.dims.size()) return x;
   if (x.merged != 1) throw refusal("its input " + text_of(x.shown()) + " has merged axes, which this layer cannot read");
   const auto known = to.flattened.find(x.tensor);
@@ -215,7 +218,8 @@ const attribute* node_view::find(const std::string& attribute_name) const {
 std::int64_t node_view::integer(const std::string& attribute_name, std::int64_t otherwise) const {
   const auto* a = find(attribute_name);
   const auto v = a ? a->integer : otherwise;
-  if (v < -most_values_of_example || v > most_values_of_example) throw refusal("attribute '" + attribute_name + "' is " + std::to_string(v));
+  if (v < -most_values_of_example || v > most_values_of_example)
+    throw refusal("attribute '" + attribute_name + "' is " + std::to_string(v));
   return v;
 }
 double node_view::real(const std::string& attribute_name, double otherwise) const {
@@ -231,7 +235,8 @@ extents node_view::integers(const std::string& attribute_name) const {
   const auto* a = find(attribute_name);
   if (!a) return {};
   for (const auto v : a->integers)
-    if (v < -most_values_of_example || v > most_values_of_example) throw refusal("attribute '" + attribute_name + "' has " + std::to_string(v));
+    if (v < -most_values_of_example || v > most_values_of_example)
+      throw refusal("attribute '" + attribute_name + "' has " + std::to_string(v));
   return a->integers;
 }
 
@@ -283,7 +288,8 @@ extents node_view::list(const std::string& attribute_name, std::size_t k) const 
 
 std::int64_t node_view::axis(std::int64_t given_axis, std::size_t rank) const {
   const auto r = static_cast<std::int64_t>(rank);
-  if (given_axis < -r || given_axis >= r) throw refusal("there is no axis " + std::to_string(given_axis) + " of " + std::to_string(r));
+  if (given_axis < -r || given_axis >= r)
+    throw refusal("there is no axis " + std::to_string(given_axis) + " of " + std::to_string(r));
   return given_axis < 0 ? given_axis + r : given_axis;
 }
 
@@ -296,7 +302,8 @@ void node_view::result(activation x, std::size_t k) const {
   if (k < is.outputs.size() && !is.outputs[k].empty()) to.values.insert_or_assign(is.outputs[k], graph_value(std::move(x)));
 }
 void node_view::result(tensor_value t) const {
-  if (!is.outputs.empty()) to.values.insert_or_assign(is.outputs[0], graph_value(std::make_shared<const tensor_value>(std::move(t))));
+  if (!is.outputs.empty())
+    to.values.insert_or_assign(is.outputs[0], graph_value(std::make_shared<const tensor_value>(std::move(t))));
 }
 
 bool node_view::read(std::size_t output_index) const {

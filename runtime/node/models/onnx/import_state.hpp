@@ -1,4 +1,5 @@
-// A job in the making from an ONNX graph: the values computed so far, and the layers that compute them.
+// A job in the making from an ONNX graph: the values computed so far, and the layers that compute
+// them.
 // Errors: handlers throw `refusal`; import_graph catches it and adds the node.
 #pragma once
 
@@ -25,11 +26,12 @@ using extents = std::vector<std::int64_t>;
 std::string text_of(const extents& dims);  // "2x3x4"
 std::int64_t product(const extents& dims, std::size_t from = 0);
 
-// The decimal number that a float stands for: 0.1, not 0.10000000149. Throws refusal if it is not finite.
+// The decimal number that a float stands for: 0.1, not 0.10000000149. Throws refusal if it is not
+// finite.
 double decimal_of(float v);
 
-// A value that depends on the data: a tensor of Troupe, and how ONNX's differs from it. Torch and the
-// export of recurrent layers transpose to [T, N, D] and back, which needs no layer.
+// A value that depends on the data: a tensor of Troupe, and how ONNX's differs from it. Torch and
+// the export of recurrent layers transpose to [T, N, D] and back, which needs no layer.
 struct activation {
   std::string tensor;     // as in `inputs` of a job file: "conv1", "slice1.1", "data"
   extents dims;           // Troupe's, the batch first
@@ -71,8 +73,9 @@ struct importing {
 std::string layer_name(importing& to, const std::string& wanted);
 
 // Adds a layer and returns its outputs. `weights`: values of its parameters, in their order.
-std::vector<activation> add_layer(importing& to, const std::string& name, const std::string& type, const std::vector<activation>& in,
-                                  options_given given = {}, std::vector<std::vector<float>> weights = {});
+std::vector<activation> add_layer(importing& to, const std::string& name, const std::string& type,
+                                  const std::vector<activation>& in, options_given given = {},
+                                  std::vector<std::vector<float>> weights = {});
 
 // The value as Troupe's tensor; merged axes become a flatten layer.
 activation plain_of(importing& to, const activation& x);
@@ -105,8 +108,8 @@ class node_view {
   activation plain(std::size_t k) const { return plain_of(to, active(k)); }
   const tensor_value& reals(std::size_t k, const std::string& what) const;  // a constant of real numbers
   std::vector<float> reals_of(std::size_t k, const std::string& what, std::int64_t count) const;
-  extents wholes(std::size_t k, const std::string& what) const;      // a constant of whole numbers
-  extents list(const std::string& name, std::size_t k) const;        // an attribute in old operator sets, then an input; may be absent
+  extents wholes(std::size_t k, const std::string& what) const;  // a constant of whole numbers
+  extents list(const std::string& name, std::size_t k) const;    // an attribute in old operator sets, then an input; may be absent
   std::int64_t axis(std::int64_t given_axis, std::size_t rank) const;  // a negative one counts from the end
 
   std::string name() const;
@@ -131,8 +134,9 @@ handlers dense_handlers();
 handlers recurrent_handlers();
 handlers constant_handlers();  // of nodes whose inputs are constants, or only shapes
 
-// Replaces compositions of nodes by one node with an operator of ours: Gelu, GeluTanh, Normalise (of the
-// last axes), NormaliseWithin (lrn), Lookup (embedding with padding), and MatMul with a bias.
+// Replaces compositions of nodes by one node with an operator of ours: Gelu, GeluTanh, Normalise
+// (of the last axes), NormaliseWithin (lrn), Lookup (embedding with padding), and MatMul with a
+// bias.
 std::vector<node> with_patterns(const model& m);
 inline constexpr const char* pattern_domain = "troupe";
 

@@ -22,7 +22,9 @@ struct window {
 std::array<i64, 2> two(const node_view& n, const char* name, i64 otherwise, i64 least) {
   const auto v = n.integers(name);
   if (v.empty()) return {otherwise, otherwise};
-  if (v.size() != 2) throw refusal("attribute '" + std::string(name) + "' has " + std::to_string(v.size()) + " numbers; only images (two axes) are supported");
+  if (v.size() != 2)
+    throw refusal("attribute '" + std::string(name) + "' has " + std::to_string(v.size()) +
+                  " numbers; only images (two axes) are supported");
   for (const auto e : v)
     if (e < least || e > 1'000'000'000) throw refusal("attribute '" + std::string(name) + "' has " + std::to_string(e));
   return {v[0], v[1]};
@@ -33,7 +35,9 @@ void want_image(const activation& x) {
 }
 
 i64 the_same(const std::array<i64, 2>& v, const char* what) {
-  if (v[0] != v[1]) throw refusal(std::string(what) + " that differ by axis (" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ") are not supported");
+  if (v[0] != v[1])
+    throw refusal(std::string(what) + " that differ by axis (" + std::to_string(v[0]) + ", " + std::to_string(v[1]) +
+                  ") are not supported");
   return v[0];
 }
 
@@ -46,7 +50,8 @@ window window_of(const node_view& n, const activation& x, std::array<i64, 2> ker
   w.stride = two(n, "strides", 1, 1), w.dilation = two(n, "dilations", 1, 1);
   w.ceil = n.integer("ceil_mode", 0) != 0;
   const auto pads = n.integers("pads");
-  if (!pads.empty() && pads.size() != 4) throw refusal("attribute 'pads' has " + std::to_string(pads.size()) + " numbers; only images (two axes) are supported");
+  if (!pads.empty() && pads.size() != 4)
+    throw refusal("attribute 'pads' has " + std::to_string(pads.size()) + " numbers; only images (two axes) are supported");
   for (const auto p : pads)
     if (p < 0 || p > 1'000'000) throw refusal("attribute 'pads' has " + std::to_string(p));
   if (pads.empty())
@@ -106,7 +111,8 @@ std::vector<std::vector<float>> with_bias(const node_view& n, i64 outputs) {
 options_given conv_options_of(const node_view& n, const window& w, i64 outputs) {
   options_given o{{"outputs", outputs}, {"bias", n.given(2)}};
   set_kernel(o, w);
-  o["stride"] = the_same(w.stride, "strides"), o["dilation"] = the_same(w.dilation, "dilations"), o["groups"] = n.integer("group", 1);
+  o["stride"] = the_same(w.stride, "strides"), o["dilation"] = the_same(w.dilation, "dilations"),
+  o["groups"] = n.integer("group", 1);
   o["pad"] = w.before[0];
   return o;
 }
@@ -132,7 +138,8 @@ void take_conv_transpose(const node_view& n) {
   const auto kind = n.text("auto_pad", "NOTSET");
   const auto shape_asked = n.integers("output_shape");
   if (kind == "SAME_UPPER" || kind == "SAME_LOWER" || !shape_asked.empty()) {
-    if (!shape_asked.empty() && shape_asked.size() < 2) throw refusal("attribute 'output_shape' has one number; only images (two axes) are supported");
+    if (!shape_asked.empty() && shape_asked.size() < 2)
+      throw refusal("attribute 'output_shape' has one number; only images (two axes) are supported");
     for (std::size_t a = 0; a < 2; ++a) {
       const auto out = shape_asked.empty() ? x.dims[2 + a] * w.stride[a] : shape_asked[shape_asked.size() - 2 + a];
       const auto all = full(a) - out;
@@ -184,11 +191,12 @@ std::optional<std::string> rounding_for(const window& w, const activation& x) {
   return std::nullopt;
 }
 
-// A mean over windows of an image with a border of zeros, which count as those of Troupe's padding do:
-// the border becomes the window's padding, and its layer is removed.
+// A mean over windows of an image with a border of zeros, which count as those of Troupe's padding
+// do: the border becomes the window's padding, and its layer is removed.
 std::optional<std::string> absorb_border(const node_view& n, activation& x, window& w) {
   auto& layers = n.to.layers;
-  const auto border = std::find_if(layers.begin(), layers.end(), [&](const draft_layer& d) { return d.name == x.tensor && d.type == "pad"; });
+  const auto border =
+      std::find_if(layers.begin(), layers.end(), [&](const draft_layer& d) { return d.name == x.tensor && d.type == "pad"; });
   if (border == layers.end() || w.before != std::array<i64, 2>{0, 0} || n.to.readers[n.is.inputs[0]] != 1) return std::nullopt;
   std::set<i64> widths;
   for (const char* side : {"top", "left", "bottom", "right"}) widths.insert(std::get<i64>(border->given.at(side)));
@@ -197,7 +205,8 @@ std::optional<std::string> absorb_border(const node_view& n, activation& x, wind
   for (const bool ceil : {false, true}) {
     bool same = pad < w.kernel[0] && pad < w.kernel[1];
     for (std::size_t a = 0; a < 2; ++a)
-      same = same && caffe_extent(x.dims[2 + a] - 2 * pad, w.kernel[a], w.stride[a], pad, ceil) == pooled_extent(w, a, x.dims[2 + a]);
+      same =
+          same && caffe_extent(x.dims[2 + a] - 2 * pad, w.kernel[a], w.stride[a], pad, ceil) == pooled_extent(w, a, x.dims[2 + a]);
     if (!same) continue;
     x = activation_of(border->inputs[0], {x.dims[0], x.dims[1], x.dims[2] - 2 * pad, x.dims[3] - 2 * pad});
     w.before = w.behind = {pad, pad};
@@ -230,8 +239,8 @@ void take_pool(const node_view& n, bool average) {
     rounding = rounding_for(w, x);
   }
   if (!rounding)
-    throw refusal("its padding (" + std::to_string(w.before[0]) + ", " + std::to_string(w.before[1]) + " before; " + std::to_string(w.behind[0]) +
-                  ", " + std::to_string(w.behind[1]) + " behind) is not supported");
+    throw refusal("its padding (" + std::to_string(w.before[0]) + ", " + std::to_string(w.before[1]) + " before; " +
+                  std::to_string(w.behind[0]) + ", " + std::to_string(w.behind[1]) + " behind) is not supported");
   options_given o{{"stride", the_same(w.stride, "strides")}, {"pad", w.before[0]}, {"rounding", *rounding}};
   set_kernel(o, w);
   if (average) o["count_padding"] = counts;

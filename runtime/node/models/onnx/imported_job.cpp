@@ -71,7 +71,8 @@ std::string data_text(importing& to, const activation& data, std::int64_t classe
   const extents example(data.dims.begin() + 1, data.dims.end());
   std::string s = "[data]\n";
   if (data.ids) {
-    to.notes.push_back("the input is ids: [data] reads data.npz, whose arrays x_train, y_train, x_test and y_test you make (docs/data.md)");
+    to.notes.push_back(
+        "the input is ids: [data] reads data.npz, whose arrays x_train, y_train, x_test and y_test you make (docs/data.md)");
     return s + "source = \"numpy\"\npath = \"data.npz\"\nids = true\nshape = " + list_text(example, whole_text) + "\nbatch = 64\n";
   }
   to.notes.push_back("[data] makes synthetic examples: replace its source by your data, scaled as the model expects");
@@ -86,15 +87,17 @@ std::string loss_text(importing& to, const activation& data, const activation& o
     loss.type = "euclidean", loss.inputs[1] = "data";
     to.notes.push_back("the output " + output.tensor + " has the extents of the input: its loss compares the two");
   } else if (output.dims.size() != 2) {
-    to.notes.push_back("the output " + output.tensor + " is " + text_of({output.dims.begin() + 1, output.dims.end()}) +
-                       " an example, not a list of classes: its softmax_loss takes all values as scores; replace it by the loss that fits");
+    to.notes.push_back(
+        "the output " + output.tensor + " is " + text_of({output.dims.begin() + 1, output.dims.end()}) +
+        " an example, not a list of classes: its softmax_loss takes all values as scores; replace it by the loss that fits");
   }
   return layer_text(loss);
 }
 
 }  // namespace
 
-imported_model imported_job(importing& to, const activation& data, const std::vector<activation>& outputs, const std::string& name) {
+imported_model imported_job(importing& to, const activation& data, const std::vector<activation>& outputs,
+                            const std::string& name) {
   prune(to, outputs);
   if (outputs.size() > 1) to.notes.push_back("the graph has " + std::to_string(outputs.size()) + " outputs: each has a loss");
   std::int64_t classes = std::max<std::int64_t>(values_of(outputs[0]), 1);
@@ -102,9 +105,10 @@ imported_model imported_job(importing& to, const activation& data, const std::ve
   imported_model made;
   const auto& m = *to.from;
   auto origin = m.producer + (m.producer_version.empty() ? "" : " " + m.producer_version);
-  std::replace_if(origin.begin(), origin.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '_');
-  made.job = "# From an ONNX model" + (origin.empty() ? "" : " of " + origin) + ", operator set " + std::to_string(m.opset) + ".\n[job]\nname = " +
-             quoted_text(name.empty() ? "imported" : name) + "\n\n" + data_text(to, data, classes);
+  std::replace_if(
+      origin.begin(), origin.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '_');
+  made.job = "# From an ONNX model" + (origin.empty() ? "" : " of " + origin) + ", operator set " + std::to_string(m.opset) +
+             ".\n[job]\nname = " + quoted_text(name.empty() ? "imported" : name) + "\n\n" + data_text(to, data, classes);
   for (auto& l : to.layers) {
     made.job += layer_text(l);
     made.weights.insert(made.weights.end(), l.weights.begin(), l.weights.end());

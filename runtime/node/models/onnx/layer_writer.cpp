@@ -63,7 +63,8 @@ std::string layer_writer::reals(const std::string& what, std::vector<std::int64_
 
 std::string layer_writer::integers(const std::string& what, std::vector<std::int64_t> values) {
   tensor_value t;
-  t.name = layer_.name + "." + what, t.type = int64, t.dims = {static_cast<std::int64_t>(values.size())}, t.whole = std::move(values);
+  t.name = layer_.name + "." + what, t.type = int64, t.dims = {static_cast<std::int64_t>(values.size())},
+  t.whole = std::move(values);
   add_initializer(std::move(t));
   return to_.graph.initializers.back().name;
 }

@@ -19,11 +19,11 @@ namespace troupe::onnx {
 struct export_state {
   struct graph graph;
   const model_graph* model = nullptr;
-  std::map<std::string, const tensor*> weights;       // by Troupe's names
-  std::map<std::string, std::string> names;           // the other program's, by Troupe's
-  std::map<std::string, std::string> initializers;    // names in the graph, by Troupe's
-  std::set<std::string> taken;                        // names of values
-  std::vector<std::vector<std::string>> values;       // of layers, by index and output
+  std::map<std::string, const tensor*> weights;     // by Troupe's names
+  std::map<std::string, std::string> names;         // the other program's, by Troupe's
+  std::map<std::string, std::string> initializers;  // names in the graph, by Troupe's
+  std::set<std::string> taken;                      // names of values
+  std::vector<std::vector<std::string>> values;     // of layers, by index and output
   std::int64_t opset = 13;
 };
 
@@ -61,7 +61,7 @@ class layer_writer {
   // Adds a node and returns the name of its first output: output(0) for `last` and `whole`.
   std::string add(part p, const std::string& op, std::vector<std::string> inputs, attributes with = {});
   void add_all(const std::string& op, std::vector<std::string> inputs, attributes with = {});  // a node with all outputs
-  void add_copy(std::size_t output_index);  // an Identity of input 0
+  void add_copy(std::size_t output_index);                                                     // an Identity of input 0
 
  private:
   std::string fresh(std::string name);

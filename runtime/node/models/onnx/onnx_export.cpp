@@ -56,7 +56,8 @@ diagnostics check_names(const named_tensors& weights, const name_pairs& names) {
   diagnostics wrong;
   for (const auto& [their, our] : names)
     if (std::none_of(weights.begin(), weights.end(), [&, &our_ = our](const auto& w) { return w.first == our_; }))
-      wrong.push_back({source_position(), "the job has no parameter '" + our + "', which the list of names gives to '" + their + "'"});
+      wrong.push_back(
+          {source_position(), "the job has no parameter '" + our + "', which the list of names gives to '" + their + "'"});
   return wrong;
 }
 

@@ -1,6 +1,7 @@
 // A job's net as an ONNX model, for inference: the layers that the job's prediction depends on
-// (runtime/plain/prediction.hpp), in the test phase. The input is "data", as the net reads it (after the
-// source's scaling and the augmentation), the output "scores", with the batch "N" in front.
+// (runtime/plain/prediction.hpp), in the test phase. The input is "data", as the net reads it
+// (after the source's scaling and the augmentation), the output "scores", with the batch "N" in
+// front.
 #pragma once
 
 #include "runtime/node/models/model_format.hpp"

@@ -10,7 +10,8 @@ namespace {
 expected<imported_model, diagnostics> read_onnx(const import_request& asked) {
   if (asked.files.size() > 1) return unexpected(model_error(asked.files[1], "is a second file; an ONNX model is one file"));
   if (!asked.names.empty())
-    return unexpected(model_error(asked.files[0], "names of layers come from the nodes of an ONNX model: leave out the list of names"));
+    return unexpected(
+        model_error(asked.files[0], "names of layers come from the nodes of an ONNX model: leave out the list of names"));
   const auto& file = asked.files[0];
   const auto bytes = read_file(file);
   if (!bytes) return unexpected(model_error(file, bytes.error().text));

@@ -19,7 +19,8 @@ using handler_map = std::map<std::string, handler>;
 const handler_map& handlers_of_data() {
   static const auto all = [] {
     handler_map m;
-    for (const auto& some : {window_handlers(), element_handlers(), norm_handlers(), shape_handlers(), move_handlers(), dense_handlers(), recurrent_handlers()})
+    for (const auto& some : {window_handlers(), element_handlers(), norm_handlers(), shape_handlers(), move_handlers(),
+                             dense_handlers(), recurrent_handlers()})
       m.insert(some.begin(), some.end());
     return m;
   }();
@@ -50,16 +51,18 @@ activation data_of(importing& to) {
   const auto& in = *inputs[0];
   const auto where = "input " + in_quotes(in.name);
   const bool ids = in.type == int64 || in.type == int32;
-  if (!ids && !is_real(in.type)) throw refusal(where + " is of type " + element_name(in.type) + "; FLOAT, INT64 and INT32 are supported");
+  if (!ids && !is_real(in.type))
+    throw refusal(where + " is of type " + element_name(in.type) + "; FLOAT, INT64 and INT32 are supported");
   if (!in.shaped || in.dims.size() < 2 || in.dims.size() > static_cast<std::size_t>(shape::max_rank))
-    throw refusal(where + " has " + (in.shaped ? std::to_string(in.dims.size()) : "unknown") + " axes; 2 to " + std::to_string(shape::max_rank) +
-                  ", with the batch in front, are supported");
+    throw refusal(where + " has " + (in.shaped ? std::to_string(in.dims.size()) : "unknown") + " axes; 2 to " +
+                  std::to_string(shape::max_rank) + ", with the batch in front, are supported");
   extents dims;
   for (const auto& d : in.dims) dims.push_back(d.extent);
   if (dims[0] < 1 || dims[0] > unknown_batch) dims[0] = unknown_batch;
   for (std::size_t a = 1; a < dims.size(); ++a)
     if (dims[a] < 1)
-      throw refusal(where + " has no fixed extent on axis " + std::to_string(a) + "; export the model with one (dynamic_axes for the batch only)");
+      throw refusal(where + " has no fixed extent on axis " + std::to_string(a) +
+                    "; export the model with one (dynamic_axes for the batch only)");
   auto data = activation_of("data", dims);
   data.ids = ids;
   to.batch = dims[0];
@@ -75,21 +78,24 @@ void read_node(importing& to, const node& n) {
   for (std::size_t k = 0; k < n.inputs.size(); ++k) constants &= !view.given(k) || view.constant_at(k);
   const auto& known = constants ? handlers_of_constants() : handlers_of_data();
   const auto found = known.find(n.op);
-  if (found == known.end()) throw refusal(constants ? "this operator on constants is not supported" : "this operator is not supported");
+  if (found == known.end())
+    throw refusal(constants ? "this operator on constants is not supported" : "this operator is not supported");
   found->second(view);
 }
 
 // The tensor that the loss reads: a softmax that only the output reads is the loss's own.
 activation output_of(importing& to, const std::string& name, const std::vector<node>& nodes, std::set<std::string>& skipped) {
   for (const auto& n : nodes) {
-    if ((n.op != "Softmax" && n.op != "LogSoftmax") || n.outputs.size() != 1 || n.outputs[0] != name || n.inputs.size() != 1) continue;
+    if ((n.op != "Softmax" && n.op != "LogSoftmax") || n.outputs.size() != 1 || n.outputs[0] != name || n.inputs.size() != 1)
+      continue;
     if (!skipped.contains(name)) break;
     to.notes.push_back("the last " + n.op + " is left out: softmax_loss computes it, and predictions have probabilities");
     return output_of(to, n.inputs[0], {}, skipped);
   }
   const auto found = to.values.find(name);
   if (found == to.values.end()) throw refusal("no node computes the output " + in_quotes(name));
-  if (!std::holds_alternative<activation>(found->second)) throw refusal("the output " + in_quotes(name) + " does not depend on the input");
+  if (!std::holds_alternative<activation>(found->second))
+    throw refusal("the output " + in_quotes(name) + " does not depend on the input");
   try {
     return plain_of(to, std::get<activation>(found->second));
   } catch (const refusal& e) {
@@ -102,7 +108,8 @@ std::set<std::string> last_softmaxes(const importing& to, const std::vector<node
   std::set<std::string> outputs, skipped;
   for (const auto& o : to.from->graph.outputs) outputs.insert(o.name);
   for (const auto& n : nodes)
-    if ((n.op == "Softmax" || n.op == "LogSoftmax") && n.outputs.size() == 1 && outputs.contains(n.outputs[0]) && to.readers.at(n.outputs[0]) == 1)
+    if ((n.op == "Softmax" || n.op == "LogSoftmax") && n.outputs.size() == 1 && outputs.contains(n.outputs[0]) &&
+        to.readers.at(n.outputs[0]) == 1)
       skipped.insert(n.outputs[0]);
   return skipped;
 }
@@ -132,7 +139,8 @@ struct job_parts {
 
 job_parts read_graph_nodes(importing& to) {
   job_parts made{data_of(to), {}};
-  for (const auto& t : to.from->graph.initializers) to.values.insert_or_assign(t.name, graph_value(std::make_shared<const tensor_value>(t)));
+  for (const auto& t : to.from->graph.initializers)
+    to.values.insert_or_assign(t.name, graph_value(std::make_shared<const tensor_value>(t)));
   const auto nodes = with_patterns(*to.from);
   count_readers(to, nodes);
   auto skipped = last_softmaxes(to, nodes);

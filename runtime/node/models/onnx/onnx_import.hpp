@@ -1,6 +1,6 @@
-// An ONNX model as the text of a job file and weights. Layers are named for the nodes. The job reads
-// synthetic examples of the input's extents, and a loss compares its output with labels; notes say what
-// to replace.
+// An ONNX model as the text of a job file and weights. Layers are named for the nodes. The job
+// reads synthetic examples of the input's extents, and a loss compares its output with labels;
+// notes say what to replace.
 #pragma once
 
 #include "runtime/node/models/model_format.hpp"

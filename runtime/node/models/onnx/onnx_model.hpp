@@ -1,7 +1,7 @@
-// An ONNX model as plain structs (github.com/onnx/onnx, onnx/onnx.proto), as far as Troupe reads and
-// writes it, and its bytes.
-// Invariants of a parsed model: every tensor has as many values as its dims; every list is bounded by
-// the bytes of the file; no subgraphs, functions, sparse or external tensors.
+// An ONNX model as plain structs (github.com/onnx/onnx, onnx/onnx.proto), as far as Troupe reads
+// and writes it, and its bytes. Invariants of a parsed model: every tensor has as many values as
+// its dims; every list is bounded by the bytes of the file; no subgraphs, functions, sparse or
+// external tensors.
 // Errors: values that name the node, tensor or message. Every length is checked before it is used;
 // messages are read to a fixed depth.
 // Threads: pure functions; any thread.
@@ -38,7 +38,16 @@ struct tensor_value {
   std::int64_t integer(std::int64_t k) const { return whole[uniform ? 0 : static_cast<std::size_t>(k)]; }
 };
 
-enum class attribute_kind : std::int32_t { none = 0, real = 1, integer = 2, text = 3, tensor = 4, reals = 6, integers = 7, texts = 8 };
+enum class attribute_kind : std::int32_t {
+  none = 0,
+  real = 1,
+  integer = 2,
+  text = 3,
+  tensor = 4,
+  reals = 6,
+  integers = 7,
+  texts = 8
+};
 
 // size: mirrors AttributeProto
 struct attribute {

@@ -246,8 +246,9 @@ model read_model(pbf_reader in) {
 }  // namespace
 
 std::string element_name(std::int32_t type) {
-  static const char* names[] = {"UNDEFINED", "FLOAT", "UINT8",   "INT8",   "UINT16", "INT16",  "INT32",     "INT64",     "STRING",
-                                "BOOL",      "FLOAT16", "DOUBLE", "UINT32", "UINT64", "COMPLEX64", "COMPLEX128", "BFLOAT16"};
+  static const char* names[] = {"UNDEFINED", "FLOAT",  "UINT8",     "INT8",       "UINT16",  "INT16",
+                                "INT32",     "INT64",  "STRING",    "BOOL",       "FLOAT16", "DOUBLE",
+                                "UINT32",    "UINT64", "COMPLEX64", "COMPLEX128", "BFLOAT16"};
   if (type < 0 || type >= static_cast<std::int32_t>(std::size(names))) return std::to_string(type);
   return names[type];
 }

@@ -47,7 +47,8 @@ expected<exported_model, diagnostics> write_torch(const prepared_job&, const nam
     if (found != their_name.end()) their_name.erase(found);
   }
   for (const auto& [our, their] : their_name)
-    wrong.push_back({source_position(), "the job has no parameter '" + our + "', which the list of names gives to '" + their + "'"});
+    wrong.push_back(
+        {source_position(), "the job has no parameter '" + our + "', which the list of names gives to '" + their + "'"});
   if (!wrong.empty()) return unexpected(std::move(wrong));
   auto bytes = safetensors_bytes(renamed, {{"format", "pt"}});
   if (!bytes) return unexpected(model_error({}, bytes.error().to_string()));
