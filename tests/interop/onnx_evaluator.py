@@ -28,13 +28,27 @@ def windows(x, kernel, strides, dilations, pads, fill):
         yield (oh, ow), (i, j), x[:, :, i * sh : i * sh + (kh - 1) * dh + 1 : dh, j * sw : j * sw + (kw - 1) * dw + 1 : dw]
 
 
-def window_attributes(a):
-    assert a.get("auto_pad", b"NOTSET") == b"NOTSET" and a.get("ceil_mode", 0) == 0
-    return a["kernel_shape"], a.get("strides", [1, 1]), a.get("dilations", [1, 1]), a.get("pads", [0, 0, 0, 0])
+def window_attributes(a, extents):
+    """Kernel, strides, dilations and pads of an image of these extents."""
+    kernel, strides, dilations = a["kernel_shape"], a.get("strides", [1, 1]), a.get("dilations", [1, 1])
+    pads = list(a.get("pads", [0, 0, 0, 0]))
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
+    kind = a.get("auto_pad", b"NOTSET")
+    if kind in (b"SAME_UPPER", b"SAME_LOWER"):
+        for k in range(2):
+            total = max(0, (-(-extents[k] // strides[k]) - 1) * strides[k] + reach[k] - extents[k])
+            pads[k], pads[k + 2] = (total // 2, total - total // 2) if kind == b"SAME_UPPER" else (total - total // 2, total // 2)
+    if a.get("ceil_mode", 0):  # padding behind, for windows that begin inside the image or the padding before it
+        for k in range(2):
+            out = -(-(extents[k] + pads[k] + pads[k + 2] - reach[k]) // strides[k]) + 1
+            if (out - 1) * strides[k] >= extents[k] + pads[k]:
+                out -= 1
+            pads[k + 2] = max(0, (out - 1) * strides[k] + reach[k] - extents[k] - pads[k])
+    return kernel, strides, dilations, pads
 
 
 def conv(a, x, w, b=None):
-    kernel, strides, dilations, pads = window_attributes(a)
+    kernel, strides, dilations, pads = window_attributes({"kernel_shape": w.shape[2:], **a}, x.shape[2:])
     assert list(w.shape[2:]) == list(kernel)
     groups = a.get("group", 1)
     n, m, per = x.shape[0], w.shape[0], w.shape[0] // groups
@@ -50,7 +64,8 @@ def conv(a, x, w, b=None):
 
 def conv_transpose(a, x, w, b=None):
     """Every input pixel adds its weights to the output, from which the padding is cut."""
-    (kh, kw), (sh, sw), (dh, dw), (top, left, bottom, right) = window_attributes(a)
+    kind = a.get("auto_pad", b"NOTSET")
+    (kh, kw), (sh, sw), (dh, dw), (top, left, bottom, right) = window_attributes({"kernel_shape": w.shape[2:], **a, "auto_pad": b"NOTSET"}, x.shape[2:])
     groups, (eh, ew) = a.get("group", 1), a.get("output_padding", [0, 0])
     n, c, h, wide_ = x.shape
     per = w.shape[1]
@@ -59,12 +74,17 @@ def conv_transpose(a, x, w, b=None):
         channels = slice(g * c // groups, (g + 1) * c // groups)
         add = np.tensordot(x[:, channels, i, j], w[channels], axes=([1], [0]))
         full[:, g * per : (g + 1) * per, i * sh : i * sh + (kh - 1) * dh + 1 : dh, j * sw : j * sw + (kw - 1) * dw + 1 : dw] += add
+    if "output_shape" in a or kind in (b"SAME_UPPER", b"SAME_LOWER"):
+        out = a.get("output_shape", [h * sh, wide_ * sw])
+        total = [full.shape[2] - out[-2], full.shape[3] - out[-1]]
+        half = [t // 2 for t in total] if kind == b"SAME_UPPER" else [t - t // 2 for t in total]
+        (top, left), (bottom, right) = half, [t - f for t, f in zip(total, half)]
     y = full[:, :, top : full.shape[2] - bottom, left : full.shape[3] - right]
     return y if b is None else y + b.reshape(1, -1, 1, 1)
 
 
 def pool(a, x, reduce, fill):
-    kernel, strides, dilations, pads = window_attributes(a)
+    kernel, strides, dilations, pads = window_attributes(a, x.shape[2:])
     y = None
     for (oh, ow), (i, j), win in windows(x, kernel, strides, dilations, pads, fill):
         if y is None:
@@ -90,6 +110,10 @@ def gemm(a, x, w, c=0.0):
 
 
 def softmax(a, x):
+    if a["opset"] < 13:  # over all axes from `axis` on together
+        axis = a.get("axis", 1)
+        rows = x.reshape(int(np.prod(x.shape[:axis])), -1)
+        return softmax({"opset": 13}, rows).reshape(x.shape)
     e = np.exp(x - x.max(axis=a.get("axis", -1), keepdims=True))
     return e / e.sum(axis=a.get("axis", -1), keepdims=True)
 
@@ -126,27 +150,32 @@ def flatten(a, x):
 
 
 def squeeze(a, x, axes=None):
-    return np.squeeze(x, tuple(int(k) for k in axes))
+    axes = a.get("axes", axes)
+    return np.squeeze(x, None if axes is None else tuple(int(k) for k in axes))
 
 
-def unsqueeze(a, x, axes):
+def unsqueeze(a, x, axes=None):
+    axes = a.get("axes", axes)
     for k in sorted(int(k) % (x.ndim + len(axes)) for k in axes):
         x = np.expand_dims(x, k)
     return x
 
 
-def split(a, x, sizes):
-    return np.split(x, np.cumsum(sizes)[:-1], axis=a.get("axis", 0))
+def split(a, x, sizes=None):
+    sizes = a.get("split", sizes)
+    return np.split(x, a["outputs"] if sizes is None else np.cumsum(sizes)[:-1], axis=a.get("axis", 0))
 
 
-def slices(a, x, starts, ends, axes=None, steps=None):
+def slices(a, x, starts=None, ends=None, axes=None, steps=None):
+    starts, ends, axes = a.get("starts", starts), a.get("ends", ends), a.get("axes", axes)
     at = [slice(None)] * x.ndim
     for k, axis in enumerate(range(len(starts)) if axes is None else axes):
         at[axis] = slice(starts[k], ends[k], 1 if steps is None else steps[k])
     return x[tuple(at)]
 
 
-def pad(a, x, pads, value=0.0):
+def pad(a, x, pads=None, value=None):
+    pads, value = a.get("pads", pads), a.get("value", 0.0 if value is None else value)
     sides = list(zip(pads[: x.ndim], pads[x.ndim :]))
     mode = a.get("mode", b"constant")
     if mode == b"constant":
@@ -161,23 +190,42 @@ def place_in_input(mode, j, scale, extent, resized):
     if mode == b"align_corners":  # 0 / 0 for one pixel, whose weights do not matter if the input has one pixel too
         assert resized > 1 or extent == 1
         return j * (extent - 1) / (resized - 1) if resized > 1 else 0.0
-    assert mode == b"half_pixel", mode
+    if mode == b"pytorch_half_pixel" and resized == 1:
+        return 0.0
+    assert mode in (b"half_pixel", b"pytorch_half_pixel"), mode
     return (j + 0.5) / scale - 0.5
 
 
-def resize(a, x, roi, scales):
+def upsample(a, x, scales=None):
+    """Of operator sets before 11: pixels are repeated."""
+    assert a.get("mode", b"nearest") == b"nearest"
+    places = {"mode": b"nearest", "coordinate_transformation_mode": b"asymmetric", "nearest_mode": b"floor"}
+    return resize(places, x, None, a.get("scales", scales))
+
+
+def rounded(mode, place):
+    """The pixel of nearest_mode."""
+    half = abs(place % 1 - 0.5) < 1e-9
+    return {b"floor": math.floor(place), b"ceil": math.ceil(place), b"round_prefer_floor": math.floor(place) if half else round(place),
+            b"round_prefer_ceil": math.ceil(place) if half else round(place)}[mode]
+
+
+def resize(a, x, roi, scales=None, sizes=None):
+    if a.get("opset", 13) < 11:
+        return upsample(a, x, roi)  # the second input is the scales
+    if sizes is not None:
+        scales = [s / e for s, e in zip(sizes, x.shape)]
     mode, places = a.get("mode", b"nearest"), a.get("coordinate_transformation_mode", b"half_pixel")
     assert len(scales) == x.ndim
     for axis, scale in enumerate(scales):
         if scale == 1.0:
             continue
         extent = x.shape[axis]
-        resized = int(math.floor(extent * float(scale)))
+        resized = int(math.floor(extent * float(scale) + 1e-9))
         at = [place_in_input(places, j, float(scale), extent, resized) for j in range(resized)]
         take = lambda index: np.take(x, np.clip(index, 0, extent - 1), axis=axis)
         if mode == b"nearest":
-            assert a.get("nearest_mode", b"round_prefer_floor") == b"floor"
-            x = take(np.floor(at).astype(int))
+            x = take(np.array([rounded(a.get("nearest_mode", b"round_prefer_floor"), p + (1e-9 if sizes is not None else 0)) for p in at]))
             continue
         assert mode == b"linear"
         low = np.floor(at).astype(int)
@@ -273,6 +321,7 @@ OPERATORS = {
     "Pad": pad,
     "Pow": lambda a, x, y: x**y,
     "RNN": rnn,
+    "ReduceMean": lambda a, x: x.mean(axis=tuple(a["axes"]), keepdims=bool(a.get("keepdims", 1))),
     "Relu": lambda a, x: np.maximum(x, 0),
     "Reshape": reshape,
     "Resize": resize,
@@ -281,10 +330,12 @@ OPERATORS = {
     "Softmax": softmax,
     "Split": split,
     "Squeeze": squeeze,
+    "Sub": lambda a, x, y: x - y,
     "Sum": lambda a, *x: sum(x),
     "Tanh": lambda a, x: np.tanh(x),
     "Transpose": lambda a, x: np.transpose(x, a.get("perm")),
     "Unsqueeze": unsqueeze,
+    "Upsample": upsample,
     "Where": lambda a, c, x, y: np.where(c, x, y),
 }
 
@@ -296,8 +347,10 @@ def evaluate(model, data):
     (inner,) = [i.name for i in graph.input if i.name not in values]
     values[inner] = wide(data)
     values[""] = None
+    (opset,) = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
     for node in graph.node:
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        attributes |= {"opset": opset, "outputs": len(node.output)}
         result = OPERATORS[node.op_type](attributes, *[values[i] for i in node.input])
         for name, v in zip(node.output, result if isinstance(result, list) else [result]):
             values[name] = v

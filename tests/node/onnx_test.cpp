@@ -252,8 +252,10 @@ TEST(onnx, layer_names_are_valid_and_unique) {
 
 TEST(onnx, unused_parts_of_a_split_need_no_layer) {
   auto n = one_node("Split", {"x", "sizes"}, {number_attribute("axis", 1)});
-  n.outputs = {"unused", "y"};
-  EXPECT_EQ(types_of(net_of(n, {whole_numbers("sizes", {1, 1})})), "crop softmax_loss ");
+  n.outputs = {"unused", "half"};
+  auto m = net_of(n, {whole_numbers("sizes", {2, 3}), filled("w", {3, 2})}, {-1, 5});
+  m.graph.nodes.push_back(one_node("Gemm", {"half", "w"}));
+  EXPECT_EQ(types_of(m), "crop linear softmax_loss ");
 }
 
 std::string why_not_exported(const std::string& layers) {

@@ -82,9 +82,9 @@ void free_strides(const activation& x, window& w) {
     if (x.dims[2 + a] + w.before[a] + w.behind[a] == w.reach(a)) w.stride[a] = w.stride[1 - a];
 }
 
-// A layer of zeros around the image, in place of the window's own padding.
-activation padded(const node_view& n, const activation& x, window& w) {
-  const options_given sides{{"top", w.before[0]}, {"left", w.before[1]}, {"bottom", w.behind[0]}, {"right", w.behind[1]}};
+// A border around the image, in place of the window's own padding.
+activation padded(const node_view& n, const activation& x, window& w, const std::string& mode = "zero") {
+  const options_given sides{{"top", w.before[0]}, {"left", w.before[1]}, {"bottom", w.behind[0]}, {"right", w.behind[1]}, {"mode", mode}};
   w.before = w.behind = {0, 0};
   return add_layer(n.to, n.name() + "_pad", "pad", {x}, sides)[0];
 }
@@ -216,6 +216,19 @@ std::optional<std::string> absorb_border(const node_view& n, activation& x, wind
   return std::nullopt;
 }
 
+// The same maxima over an image whose border repeats its edge: the pixel that a border repeats is in
+// every window that reaches the border. Returns false if a window may lie in the border alone.
+bool edge_border(const node_view& n, activation& x, window& w) {
+  for (const std::size_t a : {std::size_t{0}, std::size_t{1}}) {
+    const auto end = (pooled_extent(w, a, x.dims[2 + a]) - 1) * w.stride[a] + w.kernel[a];
+    w.behind[a] = std::max<i64>(0, end - x.dims[2 + a] - w.before[a]);
+    if (w.before[a] >= w.kernel[a] || w.behind[a] >= w.kernel[a]) return false;
+  }
+  w.ceil = false;
+  x = padded(n, x, w, "edge");
+  return true;
+}
+
 void take_pool(const node_view& n, bool average) {
   auto x = n.plain(0);
   auto w = window_of(n, x, {0, 0});
@@ -238,6 +251,7 @@ void take_pool(const node_view& n, bool average) {
     x = padded(n, x, w);
     rounding = rounding_for(w, x);
   }
+  if (!average && !rounding && edge_border(n, x, w)) rounding = "floor";
   if (!rounding)
     throw refusal("its padding (" + std::to_string(w.before[0]) + ", " + std::to_string(w.before[1]) + " before; " +
                   std::to_string(w.behind[0]) + ", " + std::to_string(w.behind[1]) + " behind) is not supported");
