@@ -59,7 +59,6 @@ struct draft_layer {
 struct importing {
   const model* from = nullptr;
   const layer_registry* registry = nullptr;
-  std::int64_t batch = 0;  // a number for the batch's extent in shapes
   std::map<std::string, graph_value> values;
   std::map<std::string, int> readers;            // of values of the graph
   std::map<std::string, std::string> not_given;  // outputs that Troupe does not compute, with their node

@@ -84,7 +84,8 @@ void free_strides(const activation& x, window& w) {
 
 // A border around the image, in place of the window's own padding.
 activation padded(const node_view& n, const activation& x, window& w, const std::string& mode = "zero") {
-  const options_given sides{{"top", w.before[0]}, {"left", w.before[1]}, {"bottom", w.behind[0]}, {"right", w.behind[1]}, {"mode", mode}};
+  const options_given sides{
+      {"top", w.before[0]}, {"left", w.before[1]}, {"bottom", w.behind[0]}, {"right", w.behind[1]}, {"mode", mode}};
   w.before = w.behind = {0, 0};
   return add_layer(n.to, n.name() + "_pad", "pad", {x}, sides)[0];
 }
@@ -216,8 +217,8 @@ std::optional<std::string> absorb_border(const node_view& n, activation& x, wind
   return std::nullopt;
 }
 
-// The same maxima over an image whose border repeats its edge: the pixel that a border repeats is in
-// every window that reaches the border. Returns false if a window may lie in the border alone.
+// The same maxima over an image whose border repeats its edge: the pixel that a border repeats is
+// in every window that reaches the border. Returns false if a window may lie in the border alone.
 bool edge_border(const node_view& n, activation& x, window& w) {
   for (const std::size_t a : {std::size_t{0}, std::size_t{1}}) {
     const auto end = (pooled_extent(w, a, x.dims[2 + a]) - 1) * w.stride[a] + w.kernel[a];

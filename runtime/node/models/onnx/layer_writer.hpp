@@ -19,11 +19,10 @@ namespace troupe::onnx {
 struct export_state {
   struct graph graph;
   const model_graph* model = nullptr;
-  std::map<std::string, const tensor*> weights;     // by Troupe's names
-  std::map<std::string, std::string> names;         // the other program's, by Troupe's
-  std::map<std::string, std::string> initializers;  // names in the graph, by Troupe's
-  std::set<std::string> taken;                      // names of values
-  std::vector<std::vector<std::string>> values;     // of layers, by index and output
+  std::map<std::string, const tensor*> weights;  // by Troupe's names
+  std::map<std::string, std::string> names;      // the other program's, by Troupe's
+  std::set<std::string> taken;                   // names of values
+  std::vector<std::vector<std::string>> values;  // of layers, by index and output
   std::int64_t opset = 13;
 };
 

@@ -93,6 +93,7 @@ expected<exported, diagnostics> export_job(const prepared_job& j, const named_te
   auto& m = made.model;
   m.ir_version = s.opset < 17 ? 7 : 8;
   m.opset = s.opset, m.producer = "troupe";
+  m.about = "data: the net's input, after scaling and augmentation; scores: what the job's loss compares with its targets";
   m.graph = std::move(s.graph);
   m.graph.name = j.spec.name;
   m.graph.inputs = {described(data_name, g.ids ? int64 : float32, g.data)};

@@ -65,7 +65,6 @@ activation data_of(importing& to) {
                     "; export the model with one (dynamic_axes for the batch only)");
   auto data = activation_of("data", dims);
   data.ids = ids;
-  to.batch = dims[0];
   to.values.insert_or_assign(in.name, graph_value(data));
   return data;
 }
