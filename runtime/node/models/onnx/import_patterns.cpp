@@ -1,7 +1,7 @@
 // Compositions of nodes that are one layer of Troupe. Exporters write them for operators that their
 // operator set lacks.
-//   Gelu             an expression of +, -, x, /, powers, Erf or Tanh in one tensor, whose values at
-//                    some points are those of gelu
+//   Gelu             an expression of +, -, x, /, powers, Erf or Tanh in one tensor, whose values
+//                    at some points are those of gelu
 //   Normalise        ReduceMean, Sub, Pow or Mul, ReduceMean, Add, Sqrt, Div, and a weight and bias
 //   NormaliseWithin  x / (k + alpha mean of x^2 over a window)^beta, Troupe's own
 //   Lookup           Gather with zeros for negative ids, Troupe's own
