@@ -42,10 +42,14 @@ std::string option_text(const option_value& v) {
   return "[]";
 }
 
-std::string layer_text(const draft_layer& d) {
+// Without the options that have their default.
+std::string layer_text(const importing& to, const draft_layer& d) {
   std::string s = "\n[[layer]]\nname = " + quoted_text(d.name) + "\ntype = " + quoted_text(d.type) +
                   "\ninputs = " + list_text(d.inputs, quoted_text) + "\n";
-  for (const auto& [key, v] : d.given) s += key + " = " + option_text(v) + "\n";
+  for (const auto& spec : to.registry->find(d.type)->specs) {
+    const auto given = d.given.find(spec.name);
+    if (given != d.given.end() && given->second != spec.fallback) s += spec.name + " = " + option_text(given->second) + "\n";
+  }
   return s;
 }
 
@@ -91,7 +95,7 @@ std::string loss_text(importing& to, const activation& data, const activation& o
         "the output " + output.tensor + " is " + text_of({output.dims.begin() + 1, output.dims.end()}) +
         " an example, not a list of classes: its softmax_loss takes all values as scores; replace it by the loss that fits");
   }
-  return layer_text(loss);
+  return layer_text(to, loss);
 }
 
 }  // namespace
@@ -110,7 +114,7 @@ imported_model imported_job(importing& to, const activation& data, const std::ve
   made.job = "# From an ONNX model" + (origin.empty() ? "" : " of " + origin) + ", operator set " + std::to_string(m.opset) +
              ".\n[job]\nname = " + quoted_text(name.empty() ? "imported" : name) + "\n\n" + data_text(to, data, classes);
   for (auto& l : to.layers) {
-    made.job += layer_text(l);
+    made.job += layer_text(to, l);
     made.weights.insert(made.weights.end(), l.weights.begin(), l.weights.end());
   }
   for (const auto& o : outputs) made.job += loss_text(to, data, o, "loss");
