@@ -11,7 +11,7 @@ void take_identity(const node_view& n) { n.result(n.active(0)); }
 
 // Between types of numbers that Troupe holds in one type.
 void take_cast(const node_view& n) {
-  const auto x = n.active(0);
+  const auto& x = n.active(0);
   const auto type = static_cast<std::int32_t>(n.integer("to", 0));
   const bool same = x.ids ? type == int32 || type == int64 : is_real(type);
   if (!same) throw refusal("a conversion of the data to " + element_name(type) + " is not supported");

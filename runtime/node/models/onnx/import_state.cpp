@@ -144,7 +144,7 @@ activation plain_of(importing& to, const activation& x) {
   if (known != to.flattened.end()) return known->second;
   auto base = x;
   base.merged = base.dims.size();
-  const auto flat = add_layer(to, x.tensor + "_flatten", "flatten", {base})[0];
+  auto flat = add_layer(to, x.tensor + "_flatten", "flatten", {base})[0];
   to.flattened.emplace(x.tensor, flat);
   return flat;
 }
