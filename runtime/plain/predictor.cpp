@@ -13,51 +13,16 @@
 namespace troupe {
 namespace {
 
-// What a job predicts: a tensor, and its meaning.
-struct prediction {
-  tensor_ref what;
-  answer meaning = answer::values;
-};
-
-bool from_label(tensor_ref t) { return t == tensor_ref{from_data, 1}; }
-
-prediction of_loss(const graph_layer& l) {
-  prediction p{l.inputs[0], answer::values};
-  const bool classes = l.inputs.size() > 1 && from_label(l.inputs[1]);
-  if (l.type == "softmax_loss") p.meaning = answer::softmax;
-  if (l.type == "sigmoid_cross_entropy" && classes) p.meaning = answer::sigmoid;
-  if (l.type == "hinge" && classes) p.meaning = answer::scores;
-  return p;
-}
-
-// The prediction of the last loss whose prediction is computed in tests and which an accuracy layer
-// reads too, if there is one; of the last loss otherwise. Without a loss in tests: the scores of an
-// accuracy layer.
-std::variant<prediction, std::string> found(const model_graph& g) {
-  const auto tested = [&](tensor_ref t) { return t.layer >= 0 && g.layers[static_cast<std::size_t>(t.layer)].in_test; };
-  const graph_layer *loss = nullptr, *metric = nullptr;
-  for (const auto& l : g.layers)
-    if (l.maths->is_metric() && !l.inputs.empty() && tested(l.inputs[0])) metric = &l;
-  for (const auto& l : g.layers) {
-    if (!l.maths->is_loss() || l.inputs.empty() || !tested(l.inputs[0])) continue;
-    const bool measured = metric && l.inputs[0] == metric->inputs[0];
-    if (!loss || measured || !metric || !(loss->inputs[0] == metric->inputs[0])) loss = &l;
-  }
-  if (loss) return of_loss(*loss);
-  if (metric) return prediction{metric->inputs[0], answer::scores};
-  return std::string("the job has no loss whose prediction is computed in tests: name a layer with --layer");
-}
-
-std::variant<prediction, std::string> named(const model_graph& g, const std::string& layer) {
+expected<prediction> named(const model_graph& g, const std::string& layer) {
   const auto at = std::find_if(g.layers.begin(), g.layers.end(), [&](const graph_layer& l) { return l.name == layer; });
   if (at == g.layers.end()) {
     std::vector<std::string> names;
     for (const auto& l : g.layers) names.push_back(l.name);
-    return "there is no layer " + in_quotes(layer) + did_you_mean(layer, names);
+    return unexpected(error("there is no layer " + in_quotes(layer) + did_you_mean(layer, names)));
   }
-  if (!at->in_test) return "layer '" + layer + "' runs in training only";
+  if (!at->in_test) return unexpected(error("layer '" + layer + "' runs in training only"));
   if (at->maths->is_loss() || at->maths->is_metric())
-    return "layer '" + layer + "' is a loss or metric: its output is one number for all examples";
+    return unexpected(error("layer '" + layer + "' is a loss or metric: its output is one number for all examples"));
   return prediction{{static_cast<std::int32_t>(at->index), 0}, answer::values};
 }
 
@@ -71,14 +36,15 @@ struct predictor::layer_state {
 
 expected<std::unique_ptr<predictor>, diagnostic> predictor::make(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d,
                                                                  const std::string& layer, std::int64_t batch) {
-  auto chosen = layer.empty() ? found(j->graph) : named(j->graph, layer);
-  if (auto* wrong = std::get_if<std::string>(&chosen)) return unexpected(diagnostic{j->spec.at, *wrong});
+  auto chosen = layer.empty() ? prediction_of(j->graph) : named(j->graph, layer);
+  if (!chosen)
+    return unexpected(diagnostic{j->spec.at, chosen.error().text + (layer.empty() ? ": name a layer with --layer" : "")});
   if (j->graph.carries())
     return unexpected(
         diagnostic{j->spec.at,
                    "the net carries state from example to example (algorithm = \"bptt\"), so an example has no prediction of its "
                    "own; `troupe sample` generates text with it"});
-  const auto& p = std::get<prediction>(chosen);
+  const auto& p = *chosen;
   std::unique_ptr<predictor> made(new predictor(std::move(j), std::move(d), p.what, p.meaning, batch));
   for (const auto* l : made->needed_)
     if (std::any_of(l->inputs.begin(), l->inputs.end(), from_label))

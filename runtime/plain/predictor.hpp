@@ -13,16 +13,9 @@
 #include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/model/maths_steps.hpp"
+#include "runtime/plain/prediction.hpp"
 
 namespace troupe {
-
-// What the values of one output mean.
-enum class answer : std::uint8_t {
-  softmax,  // one class; the values are scores, and their softmax are the probabilities
-  sigmoid,  // one class, or yes and no if there is one value; sigmoids of the values are the probabilities
-  scores,   // one class, without probabilities
-  values    // numbers (regression), also those of a layer that the user names
-};
 
 class predictor {
  public:

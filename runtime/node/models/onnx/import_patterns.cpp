@@ -1,0 +1,354 @@
+// Compositions of nodes that are one layer of Troupe. Exporters write them for operators that their
+// operator set lacks.
+//   Gelu             an expression of +, -, x, /, powers, Erf or Tanh in one tensor, whose values
+//                    at some points are those of gelu
+//   Normalise        ReduceMean, Sub, Pow or Mul, ReduceMean, Add, Sqrt, Div, and a weight and bias
+//   NormaliseWithin  x / (k + alpha mean of x^2 over a window)^beta, Troupe's own
+//   Lookup           Gather with zeros for negative ids, Troupe's own
+//   MatMul           a product with a constant and a sum with a bias
+// Invariant: a node inside a composition is read by nothing else.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <optional>
+#include <set>
+
+#include "runtime/node/models/onnx/import_state.hpp"
+
+namespace troupe::onnx {
+namespace {
+
+using std::size_t;
+
+class pattern_finder {
+ public:
+  explicit pattern_finder(const model& m) : nodes_(m.graph.nodes) {
+    for (const auto& t : m.graph.initializers) constants_.emplace(t.name, &t);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      for (const auto& o : nodes_[i].outputs) made_by_.emplace(o, i);
+      for (const auto& k : nodes_[i].inputs) readers_[k].push_back(i);
+      if (nodes_[i].op != "Constant") continue;
+      for (const auto& a : nodes_[i].attributes)
+        if (a.name == "value" && a.tensor && !nodes_[i].outputs.empty()) constants_.emplace(nodes_[i].outputs[0], a.tensor.get());
+    }
+    for (const auto& o : m.graph.outputs) kept_.insert(o.name);
+  }
+
+  std::vector<node> found() {
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (gone_.contains(i)) continue;
+      const auto& n = nodes_[i];
+      if (!n.domain.empty() && n.domain != "ai.onnx") continue;
+      if (n.op == "Erf" || n.op == "Tanh") gelu(i);
+      if (n.op == "ReduceMean") normalise(i);
+      if (n.op == "AveragePool") normalise_within(i);
+      if (n.op == "Where") lookup(i);
+      if (n.op == "MatMul") bias(i);
+    }
+    std::vector<node> all;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (const auto made = made_.find(i); made != made_.end())
+        all.push_back(made->second);
+      else if (!gone_.contains(i))
+        all.push_back(nodes_[i]);
+    }
+    return all;
+  }
+
+ private:
+  // The node that computes a value, if it has this operator; null otherwise.
+  const node* maker(const std::string& name, const char* op) const {
+    const auto at = made_by_.find(name);
+    return at == made_by_.end() || nodes_[at->second].op != op || gone_.contains(at->second) ? nullptr : &nodes_[at->second];
+  }
+  size_t index(const node& n) const { return static_cast<size_t>(&n - nodes_.data()); }
+  const tensor_value* constant_of(const std::string& name) const {
+    const auto at = constants_.find(name);
+    return at == constants_.end() ? nullptr : at->second;
+  }
+  std::optional<double> number(const std::string& name) const {
+    const auto* t = constant_of(name);
+    if (!t || t->count() != 1) return std::nullopt;
+    return is_real(t->type) ? static_cast<double>(t->real(0)) : static_cast<double>(t->integer(0));
+  }
+  // The only reader of a value; null if there are several, or the value is an output.
+  const node* reader(const std::string& name) const {
+    const auto at = readers_.find(name);
+    if (at == readers_.end() || at->second.size() != 1 || kept_.contains(name)) return nullptr;
+    return &nodes_[at->second[0]];
+  }
+  static const std::string& other(const node& n, const std::string& than) { return n.inputs[n.inputs[0] == than ? 1 : 0]; }
+  static bool binary(const node& n) { return n.inputs.size() == 2 && n.outputs.size() == 1; }
+
+  // `inside` are read by nodes of `inside` and `root` only.
+  bool closed(const std::set<size_t>& inside, size_t root) const {
+    for (const auto i : inside)
+      for (const auto& o : nodes_[i].outputs) {
+        if (kept_.contains(o)) return false;
+        const auto at = readers_.find(o);
+        if (at == readers_.end()) continue;
+        for (const auto r : at->second)
+          if (r != root && !inside.contains(r)) return false;
+      }
+    return true;
+  }
+
+  void replace(size_t root, const std::set<size_t>& inside, node by, const std::string& name) {
+    by.domain = pattern_domain, by.name = name.empty() ? nodes_[root].name : name, by.outputs = nodes_[root].outputs;
+    made_[root] = std::move(by);
+    gone_.insert(inside.begin(), inside.end());
+    gone_.insert(root);
+  }
+
+  // --- Gelu
+
+  // The value of `name` where x has the value `at`; nothing if it is no such expression. Each node
+  // of it is added to `inside`.
+  std::optional<double> evaluated(const std::string& name, const std::string& x, double at, std::set<size_t>& inside, int depth,
+                                  int& steps) const {
+    if (name == x) return at;
+    if (const auto c = number(name)) return c;
+    const auto made = made_by_.find(name);
+    if (made == made_by_.end() || depth == 0 || --steps < 0 || gone_.contains(made->second)) return std::nullopt;
+    const auto& n = nodes_[made->second];
+    if (n.inputs.empty() || n.inputs.size() > 2) return std::nullopt;
+    std::array<double, 2> v{};
+    for (size_t k = 0; k < n.inputs.size(); ++k) {
+      const auto operand = evaluated(n.inputs[k], x, at, inside, depth - 1, steps);
+      if (!operand) return std::nullopt;
+      v[k] = *operand;
+    }
+    inside.insert(made->second);
+    const bool pair = n.inputs.size() == 2;
+    if (n.op == "Add" && pair) return v[0] + v[1];
+    if (n.op == "Sub" && pair) return v[0] - v[1];
+    if (n.op == "Mul" && pair) return v[0] * v[1];
+    if (n.op == "Div" && pair) return v[0] / v[1];
+    if (n.op == "Pow" && pair) return std::pow(v[0], v[1]);
+    if (n.op == "Erf" && !pair) return std::erf(v[0]);
+    if (n.op == "Tanh" && !pair) return std::tanh(v[0]);
+    return std::nullopt;
+  }
+
+  static double gelu_at(double x, bool by_tanh) {
+    return by_tanh ? x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)))
+                   : x / 2 * (1 + std::erf(x / std::numbers::sqrt2));
+  }
+
+  // Tries each value before Erf or Tanh as x, and each value behind it as the result.
+  void gelu(size_t at) {
+    const bool by_tanh = nodes_[at].op == "Tanh";
+    if (nodes_[at].inputs.size() != 1) return;
+    std::vector<std::string> candidates{nodes_[at].inputs[0]};
+    for (size_t k = 0; k < candidates.size() && candidates.size() < 16; ++k) {
+      const auto made = made_by_.find(candidates[k]);
+      if (made == made_by_.end()) continue;
+      for (const auto& i : nodes_[made->second].inputs)
+        if (!number(i) && std::find(candidates.begin(), candidates.end(), i) == candidates.end()) candidates.push_back(i);
+    }
+    for (const auto& x : candidates) {
+      const auto* n = &nodes_[at];
+      for (int step = 0; step < 5 && n && n->outputs.size() == 1; ++step) {
+        n = reader(n->outputs[0]);
+        if (n && n->outputs.size() == 1 && is_gelu(*n, x, by_tanh)) return;
+      }
+    }
+  }
+
+  bool is_gelu(const node& last, const std::string& x, bool by_tanh) {
+    std::set<size_t> inside;
+    int steps = 2000;  // a value may be read often
+    for (double v = -4; v <= 4; v += 0.37) {
+      const auto y = evaluated(last.outputs[0], x, v, inside, 12, steps);
+      if (!y || !(std::abs(*y - gelu_at(v, by_tanh)) < 1e-5)) return false;
+    }
+    const auto root = index(last);
+    inside.erase(root);
+    if (!closed(inside, root)) return false;
+    node by;
+    by.op = by_tanh ? "GeluTanh" : "Gelu", by.inputs = {x};
+    replace(root, inside, by, {});
+    return true;
+  }
+
+  // --- Normalise
+
+  // The axes of a ReduceMean that keeps its axes, if they are consecutive.
+  std::optional<extents> mean_axes(const node& n) const {
+    extents axes;
+    for (const auto& a : n.attributes) {
+      if (a.name == "axes") axes = a.integers;
+      if (a.name == "keepdims" && a.integer == 0) return std::nullopt;
+    }
+    std::sort(axes.begin(), axes.end());
+    for (size_t i = 1; i < axes.size(); ++i)
+      if (axes[i] != axes[i - 1] + 1) return std::nullopt;
+    if (axes.empty()) return std::nullopt;
+    return axes;
+  }
+
+  void normalise(size_t at) {
+    const auto& mean = nodes_[at];
+    const auto axes = mean_axes(mean);
+    if (!axes || mean.inputs.size() != 1 || mean.outputs.size() != 1) return;
+    const auto* difference = reader(mean.outputs[0]);
+    if (!difference || difference->op != "Sub" || !binary(*difference) || difference->inputs[0] != mean.inputs[0] ||
+        difference->inputs[1] != mean.outputs[0])
+      return;
+    const auto& d = difference->outputs[0];
+    std::set<size_t> inside{at, index(*difference)};
+    const node* variance = nullptr;
+    for (const auto r : readers_[d]) {
+      const auto& n = nodes_[r];
+      const bool square = binary(n) && ((n.op == "Pow" && n.inputs[0] == d && number(n.inputs[1]) == 2.0) ||
+                                        (n.op == "Mul" && n.inputs[0] == d && n.inputs[1] == d));
+      if (!square) continue;
+      inside.insert(r);
+      variance = reader(n.outputs[0]);
+    }
+    if (!variance || variance->op != "ReduceMean" || mean_axes(*variance) != axes) return;
+    const auto* sum = reader(variance->outputs[0]);
+    if (!sum || sum->op != "Add" || !binary(*sum)) return;
+    const auto epsilon = number(other(*sum, variance->outputs[0]));
+    const auto* root = reader(sum->outputs[0]);
+    if (!epsilon || !root || root->op != "Sqrt") return;
+    const auto* quotient = reader(root->outputs[0]);
+    if (!quotient || quotient->op != "Div" || !binary(*quotient) || quotient->inputs[0] != d) return;
+    for (const auto* n : {variance, sum, root}) inside.insert(index(*n));
+    node by;
+    by.op = "Normalise", by.inputs = {mean.inputs[0]};
+    with_scale(quotient, *axes, inside, by);
+    attribute axis, small, count;
+    axis.name = "axis", axis.integer = axes->front();
+    count.name = "count", count.integer = std::ssize(*axes);
+    small.name = "epsilon", small.real = static_cast<float>(*epsilon);
+    by.attributes = {axis, small, count};
+    const auto last = index(*quotient);
+    if (closed(inside, last)) replace(last, inside, by, {});
+  }
+
+  // A product with a weight and a sum with a bias, of the extents of the normalised axes.
+  void with_scale(const node*& last, const extents& axes, std::set<size_t>& inside, node& by) const {
+    const auto* product = reader(last->outputs[0]);
+    if (!product || product->op != "Mul" || !binary(*product)) return;
+    const auto* sum = reader(product->outputs[0]);
+    const auto& weight = other(*product, last->outputs[0]);
+    if (!sum || sum->op != "Add" || !binary(*sum)) return;
+    const auto& shift = other(*sum, product->outputs[0]);
+    for (const auto& name : {weight, shift}) {
+      const auto* t = constant_of(name);
+      if (!t || t->dims.size() != axes.size()) return;
+    }
+    inside.insert(index(*last)), inside.insert(index(*product));
+    by.inputs.push_back(weight), by.inputs.push_back(shift);
+    last = sum;
+  }
+
+  // --- Troupe's own
+
+  // x / (k + alpha mean)^beta.
+  struct normalised {
+    std::vector<attribute> numbers;  // alpha, bias (k), beta
+    size_t quotient = 0;
+    std::set<size_t> inside;
+  };
+  std::optional<normalised> normalised_by(const std::string& mean, const std::string& x) const {
+    const auto* scaled = reader(mean);
+    if (!scaled || scaled->op != "Mul" || !binary(*scaled)) return std::nullopt;
+    const auto* sum = reader(scaled->outputs[0]);
+    if (!sum || sum->op != "Add" || !binary(*sum)) return std::nullopt;
+    const auto* power = reader(sum->outputs[0]);
+    if (!power || power->op != "Pow" || !binary(*power) || power->inputs[0] != sum->outputs[0]) return std::nullopt;
+    const auto* quotient = reader(power->outputs[0]);
+    if (!quotient || quotient->op != "Div" || !binary(*quotient) || quotient->inputs[0] != x) return std::nullopt;
+    normalised made;
+    for (const auto& [name, from] :
+         {std::pair{"alpha", other(*scaled, mean)}, {"bias", other(*sum, scaled->outputs[0])}, {"beta", power->inputs[1]}}) {
+      const auto v = number(from);
+      if (!v) return std::nullopt;
+      made.numbers.emplace_back().name = name, made.numbers.back().real = static_cast<float>(*v);
+    }
+    made.quotient = index(*quotient);
+    made.inside = {index(*scaled), index(*sum), index(*power)};
+    return made;
+  }
+
+  static extents listed(const node& n, const char* name) {
+    for (const auto& a : n.attributes)
+      if (a.name == name) return a.integers;
+    return {};
+  }
+
+  void replace_norm(normalised by_numbers, const char* op, std::int64_t size, std::vector<std::string> inputs) {
+    if (!closed(by_numbers.inside, by_numbers.quotient)) return;
+    node by;
+    by.op = op, by.inputs = std::move(inputs), by.attributes = std::move(by_numbers.numbers);
+    by.attributes.emplace_back().name = "size", by.attributes.back().integer = size;
+    replace(by_numbers.quotient, by_numbers.inside, by, {});
+  }
+
+  void normalise_within(size_t at) {
+    const auto& mean = nodes_[at];
+    const auto* squares = mean.inputs.empty() ? nullptr : maker(mean.inputs[0], "Mul");
+    if (!squares || !binary(*squares) || squares->inputs[0] != squares->inputs[1] || mean.outputs.size() != 1) return;
+    auto by = normalised_by(mean.outputs[0], squares->inputs[0]);
+    if (!by) return;
+    const auto kernel = listed(mean, "kernel_shape"), strides = listed(mean, "strides");
+    const auto size = kernel.empty() ? 0 : kernel[0];
+    const bool counts = std::any_of(mean.attributes.begin(), mean.attributes.end(),
+                                    [](const attribute& a) { return a.name == "count_include_pad" && a.integer != 0; });
+    const bool own = size % 2 == 1 && kernel == extents(2, size) && listed(mean, "pads") == extents(4, size / 2) && counts &&
+                     (strides.empty() || strides == extents{1, 1});
+    if (!own) return;
+    by->inside.insert({at, index(*squares)});
+    replace_norm(*std::move(by), "NormaliseWithin", size, {squares->inputs[0]});
+  }
+
+  void lookup(size_t at) {
+    const auto& where = nodes_[at];
+    if (where.inputs.size() != 3) return;
+    const auto* each = maker(where.inputs[0], "Unsqueeze");
+    const auto* rows = maker(where.inputs[2], "Gather");
+    if (!each || !rows || each->inputs.empty() || rows->inputs.size() != 2 || number(where.inputs[1]) != 0.0) return;
+    const auto* padding = maker(each->inputs[0], "Less");
+    const auto* above = maker(rows->inputs[1], "Max");
+    if (!padding || !above || !binary(*padding) || !binary(*above) || padding->inputs != above->inputs ||
+        number(above->inputs[1]) != 0.0)
+      return;
+    node by;
+    by.op = "Lookup", by.inputs = {above->inputs[0], rows->inputs[0]};
+    const std::set<size_t> inside{index(*each), index(*rows), index(*padding), index(*above)};
+    if (closed(inside, at)) replace(at, inside, by, {});
+  }
+
+  // MatMul with a constant, and a bias along its last axis.
+  void bias(size_t at) {
+    const auto& n = nodes_[at];
+    if (!binary(n)) return;
+    const auto* sum = reader(n.outputs[0]);
+    if (!sum || sum->op != "Add" || !binary(*sum)) return;
+    const auto& by_output = other(*sum, n.outputs[0]);
+    const auto* t = constant_of(by_output);
+    if (!t || t->dims.empty() || t->count() != t->dims.back() ||
+        (constant_of(n.inputs[1]) && constant_of(n.inputs[1])->dims.size() != 2))
+      return;
+    node by;
+    by.op = "MatMul", by.inputs = {n.inputs[0], n.inputs[1], by_output};
+    replace(index(*sum), {at}, by, n.name);
+  }
+
+  const std::vector<node>& nodes_;
+  std::map<std::string, const tensor_value*> constants_;
+  std::map<std::string, size_t> made_by_;
+  std::map<std::string, std::vector<size_t>> readers_;
+  std::set<std::string> kept_;  // outputs of the graph
+  std::set<size_t> gone_;       // nodes in compositions
+  std::map<size_t, node> made_;
+};
+
+}  // namespace
+
+std::vector<node> with_patterns(const model& m) { return pattern_finder(m).found(); }
+
+}  // namespace troupe::onnx

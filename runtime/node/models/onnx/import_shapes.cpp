@@ -1,0 +1,105 @@
+// Operators that only change how a value is laid out: most need no layer.
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/node/models/onnx/import_state.hpp"
+
+namespace troupe::onnx {
+namespace {
+
+void take_identity(const node_view& n) { n.result(n.active(0)); }
+
+// Between types of numbers that Troupe holds in one type.
+void take_cast(const node_view& n) {
+  const auto& x = n.active(0);
+  const auto type = static_cast<std::int32_t>(n.integer("to", 0));
+  const bool same = x.ids ? type == int32 || type == int64 : is_real(type);
+  if (!same) throw refusal("a conversion of the data to " + element_name(type) + " is not supported");
+  n.result(x);
+}
+
+void take_flatten(const node_view& n) {
+  const auto& x = n.active(0);
+  const auto shown = x.shown();
+  const auto axis = n.integer("axis", 1);
+  const auto a = axis == static_cast<std::int64_t>(shown.size()) ? axis : n.axis(axis, shown.size());
+  if (a != 1) throw refusal("axis is " + std::to_string(axis) + "; only 1, which keeps the batch, is supported");
+  n.result(reshaped(x, {shown.empty() ? 1 : shown[0], product(shown, 1)}));
+}
+
+void take_reshape(const node_view& n) {
+  const auto& x = n.active(0);
+  const auto shown = x.shown();
+  auto to = n.wholes(1, "shape");
+  std::int64_t rest = 1;
+  std::size_t open = to.size();
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (to[i] == 0 && n.integer("allowzero", 0) == 0) to[i] = i < shown.size() ? shown[i] : -2;
+    if (to[i] == -1 && open == to.size())
+      open = i;
+    else if (to[i] < 1 || to[i] > (std::int64_t{1} << 40) / rest)
+      throw refusal("its shape " + text_of(to) + " is not possible");
+    else
+      rest *= to[i];
+  }
+  const auto count = product(shown);
+  if (open < to.size()) to[open] = count / rest;
+  if (product(to) != count) throw refusal("its shape " + text_of(to) + " has another number of values than " + text_of(shown));
+  n.result(reshaped(x, to));
+}
+
+void take_squeeze(const node_view& n) {
+  const auto& x = n.active(0);
+  const auto shown = x.shown();
+  auto axes = n.list("axes", 1);
+  if (axes.empty())
+    for (std::size_t a = 0; a < shown.size(); ++a)
+      if (shown[a] == 1) axes.push_back(static_cast<std::int64_t>(a));
+  for (auto& a : axes) a = n.axis(a, shown.size());
+  std::sort(axes.begin(), axes.end(), std::greater<>());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  n.result(dropped(x, axes));
+}
+
+void take_unsqueeze(const node_view& n) {
+  auto x = n.active(0);
+  auto axes = n.list("axes", 1);
+  const auto rank = x.axes.size() + axes.size();
+  if (rank > 16) throw refusal("it has too many axes");
+  for (auto& a : axes) a = n.axis(a, rank);
+  std::sort(axes.begin(), axes.end());
+  for (const auto a : axes) x.axes.insert(x.axes.begin() + std::min<std::ptrdiff_t>(a, std::ssize(x.axes)), -1);
+  n.result(x);
+}
+
+void take_transpose(const node_view& n) {
+  auto x = n.active(0);
+  auto perm = n.integers("perm");
+  if (perm.empty())
+    for (auto a = std::ssize(x.axes); a-- > 0;) perm.push_back(a);
+  auto sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+    if (sorted.size() != x.axes.size() || sorted[i] != static_cast<std::int64_t>(i)) throw refusal("perm is no order of the axes");
+  const auto before = x.axes;
+  for (std::size_t i = 0; i < perm.size(); ++i) x.axes[i] = before[static_cast<std::size_t>(perm[i])];
+  n.result(x);
+}
+
+// The extents of a value, with the number that stands for the batch.
+void take_shape(const node_view& n) {
+  tensor_value t;
+  t.type = int64;
+  t.whole = n.active(0).shown();
+  t.dims = {static_cast<std::int64_t>(t.whole.size())};
+  n.result(std::move(t));
+}
+
+}  // namespace
+
+handlers shape_handlers() {
+  return {{"Identity", take_identity}, {"Cast", take_cast},           {"Flatten", take_flatten},     {"Reshape", take_reshape},
+          {"Squeeze", take_squeeze},   {"Unsqueeze", take_unsqueeze}, {"Transpose", take_transpose}, {"Shape", take_shape}};
+}
+
+}  // namespace troupe::onnx

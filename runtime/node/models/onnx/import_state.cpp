@@ -1,0 +1,313 @@
+#include "runtime/node/models/onnx/import_state.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "runtime/base/number_text.hpp"
+#include "runtime/base/wording.hpp"
+
+namespace troupe::onnx {
+namespace {
+
+constexpr std::int64_t most_values_of_example = std::int64_t{1} << 31;
+
+shape shape_of(const extents& dims) {
+  shape s;
+  for (const auto e : dims) s.push_back(e);
+  return s;
+}
+
+extents extents_of(const shape& s) {
+  extents e;
+  for (int i = 0; i < s.rank(); ++i) e.push_back(s[i]);
+  return e;
+}
+
+void check_size(const extents& dims) {
+  if (dims.size() > static_cast<std::size_t>(shape::max_rank))
+    throw refusal("a tensor of " + std::to_string(dims.size()) + " axes; at most " + std::to_string(shape::max_rank) +
+                  " are supported");
+  std::int64_t count = 1;
+  for (std::size_t i = 1; i < dims.size(); ++i) {
+    if (dims[i] < 1 || dims[i] > most_values_of_example / count)
+      throw refusal("a tensor of " + text_of(dims) + " values is empty or too large");
+    count *= dims[i];
+  }
+}
+
+std::string valid_name(const std::string& wanted) {
+  std::string s;
+  for (const char c : wanted) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    if (good || !s.empty()) s += good ? c : '_';
+  }
+  if (s.size() > 100) s = s.substr(s.size() - 100);
+  if (s.empty() || s == "data" || s == "label") s += "_layer";
+  return s;
+}
+
+}  // namespace
+
+std::string text_of(const extents& dims) {
+  std::string s;
+  for (const auto e : dims) s += (s.empty() ? "" : "x") + std::to_string(e);
+  return s.empty() ? "scalar" : s;
+}
+
+double decimal_of(float v) {
+  double shortest = 0;
+  if (!std::isfinite(v) || !read_number(number_text(v), shortest)) throw refusal("it has a number that is not finite");
+  return shortest;
+}
+
+std::int64_t product(const extents& dims, std::size_t from) {
+  return std::accumulate(dims.begin() + static_cast<std::ptrdiff_t>(from), dims.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+extents activation::folded() const {
+  if (merged >= dims.size()) return dims;
+  extents f(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(merged));
+  f.push_back(product(dims, merged));
+  return f;
+}
+
+extents activation::shown() const {
+  const auto f = folded();
+  extents s;
+  for (const int a : axes) s.push_back(a < 0 ? 1 : f[static_cast<std::size_t>(a)]);
+  return s;
+}
+
+bool activation::in_order() const {
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] != static_cast<int>(i)) return false;
+  return axes.size() == folded().size();
+}
+
+activation activation_of(std::string tensor, extents dims) {
+  activation a;
+  a.tensor = std::move(tensor), a.merged = dims.size(), a.dims = std::move(dims);
+  a.axes.resize(a.dims.size());
+  std::iota(a.axes.begin(), a.axes.end(), 0);
+  return a;
+}
+
+std::string layer_name(importing& to, const std::string& wanted) {
+  const auto base = valid_name(wanted);
+  auto chosen = base;
+  for (int n = 1; !to.names.insert(chosen).second; ++n) chosen = base + "_" + std::to_string(n);
+  return chosen;
+}
+
+std::vector<activation> add_layer(importing& to, const std::string& name, const std::string& type,
+                                  const std::vector<activation>& in, options_given given, std::vector<std::vector<float>> weights) {
+  const auto* entry = to.registry->find(type);
+  shapes shapes_in;
+  for (const auto& x : in) check_size(x.dims), shapes_in.push_back(shape_of(x.dims));
+  draft_layer d;
+  d.name = layer_name(to, name), d.type = type, d.given = given;
+  for (const auto& x : in) d.inputs.push_back(x.tensor);
+  try {
+    const auto maths = entry->make(check_options({std::move(given)}, entry->specs));
+    const auto out = maths->infer(shapes_in);
+    const auto params = maths->params(shapes_in);
+    if (params.size() != weights.size())
+      throw refusal("it has " + std::to_string(weights.size()) + " weights, layer type '" + type + "' has " +
+                    std::to_string(params.size()));
+    for (std::size_t k = 0; k < params.size(); ++k) {
+      if (static_cast<std::int64_t>(weights[k].size()) != params[k].dims.count())
+        throw refusal("its " + params[k].name + " has " + std::to_string(weights[k].size()) + " values, " +
+                      params[k].dims.to_string() + " are needed");
+      const auto kept = std::make_shared<const std::vector<float>>(std::move(weights[k]));
+      d.weights.emplace_back(d.name + "." + params[k].name, tensor::adopt(kept, kept->data(), params[k].dims, dtype::f32));
+    }
+    std::vector<activation> results;
+    for (std::size_t o = 0; o < out.size(); ++o)
+      results.push_back(activation_of(d.name + (o == 0 ? "" : "." + std::to_string(o)), extents_of(out[o])));
+    for (const auto& r : results) check_size(r.dims);
+    to.layers.push_back(std::move(d));
+    return results;
+  } catch (const shape_error& e) {
+    throw refusal(e.what());
+  } catch (const option_error& e) {
+    throw refusal(e.what());
+  }
+}
+
+activation plain_of(importing& to, const activation& x) {
+  if (!x.in_order())
+    throw refusal("its input " + text_of(x.shown()) + " is transposed, or has added axes, which this layer cannot read");
+  if (x.merged >= x.dims.size()) return x;
+  if (x.merged != 1) throw refusal("its input " + text_of(x.shown()) + " has merged axes, which this layer cannot read");
+  const auto known = to.flattened.find(x.tensor);
+  if (known != to.flattened.end()) return known->second;
+  auto base = x;
+  base.merged = base.dims.size();
+  auto flat = add_layer(to, x.tensor + "_flatten", "flatten", {base})[0];
+  to.flattened.emplace(x.tensor, flat);
+  return flat;
+}
+
+activation reshaped(const activation& x, const extents& to) {
+  if (to == x.shown()) return x;
+  const auto refused = [&] { return refusal("a reshape from " + text_of(x.shown()) + " to " + text_of(to) + " is not supported"); };
+  for (std::size_t i = 0, last = 0; i < x.axes.size(); ++i) {
+    if (x.axes[i] < 0) continue;
+    if (static_cast<std::size_t>(x.axes[i]) < last) throw refused();
+    last = static_cast<std::size_t>(x.axes[i]);
+  }
+  if (to.empty() || x.dims.empty() || to[0] != x.dims[0]) throw refused();
+  auto y = activation_of(x.tensor, x.dims);
+  y.ids = x.ids;
+  // Axes of extent 1 are added: the others are Troupe's, or ONNX's before, in order.
+  for (const auto merged : {x.dims.size(), x.merged}) {
+    y.merged = merged, y.axes.clear();
+    const auto f = y.folded();
+    std::size_t next = 0;
+    for (const auto e : to) {
+      if (next < f.size() && f[next] == e)
+        y.axes.push_back(static_cast<int>(next++));
+      else if (e == 1)
+        y.axes.push_back(-1);
+      else
+        break;
+    }
+    if (next == f.size() && y.axes.size() == to.size()) return y;
+  }
+  // The axes from the last of `to` on are merged.
+  if (to.size() > x.dims.size() || !std::equal(to.begin(), to.end() - 1, x.dims.begin()) || to.size() < 2) throw refused();
+  y.merged = to.size() - 1;
+  if (product(x.dims, y.merged) != to.back()) throw refused();
+  y.axes.resize(to.size());
+  std::iota(y.axes.begin(), y.axes.end(), 0);
+  return y;
+}
+
+activation dropped(activation x, const extents& axes) {
+  const auto shown = x.shown();
+  bool all_added = true;
+  auto to = shown;
+  auto left = x.axes;
+  for (const auto a : axes) {
+    const auto k = static_cast<std::size_t>(a);
+    if (shown[k] != 1) throw refusal("axis " + std::to_string(a) + " of " + text_of(shown) + " is not 1");
+    all_added &= x.axes[k] < 0;
+    to.erase(to.begin() + a), left.erase(left.begin() + a);
+  }
+  if (all_added) {
+    x.axes = std::move(left);
+    return x;
+  }
+  // An axis of Troupe's tensor is dropped: the others must be in its order.
+  std::erase(left, -1);
+  if (!std::is_sorted(left.begin(), left.end())) throw refusal("the axes of " + text_of(shown) + " are transposed");
+  auto base = activation_of(x.tensor, x.dims);
+  base.merged = x.merged, base.ids = x.ids;
+  base.axes.resize(base.folded().size());
+  std::iota(base.axes.begin(), base.axes.end(), 0);
+  return reshaped(base, to);
+}
+
+const attribute* node_view::find(const std::string& attribute_name) const {
+  for (const auto& a : is.attributes)
+    if (a.name == attribute_name) return &a;
+  return nullptr;
+}
+
+std::int64_t node_view::integer(const std::string& attribute_name, std::int64_t otherwise) const {
+  const auto* a = find(attribute_name);
+  const auto v = a ? a->integer : otherwise;
+  if (v < -most_values_of_example || v > most_values_of_example)
+    throw refusal("attribute '" + attribute_name + "' is " + std::to_string(v));
+  return v;
+}
+double node_view::real(const std::string& attribute_name, double otherwise) const {
+  const auto* a = find(attribute_name);
+  if (!a) return otherwise;
+  return decimal_of(a->real);
+}
+std::string node_view::text(const std::string& attribute_name, const std::string& otherwise) const {
+  const auto* a = find(attribute_name);
+  return a ? a->text : otherwise;
+}
+extents node_view::integers(const std::string& attribute_name) const {
+  const auto* a = find(attribute_name);
+  if (!a) return {};
+  for (const auto v : a->integers)
+    if (v < -most_values_of_example || v > most_values_of_example)
+      throw refusal("attribute '" + attribute_name + "' has " + std::to_string(v));
+  return a->integers;
+}
+
+const graph_value& node_view::input(std::size_t k) const {
+  if (!given(k)) throw refusal("input " + std::to_string(k) + " is absent");
+  const auto found = to.values.find(is.inputs[k]);
+  if (found != to.values.end()) return found->second;
+  const auto missing = to.not_given.find(is.inputs[k]);
+  throw refusal(missing == to.not_given.end() ? "it reads " + in_quotes(is.inputs[k]) + ", which no node before it computes"
+                                              : "it reads " + in_quotes(is.inputs[k]) + ", an output of " + missing->second +
+                                                    " that Troupe does not compute");
+}
+
+const activation& node_view::active(std::size_t k) const {
+  if (constant_at(k)) throw refusal("input " + std::to_string(k) + " is a constant, which is not supported there");
+  return std::get<activation>(input(k));
+}
+
+const tensor_value& node_view::reals(std::size_t k, const std::string& what) const {
+  if (!constant_at(k)) throw refusal("its " + what + " must be a constant");
+  const auto& t = *std::get<constant>(input(k));
+  if (!is_real(t.type)) throw refusal("its " + what + " is of type " + element_name(t.type) + " instead of FLOAT");
+  return t;
+}
+
+std::vector<float> node_view::reals_of(std::size_t k, const std::string& what, std::int64_t count) const {
+  const auto& t = reals(k, what);
+  if (t.count() != count)
+    throw refusal("its " + what + " has " + std::to_string(t.count()) + " values, " + std::to_string(count) + " are needed");
+  std::vector<float> all(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) all[static_cast<std::size_t>(i)] = t.real(i);
+  return all;
+}
+
+extents node_view::wholes(std::size_t k, const std::string& what) const {
+  if (!constant_at(k)) throw refusal("its " + what + " must be a constant");
+  const auto& t = *std::get<constant>(input(k));
+  if (is_real(t.type)) throw refusal("its " + what + " must be whole numbers");
+  if (t.count() > (1 << 24)) throw refusal("its " + what + " has too many values");
+  extents all;
+  for (std::int64_t i = 0; i < t.count(); ++i) all.push_back(t.integer(i));
+  return all;
+}
+
+extents node_view::list(const std::string& attribute_name, std::size_t k) const {
+  if (has(attribute_name)) return integers(attribute_name);
+  return given(k) ? wholes(k, attribute_name) : extents();
+}
+
+std::int64_t node_view::axis(std::int64_t given_axis, std::size_t rank) const {
+  const auto r = static_cast<std::int64_t>(rank);
+  if (given_axis < -r || given_axis >= r)
+    throw refusal("there is no axis " + std::to_string(given_axis) + " of " + std::to_string(r));
+  return given_axis < 0 ? given_axis + r : given_axis;
+}
+
+std::string node_view::name() const {
+  if (!is.name.empty()) return is.name;
+  return is.outputs.empty() || is.outputs[0].empty() ? is.op : is.op + "_" + is.outputs[0];
+}
+
+void node_view::result(activation x, std::size_t k) const {
+  if (k < is.outputs.size() && !is.outputs[k].empty()) to.values.insert_or_assign(is.outputs[k], graph_value(std::move(x)));
+}
+void node_view::result(tensor_value t) const {
+  if (!is.outputs.empty())
+    to.values.insert_or_assign(is.outputs[0], graph_value(std::make_shared<const tensor_value>(std::move(t))));
+}
+
+bool node_view::read(std::size_t output_index) const {
+  return output_index < is.outputs.size() && !is.outputs[output_index].empty() && to.readers.contains(is.outputs[output_index]);
+}
+
+}  // namespace troupe::onnx

@@ -1,0 +1,142 @@
+// A job in the making from an ONNX graph: the values computed so far, and the layers that compute
+// them.
+// Errors: handlers throw `refusal`; import_graph catches it and adds the node.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ops/registry.hpp"
+#include "runtime/node/models/onnx/onnx_model.hpp"
+#include "runtime/record/safetensors.hpp"
+
+namespace troupe::onnx {
+
+struct refusal : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+using extents = std::vector<std::int64_t>;
+std::string text_of(const extents& dims);  // "2x3x4"
+std::int64_t product(const extents& dims, std::size_t from = 0);
+
+// The decimal number that a float stands for: 0.1, not 0.10000000149. Throws refusal if it is not
+// finite.
+double decimal_of(float v);
+
+// A value that depends on the data: a tensor of Troupe, and how ONNX's differs from it. Torch and
+// the export of recurrent layers transpose to [T, N, D] and back, which needs no layer.
+struct activation {
+  std::string tensor;     // as in `inputs` of a job file: "conv1", "slice1.1", "data"
+  extents dims;           // Troupe's, the batch first
+  std::size_t merged;     // Troupe's axes from this one on are one axis of ONNX's; the rank: none are
+  std::vector<int> axes;  // for each axis of ONNX's value: the axis of Troupe's, merged; -1: an extent of 1 that Troupe's lacks
+  bool ids = false;
+
+  extents folded() const;  // Troupe's, merged
+  extents shown() const;   // ONNX's
+  bool in_order() const;   // no axes are transposed or added
+};
+activation activation_of(std::string tensor, extents dims);
+
+using constant = std::shared_ptr<const tensor_value>;
+using graph_value = std::variant<activation, constant>;
+using options_given = std::map<std::string, option_value, std::less<>>;
+
+struct draft_layer {
+  std::string name, type;
+  std::vector<std::string> inputs;
+  options_given given;
+  named_tensors weights;
+};
+
+struct importing {
+  const model* from = nullptr;
+  const layer_registry* registry = nullptr;
+  std::map<std::string, graph_value> values;
+  std::map<std::string, int> readers;            // of values of the graph
+  std::map<std::string, std::string> not_given;  // outputs that Troupe does not compute, with their node
+  std::map<std::string, activation> flattened;   // by tensor
+  std::vector<draft_layer> layers;
+  std::set<std::string> names;
+  std::vector<std::string> notes;
+};
+
+// A name of a layer that is valid and not taken.
+std::string layer_name(importing& to, const std::string& wanted);
+
+// Adds a layer and returns its outputs. `weights`: values of its parameters, in their order.
+std::vector<activation> add_layer(importing& to, const std::string& name, const std::string& type,
+                                  const std::vector<activation>& in, options_given given = {},
+                                  std::vector<std::vector<float>> weights = {});
+
+// The value as Troupe's tensor; merged axes become a flatten layer.
+activation plain_of(importing& to, const activation& x);
+
+// x with the extents `to`; no layer is needed. Throws refusal if Troupe cannot express it.
+activation reshaped(const activation& x, const extents& to);
+
+// x without these axes of extent 1, in descending order.
+activation dropped(activation x, const extents& axes);
+
+// One node, for its handler.
+class node_view {
+ public:
+  node_view(importing& i, const node& n) : to(i), is(n) {}
+  importing& to;
+  const node& is;
+
+  std::int64_t opset() const { return to.from->opset; }
+  bool has(const std::string& attribute_name) const { return find(attribute_name) != nullptr; }
+  std::int64_t integer(const std::string& attribute_name, std::int64_t otherwise) const;
+  double real(const std::string& attribute_name, double otherwise) const;
+  std::string text(const std::string& attribute_name, const std::string& otherwise) const;
+  extents integers(const std::string& attribute_name) const;
+  const attribute* find(const std::string& attribute_name) const;
+
+  bool given(std::size_t k) const { return k < is.inputs.size() && !is.inputs[k].empty(); }
+  const graph_value& input(std::size_t k) const;
+  bool constant_at(std::size_t k) const { return given(k) && std::holds_alternative<constant>(input(k)); }
+  const activation& active(std::size_t k) const;
+  activation plain(std::size_t k) const { return plain_of(to, active(k)); }
+  const tensor_value& reals(std::size_t k, const std::string& what) const;  // a constant of real numbers
+  std::vector<float> reals_of(std::size_t k, const std::string& what, std::int64_t count) const;
+  extents wholes(std::size_t k, const std::string& what) const;  // a constant of whole numbers
+  extents list(const std::string& name, std::size_t k) const;    // an attribute in old operator sets, then an input; may be absent
+  std::int64_t axis(std::int64_t given_axis, std::size_t rank) const;  // a negative one counts from the end
+
+  std::string name() const;
+  // Adds a layer that is named for the node.
+  activation layer(const std::string& type, const std::vector<activation>& in, options_given given = {},
+                   std::vector<std::vector<float>> weights = {}) const {
+    return add_layer(to, name(), type, in, std::move(given), std::move(weights))[0];
+  }
+  void result(activation x, std::size_t k = 0) const;
+  void result(tensor_value t) const;
+  bool read(std::size_t output_index) const;  // a node or the graph reads this output
+};
+
+using handler = void (*)(const node_view&);
+using handlers = std::vector<std::pair<std::string, handler>>;
+handlers window_handlers();
+handlers element_handlers();
+handlers norm_handlers();
+handlers shape_handlers();
+handlers move_handlers();
+handlers dense_handlers();
+handlers recurrent_handlers();
+handlers constant_handlers();  // of nodes whose inputs are constants, or only shapes
+
+// Replaces compositions of nodes by one node with an operator of ours: Gelu, GeluTanh, Normalise
+// (of the last axes), NormaliseWithin (lrn), Lookup (embedding with padding), and MatMul with a
+// bias.
+std::vector<node> with_patterns(const model& m);
+inline constexpr const char* pattern_domain = "troupe";
+
+}  // namespace troupe::onnx

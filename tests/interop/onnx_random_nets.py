@@ -1,0 +1,245 @@
+"""Draws job files of random nets from the layer types that have an equivalent in ONNX."""
+import numpy as np
+
+
+def toml(v):
+    if isinstance(v, bool):
+        return "true" if v else "false"
+    if isinstance(v, str):
+        return '"' + v + '"'
+    if isinstance(v, list):
+        return "[" + ", ".join(toml(e) for e in v) + "]"
+    return repr(v)
+
+
+def pooled(size, kernel, stride, pad, ceil):
+    n = (size + 2 * pad - kernel + (stride - 1 if ceil else 0)) // stride + 1
+    return n - 1 if ceil and (n - 1) * stride >= size + pad else n
+
+
+class Net:
+    """Draws layers. `last` is the tensor that the next one reads, `shape` its extents without the batch."""
+
+    def __init__(self, rng):
+        self.rng, self.layers, self.types = rng, [], []
+        kind = rng.choice(["image", "image", "image", "vector", "sequence", "ids"])
+        self.ids = kind == "ids"
+        if kind == "image":
+            self.shape = [rng.randint(1, 5), rng.randint(1, 9), rng.randint(1, 9)]
+        elif kind == "vector":
+            self.shape = [rng.randint(1, 12)]
+        elif kind == "sequence":
+            self.shape = [rng.randint(1, 5)] + [rng.randint(1, 4) for _ in range(rng.choice([1, 1, 2]))]
+        else:
+            self.shape = [rng.randint(1, 5)]
+        self.data, self.last = list(self.shape), "data"
+        if self.ids:
+            self.vocabulary = rng.randint(2, 9)
+            outputs = rng.randint(1, 6)
+            self.add("embedding", self.shape + [outputs], vocabulary=self.vocabulary, outputs=outputs)
+        for _ in range(rng.randint(1, 6)):
+            self.step()
+        weighted = {"linear", "convolution", "deconvolution", "embedding", "lstm", "gru", "rnn"}
+        if len(self.shape) != 1 or self.shape[0] < 2 or not weighted & set(self.types) or self.types[-1] == "softmax" or rng.random() < 0.3:
+            outputs = rng.randint(2, 6)
+            self.add("linear", [outputs], outputs=outputs, bias=rng.random() < 0.7)
+        if self.ids:  # a source has as many ids as classes
+            self.add("linear", [9], outputs=9)
+
+    def add(self, type_, shape, inputs=None, **options):
+        name = f"{type_}{len(self.layers)}"
+        self.layers.append((name, type_, inputs or [self.last], options))
+        self.types.append(type_)
+        self.last, self.shape = name, list(shape)
+        return name
+
+    def step(self):
+        rng = self.rng
+        makers = [self.element, self.element, self.norm, self.joined, self.part]
+        if len(self.shape) == 3:
+            makers += [self.convolution, self.convolution, self.deconvolution, self.pool, self.pool, self.pool, self.pad, self.upsample, self.lrn]
+        if len(self.shape) in (2, 3) and np.prod(self.shape) <= 200:
+            makers += [self.recurrent]
+        rng.choice(makers)()
+        if rng.random() < 0.08:
+            self.add("flatten", [int(np.prod(self.shape))])
+        if len(self.shape) >= 2 and rng.random() < 0.15 or np.prod(self.shape) > 2000:
+            axis = rng.randint(1, len(self.shape)) if np.prod(self.shape) <= 2000 else 1
+            outputs = rng.randint(1, 9)
+            self.add("linear", self.shape[: axis - 1] + [outputs], outputs=outputs, axis=axis, bias=rng.random() < 0.6)
+
+    def element(self):
+        rng = self.rng
+        kind = rng.choice(["relu", "leaky", "elu", "sigmoid", "tanh", "gelu", "prelu", "dropout", "bias", "scale"])
+        if kind == "leaky":
+            self.add("relu", self.shape, slope=rng.choice([0.1, 0.25, 1.5]))
+        elif kind == "elu":
+            self.add("elu", self.shape, alpha=rng.choice([1.0, 0.3]))
+        elif kind == "gelu":
+            self.add("gelu", self.shape, approximate=rng.choice(["none", "tanh"]))
+        elif kind == "prelu":
+            self.add("prelu", self.shape, shared=rng.random() < 0.3)
+        elif kind == "scale":
+            self.add("scale", self.shape, bias=rng.random() < 0.5)
+        elif kind == "dropout":
+            self.add("dropout", self.shape, ratio=rng.choice([0.5, 0.3]))
+        else:
+            self.add(kind, self.shape)
+
+    def norm(self):
+        rng = self.rng
+        kind = rng.choice(["batch_norm", "layer_norm", "softmax"])
+        if kind == "batch_norm":
+            self.add(kind, self.shape, affine=rng.random() < 0.6, epsilon=rng.choice([1e-5, 0.1]), momentum=rng.choice([0.1, 0.25]))
+        elif kind == "layer_norm":
+            self.add(kind, self.shape, affine=rng.random() < 0.6, axis=rng.randint(1, len(self.shape)), epsilon=rng.choice([1e-3, 0.1]))
+        else:
+            self.add(kind, self.shape)
+
+    def joined(self):
+        rng = self.rng
+        before = self.last
+        if before == "data":
+            before = self.add("tanh", self.shape)
+        kind = rng.choice(["sum", "coeffs", "prod", "max", "concat", "split", "one"])
+        if kind == "one":
+            self.add("eltwise", self.shape, operation=rng.choice(["prod", "max", "sum"]))
+            return
+        if kind == "split":
+            copies = rng.randint(1, 3)
+            name = self.add("split", self.shape, copies=copies)
+            self.add("eltwise", self.shape, [name] + [f"{name}.{k}" for k in range(1, copies)])
+            return
+        shape = list(self.shape)
+        self.element()
+        inputs = [before, self.last] + ([before] if rng.random() < 0.3 else [])
+        if kind == "concat":
+            axis = rng.randint(1, len(shape))
+            shape[axis - 1] *= len(inputs)
+            self.add("concat", shape, inputs, axis=axis)
+        elif kind == "coeffs":
+            self.add("eltwise", shape, inputs, coeffs=[rng.choice([1.0, -0.5, 2.5]) for _ in inputs])
+        else:
+            self.add("eltwise", shape, inputs, operation=kind)
+
+    def part(self):
+        rng = self.rng
+        axis = rng.randint(1, len(self.shape))
+        extent = self.shape[axis - 1]
+        if rng.random() < 0.5:
+            sizes = [rng.randint(1, e) for e in self.shape[axis - 1 :]]
+            offsets = [rng.randint(0, e - s) for e, s in zip(self.shape[axis - 1 :], sizes)]
+            if self.last != "data" and rng.random() < 0.3:
+                before, shape = self.last, self.shape
+                small = self.add("crop", self.shape[: axis - 1] + sizes, axis=axis, size=sizes, offsets=offsets)
+                like = self.add("crop", self.shape, [before, small], axis=axis, offsets=offsets)
+                self.add("eltwise", self.shape, [small, like])
+                return
+            self.add("crop", self.shape[: axis - 1] + sizes, axis=axis, size=sizes, offsets=offsets)
+        elif extent > 1:
+            whole = list(self.shape)
+            parts = [k for k in range(2, extent + 1) if extent % k == 0]
+            if rng.random() < 0.5:
+                parts = rng.choice(parts)
+                name = self.add("slice", self.shape, axis=axis, parts=parts)
+                count = parts
+            else:
+                points = sorted(rng.sample(range(1, extent), rng.randint(1, min(3, extent - 1))))
+                name = self.add("slice", self.shape, axis=axis, points=points)
+                count = len(points) + 1
+            pieces = [name] + [f"{name}.{k}" for k in range(1, count)]
+            rng.shuffle(pieces)
+            self.add("concat", whole, pieces, axis=axis)
+
+    def kernel(self, most_h, most_w):
+        h, w = self.rng.randint(1, max(1, min(4, most_h))), self.rng.randint(1, max(1, min(4, most_w)))
+        return (h, w, {"kernel": h}) if h == w else (h, w, {"kernel_h": h, "kernel_w": w})
+
+    def convolution(self):
+        rng = self.rng
+        c, h, w = self.shape
+        pad, stride, dilation = rng.randint(0, 2), rng.randint(1, 3), rng.choice([1, 1, 2])
+        kh, kw, options = self.kernel(h + 2 * pad, w + 2 * pad)
+        if dilation * (kh - 1) + 1 > h + 2 * pad or dilation * (kw - 1) + 1 > w + 2 * pad:
+            dilation = 1
+        groups = rng.choice([g for g in range(1, c + 1) if c % g == 0])
+        outputs = groups * rng.randint(1, 3)
+        out = lambda n, k: (n + 2 * pad - dilation * (k - 1) - 1) // stride + 1
+        self.add("convolution", [outputs, out(h, kh), out(w, kw)], outputs=outputs, pad=pad, stride=stride, dilation=dilation, groups=groups,
+                 bias=rng.random() < 0.7, **options)
+
+    def deconvolution(self):
+        rng = self.rng
+        c, h, w = self.shape
+        stride, dilation = rng.randint(1, 3), rng.choice([1, 1, 2])
+        kh, kw, options = self.kernel(4, 4)
+        extra, pad = rng.randint(0, stride - 1), rng.randint(0, 1)
+        out = lambda n, k: (n - 1) * stride - 2 * pad + dilation * (k - 1) + 1 + extra
+        if min(out(h, kh), out(w, kw)) < 1:
+            pad = 0
+        groups = rng.choice([g for g in range(1, c + 1) if c % g == 0])
+        outputs = groups * rng.randint(1, 2)
+        self.add("deconvolution", [outputs, out(h, kh), out(w, kw)], outputs=outputs, pad=pad, stride=stride, dilation=dilation, groups=groups,
+                 output_pad=extra, bias=rng.random() < 0.7, **options)
+
+    def pool(self):
+        rng = self.rng
+        c, h, w = self.shape
+        kind = rng.choice(["max_pool", "avg_pool"])
+        if rng.random() < 0.2:
+            self.add(kind, [c, 1, 1])
+            return
+        ceil = rng.random() < 0.7
+        kh, kw, options = self.kernel(h, w)
+        stride, pad = rng.randint(1, 4), rng.randint(0, min(kh, kw) - 1)
+        if kind == "avg_pool":
+            options["count_padding"] = rng.random() < 0.6
+        self.add(kind, [c, pooled(h, kh, stride, pad, ceil), pooled(w, kw, stride, pad, ceil)], stride=stride, pad=pad,
+                 rounding="ceil" if ceil else "floor", **options)
+
+    def pad(self):
+        rng = self.rng
+        c, h, w = self.shape
+        mode = rng.choice(["zero", "edge", "reflect"])
+        side = lambda n: rng.randint(0, min(3, n - 1) if mode == "reflect" else 3)
+        top, bottom, left, right = side(h), side(h), side(w), side(w)
+        self.add("pad", [c, h + top + bottom, w + left + right], mode=mode, top=top, bottom=bottom, left=left, right=right)
+
+    def upsample(self):
+        rng = self.rng
+        c, h, w = self.shape
+        options = {"mode": rng.choice(["nearest", "bilinear"])}
+        if options["mode"] == "bilinear":
+            options["align_corners"] = rng.random() < 0.5
+        if rng.random() < 0.5:
+            factor = rng.randint(1, 3)
+            self.add("upsample", [c, h * factor, w * factor], factor=factor, **options)
+        else:
+            height, width = rng.randint(1, 12), rng.randint(1, 12)
+            self.add("upsample", [c, height, width], height=height, width=width, **options)
+
+    def lrn(self):
+        rng = self.rng
+        self.add("lrn", self.shape, size=rng.choice([1, 3, 5]), alpha=rng.choice([1.0, 0.01]), beta=rng.choice([0.75, 0.5]), k=rng.choice([1.0, 2.0]),
+                 region=rng.choice(["across_channels", "within_channel"]))
+
+    def recurrent(self):
+        rng = self.rng
+        kind, units = rng.choice(["lstm", "gru", "rnn"]), rng.randint(1, 6)
+        options = {"units": units, "bias": rng.random() < 0.7}
+        if kind == "rnn":
+            options["activation"] = rng.choice(["tanh", "relu"])
+        self.add(kind, [self.shape[0], units], **options)
+
+    def text(self):
+        lines = ["[job]", 'name = "net"', "[data]", 'source = "numpy"', 'path = "data.npz"', "batch = 4", f"ids = {toml(self.ids)}"]
+        for name, type_, inputs, options in self.layers + [("loss", "softmax_loss", [self.last, "label"], {})]:
+            lines += ["[[layer]]", f'name = "{name}"', f'type = "{type_}"', f"inputs = {toml(inputs)}"]
+            lines += [f"{k} = {toml(v)}" for k, v in options.items()]
+        lines += ["[train]", 'sync = { mode = "bsp" }', 'dynamics = { rule = "sgd", lr = 0.01 }', "finish = { epochs = 1 }"]
+        return "\n".join(lines) + "\n"
+
+    def examples(self, rng, count):
+        if not self.ids:
+            return rng.standard_normal([count] + self.data).astype(np.float32)
+        return rng.integers(0, self.vocabulary, [count] + self.data).astype(np.int32)

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Imports random models of PyTorch that torch.onnx.export writes, in operator sets 11 to 16: onnx_torch_test.py ONNX_DUMP TROUPE.
+
+Predictions of the imported job equal PyTorch's to 1e-5 of the largest. `--seed N` draws other models, `--keep FOLDER` keeps the files.
+"""
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import warnings
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+import numpy as np
+import onnx
+import torch
+from torch import nn
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tensors
+
+MODELS = 90
+EXAMPLES = 3
+ARGS = sys.argv[1:]
+SEED = int(ARGS[ARGS.index("--seed") + 1]) if "--seed" in ARGS else 1
+KEEP = ARGS[ARGS.index("--keep") + 1] if "--keep" in ARGS else None
+DUMP, TROUPE = ARGS[:2]
+# Operators that the models must have.
+OPERATORS = set("""Add AveragePool BatchNormalization Concat Conv ConvTranspose Div Elu Erf Flatten GRU Gather Gemm GlobalAveragePool LSTM LeakyRelu
+    LogSoftmax MatMul Max MaxPool Mul Neg PRelu Pad Pow RNN ReduceMean Relu Reshape Resize Shape Sigmoid Slice Softmax Squeeze Sub Tanh Transpose
+    Unsqueeze""".split())
+WORDS = 9  # ids, and at least as many outputs
+
+
+class Residual(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return torch.relu(x + self.inner(x))
+
+
+class Branches(nn.Module):
+    def __init__(self, a, b):
+        super().__init__()
+        self.a, self.b = a, b
+
+    def forward(self, x):
+        return torch.cat([self.a(x), self.b(x)], 1)
+
+
+class Function(nn.Module):
+    def __init__(self, f, about=""):
+        super().__init__()
+        self.f, self.about = f, about
+
+    def extra_repr(self):
+        return self.about
+
+    def forward(self, x):
+        return self.f(x)
+
+
+class Recurrent(nn.Module):
+    """The outputs of all steps, or the last one."""
+
+    def __init__(self, net, take):
+        super().__init__()
+        self.net, self.take = net, take
+
+    def forward(self, x):
+        y, state = self.net(x)
+        if self.take == "all":
+            return y
+        if self.take == "last":
+            return y[:, -1]
+        return (state[0] if isinstance(state, tuple) else state)[-1]
+
+
+class Words(nn.Module):
+    def __init__(self, net, outputs):
+        super().__init__()
+        self.table, self.net = nn.Embedding(WORDS, outputs), net
+
+    def forward(self, ids):
+        return self.net(self.table(ids))
+
+
+def activation(rng, channels):
+    return rng.choice([
+        nn.ReLU(), nn.LeakyReLU(0.1), nn.ELU(0.7), nn.Sigmoid(), nn.Tanh(), nn.GELU(), nn.GELU(approximate="tanh"), nn.PReLU(channels),
+        nn.PReLU(), nn.Dropout(0.3), nn.Identity(), nn.BatchNorm2d(channels), Function(lambda x: x * 2.5),
+        Function(lambda x: x + 0.5), Function(lambda x: 1.5 - x), Function(lambda x: x / 4), Function(lambda x: torch.sigmoid(x) * x),
+        Function(lambda x: torch.maximum(x, -x * 0.5)), nn.Softmax(1),
+    ])
+
+
+def image_step(rng, channels, shape):
+    """A module that reads [N, channels, *shape], which is large enough."""
+    h, w = shape
+    outputs = rng.randint(1, 4)
+    kind = rng.choice(["conv", "conv", "depthwise", "transpose", "max", "avg", "pad", "up", "residual", "branches", "crop", "chunk", "scale"])
+    if kind == "conv":
+        k, d, p = rng.randint(1, 3), rng.randint(1, 2), rng.randint(0, 2)
+        if d * (k - 1) + 1 > min(h, w) + 2 * p:
+            k = 1
+        groups = rng.choice([g for g in range(1, channels + 1) if channels % g == 0])
+        padding = (p, rng.randint(0, 2)) if rng.random() < 0.2 else p
+        return nn.Conv2d(channels, outputs * groups, k if min(h, w) < 3 or rng.random() < 0.8 else (1, 3), rng.randint(1, 2), padding, d if k > 1 else 1, groups,
+                         rng.random() < 0.7)
+    if kind == "depthwise":
+        return nn.Conv2d(channels, channels, 3, padding=1, groups=channels, bias=False)
+    if kind == "transpose":
+        stride = rng.randint(1, 3)
+        return nn.ConvTranspose2d(channels, outputs, rng.randint(2, 4), stride, rng.randint(0, min(1, stride - 1)), rng.randint(0, stride - 1), 1, rng.random() < 0.7)
+    if kind in ("max", "avg"):
+        k = rng.randint(2, 3)
+        if k > min(h, w):
+            return nn.AdaptiveAvgPool2d(1) if kind == "avg" else nn.AdaptiveMaxPool2d(1)
+        stride, pad, ceil = rng.randint(1, 3), rng.randint(0, k // 2), rng.random() < 0.5
+        if kind == "max":
+            return nn.MaxPool2d(k, stride, pad, ceil_mode=ceil)
+        # With padding, PyTorch exports a border and a pooling that rounds up, which is larger than its own result.
+        return nn.AvgPool2d(k, stride, pad, ceil and pad == 0, rng.random() < 0.5)
+    if kind == "pad":
+        sides = [rng.randint(0, min(2, n - 1)) for n in (w, w, h, h)]
+        return rng.choice([nn.ZeroPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d])(tuple(sides))
+    if kind == "up":
+        if rng.random() < 0.5:
+            return nn.Upsample(scale_factor=rng.randint(2, 3), mode="nearest")
+        return nn.Upsample(scale_factor=2, mode="bilinear", align_corners=rng.random() < 0.5)
+    if kind == "residual":
+        return Residual(nn.Sequential(nn.Conv2d(channels, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, channels, 1)))
+    if kind == "branches":
+        return Branches(nn.Conv2d(channels, outputs, 1), nn.MaxPool2d(3, 1, 1))
+    if kind == "crop":
+        return Function(lambda x: x[:, :, : max(1, h - 1), -max(1, w - 1) :])
+    if kind == "chunk" and channels % 2 == 0:
+        return Function(lambda x: torch.chunk(x, 2, 1)[0] * torch.sigmoid(torch.chunk(x, 2, 1)[1]))
+    return nn.BatchNorm2d(channels)
+
+
+def image_model(rng):
+    shape = [rng.randint(1, 4), rng.randint(4, 10), rng.randint(4, 10)]
+    x = torch.zeros(2, *shape)
+    steps = []
+    for _ in range(rng.randint(1, 5)):
+        steps.append(image_step(rng, x.shape[1], x.shape[2:]).eval())
+        x = steps[-1](x)
+        steps.append(activation(rng, x.shape[1]).eval())
+    if rng.random() < 0.4:
+        steps += [nn.AdaptiveAvgPool2d(1)]
+        x = steps[-1](x)
+    steps.append(rng.choice([nn.Flatten(), Function(lambda t: torch.flatten(t, 1)), Function(lambda t: t.view(t.size(0), -1)), Function(lambda t: t.reshape(t.shape[0], -1))]))
+    width = int(np.prod(x.shape[1:]))
+    if rng.random() < 0.5:
+        steps += [nn.Linear(width, 7), rng.choice([nn.ReLU(), nn.GELU(), nn.BatchNorm1d(7), nn.LayerNorm(7), nn.Dropout()])]
+        width = 7
+    return nn.Sequential(*steps, nn.Linear(width, 5, bias=rng.random() < 0.7)), shape
+
+
+def sequence_net(rng, width):
+    steps = []
+    for _ in range(rng.randint(1, 3)):
+        kind = rng.choice(["linear", "norm", "act", "lstm", "gru", "rnn"])
+        units = rng.randint(1, 6)
+        if kind == "linear":
+            steps.append(nn.Linear(width, units, bias=rng.random() < 0.7))
+            width = units
+        elif kind == "norm":
+            steps.append(nn.LayerNorm(width, 1e-3, rng.random() < 0.7))
+        elif kind == "act":
+            steps.append(rng.choice([nn.GELU(), nn.ReLU(), nn.Tanh(), nn.GELU(approximate="tanh")]))
+        else:
+            make = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}[kind]
+            more = {"nonlinearity": rng.choice(["tanh", "relu"])} if kind == "rnn" else {}
+            steps.append(Recurrent(make(width, units, rng.randint(1, 2), batch_first=True, bias=rng.random() < 0.7, **more), "all"))
+            width = units
+    take = rng.choice(["all", "last", "state"])
+    steps.append(Recurrent(rng.choice([nn.LSTM, nn.GRU])(width, 4, batch_first=True), take))
+    if take == "all":
+        steps += [rng.choice([nn.Flatten(), Function(lambda t: t[:, -1]), Function(lambda t: t[:, 0, :])])]
+    return steps
+
+
+def sequence_model(rng):
+    steps_, width = rng.randint(2, 5), rng.randint(1, 5)
+    net = sequence_net(rng, width)
+    flat = nn.Sequential(*net).eval()(torch.zeros(2, steps_, width)).shape[1]
+    return nn.Sequential(*net, nn.Linear(flat, 4)), [steps_, width]
+
+
+def word_model(rng):
+    steps_, width = rng.randint(2, 5), rng.randint(1, 5)
+    net = sequence_net(rng, width)
+    flat = nn.Sequential(*net).eval()(torch.zeros(2, steps_, width)).shape[1]
+    return Words(nn.Sequential(*net, nn.Linear(flat, WORDS)), width), [steps_]
+
+
+def vector_model(rng):
+    width, steps = rng.randint(2, 9), []
+    given = width
+    for _ in range(rng.randint(1, 4)):
+        steps.append(nn.Linear(width, 6, bias=rng.random() < 0.7))
+        width = 6
+        steps.append(rng.choice([nn.ReLU(), nn.GELU(), nn.BatchNorm1d(6), nn.LayerNorm(6), nn.Dropout(), nn.Softmax(-1), nn.Tanh(), Residual(nn.Linear(6, 6))]))
+    return nn.Sequential(*steps, nn.Linear(width, 4)), [given]
+
+
+def randomise(model, rng):
+    with torch.no_grad():
+        for name, t in list(model.named_parameters()) + list(model.named_buffers()):
+            if t.is_floating_point():
+                t.add_(torch.from_numpy(rng.standard_normal(tuple(t.shape)).astype(np.float32)) * 0.1)
+                if name.endswith("running_var"):
+                    t.abs_().add_(0.1)
+
+
+def draw(folder, k):
+    rng = random.Random(1000 * SEED + k)
+    torch.manual_seed(1000 * SEED + k)
+    numbers = np.random.default_rng(1000 * SEED + k)
+    kind = rng.choice([image_model, image_model, image_model, sequence_model, word_model, vector_model])
+    model, shape = kind(rng)
+    model.eval()
+    randomise(model, numbers)
+    ids = kind is word_model
+    x = numbers.integers(0, WORDS, [EXAMPLES] + shape) if ids else numbers.standard_normal([EXAMPLES] + shape).astype(np.float32)
+    end = rng.choice(["scores", "scores", "softmax", "log_softmax"])
+    whole = nn.Sequential(model, {"scores": nn.Identity(), "softmax": nn.Softmax(1), "log_softmax": nn.LogSoftmax(1)}[end]).eval()
+    os.makedirs(folder)
+    labels = np.zeros(6, np.int64)
+    if ids:
+        labels[0] = WORDS - 1  # a source has as many ids as classes
+    np.savez(os.path.join(folder, "data.npz"), x_train=np.concatenate([x, x]), y_train=labels, x_test=x, y_test=labels[3:])
+    opset = rng.randint(11, 16)
+    dynamic = rng.random() < 0.7  # the batch; otherwise its extent is in the file
+    given = torch.from_numpy(x)
+    with torch.no_grad():
+        scores = model(given).numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(whole, (given,), os.path.join(folder, "net.onnx"), opset_version=opset, input_names=["input"], output_names=["output"],
+                          dynamic_axes={"input": {0: "batch"}} if dynamic else None, do_constant_folding=rng.random() < 0.7)
+    return f"operator set {opset}, batch {'dynamic' if dynamic else 'fixed'}\n{whole}", scores
+
+
+def main():
+    with tempfile.TemporaryDirectory() as scratch:
+        top = KEEP or scratch
+        models = [(os.path.join(top, f"net{k}"), *draw(os.path.join(top, f"net{k}"), k)) for k in range(MODELS)]
+        with open(os.path.join(top, "list"), "w") as f:
+            f.writelines(folder + "\n" for folder, _, _ in models)
+        subprocess.run([DUMP, os.path.join(top, "list")], check=True, timeout=300)
+        wrong = []
+        for folder, about, scores in models:
+            error = os.path.join(folder, "error.txt")
+            if os.path.exists(error):
+                wrong.append((folder, open(error).read(), about))
+                continue
+            out, _ = tensors.load(os.path.join(folder, "out.safetensors"))
+            worst = tensors.relative(out["again"], scores.reshape(-1))
+            if worst > 1e-5:
+                wrong.append((folder, f"differs by {worst:.2e}", about))
+        found = {n.op_type for folder, _, _ in models for n in onnx.load(os.path.join(folder, "net.onnx")).graph.node}
+    for folder, why, about in wrong[:5]:
+        print(f"{os.path.basename(folder)}: {why}\n{about}")
+    assert OPERATORS <= found, f"no model has {sorted(OPERATORS - found)}"
+    print(f"{MODELS} models of {len(found)} operators, {len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
