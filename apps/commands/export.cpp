@@ -64,7 +64,9 @@ void add_options(CLI::App& c, export_arguments& a) {
 cli_command export_command() {
   return make_command<export_arguments>(
       "export", "Write a job's net and weights as another program's model",
-      "  troupe export job.toml --weights net.safetensors --names names.txt --out torch.safetensors --format torch\n", add_options,
+      "  troupe export job.toml --weights net.safetensors --names names.txt --out torch.safetensors --format torch\n"
+      "  troupe export job.toml --weights net.safetensors --out net.caffemodel\n",
+      add_options,
       run_export);
 }
 

@@ -86,6 +86,7 @@ void add_options(CLI::App& c, import_arguments& a) {
 cli_command import_command() {
   return make_command<import_arguments>("import", "Make a job file and weights of another program's model",
                                         "  troupe import torch.safetensors --names names.txt --out net.safetensors\n"
+                                        "  troupe import train_val.prototxt solver.prototxt net.caffemodel --out net.toml\n"
                                         "What the job file lacks (the data, the update rule) is noted in it.",
                                         add_options, run_import);
 }

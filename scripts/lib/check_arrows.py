@@ -27,7 +27,8 @@ LIBRARIES = [
     (re.compile(r"prometheus/"), "prometheus-cpp", ("actors/metrics/",)),
     (re.compile(r"sqlite3\.h$"), "SQLite", ("runtime/node/runs/",)),
     (re.compile(r"png\.h$|jpeglib\.h$|jerror\.h$"), "libpng and libjpeg", ("runtime/node/images/",)),
-    (re.compile(r"^zip\.h$|lmdb\.h$|protozero/"), "libzip, LMDB and protozero", ("runtime/node/formats/",)),
+    (re.compile(r"^zip\.h$|lmdb\.h$"), "libzip and LMDB", ("runtime/node/formats/",)),
+    (re.compile(r"protozero/"), "protozero", ("runtime/node/formats/", "runtime/node/models/")),
 ]
 
 # By folder: files that it must not include although its layer would allow it (docs/ARCHITECTURE.md, "Rooms").

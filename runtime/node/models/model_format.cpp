@@ -4,12 +4,13 @@
 #include <set>
 #include <sstream>
 
+#include "runtime/node/models/caffe/caffe_format.hpp"
 #include "runtime/node/models/torch/torch_weights.hpp"
 
 namespace troupe {
 
 const std::vector<model_format>& model_formats() {
-  static const std::vector<model_format> all{torch_format()};
+  static const std::vector<model_format> all{torch_format(), caffe_format()};
   return all;
 }
 

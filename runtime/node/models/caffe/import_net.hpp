@@ -1,0 +1,30 @@
+// Translates a net of Caffe into a job: blobs become named layers, in-place layers too, and what
+// Troupe's jobs need is added.
+//   BatchNorm, Scale   one batch_norm, if nothing else reads the first
+//   Split              of Caffe's own making ("x_split"): its tops are its bottom
+//   outputs            that nothing uses are left out; a net without a loss gets one
+// Threads: one import, one thread.
+#pragma once
+
+#include "runtime/node/models/caffe/import_data.hpp"
+#include "runtime/node/models/model_format.hpp"
+
+namespace troupe::caffe {
+
+// Layers and data of the job. `names`: {Caffe's layer, Troupe's layer}. `with_weights`: the layers have their blobs.
+job_model translate_net(net& from, bool with_weights, const name_pairs& names, findings& found);
+
+// Names of Troupe: without spaces, dots and slashes, and unique.
+class name_maker {
+ public:
+  explicit name_maker(const name_pairs& names) : given_(names) {}
+  // The name of Caffe's layer; a note tells if it is another than Caffe's.
+  std::string of(const std::string& theirs, findings& found);
+  std::string fresh(std::string wanted);
+
+ private:
+  const name_pairs& given_;
+  std::vector<std::string> taken_{"data", "label"};
+};
+
+}  // namespace troupe::caffe
