@@ -29,6 +29,7 @@ class net_translator {
     else if (found_.wrong.empty())
       found_.error(from.layers.empty() ? proto_field() : from.layers[0].fields().at(), "the net has no data layer and no input");
     job_.name = from.name;
+    names_.note_changes(found_);
     return std::move(job_);
   }
 
@@ -127,7 +128,7 @@ class net_translator {
     job_layer to;
     for (const auto& b : l.bottoms) to.inputs.push_back(input_of(l, b));
     if (l.bottoms.empty()) l.error("it has no bottom");
-    to.name = names_.of(l.name, found_);
+    to.name = names_.of(l.name);
     to.theirs = l.name;
     if (!(l.train && l.test)) to.phase = l.train ? "train" : "test";
     layer_mapping m{l, to, found_, with_weights_, !to.inputs.empty() && is_image(to.inputs[0])};
@@ -215,11 +216,17 @@ std::string name_maker::fresh(std::string wanted) {
   return name;
 }
 
-std::string name_maker::of(const std::string& theirs, findings& found) {
+std::string name_maker::of(const std::string& theirs) {
   const auto given = std::find_if(given_.begin(), given_.end(), [&](const auto& pair) { return pair.first == theirs; });
   auto name = fresh(given == given_.end() ? theirs : given->second);
-  if (given == given_.end() && name != theirs) found.note("layer " + in_quotes(theirs) + " is called " + in_quotes(name) + " in the job");
+  if (given == given_.end() && name != theirs) changes_.push_back(in_quotes(theirs) + " is " + in_quotes(name));
   return name;
+}
+
+void name_maker::note_changes(findings& found) const {
+  if (changes_.empty()) return;
+  found.note("layers have other names in the job: " + changes_[0] +
+             (changes_.size() > 1 ? ", and " + std::to_string(changes_.size() - 1) + " more; --names sets them" : "; --names sets it"));
 }
 
 job_model translate_net(net& from, bool with_weights, const name_pairs& names, findings& found) {

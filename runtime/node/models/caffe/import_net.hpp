@@ -18,13 +18,16 @@ job_model translate_net(net& from, bool with_weights, const name_pairs& names, f
 class name_maker {
  public:
   explicit name_maker(const name_pairs& names) : given_(names) {}
-  // The name of Caffe's layer; a note tells if it is another than Caffe's.
-  std::string of(const std::string& theirs, findings& found);
+  // The name of Caffe's layer.
+  std::string of(const std::string& theirs);
   std::string fresh(std::string wanted);
+  // One note for all layers that have another name than in Caffe.
+  void note_changes(findings& found) const;
 
  private:
   const name_pairs& given_;
   std::vector<std::string> taken_{"data", "label"};
+  std::vector<std::string> changes_;  // "'a/b' is 'a_b'"
 };
 
 }  // namespace troupe::caffe

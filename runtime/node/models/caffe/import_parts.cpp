@@ -44,13 +44,21 @@ std::vector<share> devices_of(const layer_shares& s) {
   return list;
 }
 
-// The fewest packets of the batch in which every share is a whole number of packets; 0: there is none.
-std::int64_t packets_for(std::int64_t batch, const std::set<double>& shares) {
+// The fewest packets of the batch in which every share is a whole number of packets. If there are
+// none, the most up to 64.
+struct packet_choice {
+  std::int64_t packets = 1;
+  bool exact = false;
+};
+packet_choice packets_for(std::int64_t batch, const std::set<double>& shares) {
+  packet_choice rough;
   for (std::int64_t n = 1; n <= std::min<std::int64_t>(batch, 65535); ++n) {
+    if (batch % n != 0) continue;
     const auto whole = [n](double s) { return std::abs(s * static_cast<double>(n) - std::round(s * static_cast<double>(n))) < 1e-6; };
-    if (batch % n == 0 && std::all_of(shares.begin(), shares.end(), whole)) return n;
+    if (std::all_of(shares.begin(), shares.end(), whole)) return {n, true};
+    if (n <= 64) rough.packets = n;
   }
-  return 0;
+  return rough;
 }
 
 std::int64_t batch_of(const job_model& job) {
@@ -142,11 +150,12 @@ void write_shares(const shares_of_layers& shares, job_model& job, findings& foun
     place_layer(l, where, depth);
   }
   job.job.emplace_back("devices", toml_text(std::vector<std::string>(devices.begin(), devices.end())));
-  const auto batch = batch_of(job), packets = packets_for(batch, by_batch);
-  if (packets == 0)
-    found.note("shares of the batch are whole packets: no number of packets fits all proportions of Caffe con Troll exactly");
-  else if (packets > 1)
-    job.pipeline.emplace_back("packets", toml_text(packets));
+  const auto batch = batch_of(job);
+  const auto [packets, exact] = packets_for(batch, by_batch);
+  if (!exact)
+    found.note("the proportions of Caffe con Troll are rounded to packets: no number of packets that divides the batch of " +
+               std::to_string(batch) + " fits all of them");
+  if (packets > 1) job.pipeline.emplace_back("packets", toml_text(packets));
   found.note("layers have the places of Caffe con Troll's proportions: a share of the batch is a number of packets");
 }
 

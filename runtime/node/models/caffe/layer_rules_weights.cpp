@@ -143,6 +143,7 @@ void layer_mapping::filler(message_reader& m, const std::string& field, const st
   if (f.integer("sparse", -1, -1) >= 0) f.error("sparse", "sparse fillers are not supported");
   std::string text = "{ kind = " + toml_text(type);
   if (type == "constant") {
+    if (field == "bias_filler" && value == 0) return;  // the default of both
     text += ", value = " + toml_text(value);
   } else if (type == "uniform") {
     text += ", min = " + toml_text(min) + ", max = " + toml_text(max);
@@ -288,8 +289,7 @@ void map_scale(layer_mapping& m) {
   if (bias) list.push_back({"bias", {0}});
   m.parameters(list);
   const auto unusual = [](const std::pair<std::string, std::string>& key) {
-    return (key.first == "weight_filler" && key.second != "{ kind = \"constant\", value = 1.0 }") ||
-           (key.first == "bias_filler" && key.second != "{ kind = \"constant\", value = 0.0 }");
+    return (key.first == "weight_filler" && key.second != "{ kind = \"constant\", value = 1.0 }") || key.first == "bias_filler";
   };
   m.to.mergeable = bias && std::none_of(m.to.keys.begin(), m.to.keys.end(), unusual);
 }
@@ -325,7 +325,8 @@ extents read_extents(message_reader& p, const std::string& both, const std::stri
 std::vector<float> unscaled_statistics(const std::vector<float>& sums, float factor) {
   const float scale = factor == 0 ? 0 : 1 / factor;
   auto values = sums;
-  for (auto& v : values) v *= scale;
+  if (scale != 1)
+    for (auto& v : values) v *= scale;
   return values;
 }
 
