@@ -193,7 +193,13 @@ void write_nodes(const std::vector<node_file>& nodes, const net& from, job_model
     }
     found.note("the layers from " + in_quotes(first.name) + " on are on " + joined(names) + ": nodes of a cluster file");
   }
-  if (staleness > 0) job.train.emplace_back("sync", "{ mode = \"ssp\", staleness = " + toml_text(staleness) + " }");
+  const auto placed = [](const job_layer& l) {
+    return std::any_of(l.keys.begin(), l.keys.end(), [](const auto& key) { return key.first == "place"; });
+  };
+  if (staleness > 0 && std::any_of(job.layers.begin(), job.layers.end(), placed))
+    found.note("the staleness " + std::to_string(staleness) + " is left out: layers are placed in mode bsp only");
+  else if (staleness > 0)
+    job.train.emplace_back("sync", "{ mode = \"ssp\", staleness = " + toml_text(staleness) + " }");
 }
 
 }  // namespace troupe::caffe

@@ -57,12 +57,11 @@ void read_rule(message_reader& r, job_model& job, findings& found) {
   }
 }
 
-void read_schedule(message_reader& r, job_model& job) {
+void read_schedule(message_reader& r, std::int64_t last, job_model& job) {
   const auto policy = r.text("lr_policy", "fixed");
   const auto gamma = r.real("gamma", 0), power = r.real("power", 0);
   const auto stepsize = r.integer("stepsize", 0, 1, most_steps);
   const auto steps = r.integers("stepvalue", 0, most_steps);
-  const auto last = r.has("max_iter") ? r.integer("max_iter", 1, 1, most_steps) : 0;
   std::string text;
   if (policy == "step") {
     if (stepsize == 0) r.error("lr_policy", "lr_policy 'step' needs 'stepsize'");
@@ -112,10 +111,11 @@ void read_solver(const proto_field& tree, job_model& job, findings& found) {
   read_rule(r, job, found);
   job.dynamics.emplace_back("lr", toml_text(r.real("base_lr", 0.01)));
   if (const auto decay = r.real("weight_decay", 0); decay != 0) job.dynamics.emplace_back("decay", toml_text(decay));
-  read_schedule(r, job);
+  const auto last = r.integer("max_iter", 0, 1, most_steps);
+  read_schedule(r, last, job);
   read_clip(r, job);
-  if (r.has("max_iter"))
-    job.finish.emplace_back("steps", toml_text(r.integer("max_iter", 1, 1, most_steps)));
+  if (last > 0)
+    job.finish.emplace_back("steps", toml_text(last));
   else
     job.finish.emplace_back("epochs", "10");
   if (const auto every = r.integer("test_interval", 0, 0, most_steps); every > 0) job.eval.insert(job.eval.begin(), {"every", toml_text(every)});

@@ -168,10 +168,9 @@ class net_reader {
 };
 
 void write_blob(const blob& b, protozero::pbf_writer out) {
-  {
-    protozero::pbf_writer shape(out, 7);
-    if (!b.dims.empty()) shape.add_packed_int64(1, b.dims.begin(), b.dims.end());
-  }
+  std::string dims;
+  if (!b.dims.empty()) protozero::pbf_writer(dims).add_packed_int64(1, b.dims.begin(), b.dims.end());
+  out.add_message(7, dims);  // also if it is empty: a scalar
   out.add_bytes(5, reinterpret_cast<const char*>(b.values->data()), b.values->size() * sizeof(float));
 }
 
