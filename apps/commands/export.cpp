@@ -66,8 +66,7 @@ cli_command export_command() {
       "export", "Write a job's net and weights as another program's model",
       "  troupe export job.toml --weights net.safetensors --names names.txt --out torch.safetensors --format torch\n"
       "  troupe export job.toml --weights net.safetensors --out net.caffemodel\n",
-      add_options,
-      run_export);
+      add_options, run_export);
 }
 
 }  // namespace troupe

@@ -30,7 +30,8 @@ expected<void, diagnostics> check_model(const imported_model& m, const std::stri
     return {};
   }
   if (m.weights.empty()) return {};
-  if (const auto fits = check_weights((*made)->graph, m.weights); !fits) return unexpected(diagnostics{{{file}, fits.error().text}});
+  if (const auto fits = check_weights((*made)->graph, m.weights); !fits)
+    return unexpected(diagnostics{{{file}, fits.error().text}});
   return {};
 }
 
@@ -67,8 +68,7 @@ int run_import(const import_arguments& a, const output& out) {
   }
   for (const auto& n : notes) out.remark(n);
   if (out.json())
-    out.object(
-        {{"event", "import"}, {"format", f.name}, {"files", written}, {"tensors", model.weights.size()}, {"notes", notes}});
+    out.object({{"event", "import"}, {"format", f.name}, {"files", written}, {"tensors", model.weights.size()}, {"notes", notes}});
   out.text(joined(written) + ": " + std::to_string(model.weights.size()) + " tensors from " + f.name + "\n");
   return exit_done;
 }

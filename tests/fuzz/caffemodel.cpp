@@ -37,7 +37,9 @@ std::vector<std::string> sound_caffemodel() {
   using kind = caffe::proto_field::kind;
   const auto n = [](const char* name, const char* v) { return fuzz_field(name, kind::number, v); };
   const auto t = [](const char* name, const char* v) { return fuzz_field(name, kind::text, v); };
-  const auto m = [](const char* name, std::vector<caffe::proto_field> inner) { return fuzz_field(name, kind::message, "", std::move(inner)); };
+  const auto m = [](const char* name, std::vector<caffe::proto_field> inner) {
+    return fuzz_field(name, kind::message, "", std::move(inner));
+  };
   caffe::binary_net net;
   for (const auto& dims : {std::vector<std::int64_t>{2, 3, 1, 1}, std::vector<std::int64_t>{2}, std::vector<std::int64_t>{}}) {
     caffe::blob b;
@@ -50,17 +52,20 @@ std::vector<std::string> sound_caffemodel() {
       t("name", "n"),
       m("layer", {t("name", "data"), t("type", "Input"), t("top", "data"),
                   m("input_param", {m("shape", {n("dim", "4"), n("dim", "3"), n("dim", "5"), n("dim", "5")})})}),
-      m("layer", {t("name", "c"), t("type", "Convolution"), t("bottom", "data"), t("top", "c"),
-                  m("convolution_param", {n("num_output", "2"), n("kernel_size", "1"), fuzz_field("bias_term", kind::word, "true")}),
-                  fuzz_field("blobs", kind::blob, "0"), fuzz_field("blobs", kind::blob, "1")}),
+      m("layer",
+        {t("name", "c"), t("type", "Convolution"), t("bottom", "data"), t("top", "c"),
+         m("convolution_param", {n("num_output", "2"), n("kernel_size", "1"), fuzz_field("bias_term", kind::word, "true")}),
+         fuzz_field("blobs", kind::blob, "0"), fuzz_field("blobs", kind::blob, "1")}),
       m("layer", {t("name", "p"), t("type", "Pooling"), t("bottom", "c"), t("top", "p"),
                   m("pooling_param", {fuzz_field("pool", kind::word, "AVE"), fuzz_field("global_pooling", kind::word, "true")})}),
       m("layer", {t("name", "s"), t("type", "PReLU"), t("bottom", "p"), t("top", "p"), n("loss_weight", "0"),
                   m("prelu_param", {fuzz_field("channel_shared", kind::word, "true")}), fuzz_field("blobs", kind::blob, "2")})};
   auto whole = caffe::binary_of(net);
   must(whole.has_value(), "a sound net cannot be written");
-  // A layer of the old form, by hand: name 4, type 5, blobs 6 { num 1, channels 2, height 3, width 4, data 5, double_data 8 }.
-  const std::string old("\x12\x1f\x22\x01x\x28\x0e\x32\x18\x08\x01\x10\x01\x18\x01\x20\x02\x2d\0\0\x80\x3f\x41\0\0\0\0\0\0\xf0\x3f", 33);
+  // A layer of the old form, by hand: name 4, type 5, blobs 6 { num 1, channels 2, height 3, width
+  // 4, data 5, double_data 8 }.
+  const std::string old("\x12\x1f\x22\x01x\x28\x0e\x32\x18\x08\x01\x10\x01\x18\x01\x20\x02\x2d\0\0\x80\x3f\x41\0\0\0\0\0\0\xf0\x3f",
+                        33);
   return {*whole, old};
 }
 

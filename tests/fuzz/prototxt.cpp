@@ -1,5 +1,5 @@
-// Fuzz target: nets and solvers of Caffe in the text format of Protocol Buffers. What is read is printed
-// and read again, and translated into a job.
+// Fuzz target: nets and solvers of Caffe in the text format of Protocol Buffers. What is read is
+// printed and read again, and translated into a job.
 #include "runtime/node/models/caffe/prototxt.hpp"
 
 #include "runtime/node/models/caffe/import_files.hpp"
@@ -24,15 +24,18 @@ std::vector<std::string> sound_prototxt() {
   return {
       "name: \"n\" input: \"data\" input_dim: 4 input_dim: 3 input_dim: 8 input_dim: 8\n"
       "layer { name: \"c\" type: \"Convolution\" bottom: \"data\" top: \"c\" param { lr_mult: 1 } param { lr_mult: 2 }\n"
-      "  convolution_param { num_output: 4 kernel_h: 1 kernel_w: 3 pad_w: 1 weight_filler { type: \"gaussian\" std: 1e-2 } } } # a comment\n"
-      "layer { name: \"bn\" type: \"BatchNorm\" bottom: \"c\" top: \"c\" } layer { name: \"sc\" type: \"Scale\" bottom: \"c\" top: \"c\" scale_param { bias_term: true } }\n"
+      "  convolution_param { num_output: 4 kernel_h: 1 kernel_w: 3 pad_w: 1 weight_filler { type: \"gaussian\" std: 1e-2 } } } # a "
+      "comment\n"
+      "layer { name: \"bn\" type: \"BatchNorm\" bottom: \"c\" top: \"c\" } layer { name: \"sc\" type: \"Scale\" bottom: \"c\" top: "
+      "\"c\" scale_param { bias_term: true } }\n"
       "layer { name: \"r\" type: \"ReLU\" bottom: \"c\" top: \"c\" include { phase: TRAIN } include { phase: TEST } }\n"
       "layer { name: \"p\" type: \"Pooling\" bottom: \"c\" top: \"p\" pooling_param { pool: AVE global_pooling: true } }\n"
       "layer { name: \"prob\" type: \"Softmax\" bottom: \"p\" top: \"prob\" }\n",
       "layers < name: 'd' type: DATA top: \"d\" top: \"l\" data_param: { source: \"a\\n\\101\" batch_size: 0x10 backend: LMDB } >\n"
       "layers { name: \"s\" type: SLICE bottom: \"d\" top: \"a\" top: \"b\" slice_param { slice_point: [1] } }\n"
       "layers { name: \"x\" type: CONCAT bottom: \"a\" bottom: \"b\" top: \"x\"; concat_param { concat_dim: 1, } }\n"
-      "layers { name: \"f\" type: INNER_PRODUCT bottom: \"x\" top: \"f\" blobs_lr: 1 blobs_lr: 2 inner_product_param { num_output: 10 } gpu_0_batch_proportion: .5 }\n"
+      "layers { name: \"f\" type: INNER_PRODUCT bottom: \"x\" top: \"f\" blobs_lr: 1 blobs_lr: 2 inner_product_param { num_output: "
+      "10 } gpu_0_batch_proportion: .5 }\n"
       "layers { name: \"e\" type: SOFTMAX_LOSS bottom: \"f\" bottom: \"l\" loss_weight: 0.3f }\n",
       "net: \"a.prototxt\" base_lr: 1e-3 lr_policy: \"multistep\" gamma: 0.1 stepvalue: [10, 20] max_iter: 30 momentum: 0.9\n",
       "start_layer: \"fc\" end_layers: \"loss\" node_info { position: 1 }\n"};

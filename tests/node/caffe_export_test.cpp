@@ -39,13 +39,16 @@ std::string differences(const named_tensors& a, const named_tensors& b) {
   if (a.size() != b.size()) return std::to_string(a.size()) + " and " + std::to_string(b.size()) + " tensors";
   for (std::size_t k = 0; k < a.size(); ++k) {
     if (a[k].first != b[k].first) return a[k].first + " and " + b[k].first;
-    if (!(a[k].second.dims() == b[k].second.dims())) return a[k].first + ": " + a[k].second.dims().to_string() + " and " + b[k].second.dims().to_string();
+    if (!(a[k].second.dims() == b[k].second.dims()))
+      return a[k].first + ": " + a[k].second.dims().to_string() + " and " + b[k].second.dims().to_string();
     if (std::memcmp(a[k].second.raw(), b[k].second.raw(), a[k].second.bytes()) != 0) return a[k].first + " differs in its bits";
   }
   return {};
 }
 
-std::string text_of_filler(const filler_spec& f) { return f.kind + " " + toml_text(check_options(f.values, filler_options(f.kind))); }
+std::string text_of_filler(const filler_spec& f) {
+  return f.kind + " " + toml_text(check_options(f.values, filler_options(f.kind)));
+}
 
 // A graph as text: all that a file of Caffe says of it.
 std::string outline_of(const model_graph& g) {
@@ -60,7 +63,8 @@ std::string outline_of(const model_graph& g) {
     for (const auto k : l.params) {
       const auto& p = g.params[k];
       s += "\n  " + p.full_name + " " + p.spec.dims.to_string() + " lr " + std::to_string(p.spec.lr_multiplier) + " decay " +
-           std::to_string(p.spec.decay_multiplier) + " momentum " + std::to_string(p.spec.momentum) + " " + text_of_filler(p.spec.filler);
+           std::to_string(p.spec.decay_multiplier) + " momentum " + std::to_string(p.spec.momentum) + " " +
+           text_of_filler(p.spec.filler);
     }
     s += "\n";
   }
@@ -97,52 +101,15 @@ TEST(caffe_export, gives_the_same_graph_and_weights_of_random_jobs) {
     ASSERT_EQ(again.files[1].bytes, files.files[1].bytes);
   }
   if (seeds < 300) return;
-  for (const auto* type : {"convolution", "deconvolution", "linear", "max_pool", "avg_pool", "relu", "prelu", "elu", "sigmoid", "tanh", "lrn", "dropout",
-                           "softmax", "concat", "eltwise", "split", "slice", "flatten", "crop", "batch_norm", "scale", "bias", "softmax_loss", "hinge", "accuracy", "euclidean"})
+  for (const auto* type :
+       {"convolution", "deconvolution", "linear",  "max_pool", "avg_pool",     "relu",    "prelu",    "elu",      "sigmoid",
+        "tanh",        "lrn",           "dropout", "softmax",  "concat",       "eltwise", "split",    "slice",    "flatten",
+        "crop",        "batch_norm",    "scale",   "bias",     "softmax_loss", "hinge",   "accuracy", "euclidean"})
     EXPECT_GE(types[type], 5) << type;
 }
 
-// A .caffemodel as Caffe writes it: layers with in-place tops and split layers of its own.
-std::string model_of_caffe(bool old, std::vector<blob>& blobs) {
-  std::mt19937 bits(5);
-  binary_net n;
-  auto tree = parse_prototxt(R"(
-name: "c"
-layer { name: "data" type: "Data" top: "data" top: "label" data_param { source: "db" batch_size: 8 backend: LMDB } }
-layer { name: "label_data_1_split" type: "Split" bottom: "label" top: "label_data_1_split_0" top: "label_data_1_split_1" }
-layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param { num_output: 4 kernel_size: 3 group: 1 } }
-layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
-layer { name: "conv_relu_0_split" type: "Split" bottom: "conv" top: "conv_relu_0_split_0" top: "conv_relu_0_split_1" }
-layer { name: "cat" type: "Concat" bottom: "conv_relu_0_split_0" bottom: "conv_relu_0_split_1" top: "cat" }
-layer { name: "bn" type: "BatchNorm" bottom: "cat" top: "cat" }
-layer { name: "fc" type: "InnerProduct" bottom: "cat" top: "fc" inner_product_param { num_output: 10 } }
-layer { name: "loss" type: "SoftmaxWithLoss" bottom: "fc" bottom: "label_data_1_split_0" top: "loss" }
-layer { name: "acc" type: "Accuracy" bottom: "fc" bottom: "label_data_1_split_1" top: "acc" include { phase: TEST } }
-)", "");
-  EXPECT_TRUE(tree);
-  n.net = *tree;
-  const std::map<std::string, std::vector<std::vector<std::int64_t>>> shapes{{"conv", {{4, 3, 3, 3}, {4}}}, {"bn", {{8}, {8}, {1}}}, {"fc", {{10, 32}, {10}}}};
-  for (auto& l : n.net.fields) {
-    if (l.fields.empty()) continue;
-    const auto found = shapes.find(l.fields[0].text);
-    if (found == shapes.end()) continue;
-    for (const auto& s : found->second) {
-      blob b;
-      b.dims = s;
-      std::int64_t count = 1;
-      for (const auto d : s) count *= d;
-      auto values = std::make_shared<std::vector<float>>(static_cast<std::size_t>(count));
-      for (auto& v : *values) v = s.size() == 1 && s[0] == 1 ? 1.0F : static_cast<float>(bits()) / 1e9F;
-      b.values = std::move(values);
-      proto_field f;
-      f.name = "blobs", f.what = proto_field::kind::blob, f.text = std::to_string(n.blobs.size());
-      l.fields.push_back(f);
-      n.blobs.push_back(b);
-    }
-  }
-  blobs = n.blobs;
-  if (!old) return *binary_of(n);
-  // V1LayerParameter: name 4, blobs 6; BlobProto with four extents.
+// The blobs of the layers as V1LayerParameter (name 4, blobs 6), each with four extents.
+std::string layers_of_the_first_version(const binary_net& n) {
   const auto varint = [](std::uint64_t v) {
     std::string s;
     for (; v >= 128; v >>= 7) s += static_cast<char>(v | 128);
@@ -167,6 +134,50 @@ layer { name: "acc" type: "Accuracy" bottom: "fc" bottom: "label_data_1_split_1"
     out += bytes(2, layer);
   }
   return out;
+}
+
+// A .caffemodel as Caffe writes it: layers with in-place tops and split layers of its own.
+std::string model_of_caffe(bool old, std::vector<blob>& blobs) {
+  std::mt19937 bits(5);
+  binary_net n;
+  auto tree = parse_prototxt(R"(
+name: "c"
+layer { name: "data" type: "Data" top: "data" top: "label" data_param { source: "db" batch_size: 8 backend: LMDB } }
+layer { name: "label_data_1_split" type: "Split" bottom: "label" top: "label_data_1_split_0" top: "label_data_1_split_1" }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param { num_output: 4 kernel_size: 3 group: 1 } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "conv_relu_0_split" type: "Split" bottom: "conv" top: "conv_relu_0_split_0" top: "conv_relu_0_split_1" }
+layer { name: "cat" type: "Concat" bottom: "conv_relu_0_split_0" bottom: "conv_relu_0_split_1" top: "cat" }
+layer { name: "bn" type: "BatchNorm" bottom: "cat" top: "cat" }
+layer { name: "fc" type: "InnerProduct" bottom: "cat" top: "fc" inner_product_param { num_output: 10 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "fc" bottom: "label_data_1_split_0" top: "loss" }
+layer { name: "acc" type: "Accuracy" bottom: "fc" bottom: "label_data_1_split_1" top: "acc" include { phase: TEST } }
+)",
+                             "");
+  EXPECT_TRUE(tree);
+  n.net = *tree;
+  const std::map<std::string, std::vector<std::vector<std::int64_t>>> shapes{
+      {"conv", {{4, 3, 3, 3}, {4}}}, {"bn", {{8}, {8}, {1}}}, {"fc", {{10, 32}, {10}}}};
+  for (auto& l : n.net.fields) {
+    if (l.fields.empty()) continue;
+    const auto found = shapes.find(l.fields[0].text);
+    if (found == shapes.end()) continue;
+    for (const auto& s : found->second) {
+      blob b;
+      b.dims = s;
+      std::int64_t count = 1;
+      for (const auto d : s) count *= d;
+      auto values = std::make_shared<std::vector<float>>(static_cast<std::size_t>(count));
+      for (auto& v : *values) v = s.size() == 1 && s[0] == 1 ? 1.0F : static_cast<float>(bits()) / 1e9F;
+      b.values = std::move(values);
+      proto_field f;
+      f.name = "blobs", f.what = proto_field::kind::blob, f.text = std::to_string(n.blobs.size());
+      l.fields.push_back(f);
+      n.blobs.push_back(b);
+    }
+  }
+  blobs = n.blobs;
+  return old ? layers_of_the_first_version(n) : *binary_of(n);
 }
 
 TEST(caffe_export, keeps_the_bits_of_every_blob_of_a_caffemodel) {
@@ -196,7 +207,8 @@ TEST(caffe_export, keeps_the_bits_of_every_blob_of_a_caffemodel) {
 std::string job_with(const std::string& layers, const std::string& shape_text = "[2, 6, 6]") {
   return "[job]\nname = \"j\"\n[data]\nsource = \"synthetic\"\nshape = " + shape_text + "\nbatch = 4\n" + layers +
          "[[layer]]\nname = \"fc\"\ntype = \"linear\"\ninputs = [\"x\"]\noutputs = 10\n"
-         "[[layer]]\nname = \"loss\"\ntype = \"softmax_loss\"\ninputs = [\"fc\", \"label\"]\n[train.dynamics]\nrule = \"sgd\"\n[train.finish]\nsteps = 1\n";
+         "[[layer]]\nname = \"loss\"\ntype = \"softmax_loss\"\ninputs = [\"fc\", \"label\"]\n[train.dynamics]\nrule = "
+         "\"sgd\"\n[train.finish]\nsteps = 1\n";
 }
 std::string layer_table(const std::string& name, const std::string& type, const std::string& input, const std::string& keys = {}) {
   return "[[layer]]\nname = \"" + name + "\"\ntype = \"" + type + "\"\ninputs = [\"" + input + "\"]\n" + keys;
@@ -206,6 +218,7 @@ std::string why_not(const std::string& layers, const std::string& shape_text = "
   return j ? test::error_text(export_net(*j, random_weights(j->graph, 1), {})) : "not prepared";
 }
 
+// size: the whole text of a net
 TEST(caffe_export, writes_a_net_for_deployment_with_its_loss) {
   const auto j = prepared(job_with(layer_table("x", "batch_norm", "data", "lr_scale = [2, 3, 1, 1]\n")));
   ASSERT_TRUE(j);
@@ -298,7 +311,8 @@ layer {
 
 TEST(caffe_export, folds_a_border_of_zeros_into_a_convolution) {
   const auto text = job_with(layer_table("c_pad", "pad", "data", "top = 0\nbottom = 0\nleft = 3\nright = 3\n") +
-                             layer_table("c", "convolution", "c_pad", "outputs = 2\nkernel_h = 1\nkernel_w = 7\n") + layer_table("x", "relu", "c"));
+                             layer_table("c", "convolution", "c_pad", "outputs = 2\nkernel_h = 1\nkernel_w = 7\n") +
+                             layer_table("x", "relu", "c"));
   const auto j = prepared(text);
   ASSERT_TRUE(j);
   const auto weights = random_weights(j->graph, 1);
@@ -313,10 +327,12 @@ TEST(caffe_export, folds_a_border_of_zeros_into_a_convolution) {
 }
 
 TEST(caffe_export, has_embeddings_and_scores_of_sequences) {
-  const auto j = prepared(
-      "[job]\nname = \"j\"\n[data]\nsource = \"text\"\npath = \"" + std::string(TROUPE_SOURCE_DIR) + "/README.md\"\nsequence = 5\nbatch = 4\n" +
-      layer_table("e", "embedding", "data", "vocabulary = 500\noutputs = 3\n") + layer_table("fc", "linear", "e", "outputs = 500\naxis = 2\n") +
-      "[[layer]]\nname = \"loss\"\ntype = \"softmax_loss\"\ninputs = [\"fc\", \"label\"]\n[train.dynamics]\nrule = \"sgd\"\n[train.finish]\nsteps = 1\n");
+  const auto j = prepared("[job]\nname = \"j\"\n[data]\nsource = \"text\"\npath = \"" + std::string(TROUPE_SOURCE_DIR) +
+                          "/README.md\"\nsequence = 5\nbatch = 4\n" +
+                          layer_table("e", "embedding", "data", "vocabulary = 500\noutputs = 3\n") +
+                          layer_table("fc", "linear", "e", "outputs = 500\naxis = 2\n") +
+                          "[[layer]]\nname = \"loss\"\ntype = \"softmax_loss\"\ninputs = [\"fc\", "
+                          "\"label\"]\n[train.dynamics]\nrule = \"sgd\"\n[train.finish]\nsteps = 1\n");
   ASSERT_TRUE(j);
   const auto files = exported(*j, random_weights(j->graph, 1));
   EXPECT_THAT(files.files[0].bytes, HasSubstr("    input_dim: 500\n    bias_term: false\n"));
@@ -331,7 +347,8 @@ TEST(caffe_export, names_layers_that_caffe_lacks) {
   EXPECT_EQ(why_not(layer_table("x", "upsample", "data")), "job.toml:7:1: layer 'x' (upsample): Caffe has no such layer");
   EXPECT_EQ(why_not(layer_table("x", "layer_norm", "data")), "job.toml:7:1: layer 'x' (layer_norm): Caffe has no such layer");
   EXPECT_EQ(why_not(layer_table("x", "pad", "data", "pad = 1\n")), "job.toml:7:1: layer 'x' (pad): Caffe has no such layer");
-  EXPECT_EQ(why_not(layer_table("x", "lstm", "data", "units = 3\n"), "[2, 6]"), "job.toml:7:1: layer 'x' (lstm): Caffe has no such layer");
+  EXPECT_EQ(why_not(layer_table("x", "lstm", "data", "units = 3\n"), "[2, 6]"),
+            "job.toml:7:1: layer 'x' (lstm): Caffe has no such layer");
   EXPECT_EQ(why_not(layer_table("x", "crop", "data", "size = [2, 2]\n")),
             "job.toml:7:1: layer 'x' (crop): Caffe's Crop has the extents of a second input, not a size");
   EXPECT_EQ(why_not(layer_table("x", "deconvolution", "data", "outputs = 2\nkernel = 2\nstride = 2\noutput_pad = 1\n")),
@@ -340,26 +357,30 @@ TEST(caffe_export, names_layers_that_caffe_lacks) {
             "job.toml:7:1: layer 'x' (lrn): Caffe's LRN within a channel has k = 1, not 2");
   EXPECT_EQ(why_not(layer_table("x", "avg_pool", "data", "kernel = 3\npad = 1\ncount_padding = false\n")),
             "job.toml:7:1: layer 'x' (avg_pool): Caffe's average counts padding in the divisor (count_padding = false)");
-  EXPECT_EQ(why_not(layer_table("x", "relu", "data") + "[[layer]]\nname = \"s\"\ntype = \"softmax_loss\"\ninputs = [\"fc\", \"label\"]\nlabel_smoothing = 0.1\n"),
+  EXPECT_EQ(why_not(layer_table("x", "relu", "data") +
+                    "[[layer]]\nname = \"s\"\ntype = \"softmax_loss\"\ninputs = [\"fc\", \"label\"]\nlabel_smoothing = 0.1\n"),
             "job.toml:11:1: layer 's' (softmax_loss): Caffe has no label_smoothing");
-  EXPECT_EQ(why_not(layer_table("x", "relu", "data") + "[[layer]]\nname = \"s\"\ntype = \"sigmoid_cross_entropy\"\ninputs = [\"fc\", \"label\"]\n"),
+  EXPECT_EQ(why_not(layer_table("x", "relu", "data") +
+                    "[[layer]]\nname = \"s\"\ntype = \"sigmoid_cross_entropy\"\ninputs = [\"fc\", \"label\"]\n"),
             "job.toml:11:1: layer 's' (sigmoid_cross_entropy): Caffe's loss takes a target for each score, not class labels");
 }
 
 TEST(caffe_export, names_weights_and_names_that_are_not_there) {
   const auto j = prepared(job_with(layer_table("x", "relu", "data")));
   ASSERT_TRUE(j);
-  EXPECT_EQ(test::error_text(export_net(*j, {}, {})), "the parameter 'fc.weight' has no weights\nthe parameter 'fc.bias' has no weights");
+  EXPECT_EQ(test::error_text(export_net(*j, {}, {})),
+            "the parameter 'fc.weight' has no weights\nthe parameter 'fc.bias' has no weights");
   const auto weights = random_weights(j->graph, 1);
   EXPECT_EQ(test::error_text(export_net(*j, weights, {{"a", "y"}})), "the job has no layer 'y', which the list of names calls 'a'");
   EXPECT_EQ(test::error_text(export_net(*j, weights, {{"fc", "x"}})), "the list of names gives one name to two layers");
 }
 
 TEST(caffe_export, notes_what_the_files_do_not_have) {
-  const auto j = prepared(
-      "[job]\nname = \"j\"\n[data]\nsource = \"synthetic\"\nshape = [1, 8, 8]\nbatch = 4\naugment = { crop = 6 }\n" +
-      layer_table("x", "batch_norm", "data", "stats = \"batch\"\n") + layer_table("fc", "linear", "x", "outputs = 10\n") +
-      "[[layer]]\nname = \"loss\"\ntype = \"softmax_loss\"\ninputs = [\"fc\", \"label\"]\n[train.dynamics]\nrule = \"sgd\"\n[train.finish]\nsteps = 1\n");
+  const auto j =
+      prepared("[job]\nname = \"j\"\n[data]\nsource = \"synthetic\"\nshape = [1, 8, 8]\nbatch = 4\naugment = { crop = 6 }\n" +
+               layer_table("x", "batch_norm", "data", "stats = \"batch\"\n") + layer_table("fc", "linear", "x", "outputs = 10\n") +
+               "[[layer]]\nname = \"loss\"\ntype = \"softmax_loss\"\ninputs = [\"fc\", \"label\"]\n[train.dynamics]\nrule = "
+               "\"sgd\"\n[train.finish]\nsteps = 1\n");
   ASSERT_TRUE(j);
   const auto m = exported(*j, random_weights(j->graph, 1));
   ASSERT_EQ(m.notes.size(), 2u);

@@ -1,5 +1,5 @@
-// Nets of Caffe as jobs: LeNet, AlexNet's layers, a residual block, an inception block, data layers,
-// phases, solvers, the older form of layers.
+// Nets of Caffe as jobs: LeNet, AlexNet's layers, a residual block, an inception block, data
+// layers, phases, solvers, the older form of layers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,12 +31,14 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
 TEST(caffe_import, makes_a_job_of_lenet) {
   const auto m = imported_net(lenet);
   EXPECT_EQ(section(m.job, "data"),
-            "source = \"lmdb\"\npath = \"mnist_train_lmdb\"\ntest_path = \"mnist_test_lmdb\"\nbatch = 64\nscale = [0.5]\nmean = [5.0, 10.0]\n")
+            "source = \"lmdb\"\npath = \"mnist_train_lmdb\"\ntest_path = \"mnist_test_lmdb\"\nbatch = 64\nscale = [0.5]\nmean = "
+            "[5.0, 10.0]\n")
       << "Caffe subtracts the mean before it scales";
   EXPECT_EQ(section(m.job, "data.augment"), "crop = 24\nmirror = true\n");
   EXPECT_EQ(section(m.job, "eval"), "batch = 100\n");
   EXPECT_EQ(table_of(m.job, "conv1"),
-            "name = \"conv1\"\ntype = \"convolution\"\ninputs = [\"data\"]\noutputs = 20\nkernel = 5\nweight_filler = { kind = \"xavier\" }\n"
+            "name = \"conv1\"\ntype = \"convolution\"\ninputs = [\"data\"]\noutputs = 20\nkernel = 5\nweight_filler = { kind = "
+            "\"xavier\" }\n"
             "lr_scale = [1.0, 2.0]\ndecay_scale = [1.0, 0.0]\n");
   EXPECT_EQ(table_of(m.job, "pool1"), "name = \"pool1\"\ntype = \"max_pool\"\ninputs = [\"conv1\"]\nkernel = 2\nstride = 2\n");
   EXPECT_THAT(table_of(m.job, "ip1"), HasSubstr("weight_filler = { kind = \"gaussian\", mean = 0.0, std = 0.01 }"));
@@ -52,11 +54,11 @@ TEST(caffe_import, makes_a_job_of_lenet) {
 }
 
 TEST(caffe_import, reads_a_net_for_deployment_as_a_job_with_a_loss) {
-  const auto m = imported_net(
-      "name: \"d\" input: \"data\" input_dim: 10 input_dim: 3 input_dim: 20 input_dim: 21 " +
-      layer_text("conv", "Convolution", "data", "c", "convolution_param { num_output: 7 kernel_h: 3 kernel_w: 2 }") +
-      layer_text("pool", "Pooling", "c", "p", "pooling_param { pool: AVE global_pooling: true }") +
-      layer_text("prob", "Softmax", "p", "prob"));
+  const auto m =
+      imported_net("name: \"d\" input: \"data\" input_dim: 10 input_dim: 3 input_dim: 20 input_dim: 21 " +
+                   layer_text("conv", "Convolution", "data", "c", "convolution_param { num_output: 7 kernel_h: 3 kernel_w: 2 }") +
+                   layer_text("pool", "Pooling", "c", "p", "pooling_param { pool: AVE global_pooling: true }") +
+                   layer_text("prob", "Softmax", "p", "prob"));
   EXPECT_EQ(section(m.job, "data"), "source = \"synthetic\"\nshape = [3, 20, 21]\nclasses = 7\nbatch = 10\n");
   EXPECT_EQ(table_of(m.job, "prob"), "none");
   EXPECT_EQ(table_of(m.job, "pool_flat"), "name = \"pool_flat\"\ntype = \"flatten\"\ninputs = [\"pool\"]\n");
@@ -87,41 +89,60 @@ TEST(caffe_import, has_alexnets_layers) {
 }
 
 std::string residual_block(const std::string& scale) {
-  return input_layer() + layer_text("conv", "Convolution", "data", "conv", "convolution_param { num_output: 3 kernel_size: 3 pad: 1 bias_term: false }") +
-         layer_text("bn", "BatchNorm", "conv", "conv", "param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 } batch_norm_param { moving_average_fraction: 0.99 eps: 0.001 }") +
+  return input_layer() +
+         layer_text("conv", "Convolution", "data", "conv",
+                    "convolution_param { num_output: 3 kernel_size: 3 pad: 1 bias_term: false }") +
+         layer_text("bn", "BatchNorm", "conv", "conv",
+                    "param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 } batch_norm_param { moving_average_fraction: "
+                    "0.99 eps: 0.001 }") +
          layer_text("scale", "Scale", "conv", "conv", scale) + layer_text("relu", "ReLU", "conv", "conv") +
-         "layer { name: \"sum\" type: \"Eltwise\" bottom: \"conv\" bottom: \"data\" top: \"sum\" eltwise_param { coeff: 1 coeff: 0.5 } }\n" + end_of_net("sum");
+         "layer { name: \"sum\" type: \"Eltwise\" bottom: \"conv\" bottom: \"data\" top: \"sum\" eltwise_param { coeff: 1 coeff: "
+         "0.5 } }\n" +
+         end_of_net("sum");
 }
 
 TEST(caffe_import, merges_batch_norm_and_scale) {
-  const auto m = imported_net(residual_block("param { lr_mult: 3 } param { lr_mult: 4 decay_mult: 0 } scale_param { bias_term: true }"));
+  const auto m =
+      imported_net(residual_block("param { lr_mult: 3 } param { lr_mult: 4 decay_mult: 0 } scale_param { bias_term: true }"));
   EXPECT_EQ(table_of(m.job, "bn"),
-            "name = \"bn\"\ntype = \"batch_norm\"\ninputs = [\"conv\"]\nmomentum = 0.01\nepsilon = 0.001\nlr_scale = [3.0, 4.0, 1.0, 1.0]\n"
+            "name = \"bn\"\ntype = \"batch_norm\"\ninputs = [\"conv\"]\nmomentum = 0.01\nepsilon = 0.001\nlr_scale = [3.0, 4.0, "
+            "1.0, 1.0]\n"
             "decay_scale = [1.0, 0.0, 1.0, 1.0]\n");
   EXPECT_EQ(table_of(m.job, "scale"), "none");
   EXPECT_THAT(table_of(m.job, "relu"), HasSubstr("inputs = [\"bn\"]"));
-  EXPECT_EQ(table_of(m.job, "sum"),
-            "name = \"sum\"\ntype = \"eltwise\"\ninputs = [\"relu\", \"data\"]\ncoeffs = [1.0, 0.5]\n");
+  EXPECT_EQ(table_of(m.job, "sum"), "name = \"sum\"\ntype = \"eltwise\"\ninputs = [\"relu\", \"data\"]\ncoeffs = [1.0, 0.5]\n");
   ASSERT_TRUE(prepared(m.job));
 }
 
 TEST(caffe_import, keeps_a_scale_that_is_no_part_of_a_batch_norm) {
-  for (const auto* scale : {"", "scale_param { bias_term: true filler { value: 2 } }", "scale_param { bias_term: true bias_filler { value: 1 } }"}) {
+  for (const auto* scale :
+       {"", "scale_param { bias_term: true filler { value: 2 } }", "scale_param { bias_term: true bias_filler { value: 1 } }"}) {
     const auto m = imported_net(residual_block(scale));
     EXPECT_THAT(table_of(m.job, "bn"), HasSubstr("affine = false")) << scale;
     EXPECT_THAT(table_of(m.job, "scale"), HasSubstr("inputs = [\"bn\"]")) << scale;
     ASSERT_TRUE(prepared(m.job));
   }
-  const auto read_twice = imported_net(input_layer() + layer_text("bn", "BatchNorm", "data", "bn") +
-                                       layer_text("scale", "Scale", "bn", "scale", "scale_param { bias_term: true }") +
-                                       "layer { name: \"c\" type: \"Concat\" bottom: \"bn\" bottom: \"scale\" top: \"c\" }\n" + end_of_net("c"));
+  const auto read_twice =
+      imported_net(input_layer() + layer_text("bn", "BatchNorm", "data", "bn") +
+                   layer_text("scale", "Scale", "bn", "scale", "scale_param { bias_term: true }") +
+                   "layer { name: \"c\" type: \"Concat\" bottom: \"bn\" bottom: \"scale\" top: \"c\" }\n" + end_of_net("c"));
   EXPECT_THAT(table_of(read_twice.job, "scale"), HasSubstr("type = \"scale\""));
+}
+
+TEST(caffe_import, merges_only_the_first_of_two_scales) {
+  const auto m = imported_net(input_layer() + layer_text("bn", "BatchNorm", "data", "x") +
+                              layer_text("s1", "Scale", "x", "x", "scale_param { bias_term: true }") +
+                              layer_text("s2", "Scale", "x", "x", "scale_param { bias_term: true }") + end_of_net("x"));
+  EXPECT_EQ(table_of(m.job, "s1"), "none");
+  EXPECT_THAT(table_of(m.job, "s2"), HasSubstr("inputs = [\"bn\"]"));
+  ASSERT_TRUE(prepared(m.job));
 }
 
 TEST(caffe_import, reads_batch_norms_of_both_phases_as_one) {
   const auto m = imported_net(
       input_layer() + layer_text("bn", "BatchNorm", "data", "bn", "include { phase: TRAIN }") +
-      layer_text("bn", "BatchNorm", "data", "bn", "include { phase: TEST } batch_norm_param { use_global_stats: true }") + end_of_net("bn"));
+      layer_text("bn", "BatchNorm", "data", "bn", "include { phase: TEST } batch_norm_param { use_global_stats: true }") +
+      end_of_net("bn"));
   EXPECT_THAT(table_of(m.job, "bn"), Not(HasSubstr("phase")));
   ASSERT_TRUE(prepared(m.job));
 }
@@ -131,10 +152,11 @@ TEST(caffe_import, has_an_inception_block) {
     return layer_text("in/" + name, "Convolution", "data", "in/" + name, "convolution_param { num_output: 4 " + rest + " }") +
            layer_text("in/relu_" + name, "ReLU", "in/" + name, "in/" + name);
   };
-  const auto m = imported_net(input_layer() + branch("1x1", "kernel_size: 1") + branch("3x3", "kernel_size: 3 pad: 1") +
-                              branch("1x7", "kernel_h: 1 kernel_w: 7 pad_h: 0 pad_w: 3") +
-                              "layer { name: \"in/output\" type: \"Concat\" bottom: \"in/1x1\" bottom: \"in/3x3\" bottom: \"in/1x7\" top: \"out\" }\n" +
-                              end_of_net("out"));
+  const auto m = imported_net(
+      input_layer() + branch("1x1", "kernel_size: 1") + branch("3x3", "kernel_size: 3 pad: 1") +
+      branch("1x7", "kernel_h: 1 kernel_w: 7 pad_h: 0 pad_w: 3") +
+      "layer { name: \"in/output\" type: \"Concat\" bottom: \"in/1x1\" bottom: \"in/3x3\" bottom: \"in/1x7\" top: \"out\" }\n" +
+      end_of_net("out"));
   EXPECT_THAT(table_of(m.job, "in_output"), HasSubstr("inputs = [\"in_relu_1x1\", \"in_relu_3x3\", \"in_relu_1x7\"]"));
   EXPECT_EQ(table_of(m.job, "in_1x7_pad"),
             "name = \"in_1x7_pad\"\ntype = \"pad\"\ninputs = [\"data\"]\ntop = 0\nbottom = 0\nleft = 3\nright = 3\n");
@@ -149,7 +171,8 @@ TEST(caffe_import, takes_names_of_layers_from_a_list) {
   const auto text = input_layer() + layer_text("a/b", "ReLU", "data", "x") + end_of_net("x");
   const auto m = imported({{"net.prototxt", text}}, {{"a/b", "first"}});
   EXPECT_THAT(table_of(m.job, "fc"), HasSubstr("inputs = [\"first\"]"));
-  EXPECT_EQ(mistakes({{"net.prototxt", text}}, {{"a/c", "first"}}), "net.prototxt: there is no layer 'a/c', which the list of names has");
+  EXPECT_EQ(mistakes({{"net.prototxt", text}}, {{"a/c", "first"}}),
+            "net.prototxt: there is no layer 'a/c', which the list of names has");
 }
 
 TEST(caffe_import, makes_names_unique) {
@@ -163,11 +186,14 @@ TEST(caffe_import, makes_names_unique) {
 TEST(caffe_import, has_all_other_layers) {
   const auto m = imported_net(
       input_layer("dim: 4 dim: 6 dim: 8 dim: 8") + layer_text("elu", "ELU", "data", "a", "elu_param { alpha: 0.5 }") +
-      "layer { name: \"cut\" type: \"Slice\" bottom: \"a\" top: \"s0\" top: \"s1\" top: \"s2\" slice_param { slice_point: 1 slice_point: 3 } }\n" +
+      "layer { name: \"cut\" type: \"Slice\" bottom: \"a\" top: \"s0\" top: \"s1\" top: \"s2\" slice_param { slice_point: 1 "
+      "slice_point: 3 } }\n" +
       "layer { name: \"halves\" type: \"Slice\" bottom: \"s2\" top: \"h0\" top: \"h1\" slice_param { axis: 2 } }\n" +
       "layer { name: \"two\" type: \"Split\" bottom: \"h0\" top: \"t0\" top: \"t1\" }\n" +
-      "layer { name: \"max\" type: \"Eltwise\" bottom: \"t0\" bottom: \"t1\" bottom: \"h1\" top: \"m\" eltwise_param { operation: MAX } }\n" +
-      layer_text("flat1", "Flatten", "s0", "f0") + layer_text("flat2", "Reshape", "s1", "f1", "reshape_param { shape { dim: 0 dim: -1 } }") +
+      "layer { name: \"max\" type: \"Eltwise\" bottom: \"t0\" bottom: \"t1\" bottom: \"h1\" top: \"m\" eltwise_param { operation: "
+      "MAX } }\n" +
+      layer_text("flat1", "Flatten", "s0", "f0") +
+      layer_text("flat2", "Reshape", "s1", "f1", "reshape_param { shape { dim: 0 dim: -1 } }") +
       layer_text("up", "Deconvolution", "m", "u", "convolution_param { num_output: 3 kernel_size: 2 stride: 2 group: 3 }") +
       "layer { name: \"box\" type: \"Crop\" bottom: \"u\" bottom: \"data\" top: \"box\" crop_param { axis: 3 offset: 2 } }\n" +
       layer_text("slope", "PReLU", "box", "box", "prelu_param { channel_shared: true filler { value: 0.1 } }") +
@@ -191,18 +217,20 @@ TEST(caffe_import, has_all_other_layers) {
 }
 
 TEST(caffe_import, reads_losses_with_targets) {
-  const auto m = imported_net(input_layer() + layer_text("e", "InnerProduct", "data", "e", "inner_product_param { num_output: 192 }") +
-                              layer_text("flat", "Flatten", "data", "flat") +
-                              "layer { name: \"l2\" type: \"EuclideanLoss\" bottom: \"e\" bottom: \"flat\" top: \"l2\" loss_weight: 2 }\n" +
-                              "layer { name: \"ce\" type: \"SigmoidCrossEntropyLoss\" bottom: \"e\" bottom: \"flat\" top: \"ce\" }\n");
+  const auto m =
+      imported_net(input_layer() + layer_text("e", "InnerProduct", "data", "e", "inner_product_param { num_output: 192 }") +
+                   layer_text("flat", "Flatten", "data", "flat") +
+                   "layer { name: \"l2\" type: \"EuclideanLoss\" bottom: \"e\" bottom: \"flat\" top: \"l2\" loss_weight: 2 }\n" +
+                   "layer { name: \"ce\" type: \"SigmoidCrossEntropyLoss\" bottom: \"e\" bottom: \"flat\" top: \"ce\" }\n");
   EXPECT_THAT(table_of(m.job, "l2"), HasSubstr("type = \"euclidean\"\ninputs = [\"e\", \"flat\"]\nloss_weight = 2.0\n"));
   EXPECT_THAT(table_of(m.job, "ce"), HasSubstr("type = \"sigmoid_cross_entropy\""));
   ASSERT_TRUE(prepared(m.job));
 }
 
 TEST(caffe_import, leaves_out_what_nothing_uses) {
-  const auto m = imported_net(input_layer() + end_of_net("data") + layer_text("prob", "Softmax", "fc", "prob", "include { phase: TEST }") +
-                              layer_text("side", "ReLU", "data", "side") + layer_text("side2", "TanH", "side", "side2"));
+  const auto m =
+      imported_net(input_layer() + end_of_net("data") + layer_text("prob", "Softmax", "fc", "prob", "include { phase: TEST }") +
+                   layer_text("side", "ReLU", "data", "side") + layer_text("side2", "TanH", "side", "side2"));
   EXPECT_EQ(table_of(m.job, "prob"), "none");
   EXPECT_EQ(table_of(m.job, "side"), "none");
   EXPECT_TRUE(noted(m, "layer 'side' (relu) is left out"));
@@ -229,25 +257,38 @@ layers { name: "loss" type: SOFTMAX_LOSS bottom: "fc" bottom: "label" }
 
 TEST(caffe_import, notes_data_that_it_does_not_read) {
   const auto net = [](const std::string& data) { return imported_net(data + end_of_net("data")); };
-  const auto images = net("layer { name: \"d\" type: \"ImageData\" top: \"data\" top: \"label\" image_data_param { source: \"list.txt\" batch_size: 5 new_height: 30 new_width: 40 } }");
+  const auto images =
+      net("layer { name: \"d\" type: \"ImageData\" top: \"data\" top: \"label\" image_data_param { source: \"list.txt\" "
+          "batch_size: 5 new_height: 30 new_width: 40 } }");
   EXPECT_THAT(section(images.job, "data"), HasSubstr("shape = [3, 30, 40]\nclasses = 10\nbatch = 5\n"));
   EXPECT_TRUE(noted(images, "the data of layer 'd' (ImageData), 'list.txt', is not read"));
-  const auto memory = net("layer { name: \"d\" type: \"MemoryData\" top: \"data\" top: \"label\" memory_data_param { batch_size: 5 channels: 2 height: 7 width: 6 } }");
+  const auto memory =
+      net("layer { name: \"d\" type: \"MemoryData\" top: \"data\" top: \"label\" memory_data_param { batch_size: 5 channels: 2 "
+          "height: 7 width: 6 } }");
   EXPECT_THAT(section(memory.job, "data"), HasSubstr("shape = [2, 7, 6]\n"));
-  const auto dummy = net("layer { name: \"d\" type: \"DummyData\" top: \"data\" top: \"label\" dummy_data_param { num: 9 channels: 2 height: 7 width: 6 num: 9 channels: 1 height: 1 width: 1 } }");
+  const auto dummy =
+      net("layer { name: \"d\" type: \"DummyData\" top: \"data\" top: \"label\" dummy_data_param { num: 9 channels: 2 height: 7 "
+          "width: 6 num: 9 channels: 1 height: 1 width: 1 } }");
   EXPECT_THAT(section(dummy.job, "data"), HasSubstr("shape = [2, 7, 6]\nclasses = 10\nbatch = 9\n"));
-  const auto shaped = net("layer { name: \"d\" type: \"DummyData\" top: \"data\" top: \"label\" dummy_data_param { shape { dim: 3 dim: 12 } shape { dim: 3 } } }");
+  const auto shaped =
+      net("layer { name: \"d\" type: \"DummyData\" top: \"data\" top: \"label\" dummy_data_param { shape { dim: 3 dim: 12 } shape "
+          "{ dim: 3 } } }");
   EXPECT_THAT(section(shaped.job, "data"), HasSubstr("shape = [12]\nclasses = 10\nbatch = 3\n"));
-  const auto hdf5 = net("layer { name: \"d\" type: \"HDF5Data\" top: \"data\" top: \"label\" hdf5_data_param { source: \"x\" batch_size: 4 } }");
+  const auto hdf5 =
+      net("layer { name: \"d\" type: \"HDF5Data\" top: \"data\" top: \"label\" hdf5_data_param { source: \"x\" batch_size: 4 } }");
   EXPECT_TRUE(noted(hdf5, "does not say the shape"));
-  const auto leveldb = net("layer { name: \"d\" type: \"Data\" top: \"data\" top: \"label\" transform_param { mean_file: \"m.binaryproto\" } data_param { source: \"x\" batch_size: 4 } }");
+  const auto leveldb =
+      net("layer { name: \"d\" type: \"Data\" top: \"data\" top: \"label\" transform_param { mean_file: \"m.binaryproto\" } "
+          "data_param { source: \"x\" batch_size: 4 } }");
   EXPECT_TRUE(noted(leveldb, "names a LevelDB"));
   EXPECT_TRUE(noted(leveldb, "the mean image 'm.binaryproto' is not read"));
 }
 
 TEST(caffe_import, takes_data_and_labels_of_separate_inputs) {
-  const auto m = imported_net("layer { name: \"l\" type: \"Input\" top: \"label\" input_param { shape { dim: 6 } } }"
-                              "layer { name: \"d\" type: \"Input\" top: \"data\" input_param { shape { dim: 6 dim: 5 } } }" + end_of_net("data"));
+  const auto m = imported_net(
+      "layer { name: \"l\" type: \"Input\" top: \"label\" input_param { shape { dim: 6 } } }"
+      "layer { name: \"d\" type: \"Input\" top: \"data\" input_param { shape { dim: 6 dim: 5 } } }" +
+      end_of_net("data"));
   EXPECT_EQ(section(m.job, "data"), "source = \"synthetic\"\nshape = [5]\nclasses = 10\nbatch = 6\n");
   ASSERT_TRUE(prepared(m.job));
 }
@@ -259,11 +300,13 @@ imported_model with_solver(const std::string& rest) {
 
 TEST(caffe_import, reads_a_solver) {
   const auto m = with_solver(
-      "lr_policy: \"step\" gamma: 0.1 stepsize: 100 momentum: 0.9 weight_decay: 0.0005 test_iter: 7 test_interval: 50 snapshot: 200 "
+      "lr_policy: \"step\" gamma: 0.1 stepsize: 100 momentum: 0.9 weight_decay: 0.0005 test_iter: 7 test_interval: 50 snapshot: "
+      "200 "
       "random_seed: 12 clip_gradients: 35 display: 20 solver_mode: CPU snapshot_prefix: \"x\"");
-  EXPECT_EQ(section(m.job, "train.dynamics"),
-            "rule = \"momentum\"\nmomentum = 0.9\nlr = 0.02\ndecay = 5e-04\nschedule = { kind = \"step\", every = 100, factor = 0.1 }\n"
-            "clip = { norm = 35.0 }\n");
+  EXPECT_EQ(
+      section(m.job, "train.dynamics"),
+      "rule = \"momentum\"\nmomentum = 0.9\nlr = 0.02\ndecay = 5e-04\nschedule = { kind = \"step\", every = 100, factor = 0.1 }\n"
+      "clip = { norm = 35.0 }\n");
   EXPECT_EQ(section(m.job, "train.finish"), "steps = 900\n");
   EXPECT_EQ(section(m.job, "eval"), "every = 50\n");
   EXPECT_EQ(section(m.job, "checkpoint"), "every = 200\n");
@@ -278,7 +321,8 @@ TEST(caffe_import, knows_all_policies_and_rules_of_solvers) {
       {"lr_policy: \"fixed\"", "rule = \"sgd\"\nlr = 0.02\n"},
       {"lr_policy: \"exp\" gamma: 0.9", "schedule = { kind = \"exponential\", every = 1, factor = 0.9 }"},
       {"lr_policy: \"inv\" gamma: 0.1 power: 0.75", "schedule = { kind = \"inverse\", gamma = 0.1, power = 0.75 }"},
-      {"lr_policy: \"multistep\" gamma: 0.5 stepvalue: 10 stepvalue: 30", "schedule = { kind = \"fixed_step\", at = [10, 30], factor = 0.5 }"},
+      {"lr_policy: \"multistep\" gamma: 0.5 stepvalue: 10 stepvalue: 30",
+       "schedule = { kind = \"fixed_step\", at = [10, 30], factor = 0.5 }"},
       {"lr_policy: \"poly\" power: 2", "schedule = { kind = \"poly\", steps = 900, power = 2.0 }"},
       {"type: \"Nesterov\" momentum: 0.8", "rule = \"nesterov\"\nmomentum = 0.8\n"},
       {"solver_type: NESTEROV momentum: 0.8", "rule = \"nesterov\"\nmomentum = 0.8\n"},

@@ -66,7 +66,8 @@ inline bool noted(const imported_model& m, const std::string& part) {
 
 // A layer Input of three channels, as most tests begin.
 inline std::string input_layer(const std::string& dims = "dim: 4 dim: 3 dim: 8 dim: 8") {
-  return "layer { name: \"data\" type: \"Input\" top: \"data\" top: \"label\" input_param { shape { " + dims + " } shape { dim: 4 } } }\n";
+  return "layer { name: \"data\" type: \"Input\" top: \"data\" top: \"label\" input_param { shape { " + dims +
+         " } shape { dim: 4 } } }\n";
 }
 inline std::string layer_text(const std::string& name, const std::string& type, const std::string& bottom, const std::string& top,
                               const std::string& rest = {}) {

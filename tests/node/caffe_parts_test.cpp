@@ -1,5 +1,5 @@
-// Prototxt of Caffe con Troll, which splits layers over GPUs, and of multi-node Caffe (BVLC/caffe#3441),
-// which places layers on nodes.
+// Prototxt of Caffe con Troll, which splits layers over GPUs, and of multi-node Caffe
+// (BVLC/caffe#3441), which places layers on nodes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,8 @@ TEST(caffe_con_troll, splits_a_batch_over_a_gpu_and_the_cpu) {
 }
 
 TEST(caffe_con_troll, splits_a_batch_equally_and_a_layer_by_its_outputs) {
-  const std::string quarter = "gpu_0_batch_proportion: 0.25 gpu_1_batch_proportion: 0.25 gpu_2_batch_proportion: 0.25 gpu_3_batch_proportion: 0.25";
+  const std::string quarter =
+      "gpu_0_batch_proportion: 0.25 gpu_1_batch_proportion: 0.25 gpu_2_batch_proportion: 0.25 gpu_3_batch_proportion: 0.25";
   const auto m = imported_net(net_with(quarter, "gpu_0_depth_proportion: 0.5 gpu_1_depth_proportion: 0.5", 16));
   EXPECT_THAT(table_of(m.job, "conv"),
               HasSubstr("partition = \"batch\"\nplace = [\"local/gpu:0\", \"local/gpu:1\", \"local/gpu:2\", \"local/gpu:3\"]\n"));
@@ -108,7 +109,8 @@ TEST(multi_node_caffe, splits_layers_over_nodes_by_their_outputs) {
 TEST(multi_node_caffe, lets_the_last_start_before_a_layer_decide) {
   const auto net = input_layer() + layer_text("a", "ReLU", "data", "a") + layer_text("b", "ReLU", "a", "b") +
                    layer_text("c", "ReLU", "b", "c") + end_of_net("c");
-  const auto m = imported({{"net.prototxt", net}, {"n2.prototxt", node_text("b", "loss", 0)}, {"n1.prototxt", node_text("fc", "loss", 0)}});
+  const auto m =
+      imported({{"net.prototxt", net}, {"n2.prototxt", node_text("b", "loss", 0)}, {"n1.prototxt", node_text("fc", "loss", 0)}});
   EXPECT_THAT(table_of(m.job, "a"), Not(HasSubstr("place")));
   EXPECT_THAT(table_of(m.job, "b"), HasSubstr("place = \"n2\"\n"));
   EXPECT_THAT(table_of(m.job, "c"), HasSubstr("place = \"n2\"\n"));

@@ -28,7 +28,8 @@ std::string outline(const proto_field& m) {
 }
 
 TEST(caffe_prototxt, has_words_numbers_strings_and_messages) {
-  EXPECT_EQ(outline(parsed("name: \"LeNet\"  # a comment: { }\ntype: MAX a { b: 1 c { d: true } }")), "name='LeNet' type=MAX a={b=1 c={d=true}}");
+  EXPECT_EQ(outline(parsed("name: \"LeNet\"  # a comment: { }\ntype: MAX a { b: 1 c { d: true } }")),
+            "name='LeNet' type=MAX a={b=1 c={d=true}}");
   EXPECT_EQ(outline(parsed("a: { b: 1 } c < d: 2 > e {}")), "a={b=1} c={d=2} e={}") << "':' before '{' is optional";
   EXPECT_EQ(outline(parsed("a: 1, b: 2; c: 3")), "a=1 b=2 c=3");
   EXPECT_EQ(outline(parsed("")), "");
@@ -62,8 +63,7 @@ TEST(caffe_prototxt, knows_line_and_column_of_each_name) {
 TEST(caffe_prototxt, names_the_place_of_a_mistake) {
   EXPECT_EQ(why("a 1"), "net.prototxt:1:3: expected ':' or '{' after 'a', not '1'");
   EXPECT_EQ(why("a:\n  }"), "net.prototxt:2:3: expected a value of 'a', not '}'");
-  EXPECT_EQ(why("layer {\n  a: 1\n"),
-            "net.prototxt:3:1: the message 'layer' of line 1 is not closed: expected '}'");
+  EXPECT_EQ(why("layer {\n  a: 1\n"), "net.prototxt:3:1: the message 'layer' of line 1 is not closed: expected '}'");
   EXPECT_EQ(why("layer < a: 1 }"), "net.prototxt:1:14: expected the name of a field, not '}'");
   EXPECT_EQ(why("a: \"x\n\""), "net.prototxt:1:4: the string does not end on its line");
   EXPECT_EQ(why("a: \"x"), "net.prototxt:1:4: the string does not end on its line");

@@ -1,6 +1,6 @@
-// Random jobs that Caffe can express, by seed. Layers are drawn one after the other; each takes tensors
-// that are there, and stays if its layer type accepts their shapes. At the end all tensors that nothing
-// reads are flattened and concatenated, and scored.
+// Random jobs that Caffe can express, by seed. Layers are drawn one after the other; each takes
+// tensors that are there, and stays if its layer type accepts their shapes. At the end all tensors
+// that nothing reads are flattened and concatenated, and scored.
 #pragma once
 
 #include <random>
@@ -20,8 +20,9 @@ class random_job {
   std::string text() {
     batch_ = in(1, 4);
     shape data{batch_, in(1, 4), in(3, 9), in(3, 9)};
-    out_ = "[job]\nname = \"random-" + std::to_string(in(0, 999)) + "\"\n[data]\nsource = \"synthetic\"\nshape = [" + std::to_string(data[1]) +
-           ", " + std::to_string(data[2]) + ", " + std::to_string(data[3]) + "]\nclasses = 4\nbatch = " + std::to_string(batch_) + "\n";
+    out_ = "[job]\nname = \"random-" + std::to_string(in(0, 999)) + "\"\n[data]\nsource = \"synthetic\"\nshape = [" +
+           std::to_string(data[1]) + ", " + std::to_string(data[2]) + ", " + std::to_string(data[3]) +
+           "]\nclasses = 4\nbatch = " + std::to_string(batch_) + "\n";
     tensors_ = {{"data", data}};
     for (auto n = in(1, 14); n > 0; --n) layer();
     finish();
@@ -39,7 +40,7 @@ class random_job {
   struct draft_layer {
     std::string type;
     std::map<std::string, option_value, std::less<>> values;  // options other than fillers
-    std::string more;                                          // further keys as text
+    std::string more;                                         // further keys as text
     std::size_t inputs = 1;
     bool image = false;  // takes images only
   };
@@ -53,9 +54,10 @@ class random_job {
   }
 
   std::string filler(const char* key) {
-    const std::vector<std::string> kinds{"{ kind = \"constant\", value = 0.125 }", "{ kind = \"gaussian\", mean = 0.5, std = 0.01 }",
-                                         "{ kind = \"uniform\", min = -0.1, max = 0.3 }", "{ kind = \"xavier\", norm = \"average\" }",
-                                         "{ kind = \"msra\", norm = \"fan_out\" }", "{ kind = \"xavier\" }"};
+    const std::vector<std::string> kinds{
+        "{ kind = \"constant\", value = 0.125 }",        "{ kind = \"gaussian\", mean = 0.5, std = 0.01 }",
+        "{ kind = \"uniform\", min = -0.1, max = 0.3 }", "{ kind = \"xavier\", norm = \"average\" }",
+        "{ kind = \"msra\", norm = \"fan_out\" }",       "{ kind = \"xavier\" }"};
     return chance() ? "" : std::string(key) + " = " + one_of(kinds) + "\n";
   }
   std::string scales(int n) {
@@ -178,7 +180,8 @@ class random_job {
     shapes dims;
     for (std::size_t k = 0; k < d.inputs; ++k) {
       // Often the newest tensor, so that nets are deep.
-      from.push_back(static_cast<std::size_t>(in(chance() ? static_cast<i>(tensors_.size()) - 1 : 0, static_cast<i>(tensors_.size()) - 1)));
+      from.push_back(
+          static_cast<std::size_t>(in(chance() ? static_cast<i>(tensors_.size()) - 1 : 0, static_cast<i>(tensors_.size()) - 1)));
       dims.push_back(tensors_[from.back()].dims);
     }
     if (d.image && dims[0].rank() != 4) return;
@@ -196,12 +199,10 @@ class random_job {
   }
   void add(const draft_layer& d, const std::vector<std::size_t>& from, const shapes& made) {
     const auto name = one_of<std::string>({"a", "conv-", "x_", "Layer"}) + std::to_string(number_++);
-    // A convolution may have a border of zeros before it, of two widths.
-    std::string input = tensors_[from[0]].name;
     out_ += "[[layer]]\nname = \"" + name + "\"\ntype = \"" + d.type + "\"\ninputs = [";
     for (std::size_t k = 0; k < from.size(); ++k) {
       out_ += (k > 0 ? ", \"" : "\"") + tensors_[from[k]].name + "\"";
-      tensors_[from[k]].used = true;
+      if (d.type != "crop" || k == 0) tensors_[from[k]].used = true;  // no gradient flows to the other input
     }
     out_ += "]\n";
     for (const auto& [key, value] : d.values) out_ += key + " = " + toml_text(value) + "\n";

@@ -1,5 +1,5 @@
-// .caffemodel files: what protoc writes is read, and what Troupe writes is read by protoc; the old forms
-// of blobs and layers; damaged files.
+// .caffemodel files: what protoc writes is read, and what Troupe writes is read by protoc; the old
+// forms of blobs and layers; damaged files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ bool has_protoc() { return std::system("protoc --version >/dev/null 2>&1") == 0;
 std::string through_protoc(const std::string& how, const std::string& input) {
   test::temp_dir dir;
   std::ofstream(dir.file("in"), std::ios::binary) << input;
-  const auto command = "protoc --proto_path=" + std::string(TROUPE_SOURCE_DIR) + "/tests/node " + how + "=Net caffe_blobs.proto < " +
-                       dir.file("in") + " > " + dir.file("out") + " 2> " + dir.file("err");
+  const auto command = "protoc --proto_path=" + std::string(TROUPE_SOURCE_DIR) + "/tests/node " + how +
+                       "=Net caffe_blobs.proto < " + dir.file("in") + " > " + dir.file("out") + " 2> " + dir.file("err");
   EXPECT_EQ(std::system(command.c_str()), 0) << input.substr(0, 2000);
   const auto bytes = test::read_bytes(dir.file("out"));
   return {bytes.begin(), bytes.end()};
@@ -122,9 +122,14 @@ TEST(caffe_wire, writes_what_protoc_reads) {
 
 TEST(caffe_wire, imports_a_net_and_its_weights_of_one_file) {
   NEEDS_PROTOC;
-  const auto m = imported({{"n.caffemodel", through_protoc("--encode", std::string(net_text) + R"(
+  const auto m = imported({{"n.caffemodel", through_protoc(
+                                                "--encode", std::string(net_text) + R"(
 layer { name: "fc" type: "InnerProduct" bottom: "pool" top: "fc" inner_product_param { num_output: 1 }
-  blobs { shape { dim: 1 dim: 162 } )" + [] { std::string s; for (int i = 0; i < 162; ++i) s += "data: 1 "; return s; }() + R"( } blobs { shape { dim: 1 } data: 7 } })")}});
+  blobs { shape { dim: 1 dim: 162 } )" + [] {
+                                                  std::string s;
+                                                  for (int i = 0; i < 162; ++i) s += "data: 1 ";
+                                                  return s;
+                                                }() + R"( } blobs { shape { dim: 1 } data: 7 } })")}});
   ASSERT_EQ(m.weights.size(), 4u);
   EXPECT_EQ(m.weights[0].first, "conv.weight");
   EXPECT_EQ(m.weights[0].second.dims(), (shape{2, 2, 1, 1}));
@@ -169,8 +174,10 @@ TEST(caffe_wire, reads_values_that_are_not_packed) {
 
 TEST(caffe_wire, names_unknown_fields_by_number) {
   NEEDS_PROTOC;
-  const auto bytes = through_protoc("--encode", std::string(net_text) + "layer { name: \"x\" type: \"ReLU\" bottom: \"pool\" top: \"x\" of_a_fork: 1 }");
-  EXPECT_THAT(mistakes({{"n.caffemodel", bytes}}), HasSubstr("n.caffemodel: layer 'x' (ReLU): Troupe does not know the field 'field 777'"));
+  const auto bytes = through_protoc(
+      "--encode", std::string(net_text) + "layer { name: \"x\" type: \"ReLU\" bottom: \"pool\" top: \"x\" of_a_fork: 1 }");
+  EXPECT_THAT(mistakes({{"n.caffemodel", bytes}}),
+              HasSubstr("n.caffemodel: layer 'x' (ReLU): Troupe does not know the field 'field 777'"));
 }
 
 TEST(caffe_wire, refuses_damaged_files) {
@@ -183,7 +190,8 @@ TEST(caffe_wire, refuses_damaged_files) {
   };
   EXPECT_THAT(blob("shape { dim: 3 } data: 1"), HasSubstr("a blob of shape 3 has 1 values"));
   EXPECT_THAT(blob("shape { dim: -3 } data: 1"), HasSubstr("a blob has the shape -3"));
-  EXPECT_THAT(blob("shape { dim: 1000000000 dim: 1000000000 dim: 1000000000 } data: 1"), HasSubstr("a blob has the shape 1000000000x"));
+  EXPECT_THAT(blob("shape { dim: 1000000000 dim: 1000000000 dim: 1000000000 } data: 1"),
+              HasSubstr("a blob has the shape 1000000000x"));
   EXPECT_THAT(blob("num: 2 channels: 1 height: 1 width: 1 data: 1"), HasSubstr("a blob of shape 2x1x1x1 has 1 values"));
   EXPECT_THAT(why(std::string("\x0d\x01\x02\x03\x04", 5)), HasSubstr("field 1 has another type than in caffe.proto"));
 }

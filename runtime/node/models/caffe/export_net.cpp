@@ -33,7 +33,8 @@ class net_exporter {
   void check_names() {
     for (const auto& [ours, theirs] : given_)
       if (std::none_of(graph_.layers.begin(), graph_.layers.end(), [&o = ours](const graph_layer& l) { return l.name == o; }))
-        found_.error(proto_field(), "the job has no layer " + in_quotes(ours) + ", which the list of names calls " + in_quotes(theirs));
+        found_.error(proto_field(),
+                     "the job has no layer " + in_quotes(ours) + ", which the list of names calls " + in_quotes(theirs));
     if (theirs_.size() != graph_.layers.size()) found_.error(proto_field(), "the list of names gives one name to two layers");
   }
 
@@ -90,7 +91,8 @@ class net_exporter {
     };
     const auto& o = job_.spec.data.values;
     if (changed(o, "scale") || changed(o, "mean") || job_.spec.data.augment)
-      found_.note("the layer Input takes the numbers that the net sees: scale, mean and augment of [data] are not part of the files");
+      found_.note(
+          "the layer Input takes the numbers that the net sees: scale, mean and augment of [data] are not part of the files");
   }
   void add_layer(std::vector<proto_field> fields) { out_.net.fields.push_back(message_field("layer", std::move(fields))); }
 
@@ -185,7 +187,8 @@ expected<exported_model, diagnostics> export_net(const prepared_job& job, const 
   for (const auto& p : job.graph.params) {
     const auto given = std::find_if(weights.begin(), weights.end(), [&](const auto& w) { return w.first == p.full_name; });
     if (given == weights.end() || given->second.type() != dtype::f32)
-      found.error(proto_field(), "the parameter " + in_quotes(p.full_name) + (given == weights.end() ? " has no weights" : " is not f32; a .caffemodel has f32"));
+      found.error(proto_field(), "the parameter " + in_quotes(p.full_name) +
+                                     (given == weights.end() ? " has no weights" : " is not f32; a .caffemodel has f32"));
   }
   if (!found.wrong.empty()) return unexpected(std::move(found.wrong));
   const auto made = net_exporter(job, weights, names, found).write();

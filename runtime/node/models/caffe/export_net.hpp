@@ -1,5 +1,5 @@
-// Writes a job's graph and weights as a net of Caffe: a layer Input for the data, a layer for each of
-// Troupe's (two for an affine batch_norm), and their blobs.
+// Writes a job's graph and weights as a net of Caffe: a layer Input for the data, a layer for each
+// of Troupe's (two for an affine batch_norm), and their blobs.
 // Errors: each layer that Caffe lacks, with its type.
 // Threads: one export, one thread.
 #pragma once

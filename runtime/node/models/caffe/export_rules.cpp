@@ -145,7 +145,8 @@ void export_pooling(layer_export& e) {
 void export_lrn(layer_export& e) {
   const auto& o = e.values;
   e.type = "LRN";
-  field_list p{integer_field("local_size", o.integer("size")), real_field("alpha", o.real("alpha")), real_field("beta", o.real("beta"))};
+  field_list p{integer_field("local_size", o.integer("size")), real_field("alpha", o.real("alpha")),
+               real_field("beta", o.real("beta"))};
   const bool within = o.text("region") == "within_channel";
   if (within) p.push_back(word_field("norm_region", "WITHIN_CHANNEL"));
   if (within && o.real("k") != 1) e.refuse("Caffe's LRN within a channel has k = 1, not " + number_text(o.real("k")));
@@ -215,8 +216,7 @@ void export_softmax_loss(layer_export& e) {
 }
 void export_sigmoid_loss(layer_export& e) {
   e.type = "SigmoidCrossEntropyLoss";
-  if (e.layer.in[0].count() != e.layer.in[1].count())
-    e.refuse("Caffe's loss takes a target for each score, not class labels");
+  if (e.layer.in[0].count() != e.layer.in[1].count()) e.refuse("Caffe's loss takes a target for each score, not class labels");
 }
 void export_euclidean(layer_export& e) { e.type = "EuclideanLoss"; }
 void export_hinge(layer_export& e) {
@@ -234,8 +234,12 @@ void export_accuracy(layer_export& e) {
 
 }  // namespace
 
-proto_field text_field(const std::string& name, const std::string& value) { return plain_field(name, proto_field::kind::text, value); }
-proto_field word_field(const std::string& name, const std::string& value) { return plain_field(name, proto_field::kind::word, value); }
+proto_field text_field(const std::string& name, const std::string& value) {
+  return plain_field(name, proto_field::kind::text, value);
+}
+proto_field word_field(const std::string& name, const std::string& value) {
+  return plain_field(name, proto_field::kind::word, value);
+}
 proto_field integer_field(const std::string& name, std::int64_t value) {
   return plain_field(name, proto_field::kind::number, number_text(value));
 }

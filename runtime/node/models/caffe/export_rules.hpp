@@ -27,9 +27,9 @@ struct layer_export {
   const options& values;  // of the layer, with its defaults
   const model_graph& graph;
   findings& found;
-  std::string type;              // Caffe's
-  std::vector<proto_field> own;  // the fields of its type: convolution_param { ... }
-  std::size_t params = 0;        // how many of the layer's parameters are its blobs, from the first
+  std::string type;                  // Caffe's
+  std::vector<proto_field> own;      // the fields of its type: convolution_param { ... }
+  std::size_t params = 0;            // how many of the layer's parameters are its blobs, from the first
   const graph_layer* pad = nullptr;  // a layer pad before it, which is part of it
 
   void refuse(const std::string& why);
@@ -42,7 +42,8 @@ using export_rule = void (*)(layer_export&);
 // Null: Caffe has no such layer.
 export_rule export_rule_of(const std::string& type);
 
-// The layer pad whose output `l`, a convolution, alone reads, with zeros and equal on opposite sides; else null.
+// The layer pad whose output `l`, a convolution, alone reads, with zeros and equal on opposite
+// sides; else null.
 const graph_layer* pad_of(const model_graph& g, const graph_layer& l);
 
 }  // namespace troupe::caffe

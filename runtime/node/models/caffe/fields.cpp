@@ -54,6 +54,7 @@ message_reader::~message_reader() {
   if (type)
     for (const auto& f : type->fields) known.push_back(f.name);
   for (const auto& f : from_.fields) {
+    if (found_.wrong.size() >= max_mistakes_shown) return;  // comparing with all names is slow
     if (!asked_.insert(f.name).second) continue;
     if (type && type->find(f.name))
       found_.error(f, subject_ + "the field " + in_quotes(f.name) + " is not supported here");
@@ -69,8 +70,8 @@ bool message_reader::has(const std::string& name) const {
 const proto_field* message_reader::one(const std::string& name) {
   const auto found = all(name);
   if (found.size() > 1)
-    found_.error(*found[1], subject_ + "the field " + in_quotes(name) + " is there twice; first on line " +
-                                std::to_string(found[0]->line));
+    found_.error(*found[1],
+                 subject_ + "the field " + in_quotes(name) + " is there twice; first on line " + std::to_string(found[0]->line));
   return found.empty() ? nullptr : found[0];
 }
 

@@ -1,6 +1,6 @@
-// Typed access to the fields of a message (prototxt.hpp). A reader notes which fields were asked for;
-// when it is destroyed, the others are reported: unknown to caffe.proto, or not supported by Troupe.
-// Mistakes are collected with their positions.
+// Typed access to the fields of a message (prototxt.hpp). A reader notes which fields were asked
+// for; when it is destroyed, the others are reported: unknown to caffe.proto, or not supported by
+// Troupe. Mistakes are collected with their positions.
 // Threads: one reader, one thread.
 #pragma once
 
@@ -40,8 +40,7 @@ class message_reader {
   std::vector<const proto_field*> all(const std::string& name);
   void ignore(std::initializer_list<const char*> names);
 
-  std::int64_t integer(const std::string& name, std::int64_t otherwise, std::int64_t least = 0,
-                       std::int64_t most = 1'000'000'000);
+  std::int64_t integer(const std::string& name, std::int64_t otherwise, std::int64_t least = 0, std::int64_t most = 1'000'000'000);
   double real(const std::string& name, double otherwise);
   bool flag(const std::string& name, bool otherwise);
   std::string text(const std::string& name, const std::string& otherwise = {});

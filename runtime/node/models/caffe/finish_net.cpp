@@ -15,36 +15,39 @@ layer_list::iterator named(layer_list& layers, const std::string& name) {
   return std::find_if(layers.begin(), layers.end(), [&](const job_layer& l) { return l.name == name; });
 }
 
-std::int64_t readers_of(const layer_list& layers, const std::string& name) {
-  std::int64_t n = 0;
-  for (const auto& l : layers) n += std::count(l.inputs.begin(), l.inputs.end(), name);
-  return n;
-}
-
-void rename_input(layer_list& layers, const std::string& from, const std::string& to) {
-  for (auto& l : layers) std::replace(l.inputs.begin(), l.inputs.end(), from, to);
-}
-
 // lr_scale = [a, b] becomes [a, b, 1, 1]: the running statistics are parameters, too.
 std::string with_statistics(const std::string& list) { return list.substr(0, list.size() - 1) + ", 1.0, 1.0]"; }
 
+// The batch_norm becomes affine, with the parameters of the scale.
+void take_scale(job_layer& norm, const job_layer& scale) {
+  std::erase_if(norm.keys, [](const auto& key) { return key.first == "affine"; });
+  for (const auto& [key, value] : scale.keys)
+    if (key == "lr_scale" || key == "decay_scale") norm.set(key, with_statistics(value));
+  norm.weights.insert(norm.weights.begin(), scale.weights.begin(), scale.weights.end());
+  norm.params = 4;
+}
+
 void merge_scales(layer_list& layers) {
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    auto& scale = layers[i];
-    if (!scale.mergeable || scale.inputs.size() != 1) continue;
-    const auto norm = named(layers, scale.inputs[0]);
-    if (norm == layers.end() || norm->type != "batch_norm" || norm->phase != scale.phase || readers_of(layers, norm->name) != 1)
-      continue;
-    std::erase_if(norm->keys, [](const auto& key) { return key.first == "affine"; });
-    for (const auto& [key, value] : scale.keys)
-      if (key == "lr_scale" || key == "decay_scale") norm->set(key, with_statistics(value));
-    norm->weights.insert(norm->weights.begin(), scale.weights.begin(), scale.weights.end());
-    norm->params = 4;
-    const auto kept = norm->name, gone = scale.name;
-    layers.erase(layers.begin() + static_cast<std::ptrdiff_t>(i));
-    --i;
-    rename_input(layers, gone, kept);
+  std::map<std::string, std::int64_t> readers;  // of a tensor
+  for (const auto& l : layers)
+    for (const auto& i : l.inputs) ++readers[i];
+  std::map<std::string, std::size_t> norms;
+  std::map<std::string, std::string> renamed;  // a scale that is merged -> its batch_norm
+  std::set<std::string> gone;
+  for (std::size_t k = 0; k < layers.size(); ++k) {
+    auto& l = layers[k];
+    for (auto& i : l.inputs)
+      if (const auto r = renamed.find(i); r != renamed.end()) i = r->second;
+    if (l.type == "batch_norm") norms[l.name] = k;
+    if (!l.mergeable || l.inputs.size() != 1) continue;
+    const auto norm = norms.find(l.inputs[0]);
+    if (norm == norms.end() || layers[norm->second].phase != l.phase || readers[l.inputs[0]] != 1) continue;
+    take_scale(layers[norm->second], l);
+    renamed[l.name] = norm->first;
+    gone.insert(l.name);
+    norms.erase(norm);  // it has its scale
   }
+  std::erase_if(layers, [&](const job_layer& l) { return gone.contains(l.name); });
 }
 
 std::set<std::string> used_layers(const layer_list& layers) {
@@ -59,16 +62,18 @@ bool has_loss(const layer_list& layers) {
                      [](const job_layer& l) { return l.part == job_layer::role::loss && l.phase != "test"; });
 }
 
+// The inputs of a layer are before it, so one pass from the end finds all.
 void leave_out_unused(layer_list& layers, findings& found) {
-  while (true) {
-    const auto used = used_layers(layers);
-    const auto idle = std::find_if(layers.rbegin(), layers.rend(), [&](const job_layer& l) {
-      return l.part == job_layer::role::plain && !used.contains(l.name);
-    });
-    if (idle == layers.rend()) return;
-    found.note("layer " + in_quotes(idle->name) + " (" + idle->type + ") is left out: nothing in the job uses its output");
-    layers.erase(std::next(idle).base());
+  std::set<std::string> used, idle;
+  for (auto l = layers.rbegin(); l != layers.rend(); ++l) {
+    if (l->part == job_layer::role::plain && !used.contains(l->name)) {
+      found.note("layer " + in_quotes(l->name) + " (" + l->type + ") is left out: nothing in the job uses its output");
+      idle.insert(l->name);
+      continue;
+    }
+    for (const auto& i : l->inputs) used.insert(layer_of(i));
   }
+  std::erase_if(layers, [&](const job_layer& l) { return idle.contains(l.name); });
 }
 
 std::string unique_name(const layer_list& layers, std::string wanted) {
@@ -79,9 +84,8 @@ std::string unique_name(const layer_list& layers, std::string wanted) {
 // A loss on the last output: that of its scores, if it ends in softmax or sigmoid.
 void add_loss(layer_list& layers, findings& found) {
   const auto used = used_layers(layers);
-  const auto last = std::find_if(layers.rbegin(), layers.rend(), [&](const job_layer& l) {
-    return l.part == job_layer::role::plain && !used.contains(l.name);
-  });
+  const auto last = std::find_if(layers.rbegin(), layers.rend(),
+                                 [&](const job_layer& l) { return l.part == job_layer::role::plain && !used.contains(l.name); });
   if (last == layers.rend()) return;
   auto scores = last->name;
   std::string type = "softmax_loss";

@@ -10,7 +10,8 @@ namespace troupe::caffe {
 // and adds a loss and an accuracy to a net that has no loss.
 void finish_layers(job_model& job, findings& found);
 
-// The number of classes: the features of the layer whose scores the first loss takes; 10 if unknown.
+// The number of classes: the features of the layer whose scores the first loss takes; 10 if
+// unknown.
 std::int64_t classes_of(const job_model& job);
 
 }  // namespace troupe::caffe

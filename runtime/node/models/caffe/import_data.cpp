@@ -72,7 +72,8 @@ void read_input(data_layer& d, net_layer& l, findings& found) {
   const auto label = std::find(d.tops.begin(), d.tops.end(), "label");
   const std::size_t data = label == d.tops.begin() && d.tops.size() > 1 ? 1 : 0;
   if (!shapes.empty()) d.shape = without_examples(shapes[std::min(data, shapes.size() - 1)], d);
-  if (d.tops.size() > 2) l.error("Troupe's data has one tensor and its labels; there are " + std::to_string(d.tops.size()) + " inputs");
+  if (d.tops.size() > 2)
+    l.error("Troupe's data has one tensor and its labels; there are " + std::to_string(d.tops.size()) + " inputs");
 }
 
 void write_transform(const data_layer& d, bool of_source, job_model& job, findings& found) {
@@ -104,7 +105,8 @@ void write_synthetic(const data_layer& first, std::int64_t classes, job_model& j
   auto shape = first.shape;
   if (shape.empty()) {
     shape = {3, first.crop > 0 ? first.crop : 224, first.crop > 0 ? first.crop : 224};
-    found.note("layer " + in_quotes(first.name) + " (" + first.type + ") does not say the shape of an example: set `shape` of [data]");
+    found.note("layer " + in_quotes(first.name) + " (" + first.type +
+               ") does not say the shape of an example: set `shape` of [data]");
   } else if (first.crop > 0 && shape.size() == 3) {
     shape = {shape[0], std::max(shape[1], first.crop), std::max(shape[2], first.crop)};
   }

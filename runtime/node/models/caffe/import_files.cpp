@@ -47,8 +47,8 @@ expected<void, diagnostics> sort_text(const content& c, model_files& into) {
   }
   auto& place = is_solver(read.tree) ? into.solver : into.net;
   if (place)
-    return unexpected(model_error(c.file, "is a second " + std::string(&place == &into.net ? "net" : "solver") + "; the first is " +
-                                              place->file));
+    return unexpected(model_error(
+        c.file, "is a second " + std::string(&place == &into.net ? "net" : "solver") + "; the first is " + place->file));
   place = std::move(read);
   return {};
 }
@@ -81,7 +81,8 @@ void attach_weights(const model_files& files, net& to, findings& found) {
     if (const auto b = by_name.find(l.name); b != by_name.end()) l.blobs = b->second, used[l.name] = true;
   for (const auto& [name, blobs] : by_name)
     if (!used.contains(name))
-      found.note("the weights of layer " + in_quotes(name) + " in " + files.weights_file + " are left out: the net has no such layer");
+      found.note("the weights of layer " + in_quotes(name) + " in " + files.weights_file +
+                 " are left out: the net has no such layer");
 }
 
 void check_names(const name_pairs& names, const net& n, findings& found) {

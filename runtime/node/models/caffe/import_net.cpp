@@ -103,7 +103,9 @@ class net_translator {
     const auto train = b == blobs_.end() ? std::string() : b->second.train, test = b == blobs_.end() ? "" : b->second.test;
     if ((l.train && train.empty()) || (l.test && test.empty())) {
       l.fields().error("bottom", "its bottom " + in_quotes(bottom) + " is made by no layer before it" +
-                                     (train.empty() && test.empty() ? "" : train.empty() ? " in the phase TRAIN" : " in the phase TEST"));
+                                     (train.empty() && test.empty() ? ""
+                                      : train.empty()               ? " in the phase TRAIN"
+                                                                    : " in the phase TEST"));
       return {};
     }
     if (l.train && l.test && train != test) {
@@ -119,8 +121,8 @@ class net_translator {
       const auto& d = train_ ? train_ : test_;
       return d && (d->shape.empty() || d->shape.size() == 3);
     }
-    const auto name = layer_of(tensor);
-    return std::any_of(job_.layers.begin(), job_.layers.end(), [&](const job_layer& j) { return j.name == name && j.image; });
+    const auto* l = find(layer_of(tensor));
+    return l && l->image;
   }
 
   void translate(net_layer& l, layer_rule rule) {
@@ -139,7 +141,7 @@ class net_translator {
       m.before->name = names_.fresh(m.before->name);
       m.before->inputs = to.inputs, m.before->phase = to.phase;
       to.inputs = {m.before->name};
-      job_.layers.push_back(*std::move(m.before));
+      add(*std::move(m.before));
     }
     const bool several = to.type == "slice" || to.type == "split";
     for (std::size_t k = 0; k < l.tops.size(); ++k) {
@@ -147,7 +149,7 @@ class net_translator {
       if (l.train) blobs_[l.tops[k]].train = tensor;
       if (l.test) blobs_[l.tops[k]].test = tensor;
     }
-    job_.layers.push_back(std::move(to));
+    add(std::move(to));
   }
 
   // Loss weights and stopped gradients.
@@ -168,9 +170,8 @@ class net_translator {
 
   // Scores of a global pooling are images of one pixel. Caffe's losses take them as they are.
   void flatten_scores(net_layer& l, job_layer& to) {
-    const auto source = std::find_if(job_.layers.begin(), job_.layers.end(),
-                                     [&](const job_layer& j) { return j.name == layer_of(to.inputs[0]); });
-    if (source == job_.layers.end()) return;
+    const auto* source = find(layer_of(to.inputs[0]));
+    if (!source) return;
     if (const auto known = flat_.find(to.inputs[0]); known != flat_.end()) {
       to.inputs[0] = known->second;
       return;
@@ -185,20 +186,31 @@ class net_translator {
     flat_[to.inputs[0]] = flat.name;
     found_.note("a layer " + in_quotes(flat.name) + " is added: the loss takes scores without the axes of an image");
     to.inputs[0] = flat.name;
-    job_.layers.push_back(std::move(flat));
+    add(std::move(flat));
   }
   bool ends_in_pooling(const job_layer& l) const {
-    if (l.type == "avg_pool" || l.type == "max_pool") return true;
-    if (l.type != "dropout" && l.type != "relu" && l.type != "softmax") return false;
-    const auto before = std::find_if(job_.layers.begin(), job_.layers.end(),
-                                     [&](const job_layer& j) { return !l.inputs.empty() && j.name == layer_of(l.inputs[0]); });
-    return before != job_.layers.end() && before < job_.layers.end() && &*before < &l && ends_in_pooling(*before);
+    for (const auto* at = &l; at; at = at->inputs.empty() ? nullptr : find(layer_of(at->inputs[0]))) {
+      if (at->type == "avg_pool" || at->type == "max_pool") return true;
+      if (at->type != "dropout" && at->type != "relu" && at->type != "softmax") return false;
+    }
+    return false;
+  }
+
+  // Layers are only added, and each has its inputs before it.
+  const job_layer* find(const std::string& name) const {
+    const auto at = by_name_.find(name);
+    return at == by_name_.end() ? nullptr : &job_.layers[at->second];
+  }
+  void add(job_layer l) {
+    by_name_[l.name] = job_.layers.size();
+    job_.layers.push_back(std::move(l));
   }
 
   bool with_weights_;
   findings& found_;
   name_maker names_;
   job_model job_;
+  std::map<std::string, std::size_t> by_name_;  // index in job_.layers
   std::map<std::string, blob_value> blobs_;
   std::map<std::string, std::string> flat_;  // tensor -> the layer that flattens it
   std::optional<data_layer> train_, test_;
@@ -211,8 +223,7 @@ std::string name_maker::fresh(std::string wanted) {
     if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f || c == '.' || c == '/') c = '_';
   if (wanted.empty()) wanted = "layer";
   auto name = wanted;
-  for (int k = 2; std::find(taken_.begin(), taken_.end(), name) != taken_.end(); ++k) name = wanted + "_" + std::to_string(k);
-  taken_.push_back(name);
+  for (auto& k = last_.emplace(wanted, 1).first->second; !taken_.insert(name).second;) name = wanted + "_" + std::to_string(++k);
   return name;
 }
 
@@ -225,8 +236,9 @@ std::string name_maker::of(const std::string& theirs) {
 
 void name_maker::note_changes(findings& found) const {
   if (changes_.empty()) return;
-  found.note("layers have other names in the job: " + changes_[0] +
-             (changes_.size() > 1 ? ", and " + std::to_string(changes_.size() - 1) + " more; --names sets them" : "; --names sets it"));
+  found.note(
+      "layers have other names in the job: " + changes_[0] +
+      (changes_.size() > 1 ? ", and " + std::to_string(changes_.size() - 1) + " more; --names sets them" : "; --names sets it"));
 }
 
 job_model translate_net(net& from, bool with_weights, const name_pairs& names, findings& found) {

@@ -6,12 +6,16 @@
 // Threads: one import, one thread.
 #pragma once
 
+#include <map>
+#include <set>
+
 #include "runtime/node/models/caffe/import_data.hpp"
 #include "runtime/node/models/model_format.hpp"
 
 namespace troupe::caffe {
 
-// Layers and data of the job. `names`: {Caffe's layer, Troupe's layer}. `with_weights`: the layers have their blobs.
+// Layers and data of the job. `names`: {Caffe's layer, Troupe's layer}. `with_weights`: the layers
+// have their blobs.
 job_model translate_net(net& from, bool with_weights, const name_pairs& names, findings& found);
 
 // Names of Troupe: without spaces, dots and slashes, and unique.
@@ -26,7 +30,8 @@ class name_maker {
 
  private:
   const name_pairs& given_;
-  std::vector<std::string> taken_{"data", "label"};
+  std::set<std::string> taken_{"data", "label"};
+  std::map<std::string, int> last_;  // the last number after a name
   std::vector<std::string> changes_;  // "'a/b' is 'a_b'"
 };
 

@@ -54,7 +54,9 @@ packet_choice packets_for(std::int64_t batch, const std::set<double>& shares) {
   packet_choice rough;
   for (std::int64_t n = 1; n <= std::min<std::int64_t>(batch, 65535); ++n) {
     if (batch % n != 0) continue;
-    const auto whole = [n](double s) { return std::abs(s * static_cast<double>(n) - std::round(s * static_cast<double>(n))) < 1e-6; };
+    const auto whole = [n](double s) {
+      return std::abs(s * static_cast<double>(n) - std::round(s * static_cast<double>(n))) < 1e-6;
+    };
     if (std::all_of(shares.begin(), shares.end(), whole)) return {n, true};
     if (n <= 64) rough.packets = n;
   }
@@ -174,7 +176,8 @@ void write_nodes(const std::vector<node_file>& nodes, const net& from, job_model
   for (const auto& [start, parts] : by_start) {
     const auto is_start = [&](const net_layer& l) { return l.name == start; };
     if (std::none_of(from.layers.begin(), from.layers.end(), is_start))
-      found.error(proto_field(), "there is no layer " + in_quotes(start) + ", with which the node " + in_quotes(parts[0].node) + " starts");
+      found.error(proto_field(),
+                  "there is no layer " + in_quotes(start) + ", with which the node " + in_quotes(parts[0].node) + " starts");
   }
   for (const auto& first : from.layers) {  // in this order, so that the last start before a layer decides
     const auto here = by_start.find(first.name);

@@ -1,6 +1,6 @@
 // Which device or node computes a layer, as two relatives of Caffe say it.
-//   Caffe con Troll    gpu_K_batch_proportion, gpu_K_depth_proportion of a layer, K from 0 to 3: shares of
-//                      the batch or of the outputs; the CPU has the rest of the batch
+//   Caffe con Troll    gpu_K_batch_proportion, gpu_K_depth_proportion of a layer, K from 0 to 3:
+//                      shares of the batch or of the outputs; the CPU has the rest of the batch
 //                      -> `place`, `fraction`, `partition` and [job] devices
 //   multi-node Caffe   (BVLC/caffe#3441) a file for each node: start_layer, end_layers, num_splits
 //                      -> `place` with the names of the files

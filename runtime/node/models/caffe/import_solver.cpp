@@ -118,11 +118,14 @@ void read_solver(const proto_field& tree, job_model& job, findings& found) {
     job.finish.emplace_back("steps", toml_text(last));
   else
     job.finish.emplace_back("epochs", "10");
-  if (const auto every = r.integer("test_interval", 0, 0, most_steps); every > 0) job.eval.insert(job.eval.begin(), {"every", toml_text(every)});
+  if (const auto every = r.integer("test_interval", 0, 0, most_steps); every > 0)
+    job.eval.insert(job.eval.begin(), {"every", toml_text(every)});
   if (const auto every = r.integer("snapshot", 0, 0, most_steps); every > 0) job.checkpoint.emplace_back("every", toml_text(every));
-  if (const auto seed = r.integer("random_seed", -1, -1, std::int64_t{1} << 40); seed >= 0) job.job.emplace_back("seed", toml_text(seed));
+  if (const auto seed = r.integer("random_seed", -1, -1, std::int64_t{1} << 40); seed >= 0)
+    job.job.emplace_back("seed", toml_text(seed));
   if (const auto n = r.integer("iter_size", 1, 1, 65535); n > 1) multiply_batch(n, job);
-  if (r.word("solver_mode", "CPU", {"CPU", "GPU"}) == "GPU") found.note("solver_mode is GPU: set `devices = [\"gpu:0\"]` in [job] to use one");
+  if (r.word("solver_mode", "CPU", {"CPU", "GPU"}) == "GPU")
+    found.note("solver_mode is GPU: set `devices = [\"gpu:0\"]` in [job] to use one");
   r.ignore({"net", "train_net", "test_net", "test_iter", "display", "average_loss", "snapshot_prefix", "snapshot_diff",
             "snapshot_format", "snapshot_after_train", "device_id", "debug_info", "test_compute_loss", "test_initialization",
             "layer_wise_reduce", "train_state", "test_state", "weights"});

@@ -25,7 +25,8 @@ std::string job_text(const job_model& m) {
   write_table("data", m.data, out);
   write_table("data.augment", m.augment, out);
   for (const auto& l : m.layers) {
-    out += "\n[[layer]]\nname = " + toml_text(l.name) + "\ntype = " + toml_text(l.type) + "\ninputs = " + toml_text(l.inputs) + "\n";
+    out +=
+        "\n[[layer]]\nname = " + toml_text(l.name) + "\ntype = " + toml_text(l.type) + "\ninputs = " + toml_text(l.inputs) + "\n";
     if (!l.phase.empty()) out += "phase = " + toml_text(l.phase) + "\n";
     write_keys(l.keys, out);
   }

@@ -91,8 +91,9 @@ void map_pooling(layer_mapping& m) {
   if (rounding == "FLOOR")
     m.to.set("rounding", "\"floor\"");
   else if (stride.h > std::min(kernel.h, kernel.w))
-    m.found.note(m.from.title() + ": the stride is greater than the kernel. A last window that begins behind the image is dropped; "
-                                  "Caffe would keep it, empty");
+    m.found.note(m.from.title() +
+                 ": the stride is greater than the kernel. A last window that begins behind the image is dropped; "
+                 "Caffe would keep it, empty");
 }
 
 void map_lrn(layer_mapping& m) {

@@ -22,7 +22,8 @@ struct layer_mapping {
 
   message_reader& fields() const { return from.fields(); }
 
-  // The layer's blobs as parameters. An extent of 0 matches any. Also sets lr_scale and decay_scale.
+  // The layer's blobs as parameters. An extent of 0 matches any. Also sets lr_scale and
+  // decay_scale.
   struct wanted {
     const char* name;
     std::vector<std::int64_t> dims;
@@ -58,8 +59,8 @@ struct extents {
 extents read_extents(message_reader& p, const std::string& both, const std::string& h, const std::string& w, std::int64_t otherwise,
                      std::int64_t least);
 
-// running_mean and running_var of the three blobs of a BatchNorm: the sums times 1 / factor, as Caffe
-// computes them; 0 if the factor is 0.
+// running_mean and running_var of the three blobs of a BatchNorm: the sums times 1 / factor, as
+// Caffe computes them; 0 if the factor is 0.
 std::vector<float> unscaled_statistics(const std::vector<float>& sums, float factor);
 
 }  // namespace troupe::caffe

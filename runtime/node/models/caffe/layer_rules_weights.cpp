@@ -45,9 +45,9 @@ std::optional<std::vector<std::int64_t>> matching_dims(const blob& b, const std:
 void set_factors(layer_mapping& m, std::size_t params, double decay_of_troupe) {
   auto factors = m.from.params;
   if (factors.size() > params)
-    m.fields().error(m.fields().has("param") ? "param" : "blobs_lr",
-                     "has factors for " + std::to_string(factors.size()) + " parameters, but the layer has " +
-                         std::to_string(params));
+    m.fields().error(
+        m.fields().has("param") ? "param" : "blobs_lr",
+        "has factors for " + std::to_string(factors.size()) + " parameters, but the layer has " + std::to_string(params));
   factors.resize(params);
   std::vector<double> lr, decay;
   for (const auto& f : factors) lr.push_back(f.lr), decay.push_back(f.decay);
@@ -152,8 +152,9 @@ void layer_mapping::filler(message_reader& m, const std::string& field, const st
   } else if (type == "xavier" || type == "msra") {
     if (norm != "FAN_IN") text += std::string(", norm = ") + (norm == "FAN_OUT" ? "\"fan_out\"" : "\"average\"");
   } else if (with_weights) {
-    found.note(from.title() + " has the filler " + in_quotes(type) + ", which Troupe lacks; it counts only for a net that begins "
-                              "without the weights of the .caffemodel");
+    found.note(from.title() + " has the filler " + in_quotes(type) +
+               ", which Troupe lacks; it counts only for a net that begins "
+               "without the weights of the .caffemodel");
     return;
   } else {
     f.error("type", "Troupe has no filler " + in_quotes(type));
@@ -229,7 +230,8 @@ void map_prelu(layer_mapping& m) {
   if (shared) m.to.set("shared", "true");
   if (p.has("filler")) {
     auto f = p.message("filler");
-    if (f.text("type", "constant") != "constant") f.error("type", "the slopes of Troupe's prelu begin with one value: use \"constant\"");
+    if (f.text("type", "constant") != "constant")
+      f.error("type", "the slopes of Troupe's prelu begin with one value: use \"constant\"");
     m.to.set("slope", toml_text(f.real("value", 0)));
   }
   m.to.image = m.image;
@@ -246,8 +248,9 @@ void map_batch_norm(layer_mapping& m) {
   // Rounded to 12 decimals, so that 0.999 gives 0.001.
   m.to.set("momentum", toml_text(fixed ? 0.0 : std::round((1 - fraction) * 1e12) / 1e12));
   if (fixed)
-    m.found.note(m.from.title() + ": 'use_global_stats' holds in tests only. In training Troupe's batch_norm uses the packet's "
-                                  "statistics; the running ones stay (momentum = 0)");
+    m.found.note(m.from.title() +
+                 ": 'use_global_stats' holds in tests only. In training Troupe's batch_norm uses the packet's "
+                 "statistics; the running ones stay (momentum = 0)");
   m.to.set("epsilon", toml_text(eps));
   m.to.set("affine", "false");
   m.to.image = m.image;
@@ -256,7 +259,8 @@ void map_batch_norm(layer_mapping& m) {
     if (f.lr != 0) m.found.note(m.from.title() + ": its factors lr_mult are ignored, its parameters are statistics");
   if (!m.with_weights) return;
   if (m.from.blobs.size() != 3) {
-    m.from.error("the .caffemodel has " + std::to_string(m.from.blobs.size()) + " blobs for it, expected mean, variance and factor");
+    m.from.error("the .caffemodel has " + std::to_string(m.from.blobs.size()) +
+                 " blobs for it, expected mean, variance and factor");
     return;
   }
   const auto factor = matching_dims(*m.from.blobs[2], {1});
@@ -268,8 +272,8 @@ void map_batch_norm(layer_mapping& m) {
       return;
     }
     m.to.weights.emplace_back(k == 0 ? "running_mean" : "running_var",
-                              tensor_with(std::make_shared<const std::vector<float>>(unscaled_statistics(
-                                              *m.from.blobs[k]->values, (*m.from.blobs[2]->values)[0])),
+                              tensor_with(std::make_shared<const std::vector<float>>(
+                                              unscaled_statistics(*m.from.blobs[k]->values, (*m.from.blobs[2]->values)[0])),
                                           *dims));
   }
 }

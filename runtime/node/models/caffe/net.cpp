@@ -9,6 +9,8 @@
 namespace troupe::caffe {
 namespace {
 
+constexpr std::size_t max_layers = 10000;
+
 // Whether a state of this phase, level 0 and no stages meets the rule.
 bool meets(const proto_field& rule, bool train, const std::string& subject, findings& found) {
   message_reader r(rule, "NetStateRule", subject, found);
@@ -199,6 +201,10 @@ net read_net(const proto_field& tree, const std::vector<blob>* blobs, findings& 
   std::map<std::string, std::string> shared;  // parameter -> the first layer that has it
   const auto old = r.all("layers"), current = r.all("layer");
   if (!old.empty() && !current.empty()) r.error("layers", "a net has `layer` or the older `layers`, not both");
+  if (old.size() + current.size() > max_layers) {
+    found.error(tree, "the net has more than " + std::to_string(max_layers) + " layers");
+    return n;
+  }
   for (const auto& list : {old, current})
     for (const auto* f : list) {
       if (f->what != proto_field::kind::message)

@@ -1,7 +1,7 @@
 // A net of Caffe: its layers in order, in one form for both that Caffe has had, `layer` (type in
 // quotes) and the older `layers` (V1, type as an enum).
-//   include, exclude  which of the phases TRAIN and TEST a layer is in, as Caffe decides with level 0
-//                     and no stages
+//   include, exclude  which of the phases TRAIN and TEST a layer is in, as Caffe decides with level
+//                     0 and no stages
 //   input, input_dim  become a layer of type Input
 //   layer.phase       is ignored: Caffe writes it into every layer of a .caffemodel
 // Threads: one net, one thread.
@@ -27,12 +27,12 @@ struct net_layer {
   bool train = true, test = true;  // the phases that it is in
   std::vector<param_factors> params;
   std::vector<double> loss_weights;
-  std::vector<bool> propagate;               // propagate_down
+  std::vector<bool> propagate;                    // propagate_down
   std::vector<std::vector<std::int64_t>> inputs;  // of a layer that was made of `input`: the shapes of its tops
-  std::vector<const blob*> blobs;            // of the file that the net was read from
-  std::unique_ptr<message_reader> rest;      // the fields that are not read yet
-  std::string title() const;                 // "layer 'conv1' (Convolution)"
-  void error(const std::string& what);       // at the layer
+  std::vector<const blob*> blobs;                 // of the file that the net was read from
+  std::unique_ptr<message_reader> rest;           // the fields that are not read yet
+  std::string title() const;                      // "layer 'conv1' (Convolution)"
+  void error(const std::string& what);            // at the layer
   message_reader& fields() { return *rest; }
 };
 
@@ -41,8 +41,8 @@ struct net {
   std::vector<net_layer> layers;
 };
 
-// `tree` must outlive the net, `blobs` may be null. Mistakes are in `found`; some are found only when
-// the net is destroyed (message_reader).
+// `tree` must outlive the net, `blobs` may be null. Mistakes are in `found`; some are found only
+// when the net is destroyed (message_reader).
 net read_net(const proto_field& tree, const std::vector<blob>* blobs, findings& found);
 
 // The names of Caffe's layer types for those of V1: "Convolution" for CONVOLUTION; empty: none.

@@ -71,8 +71,8 @@ class token_reader {
     }
   }
 
-  // [-] digits . digits e [+-] digits, hexadecimal and octal integers, and "-inf". The value is read
-  // where it is needed; a trailing f is dropped.
+  // [-] digits . digits e [+-] digits, hexadecimal and octal integers, and "-inf". The value is
+  // read where it is needed; a trailing f is dropped.
   void number(token& t) {
     if (now() == '-' || now() == '+') t.text += take();
     skip_blanks();
@@ -82,7 +82,8 @@ class token_reader {
       throw text_mistake{t.line, t.column, in_quotes(t.text) + " is no number"};
     }
     const bool hex = text_.substr(at_).starts_with("0x") || text_.substr(at_).starts_with("0X");
-    while (!at_end() && (digit(now()) || now() == '.' || letter(now()) || (exponent(t.text, hex) && (now() == '-' || now() == '+'))))
+    while (!at_end() &&
+           (digit(now()) || now() == '.' || letter(now()) || (exponent(t.text, hex) && (now() == '-' || now() == '+'))))
       t.text += take();
     if (!hex && t.text.size() > 1 && (t.text.back() == 'f' || t.text.back() == 'F')) t.text.pop_back();
     check_number(t, hex);
@@ -172,7 +173,9 @@ class tree_reader {
   void step() { now_ = tokens_.next(); }
   bool mark(char c) const { return now_.what == token::kind::mark && now_.text[0] == c; }
   std::string seen() const {
-    return now_.what == token::kind::end ? "the end of the file" : now_.what == token::kind::text ? "a string" : in_quotes(now_.text);
+    return now_.what == token::kind::end    ? "the end of the file"
+           : now_.what == token::kind::text ? "a string"
+                                            : in_quotes(now_.text);
   }
 
   void field(proto_field& into, int depth) {

@@ -1,8 +1,8 @@
 // The text format of Protocol Buffers (prototxt), read without a schema: a message is its fields in
 // the order of the file, each with its position.
 //   name: value   name { ... }   name: < ... >   name: [1, 2]   # comment
-// Values are words (enums, true), numbers and strings ("a" 'b' are one string). A list is a field per
-// element. Extensions and google.protobuf.Any ([name]) are refused.
+// Values are words (enums, true), numbers and strings ("a" 'b' are one string). A list is a field
+// per element. Extensions and google.protobuf.Any ([name]) are refused.
 // Errors: diagnostics; the first mistake ends the reading.
 // Bounds: max_depth, max_fields; memory is proportional to the text.
 // Threads: pure functions; any thread.

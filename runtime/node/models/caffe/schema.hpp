@@ -1,5 +1,6 @@
-// The messages of caffe.proto that Troupe reads or writes: names, numbers and types of their fields.
-// The same table serves the text form (is the field known?) and the binary form (which field is it?).
+// The messages of caffe.proto that Troupe reads or writes: names, numbers and types of their
+// fields. The same table serves the text form (is the field known?) and the binary form (which
+// field is it?).
 // Threads: built on first use, then constant.
 #pragma once
 

@@ -141,7 +141,9 @@ class net_reader {
     const auto packed = in.wire_type() == wire_type::length_delimited;
     switch (f.what) {
       case text: add(into, f.name, field_kind::text, need(in, wire_type::length_delimited).get_string()); return;
-      case kind_message: nested(need(in, wire_type::length_delimited).get_message(), f.type, add(into, f.name, field_kind::message, ""), depth + 1); return;
+      case kind_message:
+        nested(need(in, wire_type::length_delimited).get_message(), f.type, add(into, f.name, field_kind::message, ""), depth + 1);
+        return;
       case kind_blob:
         add(into, f.name, field_kind::blob, std::to_string(out_.blobs.size()));
         out_.blobs.push_back(read_blob(need(in, wire_type::length_delimited).get_message()));

@@ -3,8 +3,8 @@
 //   BlobProto: num 1, channels 2, height 3, width 4 (the old form, four axes), data 5 (float),
 //   diff 6 (not read), shape 7 {dim 1}, double_data 8 (read as float)
 // Fields that schema.hpp does not have become fields named "field 123".
-// Errors: values. Every length is checked by protozero before it is used. A blob has as many values as
-// its shape says.
+// Errors: values. Every length is checked by protozero before it is used. A blob has as many values
+// as its shape says.
 // Threads: pure functions; any thread.
 #pragma once
 
