@@ -21,7 +21,6 @@ proto_field real_field(const std::string& name, double value);
 proto_field message_field(const std::string& name, std::vector<proto_field> fields);
 
 // A layer on its way. A rule sets `type`, `own` and `params`.
-// size: a layer of two programs, and what its rule sets
 struct layer_export {
   const graph_layer& layer;
   const options& values;  // of the layer, with its defaults

@@ -13,7 +13,6 @@
 namespace troupe::caffe {
 
 // A data layer of one phase.
-// size: all that Caffe says about data
 struct data_layer {
   std::string name, type;
   std::string source;

@@ -31,7 +31,7 @@ class name_maker {
  private:
   const name_pairs& given_;
   std::set<std::string> taken_{"data", "label"};
-  std::map<std::string, int> last_;  // the last number after a name
+  std::map<std::string, int> last_;   // the last number after a name
   std::vector<std::string> changes_;  // "'a/b' is 'a_b'"
 };
 

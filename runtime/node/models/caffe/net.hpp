@@ -20,7 +20,6 @@ struct param_factors {
   double lr = 1, decay = 1;
 };
 
-// size: mirrors a layer of Caffe
 struct net_layer {
   std::string name, type;
   std::vector<std::string> bottoms, tops;

@@ -1,4 +1,3 @@
-// size: one table, message by message, as in caffe.proto
 #include "runtime/node/models/caffe/schema.hpp"
 
 #include <algorithm>
