@@ -248,7 +248,8 @@ layers { name: "fc" type: INNER_PRODUCT bottom: "cat" top: "fc" inner_product_pa
 layers { name: "acc" type: ACCURACY bottom: "fc" bottom: "label" top: "acc" include: { phase: TEST } }
 layers { name: "loss" type: SOFTMAX_LOSS bottom: "fc" bottom: "label" }
 )");
-  EXPECT_THAT(section(m.job, "data"), HasSubstr("path = \"db\"\nbatch = 256\nscale = [0.5]\n"));
+  EXPECT_THAT(section(m.job, "data"), HasSubstr("source = \"lmdb\"\npath = \"db\"\nbatch = 256\nscale = [0.5]\n"));
+  EXPECT_TRUE(noted(m, "the net has one database"));
   EXPECT_EQ(section(m.job, "data.augment"), "crop = 20\nmirror = true\n");
   EXPECT_THAT(table_of(m.job, "conv"), HasSubstr("lr_scale = [1.0, 2.0]\ndecay_scale = [1.0, 0.0]\n"));
   EXPECT_THAT(table_of(m.job, "cat"), HasSubstr("inputs = [\"relu\", \"relu\"]\naxis = 2\n"));
@@ -291,6 +292,21 @@ TEST(caffe_import, takes_data_and_labels_of_separate_inputs) {
       end_of_net("data"));
   EXPECT_EQ(section(m.job, "data"), "source = \"synthetic\"\nshape = [5]\nclasses = 10\nbatch = 6\n");
   ASSERT_TRUE(prepared(m.job));
+}
+
+TEST(caffe_import, uses_the_data_of_one_phase_for_both) {
+  const auto m = imported_net("layer { name: \"d\" type: \"MemoryData\" top: \"data\" top: \"label\" include { phase: TRAIN } "
+                              "memory_data_param { batch_size: 5 channels: 2 height: 7 width: 6 } }" + end_of_net("data"));
+  EXPECT_TRUE(noted(m, "the net has data for the phase TRAIN only"));
+  EXPECT_THAT(table_of(m.job, "fc"), HasSubstr("inputs = [\"data\"]"));
+  ASSERT_TRUE(prepared(m.job));
+}
+
+TEST(caffe_import, reads_over_the_engines_of_intels_caffe) {
+  const auto m = imported_net(input_layer() +
+                              layer_text("c", "Convolution", "data", "c", "convolution_param { num_output: 2 kernel_size: 1 engine: MKL2017 }") +
+                              layer_text("bn", "BatchNorm", "c", "c", "batch_norm_param { engine: MKL2017 }") + end_of_net("c"));
+  EXPECT_THAT(table_of(m.job, "bn"), HasSubstr("affine = false"));
 }
 
 std::string solver(const std::string& rest) { return "net: \"net.prototxt\" base_lr: 0.02 max_iter: 900 " + rest; }

@@ -92,13 +92,15 @@ void write_transform(const data_layer& d, bool of_source, job_model& job, findin
 
 void write_database(const data_layer& first, const std::optional<data_layer>& train, const std::optional<data_layer>& test,
                     job_model& job, findings& found) {
+  const auto* second = train && test && test->type == "Data" && test->source != train->source ? &*test : nullptr;
   job.data.emplace_back("source", "\"lmdb\"");
   job.data.emplace_back("path", toml_text(first.source));
-  if (train && test && test->type == "Data") job.data.emplace_back("test_path", toml_text(test->source));
-  if (first.leveldb || (test && test->type == "Data" && test->leveldb))
-    found.note("layer " + in_quotes(first.name) + " names a LevelDB, which Troupe does not read: convert it to LMDB");
-  if (!(train && test && test->type == "Data"))
+  if (second)
+    job.data.emplace_back("test_path", toml_text(second->source));
+  else
     found.note("the net has one database: set `test_path` or `test_fraction` of [data] for evaluations");
+  if (first.leveldb || (second && second->leveldb))
+    found.note("layer " + in_quotes(first.name) + " names a LevelDB, which Troupe does not read: convert it to LMDB");
 }
 
 void write_synthetic(const data_layer& first, std::int64_t classes, job_model& job, findings& found) {

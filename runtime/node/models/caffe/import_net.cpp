@@ -22,6 +22,7 @@ class net_translator {
       : with_weights_(with_weights), found_(found), names_(names) {}
 
   job_model read(net& from) {
+    share_data(from);
     for (auto& l : from.layers) layer(l);
     finish_layers(job_, found_);
     if (train_ || test_)
@@ -34,6 +35,17 @@ class net_translator {
   }
 
  private:
+  // The data of a net for one phase serve both.
+  void share_data(net& from) {
+    bool train = false, test = false;
+    for (const auto& l : from.layers)
+      if (is_data_layer(l.type)) train = train || l.train, test = test || l.test;
+    if (train == test) return;
+    found_.note(std::string("the net has data for the phase ") + (train ? "TRAIN" : "TEST") + " only, which the job uses for both");
+    for (auto& l : from.layers)
+      if (is_data_layer(l.type) && (l.train || l.test)) l.train = l.test = true;
+  }
+
   void layer(net_layer& l) {
     if (!l.train && !l.test) {  // of another stage or level
       for (const auto& f : l.fields().at().fields) l.fields().ignore({f.name.c_str()});

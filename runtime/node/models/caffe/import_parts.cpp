@@ -174,7 +174,7 @@ void write_nodes(const std::vector<node_file>& nodes, const net& from, job_model
     by_start[p.start].push_back(std::move(p));
   }
   for (const auto& [start, parts] : by_start) {
-    const auto is_start = [&](const net_layer& l) { return l.name == start; };
+    const auto is_start = [&s = start](const net_layer& l) { return l.name == s; };
     if (std::none_of(from.layers.begin(), from.layers.end(), is_start))
       found.error(proto_field(),
                   "there is no layer " + in_quotes(start) + ", with which the node " + in_quotes(parts[0].node) + " starts");

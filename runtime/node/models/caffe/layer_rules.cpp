@@ -50,7 +50,7 @@ void map_dropout(layer_mapping& m) {
 void map_eltwise(layer_mapping& m) {
   m.to.type = "eltwise", m.to.image = m.image;
   auto p = m.fields().message("eltwise_param");
-  p.ignore({"stable_prod_grad"});
+  p.ignore({"stable_prod_grad", "engine"});
   const auto operation = p.word("operation", "SUM", {"PROD", "SUM", "MAX"});
   const auto coeffs = p.reals("coeff");
   if (operation != "SUM") m.to.set("operation", operation == "PROD" ? "\"prod\"" : "\"max\"");
@@ -146,6 +146,7 @@ void map_reshape(layer_mapping& m) {
 void map_concat(layer_mapping& m) {
   m.to.type = "concat", m.to.image = m.image;
   auto p = m.fields().message("concat_param");
+  p.ignore({"engine"});
   const auto axis = p.integer("axis", p.integer("concat_dim", 1, 0, 5), -4, 5);
   if (axis < 1) p.error("axis", "Troupe's concat counts its axis from the front, from 1 (0 is the axis of examples)");
   if (axis != 1) m.to.set("axis", toml_text(axis));

@@ -196,6 +196,7 @@ void map_deconvolution(layer_mapping& m) {
 void map_inner_product(layer_mapping& m) {
   m.to.type = "linear";
   auto p = m.fields().message("inner_product_param");
+  p.ignore({"engine"});
   const auto outputs = required(p, "num_output");
   const auto bias = p.flag("bias_term", true), transposed = p.flag("transpose", false);
   const auto axis = p.integer("axis", 1, 1, 5);
@@ -241,6 +242,7 @@ void map_prelu(layer_mapping& m) {
 void map_batch_norm(layer_mapping& m) {
   m.to.type = "batch_norm";
   auto p = m.fields().message("batch_norm_param");
+  p.ignore({"engine"});  // of Intel's Caffe
   const auto fixed = p.flag("use_global_stats", false);
   const auto fraction = p.real("moving_average_fraction", 0.999);
   const auto eps = p.real("eps", 1e-5);
