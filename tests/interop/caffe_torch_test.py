@@ -175,6 +175,11 @@ def compare(binary, folder, title, text, weights, reference, shape, old):
     error = np.abs(got - want).max()
     assert got.shape == want.shape and error < 1e-5, f"{title}: {got.shape}, error {error}"
     assert want.max(1).min() > 0.15 and want.std() > 0.05, f"{title}: the outputs say nothing: {want}"
+    # Back to Caffe and from there again: the same weights.
+    troupe(binary, "export", path(".toml"), "--weights", path(".safetensors"), "--out", path("_again.prototxt"))
+    troupe(binary, "import", path("_again.caffemodel"), path("_again.prototxt"), "--out", path("_again.toml"))
+    first, again = (open(path(n + ".safetensors"), "rb").read() for n in ("", "_again"))
+    assert first == again, f"{title}: the weights differ after an export"
     print(f"ok: {title}, old form {old}, largest difference {error:.1e}")
 
 

@@ -7,7 +7,7 @@
 namespace troupe::caffe {
 namespace {
 
-using namespace caffe_test;
+using namespace nets;
 using testing::HasSubstr;
 using testing::StartsWith;
 

@@ -8,7 +8,7 @@
 namespace troupe::caffe {
 namespace {
 
-using namespace caffe_test;
+using namespace nets;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -177,9 +177,10 @@ TEST(caffe_import, takes_names_of_layers_from_a_list) {
 
 TEST(caffe_import, makes_names_unique) {
   const auto m = imported_net(input_layer() + layer_text("a/b", "ReLU", "data", "x") + layer_text("a.b", "ReLU", "x", "y") +
-                              layer_text("label", "TanH", "y", "z") + end_of_net("z"));
+                              layer_text("label", "TanH", "y", "z") + layer_text("\\303\\244", "ReLU", "z", "z") + end_of_net("z"));
   EXPECT_THAT(table_of(m.job, "a_b_2"), HasSubstr("inputs = [\"a_b\"]"));
   EXPECT_THAT(table_of(m.job, "label_2"), HasSubstr("inputs = [\"a_b_2\"]"));
+  EXPECT_THAT(table_of(m.job, "__"), HasSubstr("inputs = [\"label_2\"]"));
   ASSERT_TRUE(prepared(m.job));
 }
 
@@ -224,6 +225,13 @@ TEST(caffe_import, reads_losses_with_targets) {
                    "layer { name: \"ce\" type: \"SigmoidCrossEntropyLoss\" bottom: \"e\" bottom: \"flat\" top: \"ce\" }\n");
   EXPECT_THAT(table_of(m.job, "l2"), HasSubstr("type = \"euclidean\"\ninputs = [\"e\", \"flat\"]\nloss_weight = 2.0\n"));
   EXPECT_THAT(table_of(m.job, "ce"), HasSubstr("type = \"sigmoid_cross_entropy\""));
+  ASSERT_TRUE(prepared(m.job));
+}
+
+TEST(caffe_import, compares_images_as_they_are) {
+  const auto m = imported_net(input_layer() + layer_text("c", "Convolution", "data", "c", "convolution_param { num_output: 3 kernel_size: 3 pad: 1 }") +
+                              "layer { name: \"l2\" type: \"EuclideanLoss\" bottom: \"c\" bottom: \"data\" top: \"l2\" }\n");
+  EXPECT_THAT(table_of(m.job, "l2"), HasSubstr("inputs = [\"c\", \"data\"]"));
   ASSERT_TRUE(prepared(m.job));
 }
 

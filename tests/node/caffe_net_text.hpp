@@ -14,7 +14,7 @@
 #include "runtime/node/node_tables.hpp"
 #include "tests/error_text.hpp"
 
-namespace troupe::caffe_test {
+namespace troupe::caffe::nets {
 
 inline std::shared_ptr<const tables> all_tables() {
   static const auto all = std::make_shared<const tables>(node_tables());
@@ -79,4 +79,4 @@ inline std::string end_of_net(const std::string& bottom) {
          "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"fc\" bottom: \"label\" top: \"loss\" }\n";
 }
 
-}  // namespace troupe::caffe_test
+}  // namespace troupe::caffe::nets

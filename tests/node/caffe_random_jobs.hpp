@@ -11,7 +11,7 @@
 #include "runtime/job/tables.hpp"
 #include "runtime/node/config/toml_text.hpp"
 
-namespace troupe::caffe_test {
+namespace troupe::caffe::nets {
 
 class random_job {
  public:
@@ -247,4 +247,4 @@ class random_job {
   std::vector<made_tensor> tensors_;
 };
 
-}  // namespace troupe::caffe_test
+}  // namespace troupe::caffe::nets

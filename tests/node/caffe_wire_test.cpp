@@ -11,7 +11,7 @@
 namespace troupe::caffe {
 namespace {
 
-using namespace caffe_test;
+using namespace nets;
 using testing::ElementsAre;
 using testing::HasSubstr;
 

@@ -148,7 +148,7 @@ class net_translator {
     layer_mapping m{l, to, found_, with_weights_, !to.inputs.empty() && is_image(to.inputs[0])};
     rule(m);
     check_rest(l, to);
-    if (to.part != job_layer::role::plain && m.image) flatten_scores(l, to);
+    if ((to.type == "softmax_loss" || to.type == "hinge" || to.type == "accuracy") && m.image) flatten_scores(l, to);
     if (m.before) {
       m.before->name = names_.fresh(m.before->name);
       m.before->inputs = to.inputs, m.before->phase = to.phase;
@@ -232,7 +232,7 @@ class net_translator {
 
 std::string name_maker::fresh(std::string wanted) {
   for (auto& c : wanted)
-    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f || c == '.' || c == '/') c = '_';
+    if (const auto byte = static_cast<unsigned char>(c); byte <= ' ' || byte >= 0x7f || c == '.' || c == '/') c = '_';
   if (wanted.empty()) wanted = "layer";
   auto name = wanted;
   for (auto& k = last_.emplace(wanted, 1).first->second; !taken_.insert(name).second;) name = wanted + "_" + std::to_string(++k);
