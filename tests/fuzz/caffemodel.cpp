@@ -64,7 +64,8 @@ std::vector<std::string> sound_caffemodel() {
   must(whole.has_value(), "a sound net cannot be written");
   // A layer of the old form, by hand: name 4, type 5, blobs 6 { num 1, channels 2, height 3, width
   // 4, data 5, double_data 8 }.
-  static constexpr char old[] = "\x12\x1d\x22\x01x\x28\x0e\x32\x16\x08\x01\x10\x01\x18\x01\x20\x02\x2d\0\0\x80\x3f\x41\0\0\0\0\0\0\xf0\x3f";
+  static constexpr char old[] =
+      "\x12\x1d\x22\x01x\x28\x0e\x32\x16\x08\x01\x10\x01\x18\x01\x20\x02\x2d\0\0\x80\x3f\x41\0\0\0\0\0\0\xf0\x3f";
   return {*whole, std::string(old, sizeof old - 1)};
 }
 

@@ -229,8 +229,9 @@ TEST(caffe_import, reads_losses_with_targets) {
 }
 
 TEST(caffe_import, compares_images_as_they_are) {
-  const auto m = imported_net(input_layer() + layer_text("c", "Convolution", "data", "c", "convolution_param { num_output: 3 kernel_size: 3 pad: 1 }") +
-                              "layer { name: \"l2\" type: \"EuclideanLoss\" bottom: \"c\" bottom: \"data\" top: \"l2\" }\n");
+  const auto m = imported_net(
+      input_layer() + layer_text("c", "Convolution", "data", "c", "convolution_param { num_output: 3 kernel_size: 3 pad: 1 }") +
+      "layer { name: \"l2\" type: \"EuclideanLoss\" bottom: \"c\" bottom: \"data\" top: \"l2\" }\n");
   EXPECT_THAT(table_of(m.job, "l2"), HasSubstr("inputs = [\"c\", \"data\"]"));
   ASSERT_TRUE(prepared(m.job));
 }
@@ -303,17 +304,20 @@ TEST(caffe_import, takes_data_and_labels_of_separate_inputs) {
 }
 
 TEST(caffe_import, uses_the_data_of_one_phase_for_both) {
-  const auto m = imported_net("layer { name: \"d\" type: \"MemoryData\" top: \"data\" top: \"label\" include { phase: TRAIN } "
-                              "memory_data_param { batch_size: 5 channels: 2 height: 7 width: 6 } }" + end_of_net("data"));
+  const auto m = imported_net(
+      "layer { name: \"d\" type: \"MemoryData\" top: \"data\" top: \"label\" include { phase: TRAIN } "
+      "memory_data_param { batch_size: 5 channels: 2 height: 7 width: 6 } }" +
+      end_of_net("data"));
   EXPECT_TRUE(noted(m, "the net has data for the phase TRAIN only"));
   EXPECT_THAT(table_of(m.job, "fc"), HasSubstr("inputs = [\"data\"]"));
   ASSERT_TRUE(prepared(m.job));
 }
 
 TEST(caffe_import, reads_over_the_engines_of_intels_caffe) {
-  const auto m = imported_net(input_layer() +
-                              layer_text("c", "Convolution", "data", "c", "convolution_param { num_output: 2 kernel_size: 1 engine: MKL2017 }") +
-                              layer_text("bn", "BatchNorm", "c", "c", "batch_norm_param { engine: MKL2017 }") + end_of_net("c"));
+  const auto m = imported_net(
+      input_layer() +
+      layer_text("c", "Convolution", "data", "c", "convolution_param { num_output: 2 kernel_size: 1 engine: MKL2017 }") +
+      layer_text("bn", "BatchNorm", "c", "c", "batch_norm_param { engine: MKL2017 }") + end_of_net("c"));
   EXPECT_THAT(table_of(m.job, "bn"), HasSubstr("affine = false"));
 }
 

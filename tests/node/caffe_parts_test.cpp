@@ -59,6 +59,13 @@ TEST(caffe_con_troll, rounds_shares_to_packets_if_none_fit) {
   EXPECT_TRUE(noted(m, "rounded to packets"));
 }
 
+TEST(caffe_con_troll, keeps_the_packets_of_iter_size) {
+  const auto m =
+      imported({{"net.prototxt", net_with("gpu_0_batch_proportion: 0.5", "")}, {"s.prototxt", "base_lr: 1 iter_size: 4"}});
+  EXPECT_EQ(section(m.job, "pipeline"), "packets = 4\n");
+  ASSERT_TRUE(prepared(m.job, {"cpu:0", "gpu:0"}));
+}
+
 TEST(caffe_con_troll, refuses_proportions_beyond_one) {
   EXPECT_EQ(mistakes_of_net(net_with("gpu_0_batch_proportion: 1.5", "")),
             "net.prototxt:2:69: layer 'conv' (Convolution): 'gpu_0_batch_proportion' is between 0 and 1\n"

@@ -70,6 +70,19 @@ std::int64_t batch_of(const job_model& job) {
   return batch;
 }
 
+// Shares of the batch are whole packets. A solver's iter_size has set their number already.
+void choose_packets(const std::set<double>& shares, job_model& job, findings& found) {
+  const auto batch = batch_of(job);
+  const auto [packets, exact] = packets_for(batch, shares);
+  if (!exact)
+    found.note("the proportions of Caffe con Troll are rounded to packets: no number of packets that divides the batch of " +
+               std::to_string(batch) + " fits all of them");
+  if (!job.pipeline.empty())
+    found.note("the packets are those of iter_size; the proportions of Caffe con Troll are rounded to them");
+  else if (packets > 1)
+    job.pipeline.emplace_back("packets", toml_text(packets));
+}
+
 void place_layer(job_layer& l, const std::vector<share>& where, bool by_depth) {
   std::vector<std::string> places;
   std::vector<double> parts;
@@ -152,12 +165,7 @@ void write_shares(const shares_of_layers& shares, job_model& job, findings& foun
     place_layer(l, where, depth);
   }
   job.job.emplace_back("devices", toml_text(std::vector<std::string>(devices.begin(), devices.end())));
-  const auto batch = batch_of(job);
-  const auto [packets, exact] = packets_for(batch, by_batch);
-  if (!exact)
-    found.note("the proportions of Caffe con Troll are rounded to packets: no number of packets that divides the batch of " +
-               std::to_string(batch) + " fits all of them");
-  if (packets > 1) job.pipeline.emplace_back("packets", toml_text(packets));
+  choose_packets(by_batch, job, found);
   found.note("layers have the places of Caffe con Troll's proportions: a share of the batch is a number of packets");
 }
 
