@@ -15,9 +15,9 @@ using namespace nets;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-bool has_protoc() { return std::system("protoc --version >/dev/null 2>&1") == 0; }
+bool protoc_is_here() { return std::system("protoc --version >/dev/null 2>&1") == 0; }
 
-std::string through_protoc(const std::string& how, const std::string& input) {
+std::string protoc_of_nets(const std::string& how, const std::string& input) {
   test::temp_dir dir;
   std::ofstream(dir.file("in"), std::ios::binary) << input;
   const auto command = "protoc --proto_path=" + std::string(TROUPE_SOURCE_DIR) + "/tests/node " + how +
@@ -28,14 +28,14 @@ std::string through_protoc(const std::string& how, const std::string& input) {
 }
 
 #define NEEDS_PROTOC \
-  if (!has_protoc()) GTEST_SKIP() << "protoc is not installed (package protobuf-compiler)"
+  if (!protoc_is_here()) GTEST_SKIP() << "protoc is not installed (package protobuf-compiler)"
 
-binary_net parsed(const std::string& bytes) {
+binary_net parsed_net(const std::string& bytes) {
   auto r = parse_binary_net(bytes.data(), bytes.size());
   EXPECT_EQ(test::error_text(r), "");
   return r ? *std::move(r) : binary_net();
 }
-std::string why(const std::string& bytes) { return test::error_text(parse_binary_net(bytes.data(), bytes.size())); }
+std::string why_no_net(const std::string& bytes) { return test::error_text(parse_binary_net(bytes.data(), bytes.size())); }
 
 const char* const net_text = R"(name: "n"
 layer {
@@ -99,7 +99,7 @@ layer {
 
 TEST(caffe_wire, reads_what_protoc_writes) {
   NEEDS_PROTOC;
-  const auto n = parsed(through_protoc("--encode", net_text));
+  const auto n = parsed_net(protoc_of_nets("--encode", net_text));
   EXPECT_EQ(n.net.fields[0].text, "n");
   ASSERT_EQ(n.blobs.size(), 2u);
   EXPECT_THAT(n.blobs[0].dims, ElementsAre(2, 2, 1, 1));
@@ -112,17 +112,17 @@ TEST(caffe_wire, reads_what_protoc_writes) {
 
 TEST(caffe_wire, writes_what_protoc_reads) {
   NEEDS_PROTOC;
-  const auto bytes = through_protoc("--encode", net_text);
-  const auto again = binary_of(parsed(bytes));
+  const auto bytes = protoc_of_nets("--encode", net_text);
+  const auto again = binary_of(parsed_net(bytes));
   ASSERT_TRUE(again);
-  const auto decoded = through_protoc("--decode", *again);
-  EXPECT_EQ(decoded, through_protoc("--decode", bytes));
+  const auto decoded = protoc_of_nets("--decode", *again);
+  EXPECT_EQ(decoded, protoc_of_nets("--decode", bytes));
   EXPECT_THAT(decoded, HasSubstr("data: -2.5"));
 }
 
 TEST(caffe_wire, imports_a_net_and_its_weights_of_one_file) {
   NEEDS_PROTOC;
-  const auto m = imported({{"n.caffemodel", through_protoc(
+  const auto m = imported({{"n.caffemodel", protoc_of_nets(
                                                 "--encode", std::string(net_text) + R"(
 layer { name: "fc" type: "InnerProduct" bottom: "pool" top: "fc" inner_product_param { num_output: 1 }
   blobs { shape { dim: 1 dim: 162 } )" + [] {
@@ -142,7 +142,7 @@ layer { name: "fc" type: "InnerProduct" bottom: "pool" top: "fc" inner_product_p
 
 TEST(caffe_wire, reads_layers_and_blobs_of_the_first_version) {
   NEEDS_PROTOC;
-  const auto m = imported({{"old.caffemodel", through_protoc("--encode", R"(
+  const auto m = imported({{"old.caffemodel", protoc_of_nets("--encode", R"(
 input: "data" input_dim: 3 input_dim: 1 input_dim: 1 input_dim: 2
 layers { name: "c" type: CONVOLUTION bottom: "data" top: "c" convolution_param { num_output: 1 kernel_size: 1 }
   blobs { num: 1 channels: 1 height: 1 width: 1 data: 4 } blobs { num: 1 channels: 1 height: 1 width: 1 data: 5 } }
@@ -166,7 +166,7 @@ TEST(caffe_wire, reads_values_that_are_not_packed) {
   data += "\x3a\x02\x08\x01";  // field 7, a BlobShape with dim 1 that is not packed
   const auto inner = "\x3a" + std::string(1, static_cast<char>(data.size())) + data;
   const auto file = "\xa2\x06" + std::string(1, static_cast<char>(inner.size())) + inner;
-  const auto n = parsed(file);
+  const auto n = parsed_net(file);
   ASSERT_EQ(n.blobs.size(), 1u);
   EXPECT_THAT(n.blobs[0].dims, ElementsAre(1));
   EXPECT_THAT(*n.blobs[0].values, ElementsAre(1.5F));
@@ -174,7 +174,7 @@ TEST(caffe_wire, reads_values_that_are_not_packed) {
 
 TEST(caffe_wire, names_unknown_fields_by_number) {
   NEEDS_PROTOC;
-  const auto bytes = through_protoc(
+  const auto bytes = protoc_of_nets(
       "--encode", std::string(net_text) + "layer { name: \"x\" type: \"ReLU\" bottom: \"pool\" top: \"x\" of_a_fork: 1 }");
   EXPECT_THAT(mistakes({{"n.caffemodel", bytes}}),
               HasSubstr("n.caffemodel: layer 'x' (ReLU): Troupe does not know the field 'field 777'"));
@@ -182,18 +182,18 @@ TEST(caffe_wire, names_unknown_fields_by_number) {
 
 TEST(caffe_wire, refuses_damaged_files) {
   NEEDS_PROTOC;
-  const auto bytes = through_protoc("--encode", net_text);
-  EXPECT_THAT(why(bytes.substr(0, bytes.size() - 3)), HasSubstr("is no .caffemodel, or it is damaged: end of buffer"));
-  EXPECT_THAT(why("\x0a\xff\xff\xff\xff\x0f"), HasSubstr("damaged"));
+  const auto bytes = protoc_of_nets("--encode", net_text);
+  EXPECT_THAT(why_no_net(bytes.substr(0, bytes.size() - 3)), HasSubstr("is no .caffemodel, or it is damaged: end of buffer"));
+  EXPECT_THAT(why_no_net("\x0a\xff\xff\xff\xff\x0f"), HasSubstr("damaged"));
   const auto blob = [&](const std::string& text) {
-    return why(through_protoc("--encode", "layer { name: \"x\" type: \"Bias\" blobs { " + text + " } }"));
+    return why_no_net(protoc_of_nets("--encode", "layer { name: \"x\" type: \"Bias\" blobs { " + text + " } }"));
   };
   EXPECT_THAT(blob("shape { dim: 3 } data: 1"), HasSubstr("a blob of shape 3 has 1 values"));
   EXPECT_THAT(blob("shape { dim: -3 } data: 1"), HasSubstr("a blob has the shape -3"));
   EXPECT_THAT(blob("shape { dim: 1000000000 dim: 1000000000 dim: 1000000000 } data: 1"),
               HasSubstr("a blob has the shape 1000000000x"));
   EXPECT_THAT(blob("num: 2 channels: 1 height: 1 width: 1 data: 1"), HasSubstr("a blob of shape 2x1x1x1 has 1 values"));
-  EXPECT_THAT(why(std::string("\x0d\x01\x02\x03\x04", 5)), HasSubstr("field 1 has another type than in caffe.proto"));
+  EXPECT_THAT(why_no_net(std::string("\x0d\x01\x02\x03\x04", 5)), HasSubstr("field 1 has another type than in caffe.proto"));
 }
 
 }  // namespace
