@@ -100,8 +100,8 @@ layer {
 TEST(caffe_wire, reads_what_protoc_writes) {
   NEEDS_PROTOC;
   const auto n = parsed_net(protoc_of_nets("--encode", net_text));
-  EXPECT_EQ(n.net.fields[0].text, "n");
   ASSERT_EQ(n.blobs.size(), 2u);
+  EXPECT_EQ(n.net.fields[0].text, "n");
   EXPECT_THAT(n.blobs[0].dims, ElementsAre(2, 2, 1, 1));
   EXPECT_THAT(*n.blobs[0].values, ElementsAre(0.1F, -2.5F, 1e-40F, 3));
   const auto text = prototxt_of(n.net);
