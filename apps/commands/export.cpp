@@ -75,6 +75,7 @@ cli_command export_command() {
       "export", "Write a job's net and weights as another program's model",
       "  troupe export job.toml --weights net.safetensors --out net.troupe\n"
       "  troupe export job.toml --weights net.safetensors --out net.onnx\n"
+      "  troupe export job.toml --weights net.safetensors --out net.caffemodel\n"
       "  troupe export job.toml --weights net.safetensors --names names.txt --out torch.safetensors --format torch\n",
       add_options, run_export);
 }

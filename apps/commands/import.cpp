@@ -87,6 +87,7 @@ cli_command import_command() {
   return make_command<import_arguments>("import", "Make a job file and weights of another program's model",
                                         "  troupe import torch.safetensors --names names.txt --out net.safetensors\n"
                                         "  troupe import alexnet.onnx --out alexnet.toml\n"
+                                        "  troupe import train_val.prototxt solver.prototxt net.caffemodel --out net.toml\n"
                                         "What the job file lacks (the data, the update rule) is noted in it.",
                                         add_options, run_import);
 }

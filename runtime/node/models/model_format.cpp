@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "runtime/node/models/caffe/caffe_format.hpp"
 #include "runtime/node/models/onnx/onnx_format.hpp"
 #include "runtime/node/models/torch/torch_weights.hpp"
 
@@ -24,7 +25,7 @@ model_format net_format() {
 }  // namespace
 
 const std::vector<model_format>& model_formats() {
-  static const std::vector<model_format> all{net_format(), onnx_format(), torch_format()};
+  static const std::vector<model_format> all{net_format(), onnx_format(), caffe_format(), torch_format()};
   return all;
 }
 
