@@ -195,6 +195,9 @@ std::vector<resume_key> rows_of_the_rest() {
   using enum on_resume;
   return {
       {"plugins", allowed},
+      {"include", allowed},  // the job is compared with all its layers written out
+      {"included", allowed},
+      {"block", allowed},
       {"job.name", allowed},
       {"job.seed", same_bits, [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.seed)); }},
       {"job.devices", allowed},

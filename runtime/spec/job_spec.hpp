@@ -44,6 +44,7 @@ struct layer_spec {
   std::string wire = "fp32";       // fp32 | bf16 | int8: format of its outputs and their gradients between nodes
   std::string compress;            // codec of its gradients to the shards; empty: that of train_spec
   std::string phase;               // "train", "test", or empty for both
+  std::string origin;              // of a layer of a block, for messages: the block and the layer that uses it
   source_position at;
   std::map<std::string, source_position> key_at;  // by key; inputs[i] as "inputs.0"
 };

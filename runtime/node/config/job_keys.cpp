@@ -20,6 +20,13 @@ const keys<job_spec>& file_keys() {
       {other_key<job_spec>(
            key_kind::texts, "plugins",
            "shared libraries that add layers, modes, samplers, ...; relative paths start at the folder of this file"),
+       other_key<job_spec>(
+           key_kind::texts, "include",
+           "job files whose keys are added to this file; relative paths start at the folder of this file. The keys of this file "
+           "win, then those of the last file; layers and blocks of included files come first"),
+       other_key<job_spec>(key_kind::tables, "included",
+                           "file names and texts of included files; programs that send a job to a daemon add them"),
+       other_key<job_spec>(key_kind::tables, "block", "groups of layers that the model uses, several times if it likes"),
        other_key<job_spec>(key_kind::table, "job", "general settings of the job"),
        other_key<job_spec>(key_kind::table, "data", "the source of examples").required(),
        other_key<job_spec>(key_kind::tables, "layer", "the model: one table per layer").required(),
