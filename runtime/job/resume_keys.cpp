@@ -178,6 +178,7 @@ std::vector<resume_key> rows_of_training() {
        [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.train.fraction)); }},
       {"train.exchange.threshold", same_bits,
        [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.train.threshold)); }},
+      {"train.freeze", allowed},
       {"train.max_skipped", allowed},
       {"train.deterministic", allowed},
       {"train.finish.epochs", allowed},

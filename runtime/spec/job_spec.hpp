@@ -104,6 +104,7 @@ struct train_spec {
   std::int64_t base_batch = 0;
   clip_spec clip;
   std::string algorithm = "bp";
+  std::vector<std::string> freeze;  // patterns of layers and parameters that keep their values
   choice sync{"bsp", {}, {}};
   std::optional<choice> when;  // sync.when: when a worker exchanges, for modes with a choice
   std::string reducer = "server";

@@ -111,6 +111,7 @@ const std::map<std::string, other_job>& other_jobs() {
        {{"train.exchange.fraction=0.2"}, {}, {}, {"train.exchange={reducer=\"server\",compress=\"topk\"}"}}},
       {"train.exchange.threshold",
        {{"train.exchange.threshold=0.2"}, {}, {}, {"train.exchange={reducer=\"server\",compress=\"threshold\"}"}}},
+      {"train.freeze", {{"train.freeze=[\"conv1\"]"}}},
       {"train.max_skipped", {{"train.max_skipped=3"}}},
       {"train.deterministic", {{"train.deterministic=false"}}},
       {"train.finish.epochs", {{"train.finish={epochs=3}"}}},

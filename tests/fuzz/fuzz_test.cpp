@@ -36,7 +36,7 @@ TEST(fuzz, all_targets_are_linked) {
   EXPECT_EQ(linked,
             (std::set<std::string>{
                 "checkpoint", "cluster_file", "control",   "csv",         "exchange",       "frame",       "hello",          "http",
-                "idx",        "image",        "job_file",  "journal",     "message",        "message_log", "message_stream", "npy",
+                "idx",        "image",        "job_file",  "journal", "layout",    "message",        "message_log", "message_stream", "npy",
                 "packed",     "repl_line",    "run_files", "safetensors", "shared_buffers", "web_socket"}));
 }
 

@@ -97,6 +97,7 @@ void compare_train(comparison& c, const train_spec& a, const train_spec& b) {
   c.same("clip.value", a.clip.value, b.clip.value);
   c.same("clip.norm", a.clip.norm, b.clip.norm);
   c.same("algorithm", a.algorithm, b.algorithm);
+  c.same("freeze", a.freeze, b.freeze);
   c.same("sync", text_of_choice(a.sync, all.modes), text_of_choice(b.sync, all.modes));
   c.same("when", text_of_choice(a.when, all.conditions), text_of_choice(b.when, all.conditions));
   c.same("reducer", a.reducer, b.reducer);

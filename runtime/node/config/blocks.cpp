@@ -28,6 +28,7 @@ struct block_scope {
   std::vector<std::string> inputs;        // as references
   document_table given;                   // keys of a layer that the use sets for all
   std::map<std::string, std::string> local;  // name in the block -> reference
+  std::string last;                          // reference to the output of the last layer so far
   std::string origin;
   int depth = 0;
 };
@@ -163,6 +164,7 @@ class block_expander {
     const auto [other, fresh] = origins_.try_emplace(full_name, scope.origin);
     if (!fresh && !full_name.empty()) fail(at, "duplicate layer name " + in_quotes(full_name) + ", also " + other->second, scope);
     owners_.try_emplace(full_name, scope.path);
+    scope.last = to_layer + full_name;
     out_.push_back(std::move(v));
   }
 
@@ -209,7 +211,8 @@ class block_expander {
     if (outer.depth >= max_block_depth)
       return fail(at, "blocks are nested more than " + std::to_string(max_block_depth) + " deep", outer);
     open_.push_back(use.block);
-    std::string previous;
+    auto& previous = outer.last;
+    previous.clear();
     for (std::int64_t k = 0; k < use.repeat && !full() && errors_.size() == before; ++k) {
       document_value i;
       i.value = use.first + k;
@@ -310,11 +313,7 @@ class block_expander {
   // The reference to the tensor that a use stands for.
   std::string output_of(const block_scope& s) {
     const auto& b = *s.block;
-    if (b.keys.output.empty()) {
-      const auto* last = b.layers->back().table();
-      const auto [written, full] = names_of(*last, s);
-      return is_use(*last) ? to_use + path_of(full, s) : to_layer + full;
-    }
+    if (b.keys.output.empty()) return s.last;
     auto put = with_values(b.keys.output, s.values);
     const auto* text = put ? std::get_if<std::string>(&put->value) : nullptr;
     const auto ref = text ? reference(*text, s) : expected<std::string>(std::string());

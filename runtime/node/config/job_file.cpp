@@ -210,7 +210,7 @@ class job_reader {
     if (auto d = r->table("dynamics", "[train.dynamics]")) read_dynamics(*d);
     check_default("rule", t.rule, all_.rules);
     check_default("schedule", t.schedule, all_.schedules);
-    train_keys().read(*r, t, "algorithm");
+    train_keys().read_each(*r, t, {"algorithm", "freeze"});
     if (auto s = r->table("sync", "[train.sync]")) {
       if (auto w = s->table("when", "[train.sync.when]")) choose(*w, "kind", "sync condition", all_.conditions, t.when.emplace());
       choose(*s, "mode", "mode", all_.modes, t.sync);
