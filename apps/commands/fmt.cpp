@@ -1,4 +1,5 @@
-// `troupe fmt FILE...`: writes job, cluster and simulation files in one layout, with their comments.
+// `troupe fmt FILE...`: writes job, cluster and simulation files in one layout, with their
+// comments.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -65,8 +66,8 @@ void add_options(CLI::App& c, fmt_arguments& a) {
 
 cli_command fmt_command() {
   return make_command<fmt_arguments>("fmt", "Lay out job, cluster and simulation files; comments stay",
-                                     "  troupe fmt job.toml\n  troupe fmt --check configs/jobs/*.toml configs/clusters/*.toml", add_options,
-                                     run_fmt);
+                                     "  troupe fmt job.toml\n  troupe fmt --check configs/jobs/*.toml configs/clusters/*.toml",
+                                     add_options, run_fmt);
 }
 
 }  // namespace troupe

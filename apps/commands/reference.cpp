@@ -123,7 +123,8 @@ void add_options(CLI::App& c, reference_arguments& a) {
                "man: a man page\ncompletion: the completion of a shell")
       ->required()
       ->option_text("(required)");
-  c.add_option("NAME", a.name, "man: a command, job, cluster or trouped (default: troupe)\ncompletion: bash, zsh or fish\n"
+  c.add_option("NAME", a.name,
+               "man: a command, job, cluster or trouped (default: troupe)\ncompletion: bash, zsh or fish\n"
                "schema: job (the default) or cluster")
       ->option_text(" ");
   c.add_option("--plugin", a.plugins, "Include the entries of this plugin; may be repeated")

@@ -42,15 +42,15 @@ void freeze_parameters(model_graph& g, const job_spec& job, diagnostics& errors)
       if (!l.params.empty()) known.push_back(l.name);
     for (const auto& p : g.params) known.push_back(p.full_name);
     const auto hint = did_you_mean(patterns[i], known);
-    errors.push_back({position_of(job.train.key_at, "freeze." + std::to_string(i),
-                                  position_of(job.train.key_at, "freeze", job.train.at)),
-                      "freeze: " + in_quotes(patterns[i]) + " matches no layer with parameters and no parameter" +
-                          (hint.empty() && !known.empty() ? ", as " + in_quotes(known.front()) + " or " + in_quotes(known.back())
-                                                          : hint)});
+    errors.push_back(
+        {position_of(job.train.key_at, "freeze." + std::to_string(i), position_of(job.train.key_at, "freeze", job.train.at)),
+         "freeze: " + in_quotes(patterns[i]) + " matches no layer with parameters and no parameter" +
+             (hint.empty() && !known.empty() ? ", as " + in_quotes(known.front()) + " or " + in_quotes(known.back()) : hint)});
   }
   const auto trains = [](const graph_param& p) { return p.spec.trainable && !p.frozen; };
   if (!patterns.empty() && errors.empty() && std::none_of(g.params.begin(), g.params.end(), trains))
-    errors.push_back({position_of(job.train.key_at, "freeze", job.train.at), "freeze matches all parameters: nothing is left to train"});
+    errors.push_back(
+        {position_of(job.train.key_at, "freeze", job.train.at), "freeze matches all parameters: nothing is left to train"});
 }
 
 }  // namespace troupe

@@ -14,8 +14,8 @@ namespace troupe {
 // True if all of `text` matches. The cost is at most the product of the lengths.
 bool matches_pattern(std::string_view text, std::string_view pattern);
 
-// Marks the parameters that the patterns of the job match. A pattern that matches none is a mistake,
-// and so is a job that trains none.
+// Marks the parameters that the patterns of the job match. A pattern that matches none is a
+// mistake, and so is a job that trains none.
 void freeze_parameters(model_graph& g, const job_spec& job, diagnostics& errors);
 
 }  // namespace troupe

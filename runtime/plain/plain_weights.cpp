@@ -20,7 +20,8 @@ plain_weights::plain_weights(std::shared_ptr<const prepared_job> j, std::shared_
     const auto& p = job_->graph.params[i];
     parameter mine;
     mine.value = values[i].second;
-    mine.trained = p.spec.trainable && !p.frozen && job_->graph.layers[p.layer].wants_backward && job_->graph.layers[p.layer].in_train;
+    mine.trained =
+        p.spec.trainable && !p.frozen && job_->graph.layers[p.layer].wants_backward && job_->graph.layers[p.layer].in_train;
     for (const auto& s : states) {
       auto t = tensor::allocate(*dev_, p.spec.dims, job_->spec.parameter_type());
       const tensor* have = nullptr;

@@ -69,8 +69,8 @@ class elastic_worker final : public local_worker {
     for (auto id : layers_[layer].blocks) moved->push_back(tensor::declare({block_at(id).count}, config_.type));
     busy_[layer] = true;
     tasks_.run(
-        [plan = config_.plan, graph = config_.graph, params = layer_at(layer).params, blocks = layers_[layer].blocks, mine = values_of(layer),
-         alpha = policy_.alpha, centre = std::move(centre), next, moved](task_context& c) {
+        [plan = config_.plan, graph = config_.graph, params = layer_at(layer).params, blocks = layers_[layer].blocks,
+         mine = values_of(layer), alpha = policy_.alpha, centre = std::move(centre), next, moved](task_context& c) {
           for (std::size_t i = 0; i < params.size(); ++i) {
             (*next)[i].back(c.dev);
             c.dev.copy(mine[i], (*next)[i]);

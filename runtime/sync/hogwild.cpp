@@ -236,12 +236,10 @@ class hogwild_shard final : public shard_sync {
 
   void subtract(const shard_block& of, const tensor& a, const tensor& b, std::function<void(tensor, effects&)> then, effects& out) {
     auto delta = std::make_shared<tensor>(tensor::declare(a.dims(), config_.type));
-    tasks_.run(
-        [a, b, delta, frozen = config_.graph->params[of.plan->param].frozen](task_context& c) {
-          difference_of(c.dev, frozen, a, b, *delta);
-        },
-        {0, 3.0 * static_cast<double>(a.bytes()), "increment"},
-        [delta, then = std::move(then)](effects& more) { then(*delta, more); }, out);
+    tasks_.run([a, b, delta, frozen = config_.graph->params[of.plan->param].frozen](
+                   task_context& c) { difference_of(c.dev, frozen, a, b, *delta); },
+               {0, 3.0 * static_cast<double>(a.bytes()), "increment"},
+               [delta, then = std::move(then)](effects& more) { then(*delta, more); }, out);
   }
 
   void on_push(const header& h, const push& p, shard_block& b, effects& out) override {

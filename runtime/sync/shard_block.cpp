@@ -181,8 +181,8 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
            apart = config_.outlives](task_context& c) mutable {
             run_additions(due, c.dev);
             const auto& spec = graph->params[param].spec;
-            const bool at_once = looks && !spares && spec.trainable && !graph->params[param].frozen &&
-                                 &c.dev.host() == &c.dev && value.count() > piece;
+            const bool at_once = looks && !spares && spec.trainable && !graph->params[param].frozen && &c.dev.host() == &c.dev &&
+                                 value.count() > piece;
             if (looks && !at_once) look_for_not_finite(c.dev, (*sum)[0], [next] { next->not_finite = true; });
             if (next->not_finite) return;
             auto* const counts = next->histograms.get();

@@ -118,18 +118,20 @@ TEST(freeze, keeps_every_bit_with_all_rules_and_clips) {
   for (const auto& rule : stock_tables().rules.names())
     for (const char* clip : {"", ",clip={norm=0.1}", ",clip={value=0.1}"}) {
       SCOPED_TRACE(rule + clip);
-      EXPECT_EQ(changed_by({"train.freeze=[\"conv1\",\"bn1.*\"]",
-                            "train.dynamics={rule=\"" + rule + "\",lr=0.01,decay=0.1" + clip + "}"}),
+      EXPECT_EQ(changed_by(
+                    {"train.freeze=[\"conv1\",\"bn1.*\"]", "train.dynamics={rule=\"" + rule + "\",lr=0.01,decay=0.1" + clip + "}"}),
                 rest);
     }
 }
 
 TEST(freeze, keeps_every_bit_with_codecs_shards_and_skipped_steps) {
-  for (const char* more : {"train.exchange={reducer=\"tree\"}", 
-                           "train.exchange={reducer=\"server\",compress=\"topk\"}", "topology.max_block=256",
-                           "topology.replicas=1", "train.max_skipped=3", "job.precision=\"bf16\"", "pipeline.fuse=\"auto\""}) {
+  for (const char* more :
+       {"train.exchange={reducer=\"tree\"}", "train.exchange={reducer=\"server\",compress=\"topk\"}", "topology.max_block=256",
+        "topology.replicas=1", "train.max_skipped=3", "job.precision=\"bf16\"", "pipeline.fuse=\"auto\""}) {
     SCOPED_TRACE(more);
-    EXPECT_EQ(changed_by({"train.freeze=[\"conv1\",\"bn1.*\"]", more, "topology.workers_per_group=2", "topology.servers_per_group=2"}), rest);
+    EXPECT_EQ(
+        changed_by({"train.freeze=[\"conv1\",\"bn1.*\"]", more, "topology.workers_per_group=2", "topology.servers_per_group=2"}),
+        rest);
   }
 }
 
@@ -163,9 +165,10 @@ TEST(freeze, trains_the_rest_like_a_learning_rate_of_0) {
 std::string mistake(const std::string& freeze) { return mistake_in({"train.freeze=" + freeze}); }
 
 TEST(freeze, refuses_patterns_that_match_nothing) {
-  EXPECT_EQ(mistake("[\"conv1\",\"cnv2\"]"),
-            "--set train.freeze=[\"conv1\",\"cnv2\"]: freeze: 'cnv2' matches no layer with parameters and no parameter; did you mean "
-            "'conv2'?");
+  EXPECT_EQ(
+      mistake("[\"conv1\",\"cnv2\"]"),
+      "--set train.freeze=[\"conv1\",\"cnv2\"]: freeze: 'cnv2' matches no layer with parameters and no parameter; did you mean "
+      "'conv2'?");
   EXPECT_THAT(mistake("\"stage1.*\""), HasSubstr("no parameter, as 'conv1' or 'ip1.bias'"));
   EXPECT_THAT(mistake("[\"loss\"]"), HasSubstr("'loss' matches no layer with parameters"));
   EXPECT_THAT(mistake("[\"*\"]"), HasSubstr("freeze matches all parameters: nothing is left to train"));
@@ -177,11 +180,11 @@ TEST(freeze, patterns_match_as_globs) {
     const char *text, *pattern;
     bool matches;
   };
-  for (const auto& r : {row{"conv1", "conv1", true}, row{"conv1", "conv", false}, row{"conv1", "conv*", true},
-                        row{"conv1.weight", "conv*", true}, row{"conv1.weight", "*.weight", true}, row{"conv1.weight", "*.w*t", true},
-                        row{"conv1.weight", "*.w*x", false}, row{"conv1", "conv?", true}, row{"conv", "conv?", false},
-                        row{"", "", true}, row{"", "*", true}, row{"a", "", false}, row{"aXbXc", "a*b*c", true},
-                        row{"aab", "*ab", true}, row{"abab", "*ab", true}, row{"abac", "*ab", false}})
+  for (const auto& r :
+       {row{"conv1", "conv1", true}, row{"conv1", "conv", false}, row{"conv1", "conv*", true}, row{"conv1.weight", "conv*", true},
+        row{"conv1.weight", "*.weight", true}, row{"conv1.weight", "*.w*t", true}, row{"conv1.weight", "*.w*x", false},
+        row{"conv1", "conv?", true}, row{"conv", "conv?", false}, row{"", "", true}, row{"", "*", true}, row{"a", "", false},
+        row{"aXbXc", "a*b*c", true}, row{"aab", "*ab", true}, row{"abab", "*ab", true}, row{"abac", "*ab", false}})
     EXPECT_EQ(matches_pattern(r.text, r.pattern), r.matches) << r.text << " " << r.pattern;
   const std::string many(4000, 'a');
   EXPECT_FALSE(matches_pattern(many, std::string(2000, '*') + "b"));

@@ -183,9 +183,21 @@ TEST_F(resume_key_table, contains_every_key_of_the_job_file_exactly_once) {
 // Keys in `untried` need more than one process and one file: another plugin, other data, several
 // nodes.
 TEST_F(resume_key_table, agrees_with_the_refusals_of_resume_from) {
-  const std::set<std::string> untried{"include", "included", "block", "plugins",           "data.source",       "train.algorithm",        "train.sampler.*",
-                                      "train.sync.*",      "train.sync.when.*", "train.exchange.*",       "train.finish.custom.*",
-                                      "eval.sampler.kind", "eval.sampler.*",    "topology.server_groups", "topology.replicas"};
+  const std::set<std::string> untried{"include",
+                                      "included",
+                                      "block",
+                                      "plugins",
+                                      "data.source",
+                                      "train.algorithm",
+                                      "train.sampler.*",
+                                      "train.sync.*",
+                                      "train.sync.when.*",
+                                      "train.exchange.*",
+                                      "train.finish.custom.*",
+                                      "eval.sampler.kind",
+                                      "eval.sampler.*",
+                                      "topology.server_groups",
+                                      "topology.replicas"};
   for (const auto& k : resume_keys()) {
     const auto at = other_jobs().find(k.key);
     EXPECT_NE(at == other_jobs().end(), untried.contains(k.key) == false) << k.key;

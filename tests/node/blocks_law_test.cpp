@@ -26,14 +26,14 @@ struct block_plan;
 
 // A layer of a block, or of the file: eltwise, linear, or another block.
 struct layer_plan {
-  std::string name;                 // as written; may have {name} or {i} in it
-  bool whole = false;               // the name has {name} in it
-  bool counts = false;              // the name has {i} in it
-  std::vector<int> inputs;          // layers of the same list; -1 and -2: the inputs of the block
-  random_expression outputs;        // of a linear layer; the parameter `w` of a use
+  std::string name;           // as written; may have {name} or {i} in it
+  bool whole = false;         // the name has {name} in it
+  bool counts = false;        // the name has {i} in it
+  std::vector<int> inputs;    // layers of the same list; -1 and -2: the inputs of the block
+  random_expression outputs;  // of a linear layer; the parameter `w` of a use
   const block_plan* block = nullptr;
-  int repeat = 0, first = 1;        // 0: without `repeat`
-  bool has_width = true;            // false: the default of the block
+  int repeat = 0, first = 1;  // 0: without `repeat`
+  bool has_width = true;      // false: the default of the block
 };
 
 struct block_plan {
@@ -119,7 +119,8 @@ class random_plan {
 
 std::string in_marks(const std::string& s) { return "\"" + s + "\""; }
 
-// The part of a written name that others of the list use for reference: of a counted use, the last one.
+// The part of a written name that others of the list use for reference: of a counted use, the last
+// one.
 std::string reference_to(const layer_plan& l) {
   if (!l.counts) return l.name;
   return l.name.substr(0, l.name.size() - 3) + std::to_string(l.first + l.repeat - 1);
@@ -131,7 +132,10 @@ std::string text_of_list(const std::vector<layer_plan>& list, const std::string&
     s += "[[" + table + "]]\nname = " + in_marks(l.name) + "\ninputs = [";
     for (std::size_t n = 0; n < l.inputs.size(); ++n) {
       const int i = l.inputs[n];
-      s += (n ? ", " : "") + in_marks(i >= 0 ? reference_to(list[static_cast<std::size_t>(i)]) : inside ? "in" : i == -1 ? "data" : "label");
+      s += (n ? ", " : "") + in_marks(i >= 0    ? reference_to(list[static_cast<std::size_t>(i)])
+                                      : inside  ? "in"
+                                      : i == -1 ? "data"
+                                                : "label");
     }
     s += "]\n";
     const auto value = inside || l.block ? in_marks("{" + l.outputs.text + "}") : std::to_string(l.outputs.value({}));
@@ -173,7 +177,8 @@ class own_expansion {
     names outputs;
     for (const auto& l : list) {
       names in;
-      for (const int i : l.inputs) in.push_back(i >= 0 ? outputs[static_cast<std::size_t>(i)] : inputs[static_cast<std::size_t>(-1 - i)]);
+      for (const int i : l.inputs)
+        in.push_back(i >= 0 ? outputs[static_cast<std::size_t>(i)] : inputs[static_cast<std::size_t>(-1 - i)]);
       const auto named = put(l.name, "{name}", name);
       const auto full = l.whole || name.empty() ? named : name + "_" + named;
       if (l.block) {

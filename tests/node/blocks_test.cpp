@@ -67,8 +67,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 const std::string use = "[[layer]]\nname = \"body\"\nblock = \"residual\"\ninputs = [\"data\"]\nwidth = 4\nrepeat = 2\n";
 const std::string job = head + residual_block + use + tail;
-const std::string same_by_hand =
-    head + written_out("body_1", "data", 4) + written_out("body_2", "body_1_relu", 4) + replaced(tail, "\"body\"", "\"body_2_relu\"");
+const std::string same_by_hand = head + written_out("body_1", "data", 4) + written_out("body_2", "body_1_relu", 4) +
+                                 replaced(tail, "\"body\"", "\"body_2_relu\"");
 
 names layer_names(const std::string& text, const names& set = {}) {
   names all;
@@ -103,8 +103,7 @@ TEST(blocks, train_to_the_weights_of_the_job_written_by_hand) {
 }
 
 TEST(blocks, have_no_number_in_names_without_repeat) {
-  EXPECT_THAT(layer_names(replaced(job, "repeat = 2\n", "")),
-              ElementsAre("body_conv", "body_sum", "body_relu", "ip", "loss"));
+  EXPECT_THAT(layer_names(replaced(job, "repeat = 2\n", "")), ElementsAre("body_conv", "body_sum", "body_relu", "ip", "loss"));
   EXPECT_THAT(layer_names(replaced(job, "repeat = 2", "repeat = 1")),
               ElementsAre("body_1_conv", "body_1_sum", "body_1_relu", "ip", "loss"));
 }
@@ -159,7 +158,8 @@ TEST(blocks, may_use_blocks_that_have_the_name_of_the_outer_one) {
 TEST(blocks, outputs_of_a_slice_are_read_by_number) {
   const std::string block =
       "[[block]]\nname = \"halves\"\nlayer = [ { name = \"cut\", type = \"slice\", inputs = \"in\", points = [2] },\n"
-      "  { name = \"r\", type = \"relu\", inputs = \"cut.1\" }, { name = \"c\", type = \"concat\", inputs = [\"cut.0\", \"r\"] } ]\n"
+      "  { name = \"r\", type = \"relu\", inputs = \"cut.1\" }, { name = \"c\", type = \"concat\", inputs = [\"cut.0\", \"r\"] } "
+      "]\n"
       "output = \"cut\"\n";
   const std::string text = head + block + "[[layer]]\nname = \"body\"\nblock = \"halves\"\ninputs = \"data\"\n" +
                            replaced(tail, "\"body\"", "\"body.1\"");
@@ -186,7 +186,8 @@ TEST(blocks, mistakes_name_the_line_of_the_block_and_the_use) {
             "job.toml:19:1: layer 'body_1_conv': unknown key 'kernell'; did you mean 'kernel'?" + used + "\n")
       << "once, not for each repetition";
   EXPECT_THAT(in_block("{width}", "{widht}"), HasSubstr("job.toml:18:11: '{widht}': there is no parameter 'widht'; did you mean "
-                                                        "'width'? (available: i, kernel, name, pad, width)" + used + "\n"));
+                                                        "'width'? (available: i, kernel, name, pad, width)" +
+                                                        used + "\n"));
   EXPECT_THAT(in_block("{width}", "{width / 3}"), HasSubstr("'{width / 3}': 4 / 3 is not a whole number" + used));
   EXPECT_THAT(in_block("{width}", "{width * }"), HasSubstr("'{width * }': a name or a number is missing" + used));
   EXPECT_THAT(in_block("{width}", "{width / 0}"), HasSubstr("division by 0"));
@@ -194,7 +195,8 @@ TEST(blocks, mistakes_name_the_line_of_the_block_and_the_use) {
   EXPECT_THAT(in_block("{width}", "{name + 1}"), HasSubstr("a string cannot be computed with"));
   EXPECT_THAT(in_block("{width}", "{width"), HasSubstr("'{width': '{' without '}'; write {{ for a brace"));
   EXPECT_THAT(in_block("{width}", "width}"), HasSubstr("'}' without '{'"));
-  EXPECT_THAT(in_block("{width}", "{0 - width}"), HasSubstr("job.toml:18:1: layer 'body_1_conv': option 'outputs' must be at least 1"));
+  EXPECT_THAT(in_block("{width}", "{0 - width}"),
+              HasSubstr("job.toml:18:1: layer 'body_1_conv': option 'outputs' must be at least 1"));
   EXPECT_THAT(in_block("inputs = \"sum\"", "inputs = \"sun\""), HasSubstr("unknown input 'sun'"));
   EXPECT_THAT(in_block("name = \"sum\"", "name = \"conv\""), HasSubstr("duplicate layer name 'conv'" + used));
   EXPECT_THAT(in_block("name = \"sum\"", "name = \"in\""), HasSubstr("a layer of a block cannot be called 'in'"));
@@ -205,7 +207,8 @@ TEST(blocks, mistakes_in_declarations_and_uses_are_reported) {
   const auto other = [&](const std::string& from, const std::string& to) { return wrong(replaced(job, from, to)); };
   EXPECT_THAT(other("block = \"residual\"", "block = \"residul\""),
               HasSubstr("job.toml:32:1: layer 'body': unknown block 'residul'; did you mean 'residual'? (available: residual)"));
-  EXPECT_THAT(other("width = 4", "widht = 4"), HasSubstr("job.toml:34:1: layer 'body': unknown key 'widht'; did you mean 'width'?"));
+  EXPECT_THAT(other("width = 4", "widht = 4"),
+              HasSubstr("job.toml:34:1: layer 'body': unknown key 'widht'; did you mean 'width'?"));
   EXPECT_THAT(other("width = 4\n", ""), HasSubstr("layer 'body': block 'residual' needs the parameter 'width'"));
   EXPECT_THAT(other("repeat = 2", "repeat = 0"), HasSubstr("'repeat' must be between 1 and 10000, not 0"));
   EXPECT_THAT(other("repeat = 2", "repeat = \"2\""), HasSubstr("'repeat' must be an integer, not a string"));
@@ -213,7 +216,8 @@ TEST(blocks, mistakes_in_declarations_and_uses_are_reported) {
   EXPECT_THAT(other("{ kernel = 3", "{ name = 3, kernel = 3"), HasSubstr("a parameter cannot be called 'name'"));
   EXPECT_THAT(wrong(head + residual_block + residual_block + use + tail),
               HasSubstr("duplicate block name; first used at job.toml:10:1"));
-  EXPECT_THAT(wrong(head + "[[block]]\nname = \"b\"\n" + use + tail), HasSubstr("it needs layers, written as [[block.layer]] tables"));
+  EXPECT_THAT(wrong(head + "[[block]]\nname = \"b\"\n" + use + tail),
+              HasSubstr("it needs layers, written as [[block.layer]] tables"));
   EXPECT_THAT(wrong("block = 1\n" + head + use + tail), HasSubstr("blocks are written as [[block]] tables"));
   EXPECT_THAT(wrong(head + use + tail), HasSubstr("unknown block 'residual'; the file has no [[block]]"));
 }
@@ -222,7 +226,8 @@ TEST(blocks, that_use_themselves_are_refused) {
   const auto block = [](const std::string& name, const std::string& used) {
     return "[[block]]\nname = \"" + name + "\"\nlayer = [ { name = \"x\", block = \"" + used + "\", inputs = \"in\" } ]\n";
   };
-  const auto text = head + block("a", "b") + block("b", "a") + "[[layer]]\nname = \"body\"\nblock = \"a\"\ninputs = \"data\"\n" + tail;
+  const auto text =
+      head + block("a", "b") + block("b", "a") + "[[layer]]\nname = \"body\"\nblock = \"a\"\ninputs = \"data\"\n" + tail;
   EXPECT_THAT(wrong(text), HasSubstr("block 'a' uses itself: a uses b uses a"));
   std::string deep = head;
   for (int i = 0; i < 9; ++i) deep += block("b" + std::to_string(i), "b" + std::to_string(i + 1));
@@ -250,7 +255,8 @@ TEST(blocks, stop_at_a_number_of_layers_and_of_bytes) {
   EXPECT_THAT(wrong(replaced(job, "repeat = 2", "repeat = 10000")), HasSubstr("blocks become more than 10000 layers"));
   const auto large = replaced(replaced(job, "pad = 1 }", "pad = 1, k = \"" + std::string(3000, 'x') + "\" }"), "{pad}", "{k}{k}");
   EXPECT_THAT(wrong(large), HasSubstr("the text would have more than 4096 bytes"));
-  const auto list = replaced(replaced(job, "pad = 1 }", "pad = 1, k = \"" + std::string(400'000, 'x') + "\" }"), "repeat = 2", "repeat = 3000");
+  const auto list =
+      replaced(replaced(job, "pad = 1 }", "pad = 1, k = \"" + std::string(400'000, 'x') + "\" }"), "repeat = 2", "repeat = 3000");
   EXPECT_THAT(wrong(replaced(list, "\"{pad}\"", "\"{k}\"")), HasSubstr("the layers that blocks become are larger than 32 MiB"));
   // Each block uses the one before a thousand times, and none has a layer that can be written.
   std::string none = head;

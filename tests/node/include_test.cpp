@@ -80,11 +80,12 @@ TEST_F(include_files, have_layers_and_blocks_before_those_of_the_file) {
         "[[block]]\nname = \"twice\"\nlayer = [ { name = \"a\", type = \"relu\", inputs = \"in\" } ]\n"
         "[[layer]]\nname = \"first\"\ntype = \"flatten\"\ninputs = \"data\"\n");
   write("again.toml", "include = \"library.toml\"\n");
-  const auto job = write("job.toml", "include = [\"library.toml\", \"again.toml\"]\n" + data + train +
-                                         "[[block]]\nname = \"own\"\nlayer = [ { name = \"b\", type = \"relu\", inputs = \"in\" } ]\n"
-                                         "[[layer]]\nname = \"x\"\nblock = \"twice\"\ninputs = \"first\"\nrepeat = 2\n"
-                                         "[[layer]]\nname = \"y\"\nblock = \"own\"\ninputs = \"x\"\n" +
-                                         model);
+  const auto job =
+      write("job.toml", "include = [\"library.toml\", \"again.toml\"]\n" + data + train +
+                            "[[block]]\nname = \"own\"\nlayer = [ { name = \"b\", type = \"relu\", inputs = \"in\" } ]\n"
+                            "[[layer]]\nname = \"x\"\nblock = \"twice\"\ninputs = \"first\"\nrepeat = 2\n"
+                            "[[layer]]\nname = \"y\"\nblock = \"own\"\ninputs = \"x\"\n" +
+                            model);
   names all;
   for (const auto& l : read(job).layers) all.push_back(l.name);
   EXPECT_THAT(all, ElementsAre("first", "x_1_a", "x_2_a", "y_b", "ip", "loss")) << "a file counts once";
@@ -131,15 +132,15 @@ TEST_F(include_files, that_are_wrong_are_reported_where_they_are_named) {
   write("b.toml", "x = 1\ninclude = \"a.toml\"\n");
   write("job.toml", "include = \"a.toml\"\n");
   const auto cycle = mistakes(job);
-  EXPECT_THAT(cycle, HasSubstr(dir_.file("b.toml") + ":2:11: '" + dir_.file("a.toml") + "' includes itself: " + job + " includes "));
+  EXPECT_THAT(cycle,
+              HasSubstr(dir_.file("b.toml") + ":2:11: '" + dir_.file("a.toml") + "' includes itself: " + job + " includes "));
   write("job.toml", data + train + model);
   EXPECT_THAT(mistakes(job, {"include=\"a.toml\""}), HasSubstr("'include' is read before overrides: write it into the file"));
   EXPECT_THAT(mistakes(write("odd.toml", "included = 3\n" + data + train + model)), HasSubstr("programs write it"));
 }
 
 TEST_F(include_files, are_limited_in_depth_number_and_size) {
-  for (int i = 0; i < 12; ++i)
-    write("d" + std::to_string(i) + ".toml", "include = \"d" + std::to_string(i + 1) + ".toml\"\n");
+  for (int i = 0; i < 12; ++i) write("d" + std::to_string(i) + ".toml", "include = \"d" + std::to_string(i + 1) + ".toml\"\n");
   write("d12.toml", "");
   EXPECT_THAT(mistakes(dir_.file("d0.toml")), HasSubstr("is included more than 8 files deep"));
   EXPECT_EQ(mistakes(write("ok.toml", "include = \"d5.toml\"\n" + data + train + model)), "");
@@ -151,7 +152,8 @@ TEST_F(include_files, are_limited_in_depth_number_and_size) {
   EXPECT_THAT(mistakes(write("many.toml", "include = [" + many + "]\n")), HasSubstr("a job includes more than 64 files"));
   write("large1.toml", "#" + std::string(700'000, ' ') + "\n");
   write("large2.toml", "#" + std::string(700'000, ' ') + "\n");
-  EXPECT_THAT(mistakes(write("large.toml", "include = [\"large1.toml\", \"large2.toml\"]\n")), HasSubstr("larger than 1 MiB together"));
+  EXPECT_THAT(mistakes(write("large.toml", "include = [\"large1.toml\", \"large2.toml\"]\n")),
+              HasSubstr("larger than 1 MiB together"));
 }
 
 }  // namespace

@@ -30,21 +30,26 @@ std::string laid(const std::string& text, const layout_order& order = of_jobs())
 }
 
 TEST(toml_layout, has_single_blanks_and_one_empty_line_between_tables) {
-  EXPECT_EQ(laid("plugins=['a.so']\n[job]\nname   =  \"x\"   \n\n\n\n[ data ]\n\nsource=\"synthetic\"\nshape=[1,2 ,3]\naugment={pad=1,crop=2}\n"
+  EXPECT_EQ(laid("plugins=['a.so']\n[job]\nname   =  \"x\"   \n\n\n\n[ data ]\n\nsource=\"synthetic\"\nshape=[1,2 "
+                 ",3]\naugment={pad=1,crop=2}\n"
                  "\n\n[[ layer ]]\nname=\"a\"\n"),
-            "plugins = ['a.so']\n\n[job]\nname = \"x\"\n\n[data]\nsource = \"synthetic\"\nshape = [1, 2, 3]\naugment = { pad = 1, crop = 2 }\n"
+            "plugins = ['a.so']\n\n[job]\nname = \"x\"\n\n[data]\nsource = \"synthetic\"\nshape = [1, 2, 3]\naugment = { pad = 1, "
+            "crop = 2 }\n"
             "\n[[layer]]\nname = \"a\"\n");
 }
 
 TEST(toml_layout, sorts_keys_and_tables_as_the_reference) {
-  EXPECT_EQ(laid("[train]\nfinish.steps = 3\nsampler = { kind = \"shuffle\" }\n\n[train.dynamics]\nlr = 1\nmomentum = 0.5\nrule = \"momentum\"\n"
-                 "[[layer]]\nkernel = 3\nlr_scale = 2\noutputs = 4\ninputs = \"data\"\nodd = 1\ntype = \"convolution\"\nname = \"c\"\n"
-                 "[layer.weight_filler]\nstd = 1\nkind = \"gaussian\"\n[[layer]]\nname = \"b\"\n[data]\nbatch = 2\nsource = \"synthetic\"\n"),
-            "[data]\nsource = \"synthetic\"\nbatch = 2\n\n"
-            "[[layer]]\nname = \"c\"\ntype = \"convolution\"\ninputs = \"data\"\noutputs = 4\nkernel = 3\nlr_scale = 2\nodd = 1\n\n"
-            "[layer.weight_filler]\nstd = 1\nkind = \"gaussian\"\n\n[[layer]]\nname = \"b\"\n\n"
-            "[train]\nsampler = { kind = \"shuffle\" }\nfinish.steps = 3\n\n"
-            "[train.dynamics]\nrule = \"momentum\"\nmomentum = 0.5\nlr = 1\n");
+  EXPECT_EQ(
+      laid("[train]\nfinish.steps = 3\nsampler = { kind = \"shuffle\" }\n\n[train.dynamics]\nlr = 1\nmomentum = 0.5\nrule = "
+           "\"momentum\"\n"
+           "[[layer]]\nkernel = 3\nlr_scale = 2\noutputs = 4\ninputs = \"data\"\nodd = 1\ntype = \"convolution\"\nname = \"c\"\n"
+           "[layer.weight_filler]\nstd = 1\nkind = \"gaussian\"\n[[layer]]\nname = \"b\"\n[data]\nbatch = 2\nsource = "
+           "\"synthetic\"\n"),
+      "[data]\nsource = \"synthetic\"\nbatch = 2\n\n"
+      "[[layer]]\nname = \"c\"\ntype = \"convolution\"\ninputs = \"data\"\noutputs = 4\nkernel = 3\nlr_scale = 2\nodd = 1\n\n"
+      "[layer.weight_filler]\nstd = 1\nkind = \"gaussian\"\n\n[[layer]]\nname = \"b\"\n\n"
+      "[train]\nsampler = { kind = \"shuffle\" }\nfinish.steps = 3\n\n"
+      "[train.dynamics]\nrule = \"momentum\"\nmomentum = 0.5\nlr = 1\n");
 }
 
 TEST(toml_layout, keeps_blocks_with_their_layers_and_parameters) {
@@ -74,7 +79,8 @@ TEST(toml_layout, keeps_comments_at_what_they_are_about) {
 }
 
 TEST(toml_layout, keeps_the_lines_of_lists_and_all_of_strings) {
-  EXPECT_EQ(laid("[data]\nshape=[ # sizes\n1,\n    2 ,\n\n\n 3,  # last\n      ]\nfile = \"\"\"a  =  1 # no comment\n[x]\n  \"\"\"\nb='#'\n"),
+  EXPECT_EQ(laid("[data]\nshape=[ # sizes\n1,\n    2 ,\n\n\n 3,  # last\n      ]\nfile = \"\"\"a  =  1 # no comment\n[x]\n  "
+                 "\"\"\"\nb='#'\n"),
             "[data]\nshape = [ # sizes\n  1,\n  2,\n\n  3, # last\n]\nfile = \"\"\"a  =  1 # no comment\n[x]\n  \"\"\"\nb = '#'\n");
 }
 
@@ -123,14 +129,17 @@ TEST(laws_layout, files_of_configs_keep_their_content_and_comments) {
   int files = 0;
   for (const char* folder : {"jobs", "clusters", "faults", "sim"})
     for (const auto& f : testing_configs::files_in(folder)) {
-      const auto order = std::string(folder) == "jobs" ? of_jobs() : std::string(folder) == "clusters" ? order_of_cluster_keys() : layout_order{};
+      const auto order = std::string(folder) == "jobs"       ? of_jobs()
+                         : std::string(folder) == "clusters" ? order_of_cluster_keys()
+                                                             : layout_order{};
       expect_laid_out(*read_text(f), order);
       ++files;
     }
   EXPECT_GT(files, 50);
 }
 
-// Random texts with the keys of jobs and others, in random order, with blanks and comments everywhere.
+// Random texts with the keys of jobs and others, in random order, with blanks and comments
+// everywhere.
 class random_toml {
  public:
   explicit random_toml(unsigned seed) : random_(seed) {}
@@ -140,7 +149,9 @@ class random_toml {
     std::vector<std::string> paths{"job", "data", "train", "train.dynamics", "train.dynamics.schedule", "eval", "zoo", "zoo.a"};
     std::shuffle(paths.begin(), paths.end(), random_);
     for (const auto& p : paths) {
-      if (below(2)) s += header("[" + blanks() + p + blanks() + "]") + lines(p, {"name", "seed", "source", "batch", "rule", "lr", "kind", "x", "\"a b\"", "momentum"});
+      if (below(2))
+        s += header("[" + blanks() + p + blanks() + "]") +
+             lines(p, {"name", "seed", "source", "batch", "rule", "lr", "kind", "x", "\"a b\"", "momentum"});
       for (int n = below(3); p == "job" && n > 0; --n) {
         s += header("[[layer]]") + lines(p, {"name", "type", "inputs", "outputs", "kernel", "block", "repeat", "lr_scale"});
         if (below(4) == 0) s += header("[layer.weight_filler]") + lines(p, {"std", "kind"});
@@ -157,7 +168,10 @@ class random_toml {
   int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(random_); }
   std::string blanks() { return std::string(static_cast<std::size_t>(below(3)), below(5) ? ' ' : '\t'); }
   std::string empty() { return below(3) ? "" : std::string(static_cast<std::size_t>(below(3)), '\n'); }
-  std::string comment() { return "#" + std::string(static_cast<std::size_t>(below(3)), ' ') + "c" + std::to_string(count_++) + (below(3) ? "" : " = [\"x\" "); }
+  std::string comment() {
+    return "#" + std::string(static_cast<std::size_t>(below(3)), ' ') + "c" + std::to_string(count_++) +
+           (below(3) ? "" : " = [\"x\" ");
+  }
   std::string end() { return blanks() + (below(4) ? "" : comment()) + blanks() + "\n"; }
   std::string above() {
     std::string s = empty();
@@ -172,7 +186,8 @@ class random_toml {
     for (const auto& k : keys) {
       if (below(2)) continue;
       const bool dotted = below(8) == 0;
-      s += above() + blanks() + k + (dotted ? blanks() + "." + blanks() + "sub" : "") + blanks() + "=" + blanks() + value(3, true) + end();
+      s += above() + blanks() + k + (dotted ? blanks() + "." + blanks() + "sub" : "") + blanks() + "=" + blanks() + value(3, true) +
+           end();
     }
     return s + (below(4) ? "" : above());
   }

@@ -30,7 +30,8 @@ const keys<block_use>& block_use_keys() {
       "[[layer]] with a block",
       "The layers of the block take its place. The table also has the parameters of the block, and may have the keys of "
       "`[[layer]]` from `partition` to `gather`: they are set for each layer of the block that does not have them.",
-      {text_key<block_use>("name", "begin of the names of the block's layers; as an input, the output of the block", &block_use::name)
+      {text_key<block_use>("name", "begin of the names of the block's layers; as an input, the output of the block",
+                           &block_use::name)
            .required(),
        text_key<block_use>("block", "name of the block", &block_use::block).required(),
        texts_key<block_use>("inputs", "what the block reads as \"in\", \"in.1\", ...", &block_use::inputs),

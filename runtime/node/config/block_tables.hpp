@@ -1,4 +1,5 @@
-// [[block]] tables and the [[layer]] tables that use them, read but not yet written out (blocks.hpp).
+// [[block]] tables and the [[layer]] tables that use them, read but not yet written out
+// (blocks.hpp).
 #pragma once
 
 #include <map>

@@ -15,18 +15,18 @@ namespace {
 constexpr std::size_t max_block_bytes = std::size_t{32} << 20;  // of the layers that blocks become
 constexpr std::size_t many_block_errors = 200;                  // the expansion stops
 
-// References that are resolved last, when all outputs are known: to the output of a use, by its path
-// (its name below those of the uses that it is in), and to a layer even if a use has the same name.
-// No name that a reader accepts has these characters.
+// References that are resolved last, when all outputs are known: to the output of a use, by its
+// path (its name below those of the uses that it is in), and to a layer even if a use has the same
+// name. No name that a reader accepts has these characters.
 constexpr char to_use = '\x01', to_layer = '\x02', below = '\x03';
 
 // What the layers of a block refer to.
 struct block_scope {
-  const declared_block* block = nullptr;  // null: the file itself
-  std::string name, path;                 // of the use
-  block_values values;                    // parameters, `name` and `i`
-  std::vector<std::string> inputs;        // as references
-  document_table given;                   // keys of a layer that the use sets for all
+  const declared_block* block = nullptr;     // null: the file itself
+  std::string name, path;                    // of the use
+  block_values values;                       // parameters, `name` and `i`
+  std::vector<std::string> inputs;           // as references
+  document_table given;                      // keys of a layer that the use sets for all
   std::map<std::string, std::string> local;  // name in the block -> reference
   std::string last;                          // reference to the output of the last layer so far
   std::string origin;
@@ -43,7 +43,8 @@ document_value text_value(std::string s) {
 std::pair<std::string, std::string> split_reference(const std::string& s) {
   const auto dot = s.rfind('.');
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (dot == std::string::npos || dot + 1 == s.size() || !std::all_of(s.begin() + static_cast<std::ptrdiff_t>(dot) + 1, s.end(), digit))
+  if (dot == std::string::npos || dot + 1 == s.size() ||
+      !std::all_of(s.begin() + static_cast<std::ptrdiff_t>(dot) + 1, s.end(), digit))
     return {s, {}};
   return {s.substr(0, dot), s.substr(dot)};
 }
@@ -142,7 +143,8 @@ class block_expander {
 
   static std::string path_of(const std::string& name, const block_scope& outer) { return outer.path + below + name; }
 
-  // Makes the name of a use known to the other layers of the block; write_once those of repetitions.
+  // Makes the name of a use known to the other layers of the block; write_once those of
+  // repetitions.
   void name_use(const document_table& use, block_scope& scope) {
     if (!scope.block || (mentions(text_at(use, "name"), "i") && find_entry(use, "repeat"))) return;
     const auto [written, full] = names_of(use, scope);
@@ -223,8 +225,7 @@ class block_expander {
   }
 
   // Reads the keys of a use that decide what it becomes, and checks the others.
-  const declared_block* read_use(const document_table& table, const source_position& at, block_use& use,
-                                 const block_scope& outer) {
+  const declared_block* read_use(const document_table& table, const source_position& at, block_use& use, const block_scope& outer) {
     diagnostics found;
     const auto* b = check_use(table, at, blocks_, use, found);
     for (const auto& d : found) fail(d.at, d.message, outer);
@@ -371,11 +372,11 @@ class block_expander {
   std::string file_;
   diagnostics& errors_;
   declared_blocks blocks_;
-  std::map<std::string, source_position> plain_;           // layers of the file that use no block
-  std::map<std::string, std::string> uses_;                // path of a use -> reference to its output
+  std::map<std::string, source_position> plain_;  // layers of the file that use no block
+  std::map<std::string, std::string> uses_;       // path of a use -> reference to its output
   std::map<std::string, named_use> named_uses_;
-  std::vector<std::string> open_;                          // names of the blocks that are being written
-  std::map<std::string, std::string> owners_;              // name of a layer of a block -> path of its use
+  std::vector<std::string> open_;              // names of the blocks that are being written
+  std::map<std::string, std::string> owners_;  // name of a layer of a block -> path of its use
   std::set<std::string> told_;
   layer_origins origins_;
   document_array out_;

@@ -174,7 +174,7 @@ class commenter {
 
   std::map<std::string, table_choice> choices_;
   std::map<std::string, std::vector<key_descriptor>> keys_;  // by table, "" for the file
-  std::vector<key_descriptor> uses_;  // of layers with a block
+  std::vector<key_descriptor> uses_;                         // of layers with a block
   std::set<std::string> explained_;
   std::string out_;
 };

@@ -139,8 +139,9 @@ class merger {
   document_table included(const include_line& line) {
     const auto text = texts_.find(line.file);
     if (text == texts_.end()) {
-      errors_.push_back({line.at, in_quotes(line.file) + " did not come with the text of the job, and a job's text opens no "
-                                                         "files: submit the job file with `troupe train` or `submit`, which send it"});
+      errors_.push_back({line.at, in_quotes(line.file) +
+                                      " did not come with the text of the job, and a job's text opens no "
+                                      "files: submit the job file with `troupe train` or `submit`, which send it"});
       return {};
     }
     auto root = parse_document(text->second, line.file);

@@ -19,9 +19,10 @@ constexpr int max_include_depth = 8;
 // `include`, and one that is not TOML, is returned as it is.
 expected<std::string, diagnostics> with_included_texts(const std::string& text, const std::string& file);
 
-// Merges the included documents into `root` and removes `include` and `included`. The keys of `root`
-// win, those of a later file over those of an earlier one; tables are merged; lists of [[layer]] and
-// [[block]] are appended, included ones first. A file that is included several times counts once.
+// Merges the included documents into `root` and removes `include` and `included`. The keys of
+// `root` win, those of a later file over those of an earlier one; tables are merged; lists of
+// [[layer]] and [[block]] are appended, included ones first. A file that is included several times
+// counts once.
 void merge_included(document_table& root, const std::string& file, diagnostics& errors);
 
 }  // namespace troupe

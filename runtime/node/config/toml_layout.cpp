@@ -83,7 +83,8 @@ class layout {
   void begin_table(toml_statement header, paragraph open, bool below_header) {
     auto& before = tables_.back();
     table_text t;
-    const auto last_key = std::find_if(open.rbegin(), open.rend(), [](const auto& s) { return s.kind == toml_statement::kinds::key; });
+    const auto last_key =
+        std::find_if(open.rbegin(), open.rend(), [](const auto& s) { return s.kind == toml_statement::kinds::key; });
     paragraph own(last_key.base(), open.end());
     open.erase(last_key.base(), open.end());
     if (!open.empty() && before.body.empty()) before.joined = below_header;
@@ -114,7 +115,8 @@ class layout {
     std::vector<key_text> keys;
     for (const auto& p : t.body)
       for (const auto& s : p)
-        if (s.kind == toml_statement::kinds::key) keys.emplace_back(s.key, s.text.substr(std::min(s.text.size(), s.key.size() + 3)));
+        if (s.kind == toml_statement::kinds::key)
+          keys.emplace_back(s.key, s.text.substr(std::min(s.text.size(), s.key.size() + 3)));
     const auto order = order_.keys ? order_.keys(t.path(), keys) : std::vector<std::string>();
     const auto before = [&](const toml_statement& a, const toml_statement& b) {
       return place(order, a.key.substr(0, a.key.find('.'))) < place(order, b.key.substr(0, b.key.find('.')));
@@ -192,8 +194,7 @@ class layout {
 bool same_value(const document_value& a, const document_value& b) {
   if (a.value.index() != b.value.index()) return false;
   if (const auto* t = a.table()) return same_content(*t, *b.table());
-  if (const auto* list = a.array())
-    return std::equal(list->begin(), list->end(), b.array()->begin(), b.array()->end(), same_value);
+  if (const auto* list = a.array()) return std::equal(list->begin(), list->end(), b.array()->begin(), b.array()->end(), same_value);
   if (const auto* x = std::get_if<double>(&a.value)) {
     const auto y = std::get<double>(b.value);
     return std::bit_cast<std::uint64_t>(*x) == std::bit_cast<std::uint64_t>(y) || (std::isnan(*x) && std::isnan(y));
