@@ -57,10 +57,11 @@ TEST_F(fmt_command_test, leaves_a_file_with_mistakes_as_it_is) {
 }
 
 TEST_F(fmt_command_test, included_files_train_and_are_found_beside_the_job) {
-  write("parts/base.toml",
+  const std::string base =
         "[data]\nsource = \"synthetic\"\nbatch = 8\nexamples = 16\ntest_examples = 8\n[train]\nfinish = { steps = 2 }\n"
         "[[block]]\nname = \"two\"\nlayer = [ { name = \"a\", type = \"linear\", inputs = \"in\", outputs = 4 }, { name = \"b\", type = "
-        "\"relu\", inputs = \"a\" } ]\n");
+        "\"relu\", inputs = \"a\" } ]\n";
+  write("parts/base.toml", base);
   write("job.toml",
         "include = \"parts/base.toml\"\n[[layer]]\nname = \"x\"\nblock = \"two\"\ninputs = \"data\"\nrepeat = 3\n"
         "[[layer]]\nname = \"ip\"\ntype = \"linear\"\ninputs = \"x\"\noutputs = 10\n"
@@ -71,10 +72,10 @@ TEST_F(fmt_command_test, included_files_train_and_are_found_beside_the_job) {
   const auto resolved = troupe({"check", "--resolved", path("job.toml")});
   EXPECT_NE(resolved.out.find("name = \"x_3_b\"\n"), std::string::npos) << resolved.out;
   EXPECT_EQ(resolved.out.find("\ninclude"), std::string::npos);
-  write("parts/base.toml", "[data]\nsource = \"synthetik\"\n[train]\nfinish = { steps = 2 }\n");
+  write("parts/base.toml", "# a line\n" + base + "[eval]\nevry = 1\n");
   const auto wrong = troupe({"check", path("job.toml")});
   EXPECT_EQ(wrong.code, 2);
-  EXPECT_NE(wrong.err.find("parts/base.toml:2:"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("parts/base.toml:12:1: [eval]: unknown key 'evry'; did you mean 'every'?"), std::string::npos) << wrong.err;
 }
 
 }  // namespace
