@@ -168,6 +168,7 @@ std::unique_ptr<role> make_sync(const job_ptr& j, role_id r, std::uint32_t incar
   c.rate = make_rate(j->spec, *j->all);
   c.lr = t.lr;
   c.decay = t.decay;
+  c.decay_l1 = t.decay_l1;
   c.clip_value = t.clip.value;
   c.clip_norm = t.clip.norm;
   c.max_skipped = t.max_skipped;

@@ -155,6 +155,7 @@ std::vector<resume_key> rows_of_training() {
       {"train.dynamics.*", allowed},
       {"train.dynamics.lr", allowed},
       {"train.dynamics.decay", allowed},
+      {"train.dynamics.decay_l1", allowed},
       {"train.dynamics.lr_scale", allowed},
       {"train.dynamics.base_batch", allowed},
       {"train.dynamics.clip.value", allowed},

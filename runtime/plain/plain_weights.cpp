@@ -103,6 +103,7 @@ void plain_weights::update(std::vector<packet_tree<tensors>>& sums, std::uint64_
       in.clip_value = train.clip.value;
       in.lr = rate_->lr(train.lr, step) * spec.lr_multiplier;
       in.decay = train.decay * spec.decay_multiplier;
+      in.decay_l1 = train.decay_l1 * spec.decay_multiplier;
       rule_->update(*dev_, in, mine.value, (*sum)[k], mine.value, mine.rule, mine.rule);
     }
   }

@@ -97,7 +97,7 @@ struct warmup_spec {
 struct train_spec {
   choice rule{"sgd", {}, {}};  // dynamics.rule and the rule's options (momentum, ...)
   double lr = 0.01;
-  double decay = 0.0;
+  double decay = 0.0, decay_l1 = 0.0;
   choice schedule{"fixed", {}, {}};
   warmup_spec warmup;
   std::string lr_scale = "none";  // none | linear | sqrt: how the rate grows with batch / base_batch

@@ -58,6 +58,7 @@ rule_step rule_step_at(const sync_config& c, std::uint32_t p, std::uint64_t step
   in.clip_value = c.clip_value;
   in.lr = c.rate->lr(value_at(c.lr_changes, c.lr, step), step) * spec.lr_multiplier;
   in.decay = value_at(c.decay_changes, c.decay, step) * spec.decay_multiplier;
+  in.decay_l1 = c.decay_l1 * spec.decay_multiplier;
   return in;
 }
 

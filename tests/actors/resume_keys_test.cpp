@@ -93,6 +93,7 @@ const std::map<std::string, other_job>& other_jobs() {
       {"train.dynamics.*", {{"train.dynamics.momentum=0.8"}}},
       {"train.dynamics.lr", {{"train.dynamics.lr=0.02"}}},
       {"train.dynamics.decay", {{"train.dynamics.decay=0.1"}}},
+      {"train.dynamics.decay_l1", {{"train.dynamics.decay_l1=0.1"}}},
       {"train.dynamics.lr_scale", {{"train.dynamics.lr_scale=\"sqrt\"", "train.dynamics.base_batch=12"}}},
       {"train.dynamics.base_batch", {{"train.dynamics.lr_scale=\"linear\"", "train.dynamics.base_batch=12"}}},
       {"train.dynamics.clip.value", {{"train.dynamics.clip={value=1}"}}},

@@ -241,7 +241,7 @@ class job_reader {
 
   void read_dynamics(table_reader& r) {
     auto& t = job_.train;
-    dynamics_keys().read_each(r, t, {"lr", "decay"});
+    dynamics_keys().read_each(r, t, {"lr", "decay", "decay_l1"});
     if (auto s = r.table("schedule", "[train.dynamics.schedule]")) {
       if (auto w = s->table("warmup", "[train.dynamics.schedule.warmup]")) read_warmup(*w);
       choose(*s, "kind", "schedule", all_.schedules, t.schedule);

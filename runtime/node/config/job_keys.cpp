@@ -181,6 +181,8 @@ const keys<train_spec>& dynamics_keys() {
       {other_key<train_spec>(key_kind::entry, "rule", "name of the update rule").required(),
        real_key<train_spec>("lr", 0, no_upper, "base learning rate, with which the schedule starts", &train_spec::lr),
        real_key<train_spec>("decay", 0, no_upper, "weight decay: decay x weight is added to the gradient", &train_spec::decay),
+       real_key<train_spec>("decay_l1", 0, no_upper, "L1 decay: decay_l1 x the sign of the weight is added to the gradient",
+                            &train_spec::decay_l1),
        other_key<train_spec>(key_kind::table, "schedule", "how the learning rate changes").otherwise("{ kind = \"fixed\" }"),
        other_key<train_spec>(key_kind::table, "clip", "bound of the gradient"),
        word_key<train_spec>("lr_scale", {"none", "linear", "sqrt"}, "how the learning rate grows with batch / base_batch",
