@@ -75,7 +75,7 @@ TEST_F(fmt_command_test, included_files_train_and_are_found_beside_the_job) {
   write("parts/base.toml", "# a line\n" + base + "[eval]\nevry = 1\n");
   const auto wrong = troupe({"check", path("job.toml")});
   EXPECT_EQ(wrong.code, 2);
-  EXPECT_NE(wrong.err.find("parts/base.toml:12:1: [eval]: unknown key 'evry'; did you mean 'every'?"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("parts/base.toml:13:1: [eval]: unknown key 'evry'; did you mean 'every'?"), std::string::npos) << wrong.err;
 }
 
 }  // namespace

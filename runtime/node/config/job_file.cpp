@@ -352,6 +352,8 @@ class job_reader {
 
   // Checks for keys of different tables that contradict each other.
   void check_together() {
+    if (const auto& s = job_.train.schedule; s.kind == "plateau" && job_.eval.every == 0)
+      errors_.push_back({s.at, "[train.dynamics.schedule]: 'plateau' needs evaluations: set [eval] every"});
     const auto& f = job_.train.finish;
     for (auto key : {"finish.target_accuracy", "finish.patience"}) {
       const auto i = job_.train.key_at.find(key);
