@@ -44,17 +44,19 @@ schedule_type fixed() {
 
 // The coordinator changes the base rate after evaluations (runtime/coordinator/rate_plateau.hpp).
 schedule_type plateau() {
-  return {.name = "plateau",
-          .doc =
-              "lr = base, which is multiplied by `factor` after `patience` consecutive evaluations without an improvement. Needs "
-              "[eval] every",
-          .specs = {integer_option("patience", 3, "number of consecutive evaluations without an improvement that lower the rate", 1),
-                    real_option("factor", 0.1, "factor on the rate at each change", 0.0, 1.0),
-                    real_option("threshold", 0.0, "an evaluation is an improvement if it is better than the best by more than this", 0.0),
-                    real_option("least", 0.0, "the rate is not lowered below this", 0.0),
-                    choice_option("measure", {"auto", "accuracy", "loss"},
-                                  "what is to improve; auto: the accuracy if the model has one, else the loss")},
-          .make = [](const options&) { return schedule_from([](double base, std::uint64_t) { return base; }); }};
+  return {
+      .name = "plateau",
+      .doc =
+          "lr = base, which is multiplied by `factor` after `patience` consecutive evaluations without an improvement. Needs "
+          "[eval] every",
+      .specs = {integer_option("patience", 3, "number of consecutive evaluations without an improvement that lower the rate", 1),
+                real_option("factor", 0.1, "factor on the rate at each change", 0.0, 1.0),
+                real_option("threshold", 0.0, "an evaluation is an improvement if it is better than the best by more than this",
+                            0.0),
+                real_option("least", 0.0, "the rate is not lowered below this", 0.0),
+                choice_option("measure", {"auto", "accuracy", "loss"},
+                              "what is to improve; auto: the accuracy if the model has one, else the loss")},
+      .make = [](const options&) { return schedule_from([](double base, std::uint64_t) { return base; }); }};
 }
 
 schedule_type step_type() {

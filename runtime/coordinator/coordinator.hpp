@@ -89,7 +89,7 @@ struct coordinator_config {
   std::shared_ptr<const job_plan> plan;
   finish_conditions finish;
   std::optional<rate_plateau> plateau;  // lowers the rate; none: another schedule
-  bool any_worker_ends = false;  // finish.who = "any": the first worker to finish its steps ends the job (not in lockstep)
+  bool any_worker_ends = false;         // finish.who = "any": the first worker to finish its steps ends the job (not in lockstep)
   std::uint64_t first_step = 0;
   std::uint64_t last_step = 0;  // train until this step; 0: limited only by the other conditions of `finish`
   std::uint64_t steps_per_epoch = 1;

@@ -1,10 +1,10 @@
 // The schedule "plateau": the coordinator lowers the learning rate when evaluations stop improving,
 // as ReduceLROnPlateau of PyTorch does. The new rate is a setting, like one that a person makes, so
-// that it is part of handovers and checkpoints; in lockstep nothing is granted during an evaluation,
-// so the rate changes at the same step in every run.
+// that it is part of handovers and checkpoints; in lockstep nothing is granted during an
+// evaluation, so the rate changes at the same step in every run.
 //
-// A value: depends only on the results of evaluations. Its state can be written as text (memory) and
-// read back (recall).
+// A value: depends only on the results of evaluations. Its state can be written as text (memory)
+// and read back (recall).
 #pragma once
 
 #include <cstdint>

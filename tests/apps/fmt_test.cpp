@@ -58,9 +58,10 @@ TEST_F(fmt_command_test, leaves_a_file_with_mistakes_as_it_is) {
 
 TEST_F(fmt_command_test, included_files_train_and_are_found_beside_the_job) {
   const std::string base =
-        "[data]\nsource = \"synthetic\"\nbatch = 8\nexamples = 16\ntest_examples = 8\n[train]\nfinish = { steps = 2 }\n"
-        "[[block]]\nname = \"two\"\nlayer = [ { name = \"a\", type = \"linear\", inputs = \"in\", outputs = 4 }, { name = \"b\", type = "
-        "\"relu\", inputs = \"a\" } ]\n";
+      "[data]\nsource = \"synthetic\"\nbatch = 8\nexamples = 16\ntest_examples = 8\n[train]\nfinish = { steps = 2 }\n"
+      "[[block]]\nname = \"two\"\nlayer = [ { name = \"a\", type = \"linear\", inputs = \"in\", outputs = 4 }, { name = \"b\", "
+      "type = "
+      "\"relu\", inputs = \"a\" } ]\n";
   write("parts/base.toml", base);
   write("job.toml",
         "include = \"parts/base.toml\"\n[[layer]]\nname = \"x\"\nblock = \"two\"\ninputs = \"data\"\nrepeat = 3\n"
@@ -75,7 +76,8 @@ TEST_F(fmt_command_test, included_files_train_and_are_found_beside_the_job) {
   write("parts/base.toml", "# a line\n" + base + "[eval]\nevry = 1\n");
   const auto wrong = troupe({"check", path("job.toml")});
   EXPECT_EQ(wrong.code, 2);
-  EXPECT_NE(wrong.err.find("parts/base.toml:13:1: [eval]: unknown key 'evry'; did you mean 'every'?"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("parts/base.toml:13:1: [eval]: unknown key 'evry'; did you mean 'every'?"), std::string::npos)
+      << wrong.err;
 }
 
 }  // namespace

@@ -87,15 +87,21 @@ void dump(const one_case& one, dtype type, double decay, double clip, double dec
   for (std::int64_t t = 0; t < steps; ++t) {
     auto g = row(gradients, t);
     d.axpy(0.5, w, g);  // the gradient depends on the weights, like a loss's
-    rule_step now{.lr = rate->lr(one.lr, static_cast<std::uint64_t>(t)), .decay = decay, .decay_l1 = decay_l1,
-                  .grad_scale = 0.25, .clip_value = clip};
+    rule_step now{.lr = rate->lr(one.lr, static_cast<std::uint64_t>(t)),
+                  .decay = decay,
+                  .decay_l1 = decay_l1,
+                  .grad_scale = 0.25,
+                  .clip_value = clip};
     now.updates = static_cast<std::uint64_t>(t);
     rates.mutable_data<double>()[t] = now.lr;
     made->update(d, now, w, g, w, states, states);
     auto kept = row(after, t);
     d.copy(w, kept);
   }
-  metadata_map meta{{"rule", one.rule}, {"decay", std::to_string(decay)}, {"clip", std::to_string(clip)}, {"grad_scale", "0.25"},
+  metadata_map meta{{"rule", one.rule},
+                    {"decay", std::to_string(decay)},
+                    {"clip", std::to_string(clip)},
+                    {"grad_scale", "0.25"},
                     {"decay_l1", std::to_string(decay_l1)}};
   for (const auto& [k, v] : checked.values) meta["opt." + k] = text_of(v);
   const auto path = directory + "/" + one.name + (type == dtype::f64 ? ".f64" : ".f32") + (decay > 0 ? ".decay" : "") +

@@ -84,7 +84,8 @@ std::vector<named_case> every_rule() {
   return all;
 }
 
-const rule_step some_step{.lr = 0.1, .decay = 1e-3, .decay_l1 = 2e-3, .grad_scale = 0.5, .clip_value = 0.6, .step = 90, .updates = 7};
+const rule_step some_step{
+    .lr = 0.1, .decay = 1e-3, .decay_l1 = 2e-3, .grad_scale = 0.5, .clip_value = 0.6, .step = 90, .updates = 7};
 
 // One update of 101 elements, sliced at `cuts`, in place or not. Returns the bytes of weights and
 // states.
@@ -146,8 +147,8 @@ TEST(rules, add_the_sign_of_the_weight_times_the_l1_decay) {
   const auto dev = make_cpu_device();
   tensor w = tensor_of<double>(*dev, {4}, {2, -3, 0, 0.125});
   tensors none;
-  make_rule("sgd")->update(*dev, {.lr = 0.5, .decay_l1 = 0.25, .clip_value = 0.1}, w, tensor_of<double>(*dev, {4}, {0, 0, 0, 8}), w, none,
-                           none);
+  make_rule("sgd")->update(*dev, {.lr = 0.5, .decay_l1 = 0.25, .clip_value = 0.1}, w, tensor_of<double>(*dev, {4}, {0, 0, 0, 8}), w,
+                           none, none);
   EXPECT_EQ(values_of(w), (std::vector<double>{1.875, -2.875, 0, 0.125 - 0.5 * 0.1 - 0.125})) << "the decay is not clipped";
 }
 
