@@ -149,7 +149,7 @@ TEST(rules, add_the_sign_of_the_weight_times_the_l1_decay) {
   tensors none;
   make_rule("sgd")->update(*dev, {.lr = 0.5, .decay_l1 = 0.25, .clip_value = 0.1}, w, tensor_of<double>(*dev, {4}, {0, 0, 0, 8}), w,
                            none, none);
-  EXPECT_EQ(values_of(w), (std::vector<double>{1.875, -2.875, 0, 0.125 - 0.5 * 0.1 - 0.125})) << "the decay is not clipped";
+  EXPECT_EQ(values_of(w), (std::vector<double>{1.875, -2.875, 0, 0.125 - 0.5 * (0.1 + 0.25)})) << "the decay is not clipped";
 }
 
 TEST(rules, without_l1_decay_keep_the_sign_of_a_zero_gradient) {
