@@ -175,6 +175,17 @@ TEST(freeze, refuses_patterns_that_match_nothing) {
   EXPECT_EQ(mistake("[\"conv1\", \"conv*\"]"), "") << "patterns may overlap";
 }
 
+TEST(freeze, mistakes_do_not_blame_a_block_that_a_hint_names) {
+  auto text = std::string(net);
+  text += "[[block]]\nname = \"b\"\nlayer = [ { name = \"x\", type = \"linear\", inputs = \"in\", outputs = 5 } ]\n";
+  const auto at = text.find("type = \"linear\"");
+  text.replace(at, std::string("type = \"linear\"").size(), "block = \"b\"");
+  text.erase(text.find("outputs = 5"), std::string("outputs = 5").size());
+  const auto j = prepare_text({text, "job.toml", {"train.freeze=\"ip1_y\""}}, std::make_shared<const tables>(stock_tables()));
+  ASSERT_FALSE(j);
+  EXPECT_THAT(j.error().front().to_string(), ::testing::EndsWith("did you mean 'ip1_x'?"));
+}
+
 TEST(freeze, patterns_match_as_globs) {
   struct row {
     const char *text, *pattern;

@@ -1,5 +1,6 @@
 // The keys of blocks, and what messages say about them.
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "runtime/node/config/blocks.hpp"
@@ -57,6 +58,8 @@ void name_uses(diagnostics& errors, const layer_origins& origins) {
       if (end == std::string::npos) break;
       const auto found = origins.find(d.message.substr(at + 1, end - at - 1));
       if (found == origins.end()) continue;
+      const auto before = std::string_view(d.message).substr(0, at);
+      if (origin.empty() && !before.ends_with("layer ") && !before.ends_with("layer name ")) continue;  // a hint
       if (origin.empty()) origin = found->second;
       if (const auto there = general.find("'" + found->first + "'"); there != std::string::npos)
         general.replace(there, found->first.size() + 2, "''");
