@@ -39,8 +39,8 @@ std::vector<command_group> command_groups() {
        {runs_command(), plot_command(), sql_command(), plan_command(), time_command(), layers_command(), modes_command(),
         reference_command(), device_query_command(), doctor_command(), diagnose_command(), critical_command(), replay_command()}},
       {"Prepare",
-       {new_command(), check_command(), init_command(), data_command(), pack_command(), unroll_command(), import_command(),
-        export_command()}},
+       {new_command(), check_command(), fmt_command(), init_command(), data_command(), pack_command(), unroll_command(),
+        import_command(), export_command()}},
       {"Cluster",
        {repl_command_entry(), jobs_command(), attach_command(), fetch_command(), init_cluster_command(), certs_command()}},
       {"Develop", {sim_command(), check_layer_command()}}};

@@ -103,12 +103,14 @@ struct rng_stream {
   std::uint32_t a = 0, b = 0;
 };
 
-// The gradient that an update rule uses: d = clamp(scale g, -limit, limit) + decay w, from the
-// given gradient g and weight w.
+// The gradient that an update rule uses: d = clamp(scale g, -limit, limit) + decay w + decay_l1
+// sign(w), from the given gradient g and weight w; sign(0) is 0. With decay_l1 0 the last sum is
+// that without it, bit for bit.
 struct gradient_spec {
   double scale = 1.0;                   // 1 / packets if g is a sum over packets
   double limit = __builtin_huge_val();  // infinite: no clamping
   double decay = 0.0;
+  double decay_l1 = 0.0;
 };
 
 // One time step of recurrent cells (device::cell_forward) for `rows` examples of `units` states

@@ -53,7 +53,7 @@ struct adaptive_update_rule final : rule {
 }  // namespace
 
 gradient_spec counted_gradient(const rule_step& now) {
-  return {now.grad_scale, now.clip_value > 0 ? now.clip_value : std::numeric_limits<double>::infinity(), now.decay};
+  return {now.grad_scale, now.clip_value > 0 ? now.clip_value : std::numeric_limits<double>::infinity(), now.decay, now.decay_l1};
 }
 
 std::unique_ptr<rule> adaptive(adaptive_spec base, std::vector<std::string> names, step_numbers numbers) {

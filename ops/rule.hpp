@@ -22,9 +22,9 @@ class device;
 
 // Numbers of one step. `lr` and `decay` include schedule and multipliers. The effective gradient is
 // grad_scale times the given one, with each element clamped to [-clip_value, clip_value] unless
-// clip_value is 0, plus the decay term.
+// clip_value is 0, plus the decay terms decay w + decay_l1 sign(w).
 struct rule_step {
-  double lr = 0.0, decay = 0.0, grad_scale = 1.0;
+  double lr = 0.0, decay = 0.0, decay_l1 = 0.0, grad_scale = 1.0;
   double clip_value = 0.0;
   std::uint64_t step = 0;     // of the job
   std::uint64_t updates = 0;  // updates that these states have had before this one, for bias corrections

@@ -2,6 +2,7 @@
 //   fixed        base
 //   step         base factor^floor(step / every)
 //   fixed_step   base times the factors of all `at` <= step     Caffe: multistep
+//   plateau      base, which the coordinator lowers when evaluations stop improving
 //   linear       base + (final - base) step / steps, then final
 //   exponential  base factor^(step / every)                     SINGA: factor 1/2
 //   inverse      base (1 + gamma step)^-power                   Caffe: inv
@@ -39,6 +40,23 @@ schedule_type fixed() {
   return {.name = "fixed", .doc = "lr = base", .specs = {}, .make = [](const options&) {
             return schedule_from([](double base, std::uint64_t) { return base; });
           }};
+}
+
+// The coordinator changes the base rate after evaluations (runtime/coordinator/rate_plateau.hpp).
+schedule_type plateau() {
+  return {
+      .name = "plateau",
+      .doc =
+          "lr = base, which is multiplied by `factor` after `patience` consecutive evaluations without an improvement. Needs "
+          "[eval] every",
+      .specs = {integer_option("patience", 3, "number of consecutive evaluations without an improvement that lower the rate", 1),
+                real_option("factor", 0.1, "factor on the rate at each change", 0.0, 1.0),
+                real_option("threshold", 0.0, "an evaluation is an improvement if it is better than the best by more than this",
+                            0.0),
+                real_option("least", 0.0, "the rate is not lowered below this", 0.0),
+                choice_option("measure", {"auto", "accuracy", "loss"},
+                              "what is to improve; auto: the accuracy if the model has one, else the loss")},
+      .make = [](const options&) { return schedule_from([](double base, std::uint64_t) { return base; }); }};
 }
 
 schedule_type step_type() {
@@ -190,7 +208,7 @@ schedule_type cosine_restarts() {
 }  // namespace
 
 void add_stock_schedules(schedule_registry& r) {
-  for (auto* make : {fixed, step_type, fixed_step, linear, exponential, inverse, inverse_t, poly, cosine, cosine_restarts})
+  for (auto* make : {fixed, plateau, step_type, fixed_step, linear, exponential, inverse, inverse_t, poly, cosine, cosine_restarts})
     r.add(make());
 }
 

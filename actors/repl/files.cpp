@@ -1,6 +1,6 @@
 // Reads the files that commands name. The client's process reads them, never a daemon.
 #include "actors/repl/command.hpp"
-#include "runtime/node/config/document.hpp"
+#include "runtime/node/config/job_file.hpp"
 
 namespace troupe {
 namespace {
@@ -21,7 +21,7 @@ repl_lines repl_with_files(repl_lines answer, bool json) {
     const auto failed = [&](const std::string& why) {
       return repl_reply{repl_reply::kind::failed, repl_error_text(json, why), {}};
     };
-    const auto read = read_text(file);
+    const auto read = read_config_text(file);
     if (!read) return failed(read.error().front().to_string());
     const auto& whole = *read;
     return whole.empty() ? failed(file + ": the file is empty") : answer(line, &whole);

@@ -31,6 +31,7 @@ cli_command export_command();
 cli_command plan_command();
 cli_command sim_command();
 cli_command check_command();
+cli_command fmt_command();
 cli_command check_layer_command();
 cli_command init_cluster_command();
 cli_command certs_command();

@@ -1,6 +1,7 @@
 // `troupe reference`: what programs know about themselves, from the tables that they use.
 //   job|cluster   every key of a file, as markdown
 //   events        the JSON schema of the events of a job
+//   schema        the JSON schema of a job or cluster file, for editors
 //   man           man pages
 //   completion    scripts for shells
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include "apps/troupe_completion.hpp"
 #include "apps/troupe_manual.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/node/config/json_schema.hpp"
 #include "runtime/node/config/plugin.hpp"
 #include "runtime/node/config/reference.hpp"
 #include "runtime/node/events/event_json.hpp"
@@ -87,34 +89,43 @@ int print_completion(const reference_arguments& a, const output& out) {
   return print(a, out, "script", completion_script(a.name));
 }
 
+int print_schema(const reference_arguments& a, const output& out, const nlohmann::ordered_json& schema) {
+  if (out.json()) out.object({{"event", "reference"}, {"of", a.what}, {"schema", schema}});
+  out.text(schema.dump(2) + "\n");
+  return exit_done;
+}
+
 int run_reference(const reference_arguments& a, const output& out) {
   const auto& all = reference_names();
   if (std::find(all.begin(), all.end(), a.what) == all.end())
     return out.wrong("command line", "there is no reference for " + in_quotes(a.what) + did_you_mean(a.what, all) +
                                          " (available: " + joined(all) + ")");
   const bool named = a.what == "man" || a.what == "completion";
-  if (!named && (!a.name.empty() || !a.folder.empty()))
-    return out.wrong("command line", "NAME and --out are for `man` and `completion`");
+  if (!named && !a.folder.empty()) return out.wrong("command line", "--out is for `man` and `completion`");
+  if (!named && a.what != "schema" && !a.name.empty())
+    return out.wrong("command line", "NAME is for `man`, `completion` and `schema`");
   if (!a.folder.empty()) return write_files(a, out);
   if (named) return a.what == "man" ? print_manual(a, out) : print_completion(a, out);
-  if (a.what == "events") {
-    const auto schema = event_schema();
-    if (out.json()) out.object({{"event", "reference"}, {"of", a.what}, {"schema", schema}});
-    out.text(schema.dump(2) + "\n");
-    return exit_done;
-  }
+  if (a.what == "events") return print_schema(a, out, event_schema());
   auto tables = node_tables();
   if (auto r = load_plugins(a.plugins, tables); !r) return out.wrong("--plugin", r.error().message);
+  if (a.what == "schema") {
+    if (a.name.empty() || a.name == "job") return print_schema(a, out, job_schema(tables));
+    return a.name == "cluster" ? print_schema(a, out, cluster_schema()) : unknown(a, {"job", "cluster"}, out);
+  }
   return print(a, out, "markdown", a.what == "job" ? job_reference(tables) : cluster_reference());
 }
 
 void add_options(CLI::App& c, reference_arguments& a) {
   c.add_option("WHAT", a.what,
                "job, cluster: every key of the file, as markdown\nevents: the JSON schema of the events of a job\n"
+               "schema: the JSON schema of a job or cluster file, for editors\n"
                "man: a man page\ncompletion: the completion of a shell")
       ->required()
       ->option_text("(required)");
-  c.add_option("NAME", a.name, "man: a command, job, cluster or trouped (default: troupe)\ncompletion: bash, zsh or fish")
+  c.add_option("NAME", a.name,
+               "man: a command, job, cluster or trouped (default: troupe)\ncompletion: bash, zsh or fish\n"
+               "schema: job (the default) or cluster")
       ->option_text(" ");
   c.add_option("--plugin", a.plugins, "Include the entries of this plugin; may be repeated")
       ->option_text("FILE")
@@ -126,13 +137,13 @@ void add_options(CLI::App& c, reference_arguments& a) {
 }  // namespace
 
 const std::vector<std::string>& reference_names() {
-  static const std::vector<std::string> all{"job", "cluster", "events", "man", "completion"};
+  static const std::vector<std::string> all{"job", "cluster", "events", "schema", "man", "completion"};
   return all;
 }
 
 cli_command reference_command() {
   return make_command<reference_arguments>(
-      "reference", "Print the keys of job and cluster files, the schema of events, man pages, or shell completion",
+      "reference", "Print the keys of job and cluster files, schemas of files and events, man pages, or shell completion",
       "  troupe reference job\n  troupe reference job --plugin libswish.so > FILE.md\n  troupe reference man train | man -l -\n"
       "  source <(troupe reference completion bash)",
       add_options, run_reference);

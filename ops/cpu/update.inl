@@ -3,16 +3,22 @@
 // computed in f64 beforehand.
 
 // The gradient that the rules use: scaled, clamped (an infinite limit does not change it, NaN
-// included), plus decay.
+// included), plus the decays.
 template <class T>
 struct counted_gradient {
-  T scale, limit, decay;
-  explicit counted_gradient(const gradient_spec& s) : scale(T(s.scale)), limit(T(s.limit)), decay(T(s.decay)) {}
+  T scale, limit, decay, up, down;  // up, down: the L1 decay of a positive and of a negative weight
+  explicit counted_gradient(const gradient_spec& s)
+      : scale(T(s.scale)),
+        limit(T(s.limit)),
+        decay(T(s.decay)),
+        up(s.decay_l1 == 0 ? T(-0.0) : T(s.decay_l1)),
+        down(-T(s.decay_l1)) {}
   T operator()(T g, T w) const {
     g = scale * g;
     g = g > limit ? limit : g;
     g = g < -limit ? -limit : g;
-    return g + decay * w;
+    // Adding -0 changes no number; +0 would change -0.
+    return (g + decay * w) + (w > T(0) ? up : w < T(0) ? down : T(-0.0));
   }
 };
 

@@ -156,11 +156,13 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
 }
 
 // The rate with which the gradient of this step is applied.
-double coordinator::lr_of(std::uint64_t step) const {
+double coordinator::lr_of(std::uint64_t step) const { return config_.rate->lr(base_lr_of(step), step); }
+
+double coordinator::base_lr_of(std::uint64_t step) const {
   auto base = config_.base_lr;
   for (const auto& s : settings_)
     if (s.key == "train.dynamics.lr" && s.from <= step) base = s.value;
-  return config_.rate->lr(base, step);
+  return base;
 }
 
 void coordinator::take_step_time(const header& h, const step_time& t, effects& out) {

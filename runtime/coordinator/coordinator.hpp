@@ -63,6 +63,7 @@
 #include "runtime/coordinator/handover.hpp"
 #include "runtime/coordinator/histogram_sheets.hpp"
 #include "runtime/coordinator/mode_facts.hpp"
+#include "runtime/coordinator/rate_plateau.hpp"
 #include "runtime/coordinator/recent_rate.hpp"
 #include "runtime/coordinator/report_sheet.hpp"
 #include "runtime/coordinator/rest_notices.hpp"
@@ -87,7 +88,8 @@ struct coordinator_config {
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
   finish_conditions finish;
-  bool any_worker_ends = false;  // finish.who = "any": the first worker to finish its steps ends the job (not in lockstep)
+  std::optional<rate_plateau> plateau;  // lowers the rate; none: another schedule
+  bool any_worker_ends = false;         // finish.who = "any": the first worker to finish its steps ends the job (not in lockstep)
   std::uint64_t first_step = 0;
   std::uint64_t last_step = 0;  // train until this step; 0: limited only by the other conditions of `finish`
   std::uint64_t steps_per_epoch = 1;
@@ -130,6 +132,7 @@ class coordinator final : public role {
   void complete_steps(effects& out);
   void step_complete(std::uint64_t steps, double loss, effects& out);
   double lr_of(std::uint64_t step) const;
+  double base_lr_of(std::uint64_t step) const;  // before the schedule: of the job file, or set
   void take_nonfinite_report(const header& h, const nonfinite_report& f, effects& out);
   void take_step_time(const header& h, const step_time& t, effects& out);
   void deal_again(effects& out);
@@ -185,6 +188,7 @@ class coordinator final : public role {
   void send_round_to(role_id loader, effects& out) const;
   void tester_lives(std::uint32_t incarnation, effects& out);
   void round_complete(const report_sheet& reports, effects& out);
+  void lower_rate(const verdict& v, effects& out);
   void send_flush(role_id worker, effects& out) const;
   void begin_switch(effects& out);
   void send_adopt(role_id r, effects& out) const;

@@ -56,6 +56,14 @@ void coordinator::round_complete(const report_sheet& reports, effects& out) {
   if (boundary_.lockstep()) time_.last_step = time_.now;
   rate_round(v, out);
   if (after_evaluation(config_.finish, known(completed(), v.loss, evaluation_.past().accuracy))) boundary_.want_end();
+  lower_rate(v, out);
+}
+
+// The schedule "plateau".
+void coordinator::lower_rate(const verdict& v, effects& out) {
+  if (!config_.plateau || !config_.plateau->after_evaluation(v.loss, v.accuracy.value_or(-1)) || boundary_.finishing()) return;
+  const auto lr = base_lr_of(ledger_.max_granted()), lowered = config_.plateau->lowered(lr);
+  if (lowered < lr) take_setting({"train.dynamics.lr", lowered}, out);
 }
 
 // --- flushing and switching
@@ -170,6 +178,7 @@ handover coordinator::handover_now(const collection& c) const {
   h.mode = boundary_.mode().text();
   h.updates = c.updates_by_param(*config_.graph, *config_.plan);
   h.finish = memory_of(config_.finish);
+  if (config_.plateau) h.finish[rate_plateau::name] = config_.plateau->memory();
   return h;
 }
 

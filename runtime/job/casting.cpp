@@ -45,6 +45,11 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_
   c.plan = plan_of(j);
   c.finish = make_finish(j->spec.train.finish, j->all->finishes, {j->steps_per_epoch});
   if (j->before) recall(c.finish, j->before->finish);
+  if (const auto& s = j->spec.train.schedule; s.kind == rate_plateau::name) {
+    c.plateau.emplace(s.values);
+    if (j->before)
+      if (const auto at = j->before->finish.find(rate_plateau::name); at != j->before->finish.end()) c.plateau->recall(at->second);
+  }
   c.before = j->before;
   c.first_step = j->first_step;
   c.last_step = j->last_step;
@@ -168,6 +173,7 @@ std::unique_ptr<role> make_sync(const job_ptr& j, role_id r, std::uint32_t incar
   c.rate = make_rate(j->spec, *j->all);
   c.lr = t.lr;
   c.decay = t.decay;
+  c.decay_l1 = t.decay_l1;
   c.clip_value = t.clip.value;
   c.clip_norm = t.clip.norm;
   c.max_skipped = t.max_skipped;

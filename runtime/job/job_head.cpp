@@ -81,6 +81,7 @@ std::string update_text(const prepared_job& j) {
   if (t.schedule.kind != "fixed") s += ", schedule " + choice_text(t.schedule);
   if (t.warmup.steps > 0) s += ", warm-up of " + counted(static_cast<std::uint64_t>(t.warmup.steps), "step");
   if (t.decay != 0) s += ", decay " + real_text(t.decay);
+  if (t.decay_l1 != 0) s += ", L1 decay " + real_text(t.decay_l1);
   s += "; seed " + std::to_string(j.spec.seed);
   if (j.spec.precision != "fp32") s += ", " + j.spec.precision;
   if (j.first_step > 0) s += "; from step " + with_commas(j.first_step);

@@ -19,7 +19,8 @@ expected<void> check_layers(const prepared_job& j, const sync_mode& m, const opt
                 "' has workers at different steps, or deals work units: the packets of a step cannot compute layer '" + l.name +
                 "' together (mode bsp can)"));
   for (const auto& p : j.graph.params)
-    if (const auto fine = p.spec.trainable || !m.check_statistics ? expected<void>() : m.check_statistics(o, j.plan); !fine)
+    if (const auto fine = p.spec.trainable || p.frozen || !m.check_statistics ? expected<void>() : m.check_statistics(o, j.plan);
+        !fine)
       return unexpected(error("mode '" + m.name + "' cannot keep the running statistics of layer '" + j.graph.layers[p.layer].name +
                               "' ('" + p.spec.name + "'): " + fine.error().text));
   if (!m.sends_layers) return {};

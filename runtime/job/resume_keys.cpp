@@ -155,6 +155,7 @@ std::vector<resume_key> rows_of_training() {
       {"train.dynamics.*", allowed},
       {"train.dynamics.lr", allowed},
       {"train.dynamics.decay", allowed},
+      {"train.dynamics.decay_l1", allowed},
       {"train.dynamics.lr_scale", allowed},
       {"train.dynamics.base_batch", allowed},
       {"train.dynamics.clip.value", allowed},
@@ -178,6 +179,7 @@ std::vector<resume_key> rows_of_training() {
        [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.train.fraction)); }},
       {"train.exchange.threshold", same_bits,
        [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.train.threshold)); }},
+      {"train.freeze", allowed},
       {"train.max_skipped", allowed},
       {"train.deterministic", allowed},
       {"train.finish.epochs", allowed},
@@ -195,6 +197,9 @@ std::vector<resume_key> rows_of_the_rest() {
   using enum on_resume;
   return {
       {"plugins", allowed},
+      {"include", allowed},  // the job is compared with all its layers written out
+      {"included", allowed},
+      {"block", allowed},
       {"job.name", allowed},
       {"job.seed", same_bits, [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.seed)); }},
       {"job.devices", allowed},

@@ -11,6 +11,7 @@
 
 #include "runtime/base/wording.hpp"
 #include "runtime/model/edge_types.hpp"
+#include "runtime/model/freeze.hpp"
 #include "runtime/model/gradients.hpp"
 #include "runtime/model/graph_check.hpp"
 #include "runtime/model/order.hpp"
@@ -56,6 +57,7 @@ class builder {
         bound_ids(graph_);
         mark_gradients(graph_);
         check_trained(graph_, job_, errors_);
+        freeze_parameters(graph_, job_, errors_);
         check_algorithm(graph_, job_, errors_);
       }
     }

@@ -34,6 +34,7 @@ struct graph_param {
   std::string full_name;    // "conv1.weight"
   std::int64_t offset = 0;  // in the flat list of all parameters, elements
   codec_spec codec;         // of its gradients between workers and shards
+  bool frozen = false;      // keeps its value (freeze.hpp)
 };
 
 // size: mirrors a [[layer]] of a job file, checked

@@ -20,7 +20,8 @@ plain_weights::plain_weights(std::shared_ptr<const prepared_job> j, std::shared_
     const auto& p = job_->graph.params[i];
     parameter mine;
     mine.value = values[i].second;
-    mine.trained = p.spec.trainable && job_->graph.layers[p.layer].wants_backward && job_->graph.layers[p.layer].in_train;
+    mine.trained =
+        p.spec.trainable && !p.frozen && job_->graph.layers[p.layer].wants_backward && job_->graph.layers[p.layer].in_train;
     for (const auto& s : states) {
       auto t = tensor::allocate(*dev_, p.spec.dims, job_->spec.parameter_type());
       const tensor* have = nullptr;
@@ -92,7 +93,8 @@ void plain_weights::update(std::vector<packet_tree<tensors>>& sums, std::uint64_
     for (std::size_t k = 0; k < l.params.size(); ++k) {
       auto& mine = all_[l.params[k]];
       const auto& spec = job_->graph.params[l.params[k]].spec;
-      if (!spec.trainable) fold_statistics(*dev_, spec, job_->plan.packets, mine.value, (*sum)[k], mine.value);
+      if (!spec.trainable && !job_->graph.params[l.params[k]].frozen)
+        fold_statistics(*dev_, spec, job_->plan.packets, mine.value, (*sum)[k], mine.value);
       if (!mine.trained) continue;
       rule_step in;
       in.step = step;
@@ -101,6 +103,7 @@ void plain_weights::update(std::vector<packet_tree<tensors>>& sums, std::uint64_
       in.clip_value = train.clip.value;
       in.lr = rate_->lr(train.lr, step) * spec.lr_multiplier;
       in.decay = train.decay * spec.decay_multiplier;
+      in.decay_l1 = train.decay_l1 * spec.decay_multiplier;
       rule_->update(*dev_, in, mine.value, (*sum)[k], mine.value, mine.rule, mine.rule);
     }
   }

@@ -32,6 +32,15 @@ void weigh_statistics(device& d, const model_graph& g, const graph_layer& l, con
   }
 }
 
+void keep_value(device& d, const tensor& value, tensor& out, const tensors& states, tensors& states_out) {
+  const auto keep = [&d](const tensor& from, tensor& to) {
+    to.back(d);
+    if (!to.same_storage(from)) d.copy(from, to);
+  };
+  keep(value, out);
+  for (std::size_t k = 0; k < states.size(); ++k) keep(states[k], states_out[k]);
+}
+
 void fold_statistics(device& d, const param_spec& p, std::uint32_t packets, const tensor& running, const tensor& sum, tensor& out) {
   out.back(d);
   if (!out.same_storage(running)) d.copy(running, out);

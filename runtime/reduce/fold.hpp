@@ -34,4 +34,8 @@ void weigh_statistics(device& d, const model_graph& g, const graph_layer& l, con
 // out = running * fold_keep + sum; `out` may be the memory of `running`.
 void fold_statistics(device& d, const param_spec& p, std::uint32_t packets, const tensor& running, const tensor& sum, tensor& out);
 
+// The update of a parameter or statistic that is frozen: `out` and `states_out` are, or become,
+// copies of `value` and `states`.
+void keep_value(device& d, const tensor& value, tensor& out, const tensors& states, tensors& states_out);
+
 }  // namespace troupe

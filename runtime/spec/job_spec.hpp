@@ -44,6 +44,7 @@ struct layer_spec {
   std::string wire = "fp32";       // fp32 | bf16 | int8: format of its outputs and their gradients between nodes
   std::string compress;            // codec of its gradients to the shards; empty: that of train_spec
   std::string phase;               // "train", "test", or empty for both
+  std::string origin;              // of a layer of a block, for messages: the block and the layer that uses it
   source_position at;
   std::map<std::string, source_position> key_at;  // by key; inputs[i] as "inputs.0"
 };
@@ -96,13 +97,14 @@ struct warmup_spec {
 struct train_spec {
   choice rule{"sgd", {}, {}};  // dynamics.rule and the rule's options (momentum, ...)
   double lr = 0.01;
-  double decay = 0.0;
+  double decay = 0.0, decay_l1 = 0.0;
   choice schedule{"fixed", {}, {}};
   warmup_spec warmup;
   std::string lr_scale = "none";  // none | linear | sqrt: how the rate grows with batch / base_batch
   std::int64_t base_batch = 0;
   clip_spec clip;
   std::string algorithm = "bp";
+  std::vector<std::string> freeze;  // patterns of layers and parameters that keep their values
   choice sync{"bsp", {}, {}};
   std::optional<choice> when;  // sync.when: when a worker exchanges, for modes with a choice
   std::string reducer = "server";

@@ -250,7 +250,8 @@ void clocked_worker::assemble(std::uint32_t layer, std::uint64_t step, effects& 
   std::uint64_t least = ~0ull;
   for (std::size_t p = 0; p < params.size(); ++p) {
     const auto& dims = params[p].dims;
-    const bool steps = config_.graph->params[params[p].param].spec.trainable;  // else a running statistic, which only shards update
+    const auto& known = config_.graph->params[params[p].param];
+    const bool steps = known.spec.trainable && !known.frozen;  // else a running statistic, which only shards update, or frozen
     values->push_back(tensor::declare(dims, config_.type));
     for (auto id : blocks_of(params[p].param)) {
       const auto& c = cache_[id];

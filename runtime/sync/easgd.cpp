@@ -69,8 +69,8 @@ class elastic_worker final : public local_worker {
     for (auto id : layers_[layer].blocks) moved->push_back(tensor::declare({block_at(id).count}, config_.type));
     busy_[layer] = true;
     tasks_.run(
-        [plan = config_.plan, params = layer_at(layer).params, blocks = layers_[layer].blocks, mine = values_of(layer),
-         alpha = policy_.alpha, centre = std::move(centre), next, moved](task_context& c) {
+        [plan = config_.plan, graph = config_.graph, params = layer_at(layer).params, blocks = layers_[layer].blocks,
+         mine = values_of(layer), alpha = policy_.alpha, centre = std::move(centre), next, moved](task_context& c) {
           for (std::size_t i = 0; i < params.size(); ++i) {
             (*next)[i].back(c.dev);
             c.dev.copy(mine[i], (*next)[i]);
@@ -81,6 +81,10 @@ class elastic_worker final : public local_worker {
             auto w = (*next)[i].slice(b.begin, {b.count});
             auto& d = (*moved)[k];
             d.back(c.dev);
+            if (graph->params[b.param].frozen) {
+              c.dev.fill(0, d);
+              continue;
+            }
             c.dev.apply(binary::subtract, w, centre[k], d);
             c.dev.scale(alpha, d);
             c.dev.axpy(-1.0, d, w);
@@ -137,10 +141,12 @@ class elastic_shard final : public centre_shard {
     b.next->updates = b.updates;  // only the centre moves; rule states are in the workers
     const auto bytes = static_cast<double>(b.next->value.bytes()) * (1.0 + 2.0 * static_cast<double>(moved.size()));
     tasks_.run(
-        [was = b.value, next = b.next.lend(), moved = std::move(moved)](task_context& c) {
+        [was = b.value, next = b.next.lend(), moved = std::move(moved),
+         frozen = config_.graph->params[b.plan->param].frozen](task_context& c) {
           next->value.back(c.dev);
           c.dev.copy(was, next->value);
-          for (const auto& d : moved) c.dev.axpy(1.0, d, next->value);
+          for (const auto& d : moved)
+            if (!frozen) c.dev.axpy(1.0, d, next->value);
         },
         {0, bytes, "centre"},
         [this, &b](effects& more) {

@@ -253,11 +253,13 @@ class gossip_worker final : public local_worker {
     }
     busy_[layer] = true;
     tasks_.run(
-        [was = values_of(layer), next, mine, theirs, values = std::move(a.values)](task_context& c) {
+        [was = values_of(layer), next, mine, theirs, values = std::move(a.values), graph = config_.graph,
+         params = layer_at(layer).params](task_context& c) {
           for (std::size_t i = 0; i < next->size(); ++i) {
             auto& t = (*next)[i];
             t.back(c.dev);
             c.dev.copy(was[i], t);
+            if (graph->params[params[i]].frozen) continue;
             c.dev.scale(mine, t);
             c.dev.axpy(theirs, values[i], t);
           }

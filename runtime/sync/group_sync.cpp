@@ -155,9 +155,11 @@ class group_shard final : public shard_sync {
     b.updating = true;
     auto next = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
     tasks_.run(
-        [was = b.value, next, scale, plus = std::move(plus), minus = std::move(minus)](task_context& c) {
+        [was = b.value, next, scale, plus = std::move(plus), minus = std::move(minus),
+         frozen = config_.graph->params[b.plan->param].frozen](task_context& c) {
           next->back(c.dev);
           c.dev.copy(was, *next);
+          if (frozen) return;
           c.dev.axpy(scale, plus, *next);
           if (minus) c.dev.axpy(-1.0, minus, *next);
         },

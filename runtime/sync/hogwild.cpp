@@ -40,6 +40,14 @@ std::uint32_t place_of(const job_plan& p, std::uint32_t server_group, std::uint3
   return server_group * static_cast<std::uint32_t>(p.blocks.size()) + block;
 }
 
+// What is added to `b` to make it `a`. Of a frozen parameter, both are equal: -0, which changes no
+// value, while 0 would change -0.
+void difference_of(device& d, bool frozen, const tensor& a, const tensor& b, tensor& to) {
+  to.back(d);
+  if (frozen) return d.fill(-0.0, to);
+  d.apply(binary::subtract, a, b, to);
+}
+
 class hogwild_worker final : public local_worker {
  public:
   explicit hogwild_worker(sync_config c)
@@ -65,11 +73,9 @@ class hogwild_worker final : public local_worker {
     task_cost cost{0, 0, "difference"};
     for (const auto& d : *delta) cost.bytes += 3.0 * static_cast<double>(d.bytes());
     tasks_.run(
-        [now = values_of(layer), delta, was](task_context& c) {
-          for (std::size_t i = 0; i < delta->size(); ++i) {
-            (*delta)[i].back(c.dev);
-            c.dev.apply(binary::subtract, now[i], (*was)[i], (*delta)[i]);
-          }
+        [now = values_of(layer), delta, was, graph = config_.graph, params = layer_at(layer).params](task_context& c) {
+          for (std::size_t i = 0; i < delta->size(); ++i)
+            difference_of(c.dev, graph->params[params[i]].frozen, now[i], (*was)[i], (*delta)[i]);
         },
         cost, [this, layer, step, delta](effects& more) { add(layer, step, *delta, more); }, out);
   }
@@ -218,7 +224,7 @@ class hogwild_shard final : public shard_sync {
           auto& sync = syncs_[b.plan->id];
           sync.sent = b.value;
           subtract(
-              sync.sent, sync.last,
+              b, sync.sent, sync.last,
               [this, &b](tensor delta, effects& then) {
                 then.send({to(config_.plan->shard_of(*b.plan, 0)),
                            push{b.plan->id, 0, 1, std::move(delta), false, syncs_[b.plan->id].number}});
@@ -228,15 +234,12 @@ class hogwild_shard final : public shard_sync {
         out);
   }
 
-  void subtract(const tensor& a, const tensor& b, std::function<void(tensor, effects&)> then, effects& out) {
+  void subtract(const shard_block& of, const tensor& a, const tensor& b, std::function<void(tensor, effects&)> then, effects& out) {
     auto delta = std::make_shared<tensor>(tensor::declare(a.dims(), config_.type));
-    tasks_.run(
-        [a, b, delta](task_context& c) {
-          delta->back(c.dev);
-          c.dev.apply(binary::subtract, a, b, *delta);
-        },
-        {0, 3.0 * static_cast<double>(a.bytes()), "increment"},
-        [delta, then = std::move(then)](effects& more) { then(*delta, more); }, out);
+    tasks_.run([a, b, delta, frozen = config_.graph->params[of.plan->param].frozen](
+                   task_context& c) { difference_of(c.dev, frozen, a, b, *delta); },
+               {0, 3.0 * static_cast<double>(a.bytes()), "increment"},
+               [delta, then = std::move(then)](effects& more) { then(*delta, more); }, out);
   }
 
   void on_push(const header& h, const push& p, shard_block& b, effects& out) override {
@@ -263,7 +266,7 @@ class hogwild_shard final : public shard_sync {
     auto& s = syncs_[w.block];
     s.last = w.value;
     subtract(
-        w.value, std::exchange(s.sent, {}),
+        *b, w.value, std::exchange(s.sent, {}),
         [this, b](tensor delta, effects& more) {
           more.shared({kind::add, place(*b), std::make_shared<tensor>(std::move(delta)), tasks_.expect([this, b](effects& then) {
                          syncs_[b->plan->id].waiting = false;  // only now: the next read must contain this addition

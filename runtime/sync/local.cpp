@@ -186,6 +186,10 @@ void local_worker::take_step(std::uint32_t layer, std::uint64_t step, const sum_
           if (!(*sum)[i]) continue;
           const auto& r = was[i];
           auto& to = (*next)[i];
+          if (graph->params[params[i]].frozen) {
+            to = {r.value, r.rule, to.updates};
+            continue;
+          }
           if (const auto& spec = graph->params[params[i]].spec; !spec.trainable) {
             fold_statistics(c.dev, spec, packets, r.value, (*sum)[i], to.value);
             continue;

@@ -51,7 +51,7 @@ struct sync_config {
   // which it applies the rule itself.
   std::shared_ptr<const rule> update;
   std::shared_ptr<const schedule> rate;  // learning rate of a step, from lr; with warm-up and batch scaling
-  double lr = 0.01, decay = 0;
+  double lr = 0.01, decay = 0, decay_l1 = 0;
   double clip_value = 0;  // see rule_step
   double clip_norm = 0;   // 0: none; only in modes with clips_by_norm (ops/clip.hpp)
   std::vector<std::pair<std::uint64_t, double>> lr_changes, decay_changes;  // (from step, value): set by a user

@@ -33,11 +33,11 @@ norm_clip::norm_clip(const shard_parts& p) : update_step(p) {
       parts_of_.push_back(norm_parts(p.plan().blocks, param, p.config.graph->params[param].spec.dims.count()));
 }
 
-// Returns true if the block receives a gradient in training.
+// Returns true if the block receives a gradient in training and is updated with it.
 bool norm_clip::counts(const param_block& b) const {
   const auto& p = parts_.config.graph->params[b.param];
   const auto& l = parts_.config.graph->layers[p.layer];
-  return p.spec.trainable && l.in_train && l.wants_backward;
+  return p.spec.trainable && !p.frozen && l.in_train && l.wants_backward;
 }
 
 void norm_clip::take(complete_gradient g, effects& out) {

@@ -58,6 +58,7 @@ rule_step rule_step_at(const sync_config& c, std::uint32_t p, std::uint64_t step
   in.clip_value = c.clip_value;
   in.lr = c.rate->lr(value_at(c.lr_changes, c.lr, step), step) * spec.lr_multiplier;
   in.decay = value_at(c.decay_changes, c.decay, step) * spec.decay_multiplier;
+  in.decay_l1 = c.decay_l1 * spec.decay_multiplier;
   return in;
 }
 
@@ -181,11 +182,12 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
            apart = config_.outlives](task_context& c) mutable {
             run_additions(due, c.dev);
             const auto& spec = graph->params[param].spec;
-            const bool at_once = looks && !spares && spec.trainable && &c.dev.host() == &c.dev && value.count() > piece;
+            const bool at_once = looks && !spares && spec.trainable && !graph->params[param].frozen && &c.dev.host() == &c.dev &&
+                                 value.count() > piece;
             if (looks && !at_once) look_for_not_finite(c.dev, (*sum)[0], [next] { next->not_finite = true; });
             if (next->not_finite) return;
             auto* const counts = next->histograms.get();
-            if (!spec.trainable) {
+            if (!spec.trainable && !graph->params[param].frozen) {
               fold_statistics(c.dev, spec, packets, value, (*sum)[0], next->value);
               if (counts) counts->weight.take(c.dev, next->value);
               return;
@@ -206,7 +208,9 @@ std::pair<task_work, task_cost> shard_blocks::update(shard_block& b, additions d
             next->rule = *states;
             for (auto& s : next->rule)
               if (apart || s.frozen() || s.space() != c.dev.space() || later) s = tensor::allocate(c.dev, s.dims(), s.type());
-            if (at_once)
+            if (graph->params[param].frozen)
+              keep_value(c.dev, value, next->value, *states, next->rule);
+            else if (at_once)
               next->not_finite = !update_looking(c.dev, *rule, in, value, gradient, next->value, *states, next->rule);
             else
               rule->update(c.dev, in, value, gradient, next->value, *states, next->rule);

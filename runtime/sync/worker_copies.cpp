@@ -27,9 +27,11 @@ void fold_copies(const shard_parts& p, const worker_copies& all, bool mean_state
     const auto states = std::make_shared<tensors>(states_of_rule, tensor::declare({b.plan->count}, p.config.type));
     const auto cost = static_cast<double>(value->bytes() * from.size() * (1 + states_of_rule));
     p.tasks.run(
-        [value, states, copies, total, mean_states, mean_values](task_context& c) {
+        [value, states, copies, total, mean_states, mean_values,
+         frozen = p.config.graph->params[b.plan->param].frozen](task_context& c) {
           const auto fold = [&](tensor& to, auto part_of) {
             to.back(c.dev);
+            if (frozen) return c.dev.copy(part_of(copies->begin()->second), to);  // all copies are equal
             c.dev.fill(0, to);
             for (const auto& [worker, copy] : *copies) c.dev.axpy(copy.mass / total, part_of(copy), to);
           };

@@ -46,6 +46,16 @@ INSTANTIATE_TEST_SUITE_P(all, any_company, testing::ValuesIn(companies()), [](co
   return s.str();
 });
 
+TEST(embedded_same_bits, l1_decay_has_the_bits_of_the_plain_loop) {
+  const overrides set{"train.dynamics.decay_l1=0.001", "layer.ip2.decay_scale=0"};
+  const auto expected = plain_hash(job_of(lenet_like(), set), 20);
+  EXPECT_NE(expected, plain_hash(job_of(lenet_like(), {set[1]}), 20));
+  EXPECT_NE(expected, plain_hash(job_of(lenet_like(), {set[0]}), 20)) << "decay_scale is a factor of it";
+  auto several = company{3, 2, 2, "auto"}.set();
+  several.insert(several.end(), set.begin(), set.end());
+  EXPECT_EQ(embedded(job_of(lenet_like(), several)).weights_sha256, expected);
+}
+
 // Blocks of 64 elements, so that nearly every parameter is cut, with one shard and with two, also
 // where the coordinator collects weights.
 TEST(embedded_same_bits, small_blocks_give_the_bits_of_the_plain_loop) {

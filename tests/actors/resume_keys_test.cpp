@@ -93,6 +93,7 @@ const std::map<std::string, other_job>& other_jobs() {
       {"train.dynamics.*", {{"train.dynamics.momentum=0.8"}}},
       {"train.dynamics.lr", {{"train.dynamics.lr=0.02"}}},
       {"train.dynamics.decay", {{"train.dynamics.decay=0.1"}}},
+      {"train.dynamics.decay_l1", {{"train.dynamics.decay_l1=0.1"}}},
       {"train.dynamics.lr_scale", {{"train.dynamics.lr_scale=\"sqrt\"", "train.dynamics.base_batch=12"}}},
       {"train.dynamics.base_batch", {{"train.dynamics.lr_scale=\"linear\"", "train.dynamics.base_batch=12"}}},
       {"train.dynamics.clip.value", {{"train.dynamics.clip={value=1}"}}},
@@ -111,6 +112,7 @@ const std::map<std::string, other_job>& other_jobs() {
        {{"train.exchange.fraction=0.2"}, {}, {}, {"train.exchange={reducer=\"server\",compress=\"topk\"}"}}},
       {"train.exchange.threshold",
        {{"train.exchange.threshold=0.2"}, {}, {}, {"train.exchange={reducer=\"server\",compress=\"threshold\"}"}}},
+      {"train.freeze", {{"train.freeze=[\"conv1\"]"}}},
       {"train.max_skipped", {{"train.max_skipped=3"}}},
       {"train.deterministic", {{"train.deterministic=false"}}},
       {"train.finish.epochs", {{"train.finish={epochs=3}"}}},
@@ -182,9 +184,21 @@ TEST_F(resume_key_table, contains_every_key_of_the_job_file_exactly_once) {
 // Keys in `untried` need more than one process and one file: another plugin, other data, several
 // nodes.
 TEST_F(resume_key_table, agrees_with_the_refusals_of_resume_from) {
-  const std::set<std::string> untried{"plugins",           "data.source",       "train.algorithm",        "train.sampler.*",
-                                      "train.sync.*",      "train.sync.when.*", "train.exchange.*",       "train.finish.custom.*",
-                                      "eval.sampler.kind", "eval.sampler.*",    "topology.server_groups", "topology.replicas"};
+  const std::set<std::string> untried{"include",
+                                      "included",
+                                      "block",
+                                      "plugins",
+                                      "data.source",
+                                      "train.algorithm",
+                                      "train.sampler.*",
+                                      "train.sync.*",
+                                      "train.sync.when.*",
+                                      "train.exchange.*",
+                                      "train.finish.custom.*",
+                                      "eval.sampler.kind",
+                                      "eval.sampler.*",
+                                      "topology.server_groups",
+                                      "topology.replicas"};
   for (const auto& k : resume_keys()) {
     const auto at = other_jobs().find(k.key);
     EXPECT_NE(at == other_jobs().end(), untried.contains(k.key) == false) << k.key;

@@ -89,7 +89,7 @@ TEST_F(completion, offers_names_from_the_tables) {
   EXPECT_THAT(candidates({"troupe", "train", "job.toml", "--set", "job.precision=b"}), ElementsAre("job.precision=bf16"));
   EXPECT_THAT(candidates({"troupe", "train", "job.toml", "--set=train.deterministic="}),
               ElementsAre("--set=train.deterministic=true", "--set=train.deterministic=false"));
-  EXPECT_THAT(candidates({"troupe", "reference", ""}), ElementsAre("job", "cluster", "events", "man", "completion"));
+  EXPECT_THAT(candidates({"troupe", "reference", ""}), ElementsAre("job", "cluster", "events", "schema", "man", "completion"));
   EXPECT_THAT(candidates({"troupe", "reference", "man", "check"}), ElementsAre("check", "check-layer"));
   EXPECT_THAT(candidates({"troupe", "reference", "completion", ""}), ElementsAre("bash", "zsh", "fish"));
 }

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "runtime/base/wording.hpp"
+#include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/plugin.hpp"
 #include "tests/cluster/processes.hpp"
 
@@ -74,6 +76,21 @@ TEST_F(cluster_client_files, data_outside_the_folders_of_the_cluster_file_is_ref
   // An override is checked like a line of the job file.
   const auto r = run(job_on(csv_at(path("sets/in/rows.csv"))), {"data.path=\"" + path("outside.csv") + "\""});
   EXPECT_EQ(r.outcome.exit_code(), 2);
+}
+
+TEST_F(cluster_client_files, included_files_come_with_the_text_and_are_not_opened) {
+  make_cluster(2);
+  start_all();
+  const auto base = write("base.toml", tiny_job());
+  const auto job = write("job.toml", "include = \"base.toml\"\n[train.finish]\nsteps = 2\n");
+  const auto sent = read_config_text(job);
+  ASSERT_TRUE(sent);
+  const auto r = run(renamed(*sent, base, "base.toml"));  // run() calls the job's file job.toml, without a folder
+  EXPECT_EQ(r.outcome.exit_code(), 0) << troupe::joined(r.outcome.messages);
+  const auto alone = refusal("include = \"" + base + "\"\n");
+  EXPECT_NE(alone.find("did not come with the text of the job"), std::string::npos) << alone;
+  const auto missing = renamed(refusal("include = \"" + path("none.toml") + "\"\n"), "none.toml", "base.toml");
+  EXPECT_EQ(missing, alone) << "the message does not reveal whether the file exists";
 }
 
 TEST_F(cluster_client_files, a_plugin_that_the_cluster_file_does_not_name_is_refused) {

@@ -18,7 +18,7 @@ import reader
 STEPS = ["--set", "train.finish.steps=2"]
 # Commands that run, with words that make them cheap. Later words override earlier ones.
 RUN = {
-    **{name: [] for name in ("new", "check", "plan", "layers", "modes", "reference", "runs", "plot", "sql", "init", "data", "pack", "init-cluster", "certs",
+    **{name: [] for name in ("new", "check", "fmt", "plan", "layers", "modes", "reference", "runs", "plot", "sql", "init", "data", "pack", "init-cluster", "certs",
                              "device_query", "test", "predict", "sample", "import", "export")},
     "train": STEPS,
     "sim": [],

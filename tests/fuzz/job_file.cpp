@@ -21,7 +21,15 @@ void read_job_file(input in) {
 
 std::vector<std::string> sound_job_file() {
   const auto text = job_test::text_of(job_test::sound_lines());
-  return {text, "layer.conv1.outputs=10" + std::string(1, '\0') + text, "train.finish={steps=4}" + std::string(1, '\0') + text};
+  const std::string blocks =
+      "[[block]]\nname = \"b\"\nrequired = [\"w\"]\nparameters = { k = 3 }\noutput = \"r\"\n"
+      "layer = [ { name = \"{name}_c\", type = \"convolution\", inputs = \"in\", outputs = \"{2 * (w - 1) / i}\", kernel = \"{k}\" "
+      "},\n"
+      "  { name = \"r\", type = \"relu\", inputs = \"{name}_c\" } ]\n"
+      "[[layer]]\nname = \"more\"\nblock = \"b\"\ninputs = [\"conv1\", \"in.1\"]\nw = 3\nrepeat = 2\nlr_scale = 0\n";
+  const std::string include = "\n[[included]]\nfile = \"a.toml\"\ntext = \"[job]\\nseed = 1\\n\"\n";
+  return {text, text + blocks, "include = \"a.toml\"\n" + text + include, "layer.conv1.outputs=10" + std::string(1, '\0') + text,
+          "train.finish={steps=4}" + std::string(1, '\0') + text};
 }
 
 const entry job_file_entry({"job_file", read_job_file, sound_job_file});

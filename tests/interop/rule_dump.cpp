@@ -58,7 +58,7 @@ std::string text_of(const option_value& v) {
 // Row i of a tensor of rows with `elements` numbers.
 tensor row(const tensor& t, std::int64_t i) { return t.slice(i * elements, {elements}); }
 
-void dump(const one_case& one, dtype type, double decay, double clip, device& d, const std::string& directory) {
+void dump(const one_case& one, dtype type, double decay, double clip, double decay_l1, device& d, const std::string& directory) {
   rule_registry rules;
   add_stock_rules(rules);
   schedule_registry schedules;
@@ -87,17 +87,25 @@ void dump(const one_case& one, dtype type, double decay, double clip, device& d,
   for (std::int64_t t = 0; t < steps; ++t) {
     auto g = row(gradients, t);
     d.axpy(0.5, w, g);  // the gradient depends on the weights, like a loss's
-    rule_step now{.lr = rate->lr(one.lr, static_cast<std::uint64_t>(t)), .decay = decay, .grad_scale = 0.25, .clip_value = clip};
+    rule_step now{.lr = rate->lr(one.lr, static_cast<std::uint64_t>(t)),
+                  .decay = decay,
+                  .decay_l1 = decay_l1,
+                  .grad_scale = 0.25,
+                  .clip_value = clip};
     now.updates = static_cast<std::uint64_t>(t);
     rates.mutable_data<double>()[t] = now.lr;
     made->update(d, now, w, g, w, states, states);
     auto kept = row(after, t);
     d.copy(w, kept);
   }
-  metadata_map meta{{"rule", one.rule}, {"decay", std::to_string(decay)}, {"clip", std::to_string(clip)}, {"grad_scale", "0.25"}};
+  metadata_map meta{{"rule", one.rule},
+                    {"decay", std::to_string(decay)},
+                    {"clip", std::to_string(clip)},
+                    {"grad_scale", "0.25"},
+                    {"decay_l1", std::to_string(decay_l1)}};
   for (const auto& [k, v] : checked.values) meta["opt." + k] = text_of(v);
   const auto path = directory + "/" + one.name + (type == dtype::f64 ? ".f64" : ".f32") + (decay > 0 ? ".decay" : "") +
-                    (clip > 0 ? ".clip" : "") + ".safetensors";
+                    (clip > 0 ? ".clip" : "") + (decay_l1 > 0 ? ".l1" : "") + ".safetensors";
   const named_tensors file{{"first", first}, {"gradients", gradients}, {"rates", rates}, {"after", after}};
   if (auto ok = write_safetensors(path, file, meta); !ok) {
     std::fprintf(stderr, "%s\n", ok.error().to_string().c_str());
@@ -112,9 +120,11 @@ int main(int argc, char** argv) {
   auto d = make_cpu_device();
   for (const auto& one : cases())
     for (const dtype type : {dtype::f32, dtype::f64}) {
-      dump(one, type, 0.0, 0.0, *d, argv[1]);
-      dump(one, type, 0.05, 0.0, *d, argv[1]);
-      dump(one, type, 0.05, 0.1, *d, argv[1]);
+      dump(one, type, 0.0, 0.0, 0.0, *d, argv[1]);
+      dump(one, type, 0.05, 0.0, 0.0, *d, argv[1]);
+      dump(one, type, 0.05, 0.1, 0.0, *d, argv[1]);
+      dump(one, type, 0.0, 0.0, 0.03, *d, argv[1]);
+      dump(one, type, 0.05, 0.1, 0.03, *d, argv[1]);
     }
   rule_registry rules;
   add_stock_rules(rules);

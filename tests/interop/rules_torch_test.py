@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares every update rule with torch.optim: 50 steps, with and without decay, with clipping, at a rate that changes every step.
+"""Compares every update rule with torch.optim: 50 steps, with and without decay of both kinds, with clipping, at a rate that changes every step.
 
 usage: rules_torch_test.py RULE_DUMP
 Bounds: relative difference of the weights after every step, 1e-6 in f32 and 1e-12 in f64.
@@ -48,6 +48,7 @@ def worst_of(path):
         if clip > 0:
             clamped += int((p.grad.abs() > clip).sum())
             torch.nn.utils.clip_grad_value_([p], clip)
+        p.grad += float(meta["decay_l1"]) * torch.sign(p.detach())
         for group in opt.param_groups:
             group["lr"] = float(t["rates"][step])
         opt.step()

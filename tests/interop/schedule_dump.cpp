@@ -36,6 +36,7 @@ int main() {
   using whole = std::int64_t;
   const std::vector<std::pair<std::string, options>> cases{
       {"fixed", {}},
+      {"plateau", {}},
       {"step", {{{"every", whole{7}}, {"factor", 0.5}}}},
       {"fixed_step", {{{"at", std::vector<whole>{5, 20, 21}}, {"factor", 0.3}}}},
       {"linear", {{{"steps", whole{30}}, {"final", 0.05}}}},

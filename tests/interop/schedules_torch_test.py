@@ -20,6 +20,7 @@ BASE, FROM, WARM = 0.5, 0.1, 10
 
 SCHEDULES = {
     "fixed": lambda opt: lrs.ConstantLR(opt, factor=1.0),
+    "plateau": lambda opt: lrs.ConstantLR(opt, factor=1.0),  # without evaluations
     "step": lambda opt: lrs.StepLR(opt, 7, 0.5),
     "fixed_step": lambda opt: lrs.MultiStepLR(opt, [5, 20, 21], 0.3),
     "linear": lambda opt: lrs.LinearLR(opt, 1.0, 0.05 / BASE, 30),

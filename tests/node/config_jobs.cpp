@@ -19,7 +19,7 @@ namespace {
 // text, just enough for a batch.
 std::vector<std::string> data_of(const std::string& name) {
   static const test::temp_dir dir, texts;
-  if (name.starts_with("char_rnn")) {
+  if (name.starts_with("char_")) {
     std::string text;
     for (int i = 0; i < 80000; ++i) text += static_cast<char>('a' + i % 23);
     test::write_bytes(texts.file("text.txt"), {text.begin(), text.end()});

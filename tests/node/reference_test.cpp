@@ -12,6 +12,7 @@
 #include "runtime/node/config/cluster_keys.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/job_keys.hpp"
+#include "runtime/node/config/json_schema.hpp"
 #include "runtime/node/node_tables.hpp"
 
 namespace troupe {
@@ -29,6 +30,10 @@ std::string page(const std::string& name) {
 TEST(reference, the_pages_are_what_the_command_prints) {
   EXPECT_TRUE(page("job-file.md") == job_reference(node_tables())) << "stale: troupe reference job > docs/job-file.md";
   EXPECT_TRUE(page("cluster-file.md") == cluster_reference()) << "stale: troupe reference cluster > docs/cluster-file.md";
+  EXPECT_TRUE(page("job.schema.json") == job_schema(node_tables()).dump(2) + "\n")
+      << "stale: troupe reference schema > docs/job.schema.json";
+  EXPECT_TRUE(page("cluster.schema.json") == cluster_schema().dump(2) + "\n")
+      << "stale: troupe reference schema cluster > docs/cluster.schema.json";
 }
 
 const std::string job_text = R"([job]

@@ -88,6 +88,7 @@ void compare_train(comparison& c, const train_spec& a, const train_spec& b) {
   c.same("rule", text_of_choice(a.rule, all.rules), text_of_choice(b.rule, all.rules));
   c.same("lr", a.lr, b.lr);
   c.same("decay", a.decay, b.decay);
+  c.same("decay_l1", a.decay_l1, b.decay_l1);
   c.same("schedule", text_of_choice(a.schedule, all.schedules), text_of_choice(b.schedule, all.schedules));
   c.same("warmup.steps", a.warmup.steps, b.warmup.steps);
   c.same("warmup.from", a.warmup.from, b.warmup.from);
@@ -97,6 +98,7 @@ void compare_train(comparison& c, const train_spec& a, const train_spec& b) {
   c.same("clip.value", a.clip.value, b.clip.value);
   c.same("clip.norm", a.clip.norm, b.clip.norm);
   c.same("algorithm", a.algorithm, b.algorithm);
+  c.same("freeze", a.freeze, b.freeze);
   c.same("sync", text_of_choice(a.sync, all.modes), text_of_choice(b.sync, all.modes));
   c.same("when", text_of_choice(a.when, all.conditions), text_of_choice(b.when, all.conditions));
   c.same("reducer", a.reducer, b.reducer);

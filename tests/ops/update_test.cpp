@@ -84,7 +84,8 @@ std::vector<named_case> every_rule() {
   return all;
 }
 
-const rule_step some_step{.lr = 0.1, .decay = 1e-3, .grad_scale = 0.5, .clip_value = 0.6, .step = 90, .updates = 7};
+const rule_step some_step{
+    .lr = 0.1, .decay = 1e-3, .decay_l1 = 2e-3, .grad_scale = 0.5, .clip_value = 0.6, .step = 90, .updates = 7};
 
 // One update of 101 elements, sliced at `cuts`, in place or not. Returns the bytes of weights and
 // states.
@@ -140,6 +141,24 @@ TEST(rules, start_from_zero_states) {
     EXPECT_GT(values_of(w)[0], 0.5);
     EXPECT_LT(values_of(w)[1], -0.5);
   }
+}
+
+TEST(rules, add_the_sign_of_the_weight_times_the_l1_decay) {
+  const auto dev = make_cpu_device();
+  tensor w = tensor_of<double>(*dev, {4}, {2, -3, 0, 0.125});
+  tensors none;
+  make_rule("sgd")->update(*dev, {.lr = 0.5, .decay_l1 = 0.25, .clip_value = 0.1}, w, tensor_of<double>(*dev, {4}, {0, 0, 0, 8}), w,
+                           none, none);
+  EXPECT_EQ(values_of(w), (std::vector<double>{1.875, -2.875, 0, 0.125 - 0.5 * (0.1 + 0.25)})) << "the decay is not clipped";
+}
+
+TEST(rules, without_l1_decay_keep_the_sign_of_a_zero_gradient) {
+  const auto dev = make_cpu_device();
+  tensor w = tensor_of<double>(*dev, {3}, {-1, 0, 1});
+  tensors velocity{tensor_of<double>(*dev, {3}, {-0.0, -0.0, -0.0})};
+  make_rule("momentum")->update(*dev, {.lr = 0.5}, w, tensor_of<double>(*dev, {3}, {-0.0, 0, -0.0}), w, velocity, velocity);
+  EXPECT_TRUE(std::signbit(values_of(velocity[0])[0]));
+  EXPECT_FALSE(std::signbit(values_of(velocity[0])[1]));
 }
 
 TEST(rules, adam_uses_the_update_count_of_its_states) {

@@ -119,14 +119,15 @@ void expect_adaptive(const adaptive_spec& s, std::int64_t n) {
   });
 }
 
-constexpr gradient_spec plain_gradient{}, full_gradient{.scale = 0.3, .limit = 0.41, .decay = 1e-3};
+constexpr gradient_spec plain_gradient{}, full_gradient{.scale = 0.3, .limit = 0.41, .decay = 1e-3},
+    l1_gradient{.scale = 0.3, .decay_l1 = 2e-3};
 
 // Calls test(n, gradient) with a new virtual GPU for each seed. There must be no findings.
 template <class F>
 void for_updates(F test) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     for (const std::int64_t n : {0, 1, 31, 256, 1001}) {
-      for (const auto& gradient : {plain_gradient, full_gradient}) {
+      for (const auto& gradient : {plain_gradient, full_gradient, l1_gradient}) {
         SCOPED_TRACE(testing::Message() << "seed " << seed);
         reset(options{.seed = seed});
         test(n, gradient);

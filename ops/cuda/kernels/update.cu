@@ -18,14 +18,19 @@ constexpr std::int64_t most_update_blocks = 2048;  // fills the largest GPU; thr
 template <class T>
 struct rule_gradient {
   using plain = void;
-  T scale, limit, decay;
+  T scale, limit, decay, up, down;  // up, down: the L1 decay of a positive and of a negative weight
   explicit rule_gradient(const gradient_spec& s)
-      : scale(static_cast<T>(s.scale)), limit(static_cast<T>(s.limit)), decay(static_cast<T>(s.decay)) {}
+      : scale(static_cast<T>(s.scale)),
+        limit(static_cast<T>(s.limit)),
+        decay(static_cast<T>(s.decay)),
+        up(s.decay_l1 == 0 ? static_cast<T>(-0.0) : static_cast<T>(s.decay_l1)),
+        down(-static_cast<T>(s.decay_l1)) {}
   __device__ T operator()(T g, T w) const {
     g = scale * g;
     g = g > limit ? limit : g;
     g = g < -limit ? -limit : g;
-    return g + decay * w;
+    // Adding -0 changes no number; +0 would change -0.
+    return (g + decay * w) + (w > T(0) ? up : w < T(0) ? down : T(-0.0));
   }
 };
 

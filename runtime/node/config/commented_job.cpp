@@ -6,8 +6,9 @@
 #include <stdexcept>
 
 #include "runtime/base/wording.hpp"
-#include "runtime/data/augment.hpp"
+#include "runtime/node/config/blocks.hpp"
 #include "runtime/node/config/document.hpp"
+#include "runtime/node/config/entry_choices.hpp"
 #include "runtime/node/config/job_keys.hpp"
 #include "runtime/node/config/reference.hpp"
 #include "runtime/node/config/toml_text.hpp"
@@ -68,38 +69,11 @@ std::string wrapped_comment(const std::string& text) {
   return out + line + "\n";
 }
 
-// The entries that a table may name, and the key that names one.
-struct table_choice {
-  std::string key;
-  std::vector<std::string> names;
-  std::map<std::string, option_specs> options;
-};
-
-template <class Registry>
-table_choice choice_of(const char* key, const Registry& entries) {
-  table_choice c{key, entries.names(), {}};
-  for (const auto& name : c.names) c.options[name] = entries.find(name)->specs;
-  return c;
-}
-
-std::map<std::string, table_choice> choices_of(const tables& all) {
-  std::map<std::string, table_choice> m{{"data", choice_of("source", all.sources)},
-                                        {"layer", choice_of("type", all.layers)},
-                                        {"train.sampler", choice_of("kind", all.samplers)},
-                                        {"train.dynamics", choice_of("rule", all.rules)},
-                                        {"train.dynamics.schedule", choice_of("kind", all.schedules)},
-                                        {"train.sync", choice_of("mode", all.modes)},
-                                        {"train.sync.when", choice_of("kind", all.conditions)},
-                                        {"train.exchange", choice_of("reducer", all.reducers)},
-                                        {"train.finish.custom", choice_of("kind", all.finishes)},
-                                        {"eval.sampler", choice_of("kind", all.eval_samplers)}};
-  m["data.augment"].options[""] = augmentation::specs();
-  return m;
-}
-
 class commenter {
  public:
   explicit commenter(const tables& all) : choices_(choices_of(all)) {
+    keys_["block"] = block_keys().described().entries;
+    uses_ = block_use_keys().described().entries;
     for (const auto& t : job_tables()) {
       const auto from = t.name.find_first_not_of('[');
       keys_[t.name[0] == '[' ? t.name.substr(from, t.name.find(']') - from) : ""] = t.entries;
@@ -115,14 +89,25 @@ class commenter {
   void write_top(const document_entry& e) {
     if (const auto* t = e.value.table()) return write_table(e.key, *t);
     const auto* list = e.value.array();
+    if (e.key == "block" && list) return write_blocks(*list);
     if (e.key != "layer" || !list) return line("", {}, e);
-    bool first = true;
-    for (const auto& layer : *list) {
-      out_ +=
-          first ? "\n# The model: a table per layer. `troupe layers` lists the types, `troupe layers NAME` explains one.\n" : "\n";
-      out_ += "[[layer]]\n";
-      first = false;
+    out_ += "\n# The model: a table per layer. `troupe layers` lists the types, `troupe layers NAME` explains one.";
+    write_layers("[[layer]]", *list);
+  }
+
+  void write_layers(const std::string& head, const document_array& list) {
+    for (const auto& layer : list) {
+      out_ += "\n" + head + "\n";
       for (const auto& entry : *layer.table()) line("layer", *layer.table(), entry);
+    }
+  }
+
+  void write_blocks(const document_array& list) {
+    for (const auto& block : list) {
+      out_ += "\n[[block]]\n";
+      for (const auto& entry : *block.table())
+        if (entry.key != "layer") line("block", *block.table(), entry);
+      write_layers("[[block.layer]]", *find_entry(*block.table(), "layer")->value.array());
     }
   }
 
@@ -137,17 +122,24 @@ class commenter {
 
   void line(const std::string& table, const document_table& in, const document_entry& e) {
     const auto about = explanation(table, in, e);
-    if (table != "layer" || explained_.insert(about).second) out_ += wrapped_comment(about);
+    if ((table != "layer" && table != "block") || explained_.insert(about).second) out_ += wrapped_comment(about);
     out_ += toml_key(e.key) + " = " + text_of_value(e.value) + "\n";
   }
 
   std::string explanation(const std::string& table, const document_table& in, const document_entry& e) const {
     const auto path = table.empty() ? e.key : table + "." + e.key;
+    if (table == "layer" && find_entry(in, "block")) return about_use(e.key);
     if (const auto known = keys_.find(table); known != keys_.end())
       for (const auto& k : known->second)
         if (k.name == e.key) return about_key(k, table, path);
     if (const auto* o = option_of(table, in, e.key)) return plain_text(o->doc + " (" + accepted_values(*o) + ")");
     throw std::logic_error("the example has a key " + path + " that the reader does not know");
+  }
+
+  std::string about_use(const std::string& key) const {
+    for (const auto& k : uses_)
+      if (k.name == key) return plain_text(k.doc + " (" + accepted_values(k) + ")");
+    return "a parameter of the block";
   }
 
   std::string about_key(const key_descriptor& k, const std::string& table, const std::string& path) const {
@@ -182,6 +174,7 @@ class commenter {
 
   std::map<std::string, table_choice> choices_;
   std::map<std::string, std::vector<key_descriptor>> keys_;  // by table, "" for the file
+  std::vector<key_descriptor> uses_;                         // of layers with a block
   std::set<std::string> explained_;
   std::string out_;
 };

@@ -8,6 +8,8 @@
 #include "runtime/base/wording.hpp"
 #include "runtime/data/augment.hpp"
 #include "runtime/node/config/device_names.hpp"
+#include "runtime/node/config/include.hpp"
+#include "runtime/node/config/job_document.hpp"
 #include "runtime/node/config/job_keys.hpp"
 #include "runtime/node/config/key_places.hpp"
 #include "runtime/node/config/plugin_list.hpp"
@@ -19,9 +21,10 @@ namespace {
 
 class job_reader {
  public:
-  job_reader(const document_table& root, const std::string& file, const tables& all, const std::vector<std::string>* only_plugins)
-      : elsewhere_(finder_of_job_keys(root, all)),
-        root_(root, "", {file, 1, 1}, errors_, nullptr, {}, &elsewhere_),
+  job_reader(const job_document& d, const std::string& file, const tables& all, const std::vector<std::string>* only_plugins)
+      : elsewhere_(finder_of_job_keys(d.root, all)),
+        root_(d.root, "", {file, 1, 1}, errors_, nullptr, {}, &elsewhere_),
+        origins_(d.origins),
         all_(all),
         only_plugins_(only_plugins) {
     job_.file = file;
@@ -32,6 +35,7 @@ class job_reader {
   }
 
   expected<job_spec, diagnostics> read() {
+    for (const char* key : {"include", "included", "block"}) root_.take(key);  // read_job_document has read them
     job_.plugins = take_plugins(root_, job_.file, only_plugins_);
     read_job();
     read_data();
@@ -46,6 +50,7 @@ class job_reader {
     std::stable_sort(errors_.begin(), errors_.end(), [](const diagnostic& a, const diagnostic& b) {
       return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
     });
+    name_uses(errors_, origins_);
     if (!errors_.empty()) return unexpected(shown_mistakes(std::move(errors_)));
     return std::move(job_);
   }
@@ -133,6 +138,7 @@ class job_reader {
       s.at = e.at;
       table_reader r(*e.table(), "a layer", s.at, errors_, &s.key_at);
       read_layer(r, s);
+      if (const auto from = origins_.find(s.name); from != origins_.end()) s.origin = from->second;
       job_.layers.push_back(std::move(s));
     }
   }
@@ -204,7 +210,7 @@ class job_reader {
     if (auto d = r->table("dynamics", "[train.dynamics]")) read_dynamics(*d);
     check_default("rule", t.rule, all_.rules);
     check_default("schedule", t.schedule, all_.schedules);
-    train_keys().read(*r, t, "algorithm");
+    train_keys().read_each(*r, t, {"algorithm", "freeze"});
     if (auto s = r->table("sync", "[train.sync]")) {
       if (auto w = s->table("when", "[train.sync.when]")) choose(*w, "kind", "sync condition", all_.conditions, t.when.emplace());
       choose(*s, "mode", "mode", all_.modes, t.sync);
@@ -235,7 +241,7 @@ class job_reader {
 
   void read_dynamics(table_reader& r) {
     auto& t = job_.train;
-    dynamics_keys().read_each(r, t, {"lr", "decay"});
+    dynamics_keys().read_each(r, t, {"lr", "decay", "decay_l1"});
     if (auto s = r.table("schedule", "[train.dynamics.schedule]")) {
       if (auto w = s->table("warmup", "[train.dynamics.schedule.warmup]")) read_warmup(*w);
       choose(*s, "kind", "schedule", all_.schedules, t.schedule);
@@ -346,6 +352,8 @@ class job_reader {
 
   // Checks for keys of different tables that contradict each other.
   void check_together() {
+    if (const auto& s = job_.train.schedule; s.kind == "plateau" && job_.eval.every == 0)
+      errors_.push_back({s.at, "[train.dynamics.schedule]: 'plateau' needs evaluations: set [eval] every"});
     const auto& f = job_.train.finish;
     for (auto key : {"finish.target_accuracy", "finish.patience"}) {
       const auto i = job_.train.key_at.find(key);
@@ -361,6 +369,7 @@ class job_reader {
   diagnostics errors_;
   key_finder elsewhere_;
   table_reader root_;
+  const layer_origins& origins_;
   const tables& all_;
   const std::vector<std::string>* only_plugins_;
   job_spec job_;
@@ -368,30 +377,21 @@ class job_reader {
 
 }  // namespace
 
-expected<std::vector<std::string>, diagnostics> read_plugins(const std::string& text, const std::string& file,
-                                                             const std::vector<std::string>& overrides,
-                                                             const std::vector<std::string>* only) {
-  auto doc = parse_document(text, file, overrides);
-  if (!doc) return unexpected(std::move(doc).error());
-  diagnostics errors;
-  table_reader root(*doc, "", {file, 1, 1}, errors);
-  auto found = take_plugins(root, file, only);
-  if (!errors.empty()) return unexpected(shown_mistakes(std::move(errors)));
-  return found;
-}
-
 expected<job_spec, diagnostics> parse_job(const std::string& text, const std::string& file, const tables& all,
                                           const std::vector<std::string>& overrides, const std::vector<std::string>* only_plugins) {
-  auto doc = parse_document(text, file, overrides);
+  auto doc = read_job_document(text, file, overrides);
   if (!doc) return unexpected(std::move(doc).error());
   return job_reader(*doc, file, all, only_plugins).read();
 }
 
-expected<std::string, diagnostics> read_config_text(const std::string& path) { return read_text(path); }
+expected<std::string, diagnostics> read_config_text(const std::string& path) {
+  auto text = read_text(path);
+  return text ? with_included_texts(*text, path) : text;
+}
 
 expected<job_spec, diagnostics> read_job_file(const std::string& path, const tables& all,
                                               const std::vector<std::string>& overrides) {
-  auto text = read_text(path);
+  auto text = read_config_text(path);
   if (!text) return unexpected(std::move(text).error());
   return parse_job(*text, path, all, overrides);
 }

@@ -30,7 +30,8 @@ expected<job_spec, diagnostics> parse_job(const std::string& text, const std::st
 expected<job_spec, diagnostics> read_job_file(const std::string& path, const tables& all,
                                               const std::vector<std::string>& overrides = {});
 
-// The text of a configuration file, for callers that send it.
+// The text of a job file and of the files that it includes (include.hpp), for callers that parse or
+// send it. Other configuration files: their text.
 expected<std::string, diagnostics> read_config_text(const std::string& path);
 
 }  // namespace troupe

@@ -20,8 +20,15 @@ const keys<job_spec>& file_keys() {
       {other_key<job_spec>(
            key_kind::texts, "plugins",
            "shared libraries that add layers, modes, samplers, ...; relative paths start at the folder of this file"),
+       other_key<job_spec>(
+           key_kind::texts, "include",
+           "job files whose keys are added to this file; relative paths start at the folder of this file. The keys of this file "
+           "win, then those of the last file; layers and blocks of included files come first"),
+       other_key<job_spec>(key_kind::tables, "included",
+                           "file names and texts of included files; programs that send a job to a daemon add them"),
        other_key<job_spec>(key_kind::table, "job", "general settings of the job"),
        other_key<job_spec>(key_kind::table, "data", "the source of examples").required(),
+       other_key<job_spec>(key_kind::tables, "block", "groups of layers that the model uses, several times if it likes"),
        other_key<job_spec>(key_kind::tables, "layer", "the model: one table per layer").required(),
        other_key<job_spec>(key_kind::table, "train", "the training algorithm and the end of the job").required(),
        other_key<job_spec>(key_kind::table, "eval", "when the model is evaluated, and on which data"),
@@ -81,14 +88,14 @@ void read_maths(table_reader& r, maths_rules& into) {
 const keys<data_spec>& data_keys() {
   static const keys<data_spec> k(
       "[data]", "The options of the source belong to this table too.",
-      {whole_key<data_spec>("batch", 1, int32_max,
+      {other_key<data_spec>(key_kind::entry, "source", "name of the source").required(),
+       whole_key<data_spec>("batch", 1, int32_max,
                             "number of examples per step, over all workers; must be a multiple of [pipeline] packets",
                             &data_spec::batch),
        whole_key<data_spec>("readers", 1, max_readers, "number of packets that a loader reads at once (docs/data.md)",
                             &data_spec::readers)
            .otherwise("the source's default"),
-       other_key<data_spec>(key_kind::table, "augment", "random changes to images (docs/data.md)"),
-       other_key<data_spec>(key_kind::entry, "source", "name of the source").required()});
+       other_key<data_spec>(key_kind::table, "augment", "random changes to images (docs/data.md)")});
   return k;
 }
 
@@ -97,6 +104,7 @@ const keys<layer_spec>& layer_keys() {
       "[[layer]]", "The options of the layer type belong to this table too.",
       {text_key<layer_spec>("name", "name of the layer in inputs, overrides and weights files; unique", &layer_spec::name)
            .required(),
+       other_key<layer_spec>(key_kind::entry, "type", "name of the layer type").required(),
        texts_key<layer_spec>(
            "inputs", "the tensors that the layer reads: a layer name, \"data\", \"label\", or \"slice1.1\" for output 1 of slice1",
            &layer_spec::inputs),
@@ -124,7 +132,6 @@ const keys<layer_spec>& layer_keys() {
        flag_key<layer_spec>("recompute", "backward runs forward again instead of keeping its results (docs/memory.md)",
                             &layer_spec::recompute),
        flag_key<layer_spec>("gather", "all packets of a step are computed as one; for layers that support it", &layer_spec::gather),
-       other_key<layer_spec>(key_kind::entry, "type", "name of the layer type").required(),
        word_key<layer_spec>("algorithm", {"auto"}, "algorithm of the layer; convolutions have further values")
            .otherwise("\"auto\"")});
   return k;
@@ -141,6 +148,11 @@ const keys<train_spec>& train_keys() {
                             "bp: back-propagation; bptt: back-propagation through time, with state carried from step to step; cd: "
                             "contrastive divergence",
                             &train_spec::algorithm),
+       texts_key<train_spec>("freeze",
+                             "layers and parameters that keep their values: names of both, \"conv1\" or \"conv1.bias\", with \"*\" "
+                             "for any text and \"?\" for a character; running statistics of layers stay too (docs/dynamics.md)",
+                             &train_spec::freeze)
+           .otherwise("none"),
        other_key<train_spec>(key_kind::table, "sync", "the synchronisation mode (docs/protocols.md)")
            .otherwise("{ mode = \"bsp\" }"),
        other_key<train_spec>(key_kind::table, "exchange", "how sums of gradients are sent to the shards")
@@ -166,23 +178,25 @@ const keys<train_spec>& sampler_keys() {
 const keys<train_spec>& dynamics_keys() {
   static const keys<train_spec> k(
       "[train.dynamics]", "The options of the update rule belong to this table too.",
-      {real_key<train_spec>("lr", 0, no_upper, "base learning rate, with which the schedule starts", &train_spec::lr),
+      {other_key<train_spec>(key_kind::entry, "rule", "name of the update rule").required(),
+       real_key<train_spec>("lr", 0, no_upper, "base learning rate, with which the schedule starts", &train_spec::lr),
        real_key<train_spec>("decay", 0, no_upper, "weight decay: decay x weight is added to the gradient", &train_spec::decay),
+       real_key<train_spec>("decay_l1", 0, no_upper, "L1 decay: decay_l1 x the sign of the weight is added to the gradient",
+                            &train_spec::decay_l1),
        other_key<train_spec>(key_kind::table, "schedule", "how the learning rate changes").otherwise("{ kind = \"fixed\" }"),
        other_key<train_spec>(key_kind::table, "clip", "bound of the gradient"),
        word_key<train_spec>("lr_scale", {"none", "linear", "sqrt"}, "how the learning rate grows with batch / base_batch",
                             &train_spec::lr_scale),
        whole_key<train_spec>("base_batch", 1, int32_max, "the batch size that lr was chosen for", &train_spec::base_batch)
-           .otherwise("required with lr_scale"),
-       other_key<train_spec>(key_kind::entry, "rule", "name of the update rule").required()});
+           .otherwise("required with lr_scale")});
   return k;
 }
 
 const keys<train_spec>& schedule_keys() {
   static const keys<train_spec> k(
       "[train.dynamics.schedule]", "The options of the schedule belong to this table too.",
-      {other_key<train_spec>(key_kind::table, "warmup", "factor on the rate that grows to 1 during the first steps"),
-       other_key<train_spec>(key_kind::entry, "kind", "name of the schedule").required()});
+      {other_key<train_spec>(key_kind::entry, "kind", "name of the schedule").required(),
+       other_key<train_spec>(key_kind::table, "warmup", "factor on the rate that grows to 1 during the first steps")});
   return k;
 }
 
@@ -216,9 +230,9 @@ const keys<clip_spec>& clip_keys() {
 const keys<train_spec>& sync_keys() {
   static const keys<train_spec> k(
       "[train.sync]", "The options of the mode belong to this table too.",
-      {other_key<train_spec>(key_kind::table, "when", "when a worker exchanges with the shards, for modes with a choice")
-           .otherwise("the mode's default"),
-       other_key<train_spec>(key_kind::entry, "mode", "name of the synchronisation mode").required()});
+      {other_key<train_spec>(key_kind::entry, "mode", "name of the synchronisation mode").required(),
+       other_key<train_spec>(key_kind::table, "when", "when a worker exchanges with the shards, for modes with a choice")
+           .otherwise("the mode's default")});
   return k;
 }
 

@@ -25,6 +25,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& names_elsewh
       {"data.readers", {"num_workers", "data_workers"}},
       {"train.dynamics.lr", {"learning_rate", "base_lr", "initial_lr"}},
       {"train.dynamics.decay", {"weight_decay", "wd", "l2"}},
+      {"train.dynamics.decay_l1", {"l1", "l1_decay", "l1_lambda"}},
       {"train.dynamics.rule", {"optimizer", "optim", "opt", "solver"}},
       {"train.dynamics.clip.norm", {"clip", "grad_clip", "clip_norm", "gradient_clip_val", "max_grad_norm"}},
       {"train.dynamics.schedule.kind", {"schedule", "scheduler", "lr_schedule", "lr_scheduler", "lr_scheduler_type", "lr_policy"}},

@@ -3,7 +3,10 @@
 #include <filesystem>
 
 #include "runtime/base/wording.hpp"
+#include "runtime/node/config/job_document.hpp"
+#include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/plugin.hpp"
+#include "runtime/spec/mistakes.hpp"
 
 namespace troupe {
 
@@ -81,6 +84,18 @@ std::vector<std::string> take_plugins(table_reader& root, const std::string& fil
     }
     found.push_back(std::move(path));
   }
+  return found;
+}
+
+expected<std::vector<std::string>, diagnostics> read_plugins(const std::string& text, const std::string& file,
+                                                             const std::vector<std::string>& overrides,
+                                                             const std::vector<std::string>* only) {
+  auto doc = read_job_document(text, file, overrides);
+  if (!doc) return unexpected(std::move(doc).error());
+  diagnostics errors;
+  table_reader root(doc->root, "", {file, 1, 1}, errors);
+  auto found = take_plugins(root, file, only);
+  if (!errors.empty()) return unexpected(shown_mistakes(std::move(errors)));
   return found;
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/node/config/blocks.hpp"
 #include "runtime/node/config/data_folders.hpp"
 #include "runtime/node/config/device_names.hpp"
 #include "runtime/node/config/job_file.hpp"
@@ -47,9 +48,14 @@ outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::ve
     nodes[0].devices = job.devices;
     nodes[0].tflops = job.tflops;
   }
+  layer_origins origins;
+  for (const auto& l : spec->layers)
+    if (!l.origin.empty()) origins[l.name] = l.origin;
   auto made = prepare_job(std::move(*spec), std::move(all), nodes);
-  if (!made) return unexpected(shown_mistakes(std::move(made).error()));
-  return made;
+  if (made) return made;
+  auto mistakes = std::move(made).error();
+  name_uses(mistakes, origins);
+  return unexpected(shown_mistakes(std::move(mistakes)));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "ops/filler.hpp"
 #include "runtime/data/augment.hpp"
+#include "runtime/node/config/blocks.hpp"
 #include "runtime/node/config/cluster_keys.hpp"
 #include "runtime/node/config/job_keys.hpp"
 
@@ -174,7 +175,11 @@ std::string job_reference(const tables& all) {
       "`--set key.path=value` overrides any key: `--set train.finish.epochs=1`, `--set layer.conv1.outputs=10`. Unknown keys are "
       "errors.\n"
       "";
-  for (const auto& t : job_tables()) s += page_of(t);
+  for (const auto& t : job_tables()) {
+    s += page_of(t);
+    if (t.name == "[[layer]]")
+      for (const auto& more : block_tables()) s += page_of(more);
+  }
   s += "\n## [data.augment]\n" + options_page(augmentation::specs());
   s += rows_page("Sources", "`source` of `[data]`; the options of a source belong to the same table.", all.sources);
   s += rows_page("Samplers", "`kind` of `[train.sampler]`.", all.samplers);

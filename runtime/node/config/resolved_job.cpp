@@ -73,8 +73,9 @@ class job_writer {
 
   std::string text() {
     out_ = resolved_head;
-    key_values top{{"plugins", absolute_plugins()}};
-    for (const char* table : {"job", "data", "layer", "train", "eval", "checkpoint", "pipeline", "topology"}) top[table] = as_table;
+    key_values top{{"plugins", absolute_plugins()}, {"include", {}}};
+    for (const char* table : {"included", "block", "job", "data", "layer", "train", "eval", "checkpoint", "pipeline", "topology"})
+      top[table] = as_table;
     rows(file_keys(), s_, top);
     write_job();
     write_data();
