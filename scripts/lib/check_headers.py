@@ -17,7 +17,7 @@ import tree
 
 FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-fsyntax-only", "-I" + tree.TOP]
 CUDA = glob.glob(os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include"))
-SYSTEM = [f for d in glob.glob("/usr/include/*/openblas-openmp") + CUDA for f in ("-isystem", d)]
+SYSTEM = [f for d in glob.glob("/usr/include/*/openblas-openmp") + glob.glob("/usr/include/python3.*") + CUDA for f in ("-isystem", d)]
 
 
 def compile_alone(name):
