@@ -15,7 +15,8 @@ expected<void, coded_error> daemon_pages::read_nets(const cluster_spec& c, const
   if (n.predict.nets.empty()) return {};
   const auto where = net::parse_address(n.predict.address);
   if (!where) return unexpected(where.error());
-  auto token = http::token_for(*where, n.predict.token, n.at.to_string() + ": node '" + n.name + "': predict_address", "predict_token");
+  auto token =
+      http::token_for(*where, n.predict.token, n.at.to_string() + ": node '" + n.name + "': predict_address", "predict_token");
   if (!token) return unexpected(token.error());
   predict_server_options o;
   o.where = *where;
@@ -23,8 +24,8 @@ expected<void, coded_error> daemon_pages::read_nets(const cluster_spec& c, const
   const auto dir = certificate_folder(c.tls_dir, n.name);
   o.certificate = dir / (n.name + ".pem");
   o.key = dir / (n.name + ".key");
-  o.threads = static_cast<unsigned>(
-      std::max<std::ptrdiff_t>(1, std::count_if(n.devices.begin(), n.devices.end(), [](const auto& d) { return d.starts_with("cpu:"); })));
+  o.threads = static_cast<unsigned>(std::max<std::ptrdiff_t>(
+      1, std::count_if(n.devices.begin(), n.devices.end(), [](const auto& d) { return d.starts_with("cpu:"); })));
   for (const auto& file : n.predict.nets) {
     auto job = open_net_file(file);
     if (!job) return unexpected(coded_error{"bad_net", job.error().front().to_string()});

@@ -41,7 +41,8 @@ expected<metrics_options, coded_error> metrics_options_of(const cluster_spec& c,
   if (!where) return unexpected(where.error());
   metrics_options o;
   o.where = *where;
-  auto token = http::token_for(*where, n.metrics_token, n.at.to_string() + ": node '" + n.name + "': metrics_address", "metrics_token");
+  auto token =
+      http::token_for(*where, n.metrics_token, n.at.to_string() + ": node '" + n.name + "': metrics_address", "metrics_token");
   if (!token) return unexpected(token.error());
   o.token = *std::move(token);
   const auto dir = certificate_folder(c.tls_dir, n.name);

@@ -161,7 +161,8 @@ class cluster_reader {
   void read_predictions(table_reader& r, predict_spec& p) {
     if (node_keys().read_into(r, "predict", p.nets))
       for (auto& f : p.nets) {
-        if (!f.ends_with(".troupe")) r.error("predict", "bad net file " + in_quotes(f) + ": `troupe export` writes files that end in .troupe");
+        if (!f.ends_with(".troupe"))
+          r.error("predict", "bad net file " + in_quotes(f) + ": `troupe export` writes files that end in .troupe");
         f = relative_to(spec_.file, f);
       }
     if (node_keys().read_into(r, "predict_address", p.address)) check_address(r, p.address, "predict_address");
@@ -171,7 +172,8 @@ class cluster_reader {
     }
     if (p.nets.empty() != p.address.empty())
       r.error(p.nets.empty() ? "predict_address" : "predict",
-              p.nets.empty() ? "it needs predict, a list of net files" : "it needs predict_address, as in predict_address = \"127.0.0.1:8080\"");
+              p.nets.empty() ? "it needs predict, a list of net files"
+                             : "it needs predict_address, as in predict_address = \"127.0.0.1:8080\"");
   }
 
   // Checks that a name or address is unique in the file.

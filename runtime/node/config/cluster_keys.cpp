@@ -93,9 +93,10 @@ const keys<node_spec>& node_keys() {
            "folder of this file",
            &node_spec::metrics_token)
            .otherwise("none"),
-       texts_key<node_spec>("predict",
-                            "net files (.troupe) whose predictions the daemon serves over HTTP ([predict.md](predict.md#over-http)); "
-                            "relative paths start at the folder of this file; needs `predict_address`")
+       texts_key<node_spec>(
+           "predict",
+           "net files (.troupe) whose predictions the daemon serves over HTTP ([predict.md](predict.md#over-http)); "
+           "relative paths start at the folder of this file; needs `predict_address`")
            .otherwise("none"),
        text_key<node_spec>("predict_address",
                            "host:port at which the daemon serves them: over HTTP on a loopback address, otherwise over HTTPS and "

@@ -20,8 +20,7 @@ expected<imported_model, diagnostics> read_onnx(const import_request& asked) {
   return onnx::import_graph(*m, file);
 }
 
-expected<exported_model, diagnostics> write_onnx(const prepared_job& j, const named_tensors& weights,
-                                                 const export_request& asked) {
+expected<exported_model, diagnostics> write_onnx(const prepared_job& j, const named_tensors& weights, const export_request& asked) {
   auto made = onnx::export_job(j, weights, asked.names);
   if (!made) return unexpected(std::move(made).error());
   auto bytes = onnx::model_bytes(made->model);
