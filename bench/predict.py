@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """Predictions of LeNet by libtroupe_predict and by PyTorch, in one run: the latency of one example and the throughput of batches of 64.
 
-usage: bench/predict.py [--build build/release] [--rounds 7] [--seconds 2] [--cifar] [--out FILE]
+usage: bench/predict.py [--build build/release] [--rounds 7] [--seconds 2] [--cifar FOLDER] [--out FILE]
 
 Both are called from Python (Troupe by ctypes) with the same images and weights, on 1 and 2 threads. The peer is the best of eager mode, a frozen
 trace and optimize_for_inference, in inference mode, with each kernel of OpenBLAS that bench/environment.py accepts. All alternate; a round gives
 each its median and 99th percentile, and the result is the median over the rounds. The outputs must agree.
-The second table has the accuracy of nets with smaller weights on the test images: LeNet, and with --cifar a net for CIFAR-10's shapes.
+The second table has the accuracy of nets with smaller weights on the test images: LeNet, and with --cifar FOLDER, which has train/CLASS/*.png and
+test/CLASS/*.png, Caffe's CIFAR10-full.
 """
 import argparse
 import ctypes
 import datetime
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -22,6 +24,7 @@ import time
 from environment import PYTHON, ROOT, kernels, machine, peer_env, peer_reports, publish, told, with_kernel
 
 LENET = os.path.join(ROOT, "configs/jobs/lenet_fashion.toml")
+CIFAR = os.path.join(ROOT, "configs/jobs/cifar10_images.toml")
 FASHION = "/usr/share/datasets/fashion-mnist"
 TYPES = ("f32", "bf16", "int8")
 
@@ -164,24 +167,21 @@ def accuracy_of(a, net, data, labels):
 
 
 def cifar_job(a, folder):
-    """A net for images of 3x32x32 in ten classes, trained on drawn ones: CIFAR-10 itself is no package of Debian."""
+    """Caffe's CIFAR10-full, trained for 1,000 steps on images of a folder, and its test images."""
     import numpy
-    draw = numpy.random.default_rng(1)
-    patterns = draw.integers(0, 256, (10, 3, 32, 32))
-    y = draw.integers(0, 10, 6000)
-    x = (0.35 * patterns[y] + 0.65 * draw.integers(0, 256, (6000, 3, 32, 32))).astype(numpy.uint8)
-    for name, part in (("x_train", x[:5000]), ("y_train", y[:5000]), ("x_test", x[5000:]), ("y_test", y[5000:])):
-        numpy.save(os.path.join(folder, name + ".npy"), part)
-    with open(os.path.join(ROOT, "configs/jobs/cifar10_full.toml")) as f:
-        text = f.read()
-    data = f'[data]\nsource = "numpy"\npath = "{folder}"\nscale = 1.0\nmean = 128.0\nbatch = 100\n'
-    begin, end = text.index("[data]"), text.index("\n[", text.index("[data]") + 1)
+    from PIL import Image
+    data, weights = os.path.join(folder, "x_test.npy"), os.path.join(folder, "cifar.safetensors")
+    classes = sorted(os.listdir(os.path.join(a.cifar, "test")))
+    found = [(os.path.join(a.cifar, "test", name, f), k) for k, name in enumerate(classes) for f in sorted(os.listdir(os.path.join(a.cifar, "test", name)))]
+    numpy.save(data, numpy.stack([numpy.asarray(Image.open(f).convert("RGB")).transpose(2, 0, 1) for f, _ in found]))
+    numpy.save(os.path.join(folder, "y_test.npy"), numpy.array([k for _, k in found]))
     job = os.path.join(folder, "cifar.toml")
+    with open(CIFAR) as f:
+        text = f.read()
     with open(job, "w") as f:
-        f.write(text[:begin] + data + text[end:])
-    weights = os.path.join(folder, "cifar.safetensors")
-    run(a, "train", job, "--no-run", "--set", "train.finish={epochs=4}", "--out", weights)
-    return "cifar10_full, drawn images", job, weights, os.path.join(folder, "x_test.npy"), os.path.join(folder, "y_test.npy")
+        f.write(text.replace(re.search(r'^path = "(.*)"', text, re.M).group(1), os.path.abspath(a.cifar), 1))
+    run(a, "train", job, "--no-run", "--set", "train.finish={steps=1000}", "--out", weights)
+    return "CIFAR10-full", job, weights, data, os.path.join(folder, "y_test.npy")
 
 
 def main():
@@ -189,7 +189,7 @@ def main():
     p.add_argument("--build", default=os.path.join(ROOT, "build/release"))
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--seconds", type=float, default=2)
-    p.add_argument("--cifar", action="store_true")
+    p.add_argument("--cifar", metavar="FOLDER")
     p.add_argument("--out")
     for hidden in ("side", "net", "weights"):
         p.add_argument(f"--{hidden}", help=argparse.SUPPRESS)
@@ -215,7 +215,7 @@ def main():
         f"# Predictions, {datetime.date.today()}", "",
         "**Question.** How fast is libtroupe_predict beside PyTorch, and what do smaller weights cost?",
         f"**Answer.** At least {min(ratios):.2f} times as fast in every row.", "",
-        f"**Command.** `bench/predict.py --rounds {a.rounds} --seconds {a.seconds:g}{' --cifar' if a.cifar else ''}`",
+        f"**Command.** `bench/predict.py --rounds {a.rounds} --seconds {a.seconds:g}{' --cifar FOLDER' if a.cifar else ''}`",
         f"**Where.** {machine()}. LeNet, fp32; medians over the rounds; of PyTorch the best of eager, frozen and optimised.", "",
         "| batch | threads | Troupe | PyTorch | its form | ratio |", "|---|---|---|---|---|---|", *rows, "",
         "Batch 1: median / 99th percentile of a call, ratio of the 99th percentiles. Batch 64: examples per second.", "",

@@ -66,7 +66,7 @@ def from_a_daemon(net, path, check):
     for more, said in ((f'predict = ["{net}"]', "it needs predict_address"), ('predict_address = "127.0.0.1:0"', "it needs predict, a list of net files"),
                        ('predict = ["w.safetensors"]\npredict_address = "127.0.0.1:0"', "bad net file 'w.safetensors'"),
                        ('predict = ["none.troupe"]\npredict_address = "127.0.0.1:0"', "none.troupe"),
-                       (f'predict = ["{net}"]\npredict_address = "0.0.0.0:0"', "set predict_token to a file with a bearer token")):
+                       (f'predict = ["{net}"]\npredict_address = "10.1.2.3:8080"', "set predict_token to a file with a bearer token")):
         cluster_file(more)
         printed = run(*words, code=2)
         assert said in printed, (said, printed)
