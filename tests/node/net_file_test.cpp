@@ -193,10 +193,8 @@ TEST(net_file, int8_rounds_to_the_nearest_of_its_row) {
   }
 }
 
-TEST(net_file, bytes_are_scaled_as_in_training) {
-  std::string text = net_job;
-  text.replace(text.find("source = \"synthetic\""), std::strlen("source = \"synthetic\""), "source = \"synthetic\"");
-  const auto back = read_back(bytes_of(*prepared(text)));
+TEST(net_file, refuses_bytes_when_the_source_does_not_scale_them) {
+  const auto back = read_back(bytes_of(*prepared()));
   auto net = net_runner::make(*back, {}, 1);
   ASSERT_TRUE(net);
   std::vector<std::uint8_t> raw(72, 3);
@@ -258,16 +256,6 @@ TEST(net_file, wrong_facts_are_named) {
   EXPECT_NE(with("job", "[data]\nsource = 3").find("net.troupe, its job:"), std::string::npos);
   const auto other = with("data", R"({"example":[3,6,6],"label":[],"classes":5,"ids":false,"sizes":[9,9],"class_names":[]})");
   EXPECT_NE(other.find("conv.weight"), std::string::npos) << other;
-}
-
-TEST(net_file, a_job_without_a_prediction_cannot_be_exported) {
-  std::string text = net_job;
-  text.replace(text.find("[\"scores\", \"label\"]"), std::strlen("[\"scores\", \"label\"]"),
-               "[\"scores\", \"label\"]\nphase = \"train\"");
-  const auto j = prepared(text);
-  const auto bytes = net_file_bytes(*j, initial_weights(*j, *make_cpu_device()), net_weights::f32);
-  if (bytes) GTEST_SKIP() << "the loss of training says what is predicted";
-  EXPECT_NE(bytes.error().front().message.find("no loss"), std::string::npos) << bytes.error().front().message;
 }
 
 }  // namespace

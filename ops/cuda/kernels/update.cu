@@ -11,6 +11,7 @@ namespace troupe::cuda::kernels {
 namespace {
 
 constexpr int update_threads = 256;
+constexpr int least_blocks = 4;  // on a multiprocessor: leaves 64 registers, so that none spills
 constexpr std::int64_t most_update_blocks = 2048;  // fills the largest GPU; threads loop over the rest
 
 // The gradient that the rules use (gradient_spec). An infinite limit changes no value. NaN stays
@@ -18,19 +19,19 @@ constexpr std::int64_t most_update_blocks = 2048;  // fills the largest GPU; thr
 template <class T>
 struct rule_gradient {
   using plain = void;
-  T scale, limit, decay, up, down;  // up, down: the L1 decay of a positive and of a negative weight
+  T scale, limit, decay, decay_l1;
   explicit rule_gradient(const gradient_spec& s)
       : scale(static_cast<T>(s.scale)),
         limit(static_cast<T>(s.limit)),
         decay(static_cast<T>(s.decay)),
-        up(s.decay_l1 == 0 ? static_cast<T>(-0.0) : static_cast<T>(s.decay_l1)),
-        down(-static_cast<T>(s.decay_l1)) {}
+        decay_l1(static_cast<T>(s.decay_l1)) {}
   __device__ T operator()(T g, T w) const {
     g = scale * g;
     g = g > limit ? limit : g;
     g = g < -limit ? -limit : g;
-    // Adding -0 changes no number; +0 would change -0.
-    return (g + decay * w) + (w > T(0) ? up : w < T(0) ? down : T(-0.0));
+    g = g + decay * w;
+    if (decay_l1 == 0) return g;  // adding 0 would change -0
+    return w > T(0) ? g + decay_l1 : w < T(0) ? g - decay_l1 : g;
   }
 };
 
@@ -150,7 +151,7 @@ struct adamax_rule {
 
 // All arrays: [n]. Those of states that the rule does not have are null.
 template <class T, class Rule>
-__global__ void __launch_bounds__(update_threads)
+__global__ void __launch_bounds__(update_threads, least_blocks)
     update_kernel(Rule rule, rule_gradient<T> gradient, std::int64_t n, const T* w, const T* g, const T* from_0, const T* from_1,
                   const T* from_2, T* w_out, T* to_0, T* to_1, T* to_2) {
   const std::int64_t step = static_cast<std::int64_t>(blockDim.x) * gridDim.x;
