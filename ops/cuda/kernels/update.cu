@@ -11,7 +11,7 @@ namespace troupe::cuda::kernels {
 namespace {
 
 constexpr int update_threads = 256;
-constexpr int least_blocks = 4;  // on a multiprocessor: leaves 64 registers, so that none spills
+constexpr int least_blocks = 4;                    // on a multiprocessor: leaves 64 registers, so that none spills
 constexpr std::int64_t most_update_blocks = 2048;  // fills the largest GPU; threads loop over the rest
 
 // The gradient that the rules use (gradient_spec). An infinite limit changes no value. NaN stays
