@@ -179,7 +179,7 @@ def cifar_job(a, folder):
     with open(CIFAR) as f:
         text = f.read()
     with open(job, "w") as f:
-        f.write(text.replace(re.search(r'^path = "(.*)"', text, re.M).group(1), os.path.abspath(a.cifar), 1))
+        f.write(re.sub(r'^path = ".*"', f'path = "{os.path.abspath(a.cifar)}"', text, flags=re.M))
     run(a, "train", job, "--no-run", "--set", "train.finish={steps=1000}", "--out", weights)
     return "CIFAR10-full", job, weights, data, os.path.join(folder, "y_test.npy")
 
