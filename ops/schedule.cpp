@@ -55,7 +55,7 @@ schedule_type plateau() {
                             0.0),
                 real_option("least", 0.0, "the rate is not lowered below this", 0.0),
                 choice_option("measure", {"auto", "accuracy", "loss"},
-                              "what is to improve; auto: the accuracy if the model has one, else the loss")},
+                              "metric that must improve; auto: the accuracy if the model has one, else the loss")},
       .make = [](const options&) { return schedule_from([](double base, std::uint64_t) { return base; }); }};
 }
 

@@ -59,8 +59,6 @@ json counts_of(const sim::fault_counts& c) {
 class simulation {
  public:
   simulation(sim_setup s, const output& out) : s_(std::move(s)), out_(out), report_(s_), world_(s_.world) {
-    for (const auto& r : s_.job->plan.roles) world_.add(r.id, r.node, make_role(s_.job, r.id), r.device);
-    world_.remake = [this](role_id r, std::uint32_t incarnation) { return make_role(s_.job, r, incarnation); };
     world_.on_event = [this](const event_effect& e) { handle_event(e); };
     world_.on_store = [this](const store_effect& e) {
       if (e.what == store_effect::kind_of::weights) weights_ = e.named;
@@ -77,13 +75,6 @@ class simulation {
       report_.span(t.who, t.kind, t.begin, t.end);
       if (trace_) trace_->task(t.who, t.kind, t.packet, t.begin, t.end);
     };
-    if (!s_.measured.empty())
-      world_.measured = [this](role_id r, const task_cost& c) -> std::optional<duration> {
-        const auto& [f, b] = s_.measured[index_of(r)];
-        const std::string_view kind = c.kind;
-        if (kind != "forward" && kind != "backward") return std::nullopt;
-        return duration(static_cast<std::int64_t>(1e9 * (kind == "forward" ? f : b)));
-      };
   }
 
   int run(const std::string& trace_file) {
@@ -95,10 +86,7 @@ class simulation {
       world_.on_wire = [this](const envelope& e, time_point sent, time_point arrived) { trace_->crossed(e, sent, arrived); };
     }
     introduce();
-    envelope go;
-    go.h.dst = role_id{0};
-    go.body = start{};
-    world_.inject(std::move(go));
+    begin_sim(s_, world_);
     const auto begin = steady_clock::now();
     while (!over_ && world_.step()) {
     }

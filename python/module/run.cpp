@@ -1,5 +1,4 @@
 // Training in this process: as `troupe train JOB`, with callbacks of Python.
-#include <atomic>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -29,7 +28,6 @@ struct run_options {
 class python_run {
  public:
   python_run(const python_job& j, run_options o) : job_(j), wanted_(std::move(o)) {
-    if (!job_.job) throw job_error("the job has trained already: make it again");
     if (!wanted_.runs.empty()) make_record();
     embedded_options e;
     e.threads = wanted_.threads;

@@ -21,8 +21,6 @@ double seconds_of(time_point t) { return std::chrono::duration<double>(t).count(
 class python_simulation {
  public:
   python_simulation(sim_setup s, std::shared_ptr<device> dev) : dev_(std::move(dev)), s_(std::move(s)), world_(s_.world) {
-    for (const auto& r : s_.job->plan.roles) world_.add(r.id, r.node, make_role(s_.job, r.id), r.device);
-    world_.remake = [this](role_id r, std::uint32_t incarnation) { return make_role(s_.job, r, incarnation); };
     world_.on_event = [this](const event_effect& e) {
       over_ = over_ || ends_job(e);
       add(event_object(e, event_form::session));
@@ -37,17 +35,7 @@ class python_simulation {
       if (r != no_role) o["role"] = s_.job->plan.roles[index_of(r)].name;
       add(std::move(o));
     };
-    if (!s_.measured.empty())
-      world_.measured = [this](role_id r, const task_cost& c) -> std::optional<duration> {
-        const std::string_view kind = c.kind;
-        if (kind != "forward" && kind != "backward") return std::nullopt;
-        const auto& [f, b] = s_.measured[index_of(r)];
-        return duration(static_cast<std::int64_t>(1e9 * (kind == "forward" ? f : b)));
-      };
-    envelope go;
-    go.h.dst = role_id{0};
-    go.body = start{};
-    world_.inject(std::move(go));
+    begin_sim(s_, world_);
   }
 
   // The next event; raises StopIteration after the last one.

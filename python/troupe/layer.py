@@ -86,6 +86,6 @@ class Layer:
 
 def check_layer(cls: Type[Layer], *, samples: int = 100) -> list[str]:
     """Checks a layer on its `cases`, as `troupe check-layer` does: gradients against central differences, the contract of layers,
-    f32 against f64. Returns what is wrong, one sentence each; an empty list if nothing is.
+    f32 against f64. Returns the mistakes, one sentence each; an empty list if there are none.
     """
     return _troupe.check_layer(cls, samples)

@@ -1,4 +1,5 @@
-// Fuzz target: .caffemodel files. What is read is written, read again and translated into a job.
+// Fuzz target: .caffemodel files. A net that can be read is written, read again and translated into
+// a job.
 #include "runtime/node/models/caffe/import_files.hpp"
 #include "runtime/node/models/caffe/wire.hpp"
 #include "tests/fuzz/target.hpp"

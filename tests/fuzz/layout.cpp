@@ -1,4 +1,4 @@
-// Fuzz target: the layout of TOML files (troupe fmt). What is laid out has the same content.
+// Fuzz target: the layout of TOML files (troupe fmt). A formatted file has the same content.
 #include "runtime/node/config/key_order.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "tests/fuzz/target.hpp"

@@ -1,5 +1,5 @@
-// Fuzz target: nets and solvers of Caffe in the text format of Protocol Buffers. What is read is
-// printed and read again, and translated into a job.
+// Fuzz target: nets and solvers of Caffe in the text format of Protocol Buffers. A text that can be
+// read is printed, read again, and translated into a job.
 #include "runtime/node/models/caffe/prototxt.hpp"
 
 #include "runtime/node/models/caffe/import_files.hpp"

@@ -1,7 +1,7 @@
 // The records of an LMDB database (Lightning Memory-Mapped Database), in the order of their keys,
 // as Caffe's convert_imageset writes them: one database, opened for reading only, without a lock
 // file, so that the folder need not be writable. No process may write to it meanwhile.
-// LMDB trusts its file: what is damaged in the tree of keys can end the process. Records themselves
+// LMDB trusts its file: a damaged tree of keys can end the process. Records themselves
 // are checked by their readers.
 // Errors: values that name the folder. Threads: an opened database is read-only.
 #pragma once

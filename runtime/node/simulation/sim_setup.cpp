@@ -1,6 +1,8 @@
 #include "runtime/node/simulation/sim_setup.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "ops/device.hpp"
@@ -282,6 +284,22 @@ expected<sim_setup, diagnostics> make_sim(sim_request a, std::shared_ptr<device>
   if (models.measure)
     if (auto bad = measure(s, *full, dev); !bad.empty()) return unexpected(std::move(bad));
   return s;
+}
+
+void begin_sim(const sim_setup& s, sim::world& world) {
+  for (const auto& r : s.job->plan.roles) world.add(r.id, r.node, make_role(s.job, r.id), r.device);
+  world.remake = [&s](role_id r, std::uint32_t incarnation) { return make_role(s.job, r, incarnation); };
+  if (!s.measured.empty())
+    world.measured = [&s](role_id r, const task_cost& c) -> std::optional<duration> {
+      const auto& [f, b] = s.measured[index_of(r)];
+      const std::string_view kind = c.kind;
+      if (kind != "forward" && kind != "backward") return std::nullopt;
+      return duration(static_cast<std::int64_t>(1e9 * (kind == "forward" ? f : b)));
+    };
+  envelope go;
+  go.h.dst = role_id{0};
+  go.body = start{};
+  world.inject(std::move(go));
 }
 
 }  // namespace troupe

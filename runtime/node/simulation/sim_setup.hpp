@@ -41,4 +41,8 @@ struct sim_setup {
 // Returns the simulation, or the errors in the user's files and options.
 expected<sim_setup, diagnostics> make_sim(sim_request a, std::shared_ptr<device> dev, std::shared_ptr<const tables> all);
 
+// Adds the job's roles to a world that was made with `s.world`, and starts the job. `s` must
+// outlive the world.
+void begin_sim(const sim_setup& s, sim::world& world);
+
 }  // namespace troupe

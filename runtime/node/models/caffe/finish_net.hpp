@@ -1,4 +1,4 @@
-// What is done with the layers of an import when all are there.
+// The last steps of an import, on the complete list of layers.
 #pragma once
 
 #include "runtime/node/models/caffe/fields.hpp"
