@@ -8,7 +8,7 @@
 #include "actors/shell/node_host.hpp"
 #include "ops/device.hpp"
 #include "runtime/job/amend.hpp"
-#include "runtime/node/config/trace_jobs.hpp"
+#include "runtime/node/trace_jobs.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe {

@@ -11,6 +11,10 @@ target_compile_features(troupe_flags INTERFACE cxx_std_20)
 target_compile_options(troupe_flags INTERFACE
   $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror;$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>>>
   $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno;-ffp-contract=off>)
+# Names of source files in programs are relative to the tree, so that every checkout builds the same
+# bytes. ccache compiles by paths relative to the build folder (scripts/lib/common.sh).
+file(RELATIVE_PATH _troupe_up ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+target_compile_options(troupe_flags INTERFACE $<BUILD_INTERFACE:-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=;-fmacro-prefix-map=${_troupe_up}=>)
 target_compile_definitions(troupe_flags INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 if(TROUPE_THREAD_SANITIZER)
   target_compile_options(troupe_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)

@@ -26,7 +26,7 @@ except ImportError:
 
 # The navigation. A page of docs/measurements is in the last group.
 GROUPS = [
-    ("Start", ["README.md", "docs/commands.md", "docs/GLOSSARY.md", "CHANGELOG.md"]),
+    ("Start", ["README.md", "docs/commands.md", "docs/packages.md", "docs/GLOSSARY.md", "CHANGELOG.md"]),
     ("Train", ["docs/job-file.md", "docs/job-language.md", "docs/data.md", "docs/layers.md", "docs/dynamics.md", "docs/recurrent.md", "docs/predict.md", "docs/models.md", "docs/runs.md",
                "docs/precision.md", "docs/memory.md", "docs/gpu.md", "docs/determinism.md"]),
     ("Watch", ["docs/page.md", "docs/traces.md", "docs/replay.md", "docs/stragglers.md", "docs/doctor.md", "docs/ecosystem.md"]),

@@ -8,7 +8,7 @@
 #include "runtime/base/text_table.hpp"
 #include "runtime/critical/causes.hpp"
 #include "runtime/node/config/cluster_file.hpp"
-#include "runtime/node/config/trace_jobs.hpp"
+#include "runtime/node/trace_jobs.hpp"
 #include "runtime/trace/trace_file.hpp"
 
 namespace troupe {

@@ -15,9 +15,9 @@
 #include "apps/troupe_screen.hpp"
 #include "ops/device.hpp"
 #include "runtime/base/wording.hpp"
-#include "runtime/node/config/trace_jobs.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/simulation/sim_setup.hpp"
+#include "runtime/node/trace_jobs.hpp"
 #include "runtime/record/sha256.hpp"
 
 namespace troupe {

@@ -13,8 +13,8 @@
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/prepare_text.hpp"
-#include "runtime/node/config/trace_jobs.hpp"
 #include "runtime/node/node_tables.hpp"
+#include "runtime/node/trace_jobs.hpp"
 #include "runtime/record/checkpoint.hpp"
 
 namespace troupe {

@@ -25,7 +25,7 @@ struct trace_summary {
 };
 
 // The job of a trace, for `troupe critical`. In the file it is an instant of this name, with both
-// texts (runtime/node/config/trace_jobs.hpp).
+// texts (runtime/node/trace_jobs.hpp).
 struct trace_job {
   static constexpr const char* name = "job";
   std::string text = {};   // of a job file

@@ -2,7 +2,7 @@
 """check_purity.py [BUILD]: checks with nm and readelf that the pure libraries, and programs that link only them, contain no CAF, Boost,
 TOML++, OpenSSL, libpng or libjpeg.
 
-Also checks that libtroupe_exchange needs no CAF, BLAS or OpenMP and exports only its C interface, and that
+Also checks that libtroupe_predict needs no library of data sources or TLS, that libtroupe_exchange needs no CAF, BLAS or OpenMP and exports only its C interface, and that
 kernels compiled for a newer instruction set emit no inline functions, because the linker could choose
 those instead of the portable copies.
 """
@@ -14,7 +14,8 @@ import sys
 
 import tree
 
-IMPURE_LIBRARIES = ("libtroupe_node.a", "libtroupe_images.a", "libtroupe_net.a", "libtroupe_http.a", "libtroupe_runs.a", "libtroupe_actors.a")
+IMPURE_LIBRARIES = ("libtroupe_node.a", "libtroupe_config.a", "libtroupe_images.a", "libtroupe_net.a", "libtroupe_http.a", "libtroupe_runs.a", "libtroupe_actors.a")
+PREDICT = "libtroupe_predict.so"
 EXCHANGE = "libtroupe_exchange.so"  # is loaded into users' processes, so it has no CAF, no ops and no symbols that could collide
 PURE_PROGRAMS = ("test_ops", "test_runtime", "test_sim")
 SYMBOL = re.compile(r"\b(?:caf|boost|toml)::|\b(?:SSL|EVP|BIO|X509|CRYPTO|png|jpeg)_\w+$")
@@ -45,6 +46,10 @@ def main():
     for path in programs:
         needed = subprocess.run(["readelf", "-d", path], text=True, capture_output=True).stdout
         problems += [f"{os.path.basename(path)}: needs {lib}" for lib in NEEDED.findall(needed)]
+    predict = os.path.join(build, "lib", PREDICT)
+    if os.path.isfile(predict):
+        needed = subprocess.run(["readelf", "-d", predict], text=True, capture_output=True).stdout
+        problems += [f"{PREDICT}: needs {lib}" for lib in re.findall(r"\[(lib(?:caf|boost|ssl|crypto|png|jpeg|zip|lmdb)[^\]]*)\]", needed)]
     exchange = os.path.join(build, "lib", EXCHANGE)
     if os.path.isfile(exchange):
         needed = subprocess.run(["readelf", "-d", exchange], text=True, capture_output=True).stdout

@@ -13,7 +13,7 @@
 #include <optional>
 #include <random>
 
-#include "runtime/node/config/trace_jobs.hpp"
+#include "runtime/node/trace_jobs.hpp"
 #include "runtime/trace/timeline.hpp"
 #include "runtime/trace/trace_file.hpp"
 #include "tests/actors/embedded_support.hpp"

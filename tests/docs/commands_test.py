@@ -15,6 +15,7 @@ import tempfile
 import blocks
 import reader
 
+INSTALLED = "/usr/share/troupe/"  # where packages have the files of the tree
 STEPS = ["--set", "train.finish.steps=2"]
 # Commands that run, with words that make them cheap. Later words override earlier ones.
 RUN = {
@@ -43,6 +44,7 @@ ONLY_PARSED = {
     ("docs/write-a-mode.md", "troupe sim"): "needs a plugin; the test of the example runs it",
     ("docs/simulation.md", "troupe sim --replay"): "needs the folder of a failed job",
     ("docs/runs.md", "troupe runs rm"): "asks the user",
+    ("docs/packages.md", "troupe"): "needs the packages; tests/packages/bare_debian runs it",
 }
 # (page, beginning): words that replace those of RUN, because the command as it is takes seconds.
 CHEAPER = {
@@ -110,7 +112,7 @@ class tester:
 
     def check_files(self, c, folder, made):
         for before, word in zip(c.words, c.words[1:]):
-            if FILE.match(word) and before not in OUTPUTS and word not in made and not os.path.exists(os.path.join(folder, word)):
+            if FILE.match(word) and before not in OUTPUTS and word not in made and not os.path.exists(os.path.join(folder, word.removeprefix(INSTALLED))):
                 self.problems.append(f"{c.where}: {word}: no such file in the tree, of an earlier line or of the reader")
             if before in OUTPUTS:
                 made.add(word)

@@ -1,4 +1,4 @@
-#include "runtime/node/config/trace_jobs.hpp"
+#include "runtime/node/trace_jobs.hpp"
 
 #include <algorithm>
 #include <sstream>
