@@ -18,8 +18,6 @@ namespace {
 using json = nlohmann::ordered_json;
 using names = std::vector<std::string>;
 
-constexpr double unlimited = 1e299, beyond_integers = 9e18;  // bounds that mean "no limit"
-
 json ref(const std::string& definition) { return {{"$ref", "#/definitions/" + definition}}; }
 json list_of(json item) { return {{"type", "array"}, {"items", std::move(item)}}; }
 json any_of(std::initializer_list<json> list) { return {{"anyOf", json(list)}}; }
@@ -125,7 +123,7 @@ std::string path_of(const key_table& t) {
   const auto from = t.name.find_first_not_of('[');
   return t.name[0] == '[' ? t.name.substr(from, t.name.find(']') - from) : std::string();
 }
-std::string below(const std::string& table, const std::string& key) { return table.empty() ? key : table + "." + key; }
+std::string key_below(const std::string& table, const std::string& key) { return table.empty() ? key : table + "." + key; }
 
 class schema_writer {
  public:
@@ -140,7 +138,7 @@ class schema_writer {
 
   json properties(const key_table& t) const {
     json all = json::object();
-    for (const auto& k : t.entries) all[k.name] = property_of(k, below(path_of(t), k.name));
+    for (const auto& k : t.entries) all[k.name] = property_of(k, key_below(path_of(t), k.name));
     return all;
   }
 

@@ -48,7 +48,8 @@ struct key_descriptor {
 };
 
 constexpr double no_upper = 1e300;
-constexpr double least_speed = 1e-9;  // of a device, in TFLOP/s
+constexpr double unlimited = 1e299, beyond_integers = 9e18;  // references and schemas do not show bounds from these on
+constexpr double least_speed = 1e-9;                         // of a device, in TFLOP/s
 
 bool read_key(table_reader& r, const key_descriptor& k, std::string& into);  // text, word
 bool read_key(table_reader& r, const key_descriptor& k, std::vector<std::string>& into);

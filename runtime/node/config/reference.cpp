@@ -11,8 +11,6 @@
 namespace troupe {
 namespace {
 
-constexpr double huge = 1e299, beyond_integers = 9e18;  // bounds that mean "unlimited"
-
 std::string code(const std::string& s) { return s.empty() ? s : "`" + s + "`"; }
 
 std::string code_list(const std::vector<std::string>& words) {
@@ -21,15 +19,15 @@ std::string code_list(const std::vector<std::string>& words) {
   return s;
 }
 
-std::string number(double v) {
+std::string bound_text(double v) {
   const auto whole = static_cast<std::int64_t>(std::abs(v) < beyond_integers ? v : 0);
   return static_cast<double>(whole) == v ? written(whole) : written(v);
 }
 
 std::string range(double min, double max, bool bounded_above) {
-  if (min <= -huge && !bounded_above) return {};
-  if (!bounded_above) return ", at least " + number(min);
-  return min <= -huge ? ", at most " + number(max) : ", " + number(min) + " to " + number(max);
+  if (min <= -unlimited && !bounded_above) return {};
+  if (!bounded_above) return ", at least " + bound_text(min);
+  return min <= -unlimited ? ", at most " + bound_text(max) : ", " + bound_text(min) + " to " + bound_text(max);
 }
 
 }  // namespace
@@ -39,8 +37,8 @@ std::string accepted_values(const key_descriptor& k) {
     case key_kind::text: return "string";
     case key_kind::texts: return "string, or a list of strings";
     case key_kind::whole: return "integer" + range(k.min, k.max, k.max < beyond_integers);
-    case key_kind::real: return "number" + range(k.min, k.max, k.max < huge);
-    case key_kind::reals: return "number, or a list of numbers" + range(k.min, k.max, k.max < huge);
+    case key_kind::real: return "number" + range(k.min, k.max, k.max < unlimited);
+    case key_kind::reals: return "number, or a list of numbers" + range(k.min, k.max, k.max < unlimited);
     case key_kind::flag: return "true or false";
     case key_kind::word: return code_list(k.words);
     case key_kind::steps_or_time: return "number of steps, `500`, or time, `\"5min\"`";
@@ -54,7 +52,7 @@ std::string accepted_values(const key_descriptor& k) {
 }
 
 std::string accepted_values(const option_spec& s) {
-  const auto above = s.max < huge;
+  const auto above = s.max < unlimited;
   switch (s.kind) {
     case option_kind::boolean: return "true or false";
     case option_kind::integer:
