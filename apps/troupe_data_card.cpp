@@ -34,6 +34,8 @@ class part_reader {
     const auto first = s.example().rank() > 1 ? s.example()[0] : 1;
     channels_.resize(static_cast<std::size_t>(first <= data_card::most_channels ? first : 1));
     of_class_.resize(static_cast<std::size_t>(s.classes()));
+    const auto targets = s.targets() ? s.label().count() : 0;
+    targets_.resize(static_cast<std::size_t>(targets <= data_card::most_channels ? targets : 1));
   }
 
   // `seen`: hashes of the examples of this split and, in `other`, of the other one.
@@ -44,19 +46,23 @@ class part_reader {
     sha256 all;
     std::vector<float> floats(values_);
     std::vector<std::int32_t> ids(source_.ids() ? values_ : 0), labels(static_cast<std::size_t>(source_.label().count()));
+    std::vector<float> wanted(source_.targets() ? labels.size() : 0);
     shape one{1};
     for (int i = 0; i < source_.example().rank(); ++i) one.push_back(source_.example()[i]);
     auto data = source_.ids() ? tensor::borrow(ids.data(), one, dtype::i32) : tensor::borrow(floats.data(), one, dtype::f32);
-    auto label = tensor::borrow(labels.data(), shape{1, static_cast<std::int64_t>(labels.size())}, dtype::i32);
+    const shape label_dims{1, static_cast<std::int64_t>(labels.size())};
+    auto label = source_.targets() ? tensor::borrow(wanted.data(), label_dims, dtype::f32)
+                                   : tensor::borrow(labels.data(), label_dims, dtype::i32);
     for (std::int64_t i = 0; i < p.examples; ++i) {
       source_.read(part_, {i}, data, label);
       if (source_.ids()) std::copy(ids.begin(), ids.end(), floats.begin());
-      p.not_finite += add(floats);
+      p.not_finite += add(floats, channels_);
+      if (source_.targets()) p.not_finite += add(wanted, targets_);
       for (const auto l : labels)
         if (l >= 0 && static_cast<std::size_t>(l) < of_class_.size()) ++of_class_[static_cast<std::size_t>(l)];
       sha256 each;
       each.update(source_.ids() ? static_cast<const void*>(ids.data()) : floats.data(), values_ * 4);
-      each.update(labels.data(), labels.size() * 4);
+      each.update(source_.targets() ? static_cast<const void*>(wanted.data()) : labels.data(), labels.size() * 4);
       const auto digest = each.finish();
       all.update(digest.data(), digest.size());
       std::uint64_t key = 0;
@@ -67,19 +73,20 @@ class part_reader {
     const auto digest = all.finish();
     if (p.examples > 0) p.sha256 = hex_of(digest.data(), digest.size());
     for (const auto& c : channels_) p.channels.push_back(c.result());
+    for (const auto& c : targets_) p.targets.push_back(c.result());
     p.of_class = of_class_;
     return p;
   }
 
  private:
   // Returns the number of values that are not finite.
-  std::int64_t add(const std::vector<float>& values) {
+  static std::int64_t add(const std::vector<float>& values, std::vector<running_channel>& to) {
     std::int64_t bad = 0;
-    const auto area = values.size() / channels_.size();
-    for (std::size_t c = 0; c < channels_.size(); ++c)
+    const auto area = values.size() / to.size();
+    for (std::size_t c = 0; c < to.size(); ++c)
       for (std::size_t k = c * area; k < (c + 1) * area; ++k)
         if (std::isfinite(values[k]))
-          channels_[c].add(static_cast<double>(values[k]));
+          to[c].add(static_cast<double>(values[k]));
         else
           ++bad;
     return bad;
@@ -88,7 +95,7 @@ class part_reader {
   const source& source_;
   const split part_;
   const std::size_t values_;
-  std::vector<running_channel> channels_;
+  std::vector<running_channel> channels_, targets_;
   std::vector<std::int64_t> of_class_;
 };
 
@@ -96,7 +103,7 @@ class part_reader {
 
 expected<data_card> card_of(const source& s) {
   data_card c;
-  c.example = s.example(), c.label = s.label(), c.ids = s.ids();
+  c.example = s.example(), c.label = s.label(), c.ids = s.ids(), c.vocabulary = s.vocabulary();
   try {
     std::unordered_set<std::uint64_t> train, test;
     std::int64_t none = 0;

@@ -41,6 +41,7 @@ struct prediction_writer::row {
   std::vector<double> outputs;      // probabilities, scores or numbers
   std::vector<std::int64_t> order;  // the most probable classes, best first; empty: numbers
   std::optional<std::int32_t> label;
+  std::vector<double> targets;
 };
 
 prediction_writer::prediction_writer(const output& out, const predictor& p, std::vector<std::string> class_names,
@@ -78,6 +79,7 @@ std::string prediction_writer::header() const {
   };
   if (classes_ > 0) choice("");
   if (format_.labelled) s += ",label";
+  for (std::int64_t k = 0; k < format_.targets; ++k) s += ",target" + (format_.targets == 1 ? "" : "_" + std::to_string(k));
   for (std::int64_t k = 2; k <= format_.top; ++k) choice("top" + std::to_string(k) + "_");
   if (classes_ == 0 && width_ == 1) return s + ",output\n";
   const auto n = classes_ == 0 ? width_ : format_.all ? classes_ : 0;
@@ -121,6 +123,7 @@ std::string prediction_writer::csv_line(const row& r) const {
   };
   if (!r.order.empty()) choice(r.order[0]);
   if (format_.labelled) s += r.label ? "," + std::to_string(*r.label) : ",";
+  for (const double v : r.targets) s += "," + number_of(v);
   for (std::size_t k = 1; k < r.order.size(); ++k) choice(r.order[k]);
   if (classes_ == 0 || format_.all)
     for (const double v : r.outputs) s += "," + number_of(v);
@@ -139,6 +142,7 @@ void prediction_writer::append(const row& r) {
   };
   if (!r.order.empty()) choose(o, r.order[0]);
   if (r.label) o["label"] = *r.label;
+  for (const double v : r.targets) o["targets"].push_back(json_of(v));
   if (r.order.size() > 1)
     for (const auto k : r.order) choose(o["top"].emplace_back(prediction_json::object()), k);
   if (classes_ == 0 || format_.all)
@@ -158,6 +162,7 @@ expected<void> prediction_writer::add(const std::vector<std::string>& inputs, co
       one.index = indices[i];
       one.position = k;
       if (labels && r.labels[at] >= 0) one.label = r.labels[at];
+      if (!r.targets.empty()) take_targets(one, r.targets.data() + i * static_cast<std::size_t>(format_.targets));
       if (one.label && !one.order.empty()) hits_ += one.order[0] == *one.label ? 1 : 0, ++labelled_;
       append(one);
     }
@@ -166,6 +171,13 @@ expected<void> prediction_writer::add(const std::vector<std::string>& inputs, co
   std::string text;
   text.swap(text_);
   return put(text);
+}
+
+void prediction_writer::take_targets(row& r, const double* targets) {
+  r.targets.assign(targets, targets + format_.targets);
+  if (r.targets.size() != r.outputs.size()) return;
+  for (std::size_t k = 0; k < r.targets.size(); ++k) squares_ += (r.outputs[k] - r.targets[k]) * (r.outputs[k] - r.targets[k]);
+  compared_ += format_.targets;
 }
 
 expected<void> prediction_writer::put(const std::string& text) {
@@ -192,6 +204,11 @@ expected<void> prediction_writer::end() {
 std::optional<double> prediction_writer::accuracy() const {
   if (labelled_ == 0) return std::nullopt;
   return static_cast<double>(hits_) / static_cast<double>(labelled_);
+}
+
+std::optional<double> prediction_writer::squared_error() const {
+  if (compared_ == 0) return std::nullopt;
+  return squares_ / static_cast<double>(compared_);
 }
 
 }  // namespace troupe

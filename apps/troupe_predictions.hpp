@@ -14,12 +14,14 @@
 namespace troupe {
 
 struct prediction_format {
-  bool all = false;       // every output
-  std::int64_t top = 1;   // most probable classes
-  bool labelled = false;  // there is a column for the label
-  std::string file;       // empty: stdout
+  bool all = false;          // every output
+  std::int64_t top = 1;      // most probable classes
+  bool labelled = false;     // there is a column for the label
+  std::int64_t targets = 0;  // columns of target values
+  std::string file;          // empty: stdout
 };
 
+// size: the format, the file, and the sums over what was written
 class prediction_writer {
  public:
   prediction_writer(const output& out, const predictor& p, std::vector<std::string> class_names, prediction_format f);
@@ -34,13 +36,15 @@ class prediction_writer {
   expected<void> end();  // the file gets its name
 
   std::int64_t examples() const { return examples_; }
-  std::optional<double> accuracy() const;  // over the answers with a label
+  std::optional<double> accuracy() const;       // over the answers with a label
+  std::optional<double> squared_error() const;  // mean over all outputs with a target
 
  private:
   struct row;
   std::string header() const;
   std::string csv_line(const row& r) const;
   void append(const row& r);
+  void take_targets(row& r, const double* targets);
   row row_of(const double* values) const;
   expected<void> put(const std::string& text);
 
@@ -52,7 +56,8 @@ class prediction_writer {
   std::string text_;  // not yet written
   std::ofstream file_;
   std::string path_, temporary_;
-  std::int64_t examples_ = 0, hits_ = 0, labelled_ = 0;
+  std::int64_t examples_ = 0, hits_ = 0, labelled_ = 0, compared_ = 0;
+  double squares_ = 0;
 };
 
 }  // namespace troupe

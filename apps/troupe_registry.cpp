@@ -42,7 +42,7 @@ const char* kind_name(option_kind k) {
 }
 
 std::string range_text(const option_spec& s) {
-  const bool number = s.kind == option_kind::integer || s.kind == option_kind::real;
+  const bool number = s.kind == option_kind::integer || s.kind == option_kind::real || s.kind == option_kind::reals;
   if (!s.choices.empty() && !number) return joined(s.choices, " | ");
   const bool low = s.min > -1e299, high = s.max < 1e8;  // larger limits are placeholders for "no limit"
   std::string text;

@@ -253,11 +253,16 @@ class device {
   // --- classification. x [rows, classes], labels [rows] i32; a negative label marks a padding row.
   // With smoothing s, the target t of class c is (c == label ? 1 - s : 0) + s / classes; s <= 1.
   // loss: one element, the mean over the valid rows of -(sum over c of t log probability), which is
-  // -log probability[label] for s = 0. 0 if no row is valid.
-  virtual void softmax_loss(double smoothing, const tensor& x, const tensor& labels, tensor& probability, tensor& loss) = 0;
-  // dx = dloss (probability - t) / valid rows; 0 for padding rows. `dloss` has one element.
-  virtual void softmax_loss_backward(double smoothing, const tensor& probability, const tensor& labels, const tensor& dloss,
-                                     tensor& dx) = 0;
+  // -log probability[label] for s = 0. 0 if no row is valid. `weights`: empty, or [classes] in the
+  // type of `probability`, not negative. Then t of a row is multiplied by the weights of its
+  // classes, and the mean is weighted: the divisor is the sum of weights[label] over the valid rows
+  // (0 if that is 0), as in torch.nn.CrossEntropyLoss.
+  virtual void softmax_loss(double smoothing, const tensor& weights, const tensor& x, const tensor& labels, tensor& probability,
+                            tensor& loss) = 0;
+  // dx = dloss (probability - t) / valid rows; with weights: dloss ((sum of t) probability - t) /
+  // divisor. 0 for padding rows. `dloss` has one element.
+  virtual void softmax_loss_backward(double smoothing, const tensor& weights, const tensor& probability, const tensor& labels,
+                                     const tensor& dloss, tensor& dx) = 0;
   // out: the fraction of valid rows whose label is among the k largest scores. On equal scores the
   // lower class ranks first.
   virtual void top_k(std::int64_t k, const tensor& x, const tensor& labels, tensor& out) = 0;

@@ -39,7 +39,7 @@ std::string joined(const std::vector<std::string>& words) {
 // Empty if the kinds do not match.
 std::optional<option_value> converted(const option_value& v, const option_spec& spec) {
   const auto kind = spec.kind;
-  const bool number = kind == option_kind::integer || kind == option_kind::real;
+  const bool number = kind == option_kind::integer || kind == option_kind::real || kind == option_kind::reals;
   if (number && !spec.choices.empty() && std::holds_alternative<std::string>(v)) return v;
   const auto index = static_cast<option_kind>(v.index());  // the variant's alternatives have the order of option_kind
   if (index == kind) return v;
@@ -88,6 +88,7 @@ void check_value(const option_spec& s, const option_value& v) {
       for (auto i : std::get<std::vector<std::int64_t>>(v)) check_range(s, static_cast<double>(i));
       break;
     case option_kind::reals:
+      if (const auto* word = std::get_if<std::string>(&v)) return check_choice(s, *word);
       for (auto d : std::get<std::vector<double>>(v)) check_range(s, d);
       break;
     case option_kind::texts:

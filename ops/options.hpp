@@ -38,7 +38,7 @@ struct option_spec {
   double min = -1e300;  // inclusive bounds for integer, real and their lists
   double max = 1e300;
   std::vector<std::string>
-      choices;  // text: allowed words, empty = any; integer and real: words allowed in addition to numbers ("inf")
+      choices;  // text: allowed words, empty = any; integer, real and reals: words allowed instead of numbers ("inf")
 };
 using option_specs = std::vector<option_spec>;
 

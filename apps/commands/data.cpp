@@ -29,19 +29,22 @@ json extents(const shape& s) {
 }
 
 json json_of(const data_card::part& p) {
-  json o{{"examples", p.examples}, {"classes", p.of_class}, {"channels", json::array()}};
-  for (const auto& c : p.channels)
-    o["channels"].push_back({{"mean", c.mean}, {"deviation", c.deviation}, {"min", c.least}, {"max", c.most}});
+  json o{{"examples", p.examples}, {"classes", p.of_class}, {"channels", json::array()}, {"targets", json::array()}};
+  const auto facts = [](const data_card::channel& c) {
+    return json{{"mean", c.mean}, {"deviation", c.deviation}, {"min", c.least}, {"max", c.most}};
+  };
+  for (const auto& c : p.channels) o["channels"].push_back(facts(c));
+  for (const auto& c : p.targets) o["targets"].push_back(facts(c));
   o["not_finite"] = p.not_finite;
   o["repeated"] = p.repeated;
   o["sha256"] = p.sha256;
   return o;
 }
 
-std::string class_table(const source& s, const data_card& c) {
+std::string class_table(const source& s, const data_card& c, bool validation) {
   if (c.train.of_class.empty()) return {};
   constexpr std::size_t most = 100;
-  text_table t({"class", "training", "test"});
+  text_table t({"class", "training", validation ? "validation" : "test"});
   t.right(1), t.right(2);
   const auto names = s.class_names();
   const auto n = c.train.of_class.size();
@@ -51,29 +54,38 @@ std::string class_table(const source& s, const data_card& c) {
   return "\n" + t.text() + "\n" + (n > most ? "and " + std::to_string(n - most) + " more; --json has all\n" : "");
 }
 
-std::string value_table(const data_card& c) {
-  text_table t({"values", "channel", "mean", "deviation", "min", "max"});
+std::string value_table(const data_card& c, bool validation, const char* title, const char* what,
+                        std::vector<data_card::channel> data_card::part::*which) {
+  if ((c.train.*which).empty()) return {};
+  text_table t({title, what, "mean", "deviation", "min", "max"});
   for (const auto* p : {&c.train, &c.test})
-    for (std::size_t k = 0; p->examples > 0 && k < p->channels.size(); ++k) {
-      const auto& x = p->channels[k];
-      t.add({p == &c.train ? "training" : "test", p->channels.size() > 1 ? std::to_string(k) : "all", number(x.mean),
-             number(x.deviation), number(x.least), number(x.most)});
+    for (std::size_t k = 0; p->examples > 0 && k < (p->*which).size(); ++k) {
+      const auto& x = (p->*which)[k];
+      t.add({p == &c.train ? "training"
+             : validation  ? "validation"
+                           : "test",
+             (p->*which).size() > 1 ? std::to_string(k) : "all", number(x.mean), number(x.deviation), number(x.least),
+             number(x.most)});
     }
   return "\n" + t.text() + "\n";
 }
 
-std::string text_of(const source& s, const data_card& c) {
-  std::string text = count(c.train.examples) + " training and " + count(c.test.examples) + " test examples of " +
-                     c.example.to_string() + (c.ids ? " ids" : "") +
-                     (c.label.count() > 1 ? ", labels of " + c.label.to_string() : "") + "\n" + class_table(s, c) + value_table(c) +
-                     "\n";
+// `validation`: the test split is a part of the training examples.
+std::string text_of(const source& s, const data_card& c, bool validation) {
+  const std::string tests = validation ? "validation" : "test";
+  std::string text =
+      count(c.train.examples) + " training and " + count(c.test.examples) + " " + tests + " examples of " + c.example.to_string() +
+      (c.ids ? " ids" : "") + (c.vocabulary > 0 ? " below " + std::to_string(c.vocabulary) : "") +
+      (s.targets() ? ", targets of " + c.label.to_string() : (c.label.count() > 1 ? ", labels of " + c.label.to_string() : "")) +
+      "\n" + class_table(s, c, validation) + value_table(c, validation, "values", "channel", &data_card::part::channels) +
+      value_table(c, validation, "targets", "value", &data_card::part::targets) + "\n";
   for (const auto* p : {&c.train, &c.test}) {
-    const std::string name = p == &c.train ? "training" : "test";
+    const auto name = p == &c.train ? "training" : tests;
     if (p->not_finite > 0) text += name + ": " + count(p->not_finite) + " values are not finite\n";
     if (p->repeated > 0) text += name + ": " + count(p->repeated) + " examples are equal to an earlier one\n";
     if (!p->sha256.empty()) text += "sha256 " + p->sha256 + " (" + name + ")\n";
   }
-  if (c.shared > 0) text += count(c.shared) + " test examples are training examples, too: the accuracy is too high\n";
+  if (c.shared > 0) text += count(c.shared) + " " + tests + " examples are training examples, too: the accuracy is too high\n";
   return text;
 }
 
@@ -82,16 +94,19 @@ int run_data(const job_arguments& a, const output& out) {
   if (!loaded) return out.wrong(loaded.error());
   const auto& s = *(*loaded)->data;
   const auto card = card_of(s);
+  const bool validation = (*loaded)->spec.data.validation > 0;
   if (!card) return out.failed({}, card.error().text);
   if (out.json())
     out.object({{"event", "data"},
                 {"shape", extents(card->example)},
                 {"label_shape", extents(card->label)},
                 {"ids", card->ids},
+                {"vocabulary", card->vocabulary},
+                {"validation", validation},
                 {"train", json_of(card->train)},
                 {"test", json_of(card->test)},
                 {"shared", card->shared}});
-  out.text(text_of(s, *card));
+  out.text(text_of(s, *card, validation));
   return exit_done;
 }
 

@@ -1,5 +1,7 @@
 // `troupe predict JOB|RUN INPUT...`: applies a trained net to files.
+#include <unistd.h>
 #include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -7,7 +9,9 @@
 #include "apps/command.hpp"
 #include "apps/commands/commands.hpp"
 #include "apps/troupe_predictions.hpp"
+#include "apps/troupe_stdin.hpp"
 #include "ops/device_descriptors.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/data/inputs.hpp"
 #include "runtime/node/images/folder.hpp"
@@ -22,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct predict_arguments : job_arguments {
-  std::string weights, run_dir, layer;
-  std::vector<std::string> inputs, ignore;
+  std::string weights, run_dir, layer, stdin_format;
+  std::vector<std::string> inputs, more_inputs, ignore;
   bool test = false, resize = false, raw = false;
   prediction_format format;
 };
@@ -80,6 +84,10 @@ expected<std::shared_ptr<const source>> images_for(const prepared_job& j, std::v
                          resize || (j.spec.data.source == "images" && j.spec.data.values.flag("resize")));
 }
 
+input_kind kind_named(const std::string& word) {
+  return word == "image" ? input_kind::image : word == "npy" ? input_kind::npy : word == "csv" ? input_kind::csv : input_kind::idx;
+}
+
 // Opens the inputs in the order of the command line. Adjacent images become one input.
 class input_opener {
  public:
@@ -93,10 +101,11 @@ class input_opener {
   // The error names the file.
   expected<void> open_all() {
     for (const auto& path : arguments_.inputs)
-      if (auto done = open(path); !done) return done;
+      if (auto done = path == "-" ? open_stdin() : open(path); !done) return done;
     return flush();
   }
   std::vector<named_input> list;
+  stdin_file from_stdin;
 
  private:
   expected<void> open(const std::string& path) {
@@ -109,15 +118,32 @@ class input_opener {
     }
     const auto kind = input_kind_of(path);
     if (!kind) return unexpected(kind.error());
-    switch (*kind) {
-      case input_kind::image: images_.push_back(path); return {};
+    if (*kind == input_kind::unknown)
+      return unexpected(
+          error(path + ": it is no image (PNG, JPEG) and no .npy, .csv, .tsv, .txt or IDX file; convert it to one of these"));
+    return open(path, *kind);
+  }
+
+  expected<void> open(const std::string& path, input_kind kind) {
+    switch (kind) {
       case input_kind::npy: return take(path, open_npy_input(path, format_));
       case input_kind::csv: return take(path, open_csv_input(path, format_, csv_));
       case input_kind::idx: return take(path, open_idx_input(path, format_));
-      case input_kind::unknown: break;
+      default: images_.push_back(path); return {};
     }
-    return unexpected(
-        error(path + ": it is no image (PNG, JPEG) and no .npy, .csv, .tsv, .txt or IDX file; convert it to one of these"));
+  }
+
+  expected<void> open_stdin() {
+    if (!from_stdin.path().empty()) return unexpected(error("stdin: it can be read only once"));
+    if (const auto fine = from_stdin.read(STDIN_FILENO, most_stdin_bytes); !fine) return unexpected(fine.error().in("stdin"));
+    const auto& named = arguments_.stdin_format;
+    const auto found = named.empty() ? kind_of_stdin(from_stdin.path()) : expected<input_kind>(kind_named(named));
+    if (!found) return unexpected(error(from_stdin.named(found.error().text)));
+    if (*found == input_kind::unknown)
+      return unexpected(error("stdin: it is no image (PNG, JPEG), .npy, CSV or IDX file; --format names another reading of it"));
+    auto done = open(from_stdin.path(), *found);
+    if (done) done = flush();
+    return done ? done : unexpected(error(from_stdin.named(done.error().text)));
   }
 
   expected<void> take(const std::string& path, input_result opened) {
@@ -143,8 +169,8 @@ class input_opener {
   std::vector<std::string> images_;
 };
 
-expected<void> predict_all(predictor& net, const std::vector<named_input>& inputs, prediction_writer& writer) {
-  for (const auto& in : inputs) {
+expected<void> predict_all(predictor& net, const input_opener& opened, prediction_writer& writer) {
+  for (const auto& in : opened.list) {
     const auto size = in.from->size(split::test);
     for (std::int64_t first = 0; first < size; first += net.batch()) {
       const auto r = net.run(*in.from, first);
@@ -152,7 +178,7 @@ expected<void> predict_all(predictor& net, const std::vector<named_input>& input
       std::vector<std::string> names;
       std::vector<std::int64_t> indices;
       for (auto i = first; i < end; ++i) {
-        names.push_back(in.names.empty() ? in.name : in.names[static_cast<std::size_t>(i)]);
+        names.push_back(opened.from_stdin.named(in.names.empty() ? in.name : in.names[static_cast<std::size_t>(i)]));
         indices.push_back(in.names.empty() ? i : 0);
       }
       if (auto fine = writer.add(names, indices, r); !fine) return fine;
@@ -162,16 +188,18 @@ expected<void> predict_all(predictor& net, const std::vector<named_input>& input
 }
 
 int report(const prediction_writer& w, const predict_arguments& a, const output& out) {
-  const auto accuracy = w.accuracy();
+  const auto accuracy = w.accuracy(), squared_error = w.squared_error();
   if (out.json()) {
     nlohmann::ordered_json o{{"event", "done"}, {"examples", w.examples()}};
     if (accuracy) o["accuracy"] = *accuracy;
+    if (squared_error) o["squared_error"] = *squared_error;
     if (!a.format.file.empty()) o["file"] = a.format.file;
     out.object(o);
     return exit_done;
   }
   auto text = with_commas(static_cast<std::uint64_t>(w.examples())) + (w.examples() == 1 ? " example" : " examples");
   if (accuracy) text += ", accuracy " + fixed(*accuracy, 4);
+  if (squared_error) text += ", mean squared error " + number_text(static_cast<float>(*squared_error));
   if (a.format.file.empty())
     out.remark(text);
   else
@@ -181,6 +209,9 @@ int report(const prediction_writer& w, const predict_arguments& a, const output&
 
 int run_predict(const predict_arguments& given, const output& out) {
   auto a = given;
+  a.inputs.insert(a.inputs.end(), a.more_inputs.begin(), a.more_inputs.end());
+  if (!a.stdin_format.empty() && std::count(a.inputs.begin(), a.inputs.end(), "-") == 0)
+    return out.wrong("--format", "it is the format of standard input: name it with the input -");
   if (a.test == !a.inputs.empty())
     return out.wrong("predict", a.test
                                     ? "--test predicts the job's test data: leave out the inputs"
@@ -207,19 +238,29 @@ int run_predict(const predict_arguments& given, const output& out) {
       return out.wrong(a.file, "the job's data has no test examples; name inputs instead of --test");
     opened.list.push_back({j->data, "test", {}});
     a.format.labelled = j->data->classes() > 0;
+    a.format.targets = j->data->targets() ? j->data->label().count() : 0;
   }
   if (!a.format.file.empty())
     if (const auto fine = check_writable_file(a.format.file); !fine) return out.wrong(a.format.file, fine.error().text);
   prediction_writer writer(out, net, j->data->class_names(), a.format);
   auto written = writer.begin();
-  if (written) written = predict_all(net, opened.list, writer);
+  try {
+    if (written) written = predict_all(net, opened, writer);
+  } catch (const std::runtime_error& e) {
+    if (opened.from_stdin.path().empty()) throw;
+    return out.wrong("", opened.from_stdin.named(e.what()));
+  }
   return written ? report(writer, a, out) : out.failed(a.format.file, written.error().text);
 }
 
 void add_predict_options(CLI::App& c, predict_arguments& a) {
   job_options(c, a);
   c.get_option("JOB")->description("Job file (TOML); a net file (.troupe); or a run: its number, name or folder");
-  c.add_option("INPUT", a.inputs, "Images (PNG, JPEG), folders of images, .npy, .csv and IDX files");
+  c.add_option("INPUT", a.inputs, "Images (PNG, JPEG), folders of images, .npy, .csv and IDX files; - is standard input");
+  c.add_option("--input", a.more_inputs, "The same: --input - is standard input")->option_text("FILE")->allow_extra_args(false);
+  c.add_option("--format", a.stdin_format, "Format of standard input (default: by its first bytes)")
+      ->option_text("FORMAT")
+      ->check(CLI::IsMember({"image", "npy", "csv", "idx"}));
   c.add_flag("--test", a.test, "Predict the job's test data instead");
   file_option(c, "--weights", a.weights, "Weights (safetensors or checkpoint; default: the best of the run)");
   file_option(c, "--out", a.format.file, "Write the predictions to this file (default: stdout)");

@@ -101,9 +101,10 @@ class cpu_device final : public device {
   void norm_backward(const norm_geometry& g, const tensor& x, const tensor& table, const tensor& dy, tensor& sums,
                      tensor& dx) override;
 
-  void softmax_loss(double smoothing, const tensor& x, const tensor& labels, tensor& probability, tensor& loss) override;
-  void softmax_loss_backward(double smoothing, const tensor& probability, const tensor& labels, const tensor& dloss,
-                             tensor& dx) override;
+  void softmax_loss(double smoothing, const tensor& weights, const tensor& x, const tensor& labels, tensor& probability,
+                    tensor& loss) override;
+  void softmax_loss_backward(double smoothing, const tensor& weights, const tensor& probability, const tensor& labels,
+                             const tensor& dloss, tensor& dx) override;
   void softmax(i64 outer, i64 classes, i64 inner, const tensor& x, tensor& y) override;
   void softmax_backward(i64 outer, i64 classes, i64 inner, const tensor& y, const tensor& dy, tensor& dx) override;
   void pointwise_loss(pointwise f, const tensor& x, const tensor& targets, tensor& slope, tensor& loss) override;

@@ -3,20 +3,32 @@
 
 namespace troupe::cpu {
 
-void cpu_device::softmax_loss(double smoothing, const tensor& x, const tensor& labels, tensor& probability, tensor& loss) {
+namespace {
+
+template <class T>
+const T* values_or_null(const tensor& t) {
+  return t ? t.data<T>() : nullptr;
+}
+
+}  // namespace
+
+void cpu_device::softmax_loss(double smoothing, const tensor& weights, const tensor& x, const tensor& labels, tensor& probability,
+                              tensor& loss) {
+  assert(!weights || weights.count() == x.dims().count_from(1));
   run("softmax_loss", x, [&](const auto& k, auto v) {
     using T = decltype(v);
-    *out<T>(loss) = static_cast<T>(k.softmax_loss(smoothing, x.dims()[0], x.dims().count_from(1), x.data<T>(),
-                                                  labels.data<std::int32_t>(), out<T>(probability)));
+    *out<T>(loss) = static_cast<T>(k.softmax_loss(smoothing, values_or_null<T>(weights), x.dims()[0], x.dims().count_from(1),
+                                                  x.data<T>(), labels.data<std::int32_t>(), out<T>(probability)));
   });
 }
 
-void cpu_device::softmax_loss_backward(double smoothing, const tensor& probability, const tensor& labels, const tensor& dloss,
-                                       tensor& dx) {
+void cpu_device::softmax_loss_backward(double smoothing, const tensor& weights, const tensor& probability, const tensor& labels,
+                                       const tensor& dloss, tensor& dx) {
+  assert(!weights || weights.count() == probability.dims().count_from(1));
   run("softmax_loss", dx, [&](const auto& k, auto v) {
     using T = decltype(v);
-    k.softmax_loss_backward(smoothing, probability.dims()[0], probability.dims().count_from(1), *dloss.data<T>(),
-                            probability.data<T>(), labels.data<std::int32_t>(), out<T>(dx));
+    k.softmax_loss_backward(smoothing, values_or_null<T>(weights), probability.dims()[0], probability.dims().count_from(1),
+                            *dloss.data<T>(), probability.data<T>(), labels.data<std::int32_t>(), out<T>(dx));
   });
 }
 

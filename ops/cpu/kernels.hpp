@@ -161,9 +161,11 @@ struct kernels {
   void (*lrn_backward)(const lrn_geometry& g, const T* x, const T* scale, const T* dy, T* dx, T* scratch);
 
   // loss.inl
-  double (*softmax_loss)(double smoothing, i64 rows, i64 classes, const T* x, const std::int32_t* labels, T* probability);
-  void (*softmax_loss_backward)(double smoothing, i64 rows, i64 classes, T dloss, const T* probability, const std::int32_t* labels,
-                                T* dx);
+  // weights: [classes], or null.
+  double (*softmax_loss)(double smoothing, const T* weights, i64 rows, i64 classes, const T* x, const std::int32_t* labels,
+                         T* probability);
+  void (*softmax_loss_backward)(double smoothing, const T* weights, i64 rows, i64 classes, T dloss, const T* probability,
+                                const std::int32_t* labels, T* dx);
   void (*softmax)(i64 outer, i64 classes, i64 inner, const T* x, T* y);
   void (*softmax_backward)(i64 outer, i64 classes, i64 inner, const T* y, const T* dy, T* dx);
   // Either targets or labels is null.

@@ -27,8 +27,31 @@ T sum_below(i64 classes, const T* x, T top) {
   return fold(lane);
 }
 
+// The divisor of the mean: the number of valid rows, or the sum of their labels' weights.
 template <class T>
-double softmax_loss(double smoothing, i64 rows, i64 classes, const T* x, const std::int32_t* labels, T* probability) {
+double divisor_of(const T* weights, i64 rows, i64 classes, const std::int32_t* labels) {
+  if (weights == nullptr) return static_cast<double>(valid_rows(rows, labels));
+  double sum = 0;
+  for (i64 r = 0; r < rows; ++r)
+    if (labels[r] >= 0 && labels[r] < classes) sum += static_cast<double>(weights[labels[r]]);
+  return sum;
+}
+
+// -sum over the classes of weight t log p of one row; log_sum: log of the sum of exp(x - top).
+template <class T>
+double weighted_loss(const smoothed_target<T>& target, const T* weights, i64 classes, const T* x, T top, T log_sum, i64 label) {
+  double loss = static_cast<double>(target.on * weights[label] * (log_sum - (x[label] - top)));
+  if (target.off > T(0)) {
+    double spread = 0;
+    for (i64 c = 0; c < classes; ++c) spread += static_cast<double>(weights[c] * (log_sum - (x[c] - top)));
+    loss += static_cast<double>(target.off) * spread;
+  }
+  return loss;
+}
+
+template <class T>
+double softmax_loss(double smoothing, const T* weights, i64 rows, i64 classes, const T* x, const std::int32_t* labels,
+                    T* probability) {
   const smoothed_target<T> target(smoothing, classes);
   double total = 0;
   for (i64 r = 0; r < rows; ++r) {
@@ -44,26 +67,45 @@ double softmax_loss(double smoothing, i64 rows, i64 classes, const T* x, const s
     for (i64 c = 0; c < classes; ++c) out[c] *= inverse;
     if (labels[r] >= classes)
       total = __builtin_nan("");
+    else if (labels[r] >= 0 && weights != nullptr)
+      total += weighted_loss(target, weights, classes, in, top, log_of(sum), labels[r]);
     else if (labels[r] >= 0 && smoothing > 0)
       total += static_cast<double>(log_of(sum) - target.on * (in[labels[r]] - top) - target.off * sum_below(classes, in, top));
     else if (labels[r] >= 0)
       total += static_cast<double>(log_of(sum) - (in[labels[r]] - top));
   }
-  const i64 valid = valid_rows(rows, labels);
-  return valid > 0 ? total / static_cast<double>(valid) : 0.0;
+  const double divisor = divisor_of(weights, rows, classes, labels);
+  return divisor > 0 || total != total ? total / divisor : 0.0;
+}
+
+// One row with weights: dx = factor (t_sum p - t), t = weight times the smoothed target.
+template <class T>
+void weighted_slope(const smoothed_target<T>& target, const T* weights, T weight_sum, i64 classes, T factor, const T* p, i64 label,
+                    T* dx) {
+  const T t_sum = target.on * weights[label] + target.off * weight_sum;
+  for (i64 c = 0; c < classes; ++c) {
+    const T t = target.off * weights[c] + (c == label ? target.on * weights[c] : T(0));
+    dx[c] = factor * (t_sum * p[c] - t);
+  }
 }
 
 template <class T>
-void softmax_loss_backward(double smoothing, i64 rows, i64 classes, T dloss, const T* probability, const std::int32_t* labels,
-                           T* dx) {
-  const i64 valid = valid_rows(rows, labels);
-  const T factor = valid > 0 ? dloss / static_cast<T>(valid) : T(0);
+void softmax_loss_backward(double smoothing, const T* weights, i64 rows, i64 classes, T dloss, const T* probability,
+                           const std::int32_t* labels, T* dx) {
+  const double divisor = divisor_of(weights, rows, classes, labels);
+  const T factor = divisor > 0 ? dloss / static_cast<T>(divisor) : T(0);
   const smoothed_target<T> target(smoothing, classes);
+  T weight_sum = T(0);
+  for (i64 c = 0; weights != nullptr && c < classes; ++c) weight_sum += weights[c];
   for (i64 r = 0; r < rows; ++r) {
     const T* p = probability + r * classes;
     T* out = dx + r * classes;
     if (labels[r] < 0 || labels[r] >= classes) {
       fill(classes, labels[r] < 0 ? T(0) : T(__builtin_nan("")), out);
+      continue;
+    }
+    if (weights != nullptr) {
+      weighted_slope(target, weights, weight_sum, classes, factor, p, labels[r], out);
       continue;
     }
     for (i64 c = 0; c < classes; ++c) out[c] = factor * (p[c] - target.off);

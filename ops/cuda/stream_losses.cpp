@@ -39,26 +39,29 @@ void stream::pointwise_loss(pointwise f, const tensor& x, const tensor& targets,
   });
 }
 
-void stream::softmax_loss(double smoothing, const tensor& x, const tensor& labels, tensor& probability, tensor& loss) {
+void stream::softmax_loss(double smoothing, const tensor& weights, const tensor& x, const tensor& labels, tensor& probability,
+                          tensor& loss) {
   operation o(*this);
   const auto rows = x.dims()[0], classes = x.dims().count_from(1);
   auto* scratch = loss_memory(o, rows, classes);
   by_type(x.type(), [&](auto v) {
     using T = decltype(v);
-    kernels::softmax_loss(o, smoothing, rows, classes, o.in<T>(x), o.in<std::int32_t>(labels), o.out<T>(probability),
+    const T* by_class = weights ? o.in<T>(weights) : nullptr;
+    kernels::softmax_loss(o, smoothing, by_class, rows, classes, o.in<T>(x), o.in<std::int32_t>(labels), o.out<T>(probability),
                           o.out<T>(loss), scratch);
   });
 }
 
-void stream::softmax_loss_backward(double smoothing, const tensor& probability, const tensor& labels, const tensor& dloss,
-                                   tensor& dx) {
+void stream::softmax_loss_backward(double smoothing, const tensor& weights, const tensor& probability, const tensor& labels,
+                                   const tensor& dloss, tensor& dx) {
   operation o(*this);
   const auto rows = probability.dims()[0], classes = probability.dims().count_from(1);
   auto* scratch = loss_memory(o, rows, classes);
   by_type(dx.type(), [&](auto v) {
     using T = decltype(v);
-    kernels::softmax_loss_backward(o, smoothing, rows, classes, o.in<T>(probability), o.in<std::int32_t>(labels), o.in<T>(dloss),
-                                   o.out<T>(dx), scratch);
+    const T* by_class = weights ? o.in<T>(weights) : nullptr;
+    kernels::softmax_loss_backward(o, smoothing, by_class, rows, classes, o.in<T>(probability), o.in<std::int32_t>(labels),
+                                   o.in<T>(dloss), o.out<T>(dx), scratch);
   });
 }
 

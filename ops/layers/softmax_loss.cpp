@@ -5,7 +5,16 @@
 //   shapes    logits [N, ...] of C classes, labels [N] i32 -> scalar; or one label per position:
 //             logits [N, T, ...], labels [N, T]
 //   gradient  dlogits = dloss (p - t) / valid labels
+// With class_weights w, as in torch.nn.CrossEntropyLoss(weight = w): t of a class is multiplied by
+// its weight, and the mean is sum of loss / sum of w[label] over the valid labels.
+//   gradient  dlogits = dloss ((sum of t) p - t) / sum of w[label]
+// A packet's loss is divided by the weights of its own labels: with several packets, the loss of a
+// step is the mean of their losses, and differs from torch's for the whole batch.
 // Padding occurs in evaluation only: a packet's loss is the mean over its own valid labels.
+#include <cmath>
+#include <variant>
+#include <vector>
+
 #include "ops/layers/loss.hpp"
 
 namespace troupe {
@@ -13,24 +22,68 @@ namespace troupe {
 namespace {
 
 struct softmax_loss final : loss_layer {
-  explicit softmax_loss(double label_smoothing) : smoothing(label_smoothing) {}
+  softmax_loss(double label_smoothing, std::vector<double> class_weights, bool balanced)
+      : smoothing(label_smoothing), weights(std::move(class_weights)), uncounted(balanced) {}
 
   shapes infer(const shapes& in) const override {
+    if (uncounted) throw option_error("class_weights", "\"balanced\" needs the labels of a job's training data");
     want(in.size() == 2 && scores_of_labels(in[0], in[1]), "logits [N, C] and labels [N], or [N, T, C] and [N, T]", in);
+    const auto classes = static_cast<std::size_t>(in[0].count() / in[1].count());
+    want(weights.empty() || weights.size() == classes, "as many logits as class_weights (" + std::to_string(weights.size()) + ")",
+         in);
     return {shape{}};
   }
-  void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved& s) const override {
+  std::unique_ptr<plan> prepare(device& d, const shapes& in, phase ph, dtype t) const override {
+    if (weights.empty()) return loss_layer::prepare(d, in, ph, t);
+    return std::make_unique<weights_on_device>(d, weights, wide_of(t));
+  }
+  void forward(context& c, plan& p, const tensors& in, const tensors&, tensors& out, saved& s) const override {
     const tensor rows = in[0].reshaped(shape{in[1].count(), in[0].count() / in[1].count()});
     s.extra = {tensor::allocate(c.dev, rows.dims(), wide_of(rows.type())), in[1]};
-    c.dev.softmax_loss(smoothing, rows, in[1], s.extra[0], backed(c.dev, out[0]));
+    c.dev.softmax_loss(smoothing, of_plan(p), rows, in[1], s.extra[0], backed(c.dev, out[0]));
   }
-  void backward(context& c, plan&, const saved& s, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
+  void backward(context& c, plan& p, const saved& s, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
                 bool) const override {
-    if (wanted(grad_in, 0)) c.dev.softmax_loss_backward(smoothing, s.extra[0], s.extra[1], grad_out[0], backed(c.dev, grad_in[0]));
+    if (wanted(grad_in, 0))
+      c.dev.softmax_loss_backward(smoothing, of_plan(p), s.extra[0], s.extra[1], grad_out[0], backed(c.dev, grad_in[0]));
   }
 
+ private:
+  struct weights_on_device final : plan {
+    tensor values;
+    weights_on_device(device& d, const std::vector<double>& w, dtype t)
+        : values(tensor::allocate(d, shape{static_cast<std::int64_t>(w.size())}, t)) {
+      const std::vector<float> narrow(w.begin(), w.end());
+      d.upload(t == dtype::f64 ? static_cast<const void*>(w.data()) : narrow.data(), values);
+    }
+  };
+  tensor of_plan(const plan& p) const { return weights.empty() ? tensor() : static_cast<const weights_on_device&>(p).values; }
+
   double smoothing;
+  std::vector<double> weights;  // by class; empty: none
+  bool uncounted;               // they are "balanced", and the host of the data has not replaced the word by numbers
 };
+
+std::unique_ptr<layer> make_softmax_loss(const options& o) {
+  const auto& given = o.values.at("class_weights");
+  if (std::holds_alternative<std::string>(given))
+    return std::make_unique<softmax_loss>(o.real("label_smoothing"), std::vector<double>(), true);
+  auto weights = std::get<std::vector<double>>(given);
+  double sum = 0;
+  for (const double w : weights) sum += w;
+  if (!weights.empty() && !(sum > 0 && std::isfinite(sum)))
+    throw option_error("class_weights", "one of class_weights must be greater than 0");
+  return std::make_unique<softmax_loss>(o.real("label_smoothing"), std::move(weights), false);
+}
+
+option_spec class_weights_option() {
+  auto s = bounded(option_of("class_weights", option_kind::reals, option_value{std::vector<double>{}},
+                             "weight of each class, or \"balanced\": examples / (classes x examples of the class), counted in the "
+                             "training labels; the mean of a packet is weighted; none: 1"),
+                   0, 1e30);
+  s.choices = {"balanced"};
+  return s;
+}
 
 }  // namespace
 
@@ -40,14 +93,19 @@ layer_type softmax_loss_layer() {
               "Mean over the valid labels of -log softmax(logits)[label]; a negative label is padding. logits [N, C], labels [N] "
               "i32, or logits [N, T, C], labels [N, T] -> scalar.",
           .specs = {real_option("label_smoothing", 0.0,
-                                "share of the target that is spread evenly over all classes, in every phase", 0.0, 1.0)},
-          .make = [](const options& o) { return std::make_unique<softmax_loss>(o.real("label_smoothing")); },
+                                "share of the target that is spread evenly over all classes, in every phase", 0.0, 1.0),
+                    class_weights_option()},
+          .make = make_softmax_loss,
           .cases = {labelled("ten classes", {}, {{4, 10}, {4}}, 10), labelled("one example", {}, {{1, 3}, {1}}, 3),
                     labelled("one class", {}, {{3, 1}, {3}}, 1), labelled("many classes", {}, {{2, 37}, {2}}, 37),
                     labelled("trailing axes", {}, {{3, 5, 1, 1}, {3}}, 5), labelled("sequences", {}, {{3, 4, 5}, {3, 4}}, 5),
                     labelled("smoothed", {{{"label_smoothing", 0.1}}}, {{4, 37}, {4}}, 37),
                     labelled("even targets", {{{"label_smoothing", 1.0}}}, {{2, 3}, {2}}, 3),
-                    labelled("smoothed sequences", {{{"label_smoothing", 0.25}}}, {{3, 4, 5}, {3, 4}}, 5)},
+                    labelled("smoothed sequences", {{{"label_smoothing", 0.25}}}, {{3, 4, 5}, {3, 4}}, 5),
+                    labelled("weighted", {{{"class_weights", std::vector<double>{1, 0.25, 3}}}}, {{5, 3}, {5}}, 3),
+                    labelled("weighted and smoothed",
+                             {{{"class_weights", std::vector<double>{2, 0, 1, 0.5, 1}}, {"label_smoothing", 0.2}}},
+                             {{3, 4, 5}, {3, 4}}, 5)},
           .min_inputs = 2,
           .max_inputs = 2};
 }

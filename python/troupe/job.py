@@ -126,8 +126,18 @@ class Job:
 
     @property
     def classes(self) -> int:
-        """The number of classes; 0: the data has no labels."""
+        """The number of classes; 0: the data has no labels, or targets."""
         return self._prepared().classes
+
+    @property
+    def targets(self) -> bool:
+        """Whether the labels are values to predict (regression) instead of classes."""
+        return self._prepared().targets
+
+    @property
+    def vocabulary(self) -> int:
+        """The number of ids in the data; 0: the data has no ids, or their number is not known."""
+        return self._prepared().vocabulary
 
     @property
     def class_names(self) -> list[str]:

@@ -79,7 +79,7 @@ void add_edges(const job_plan& p, const model_graph& g, dtype t, node_links& lin
 }
 
 double packet_of_examples(const model_graph& g, dtype t) {
-  return bytes_of(g.data.count(), g.ids ? dtype::i32 : t) + bytes_of(g.label.count(), dtype::i32);
+  return bytes_of(g.data.count(), g.data_type(t)) + bytes_of(g.label.count(), g.label_type(t));
 }
 
 // Examples that a loader gets from another role: the data server, or the parent in the broadcast

@@ -18,7 +18,8 @@ struct plan_view {
 
 double block_bytes(const plan_view& v, const param_block& b) { return bytes_of(b.count, v.job.parameter_type()); }
 double bytes_of_examples(const plan_view& v) {
-  return bytes_of(v.graph.data.count(), v.graph.ids ? dtype::i32 : v.job.type()) + bytes_of(v.graph.label.count(), dtype::i32);
+  const auto& g = v.graph;
+  return bytes_of(g.data.count(), g.data_type(v.job.type())) + bytes_of(g.label.count(), g.label_type(v.job.type()));
 }
 bool cut(const plan_view& v, const param_block& b) { return b.count != v.graph.params[b.param].spec.dims.count(); }
 

@@ -1,6 +1,6 @@
 // csv: rows of numbers in text files (csv_file.hpp), kept in memory in double. One column may be
-// the label. The others are the example, in file order: value * scale - mean of their column,
-// rounded once to the tensor's type.
+// the label, or several the targets. The others are the example, in file order: value * scale -
+// mean of their column, rounded once to the tensor's type.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -26,15 +26,24 @@ constexpr std::int64_t max_classes = 1 << 24;
 struct rows {
   std::vector<double> values;  // [rows][columns without the label], scaled
   std::vector<std::int32_t> labels;
+  std::vector<double> targets;  // [rows][columns of targets], as they are
+};
+
+// The columns that are no input.
+struct label_columns {
+  std::ptrdiff_t label = -1;         // -1: none
+  std::vector<std::size_t> targets;  // in the order of the option
 };
 
 class csv_source final : public source {
  public:
-  csv_source(std::array<rows, 2> parts, shape example, std::int64_t classes)
-      : parts_(std::move(parts)), example_(example), classes_(classes) {}
+  csv_source(std::array<rows, 2> parts, shape example, std::int64_t classes, std::int64_t targets)
+      : parts_(std::move(parts)), example_(example), classes_(classes), targets_(targets) {}
 
   shape example() const override { return example_; }
   std::int64_t classes() const override { return classes_; }
+  bool targets() const override { return targets_ > 0; }
+  shape label() const override { return targets_ > 0 ? shape{targets_} : shape{}; }
   std::int64_t size(split s) const override { return static_cast<std::int64_t>(part(s).values.size()) / example_.count(); }
 
   void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const override {
@@ -43,6 +52,8 @@ class csv_source final : public source {
       copy(s, indices, data.mutable_data<double>());
     else
       copy(s, indices, data.mutable_data<float>());
+    if (label.type() == dtype::f64) return copy_targets(s, indices, label.mutable_data<double>());
+    if (label.type() == dtype::f32) return copy_targets(s, indices, label.mutable_data<float>());
     auto* out = label.mutable_data<std::int32_t>();
     for (auto i : indices) *out++ = i < 0 ? -1 : classes_ == 0 ? 0 : part(s).labels[static_cast<std::size_t>(i)];
   }
@@ -60,9 +71,17 @@ class csv_source final : public source {
     }
   }
 
+  template <class T>
+  void copy_targets(split s, const std::vector<std::int64_t>& indices, T* out) const {
+    for (auto i : indices) {
+      const auto* in = part(s).targets.data() + std::max<std::int64_t>(i, 0) * targets_;
+      for (std::int64_t k = 0; k < targets_; ++k) *out++ = i < 0 ? T{0} : static_cast<T>(in[k]);
+    }
+  }
+
   std::array<rows, 2> parts_;
   shape example_;
-  std::int64_t classes_;
+  std::int64_t classes_, targets_;
 };
 
 }  // namespace
@@ -111,20 +130,32 @@ read_table read_file_of(const options& o, const char* key) {
   return out;
 }
 
-// Index of the label column, given by name or by number (negative: from the end); -1 if there is
-// none.
-std::ptrdiff_t label_column(const options& o, const read_table& t) {
-  const auto& label = o.text("label");
-  if (label.empty()) return -1;
+// Index of a column, given by name or by number (negative: from the end).
+std::size_t column_of(const char* key, const std::string& word, const read_table& t) {
   const auto& names = t.table.names;
-  if (const auto at = std::find(names.begin(), names.end(), label); at != names.end()) return at - names.begin();
+  if (const auto at = std::find(names.begin(), names.end(), word); at != names.end())
+    return static_cast<std::size_t>(at - names.begin());
   std::ptrdiff_t number = 0;
   const auto n = static_cast<std::ptrdiff_t>(names.size());
-  const auto [end, bad] = std::from_chars(label.data(), label.data() + label.size(), number);
-  if (bad == std::errc{} && end == label.data() + label.size() && number >= -n && number < n)
-    return number < 0 ? n + number : number;
-  throw option_error("label",
-                     t.path + ": there is no column " + in_quotes(label) + " (" + std::to_string(n) + " columns are read)");
+  const auto [end, bad] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (bad == std::errc{} && end == word.data() + word.size() && number >= -n && number < n)
+    return static_cast<std::size_t>(number < 0 ? n + number : number);
+  throw option_error(key, t.path + ": there is no column " + in_quotes(word) + " (" + std::to_string(n) + " columns are read)");
+}
+
+label_columns label_columns_of(const options& o, const read_table& t) {
+  label_columns c;
+  const auto& targets = o.get<std::vector<std::string>>("targets");
+  if (!o.text("label").empty() && !targets.empty())
+    throw option_error("targets", "label (classes) and targets (values) exclude each other");
+  if (!o.text("label").empty()) c.label = static_cast<std::ptrdiff_t>(column_of("label", o.text("label"), t));
+  for (const auto& word : targets) {
+    const auto at = column_of("targets", word, t);
+    if (std::find(c.targets.begin(), c.targets.end(), at) != c.targets.end())
+      throw option_error("targets", t.path + ": targets names column " + in_quotes(word) + " twice");
+    c.targets.push_back(at);
+  }
+  return c;
 }
 
 std::int32_t label_of(double v, const read_table& t, std::size_t row) {
@@ -144,23 +175,28 @@ std::vector<double> per_column(const options& o, const char* key, double otherwi
   return list;
 }
 
-// Removes the label and scales the rest in place.
-rows examples_of(read_table& t, std::ptrdiff_t label, const options& o) {
+// Removes the label and the targets, and scales the rest in place.
+rows examples_of(read_table& t, const label_columns& of, const options& o) {
   rows out;
-  const auto columns = t.table.names.size(), kept = columns - (label >= 0 ? 1 : 0);
-  if (kept == 0) throw option_error("label", t.path + ": the label is the only column");
+  const auto columns = t.table.names.size(), kept = columns - (of.label >= 0 ? 1 : 0) - of.targets.size();
+  if (kept == 0)
+    throw option_error(of.label >= 0 ? "label" : "targets",
+                       t.path + (of.label >= 0 ? ": the label is the only column" : ": the targets are the only columns"));
   const auto scale = per_column(o, "scale", 1.0, kept), mean = per_column(o, "mean", 0.0, kept);
+  std::vector<bool> taken(columns);
+  for (const auto c : of.targets) taken[c] = true;
+  if (of.label >= 0) taken[static_cast<std::size_t>(of.label)] = true;
   auto* to = t.table.values.data();  // never ahead of `in`
   const auto* in = t.table.values.data();
-  for (std::size_t r = 0; r < t.table.rows(); ++r)
-    for (std::size_t c = 0, k = 0; c < columns; ++c, ++in) {
-      if (static_cast<std::ptrdiff_t>(c) == label) {
-        out.labels.push_back(label_of(*in, t, r));
-      } else {
-        *to++ = *in * scale[k] - mean[k];
-        ++k;
-      }
+  for (std::size_t r = 0; r < t.table.rows(); ++r, in += columns) {
+    if (of.label >= 0) out.labels.push_back(label_of(in[of.label], t, r));
+    for (const auto c : of.targets) out.targets.push_back(in[c]);
+    for (std::size_t c = 0, k = 0; c < columns; ++c) {
+      if (taken[c]) continue;
+      *to++ = in[c] * scale[k] - mean[k];
+      ++k;
     }
+  }
   out.values = std::move(t.table.values);
   out.values.resize(t.table.rows() * kept);
   return out;
@@ -176,6 +212,8 @@ std::array<rows, 2> split_off(rows all, std::size_t columns, double fraction) {
     const auto* row = all.values.data() + r * columns;
     to.values.insert(to.values.end(), row, row + columns);
     if (!all.labels.empty()) to.labels.push_back(all.labels[r]);
+    const auto targets = all.targets.size() / n, first = r * targets;
+    for (std::size_t k = first; k < first + targets; ++k) to.targets.push_back(all.targets[k]);
   }
   return out;
 }
@@ -197,10 +235,10 @@ std::int64_t classes_of(const options& o, const std::array<rows, 2>& parts, cons
 
 std::shared_ptr<const source> open_csv(const options& o, std::uint64_t) {
   auto train = read_file_of(o, "path");
-  const auto label = label_column(o, train);
+  const auto of = label_columns_of(o, train);
   std::array<rows, 2> parts;
-  parts[0] = examples_of(train, label, o);
-  const auto columns = train.table.names.size() - (label >= 0 ? 1 : 0);
+  parts[0] = examples_of(train, of, o);
+  const auto columns = train.table.names.size() - (of.label >= 0 ? 1 : 0) - of.targets.size();
   const auto example = example_shape(o, columns, train.path);
   const auto fraction = o.real("test_fraction");
   const read_table* blamed = &train;
@@ -211,13 +249,13 @@ std::shared_ptr<const source> open_csv(const options& o, std::uint64_t) {
     if (test.table.names != train.table.names)
       throw option_error("test_path", test.path + ": its " + std::to_string(test.table.names.size()) + " columns differ from the " +
                                           std::to_string(train.table.names.size()) + " of " + train.path);
-    parts[1] = examples_of(test, label, o);
+    parts[1] = examples_of(test, of, o);
     blamed = &test;
   } else if (fraction > 0) {
     parts = split_off(std::move(parts[0]), columns, fraction);
   }
-  const auto classes = classes_of(o, parts, *blamed, label >= 0);
-  return std::make_shared<csv_source>(std::move(parts), example, classes);
+  const auto classes = classes_of(o, parts, *blamed, of.label >= 0);
+  return std::make_shared<csv_source>(std::move(parts), example, classes, static_cast<std::int64_t>(of.targets.size()));
 }
 
 option_specs csv_specs() {
@@ -228,6 +266,8 @@ option_specs csv_specs() {
           real_option("test_fraction", 0.0, "instead of test_path: this fraction of the rows is the test split", 0.0, 0.9),
           option_of("label", kind::text, none,
                     "column of the class numbers: its name, or its number (from 0; -1: the last); empty: no labels"),
+          option_of("targets", kind::texts, option_value{std::vector<std::string>{}},
+                    "instead of label: columns of values to predict (regression), by name or number; not scaled"),
           flag_option("header", true, "the first line names the columns"),
           option_of("separator", kind::text, std::string(","), "one character, or \"tab\" or \"space\""),
           option_of("ignore", kind::texts, option_value{std::vector<std::string>{}},
@@ -250,7 +290,8 @@ source_type csv_source_type() {
   const auto files = [](const options& o) {
     return std::vector<source_file>{{"path", o.text("path")}, {"test_path", o.text("test_path")}};
   };
-  return {"csv", "Rows of numbers in text files; one column may be the label. Kept in memory.", csv_specs(), open_csv, files};
+  return {"csv", "Rows of numbers in text files; one column may be the label, or several the targets. Kept in memory.", csv_specs(),
+          open_csv, files};
 }
 
 }  // namespace troupe

@@ -177,21 +177,24 @@ expected<void> skip_columns(const std::vector<std::string>& words, const std::ve
   return {};
 }
 
-// Skips the label column of training files: by name, or by number if the file has it.
-void skip_label(const std::string& label, const std::vector<std::string>& names, std::size_t wanted, std::vector<bool>& skip) {
-  if (label.empty()) return;
-  if (const auto at = std::find(names.begin(), names.end(), label); at != names.end()) {
-    skip[static_cast<std::size_t>(at - names.begin())] = true;
-    return;
-  }
+// Skips the columns of label or targets of training files: by name, or by number if the file has
+// them.
+void skip_labels(const std::vector<std::string>& labels, const std::vector<std::string>& names, std::size_t wanted,
+                 std::vector<bool>& skip) {
   std::vector<std::size_t> left;  // numbers count the columns that are read, as in training
   for (std::size_t k = 0; k < names.size(); ++k)
     if (!skip[k]) left.push_back(k);
-  std::ptrdiff_t number = 0;
-  const auto [end, bad] = std::from_chars(label.data(), label.data() + label.size(), number);
-  if (bad != std::errc{} || end != label.data() + label.size() || left.size() != wanted + 1) return;
-  if (number < 0) number += static_cast<std::ptrdiff_t>(left.size());
-  if (number >= 0 && number < static_cast<std::ptrdiff_t>(left.size())) skip[left[static_cast<std::size_t>(number)]] = true;
+  for (const auto& label : labels) {
+    if (const auto at = std::find(names.begin(), names.end(), label); at != names.end()) {
+      skip[static_cast<std::size_t>(at - names.begin())] = true;
+      continue;
+    }
+    std::ptrdiff_t number = 0;
+    const auto [end, bad] = std::from_chars(label.data(), label.data() + label.size(), number);
+    if (bad != std::errc{} || end != label.data() + label.size() || left.size() != wanted + labels.size()) continue;
+    if (number < 0) number += static_cast<std::ptrdiff_t>(left.size());
+    if (number >= 0 && number < static_cast<std::ptrdiff_t>(left.size())) skip[left[static_cast<std::size_t>(number)]] = true;
+  }
 }
 
 // The first line that is not empty. Without its end: it may continue.
@@ -241,7 +244,8 @@ input_format input_format_of(const source& s, const std::string& source_name, co
     };
     fill(f.scale, 1.0);
     fill(f.mean, 0.0);
-  } else if (source_name == "numpy") {  // floats, too, are numbers as in the job's arrays
+  } else if (source_name == "numpy" || source_name == "hdf5" ||
+             source_name == "arrays") {  // floats, too, are numbers as in the job's arrays
     f.scale = {values.real("scale")};
     f.mean = {values.real("mean")};
     f.scales_floats = true;
@@ -251,8 +255,9 @@ input_format input_format_of(const source& s, const std::string& source_name, co
 
 csv_input csv_input_of(const std::string& source_name, const options& values) {
   if (source_name != "csv") return {};
-  return {
-      csv_separator_of(values), values.flag("header"), values.text("label"), {}, values.get<std::vector<std::string>>("ignore")};
+  auto labels = values.get<std::vector<std::string>>("targets");
+  if (const auto& label = values.text("label"); !label.empty()) labels.push_back(label);
+  return {csv_separator_of(values), values.flag("header"), std::move(labels), {}, values.get<std::vector<std::string>>("ignore")};
 }
 
 input_result open_npy_input(const std::string& path, const input_format& f) {
@@ -287,7 +292,7 @@ input_result open_csv_input(const std::string& path, const input_format& f, cons
   if (const auto found = skip_columns(c.ignore, names, true, skip); !found) return unexpected(found.error().in(path));
   (void)skip_columns(c.absent, names, false, skip);
   const auto wanted = static_cast<std::size_t>(f.example.count());
-  skip_label(c.label, names, wanted, skip);
+  skip_labels(c.labels, names, wanted, skip);
   csv_columns columns{separator, false, {}, names.size()};
   bool numbers = true;
   for (std::size_t k = 0; k < names.size(); ++k)

@@ -37,9 +37,11 @@ input_format input_format_of(const source& s, const std::string& source_name, co
 
 // How a CSV file is read.
 struct csv_input {
-  std::optional<char> separator = {};    // nullopt: the one of ,;TAB that is most frequent in the first line
-  std::optional<bool> header = {};       // nullopt: there is one if a field of the first line is no number
-  std::string label = {};                // column to skip if it is there, by name, or by number if there is one column too many
+  std::optional<char> separator = {};  // nullopt: the one of ,;TAB that is most frequent in the first line
+  std::optional<bool> header = {};     // nullopt: there is one if a field of the first line is no number
+  // Columns of label or targets, to skip if they are there: by name, or by number if there are so
+  // many columns too many.
+  std::vector<std::string> labels = {};
   std::vector<std::string> ignore = {};  // columns to skip, by name or number, which must be there
   std::vector<std::string> absent = {};  // columns to skip if they are there, by name or number
 };

@@ -59,6 +59,8 @@ packed_header header_of(const source& s) {
   h.example = s.example();
   h.label = s.label();
   h.classes = s.classes();
+  h.vocabulary = s.ids() ? s.vocabulary() : 0;
+  h.targets = s.targets();
   h.train = s.size(split::train);
   h.test = s.size(split::test);
   h.symbols = s.symbols();
@@ -82,7 +84,7 @@ void fill_block(const source& s, const packed_header& h, split part, std::int64_
   for (int i = 0; i < h.example.rank(); ++i) data.push_back(h.example[i]);
   for (int i = 0; i < h.label.rank(); ++i) label.push_back(h.label[i]);
   auto values = tensor::allocate(dev, data, h.type == dtype::i32 ? dtype::i32 : dtype::f32);
-  auto labels = tensor::allocate(dev, label, dtype::i32);
+  auto labels = tensor::allocate(dev, label, h.targets ? dtype::f32 : dtype::i32);
   std::memset(labels.raw_mutable(), 0, labels.bytes());  // a source without labels need not write any
   s.read(part, indices, values, labels);
   if (h.type == dtype::u8)

@@ -3,6 +3,7 @@
 // is random. The first reader of a block verifies its checksum, and again after the file was
 // modified. Labels and ids are checked whenever they are read, since layers use them as indices. A
 // damaged or missing block fails the job with the file's name.
+#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <cstring>
@@ -34,7 +35,9 @@ class packed_source final : public source {
   shape example() const override { return head().example; }
   shape label() const override { return head().label; }
   std::int64_t classes() const override { return head().classes; }
+  bool targets() const override { return head().targets; }
   bool ids() const override { return head().type == dtype::i32; }
+  std::int64_t vocabulary() const override { return head().vocabulary; }
   std::vector<std::string> symbols() const override { return head().symbols; }
   std::int64_t size(split s) const override { return head().size(s); }
   std::optional<byte_scaling> bytes() const override {
@@ -55,10 +58,11 @@ class packed_source final : public source {
   }
 
   void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const override {
-    const auto n = head().example.count(), labels = head().label.count();
+    const auto n = head().example.count();
     assert(data.count() == static_cast<std::int64_t>(indices.size()) * n);
     auto* out = static_cast<std::uint8_t*>(data.raw_mutable());
-    auto* classes = label.mutable_data<std::int32_t>();
+    auto* label_out = static_cast<std::uint8_t*>(label.raw_mutable());
+    const auto label_bytes = static_cast<std::size_t>(head().label.count()) * size_of(label.type());
     const auto bytes = static_cast<std::size_t>(n) * size_of(data.type());
     const bool as_it_lies = size_of(data.type()) == size_of(head().type);  // f32 to f32, ids to i32
     bytes_of_one room(as_it_lies ? 0 : static_cast<std::size_t>(head().value_bytes()));
@@ -67,14 +71,14 @@ class packed_source final : public source {
       assert(i < size(s));
       if (i < 0) {
         std::memset(out, 0, bytes);
-        std::fill_n(classes, labels, -1);
+        std::memset(label_out, head().targets ? 0 : 0xff, label_bytes);  // 0, or the label -1
       } else {
         read_values(s, i, contents, as_it_lies ? out : room.data());
         if (!as_it_lies) widen(room.data(), data.type(), out);
-        read_labels(s, i, classes);
+        read_labels(s, i, label.type(), label_out);
       }
       out += bytes;
-      classes += labels;
+      label_out += label_bytes;
     }
   }
 
@@ -126,11 +130,18 @@ class packed_source final : public source {
     get(block_at(s, b) + i % head().block_examples * head().value_bytes(), out, head().value_bytes());
     if (ids()) check_ids(s, b, out, head().value_bytes());
   }
-  void read_labels(split s, std::int64_t i, std::int32_t* out) const {
+  void read_labels(split s, std::int64_t i, dtype type, std::uint8_t* out) const {
     const auto b = i / head().block_examples;
-    get(block_at(s, b) + labels_begin() + i % head().block_examples * head().label_bytes(), out, head().label_bytes());
-    check_labels(s, b, out, head().label_bytes());
+    const auto at = block_at(s, b) + labels_begin() + i % head().block_examples * head().label_bytes();
+    if (type != dtype::f64) {
+      get(at, out, head().label_bytes());
+      return check_labels(s, b, out, head().label_bytes());
+    }
+    std::vector<float> narrow(static_cast<std::size_t>(head().label.count()));
+    get(at, narrow.data(), head().label_bytes());
+    std::copy(narrow.begin(), narrow.end(), reinterpret_cast<double*>(out));
   }
+  std::int64_t ids_below() const { return head().vocabulary > 0 ? head().vocabulary : std::int64_t{1} << 31; }
   std::int64_t labels_begin() const { return head().block_examples * head().value_bytes(); }
 
   void get(std::int64_t at, void* out, std::int64_t n) const {
@@ -143,20 +154,20 @@ class packed_source final : public source {
     throw std::runtime_error(name_ + ": " + (s == split::train ? "training" : "test") + " examples " + std::to_string(first) +
                              " to " + std::to_string(end - 1) + " are damaged: " + what);
   }
-  bool in_range(const void* from, std::int64_t bytes) const {
+  bool in_range(const void* from, std::int64_t bytes, std::int64_t below) const {
     const auto* p = static_cast<const std::uint8_t*>(from);
     for (const auto* end = p + bytes; p != end; p += 4) {
       std::int32_t v = 0;
       std::memcpy(&v, p, 4);
-      if (v < 0 || v >= head().classes) return false;
+      if (v < 0 || v >= below) return false;
     }
     return true;
   }
   void check_labels(split s, std::int64_t block, const void* from, std::int64_t bytes) const {
-    if (head().classes > 0 && !in_range(from, bytes)) damaged(s, block, "a label that is not a class");
+    if (head().classes > 0 && !in_range(from, bytes, head().classes)) damaged(s, block, "a label that is not a class");
   }
   void check_ids(split s, std::int64_t block, const void* from, std::int64_t bytes) const {
-    if (!in_range(from, bytes)) damaged(s, block, "an id that is not a symbol");
+    if (!in_range(from, bytes, ids_below())) damaged(s, block, "an id that is not a symbol");
   }
 
   // Verifies a whole block, in pieces: a block with one large example can be large.
@@ -166,17 +177,18 @@ class packed_source final : public source {
     const auto at = block_at(s, block), n = std::min(head().block_examples, size(s) - block * head().block_examples);
     std::uint32_t sum = 0, wanted = 0;
     bool labels_sound = true, ids_sound = true;
-    // Bytes [begin, end) of the block; all after the first `used` of them are padding.
-    const auto walk = [&](std::int64_t begin, std::int64_t end, std::int64_t used, bool numbers, bool& sound) {
+    // Bytes [begin, end) of the block, numbers below `below` if it is > 0; all after the first
+    // `used` of them are padding.
+    const auto walk = [&](std::int64_t begin, std::int64_t end, std::int64_t used, std::int64_t below, bool& sound) {
       for (auto k = begin; k < end; k += piece) {
         const auto now = std::min(piece, end - k);
         get(at + k, room.data(), now);
         sum = crc32c(sum, room.data(), static_cast<std::size_t>(now));
-        if (numbers) sound = sound && in_range(room.data(), std::clamp<std::int64_t>(begin + used - k, 0, now));
+        if (below > 0) sound = sound && in_range(room.data(), std::clamp<std::int64_t>(begin + used - k, 0, now), below);
       }
     };
-    walk(0, labels_begin(), n * head().value_bytes(), ids(), ids_sound);
-    walk(labels_begin(), head().checked_bytes(), n * head().label_bytes(), head().classes > 0, labels_sound);
+    walk(0, labels_begin(), n * head().value_bytes(), ids() ? ids_below() : 0, ids_sound);
+    walk(labels_begin(), head().checked_bytes(), n * head().label_bytes(), head().classes, labels_sound);
     get(at + head().checked_bytes(), &wanted, 4);
     if (sum != wanted) damaged(s, block, "wrong CRC32C");
     if (!labels_sound) damaged(s, block, "a label that is not a class");

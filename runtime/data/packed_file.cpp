@@ -12,7 +12,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr char magic[8] = {'T', 'R', 'O', 'U', 'P', 'E', 'P', 'K'};
-constexpr std::uint32_t version = 1;
+constexpr std::uint32_t first_version = 1, last_version = 2;
 constexpr std::int64_t max_block_examples = 65536;
 constexpr std::uint32_t max_symbols = 65536;
 constexpr std::int64_t max_values = std::int64_t{1} << 31;  // of one example
@@ -95,7 +95,7 @@ const char* read_symbols(reader& r, packed_header& h) {
   return nullptr;
 }
 
-const char* read_fields(reader& r, packed_header& h) {
+const char* read_fields(reader& r, std::uint32_t version, packed_header& h) {
   constexpr dtype types[] = {dtype::u8, dtype::f32, dtype::i32};
   const auto type = r.take<std::uint32_t>(), rank = r.take<std::uint32_t>(), label_rank = r.take<std::uint32_t>();
   h.block_examples = r.take<std::uint32_t>();
@@ -104,6 +104,14 @@ const char* read_fields(reader& r, packed_header& h) {
   h.test = r.take<std::int64_t>();
   if (type >= std::size(types)) return "values of an unknown type";
   h.type = types[type];
+  h.vocabulary = h.type == dtype::i32 ? h.classes : 0;
+  if (version > first_version) {
+    h.vocabulary = r.take<std::int64_t>();
+    const auto labels = r.take<std::uint32_t>();
+    if (labels > 1 || (labels == 1 && h.classes != 0)) return "labels of an unknown type";
+    h.targets = labels == 1;
+    if (h.vocabulary < 0 || h.vocabulary > max_packed_classes) return "an invalid number of ids";
+  }
   if (rank < 1 || rank > max_axes || label_rank > max_axes) return "an invalid rank";
   if (h.block_examples < 1 || h.block_examples > max_block_examples) return "an invalid number of examples per block";
   if (h.classes < 0 || h.classes > max_packed_classes) return "an invalid number of classes";
@@ -123,7 +131,8 @@ std::int64_t packed_header::block_bytes() const { return up_to(checked_bytes() +
 std::vector<std::uint8_t> encode_packed_header(const packed_header& h) {
   writer w;
   for (char c : magic) w.put(c);
-  w.put(version);
+  const bool old = !h.targets && h.vocabulary == (h.type == dtype::i32 ? h.classes : 0);
+  w.put(old ? first_version : last_version);
   w.put(std::uint32_t{0});  // length, below
   w.put(h.type == dtype::u8 ? std::uint32_t{0} : h.type == dtype::f32 ? std::uint32_t{1} : std::uint32_t{2});
   w.put(static_cast<std::uint32_t>(h.example.rank()));
@@ -132,6 +141,7 @@ std::vector<std::uint8_t> encode_packed_header(const packed_header& h) {
   w.put(h.classes);
   w.put(h.train);
   w.put(h.test);
+  if (!old) w.put(h.vocabulary), w.put(std::uint32_t{h.targets ? 1u : 0u});
   for (int i = 0; i < h.example.rank(); ++i) w.put(h.example[i]);
   for (int i = 0; i < h.label.rank(); ++i) w.put(h.label[i]);
   w.put(static_cast<std::uint32_t>(h.scaling.scale.size()));
@@ -152,9 +162,9 @@ expected<packed_layout> decode_packed_header(std::span<const std::uint8_t> begin
     return unexpected(error("not packed data: it does not begin with TROUPEPK"));
   reader first(begin.subspan(8));
   const auto is = first.take<std::uint32_t>(), length = first.take<std::uint32_t>();
-  if (is != version)
-    return unexpected(
-        error("packed data of version " + std::to_string(is) + ", this program reads version " + std::to_string(version)));
+  if (is < first_version || is > last_version)
+    return unexpected(error("packed data of version " + std::to_string(is) + ", this program reads versions " +
+                            std::to_string(first_version) + " and " + std::to_string(last_version)));
   if (length < 20 || length > max_packed_header_bytes || length > begin.size()) return unexpected(error("truncated in its header"));
   std::uint32_t sum = 0;
   std::memcpy(&sum, begin.data() + length - 4, 4);
@@ -162,7 +172,7 @@ expected<packed_layout> decode_packed_header(std::span<const std::uint8_t> begin
   reader r(begin.subspan(16, length - 20));
   packed_layout out;
   auto& h = out.header;
-  if (const auto* e = read_fields(r, h)) return unexpected(error(std::string("its header has ") + e));
+  if (const auto* e = read_fields(r, is, h)) return unexpected(error(std::string("its header has ") + e));
   if (!r.sound() || r.left() != 0) return unexpected(error("its header's length differs from its fields"));
   out.first_block = up_to(length, packed_alignment);
   // In 128 bits: each factor is limited, but their product may exceed 64 bits.

@@ -3,7 +3,7 @@
 //
 //   offset  bytes
 //    0      8       "TROUPEPK"
-//    8      4       version, 1
+//    8      4       version: 1, or 2 for data that version 1 cannot describe
 //   12      4       header bytes, checksum included
 //   16      4       type of a value: 0 = u8 (value = byte * scale - mean), 1 = f32, 2 = i32 (ids)
 //   20      4       rank of an example, 1 to 5
@@ -12,16 +12,18 @@
 //   32      8       classes (0: no labels)
 //   40      8       training examples
 //   48      8       test examples
-//   56      8 each  extents of an example, then of a label
+//           8       version 2 only: ids in the values are below this number
+//           4       version 2 only: type of a label, 0 = i32 (classes), 1 = f32 (targets)
+//           8 each  extents of an example, then of a label
 //           4       pairs (scale, mean), f64 each: for u8 one, or one for each step of the
 //                   outermost axis; otherwise none
 //           4       symbols (of text: the character of each class), each u32 length and UTF-8
 //           4       CRC32C of the header before it
 //
 // The blocks follow at the next multiple of 4096: those of the training examples, then those of the
-// test examples, all of one size. A block has the values of its examples, their labels (i32), the
-// CRC32C of both, and zeros up to a multiple of 64. Unused space in the last block of a split is
-// zero. The file ends with its last block.
+// test examples, all of one size. A block has the values of its examples, their labels (i32 or
+// f32), the CRC32C of both, and zeros up to a multiple of 64. Unused space in the last block of a
+// split is zero. The file ends with its last block.
 //
 // Errors: values. Any bytes give a header or an error. Nothing is allocated from a header's sizes
 // before the file's size has confirmed them.
@@ -40,7 +42,8 @@ namespace troupe {
 struct packed_header {
   dtype type = dtype::u8;
   shape example, label;
-  std::int64_t classes = 0;
+  std::int64_t classes = 0, vocabulary = 0;
+  bool targets = false;
   std::int64_t train = 0, test = 0;
   std::int64_t block_examples = 1;
   byte_scaling scaling;  // of u8

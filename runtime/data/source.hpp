@@ -31,9 +31,12 @@ class source {
  public:
   virtual ~source() = default;
   virtual shape example() const = 0;          // e.g. 1x28x28
-  virtual std::int64_t classes() const = 0;   // 0: no labels
+  virtual std::int64_t classes() const = 0;   // of the labels; 0: no labels, or targets
   virtual shape label() const { return {}; }  // of one example: a scalar, or one class for each of several positions
-  virtual bool ids() const { return false; }  // data is i32 (ids of words or characters), not values
+  // Labels are values to predict (regression), not classes. One value has the shape [1].
+  virtual bool targets() const { return false; }
+  virtual bool ids() const { return false; }                                 // data is i32 (ids of words or characters), not values
+  virtual std::int64_t vocabulary() const { return ids() ? classes() : 0; }  // ids of the data are below; 0: not known
   virtual std::vector<std::string> symbols() const { return {}; }  // of text: the character or word of each class, in UTF-8
   virtual std::vector<std::string> class_names() const { return symbols(); }  // by class; empty: the classes have no names
   virtual std::int64_t size(split s) const = 0;
@@ -41,9 +44,10 @@ class source {
   // decodes files), and does not only copy.
   virtual bool decodes() const { return false; }
   // Writes examples `indices` of split `s`: values in the dtype of `data` (f32 or f64; i32 for ids;
-  // backed, [n, example...]), labels as i32 [n, label...]. An index < 0 is padding: zeros and label
-  // -1. Thread-safe. Throws std::runtime_error with the file's name if a file can no longer be
-  // read; the job then fails with that text.
+  // backed, [n, example...]), labels as i32 [n, label...], targets in the dtype of `label` (f32 or
+  // f64). An index < 0 is padding: zeros, and label -1 or target 0. Thread-safe. Throws
+  // std::runtime_error with the file's name if a file can no longer be read; the job then fails
+  // with that text.
   virtual void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const = 0;
   // For sources whose values are bytes: the scaling (nullopt for other sources), and the bytes
   // themselves, one example after the other; padding is 0.
@@ -52,6 +56,8 @@ class source {
     (void)s, (void)indices, (void)out;
   }
 };
+
+inline bool has_labels(const source& s) { return s.classes() > 0 || s.targets(); }
 
 // A file, or a folder with all its contents, that a source would open. `key` is the option that
 // names it.

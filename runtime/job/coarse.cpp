@@ -46,6 +46,10 @@ class counted final : public source {
   explicit counted(std::shared_ptr<const source> of) : of_(std::move(of)) {}
   shape example() const override { return of_->example(); }
   std::int64_t classes() const override { return of_->classes(); }
+  shape label() const override { return of_->label(); }
+  bool targets() const override { return of_->targets(); }
+  bool ids() const override { return of_->ids(); }
+  std::int64_t vocabulary() const override { return of_->vocabulary(); }
   std::int64_t size(split s) const override { return s == split::train ? of_->size(s) : 0; }
   void read(split, const std::vector<std::int64_t>&, tensor&, tensor&) const override { assert(!"this source has no data"); }
 
@@ -133,8 +137,10 @@ model_graph coarse_graph(const model_graph& g, std::uint32_t buckets) {
   c.data = g.data;
   c.label = g.label;
   c.ids = g.ids;
+  c.targets = g.targets;
   c.packet_examples = g.packet_examples;
   c.classes = g.classes;
+  c.vocabulary = g.vocabulary;
   tensor_ref from{from_data, 0};
   shape before = g.data;
   for (std::uint32_t k = 0; k < buckets; ++k) {

@@ -85,13 +85,14 @@ expected<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, 
   const auto* type = j->all->sources.find(d.source);
   if (!type) return unexpected(diagnostics{{d.at, "unknown data source '" + d.source + "'"}});
   try {
-    if (!j->data) j->data = type->open(d.values, j->spec.seed);
+    if (!j->data) j->data = open_data(*type, d, j->spec.seed);
   } catch (const option_error& e) {
     return unexpected(diagnostics{{position(d.key_at, e.key, d.at), e.what()}});
   }
   if (auto ok = add_augmentation(*j); !ok) return unexpected(diagnostics{ok.error()});
+  if (auto ok = balance_classes(*j); !ok) return unexpected(diagnostics{ok.error()});
   const auto example = j->augment ? j->augment->example() : j->data->example();
-  auto graph = build_graph(j->spec, j->all->layers, example, j->data->classes(), j->data->label(), j->data->ids());
+  auto graph = build_graph(j->spec, j->all->layers, example_facts_of(*j->data, example));
   if (!graph) return unexpected(std::move(graph).error());
   j->graph = std::move(*graph);
   const auto* order = j->all->samplers.find(d.sampler.kind);

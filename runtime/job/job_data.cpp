@@ -1,10 +1,33 @@
 #include "runtime/job/job_data.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+#include <variant>
 
+#include "ops/device.hpp"
+#include "runtime/base/number_text.hpp"
+#include "runtime/data/validation.hpp"
 #include "runtime/job/position.hpp"
 
 namespace troupe {
+
+example_facts example_facts_of(const source& s, const shape& example) {
+  return {example, s.classes(), s.label(), s.ids(), s.vocabulary(), s.targets()};
+}
+
+std::shared_ptr<const source> open_data(const source_type& type, const data_spec& d, std::uint64_t seed) {
+  auto opened = type.open(d.values, seed);
+  if (d.validation == 0) return opened;
+  const auto n = opened->size(split::train);
+  const auto split_off = std::llround(d.validation * static_cast<double>(n));
+  if (split_off < 1 || split_off >= n)
+    throw option_error("validation", "validation = " + number_text(d.validation) + " of " + std::to_string(n) +
+                                         " training examples leaves no example to " + (split_off < 1 ? "evaluate" : "train") +
+                                         " on");
+  return with_validation(std::move(opened), d.validation, seed);
+}
 
 std::int64_t eval_examples(const prepared_job& j) {
   return j.spec.eval.batch > 0 ? std::max<std::int64_t>(1, j.spec.eval.batch / j.spec.pipeline.packets) : j.graph.packet_examples;
@@ -52,6 +75,58 @@ expected<void, diagnostic> add_augmentation(prepared_job& j) {
   return {};
 }
 
+namespace {
+
+// Number of training labels of each class.
+std::vector<std::int64_t> count_labels(const source& s, bool ids) {
+  constexpr std::int64_t at_once = 256;
+  const auto dev = make_cpu_device();
+  auto& host = dev->host();
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(s.classes()));
+  for (std::int64_t first = 0; first < s.size(split::train); first += at_once) {
+    const auto n = std::min(at_once, s.size(split::train) - first);
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(n));
+    std::iota(indices.begin(), indices.end(), first);
+    shape data{n}, label{n};
+    for (int i = 0; i < s.example().rank(); ++i) data.push_back(s.example()[i]);
+    for (int i = 0; i < s.label().rank(); ++i) label.push_back(s.label()[i]);
+    auto values = tensor::allocate(host, data, ids ? dtype::i32 : dtype::f32), labels = tensor::allocate(host, label, dtype::i32);
+    s.read(split::train, indices, values, labels);
+    for (std::int64_t k = 0; k < labels.count(); ++k)
+      if (const auto l = labels.data<std::int32_t>()[k]; l >= 0 && l < s.classes()) ++counts[static_cast<std::size_t>(l)];
+  }
+  return counts;
+}
+
+std::vector<double> balanced_weights(const std::vector<std::int64_t>& counts) {
+  const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+  std::vector<double> weights;
+  for (const auto n : counts) weights.push_back(n > 0 ? all / (static_cast<double>(counts.size()) * static_cast<double>(n)) : 0);
+  return weights;
+}
+
+}  // namespace
+
+expected<void, diagnostic> balance_classes(prepared_job& j) {
+  std::vector<double> weights;
+  for (auto& l : j.spec.layers) {
+    const auto found = l.values.values.find("class_weights");
+    if (found == l.values.values.end() || !std::holds_alternative<std::string>(found->second)) continue;
+    const auto refused = [&](const std::string& why) {
+      return unexpected(
+          diagnostic{position(l.key_at, "class_weights", l.at), "layer '" + l.name + "': class_weights = \"balanced\": " + why});
+    };
+    if (j.data->classes() == 0) return refused("source '" + j.spec.data.source + "' has no class labels");
+    try {
+      if (weights.empty()) weights = balanced_weights(count_labels(*j.data, j.data->ids()));
+    } catch (const std::runtime_error& e) {
+      return refused(e.what());
+    }
+    found->second = weights;
+  }
+  return {};
+}
+
 expected<void, diagnostic> check_samplers(const prepared_job& j) {
   const auto& d = j.spec.data;
   const auto& e = j.spec.eval;
@@ -87,6 +162,10 @@ expected<void, diagnostic> check_carries(const prepared_job& j) {
   if (!make_sampler(j, 0, j.spec.seed)->continues_sequences())
     return unexpected(diagnostic{s.at, "algorithm = \"bptt\" carries state from step to step, but with sampler '" + s.kind +
                                            "' an example does not continue the example before it; use sampler 'lanes'"});
+  if (j.spec.data.validation > 0)
+    return unexpected(diagnostic{position(j.spec.data.key_at, "validation", j.spec.data.at),
+                                 "algorithm = \"bptt\" carries state from example to example, but validation takes examples out "
+                                 "of their order: use the source's test file or test_fraction"});
   if (const auto& mode = *j.all->modes.find(j.spec.train.sync.kind); mode.work_units)
     return unexpected(
         diagnostic{j.spec.train.sync.at, "algorithm = \"bptt\" keeps the state of a sequence with its worker, but mode '" +

@@ -60,6 +60,8 @@ std::string data_text(const prepared_job& j) {
     s += ": " + with_commas(static_cast<std::uint64_t>(j.data->size(split::train))) + " examples of " +
          j.data->example().to_string();
     if (j.data->classes() > 0) s += ", " + with_commas(static_cast<std::uint64_t>(j.data->classes())) + " classes";
+    if (j.data->targets()) s += ", targets of " + j.data->label().to_string();
+    if (d.validation > 0) s += ", " + with_commas(static_cast<std::uint64_t>(j.data->size(split::test))) + " to validate on";
   }
   s += "; batch " + with_commas(static_cast<std::uint64_t>(d.batch));
   if (j.steps_per_epoch > 0) s += ", " + counted(j.steps_per_epoch, "step") + " an epoch";

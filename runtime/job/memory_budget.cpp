@@ -31,7 +31,7 @@ std::set<std::uint32_t> layers_on(const prepared_job& j, std::uint32_t node) {
 
 largest largest_on(const prepared_job& j, std::uint32_t node) {
   const auto type = j.spec.type();
-  largest most{bytes_in(j.graph.data, j.graph.ids ? dtype::i32 : type), "its data " + j.graph.data.to_string()};
+  largest most{bytes_in(j.graph.data, j.graph.data_type(type)), "its data " + j.graph.data.to_string()};
   const auto see = [&](double bytes, const graph_layer& l, const std::string& what, const shape& s) {
     if (bytes > most.bytes) most = {bytes, what + " " + s.to_string(), &l};
   };
@@ -52,7 +52,7 @@ largest largest_on(const prepared_job& j, std::uint32_t node) {
 double evaluation_bytes(const prepared_job& j, std::uint32_t node) {
   const auto examples = eval_examples(j);
   if (examples <= j.graph.packet_examples) return 0;
-  double peak = bytes_in(j.graph.data, j.graph.ids ? dtype::i32 : j.spec.type());
+  double peak = bytes_in(j.graph.data, j.graph.data_type(j.spec.type()));
   for (const auto& r : j.plan.roles) {
     if (r.node != node || !r.does().hosts_layers) continue;
     peak = std::max(peak, follow_packet(hosted_in(j.plan, j.graph, r, j.spec.parameter_type()), j.spec.type(), false).peak);

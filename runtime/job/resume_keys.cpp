@@ -100,6 +100,8 @@ std::vector<resume_key> rows_of_the_data() {
   using enum on_resume;
   return {
       {"data.batch", refused, [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.data.batch)); }},
+      {"data.validation", refused,
+       [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.data.validation)); }},
       {"the number of training examples", refused,
        [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.data->size(split::train))); }},
       {"data.readers", allowed},

@@ -22,7 +22,12 @@ std::vector<std::int64_t> eval_indices(const reading_config& c, const header& h)
 
 void read_examples(const source& from, const augmentation* augment, split part, const header& h,
                    const std::vector<std::int64_t>& indices, device& dev, tensor& data, tensor& label) {
-  if (data.type() == dtype::bf16) {  // sources and augmentations support f32 and f64 only
+  if (label.type() == dtype::bf16) {  // sources and augmentations support f32 and f64 only
+    tensor values = tensor::allocate(dev, label.dims(), dtype::f32);
+    read_examples(from, augment, part, h, indices, dev, data, values);
+    return dev.copy(values, label);
+  }
+  if (data.type() == dtype::bf16) {
     tensor values = tensor::allocate(dev, data.dims(), dtype::f32);
     read_examples(from, augment, part, h, indices, dev, values, label);
     return dev.copy(values, data);
@@ -62,8 +67,8 @@ void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, s
   data.set(0, n);
   auto label = c.graph->label;
   label.set(0, n);
-  r->data = tensor::declare(data, c.graph->ids ? dtype::i32 : c.type);
-  r->label = tensor::declare(label, dtype::i32);
+  r->data = tensor::declare(data, c.graph->data_type(c.type));
+  r->label = tensor::declare(label, c.graph->label_type(c.type));
   const auto from = r->h.phase == static_cast<std::uint8_t>(phase::train) ? split::train : c.eval_split;
   const task_cost cost{0, static_cast<double>(r->data.bytes()), "load"};
   out.run(

@@ -16,6 +16,21 @@ std::int64_t places(const graph_layer& l, std::size_t k) {
 
 }  // namespace
 
+namespace {
+
+// What to change in [data] if labels are classes where targets are needed, or vice versa.
+std::string label_hint(const job_spec& job, bool are_classes) {
+  const auto& o = job.data.values;
+  if (o.has("label_kind"))
+    return are_classes ? ": label_kind = \"values\" makes targets of them"
+                       : ": label_kind = \"classes\" makes class numbers of them";
+  if (o.has("targets"))
+    return are_classes ? ": name the column in targets, not in label" : ": name the column in label, not in targets";
+  return {};
+}
+
+}  // namespace
+
 std::optional<edge_mistake> wrong_type(const model_graph& g, const graph_layer& l, const job_spec& job) {
   for (std::size_t k = 0; k < l.inputs.size(); ++k) {
     const auto from = l.inputs[k];
@@ -25,8 +40,8 @@ std::optional<edge_mistake> wrong_type(const model_graph& g, const graph_layer& 
     const std::string values_are = std::string("values (") + name_of(job.type()) + ")", ids_are = "ids (i32)";
     auto text = "input " + std::to_string(k) + " of a " + l.type + " layer takes " + (ids ? values_are : ids_are) + ", but " +
                 in_quotes(l.spec->inputs[k]) + " (" + l.in[k].to_string() + ")";
-    if (from == of_data) text += " of source " + in_quotes(job.data.source);
-    text += " holds " + (from == of_label ? "class numbers (i32)"
+    if (from.layer == from_data) text += " of source " + in_quotes(job.data.source);
+    text += " holds " + (from == of_label ? (ids ? "class numbers (i32)" : "target " + values_are) + label_hint(job, ids)
                          : ids            ? ids_are + ": insert an embedding layer between them"
                                           : values_are);
     return edge_mistake{"inputs." + std::to_string(k), text};
@@ -38,13 +53,14 @@ std::vector<edge_mistake> wrong_ids(const model_graph& g, const graph_layer& l) 
   std::vector<edge_mistake> found;
   for (std::size_t k = 0; k < l.inputs.size(); ++k) {
     if (l.inputs[k] != of_label && !(l.inputs[k] == of_data && g.ids)) continue;
-    const auto there_are = places(l, k);
-    if (there_are == 0 || there_are >= g.classes) continue;
-    const auto n = std::to_string(there_are), wanted = std::to_string(g.classes);
+    const bool labels = l.inputs[k] == of_label;
+    const auto there_are = places(l, k), wanted_places = labels ? g.classes : g.vocabulary;
+    if (there_are == 0 || there_are >= wanted_places) continue;
+    const auto n = std::to_string(there_are), wanted = std::to_string(wanted_places);
     if (l.maths->is_loss() || l.maths->is_metric())
       found.push_back({"inputs.0", "its input " + in_quotes(l.spec->inputs[0]) + " (" + l.in[0].to_string() + ") has " + n +
                                        " score" + (there_are == 1 ? "" : "s") + " an example, but the data has " + wanted +
-                                       " classes"});
+                                       (labels ? " classes" : " different ids")});
     else
       found.push_back({"vocabulary", "a vocabulary of " + n + ", but the data has " + wanted + " different ids"});
   }
@@ -55,7 +71,7 @@ void bound_ids(model_graph& g) {
   for (const auto& l : g.layers)
     for (std::size_t k = 0; k < l.inputs.size(); ++k) {
       if (l.inputs[k] == of_label && places(l, k) > 0) g.label_below = g.classes;
-      if (l.inputs[k] == of_data && g.ids && places(l, k) > 0) g.id_below = g.classes;
+      if (l.inputs[k] == of_data && g.ids && places(l, k) > 0) g.id_below = g.vocabulary;
     }
 }
 

@@ -56,7 +56,7 @@ void mark_gradients(model_graph& graph) {
 }
 
 dtype model_graph::type_of(tensor_ref t, dtype activations) const {
-  if (t.layer == from_data) return t.output == 1 || ids ? dtype::i32 : activations;
+  if (t.layer == from_data) return t.output == 1 ? label_type(activations) : data_type(activations);
   return output_type(*layers[static_cast<std::size_t>(t.layer)].maths, t.output, activations);
 }
 

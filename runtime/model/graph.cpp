@@ -36,10 +36,12 @@ struct draft {
 
 class builder {
  public:
-  builder(const job_spec& job, const layer_registry& registry, const shape& example, std::int64_t classes, const shape& label,
-          bool ids)
-      : job_(job), registry_(registry), example_(example), label_(label), ids_(ids) {
-    graph_.classes = classes;
+  builder(const job_spec& job, const layer_registry& registry, const example_facts& data)
+      : job_(job), registry_(registry), example_(data.example), label_(data.label) {
+    graph_.classes = data.classes;
+    graph_.ids = data.ids;
+    graph_.vocabulary = data.vocabulary;
+    graph_.targets = data.targets;
   }
 
   expected<model_graph, diagnostics> build() {
@@ -89,7 +91,6 @@ class builder {
       graph_.label = shape{graph_.packet_examples};
       for (int i = 0; i < label_.rank(); ++i) graph_.label.push_back(label_[i]);
       graph_.data = shape{graph_.packet_examples};
-      graph_.ids = ids_;
       for (int i = 0; i < example_.rank(); ++i) graph_.data.push_back(example_[i]);
       for (const auto* s : {&graph_.data, &graph_.label})
         if (!sane(*s)) error(batch_at, "a packet of the batch would have the shape " + s->to_string() + ", which is too large");
@@ -177,7 +178,7 @@ class builder {
           const auto hint = errors_.size() < max_mistakes_shown ? did_you_mean(s.inputs[k], known) : std::string();
           layer_error(s, key, "unknown input " + in_quotes(s.inputs[k]) + hint);
           names_resolved_ = d.sound = false;
-        } else if (ref == tensor_ref{from_data, 1} && graph_.classes <= 0) {
+        } else if (ref == tensor_ref{from_data, 1} && !graph_.has_labels()) {
           layer_error(s, key, "the source " + in_quotes(job_.data.source) + " has no labels");
           d.sound = false;
         }
@@ -343,7 +344,6 @@ class builder {
   const job_spec& job_;
   const layer_registry& registry_;
   shape example_, label_;
-  bool ids_ = false;
   model_graph graph_;
   diagnostics errors_;
   std::map<std::string, std::int32_t, std::less<>> by_name_;
@@ -355,9 +355,8 @@ class builder {
 
 }  // namespace
 
-expected<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const shape& example,
-                                               std::int64_t classes, const shape& label, bool ids) {
-  return builder(job, layers, example, classes, label, ids).build();
+expected<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const example_facts& data) {
+  return builder(job, layers, data).build();
 }
 
 }  // namespace troupe

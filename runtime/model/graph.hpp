@@ -59,28 +59,39 @@ struct graph_layer {
 struct model_graph {
   std::vector<graph_layer> layers;  // topological order, ties by position in the file
   std::vector<graph_param> params;
-  shape data, label;   // of one training packet
-  bool ids = false;    // data has type i32 instead of the activations' type
-  bool local = false;  // algorithm "cd": a loss layer with parameters (rbm) sends no gradient to its inputs
+  shape data, label;     // of one training packet
+  bool ids = false;      // data has type i32 instead of the activations' type
+  bool targets = false;  // labels are values of the activations' type instead of i32
+  bool local = false;    // algorithm "cd": a loss layer with parameters (rbm) sends no gradient to its inputs
   std::int64_t packet_examples = 0;
   std::int64_t parameter_count = 0;
-  std::int64_t classes = 0;
+  std::int64_t classes = 0, vocabulary = 0;  // of the labels; of ids in data
   // Exclusive upper bounds of labels, and of ids in data, that a layer uses as an index; 0: no
   // layer does (edge_types.hpp).
   std::int64_t label_below = 0, id_below = 0;
   // Consumers of one tensor, in layer order: the fixed order in which their gradients are added.
   std::vector<tensor_ref> consumers(tensor_ref t) const;  // {layer, input port} pairs
   dtype type_of(tensor_ref t, dtype activations) const;
+  dtype data_type(dtype activations) const { return ids ? dtype::i32 : activations; }
+  dtype label_type(dtype activations) const { return targets ? activations : dtype::i32; }
+  bool has_labels() const { return classes > 0 || targets; }
   double flops_per_packet() const;  // forward, in training
   bool carries() const;
 };
 
-// `example`: shape of one example of the source, e.g. 1x28x28; `label`: shape of its label; `ids`:
-// examples hold ids (i32) instead of values. Returns diagnostics for: unknown layer types or
-// inputs, missing or unused inputs, cycles, a wrong number of inputs, shapes that do not match
-// (naming the layer and both shapes), a batch that packets do not divide, duplicate names, a
-// missing loss layer, values where ids are expected and vice versa, ids beyond a layer's table, ...
-expected<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const shape& example,
-                                               std::int64_t classes, const shape& label = {}, bool ids = false);
+// What a graph needs to know about the source; members as in runtime/data/source.hpp.
+struct example_facts {
+  shape example;  // as the net receives it (augmented)
+  std::int64_t classes = 0;
+  shape label = {};
+  bool ids = false;
+  std::int64_t vocabulary = 0;
+  bool targets = false;
+};
+// Returns diagnostics for: unknown layer types or inputs, missing or unused inputs, cycles, a wrong
+// number of inputs, shapes that do not match (naming the layer and both shapes), a batch that
+// packets do not divide, duplicate names, a missing loss layer, values where ids are expected and
+// vice versa, ids beyond a layer's table, ...
+expected<model_graph, diagnostics> build_graph(const job_spec& job, const layer_registry& layers, const example_facts& data);
 
 }  // namespace troupe

@@ -7,6 +7,7 @@ namespace troupe {
 
 tables node_tables() {
   auto t = stock_tables();
+  t.sources.add(hdf5_source_type());
   t.sources.add(images_source_type());
   t.sources.add(lmdb_source_type());
   t.sources.add(numpy_source_type());

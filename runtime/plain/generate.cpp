@@ -7,6 +7,7 @@
 #include "ops/device.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/data/random.hpp"
+#include "runtime/job/job_data.hpp"
 
 namespace troupe {
 namespace {
@@ -114,7 +115,7 @@ expected<std::unique_ptr<text_generator>, diagnostic> make_generator(const prepa
   } catch (const option_error& e) {
     return unexpected(diagnostic{spec->data.at, e.what()});
   }
-  auto built = build_graph(*spec, j.all->layers, data->example(), data->classes(), data->label(), data->ids());
+  auto built = build_graph(*spec, j.all->layers, example_facts_of(*data, data->example()));
   if (!built) return unexpected(built.error().front());
   auto& g = *built;
   const auto* loss = loss_of(g);

@@ -113,8 +113,8 @@ void plain_loop::impl::load(std::uint32_t packet) {
   const auto n = j->graph.packet_examples;
   const auto indices = order->indices(at, packet * n, n);
   auto& host = dev->host();
-  data = tensor::allocate(host, j->graph.data, j->graph.ids ? dtype::i32 : j->spec.type());
-  label = tensor::allocate(host, j->graph.label, dtype::i32);
+  data = tensor::allocate(host, j->graph.data, j->graph.data_type(j->spec.type()));
+  label = tensor::allocate(host, j->graph.label, j->graph.label_type(j->spec.type()));
   header h;
   h.step = at;
   h.packet = packet;

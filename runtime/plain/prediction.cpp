@@ -3,9 +3,9 @@
 namespace troupe {
 namespace {
 
-prediction of_loss(const graph_layer& l) {
+prediction of_loss(const model_graph& g, const graph_layer& l) {
   prediction p{l.inputs[0], answer::values};
-  const bool classes = l.inputs.size() > 1 && from_label(l.inputs[1]);
+  const bool classes = l.inputs.size() > 1 && from_label(l.inputs[1]) && !g.targets;
   if (l.type == "softmax_loss") p.meaning = answer::softmax;
   if (l.type == "sigmoid_cross_entropy" && classes) p.meaning = answer::sigmoid;
   if (l.type == "hinge" && classes) p.meaning = answer::scores;
@@ -24,7 +24,7 @@ expected<prediction> prediction_of(const model_graph& g) {
     const bool measured = metric && l.inputs[0] == metric->inputs[0];
     if (!loss || measured || !metric || !(loss->inputs[0] == metric->inputs[0])) loss = &l;
   }
-  if (loss) return of_loss(*loss);
+  if (loss) return of_loss(g, *loss);
   if (metric) return prediction{metric->inputs[0], answer::scores};
   return unexpected(error("the job has no loss whose prediction is computed in tests"));
 }

@@ -148,8 +148,8 @@ predictor::result predictor::run(const source& from, std::int64_t first) {
   std::iota(indices.begin(), indices.begin() + count, first);
   auto& host = dev_->host();
   dev_->begin_task();
-  auto data = tensor::allocate(host, sized(g.data), g.ids ? dtype::i32 : job_->spec.type());
-  auto label = tensor::allocate(host, sized(g.label), dtype::i32);
+  auto data = tensor::allocate(host, sized(g.data), g.data_type(job_->spec.type()));
+  auto label = tensor::allocate(host, sized(g.label), from.targets() ? dtype::f64 : dtype::i32);
   header h;
   h.phase = static_cast<std::uint8_t>(phase::test);
   read_examples(from, job_->augment.get(), split::test, h, indices, host, data, label);
@@ -160,8 +160,11 @@ predictor::result predictor::run(const source& from, std::int64_t first) {
   dev_->download(out, r.values.data());
   dev_->finish_task();
   r.values.resize(static_cast<std::size_t>(count * positions_ * width_));
-  const auto* labels = label.data<std::int32_t>();
-  r.labels.assign(labels, labels + label.count() / batch_ * count);
+  const auto labels = label.count() / batch_ * count;
+  if (from.targets())
+    r.targets.assign(label.data<double>(), label.data<double>() + labels);
+  else
+    r.labels.assign(label.data<std::int32_t>(), label.data<std::int32_t>() + labels);
   return r;
 }
 

@@ -36,6 +36,7 @@ class predictor {
   struct result {
     std::vector<double> values;        // [examples][positions][width]
     std::vector<std::int32_t> labels;  // [examples][positions], or of the source's own size; -1: none
+    std::vector<double> targets;       // [examples][label...], if the source's labels are values
   };
   // Reads examples [first, first + batch()) of the source's test split, as far as there are any,
   // applies the job's augmentation for tests, and runs the net. `from` has the shape and the type

@@ -41,9 +41,8 @@ class size_checker {
   }
 
   void look_at_examples() {
-    const auto type = g_.ids ? dtype::i32 : job_.type();
-    const auto packet = g_.data.count() * static_cast<std::int64_t>(size_of(type)) +
-                        g_.label.count() * static_cast<std::int64_t>(size_of(dtype::i32));
+    const auto packet = g_.data.count() * static_cast<std::int64_t>(size_of(g_.data_type(job_.type()))) +
+                        g_.label.count() * static_cast<std::int64_t>(size_of(g_.label_type(job_.type())));
     const auto bytes = largest(packet, true);
     for (std::uint32_t w = 0; w < p_.loaders.size() && bytes > max_; ++w) {
       const auto to = p_[p_.loaders[w]].node;

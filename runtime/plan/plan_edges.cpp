@@ -63,7 +63,7 @@ plan_edge& edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, fe
 // the loss would fill it with incomplete packets.
 void add_windows(plan_draft& draft, role_id s) {
   auto& plan = draft.plan;
-  const tensor_ref what{from_data, static_cast<std::uint16_t>(draft.graph.classes > 0 ? 1 : 0)};
+  const tensor_ref what{from_data, static_cast<std::uint16_t>(draft.graph.has_labels() ? 1 : 0)};
   for (auto l : std::vector<std::uint32_t>(plan[s].layers)) {
     const auto& layer = draft.graph.layers[l];
     if (!reports(layer)) continue;

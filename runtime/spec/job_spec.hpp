@@ -61,6 +61,7 @@ struct data_spec {
   std::string source;  // idx | synthetic | <plugin>
   options values;      // the source's own options (path, ...), checked
   std::int64_t batch = 64;
+  double validation = 0;              // share of the training examples that are the test split instead
   std::int64_t readers = 0;           // packets that are read at once; 0: the source's default
   std::optional<options> augment;     // options, checked
   choice sampler{"shuffle", {}, {}};  // from [train]

@@ -69,6 +69,7 @@ const std::map<std::string, other_job>& other_jobs() {
       {"job.conv_workspace", {{"job.conv_workspace=\"64MiB\""}}},
       {"data.batch", {{"data.batch=12"}}},
       {"the number of training examples", {{"data.examples=500"}}},
+      {"data.validation", {{"data.validation=0.1"}}},
       {"data.readers", {{"data.readers=2"}}},
       {"data.augment", {{"data.augment={mirror=true}"}}},
       {"data.*", {{"data.noise=0.4"}}},

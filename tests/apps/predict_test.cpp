@@ -182,6 +182,39 @@ TEST_F(predict, gives_the_same_answers_for_every_kind_of_file) {
   EXPECT_EQ(several.out.find("images/B.png,0,"), several.out.find('\n') + 1);
 }
 
+TEST_F(predict, reads_standard_input) {
+  const auto pixels = all_pixels(tested);
+  write("u1.npy", npy_file("|u1", "(28, 6, 5)", pixels));
+  std::string rows;
+  for (std::size_t k = 0; k < pixels.size(); ++k)
+    rows += std::to_string(static_cast<std::uint8_t>(pixels[k])) + ((k + 1) % (height * width) == 0 ? "\n" : ",");
+  write("rows.csv", rows);
+  write_png("a.png", 1);
+  write("broken.png", "\x89PNG and no more"), write("empty", ""), write("binary", std::string("\1\2\3\0", 4));
+  const auto piped = [&](const std::string& file, const std::string& words) {
+    const auto line = troupe_program() + " predict job.toml --weights net.safetensors " + words + " < " + file;
+    return child("/bin/sh", {"-c", line}, folder_).wait();
+  };
+  for (const char* name : {"u1.npy", "rows.csv", "t10k-images-idx3-ubyte", "a.png"}) {
+    const auto want = predicted({name}), got = piped(name, "-");
+    EXPECT_EQ(got.code, 0) << got.err;
+    EXPECT_EQ(answers_of(got.out), answers_of(want.out)) << name;
+    EXPECT_NE(got.out.find("\nstdin,0,"), std::string::npos) << got.out;
+  }
+  EXPECT_EQ(answers_of(piped("u1.npy", "--input - --format npy").out), answers_of(predicted({"u1.npy"}).out));
+  const auto refused = [&](const std::string& file, const std::string& words, const std::string& why) {
+    const auto o = piped(file, words);
+    EXPECT_EQ(o.code, 2) << o.err;
+    EXPECT_NE(o.err.find(why), std::string::npos) << o.err;
+  };
+  refused("empty", "-", "stdin: is empty");
+  refused("binary", "-", "stdin: it is no image (PNG, JPEG), .npy, CSV or IDX file");
+  refused("rows.csv", "- --format npy", "stdin: ");
+  refused("broken.png", "-", "stdin: ");
+  refused("a.png", "- -", "stdin: it can be read only once");
+  refused("a.png", "a.png --format image", "name it with the input -");
+}
+
 TEST_F(predict, prints_the_most_probable_classes_and_names_none) {
   const auto rows = of_kind(objects(predicted({"t10k-images-idx3-ubyte", "--json", "--top", "3", "--all"}).out), "prediction");
   ASSERT_EQ(rows.size(), std::size_t{tested});

@@ -33,12 +33,12 @@ TEST(fuzz, every_target_handles_mutated_inputs) {
 TEST(fuzz, all_targets_are_linked) {
   std::set<std::string> linked;
   for (const auto& t : targets()) EXPECT_TRUE(linked.insert(t.name).second) << t.name;
-  EXPECT_EQ(linked,
-            (std::set<std::string>{
-                "caffemodel",     "checkpoint", "cluster_file", "control",  "csv",      "exchange",  "frame",     "hello",
-                "http",           "idx",        "image",        "job_file", "journal",  "layout",    "message",   "message_log",
-                "message_stream", "npy",        "onnx",         "packed",   "prototxt", "repl_line", "run_files", "safetensors",
-                "shared_buffers", "web_socket"}));
+  EXPECT_EQ(linked, (std::set<std::string>{"caffemodel",  "checkpoint",     "cluster_file", "control",      "csv",
+                                           "exchange",    "frame",          "hello",        "http",         "idx",
+                                           "image",       "job_file",       "journal",      "layout",       "message",
+                                           "message_log", "message_stream", "net_file",     "npy",          "onnx",
+                                           "packed",      "prototxt",       "repl_line",    "request_body", "run_files",
+                                           "safetensors", "shared_buffers", "web_socket"}));
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ std::vector<std::string> sound_packed() {
     h.example = type == dtype::i32 ? shape{8} : shape{1, 2, 3}, h.label = type == dtype::i32 ? shape{8} : shape{};
     h.classes = 3, h.train = 10, h.test = 4, h.block_examples = 4;
     if (type == dtype::u8) h.scaling = {{1.0 / 255}, {0.5}};
-    if (type == dtype::i32) h.symbols = {"a", "b", "\xc3\xa9"};
+    if (type == dtype::i32) h.symbols = {"a", "b", "\xc3\xa9"}, h.vocabulary = 3;
+    if (type == dtype::f32) h.targets = true, h.classes = 0, h.label = shape{2};
     const auto bytes = packed_alignment + (h.blocks(split::train) + h.blocks(split::test)) * h.block_bytes();
     std::string s(5, '\0');
     for (std::size_t i = 0; i < 5; ++i) s[i] = static_cast<char>(bytes >> (8 * i));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The sources `numpy` and `lmdb` on files that NumPy and py-lmdb write: data_files_test.py TROUPE. Fashion-MNIST trains to the same weights, bit for
-bit, from arrays, from a database as Caffe makes it, and from its own files; mistakes are named."""
+"""The sources `numpy`, `lmdb` and `hdf5` on files that NumPy, py-lmdb and h5py write: data_files_test.py TROUPE. Fashion-MNIST trains to the same
+weights, bit for bit, from arrays, from a database as Caffe makes it, from HDF5, and from its own files; mistakes are named."""
 import gzip
 import json
 import os
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+import h5py
 import lmdb
 import numpy
 
@@ -78,6 +79,12 @@ def database(path, images, labels):
             txn.put(f"{i:08}".encode(), datum)
 
 
+def hdf5(path, images, labels, **more):
+    with h5py.File(path, "w") as f:
+        f.create_dataset("data", data=images, **more)
+        f.create_dataset("label", data=labels)
+
+
 def run(folder, data):
     job = os.path.join(folder, "job.toml")
     with open(job, "w") as f:
@@ -95,6 +102,63 @@ def trained(folder, data):
 def refused(folder, data, text):
     done = run(folder, data)
     assert done.returncode == 2 and text in done.stdout, f"{text!r} is not in {done.stdout!r} ({done.returncode})"
+
+
+def refused_hdf5(folder, at, x, y):
+    source = f'source = "hdf5"\nshape = [1, 28, 28]\n'
+    def refuse(path, text, more=""):
+        refused(folder, f'{source}path = "{at(path)}"\n{more}', text)
+    refuse("nowhere.h5", "nowhere.h5: cannot open")
+    refuse("train.h5", "train.h5: there is no dataset 'pixels'", 'data = "pixels"')
+    with h5py.File(at("huge.h5"), "w") as f:
+        f.create_dataset("data", (1 << 40, 28, 28), numpy.uint8, chunks=(1, 28, 28))  # no chunk is allocated
+    refuse("huge.h5", "huge.h5: dataset 'data': it takes more memory than memory_mib allows (", 'labels = ""')
+    with open(at("train.h5"), "rb") as f, open(at("cut.h5"), "wb") as g:
+        g.write(f.read()[:5000])
+    refuse("cut.h5", "cut.h5: it is no HDF5 file, or it is damaged")
+    with open(at("bad.txt"), "w") as f:
+        f.write("train.h5\nfew.h5\n")
+    hdf5(at("few.h5"), x[:9, :20], y[:9])
+    refuse("bad.txt", "few.h5: dataset 'data': its rows or the type of its numbers differ from those of the first file")
+    hdf5(at("short.h5"), x, y[:9])
+    refuse("short.h5", "9 labels, but")
+    # Numbers that are in other files, which a node may have no right to read.
+    with h5py.File(at("link.h5"), "w") as f:
+        f["data"] = h5py.ExternalLink("train.h5", "data")
+        f["label"] = y
+    refuse("link.h5", "link.h5: dataset 'data': its numbers are in other files")
+    with h5py.File(at("outside.h5"), "w") as f:
+        f.create_dataset("data", (10, 28, 28), numpy.uint8, external=[(at("train.h5"), 0, 7840)])
+    refuse("outside.h5", "outside.h5: dataset 'data': its numbers are in other files", 'labels = ""')
+    with h5py.File(at("virtual.h5"), "w") as f:
+        layout = h5py.VirtualLayout(shape=x.shape, dtype=x.dtype)
+        layout[:] = h5py.VirtualSource(at("train.h5"), "data", shape=x.shape)
+        f.create_virtual_dataset("data", layout)
+    refuse("virtual.h5", "virtual.h5: dataset 'data': its numbers are in other files", 'labels = ""')
+    with h5py.File(at("text.h5"), "w") as f:
+        f["data"] = [b"a", b"b"]
+    refuse("text.h5", "dataset 'data': it does not hold integers or floats", 'labels = ""')
+    os.environ["TROUPE_HDF5_LIBRARY"] = at("no_library.so")
+    refuse("train.h5", "the HDF5 library cannot be loaded: install the package libhdf5-103-1")
+    del os.environ["TROUPE_HDF5_LIBRARY"]
+
+
+def of_hdf5(folder, at, own, x_train, y_train, x_test, y_test):
+    hdf5(at("train.h5"), x_train, y_train.astype(numpy.int32))
+    hdf5(at("test.h5"), x_test, y_test.astype(numpy.int32))
+    hdf5_keys = f"shape = [1, 28, 28]\nscale = {1 / 255!r}\n"
+    test = f'test_path = "{at("test.h5")}"\n'
+    assert trained(folder, f'source = "hdf5"\npath = "{at("train.h5")}"\n{test}{hdf5_keys}') == own, "HDF5 has other weights"
+    # As Caffe's tools write them: a list of files, float labels [n, 1]; also compressed, big-endian chunks.
+    hdf5(at("first.h5"), x_train[:333].astype(">i2"), y_train[:333, None].astype(numpy.float32), chunks=(10, 28, 28), compression="gzip")
+    hdf5(at("second.h5"), x_train[333:].astype(numpy.int16), y_train[333:, None].astype(numpy.float32))
+    hdf5(at("test_short.h5"), x_test.astype(numpy.int16), y_test[:, None].astype(numpy.float32))
+    with open(at("train.txt"), "w") as f:
+        f.write(f"first.h5\n\n  {at('second.h5')}\n")
+    listed = f'source = "hdf5"\npath = "{at("train.txt")}"\ntest_path = "{at("test_short.h5")}"\n{hdf5_keys}'
+    assert trained(folder, listed + 'label_kind = "classes"') == own, "a list of HDF5 files has other weights"
+    refused(folder, listed, "input 1 of a softmax_loss layer takes ids (i32), but 'label' (50x1) of source 'hdf5' holds target values (f32): label_kind =")
+    refused_hdf5(folder, at, x_train, y_train)
 
 
 def main():
@@ -124,6 +188,8 @@ def main():
             data = f'source = "lmdb"\npath = "{at(path)}"\ntest_path = "{at("test_lmdb")}"\nscale = [{1 / 255!r}]'
             assert trained(folder, data) == own, f"{path} has other weights"
 
+        of_hdf5(folder, at, own, x_train, y_train, x_test, y_test)
+
         # Floats that are scaled already, rounded as the source rounds them, give the same weights.
         scaled = {k: (v / 255.0).astype(numpy.float32) if k[0] == "x" else v for k, v in arrays.items()}
         numpy.savez(at("floats.npz"), **scaled)
@@ -139,13 +205,13 @@ def main():
         refused(folder, f'{source}path = "{at("cut.npz")}"', "no .npz file")
         refused(folder, f'{source}path = "{at("other.npz")}"', "there is no array 'x_train'; the file has 'images', 'kinds', 'few', 'short', 'big'")
         other = f'{source}path = "{at("other.npz")}"\ndata = "images"\ntest_data = ""\n'
-        refused(folder, f'{other}labels = "kinds"', "labels are class numbers, not floats")
+        refused(folder, f'{other}shape = [1, 20, 28]\nlabels = "kinds"', "of source 'numpy' holds target values (f32)")
         refused(folder, f'{other}labels = "few"', "9 labels, but")
         refused(folder, f'{other}labels = "../x"', "without a folder")
         refused(folder, f'{source}path = "{at("other.npz")}"\ndata = "big"', "Fortran order")
         refused(folder, f'{source}path = "{at("plain.npz")}"\nshape = [3, 28, 28]', "does not form an example")
         refused(folder, f'{source}path = "{at("plain.npz")}"\nclasses = 5', "the largest label is 9")
-    print("the same weights from .npz, compressed .npz, .npy, LMDB and IDX")
+    print("the same weights from .npz, compressed .npz, .npy, LMDB, HDF5 and IDX")
 
 
 main()

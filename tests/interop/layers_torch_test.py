@@ -120,7 +120,9 @@ def slices(o, x, w):
 
 def softmax_loss(o, x, w):
     keep = x[1] >= 0
-    return F.cross_entropy(x[0].reshape(*x[1].shape, -1)[keep], x[1][keep].long(), label_smoothing=o.real("label_smoothing"))
+    weights = o.reals("class_weights")
+    return F.cross_entropy(x[0].reshape(*x[1].shape, -1)[keep], x[1][keep].long(), label_smoothing=o.real("label_smoothing"),
+                           weight=torch.tensor(weights, dtype=x[0].dtype) if weights else None)
 
 
 def accuracy(o, x, w):

@@ -67,7 +67,8 @@ TEST_F(data_folders, every_path_of_every_source_is_checked) {
     const auto& type = *all_.sources.find(name);
     for (const auto& s : type.specs) {
       if (s.kind != option_kind::text || !s.choices.empty() || s.name == "label" || s.name == "separator") continue;
-      if (name == "numpy" && s.name != "path") continue;  // names of arrays, which have no folder
+      if (name == "numpy" && s.name != "path") continue;                          // names of arrays, which have no folder
+      if (name == "hdf5" && s.name != "path" && s.name != "test_path") continue;  // names of datasets
       SCOPED_TRACE(name + " " + s.name);
       ++paths;
       EXPECT_EQ(blamed(type, {{s.name, secret()}}), s.name);
@@ -75,7 +76,7 @@ TEST_F(data_folders, every_path_of_every_source_is_checked) {
       EXPECT_EQ(blamed(type, {{s.name, in("rows.csv").string()}}), "");
     }
   }
-  EXPECT_EQ(paths, 15) << "csv 2, idx 5, images 3, lmdb 2, numpy 1, packed 1, text 1";
+  EXPECT_EQ(paths, 17) << "csv 2, hdf5 2, idx 5, images 3, lmdb 2, numpy 1, packed 1, text 1";
   EXPECT_EQ(blamed(*all_.sources.find("idx"), {{"path", in("set").string()}, {"test_labels", "../../elsewhere/secret"}}),
             "test_labels");
 }
@@ -116,6 +117,14 @@ TEST_F(data_folders, folders_of_arrays_and_databases_may_not_have_links_to_outsi
     fs::create_symlink(secret(), folder / "x_train.npy");
     EXPECT_EQ(blamed(source, {{"path", folder.string()}}), "path");
   }
+}
+
+TEST_F(data_folders, hdf5_files_of_a_list_are_checked) {
+  std::ofstream(in("list.txt")) << "rows.csv\n" << in("rows.csv").string() << "\n";
+  EXPECT_EQ(blamed("hdf5", {{"path", in("list.txt").string()}}), "");
+  std::ofstream(in("list.txt")) << "rows.csv\n" << secret() << "\n";
+  EXPECT_EQ(blamed("hdf5", {{"path", in("list.txt").string()}}), "path");
+  EXPECT_EQ(blamed("hdf5", {{"path", in("rows.csv").string()}, {"test_path", in("list.txt").string()}}), "test_path");
 }
 
 TEST_F(data_folders, every_text_is_a_path_in_a_source_that_declares_no_files) {

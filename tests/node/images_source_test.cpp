@@ -78,7 +78,8 @@ struct dots {
 };
 
 TEST(images_source, is_in_the_tables_of_the_program) {
-  EXPECT_THAT(node_tables().sources.names(), ElementsAre("csv", "idx", "images", "lmdb", "numpy", "packed", "synthetic", "text"));
+  EXPECT_THAT(node_tables().sources.names(),
+              ElementsAre("csv", "hdf5", "idx", "images", "lmdb", "numpy", "packed", "synthetic", "text"));
 }
 
 TEST(images_source, reads_planes_and_labels_in_the_order_of_names) {

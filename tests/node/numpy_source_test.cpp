@@ -122,6 +122,51 @@ TEST_F(numpy_files, have_labels_of_each_example_and_of_several_positions) {
   EXPECT_THAT(labels, ElementsAre(4, 5, -1, -1, 0, 1));
 }
 
+TEST_F(numpy_files, have_as_many_ids_as_the_data_and_as_many_classes_as_the_labels) {
+  write("x_train.npy", npy("<i4", "2, 3", std::vector<std::int32_t>{0, 999, 5, 7, 8, 9}));
+  write("x_test.npy", npy("<i4", "1, 3", std::vector<std::int32_t>{1, 1203, 2}));
+  write("y_train.npy", npy("<i8", "2", std::vector<std::int64_t>{0, 2}));
+  write("y_test.npy", npy("<i8", "1", std::vector<std::int64_t>{1}));
+  const auto s = open({{"ids", true}});
+  EXPECT_EQ(s->classes(), 3);
+  EXPECT_EQ(s->vocabulary(), 1204);
+  EXPECT_EQ(open({{"ids", true}, {"test_data", ""}})->vocabulary(), 1000);
+  EXPECT_EQ(open({{"ids", true}, {"vocabulary", std::int64_t{5000}}})->vocabulary(), 5000);
+  EXPECT_EQ(open({})->vocabulary(), 0) << "values";
+}
+
+TEST_F(numpy_files, have_float_labels_as_targets) {
+  write("x_train.npy", npy("<f4", "3, 2", std::vector<float>(6)));
+  write("y_train.npy", npy("<f8", "3", std::vector<double>{0.5, -2, 1e300}));
+  write("two.npy", npy("<f4", "3, 2", std::vector<float>{1, 2, 3, 4, 5, 6}));
+  write("whole.npy", npy("<i4", "3", std::vector<std::int32_t>{-4, 7, 1}));
+  write("caffe.npy", npy("<f4", "3", std::vector<float>{0, 2, 1}));
+  write("bad.npy", npy("<f4", "3", std::vector<float>{0, 1, std::numeric_limits<float>::infinity()}));
+  const auto targets = [&](const source& s) {
+    std::vector<float> x(6);
+    std::vector<double> y(static_cast<std::size_t>(3 * s.label().count()), 99);
+    auto data = tensor::borrow(x.data(), shape{3, 2}, dtype::f32);
+    auto label = tensor::borrow(y.data(), shape{static_cast<std::int64_t>(y.size())}, dtype::f64);
+    s.read(split::train, {2, -1, 0}, data, label);
+    return y;
+  };
+  const numpy_options no_test{{"test_data", ""}};
+  const auto with = [&](numpy_options more) {
+    more.insert(no_test.begin(), no_test.end());
+    return more;
+  };
+  const auto s = open(no_test);
+  EXPECT_TRUE(s->targets());
+  EXPECT_EQ(s->classes(), 0);
+  EXPECT_EQ(s->label(), shape{1});
+  EXPECT_THAT(targets(*s), ElementsAre(1e300, 0, 0.5));
+  EXPECT_THAT(targets(*open(with({{"labels", "two"}}))), ElementsAre(5, 6, 0, 0, 1, 2));
+  EXPECT_THAT(targets(*open(with({{"labels", "whole"}, {"label_kind", "values"}}))), ElementsAre(1, 0, -4));
+  EXPECT_EQ(open(with({{"labels", "caffe"}, {"label_kind", "classes"}}))->classes(), 3);
+  EXPECT_THAT(why(with({{"label_kind", "classes"}})), HasSubstr("y_train.npy: the label at index 0 is not a class number"));
+  EXPECT_THAT(why(with({{"labels", "bad"}})), HasSubstr("bad.npy: the target at index 2 is not finite"));
+}
+
 TEST_F(numpy_files, split_by_a_fraction_without_a_row_in_both_parts) {
   std::vector<std::int32_t> rows(50);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int32_t>(i);

@@ -51,7 +51,8 @@ class random_sets {
       case option_kind::real: return real(s.min, s.max);
       case option_kind::text: return toml_text(s.choices.empty() ? "/t \"" + std::to_string(below(9)) : one_of(s.choices));
       case option_kind::integers: return "[" + whole(s.min, s.max) + ", " + whole(s.min, s.max) + "]";
-      case option_kind::reals: return "[" + real(s.min, s.max) + "]";
+      case option_kind::reals:
+        return !s.choices.empty() && below(2) ? toml_text(one_of(s.choices)) : "[" + real(s.min, s.max) + "]";
       case option_kind::texts: return toml_text(names{"/x", "y \"z\""});
       case option_kind::table: return one_of(names{"{ kind = \"constant\", value = 0.5 }", "{ kind = \"msra\" }"});
     }

@@ -138,6 +138,7 @@ void compare_job_and_data(comparison& c, const job_spec& a, const job_spec& b) {
   c.same("data", text_of_options(with_absolute_paths(a.data.values, source), source.specs),
          text_of_options(b.data.values, source.specs));
   c.same("batch", a.data.batch, b.data.batch);
+  c.same("validation", a.data.validation, b.data.validation);
   c.same("readers", a.data.readers, b.data.readers);
   c.same("presence of augment", a.data.augment.has_value(), b.data.augment.has_value());
   c.same("augment", toml_text(a.data.augment.value_or(options{})), toml_text(b.data.augment.value_or(options{})));

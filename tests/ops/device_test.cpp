@@ -257,22 +257,58 @@ TEST_P(every_device, softmax_loss_ignores_padding) {
   const tensor x = tensor_of<double>(*dev, {3, 2}, {0, 0, 1000, 0, 5, 7});
   const tensor labels = tensor_of<std::int32_t>(*dev, {3}, {1, 0, -1});
   tensor p = empty(*dev, {3, 2}), loss = empty(*dev, {1}), one = tensor_of<double>(*dev, {1}, {1}), dx = empty(*dev, {3, 2});
-  dev->softmax_loss(0, x, labels, p, loss);
+  dev->softmax_loss(0, {}, x, labels, p, loss);
   EXPECT_NEAR(dev->scalar(loss), std::log(2.0) / 2, 1e-15);
-  dev->softmax_loss_backward(0, p, labels, one, dx);
+  dev->softmax_loss_backward(0, {}, p, labels, one, dx);
   const auto d = values_of(dx);
   EXPECT_NEAR(d[0], 0.25, 1e-15);
   EXPECT_NEAR(d[1], -0.25, 1e-15);
   EXPECT_EQ(std::vector<double>(d.begin() + 2, d.end()), (std::vector<double>{0, 0, 0, 0}));
   const tensor none = tensor_of<std::int32_t>(*dev, {3}, {-1, -1, -1});
-  dev->softmax_loss(0, x, none, p, loss);
+  dev->softmax_loss(0, {}, x, none, p, loss);
   EXPECT_EQ(dev->scalar(loss), 0);
-  dev->softmax_loss(0.1, x, none, p, loss);
+  dev->softmax_loss(0.1, {}, x, none, p, loss);
   EXPECT_EQ(dev->scalar(loss), 0);
   dev->top_k(1, x, labels, loss);
   EXPECT_EQ(dev->scalar(loss), 0.5);  // on a tie the lower class ranks first
   dev->top_k(2, x, labels, loss);
   EXPECT_EQ(dev->scalar(loss), 1);
+}
+
+// As torch.nn.CrossEntropyLoss(weight = w, label_smoothing = s): see tests/interop for torch
+// itself.
+TEST_P(every_device, softmax_loss_weighs_classes) {
+  const std::vector<double> scores{0.5, -1, 2, 1, 0.25, 3, 5, 7, 6}, by_class{2, 0.5, 3};
+  const std::vector<std::int32_t> of{1, 2, -1};
+  const tensor x = tensor_of<double>(*dev, {3, 3}, scores), labels = tensor_of<std::int32_t>(*dev, {3}, of);
+  const tensor weights = tensor_of<double>(*dev, {3}, by_class);
+  for (const double smoothing : {0.0, 0.3}) {
+    tensor p = empty(*dev, {3, 3}), loss = empty(*dev, {1}), one = tensor_of<double>(*dev, {1}, {1}), dx = empty(*dev, {3, 3});
+    dev->softmax_loss(smoothing, weights, x, labels, p, loss);
+    dev->softmax_loss_backward(smoothing, weights, p, labels, one, dx);
+    const auto slope = values_of(dx);
+    const double divisor = by_class[1] + by_class[2];
+    double want = 0;
+    for (std::size_t r = 0; r < 2; ++r) {
+      double sum = 0, of_targets = 0;
+      std::vector<double> t(3);
+      for (std::size_t c = 0; c < 3; ++c) {
+        sum += std::exp(scores[3 * r + c]);
+        t[c] = by_class[c] * ((static_cast<std::int32_t>(c) == of[r] ? 1 - smoothing : 0) + smoothing / 3);
+        of_targets += t[c];
+      }
+      for (std::size_t c = 0; c < 3; ++c) {
+        const double q = std::exp(scores[3 * r + c]) / sum;
+        want -= t[c] * std::log(q) / divisor;
+        EXPECT_NEAR(slope[3 * r + c], (of_targets * q - t[c]) / divisor, 1e-15);
+      }
+    }
+    EXPECT_NEAR(dev->scalar(loss), want, 1e-14);
+    EXPECT_EQ(std::vector<double>(slope.begin() + 6, slope.end()), (std::vector<double>{0, 0, 0}));
+  }
+  tensor p = empty(*dev, {3, 3}), loss = empty(*dev, {1});
+  dev->softmax_loss(0, tensor_of<double>(*dev, {3}, {1, 0, 0}), x, labels, p, loss);
+  EXPECT_EQ(dev->scalar(loss), 0) << "no label has a weight";
 }
 
 // -(sum over the classes of t log p), with t of `smoothing`, and (p - t) / 2 for two valid rows.
@@ -281,8 +317,8 @@ TEST_P(every_device, softmax_loss_spreads_smoothed_targets_over_all_classes) {
   const tensor x = tensor_of<double>(*dev, {3, 3}, scores), labels = tensor_of<std::int32_t>(*dev, {3}, {1, 0, -1});
   for (const double smoothing : {0.1, 0.5, 1.0}) {
     tensor p = empty(*dev, {3, 3}), loss = empty(*dev, {1}), one = tensor_of<double>(*dev, {1}, {1}), dx = empty(*dev, {3, 3});
-    dev->softmax_loss(smoothing, x, labels, p, loss);
-    dev->softmax_loss_backward(smoothing, p, labels, one, dx);
+    dev->softmax_loss(smoothing, {}, x, labels, p, loss);
+    dev->softmax_loss_backward(smoothing, {}, p, labels, one, dx);
     const auto slope = values_of(dx);
     double want = 0;
     for (std::size_t r = 0; r < 2; ++r) {

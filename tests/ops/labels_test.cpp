@@ -20,14 +20,14 @@ TEST(labels, label_without_a_score_gives_nan_and_writes_nothing_else) {
       const auto x = tensor_of<float>(*d, {2, 3}, {1, 2, 3, 4, 5, 6});
       const auto labels = tensor_of<std::int32_t>(*d, {2}, {1, wrong});
       auto p = empty(*d, {2, 3}, dtype::f32), loss = empty(*d, {}, dtype::f32);
-      d->softmax_loss(0, x, labels, p, loss);
+      d->softmax_loss(0, {}, x, labels, p, loss);
       EXPECT_TRUE(std::isnan(values_of<float>(loss)[0])) << wrong;
 
       // The gradient is in the middle of memory of this test.
       auto all = empty(*d, {4, 3}, dtype::f32);
       d->fill(7, all);
       auto dx = all.slice(3, {2, 3});
-      d->softmax_loss_backward(0, p, labels, tensor_of<float>(*d, {}, {1}), dx);
+      d->softmax_loss_backward(0, {}, p, labels, tensor_of<float>(*d, {}, {1}), dx);
       const auto now = values_of<float>(all);
       for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(now[i] == 7 && now[9 + i] == 7) << wrong;
       for (std::size_t i = 3; i < 6; ++i) EXPECT_TRUE(std::isfinite(now[i])) << wrong;

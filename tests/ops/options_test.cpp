@@ -43,6 +43,17 @@ TEST(options, converts_integers_to_reals_where_declared) {
   EXPECT_EQ(o.get<std::vector<double>>("weights"), (std::vector<double>{1, 2}));
 }
 
+TEST(options, accepts_a_word_instead_of_a_list_of_reals_where_declared) {
+  auto spec = option_of("weights", option_kind::reals, std::vector<double>{}, "weights");
+  spec.choices = {"balanced"};
+  const auto words = check_options({{{"weights", std::string("balanced")}}}, {spec});
+  EXPECT_EQ(words.text("weights"), "balanced");
+  EXPECT_EQ(check_options({{{"weights", std::vector<double>{1, 2}}}}, {spec}).get<std::vector<double>>("weights").size(), 2u);
+  EXPECT_THROW(check_options({{{"weights", std::string("even")}}}, {spec}), option_error);
+  EXPECT_EQ(mistake_in({{"outputs", i{1}}, {"weights", std::string("balanced")}}),
+            "weights: option 'weights' must be a list of numbers");
+}
+
 TEST(options, accepts_an_empty_list_of_any_kind) {
   const options o = check_options({{{"outputs", i{1}}, {"weights", std::vector<std::string>{}}, {"points", std::vector<double>{}}}},
                                   example_specs());

@@ -43,6 +43,12 @@ class Predicting(InFolder):
         numpy.testing.assert_allclose(net(images), net(images.astype(numpy.float32) / 255), atol=1e-5)
         numpy.testing.assert_allclose(net(images), net(images.astype(numpy.float32), raw=True), atol=1e-5)
 
+    def test_raw_floats_are_scaled_as_the_arrays_of_the_job(self):
+        tables = {**small_tables(epochs=1), "data": {"source": "arrays", "test_data": "", "batch": 20, "scale": 0.5, "mean": 1.0}}
+        job = troupe.Job(arrays={"x_train": self.x, "y_train": self.y}, **tables)
+        net = troupe.Predictor(job, job.initial_weights())
+        numpy.testing.assert_allclose(net(self.x, raw=True), net(self.x * 0.5 - 1), atol=1e-5)
+
     def test_agrees_with_the_command_line(self):
         images = numpy.random.default_rng(2).integers(0, 256, (5, 28, 28), dtype=numpy.uint8)
         numpy.save(self.path("images.npy"), images)
@@ -56,6 +62,25 @@ class Predicting(InFolder):
     def test_names_both_shapes_when_an_example_does_not_fit(self):
         with self.assertRaisesRegex(troupe.JobError, "the array: .*5.*8"):
             self.net(numpy.zeros((2, 5), numpy.float32))
+
+    def test_float_labels_are_targets_and_predictions_values(self):
+        rng = numpy.random.default_rng(4)
+        x = rng.normal(size=(100, 3)).astype(numpy.float32)
+        y = (x @ [1.0, -2.0, 0.5] + 3).astype(numpy.float32)
+        tables = dict(
+            data={"source": "arrays", "test_data": "", "batch": 20, "validation": 0.2},
+            layer=[{"name": "out", "type": "linear", "inputs": ["data"], "outputs": 1}, {"name": "loss", "type": "euclidean", "inputs": ["out", "label"]}],
+            train={"dynamics": {"rule": "sgd", "lr": 0.2}, "finish": {"epochs": 40}})
+        job = troupe.Job(arrays={"x_train": x, "y_train": y}, **tables)
+        self.assertTrue(job.targets)
+        self.assertEqual((job.classes, job.sizes), (0, (80, 20)))
+        net = troupe.Predictor(job, troupe.train(job, run_dir=False).weights)
+        numpy.testing.assert_allclose(net(x)[:, 0], y, atol=1e-3)
+        with self.assertRaisesRegex(TypeError, "predicts numbers"):
+            net.classes(x)
+        tables["layer"][1]["type"] = "softmax_loss"
+        with self.assertRaisesRegex(troupe.JobError, "'label' .20x1. of source 'arrays' holds target values"):
+            troupe.Job(arrays={"x_train": x, "y_train": y}, **tables).classes
 
     def test_needs_weights(self):
         with self.assertRaisesRegex(TypeError, "give weights"):

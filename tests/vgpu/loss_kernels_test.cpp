@@ -182,24 +182,29 @@ TYPED_TEST(loss_kernels, pointwise_loss_equals_the_cpu_when_numbers_are_not_fini
 
 template <class T>
 void expect_softmax_loss_of_cpu(device& d, const loss_shape& s, const std::vector<T>& x, const std::vector<std::int32_t>& labels,
-                                double smoothing = 0.0) {
+                                double smoothing = 0.0, const std::vector<T>& weights = {}) {
   device_user u;
   const auto n = s.rows * s.classes;
   auto *probability = u.memory<T>(n), *loss = u.memory<T>(1), *dx = u.memory<T>(n);
   auto* scratch = u.memory<double>(kernels::loss_scratch(s.rows, s.classes));
   const auto* on_gpu = u.filled(labels);
-  kernels::softmax_loss(u.stream, smoothing, s.rows, s.classes, u.filled(x), on_gpu, probability, loss, scratch);
+  const T* by_class = weights.empty() ? nullptr : u.filled(weights);
+  const auto weights_on_cpu = weights.empty() ? tensor() : cpu_tensor(d, {s.classes}, weights);
+  kernels::softmax_loss(u.stream, smoothing, by_class, s.rows, s.classes, u.filled(x), on_gpu, probability, loss, scratch);
   const shape dims{s.rows, s.classes};
   const auto on_cpu = cpu_tensor(d, {s.rows}, labels), dloss = cpu_tensor(d, {1}, std::vector<T>{T(0.7)});
   auto want = tensor::allocate(d, dims, dtype_of<T>), want_loss = tensor::allocate(d, {1}, dtype_of<T>);
   auto want_dx = tensor::allocate(d, dims, dtype_of<T>);
-  d.softmax_loss(smoothing, cpu_tensor(d, dims, x), on_cpu, want, want_loss);
+  d.softmax_loss(smoothing, weights_on_cpu, cpu_tensor(d, dims, x), on_cpu, want, want_loss);
   expect_close("probability", u.read(probability, n), cpu_values<T>(d, want));
   expect_close("loss", u.read(loss, 1), cpu_values<T>(d, want_loss));
-  d.softmax_loss_backward(smoothing, want, on_cpu, dloss, want_dx);
-  kernels::softmax_loss_backward(u.stream, smoothing, s.rows, s.classes, u.filled(cpu_values<T>(d, want)), on_gpu,
+  d.softmax_loss_backward(smoothing, weights_on_cpu, want, on_cpu, dloss, want_dx);
+  kernels::softmax_loss_backward(u.stream, smoothing, by_class, s.rows, s.classes, u.filled(cpu_values<T>(d, want)), on_gpu,
                                  u.filled(std::vector<T>{T(0.7)}), dx, scratch);
-  expect_bits("dx", u.read(dx, n), cpu_values<T>(d, want_dx));
+  if (weights.empty())
+    expect_bits("dx", u.read(dx, n), cpu_values<T>(d, want_dx));
+  else
+    expect_close("dx", u.read(dx, n), cpu_values<T>(d, want_dx));
 }
 
 TYPED_TEST(loss_kernels, softmax_loss_and_its_backward_equal_the_cpu) {
@@ -211,6 +216,20 @@ TYPED_TEST(loss_kernels, softmax_loss_and_its_backward_equal_the_cpu) {
       for (auto& l : labels) l = std::min(l, 0);
     for (const double smoothing : {0.0, 0.1, 1.0})
       expect_softmax_loss_of_cpu(*d, s, loss_numbers<T>(s.rows * s.classes, 10, T(-60), T(60)), labels, smoothing);
+  });
+}
+
+TYPED_TEST(loss_kernels, softmax_loss_with_weights_equals_the_cpu) {
+  using T = TypeParam;
+  const auto d = make_cpu_device("baseline");
+  for_loss_shapes(loss_shapes, [&](const loss_shape& s) {
+    auto labels = loss_labels(s.rows, s.classes);
+    if (s.classes == 1)
+      for (auto& l : labels) l = std::min(l, 0);
+    auto weights = loss_numbers<T>(s.classes, 14, T(0), T(3));
+    if (s.classes > 2) weights[1] = T(0);
+    for (const double smoothing : {0.0, 0.1, 1.0})
+      expect_softmax_loss_of_cpu(*d, s, loss_numbers<T>(s.rows * s.classes, 10, T(-6), T(6)), labels, smoothing, weights);
   });
 }
 

@@ -106,6 +106,17 @@ __global__ void __launch_bounds__(block_threads) valid_rows_kernel(std::int64_t 
   if (threadIdx.x == 0) scratch[0] = static_cast<double>(valid);
 }
 
+// scratch[0] = sum of the weights of the valid rows' labels. One block.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    valid_weights_kernel(std::int64_t rows, std::int64_t classes, const T* weights, const std::int32_t* labels, double* scratch) {
+  double sum = 0;
+  for (std::int64_t r = threadIdx.x; r < rows; r += block_threads)
+    if (labels[r] >= 0 && labels[r] < classes) sum += static_cast<double>(weights[labels[r]]);
+  sum = thread_group<block_threads>::sum(sum);
+  if (threadIdx.x == 0) scratch[0] = sum;
+}
+
 // mean = sum of scratch[1] to scratch[count] / valid rows, or 0. One block.
 template <class T>
 __global__ void __launch_bounds__(block_threads) loss_mean_kernel(std::int64_t count, const double* scratch, T* mean) {
@@ -113,7 +124,7 @@ __global__ void __launch_bounds__(block_threads) loss_mean_kernel(std::int64_t c
   for (std::int64_t i = threadIdx.x; i < count; i += block_threads) sum += scratch[1 + i];
   sum = thread_group<block_threads>::sum(sum);
   const double valid = scratch[0];
-  if (threadIdx.x == 0) *mean = static_cast<T>(valid > 0 ? sum / valid : 0.0);
+  if (threadIdx.x == 0) *mean = static_cast<T>(valid > 0 || sum != sum ? sum / valid : 0.0);
 }
 
 // One element: `value` gets the loss; returns its slope.
@@ -177,15 +188,20 @@ struct smoothed_target {
 
 template <class T, int W>
 __global__ void __launch_bounds__(block_threads)
-    softmax_loss_kernel(smoothed_target<T> target, std::int64_t rows, std::int64_t classes, const T* x, const std::int32_t* labels,
-                        T* probability, double* scratch) {
+    softmax_loss_kernel(smoothed_target<T> target, const T* weights, std::int64_t rows, std::int64_t classes, const T* x,
+                        const std::int32_t* labels, T* probability, double* scratch) {
   using group = thread_group<W>;
   const auto r = group::number();
   if (r >= rows) return;
   T top;
   const T sum = softmax_row<T, W>(classes, x + r * classes, probability + r * classes, top);
-  T below = T(0);  // the sum of x - top
-  if (target.smooth) {
+  T below = T(0);     // the sum of x - top
+  double spread = 0;  // the sum of weight (x - top - log sum)
+  if (target.smooth && weights != nullptr) {
+    for (std::int64_t c = group::thread(); c < classes; c += W)
+      spread += static_cast<double>(weights[c] * (x[r * classes + c] - top - std::log(sum)));
+    spread = group::sum(spread);
+  } else if (target.smooth) {
     for (std::int64_t c = group::thread(); c < classes; c += W) below += x[r * classes + c] - top;
     below = group::sum(below);
   }
@@ -194,6 +210,9 @@ __global__ void __launch_bounds__(block_threads)
   double loss = 0;
   if (label >= classes)
     loss = invalid_loss;
+  else if (label >= 0 && weights != nullptr)
+    loss = static_cast<double>(target.on * weights[label] * (std::log(sum) - (x[r * classes + label] - top))) -
+           static_cast<double>(target.off) * spread;
   else if (label >= 0 && target.smooth)
     loss = static_cast<double>(std::log(sum) - target.on * (x[r * classes + label] - top) - target.off * below);
   else if (label >= 0)
@@ -203,17 +222,26 @@ __global__ void __launch_bounds__(block_threads)
 
 template <class T, int W>
 __global__ void __launch_bounds__(block_threads)
-    softmax_loss_backward_kernel(smoothed_target<T> target, std::int64_t rows, std::int64_t classes, const T* probability,
-                                 const std::int32_t* labels, const T* dloss, T* __restrict__ dx, const double* scratch) {
+    softmax_loss_backward_kernel(smoothed_target<T> target, const T* weights, std::int64_t rows, std::int64_t classes,
+                                 const T* probability, const std::int32_t* labels, const T* dloss, T* __restrict__ dx,
+                                 const double* scratch) {
   using group = thread_group<W>;
   const auto r = group::number();
   if (r >= rows) return;
   const double valid = scratch[0];
   const T factor = valid > 0 ? *dloss / static_cast<T>(valid) : T(0);
   const std::int64_t label = labels[r];
+  T t_sum = T(1);  // of the row's targets
+  if (weights != nullptr) {
+    T all = T(0);
+    for (std::int64_t c = group::thread(); c < classes; c += W) all += weights[c];
+    all = group::sum(all);
+    t_sum = (label >= 0 && label < classes ? target.on * weights[label] : T(0)) + target.off * all;
+  }
   for (std::int64_t c = group::thread(); c < classes; c += W) {
     const T p = probability[r * classes + c];
-    const T d = factor * (p - (c == label ? target.on + target.off : target.off));
+    const T weight = weights != nullptr ? weights[c] : T(1);
+    const T d = factor * (t_sum * p - (c == label ? target.on + target.off : target.off) * weight);
     dx[r * classes + c] = label < 0 ? T(0) : (label >= classes ? static_cast<T>(invalid_loss) : d);
   }
 }
@@ -242,6 +270,12 @@ __global__ void __launch_bounds__(block_threads)
 
 void count_valid(cudaStream_t stream, std::int64_t rows, const std::int32_t* labels, double* scratch) {
   launch(valid_rows_kernel, 1, block_threads, 0, stream, rows, labels, scratch);
+}
+template <class T>
+void take_divisor(cudaStream_t stream, const T* weights, std::int64_t rows, std::int64_t classes, const std::int32_t* labels,
+                  double* scratch) {
+  if (weights == nullptr) return count_valid(stream, rows, labels, scratch);
+  launch(valid_weights_kernel<T>, 1, block_threads, 0, stream, rows, classes, weights, labels, scratch);
 }
 template <class T>
 void take_mean(cudaStream_t stream, std::int64_t count, const double* scratch, T* mean) {
@@ -304,22 +338,22 @@ void pointwise_loss(cudaStream_t stream, pointwise f, std::int64_t rows, std::in
 }
 
 template <class T>
-void softmax_loss(cudaStream_t stream, double smoothing, std::int64_t rows, std::int64_t classes, const T* x,
+void softmax_loss(cudaStream_t stream, double smoothing, const T* weights, std::int64_t rows, std::int64_t classes, const T* x,
                   const std::int32_t* labels, T* probability, T* loss, double* scratch) {
-  count_valid(stream, rows, labels, scratch);
+  take_divisor(stream, weights, rows, classes, labels, scratch);
   if (rows > 0)
     launch_groups(stream, rows, classes, softmax_loss_kernel<T, 32>, softmax_loss_kernel<T, block_threads>,
-                  smoothed_target<T>(smoothing, classes), rows, classes, x, labels, probability, scratch);
+                  smoothed_target<T>(smoothing, classes), weights, rows, classes, x, labels, probability, scratch);
   take_mean(stream, rows, scratch, loss);
 }
 
 template <class T>
-void softmax_loss_backward(cudaStream_t stream, double smoothing, std::int64_t rows, std::int64_t classes, const T* probability,
-                           const std::int32_t* labels, const T* dloss, T* dx, double* scratch) {
+void softmax_loss_backward(cudaStream_t stream, double smoothing, const T* weights, std::int64_t rows, std::int64_t classes,
+                           const T* probability, const std::int32_t* labels, const T* dloss, T* dx, double* scratch) {
   if (rows * classes == 0) return;
-  count_valid(stream, rows, labels, scratch);
+  take_divisor(stream, weights, rows, classes, labels, scratch);
   launch_groups(stream, rows, classes, softmax_loss_backward_kernel<T, 32>, softmax_loss_backward_kernel<T, block_threads>,
-                smoothed_target<T>(smoothing, classes), rows, classes, probability, labels, dloss, dx, scratch);
+                smoothed_target<T>(smoothing, classes), weights, rows, classes, probability, labels, dloss, dx, scratch);
 }
 
 template <class T>
@@ -337,9 +371,10 @@ void top_k(cudaStream_t stream, std::int64_t k, std::int64_t rows, std::int64_t 
   template void pointwise_loss(cudaStream_t, pointwise, std::int64_t, std::int64_t, const T*, const T*, T*, T*, double*);        \
   template void pointwise_loss(cudaStream_t, pointwise, std::int64_t, std::int64_t, const T*, const std::int32_t*, T*, T*,       \
                                double*);                                                                                         \
-  template void softmax_loss(cudaStream_t, double, std::int64_t, std::int64_t, const T*, const std::int32_t*, T*, T*, double*);  \
-  template void softmax_loss_backward(cudaStream_t, double, std::int64_t, std::int64_t, const T*, const std::int32_t*, const T*, \
-                                      T*, double*);                                                                              \
+  template void softmax_loss(cudaStream_t, double, const T*, std::int64_t, std::int64_t, const T*, const std::int32_t*, T*, T*,  \
+                             double*);                                                                                           \
+  template void softmax_loss_backward(cudaStream_t, double, const T*, std::int64_t, std::int64_t, const T*, const std::int32_t*, \
+                                      const T*, T*, double*);                                                                    \
   template void top_k(cudaStream_t, std::int64_t, std::int64_t, std::int64_t, const T*, const std::int32_t*, T*, double*);
 TROUPE_LOSS(float)
 TROUPE_LOSS(double)

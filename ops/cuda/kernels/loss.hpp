@@ -3,10 +3,10 @@
 //
 // T is float or double. All pointers are device memory; those of empty tensors may be null. labels:
 // [rows]; a negative label marks a padding row. loss, dloss and out have one element. scratch has
-// loss_scratch(rows, classes) elements, which the call overwrites. softmax_loss_backward, top_k,
-// the slopes of the squared and hinge losses, and softmax_backward with inner > 1 have the bits of
-// the CPU device. The others use exp and log of CUDA. Losses are summed over elements or rows in
-// double.
+// loss_scratch(rows, classes) elements, which the call overwrites. softmax_loss_backward without
+// weights, top_k, the slopes of the squared and hinge losses, and softmax_backward with inner > 1
+// have the bits of the CPU device. The others use exp and log of CUDA. Losses are summed over
+// elements or rows in double.
 // Errors: cuda_error if a launch is refused. The loss is NaN if softmax_loss finds a label beyond
 // the classes; softmax_loss_backward gives NaN for that row, and top_k counts it as wrong.
 #pragma once
@@ -38,15 +38,15 @@ template <class T>
 void pointwise_loss(cudaStream_t stream, pointwise f, std::int64_t rows, std::int64_t classes, const T* x,
                     const std::int32_t* labels, T* slope, T* loss, double* scratch);
 
-// x, probability: [rows, classes]. smoothing: as in ops/device.hpp.
+// x, probability: [rows, classes]. smoothing, weights (null: none): as in ops/device.hpp.
 template <class T>
-void softmax_loss(cudaStream_t stream, double smoothing, std::int64_t rows, std::int64_t classes, const T* x,
+void softmax_loss(cudaStream_t stream, double smoothing, const T* weights, std::int64_t rows, std::int64_t classes, const T* x,
                   const std::int32_t* labels, T* probability, T* loss, double* scratch);
 
 // probability, dx: [rows, classes].
 template <class T>
-void softmax_loss_backward(cudaStream_t stream, double smoothing, std::int64_t rows, std::int64_t classes, const T* probability,
-                           const std::int32_t* labels, const T* dloss, T* dx, double* scratch);
+void softmax_loss_backward(cudaStream_t stream, double smoothing, const T* weights, std::int64_t rows, std::int64_t classes,
+                           const T* probability, const std::int32_t* labels, const T* dloss, T* dx, double* scratch);
 
 // out: the fraction of valid rows whose label is among the k largest of x [rows, classes].
 template <class T>

@@ -92,6 +92,10 @@ const keys<data_spec>& data_keys() {
        whole_key<data_spec>("batch", 1, int32_max,
                             "number of examples per step, over all workers; must be a multiple of [pipeline] packets",
                             &data_spec::batch),
+       real_key<data_spec>("validation", 0, 0.9,
+                           "share of the training examples that evaluations use instead of test examples; never trained on "
+                           "(docs/data.md)",
+                           &data_spec::validation),
        whole_key<data_spec>("readers", 1, max_readers, "number of packets that a loader reads at once (docs/data.md)",
                             &data_spec::readers)
            .otherwise("the source's default"),

@@ -74,7 +74,7 @@ json schema_of(const option_spec& o) {
     case option_kind::real: return numbers(real_option);
     case option_kind::text: return o.choices.empty() ? json{{"type", "string"}} : one_of(o.choices);
     case option_kind::integers: return list_of(whole_option);
-    case option_kind::reals: return list_of(real_option);
+    case option_kind::reals: return numbers(list_of(real_option));
     case option_kind::texts: return list_of(o.choices.empty() ? json{{"type", "string"}} : one_of(o.choices));
     case option_kind::table: return o.name.ends_with("filler") ? ref("filler") : json{{"type", "object"}};
   }

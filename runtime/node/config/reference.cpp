@@ -61,7 +61,8 @@ std::string accepted_values(const option_spec& s) {
       return "number" + range(s.min, s.max, above) + (s.choices.empty() ? "" : ", or " + code_list(s.choices));
     case option_kind::text: return s.choices.empty() ? "string" : code_list(s.choices);
     case option_kind::integers: return "list of integers" + range(s.min, s.max, above);
-    case option_kind::reals: return "list of numbers" + range(s.min, s.max, above);
+    case option_kind::reals:
+      return "list of numbers" + range(s.min, s.max, above) + (s.choices.empty() ? "" : ", or " + code_list(s.choices));
     case option_kind::texts: return "list of strings";
     case option_kind::table: return "table";
   }

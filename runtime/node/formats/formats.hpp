@@ -10,12 +10,15 @@ namespace troupe {
 
 constexpr std::int64_t most_classes = 1 << 24;  // that labels may name
 
+source_type hdf5_source_type();   // hdf5_source.cpp
 source_type lmdb_source_type();   // lmdb_source.cpp
 source_type numpy_source_type();  // numpy_source.cpp
 
 // A source of arrays of another origin, with the options of source "numpy" but `path` and
 // `memory_mib`. `open`: returns the array that option `key` names, or throws option_error.
 using array_opener = std::function<numpy_array(const options&, const char* key)>;
+option_specs array_options();
+std::shared_ptr<const source> open_arrays(const options& o, const array_opener& open);
 source_type array_source_type(std::string name, std::string doc, option_specs more, array_opener open);
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
-// numpy: arrays of examples and of class numbers (numpy_array.hpp). value = number * scale - mean,
-// in double, rounded once to the tensor's type. Unsigned bytes stay bytes. Arrays in a folder are
-// read when they are used, those of an .npz file are kept in memory; labels always are.
+// numpy: arrays of examples and of class numbers or targets (numpy_array.hpp). value = number *
+// scale - mean, in double, rounded once to the tensor's type. Unsigned bytes stay bytes. Arrays in
+// a folder are read when they are used, those of an .npz file are kept in memory; labels always
+// are.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -26,14 +27,15 @@ namespace {
 struct numpy_part {
   numpy_array data;
   std::vector<std::int32_t> labels;  // empty: none
+  std::vector<double> targets;       // the same, if they are values
   std::vector<std::int64_t> rows;    // of `data`, in the order of the examples
 };
 
 struct numpy_layout {
   shape example, label;
-  std::int64_t classes = 0;
+  std::int64_t classes = 0, vocabulary = 0;
   double scale = 1, mean = 0;
-  bool ids = false;
+  bool ids = false, targets = false;
 };
 
 class numpy_source final : public source {
@@ -46,7 +48,9 @@ class numpy_source final : public source {
   shape example() const override { return layout_.example; }
   shape label() const override { return layout_.label; }
   std::int64_t classes() const override { return layout_.classes; }
+  bool targets() const override { return layout_.targets; }
   bool ids() const override { return layout_.ids; }
+  std::int64_t vocabulary() const override { return layout_.vocabulary; }
   std::int64_t size(split s) const override { return static_cast<std::int64_t>(part(s).rows.size()); }
   std::optional<byte_scaling> bytes() const override {
     if (layout_.ids || parts_[0].data.header.type != npy_type::u1) return std::nullopt;
@@ -70,12 +74,10 @@ class numpy_source final : public source {
       case dtype::f64: read_values(s, indices, data.mutable_data<double>(), as_double_); break;
       default: read_values(s, indices, data.mutable_data<float>(), as_float_);
     }
-    auto* out = label.mutable_data<std::int32_t>();
-    const auto n = static_cast<std::size_t>(layout_.label.count());
-    for (auto i : indices) {
-      const auto* from =
-          part(s).labels.empty() || i < 0 ? nullptr : part(s).labels.data() + static_cast<std::size_t>(row(s, i)) * n;
-      for (std::size_t k = 0; k < n; ++k) *out++ = i < 0 ? -1 : from ? from[k] : 0;
+    switch (label.type()) {
+      case dtype::i32: read_labels(s, indices, part(s).labels, -1, label.mutable_data<std::int32_t>()); break;
+      case dtype::f64: read_labels(s, indices, part(s).targets, 0, label.mutable_data<double>()); break;
+      default: read_labels(s, indices, part(s).targets, 0, label.mutable_data<float>());
     }
   }
 
@@ -83,6 +85,15 @@ class numpy_source final : public source {
   const numpy_part& part(split s) const { return parts_[s == split::train ? 0 : 1]; }
   std::int64_t row(split s, std::int64_t i) const { return part(s).rows[static_cast<std::size_t>(i)]; }
   double value(double number) const { return number * layout_.scale - layout_.mean; }
+
+  template <class T, class From>
+  void read_labels(split s, const std::vector<std::int64_t>& indices, const std::vector<From>& labels, int padding, T* out) const {
+    const auto n = static_cast<std::size_t>(layout_.label.count());
+    for (auto i : indices) {
+      const auto* from = labels.empty() || i < 0 ? nullptr : labels.data() + static_cast<std::size_t>(row(s, i)) * n;
+      for (std::size_t k = 0; k < n; ++k) *out++ = static_cast<T>(i < 0 ? padding : from ? from[k] : 0);
+    }
+  }
 
   template <class T>
   void read_values(split s, const std::vector<std::int64_t>& indices, T* out, const std::array<T, 256>& of_byte) const {
@@ -143,24 +154,49 @@ numpy_array open_array(const options& o, const char* key) {
 
 bool of_integers(const numpy_array& a) { return a.header.type != npy_type::f4 && a.header.type != npy_type::f8; }
 
+// Calls `take` with the numbers of an array, in order, and their index.
+template <class F>
+void for_numbers(const numpy_array& a, F&& take) {
+  const auto step = std::max<std::int64_t>(1, (1 << 20) / std::max<std::int64_t>(a.row_count(), 1));
+  std::size_t index = 0;
+  for (std::int64_t at = 0; at < a.rows(); at += step)
+    for (const double v : a.numbers(at, std::min(step, a.rows() - at))) take(v, index++);
+}
+
+void check_label_rows(const numpy_array& a, const numpy_array& data, const char* key) {
+  if (a.rows() == data.rows()) return;
+  throw option_error(key, a.name + ": " + std::to_string(a.rows()) + " labels, but " + data.name + " has " +
+                              std::to_string(data.rows()) + " examples");
+}
+
 // The class numbers of an array of labels, and in `most` the largest.
-std::vector<std::int32_t> labels_of(const numpy_array& a, const numpy_array& data, const char* key, std::int32_t& most) {
-  if (a.rows() != data.rows())
-    throw option_error(key, a.name + ": " + std::to_string(a.rows()) + " labels, but " + data.name + " has " +
-                                std::to_string(data.rows()) + " examples");
-  if (!of_integers(a)) throw option_error(key, a.name + ": labels are class numbers, not floats: save labels.astype(numpy.int64)");
+std::vector<std::int32_t> labels_of(const numpy_array& a, const char* key, std::int32_t& most) {
   std::vector<std::int32_t> labels;
   labels.reserve(static_cast<std::size_t>(a.rows() * a.row_count()));
-  const auto step = std::max<std::int64_t>(1, (1 << 20) / a.row_count());
-  for (std::int64_t at = 0; at < a.rows(); at += step)
-    for (const double v : a.numbers(at, std::min(step, a.rows() - at))) {
-      if (!(v >= 0 && v < static_cast<double>(most_classes)))
-        throw option_error(
-            key, a.name + ": the label at index " + std::to_string(labels.size()) + " is not a class number (0, 1, 2, ...)");
-      labels.push_back(static_cast<std::int32_t>(v));
-      most = std::max(most, labels.back());
-    }
+  for_numbers(a, [&](double v, std::size_t index) {
+    if (!(v >= 0 && v < static_cast<double>(most_classes) && v == std::floor(v)))
+      throw option_error(key, a.name + ": the label at index " + std::to_string(index) + " is not a class number (0, 1, 2, ...)");
+    labels.push_back(static_cast<std::int32_t>(v));
+    most = std::max(most, labels.back());
+  });
   return labels;
+}
+
+std::vector<double> targets_of(const numpy_array& a, const char* key) {
+  std::vector<double> targets;
+  targets.reserve(static_cast<std::size_t>(a.rows() * a.row_count()));
+  for_numbers(a, [&](double v, std::size_t index) {
+    if (!std::isfinite(v)) throw option_error(key, a.name + ": the target at index " + std::to_string(index) + " is not finite");
+    targets.push_back(v);
+  });
+  return targets;
+}
+
+// The number of ids below which all ids of the array are.
+std::int64_t ids_in(const numpy_array& a) {
+  double most = -1;
+  for_numbers(a, [&](double v, std::size_t) { most = std::max(most, v); });
+  return static_cast<std::int64_t>(std::clamp(most, -1.0, static_cast<double>(std::numeric_limits<std::int32_t>::max()))) + 1;
 }
 
 shape shape_of_row(const numpy_array& a, const char* key) {
@@ -186,13 +222,21 @@ struct numpy_keys {
 constexpr numpy_keys train_keys{"data", "labels"}, test_keys{"test_data", "test_labels"};
 
 numpy_part open_part(const options& o, const array_opener& open, const numpy_keys& keys, numpy_layout& layout, std::int32_t& most) {
-  numpy_part p{open(o, keys.data), {}, {}};
+  numpy_part p{open(o, keys.data), {}, {}, {}};
   if (layout.ids && !of_integers(p.data))
     throw option_error("ids", p.data.name + ": ids are integers, not floats: save array.astype(numpy.int32)");
   if (!o.text("labels").empty()) {
     const auto labels = open(o, keys.labels);
-    p.labels = labels_of(labels, p.data, keys.labels, most);
-    const auto each = shape_of_row(labels, keys.labels);
+    check_label_rows(labels, p.data, keys.labels);
+    if (&keys == &train_keys)
+      layout.targets = o.text("label_kind") == "values" || (o.text("label_kind") == "auto" && !of_integers(labels));
+    auto each = shape_of_row(labels, keys.labels);
+    if (layout.targets) {
+      p.targets = targets_of(labels, keys.labels);
+      if (each.rank() == 0) each.push_back(1);
+    } else {
+      p.labels = labels_of(labels, keys.labels, most);
+    }
     if (&keys != &train_keys && each.to_string() != layout.label.to_string())
       throw option_error(keys.labels, labels.name + ": a label is " + labels.row_text() + ", but that of a training example " +
                                           layout.label.to_string());
@@ -209,6 +253,8 @@ void check_test_rows(const numpy_array& test, const numpy_array& train) {
                                       ")");
 }
 
+}  // namespace
+
 std::shared_ptr<const source> open_arrays(const options& o, const array_opener& open) {
   numpy_layout layout;
   layout.ids = o.flag("ids");
@@ -222,12 +268,17 @@ std::shared_ptr<const source> open_arrays(const options& o, const array_opener& 
     auto all = std::exchange(parts[0].rows, {});
     parts[1].data = parts[0].data;
     parts[1].labels = parts[0].labels;
+    parts[1].targets = parts[0].targets;
     for (const auto r : all) parts[tested[static_cast<std::size_t>(r)] ? 1 : 0].rows.push_back(r);
   } else if (!o.text("test_data").empty()) {
     parts[1] = open_part(o, open, test_keys, layout, most[1]);
     check_test_rows(parts[1].data, parts[0].data);
   }
-  if (!o.text("labels").empty()) {
+  if (layout.ids) layout.vocabulary = o.integer("vocabulary");
+  if (layout.ids && layout.vocabulary == 0)
+    for (const auto& p : parts)
+      if (!p.rows.empty()) layout.vocabulary = std::max(layout.vocabulary, ids_in(p.data));
+  if (!o.text("labels").empty() && !layout.targets) {
     layout.classes = o.integer("classes") > 0 ? o.integer("classes") : most[0] + 1;
     for (const std::size_t k : {0, 1})
       if (most[k] >= layout.classes)
@@ -238,14 +289,17 @@ std::shared_ptr<const source> open_arrays(const options& o, const array_opener& 
   return std::make_shared<numpy_source>(std::move(parts), layout);
 }
 
-option_specs array_specs() {
+option_specs array_options() {
   using kind = option_kind;
   return {
       option_of("data", kind::text, std::string("x_train"), "array of the training examples, [n, example...]"),
       option_of("labels", kind::text, std::string("y_train"),
-                "array of their class numbers, [n] or [n, positions]; empty: no labels"),
+                "array of their class numbers, [n] or [n, positions], or of target values, [n, ...]; empty: no labels"),
       option_of("test_data", kind::text, std::string("x_test"), "array of the test examples; empty: none"),
-      option_of("test_labels", kind::text, std::string("y_test"), "array of their class numbers"),
+      option_of("test_labels", kind::text, std::string("y_test"), "array of their class numbers or target values"),
+      choice_option("label_kind", {"auto", "classes", "values"},
+                    "classes: labels are class numbers; values: they are targets (regression), [n] as [n, 1]; auto: floats are "
+                    "values, integers classes"),
       real_option("test_fraction", 0.0, "instead of the test arrays: this fraction of the examples is the test split", 0.0, 0.9),
       bounded(option_of("shape", kind::integers, option_value{std::vector<std::int64_t>{}},
                         "shape of an example, outermost first; empty: as in the array"),
@@ -254,12 +308,17 @@ option_specs array_specs() {
               most_classes),
       real_option("scale", 1.0, "value = number * scale - mean"),
       real_option("mean", 0.0, "subtracted after scaling"),
-      flag_option("ids", false, "the numbers are ids of words or characters, for an embedding")};
+      flag_option("ids", false, "the numbers are ids of words or characters, for an embedding"),
+      bounded(option_of("vocabulary", kind::integer, std::int64_t{0},
+                        "number of ids, which an embedding must have rows for; 0: the largest id of the data + 1"),
+              0, 1e9)};
 }
+
+namespace {
 
 option_specs numpy_specs() {
   using kind = option_kind;
-  auto specs = array_specs();
+  auto specs = array_options();
   specs.insert(specs.begin(), option_of("path", kind::text, std::nullopt, "folder of .npy files, or an .npz file"));
   specs.push_back(
       bounded(option_of("memory_mib", kind::integer, std::int64_t{4096}, "maximum memory for one array of an .npz file"), 1, 1e6));
@@ -279,7 +338,7 @@ source_type numpy_source_type() {
 }
 
 source_type array_source_type(std::string name, std::string doc, option_specs more, array_opener open) {
-  auto specs = array_specs();
+  auto specs = array_options();
   specs.insert(specs.end(), more.begin(), more.end());
   return {std::move(name), std::move(doc), std::move(specs),
           [open = std::move(open)](const options& o, std::uint64_t) { return open_arrays(o, open); },

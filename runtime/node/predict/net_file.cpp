@@ -37,15 +37,17 @@ diagnostics wrong_net(const std::string& file, const std::string& what) {
 class data_facts final : public source {
  public:
   shape example_, label_;
-  std::int64_t classes_ = 0, sizes_[2] = {1, 1};
-  bool ids_ = false;
+  std::int64_t classes_ = 0, vocabulary_ = 0, sizes_[2] = {1, 1};
+  bool ids_ = false, targets_ = false;
   std::optional<byte_scaling> bytes_;
   std::vector<std::string> names_;
 
   shape example() const override { return example_; }
   shape label() const override { return label_; }
   std::int64_t classes() const override { return classes_; }
+  bool targets() const override { return targets_; }
   bool ids() const override { return ids_; }
+  std::int64_t vocabulary() const override { return vocabulary_; }
   std::vector<std::string> class_names() const override { return names_; }
   std::int64_t size(split s) const override { return sizes_[s == split::train ? 0 : 1]; }
   std::optional<byte_scaling> bytes() const override { return bytes_; }
@@ -74,7 +76,9 @@ std::string facts_of(const prepared_job& j) {
   json o{{"example", list_of(d.example())},
          {"label", list_of(d.label())},
          {"classes", d.classes()},
+         {"targets", d.targets()},
          {"ids", d.ids()},
+         {"vocabulary", d.vocabulary()},
          {"sizes", {d.size(split::train), d.size(split::test)}},
          {"class_names", d.class_names()}};
   const auto f = input_format_of(d, j.spec.data.source, j.spec.data.values);
@@ -101,11 +105,14 @@ std::shared_ptr<const source> source_of(const std::string& text) {
   s->label_ = shape_of_list(o.at("label"));
   s->classes_ = o.at("classes").get<std::int64_t>();
   s->ids_ = o.at("ids").get<bool>();
+  s->vocabulary_ = o.value("vocabulary", s->ids_ ? s->classes_ : 0);  // older files have only one number
+  s->targets_ = o.value("targets", false);
   for (std::size_t k : {0, 1}) s->sizes_[k] = o.at("sizes").at(k).get<std::int64_t>();
   s->names_ = o.at("class_names").get<std::vector<std::string>>();
   if (o.contains("scale"))
     s->bytes_ = byte_scaling{o.at("scale").get<std::vector<double>>(), o.at("mean").get<std::vector<double>>()};
-  if (s->classes_ < 0 || s->sizes_[0] < 1 || s->sizes_[1] < 0) throw std::runtime_error("a number is out of range");
+  if (s->classes_ < 0 || s->vocabulary_ < 0 || s->sizes_[0] < 1 || s->sizes_[1] < 0)
+    throw std::runtime_error("a number is out of range");
   return s;
 }
 
@@ -115,6 +122,7 @@ void simplify(job_spec& s) {
   s.pipeline = {};
   s.checkpoint = {};
   s.data.batch = 1;
+  s.data.validation = 0;
   s.data.readers = 1;
   s.data.sampler = {"sequential", {}, {}};
   s.devices = {"cpu:0"};

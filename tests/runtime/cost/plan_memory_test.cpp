@@ -94,7 +94,7 @@ TEST(plan_memory, a_convolution_includes_winograd_transforms) {
     auto score = spec("score", "linear", {"conv"}, 4);
     score.values = check_options(score.values, all.find("linear")->specs);
     const auto j = job_of({conv, score, spec("loss", "softmax_loss", {"score", "label"})});
-    const auto g = build_graph(j, all, shape{3, 9, 9}, 4).value();
+    const auto g = build_graph(j, all, {shape{3, 9, 9}, 4}).value();
     const auto p = make_plan(j, g, nodes_named({"local"})).value();
     std::vector<double> of_layers;
     for (auto s : p.stages[0]) of_layers.push_back(hosted_in(p, g, p[s], dtype::f32).at(0).transforms);

@@ -239,5 +239,37 @@ TEST(data_csv, fuzz) {
   EXPECT_LT(tables, inputs);
 }
 
+TEST(data_csv, targets_are_columns_of_values) {
+  const file f("a,price,b,size\n1,0.5,2,-7\n3,1e3,4,8\n5,2,6,9\n", "a,price,b,size\n1,4,2,5\n");
+  const auto s = f.open({{"targets", texts{"size", "1"}}, {"scale", reals{10}}, {"test_path", f.second()}});
+  EXPECT_TRUE(s->targets());
+  EXPECT_EQ(s->classes(), 0);
+  EXPECT_EQ(s->label(), shape{2});
+  EXPECT_EQ(s->example(), shape{2});
+  const auto read = [&](split part, const std::vector<std::int64_t>& which) {
+    std::vector<double> x(which.size() * 2), y(which.size() * 2, 99);
+    auto data = tensor::borrow(x.data(), shape{static_cast<std::int64_t>(which.size()), 2}, dtype::f64);
+    auto label = tensor::borrow(y.data(), shape{static_cast<std::int64_t>(which.size()), 2}, dtype::f64);
+    s->read(part, which, data, label);
+    x.insert(x.end(), y.begin(), y.end());
+    return x;
+  };
+  EXPECT_THAT(read(split::train, {1, -1}), ElementsAre(30, 40, 0, 0, 8, 1000, 0, 0));
+  EXPECT_THAT(read(split::test, {0}), ElementsAre(10, 20, 5, 4));
+  std::vector<float> x(2), y(2);
+  auto data = tensor::borrow(x.data(), shape{1, 2}, dtype::f32), label = tensor::borrow(y.data(), shape{1, 2}, dtype::f32);
+  s->read(split::train, {0}, data, label);
+  EXPECT_THAT(y, ElementsAre(-7, 0.5F));
+
+  const auto some = f.open({{"targets", texts{"price"}}, {"test_fraction", 0.34}});
+  EXPECT_EQ(some->size(split::train), 2);
+  EXPECT_EQ(some->label(), shape{1});
+  EXPECT_EQ(f.error({{"targets", texts{"cost"}}}), "targets: train.csv: there is no column 'cost' (4 columns are read)");
+  EXPECT_EQ(f.error({{"targets", texts{"price", "1"}}}), "targets: train.csv: targets names column '1' twice");
+  EXPECT_EQ(f.error({{"targets", texts{"price"}}, {"label", "a"s}}),
+            "targets: label (classes) and targets (values) exclude each other");
+  EXPECT_EQ(f.error({{"targets", texts{"0", "1", "2", "3"}}}), "targets: train.csv: the targets are the only columns");
+}
+
 }  // namespace
 }  // namespace troupe

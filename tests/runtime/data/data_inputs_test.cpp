@@ -142,11 +142,13 @@ TEST_F(input_files, csv_finds_header_separator_and_columns) {
   EXPECT_THAT(read("1\t2\n"), ElementsAre(1, 2));
   EXPECT_THAT(read("name,x,y\nbob,1,2\n", {.ignore = {"name"}}), ElementsAre(1, 2));
   EXPECT_THAT(read("bob,1,2\n", {.ignore = {"0"}}), ElementsAre(1, 2));
-  EXPECT_THAT(read("x,kind,y\n1,9,2\n", {.label = "kind"}), ElementsAre(1, 2));
-  EXPECT_THAT(read("x,y\n1,2\n", {.label = "kind"}), ElementsAre(1, 2)) << "the file has no labels";
-  EXPECT_THAT(read("1,2,9\n", {.label = "-1"}), ElementsAre(1, 2));
-  EXPECT_THAT(read("1,2\n", {.label = "-1"}), ElementsAre(1, 2)) << "the file has no labels";
-  EXPECT_THAT(read("id,x,kind,y\n7,1,9,2\n", {.label = "1", .absent = {"id", "other"}}), ElementsAre(1, 2))
+  EXPECT_THAT(read("x,kind,y\n1,9,2\n", {.labels = {"kind"}}), ElementsAre(1, 2));
+  EXPECT_THAT(read("x,y\n1,2\n", {.labels = {"kind"}}), ElementsAre(1, 2)) << "the file has no labels";
+  EXPECT_THAT(read("1,2,9\n", {.labels = {"-1"}}), ElementsAre(1, 2));
+  EXPECT_THAT(read("1,2\n", {.labels = {"-1"}}), ElementsAre(1, 2)) << "the file has no labels";
+  EXPECT_THAT(read("9,1,2,8\n", {.labels = {"0", "-1"}}), ElementsAre(1, 2)) << "several targets";
+  EXPECT_THAT(read("x,u,y,v\n1,9,2,8\n", {.labels = {"v", "u"}}), ElementsAre(1, 2));
+  EXPECT_THAT(read("id,x,kind,y\n7,1,9,2\n", {.labels = {"1"}, .absent = {"id", "other"}}), ElementsAre(1, 2))
       << "numbers count the columns that are read";
   input_format scaled{{2}, false, {2, 10}, {1, 0}, false};
   EXPECT_THAT(values(open_csv_input(write("a.csv", "3,4\n"), scaled, {}), {0}), ElementsAre(5, 40));

@@ -158,6 +158,28 @@ TEST(data_packed, values_and_ids_round_trip) {
   EXPECT_EQ(read_packed<float>(*got, split::train, {1, 0}).first, read_packed<float>(*bare, split::train, {1, 0}).first);
 }
 
+TEST(data_packed, targets_round_trip_as_floats) {
+  temp_dir dir;
+  const std::string rows = "1,0.5,-3\n2,0.25,1e9\n3,4,5\n";
+  test::write_bytes(dir.file("c"), {rows.begin(), rows.end()});
+  const auto csv =
+      open_packed("csv", {{"path", dir.file("c")}, {"header", false}, {"targets", std::vector<std::string>{"1", "2"}}});
+  const auto h = packed(*csv, dir.file("p"));
+  EXPECT_TRUE(h.targets);
+  const auto got = open_packed("packed", {{"path", dir.file("p")}});
+  EXPECT_TRUE(got->targets());
+  EXPECT_EQ(got->label(), shape{2});
+  const auto read = [&]<class T>(const source& s, T) {
+    std::vector<T> x(3), y(6, T{99});
+    auto data = tensor::borrow(x.data(), shape{3, 1}, dtype_of<T>), label = tensor::borrow(y.data(), shape{3, 2}, dtype_of<T>);
+    s.read(split::train, {2, -1, 0}, data, label);
+    x.insert(x.end(), y.begin(), y.end());
+    return x;
+  };
+  EXPECT_EQ(read(*got, 0.0F), (std::vector<float>{3, 0, 1, 4, 5, 0, 0, 0.5, -3}));
+  EXPECT_EQ(read(*got, 0.0), read(*csv, 0.0));
+}
+
 std::string open_error(const std::string& path) {
   try {
     open_packed("packed", {{"path", path}});
@@ -182,8 +204,8 @@ TEST(data_packed, rejects_other_files_at_opening) {
   EXPECT_THAT(open_error(dir.file("none")), HasSubstr("none: cannot open: No such file"));
   EXPECT_EQ(open_error(dir.path), "path: " + dir.path.substr(dir.path.rfind('/') + 1) + ": not a regular file");
   auto b = sound;
-  b[8] = 2;
-  EXPECT_EQ(error(b), "path: x: packed data of version 2, this program reads version 1");
+  b[8] = 3;
+  EXPECT_EQ(error(b), "path: x: packed data of version 3, this program reads versions 1 and 2");
   b = sound;
   b[40] ^= 1;
   EXPECT_EQ(error(b), "path: x: its header is damaged (CRC32C)");

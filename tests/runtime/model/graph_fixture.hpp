@@ -124,7 +124,7 @@ inline job_spec small_net(std::int64_t batch = 8, std::int64_t packets = 4) {
 
 inline expected<model_graph, diagnostics> try_graph(const job_spec& j, const shape& example = shape{4, 5},
                                                     std::int64_t classes = 10) {
-  return build_graph(j, paper_layers(), example, classes);
+  return build_graph(j, paper_layers(), {example, classes});
 }
 
 inline std::vector<std::string> texts(const diagnostics& list) {

@@ -28,13 +28,15 @@ struct data {
   std::int64_t classes = 10;
   shape label = {};
   bool ids = false;
+  std::optional<std::int64_t> vocabulary = {};  // without: as many as classes
+  bool targets = false;
 };
 
 std::vector<std::string> mistakes(std::vector<layer_spec> layers, const data& d = {}) {
   layer_registry all;
   add_stock_layers(all);
   const auto j = job_of(std::move(layers));
-  auto r = build_graph(j, all, d.example, d.classes, d.label, d.ids);
+  auto r = build_graph(j, all, {d.example, d.classes, d.label, d.ids, d.vocabulary.value_or(d.ids ? d.classes : 0), d.targets});
   return r ? std::vector<std::string>{} : texts(r.error());
 }
 
@@ -125,24 +127,53 @@ TEST(graph_types, labels_and_ids_are_refused_as_values) {
       mistakes(net(stock("bad", "squared_error", {"data", "label"})), text),
       ElementsAre("job.toml:42:20: layer 'bad': input 0 of a squared_error layer takes values (f32), but 'data' (2x4) of source "
                   "'synthetic' holds ids (i32): insert an embedding layer between them"));
-  EXPECT_THAT(
-      with_a_valid_net({stock("bad", "hinge", {"label", "label"})}),
-      ElementsAre("job.toml:32:20: layer 'bad': input 0 of a hinge layer takes values (f32), but 'label' (2) holds class numbers "
-                  "(i32)"));
-  EXPECT_THAT(
-      with_a_valid_net({stock("bad", "accuracy", {"label", "label"})}),
-      ElementsAre("job.toml:32:20: layer 'bad': input 0 of a accuracy layer takes values (f32), but 'label' (2) holds class "
-                  "numbers (i32)"));
-  EXPECT_THAT(
-      with_a_valid_net({stock("bad", "euclidean", {"ip", "label"})}),
-      ElementsAre("job.toml:32:21: layer 'bad': input 1 of a euclidean layer takes values (f32), but 'label' (2) holds class "
-                  "numbers (i32)"));
+  EXPECT_THAT(with_a_valid_net({stock("bad", "hinge", {"label", "label"})}),
+              ElementsAre("job.toml:32:20: layer 'bad': input 0 of a hinge layer takes values (f32), but 'label' (2) of source "
+                          "'synthetic' holds class numbers (i32)"));
+  EXPECT_THAT(with_a_valid_net({stock("bad", "accuracy", {"label", "label"})}),
+              ElementsAre("job.toml:32:20: layer 'bad': input 0 of a accuracy layer takes values (f32), but 'label' (2) of source "
+                          "'synthetic' holds class numbers (i32)"));
+  EXPECT_THAT(with_a_valid_net({stock("bad", "euclidean", {"ip", "label"})}),
+              ElementsAre("job.toml:32:21: layer 'bad': input 1 of a euclidean layer takes values (f32), but 'label' (2) of source "
+                          "'synthetic' holds class numbers (i32)"));
   // Labels per position are not a target with the shape of the logits.
   EXPECT_THAT(
       mistakes({table("words", "data", 10), linear("four", "words", 4), stock("bad", "sigmoid_cross_entropy", {"four", "label"})},
                text),
       ElementsAre("job.toml:32:21: layer 'bad': input 1 of a sigmoid_cross_entropy layer takes values (f32), but 'label' (2x4) "
-                  "holds class numbers (i32)"));
+                  "of source 'synthetic' holds class numbers (i32)"));
+}
+
+TEST(graph_types, targets_are_values_for_element_losses_and_no_labels) {
+  const data wanted{.classes = 0, .label = shape{3}, .targets = true};
+  for (const char* type : {"euclidean", "sigmoid_cross_entropy"})
+    EXPECT_THAT(mistakes({linear("ip", "data", 3), stock("loss", type, {"ip", "label"})}, wanted), ElementsAre()) << type;
+  for (const char* type : {"softmax_loss", "hinge"})
+    EXPECT_THAT(mistakes({linear("ip", "data", 3), stock("loss", type, {"ip", "label"})}, wanted),
+                ElementsAre("job.toml:22:21: layer 'loss': input 1 of a " + std::string(type) +
+                            " layer takes ids (i32), but 'label' (2x3) of source 'synthetic' holds target values (f32)"))
+        << type;
+  EXPECT_THAT(mistakes({linear("ip", "data", 2), stock("loss", "euclidean", {"ip", "label"})}, wanted),
+              ElementsAre("job.toml:20:1: layer 'loss': expects two inputs [N, ...] of one shape, got 2x2, 2x3"));
+}
+
+TEST(graph_types, ids_and_classes_have_numbers_of_their_own) {
+  const data words{.example = shape{4}, .classes = 3, .ids = true, .vocabulary = 1000};
+  const auto net = [](std::int64_t rows, std::int64_t scores) {
+    return std::vector{table("words", "data", rows), linear("ip", "words", scores), stock("loss", "softmax_loss", {"ip", "label"})};
+  };
+  EXPECT_THAT(mistakes(net(1000, 3), words), ElementsAre());
+  EXPECT_THAT(mistakes(net(999, 3), words),
+              ElementsAre("job.toml:10:1: layer 'words': a vocabulary of 999, but the data has 1000 different ids"));
+  EXPECT_THAT(
+      mistakes(net(1000, 2), words),
+      ElementsAre("job.toml:32:20: layer 'loss': its input 'ip' (2x2) has 2 scores an example, but the data has 3 classes"));
+  layer_registry all;
+  add_stock_layers(all);
+  const auto job = job_of(net(1000, 3));
+  const auto g = build_graph(job, all, {words.example, 3, {}, true, 1000}).value();
+  EXPECT_EQ(g.label_below, 3);
+  EXPECT_EQ(g.id_below, 1000);
 }
 
 // Soft targets are values and remain valid.

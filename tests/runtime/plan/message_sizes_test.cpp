@@ -31,7 +31,7 @@ struct tried {
   tried(job_spec j, const shape& example, std::uint32_t rule_states) : job(std::move(j)) {
     layer_registry all;
     add_stock_layers(all);
-    auto g = build_graph(job, all, example, 4);
+    auto g = build_graph(job, all, {example, 4});
     if (!g) ADD_FAILURE() << ::testing::PrintToString(texts(g.error()));
     graph = *std::move(g);
     plan_options o;

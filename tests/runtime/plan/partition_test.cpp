@@ -58,7 +58,7 @@ planned_net plan_of_net(const job_spec& j, const std::vector<node_spec>& nodes) 
   layer_registry all;
   add_stock_layers(all);
   planned_net p;
-  auto g = build_graph(j, all, shape{5}, 4);
+  auto g = build_graph(j, all, {shape{5}, 4});
   if (!g) ADD_FAILURE() << ::testing::PrintToString(texts(g.error()));
   p.graph = *std::move(g);
   auto r = make_plan(j, p.graph, nodes);

@@ -45,7 +45,7 @@ struct planned_job {
   explicit planned_job(job_spec j) : job(std::move(j)) {
     layer_registry all;
     add_stock_layers(all);
-    auto g = build_graph(job, all, shape{5}, 4);
+    auto g = build_graph(job, all, {shape{5}, 4});
     if (!g) ADD_FAILURE() << ::testing::PrintToString(texts(g.error()));
     graph = *std::move(g);
     auto r = make_plan(job, graph, nodes_named({"n1", "n2"}), {{}, true});

@@ -211,6 +211,7 @@ bool sequence(const layer_export& e) { return e.layer.in[0].rank() == 3; }
 void export_softmax_loss(layer_export& e) {
   e.type = "SoftmaxWithLoss";
   if (e.values.real("label_smoothing") != 0) e.refuse("Caffe has no label_smoothing");
+  if (!e.values.get<std::vector<double>>("class_weights").empty()) e.refuse("Caffe's SoftmaxWithLoss has no class_weights");
   if (sequence(e)) e.own.push_back(message_field("softmax_param", {integer_field("axis", 2)}));
   e.own.push_back(message_field("loss_param", {integer_field("ignore_label", -1)}));
 }
