@@ -53,12 +53,12 @@ if(TARGET troupe)
 trained nets to data, imports and exports models of PyTorch, ONNX and Caffe,
 simulates clusters and inspects runs. The package has the documentation,
 example jobs and example programs."
-    DEPENDS ${_troupe_blas} RECOMMENDS dataset-fashion-mnist SUGGESTS trouped python3-troupe)
+    DEPENDS ${_troupe_blas} RECOMMENDS dataset-fashion-mnist SUGGESTS trouped python3-troupe libhdf5-103-1)
   troupe_package(trouped trouped "train neural networks with actors: the daemon of a cluster's node"
     "A cluster runs one daemon on each of its machines. Daemons train the jobs that
 are submitted to them and survive the loss of a node. The package has a unit
 for systemd, which it does not enable, and the system user troupe."
-    DEPENDS ${_troupe_blas} adduser RECOMMENDS troupe)
+    DEPENDS ${_troupe_blas} adduser RECOMMENDS troupe SUGGESTS libhdf5-103-1)
 endif()
 if(TARGET troupe_predict)
   troupe_package(predict libtroupe-predict0 "predictions of nets trained by Troupe, from C"
