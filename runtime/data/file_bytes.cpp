@@ -64,7 +64,32 @@ class file final : public random_bytes {
   std::uint64_t size_;
 };
 
+class memory_bytes final : public random_bytes {
+ public:
+  explicit memory_bytes(std::vector<std::uint8_t> own) : own_(std::move(own)), bytes_(own_) {}
+  explicit memory_bytes(std::span<const std::uint8_t> of_caller) : bytes_(of_caller) {}
+  memory_bytes(const memory_bytes&) = delete;
+  memory_bytes& operator=(const memory_bytes&) = delete;
+  std::uint64_t size() const override { return bytes_.size(); }
+  expected<void> read(std::uint64_t at, void* out, std::size_t n) const override {
+    if (at > bytes_.size() || n > bytes_.size() - at) return unexpected(error("it is truncated"));
+    if (n > 0) std::memcpy(out, bytes_.data() + at, n);
+    return {};
+  }
+
+ private:
+  std::vector<std::uint8_t> own_;
+  std::span<const std::uint8_t> bytes_;
+};
+
 }  // namespace
+
+std::shared_ptr<const random_bytes> bytes_in_memory(std::vector<std::uint8_t> bytes) {
+  return std::make_shared<memory_bytes>(std::move(bytes));
+}
+std::shared_ptr<const random_bytes> bytes_of_caller(std::span<const std::uint8_t> bytes) {
+  return std::make_shared<memory_bytes>(bytes);
+}
 
 expected<std::shared_ptr<const random_bytes>> open_bytes(const std::string& path) {
   descriptor d;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,9 @@ class random_bytes {
 
 // Opens a regular file that is not empty. The error does not name the file.
 expected<std::shared_ptr<const random_bytes>> open_bytes(const std::string& path);
+
+// Bytes in memory: its own, or a caller's, which must outlive the result.
+std::shared_ptr<const random_bytes> bytes_in_memory(std::vector<std::uint8_t> bytes);
+std::shared_ptr<const random_bytes> bytes_of_caller(std::span<const std::uint8_t> bytes);
 
 }  // namespace troupe

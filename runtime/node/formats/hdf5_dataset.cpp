@@ -1,7 +1,6 @@
 #include "runtime/node/formats/hdf5_dataset.hpp"
 
 #include <array>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <mutex>
@@ -18,20 +17,6 @@ namespace {
 constexpr std::string_view hdf5_signature("\x89HDF\r\n\x1a\n", 8);
 constexpr std::size_t most_list_bytes = 1 << 20, most_files = 4096;
 constexpr int most_axes = 32;  // H5S_MAX_RANK
-
-class numbers_in_memory final : public random_bytes {
- public:
-  explicit numbers_in_memory(std::vector<std::uint8_t> bytes) : bytes_(std::move(bytes)) {}
-  std::uint64_t size() const override { return bytes_.size(); }
-  expected<void> read(std::uint64_t at, void* out, std::size_t n) const override {
-    if (at > bytes_.size() || n > bytes_.size() - at) return unexpected(error("it is truncated"));
-    std::memcpy(out, bytes_.data() + at, n);
-    return {};
-  }
-
- private:
-  std::vector<std::uint8_t> bytes_;
-};
 
 // An id of the library, closed at the end of its scope.
 class held_id {
@@ -185,7 +170,7 @@ expected<numpy_array> open_hdf5(const std::vector<std::string>& files, const std
   numpy_array a;
   a.name = files.front() + ": " + dataset;
   a.header = std::move(all.header);
-  a.bytes = std::make_shared<numbers_in_memory>(std::move(all.bytes));
+  a.bytes = bytes_in_memory(std::move(all.bytes));
   if (a.rows() == 0 || a.row_count() == 0) return unexpected(error("it has no numbers").in(a.name));
   return a;
 }

@@ -3,7 +3,6 @@
 #include <zip.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
@@ -12,20 +11,6 @@
 
 namespace troupe {
 namespace {
-
-class bytes_in_memory final : public random_bytes {
- public:
-  explicit bytes_in_memory(std::vector<std::uint8_t> bytes) : bytes_(std::move(bytes)) {}
-  std::uint64_t size() const override { return bytes_.size(); }
-  expected<void> read(std::uint64_t at, void* out, std::size_t n) const override {
-    if (at > bytes_.size() || n > bytes_.size() - at) return unexpected(error("it is truncated"));
-    std::memcpy(out, bytes_.data() + at, n);
-    return {};
-  }
-
- private:
-  std::vector<std::uint8_t> bytes_;
-};
 
 std::string text_of(int code) {
   zip_error_t e;
@@ -78,7 +63,7 @@ expected<std::shared_ptr<const random_bytes>> open_member(const std::string& pat
   if (!archive) return unexpected(error("it is not a folder of .npy files, and no .npz file: " + text_of(code)));
   auto bytes = member_of(archive.get(), name, most);
   if (!bytes) return unexpected(std::move(bytes).error());
-  return std::make_shared<bytes_in_memory>(*std::move(bytes));
+  return bytes_in_memory(*std::move(bytes));
 }
 
 expected<npy_header> header_of(const random_bytes& bytes) {

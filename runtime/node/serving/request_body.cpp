@@ -1,30 +1,16 @@
 #include "runtime/node/serving/request_body.hpp"
 
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "ops/device.hpp"
+#include "runtime/data/file_bytes.hpp"
 #include "runtime/data/inputs.hpp"
 #include "runtime/node/images/codecs.hpp"
 
 namespace troupe {
 namespace {
-
-class body_bytes final : public random_bytes {
- public:
-  explicit body_bytes(const std::string& body) : body_(body) {}
-  std::uint64_t size() const override { return body_.size(); }
-  expected<void> read(std::uint64_t at, void* out, std::size_t n) const override {
-    if (at > body_.size() || n > body_.size() - at) return unexpected(error("it is truncated"));
-    std::memcpy(out, body_.data() + at, n);
-    return {};
-  }
-
- private:
-  const std::string& body_;
-};
 
 input_format format_of(const prepared_job& j, bool raw) {
   auto f = input_format_of(*j.data, j.spec.data.source, j.spec.data.values);
@@ -39,7 +25,7 @@ float scaled(const input_format& f, double number, std::size_t k, std::size_t si
 }
 
 expected<request_examples> of_npy(const std::string& body, const prepared_job& j, bool raw, std::int64_t most) {
-  const auto opened = npy_input_of("the body", std::make_shared<body_bytes>(body), format_of(j, raw));
+  const auto opened = npy_input_of("the body", bytes_of_caller({reinterpret_cast<const std::uint8_t*>(body.data()), body.size()}), format_of(j, raw));
   if (!opened) return unexpected(opened.error());
   const auto& from = **opened;
   request_examples e;

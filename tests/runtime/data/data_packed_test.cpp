@@ -78,21 +78,6 @@ class byte_source final : public source {
   std::array<std::int64_t, 2> sizes_;
 };
 
-// A file in memory. Sanitizers detect reads beyond its end.
-class in_memory final : public random_bytes {
- public:
-  explicit in_memory(bytes b) : bytes_(std::move(b)) {}
-  std::uint64_t size() const override { return bytes_.size(); }
-  expected<void> read(std::uint64_t at, void* out, std::size_t n) const override {
-    if (at > bytes_.size() || n > bytes_.size() - at) return unexpected(error("beyond its end"));
-    if (n > 0) std::memcpy(out, bytes_.data() + at, n);
-    return {};
-  }
-
- private:
-  bytes bytes_;
-};
-
 packed_header packed(const source& s, const std::string& path) {
   const auto r = pack(s, path);
   if (!r) ADD_FAILURE() << r.error().text;
@@ -252,7 +237,7 @@ TEST(data_packed, rejects_labels_beyond_the_classes_with_a_valid_checksum) {
     const auto n = static_cast<std::size_t>(h.checked_bytes());
     const auto sum = crc32c(0, block, n);
     std::memcpy(block + n, &sum, 4);
-    const auto r = open_packed(std::make_shared<in_memory>(b), "x");
+    const auto r = open_packed(bytes_in_memory(b), "x");
     EXPECT_THROW(read_packed<float>(**r, split::train, {0}), std::runtime_error);
     EXPECT_NO_THROW(read_packed<float>(**r, split::test, {0}));
   }
@@ -325,7 +310,7 @@ TEST(data_packed, fuzz) {
       const auto sum = crc32c(0, b.data(), length - 4);
       std::memcpy(b.data() + length - 4, &sum, 4);
     }
-    const auto r = open_packed(std::make_shared<in_memory>(b), "x");
+    const auto r = open_packed(bytes_in_memory(b), "x");
     if (!r) {
       ASSERT_THAT(r.error().text, StartsWith("x: "));
       continue;
