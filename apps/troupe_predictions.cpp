@@ -1,11 +1,10 @@
 #include "apps/troupe_predictions.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <utility>
 
 #include "runtime/base/number_text.hpp"
 #include "runtime/data/file_place.hpp"
@@ -87,29 +86,12 @@ std::string prediction_writer::header() const {
   return s + "\n";
 }
 
-// Scores to probabilities by class; the order of the classes. With a NaN there is no class.
 prediction_writer::row prediction_writer::row_of(const double* values) const {
   row r;
   r.outputs.assign(values, values + width_);
   if (classes_ == 0) return r;
-  auto& p = r.outputs;
-  if (meaning_ == answer::softmax) {
-    const auto top = *std::max_element(p.begin(), p.end());
-    for (auto& v : p) v = std::exp(v - top);
-    const auto sum = std::accumulate(p.begin(), p.end(), 0.0);
-    for (auto& v : p) v /= sum;
-  }
-  if (meaning_ == answer::sigmoid)
-    for (auto& v : p) v = 1 / (1 + std::exp(-v));
-  if (width_ == 1 && classes_ == 2) p = {meaning_ == answer::sigmoid ? 1 - p[0] : -p[0], p[0]};
-  r.order.resize(static_cast<std::size_t>(classes_));
-  std::iota(r.order.begin(), r.order.end(), 0);
-  const auto value = [&](std::int64_t k) { return p[static_cast<std::size_t>(k)]; };
-  if (std::any_of(p.begin(), p.end(), [](double v) { return std::isnan(v); }))
-    std::fill(r.order.begin(), r.order.end(), -1);
-  else
-    std::stable_sort(r.order.begin(), r.order.end(), [&](std::int64_t a, std::int64_t b) { return value(a) > value(b); });
-  r.order.resize(static_cast<std::size_t>(format_.top));
+  r.outputs = by_class(meaning_, std::move(r.outputs));
+  r.order = best_classes(r.outputs, static_cast<std::size_t>(format_.top));
   return r;
 }
 

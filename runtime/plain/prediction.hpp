@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "runtime/base/result.hpp"
 #include "runtime/model/graph.hpp"
@@ -26,6 +27,13 @@ struct prediction {
 // reads too, if there is one; of the last loss otherwise. Without a loss in tests: the scores of an
 // accuracy layer.
 expected<prediction> prediction_of(const model_graph& g);
+
+// One answer of the net by class: probabilities, or scores if they have none. A single value
+// becomes those of no and yes.
+std::vector<double> by_class(answer meaning, std::vector<double> values);
+// The most probable `most` classes of by_class(), best first; the lower of equal ones. Each is -1
+// if a value is NaN.
+std::vector<std::int64_t> best_classes(const std::vector<double>& values, std::size_t most);
 
 constexpr bool from_label(tensor_ref t) { return t == tensor_ref{from_data, 1}; }
 

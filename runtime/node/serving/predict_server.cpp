@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "runtime/node/http/access.hpp"
 #include "runtime/node/serving/request_body.hpp"
@@ -63,42 +61,24 @@ struct serving_net {
             {"refused", c.refused}};
   }
 
-  // Probabilities, or the values if there are none.
-  std::vector<double> shown(const float* x) const {
-    std::vector<double> v(x, x + runner->width());
-    if (runner->meaning() == answer::softmax) {
-      const auto most = *std::max_element(v.begin(), v.end());
-      double sum = 0;
-      for (auto& e : v) sum += e = std::exp(e - most);
-      for (auto& e : v) e /= sum;
-    } else if (runner->meaning() == answer::sigmoid) {
-      for (auto& e : v) e = 1 / (1 + std::exp(-e));
-      if (v.size() == 1) v.insert(v.begin(), 1 - v[0]);  // no and yes
-    } else if (runner->meaning() == answer::scores && v.size() == 1) {
-      v.insert(v.begin(), -v[0]);
-    }
-    return v;
-  }
-
-  json one_class(const std::vector<double>& v, std::size_t k) const {
+  json one_class(const std::vector<double>& v, std::int64_t k) const {
+    const char* value = runner->meaning() == answer::scores ? "score" : "probability";
+    if (k < 0) return {{"class", nullptr}, {value, nullptr}};  // a NaN
     json o{{"class", k}};
-    if (k < class_names.size()) o["name"] = class_names[k];
-    o[runner->meaning() == answer::scores ? "score" : "probability"] = v[k];
+    if (class_names.size() == v.size()) o["name"] = class_names[static_cast<std::size_t>(k)];
+    o[value] = v[static_cast<std::size_t>(k)];
     return o;
   }
 
   json prediction(const float* x, const wish& w) const {
-    const auto v = shown(x);
+    std::vector<double> v(x, x + runner->width());
     if (runner->classes() == 0) return {{"outputs", v}};
-    std::vector<std::size_t> order(v.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    const auto top = std::min(static_cast<std::size_t>(w.top), v.size());
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),
-                      [&](auto a, auto b) { return v[a] > v[b] || (v[a] == v[b] && a < b); });
-    auto o = one_class(v, order[0]);
-    if (top > 1) {
+    v = by_class(runner->meaning(), std::move(v));
+    const auto best = best_classes(v, static_cast<std::size_t>(w.top));
+    auto o = one_class(v, best[0]);
+    if (best.size() > 1) {
       o["top"] = json::array();
-      for (std::size_t i = 0; i < top; ++i) o["top"].push_back(one_class(v, order[i]));
+      for (const auto k : best) o["top"].push_back(one_class(v, k));
     }
     if (w.all) o["outputs"] = v;
     return o;

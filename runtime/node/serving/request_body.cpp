@@ -25,7 +25,8 @@ float scaled(const input_format& f, double number, std::size_t k, std::size_t si
 }
 
 expected<request_examples> of_npy(const std::string& body, const prepared_job& j, bool raw, std::int64_t most) {
-  const auto opened = npy_input_of("the body", bytes_of_caller({reinterpret_cast<const std::uint8_t*>(body.data()), body.size()}), format_of(j, raw));
+  const auto opened = npy_input_of("the body", bytes_of_caller({reinterpret_cast<const std::uint8_t*>(body.data()), body.size()}),
+                                   format_of(j, raw));
   if (!opened) return unexpected(opened.error());
   const auto& from = **opened;
   request_examples e;
