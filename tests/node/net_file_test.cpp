@@ -253,6 +253,17 @@ TEST(net_file, wrong_facts_are_named) {
   EXPECT_NE(with("data", R"({"example":[-3],"label":[],"classes":5,"ids":false,"sizes":[9,9],"class_names":[]})")
                 .find("a shape is malformed"),
             std::string::npos);
+  const auto facts = [&](const std::string& classes, const std::string& more) {
+    return with("data", R"({"example":[2,6,6],"label":[],"classes":)" + classes + R"(,"ids":false,"sizes":[9,9],"class_names":[])" +
+                            more + "}");
+  };
+  EXPECT_EQ(facts("5", ""), "accepted");
+  EXPECT_EQ(facts("5", R"(,"scale":[1,2],"mean":[0,0])"), "accepted");
+  for (const char* number : {"1e57", "5.5", "9223372036854775808", "\"5\""})
+    EXPECT_NE(facts(number, "").find("a number is no integer, or is out of range"), std::string::npos) << number;
+  for (const char* scaling :
+       {R"(,"scale":[],"mean":[])", R"(,"scale":[1,2],"mean":[0])", R"(,"scale":[1,1,1,1,1],"mean":[0,0,0,0,0])"})
+    EXPECT_NE(facts("5", scaling).find("the scaling does not fit the examples"), std::string::npos) << scaling;
   EXPECT_NE(with("job", "[data]\nsource = 3").find("net.troupe, its job:"), std::string::npos);
   const auto other = with("data", R"({"example":[3,6,6],"label":[],"classes":5,"ids":false,"sizes":[9,9],"class_names":[]})");
   EXPECT_NE(other.find("conv.weight"), std::string::npos) << other;

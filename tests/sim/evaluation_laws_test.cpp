@@ -47,6 +47,7 @@ class evaluation_net {
   // keep their initial values.
   job_spec job() {
     case_ = row_.cases[static_cast<std::size_t>(net_.draw(0, static_cast<std::int64_t>(row_.cases.size()) - 1))];
+    case_.given.values.erase("class_weights");  // the weighted mean is that of a packet, by its labels
     shape_of_job s;
     s.packets = 1;
     s.steps = 1;

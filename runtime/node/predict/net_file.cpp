@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -86,12 +87,28 @@ std::string facts_of(const prepared_job& j) {
   return o.dump();
 }
 
+// Throws if the number has a fraction or does not fit: get() would round it.
+std::int64_t whole_number(const json& v) {
+  const bool large = v.is_number_unsigned() && v.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max();
+  if (!v.is_number_integer() || large) throw std::runtime_error("a number is no integer, or is out of range");
+  return v.get<std::int64_t>();
+}
+
+// A pair for all values, or for each part of an example, as readers divide it.
+byte_scaling scaling_of(const json& o, const shape& example) {
+  byte_scaling s{o.at("scale").get<std::vector<double>>(), o.at("mean").get<std::vector<double>>()};
+  const auto n = static_cast<std::int64_t>(s.scale.size());
+  if (n < 1 || s.mean.size() != s.scale.size() || n > example.count() || example.count() % n != 0)
+    throw std::runtime_error("the scaling does not fit the examples");
+  return s;
+}
+
 shape shape_of_list(const json& list) {
   shape s;
   if (!list.is_array() || list.size() > static_cast<std::size_t>(shape::max_rank)) throw std::runtime_error("a shape is malformed");
   for (const auto& e : list) {
-    const auto n = e.get<std::int64_t>();
-    if (n < 1 || n > (std::int64_t{1} << 40)) throw std::runtime_error("a shape is malformed");
+    const auto n = whole_number(e);
+    if (n < 1 || n > (std::int64_t{1} << 40) / s.count()) throw std::runtime_error("a shape is malformed");
     s.push_back(n);
   }
   return s;
@@ -103,14 +120,13 @@ std::shared_ptr<const source> source_of(const std::string& text) {
   const auto s = std::make_shared<data_facts>();
   s->example_ = shape_of_list(o.at("example"));
   s->label_ = shape_of_list(o.at("label"));
-  s->classes_ = o.at("classes").get<std::int64_t>();
+  s->classes_ = whole_number(o.at("classes"));
   s->ids_ = o.at("ids").get<bool>();
-  s->vocabulary_ = o.value("vocabulary", s->ids_ ? s->classes_ : 0);  // older files have only one number
+  s->vocabulary_ = o.contains("vocabulary") ? whole_number(o["vocabulary"]) : s->ids_ ? s->classes_ : 0;  // older files lack it
   s->targets_ = o.value("targets", false);
-  for (std::size_t k : {0, 1}) s->sizes_[k] = o.at("sizes").at(k).get<std::int64_t>();
+  for (std::size_t k : {0, 1}) s->sizes_[k] = whole_number(o.at("sizes").at(k));
   s->names_ = o.at("class_names").get<std::vector<std::string>>();
-  if (o.contains("scale"))
-    s->bytes_ = byte_scaling{o.at("scale").get<std::vector<double>>(), o.at("mean").get<std::vector<double>>()};
+  if (o.contains("scale")) s->bytes_ = scaling_of(o, s->example_);
   if (s->classes_ < 0 || s->vocabulary_ < 0 || s->sizes_[0] < 1 || s->sizes_[1] < 0)
     throw std::runtime_error("a number is out of range");
   return s;
