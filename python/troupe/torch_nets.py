@@ -77,7 +77,7 @@ class _Tracer:
         self.net = TorchNet()
         self.graph = symbolic_trace(module)
         self.modules = dict(self.graph.named_modules())
-        self.used: set[str] = set()
+        self.kept: dict[int, str] = {}  # parameters by id: the layer and name in Troupe
         self.at: dict[Node, str] = {}  # name of the tensor that holds a node's value
         with torch.no_grad():
             ShapeProp(self.graph).propagate(example)
@@ -122,22 +122,36 @@ class _Tracer:
         return name
 
     def keep(self, layer: str, path: str, module: nn.Module, rename: Mapping[str, str] | None = None) -> None:
-        """Takes the parameters and buffers of `module` as those of `layer`."""
+        """Takes the parameters and buffers of `module` as those of `layer`, which shares those that an earlier layer has."""
         own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+        shared: list[str] = []
+        taken = 0
         for name, value in own:
             ours = (rename or {}).get(name, name)
             if name == "num_batches_tracked" or (rename is not None and name not in rename):
                 continue
+            taken += 1
+            first = self.kept.setdefault(id(value), f"{layer}.{ours}")
+            if first != f"{layer}.{ours}":
+                if not isinstance(value, nn.Parameter):
+                    raise ValueError("the module is called twice, but its running statistics cannot be shared")
+                if not first.endswith("." + ours):
+                    raise ValueError(f"its '{name}' is also parameter '{first}', which has another name: they cannot be shared")
+                shared.append(first)
+                continue
             self.net.names.append((f"{path}.{name}", f"{layer}.{ours}"))
             self.net.weights[f"{layer}.{ours}"] = value.detach().to(torch.float32).numpy().copy()
+        if shared:
+            owners = {s.rpartition(".")[0] for s in shared}
+            if len(owners) > 1 or len(shared) not in (1, taken):
+                raise ValueError("it shares some of its parameters with several layers, or two of three or more: not supported")
+            share = owners.pop() if len(shared) == taken else shared[0]
+            next(x for x in self.net.layers if x["name"] == layer)["share"] = share
 
     # --- modules
 
     def call_module(self, node: Node, path: str, m: nn.Module) -> None:
         has_state = any(True for _ in m.parameters()) or any(True for _ in m.buffers())
-        if has_state and path in self.used:
-            raise ValueError("the module is called twice; layers that share weights are not supported")
-        self.used.add(path)
         x: Any = node.args[0]
         if isinstance(m, (nn.LSTM, nn.GRU, nn.RNN)):
             return self.recurrent(node, path, m)

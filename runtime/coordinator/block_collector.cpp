@@ -56,6 +56,19 @@ named_tensors collection::all() const {
   return list;
 }
 
+named_tensors collection::weights_or_average(const model_graph& g, bool average) const {
+  auto list = weights;
+  if (!average) return list;
+  std::size_t next = 0;  // in `rule`, which has the parameters in the same order
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    auto& [name, value] = list[i];
+    const tensor* last = nullptr;
+    for (; next < rule.size() && rule[next].first.starts_with(name + "@"); ++next) last = &rule[next].second;
+    if (last && has_average(g.params[i])) value = *last;
+  }
+  return list;
+}
+
 void collection::look() {
   for (const auto* list : {&weights, &rule, &carried})
     for (const auto& [name, value] : *list)

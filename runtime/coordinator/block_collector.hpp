@@ -41,6 +41,9 @@ struct collection {
 
   void look();                // sets not_finite
   named_tensors all() const;  // weights, rule, carried
+  // The weights; with `average`, the average in place of each parameter that has one, which is the
+  // last state of its rule.
+  named_tensors weights_or_average(const model_graph& g, bool average) const;
   std::map<std::string, std::uint64_t> updates_by_param(const model_graph& g, const job_plan& p) const;
 };
 

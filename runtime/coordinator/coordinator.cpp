@@ -111,7 +111,7 @@ void coordinator::begin(effects& out) {
 void coordinator::take_report(const envelope& e, effects& out) {
   const bool train = e.h.phase == static_cast<std::uint8_t>(phase::train);
   const bool of_round = !train && evaluation_.is(e.h.step);
-  if (of_round && !boundary_.lockstep()) tester_lives(e.h.incarnation, out);
+  if (of_round && evaluation_.by_tester()) tester_lives(e.h.incarnation, out);
   if (index_of(e.h.src) >= config_.plan->roles.size()) return drop(drop_reason::misaddressed);
   const auto& stage = (*config_.plan)[e.h.src];
   if (!reports_in(*config_.graph, stage, train)) return drop(drop_reason::misaddressed);

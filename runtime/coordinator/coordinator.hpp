@@ -102,7 +102,14 @@ struct coordinator_config {
   std::int64_t batch = 0;
   std::uint32_t window = 3;
   bool retains_for_replay = false;       // restarted roles recompute the lost messages, so every loss arrives
-  std::vector<std::string> rule_states;  // names of the rule's state tensors
+  std::vector<std::string> rule_states;  // names of the rule's state tensors; with an average, it is the last
+  // What an average of the weights (ops/rules/average.hpp) is used for. Without one: the default.
+  struct average_use {
+    bool evaluated = false;         // evaluations use the average
+    bool weights_evaluated = true;  // evaluations use the weights; with both, they do so first
+    bool written = false;           // the final weights are the average
+  };
+  average_use average;
   double base_lr = 0;                    // of the job file; events "step" have the rate that `rate` makes of it
   std::shared_ptr<const schedule> rate;  // null: they have none
   dtype type = dtype::f32;               // of parameters
@@ -170,6 +177,7 @@ class coordinator final : public role {
 
   // --- coordinator_values.cpp: best weights and histograms
   void rate_round(const verdict& v, effects& out);
+  bool evaluates_average() const { return config_.average.evaluated && (of_weights_ || !config_.average.weights_evaluated); }
   void store_best(named_tensors named, const std::string& not_finite, effects& out);
   void take_evaluated(const header& h, const layer_weights& w, effects& out);
   void evaluated_checked(effects& out);
@@ -183,6 +191,7 @@ class coordinator final : public role {
 
   // --- coordinator_actions.cpp: actions at a boundary, and evaluation
   void begin_round(effects& out);
+  bool first_of_both(verdict& v, effects& out);
   void send_written(effects& out) const;
   void send_round(effects& out) const;
   void send_round_to(role_id loader, effects& out) const;
@@ -218,6 +227,7 @@ class coordinator final : public role {
   step_ledger ledger_;
   work_unit_dealer dealer_;
   evaluation_round evaluation_;
+  std::optional<verdict> of_weights_;  // of a round with the weights that one with their average follows
   boundary boundary_;
   rest_notices notices_;
   staleness_count staleness_;

@@ -15,32 +15,56 @@ using kept = store_effect::kind_of;
 
 // --- evaluation
 
-// In lockstep all workers evaluate with their current weights. Otherwise the tester pulls weights
-// from the shards while training continues, or receives the final weights that will be written.
+// In lockstep all workers evaluate with their current weights. Otherwise, and for averages of the
+// weights, the tester pulls them from the shards while training continues (in lockstep: waits), or
+// receives the final weights that will be written.
 void coordinator::begin_round(effects& out) {
-  const bool by_tester = !boundary_.lockstep(), at_rest = written_ || boundary_.at_rest(completed());
+  const bool by_tester = !boundary_.lockstep() || evaluates_average();
+  const bool at_rest = written_ || boundary_.at_rest(completed());
   const auto stages = reporting_stages(*config_.graph, *config_.plan, false, by_tester);
-  evaluation_.begin(progress(), at_rest ? std::optional(completed()) : std::nullopt, by_tester, {config_.eval_packets, stages});
+  evaluation_.begin(of_weights_ ? evaluation_.past().evaluated : progress(), at_rest ? std::optional(completed()) : std::nullopt,
+                    by_tester, {config_.eval_packets, stages}, of_weights_.has_value());
   send_round(out);
 }
 
+// Of an evaluation of both the weights and their average, the round with the weights is complete:
+// begins the other. Returns false if there is none; `v` then has the results of both.
+bool coordinator::first_of_both(verdict& v, effects& out) {
+  if (!config_.average.evaluated || !config_.average.weights_evaluated) return false;
+  if (!of_weights_) {
+    of_weights_ = std::move(v);
+    begin_round(out);
+    return true;
+  }
+  if (of_weights_->accuracy) v.others.emplace_back("weights.accuracy", *of_weights_->accuracy);
+  v.others.emplace_back("weights.loss", of_weights_->loss);
+  for (const auto& [name, value] : of_weights_->others) v.others.emplace_back("weights." + name, value);
+  of_weights_.reset();
+  return false;
+}
+
 void coordinator::send_written(effects& out) const {
-  for (const auto& b : config_.plan->blocks)
-    out.send({to(config_.plan->tester), state{evaluation_.past().rounds, b.id, written_->blocks[b.id]->value, {}}});
+  for (const auto& b : config_.plan->blocks) {
+    const auto& block = *written_->blocks[b.id];
+    const bool average = evaluates_average() && has_average(config_.graph->params[b.param]);
+    out.send({to(config_.plan->tester), state{evaluation_.past().rounds, b.id, average ? block.rule.back() : block.value, {}}});
+  }
 }
 
 void coordinator::send_round(effects& out) const {
   const auto& plan = *config_.plan;
-  auto whom = boundary_.lockstep() ? plan.loaders : std::vector<role_id>{plan.tester, plan.tester_loader};
+  auto whom = evaluation_.by_tester() ? std::vector<role_id>{plan.tester, plan.tester_loader} : plan.loaders;
   for (auto l : whom) send_round_to(l, out);
 }
 
 void coordinator::send_round_to(role_id loader, effects& out) const {
   if (written_ && loader == config_.plan->tester) return send_written(out);
   auto h = to(loader);
-  h.version = boundary_.lockstep() ? evaluation_.past().evaluated : evaluation_.past().rounds;
-  const auto life = boundary_.lockstep() ? ledger_.life((*config_.plan)[loader].worker) : 0;
-  out.send({h, evaluate{evaluation_.past().rounds, life}});
+  const bool by_tester = evaluation_.by_tester();
+  h.version = by_tester ? evaluation_.past().rounds : evaluation_.past().evaluated;
+  if (by_tester && boundary_.lockstep()) h.step = completed();
+  const auto life = by_tester ? 0 : ledger_.life((*config_.plan)[loader].worker);
+  out.send({h, evaluate{evaluation_.past().rounds, life, evaluates_average()}});
 }
 
 // The tester's incarnation becomes known by its ready{joined} or its reports, whichever comes
@@ -51,6 +75,7 @@ void coordinator::tester_lives(std::uint32_t incarnation, effects& out) {
 
 void coordinator::round_complete(const report_sheet& reports, effects& out) {
   auto v = verdict_of(*config_.graph, reports.means(*config_.graph));
+  if (first_of_both(v, out)) return;
   evaluation_.record_result(v.accuracy);
   out.event(evaluation_.past().evaluated, eval_event{v.accuracy, std::move(v.others), v.loss});
   if (boundary_.lockstep()) time_.last_step = time_.now;
@@ -107,8 +132,9 @@ void coordinator::begin_observe(effects& out) {
 void coordinator::begin_collect(effects& out) {
   // Carried state: only if the job continues from this collection.
   const bool best = boundary_.why() == boundary::purpose::best;
-  collector_.begin(!best && (boundary_.why() != boundary::purpose::last || boundary_.stopped()), !best);
-  const collect question{collector_.request(), !best};
+  const bool with_rule = !best || config_.average.evaluated;
+  collector_.begin(!best && (boundary_.why() != boundary::purpose::last || boundary_.stopped()), with_rule);
+  const collect question{collector_.request(), with_rule};
   for (auto s : collector_.asked_stages()) out.send({to(s), question});
   for (auto s : collector_.asked_shards()) {
     auto h = to(s);
@@ -132,7 +158,8 @@ void coordinator::collected(effects& out) {
   auto c = collector_.joined();
   const auto why = boundary_.why();
   // Written weights were evaluated, or will be, by the tester.
-  if (best_.pending() && !best_.fetching()) store_best(c.weights, c.not_finite, out);
+  if (best_.pending() && !best_.fetching())
+    store_best(c.weights_or_average(*config_.graph, config_.average.evaluated), c.not_finite, out);
   if (why == boundary::purpose::best) {
     boundary_.collected(completed());
     time_.last_step = time_.now;
@@ -159,7 +186,7 @@ void coordinator::collected(effects& out) {
 
 void coordinator::write(effects& out) {
   invariant(written_.has_value(), "weights are collected before they are written");
-  out.store({kept::weights, completed(), std::move(written_->weights)});
+  out.store({kept::weights, completed(), written_->weights_or_average(*config_.graph, config_.average.written)});
   end(out);
 }
 

@@ -165,7 +165,7 @@ void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, e
     drop_done_work_units();
   }
   if (ledger_.granted(worker) > config_.first_step && !dealer_.deals()) out.send({to(loader), grant{ledger_.granted(worker)}});
-  const bool evaluates = evaluation_.under_way() && boundary_.lockstep();
+  const bool evaluates = evaluation_.under_way() && !evaluation_.by_tester();
   evaluation_.put_off(worker, evaluates && !dealer_.complete());
   if (evaluates && dealer_.complete()) send_round_to(loader, out);
   ledger_.open_below(step);  // steps without any report, which this worker will not report either
@@ -186,7 +186,7 @@ void coordinator::loader_is_back(role_id loader, effects& out) {
   const auto worker = (*config_.plan)[loader].worker;
   out.send({to(loader), resume_at{std::max(config_.first_step, config_.plan->needed_from(completed()))}});
   if (ledger_.granted(worker) > config_.first_step) out.send({to(loader), grant{ledger_.granted(worker)}});
-  if (evaluation_.under_way()) send_round_to(loader, out);
+  if (evaluation_.under_way() && evaluation_.by_tester() == (*config_.plan)[loader].tester) send_round_to(loader, out);
 }
 
 // For the error that ends a job with a lost node: the roles of the node, as a suffix. Empty if a

@@ -17,7 +17,8 @@ namespace troupe {
 // a collection there; otherwise those that the tester has, while training continues.
 void coordinator::rate_round(const verdict& v, effects& out) {
   if (!best_.note({evaluation_.past().evaluated, v.accuracy, v.loss})) return;
-  if (written_) return store_best(written_->weights, written_->not_finite, out);
+  if (written_)
+    return store_best(written_->weights_or_average(*config_.graph, config_.average.evaluated), written_->not_finite, out);
   if (evaluation_.weights_evaluated(completed())) return boundary_.want_best();
   best_.fetch(evaluation_.past().rounds);
   out.send({to(config_.plan->tester), collect{evaluation_.past().rounds, false}});

@@ -19,8 +19,9 @@ verdict verdict_of(const model_graph& g, const scalars& means) {
   return v;
 }
 
-void evaluation_round::begin(std::uint64_t step, std::optional<std::uint64_t> of, bool by_tester, report_sheet reports) {
-  before_ = past_;
+void evaluation_round::begin(std::uint64_t step, std::optional<std::uint64_t> of, bool by_tester, report_sheet reports,
+                             bool continues) {
+  if (!continues) before_ = past_;
   ++past_.rounds;
   past_.evaluated = step;
   evaluating_step_ = of;

@@ -40,10 +40,12 @@ class evaluation_round {
 
   // --- the round in progress
   // Begins a round at `step`, by the tester or by all workers. `of`: the step whose flushed weights
-  // it evaluates; nullopt if the weights change during the round.
-  void begin(std::uint64_t step, std::optional<std::uint64_t> of, bool by_tester, report_sheet reports);
+  // it evaluates; nullopt if the weights change during the round. `continues`: it is the second
+  // half of an evaluation, after the round that has just ended; the next plan repeats both.
+  void begin(std::uint64_t step, std::optional<std::uint64_t> of, bool by_tester, report_sheet reports, bool continues = false);
   bool under_way() const { return sheet_.has_value(); }
   bool is(std::uint64_t round) const { return under_way() && past_.rounds == round; }
+  bool by_tester() const { return by_tester_; }
   std::uint32_t missing() const { return sheet_->missing(); }
   // Returns the reports if this was the last one; the round is then over.
   std::optional<report_sheet> take(std::uint32_t packet, std::uint32_t first_layer, report r);

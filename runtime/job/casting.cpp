@@ -6,6 +6,7 @@
 #include "runtime/job/job.hpp"
 #include "runtime/job/job_data.hpp"
 #include "runtime/job/job_mode.hpp"
+#include "runtime/job/job_rule.hpp"
 #include "runtime/job/lost_role.hpp"
 #include "runtime/loader/data_server.hpp"
 #include "runtime/loader/loader.hpp"
@@ -63,7 +64,11 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_
   c.retains_for_replay = j->retains_for_replay();
   c.keeps_best = j->keeps_best;
   c.histograms_every = j->histograms_every;
-  c.rule_states = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values)->states();
+  c.rule_states = make_rule(*j)->states();
+  if (keeps_average(j->spec)) {
+    const auto& a = j->spec.train.average;
+    c.average = {a.evaluate != "weights" && j->plan.tester != no_role, a.evaluate != "average", a.write == "average"};
+  }
   c.type = j->spec.parameter_type();
   c.any_worker_ends = j->spec.train.finish.who == "any";
   c.mode = facts_of(*j->all->modes.find(j->spec.train.sync.kind), j->spec.train.sync.values);
@@ -169,7 +174,7 @@ std::unique_ptr<role> make_sync(const job_ptr& j, role_id r, std::uint32_t incar
   c.worker = j->plan[r].worker;
   c.graph = graph_of(j);
   c.plan = plan_of(j);
-  c.update = j->all->rules.find(t.rule.kind)->make(t.rule.values);
+  c.update = make_rule(*j);
   c.rate = make_rate(j->spec, *j->all);
   c.lr = t.lr;
   c.decay = t.decay;
@@ -190,8 +195,7 @@ std::unique_ptr<role> make_sync(const job_ptr& j, role_id r, std::uint32_t incar
 }
 
 std::unique_ptr<role> make_replica(const job_ptr& j, role_id r, std::uint32_t) {
-  const auto rule = j->all->rules.find(j->spec.train.rule.kind)->make(j->spec.train.rule.values);
-  return std::make_unique<replica>(replica_config{j->id, r, plan_of(j), rule->states().size(), j->spec.parameter_type()});
+  return std::make_unique<replica>(replica_config{j->id, r, plan_of(j), make_rule(*j)->states().size(), j->spec.parameter_type()});
 }
 
 // A kind of role and the function that constructs it.

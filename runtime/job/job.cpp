@@ -11,6 +11,7 @@
 #include "runtime/job/elastic.hpp"
 #include "runtime/job/job_data.hpp"
 #include "runtime/job/job_mode.hpp"
+#include "runtime/job/job_rule.hpp"
 #include "runtime/job/options_of_plan.hpp"
 #include "runtime/job/position.hpp"
 #include "runtime/plan/plan_check.hpp"
@@ -39,8 +40,7 @@ plan_options options_of_plan(const prepared_job& j) {
   plan_options o;
   o.own_stage = j.all->stages.types();
   o.readers = readers_of(j);
-  o.rule_states =
-      static_cast<std::uint32_t>(j.all->rules.find(j.spec.train.rule.kind)->make(j.spec.train.rule.values)->states().size());
+  o.rule_states = static_cast<std::uint32_t>(make_rule(j)->states().size());
   try {
     o.tester = j.all->eval_samplers.find(j.spec.eval.sampler.kind) && make_eval_sampler(j)->examples() > 0;
   } catch (const option_error&) {
@@ -65,6 +65,10 @@ expected<void, diagnostic> check_stages(const prepared_job& j) {
     if (const auto ok = gather_stage::check(j.plan, l); !ok)
       return refused(l, position(l.spec->key_at, "gather", l.spec->at), ok.error());
   }
+  for (const auto& l : j.graph.layers)
+    if (j.all->stages.find(l.type) && (l.shared_in > 0 || l.shared_out > 0))
+      return refused(l, position(l.spec->key_at, "share", l.spec->at),
+                     error("the stages of type '" + l.type + "' exchange messages of their own and cannot share parameters"));
   for (const auto& l : j.graph.layers)
     if (const auto* own = j.all->stages.find(l.type); own && own->check)
       if (const auto ok = own->check(j.plan, l); !ok) return refused(l, l.spec->at, ok.error());
@@ -124,6 +128,7 @@ expected<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, 
     const auto& t = j->spec.train;
     return unexpected(diagnostics{{position(t.key_at, e.key, t.finish.custom ? t.finish.custom->at : t.at), e.what()}});
   }
+  if (auto ok = check_average(*j); !ok) return unexpected(diagnostics{ok.error()});
   return j;
 }
 

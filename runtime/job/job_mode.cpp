@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/job/job_data.hpp"
+#include "runtime/job/job_rule.hpp"
 #include "runtime/job/position.hpp"
 #include "runtime/plan/message_sizes.hpp"
 
@@ -87,6 +88,8 @@ expected<mode_facts> find_mode(const prepared_job& j, const std::string& name,
   if (j.spec.train.clip.norm > 0 && !m->clips_by_norm)
     return refused("mode " + name + " cannot clip by the norm over all parameters, but this job does (clip.norm)");
   if (compresses(j) && !m->compresses) return refused("mode " + name + " cannot compress gradients, but this job does (compress)");
+  if (keeps_average(j.spec) && !m->averages)
+    return refused("mode " + name + " cannot average the weights, but this job does (train.average)");
   if (j.plan.rule != weight_rule::drain) return refused("with weights = \"" + j.spec.pipeline.weights + "\" the mode is fixed");
   try {
     const auto o = options_from_text(given, m->specs);

@@ -5,8 +5,10 @@
 
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
+#include "ops/rules/average.hpp"
 #include "runtime/base/number_text.hpp"
 #include "runtime/job/amend.hpp"
+#include "runtime/job/job_rule.hpp"
 #include "runtime/job/resume_keys.hpp"
 #include "runtime/plan/carried.hpp"
 #include "runtime/record/handover_record.hpp"
@@ -50,8 +52,21 @@ void take_earlier_names(const model_graph& g, named_tensors& named) {
     }
 }
 
+// Of a checkpoint of a job with [train.average]: takes the averages in place of the weights, if the
+// job writes averages.
+void take_averages(const prepared_job& j, safetensors_content& content) {
+  if (!keeps_average(j.spec) || j.spec.train.average.write != "average") return;
+  for (const auto& p : j.graph.params) {
+    const auto* average = find(content.named, p.full_name + "@" + average_state);
+    if (!average || !has_average(p)) continue;
+    const auto value = *average;
+    for (auto& [name, t] : content.named)
+      if (name == p.full_name) t = value;
+  }
+}
+
 verdict check_states(const prepared_job& j, const checkpoint& c) {
-  const auto rule = j.all->rules.find(j.spec.train.rule.kind)->make(j.spec.train.rule.values);
+  const auto rule = make_rule(j);
   for (const auto& p : j.graph.params)
     for (const auto& s : rule->states()) {
       const auto name = p.full_name + "@" + s;
@@ -183,6 +198,7 @@ void begin_at(prepared_job& j, std::uint64_t step, named_tensors named) {
 
 expected<std::uint64_t, record_error> begin_from_weights(prepared_job& j, safetensors_content content, const std::string& file) {
   take_earlier_names(j.graph, content.named);
+  take_averages(j, content);
   named_tensors mine;
   std::vector<std::string> notes;
   if (j.spec.checkpoint.match == "names") {

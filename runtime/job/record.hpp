@@ -27,9 +27,10 @@ metadata_map weights_metadata(const prepared_job& j, std::uint64_t step);
 void begin_at(prepared_job& j, std::uint64_t step, named_tensors named);
 
 // Begins the job at step 0 with the parameters of a file; other tensors of the file, e.g. states of
-// the rule, are ignored. Returns the step in the file's metadata, 0 if it has none. With
-// [checkpoint] match = "names" the file may lack parameters or have them in another shape: these
-// are filled, and a note in handover::notes says which were taken. Errors name `file`.
+// the rule, are ignored. If the job has [train.average] with write = "average", the averages of a
+// checkpoint are taken in place of the weights. Returns the step in the file's metadata, 0 if it
+// has none. With [checkpoint] match = "names" the file may lack parameters or have them in another
+// shape: these are filled, and a note in handover::notes says which were taken. Errors name `file`.
 expected<std::uint64_t, record_error> begin_from_weights(prepared_job& j, safetensors_content content, const std::string& file);
 
 // Returns the state of a checkpoint with which this job, possibly with another plan, continues.

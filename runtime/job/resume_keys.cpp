@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "runtime/base/number_text.hpp"
+#include "runtime/job/job_rule.hpp"
 
 namespace troupe {
 namespace {
@@ -121,6 +122,10 @@ std::vector<resume_key> rows_of_layers() {
       {"layer.type", refused,
        [](const prepared_job& j, const resume_values& v) { of_each_layer(j, v, "type", [](const auto& l) { return l.type; }); }},
       {"layer.inputs", refused, put_layer_inputs},
+      {"layer.share", refused,
+       [](const prepared_job& j, const resume_values& v) {
+         of_each_layer(j, v, "share", [](const auto& l) { return l.share.empty() ? "none" : l.share; });
+       }},
       {"layer.phase", refused,
        [](const prepared_job& j, const resume_values& v) {
          of_each_layer(j, v, "phase", [](const auto& l) { return l.phase.empty() ? "both" : l.phase; });
@@ -144,6 +149,31 @@ std::vector<resume_key> rows_of_layers() {
       {"layer.partition", allowed},
       {"layer.place", allowed},
       {"layer.fraction", allowed},
+  };
+}
+
+std::vector<resume_key> rows_of_averages() {
+  using enum on_resume;
+  return {
+      {"train.average.kind", refused,
+       [](const prepared_job& j, const resume_values& v) { v.is(keeps_average(j.spec) ? j.spec.train.average.kind : "none"); }},
+      {"train.average.decay", same_bits,
+       [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.train.average.decay)); }},
+      {"train.average.bias_correction", same_bits,
+       [](const prepared_job& j, const resume_values& v) {
+         v.is(std::string(j.spec.train.average.bias_correction ? "true" : "false"));
+       }},
+      {"train.average.start", same_bits,
+       [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.train.average.start)); }},
+      // The number of updates that it makes of the job's steps.
+      {"train.average.start_fraction", same_bits,
+       [](const prepared_job& j, const resume_values& v) {
+         v.is(j.spec.train.average.start_fraction ? number_text(average_start(j)) + " updates" : "none");
+       }},
+      {"train.average.every", same_bits,
+       [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.train.average.every)); }},
+      {"train.average.evaluate", allowed},
+      {"train.average.write", allowed},
   };
 }
 
@@ -246,7 +276,7 @@ std::vector<resume_key> rows_of_the_rest() {
 const std::vector<resume_key>& resume_keys() {
   static const auto all = [] {
     std::vector<resume_key> entries;
-    for (auto&& part : {rows_of_the_data(), rows_of_layers(), rows_of_training(), rows_of_the_rest()})
+    for (auto&& part : {rows_of_the_data(), rows_of_layers(), rows_of_averages(), rows_of_training(), rows_of_the_rest()})
       entries.insert(entries.end(), part.begin(), part.end());
     return entries;
   }();

@@ -50,11 +50,13 @@ struct set_value {
 };
 
 // Coordinator -> loaders: run evaluation round `round` over the evaluation split, with the weights
-// of version header.version. Coordinator -> tester and its loader, in modes out of lockstep: the
-// same with the shards' present weights. `life` as in work_unit.
+// of version header.version. Coordinator -> tester and its loader, in modes out of lockstep and for
+// averages of the weights: the same with the blocks that the shards have at version header.step or
+// later. `average`: with the average of the weights (train.average). `life` as in work_unit.
 struct evaluate {
   std::uint64_t round = 0;
   std::uint32_t life = 0;
+  bool average = false;
 };
 
 // Stage -> coordinator: the scalar outputs (losses, metrics) of packet header.packet of

@@ -24,13 +24,13 @@ constexpr std::uint16_t fields_of() {
     return of_packet | mode_epoch;
   else if constexpr (any_of_bodies<B, weights, ready, fetch, histogram>)
     return step | version | mode_epoch;
-  else if constexpr (any_of_bodies<B, want_histograms>)
+  else if constexpr (any_of_bodies<B, want_histograms, evaluate>)
     return step | version;
   else if constexpr (any_of_bodies<B, push, norm_partials, nonfinite_report, step_time, flush, adopt>)
     return step | mode_epoch;
   else if constexpr (any_of_bodies<B, layer_weights, state>)
     return version | mode_epoch;
-  else if constexpr (any_of_bodies<B, evaluate, collect, restore_state>)
+  else if constexpr (any_of_bodies<B, collect, restore_state>)
     return version;
   else if constexpr (any_of_bodies<B, start, grant, resume_at, observation, inventory>)
     return mode_epoch;

@@ -82,8 +82,8 @@ void fields(auto& a, is<set_value> auto& m) {
   a(key, value, from);
 }
 void fields(auto& a, is<evaluate> auto& m) {
-  auto& [round, life] = m;
-  a(round, life);
+  auto& [round, life, average] = m;
+  a(round, life, average);
 }
 void fields(auto& a, is<report> auto& m) {
   auto& [values, valid] = m;

@@ -16,6 +16,7 @@
 #include "runtime/model/graph_check.hpp"
 #include "runtime/model/order.hpp"
 #include "runtime/model/shape_bounds.hpp"
+#include "runtime/model/share.hpp"
 #include "runtime/spec/mistakes.hpp"
 
 namespace troupe {
@@ -31,7 +32,8 @@ struct draft {
   const layer_type* type = nullptr;
   std::shared_ptr<const layer> maths;
   std::vector<tensor_ref> inputs;
-  bool sound = false;  // type known, options accepted, inputs resolved
+  std::int32_t owner = unresolved;  // the layer whose parameters it shares
+  bool sound = false;               // type known, options accepted, inputs resolved
 };
 
 class builder {
@@ -48,6 +50,7 @@ class builder {
     check_batch();
     make_drafts();
     resolve_inputs();
+    resolve_shares();
     sort();
     if (graph_.packet_examples > 0) {
       infer();
@@ -188,6 +191,21 @@ class builder {
     }
   }
 
+  void resolve_shares() {
+    for (auto& d : drafts_) {
+      if (d.spec->share.empty()) continue;
+      const auto name = shared_name(d.spec->share).first;
+      const auto at = by_name_.find(name);
+      d.sound = d.sound && at != by_name_.end() && name != d.spec->name;
+      if (at == by_name_.end())
+        layer_error(*d.spec, "share", "unknown layer " + in_quotes(name) + did_you_mean_layer(job_, name));
+      else if (name == d.spec->name)
+        layer_error(*d.spec, "share", "a layer cannot share parameters with itself");
+      else
+        d.owner = at->second;
+    }
+  }
+
   void check_input_count(draft& d) {
     const auto& s = *d.spec;
     const auto n = static_cast<int>(s.inputs.size());
@@ -214,6 +232,8 @@ class builder {
     for (std::size_t i = 0; i < drafts_.size(); ++i)
       for (const auto& r : drafts_[i].inputs)
         if (r.layer >= 0) inputs[i].push_back(static_cast<std::size_t>(r.layer));
+    for (std::size_t i = 0; i < drafts_.size(); ++i)
+      if (drafts_[i].owner >= 0) inputs[i].push_back(static_cast<std::size_t>(drafts_[i].owner));
     order_ = topological_order(inputs);
     place_.assign(drafts_.size(), unresolved);
     for (std::size_t k = 0; k < order_.size(); ++k) place_[order_[k]] = static_cast<std::int32_t>(k);
@@ -223,13 +243,16 @@ class builder {
     std::vector<std::string> names;
     for (auto i : cycle) names.push_back(drafts_[i].spec->name);
     names.push_back(names.front());
-    layer_error(*drafts_[cycle.front()].spec, "inputs", "the layers form a cycle: " + joined(names, " -> "));
+    const bool shares = std::any_of(cycle.begin(), cycle.end(), [&](auto i) { return drafts_[i].owner >= 0; });
+    layer_error(*drafts_[cycle.front()].spec, "inputs",
+                "the layers form a cycle: " + joined(names, " -> ") +
+                    (shares ? "; a layer with share comes after the layer whose parameters it uses" : ""));
   }
 
   const shape* shape_of(tensor_ref r) const {
     if (r.layer == from_data) return r.output == 0 ? &graph_.data : &graph_.label;
-    const auto& out = graph_.layers[static_cast<std::size_t>(r.layer)].out;
-    return r.output < out.size() ? &out[r.output] : nullptr;
+    const auto& from = graph_.layers[static_cast<std::size_t>(r.layer)];
+    return r.output + std::size_t{from.shared_out} < from.out.size() ? &from.out[r.output] : nullptr;
   }
 
   void infer() {
@@ -255,9 +278,20 @@ class builder {
         if (d.spec->loss_weight && !d.maths->is_loss())
           layer_error(*d.spec, "loss_weight", "loss_weight is an option of loss layers, not of " + d.spec->type);
       }
-      if (d.sound && gather(d, g)) infer_one(g);
+      if (d.sound && gather(d, g)) infer_one(d, g);
       graph_.layers.push_back(std::move(g));
     }
+  }
+
+  // Returns false after a mistake of this layer or its owner.
+  bool share(const draft& d, graph_layer& g) {
+    const auto place = place_[static_cast<std::size_t>(d.owner)];
+    if (place < 0 || place >= std::ssize(graph_.layers)) return false;  // a cycle
+    auto& owner = graph_.layers[static_cast<std::size_t>(place)];
+    if (owner.out.empty()) return false;
+    const auto wrong = share_parameters(graph_, g, owner, job_.type());
+    if (wrong) layer_error(*d.spec, "share", *wrong);
+    return !wrong;
   }
 
   // Collects the input shapes. Returns false if one of them is unknown because of a mistake, which
@@ -271,8 +305,8 @@ class builder {
         names_resolved_ = false;
         if (!from.out.empty())
           layer_error(*d.spec, "inputs." + std::to_string(k),
-                      "layer " + in_quotes(from.name) + " has " + std::to_string(from.out.size()) + " output(s), but no output " +
-                          std::to_string(r.output));
+                      "layer " + in_quotes(from.name) + " has " + std::to_string(from.out.size() - from.shared_out) +
+                          " output(s), but no output " + std::to_string(r.output));
         return false;
       }
       g.in.push_back(*s);
@@ -282,9 +316,10 @@ class builder {
     return !wrong;
   }
 
-  void infer_one(graph_layer& g) {
+  void infer_one(const draft& d, graph_layer& g) {
     try {
       auto out = g.maths->infer(g.in);
+      if (d.owner >= 0 && !share(d, g)) return;
       if (out.size() > max_outputs)
         return layer_error(*g.spec, "",
                            "it has " + std::to_string(out.size()) + " outputs, the maximum is " + std::to_string(max_outputs));

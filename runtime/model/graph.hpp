@@ -37,6 +37,10 @@ struct graph_param {
   bool frozen = false;      // keeps its value (freeze.hpp)
 };
 
+// Returns true if a parameter has an average (ops/rules/average.hpp): running statistics and frozen
+// parameters have none.
+inline bool has_average(const graph_param& p) { return p.spec.trainable && !p.frozen; }
+
 // size: mirrors a [[layer]] of a job file, checked
 struct graph_layer {
   std::uint32_t index = 0;  // stable: position in the topological order, used for seeds
@@ -49,6 +53,9 @@ struct graph_layer {
   std::vector<bool> grad_in_wanted;   // per input: a gradient must flow back to its producer
   bool wants_backward = false;        // it or a layer before it has parameters, and a loss depends on it
   bool in_train = true, in_test = true;
+  // Shared parameters (share.hpp): its last inputs are parameters of other layers, its last outputs
+  // are its own parameters that other layers use.
+  std::uint16_t shared_in = 0, shared_out = 0;
   bool gather = false;               // the packets of a step are computed as one
   bool recompute = false;            // outputs and saved tensors are not kept for backward, which runs forward again
   carry_specs carries;               // state carried from step to step; with algorithm "bptt" only

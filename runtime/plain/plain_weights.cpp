@@ -4,6 +4,8 @@
 
 #include "ops/clip.hpp"
 #include "ops/device.hpp"
+#include "ops/rules/average.hpp"
+#include "runtime/job/job_rule.hpp"
 #include "runtime/reduce/fold.hpp"
 
 namespace troupe {
@@ -11,7 +13,7 @@ namespace troupe {
 plain_weights::plain_weights(std::shared_ptr<const prepared_job> j, std::shared_ptr<device> d, std::vector<std::uint32_t> delays)
     : job_(std::move(j)),
       dev_(std::move(d)),
-      rule_(job_->all->rules.find(job_->spec.train.rule.kind)->make(job_->spec.train.rule.values)),
+      rule_(make_rule(*job_)),
       rate_(make_rate(job_->spec, *job_->all)),
       delays_(std::move(delays)) {
   const auto states = rule_->states();
@@ -29,6 +31,8 @@ plain_weights::plain_weights(std::shared_ptr<const prepared_job> j, std::shared_
         if (name == p.full_name + "@" + s) have = &value;
       if (have)
         dev_->copy(*have, t);
+      else if (s == average_state)
+        dev_->copy(mine.value, t);
       else
         dev_->fill(0, t);
       mine.rule.push_back(std::move(t));

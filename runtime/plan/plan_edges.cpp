@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/model/share.hpp"
+
 namespace troupe {
 
 namespace {
@@ -128,7 +130,8 @@ void add_edge(plan_draft& draft, tensor_ref what, role_id from, role_id to, cons
   const auto* producer = what.layer < 0 ? nullptr : &draft.graph.layers[static_cast<std::size_t>(what.layer)];
   e.packets = draft.plan.placed ? packets : packet_range{0, ~0u};  // if no layer is placed, a stage takes all packets of its loader
   e.credit = draft.plan[from].does().hosts_layers ? under_way(draft, packets) : draft.plan.in_flight();
-  if (producer && producer->spec && draft.plan[from].node != draft.plan[to].node) e.wire = wire_format_of(producer->spec->wire);
+  if (producer && producer->spec && !is_parameter(draft.graph, what) && draft.plan[from].node != draft.plan[to].node)
+    e.wire = wire_format_of(producer->spec->wire);
   e.grad_back = e.grad_back || taker.grad_in_wanted[input];
   e.in_train = e.in_train || (taker.in_train && (!producer || producer->in_train));
   e.in_test = e.in_test || (taker.in_test && (!producer || producer->in_test));

@@ -41,6 +41,7 @@ struct layer_spec {
   std::string algorithm;           // of this layer's maths; empty: auto
   bool recompute = false;          // backward runs forward again instead of keeping its results
   bool gather = false;             // the packets of a step are computed as one (stage/gather_stage.hpp)
+  std::string share;               // "LAYER" or "LAYER.PARAMETER" whose parameters it uses (model/share.hpp)
   std::string wire = "fp32";       // fp32 | bf16 | int8: format of its outputs and their gradients between nodes
   std::string compress;            // codec of its gradients to the shards; empty: that of train_spec
   std::string phase;               // "train", "test", or empty for both
@@ -94,6 +95,19 @@ struct warmup_spec {
   bool prefix = false;
 };
 
+// train.average: a mean of the weights over updates, kept by the shards (ops/rules/average.hpp).
+struct average_spec {
+  std::string kind;                      // ema | swa; empty: none
+  double decay = 0.999;                  // of ema
+  bool bias_correction = false;          // of ema
+  std::int64_t start = 0;                // updates before the first one that counts
+  std::optional<double> start_fraction;  // the same, as a fraction of the job's steps
+  std::int64_t every = 1;                // every this many updates count
+  std::string evaluate = "average";      // average | weights | both
+  std::string write = "average";         // average | weights: the final weights
+  source_position at;
+};
+
 // size: mirrors the table [train] of a job file
 struct train_spec {
   choice rule{"sgd", {}, {}};  // dynamics.rule and the rule's options (momentum, ...)
@@ -106,6 +120,7 @@ struct train_spec {
   clip_spec clip;
   std::string algorithm = "bp";
   std::vector<std::string> freeze;  // patterns of layers and parameters that keep their values
+  average_spec average;
   choice sync{"bsp", {}, {}};
   std::optional<choice> when;  // sync.when: when a worker exchanges, for modes with a choice
   std::string reducer = "server";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/model/share.hpp"
 
 namespace troupe {
 namespace {
@@ -237,8 +238,9 @@ void stage::bind(slot& s, pending&& p) {
   w.first_example = p.first_example;
   w.inputs = std::move(p.inputs);
   w.examples = config_.graph->packet_examples;
-  for (const auto& t : w.inputs)
-    if (t && t.dims().rank() > 0) w.examples = t.dims()[0];
+  for (std::size_t e = 0; e < w.inputs.size(); ++e)
+    if (const auto& t = w.inputs[e]; t && t.dims().rank() > 0 && !is_parameter(*config_.graph, layout_->in_edge(e).what))
+      w.examples = t.dims()[0];
   w.scalars.clear();
   s.arrived.assign(self().out_edges.size(), tensor{});
   s.sent.assign(self().out_edges.size(), false);

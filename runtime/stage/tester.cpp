@@ -18,19 +18,16 @@ void tester::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
                  [&](const evaluate& v) {
                    if (v.round <= round_) return drop(drop_reason::repeated);
-                   round_ = v.round;
-                   evaluated_.clear();
-                   blocks_.clear();
-                   for (auto s : config_.plan->shards)
-                     if ((*config_.plan)[s].group == 0) out.send({to(s), collect{round_, false}});
+                   begin(v.round, v.average);
+                   for (auto s : config_.plan->shards) {
+                     auto h = to(s);
+                     h.version = e.h.step;
+                     if ((*config_.plan)[s].group == 0) out.send({h, collect{round_, average_}});
+                   }
                  },
                  [&](const state& s) {
                    // Blocks from the coordinator begin a round by themselves.
-                   if (e.h.src == config_.plan->roles.front().id && s.request > round_) {
-                     round_ = s.request;
-                     evaluated_.clear();
-                     blocks_.clear();
-                   }
+                   if (e.h.src == config_.plan->roles.front().id && s.request > round_) begin(s.request, false);
                    take_state(s, out);
                  },
                  [&](const collect& c) {
@@ -55,11 +52,20 @@ void tester::on(const envelope& e, time_point, effects& out) {
              e.body);
 }
 
+void tester::begin(std::uint64_t round, bool average) {
+  round_ = round;
+  average_ = average;
+  evaluated_.clear();
+  blocks_.clear();
+}
+
 void tester::take_state(const state& s, effects& out) {
   if (s.request != round_ || made_ || given_ == round_) return drop(drop_reason::outdated);
   if (s.block >= config_.plan->blocks.size()) return drop(drop_reason::misaddressed);
-  if (!holds(s.value, config_.plan->blocks[s.block].count, config_.type)) return drop(drop_reason::malformed);
-  blocks_[s.block] = s.value;
+  const auto& block = config_.plan->blocks[s.block];
+  if (!holds(s.value, block.count, config_.type) || !all_hold(s.rule, block.count, config_.type) || (average_ && s.rule.empty()))
+    return drop(drop_reason::malformed);
+  blocks_[s.block] = average_ && has_average(config_.graph->params[block.param]) ? s.rule.back() : s.value;
   if (blocks_.size() < config_.plan->blocks.size()) return;
   made_ = std::make_shared<std::vector<tensors>>(config_.graph->layers.size());
   for (const auto& p : config_.graph->params) (*made_)[p.layer].push_back(tensor::declare(p.spec.dims, config_.type));

@@ -1,7 +1,8 @@
-// Evaluates in parallel with training (asynchronous modes). On `evaluate` the tester collects the
-// current blocks from the shards, assembles the parameters and sends them to its stage, which hosts
-// the whole model; its loader sends the round's packets to that stage. Blocks that the coordinator
-// sends (the weights that a job is about to write) also begin a round, without a collection.
+// Evaluates in parallel with training (asynchronous modes), and averages of the weights. On
+// `evaluate` the tester collects the current blocks from the shards, assembles the parameters and
+// sends them to its stage, which hosts the whole model; its loader sends the round's packets to
+// that stage. Blocks that the coordinator sends (the weights that a job is about to write) also
+// begin a round, without a collection.
 //
 // Messages in:  evaluate, collect (coordinator), state (shards, coordinator), start, finished
 // Messages out: collect (shards of the first server group), layer_weights (the tester's stage; the
@@ -37,11 +38,13 @@ class tester final : public role {
   role_status status() const override;
 
  private:
+  void begin(std::uint64_t round, bool average);
   void take_state(const state& s, effects& out);
   void give(effects& out);
   header to(role_id r) const;
 
   tester_config config_;
+  bool average_ = false;                        // the current round uses the average of the weights
   std::uint64_t round_ = 0, given_ = 0;         // the current round; the last round whose weights have been sent
   std::map<std::uint32_t, tensor> blocks_;      // of the current round
   std::vector<layer_weights> evaluated_;        // of the last round whose weights have been sent: the tensors of the stage

@@ -39,6 +39,7 @@ sync_mode bsp_mode() {
           .specs = {},
           .lockstep = true,
           .clips_by_norm = true,
+          .averages = true,
           .compresses = true,
           .places = true,
           .delays = true,

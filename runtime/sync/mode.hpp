@@ -89,6 +89,7 @@ struct sync_mode {
   // Features that a job may use beyond the mode's options. A job that uses another one is refused.
   bool takes_when = false;     // a sync condition (sync_config::when)
   bool clips_by_norm = false;  // sync_config::clip_norm
+  bool averages = false;       // [train.average]: its shards apply every update, in the order of the steps
   bool compresses = false;     // codecs of gradients (spec/codec_spec.hpp)
   bool places = false;         // layers placed on other nodes, or split by feature (plan/partition.hpp)
   bool sends_layers = false;   // a worker sends another all parameters of a layer in one message

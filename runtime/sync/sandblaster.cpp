@@ -47,6 +47,7 @@ sync_mode sandblaster_mode() {
       .lockstep = true,
       .work_units = true,
       .clips_by_norm = true,
+      .averages = true,
       .left = survivor_rule::versions,
       .check =
           [](const options& o, const job_spec&, const job_plan& p) {

@@ -5,6 +5,7 @@
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
 #include "ops/finite.hpp"
+#include "ops/rules/average.hpp"
 #include "runtime/base/invariant.hpp"
 #include "runtime/plan/block_copy.hpp"
 #include "runtime/reduce/fold.hpp"
@@ -106,7 +107,7 @@ task_work shard_blocks::fill() {
     filling_->push_back({b.value, *b.rule, b.updates});
   }
   return [graph = config_.graph, plan = config_.plan, type = config_.type, seed = config_.seed, wishes = std::move(wishes),
-          made = filling_.lend()](task_context& c) {
+          names = config_.update->states(), made = filling_.lend()](task_context& c) {
     const auto take = [&](const tensor& given, tensor& to) {
       if (given.type() == type) return void(to = given);
       to.back(c.dev);
@@ -133,7 +134,7 @@ task_work shard_blocks::fill() {
           take(given.rule[k], to.rule[k]);
         } else {
           to.rule[k].back(c.dev);
-          c.dev.fill(0, to.rule[k]);
+          names[k] == average_state ? c.dev.copy(to.value, to.rule[k]) : c.dev.fill(0, to.rule[k]);
         }
       }
     }

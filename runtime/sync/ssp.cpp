@@ -39,6 +39,7 @@ sync_mode ssp_mode() {
           "weights would be older than that. 0 is bsp. Ho et al. 2013.",
       .specs = {count_or_inf_option("staleness", 1,
                                     "maximum number of clocks that the weights of a step may lack: 0, 1, ... or \"inf\"")},
+      .averages = true,
       .compresses = true,
       .left = survivor_rule::versions,
       .check =

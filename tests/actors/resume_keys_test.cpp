@@ -8,6 +8,7 @@
 
 #include "runtime/coordinator/handover.hpp"
 #include "runtime/job/amend.hpp"
+#include "runtime/job/job_rule.hpp"
 #include "runtime/node/config/job_keys.hpp"
 #include "tests/actors/embedded_support.hpp"
 #include "tests/error_text.hpp"
@@ -76,6 +77,11 @@ const std::map<std::string, other_job>& other_jobs() {
       {"layer.name", {{}, "\"right\"", "\"wrong\""}},
       {"layer.type", {{"layer.right.type=\"tanh\""}}},
       {"layer.inputs", {{"layer.join.inputs=[\"right\",\"left\"]"}}},
+      {"layer.share",
+       {{"layer.right.share=\"left\""},
+        {},
+        {},
+        {"layer.right.type=\"convolution\"", "layer.right.outputs=6", "layer.right.kernel=3", "layer.right.pad=1"}}},
       {"layer.phase", {{}, "phase = \"test\"", ""}},
       {"layer.*", {{"layer.drop1.ratio=0.5"}}},
       {"layer.algorithm", {{"layer.conv1.algorithm=\"direct\""}}},
@@ -104,6 +110,15 @@ const std::map<std::string, other_job>& other_jobs() {
       {"train.dynamics.schedule.warmup.steps", {{"train.dynamics.schedule.warmup={steps=5}"}}},
       {"train.dynamics.schedule.warmup.from", {{"train.dynamics.schedule.warmup={steps=5,from=0.5}"}}},
       {"train.dynamics.schedule.warmup.prefix", {{"train.dynamics.schedule.warmup={steps=5,prefix=true}"}}},
+      {"train.average.kind", {{"train.average={kind=\"swa\"}"}, {}, {}, {"train.average={kind=\"ema\"}"}}},
+      {"train.average.decay", {{"train.average.decay=0.5"}, {}, {}, {"train.average={kind=\"ema\"}"}}},
+      {"train.average.bias_correction", {{"train.average.bias_correction=true"}, {}, {}, {"train.average={kind=\"ema\"}"}}},
+      {"train.average.start", {{"train.average.start=3"}, {}, {}, {"train.average={kind=\"ema\"}"}}},
+      {"train.average.start_fraction",
+       {{"train.average.start_fraction=0.25"}, {}, {}, {"train.average={kind=\"ema\",start_fraction=0.5}"}}},
+      {"train.average.every", {{"train.average.every=2"}, {}, {}, {"train.average={kind=\"ema\"}"}}},
+      {"train.average.evaluate", {{"train.average.evaluate=\"both\""}, {}, {}, {"train.average={kind=\"ema\"}"}}},
+      {"train.average.write", {{"train.average.write=\"weights\""}, {}, {}, {"train.average={kind=\"ema\"}"}}},
       {"train.sync.mode", {{"train.sync={mode=\"ssp\",staleness=2}"}}},
       {"train.sync.when.kind",
        {{"train.sync.when={kind=\"every\",steps=2}"}, {}, {}, {"train.sync={mode=\"easgd\",when={kind=\"every\",steps=3}}"}}},
@@ -156,7 +171,8 @@ class resume_key_table : public testing::Test {
   checkpoint kept(const prepared_job& j, const std::string& mode = {}) {
     store_effect s{store_effect::kind_of::checkpoint, 3, initial_weights(j, dev_->host()), std::make_shared<handover>()};
     const auto params = s.named;
-    for (const auto& [name, value] : params) s.named.emplace_back(name + "@momentum", value);
+    for (const auto& [name, value] : params)
+      for (const auto& state : make_rule(j)->states()) s.named.emplace_back(name + "@" + state, value);
     auto h = std::make_shared<handover>();
     h->step = h->evaluated = 3;
     h->mode = mode;

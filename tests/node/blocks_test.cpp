@@ -102,6 +102,19 @@ TEST(blocks, train_to_the_weights_of_the_job_written_by_hand) {
   EXPECT_EQ(trained(job), trained(same_by_hand));
 }
 
+TEST(blocks, share_names_a_layer_of_the_block_or_of_the_job) {
+  const auto second = [](const std::string& share) {
+    return replaced(job, "[[block.layer]]\nname = \"sum\"",
+                    "[[block.layer]]\nname = \"twin\"\ntype = \"convolution\"\ninputs = \"conv\"\noutputs = 4\nkernel = 3\npad = "
+                    "1\nshare = \"" +
+                        share + "\"\n[[block.layer]]\nname = \"sum\"");
+  };
+  EXPECT_EQ(layer_of(parsed(second("conv")), "body_2_twin").share, "body_2_conv");
+  EXPECT_EQ(layer_of(parsed(second("conv.weight")), "body_2_twin").share, "body_2_conv.weight");
+  EXPECT_EQ(layer_of(parsed(second("body_1_conv.bias")), "body_2_twin").share, "body_1_conv.bias");
+  EXPECT_EQ(layer_of(parsed(second("in")), "body_2_twin").share, "body_1_relu") << "the layer that the block reads";
+}
+
 TEST(blocks, have_no_number_in_names_without_repeat) {
   EXPECT_THAT(layer_names(replaced(job, "repeat = 2\n", "")), ElementsAre("body_conv", "body_sum", "body_relu", "ip", "loss"));
   EXPECT_THAT(layer_names(replaced(job, "repeat = 2", "repeat = 1")),

@@ -258,17 +258,38 @@ TEST(onnx, unused_parts_of_a_split_need_no_layer) {
   EXPECT_EQ(types_of(m), "crop linear softmax_loss ");
 }
 
-std::string why_not_exported(const std::string& layers) {
+expected<exported, diagnostics> exported_layers(const std::string& layers, const name_pairs& names) {
   const auto text = "[job]\nname = \"net\"\n[data]\nsource = \"synthetic\"\nshape = [1, 4, 4]\nclasses = 2\n" + layers +
                     "[train]\nsync = { mode = \"bsp\" }\ndynamics = { rule = \"sgd\", lr = 0.1 }\nfinish = { epochs = 1 }\n";
   const auto job = prepare_text({text, "net.toml", {}}, std::make_shared<const tables>(node_tables()));
-  if (!job) return "not prepared: " + all_of(job.error()).text;
+  if (!job) return unexpected(job.error());
   named_tensors weights;
   for (const auto& p : (*job)->graph.params) {
     const auto zeros = std::make_shared<std::vector<float>>(static_cast<std::size_t>(p.spec.dims.count()));
     weights.emplace_back(p.full_name, tensor::adopt(zeros, zeros->data(), p.spec.dims, dtype::f32));
   }
-  return error_text(export_job(**job, weights, {{"theirs", "linear.weight"}}));
+  return export_job(**job, weights, names);
+}
+std::string why_not_exported(const std::string& layers) {
+  return error_text(exported_layers(layers, {{"theirs", "linear.weight"}}));
+}
+
+TEST(onnx, shared_parameter_is_written_once) {
+  const auto linear = [](const std::string& name, const std::string& input, const std::string& more) {
+    return "[[layer]]\nname = \"" + name + "\"\ntype = \"linear\"\noutputs = 2\ninputs = [\"" + input + "\"]\n" + more;
+  };
+  const auto made = exported_layers(linear("first", "data", "") + linear("a", "first", "") + linear("b", "a", "share = \"a\"\n") +
+                                        linear("c", "b", "share = \"a.weight\"\n") +
+                                        "[[layer]]\nname = \"loss\"\ntype = \"softmax_loss\"\ninputs = [\"c\", \"label\"]\n",
+                                    {});
+  ASSERT_TRUE(made) << error_text(made);
+  std::vector<std::string> names;
+  for (const auto& t : made->model.graph.initializers) names.push_back(t.name);
+  EXPECT_THAT(names, testing::ElementsAre("first.weight", "first.bias", "a.weight", "a.bias", "c.bias"));
+  for (const auto& n : made->model.graph.nodes)
+    if (n.op == "Gemm" && n.name != "first") {
+      EXPECT_THAT(n.inputs, testing::Contains("a.weight")) << n.name;
+    }
 }
 
 TEST(onnx, export_names_the_layer_that_onnx_cannot_express) {

@@ -54,6 +54,8 @@ kind = "step"
 steps = 2
 [train.dynamics.clip]
 value = 1
+[train.average]
+kind = "ema"
 [train.sync]
 mode = "easgd"
 [train.sync.when]

@@ -53,6 +53,7 @@ TEST(resolved_job, names_every_key_of_the_reference_once_per_table) {
   auto text = text_of(sound_lines());
   const names set{"data.augment={ pad = 1 }",
                   "train.dynamics.clip={ norm = 2 }",
+                  "train.average={ kind = \"ema\" }",
                   "train.sync={ mode = \"easgd\" }",
                   "train.sync.when={ kind = \"schedule\", periods = [1] }",
                   "train.dynamics.schedule.warmup.steps=3",

@@ -120,6 +120,7 @@ TEST(resolved_job, is_read_as_the_same_job_for_random_jobs) {
       const auto& [key, descriptor] = random.one_of(keys);
       add(key, random.value(descriptor));
       if (key.ends_with("warmup.from") || key.ends_with("warmup.prefix")) add("train.dynamics.schedule.warmup.steps", "3");
+      if (key.starts_with("train.average.") && key != "train.average.kind") add("train.average.kind", "ema");
       if (key.ends_with("exchange.fraction")) add("train.exchange.compress", "topk");
       if (key.ends_with("exchange.threshold")) add("layer.ip1.compress", "threshold");
       if (key.ends_with("dynamics.lr_scale")) add("train.dynamics.base_batch", "32");

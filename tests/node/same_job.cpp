@@ -64,6 +64,7 @@ void compare_layers(comparison& c, const layer_spec& a, const layer_spec& b) {
   c.same(name + "name", a.name, b.name);
   c.same(name + "type", a.type, b.type);
   c.same(name + "inputs", a.inputs, b.inputs);
+  c.same(name + "share", a.share, b.share);
   c.same(name + "options", text_of_options(a.values, specs), text_of_options(b.values, specs));
   c.same(name + "lr_scale", a.lr_scale, b.lr_scale);
   c.same(name + "lr_scales", a.lr_scales, b.lr_scales);
@@ -83,7 +84,19 @@ void compare_layers(comparison& c, const layer_spec& a, const layer_spec& b) {
   c.same(name + "phase", a.phase, b.phase);
 }
 
+void compare_average(comparison& c, const average_spec& a, const average_spec& b) {
+  c.same("average.kind", a.kind, b.kind);
+  c.same("average.decay", a.decay, b.decay);
+  c.same("average.bias_correction", a.bias_correction, b.bias_correction);
+  c.same("average.start", a.start, b.start);
+  c.same("average.start_fraction", a.start_fraction, b.start_fraction);
+  c.same("average.every", a.every, b.every);
+  c.same("average.evaluate", a.evaluate, b.evaluate);
+  c.same("average.write", a.write, b.write);
+}
+
 void compare_train(comparison& c, const train_spec& a, const train_spec& b) {
+  compare_average(c, a.average, b.average);
   const auto& all = every_table();
   c.same("rule", text_of_choice(a.rule, all.rules), text_of_choice(b.rule, all.rules));
   c.same("lr", a.lr, b.lr);

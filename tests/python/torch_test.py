@@ -212,14 +212,53 @@ class TorchNets(InFolder):
         net.load(module, result.weights)
         numpy.testing.assert_array_equal(module.a.weight.detach().numpy(), result.weights["a.weight"].numpy())
 
+    def test_shared_parameters_train_as_in_torch(self):
+        class Shared(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embed = nn.Embedding(5, 6)
+                self.fc = nn.Linear(6, 6)
+                self.out = nn.Linear(6, 5)
+                self.out.weight = self.embed.weight
+
+            def forward(self, x):
+                x = torch.tanh(self.fc(torch.flatten(self.embed(x), 1)))
+                return self.out(self.fc(x))
+
+        torch.manual_seed(5)
+        module = Shared()
+        module.eval()
+        ids = torch.zeros(1, 1, dtype=torch.int64)
+        net = troupe.from_torch(module, ids)
+        self.assertEqual({x["name"]: x["share"] for x in net.layers if "share" in x}, {"fc_1": "fc", "out": "embed.weight"})
+        self.assertEqual(sorted(net.weights), ["embed.weight", "fc.bias", "fc.weight", "out.bias"])
+        draw = numpy.random.default_rng(2)
+        x, y = draw.integers(0, 5, (40, 1)).astype(numpy.int32), draw.integers(0, 5, 40)
+        job = net.job(data={"source": "arrays", "batch": 10}, arrays={"x_train": x, "y_train": y},
+                      train={"sampler": {"kind": "sequential"}, "dynamics": {"rule": "momentum", "lr": 0.1, "momentum": 0.9},
+                             "average": {"kind": "ema", "decay": 0.8}, "finish": {"steps": 12}},
+                      pipeline={"packets": 2})
+        result = troupe.train(job, weights=net.weights, run_dir=False)
+        module.train()
+        average = torch.optim.swa_utils.AveragedModel(module, avg_fn=lambda a, w, n: 0.8 * a + 0.2 * w)
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+        for step in range(12):
+            at = slice(step % 4 * 10, step % 4 * 10 + 10)
+            optimizer.zero_grad()
+            F.cross_entropy(module(torch.from_numpy(x[at]).long()), torch.from_numpy(y[at])).backward()
+            optimizer.step()
+            average.update_parameters(module)
+        for theirs, ours in net.names:
+            numpy.testing.assert_allclose(result.weights[ours].numpy(), average.module.state_dict()[theirs].numpy(), atol=1e-5)
+
     def test_errors_name_the_node(self):
         class Twice(nn.Module):
             def __init__(self):
                 super().__init__()
-                self.fc = nn.Linear(4, 4)
+                self.bn = nn.BatchNorm1d(4)
 
             def forward(self, x):
-                return self.fc(self.fc(x))
+                return self.bn(self.bn(x))
 
         class Broadcast(nn.Module):
             def forward(self, x):
@@ -227,7 +266,7 @@ class TorchNets(InFolder):
 
         image, row = torch.zeros(1, 3, 8, 8), torch.zeros(1, 4)
         for module, example, words in [
-                (Twice(), row, r"node 'fc_1' \(call_module fc, Linear\): the module is called twice"),
+                (Twice(), row, r"node 'bn_1' \(call_module bn, BatchNorm1d\): the module is called twice"),
                 (Broadcast(), row, r"node 'add' .*constants and broadcasting"),
                 (nn.Sequential(nn.Conv2d(3, 2, 3, stride=(1, 2))), image, r"node '_0' \(call_module 0, Conv2d\): stride \(1, 2\) differs by axis"),
                 (nn.Sequential(nn.InstanceNorm2d(3)), image, r"InstanceNorm2d\): Troupe has no such layer"),

@@ -35,6 +35,7 @@ class drawn_losses {
     j.spec.train.sync = {a.mode, options_from_text(a.mode_options, shared_tables()->modes.find(a.mode)->specs), {}};
     j.spec.topology.replicas = draw(1, 3);
     if (draw(0, 3) == 0 && mode != "sandblaster" && mode == "bsp") j.spec.train.clip.norm = 0.5;
+    if (shared_tables()->modes.find(a.mode)->averages && draw(0, 1) == 0) draw_average(j.spec.train.average);
     const auto count = draw(3, 5);
     const bool apart = a.mode == "group_sync" || a.mode == "hogwild";
     if (apart) {
@@ -63,6 +64,13 @@ class drawn_losses {
   }
 
  private:
+  void draw_average(average_spec& a) {
+    a.kind = draw(0, 1) == 0 ? "ema" : "swa";
+    a.decay = 0.8;
+    a.bias_correction = a.kind == "ema" && draw(0, 1) == 0;
+    a.start = draw(0, 12), a.every = draw(1, 3);
+    a.evaluate = draw(0, 1) == 0 ? "average" : "both";
+  }
   std::int64_t draw(std::int64_t least, std::int64_t most) {
     return least + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(most - least + 1));
   }

@@ -46,6 +46,7 @@ std::string described(const job_spec& j) {
     for (auto f : l.fraction) s += " " + std::to_string(f);
     if (l.recompute) s += " recompute";
     if (l.gather) s += " gather";
+    if (!l.share.empty()) s += " share " + l.share;
     s += "\n";
   }
   return s + std::to_string(j.topology.workers_per_group) + " workers, " + std::to_string(j.pipeline.packets) + " packets, " +
@@ -78,6 +79,8 @@ pair_of_jobs drawn_pair(std::uint64_t seed, const std::string& precision) {
   pair_of_jobs p;
   p.whole = net.job();
   if (!precision.empty()) p.whole.precision = precision;
+  for (auto& l : p.whole.layers)
+    if (precision == "bf16") l.share.clear();
   p.cut = p.whole;
   // Fusing layers must not change a bit: half of the jobs fuse in the parts, half in the whole.
   (net.chance(0.5) ? p.whole : p.cut).pipeline.fuse_layers = false;
@@ -99,7 +102,10 @@ int copies(const envelope& e, sim::random& r) {
 
 void count_kinds(const pair_of_jobs& p, const prepared_job& j, counts& drawn, counts& kinds) {
   kinds["gathered"] += p.gathers ? 1 : 0;
-  for (const auto& l : p.cut.layers) ++drawn[l.type];
+  for (const auto& l : p.cut.layers) {
+    ++drawn[l.type];
+    kinds["shared"] += l.share.empty() ? 0 : 1;
+  }
   kinds["computed as one"] += as_one(j);
   ++kinds[p.feature ? "feature" : j.plan.placed ? "placed" : "colocated"];
   const auto& edges = j.plan.edges;
@@ -161,7 +167,7 @@ TEST(partition_laws, any_partition_of_any_net_gives_the_weights_of_the_whole_net
   compare_partitions("", seeds(300), drawn, kinds);
   if (seeds(300) < 300) return;  // fewer seeds need not draw all kinds
   for (const auto& [type, times] : drawn) EXPECT_GT(times, 0) << "layer " << type << " was never drawn: add it to random_net";
-  for (const char* kind : {"feature", "input", "placed", "colocated", "computed as one", "gathered"})
+  for (const char* kind : {"feature", "input", "placed", "colocated", "computed as one", "gathered", "shared"})
     EXPECT_GT(kinds[kind], 0) << kind;
 }
 

@@ -78,7 +78,7 @@ class random_net {
       for (std::int64_t k = 0; k < parts; ++k) l.place.push_back("n" + std::to_string(draw(1, nodes)));
       if (chance(0.6)) l.fraction = fractions(static_cast<std::size_t>(parts));
       l.key_at["partition"] = {};
-      if (kind == 2 && splits(l) && !(l.type == "linear" && l.values.integer("axis") > 1)) {
+      if (kind == 2 && splits(l) && !shares(j, l) && !(l.type == "linear" && l.values.integer("axis") > 1)) {
         l.partition = adds(l.type) && chance(0.4) ? "input" : "feature";
         feature = true;
       }
@@ -101,6 +101,12 @@ class random_net {
     }
     if (some && chance(0.8)) j.pipeline.sub_solvers = j.pipeline.packets;
     return some;
+  }
+
+  static bool shares(const job_spec& j, const layer_spec& l) {
+    return !l.share.empty() || std::any_of(j.layers.begin(), j.layers.end(), [&](const layer_spec& other) {
+      return other.share.substr(0, other.share.find('.')) == l.name;
+    });
   }
 
   static bool splits(const layer_spec& l) {
@@ -176,6 +182,10 @@ class random_net {
         convolution(j, from, c);
         const auto left = at_;
         convolution(j, from, c);
+        if (chance(0.5)) {  // with one set of parameters
+          j.layers.back().values = (j.layers.end() - 2)->values;
+          j.layers.back().share = chance(0.7) ? left : left + ".weight";
+        }
         return add(j, chance(0.5) ? "eltwise" : "concat", {left, at_}), void(channels_ *= j.layers.back().type == "concat" ? 2 : 1);
       }
       case 6: {  // slices, concatenated in reverse order

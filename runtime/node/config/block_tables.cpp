@@ -62,7 +62,7 @@ declared_blocks read_blocks(const document_table& root, diagnostics& errors) {
 }
 
 bool is_key_of_all_layers(const std::string& key) {
-  static const std::set<std::string> others{"name", "type", "inputs", "algorithm", "loss_weight"};
+  static const std::set<std::string> others{"name", "type", "inputs", "share", "algorithm", "loss_weight"};
   static const auto all = layer_keys().described().entries;
   return !others.contains(key) && std::any_of(all.begin(), all.end(), [&](const auto& k) { return k.name == key; });
 }

@@ -159,7 +159,7 @@ class block_expander {
     for (auto& e : t) {
       put(e.value, scope.values, scope);
       if (e.key == "name" && std::holds_alternative<std::string>(e.value.value)) e.value.value = full_name;
-      if (e.key == "inputs") refer(e.value, scope);
+      if (e.key == "inputs" || e.key == "share") refer(e.value, scope);
     }
     for (const auto& e : scope.given)
       if (!find_entry(t, e.key)) t.push_back(e);
@@ -191,7 +191,9 @@ class block_expander {
       return unexpected(error("the block reads " + in_quotes(name) + ", but its use has " + std::to_string(scope.inputs.size()) +
                               (scope.inputs.size() == 1 ? " input" : " inputs")));
     }
-    for (const auto& [key, rest] : {std::pair(name, std::string()), std::pair(base, output)})
+    const auto dot = std::min(name.find('.'), name.size());  // of `share`: a layer and its parameter
+    for (const auto& [key, rest] :
+         {std::pair(name, std::string()), std::pair(base, output), std::pair(name.substr(0, dot), name.substr(dot))})
       if (const auto local = scope.local.find(key); local != scope.local.end()) return local->second + rest;
     return name;
   }
@@ -360,11 +362,14 @@ class block_expander {
     for (auto& v : out_)
       if (auto* t = std::get_if<document_table>(&v.value))
         for (auto& e : *t) {
+          auto* s = std::get_if<std::string>(&e.value.value);
+          const auto dot = s ? std::min(s->find('.'), s->size()) : 0;
+          if (s && e.key == "share") *s = resolved(s->substr(0, dot)) + s->substr(dot);
           if (e.key != "inputs") continue;
-          if (auto* s = std::get_if<std::string>(&e.value.value)) *s = resolved(*s);
+          if (s) *s = resolved(*s);
           if (auto* list = std::get_if<document_array>(&e.value.value))
             for (auto& input : *list)
-              if (auto* s = std::get_if<std::string>(&input.value)) *s = resolved(*s);
+              if (auto* one = std::get_if<std::string>(&input.value)) *one = resolved(*one);
         }
   }
 

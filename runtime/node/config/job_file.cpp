@@ -7,6 +7,7 @@
 #include "ops/filler.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/data/augment.hpp"
+#include "runtime/node/config/average_keys.hpp"
 #include "runtime/node/config/device_names.hpp"
 #include "runtime/node/config/include.hpp"
 #include "runtime/node/config/job_document.hpp"
@@ -149,7 +150,7 @@ class job_reader {
       r.error("name", "it needs a name");
     else if (k.read(r, s, "name"))
       r.rename("layer " + in_quotes(s.name));
-    k.read_each(r, s, {"inputs", "partition", "phase", "wire", "compress"});
+    k.read_each(r, s, {"inputs", "share", "partition", "phase", "wire", "compress"});
     k.read_into(r, "lr_scale", s.lr_scale, s.lr_scales);
     k.read(r, s, "loss_weight");
     if (double all = 1; k.read_into(r, "decay_scale", all, s.decay_scales) && s.decay_scales.empty()) s.decay_scale = all;
@@ -210,7 +211,8 @@ class job_reader {
     if (auto d = r->table("dynamics", "[train.dynamics]")) read_dynamics(*d);
     check_default("rule", t.rule, all_.rules);
     check_default("schedule", t.schedule, all_.schedules);
-    train_keys().read_each(*r, t, {"algorithm", "freeze"});
+    train_keys().read_each(*r, t, {"algorithm", "freeze", "max_skipped", "deterministic"});
+    if (auto a = r->table("average", "[train.average]")) read_average(*a, t.average);
     if (auto s = r->table("sync", "[train.sync]")) {
       if (auto w = s->table("when", "[train.sync.when]")) choose(*w, "kind", "sync condition", all_.conditions, t.when.emplace());
       choose(*s, "mode", "mode", all_.modes, t.sync);
@@ -221,7 +223,6 @@ class job_reader {
       read_finish(*f);
     else if (!r->take("finish"))
       r->error("finish", "it needs finish = { ... }: say when to stop (epochs, steps, target_accuracy, patience, time)");
-    train_keys().read_each(*r, t, {"max_skipped", "deterministic"});
     r->finish();
   }
 

@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "runtime/node/config/average_keys.hpp"
 #include "runtime/spec/codec_spec.hpp"
 
 namespace troupe {
@@ -112,6 +113,11 @@ const keys<layer_spec>& layer_keys() {
        texts_key<layer_spec>(
            "inputs", "the tensors that the layer reads: a layer name, \"data\", \"label\", or \"slice1.1\" for output 1 of slice1",
            &layer_spec::inputs),
+       text_key<layer_spec>("share",
+                            "a layer whose parameters this layer uses instead of its own, those of the same name; "
+                            "\"embed.weight\": only this one (docs/layers.md)",
+                            &layer_spec::share)
+           .otherwise("none"),
        word_key<layer_spec>("partition", {"batch", "feature", "input", "none"},
                             "how the layer is split into parts (docs/partitioning.md)", &layer_spec::partition),
        word_key<layer_spec>("phase", {"train", "test"}, "the only phase in which the layer is computed", &layer_spec::phase)
@@ -156,6 +162,8 @@ const keys<train_spec>& train_keys() {
                              "layers and parameters that keep their values: names of both, \"conv1\" or \"conv1.bias\", with \"*\" "
                              "for any text and \"?\" for a character; running statistics of layers stay too (docs/dynamics.md)",
                              &train_spec::freeze)
+           .otherwise("none"),
+       other_key<train_spec>(key_kind::table, "average", "an average of the weights, for evaluations and the final weights")
            .otherwise("none"),
        other_key<train_spec>(key_kind::table, "sync", "the synchronisation mode (docs/protocols.md)")
            .otherwise("{ mode = \"bsp\" }"),
@@ -371,11 +379,12 @@ const keys<topology_spec>& topology_keys() {
 }
 
 std::vector<key_table> job_tables() {
-  return {file_keys().described(),         job_keys().described(),        data_keys().described(),     layer_keys().described(),
-          train_keys().described(),        sampler_keys().described(),    dynamics_keys().described(), schedule_keys().described(),
-          warmup_keys().described(),       clip_keys().described(),       sync_keys().described(),     when_keys().described(),
-          exchange_keys().described(),     finish_keys().described(),     custom_keys().described(),   eval_keys().described(),
-          eval_sampler_keys().described(), checkpoint_keys().described(), pipeline_keys().described(), topology_keys().described()};
+  return {file_keys().described(),    job_keys().described(),          data_keys().described(),       layer_keys().described(),
+          train_keys().described(),   sampler_keys().described(),      dynamics_keys().described(),   schedule_keys().described(),
+          warmup_keys().described(),  clip_keys().described(),         average_keys().described(),    sync_keys().described(),
+          when_keys().described(),    exchange_keys().described(),     finish_keys().described(),     custom_keys().described(),
+          eval_keys().described(),    eval_sampler_keys().described(), checkpoint_keys().described(), pipeline_keys().described(),
+          topology_keys().described()};
 }
 
 }  // namespace troupe

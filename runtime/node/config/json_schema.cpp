@@ -219,7 +219,8 @@ json use_schema(const schema_writer& w, bool inside) {
   json properties = w.properties(block_tables()[1]);
   const auto common = w.properties(w.table("layer"));
   for (const auto& [key, value] : common.items())
-    if (!properties.contains(key) && key != "type" && key != "algorithm" && key != "loss_weight") properties[key] = value;
+    if (!properties.contains(key) && key != "type" && key != "algorithm" && key != "loss_weight" && key != "share")
+      properties[key] = value;
   if (inside)
     for (const char* key : {"repeat", "first"}) properties[key] = or_computed(properties[key]);
   return {{"type", "object"}, {"properties", properties}, {"required", {"name", "block"}}};

@@ -8,6 +8,7 @@
 
 #include "ops/filler.hpp"
 #include "runtime/data/augment.hpp"
+#include "runtime/node/config/average_keys.hpp"
 #include "runtime/node/config/job_keys.hpp"
 #include "runtime/node/config/plugin.hpp"
 #include "runtime/node/config/source_paths.hpp"
@@ -213,11 +214,17 @@ class job_writer {
     const auto& t = s_.train;
     head("[train]");
     rows(train_keys(), t,
-         {{"sampler", as_table}, {"dynamics", as_table}, {"sync", as_table}, {"exchange", as_table}, {"finish", as_table}});
+         {{"sampler", as_table},
+          {"dynamics", as_table},
+          {"average", t.average.kind.empty() ? key_value() : as_table},
+          {"sync", as_table},
+          {"exchange", as_table},
+          {"finish", as_table}});
     head("[train.sampler]");
     rows(sampler_keys(), t, {{"kind", toml_text(s_.data.sampler.kind)}});
     options_of(all_.samplers, s_.data.sampler);
     write_dynamics();
+    write_average();
     write_sync();
     write_exchange();
     head("[train.finish]");
@@ -246,6 +253,17 @@ class job_writer {
     head("[train.dynamics.clip]");
     const auto bound = [](double v) { return v > 0 ? toml_text(v) : key_value(); };
     rows(clip_keys(), t.clip, {{"value", bound(t.clip.value)}, {"norm", bound(t.clip.norm)}});
+  }
+
+  void write_average() {
+    const auto& a = s_.train.average;
+    if (a.kind.empty()) return;
+    const bool ema = a.kind == "ema";
+    head("[train.average]");
+    rows(average_keys(), a,
+         {{"decay", ema ? toml_text(a.decay) : key_value()},
+          {"bias_correction", ema ? toml_text(a.bias_correction) : key_value()},
+          {"start", a.start_fraction ? key_value() : toml_text(a.start)}});
   }
 
   void write_sync() {

@@ -8,6 +8,7 @@
 #include "ops/device.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/job/coarse.hpp"
+#include "runtime/job/job_rule.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/prepare_text.hpp"
@@ -201,7 +202,7 @@ diagnostics measure(sim_setup& s, const prepared_job& full, const std::shared_pt
   }
   if (t.update > 0) {
     // The bytes that a shard accesses: gradient, old and new weights, each state read and written.
-    const auto states = full.all->rules.find(full.spec.train.rule.kind)->make(full.spec.train.rule.values)->states().size();
+    const auto states = make_rule(full)->states().size();
     const auto bytes = static_cast<double>(full.graph.parameter_count) * static_cast<double>(size_of(full.spec.parameter_type()));
     s.world.compute.bytes_per_second = bytes * static_cast<double>(3 + 2 * states) / t.update;
   }

@@ -183,7 +183,7 @@ inline set_value sample() {
 }
 template <>
 inline evaluate sample() {
-  return {8, 2};
+  return {8, 2, true};
 }
 template <>
 inline report sample() {

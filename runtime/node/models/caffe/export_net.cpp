@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runtime/base/wording.hpp"
+#include "runtime/model/share.hpp"
 #include "runtime/node/models/caffe/export_rules.hpp"
 
 namespace troupe::caffe {
@@ -102,7 +103,8 @@ class net_exporter {
     return f;
   }
 
-  void write_layer(const graph_layer& l) {
+  void write_layer(const graph_layer& shared) {
+    const auto l = as_if_alone(graph_, shared);
     layer_export e{l, l.spec->values, graph_, found_, {}, {}, 0, pad_of(graph_, l)};
     const auto rule = export_rule_of(l.type);
     if (!rule) return e.refuse("Caffe has no such layer");
@@ -116,19 +118,22 @@ class net_exporter {
         f.push_back(text_field("top", blob_of({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)})));
     if (l.maths->is_loss() && l.loss_weight != 1) f.push_back(real_field("loss_weight", l.loss_weight));
     if (l.type == "batch_norm") return write_batch_norm(e, std::move(f));
-    add_params(e, e.params, f);
+    add_params(e, e.params, f, shared.shared_in > 0 || shared.shared_out > 0);
     f.insert(f.end(), e.own.begin(), e.own.end());
     for (std::size_t k = 0; k < e.params; ++k) add_blob(f, blob_with(e.param(k), l));
     add_layer(std::move(f));
   }
 
-  static void add_params(const layer_export& e, std::size_t params, std::vector<proto_field>& f) {
-    bool usual = true;
+  // `named`: the layer shares parameters, which Caffe knows by their names.
+  static void add_params(const layer_export& e, std::size_t params, std::vector<proto_field>& f, bool named = false) {
+    bool usual = !named;
     std::vector<proto_field> all;
     for (std::size_t k = 0; k < params; ++k) {
       const auto& p = e.param(k).spec;
       usual = usual && p.lr_multiplier == 1 && p.decay_multiplier == 1;
-      all.push_back(message_field("param", {real_field("lr_mult", p.lr_multiplier), real_field("decay_mult", p.decay_multiplier)}));
+      std::vector<proto_field> fields{real_field("lr_mult", p.lr_multiplier), real_field("decay_mult", p.decay_multiplier)};
+      if (named) fields.insert(fields.begin(), text_field("name", e.param(k).full_name));
+      all.push_back(message_field("param", std::move(fields)));
     }
     if (!usual) f.insert(f.end(), all.begin(), all.end());
   }

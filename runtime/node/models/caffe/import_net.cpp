@@ -147,6 +147,7 @@ class net_translator {
     if (!(l.train && l.test)) to.phase = l.train ? "train" : "test";
     layer_mapping m{l, to, found_, with_weights_, !to.inputs.empty() && is_image(to.inputs[0])};
     rule(m);
+    share(l, to);
     check_rest(l, to);
     if ((to.type == "softmax_loss" || to.type == "hinge" || to.type == "accuracy") && m.image) flatten_scores(l, to);
     if (m.before) {
@@ -162,6 +163,16 @@ class net_translator {
       if (l.test) blobs_[l.tops[k]].test = tensor;
     }
     add(std::move(to));
+  }
+
+  void share(net_layer& l, job_layer& to) {
+    if (l.shares.empty()) return;
+    const auto owner =
+        std::find_if(job_.layers.begin(), job_.layers.end(), [&](const job_layer& j) { return j.theirs == to.owner; });
+    if (to.owner.empty() || owner == job_.layers.end())
+      return l.error("shares parameters with layer " + in_quotes(l.shares.begin()->second.layer) + ", which Troupe's " + to.type +
+                     " layers cannot");
+    to.set("share", toml_text(owner->name + (to.shared.empty() ? "" : "." + to.shared)));
   }
 
   // Loss weights and stopped gradients.

@@ -21,6 +21,7 @@ struct job_layer {
   toml_keys keys;
   named_tensors weights;  // by the names of the layer's parameters
   role part = role::plain;
+  std::string owner, shared;  // Caffe's name of the layer whose parameters it shares; if only one, that one's name
   std::string theirs;         // Caffe's name of it; empty: Caffe has no such layer
   std::int64_t features = 0;  // number of outputs or channels, if the layer sets it
   bool image = false;         // its output has the axes of an image, as far as is known

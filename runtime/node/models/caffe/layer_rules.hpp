@@ -30,6 +30,7 @@ struct layer_mapping {
     bool transposed = false;  // the blob has the two axes in the other order
   };
   void parameters(const std::vector<wanted>& list, double decay_of_troupe = 1);
+  void take_shares(const std::vector<wanted>& list);
   // A key *_filler from the FillerParameter `field` of `m`.
   void filler(message_reader& m, const std::string& field, const std::string& key);
 };

@@ -50,7 +50,8 @@ void set_factors(layer_mapping& m, std::size_t params, double decay_of_troupe) {
         "has factors for " + std::to_string(factors.size()) + " parameters, but the layer has " + std::to_string(params));
   factors.resize(params);
   std::vector<double> lr, decay;
-  for (const auto& f : factors) lr.push_back(f.lr), decay.push_back(f.decay);
+  for (std::size_t k = 0; k < params; ++k)
+    if (!m.from.shares.contains(k)) lr.push_back(factors[k].lr), decay.push_back(factors[k].decay);
   if (std::any_of(lr.begin(), lr.end(), [](double v) { return v != 1; })) m.to.set("lr_scale", toml_text(lr));
   if (std::any_of(decay.begin(), decay.end(), [&](double v) { return v != decay_of_troupe; }))
     m.to.set("decay_scale", toml_text(decay));
@@ -102,8 +103,23 @@ image_extents read_convolution(layer_mapping& m, message_reader& p) {
 
 }  // namespace
 
+// The layer whose parameters it shares: all of them, or one.
+void layer_mapping::take_shares(const std::vector<wanted>& list) {
+  if (from.shares.empty()) return;
+  const auto& owner = from.shares.begin()->second.layer;
+  const bool same = std::all_of(from.shares.begin(), from.shares.end(), [&](const auto& s) {
+    return s.second.layer == owner && s.second.index == s.first && s.first < list.size();
+  });
+  if (!same || (from.shares.size() != 1 && from.shares.size() != list.size()))
+    return from.error(
+        "shares parameters with several layers, or one with another place in its layer, which Troupe's layers do not");
+  to.owner = owner;
+  if (from.shares.size() != list.size()) to.shared = list[from.shares.begin()->first].name;
+}
+
 void layer_mapping::parameters(const std::vector<wanted>& list, double decay_of_troupe) {
   to.params = list.size();
+  take_shares(list);
   set_factors(*this, list.size(), decay_of_troupe);
   if (!with_weights) return;
   if (from.blobs.empty()) return from.error("the .caffemodel has no weights for it");
@@ -111,6 +127,7 @@ void layer_mapping::parameters(const std::vector<wanted>& list, double decay_of_
     return from.error("the .caffemodel has " + std::to_string(from.blobs.size()) + " blobs for it, but it has " +
                       std::to_string(list.size()) + " parameters here");
   for (std::size_t k = 0; k < list.size(); ++k) {
+    if (from.shares.contains(k)) continue;
     const auto& b = *from.blobs[k];
     auto asked = list[k].dims;
     if (list[k].transposed) std::swap(asked[0], asked[1]);

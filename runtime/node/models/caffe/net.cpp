@@ -38,25 +38,26 @@ void read_phases(net_layer& l, findings& found) {
   found.wrong.resize(told);
 }
 
-void read_params(net_layer& l, std::map<std::string, std::string>& shared, findings& found) {
+using named_params = std::map<std::string, shared_param>;  // parameter -> the first layer that has it
+
+void read_params(net_layer& l, named_params& named, findings& found) {
   auto& r = l.fields();
-  const auto share = [&](const proto_field& at, const std::string& name) {
+  const auto share = [&](const std::string& name, std::size_t index) {
     if (name.empty()) return;
-    const auto [first, fresh] = shared.emplace(name, l.name);
-    if (!fresh)
-      found.error(at, l.title() + ": shares the parameter " + in_quotes(name) + " with layer " + in_quotes(first->second) +
-                          "; Troupe's layers do not share parameters");
+    const auto [first, fresh] = named.emplace(name, shared_param{l.name, index});
+    if (!fresh) l.shares[index] = first->second;
   };
   const auto rates = r.reals("blobs_lr"), decays = r.reals("weight_decay");  // of V1
   for (std::size_t k = 0; k < std::max(rates.size(), decays.size()); ++k)
     l.params.push_back({k < rates.size() ? rates[k] : 1, k < decays.size() ? decays[k] : 1});
+  std::size_t index = 0;
   for (const auto* p : r.all("param")) {
     if (p->what == proto_field::kind::text) {  // of V1
-      share(*p, p->text);
+      share(p->text, index++);
       continue;
     }
     message_reader m(*p, "ParamSpec", l.title() + ": param: ", found);
-    share(*p, m.text("name"));
+    share(m.text("name"), index++);
     m.ignore({"share_mode"});
     l.params.push_back({m.real("lr_mult", 1), m.real("decay_mult", 1)});
   }
@@ -64,14 +65,14 @@ void read_params(net_layer& l, std::map<std::string, std::string>& shared, findi
     if (p.lr < 0 || p.decay < 0) l.error("lr_mult and decay_mult must not be negative");
 }
 
-void read_common(net_layer& l, std::map<std::string, std::string>& shared, findings& found) {
+void read_common(net_layer& l, named_params& named, findings& found) {
   auto& r = l.fields();
   l.bottoms = r.texts("bottom"), l.tops = r.texts("top");
   l.loss_weights = r.reals("loss_weight");
   for (const auto* f : r.all("propagate_down")) l.propagate.push_back(f->text != "false" && f->text != "0");
   r.ignore({"blob_share_mode"});
   read_phases(l, found);
-  read_params(l, shared, found);
+  read_params(l, named, found);
 }
 
 std::string name_of(const proto_field& layer) {
@@ -80,8 +81,7 @@ std::string name_of(const proto_field& layer) {
   return {};
 }
 
-net_layer read_layer(const proto_field& from, bool v1, std::map<std::string, std::string>& shared, const std::vector<blob>* blobs,
-                     findings& found) {
+net_layer read_layer(const proto_field& from, bool v1, named_params& named, const std::vector<blob>* blobs, findings& found) {
   net_layer l;
   l.name = name_of(from);
   const auto* schema = v1 ? "V1LayerParameter" : "LayerParameter";
@@ -108,7 +108,7 @@ net_layer read_layer(const proto_field& from, bool v1, std::map<std::string, std
   l.fields().ignore({"type", "layer"});
   l.fields().one("name");
   if (l.name.empty()) l.error("a layer needs a name");
-  read_common(l, shared, found);
+  read_common(l, named, found);
   for (const auto* f : l.fields().all("blobs")) {
     std::size_t index = 0;
     if (blobs && f->what == proto_field::kind::blob && read_number(f->text, index) && index < blobs->size())
@@ -198,7 +198,7 @@ net read_net(const proto_field& tree, const std::vector<blob>* blobs, findings& 
   n.name = r.text("name");
   r.ignore({"force_backward", "debug_info", "state"});
   add_inputs(r, tree, n, found);
-  std::map<std::string, std::string> shared;  // parameter -> the first layer that has it
+  named_params named;
   const auto old = r.all("layers"), current = r.all("layer");
   if (!old.empty() && !current.empty()) r.error("layers", "a net has `layer` or the older `layers`, not both");
   if (old.size() + current.size() > max_layers) {
@@ -210,7 +210,7 @@ net read_net(const proto_field& tree, const std::vector<blob>* blobs, findings& 
       if (f->what != proto_field::kind::message)
         found.error(*f, in_quotes(f->name) + " is a message in braces");
       else
-        n.layers.push_back(read_layer(*f, f->name == "layers", shared, blobs, found));
+        n.layers.push_back(read_layer(*f, f->name == "layers", named, blobs, found));
     }
   if (n.layers.empty()) found.error(tree, "the net has no layers");
   return n;

@@ -7,6 +7,7 @@
 // Threads: one net, one thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,11 +21,18 @@ struct param_factors {
   double lr = 1, decay = 1;
 };
 
+// A parameter of an earlier layer, with the same `name` in param { }.
+struct shared_param {
+  std::string layer;
+  std::size_t index = 0;
+};
+
 struct net_layer {
   std::string name, type;
   std::vector<std::string> bottoms, tops;
   bool train = true, test = true;  // the phases that it is in
   std::vector<param_factors> params;
+  std::map<std::size_t, shared_param> shares;  // by index of the layer's parameter
   std::vector<double> loss_weights;
   std::vector<bool> propagate;                    // propagate_down
   std::vector<std::vector<std::int64_t>> inputs;  // of a layer that was made of `input`: the shapes of its tops

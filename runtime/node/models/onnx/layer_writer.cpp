@@ -37,10 +37,16 @@ std::string layer_writer::input(std::size_t k) const {
 
 std::string layer_writer::output(std::size_t k) const { return to_.values[layer_.index][k]; }
 
-bool layer_writer::has(const std::string& parameter) const { return to_.weights.contains(layer_.name + "." + parameter); }
+std::string layer_writer::real_name(const std::string& parameter) const {
+  const auto name = layer_.name + "." + parameter;
+  const auto at = to_.shared.find(name);
+  return at == to_.shared.end() ? name : at->second;
+}
+
+bool layer_writer::has(const std::string& parameter) const { return to_.weights.contains(real_name(parameter)); }
 
 std::vector<float> layer_writer::weight_values(const std::string& parameter) const {
-  const tensor& t = *to_.weights.at(layer_.name + "." + parameter);
+  const tensor& t = *to_.weights.at(real_name(parameter));
   if (t.type() == dtype::f32) return {t.data<float>(), t.data<float>() + t.count()};
   std::vector<float> rounded(static_cast<std::size_t>(t.count()));
   std::transform(t.data<double>(), t.data<double>() + t.count(), rounded.begin(), [](double v) { return static_cast<float>(v); });
@@ -48,10 +54,13 @@ std::vector<float> layer_writer::weight_values(const std::string& parameter) con
 }
 
 std::string layer_writer::weight(const std::string& parameter, std::vector<std::int64_t> dims) {
-  const auto& own = to_.weights.at(layer_.name + "." + parameter)->dims();
+  const auto& own = to_.weights.at(real_name(parameter))->dims();
   const bool same = dims.empty();
   for (int i = 0; same && i < own.rank(); ++i) dims.push_back(own[i]);
-  return reals(parameter, std::move(dims), weight_values(parameter));
+  auto key = real_name(parameter);
+  for (auto d : dims) key += " " + std::to_string(d);
+  if (const auto at = to_.written.find(key); at != to_.written.end()) return at->second;
+  return to_.written[key] = reals(parameter, std::move(dims), weight_values(parameter));
 }
 
 std::string layer_writer::reals(const std::string& what, std::vector<std::int64_t> dims, std::vector<float> values) {

@@ -21,6 +21,8 @@ struct export_state {
   const model_graph* model = nullptr;
   std::map<std::string, const tensor*> weights;  // by Troupe's names
   std::map<std::string, std::string> names;      // the other program's, by Troupe's
+  std::map<std::string, std::string> shared;     // a layer's name of a parameter that another layer has: that one's
+  std::map<std::string, std::string> written;    // by Troupe's names and extents: initializers of parameters
   std::set<std::string> taken;                   // names of values
   std::vector<std::vector<std::string>> values;  // of layers, by index and output
   std::int64_t opset = 13;
@@ -63,6 +65,7 @@ class layer_writer {
   void add_copy(std::size_t output_index);                                                     // an Identity of input 0
 
  private:
+  std::string real_name(const std::string& parameter) const;
   std::string fresh(std::string name);
   void add_initializer(tensor_value t);
 

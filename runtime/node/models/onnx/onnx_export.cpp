@@ -1,6 +1,7 @@
 #include "runtime/node/models/onnx/onnx_export.hpp"
 
 #include "runtime/base/wording.hpp"
+#include "runtime/model/share.hpp"
 #include "runtime/node/models/onnx/layer_writer.hpp"
 #include "runtime/plain/prediction.hpp"
 
@@ -74,6 +75,13 @@ expected<exported, diagnostics> export_job(const prepared_job& j, const named_te
   for (const auto& [their, our] : names) s.names.emplace(our, their);
   const auto needed = needed_layers(g, what->what);
   name_values(s, *what, needed);
+  std::vector<graph_layer> alone;
+  for (const auto& l : g.layers) {
+    alone.push_back(as_if_alone(g, l));
+    const auto specs = alone.back().maths->params(alone.back().in);
+    for (std::size_t k = 0; l.shared_in > 0 && k < specs.size(); ++k)
+      s.shared[l.name + "." + specs[k].name] = g.params[alone.back().params[k]].full_name;
+  }
 
   exported made;
   std::vector<std::string> left_out;
@@ -82,7 +90,7 @@ expected<exported, diagnostics> export_job(const prepared_job& j, const named_te
       if (!l.maths->is_loss() && !l.maths->is_metric()) left_out.push_back(l.name);
       continue;
     }
-    if (const auto done = write_layer(s, l); !done)
+    if (const auto done = write_layer(s, alone[l.index]); !done)
       wrong.push_back({l.spec->at, "layer '" + l.name + "' (" + l.type + "): " + done.error().text});
   }
   if (!wrong.empty()) return unexpected(std::move(wrong));
