@@ -123,8 +123,8 @@ const std::vector<layer_group>& layer_groups() {
       {"recurrent", {"gru", "lstm", "rnn"}},
       {"activations", {"elu", "gelu", "prelu", "relu", "sigmoid", "softmax", "tanh"}},
       {"pooling and images", {"avg_pool", "crop", "max_pool", "pad", "upsample"}},
-      {"normalisation", {"batch_norm", "dropout", "layer_norm", "lrn"}},
-      {"shapes and branches", {"concat", "eltwise", "flatten", "slice", "split"}},
+      {"normalisation", {"batch_norm", "dropout", "group_norm", "instance_norm", "layer_norm", "lrn"}},
+      {"shapes and branches", {"concat", "eltwise", "flatten", "matmul", "permute", "reshape", "slice", "split"}},
       {"losses and metrics", {"accuracy", "euclidean", "hinge", "sigmoid_cross_entropy", "softmax_loss", "squared_error"}}};
   return groups;
 }

@@ -18,17 +18,22 @@
   LAYER(euclidean) \
   LAYER(flatten) \
   LAYER(gelu) \
+  LAYER(group_norm) \
   LAYER(gru) \
   LAYER(hinge) \
+  LAYER(instance_norm) \
   LAYER(layer_norm) \
   LAYER(linear) \
   LAYER(lrn) \
   LAYER(lstm) \
+  LAYER(matmul) \
   LAYER(max_pool) \
   LAYER(pad) \
+  LAYER(permute) \
   LAYER(prelu) \
   LAYER(rbm) \
   LAYER(relu) \
+  LAYER(reshape) \
   LAYER(rnn) \
   LAYER(scale) \
   LAYER(sigmoid) \

@@ -1,12 +1,46 @@
 """Layers of PyTorch as layers of Troupe: for torch_nets."""
 from __future__ import annotations
 
+import math
 from typing import Any, Callable
 
+import torch
 from torch import nn
+from torch.fx.node import Node
+from torch.fx.passes.shape_prop import ShapeProp
 
 Options = dict[str, Any]
 Translated = tuple[str, Options] | None  # a layer's type and options; None: nothing to compute
+
+
+class Values(ShapeProp):
+    """Also keeps numbers, such as extents, and the values that do not depend on the input."""
+
+    def run_node(self, n: Node) -> Any:
+        value = super().run_node(n)
+        if isinstance(value, (int, float)):
+            n.meta["number"] = value
+        if n.op == "get_attr" or (n.op.startswith("call_f") or n.op == "call_method") and n.all_input_nodes and all(
+                "constant" in i.meta or "number" in i.meta for i in n.all_input_nodes):
+            n.meta["constant"] = value
+        return value
+
+
+def number_of(value: Any) -> float | None:
+    if isinstance(value, Node):
+        value = value.meta.get("number")
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def masks_later(scores: tuple[int, ...], mask: torch.Tensor, low: Any = None) -> bool:
+    """True if the mask hides the columns behind the diagonal of the scores' matrices. Without `low` it is added to them."""
+    if len(scores) < 3 or scores[-1] != scores[-2] or mask.dim() < 2 or tuple(mask.shape) != (1,) * (mask.dim() - 2) + scores[-2:]:
+        return False
+    later = torch.ones(scores[-2:], dtype=torch.bool).triu(1)
+    square = mask.reshape(scores[-2:])
+    if mask.dtype != torch.bool:
+        return low is None and bool((square[later] <= -1e4).all()) and bool((square[~later] == 0).all())
+    return isinstance(low, (int, float)) and low <= -1e4 and torch.equal(square, later)
 
 
 def _square(value: Any, what: str) -> int:
@@ -50,6 +84,16 @@ def _batch_norm(m: Any, shape: tuple[int, ...]) -> Translated:
 
 def _layer_norm(m: Any, shape: tuple[int, ...]) -> Translated:
     return "layer_norm", {"axis": len(shape) - len(m.normalized_shape), "epsilon": m.eps, "affine": m.elementwise_affine}
+
+
+def _group_norm(m: Any, shape: tuple[int, ...]) -> Translated:
+    return "group_norm", {"groups": m.num_groups, "epsilon": m.eps, "affine": m.affine}
+
+
+def _instance_norm(m: Any, shape: tuple[int, ...]) -> Translated:
+    if m.track_running_stats:
+        raise ValueError("running statistics (track_running_stats) are not supported")
+    return "instance_norm", {"epsilon": m.eps, "affine": m.affine}
 
 
 def _max_pool(m: Any, shape: tuple[int, ...]) -> Translated:
@@ -100,15 +144,29 @@ def _embedding(m: Any, shape: tuple[int, ...]) -> Translated:
 
 
 def _softmax(m: Any, shape: tuple[int, ...]) -> Translated:
-    if m.dim is None or m.dim % len(shape) != 1:
-        raise ValueError("only dim=1 is supported")
-    return "softmax", {}
+    if m.dim is None or m.dim % len(shape) == 0:
+        raise ValueError("needs a dim other than that of the examples")
+    return "softmax", {"axis": m.dim % len(shape)}
+
+
+def reshape(before: tuple[int, ...], after: tuple[int, ...]) -> Translated:
+    if before == after:
+        return None
+    if len(after) < 2 or after[0] != before[0]:
+        raise ValueError(f"reshapes {before} to {after}: only shapes that keep the axis of the examples are supported")
+    return ("flatten", {}) if len(after) == 2 else ("reshape", {"shape": list(after[1:])})
+
+
+def permute(order: tuple[int, ...]) -> Translated:
+    """`order`: for each axis of the result, the axis of x."""
+    if order[0] != 0:
+        raise ValueError("the axis of the examples (dim 0) must stay in front")
+    return ("permute", {"order": list(order[1:])}) if list(order) != sorted(order) else None
 
 
 def _flatten(m: Any, shape: tuple[int, ...]) -> Translated:
-    if m.start_dim != 1 or m.end_dim % len(shape) != len(shape) - 1:
-        raise ValueError("only flattening to [examples, values] is supported")
-    return ("flatten", {}) if len(shape) > 2 else None
+    first, last = m.start_dim % len(shape), m.end_dim % len(shape)
+    return reshape(shape, (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]))
 
 
 MODULES: list[tuple[Any, Callable[[Any, tuple[int, ...]], Translated]]] = [
@@ -116,6 +174,8 @@ MODULES: list[tuple[Any, Callable[[Any, tuple[int, ...]], Translated]]] = [
     (nn.Linear, _linear),
     ((nn.BatchNorm1d, nn.BatchNorm2d), _batch_norm),
     (nn.LayerNorm, _layer_norm),
+    (nn.GroupNorm, _group_norm),
+    ((nn.InstanceNorm1d, nn.InstanceNorm2d), _instance_norm),
     (nn.MaxPool2d, _max_pool),
     (nn.AvgPool2d, _avg_pool),
     (nn.AdaptiveAvgPool2d, _adaptive),

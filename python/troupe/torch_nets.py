@@ -23,12 +23,11 @@ import torch
 from torch import nn
 from torch.fx import symbolic_trace  # type: ignore[attr-defined]
 from torch.fx.node import Node
-from torch.fx.passes.shape_prop import ShapeProp
 
 from . import _troupe
 from .errors import JobError
 from .job import Job
-from .torch_layers import MODULES, Options
+from .torch_layers import MODULES, Options, Translated, Values, masks_later, number_of, permute, reshape
 
 F = nn.functional
 
@@ -79,8 +78,9 @@ class _Tracer:
         self.modules = dict(self.graph.named_modules())
         self.kept: dict[int, str] = {}  # parameters by id: the layer and name in Troupe
         self.at: dict[Node, str] = {}  # name of the tensor that holds a node's value
+        self.causal: dict[Node, Node] = {}  # scores without the mask, by the node that masks them
         with torch.no_grad():
-            ShapeProp(self.graph).propagate(example)
+            Values(self.graph).propagate(example)
 
     def run(self) -> TorchNet:
         for node in self.graph.graph.nodes:
@@ -93,6 +93,8 @@ class _Tracer:
         return self.net
 
     def take(self, node: Node) -> None:
+        if "constant" in node.meta and not isinstance(node.meta["constant"], nn.Parameter):
+            return  # of a mask, which reads its value
         if node.op == "placeholder":
             if "data" in self.at.values():
                 raise ValueError("a second input is not supported")
@@ -106,7 +108,8 @@ class _Tracer:
         elif node.op == "call_module":
             self.call_module(node, str(node.target), self.modules[str(node.target)])
         elif node.op in ("call_function", "call_method"):
-            self.call_function(node)
+            if "tensor_meta" in node.meta:  # otherwise extents, which the shapes of tensors have already
+                self.call_function(node)
         else:
             raise ValueError("parameters outside of modules are not supported")
 
@@ -117,9 +120,16 @@ class _Tracer:
 
     def add(self, node: Node, kind: str, inputs: list[Any], suffix: str = "", **options: Any) -> str:
         name = node.name + suffix
-        self.net.layers.append({"name": name, "type": kind, "inputs": [i if isinstance(i, str) else self.at[i] for i in inputs], **options})
+        self.net.layers.append({"name": name, "type": kind, "inputs": [i if isinstance(i, str) else self.tensor(i) for i in inputs], **options})
         self.at[node] = name
         return name
+
+    def tensor(self, node: Any) -> str:
+        if node in self.causal:
+            raise ValueError("reads masked columns, which only a softmax over the last dim may read")
+        if node not in self.at:
+            raise ValueError("reads a constant, which is not supported here")
+        return self.at[node]
 
     def keep(self, layer: str, path: str, module: nn.Module, rename: Mapping[str, str] | None = None) -> None:
         """Takes the parameters and buffers of `module` as those of `layer`, which shares those that an earlier layer has."""
@@ -157,14 +167,9 @@ class _Tracer:
             return self.recurrent(node, path, m)
         for kinds, translate in MODULES:
             if isinstance(m, kinds):
-                made = translate(m, self.shape(x))
-                if made is None:
-                    self.at[node] = self.at[x]
-                    return
-                kind, options = made
-                layer = self.add(node, kind, [x], **options)
+                self.layer_of(node, translate(m, self.shape(x)))
                 if has_state:
-                    self.keep(layer, path, m, {"weight": "slope"} if isinstance(m, nn.PReLU) else None)
+                    self.keep(self.at[node], path, m, {"weight": "slope"} if isinstance(m, nn.PReLU) else None)
                 return
         raise ValueError("Troupe has no such layer, or no translation of it")
 
@@ -191,21 +196,61 @@ class _Tracer:
         raise ValueError("this function has no translation")
 
     def same(self, node: Node) -> None:
-        x: Any = node.args[0]
-        self.at[node] = self.at[x]
+        self.at[node] = self.tensor(node.args[0])
 
-    def flatten(self, node: Node) -> None:
+    def layer_of(self, node: Node, made: Translated) -> None:
+        """Adds a layer that reads the node's first argument."""
         x: Any = node.args[0]
-        before, after = self.shape(x), self.shape(node)
-        if before == after:
+        if x in self.causal and made == ("softmax", {"axis": len(self.shape(x)) - 1}):
+            x, made = self.causal[x], ("softmax", {**made[1], "causal": True})
+        if made is None:
             return self.same(node)
-        if len(after) != 2 or after[0] != before[0]:
-            raise ValueError(f"reshapes {before} to {after}: only flattening to [examples, values] is supported")
-        self.add(node, "flatten", [x])
+        self.add(node, made[0], [x], **made[1])
+
+    def reshape(self, node: Node) -> None:
+        self.layer_of(node, reshape(self.shape(node.args[0]), self.shape(node)))
+
+    def permute(self, node: Node) -> None:
+        x: Any = node.args[0]
+        dims: Any = node.kwargs.get("dims", node.args[1] if len(node.args) == 2 else node.args[1:])
+        self.layer_of(node, permute(tuple(d % len(self.shape(x)) for d in dims)))
+
+    def transpose(self, node: Node) -> None:
+        x: Any = node.args[0]
+        order = list(range(len(self.shape(x))))
+        given: Any = [*node.args[1:], *node.kwargs.values()]
+        i, k = (d % len(order) for d in given)
+        order[i], order[k] = k, i
+        self.layer_of(node, permute(tuple(order)))
+
+    def matmul(self, node: Node) -> None:
+        a, b = [*node.args, *node.kwargs.values()][:2]
+        if a not in self.at or b not in self.at:
+            raise ValueError("needs two tensors that depend on the input")
+        s, t = self.shape(a), self.shape(b)
+        if len(s) < 3 or len(s) != len(t) or s[:-2] != t[:-2]:
+            raise ValueError(f"a product of {s} and {t}: needs matrices of each example, without broadcasting")
+        self.add(node, "matmul", [a, b])
+
+    def product(self, node: Node) -> None:
+        a, b = node.args[:2] if number_of(node.args[0]) is None else node.args[1::-1]
+        factor = number_of(b)
+        if factor is None:
+            return self.together(node, "prod")
+        self.add(node, "eltwise", [a], coeffs=[float(factor)])
+
+    def quotient(self, node: Node) -> None:
+        divisor = number_of(node.args[1])
+        if not divisor or node.kwargs:
+            raise ValueError("needs a number other than 0 as its divisor")
+        self.add(node, "eltwise", [node.args[0]], coeffs=[1.0 / divisor])
 
     def together(self, node: Node, operation: str, coeffs: list[float] | None = None) -> None:
         a, b = node.args[:2]
-        if not isinstance(a, Node) or not isinstance(b, Node) or self.shape(a) != self.shape(b):
+        if operation == "sum" and coeffs is None and self.mask(node):
+            return
+        tensors = [v for v in (a, b) if isinstance(v, Node) and v in self.at]
+        if len(tensors) < 2 or self.shape(a) != self.shape(b):
             raise ValueError("needs two tensors of one shape; constants and broadcasting are not supported")
         if node.kwargs.get("alpha", 1) != 1:
             raise ValueError("alpha is not supported")
@@ -220,14 +265,14 @@ class _Tracer:
             raise ValueError("joins examples (dim 0)")
         self.add(node, "concat", list(parts), axis=axis)
 
-    def chunk(self, node: Node) -> None:
+    def pieces(self, node: Node, by_size: bool) -> None:
         x: Any = node.args[0]
-        n: Any = node.args[1]
+        n = number_of(node.args[1]) if len(node.args) > 1 else None
         dim: Any = node.kwargs.get("dim", node.args[2] if len(node.args) > 2 else 0)
         axis = dim % len(self.shape(x))
-        if axis == 0 or self.shape(x)[axis] % n:
+        if axis == 0 or not isinstance(n, int) or self.shape(x)[axis] % n:
             raise ValueError("only equal parts of an axis other than the examples' are supported")
-        self.add(node, "slice", [x], axis=axis, parts=n)
+        self.add(node, "slice", [x], axis=axis, parts=self.shape(x)[axis] // n if by_size else n)
 
     def item(self, node: Node) -> None:
         x: Any = node.args[0]
@@ -255,16 +300,25 @@ class _Tracer:
         if not keep:
             self.add(node, "flatten", [at])
 
+    def mask(self, node: Node) -> bool:
+        """True if the node masks the columns behind the diagonal: masked_fill, or a sum with a constant."""
+        x, mask = node.args[:2]
+        constant = mask.meta.get("constant") if isinstance(mask, Node) else None
+        if not isinstance(x, Node) or not isinstance(constant, torch.Tensor) or not masks_later(self.shape(x), constant, *node.args[2:]):
+            return False
+        self.causal[node] = x
+        return True
+
+    def masked_fill(self, node: Node) -> None:
+        if not self.mask(node):
+            raise ValueError("only masks of the columns behind the diagonal of square matrices, with -inf, are supported")
+
     def layer_function(self, node: Node, module: Callable[..., nn.Module]) -> None:
         """A function that is the module of its further arguments."""
         for kinds, translate in MODULES:
             m = module(*node.args[1:], **{k: v for k, v in node.kwargs.items() if k not in ("inplace", "training", "input")})
             if isinstance(m, kinds):
-                made = translate(m, self.shape(node.args[0]))
-                if made is None:
-                    return self.same(node)
-                self.add(node, made[0], [node.args[0]], **made[1])
-                return
+                return self.layer_of(node, translate(m, self.shape(node.args[0])))
 
 
 _LAYER_FUNCTIONS: list[tuple[set[Any], Callable[..., nn.Module]]] = [
@@ -274,7 +328,7 @@ _LAYER_FUNCTIONS: list[tuple[set[Any], Callable[..., nn.Module]]] = [
     ({F.gelu}, nn.GELU),
     ({torch.sigmoid, torch.Tensor.sigmoid, F.sigmoid}, nn.Sigmoid),
     ({torch.tanh, torch.Tensor.tanh, F.tanh}, nn.Tanh),
-    ({F.softmax, torch.softmax}, nn.Softmax),
+    ({F.softmax, torch.softmax, torch.Tensor.softmax}, lambda dim=None, **_: nn.Softmax(dim)),
     ({F.dropout}, nn.Dropout),
     ({F.max_pool2d, torch.max_pool2d}, nn.MaxPool2d),
     ({F.avg_pool2d}, nn.AvgPool2d),
@@ -283,13 +337,20 @@ _LAYER_FUNCTIONS: list[tuple[set[Any], Callable[..., nn.Module]]] = [
 
 _FUNCTIONS: list[tuple[set[Any], Callable[[_Tracer, Node], None]]] = [
     *((functions, lambda t, n, m=module: t.layer_function(n, m)) for functions, module in _LAYER_FUNCTIONS),
-    ({torch.flatten, torch.Tensor.flatten, torch.Tensor.view, torch.Tensor.reshape, torch.reshape}, _Tracer.flatten),
+    ({torch.flatten, torch.Tensor.flatten, torch.Tensor.view, torch.Tensor.reshape, torch.reshape, torch.unsqueeze, torch.Tensor.unsqueeze,
+      torch.squeeze, torch.Tensor.squeeze, torch.Tensor.unflatten}, _Tracer.reshape),
+    ({torch.permute, torch.Tensor.permute}, _Tracer.permute),
+    ({torch.transpose, torch.Tensor.transpose, torch.swapaxes, torch.Tensor.swapaxes}, _Tracer.transpose),
+    ({operator.matmul, torch.matmul, torch.Tensor.matmul, torch.bmm, torch.Tensor.bmm}, _Tracer.matmul),
     ({operator.add, operator.iadd, torch.add, torch.Tensor.add, torch.Tensor.add_}, lambda t, n: t.together(n, "sum")),
     ({operator.sub, torch.sub, torch.Tensor.sub}, lambda t, n: t.together(n, "sum", [1.0, -1.0])),
-    ({operator.mul, operator.imul, torch.mul, torch.Tensor.mul}, lambda t, n: t.together(n, "prod")),
+    ({operator.mul, operator.imul, torch.mul, torch.Tensor.mul}, _Tracer.product),
+    ({operator.truediv, torch.div, torch.Tensor.div}, _Tracer.quotient),
     ({torch.maximum, torch.Tensor.maximum}, lambda t, n: t.together(n, "max")),
+    ({torch.masked_fill, torch.Tensor.masked_fill}, _Tracer.masked_fill),
     ({torch.cat, torch.concat}, _Tracer.concat),
-    ({torch.chunk, torch.Tensor.chunk}, _Tracer.chunk),
+    ({torch.chunk, torch.Tensor.chunk}, lambda t, n: t.pieces(n, by_size=False)),
+    ({torch.split, torch.Tensor.split}, lambda t, n: t.pieces(n, by_size=True)),
     ({operator.getitem}, _Tracer.item),
     ({torch.mean, torch.Tensor.mean}, _Tracer.mean),
     ({torch.Tensor.contiguous}, _Tracer.same),

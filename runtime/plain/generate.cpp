@@ -24,11 +24,16 @@ const graph_layer* loss_of(const model_graph& g) {
   return at == g.layers.end() ? nullptr : &*at;
 }
 
-// The job with steps of one character.
+bool recurrent(const model_graph& g) {
+  return std::any_of(g.layers.begin(), g.layers.end(), [](const graph_layer& l) { return !l.maths->carries(l.in).empty(); });
+}
+
+// The job with one example, of one character if the net is recurrent.
 job_spec one_by_one(const prepared_job& j) {
   auto s = j.spec;
-  s.data.values.values["sequence"] = std::int64_t{1};
   s.data.batch = s.pipeline.packets = 1;
+  if (!recurrent(j.graph)) return s;
+  s.data.values.values["sequence"] = std::int64_t{1};
   s.train.algorithm = "bptt";
   return s;
 }
@@ -64,7 +69,12 @@ expected<std::vector<std::int32_t>> text_generator::encode(const std::string& te
 
 void text_generator::read(std::int32_t id) {
   tensor data = tensor::allocate(*dev_, graph_.data, dtype::i32);
-  dev_->upload(&id, data);
+  const auto steps = static_cast<std::size_t>(data.count());
+  if (recent_.size() == steps) recent_.erase(recent_.begin());
+  recent_.push_back(id);
+  auto ids = recent_;
+  ids.resize(steps, -1);  // padding
+  dev_->upload(ids.data(), data);
   std::vector<tensors> out(graph_.layers.size());
   const auto type = spec_->type() == dtype::bf16 ? dtype::bf16 : dtype::f32;
   for (const auto& l : graph_.layers) {
@@ -85,7 +95,9 @@ void text_generator::read(std::int32_t id) {
   const tensor scores = converted_to(*dev_, out[static_cast<std::size_t>(scores_.layer)][scores_.output], dtype::f32);
   std::vector<float> values(static_cast<std::size_t>(scores.count()));
   dev_->download(scores, values.data());
-  last_.assign(values.begin(), values.end());
+  const auto classes = values.size() / steps;
+  const auto row = values.begin() + static_cast<std::ptrdiff_t>((recent_.size() - 1) * classes);
+  last_.assign(row, row + static_cast<std::ptrdiff_t>(classes));
   last_.resize(std::min(last_.size(), symbols_.size()));  // scores beyond the vocabulary have no meaning
 }
 
@@ -123,6 +135,11 @@ expected<std::unique_ptr<text_generator>, diagnostic> make_generator(const prepa
   std::vector<tensors> params(g.layers.size());
   for (const auto& p : g.params) {
     const auto at = std::find_if(weights.begin(), weights.end(), [&](const auto& n) { return n.first == p.full_name; });
+    if (at->second.dims() != p.spec.dims)
+      return unexpected(diagnostic{spec->at, "parameter '" + p.full_name + "' is " + at->second.dims().to_string() +
+                                                 ", and for one character " + p.spec.dims.to_string() +
+                                                 ": a recurrent net generates text only if its parameters do not depend "
+                                                 "on the length of the sequence"});
     auto mine = tensor::allocate(*d, p.spec.dims, dtype::f32);
     d->copy(at->second, mine);
     params[p.layer].push_back(std::move(mine));

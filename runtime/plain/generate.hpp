@@ -1,8 +1,10 @@
-// Generates text with a trained net, one character at a time: the net of a job whose data is text,
-// unrolled over one step, with its state carried from character to character. The next character is
-// drawn from softmax(scores / temperature), where the scores are the input of the job's loss, with
-// the counter-based stream of the seed; the same seed gives the same text. Temperature 0: always
-// the most probable character.  Graves 2013, section 3.
+// Generates text with a trained net, one character at a time. A recurrent net of a job whose data
+// is text is unrolled over one step, with its state carried from character to character. Another
+// net reads the last `sequence` characters anew for each character, from the first place on; what
+// is behind the last one is padding, which causal layers do not read. The next character is drawn
+// from softmax(scores / temperature), where the scores are the input of the job's loss, with the
+// counter-based stream of the seed; the same seed gives the same text. Temperature 0: always the
+// most probable character.  Graves 2013, section 3.
 // Errors: make_generator returns a message.  Threads: one at a time.
 #pragma once
 
@@ -39,6 +41,7 @@ class text_generator {
   std::vector<tensors> params_, carried_;  // by layer
   std::vector<std::unique_ptr<plan>> plans_;
   tensor_ref scores_;
+  std::vector<std::int32_t> recent_;  // the last characters, at most as many as the net has steps
   std::vector<double> last_;
   std::uint64_t at_ = 0;
   std::shared_ptr<device> dev_;

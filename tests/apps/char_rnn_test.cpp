@@ -10,15 +10,16 @@ namespace {
 
 using namespace testing_apps;
 
+std::string drawn_text() {
+  std::string text;
+  for (unsigned i = 0, x = 1; i < 9000; ++i) text += static_cast<char>('a' + (x = x * 1103515245u + 12345u) / 65536u % 3 * (i % 5));
+  return text;
+}
+
 // Small nets on a small text, with two workers and two packets.
 class char_rnn : public command_test, public testing::WithParamInterface<const char*> {
  protected:
-  void SetUp() override {
-    std::string text;
-    for (unsigned i = 0, x = 1; i < 9000; ++i)
-      text += static_cast<char>('a' + (x = x * 1103515245u + 12345u) / 65536u % 3 * (i % 5));
-    data_ = write("text.txt", text);
-  }
+  void SetUp() override { data_ = write("text.txt", drawn_text()); }
   std::vector<std::string> command(const std::string& what, std::vector<std::string> more) const {
     const std::string name = GetParam();
     std::vector<std::string> words{what, std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/char_rnn_" + name + ".toml", "--json"};
@@ -78,6 +79,33 @@ TEST_P(char_rnn, resumed_run_ends_with_the_weights_of_an_unbroken_run) {
   const auto resumed = troupe(with({"--resume", path("c.safetensors")}));
   ASSERT_EQ(resumed.code, 0) << resumed.out;
   EXPECT_EQ(last(resumed)["weights_sha256"], last(unbroken)["weights_sha256"]) << "from step " << kept->step;
+}
+
+using char_gpt = command_test;
+
+TEST_F(char_gpt, trains_to_the_same_weights_for_two_workers_and_writes_text) {
+  const auto data = write("text.txt", drawn_text());
+  const auto command = [&](const std::string& what, std::vector<std::string> more) {
+    std::vector<std::string> words{what, std::string(TROUPE_SOURCE_DIR) + "/configs/jobs/char_gpt.toml", "--json"};
+    for (const auto& s :
+         {"data.path=" + data, std::string("data.sequence=20"), std::string("data.batch=8"),
+          std::string("train.finish={steps=150}"), std::string("eval.every=50"), std::string("pipeline.packets=2"),
+          std::string("layer.token.outputs=16"), std::string("layer.embed.shape=[-1,16]"), std::string("layer.blocks.width=16"),
+          std::string("layer.blocks.heads=2"), std::string("layer.blocks.repeat=2"), std::string("train.dynamics.lr=0.01")})
+      words.insert(words.end(), {"--set", s});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const auto o = troupe(command("train", {"--out", path("w.safetensors")}));
+  ASSERT_EQ(o.code, 0) << o.out << o.err;
+  const auto two = troupe(command("train", {"--set", "topology.workers_per_group=2"}));
+  EXPECT_EQ(objects(two.out).back()["weights_sha256"], objects(o.out).back()["weights_sha256"]);
+  const auto evals = of_kind(objects(o.out), "eval");
+  ASSERT_GE(evals.size(), 2u);
+  EXPECT_LT(evals.back()["loss"], 1.9);  // each character is one of 9, not all as often, or one of 3 if its place is known
+  const auto a = troupe(command("sample", {"--weights", path("w.safetensors"), "--start", "ab", "--length", "30", "--seed", "4"}));
+  ASSERT_EQ(a.code, 0) << a.out << a.err;
+  EXPECT_EQ(objects(a.out).back()["text"].get<std::string>().size(), 32u);
 }
 
 INSTANTIATE_TEST_SUITE_P(configs, char_rnn, testing::Values("gru", "lstm"), [](const auto& i) { return std::string(i.param); });

@@ -202,6 +202,22 @@ def layer_norm(o, x, w):
     return F.layer_norm(x[0], x[0].shape[o.int("axis"):], *(w if w else (None, None)), eps=o.real("epsilon"))
 
 
+def group_norm(o, x, w, groups=None):
+    return F.group_norm(x[0], groups or o.int("groups"), *(w if w else (None, None)), eps=o.real("epsilon"))
+
+
+def matmul(o, x, w):
+    a = x[0].transpose(-1, -2) if o.flag("transpose_a") else x[0]
+    return o.real("scale") * (a @ (x[1].transpose(-1, -2) if o.flag("transpose_b") else x[1]))
+
+
+def softmax(o, x, w):
+    y = x[0]
+    if o.flag("causal"):
+        y = y.masked_fill(torch.ones(y.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
+    return F.softmax(y, o.int("axis"))
+
+
 def batch_norm(o, x, w, training=True, running=None):
     mean, var = running or (w[-2].clone().detach(), w[-1].clone().detach())
     affine = w[:2] if len(w) == 4 else (None, None)
@@ -259,7 +275,12 @@ ORACLES = {
     "prelu": lambda o, x, w: F.prelu(x[0], w[0]),
     "layer_norm": layer_norm,
     "batch_norm": batch_norm,
-    "softmax": lambda o, x, w: F.softmax(x[0], 1),
+    "group_norm": group_norm,
+    "instance_norm": lambda o, x, w: group_norm(o, x, w, x[0].shape[1]),
+    "reshape": lambda o, x, w: x[0].reshape(x[0].shape[:1] + tuple(e or x[0].shape[k + 1] for k, e in enumerate(o.ints("shape")))),
+    "permute": lambda o, x, w: x[0].permute(0, *o.ints("order")),
+    "matmul": matmul,
+    "softmax": softmax,
     "rbm": rbm,
     "squared_error": lambda o, x, w: ((x[0] - x[1]) ** 2).sum() / x[0].shape[0],
     "scale": lambda o, x, w: x[0] * per_channel(w[0], x[0]) + (per_channel(w[1], x[0]) if len(w) > 1 else 0),

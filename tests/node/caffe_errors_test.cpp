@@ -54,6 +54,7 @@ TEST(caffe_errors, name_layer_type_and_field) {
         << rest;
 }
 
+// size: a row for each mistake
 TEST(caffe_errors, name_what_each_layer_lacks) {
   const std::vector<std::tuple<std::string, std::string, std::string>> cases{
       {"Pooling", "pooling_param { pool: STOCHASTIC kernel_size: 2 }",
@@ -85,8 +86,14 @@ TEST(caffe_errors, name_what_each_layer_lacks) {
        "3:15: layer 'x' (Slice): slice_param: 2 points give 3 pieces, not 1"},
       {"Flatten", "flatten_param { axis: 2 }", "3:17: layer 'x' (Flatten): flatten_param: 'axis' must be 1 for Troupe"},
       {"Flatten", "flatten_param { end_axis: 2 }", "3:17: layer 'x' (Flatten): flatten_param: 'end_axis' must be -1 for Troupe"},
-      {"Reshape", "reshape_param { shape { dim: 0 dim: 3 dim: -1 } }",
-       "3:25: layer 'x' (Reshape): reshape_param: shape: only the shape { dim: 0 dim: -1 } is supported, which is a Flatten"},
+      {"Reshape", "reshape_param { shape { dim: -1 dim: 3 } }",
+       "3:25: layer 'x' (Reshape): reshape_param: shape: the first dim must be 0: the axis of the examples stays as it is"},
+      {"Reshape", "reshape_param { shape { dim: 0 dim: -1 dim: -1 } }",
+       "3:25: layer 'x' (Reshape): reshape_param: shape: Troupe's reshape has 1 to 5 extents behind the axis of the examples, and "
+       "at "
+       "most one -1"},
+      {"Reshape", "reshape_param { axis: 2 shape { dim: 3 } }",
+       "3:17: layer 'x' (Reshape): reshape_param: 'axis' must be 0 or 1 for Troupe"},
       {"Crop", "crop_param { axis: 2 }", "2:1: layer 'x' (Crop): a Crop has two bottoms"},
       {"Embed", "embed_param { num_output: 3 input_dim: 9 }",
        "3:1: layer 'x' (Embed): embed_param: Troupe's embedding has no bias: set bias_term: false"},
@@ -96,7 +103,9 @@ TEST(caffe_errors, name_what_each_layer_lacks) {
        "3:20: layer 'x' (BatchNorm): batch_norm_param: 'moving_average_fraction' is between 0 and 1"},
       {"Scale", "scale_param { axis: 2 }", "3:15: layer 'x' (Scale): scale_param: 'axis' must be 1 for Troupe"},
       {"Bias", "bias_param { num_axes: -1 }", "3:14: layer 'x' (Bias): bias_param: 'num_axes' must be 1 for Troupe"},
-      {"Softmax", "softmax_param { axis: 2 }", "3:17: layer 'x' (Softmax): softmax_param: 'axis' must be 1 for Troupe"},
+      {"Softmax", "softmax_param { axis: -1 }",
+       "3:17: layer 'x' (Softmax): softmax_param: Troupe's softmax counts its axis from the front, from 1 (0 is the axis of "
+       "examples)"},
       {"InnerProduct", "inner_product_param { num_output: 4 axis: 0 }",
        "3:37: layer 'x' (InnerProduct): inner_product_param: 'axis' is an integer from 1 to 5, not '0'"},
       {"ReLU", "loss_weight: 1", "3:1: layer 'x' (ReLU): only losses have a loss_weight in Troupe"},

@@ -102,9 +102,9 @@ TEST(caffe_export, gives_the_same_graph_and_weights_of_random_jobs) {
   }
   if (seeds < 300) return;
   for (const auto* type :
-       {"convolution", "deconvolution", "linear",  "max_pool", "avg_pool",     "relu",    "prelu",    "elu",      "sigmoid",
-        "tanh",        "lrn",           "dropout", "softmax",  "concat",       "eltwise", "split",    "slice",    "flatten",
-        "crop",        "batch_norm",    "scale",   "bias",     "softmax_loss", "hinge",   "accuracy", "euclidean"})
+       {"convolution", "deconvolution", "linear",  "max_pool", "avg_pool",     "relu",    "prelu",    "elu",       "sigmoid",
+        "tanh",        "lrn",           "dropout", "softmax",  "concat",       "eltwise", "split",    "slice",     "flatten",
+        "crop",        "batch_norm",    "scale",   "bias",     "softmax_loss", "hinge",   "accuracy", "euclidean", "reshape"})
     EXPECT_GE(types[type], 5) << type;
 }
 

@@ -200,7 +200,8 @@ TEST(caffe_import, has_all_other_layers) {
       layer_text("slope", "PReLU", "box", "box", "prelu_param { channel_shared: true filler { value: 0.1 } }") +
       layer_text("b", "Bias", "box", "box", "bias_param { filler { value: 3 } }") + layer_text("sig", "Sigmoid", "box", "box") +
       layer_text("tanh", "TanH", "box", "box") + layer_text("leaky", "ReLU", "box", "box", "relu_param { negative_slope: 0.2 }") +
-      layer_text("flat3", "Flatten", "box", "f2") +
+      layer_text("seen", "Reshape", "box", "seen", "reshape_param { axis: 1 shape { dim: 0 dim: 2 dim: -1 } }") +
+      layer_text("soft", "Softmax", "seen", "soft", "softmax_param { axis: 3 }") + layer_text("flat3", "Flatten", "soft", "f2") +
       "layer { name: \"all\" type: \"Concat\" bottom: \"f0\" bottom: \"f1\" bottom: \"f2\" top: \"all\" }\n" +
       layer_text("fc", "InnerProduct", "all", "fc", "inner_product_param { num_output: 10 bias_term: false }") +
       "layer { name: \"h\" type: \"HingeLoss\" bottom: \"fc\" bottom: \"label\" top: \"h\" hinge_loss_param { norm: L2 } }\n" +
@@ -209,6 +210,8 @@ TEST(caffe_import, has_all_other_layers) {
   EXPECT_THAT(table_of(m.job, "cut"), HasSubstr("points = [1, 3]\n"));
   EXPECT_THAT(table_of(m.job, "max"), HasSubstr("inputs = [\"two\", \"two.1\", \"halves.1\"]\noperation = \"max\"\n"));
   EXPECT_THAT(table_of(m.job, "flat2"), HasSubstr("type = \"flatten\"\ninputs = [\"cut.1\"]"));
+  EXPECT_THAT(table_of(m.job, "seen"), HasSubstr("type = \"reshape\"\ninputs = [\"leaky\"]\nshape = [0, 2, -1]\n"));
+  EXPECT_THAT(table_of(m.job, "soft"), HasSubstr("axis = 3\n"));
   EXPECT_THAT(table_of(m.job, "box"), HasSubstr("inputs = [\"up\", \"data\"]\naxis = 3\noffsets = [2]\n"));
   EXPECT_THAT(table_of(m.job, "slope"), HasSubstr("shared = true\nslope = 0.1\ndecay_scale = [1.0]\n"))
       << "Caffe decays the slopes, Troupe by default does not";

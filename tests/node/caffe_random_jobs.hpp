@@ -122,7 +122,10 @@ class random_job {
   }
   draft_layer element() {
     draft_layer d;
-    d.type = one_of<std::string>({"relu", "elu", "sigmoid", "tanh", "dropout", "prelu", "softmax", "flatten", "bias", "scale"});
+    d.type = one_of<std::string>(
+        {"relu", "elu", "sigmoid", "tanh", "dropout", "prelu", "softmax", "flatten", "reshape", "bias", "scale"});
+    if (d.type == "softmax") d.values["axis"] = one_of<i>({1, 1, 2, 3});
+    if (d.type == "reshape") d.values["shape"] = one_of<std::vector<i>>({{0, -1, 1}, {1, -1}, {-1, 2}, {1, 0, -1}, {1, 1, 1, -1}});
     if (d.type == "relu") d.values["slope"] = one_of<double>({0, 0.1});
     if (d.type == "elu") d.values["alpha"] = number(9);
     if (d.type == "dropout") d.values["ratio"] = one_of<double>({0.5, 0.3, 0});

@@ -93,6 +93,64 @@ TEST_F(layer_values, eltwise_gives_the_values_computed_by_hand) {
   EXPECT_EQ(run("eltwise", {{{"operation", std::string("max")}}}, in), (reals{2, 5, 3}));
 }
 
+TEST_F(layer_values, permute_and_reshape_give_the_values_computed_by_hand) {
+  const options turned{{{"order", std::vector<i>{2, 1}}}};
+  EXPECT_EQ(run("permute", turned, {iota({1, 2, 3})}), (reals{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(infer("permute", {{{"order", std::vector<i>{3, 1, 2}}}}, {{7, 2, 3, 4}}), (shape{7, 4, 2, 3}));
+  EXPECT_EQ(infer("reshape", {{{"shape", std::vector<i>{3, -1, 2}}}}, {{7, 4, 6}}), (shape{7, 3, 4, 2}));
+  EXPECT_EQ(infer("reshape", {{{"shape", std::vector<i>{0, -1, 2}}}}, {{7, 4, 6}}), (shape{7, 4, 3, 2}));
+  EXPECT_EQ(run("reshape", {{{"shape", std::vector<i>{-1}}}}, {iota({2, 3, 2})}), values_of(iota({2, 6})));
+}
+
+TEST_F(layer_values, matmul_gives_the_values_computed_by_hand) {
+  const tensors in{tensor_of(*dev, {2, 1, 2}, {1, 2, 3, 4}), tensor_of(*dev, {2, 2, 1}, {10, 20, 30, 40})};
+  EXPECT_EQ(run("matmul", {{{"scale", 0.5}}}, in), (reals{25, 125}));
+}
+
+TEST_F(layer_values, later_columns_of_a_causal_softmax_are_zero_and_do_not_count) {
+  const options causal{{{"axis", i{2}}, {"causal", true}}};
+  EXPECT_EQ(run("softmax", causal, {tensor_of(*dev, {1, 3, 3}, {7, 1e30, -3, 2, 2, 1e30, 5, 5, 5})}),
+            (reals{1, 0, 0, 0.5, 0.5, 0, 1.0 / 3, 1.0 / 3, 1.0 / 3}));
+}
+
+TEST_F(layer_values, group_norm_of_a_group_per_channel_is_instance_norm) {
+  const tensor x = iota({2, 4, 3});
+  const tensors params{tensor_of(*dev, {4}, {1, 2, 3, 4}), tensor_of(*dev, {4}, {5, 6, 7, 8})};
+  const auto y = run("instance_norm", {}, {x}, params);
+  EXPECT_EQ(run("group_norm", {{{"groups", i{4}}}}, {x}, params), y);
+  const double step = std::sqrt(1.5 / (1 + 1.5e-5));  // 1 / sqrt(2 / 3 + epsilon)
+  for (std::size_t c = 0; c < 4; ++c) {
+    EXPECT_NEAR(y[3 * c], static_cast<double>(c + 5) - static_cast<double>(c + 1) * step, 1e-12);
+    EXPECT_NEAR(y[3 * c + 1], static_cast<double>(c + 5), 1e-12);
+  }
+}
+
+TEST_F(layer_values, layers_that_move_and_multiply_name_what_does_not_fit) {
+  using list = std::vector<i>;
+  EXPECT_EQ(shape_mistake("reshape", {{{"shape", list{5, -1}}}}, {{2, 3, 4}}),
+            "expects an input with as many values per example as shape 2x5x-1, got 2x3x4");
+  EXPECT_EQ(shape_mistake("reshape", {{{"shape", list{3, 3}}}}, {{2, 3, 4}}),
+            "expects an input with as many values per example as shape 2x3x3, got 2x3x4");
+  EXPECT_EQ(shape_mistake("reshape", {{{"shape", list{-1, 1, 0}}}}, {{2, 3, 4}}),
+            "expects an input with an axis 3, whose extent 'shape' keeps (0), got 2x3x4");
+  const i most = 1000000000;
+  EXPECT_THAT(shape_mistake("reshape", {{{"shape", list{most, most, most, -1}}}}, {{2, 3, 4}}), HasSubstr("got 2x3x4"));
+  EXPECT_EQ(shape_mistake("permute", {{{"order", list{2, 1}}}}, {{2, 3, 4, 5}}),
+            "expects one input with 2 axes behind the batch, as many as 'order' has, got 2x3x4x5");
+  EXPECT_EQ(shape_mistake("matmul", {{{"transpose_b", true}}}, {{2, 3, 4}, {2, 4, 5}}),
+            "expects inputs [N, ..., M, K] and [N, ..., P, K] with equal axes in front and equal K, got 2x3x4, 2x4x5");
+  EXPECT_THAT(shape_mistake("matmul", {}, {{2, 3, 4, 5}, {2, 2, 5, 4}}), HasSubstr("got 2x3x4x5, 2x2x5x4"));
+  EXPECT_EQ(shape_mistake("softmax", {{{"axis", i{2}}, {"causal", true}}}, {{2, 3, 4}}),
+            "expects square matrices [N, ..., T, T] whose columns are axis 2, since 'causal' is set, got 2x3x4");
+  EXPECT_EQ(shape_mistake("group_norm", {{{"groups", i{3}}}}, {{2, 4, 5}}),
+            "expects one input [N, C, ...] whose channels are a multiple of 3 groups, got 2x4x5");
+  for (const auto& wrong : {list{}, list{-1, -1}, list{1, 1, 1, 1, 1, 1}})
+    EXPECT_THROW(stock.make("reshape", {{{"shape", wrong}}}), option_error);
+  for (const auto& wrong : {list{}, list{2}, list{1, 1}, list{1, 3}, list{1, 2, 3, 4, 5, 6}})
+    EXPECT_THROW(stock.make("permute", {{{"order", wrong}}}), option_error);
+  EXPECT_THROW(stock.make("softmax", {{{"causal", true}}}), option_error);
+}
+
 TEST_F(layer_values, shape_errors_name_expected_and_given_shapes) {
   EXPECT_EQ(shape_mistake("convolution", {{{"outputs", i{1}}, {"kernel", i{5}}}}, {{1, 1, 4, 4}}),
             "expects an image no smaller than the kernel's extent 5x5 (pad 0), got 1x1x4x4");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "ops/layer_support.hpp"
@@ -131,6 +132,55 @@ class random_layers {
                             {"epsilon", chance() ? 0.1 : 0.01}}));
   }
 
+  layer_case group_norm() {
+    const i groups = extent(3);
+    shape x = any(2, 5);
+    x.set(1, groups * extent(3));
+    if (x.count_from(1) < 3 * groups) x.push_back(in(3, 9)), x = {x[0], x[1], x.count_from(2)};
+    return plain({x}, with({{"groups", groups}, {"affine", chance()}, {"epsilon", chance() ? 0.1 : 0.01}}));
+  }
+  layer_case instance_norm() {
+    shape x = any(3, 5);
+    if (x.count_from(2) < 3) x.set(2, in(3, 9));
+    return plain({x}, with({{"affine", chance()}, {"epsilon", chance() ? 0.1 : 0.01}}));
+  }
+  layer_case reshape() {
+    const shape x = any(1, 5);
+    std::vector<i> to;  // the factors of the values, in random places
+    for (i left = x.count_from(1); std::ssize(to) < 4 && left > 1;) {
+      i f = in(1, 6);
+      while (left % f != 0) --f;
+      to.push_back(f), left /= f;
+    }
+    const i known = std::accumulate(to.begin(), to.end(), i{1}, std::multiplies<>());
+    to.push_back(chance() ? -1 : x.count_from(1) / known);
+    std::shuffle(to.begin(), to.end(), rng_);
+    return plain({x}, with({{"shape", to}}));
+  }
+  layer_case permute() {
+    const shape x = any(2, 6);
+    std::vector<i> order;
+    for (i a = 1; a < x.rank(); ++a) order.push_back(a);
+    std::shuffle(order.begin(), order.end(), rng_);
+    return plain({x}, with({{"order", order}}));
+  }
+  layer_case matmul() {
+    shape a = any(1, 4), b = a;
+    const i m = extent(), k = extent(), p = extent();
+    const bool first = chance(), second = chance();
+    for (const i e : {first ? k : m, first ? m : k}) a.push_back(e);
+    for (const i e : {second ? p : k, second ? k : p}) b.push_back(e);
+    return plain({a, b}, with({{"transpose_a", first}, {"transpose_b", second}, {"scale", chance() ? 1.0 : 0.375}}));
+  }
+  layer_case softmax() {
+    shape x = any(2, 5);
+    i axis = in(1, x.rank() - 1);
+    const bool causal = x.rank() > 2 && chance();
+    if (causal) axis = x.rank() - 1, x.set(x.rank() - 2, x[x.rank() - 1]);
+    return plain({x}, with({{"axis", axis}, {"causal", causal}}));
+  }
+
+  // size: one entry for each layer type
   static const std::map<std::string, maker>& makers() {
     using self = random_layers;
     const auto any_shape = [](self& r) { return r.plain({r.any()}); };
@@ -150,7 +200,12 @@ class random_layers {
          [](self& r) {
            return r.plain({r.any(2)}, with({{"shared", r.chance()}}));
          }},
-        {"softmax", channels},
+        {"softmax", [](self& r) { return r.softmax(); }},
+        {"group_norm", [](self& r) { return r.group_norm(); }},
+        {"instance_norm", [](self& r) { return r.instance_norm(); }},
+        {"reshape", [](self& r) { return r.reshape(); }},
+        {"permute", [](self& r) { return r.permute(); }},
+        {"matmul", [](self& r) { return r.matmul(); }},
         {"rbm",
          [](self& r) {
            return r.plain({r.any(2)}, with({{"units", r.extent(12)}, {"steps", r.in(1, 3)}, {"visible", std::string("sample")}}));

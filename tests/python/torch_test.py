@@ -1,5 +1,6 @@
 """Nets of PyTorch in Troupe and back, against PyTorch itself."""
 import collections
+import math
 import os
 import random
 import sys
@@ -41,7 +42,7 @@ class RandomNet(nn.Module):
     def grow(self, shape):  # size: one branch for each kind of layer
         d, (c, h, w) = self.draw, shape
         kinds = ["conv", "deconv", "batch_norm", "layer_norm", "lrn", "activation", "function", "prelu", "dropout", "add", "cat", "pad",
-                 "upsample", "softmax", "chunk", "same"] + (["max_pool", "avg_pool", "adaptive"] if min(h, w) >= 4 else [])
+                 "upsample", "softmax", "chunk", "same", "group_norm", "instance_norm", "permute", "reshape", "matmul"] + (["max_pool", "avg_pool", "adaptive"] if min(h, w) >= 4 else [])
         kind = d.choice(kinds)
         self.drawn[kind] += 1
         if kind == "conv":
@@ -71,7 +72,13 @@ class RandomNet(nn.Module):
         elif kind == "dropout":
             module = nn.Dropout(0.3)
         elif kind == "softmax":
-            module = nn.Softmax(dim=1)
+            module = nn.Softmax(dim=d.choice([1, 2, -1]))
+        elif kind == "group_norm" and h * w > 1:
+            module = nn.GroupNorm(d.choice([g for g in range(1, c + 1) if c % g == 0]), c, 1e-3, affine=d.random() < 0.6)
+        elif kind == "instance_norm" and h * w > 1:
+            module = nn.InstanceNorm2d(c, 1e-3, affine=d.random() < 0.6)
+        elif kind in ("permute", "reshape", "matmul"):
+            return self.move(kind, shape)
         elif kind == "pad" and min(h, w) > 2:
             module = d.choice([nn.ZeroPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d])((1, 0, 2, 1))
         elif kind == "upsample":
@@ -107,10 +114,54 @@ class RandomNet(nn.Module):
         with torch.no_grad():
             return tuple(module.eval()(torch.zeros(1, c, h, w)).shape[1:])
 
+    def move(self, kind, shape):
+        d, (c, h, w) = self.draw, shape
+        if kind == "permute":
+            order = d.choice([(0, 2, 3, 1), (0, 1, 3, 2), (0, 3, 1, 2)])
+            self.steps.append(d.choice([lambda x: x.permute(*order), lambda x: torch.permute(x, order)]) if order != (0, 1, 3, 2) else
+                              d.choice([lambda x: x.transpose(-1, -2), lambda x: torch.transpose(x, 3, 2)]))
+            return tuple(shape[k - 1] for k in order[1:])
+        if kind == "reshape":
+            self.steps.append(d.choice([lambda x: x.reshape(-1, h, c, w), lambda x: x.contiguous().view(x.size(0), h, c, -1), lambda x:
+                                        x.flatten(2).unsqueeze(2)]))
+            with torch.no_grad():
+                return tuple(self.steps[-1](torch.zeros(1, c, h, w)).shape[1:])
+        self.steps.append(d.choice([lambda x: x @ x.transpose(2, 3), lambda x: torch.matmul(x * 0.5, x.permute(0, 1, 3, 2)),
+                                    lambda x: torch.bmm(x.flatten(1, 2), x.flatten(1, 2).transpose(1, 2)).unsqueeze(1) / math.sqrt(w)]))
+        with torch.no_grad():
+            made = tuple(self.steps[-1](torch.zeros(1, c, h, w)).shape[1:])
+        self.steps.append(lambda x: torch.softmax(x, -1))
+        return made
+
     def forward(self, x):
         for step in self.steps:
             x = step(x)
         return self.head(torch.flatten(x, 1))
+
+
+class Attention(nn.Module):
+    """Heads of attention between all steps, or causal."""
+
+    def __init__(self, width, heads, mask="none", most=1):
+        super().__init__()
+        self.mask = mask
+        later = torch.ones(most, most).triu(1)
+        self.register_buffer("later", later.view(1, 1, most, most) if mask == "condition" else torch.zeros(most, most).masked_fill(later == 1, -torch.inf),
+                             persistent=False)
+        self.width, self.heads = width, heads
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x):
+        n, t, width = x.size(0), x.size(1), x.size(2)
+        parts = self.qkv(x).split(self.width, dim=2)
+        q, k, v = (parts[i].view(n, t, self.heads, width // self.heads).transpose(1, 2) for i in range(3))
+        scores = q @ k.transpose(-2, -1) * k.size(-1) ** -0.5
+        if self.mask == "condition":
+            scores = scores.masked_fill(self.later == 1, float("-inf"))
+        elif self.mask == "added":
+            scores = scores + self.later
+        y = F.softmax(scores, dim=-1) @ v
+        return x + self.out(y.transpose(1, 2).contiguous().view(n, t, width))
 
 
 class RandomSequenceNet(nn.Module):
@@ -124,13 +175,14 @@ class RandomSequenceNet(nn.Module):
         kind = d.choice([nn.LSTM, nn.GRU, nn.RNN])
         more = {"nonlinearity": d.choice(["tanh", "relu"])} if kind is nn.RNN else {}
         self.cell = kind(5, units, num_layers=d.randint(1, 2), batch_first=True, bias=d.random() < 0.7, **more)
+        self.mix = Attention(units, d.choice([h for h in range(1, units + 1) if units % h == 0]), d.choice(["none", "condition", "added"]), self.length) if d.random() < 0.5 else nn.Identity()
         self.norm = nn.LayerNorm(units)
         self.head = nn.Linear(units, 4)
         self.last = d.random() < 0.5
         drawn[kind.__name__] += 1
 
     def forward(self, x):
-        y = self.norm(self.cell(self.table(x))[0])
+        y = self.norm(self.mix(self.cell(self.table(x))[0]))
         return self.head(y[:, -1] if self.last else y)
 
 
@@ -161,7 +213,7 @@ class TorchNets(InFolder):
                 net = self.compare(module, examples)
                 self.go_back(module, net)
         self.assertGreaterEqual(min(drawn.values()), 5, drawn)
-        self.assertGreaterEqual(len(drawn), 19)
+        self.assertGreaterEqual(len(drawn), 24)
 
     def go_back(self, module, net):
         """Troupe's weights in a module that has forgotten its own: the same bits."""
@@ -264,12 +316,33 @@ class TorchNets(InFolder):
             def forward(self, x):
                 return x + 1
 
+        class Masked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("mask", torch.ones(8, 8, dtype=torch.bool).triu(2))
+
+            def forward(self, x):
+                return torch.softmax(x.masked_fill(self.mask, -torch.inf), -1)
+
+        class Swapped(nn.Module):
+            def forward(self, x):
+                return x.transpose(0, 1)
+
+        class Product(nn.Module):
+            def forward(self, x):
+                return x @ torch.chunk(x, 3, 1)[0]
+
         image, row = torch.zeros(1, 3, 8, 8), torch.zeros(1, 4)
         for module, example, words in [
                 (Twice(), row, r"node 'bn_1' \(call_module bn, BatchNorm1d\): the module is called twice"),
                 (Broadcast(), row, r"node 'add' .*constants and broadcasting"),
                 (nn.Sequential(nn.Conv2d(3, 2, 3, stride=(1, 2))), image, r"node '_0' \(call_module 0, Conv2d\): stride \(1, 2\) differs by axis"),
-                (nn.Sequential(nn.InstanceNorm2d(3)), image, r"InstanceNorm2d\): Troupe has no such layer"),
+                (nn.Sequential(nn.Softplus()), image, r"Softplus\): Troupe has no such layer"),
+                (nn.Sequential(nn.InstanceNorm2d(3, track_running_stats=True)), image, r"InstanceNorm2d\): running statistics"),
+                (Masked(), image, r"node 'masked_fill' .*only masks of the columns behind the diagonal"),
+                (nn.Sequential(nn.Softmax(dim=0)), image, r"Softmax\): needs a dim other than that of the examples"),
+                (Swapped(), image, r"node 'transpose' .*the axis of the examples \(dim 0\) must stay in front"),
+                (Product(), image, r"node 'matmul' .*a product of \(1, 3, 8, 8\) and \(1, 1, 8, 8\): .*without broadcasting"),
                 (nn.Sequential(nn.LSTM(4, 2, bidirectional=True, batch_first=True)), torch.zeros(1, 3, 4), "bidirectional")]:
             with self.assertRaisesRegex(troupe.JobError, words):
                 troupe.from_torch(module, example)

@@ -81,6 +81,40 @@ TEST_F(generating, distribution_equals_that_of_the_net_on_the_whole_text) {
   }
 }
 
+// Causal attention over the last characters, as many as the job's sequence has.
+TEST_F(generating, net_without_state_reads_the_last_characters_anew) {
+  const auto n = [](std::int64_t v) { return option_value(v); };
+  const auto list = [](std::vector<std::int64_t> v) { return option_value(std::move(v)); };
+  const auto places = option_value(std::make_shared<options>(with({{"kind", std::string("gaussian")}, {"std", 1.0}})));
+  auto spec = text_spec(dir.file("t.txt"), 5, 1);
+  spec.train.algorithm = "bp";
+  spec.layers = {layer_of("embed", "embedding", {"data"}, with({{"vocabulary", n(12)}, {"outputs", n(4)}})),
+                 layer_of("row", "reshape", {"embed"}, with({{"shape", list({-1})}})),
+                 layer_of("place", "bias", {"row"}, with({{"bias_filler", places}})),
+                 layer_of("steps", "reshape", {"place"}, with({{"shape", list({5, 4})}})),
+                 layer_of("scores", "matmul", {"steps", "steps"}, with({{"transpose_b", true}})),
+                 layer_of("attention", "softmax", {"scores"}, with({{"axis", n(2)}, {"causal", true}})),
+                 layer_of("mixed", "matmul", {"attention", "steps"}),
+                 layer_of("score", "linear", {"mixed"}, with({{"outputs", n(12)}, {"axis", n(2)}})),
+                 layer_of("loss", "softmax_loss", {"score", "label"})};
+  const auto made_job = prepare_job(spec, shared_tables(), nodes_named(1));
+  ASSERT_TRUE(made_job) << test::error_text(made_job);
+  const auto& j = **made_job;
+  const auto weights = initial_weights(j, *dev);
+  const std::vector<std::int32_t> ids{2, 0, 1, 3, 3, 0, 2, 1};
+  const auto g = made(j, weights);
+  for (std::size_t t = 0; t < ids.size(); ++t) {
+    g->read(ids[t]);
+    const auto fresh = made(j, weights);  // has read the window only
+    for (std::size_t k = t < 5 ? 0 : t - 4; k <= t; ++k) fresh->read(ids[k]);
+    EXPECT_EQ(g->next(0.7), fresh->next(0.7)) << t;
+  }
+  const auto whole = made(j, weights), other = made(j, weights);
+  for (const auto id : {1, 2, 3}) whole->read(id);
+  for (const auto id : {2, 1, 3}) other->read(id);
+  EXPECT_NE(whole->next(0.7), other->next(0.7)) << "the order of the characters counts";
+}
+
 TEST_F(generating, trained_net_reproduces_the_learnt_text) {
   auto spec = text_spec(dir.file("t.txt"), 10, 4);
   spec.train.rule = {"adam", checked({}, shared_tables()->rules.find("adam")->specs), {}};

@@ -110,9 +110,11 @@ class random_net {
   }
 
   static bool splits(const layer_spec& l) {
-    static const std::set<std::string> can{"convolution", "linear",  "relu",    "dropout", "max_pool", "avg_pool",
-                                           "flatten",     "eltwise", "sigmoid", "tanh",    "elu",      "gelu",
-                                           "scale",       "bias",    "split",   "crop",    "pad",      "upsample"};
+    static const std::set<std::string> can{"convolution", "linear",  "relu", "dropout",  "max_pool",     "avg_pool", "flatten",
+                                           "eltwise",     "sigmoid", "tanh", "elu",      "gelu",         "scale",    "bias",
+                                           "split",       "crop",    "pad",  "upsample", "instance_norm"};
+    if (l.type == "permute") return l.values.get<std::vector<std::int64_t>>("order").front() == 1;
+    if (l.type == "softmax") return l.values.integer("axis") > 2;
     return can.count(l.type) > 0 || (l.type == "prelu" && !l.values.flag("shared"));
   }
 
@@ -154,8 +156,10 @@ class random_net {
 
   void image_layer(job_spec& j) {
     const auto from = at_;
-    switch (draw(0, 13)) {
+    switch (draw(0, 15)) {
       case 13: return read_twice(j);
+      case 14: return moved(j);
+      case 15: return product(j);
       case 8: return normalisation(j);
       case 9: return activation(j);
       case 10: return resized(j);
@@ -235,10 +239,33 @@ class random_net {
   }
   // The epsilon keeps rounding errors small: packets have two examples.
   void normalisation(job_spec& j) {
-    const bool batch = chance(0.6);
+    static const char* types[] = {"batch_norm", "batch_norm", "batch_norm", "layer_norm", "group_norm", "instance_norm"};
+    const std::string type = types[draw(0, 5)];
     options o = with({{"epsilon", 0.1}, {"affine", chance(0.7)}});
-    if (batch) o.values["momentum"] = 0.25;
-    add(j, batch ? "batch_norm" : "layer_norm", {at_}, o);
+    if (type == "batch_norm") o.values["momentum"] = 0.25;
+    if (type == "group_norm") o.values["groups"] = channels_ % 2 == 0 ? draw(1, 2) : 1;
+    add(j, type, {at_}, o);
+  }
+  // The axes in another order or with other extents, and back.
+  void moved(job_spec& j) {
+    using list = std::vector<std::int64_t>;
+    const auto kind = draw(0, 2);
+    if (kind == 0) return add(j, "permute", {at_}, with({{"order", list{1, 3, 2}}}));
+    const list there = kind == 1 ? list{2, 3, 1} : list{-1, channels_},
+               back = kind == 1 ? list{3, 1, 2} : list{channels_, extent_, -1};
+    const std::string type = kind == 1 ? "permute" : "reshape", key = kind == 1 ? "order" : "shape";
+    add(j, type, {at_}, with({{key, there}}));
+    if (chance(0.5)) add(j, "sigmoid", {at_});
+    add(j, type, {at_}, with({{key, back}}));
+  }
+  // Products of the rows of images with each other, and weights of them.
+  void product(job_spec& j) {
+    const auto from = at_;
+    if (chance(0.5)) add(j, "tanh", {from});
+    add(j, "matmul", {from, at_}, with({{"transpose_b", true}, {"scale", 1.0 / static_cast<double>(extent_)}}));
+    if (chance(0.4)) return;
+    add(j, "softmax", {at_}, with({{"axis", std::int64_t{3}}, {"causal", chance(0.7)}}));
+    add(j, "matmul", {at_, from});
   }
   // Upsamples and pools, or crops and pads: the shape stays.
   void resized(job_spec& j) {

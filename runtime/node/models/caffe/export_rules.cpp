@@ -179,8 +179,19 @@ void export_dropout(layer_export& e) {
   e.type = "Dropout";
   e.own.push_back(message_field("dropout_param", {real_field("dropout_ratio", e.values.real("ratio"))}));
 }
-void export_softmax(layer_export& e) { e.type = "Softmax"; }
+void export_softmax(layer_export& e) {
+  e.type = "Softmax";
+  if (e.values.flag("causal")) e.refuse("Caffe has no softmax with masked columns (causal = true)");
+  if (const auto axis = e.values.integer("axis"); axis != 1)
+    e.own.push_back(message_field("softmax_param", {integer_field("axis", axis)}));
+}
 void export_flatten(layer_export& e) { e.type = "Flatten"; }
+void export_reshape(layer_export& e) {
+  e.type = "Reshape";
+  field_list dims{integer_field("dim", 0)};  // 0: that of the bottom, here the batch
+  for (const auto v : e.values.get<std::vector<std::int64_t>>("shape")) dims.push_back(integer_field("dim", v));
+  e.own.push_back(message_field("reshape_param", {message_field("shape", std::move(dims))}));
+}
 void export_split(layer_export& e) { e.type = "Split"; }
 
 void export_eltwise(layer_export& e) {
@@ -292,6 +303,7 @@ export_rule export_rule_of(const std::string& type) {
                                                         {"max_pool", export_pooling},
                                                         {"prelu", export_prelu},
                                                         {"relu", export_relu},
+                                                        {"reshape", export_reshape},
                                                         {"scale", export_scale},
                                                         {"sigmoid", export_sigmoid},
                                                         {"sigmoid_cross_entropy", export_sigmoid_loss},

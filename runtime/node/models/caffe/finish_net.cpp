@@ -90,7 +90,8 @@ void add_loss(layer_list& layers, findings& found) {
   auto scores = last->name;
   std::string type = "softmax_loss";
   bool image = last->image;
-  if ((last->type == "softmax" || last->type == "sigmoid") && last->inputs.size() == 1) {
+  const bool over_classes = last->type == "softmax" && last->keys.empty();  // no other axis
+  if ((over_classes || last->type == "sigmoid") && last->inputs.size() == 1) {
     if (last->type == "sigmoid") type = "sigmoid_cross_entropy";
     found.note("layer " + in_quotes(last->name) + " (" + last->type + ") is part of the loss, and of what `troupe predict` prints");
     scores = last->inputs[0];

@@ -132,15 +132,25 @@ void map_flatten(layer_mapping& m) {
   p.only("end_axis", -1);
 }
 
+// The axes from `axis` on have the extents of `shape`; 0 is the bottom's extent, as in Troupe.
 void map_reshape(layer_mapping& m) {
-  m.to.type = "flatten";
   auto p = m.fields().message("reshape_param");
-  p.only("axis", 0);
+  const auto axis = p.integer("axis", 0, -10, 10);
+  if (axis != 0 && axis != 1) p.error("axis", "'axis' must be 0 or 1 for Troupe");
   p.only("num_axes", -1);
   auto s = p.message("shape");
-  const auto dims = s.integers("dim", -1);
-  if (dims != std::vector<std::int64_t>{0, -1})
-    s.error("dim", "only the shape { dim: 0 dim: -1 } is supported, which is a Flatten");
+  auto dims = s.integers("dim", -1);
+  if (axis == 0) {
+    if (dims.empty() || dims[0] != 0)
+      s.error("dim", "the first dim must be 0: the axis of the examples stays as it is");
+    else
+      dims.erase(dims.begin());
+  }
+  if (dims.empty() || dims.size() > 5 || std::count(dims.begin(), dims.end(), -1) > 1)
+    s.error("dim", "Troupe's reshape has 1 to 5 extents behind the axis of the examples, and at most one -1");
+  m.to.image = dims.size() == 3;
+  m.to.type = dims == std::vector<std::int64_t>{-1} ? "flatten" : "reshape";
+  if (m.to.type == "reshape") m.to.set("shape", toml_text(dims));
 }
 
 void map_concat(layer_mapping& m) {
@@ -196,7 +206,9 @@ void map_softmax(layer_mapping& m) {
   m.to.type = "softmax", m.to.image = m.image;
   auto p = m.fields().message("softmax_param");
   p.ignore({"engine"});
-  p.only("axis", 1);
+  const auto axis = p.integer("axis", 1, -4, 5);
+  if (axis < 1) p.error("axis", "Troupe's softmax counts its axis from the front, from 1 (0 is the axis of examples)");
+  if (axis != 1) m.to.set("axis", toml_text(axis));
 }
 
 // Axis 1, or the last one: Troupe's losses take scores [N, C] or [N, T, C].
