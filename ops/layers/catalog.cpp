@@ -31,6 +31,7 @@
   LAYER(relu) \
   LAYER(rnn) \
   LAYER(scale) \
+  LAYER(sequence_convolution) \
   LAYER(sigmoid) \
   LAYER(sigmoid_cross_entropy) \
   LAYER(slice) \
