@@ -52,6 +52,7 @@ std::string range_text(const option_spec& s) {
     text = "at least " + number_text(s.min);
   else if (high)
     text = "at most " + number_text(s.max);
+  if (s.by_axis) text += text.empty() ? "integer or pair" : ", or pair";
   for (const auto& word : s.choices)
     text += (text.empty() ? "" : ", or ") + entry_json(word).dump();  // words allowed in addition to numbers
   return text;
@@ -86,6 +87,7 @@ entry_json option_json(const option_spec& s) {
   entry_json o{{"name", s.name}, {"kind", kind_name(s.kind)}, {"required", !s.fallback}};
   if (s.fallback) o["default"] = value_json(*s.fallback);
   if (!s.choices.empty()) o["choices"] = s.choices;
+  if (s.by_axis) o["by_axis"] = true;
   if (s.min > -1e299) o["min"] = s.min;
   if (s.max < 1e299) o["max"] = s.max;
   o["doc"] = s.doc;

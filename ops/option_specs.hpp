@@ -30,6 +30,12 @@ inline option_spec required_integer(std::string name, std::string doc, double mi
 inline option_spec integer_option(std::string name, std::int64_t fallback, std::string doc, double min = 0) {
   return bounded(option_of(std::move(name), option_kind::integer, fallback, std::move(doc)), min, 1e9);
 }
+// A number, or a pair [height, width]; options::by_axis reads it.
+inline option_spec by_axis_option(std::string name, std::int64_t fallback, std::string doc, double min = 0) {
+  auto s = integer_option(std::move(name), fallback, std::move(doc), min);
+  s.by_axis = true;
+  return s;
+}
 inline option_spec real_option(std::string name, double fallback, std::string doc, double min = -1e300, double max = 1e300) {
   return bounded(option_of(std::move(name), option_kind::real, fallback, std::move(doc)), min, max);
 }

@@ -21,6 +21,9 @@ const char* kind_name(option_kind k) {
   }
   return "?";
 }
+std::string kind_name(const option_spec& s) {
+  return kind_name(s.kind) + std::string(s.by_axis ? " or a pair [height, width]" : "");
+}
 
 std::string number_text(double v) {
   std::string s = std::to_string(v);
@@ -43,6 +46,11 @@ std::optional<option_value> converted(const option_value& v, const option_spec& 
   if (number && !spec.choices.empty() && std::holds_alternative<std::string>(v)) return v;
   const auto index = static_cast<option_kind>(v.index());  // the variant's alternatives have the order of option_kind
   if (index == kind) return v;
+  if (spec.by_axis && index == option_kind::integers) {
+    const auto& pair = std::get<std::vector<std::int64_t>>(v);
+    if (pair.size() != 2) return std::nullopt;
+    return pair[0] == pair[1] ? option_value(pair[0]) : v;
+  }
   if (kind == option_kind::real && index == option_kind::integer) return static_cast<double>(std::get<std::int64_t>(v));
   if (kind == option_kind::reals && index == option_kind::integers) {
     const auto& from = std::get<std::vector<std::int64_t>>(v);
@@ -77,6 +85,10 @@ void check_value(const option_spec& s, const option_value& v) {
   switch (s.kind) {
     case option_kind::integer:
       if (const auto* word = std::get_if<std::string>(&v)) return check_choice(s, *word);
+      if (const auto* pair = std::get_if<std::vector<std::int64_t>>(&v)) {
+        for (const auto i : *pair) check_range(s, static_cast<double>(i));
+        return;
+      }
       check_range(s, static_cast<double>(std::get<std::int64_t>(v)));
       break;
     case option_kind::real:
@@ -117,20 +129,27 @@ void check_known(const options& given, const option_specs& specs) {
 
 }  // namespace
 
+std::array<std::int64_t, 2> options::by_axis(std::string_view key) const {
+  const auto i = values.find(key);
+  if (i != values.end())
+    if (const auto* pair = std::get_if<std::vector<std::int64_t>>(&i->second)) return {pair->at(0), pair->at(1)};
+  return {integer(key), integer(key)};
+}
+
 options check_options(const options& given, const option_specs& specs) {
   check_known(given, specs);
   options checked;
   for (const auto& s : specs) {
     auto i = given.values.find(s.name);
     if (i == given.values.end()) {
-      if (!s.fallback) throw option_error(s.name, "option '" + s.name + "' is missing; it must be " + kind_name(s.kind));
+      if (!s.fallback) throw option_error(s.name, "option '" + s.name + "' is missing; it must be " + kind_name(s));
       auto fallback = converted(*s.fallback, s);
-      if (!fallback) throw option_error(s.name, "the default of option '" + s.name + "' is not " + kind_name(s.kind));
+      if (!fallback) throw option_error(s.name, "the default of option '" + s.name + "' is not " + kind_name(s));
       checked.values[s.name] = *fallback;
       continue;
     }
     auto value = converted(i->second, s);
-    if (!value) throw option_error(s.name, "option '" + s.name + "' must be " + kind_name(s.kind));
+    if (!value) throw option_error(s.name, "option '" + s.name + "' must be " + kind_name(s));
     check_value(s, *value);
     checked.values[s.name] = std::move(*value);
   }

@@ -4,6 +4,7 @@
 // and column before the job starts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -39,6 +40,7 @@ struct option_spec {
   double max = 1e300;
   std::vector<std::string>
       choices;  // text: allowed words, empty = any; integer, real and reals: words allowed instead of numbers ("inf")
+  bool by_axis = false;  // integer: a pair [height, width] is allowed, too; a pair of equal numbers becomes one number
 };
 using option_specs = std::vector<option_spec>;
 
@@ -55,6 +57,8 @@ struct options {
     return std::get<T>(i->second);
   }
   std::int64_t integer(std::string_view key) const { return get<std::int64_t>(key); }
+  // Height and width of an option by axis.
+  std::array<std::int64_t, 2> by_axis(std::string_view key) const;
   double real(std::string_view key) const { return get<double>(key); }
   bool flag(std::string_view key) const { return get<bool>(key); }
   const std::string& text(std::string_view key) const { return get<std::string>(key); }

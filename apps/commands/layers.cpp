@@ -119,7 +119,7 @@ struct layer_group {
 // The types by purpose. A type that is in no group, e.g. of a plugin, is listed last.
 const std::vector<layer_group>& layer_groups() {
   static const std::vector<layer_group> groups{
-      {"with weights", {"bias", "convolution", "deconvolution", "embedding", "linear", "rbm", "scale"}},
+      {"with weights", {"bias", "convolution", "deconvolution", "embedding", "linear", "rbm", "scale", "sequence_convolution"}},
       {"recurrent", {"gru", "lstm", "rnn"}},
       {"activations", {"elu", "gelu", "prelu", "relu", "sigmoid", "softmax", "tanh"}},
       {"pooling and images", {"avg_pool", "crop", "max_pool", "pad", "upsample"}},

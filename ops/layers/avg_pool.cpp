@@ -28,6 +28,11 @@ std::vector<layer_case> avg_pool_cases() {
   using i = std::int64_t;
   all.push_back(example("padding not counted",
                         options{{{"kernel", i{3}}, {"stride", i{2}}, {"pad", i{1}}, {"count_padding", false}}}, {{2, 1, 6, 5}}));
+  const auto by_axis = [](i h, i w) { return std::vector<i>{h, w}; };
+  all.push_back(
+      example("padding by axis, not counted",
+              options{{{"kernel", by_axis(3, 4)}, {"stride", by_axis(1, 3)}, {"pad", by_axis(1, 2)}, {"count_padding", false}}},
+              {{2, 1, 4, 9}}));
   return all;
 }
 
@@ -40,15 +45,15 @@ option_specs specs() {
 }  // namespace
 
 layer_type avg_pool_layer() {
-  return {
-      .name = "avg_pool",
-      .doc =
-          "y = mean of x over each window. [N, C, H, W] -> [N, C, OH, OW], OH = (H + 2 pad - kernel) / stride + 1, rounded up and "
-          "clipped as in Caffe, or rounded down with rounding = \"floor\". The divisor counts padding unless count_padding = "
-          "false.",
-      .specs = specs(),
-      .make = [](const options& o) { return std::make_unique<avg_pool>(o); },
-      .cases = avg_pool_cases()};
+  return {.name = "avg_pool",
+          .doc =
+              "y = mean of x over each window. [N, C, H, W] -> [N, C, OH, OW], or [N, C, L] -> [N, C, OL], OH = (H + 2 pad - "
+              "kernel) / stride + 1, rounded up and "
+              "clipped as in Caffe, or rounded down with rounding = \"floor\". The divisor counts padding unless count_padding = "
+              "false.",
+          .specs = specs(),
+          .make = [](const options& o) { return std::make_unique<avg_pool>(o); },
+          .cases = avg_pool_cases()};
 }
 
 }  // namespace troupe

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "ops/layer_support.hpp"
+#include "ops/window_options.hpp"
 
 namespace troupe {
 
@@ -31,6 +32,8 @@ struct image_map : layer {
   // Height and width of the output, computed without building the maps, so that infer() checks the
   // size first. Throws shape_error.
   virtual shape sides(const shapes& in) const = 0;
+  // True: an input may be [N, C, L], images of height 1.
+  virtual bool takes_series() const { return false; }
   // The maps along the height and along the width.
   virtual axis_map rows(const shapes& in) const = 0;
   virtual axis_map columns(const shapes& in) const = 0;
@@ -38,11 +41,12 @@ struct image_map : layer {
   static constexpr std::int64_t max_side = std::int64_t{1} << 24;  // a map has an entry per row or column
 
   shapes infer(const shapes& in) const override {
-    want(in.size() == 1 && in[0].rank() == 4, "one input [N, C, H, W]", in);
+    want(in.size() == 1 && (in[0].rank() == 4 || (in[0].rank() == 3 && takes_series())),
+         takes_series() ? "one input [N, C, H, W] or [N, C, L]" : "one input [N, C, H, W]", in);
     const shape to = sides(in);
     want(to[0] <= max_side && to[1] <= max_side,
          "an output of at most " + std::to_string(max_side) + " pixels in height and width, not " + to.to_string(), in);
-    return {shape{in[0][0], in[0][1], to[0], to[1]}};
+    return {images_like(in[0], in[0][1], {to[0], to[1]})};
   }
   signatures supported() const override {
     using enum distribution;

@@ -36,6 +36,7 @@
   LAYER(reshape) \
   LAYER(rnn) \
   LAYER(scale) \
+  LAYER(sequence_convolution) \
   LAYER(sigmoid) \
   LAYER(sigmoid_cross_entropy) \
   LAYER(slice) \

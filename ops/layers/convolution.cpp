@@ -1,7 +1,8 @@
 // convolution: y[n, o] = bias[o] + sum over c of w[o, c] cross-correlated with x[n, c].
 //   shapes    x [N, C, H, W] -> y [N, outputs, OH, OW],
 //             OH = (H + 2 pad - dilation (kernel - 1) - 1) / stride + 1, rounded down;
-//             w [outputs, C / groups, kernel_h, kernel_w], bias [outputs]
+//             w [outputs, C / groups, kernel_h, kernel_w], bias [outputs];
+//             [N, C, L] as images of height 1, with w [outputs, C / groups, kernel]
 //   gradient  dw = dy correlated with x, dx = dy convolved with w, dbias = sum of dy over examples
 //             and pixels
 //   LeCun et al. 1998; groups: Krizhevsky et al. 2012; dilation: Yu and Koltun 2016.
@@ -25,20 +26,18 @@ convolution::convolution(const options& o) : base(conv_window(o)) {
   bias_filler = filler_from(o.table("bias_filler"), "constant");
 }
 
-conv_geometry convolution::geometry(const shape& x) const {
-  conv_geometry g = base;
-  g.batch = x[0], g.channels = x[1], g.height = x[2], g.width = x[3];
-  return g;
-}
+conv_geometry convolution::geometry(const shape& x) const { return conv_on(base, x); }
 
 shapes convolution::infer(const shapes& in) const {
-  want(in.size() == 1 && in[0].rank() == 4, "one input [N, C, H, W]", in);
+  want_images(base, in);
   const conv_geometry g = geometry(in[0]);
   want(g.channels % g.groups == 0, "a number of channels that is a multiple of groups = " + std::to_string(g.groups), in);
   const shape kernel{g.dilation_h * (g.kernel_h - 1) + 1, g.dilation_w * (g.kernel_w - 1) + 1};
   want(g.height + 2 * g.pad_h >= kernel[0] && g.width + 2 * g.pad_w >= kernel[1],
-       "an image no smaller than the kernel's extent " + kernel.to_string() + " (pad " + std::to_string(g.pad_h) + ")", in);
-  return {shape{g.batch, g.outputs, g.out_h(), g.out_w()}};
+       "an image no smaller than the kernel's extent " + kernel.to_string() + " (pad " + text_of({g.pad_h, g.pad_w}) + ")", in);
+  for (const auto p : conv_passes_all)
+    if (const auto reason = why_not(algorithm_of(g, p), g); !reason.empty()) want(false, "[N, C, H, W]; " + reason, in);
+  return {images_like(in[0], g.outputs, {g.out_h(), g.out_w()})};
 }
 
 signatures convolution::supported() const {
@@ -66,7 +65,7 @@ std::shared_ptr<const layer> convolution::addend(std::int64_t, std::int64_t, std
 param_specs convolution::params(const shapes& in) const {
   const conv_geometry g = geometry(in[0]);
   param_specs p(1);
-  p[0] = {.name = "weight", .dims = shape{g.outputs, g.group_channels(), g.kernel_h, g.kernel_w}, .filler = weight_filler};
+  p[0] = {.name = "weight", .dims = conv_weights(g, in[0], g.outputs, g.group_channels()), .filler = weight_filler};
   if (bias) p.push_back({.name = "bias", .dims = shape{g.outputs}, .filler = bias_filler});
   return p;
 }
@@ -114,6 +113,19 @@ std::vector<layer_case> convolution_cases() {
       example("dilation", conv_options(2, 3, {{"dilation", i{2}}, {"pad", i{2}}}), {{2, 2, 6, 6}}),
       example("oblong kernel, no bias", conv_options(2, 0, {{"kernel_h", i{1}}, {"kernel_w", i{4}}, {"bias", false}}),
               {{2, 2, 3, 6}}),
+      example("kernel by axis", conv_options(3, 0, {{"kernel", pair_of(2, 3)}}), {{2, 2, 5, 6}}),
+      example("stride and pad by axis, not to the border", conv_options(2, 3, {{"stride", pair_of(3, 2)}, {"pad", pair_of(0, 2)}}),
+              {{2, 2, 10, 8}}),
+      example("dilation by axis", conv_options(2, 3, {{"dilation", pair_of(1, 3)}, {"pad", pair_of(1, 2)}}), {{2, 2, 4, 9}}),
+      example("all by axis",
+              conv_options(4, 0,
+                           {{"kernel", pair_of(1, 4)},
+                            {"stride", pair_of(2, 1)},
+                            {"pad", pair_of(1, 3)},
+                            {"dilation", pair_of(3, 2)},
+                            {"groups", i{2}}}),
+              {{2, 4, 5, 7}}),
+      example("a series", conv_options(3, 3, {{"stride", i{2}}, {"pad", i{1}}, {"dilation", i{2}}}), {{2, 4, 12}}),
       example("1x1 on 1x1", conv_options(5, 1), {{3, 4, 1, 1}}),
       example("kernel covers the image", conv_options(3, 4), {{5, 2, 4, 4}}),
       example("stride beyond the kernel, size-1 axes", conv_options(1, 1, {{"stride", i{4}}, {"pad", i{1}}}), {{1, 1, 1, 9}}),
@@ -129,24 +141,36 @@ std::vector<std::string> names_or_same() {
   return names;
 }
 
+option_specs convolution_specs() {
+  return {required_integer("outputs", "number of output channels"),
+          by_axis_option("kernel", 0, "height and width of the kernel"),
+          integer_option("kernel_h", 0, "height of the kernel, if not square"),
+          integer_option("kernel_w", 0, "width of the kernel, if not square"),
+          by_axis_option("stride", 1, "distance between windows, in pixels", 1),
+          by_axis_option("pad", 0, "rows and columns of zeros on each side of the image"),
+          by_axis_option("dilation", 1, "distance between kernel elements, in pixels", 1),
+          integer_option("groups", 1, "number of independent groups of channels and outputs", 1),
+          flag_option("bias", true, "add a bias to each output channel"),
+          choice_option("algorithm", conv_algorithm_names(),
+                        "algorithm of the f32 passes; f64 uses lowering1 unless another lowering is named; auto: chosen "
+                        "by a fixed rule"),
+          choice_option("algorithm_data", names_or_same(), "algorithm for the gradient of the input; same: as algorithm"),
+          choice_option("algorithm_weights", names_or_same(), "algorithm for the gradient of the weights; same: as algorithm"),
+          table_option("weight_filler", "filler of the weights; default xavier"),
+          table_option("bias_filler", "filler of the bias; default zero")};
+}
+
 // Every case with every algorithm that supports it.
 std::vector<layer_case> cases_of_all() {
   std::vector<layer_case> all = convolution_cases();
   const std::size_t plain = all.size();
+  const auto specs = convolution_specs();
   for (const auto& name : conv_algorithm_names())
     for (std::size_t c = 0; c < plain && name != "auto"; ++c) {
       layer_case one = all[c];
+      const conv_geometry g = conv_on(conv_window(check_options(one.given, specs)), one.in[0]);
       one.name += ", " + name;
       one.given.values["algorithm"] = name;
-      const auto& v = one.given.values;
-      const auto integer = [&](const char* key, std::int64_t otherwise) {
-        const auto at = v.find(key);
-        return at == v.end() ? otherwise : std::get<std::int64_t>(at->second);
-      };
-      conv_geometry g;
-      g.kernel_h = integer("kernel_h", integer("kernel", 0)), g.kernel_w = integer("kernel_w", integer("kernel", 0));
-      g.stride_h = g.stride_w = integer("stride", 1), g.pad_h = g.pad_w = integer("pad", 0);
-      g.dilation_h = g.dilation_w = integer("dilation", 1);
       if (why_not(conv_algorithm_named(name), g).empty()) all.push_back(std::move(one));
     }
   return all;
@@ -160,24 +184,8 @@ layer_type convolution_layer() {
       .doc =
           "y[n, o] = bias[o] + sum over c of w[o, c] * x[n, c] (cross-correlation). [N, C, H, W] -> [N, outputs, OH, OW], OH = (H "
           "+ 2 pad - dilation (kernel - 1) - 1) / stride + 1, rounded down. weight [outputs, C / groups, kernel_h, kernel_w], bias "
-          "[outputs]. LeCun et al. 1998.",
-      .specs = {required_integer("outputs", "number of output channels"),
-                integer_option("kernel", 0, "height and width of the kernel"),
-                integer_option("kernel_h", 0, "height of the kernel, if not square"),
-                integer_option("kernel_w", 0, "width of the kernel, if not square"),
-                integer_option("stride", 1, "distance between windows, in pixels", 1),
-                integer_option("pad", 0, "rows and columns of zeros on each side of the image"),
-                integer_option("dilation", 1, "distance between kernel elements, in pixels", 1),
-                integer_option("groups", 1, "number of independent groups of channels and outputs", 1),
-                flag_option("bias", true, "add a bias to each output channel"),
-                choice_option("algorithm", conv_algorithm_names(),
-                              "algorithm of the f32 passes; f64 uses lowering1 unless another lowering is named; auto: chosen "
-                              "by a fixed rule"),
-                choice_option("algorithm_data", names_or_same(), "algorithm for the gradient of the input; same: as algorithm"),
-                choice_option("algorithm_weights", names_or_same(),
-                              "algorithm for the gradient of the weights; same: as algorithm"),
-                table_option("weight_filler", "filler of the weights; default xavier"),
-                table_option("bias_filler", "filler of the bias; default zero")},
+          "[outputs]. [N, C, L] -> [N, outputs, OL], with weight [outputs, C / groups, kernel]. LeCun et al. 1998.",
+      .specs = convolution_specs(),
       .make = [](const options& o) { return std::make_unique<convolution>(o); },
       .cases = cases_of_all()};
 }

@@ -1,6 +1,6 @@
 // max_pool: y = max of x over each window; padding is never the maximum.
 //   shapes    [N, C, H, W] -> [N, C, OH, OW], OH = (H + 2 pad - kernel) / stride + 1, rounded up
-//             unless rounding = "floor"
+//             unless rounding = "floor"; [N, C, L] -> [N, C, OL]
 //   gradient  dx = dy at the maximum, whose index forward saves; the first in row order wins a tie
 // Krizhevsky et al. 2012, section 3.4; Caffe's pooling layer.
 #include "ops/layers/pooling.hpp"
@@ -36,7 +36,8 @@ layer_type max_pool_layer() {
   return {
       .name = "max_pool",
       .doc =
-          "y = max of x over each window. [N, C, H, W] -> [N, C, OH, OW], OH = (H + 2 pad - kernel) / stride + 1, rounded up and "
+          "y = max of x over each window. [N, C, H, W] -> [N, C, OH, OW], or [N, C, L] -> [N, C, OL], OH = (H + 2 pad - kernel) / "
+          "stride + 1, rounded up and "
           "clipped as in Caffe, or rounded down with rounding = \"floor\". The gradient goes to the first maximum in row order.",
       .specs = pooling_options(),
       .make = [](const options& o) { return std::make_unique<max_pool>(o); },

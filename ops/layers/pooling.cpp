@@ -14,39 +14,43 @@ std::int64_t out_extent(std::int64_t extent, std::int64_t kernel, std::int64_t s
 }  // namespace
 
 pooling::pooling(const options& o)
-    : kernel_h_(o.integer("kernel_h") > 0 ? o.integer("kernel_h") : o.integer("kernel")),
-      kernel_w_(o.integer("kernel_w") > 0 ? o.integer("kernel_w") : o.integer("kernel")),
-      stride_(o.integer("stride")),
-      pad_(o.integer("pad")),
+    : kernel_(kernel_of(o)),
+      stride_(o.by_axis("stride")),
+      pad_(o.by_axis("pad")),
       ceil_(o.text("rounding") == "ceil"),
       count_padding_(!o.has("count_padding") || o.flag("count_padding")) {
-  if ((kernel_h_ <= 0) != (kernel_w_ <= 0))
+  if ((kernel_[0] <= 0) != (kernel_[1] <= 0))
     throw option_error("kernel", "set 'kernel', or both 'kernel_h' and 'kernel_w', or none of them");
-  if (kernel_h_ > 0 && (pad_ >= kernel_h_ || pad_ >= kernel_w_)) throw option_error("pad", "'pad' must be smaller than the kernel");
-  if (kernel_h_ <= 0 && (pad_ != 0 || stride_ != 1)) throw option_error("kernel", "'stride' and 'pad' require a 'kernel'");
+  if (kernel_[0] > 0 && (pad_[0] >= kernel_[0] || pad_[1] >= kernel_[1]))
+    throw option_error("pad", "'pad' must be smaller than the kernel");
+  if (kernel_[0] <= 0 && (pad_ != by_axes{0, 0} || stride_ != by_axes{1, 1}))
+    throw option_error("kernel", "'stride' and 'pad' require a 'kernel'");
 }
 
+// An input [N, C, L] counts as images of height 1.
 pool_geometry pooling::geometry(const shape& x) const {
   pool_geometry g;
-  g.planes = x[0] * x[1], g.height = x[2], g.width = x[3];
-  g.kernel_h = kernel_h_ > 0 ? kernel_h_ : g.height;
-  g.kernel_w = kernel_w_ > 0 ? kernel_w_ : g.width;
-  g.stride_h = g.stride_w = stride_;
-  g.pad_h = g.pad_w = pad_;
-  g.out_h = out_extent(g.height, g.kernel_h, stride_, pad_, ceil_);
-  g.out_w = out_extent(g.width, g.kernel_w, stride_, pad_, ceil_);
+  const bool image = x.rank() == 4;
+  g.planes = x[0] * x[1], g.height = image ? x[2] : 1, g.width = x[x.rank() - 1];
+  g.kernel_h = image && kernel_[0] > 0 ? kernel_[0] : g.height;
+  g.kernel_w = kernel_[1] > 0 ? kernel_[1] : g.width;
+  g.stride_h = image ? stride_[0] : 1, g.stride_w = stride_[1];
+  g.pad_h = image ? pad_[0] : 0, g.pad_w = pad_[1];
+  g.out_h = out_extent(g.height, g.kernel_h, g.stride_h, g.pad_h, ceil_);
+  g.out_w = out_extent(g.width, g.kernel_w, g.stride_w, g.pad_w, ceil_);
   g.count_padding = count_padding_;
   return g;
 }
 
 shapes pooling::infer(const shapes& in) const {
-  want(in.size() == 1 && in[0].rank() == 4, "one input [N, C, H, W]", in);
-  want(in[0][2] + 2 * pad_ >= kernel_h_ && in[0][3] + 2 * pad_ >= kernel_w_,
-       "an image no smaller than the kernel " + shape{kernel_h_, kernel_w_}.to_string() + " (pad " + std::to_string(pad_) + ")",
-       in);
-  want(in[0][2] * in[0][3] < (1 << 24), "fewer than 2^24 pixels in a plane", in);
+  const bool square = kernel_[0] == kernel_[1] && stride_[0] == stride_[1] && pad_[0] == pad_[1];
+  want(in.size() == 1 && (in[0].rank() == 4 || (in[0].rank() == 3 && square)),
+       square ? "one input [N, C, H, W] or [N, C, L]" : "one input [N, C, H, W] for a window that differs by axis", in);
   const pool_geometry g = geometry(in[0]);
-  return {shape{in[0][0], in[0][1], g.out_h, g.out_w}};
+  want(g.height + 2 * g.pad_h >= g.kernel_h && g.width + 2 * g.pad_w >= g.kernel_w,
+       "an image no smaller than the kernel " + shape{g.kernel_h, g.kernel_w}.to_string() + " (pad " + text_of(pad_) + ")", in);
+  want(g.height * g.width < (1 << 24), "fewer than 2^24 pixels in a plane", in);
+  return {images_like(in[0], in[0][1], {g.out_h, g.out_w})};
 }
 
 signatures pooling::supported() const {
@@ -55,11 +59,11 @@ signatures pooling::supported() const {
 }
 
 option_specs pooling_options() {
-  return {integer_option("kernel", 0, "height and width of the window; 0: the whole image"),
+  return {by_axis_option("kernel", 0, "height and width of the window; 0: the whole image"),
           integer_option("kernel_h", 0, "height of the window, if not square"),
           integer_option("kernel_w", 0, "width of the window, if not square"),
-          integer_option("stride", 1, "distance between windows, in pixels", 1),
-          integer_option("pad", 0, "rows and columns of padding on each side of the image"),
+          by_axis_option("stride", 1, "distance between windows, in pixels", 1),
+          by_axis_option("pad", 0, "rows and columns of padding on each side of the image"),
           choice_option("rounding", {"ceil", "floor"}, "rounding of the output extents: ceil as in Caffe, floor as in PyTorch")};
 }
 
@@ -78,6 +82,16 @@ std::vector<layer_case> pooling_cases() {
       example("1x1 image", with(1, 1, 0, "ceil"), {{3, 2, 1, 1}}),
       example("whole image", {}, {{2, 3, 4, 5}}),
       example("long rows", with(3, 2, 1, "ceil"), {{1, 1, 4, 41}}),
+      example("by axis, not to the border",
+              options{{{"kernel", std::vector<i>{3, 2}}, {"stride", std::vector<i>{2, 3}}, {"pad", std::vector<i>{1, 0}}}},
+              {{2, 2, 6, 9}}),
+      example("stride by axis, rounded down",
+              options{{{"kernel", i{2}}, {"stride", std::vector<i>{1, 2}}, {"rounding", std::string("floor")}}}, {{2, 2, 4, 7}}),
+      example("two rows, long steps",
+              options{{{"kernel", std::vector<i>{2, 5}}, {"stride", std::vector<i>{2, 4}}, {"pad", std::vector<i>{0, 2}}}},
+              {{1, 2, 5, 21}}),
+      example("a series", with(3, 2, 1, "ceil"), {{2, 3, 10}}),
+      example("a whole series", {}, {{2, 3, 7}}),
       example("oblong", options{{{"kernel_h", i{1}}, {"kernel_w", i{3}}}}, {{2, 2, 3, 7}}),
   };
 }

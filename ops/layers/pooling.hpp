@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/layer_support.hpp"
+#include "ops/window_options.hpp"
 
 namespace troupe {
 
@@ -13,7 +14,7 @@ struct pooling : layer {
   signatures supported() const override;
 
  private:
-  std::int64_t kernel_h_, kernel_w_, stride_, pad_;
+  by_axes kernel_, stride_, pad_;
   bool ceil_, count_padding_;
 };
 

@@ -46,29 +46,44 @@ def masks_later(scores: tuple[int, ...], mask: torch.Tensor, low: Any = None) ->
 def _square(value: Any, what: str) -> int:
     if isinstance(value, (tuple, list)):
         if len(set(value)) != 1:
-            raise ValueError(f"{what} {tuple(value)} differs by axis; Troupe's layers have one for both")
+            raise ValueError(f"{what} {tuple(value)} differs by axis; Troupe's layer has one for both")
         return int(value[0])
     return int(value)
 
 
+def _by_axis(value: Any) -> int | list[int]:
+    """One number, or [height, width]."""
+    numbers = list(value) if isinstance(value, (tuple, list)) else [value]
+    return int(numbers[0]) if len(set(numbers)) == 1 else [int(n) for n in numbers]
+
+
 def _window(o: Options) -> Options:
     """Kernel, stride and pad of a pooling layer."""
-    kernel = o["kernel_size"]
-    h, w = kernel if isinstance(kernel, (tuple, list)) else (kernel, kernel)
-    stride = o.get("stride") or kernel
-    if o.get("dilation", 1) not in (1, (1, 1)):
+    if _by_axis(o.get("dilation", 1)) != 1:
         raise ValueError("the dilation of pooling is not supported")
-    return {"kernel_h": h, "kernel_w": w, "stride": _square(stride, "stride"), "pad": _square(o.get("padding", 0), "padding"),
+    return {"kernel": _by_axis(o["kernel_size"]), "stride": _by_axis(o.get("stride") or o["kernel_size"]), "pad": _by_axis(o.get("padding", 0)),
             "rounding": "ceil" if o.get("ceil_mode") else "floor"}
 
 
+def _padding(m: Any) -> Any:
+    """The padding as numbers. "same" of an even reach is the same on both sides."""
+    if m.padding == "valid":
+        return 0
+    if m.padding == "same":
+        reach = [d * (k - 1) for d, k in zip(m.dilation, m.kernel_size)]
+        if any(r % 2 for r in reach):
+            raise ValueError(f"padding 'same' of a kernel {m.kernel_size} with dilation {m.dilation} differs before and behind the image")
+        return tuple(r // 2 for r in reach)
+    return m.padding
+
+
 def _conv(m: Any, shape: tuple[int, ...]) -> Translated:
-    if m.padding_mode != "zeros" or isinstance(m.padding, str):
-        raise ValueError(f"padding {m.padding!r} with mode {m.padding_mode!r} is not supported: numbers and zeros are")
-    options = {"outputs": m.out_channels, "kernel_h": m.kernel_size[0], "kernel_w": m.kernel_size[1], "stride": _square(m.stride, "stride"),
-               "pad": _square(m.padding, "padding"), "dilation": _square(m.dilation, "dilation"), "groups": m.groups, "bias": m.bias is not None}
-    if isinstance(m, nn.ConvTranspose2d):
-        return "deconvolution", {**options, "output_pad": _square(m.output_padding, "output_padding")}
+    if m.padding_mode != "zeros":
+        raise ValueError(f"padding with mode {m.padding_mode!r} is not supported: zeros are")
+    options = {"outputs": m.out_channels, "kernel": _by_axis(m.kernel_size), "stride": _by_axis(m.stride), "pad": _by_axis(_padding(m)),
+               "dilation": _by_axis(m.dilation), "groups": m.groups, "bias": m.bias is not None}
+    if isinstance(m, (nn.ConvTranspose1d, nn.ConvTranspose2d)):
+        return "deconvolution", {**options, "output_pad": _by_axis(m.output_padding)}
     return "convolution", options
 
 
@@ -103,25 +118,27 @@ def _max_pool(m: Any, shape: tuple[int, ...]) -> Translated:
 
 
 def _avg_pool(m: Any, shape: tuple[int, ...]) -> Translated:
-    if m.divisor_override:
+    if getattr(m, "divisor_override", None):  # AvgPool1d has none
         raise ValueError("divisor_override is not supported")
     return "avg_pool", {**_window(vars(m)), "count_padding": m.count_include_pad}
 
 
 def _adaptive(m: Any, shape: tuple[int, ...]) -> Translated:
-    size = m.output_size if isinstance(m.output_size, (tuple, list)) else (m.output_size, m.output_size)
-    if tuple(size) == (1, 1):
+    axes = shape[2:]
+    size = m.output_size if isinstance(m.output_size, (tuple, list)) else (m.output_size, ) * len(axes)
+    if all(n == 1 for n in size):
         return "avg_pool", {"kernel": 0}
-    steps = {extent // n for extent, n in zip(shape[2:], size) if extent % n == 0}
-    if len(steps) != 1 or any(extent % n for extent, n in zip(shape[2:], size)):
-        raise ValueError(f"makes {tuple(size)} of {shape[2:]}: only equal square windows are supported")
-    return "avg_pool", {"kernel": steps.copy().pop(), "stride": steps.pop()}
+    if any(n is None or extent % n for extent, n in zip(axes, size)):
+        raise ValueError(f"makes {tuple(size)} of {axes}: only windows of one size are supported")
+    step = _by_axis([extent // n for extent, n in zip(axes, size)])
+    return "avg_pool", {"kernel": step, "stride": step}
 
 
 def _pad(m: Any, shape: tuple[int, ...]) -> Translated:
-    left, right, top, bottom = m.padding
-    mode = {nn.ZeroPad2d: "zero", nn.ReflectionPad2d: "reflect", nn.ReplicationPad2d: "edge"}[type(m)]
-    return "pad", {"left": left, "right": right, "top": top, "bottom": bottom, "mode": mode}
+    reflects, repeats = isinstance(m, (nn.ReflectionPad1d, nn.ReflectionPad2d)), isinstance(m, (nn.ReplicationPad1d, nn.ReplicationPad2d))
+    if not reflects and not repeats and m.value != 0:
+        raise ValueError(f"a border of {m.value} is not supported: zeros are")
+    return "pad", {**dict(zip(("left", "right", "top", "bottom"), m.padding)), "mode": "reflect" if reflects else "edge" if repeats else "zero"}
 
 
 def _upsample(m: Any, shape: tuple[int, ...]) -> Translated:
@@ -170,15 +187,15 @@ def _flatten(m: Any, shape: tuple[int, ...]) -> Translated:
 
 
 MODULES: list[tuple[Any, Callable[[Any, tuple[int, ...]], Translated]]] = [
-    ((nn.Conv2d, nn.ConvTranspose2d), _conv),
+    ((nn.Conv1d, nn.Conv2d, nn.ConvTranspose1d, nn.ConvTranspose2d), _conv),
     (nn.Linear, _linear),
     ((nn.BatchNorm1d, nn.BatchNorm2d), _batch_norm),
     (nn.LayerNorm, _layer_norm),
     (nn.GroupNorm, _group_norm),
     ((nn.InstanceNorm1d, nn.InstanceNorm2d), _instance_norm),
-    (nn.MaxPool2d, _max_pool),
-    (nn.AvgPool2d, _avg_pool),
-    (nn.AdaptiveAvgPool2d, _adaptive),
+    ((nn.MaxPool1d, nn.MaxPool2d), _max_pool),
+    ((nn.AvgPool1d, nn.AvgPool2d), _avg_pool),
+    ((nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d), _adaptive),
     (nn.LocalResponseNorm, lambda m, s: ("lrn", {"size": m.size, "alpha": m.alpha, "beta": m.beta, "k": m.k})),
     (nn.ReLU, lambda m, s: ("relu", {})),
     (nn.LeakyReLU, lambda m, s: ("relu", {"slope": m.negative_slope})),
@@ -192,6 +209,6 @@ MODULES: list[tuple[Any, Callable[[Any, tuple[int, ...]], Translated]]] = [
     (nn.Identity, lambda m, s: None),
     (nn.Flatten, _flatten),
     (nn.Embedding, _embedding),
-    ((nn.ZeroPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d), _pad),
+    ((nn.ConstantPad1d, nn.ConstantPad2d, nn.ReflectionPad1d, nn.ReflectionPad2d, nn.ReplicationPad1d, nn.ReplicationPad2d), _pad),
     (nn.Upsample, _upsample),
 ]

@@ -60,10 +60,11 @@ class walk {
   // Memory in which a convolution rearranges or transforms its weights and a block of images.
   double workspace(std::size_t i) const {
     constexpr double block = 32;
-    if (at(i).type != "convolution" && at(i).type != "deconvolution") return 0;
+    const bool sequence = at(i).type == "sequence_convolution";  // also turns all examples of its input and output
+    if (at(i).type != "convolution" && at(i).type != "deconvolution" && !sequence) return 0;
     const auto images = static_cast<double>(at(i).in[0][0]);
-    const auto laid_out = layers_[i].weights + (bytes_of(at(i).in[0], wide_of(type_)) + bytes_of(at(i).out[0], wide_of(type_))) *
-                                                   std::min(1.0, block / images);
+    const auto both = bytes_of(at(i).in[0], wide_of(type_)) + bytes_of(at(i).out[0], wide_of(type_));
+    const auto laid_out = layers_[i].weights + both * (std::min(1.0, block / images) + (sequence ? 1.0 : 0.0));
     return std::max(laid_out, layers_[i].transforms);
   }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares imported nets of Caffe with PyTorch: a LeNet with ceil-mode pooling and LRN, and a net with
-BatchNorm, Scale, an average over clipped windows, Eltwise and Concat. The .caffemodel is written here, byte by
+"""Compares imported nets of Caffe with PyTorch: a LeNet with ceil-mode pooling and LRN, a net with
+BatchNorm, Scale, an average over clipped windows, Eltwise and Concat, and random nets of windows that differ by axis. The .caffemodel is written here, byte by
 byte; the reference is PyTorch's functions, called as Caffe's documentation and sources define its layers.
 
 usage: caffe_torch_test.py TROUPE_BINARY
@@ -16,6 +16,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 import torch.nn.functional as F
+
+WINDOWS = 20
 
 LENET = """
 name: "LeNet"
@@ -94,16 +96,18 @@ def caffemodel(layers, old):
 def pooled(x, average, kernel, stride, pad=0):
     """Extents are rounded up; a last window that begins in the padding is dropped. The mean's divisor counts
     padding, but nothing beyond it."""
-    def extent(n):
+    (kh, kw), (sh, sw), (ph, pw) = (v if isinstance(v, tuple) else (v, v) for v in (kernel, stride, pad))
+
+    def extent(n, kernel, stride, pad):
         out = -(-(n + 2 * pad - kernel) // stride) + 1
-        return out - 1 if pad and (out - 1) * stride >= n + pad else out
+        return out - 1 if (ph or pw) and (out - 1) * stride >= n + pad else out
 
     h, w = x.shape[2:]
-    y = torch.zeros(x.shape[0], x.shape[1], extent(h), extent(w), dtype=x.dtype)
+    y = torch.zeros(x.shape[0], x.shape[1], extent(h, kh, sh, ph), extent(w, kw, sw, pw), dtype=x.dtype)
     for i in range(y.shape[2]):
         for j in range(y.shape[3]):
-            top, left = i * stride - pad, j * stride - pad
-            bottom, right = min(top + kernel, h + pad), min(left + kernel, w + pad)
+            top, left = i * sh - ph, j * sw - pw
+            bottom, right = min(top + kh, h + ph), min(left + kw, w + pw)
             size = (bottom - top) * (right - left)
             window = x[:, :, max(top, 0):min(bottom, h), max(left, 0):min(right, w)].flatten(2)
             y[:, :, i, j] = window.sum(2) / size if average else window.amax(2)
@@ -145,6 +149,57 @@ def residual(x, w):
     cut = pooled(up, True, 3, 2)[:, :, :a.shape[2], :a.shape[3]]
     both = torch.cat([cut, a], 1).mean((2, 3))
     return F.linear(both, *w["fc"])
+
+
+def random_windows(rng):
+    """A net of convolutions and pooling whose windows differ by axis: its text, shapes of blobs, reference, and example."""
+    draw = lambda least, most: (int(rng.integers(least, most + 1)), int(rng.integers(least, most + 1)))
+    shape = (int(rng.integers(1, 4)), int(rng.integers(7, 14)), int(rng.integers(7, 14)))
+    text, steps, shapes = f'name: "windows" input: "data" input_dim: 2 input_dim: {shape[0]} input_dim: {shape[1]} input_dim: {shape[2]}\n', [], {}
+    x = torch.zeros(1, *shape)
+    last = "data"
+    for k in range(3):
+        kernel, stride, dilation = draw(1, 4), draw(1, 2), draw(1, 2)
+        kind = rng.choice(["Convolution", "Deconvolution", "Pooling"])
+        kernel = tuple(1 if kind != "Deconvolution" and d * (n - 1) + 1 > e else n for n, d, e in zip(kernel, dilation, x.shape[2:]))
+        if kind == "Pooling":
+            stride = tuple(min(s, n) for s, n in zip(stride, kernel))
+        pad = tuple(int(rng.integers(0, n)) for n in kernel)
+        window = "".join(f" {name}_h: {v[0]} {name}_w: {v[1]}" for name, v in (("kernel", kernel), ("stride", stride), ("pad", pad)))
+        name = f"layer{k}"
+        if kind == "Pooling":
+            average = bool(rng.integers(0, 2))
+            more = f"pooling_param {{ pool: {'AVE' if average else 'MAX'}{window} }}"
+            step = lambda x, w, a=(average, kernel, stride, pad): pooled(x, *a)
+        else:
+            outputs, channels = int(rng.integers(1, 4)), x.shape[1]
+            more = f"convolution_param {{ num_output: {outputs}{window} dilation: {dilation[0]} dilation: {dilation[1]} }}"
+            if kind == "Convolution":
+                shapes[name] = [(outputs, channels) + kernel, (outputs, )]
+                step = lambda x, w, n=name, a=(stride, pad, dilation): F.conv2d(x, *w[n], *a)
+            else:
+                full = [(e - 1) * s + d * (n - 1) + 1 for e, s, d, n in zip(x.shape[2:], stride, dilation, kernel)]
+                if any(f <= 2 * p for f, p in zip(full, pad)):
+                    continue
+                shapes[name] = [(channels, outputs) + kernel, (outputs, )]
+                step = lambda x, w, n=name, a=(stride, pad, 0, 1, dilation): F.conv_transpose2d(x, *w[n], *a)
+        steps.append(step)
+        x = step(x, {n: [torch.zeros(s) for s in all_] for n, all_ in shapes.items()})
+        text += f'layer {{ name: "{name}" type: "{kind}" bottom: "{last}" top: "{name}" {more} }}\n'
+        last = name
+    shapes["fc"] = [(5, x[0].numel()), (5, )]
+    text += f'layer {{ name: "fc" type: "InnerProduct" bottom: "{last}" top: "fc" inner_product_param {{ num_output: 5 }} }}\n'
+    text += 'layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }\n'
+
+    def features(x, w):
+        for step in steps:
+            x = step(x, w)
+        return x.flatten(1)
+
+    weights = weights_of(shapes, rng)
+    sizes = features(torch.randn(9, *shape), {n: [torch.tensor(a) for a in all_] for n, all_ in weights.items()}).norm(dim=1)
+    weights["fc"][0] *= 3 / float(sizes.mean())  # scores of about 1
+    return text, weights, lambda x, w: F.linear(features(x, w), *w["fc"]), shape
 
 
 def weights_of(shapes, rng):
@@ -195,6 +250,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for old in (False, True):
             compare(binary, folder, "lenet", LENET, of_lenet, lenet, (3, 29, 29), old)
+        for k in range(WINDOWS):
+            torch.manual_seed(k)
+            text, weights, reference, shape = random_windows(np.random.default_rng(100 + k))
+            compare(binary, folder, f"windows{k}", text, weights, reference, shape, False)
         compare(binary, folder, "residual", RESIDUAL, of_residual, residual, (3, 12, 11), False)
 
 

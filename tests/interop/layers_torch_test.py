@@ -45,11 +45,24 @@ class Options:
         return [float(x) for x in self.raw[k].split(",") if x]
 
     def pair(self, k, fallback=None):
-        """(kernel_h, kernel_w); missing or 0 means the common option `kernel`."""
-        common = self.int(k) if k in self.raw else fallback
-        h = int(self.raw.get(k + "_h", 0)) or common
-        w = int(self.raw.get(k + "_w", 0)) or common
+        """Height and width of an option by axis; `kernel` also as kernel_h and kernel_w, if they are not 0."""
+        both = self.ints(k) if k in self.raw else [fallback]
+        h = int(self.raw.get(k + "_h", 0)) or both[0]
+        w = int(self.raw.get(k + "_w", 0)) or both[-1]
         return h, w
+
+
+def as_image(layer):
+    """[N, C, L] as images of height 1, with options of one number: PyTorch's functions of two axes are called with 1 for the first."""
+    def of_either(o, x, w):
+        if x[0].dim() == 4:
+            return layer(o, x, w)
+        one = Options({})
+        one.raw = {k: f"{0 if k in ('pad', 'output_pad') else 1},{v}" if k in ("kernel", "stride", "pad", "output_pad", "dilation") else v
+                   for k, v in o.raw.items() if k not in ("kernel_h", "kernel_w")}
+        w = [v.unsqueeze(2) if v.dim() == 3 else v for v in w]
+        return layer(one, [x[0].unsqueeze(2)], w).squeeze(2)
+    return of_either
 
 
 def convolution(o, x, w):
@@ -62,6 +75,21 @@ def pool_extent(size, kernel, stride, pad, ceil):
     if ceil and (n - 1) * stride >= size + pad:
         n -= 1
     return n
+
+
+def sequence_convolution(o, x, w):
+    """F.conv1d on [N, D, T], padded before and behind."""
+    kernel, stride, dilation, pad, steps = o.int("kernel"), o.int("stride"), o.int("dilation"), o.text("pad"), x[0].shape[1]
+    reach = dilation * (kernel - 1)
+    if pad == "causal":
+        sides = reach, 0
+    elif pad == "same":
+        total = max(0, (-(-steps // stride) - 1) * stride + reach + 1 - steps)
+        sides = total // 2, total - total // 2
+    else:
+        sides = int(pad), int(pad)
+    y = F.conv1d(F.pad(x[0].transpose(1, 2), sides), w[0], w[1] if len(w) > 1 else None, stride, 0, dilation, o.int("groups"))
+    return y.transpose(1, 2)
 
 
 def pooled(o, x, kind):
@@ -163,7 +191,7 @@ def crop(o, x, w):
 def pad(o, x, w):
     side = lambda k: o.int("pad") if o.int(k) < 0 else o.int(k)
     mode = {"zero": "constant", "edge": "replicate", "reflect": "reflect"}[o.text("mode")]
-    return F.pad(x[0], tuple(side(k) for k in ("left", "right", "top", "bottom")), mode=mode)
+    return F.pad(x[0], tuple(side(k) for k in ("left", "right", "top", "bottom")[: 2 * (x[0].dim() - 2)]), mode=mode)
 
 
 def upsample(o, x, w):
@@ -175,7 +203,7 @@ def upsample(o, x, w):
 
 def deconvolution(o, x, w):
     bias = w[1] if len(w) > 1 else None
-    return F.conv_transpose2d(x[0], w[0], bias, o.pair("stride", 1), o.pair("pad", 0), o.int("output_pad"), o.int("groups"),
+    return F.conv_transpose2d(x[0], w[0], bias, o.pair("stride", 1), o.pair("pad", 0), o.pair("output_pad", 0), o.int("groups"),
                               o.pair("dilation", 1))
 
 
@@ -255,9 +283,10 @@ ORACLES = {
     "rnn": recurrent(lambda o, a: (torch.rnn_relu if o.text("activation") == "relu" else torch.rnn_tanh)(*a), 1),
     "lstm": recurrent(lambda o, a: torch.lstm(a[0], (a[1], a[1]), *a[2:]), 4),
     "gru": recurrent(lambda o, a: torch.gru(*a), 3),
-    "convolution": convolution,
-    "max_pool": lambda o, x, w: pooled(o, x[0], "max"),
-    "avg_pool": lambda o, x, w: pooled(o, x[0], "avg"),
+    "convolution": as_image(convolution),
+    "sequence_convolution": sequence_convolution,
+    "max_pool": as_image(lambda o, x, w: pooled(o, x[0], "max")),
+    "avg_pool": as_image(lambda o, x, w: pooled(o, x[0], "avg")),
     "relu": lambda o, x, w: F.leaky_relu(x[0], o.real("slope")),
     "linear": lambda o, x, w: F.linear(x[0].flatten(o.int("axis")), w[0], w[1] if len(w) > 1 else None),
     "flatten": lambda o, x, w: x[0].reshape(x[0].shape[0], -1),
@@ -289,7 +318,7 @@ ORACLES = {
     "crop": crop,
     "pad": pad,
     "upsample": upsample,
-    "deconvolution": deconvolution,
+    "deconvolution": as_image(deconvolution),
     "sigmoid_cross_entropy": sigmoid_cross_entropy,
     "euclidean": lambda o, x, w: 0.5 * ((x[0] - x[1]) ** 2).sum() / x[0].shape[0],
     "hinge": hinge,

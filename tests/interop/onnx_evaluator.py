@@ -47,6 +47,23 @@ def window_attributes(a, extents):
     return kernel, strides, dilations, pads
 
 
+def of_either(f):
+    """An operator of images also for [N, C, L], images of height 1."""
+
+    def operator(a, x, *rest):
+        if x.ndim == 4:
+            return f(a, x, *rest)
+        first = {"kernel_shape": [1], "strides": [1], "dilations": [1], "output_padding": [0], "output_shape": [1]}
+        wide = {k: first.get(k, []) + list(v) if k in first else v for k, v in a.items()}
+        if "pads" in a:
+            wide["pads"] = [0, a["pads"][0], 0, a["pads"][1]]
+        rest = [v[:, :, None] if v is not None and v.ndim == 3 else v for v in rest]
+        return f(wide, x[:, :, None], *rest)[:, :, 0]
+
+    return operator
+
+
+@of_either
 def conv(a, x, w, b=None):
     kernel, strides, dilations, pads = window_attributes({"kernel_shape": w.shape[2:], **a}, x.shape[2:])
     assert list(w.shape[2:]) == list(kernel)
@@ -62,6 +79,7 @@ def conv(a, x, w, b=None):
     return y if b is None else y + b.reshape(1, -1, 1, 1)
 
 
+@of_either
 def conv_transpose(a, x, w, b=None):
     """Every input pixel adds its weights to the output, from which the padding is cut."""
     kind = a.get("auto_pad", b"NOTSET")
@@ -93,10 +111,12 @@ def pool(a, x, reduce, fill):
     return y
 
 
+@of_either
 def max_pool(a, x):
     return pool(a, x, lambda w: w.max(axis=(2, 3)), -np.inf)
 
 
+@of_either
 def average_pool(a, x):
     if a.get("count_include_pad", 0):
         return pool(a, x, lambda w: w.mean(axis=(2, 3)), 0.0)
@@ -305,8 +325,8 @@ OPERATORS = {
     "GRU": gru,
     "Gather": lambda a, x, i: np.take(x, i, axis=a.get("axis", 0)),
     "Gemm": gemm,
-    "GlobalAveragePool": lambda a, x: x.mean(axis=(2, 3), keepdims=True),
-    "GlobalMaxPool": lambda a, x: x.max(axis=(2, 3), keepdims=True),
+    "GlobalAveragePool": lambda a, x: x.mean(axis=tuple(range(2, x.ndim)), keepdims=True),
+    "GlobalMaxPool": lambda a, x: x.max(axis=tuple(range(2, x.ndim)), keepdims=True),
     "Identity": lambda a, x: x,
     "LRN": lrn,
     "LSTM": lstm,

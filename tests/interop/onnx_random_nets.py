@@ -39,7 +39,7 @@ class Net:
             self.add("embedding", self.shape + [outputs], vocabulary=self.vocabulary, outputs=outputs)
         for _ in range(rng.randint(1, 6)):
             self.step()
-        weighted = {"linear", "convolution", "deconvolution", "embedding", "lstm", "gru", "rnn"}
+        weighted = {"linear", "convolution", "deconvolution", "sequence_convolution", "embedding", "lstm", "gru", "rnn"}
         if len(self.shape) != 1 or self.shape[0] < 2 or not weighted & set(self.types) or self.types[-1] == "softmax" or rng.random() < 0.3:
             outputs = rng.randint(2, 6)
             self.add("linear", [outputs], outputs=outputs, bias=rng.random() < 0.7)
@@ -58,6 +58,8 @@ class Net:
         makers = [self.element, self.element, self.norm, self.joined, self.part]
         if len(self.shape) == 3:
             makers += [self.convolution, self.convolution, self.deconvolution, self.pool, self.pool, self.pool, self.pad, self.upsample, self.lrn]
+        if len(self.shape) == 2:  # [channels, length], or [steps, values]
+            makers += [self.convolution, self.deconvolution, self.pool, self.pad, self.sequence_convolution, self.sequence_convolution]
         if len(self.shape) in (2, 3) and np.prod(self.shape) <= 200:
             makers += [self.recurrent]
         rng.choice(makers)()
@@ -151,57 +153,78 @@ class Net:
             rng.shuffle(pieces)
             self.add("concat", whole, pieces, axis=axis)
 
-    def kernel(self, most_h, most_w):
-        h, w = self.rng.randint(1, max(1, min(4, most_h))), self.rng.randint(1, max(1, min(4, most_w)))
-        return (h, w, {"kernel": h}) if h == w else (h, w, {"kernel_h": h, "kernel_w": w})
+    def by_axis(self, axes, draw):
+        """A number for each axis; half of the pairs are of equal numbers."""
+        first = draw(0)
+        return [first] * len(axes) if self.rng.random() < 0.5 else [draw(a) for a in range(len(axes))]
+
+    def written(self, values):
+        """A number, or a pair [height, width]."""
+        return values[0] if len(set(values)) == 1 else values
 
     def convolution(self):
         rng = self.rng
-        c, h, w = self.shape
-        pad, stride, dilation = rng.randint(0, 2), rng.randint(1, 3), rng.choice([1, 1, 2])
-        kh, kw, options = self.kernel(h + 2 * pad, w + 2 * pad)
-        if dilation * (kh - 1) + 1 > h + 2 * pad or dilation * (kw - 1) + 1 > w + 2 * pad:
-            dilation = 1
+        c, axes = self.shape[0], self.shape[1:]
+        pad, stride = self.by_axis(axes, lambda a: rng.randint(0, 2)), self.by_axis(axes, lambda a: rng.randint(1, 3))
+        kernel = [rng.randint(1, max(1, min(4, n + 2 * p))) for n, p in zip(axes, pad)]
+        dilation = [rng.choice([1, 1, 2]) for _ in axes]
+        dilation = [1 if d * (k - 1) + 1 > n + 2 * p else d for d, k, n, p in zip(dilation, kernel, axes, pad)]
         groups = rng.choice([g for g in range(1, c + 1) if c % g == 0])
         outputs = groups * rng.randint(1, 3)
-        out = lambda n, k: (n + 2 * pad - dilation * (k - 1) - 1) // stride + 1
-        self.add("convolution", [outputs, out(h, kh), out(w, kw)], outputs=outputs, pad=pad, stride=stride, dilation=dilation, groups=groups,
-                 bias=rng.random() < 0.7, **options)
+        out = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in zip(axes, pad, dilation, kernel, stride)]
+        self.add("convolution", [outputs] + out, outputs=outputs, kernel=self.written(kernel), pad=self.written(pad), stride=self.written(stride),
+                 dilation=self.written(dilation), groups=groups, bias=rng.random() < 0.7)
 
     def deconvolution(self):
         rng = self.rng
-        c, h, w = self.shape
-        stride, dilation = rng.randint(1, 3), rng.choice([1, 1, 2])
-        kh, kw, options = self.kernel(4, 4)
-        extra, pad = rng.randint(0, stride - 1), rng.randint(0, 1)
-        out = lambda n, k: (n - 1) * stride - 2 * pad + dilation * (k - 1) + 1 + extra
-        if min(out(h, kh), out(w, kw)) < 1:
-            pad = 0
+        c, axes = self.shape[0], self.shape[1:]
+        stride, dilation = self.by_axis(axes, lambda a: rng.randint(1, 3)), self.by_axis(axes, lambda a: rng.choice([1, 1, 2]))
+        kernel, extra = self.by_axis(axes, lambda a: rng.randint(1, 4)), [rng.randint(0, s - 1) for s in stride]
+        full = [(n - 1) * s + d * (k - 1) + 1 + e for n, s, d, k, e in zip(axes, stride, dilation, kernel, extra)]
+        pad = [rng.randint(0, 1) if n > 2 else 0 for n in full]
         groups = rng.choice([g for g in range(1, c + 1) if c % g == 0])
         outputs = groups * rng.randint(1, 2)
-        self.add("deconvolution", [outputs, out(h, kh), out(w, kw)], outputs=outputs, pad=pad, stride=stride, dilation=dilation, groups=groups,
-                 output_pad=extra, bias=rng.random() < 0.7, **options)
+        self.add("deconvolution", [outputs] + [n - 2 * p for n, p in zip(full, pad)], outputs=outputs, kernel=self.written(kernel),
+                 pad=self.written(pad), stride=self.written(stride), dilation=self.written(dilation), groups=groups,
+                 output_pad=self.written(extra), bias=rng.random() < 0.7)
+
+    def sequence_convolution(self):
+        rng = self.rng
+        steps, width = self.shape
+        pad, stride, dilation = rng.choice([0, 1, 2, "same", "causal", "causal"]), rng.randint(1, 2), rng.randint(1, 2)
+        whole = steps if isinstance(pad, str) else steps + 2 * pad
+        kernel = rng.randint(1, 4)
+        if not isinstance(pad, str) and dilation * (kernel - 1) + 1 > whole:
+            kernel = 1
+        out = (whole - 1) // stride + 1 if isinstance(pad, str) else (whole - dilation * (kernel - 1) - 1) // stride + 1
+        groups = rng.choice([g for g in range(1, width + 1) if width % g == 0])
+        outputs = groups * rng.randint(1, 3)
+        self.add("sequence_convolution", [out, outputs], outputs=outputs, kernel=kernel, stride=stride, dilation=dilation, pad=pad, groups=groups,
+                 bias=rng.random() < 0.7)
 
     def pool(self):
         rng = self.rng
-        c, h, w = self.shape
+        c, axes = self.shape[0], self.shape[1:]
         kind = rng.choice(["max_pool", "avg_pool"])
         if rng.random() < 0.2:
-            self.add(kind, [c, 1, 1])
+            self.add(kind, [c] + [1] * len(axes))
             return
         ceil = rng.random() < 0.7
-        kh, kw, options = self.kernel(h, w)
-        stride, pad = rng.randint(1, 4), rng.randint(0, min(kh, kw) - 1)
-        if kind == "avg_pool":
-            options["count_padding"] = rng.random() < 0.6
-        self.add(kind, [c, pooled(h, kh, stride, pad, ceil), pooled(w, kw, stride, pad, ceil)], stride=stride, pad=pad,
-                 rounding="ceil" if ceil else "floor", **options)
+        kernel, stride = [rng.randint(1, min(4, n)) for n in axes], self.by_axis(axes, lambda a: rng.randint(1, 4))
+        pad = [rng.randint(0, k - 1) for k in kernel]
+        options = {"count_padding": rng.random() < 0.6} if kind == "avg_pool" else {}
+        self.add(kind, [c] + [pooled(n, k, s, p, ceil) for n, k, s, p in zip(axes, kernel, stride, pad)], kernel=self.written(kernel),
+                 stride=self.written(stride), pad=self.written(pad), rounding="ceil" if ceil else "floor", **options)
 
     def pad(self):
         rng = self.rng
-        c, h, w = self.shape
         mode = rng.choice(["zero", "edge", "reflect"])
         side = lambda n: rng.randint(0, min(3, n - 1) if mode == "reflect" else 3)
+        if len(self.shape) == 2:
+            left, right = side(self.shape[1]), side(self.shape[1])
+            self.add("pad", [self.shape[0], self.shape[1] + left + right], mode=mode, left=left, right=right)
+            return
+        c, h, w = self.shape
         top, bottom, left, right = side(h), side(h), side(w), side(w)
         self.add("pad", [c, h + top + bottom, w + left + right], mode=mode, top=top, bottom=bottom, left=left, right=right)
 

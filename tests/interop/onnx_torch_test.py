@@ -87,6 +87,12 @@ class Words(nn.Module):
         return self.net(self.table(ids))
 
 
+def by_axis(rng, least, most):
+    """Two numbers, half of the time equal ones."""
+    first = rng.randint(least, most)
+    return (first, first) if rng.random() < 0.5 else (first, rng.randint(least, most))
+
+
 def activation(rng, channels):
     return rng.choice([
         nn.ReLU(), nn.LeakyReLU(0.1), nn.ELU(0.7), nn.Sigmoid(), nn.Tanh(), nn.GELU(), nn.GELU(approximate="tanh"), nn.PReLU(channels),
@@ -102,27 +108,27 @@ def image_step(rng, channels, shape):
     outputs = rng.randint(1, 4)
     kind = rng.choice(["conv", "conv", "depthwise", "transpose", "max", "avg", "pad", "up", "residual", "branches", "crop", "chunk", "scale"])
     if kind == "conv":
-        k, d, p = rng.randint(1, 3), rng.randint(1, 2), rng.randint(0, 2)
-        if d * (k - 1) + 1 > min(h, w) + 2 * p:
-            k = 1
+        k, d, p, s = by_axis(rng, 1, 3), by_axis(rng, 1, 2), by_axis(rng, 0, 2), by_axis(rng, 1, 2)
+        k = tuple(1 if d_ * (k_ - 1) + 1 > n + 2 * p_ else k_ for k_, d_, p_, n in zip(k, d, p, shape))
         groups = rng.choice([g for g in range(1, channels + 1) if channels % g == 0])
-        padding = (p, rng.randint(0, 2)) if rng.random() < 0.2 else p
-        return nn.Conv2d(channels, outputs * groups, k if min(h, w) < 3 or rng.random() < 0.8 else (1, 3), rng.randint(1, 2), padding, d if k > 1 else 1, groups,
-                         rng.random() < 0.7)
+        return nn.Conv2d(channels, outputs * groups, k, s, p, d, groups, rng.random() < 0.7)
     if kind == "depthwise":
         return nn.Conv2d(channels, channels, 3, padding=1, groups=channels, bias=False)
     if kind == "transpose":
-        stride = rng.randint(1, 3)
-        return nn.ConvTranspose2d(channels, outputs, rng.randint(2, 4), stride, rng.randint(0, min(1, stride - 1)), rng.randint(0, stride - 1), 1, rng.random() < 0.7)
+        stride = by_axis(rng, 1, 3)
+        return nn.ConvTranspose2d(channels, outputs, by_axis(rng, 2, 4), stride, tuple(rng.randint(0, min(1, s - 1)) for s in stride),
+                                  tuple(rng.randint(0, s - 1) for s in stride), 1, rng.random() < 0.7)
     if kind in ("max", "avg"):
         k = rng.randint(2, 3)
         if k > min(h, w):
             return nn.AdaptiveAvgPool2d(1) if kind == "avg" else nn.AdaptiveMaxPool2d(1)
-        stride, pad, ceil = rng.randint(1, 3), rng.randint(0, k // 2), rng.random() < 0.5
+        stride, pad, ceil = by_axis(rng, 1, 3), by_axis(rng, 0, k // 2), rng.random() < 0.5
+        k = (k, rng.randint(2, k))
+        pad = (pad[0], min(pad[1], k[1] // 2))
         if kind == "max":
             return nn.MaxPool2d(k, stride, pad, ceil_mode=ceil)
         # With padding, PyTorch exports a border and a pooling that rounds up, which is larger than its own result.
-        return nn.AvgPool2d(k, stride, pad, ceil and pad == 0, rng.random() < 0.5)
+        return nn.AvgPool2d(k, stride, pad, ceil and pad == (0, 0), rng.random() < 0.5)
     if kind == "pad":
         sides = [rng.randint(0, min(2, n - 1)) for n in (w, w, h, h)]
         return rng.choice([nn.ZeroPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d])(tuple(sides))
@@ -160,13 +166,45 @@ def image_model(rng):
     return nn.Sequential(*steps, nn.Linear(width, 5, bias=rng.random() < 0.7)), shape
 
 
+def series_model(rng):
+    """Convolutions and pooling of one axis."""
+    shape = [rng.randint(1, 4), rng.randint(8, 16)]
+    x, steps = torch.zeros(2, *shape), []
+    for _ in range(rng.randint(1, 4)):
+        channels, length = x.shape[1:]
+        kind, k, s = rng.choice(["conv", "conv", "transpose", "max", "avg", "norm"]), rng.randint(1, 3), rng.randint(1, 2)
+        if kind == "conv" and length > 4:
+            groups = rng.choice([g for g in range(1, channels + 1) if channels % g == 0])
+            steps.append(nn.Conv1d(channels, groups * rng.randint(1, 3), k, s, rng.randint(0, 2), rng.randint(1, 2), groups, rng.random() < 0.7))
+        elif kind == "transpose":
+            steps.append(nn.ConvTranspose1d(channels, rng.randint(1, 3), k + 1, s, rng.randint(0, 1), rng.randint(0, s - 1)))
+        elif kind == "max" and length > 3:
+            steps.append(nn.MaxPool1d(k, s, rng.randint(0, k // 2), ceil_mode=rng.random() < 0.5))
+        elif kind == "avg" and length > 3:
+            steps.append(nn.AvgPool1d(k, s, 0, rng.random() < 0.5, rng.random() < 0.5))
+        else:
+            steps.append(nn.BatchNorm1d(channels))
+        x = steps[-1].eval()(x)
+        steps.append(rng.choice([nn.ReLU(), nn.Tanh(), nn.PReLU(x.shape[1])]))
+    if rng.random() < 0.3:
+        steps.append(nn.AdaptiveAvgPool1d(1))
+        x = steps[-1](x)
+    return nn.Sequential(*steps, nn.Flatten(), nn.Linear(int(np.prod(x.shape[1:])), 5)), shape
+
+
 def sequence_net(rng, width):
     steps = []
     for _ in range(rng.randint(1, 3)):
-        kind = rng.choice(["linear", "norm", "act", "lstm", "gru", "rnn"])
+        kind = rng.choice(["linear", "norm", "act", "lstm", "gru", "rnn", "conv", "conv"])
         units = rng.randint(1, 6)
         if kind == "linear":
             steps.append(nn.Linear(width, units, bias=rng.random() < 0.7))
+            width = units
+        elif kind == "conv":  # over the steps: transposed before and after it
+            k, d = rng.randint(1, 3), rng.randint(1, 2)
+            pad = rng.randint(d * (k - 1), d * (k - 1) + 1)
+            turn = Function(lambda t: t.transpose(1, 2))
+            steps += [turn, nn.Conv1d(width, units, k, 1, pad, d, bias=rng.random() < 0.7), nn.Tanh(), turn]
             width = units
         elif kind == "norm":
             steps.append(nn.LayerNorm(width, 1e-3, rng.random() < 0.7))
@@ -221,7 +259,7 @@ def draw(folder, k):
     rng = random.Random(1000 * SEED + k)
     torch.manual_seed(1000 * SEED + k)
     numbers = np.random.default_rng(1000 * SEED + k)
-    kind = rng.choice([image_model, image_model, image_model, sequence_model, word_model, vector_model])
+    kind = rng.choice([image_model, image_model, image_model, sequence_model, word_model, vector_model, series_model])
     model, shape = kind(rng)
     model.eval()
     randomise(model, numbers)

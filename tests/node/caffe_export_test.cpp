@@ -309,20 +309,23 @@ layer {
 )");
 }
 
-TEST(caffe_export, folds_a_border_of_zeros_into_a_convolution) {
-  const auto text = job_with(layer_table("c_pad", "pad", "data", "top = 0\nbottom = 0\nleft = 3\nright = 3\n") +
-                             layer_table("c", "convolution", "c_pad", "outputs = 2\nkernel_h = 1\nkernel_w = 7\n") +
-                             layer_table("x", "relu", "c"));
+TEST(caffe_export, has_windows_that_differ_by_axis_and_a_border_of_zeros_in_them) {
+  const auto text =
+      job_with(layer_table("c_pad", "pad", "data", "top = 0\nbottom = 0\nleft = 3\nright = 3\n") +
+               layer_table("c", "convolution", "c_pad", "outputs = 2\nkernel = [1, 7]\nstride = [2, 1]\ndilation = [2, 1]\n") +
+               layer_table("x", "max_pool", "c", "kernel = [1, 2]\nstride = [1, 2]\npad = [0, 1]\n"));
   const auto j = prepared(text);
   ASSERT_TRUE(j);
   const auto weights = random_weights(j->graph, 1);
   const auto files = exported(*j, weights);
-  EXPECT_THAT(files.files[0].bytes, HasSubstr("    pad_h: 0\n    pad_w: 3\n"));
+  EXPECT_THAT(files.files[0].bytes, HasSubstr("    pad_h: 0\n    pad_w: 3\n    kernel_h: 1\n    kernel_w: 7\n    stride_h: 2\n"));
+  EXPECT_THAT(files.files[0].bytes, HasSubstr("    dilation: 2\n    dilation: 1\n"));
+  EXPECT_THAT(files.files[0].bytes, HasSubstr("    kernel_w: 2\n    stride_h: 1\n    stride_w: 2\n    pad_h: 0\n    pad_w: 1\n"));
   EXPECT_THAT(files.files[0].bytes, Not(HasSubstr("c_pad")));
   const auto m = imported({{"n.caffemodel", files.files[1].bytes}});
-  const auto after = prepared(m.job);
-  ASSERT_TRUE(after);
-  EXPECT_EQ(outline_of(after->graph), outline_of(j->graph));
+  EXPECT_THAT(table_of(m.job, "c"), HasSubstr("kernel = [1, 7]\nstride = [2, 1]\npad = [0, 3]\ndilation = [2, 1]\n"));
+  EXPECT_THAT(table_of(m.job, "x"), HasSubstr("kernel = [1, 2]\nstride = [1, 2]\npad = [0, 1]\n"));
+  ASSERT_TRUE(prepared(m.job));
   EXPECT_EQ(differences(m.weights, weights), "");
 }
 
@@ -353,6 +356,10 @@ TEST(caffe_export, names_layers_that_caffe_lacks) {
             "job.toml:7:1: layer 'x' (crop): Caffe's Crop has the extents of a second input, not a size");
   EXPECT_EQ(why_not(layer_table("x", "deconvolution", "data", "outputs = 2\nkernel = 2\nstride = 2\noutput_pad = 1\n")),
             "job.toml:7:1: layer 'x' (deconvolution): Caffe has no output_pad");
+  EXPECT_EQ(why_not(layer_table("x", "convolution", "data", "outputs = 2\nkernel = 2\n"), "[2, 6]"),
+            "job.toml:7:1: layer 'x' (convolution): only images [N, C, H, W] are exported to Caffe");
+  EXPECT_EQ(why_not(layer_table("x", "max_pool", "data", "kernel = 2\n"), "[2, 6]"),
+            "job.toml:7:1: layer 'x' (max_pool): only images [N, C, H, W] are exported to Caffe");
   EXPECT_EQ(why_not(layer_table("x", "lrn", "data", "k = 2.0\nregion = \"within_channel\"\n")),
             "job.toml:7:1: layer 'x' (lrn): Caffe's LRN within a channel has k = 1, not 2");
   EXPECT_EQ(why_not(layer_table("x", "avg_pool", "data", "kernel = 3\npad = 1\ncount_padding = false\n")),

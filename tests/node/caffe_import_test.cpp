@@ -158,13 +158,27 @@ TEST(caffe_import, has_an_inception_block) {
       "layer { name: \"in/output\" type: \"Concat\" bottom: \"in/1x1\" bottom: \"in/3x3\" bottom: \"in/1x7\" top: \"out\" }\n" +
       end_of_net("out"));
   EXPECT_THAT(table_of(m.job, "in_output"), HasSubstr("inputs = [\"in_relu_1x1\", \"in_relu_3x3\", \"in_relu_1x7\"]"));
-  EXPECT_EQ(table_of(m.job, "in_1x7_pad"),
-            "name = \"in_1x7_pad\"\ntype = \"pad\"\ninputs = [\"data\"]\ntop = 0\nbottom = 0\nleft = 3\nright = 3\n");
-  EXPECT_THAT(table_of(m.job, "in_1x7"), HasSubstr("inputs = [\"in_1x7_pad\"]"));
+  EXPECT_THAT(table_of(m.job, "in_1x7"), HasSubstr("outputs = 4\nkernel = [1, 7]\npad = [0, 3]\n"));
   EXPECT_TRUE(noted(m, "'in/1x1' is 'in_1x1', and 6 more"));
   const auto j = prepared(m.job);
   ASSERT_TRUE(j);
-  EXPECT_EQ(j->graph.layers[7].out[0], (shape{4, 12, 8, 8}));
+  EXPECT_EQ(j->graph.layers[6].out[0], (shape{4, 12, 8, 8}));
+}
+
+TEST(caffe_import, has_windows_that_differ_by_axis) {
+  const auto m = imported_net(
+      input_layer() +
+      layer_text(
+          "c", "Convolution", "data", "c",
+          "convolution_param { num_output: 3 kernel_size: 3 stride_h: 2 stride_w: 1 pad: 1 pad: 2 dilation: 1 dilation: 2 }") +
+      layer_text("d", "Deconvolution", "c", "d",
+                 "convolution_param { num_output: 2 kernel_size: 2 kernel_size: 3 stride: 2 stride: 2 pad_w: 1 }") +
+      layer_text("p", "Pooling", "d", "p", "pooling_param { kernel_h: 3 kernel_w: 2 stride_h: 1 stride_w: 2 pad_h: 1 }") +
+      end_of_net("p"));
+  EXPECT_THAT(table_of(m.job, "c"), HasSubstr("outputs = 3\nkernel = 3\nstride = [2, 1]\npad = [1, 2]\ndilation = [1, 2]\n"));
+  EXPECT_THAT(table_of(m.job, "d"), HasSubstr("outputs = 2\nkernel = [2, 3]\nstride = 2\npad = [0, 1]\n"));
+  EXPECT_THAT(table_of(m.job, "p"), HasSubstr("kernel = [3, 2]\nstride = [1, 2]\npad = [1, 0]\n"));
+  ASSERT_TRUE(prepared(m.job));
 }
 
 TEST(caffe_import, takes_names_of_layers_from_a_list) {

@@ -70,13 +70,10 @@ class random_job {
     }
     return s;
   }
-  void kernel(draft_layer& d, i most) {
-    if (chance()) {
-      d.values["kernel"] = in(1, most);
-    } else {
-      const auto h = in(1, most), w = h == 1 ? 2 : in(1, h - 1);  // equal ones would be read as `kernel`
-      d.values["kernel_h"] = h, d.values["kernel_w"] = w;
-    }
+  // A number, or a pair of different numbers: equal ones would be read as one.
+  option_value by_axis(i least, i most) {
+    const auto h = in(least, most), w = in(least, most);
+    return h == w || chance() ? option_value(h) : option_value(std::vector<i>{h, w});
   }
   void fill_bias(draft_layer& d) {
     const bool bias = chance();
@@ -88,16 +85,15 @@ class random_job {
     draft_layer d{chance() ? "convolution" : "deconvolution", {}, {}, 1, true};
     d.values["outputs"] = in(1, 3) * 2;
     d.values["groups"] = one_of<i>({1, 1, 1, 2});
-    kernel(d, 3);
-    d.values["stride"] = in(1, 2), d.values["pad"] = in(0, 1), d.values["dilation"] = one_of<i>({1, 1, 2});
+    d.values["kernel"] = by_axis(1, 3), d.values["stride"] = by_axis(1, 2), d.values["pad"] = by_axis(0, 2);
+    if (in(0, 2) == 0) d.values["dilation"] = by_axis(1, 2);
     fill_bias(d);
     return d;
   }
   draft_layer pooling() {
     draft_layer d{chance() ? "max_pool" : "avg_pool", {}, {}, 1, true};
     if (in(0, 4) == 0) return d;  // the whole image
-    d.values["kernel"] = in(2, 3);
-    d.values["stride"] = in(1, 2), d.values["pad"] = in(0, 1);
+    d.values["kernel"] = by_axis(2, 3), d.values["stride"] = by_axis(1, 2), d.values["pad"] = by_axis(0, 1);
     if (chance()) d.values["rounding"] = std::string("floor");
     return d;
   }

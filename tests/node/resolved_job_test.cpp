@@ -86,6 +86,14 @@ TEST(resolved_job, contains_overrides_defaults_and_options_of_fillers) {
 
 // The value `auto` of `fraction`, shares, nodes of layers, and an absent `partition`, which
 // means something else than "batch".
+TEST(resolved_job, keeps_pairs_and_writes_equal_numbers_as_one) {
+  const auto text = expect_round_trip(
+      parsed(text_of(sound_lines()), {"layer.conv1.stride=[1, 2]", "layer.conv1.pad=[1, 1]", "layer.conv1.dilation=2"}));
+  EXPECT_TRUE(has_line(text, "stride = [1, 2]")) << text;
+  EXPECT_TRUE(has_line(text, "pad = 1")) << text;
+  EXPECT_TRUE(has_line(text, "dilation = 2")) << text;
+}
+
 TEST(resolved_job, keeps_how_layers_are_placed) {
   const auto text = text_of(sound_lines());
   const auto s = parsed(text, {"layer.conv1.fraction=auto", "layer.ip1.place=[\"a\",\"b/gpu:1\"]", "layer.ip1.fraction=[0.25,0.75]",

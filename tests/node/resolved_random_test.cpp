@@ -47,7 +47,9 @@ class random_sets {
   std::string value(const option_spec& s) {
     switch (s.kind) {
       case option_kind::boolean: return below(2) ? "true" : "false";
-      case option_kind::integer: return !s.choices.empty() && below(2) ? toml_text(one_of(s.choices)) : whole(s.min, s.max);
+      case option_kind::integer:
+        if (s.by_axis && below(2)) return "[" + whole(s.min, s.max) + ", " + whole(s.min, s.max) + "]";
+        return !s.choices.empty() && below(2) ? toml_text(one_of(s.choices)) : whole(s.min, s.max);
       case option_kind::real: return real(s.min, s.max);
       case option_kind::text: return toml_text(s.choices.empty() ? "/t \"" + std::to_string(below(9)) : one_of(s.choices));
       case option_kind::integers: return "[" + whole(s.min, s.max) + ", " + whole(s.min, s.max) + "]";

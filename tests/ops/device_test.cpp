@@ -3,8 +3,10 @@
 // late. Also tests that results depend only on values. (Products: device_products_test.cpp.)
 #include "ops/device.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <random>
 #include <thread>
 
 #include "ops/tensor_values.hpp"
@@ -189,8 +191,42 @@ TEST_P(every_device, max_pool_breaks_ties_in_row_order_and_lets_nan_win) {
   EXPECT_EQ(values_of<std::int32_t>(index), (std::vector<std::int32_t>{4, 7}));
 }
 
-// Windows and extents near those that have their own kernels, with many ties. f64 has no such
-// kernels.
+// Pooling of three planes in f32 and f64, with many ties. f64 has no kernels of its own for special
+// windows.
+void pooling_agrees(device& dev, const pool_geometry& g) {
+  const auto about = dev.numerics_id() + ", image " + shape{g.height, g.width}.to_string() + ", kernel " +
+                     shape{g.kernel_h, g.kernel_w}.to_string() + ", stride " + shape{g.stride_h, g.stride_w}.to_string() +
+                     ", pad " + shape{g.pad_h, g.pad_w}.to_string();
+  SCOPED_TRACE(about);
+  const shape xs{3, g.height, g.width}, ys{3, g.out_h, g.out_w};
+  const auto near = [&](const tensor& narrow, const tensor& wide) {
+    const tensor a = at_home(dev, narrow), b = at_home(dev, wide);
+    for (std::int64_t i = 0; i < a.count(); ++i) ASSERT_NEAR(value(a, i), value(b, i), 1e-5) << i;
+  };
+  auto ties = test::values_of<double>(at_home(dev, gaussian(dev, xs, 1)));
+  for (double& v : ties) v = std::round(2 * v) / 2;
+  tensor x = tensor_of(dev, xs, ties), dy = gaussian(dev, ys, 2, dtype::f32), wide_dy = test::empty(dev, ys);
+  dev.copy(dy, wide_dy);
+  tensor narrow = test::empty(dev, xs, dtype::f32), y = test::empty(dev, ys, dtype::f32), y2 = test::empty(dev, ys);
+  dev.copy(x, narrow);
+  tensor at = test::empty(dev, ys, dtype::i32), at2 = test::empty(dev, ys, dtype::i32);
+  tensor dx = test::empty(dev, xs, dtype::f32), dx2 = test::empty(dev, xs);
+  dev.max_pool(g, narrow, y, at);
+  dev.max_pool(g, x, y2, at2);
+  ASSERT_EQ(test::values_of<std::int32_t>(at_home(dev, at)), test::values_of<std::int32_t>(at_home(dev, at2)));
+  near(y, y2);
+  dev.max_pool_backward(g, dy, at, dx);
+  dev.max_pool_backward(g, wide_dy, at2, dx2);
+  near(dx, dx2);
+  dev.avg_pool(g, narrow, y);
+  dev.avg_pool(g, x, y2);
+  near(y, y2);
+  dev.avg_pool_backward(g, dy, dx);
+  dev.avg_pool_backward(g, wide_dy, dx2);
+  near(dx, dx2);
+}
+
+// Windows and extents near those that have their own kernels.
 TEST_P(every_device, pooling_of_f32_agrees_with_f64) {
   for (std::int64_t kernel : {1, 2, 3, 4})
     for (std::int64_t width : {3, 4, 5, 6, 7, 31, 32, 33, 34, 35, 55, 63, 64, 65, 66, 67})
@@ -201,33 +237,24 @@ TEST_P(every_device, pooling_of_f32_agrees_with_f64) {
             .planes = 3, .height = height, .width = width, .kernel_h = kernel, .kernel_w = kernel, .stride_h = 2, .stride_w = 2};
         const auto extent = [&](std::int64_t n) { return std::min((n - kernel + (ceil ? 1 : 0)) / 2 + 1, (n + 1) / 2); };
         g.out_h = extent(height), g.out_w = extent(width);
-        const shape xs{3, height, width}, ys{3, g.out_h, g.out_w};
-        const auto near = [&](const tensor& narrow, const tensor& wide) {
-          const tensor a = home(narrow), b = home(wide);
-          for (std::int64_t i = 0; i < a.count(); ++i)
-            ASSERT_NEAR(value(a, i), value(b, i), 1e-5) << kernel << " " << width << " " << i;
-        };
-        auto ties = values_of(gaussian(*dev, xs, 1));
-        for (double& v : ties) v = std::round(2 * v) / 2;
-        tensor x = tensor_of(*dev, xs, ties), dy = gaussian(*dev, ys, 2, dtype::f32), wide_dy = test::empty(*dev, ys);
-        dev->copy(dy, wide_dy);
-        tensor narrow = test::empty(*dev, xs, dtype::f32), y = test::empty(*dev, ys, dtype::f32), y2 = test::empty(*dev, ys);
-        dev->copy(x, narrow);
-        tensor at = test::empty(*dev, ys, dtype::i32), at2 = test::empty(*dev, ys, dtype::i32);
-        tensor dx = test::empty(*dev, xs, dtype::f32), dx2 = test::empty(*dev, xs);
-        dev->max_pool(g, narrow, y, at);
-        dev->max_pool(g, x, y2, at2);
-        ASSERT_EQ(values_of<std::int32_t>(at), values_of<std::int32_t>(at2)) << kernel << " " << width << " " << dev->numerics_id();
-        dev->max_pool_backward(g, dy, at, dx);
-        dev->max_pool_backward(g, wide_dy, at2, dx2);
-        near(dx, dx2);
-        dev->avg_pool(g, narrow, y);
-        dev->avg_pool(g, x, y2);
-        near(y, y2);
-        dev->avg_pool_backward(g, dy, dx);
-        dev->avg_pool_backward(g, wide_dy, dx2);
-        near(dx, dx2);
+        pooling_agrees(*dev, g);
+        if (HasFailure()) return;
       }
+}
+
+TEST_P(every_device, pooling_of_f32_agrees_with_f64_when_windows_differ_by_axis) {
+  std::mt19937_64 random(3);
+  const auto upto = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)) + 1; };
+  for (int k = 0; k < 200; ++k) {
+    pool_geometry g{.planes = 3, .height = upto(9), .width = upto(70)};
+    g.kernel_h = upto(std::min<std::int64_t>(g.height, 4)), g.kernel_w = upto(std::min<std::int64_t>(g.width, 5));
+    g.stride_h = upto(3), g.stride_w = upto(4), g.pad_h = upto(g.kernel_h) - 1, g.pad_w = upto(g.kernel_w) - 1;
+    g.out_h = (g.height + 2 * g.pad_h - g.kernel_h) / g.stride_h + 1,
+    g.out_w = (g.width + 2 * g.pad_w - g.kernel_w) / g.stride_w + 1;
+    g.count_padding = random() % 2 == 0;
+    pooling_agrees(*dev, g);
+    if (HasFailure()) return;
+  }
 }
 
 TEST_P(every_device, lrn_within_a_channel_of_f32_agrees_with_f64) {

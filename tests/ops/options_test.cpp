@@ -13,6 +13,7 @@ option_specs example_specs() {
           choice_option("region", {"across", "within"}, "where"),
           flag_option("bias", true, "add one"),
           bounded(option_of("points", option_kind::integers, std::vector<std::int64_t>{}, "cuts"), 1),
+          by_axis_option("stride", 1, "a distance", 1),
           option_of("weights", option_kind::reals, std::vector<double>{}, "weights"),
           table_option("filler", "a table")};
 }
@@ -61,10 +62,36 @@ TEST(options, accepts_an_empty_list_of_any_kind) {
   EXPECT_TRUE(o.get<std::vector<i>>("points").empty());
 }
 
+TEST(options, a_pair_of_equal_numbers_becomes_one_number) {
+  const auto stride = [](option_value v) {
+    return check_options({{{"outputs", i{1}}, {"stride", std::move(v)}}}, example_specs());
+  };
+  using pair = std::array<i, 2>;
+  EXPECT_EQ(check_options({{{"outputs", i{1}}}}, example_specs()).by_axis("stride"), (pair{1, 1}));
+  EXPECT_EQ(stride(i{3}).by_axis("stride"), (pair{3, 3}));
+  EXPECT_EQ(stride(std::vector<i>{2, 3}).by_axis("stride"), (pair{2, 3}));
+  EXPECT_EQ(stride(std::vector<i>{3, 3}).integer("stride"), 3);
+}
+
+TEST(options, errors_name_what_a_pair_may_be) {
+  const auto mistake = [](option_value v) { return mistake_in({{"outputs", i{1}}, {"stride", std::move(v)}}); };
+  const std::string wanted = "stride: option 'stride' must be an integer or a pair [height, width]";
+  EXPECT_EQ(mistake(std::vector<i>{1, 2, 3}), wanted);
+  EXPECT_EQ(mistake(std::vector<i>{1}), wanted);
+  EXPECT_EQ(mistake(std::vector<i>{}), wanted);
+  EXPECT_EQ(mistake(std::vector<double>{1.0, 2.0}), wanted);
+  EXPECT_EQ(mistake(std::string("2")), wanted);
+  EXPECT_EQ(mistake(std::vector<std::string>{"1", "2"}), wanted);
+  EXPECT_EQ(mistake(std::vector<i>{1, 0}), "stride: option 'stride' must be at least 1 and at most 1000000000, not 0");
+  EXPECT_EQ(mistake(std::vector<i>{-1, 2}), "stride: option 'stride' must be at least 1 and at most 1000000000, not -1");
+  // An option that is not by axis takes no pair.
+  EXPECT_EQ(mistake_in({{"outputs", std::vector<i>{1, 2}}}), "outputs: option 'outputs' must be an integer");
+}
+
 TEST(options, errors_name_the_option_and_the_nearest_name) {
   EXPECT_EQ(mistake_in({{"outputs", i{1}}, {"ouputs", i{2}}}), "ouputs: unknown option 'ouputs'; did you mean 'outputs'?");
   EXPECT_EQ(mistake_in({{"outputs", i{1}}, {"xyzzy", i{2}}}),
-            "xyzzy: unknown option 'xyzzy'; known: outputs, rate, region, bias, points, weights, filler");
+            "xyzzy: unknown option 'xyzzy'; known: outputs, rate, region, bias, points, stride, weights, filler");
   EXPECT_EQ(mistake_in({}), "outputs: option 'outputs' is missing; it must be an integer");
   EXPECT_EQ(mistake_in({{"outputs", 1.5}}), "outputs: option 'outputs' must be an integer");
   EXPECT_EQ(mistake_in({{"outputs", i{0}}}), "outputs: option 'outputs' must be at least 1 and at most 1000000000, not 0");

@@ -71,6 +71,7 @@ class random_layers {
     static const char* modes[] = {"zero", "edge", "reflect"};
     const std::string mode = modes[in(0, 2)];
     const auto side = [&](int axis) { return in(0, mode == "reflect" ? std::min<i>(x[axis] - 1, 4) : 4); };
+    if (in(0, 3) == 0) return plain({{x[0], x[1], x[3]}}, with({{"mode", mode}, {"left", side(3)}, {"right", side(3)}}));
     return plain({x}, with({{"mode", mode}, {"top", side(2)}, {"bottom", side(2)}, {"left", side(3)}, {"right", side(3)}}));
   }
   layer_case upsample() {
@@ -82,32 +83,89 @@ class random_layers {
       o.values["height"] = in(1, 12), o.values["width"] = in(1, 12);
     return plain({image()}, o);
   }
+  // A pair, half of the time of two equal numbers.
+  option_value by_axis(i h, i w) { return h == w && chance() ? option_value(h) : option_value(std::vector<i>{h, w}); }
+  std::pair<i, i> two(i least, i most) {
+    const i h = in(least, most);
+    return {h, chance() ? h : in(least, most)};
+  }
+  // A third of the cases have one axis, [N, C, L].
+  layer_case on_images(options o, const shape& x) {
+    const auto square = [](const auto& v) {
+      const auto* pair = std::get_if<std::vector<i>>(&v.second);
+      return pair == nullptr || (*pair)[0] == (*pair)[1];
+    };
+    if (in(0, 2) != 0 || !std::all_of(o.values.begin(), o.values.end(), square)) return plain({x}, std::move(o));
+    return plain({{x[0], x[1], x[3]}}, std::move(o));
+  }
   layer_case deconvolution() {
-    const i groups = in(1, 3), stride = in(1, 3), dilation = in(1, 2), kernel_h = in(1, 4), kernel_w = in(1, 4);
+    const i groups = in(1, 3);
+    const auto [stride_h, stride_w] = two(1, 3);
+    const auto [dilation_h, dilation_w] = two(1, 2);
+    const auto [kernel_h, kernel_w] = two(1, 4);
     const shape x{extent(3), groups * in(1, 3), extent(6), extent(6)};
-    const i rows = (x[2] - 1) * stride + dilation * (kernel_h - 1) + 1,
-            columns = (x[3] - 1) * stride + dilation * (kernel_w - 1) + 1;
-    return plain({x}, with({{"outputs", groups * in(1, 3)},
-                            {"groups", groups},
-                            {"kernel_h", kernel_h},
-                            {"kernel_w", kernel_w},
-                            {"stride", stride},
-                            {"dilation", dilation},
-                            {"output_pad", in(0, stride - 1)},
-                            {"pad", in(0, std::min<i>(3, (std::min(rows, columns) - 1) / 2))},
-                            {"bias", chance()}}));
+    const auto pad = [&](i n, i stride, i dilation, i kernel) {
+      return in(0, std::min<i>(3, ((n - 1) * stride + dilation * (kernel - 1)) / 2));
+    };
+    const i pad_h = pad(x[2], stride_h, dilation_h, kernel_h), pad_w = pad(x[3], stride_w, dilation_w, kernel_w);
+    const i extra_h = in(0, stride_h - 1), extra_w = in(0, stride_w - 1);
+    return on_images(with({{"outputs", groups * in(1, 3)},
+                           {"groups", groups},
+                           {"kernel", by_axis(kernel_h, kernel_w)},
+                           {"stride", by_axis(stride_h, stride_w)},
+                           {"dilation", by_axis(dilation_h, dilation_w)},
+                           {"output_pad", by_axis(extra_h, extra_w)},
+                           {"pad", by_axis(pad_h, pad_w)},
+                           {"bias", chance()}}),
+                     x);
   }
   layer_case convolution() {
-    const i groups = in(1, 3), dilation = in(1, 2), kernel_h = in(1, 4), kernel_w = in(1, 4), pad = in(0, 3);
-    const auto least = [&](i kernel) { return std::max<i>(1, dilation * (kernel - 1) + 1 - 2 * pad); };
-    const shape x{extent(3), groups * in(1, 3), least(kernel_h) + extent(6) - 1, least(kernel_w) + extent(6) - 1};
+    const i groups = in(1, 3);
+    const auto [stride_h, stride_w] = two(1, 3);
+    const auto [dilation_h, dilation_w] = two(1, 2);
+    const auto [kernel_h, kernel_w] = two(1, 4);
+    const auto [pad_h, pad_w] = two(0, 3);
+    const auto least = [](i kernel, i dilation, i pad) { return std::max<i>(1, dilation * (kernel - 1) + 1 - 2 * pad); };
+    const shape x{extent(3), groups * in(1, 3), least(kernel_h, dilation_h, pad_h) + extent(6) - 1,
+                  least(kernel_w, dilation_w, pad_w) + extent(6) - 1};
+    return on_images(with({{"outputs", groups * in(1, 4)},
+                           {"groups", groups},
+                           {"kernel", by_axis(kernel_h, kernel_w)},
+                           {"stride", by_axis(stride_h, stride_w)},
+                           {"dilation", by_axis(dilation_h, dilation_w)},
+                           {"pad", by_axis(pad_h, pad_w)},
+                           {"bias", chance()}}),
+                     x);
+  }
+  layer_case pooling() {
+    const auto [kernel_h, kernel_w] = two(1, 4);
+    const auto [stride_h, stride_w] = two(1, 3);
+    const i pad_h = in(0, kernel_h - 1), pad_w = in(0, kernel_w - 1);
+    const auto least = [](i kernel, i pad) { return std::max<i>(1, kernel - 2 * pad); };
+    const shape x{extent(3), extent(3), least(kernel_h, pad_h) + extent() - 1, least(kernel_w, pad_w) + extent(20) - 1};
+    return on_images(with({{"kernel", by_axis(kernel_h, kernel_w)},
+                           {"stride", by_axis(stride_h, stride_w)},
+                           {"pad", by_axis(pad_h, pad_w)},
+                           {"rounding", word(chance(), "ceil", "floor")}}),
+                     x);
+  }
+  layer_case avg_pool() {
+    layer_case c = pooling();
+    c.given.values["count_padding"] = chance();
+    return c;
+  }
+  layer_case sequence_convolution() {
+    const i groups = in(1, 2), kernel = in(1, 5), dilation = in(1, 3);
+    static const char* words[] = {"same", "causal"};
+    const bool number = chance();
+    const i pad = in(0, 3), reach = dilation * (kernel - 1) + 1;
+    const shape x{extent(3), number ? std::max<i>(1, reach - 2 * pad) + extent() - 1 : extent(12), groups * in(1, 4)};
     return plain({x}, with({{"outputs", groups * in(1, 4)},
                             {"groups", groups},
-                            {"kernel_h", kernel_h},
-                            {"kernel_w", kernel_w},
+                            {"kernel", kernel},
                             {"stride", in(1, 3)},
                             {"dilation", dilation},
-                            {"pad", pad},
+                            {"pad", number ? option_value(pad) : option_value(std::string(words[in(0, 1)]))},
                             {"bias", chance()}}));
   }
   layer_case element_loss(bool targets) {
@@ -224,6 +282,9 @@ class random_layers {
         {"upsample", [](self& r) { return r.upsample(); }},
         {"deconvolution", [](self& r) { return r.deconvolution(); }},
         {"convolution", [](self& r) { return r.convolution(); }},
+        {"max_pool", [](self& r) { return r.pooling(); }},
+        {"avg_pool", [](self& r) { return r.avg_pool(); }},
+        {"sequence_convolution", [](self& r) { return r.sequence_convolution(); }},
         {"embedding", [](self& r) { return r.embedding(); }},
         {"layer_norm", [](self& r) { return r.layer_norm(); }},
         {"batch_norm", [](self& r) { return r.batch_norm(); }},

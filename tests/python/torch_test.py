@@ -39,6 +39,11 @@ class RandomNet(nn.Module):
         self.add_module(name, module)
         return name
 
+    def by_axis(self, numbers):
+        """A pair for height and width; half of them are of equal numbers."""
+        first = self.draw.choice(numbers)
+        return first, first if self.draw.random() < 0.5 else self.draw.choice(numbers)
+
     def grow(self, shape):  # size: one branch for each kind of layer
         d, (c, h, w) = self.draw, shape
         kinds = ["conv", "deconv", "batch_norm", "layer_norm", "lrn", "activation", "function", "prelu", "dropout", "add", "cat", "pad",
@@ -47,12 +52,16 @@ class RandomNet(nn.Module):
         self.drawn[kind] += 1
         if kind == "conv":
             groups = d.choice([g for g in (1, 2) if c % g == 0])
-            k, s, p, dil = d.choice([1, 3]), d.choice([1, 2]), d.choice([0, 1]), d.choice([1, 1, 2])
-            if min(h, w) + 2 * p <= dil * (k - 1) + 1:
-                p = dil
-            module = nn.Conv2d(c, 2 * d.randint(1, 4), (k, d.choice([k, 1])), s, p, dil, groups, bias=d.random() < 0.7)
+            k, s, p, dil = self.by_axis([1, 3]), self.by_axis([1, 2]), list(self.by_axis([0, 1])), self.by_axis([1, 1, 2])
+            for a, extent in enumerate((h, w)):
+                if extent + 2 * p[a] <= dil[a] * (k[a] - 1) + 1:
+                    p[a] = dil[a]
+            same = s == (1, 1) and d.random() < 0.2
+            module = nn.Conv2d(c, 2 * d.randint(1, 4), k, s, "same" if same else tuple(p), dil, groups, bias=d.random() < 0.7)
         elif kind == "deconv":
-            module = nn.ConvTranspose2d(c, d.randint(1, 5), 3, d.choice([1, 2]), d.choice([0, 1]), bias=d.random() < 0.7)
+            stride = self.by_axis([1, 2])
+            module = nn.ConvTranspose2d(c, d.randint(1, 5), self.by_axis([3, 4]), stride, self.by_axis([0, 1]),
+                                        tuple(d.randint(0, n - 1) for n in stride), bias=d.random() < 0.7, dilation=self.by_axis([1, 2]))
         elif kind == "batch_norm":
             module = nn.BatchNorm2d(c, affine=d.random() < 0.7)
             module.running_mean.uniform_(-1, 1)
@@ -86,11 +95,12 @@ class RandomNet(nn.Module):
                 return shape
             module = d.choice([nn.Upsample(scale_factor=2), nn.Upsample(size=(h + 3, w + 1), mode="bilinear", align_corners=d.random() < 0.5)])
         elif kind == "max_pool":
-            module = nn.MaxPool2d(d.choice([2, 3]), d.choice([1, 2]), d.choice([0, 1]), ceil_mode=d.random() < 0.5)
+            module = nn.MaxPool2d(self.by_axis([2, 3]), self.by_axis([1, 2]), self.by_axis([0, 1]), ceil_mode=d.random() < 0.5)
         elif kind == "avg_pool":
-            module = nn.AvgPool2d(d.choice([2, 3]), d.choice([1, 2]), d.choice([0, 1]), ceil_mode=d.random() < 0.5, count_include_pad=d.random() < 0.5)
+            module = nn.AvgPool2d(self.by_axis([2, 3]), self.by_axis([1, 2]), self.by_axis([0, 1]), ceil_mode=d.random() < 0.5,
+                                  count_include_pad=d.random() < 0.5)
         elif kind == "adaptive":
-            module = nn.AdaptiveAvgPool2d(1)
+            module = nn.AdaptiveAvgPool2d(tuple(d.choice([n for n in (1, 1, 2, 4) if extent % n == 0]) for extent in (h, w)))
         elif kind in ("add", "cat"):
             a, b = self.keep(nn.Conv2d(c, 4, 1)), None
             self.add_module(a + "b", nn.Conv2d(c, 4, 1))
@@ -164,6 +174,47 @@ class Attention(nn.Module):
         return x + self.out(y.transpose(1, 2).contiguous().view(n, t, width))
 
 
+class RandomSeriesNet(nn.Module):
+    """A net of series [N, C, L]: convolutions and pooling of one axis."""
+
+    def __init__(self, seed, drawn):
+        super().__init__()
+        d = random.Random(seed)
+        channels, length = d.randint(1, 4), d.randint(8, 20)
+        self.example = (channels, length)
+        steps = []
+        for _ in range(d.randint(1, 4)):
+            outputs, k, s, p = d.randint(1, 5), d.randint(2, 3), d.randint(1, 2), d.randint(0, 1)
+            kind = d.choice(["Conv1d", "Conv1d", "ConvTranspose1d", "MaxPool1d", "AvgPool1d", "AdaptiveAvgPool1d", "BatchNorm1d", "pad"])
+            if length < 6 and kind != "ConvTranspose1d":
+                kind = "BatchNorm1d"
+            if kind == "Conv1d":
+                groups = d.choice([g for g in (1, 2, 3) if channels % g == 0])
+                padding = "same" if k == 3 and s == 1 and d.random() < 0.3 else p
+                steps.append(nn.Conv1d(channels, outputs * groups, k, s, padding, d.randint(1, 2), groups, d.random() < 0.7))
+            elif kind == "ConvTranspose1d":
+                steps.append(nn.ConvTranspose1d(channels, outputs, k, s, p, d.randint(0, s - 1), 1, d.random() < 0.7))
+            elif kind == "pad":
+                steps.append(d.choice([nn.ReflectionPad1d((1, 2)), nn.ReplicationPad1d((0, 2)), nn.ConstantPad1d((2, 0), 0.0)]))
+            elif kind == "MaxPool1d":
+                steps.append(nn.MaxPool1d(k, s, p, ceil_mode=d.random() < 0.5))
+            elif kind == "AvgPool1d":
+                steps.append(nn.AvgPool1d(k, s, p, d.random() < 0.5, d.random() < 0.5))
+            elif kind == "AdaptiveAvgPool1d":
+                steps.append(nn.AdaptiveAvgPool1d(d.choice([n for n in (1, 2, 3, 4) if length % n == 0])))
+            else:
+                steps.append(nn.BatchNorm1d(channels))
+            drawn[kind] += 1
+            with torch.no_grad():
+                channels, length = nn.Sequential(*steps).eval()(torch.zeros(1, *self.example)).shape[1:]
+            steps.append(d.choice([nn.ReLU(), nn.Tanh(), nn.PReLU(channels)]))
+        self.body = nn.Sequential(*steps)
+        self.head = nn.Linear(channels * length, 4)
+
+    def forward(self, x):
+        return self.head(torch.flatten(self.body(x), 1))
+
+
 class RandomSequenceNet(nn.Module):
     """Ids through an embedding, recurrent layers, and a head for the last step or for all."""
 
@@ -225,6 +276,17 @@ class TorchNets(InFolder):
         for n, v in module.state_dict().items():
             if not n.endswith("num_batches_tracked"):
                 self.assertTrue(torch.equal(v, before[n]), n)
+
+    def test_random_series_nets_compute_what_torch_computes(self):
+        drawn = collections.Counter()
+        for seed in range(80):
+            with self.subTest(seed=seed):
+                torch.manual_seed(seed)
+                module = RandomSeriesNet(seed, drawn)
+                examples = numpy.random.default_rng(seed).normal(size=(4, *module.example)).astype(numpy.float32)
+                self.go_back(module, self.compare(module, examples))
+        self.assertEqual(len(drawn), 7)
+        self.assertGreaterEqual(min(drawn.values()), 5, drawn)
 
     def test_random_sequence_nets_compute_what_torch_computes(self):
         drawn = collections.Counter()
@@ -336,7 +398,10 @@ class TorchNets(InFolder):
         for module, example, words in [
                 (Twice(), row, r"node 'bn_1' \(call_module bn, BatchNorm1d\): the module is called twice"),
                 (Broadcast(), row, r"node 'add' .*constants and broadcasting"),
-                (nn.Sequential(nn.Conv2d(3, 2, 3, stride=(1, 2))), image, r"node '_0' \(call_module 0, Conv2d\): stride \(1, 2\) differs by axis"),
+                (nn.Sequential(nn.Conv2d(3, 2, (3, 2), padding="same")), image,
+                 r"node '_0' \(call_module 0, Conv2d\): padding 'same' of a kernel \(3, 2\) .*differs before and behind"),
+                (nn.Sequential(nn.MaxPool2d(2, dilation=(1, 2))), image, r"MaxPool2d\): the dilation of pooling is not supported"),
+                (nn.Sequential(nn.AdaptiveAvgPool2d((3, 2))), image, r"AdaptiveAvgPool2d\): makes \(3, 2\) of \(8, 8\)"),
                 (nn.Sequential(nn.Softplus()), image, r"Softplus\): Troupe has no such layer"),
                 (nn.Sequential(nn.InstanceNorm2d(3, track_running_stats=True)), image, r"InstanceNorm2d\): running statistics"),
                 (Masked(), image, r"node 'masked_fill' .*only masks of the columns behind the diagonal"),

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -121,6 +123,22 @@ TEST(pool_kernels, equal_the_cpu_when_windows_are_oblong) {
   g = pool_whole(2, 3, 40);
   g.kernel_h = 1, g.kernel_w = 33, g.stride_w = 8, g.out_h = 3, g.out_w = 1;
   pool_agrees_over_seeds(g);
+}
+
+TEST(pool_kernels, equal_the_cpu_when_both_axes_differ) {
+  std::mt19937_64 random(5);
+  const auto upto = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)) + 1; };
+  for (int k = 0; k < 30; ++k) {
+    const auto height = upto(12), width = upto(40), rows = upto(std::min<std::int64_t>(4, height)),
+               columns = upto(std::min<std::int64_t>(5, width));
+    const auto count_padding = random() % 2 == 0;
+    // Height and width of two square windows.
+    const auto down = pool_of(2, height, width, rows, upto(3), upto(rows) - 1, random() % 2 == 0, count_padding);
+    const auto across = pool_of(2, height, width, columns, upto(3), upto(columns) - 1, random() % 2 == 0, count_padding);
+    auto g = down;
+    g.kernel_w = across.kernel_w, g.stride_w = across.stride_w, g.pad_w = across.pad_w, g.out_w = across.out_w;
+    pool_agrees_over_seeds(g);
+  }
 }
 
 TEST(pool_kernels, equal_the_cpu_when_a_window_is_the_whole_image) {

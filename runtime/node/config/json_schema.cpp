@@ -20,6 +20,7 @@ using names = std::vector<std::string>;
 
 json ref(const std::string& definition) { return {{"$ref", "#/definitions/" + definition}}; }
 json list_of(json item) { return {{"type", "array"}, {"items", std::move(item)}}; }
+json pair_of(json item) { return {{"type", "array"}, {"items", std::move(item)}, {"minItems", 2}, {"maxItems", 2}}; }
 json any_of(std::initializer_list<json> list) { return {{"anyOf", json(list)}}; }
 
 // A number as JSON: an integer if it is one.
@@ -70,7 +71,7 @@ json schema_of(const option_spec& o) {
   const auto whole_option = whole(o.min, o.max);
   switch (o.kind) {
     case option_kind::boolean: return {{"type", "boolean"}};
-    case option_kind::integer: return numbers(whole_option);
+    case option_kind::integer: return o.by_axis ? any_of({whole_option, pair_of(whole_option)}) : numbers(whole_option);
     case option_kind::real: return numbers(real_option);
     case option_kind::text: return o.choices.empty() ? json{{"type", "string"}} : one_of(o.choices);
     case option_kind::integers: return list_of(whole_option);

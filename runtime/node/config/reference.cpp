@@ -56,7 +56,8 @@ std::string accepted_values(const option_spec& s) {
   switch (s.kind) {
     case option_kind::boolean: return "true or false";
     case option_kind::integer:
-      return "integer" + range(s.min, s.max, above) + (s.choices.empty() ? "" : ", or " + code_list(s.choices));
+      return "integer" + range(s.min, s.max, above) + (s.by_axis ? ", or a pair `[height, width]`" : "") +
+             (s.choices.empty() ? "" : ", or " + code_list(s.choices));
     case option_kind::real:
       return "number" + range(s.min, s.max, above) + (s.choices.empty() ? "" : ", or " + code_list(s.choices));
     case option_kind::text: return s.choices.empty() ? "string" : code_list(s.choices);

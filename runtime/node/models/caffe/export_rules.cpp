@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/filler.hpp"
+#include "ops/window_options.hpp"
 #include "runtime/base/number_text.hpp"
 #include "runtime/base/wording.hpp"
 
@@ -19,18 +20,25 @@ proto_field plain_field(const std::string& name, proto_field::kind what, std::st
 
 // --- with weights
 
-void put_kernel(const options& o, field_list& p) {
-  const auto both = o.integer("kernel"), h = o.integer("kernel_h"), w = o.integer("kernel_w");
-  if (h > 0 || w > 0) {
-    p.push_back(integer_field("kernel_h", h > 0 ? h : both));
-    p.push_back(integer_field("kernel_w", w > 0 ? w : both));
-  } else {
-    p.push_back(integer_field("kernel_size", both));
-  }
+// One field `both`, or the fields `h` and `w`.
+void put_by_axis(field_list& p, const std::string& both, const std::string& h, const std::string& w, const by_axes& v) {
+  if (v[0] == v[1]) return p.push_back(integer_field(both, v[0]));
+  p.push_back(integer_field(h, v[0]));
+  p.push_back(integer_field(w, v[1]));
+}
+
+void put_window(const options& o, field_list& p) {
+  put_by_axis(p, "kernel_size", "kernel_h", "kernel_w", kernel_of(o));
+  if (const auto stride = o.by_axis("stride"); stride != by_axes{1, 1}) put_by_axis(p, "stride", "stride_h", "stride_w", stride);
+}
+
+void check_images(layer_export& e) {
+  if (e.layer.in[0].rank() != 4) e.refuse("only images [N, C, H, W] are exported to Caffe");
 }
 
 void put_convolution(layer_export& e) {
   const auto& o = e.values;
+  check_images(e);
   field_list p{integer_field("num_output", o.integer("outputs"))};
   const bool bias = o.flag("bias");
   if (!bias) p.push_back(word_field("bias_term", "false"));
@@ -39,15 +47,15 @@ void put_convolution(layer_export& e) {
     const auto side = [&](const char* name) { return sides.integer(name) < 0 ? sides.integer("pad") : sides.integer(name); };
     p.push_back(integer_field("pad_h", side("top")));
     p.push_back(integer_field("pad_w", side("left")));
-  } else if (o.integer("pad") != 0) {
-    p.push_back(integer_field("pad", o.integer("pad")));
+  } else if (const auto pad = o.by_axis("pad"); pad != by_axes{0, 0}) {
+    put_by_axis(p, "pad", "pad_h", "pad_w", pad);
   }
-  put_kernel(o, p);
-  if (o.integer("stride") != 1) p.push_back(integer_field("stride", o.integer("stride")));
+  put_window(o, p);
   if (o.integer("groups") != 1) p.push_back(integer_field("group", o.integer("groups")));
   e.add_filler(p, "weight_filler", 0);
   if (bias) e.add_filler(p, "bias_filler", 1);
-  if (o.integer("dilation") != 1) p.push_back(integer_field("dilation", o.integer("dilation")));
+  if (const auto dilation = o.by_axis("dilation"); dilation != by_axes{1, 1})
+    put_by_axis(p, "dilation", "dilation", "dilation", dilation);
   e.own.push_back(message_field("convolution_param", std::move(p)));
   e.params = bias ? 2 : 1;
 }
@@ -58,7 +66,7 @@ void export_convolution(layer_export& e) {
 }
 void export_deconvolution(layer_export& e) {
   e.type = "Deconvolution";
-  if (e.values.integer("output_pad") != 0) e.refuse("Caffe has no output_pad");
+  if (e.values.by_axis("output_pad") != by_axes{0, 0}) e.refuse("Caffe has no output_pad");
   put_convolution(e);
 }
 
@@ -129,14 +137,15 @@ void export_pooling(layer_export& e) {
   e.type = "Pooling";
   const bool average = e.layer.type == "avg_pool";
   field_list p{word_field("pool", average ? "AVE" : "MAX")};
-  if (average && o.integer("pad") != 0 && !o.flag("count_padding"))
+  check_images(e);
+  const auto pad = o.by_axis("pad");
+  if (average && pad != by_axes{0, 0} && !o.flag("count_padding"))
     e.refuse("Caffe's average counts padding in the divisor (count_padding = false)");
-  if (o.integer("kernel") == 0 && o.integer("kernel_h") == 0) {
+  if (kernel_of(o)[0] == 0) {
     p.push_back(word_field("global_pooling", "true"));
   } else {
-    put_kernel(o, p);
-    if (o.integer("stride") != 1) p.push_back(integer_field("stride", o.integer("stride")));
-    if (o.integer("pad") != 0) p.push_back(integer_field("pad", o.integer("pad")));
+    put_window(o, p);
+    if (pad != by_axes{0, 0}) put_by_axis(p, "pad", "pad_h", "pad_w", pad);
     if (o.text("rounding") == "floor") p.push_back(word_field("round_mode", "FLOOR"));
   }
   e.own.push_back(message_field("pooling_param", std::move(p)));
@@ -319,7 +328,8 @@ export_rule export_rule_of(const std::string& type) {
 const graph_layer* pad_of(const model_graph& g, const graph_layer& l) {
   if (l.type != "convolution" || l.inputs.empty() || l.inputs[0].layer < 0) return nullptr;
   const auto& p = g.layers[static_cast<std::size_t>(l.inputs[0].layer)];
-  if (p.type != "pad" || g.consumers({l.inputs[0].layer, 0}).size() != 1 || l.spec->values.integer("pad") != 0) return nullptr;
+  if (p.type != "pad" || g.consumers({l.inputs[0].layer, 0}).size() != 1 || l.spec->values.by_axis("pad") != by_axes{0, 0})
+    return nullptr;
   const auto& o = p.spec->values;
   const auto side = [&](const char* name) { return o.integer(name) < 0 ? o.integer("pad") : o.integer(name); };
   const bool even = side("top") == side("bottom") && side("left") == side("right");

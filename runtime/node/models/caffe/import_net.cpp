@@ -150,12 +150,6 @@ class net_translator {
     share(l, to);
     check_rest(l, to);
     if ((to.type == "softmax_loss" || to.type == "hinge" || to.type == "accuracy") && m.image) flatten_scores(l, to);
-    if (m.before) {
-      m.before->name = names_.fresh(m.before->name);
-      m.before->inputs = to.inputs, m.before->phase = to.phase;
-      to.inputs = {m.before->name};
-      add(*std::move(m.before));
-    }
     const bool several = to.type == "slice" || to.type == "split";
     for (std::size_t k = 0; k < l.tops.size(); ++k) {
       const auto tensor = k == 0 ? to.name : several ? to.name + "." + std::to_string(k) : std::string();

@@ -74,23 +74,16 @@ void map_pooling(layer_mapping& m) {
   const auto pad = read_extents(p, "pad", "pad_h", "pad_w", 0, 0);
   const auto rounding = p.word("round_mode", "CEIL", {"CEIL", "FLOOR"});
   if (m.from.tops.size() > 1) m.from.error("a second top (the positions of the maxima) is not supported");
-  if (!stride.square()) p.error("stride_h", "Troupe's pooling has one stride for height and width");
-  if (!pad.square()) p.error("pad_h", "Troupe's pooling has one pad for height and width");
-  if (global && (kernel.given || pad.h != 0 || stride.h != 1))
+  if (global && (kernel.given || !pad.are(0) || !stride.are(1)))
     p.error("global_pooling", "with 'global_pooling' there is no kernel, pad or stride");
   if (!global && !kernel.given) p.error("kernel_size", "'kernel_size' is missing");
   if (global) return;
-  if (kernel.square()) {
-    m.to.set("kernel", toml_text(kernel.h));
-  } else {
-    m.to.set("kernel_h", toml_text(kernel.h));
-    m.to.set("kernel_w", toml_text(kernel.w));
-  }
-  if (stride.h != 1) m.to.set("stride", toml_text(stride.h));
-  if (pad.h != 0) m.to.set("pad", toml_text(pad.h));
+  m.to.set("kernel", kernel.toml());
+  if (!stride.are(1)) m.to.set("stride", stride.toml());
+  if (!pad.are(0)) m.to.set("pad", pad.toml());
   if (rounding == "FLOOR")
     m.to.set("rounding", "\"floor\"");
-  else if (stride.h > std::min(kernel.h, kernel.w))
+  else if (stride.h > kernel.h || stride.w > kernel.w)
     m.found.note(m.from.title() +
                  ": the stride is greater than the kernel. A last window that begins behind the image is dropped; "
                  "Caffe would keep it, empty");

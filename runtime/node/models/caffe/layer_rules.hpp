@@ -2,7 +2,6 @@
 // Threads: pure functions.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +15,8 @@ struct layer_mapping {
   net_layer& from;
   job_layer& to;
   findings& found;
-  bool with_weights = false;          // the net's blobs are known
-  bool image = false;                 // its first input has the axes of an image
-  std::optional<job_layer> before{};  // a layer between its input and itself (pad)
+  bool with_weights = false;  // the net's blobs are known
+  bool image = false;         // its first input has the axes of an image
 
   message_reader& fields() const { return from.fields(); }
 
@@ -55,7 +53,8 @@ void map_bias(layer_mapping& m);
 struct extents {
   std::int64_t h = 0, w = 0;
   bool given = false;
-  bool square() const { return h == w; }
+  bool are(std::int64_t v) const { return h == v && w == v; }
+  std::string toml() const;  // one number, or [h, w]
 };
 extents read_extents(message_reader& p, const std::string& both, const std::string& h, const std::string& w, std::int64_t otherwise,
                      std::int64_t least);

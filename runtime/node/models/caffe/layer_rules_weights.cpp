@@ -80,18 +80,11 @@ image_extents read_convolution(layer_mapping& m, message_reader& p) {
   p.ignore({"engine", "force_nd_im2col"});
   p.only("axis", 1);
   if (!e.kernel.given) p.error("kernel_size", "'kernel_size' is missing");
-  if (!e.stride.square()) p.error("stride_h", "Troupe's " + m.to.type + " has one stride for height and width");
-  if (!e.dilation.square()) p.error("dilation", "Troupe's " + m.to.type + " has one dilation for height and width");
   m.to.set("outputs", toml_text(e.outputs));
-  if (e.kernel.square()) {
-    m.to.set("kernel", toml_text(e.kernel.h));
-  } else {
-    m.to.set("kernel_h", toml_text(e.kernel.h));
-    m.to.set("kernel_w", toml_text(e.kernel.w));
-  }
-  if (e.stride.h != 1) m.to.set("stride", toml_text(e.stride.h));
-  if (e.pad.square() && e.pad.h != 0) m.to.set("pad", toml_text(e.pad.h));
-  if (e.dilation.h != 1) m.to.set("dilation", toml_text(e.dilation.h));
+  m.to.set("kernel", e.kernel.toml());
+  if (!e.stride.are(1)) m.to.set("stride", e.stride.toml());
+  if (!e.pad.are(0)) m.to.set("pad", e.pad.toml());
+  if (!e.dilation.are(1)) m.to.set("dilation", e.dilation.toml());
   if (e.groups != 1) m.to.set("groups", toml_text(e.groups));
   if (!e.bias) m.to.set("bias", "false");
   m.filler(p, "weight_filler", "weight_filler");
@@ -184,16 +177,6 @@ void map_convolution(layer_mapping& m) {
   m.to.type = "convolution";
   auto p = m.fields().message("convolution_param");
   const auto e = read_convolution(m, p);
-  if (!e.pad.square()) {  // a convolution has one padding; zeros before it are the same
-    job_layer pad;
-    pad.name = m.to.name + "_pad", pad.type = "pad";
-    pad.set("top", toml_text(e.pad.h));
-    pad.set("bottom", toml_text(e.pad.h));
-    pad.set("left", toml_text(e.pad.w));
-    pad.set("right", toml_text(e.pad.w));
-    pad.image = true;
-    m.before = std::move(pad);
-  }
   std::vector<layer_mapping::wanted> list{{"weight", {e.outputs, 0, e.kernel.h, e.kernel.w}}};
   if (e.bias) list.push_back({"bias", {e.outputs}});
   m.parameters(list);
@@ -203,7 +186,6 @@ void map_deconvolution(layer_mapping& m) {
   m.to.type = "deconvolution";
   auto p = m.fields().message("convolution_param");
   const auto e = read_convolution(m, p);
-  if (!e.pad.square()) p.error("pad_h", "Troupe's deconvolution has one pad for height and width");
   if (e.outputs % e.groups != 0) p.error("group", "'group' does not divide 'num_output'");
   std::vector<layer_mapping::wanted> list{{"weight", {0, e.outputs / e.groups, e.kernel.h, e.kernel.w}}};
   if (e.bias) list.push_back({"bias", {e.outputs}});
@@ -327,6 +309,8 @@ void map_bias(layer_mapping& m) {
   m.to.image = m.image;
   m.parameters({{"bias", {0}}});
 }
+
+std::string extents::toml() const { return h == w ? toml_text(h) : toml_text(std::vector<std::int64_t>{h, w}); }
 
 extents read_extents(message_reader& p, const std::string& both, const std::string& h, const std::string& w, std::int64_t otherwise,
                      std::int64_t least) {

@@ -48,7 +48,10 @@ expected<void> export_pad(layer_writer& w) {
   const auto& o = w.given();
   const auto side = [&](const char* name) { return o.integer(name) >= 0 ? o.integer(name) : o.integer("pad"); };
   const auto& mode = o.text("mode");
-  w.add(part::whole, "Pad", {w.input(), w.integers("pads", {0, 0, side("top"), side("left"), 0, 0, side("bottom"), side("right")})},
+  const auto pads = w.in().rank() == 4
+                        ? std::vector<std::int64_t>{0, 0, side("top"), side("left"), 0, 0, side("bottom"), side("right")}
+                        : std::vector<std::int64_t>{0, 0, side("left"), 0, 0, side("right")};
+  w.add(part::whole, "Pad", {w.input(), w.integers("pads", pads)},
         {attribute_of("mode", mode == "zero" ? std::string("constant") : mode)});
   return {};
 }

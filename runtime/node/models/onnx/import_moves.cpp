@@ -92,17 +92,19 @@ void take_pad(const node_view& n) {
   if (n.given(3)) throw refusal("pads for some axes are not supported");
   if (pads.size() != 2 * x.dims.size()) throw refusal("it has " + std::to_string(pads.size()) + " pads for " + text_of(x.dims));
   if (std::all_of(pads.begin(), pads.end(), [](i64 p) { return p == 0; })) return n.result(x);
-  if (x.dims.size() != 4 || pads[0] + pads[1] + pads[4] + pads[5] != 0 || *std::min_element(pads.begin(), pads.end()) < 0)
-    throw refusal("only a border around images (N, C, height, width) is supported");
+  const auto axes = x.dims.size();
+  if ((axes != 3 && axes != 4) || pads[0] + pads[1] + pads[axes] + pads[axes + 1] != 0 ||
+      *std::min_element(pads.begin(), pads.end()) < 0)
+    throw refusal("only a border around images (N, C, height, width) and series (N, C, length) is supported");
   double fill = n.real("value", 0.0);
   if (n.given(2)) fill = n.reals_of(2, "value", 1)[0];
   if (mode == "constant" && fill != 0.0) throw refusal("a border of another value than 0 is not supported");
   if (mode != "constant" && mode != "reflect" && mode != "edge") throw refusal("mode '" + mode + "' is not supported");
   n.result(n.layer("pad", {x},
-                   {{"top", pads[2]},
-                    {"left", pads[3]},
-                    {"bottom", pads[6]},
-                    {"right", pads[7]},
+                   {{"top", axes == 4 ? pads[2] : 0},
+                    {"left", pads[axes - 1]},
+                    {"bottom", axes == 4 ? pads[6] : 0},
+                    {"right", pads[2 * axes - 1]},
                     {"mode", mode == "constant" ? std::string("zero") : mode}}));
 }
 

@@ -1,7 +1,7 @@
 // Conv, ConvTranspose and pooling.
 #include <algorithm>
-#include <array>
 
+#include "ops/window_options.hpp"
 #include "runtime/node/models/onnx/import_state.hpp"
 
 namespace troupe::onnx {
@@ -11,53 +11,59 @@ using i64 = std::int64_t;
 
 i64 up(i64 a, i64 b) { return a / b + (a % b != 0); }
 
-// Kernel, strides and padding of two spatial axes.
+using pair = by_axes;
+
+// Kernel, strides and padding of two spatial axes. [N, C, L] is an image of height 1.
 struct window {
-  std::array<i64, 2> kernel, stride, dilation, before, behind;
+  pair kernel, stride, dilation, before, behind;
   bool ceil = false;
   i64 reach(std::size_t a) const { return dilation[a] * (kernel[a] - 1) + 1; }
-  bool even() const { return before == behind && before[0] == before[1]; }
+  bool even() const { return before == behind; }
 };
 
-std::array<i64, 2> two(const node_view& n, const char* name, i64 otherwise, i64 least) {
-  const auto v = n.integers(name);
+void want_image(const activation& x) {
+  if (x.dims.size() != 3 && x.dims.size() != 4)
+    throw refusal("its input is " + text_of(x.dims) +
+                  "; only series (N, C, length) and images (N, C, height, width) are supported");
+}
+
+i64 extent_of(const activation& x, std::size_t a) { return x.dims.size() == 4 ? x.dims[2 + a] : a == 0 ? 1 : x.dims[2]; }
+// The axes that x has: 0 and 1, or 1.
+std::size_t first_axis(const activation& x) { return 4 - x.dims.size(); }
+
+// `count` numbers for each spatial axis of x.
+extents by_axis_list(const node_view& n, const activation& x, const char* name, std::size_t count) {
+  auto v = n.integers(name);
+  if (!v.empty() && v.size() != count * (x.dims.size() - 2))
+    throw refusal("attribute '" + std::string(name) + "' has " + std::to_string(v.size()) + " numbers, but its input is " +
+                  text_of(x.dims));
+  return v;
+}
+
+pair by_axis(const node_view& n, const activation& x, const char* name, i64 otherwise, i64 least) {
+  const auto v = by_axis_list(n, x, name, 1);
   if (v.empty()) return {otherwise, otherwise};
-  if (v.size() != 2)
-    throw refusal("attribute '" + std::string(name) + "' has " + std::to_string(v.size()) +
-                  " numbers; only images (two axes) are supported");
   for (const auto e : v)
     if (e < least || e > 1'000'000'000) throw refusal("attribute '" + std::string(name) + "' has " + std::to_string(e));
-  return {v[0], v[1]};
-}
-
-void want_image(const activation& x) {
-  if (x.dims.size() != 4) throw refusal("its input is " + text_of(x.dims) + "; only images (N, C, height, width) are supported");
-}
-
-i64 the_same(const std::array<i64, 2>& v, const char* what) {
-  if (v[0] != v[1])
-    throw refusal(std::string(what) + " that differ by axis (" + std::to_string(v[0]) + ", " + std::to_string(v[1]) +
-                  ") are not supported");
-  return v[0];
+  return {v.size() == 2 ? v[0] : otherwise, v.back()};
 }
 
 // `kernel`: of the weights, or zeros to read the attribute.
-window window_of(const node_view& n, const activation& x, std::array<i64, 2> kernel) {
+window window_of(const node_view& n, const activation& x, pair kernel) {
   want_image(x);
   window w;
-  w.kernel = kernel[0] > 0 ? kernel : two(n, "kernel_shape", 0, 1);
-  if (w.kernel[0] < 1 || w.kernel[1] < 1) throw refusal("it has no kernel_shape");
-  w.stride = two(n, "strides", 1, 1), w.dilation = two(n, "dilations", 1, 1);
+  w.kernel = kernel[1] > 0 ? kernel : by_axis(n, x, "kernel_shape", 1, 1);
+  if (kernel[1] < 1 && !n.has("kernel_shape")) throw refusal("it has no kernel_shape");
+  w.stride = by_axis(n, x, "strides", 1, 1), w.dilation = by_axis(n, x, "dilations", 1, 1);
   w.ceil = n.integer("ceil_mode", 0) != 0;
-  const auto pads = n.integers("pads");
-  if (!pads.empty() && pads.size() != 4)
-    throw refusal("attribute 'pads' has " + std::to_string(pads.size()) + " numbers; only images (two axes) are supported");
+  const auto pads = by_axis_list(n, x, "pads", 2);
   for (const auto p : pads)
     if (p < 0 || p > 1'000'000) throw refusal("attribute 'pads' has " + std::to_string(p));
-  if (pads.empty())
-    w.before = w.behind = {0, 0};
-  else
+  w.before = w.behind = {0, 0};
+  if (pads.size() == 4)
     w.before = {pads[0], pads[1]}, w.behind = {pads[2], pads[3]};
+  else if (!pads.empty())
+    w.before[1] = pads[0], w.behind[1] = pads[1];
   return w;
 }
 
@@ -69,7 +75,7 @@ void pad_automatically(const node_view& n, const activation& x, window& w) {
   if (kind == "VALID") return;
   if (kind != "SAME_UPPER" && kind != "SAME_LOWER") throw refusal("auto_pad is '" + kind + "'");
   for (std::size_t a = 0; a < 2; ++a) {
-    const auto extent = x.dims[2 + a];
+    const auto extent = extent_of(x, a);
     const auto all = std::max<i64>(0, (up(extent, w.stride[a]) - 1) * w.stride[a] + w.reach(a) - extent);
     w.before[a] = kind == "SAME_UPPER" ? all / 2 : all - all / 2;
     w.behind[a] = all - w.before[a];
@@ -79,7 +85,7 @@ void pad_automatically(const node_view& n, const activation& x, window& w) {
 // The stride of an axis with a single window does not matter.
 void free_strides(const activation& x, window& w) {
   for (const std::size_t a : {std::size_t{0}, std::size_t{1}})
-    if (x.dims[2 + a] + w.before[a] + w.behind[a] == w.reach(a)) w.stride[a] = w.stride[1 - a];
+    if (extent_of(x, a) + w.before[a] + w.behind[a] == w.reach(a)) w.stride[a] = w.stride[1 - a];
 }
 
 // A border around the image, in place of the window's own padding.
@@ -90,59 +96,87 @@ activation padded(const node_view& n, const activation& x, window& w, const std:
   return add_layer(n.to, n.name() + "_pad", "pad", {x}, sides)[0];
 }
 
-void set_kernel(options_given& o, const window& w) {
-  if (w.kernel[0] == w.kernel[1])
-    o["kernel"] = w.kernel[0];
+// One number for [N, C, L].
+void set_by_axis(options_given& o, const char* key, const activation& x, const pair& v) {
+  if (first_axis(x) == 1 || v[0] == v[1])
+    o[key] = v[1];
   else
-    o["kernel_h"] = w.kernel[0], o["kernel_w"] = w.kernel[1];
+    o[key] = extents{v[0], v[1]};
 }
 
-const tensor_value& kernel_weights(const node_view& n) {
+const tensor_value& kernel_weights(const node_view& n, const activation& x) {
   const auto& weight = n.reals(1, "weights");
-  if (weight.dims.size() != 4) throw refusal("its weights are " + text_of(weight.dims) + "; only images (two axes) are supported");
+  want_image(x);
+  if (weight.dims.size() != x.dims.size())
+    throw refusal("its weights are " + text_of(weight.dims) + ", but its input is " + text_of(x.dims));
   return weight;
 }
+pair kernel_of(const tensor_value& weight) { return {weight.dims.size() == 4 ? weight.dims[2] : 1, weight.dims.back()}; }
 
 std::vector<std::vector<float>> with_bias(const node_view& n, i64 outputs) {
-  std::vector<std::vector<float>> all{n.reals_of(1, "weights", kernel_weights(n).count())};
+  std::vector<std::vector<float>> all{n.reals_of(1, "weights", n.reals(1, "weights").count())};
   if (n.given(2)) all.push_back(n.reals_of(2, "bias", outputs));
   return all;
 }
 
-options_given conv_options_of(const node_view& n, const window& w, i64 outputs) {
-  options_given o{{"outputs", outputs}, {"bias", n.given(2)}};
-  set_kernel(o, w);
-  o["stride"] = the_same(w.stride, "strides"), o["dilation"] = the_same(w.dilation, "dilations"),
-  o["groups"] = n.integer("group", 1);
-  o["pad"] = w.before[0];
+options_given conv_options_of(const node_view& n, const activation& x, const window& w, i64 outputs) {
+  options_given o{{"outputs", outputs}, {"bias", n.given(2)}, {"groups", n.integer("group", 1)}};
+  set_by_axis(o, "kernel", x, w.kernel);
+  set_by_axis(o, "stride", x, w.stride);
+  set_by_axis(o, "dilation", x, w.dilation);
+  set_by_axis(o, "pad", x, w.before);
   return o;
 }
 
+// Over the steps of sequences [N, T, D] that the graph has transposed to [N, D, T].
+void take_sequence_conv(const node_view& n, const activation& view) {
+  const auto series = activation_of(view.tensor, view.shown());
+  const auto& weight = kernel_weights(n, series);
+  auto w = window_of(n, series, kernel_of(weight));
+  pad_automatically(n, series, w);
+  options_given o = conv_options_of(n, series, w, weight.dims[0]);
+  bool found = w.before[1] == w.behind[1];
+  for (const char* word : {"same", "causal"}) {
+    if (found) break;
+    o["pad"] = std::string(word);
+    found = sequence_padding({o}, view.dims[1]) == pair{w.before[1], w.behind[1]};
+  }
+  if (!found)
+    throw refusal(
+        "its padding of " + std::to_string(w.before[1]) + " steps before and " + std::to_string(w.behind[1]) +
+        " behind the sequence is not supported: the same on both sides, and before it alone as many as the kernel spans, are");
+  auto y = n.layer("sequence_convolution", {activation_of(view.tensor, view.dims)}, o, with_bias(n, weight.dims[0]));
+  y.axes = {0, 2, 1};
+  n.result(y);
+}
+
 void take_conv(const node_view& n) {
+  if (const auto& view = n.active(0); view.axes == std::vector<int>{0, 2, 1} && view.merged >= view.dims.size())
+    return take_sequence_conv(n, view);
   auto x = n.plain(0);
-  const auto& weight = kernel_weights(n);
-  auto w = window_of(n, x, {weight.dims[2], weight.dims[3]});
+  const auto& weight = kernel_weights(n, x);
+  auto w = window_of(n, x, kernel_of(weight));
   pad_automatically(n, x, w);
   free_strides(x, w);
   if (!w.even()) x = padded(n, x, w);
-  n.result(n.layer("convolution", {x}, conv_options_of(n, w, weight.dims[0]), with_bias(n, weight.dims[0])));
+  n.result(n.layer("convolution", {x}, conv_options_of(n, x, w, weight.dims[0]), with_bias(n, weight.dims[0])));
 }
 
 void take_conv_transpose(const node_view& n) {
   const auto x = n.plain(0);
-  const auto& weight = kernel_weights(n);
-  auto w = window_of(n, x, {weight.dims[2], weight.dims[3]});
-  const auto extra = two(n, "output_padding", 0, 0);
+  const auto& weight = kernel_weights(n, x);
+  auto w = window_of(n, x, kernel_of(weight));
+  const auto extra = by_axis(n, x, "output_padding", 0, 0);
   const auto groups = n.integer("group", 1);
   if (weight.dims[1] > 1'000'000 || groups < 1 || groups > 1'000'000) throw refusal("it has too many outputs or groups");
-  const auto full = [&](std::size_t a) { return (x.dims[2 + a] - 1) * w.stride[a] + w.reach(a) + extra[a]; };
+  const auto full = [&](std::size_t a) { return (extent_of(x, a) - 1) * w.stride[a] + w.reach(a) + extra[a]; };
   const auto kind = n.text("auto_pad", "NOTSET");
   const auto shape_asked = n.integers("output_shape");
   if (kind == "SAME_UPPER" || kind == "SAME_LOWER" || !shape_asked.empty()) {
-    if (!shape_asked.empty() && shape_asked.size() < 2)
-      throw refusal("attribute 'output_shape' has one number; only images (two axes) are supported");
-    for (std::size_t a = 0; a < 2; ++a) {
-      const auto out = shape_asked.empty() ? x.dims[2 + a] * w.stride[a] : shape_asked[shape_asked.size() - 2 + a];
+    const auto axes = x.dims.size() - 2;
+    if (!shape_asked.empty() && shape_asked.size() < axes) throw refusal("attribute 'output_shape' has too few numbers");
+    for (auto a = first_axis(x); a < 2; ++a) {
+      const auto out = shape_asked.empty() ? extent_of(x, a) * w.stride[a] : shape_asked[shape_asked.size() - 2 + a];
       const auto all = full(a) - out;
       if (all < 0) throw refusal("its output is larger than its windows reach");
       w.before[a] = kind == "SAME_UPPER" ? all / 2 : all - all / 2;
@@ -151,14 +185,16 @@ void take_conv_transpose(const node_view& n) {
   }
   const bool whole = !w.even();  // the full output, which is then cropped
   const auto cut = w;
-  if (whole || extra[0] != extra[1]) w.before = w.behind = {0, 0};
-  auto o = conv_options_of(n, w, weight.dims[1] * groups);
-  o["output_pad"] = the_same(extra, "output_padding");
+  if (whole) w.before = w.behind = {0, 0};
+  auto o = conv_options_of(n, x, w, weight.dims[1] * groups);
+  set_by_axis(o, "output_pad", x, extra);
   auto y = n.layer("deconvolution", {x}, o, with_bias(n, weight.dims[1] * groups));
-  if (whole)
-    y = add_layer(n.to, n.name() + "_crop", "crop", {y},
-                  {{"size", extents{full(0) - cut.before[0] - cut.behind[0], full(1) - cut.before[1] - cut.behind[1]}},
-                   {"offsets", extents{cut.before[0], cut.before[1]}}})[0];
+  if (whole) {
+    extents size, offsets;
+    for (auto a = first_axis(x); a < 2; ++a)
+      size.push_back(full(a) - cut.before[a] - cut.behind[a]), offsets.push_back(cut.before[a]);
+    y = add_layer(n.to, n.name() + "_crop", "crop", {y}, {{"size", size}, {"offsets", offsets}})[0];
+  }
   n.result(y);
 }
 
@@ -182,11 +218,10 @@ i64 caffe_extent(i64 extent, i64 kernel, i64 stride, i64 pad, bool ceil) {
 
 // The rounding with which Troupe's windows are those of `w`; none if its padding is another.
 std::optional<std::string> rounding_for(const window& w, const activation& x) {
-  if (w.before[0] != w.before[1]) return std::nullopt;
   for (const bool ceil : {false, true}) {
     bool same = true;
     for (std::size_t a = 0; a < 2; ++a)
-      same &= caffe_extent(x.dims[2 + a], w.kernel[a], w.stride[a], w.before[a], ceil) == pooled_extent(w, a, x.dims[2 + a]);
+      same &= caffe_extent(extent_of(x, a), w.kernel[a], w.stride[a], w.before[a], ceil) == pooled_extent(w, a, extent_of(x, a));
     if (same) return ceil ? "ceil" : "floor";
   }
   return std::nullopt;
@@ -198,19 +233,21 @@ std::optional<std::string> absorb_border(const node_view& n, activation& x, wind
   auto& layers = n.to.layers;
   const auto border =
       std::find_if(layers.begin(), layers.end(), [&](const draft_layer& d) { return d.name == x.tensor && d.type == "pad"; });
-  if (border == layers.end() || w.before != std::array<i64, 2>{0, 0} || n.to.readers[n.is.inputs[0]] != 1) return std::nullopt;
-  std::set<i64> widths;
-  for (const char* side : {"top", "left", "bottom", "right"}) widths.insert(std::get<i64>(border->given.at(side)));
-  if (widths.size() != 1 || std::get<std::string>(border->given.at("mode")) != "zero") return std::nullopt;
-  const auto pad = *widths.begin();
+  if (border == layers.end() || w.before != pair{0, 0} || n.to.readers[n.is.inputs[0]] != 1) return std::nullopt;
+  const auto side = [&](const char* name) { return std::get<i64>(border->given.at(name)); };
+  if (side("top") != side("bottom") || side("left") != side("right") || std::get<std::string>(border->given.at("mode")) != "zero")
+    return std::nullopt;
+  const pair pad{side("top"), side("left")};
   for (const bool ceil : {false, true}) {
-    bool same = pad < w.kernel[0] && pad < w.kernel[1];
+    bool same = pad[0] < w.kernel[0] && pad[1] < w.kernel[1];
     for (std::size_t a = 0; a < 2; ++a)
-      same =
-          same && caffe_extent(x.dims[2 + a] - 2 * pad, w.kernel[a], w.stride[a], pad, ceil) == pooled_extent(w, a, x.dims[2 + a]);
+      same = same && caffe_extent(extent_of(x, a) - 2 * pad[a], w.kernel[a], w.stride[a], pad[a], ceil) ==
+                         pooled_extent(w, a, extent_of(x, a));
     if (!same) continue;
-    x = activation_of(border->inputs[0], {x.dims[0], x.dims[1], x.dims[2] - 2 * pad, x.dims[3] - 2 * pad});
-    w.before = w.behind = {pad, pad};
+    auto inner = x.dims;
+    for (auto a = first_axis(x); a < 2; ++a) inner[x.dims.size() - 2 + a] -= 2 * pad[a];
+    x = activation_of(border->inputs[0], std::move(inner));
+    w.before = w.behind = pad;
     layers.erase(border);
     return ceil ? "ceil" : "floor";
   }
@@ -221,8 +258,8 @@ std::optional<std::string> absorb_border(const node_view& n, activation& x, wind
 // in every window that reaches the border. Returns false if a window may lie in the border alone.
 bool edge_border(const node_view& n, activation& x, window& w) {
   for (const std::size_t a : {std::size_t{0}, std::size_t{1}}) {
-    const auto end = (pooled_extent(w, a, x.dims[2 + a]) - 1) * w.stride[a] + w.kernel[a];
-    w.behind[a] = std::max<i64>(0, end - x.dims[2 + a] - w.before[a]);
+    const auto end = (pooled_extent(w, a, extent_of(x, a)) - 1) * w.stride[a] + w.kernel[a];
+    w.behind[a] = std::max<i64>(0, end - extent_of(x, a) - w.before[a]);
     if (w.before[a] >= w.kernel[a] || w.behind[a] >= w.kernel[a]) return false;
   }
   w.ceil = false;
@@ -235,7 +272,7 @@ void take_pool(const node_view& n, bool average) {
   auto w = window_of(n, x, {0, 0});
   pad_automatically(n, x, w);
   free_strides(x, w);
-  if (w.dilation != std::array<i64, 2>{1, 1}) throw refusal("dilations are not supported");
+  if (w.dilation != pair{1, 1}) throw refusal("dilations are not supported");
   if (n.read(1)) throw refusal("its second output, the indices, is not supported");
   bool counts = average && n.integer("count_include_pad", 0) != 0;
   std::optional<std::string> rounding;
@@ -246,7 +283,7 @@ void take_pool(const node_view& n, bool average) {
   if (!rounding) rounding = rounding_for(w, x);
   // A divisor of whole windows although they reach further than Troupe's padding.
   const auto beyond = [&](std::size_t a) {
-    return (pooled_extent(w, a, x.dims[2 + a]) - 1) * w.stride[a] + w.kernel[a] > x.dims[2 + a] + 2 * w.before[a];
+    return (pooled_extent(w, a, extent_of(x, a)) - 1) * w.stride[a] + w.kernel[a] > extent_of(x, a) + 2 * w.before[a];
   };
   if (average && counts && !w.ceil && (!rounding || beyond(0) || beyond(1))) {
     x = padded(n, x, w);
@@ -256,8 +293,10 @@ void take_pool(const node_view& n, bool average) {
   if (!rounding)
     throw refusal("its padding (" + std::to_string(w.before[0]) + ", " + std::to_string(w.before[1]) + " before; " +
                   std::to_string(w.behind[0]) + ", " + std::to_string(w.behind[1]) + " behind) is not supported");
-  options_given o{{"stride", the_same(w.stride, "strides")}, {"pad", w.before[0]}, {"rounding", *rounding}};
-  set_kernel(o, w);
+  options_given o{{"rounding", *rounding}};
+  set_by_axis(o, "kernel", x, w.kernel);
+  set_by_axis(o, "stride", x, w.stride);
+  set_by_axis(o, "pad", x, w.before);
   if (average) o["count_padding"] = counts;
   n.result(n.layer(average ? "avg_pool" : "max_pool", {x}, o));
 }
