@@ -348,7 +348,7 @@ class TorchNets(InFolder):
         self.assertEqual(sorted(net.weights), ["embed.weight", "fc.bias", "fc.weight", "out.bias"])
         draw = numpy.random.default_rng(2)
         x, y = draw.integers(0, 5, (40, 1)).astype(numpy.int32), draw.integers(0, 5, 40)
-        job = net.job(data={"source": "arrays", "batch": 10}, arrays={"x_train": x, "y_train": y},
+        job = net.job(data={"source": "arrays", "batch": 10, "ids": True}, arrays={"x_train": x, "y_train": y},
                       train={"sampler": {"kind": "sequential"}, "dynamics": {"rule": "momentum", "lr": 0.1, "momentum": 0.9},
                              "average": {"kind": "ema", "decay": 0.8}, "finish": {"steps": 12}},
                       pipeline={"packets": 2})
