@@ -43,6 +43,22 @@ expected<void> export_embedding(layer_writer& w) {
   return {};
 }
 
+// MatMul of the last two axes; a transposed factor is written with these axes exchanged.
+expected<void> export_matmul(layer_writer& w) {
+  std::vector<std::int64_t> exchanged(static_cast<std::size_t>(w.in().rank()));
+  std::iota(exchanged.begin(), exchanged.end(), 0);
+  std::swap(exchanged[exchanged.size() - 2], exchanged.back());
+  const auto factor = [&](std::size_t k, const char* transposed) {
+    if (!w.given().flag(transposed)) return w.input(k);
+    return w.add(part::inner, "Transpose", {w.input(k)}, {list_of("perm", exchanged)});
+  };
+  const auto a = factor(0, "transpose_a"), b = factor(1, "transpose_b");
+  const double scale = w.given().real("scale");
+  const auto y = w.add(scale == 1.0 ? part::whole : part::main, "MatMul", {a, b});
+  if (scale != 1.0) w.add(part::last, "Mul", {y, w.scalar("scale", scale)});
+  return {};
+}
+
 // ONNX's order of gates, as blocks of Troupe's.
 struct recurrent_op {
   const char* op;
@@ -90,11 +106,8 @@ expected<void> export_recurrent(layer_writer& w) {
 }  // namespace
 
 layer_exports dense_exports() {
-  return {{"linear", export_linear},
-          {"embedding", export_embedding},
-          {"lstm", export_recurrent},
-          {"gru", export_recurrent},
-          {"rnn", export_recurrent}};
+  return {{"linear", export_linear},  {"embedding", export_embedding}, {"matmul", export_matmul},
+          {"lstm", export_recurrent}, {"gru", export_recurrent},       {"rnn", export_recurrent}};
 }
 
 }  // namespace troupe::onnx

@@ -1,11 +1,56 @@
 // Normalising layers.
+#include <limits>
+
 #include "runtime/node/models/onnx/layer_writer.hpp"
 
 namespace troupe::onnx {
 namespace {
 
 expected<void> export_softmax(layer_writer& w) {
-  w.add(part::whole, "Softmax", {w.input()}, {attribute_of("axis", std::int64_t{1})});
+  const auto axis = w.given().integer("axis");
+  auto x = w.input();
+  if (w.given().flag("causal")) {
+    const auto steps = w.in()[static_cast<int>(axis)];
+    std::vector<float> mask(static_cast<std::size_t>(steps * steps), 0.0F);
+    for (std::int64_t row = 0; row < steps; ++row)
+      for (auto column = row + 1; column < steps; ++column)
+        mask[static_cast<std::size_t>(row * steps + column)] = -std::numeric_limits<float>::infinity();
+    x = w.add(part::inner, "Add", {x, w.reals("mask", {steps, steps}, std::move(mask))});
+  }
+  w.add(part::whole, "Softmax", {x}, {attribute_of("axis", axis)});
+  return {};
+}
+
+std::string uniform(layer_writer& w, const std::string& what, std::int64_t count, float value) {
+  return w.reals(what, {count}, std::vector<float>(static_cast<std::size_t>(count), value));
+}
+
+expected<void> export_instance_norm(layer_writer& w) {
+  const auto channels = w.in()[1];
+  const bool affine = w.has("weight");
+  w.add(part::whole, "InstanceNormalization",
+        {w.input(), affine ? w.weight("weight") : uniform(w, "ones", channels, 1.0F),
+         affine ? w.weight("bias") : uniform(w, "zeros", channels, 0.0F)},
+        {attribute_of("epsilon", w.given().real("epsilon"))});
+  return {};
+}
+
+// The instances of [N, groups, values], and the parameters by channel. Operator sets up to 17 have
+// no GroupNormalization.
+expected<void> export_group_norm(layer_writer& w) {
+  const auto groups = w.given().integer("groups"), channels = w.in()[1];
+  const auto rows = w.add(part::inner, "Reshape", {w.input(), w.integers("groups", {0, groups, -1})});
+  const auto normal =
+      w.add(part::main, "InstanceNormalization", {rows, uniform(w, "ones", groups, 1.0F), uniform(w, "zeros", groups, 0.0F)},
+            {attribute_of("epsilon", w.given().real("epsilon"))});
+  std::vector<std::int64_t> back{0}, by_channel{channels};
+  for (int axis = 1; axis < w.in().rank(); ++axis) back.push_back(w.in()[axis]);
+  by_channel.resize(static_cast<std::size_t>(w.in().rank() - 1), 1);
+  const bool affine = w.has("weight");
+  const auto y = w.add(affine ? part::inner : part::last, "Reshape", {normal, w.integers("shape", back)});
+  if (!affine) return {};
+  const auto scaled = w.add(part::inner, "Mul", {y, w.weight("weight", by_channel)});
+  w.add(part::last, "Add", {scaled, w.weight("bias", by_channel)});
   return {};
 }
 
@@ -63,7 +108,9 @@ expected<void> export_layer_norm(layer_writer& w) {
 }  // namespace
 
 layer_exports norm_exports() {
-  return {{"softmax", export_softmax}, {"lrn", export_lrn}, {"batch_norm", export_batch_norm}, {"layer_norm", export_layer_norm}};
+  return {{"softmax", export_softmax},       {"lrn", export_lrn},
+          {"batch_norm", export_batch_norm}, {"layer_norm", export_layer_norm},
+          {"group_norm", export_group_norm}, {"instance_norm", export_instance_norm}};
 }
 
 }  // namespace troupe::onnx

@@ -12,6 +12,21 @@ expected<void> export_flatten(layer_writer& w) {
   return {};
 }
 
+// An extent 0 keeps the batch, which is not known.
+expected<void> export_reshape(layer_writer& w) {
+  std::vector<std::int64_t> to{0};
+  for (int axis = 1; axis < w.out().rank(); ++axis) to.push_back(w.out()[axis]);
+  w.add(part::whole, "Reshape", {w.input(), w.integers("shape", to)});
+  return {};
+}
+
+expected<void> export_permute(layer_writer& w) {
+  std::vector<std::int64_t> perm{0};
+  for (const auto axis : w.given().get<std::vector<std::int64_t>>("order")) perm.push_back(axis);
+  w.add(part::whole, "Transpose", {w.input()}, {list_of("perm", perm)});
+  return {};
+}
+
 expected<void> export_concat(layer_writer& w) {
   std::vector<std::string> inputs;
   for (std::size_t k = 0; k < w.layer().inputs.size(); ++k) inputs.push_back(w.input(k));
@@ -107,8 +122,9 @@ expected<void> export_upsample(layer_writer& w) {
 }  // namespace
 
 layer_exports shape_exports() {
-  return {{"flatten", export_flatten}, {"concat", export_concat}, {"slice", export_slice},      {"split", export_split},
-          {"crop", export_crop},       {"pad", export_pad},       {"upsample", export_upsample}};
+  return {{"flatten", export_flatten}, {"reshape", export_reshape}, {"permute", export_permute},
+          {"concat", export_concat},   {"slice", export_slice},     {"split", export_split},
+          {"crop", export_crop},       {"pad", export_pad},         {"upsample", export_upsample}};
 }
 
 }  // namespace troupe::onnx
