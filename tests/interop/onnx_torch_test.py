@@ -26,9 +26,9 @@ SEED = int(ARGS[ARGS.index("--seed") + 1]) if "--seed" in ARGS else 1
 KEEP = ARGS[ARGS.index("--keep") + 1] if "--keep" in ARGS else None
 DUMP, TROUPE = ARGS[:2]
 # Operators that the models must have.
-OPERATORS = set("""Add AveragePool BatchNormalization Concat Conv ConvTranspose Div Elu Erf Flatten GRU Gather Gemm GlobalAveragePool LSTM LeakyRelu
+OPERATORS = set("""Add AveragePool BatchNormalization Concat Conv ConvTranspose Div Elu Erf Flatten GRU Gather Gemm GlobalAveragePool InstanceNormalization LSTM LeakyRelu
     LogSoftmax MatMul Max MaxPool Mul Neg PRelu Pad Pow RNN ReduceMean Relu Reshape Resize Shape Sigmoid Slice Softmax Squeeze Sub Tanh Transpose
-    Unsqueeze""".split())
+    Unsqueeze Where""".split())
 WORDS = 9  # ids, and at least as many outputs
 
 
@@ -78,6 +78,40 @@ class Recurrent(nn.Module):
         return (state[0] if isinstance(state, tuple) else state)[-1]
 
 
+class Attention(nn.Module):
+    """Heads of attention, masked by a number that is added, by a condition, or not at all."""
+
+    def __init__(self, width, heads, steps, mask):
+        super().__init__()
+        self.heads, self.mask = heads, mask
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        later = torch.ones(steps, steps, dtype=torch.bool).triu(1)
+        self.register_buffer("later", torch.zeros(steps, steps).masked_fill(later, -torch.inf) if mask == "added" else later)
+
+    def extra_repr(self):
+        return f"mask {self.mask}"
+
+    def forward(self, x):
+        n, t, width = x.shape
+        q, k, v = (part.view(n, t, self.heads, width // self.heads).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=2))
+        scores = q @ k.transpose(-2, -1) / (width // self.heads) ** 0.5
+        if self.mask == "added":
+            scores = scores + self.later
+        elif self.mask == "condition":
+            scores = scores.masked_fill(self.later, -torch.inf)
+        y = torch.softmax(scores, -1) @ v
+        return x + self.out(y.transpose(1, 2).reshape(n, t, width))
+
+
+class Positions(nn.Module):
+    def __init__(self, steps, width):
+        super().__init__()
+        self.places = nn.Parameter(torch.zeros(1, steps, width))
+
+    def forward(self, x):
+        return x + self.places
+
+
 class Words(nn.Module):
     def __init__(self, net, outputs):
         super().__init__()
@@ -100,7 +134,8 @@ def image_step(rng, channels, shape):
     """A module that reads [N, channels, *shape], which is large enough."""
     h, w = shape
     outputs = rng.randint(1, 4)
-    kind = rng.choice(["conv", "conv", "depthwise", "transpose", "max", "avg", "pad", "up", "residual", "branches", "crop", "chunk", "scale"])
+    kind = rng.choice(["conv", "conv", "depthwise", "transpose", "max", "avg", "pad", "up", "residual", "branches", "crop", "chunk", "scale", "group",
+                       "instance", "permute", "reshape"])
     if kind == "conv":
         k, d, p = rng.randint(1, 3), rng.randint(1, 2), rng.randint(0, 2)
         if d * (k - 1) + 1 > min(h, w) + 2 * p:
@@ -136,6 +171,15 @@ def image_step(rng, channels, shape):
         return Branches(nn.Conv2d(channels, outputs, 1), nn.MaxPool2d(3, 1, 1))
     if kind == "crop":
         return Function(lambda x: x[:, :, : max(1, h - 1), -max(1, w - 1) :])
+    if kind == "group" and h * w > 1:
+        return nn.GroupNorm(rng.choice([g for g in range(1, channels + 1) if channels % g == 0]), channels, 1e-3, rng.random() < 0.7)
+    if kind == "instance" and h * w > 1:
+        return nn.InstanceNorm2d(channels, 1e-3, affine=rng.random() < 0.5)
+    if kind == "permute":
+        order = rng.choice([(0, 2, 1, 3), (0, 1, 3, 2), (0, 3, 1, 2)])
+        return Function(lambda x: x.permute(order).contiguous(), f"permute {order}")
+    if kind == "reshape":
+        return Function(lambda x: x.reshape(x.shape[0], h, channels, w), "reshape")
     if kind == "chunk" and channels % 2 == 0:
         return Function(lambda x: torch.chunk(x, 2, 1)[0] * torch.sigmoid(torch.chunk(x, 2, 1)[1]))
     return nn.BatchNorm2d(channels)
@@ -160,10 +204,16 @@ def image_model(rng):
     return nn.Sequential(*steps, nn.Linear(width, 5, bias=rng.random() < 0.7)), shape
 
 
-def sequence_net(rng, width):
+def sequence_net(rng, width, length):
     steps = []
     for _ in range(rng.randint(1, 3)):
-        kind = rng.choice(["linear", "norm", "act", "lstm", "gru", "rnn"])
+        kind = rng.choice(["linear", "norm", "act", "lstm", "gru", "rnn", "attention", "attention"])
+        if kind == "attention":
+            if rng.random() < 0.5:
+                steps.append(Positions(length, width))
+            heads = rng.choice([h for h in range(1, width + 1) if width % h == 0])
+            steps.append(Attention(width, heads, length, rng.choice(["added", "condition", "none"])))
+            continue
         units = rng.randint(1, 6)
         if kind == "linear":
             steps.append(nn.Linear(width, units, bias=rng.random() < 0.7))
@@ -186,14 +236,14 @@ def sequence_net(rng, width):
 
 def sequence_model(rng):
     steps_, width = rng.randint(2, 5), rng.randint(1, 5)
-    net = sequence_net(rng, width)
+    net = sequence_net(rng, width, steps_)
     flat = nn.Sequential(*net).eval()(torch.zeros(2, steps_, width)).shape[1]
     return nn.Sequential(*net, nn.Linear(flat, 4)), [steps_, width]
 
 
 def word_model(rng):
     steps_, width = rng.randint(2, 5), rng.randint(1, 5)
-    net = sequence_net(rng, width)
+    net = sequence_net(rng, width, steps_)
     flat = nn.Sequential(*net).eval()(torch.zeros(2, steps_, width)).shape[1]
     return Words(nn.Sequential(*net, nn.Linear(flat, WORDS)), width), [steps_]
 
