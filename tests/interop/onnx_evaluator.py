@@ -153,6 +153,13 @@ def batch_normalization(a, x, scale, b, mean, var):
     return (x - by_channel(mean)) / np.sqrt(by_channel(var) + a.get("epsilon", 1e-5)) * by_channel(scale) + by_channel(b)
 
 
+def instance_normalization(a, x, scale, b):
+    by_channel = lambda v: v.reshape([1, -1] + [1] * (x.ndim - 2))
+    d = x - x.mean(axis=tuple(range(2, x.ndim)), keepdims=True)
+    variance = (d * d).mean(axis=tuple(range(2, x.ndim)), keepdims=True)
+    return d / np.sqrt(variance + a.get("epsilon", 1e-5)) * by_channel(scale) + by_channel(b)
+
+
 def layer_normalization(a, x, scale, b=0.0):
     axes = tuple(range(a.get("axis", -1) % x.ndim, x.ndim))
     d = x - x.mean(axis=axes, keepdims=True)
@@ -328,6 +335,7 @@ OPERATORS = {
     "GlobalAveragePool": lambda a, x: x.mean(axis=tuple(range(2, x.ndim)), keepdims=True),
     "GlobalMaxPool": lambda a, x: x.max(axis=tuple(range(2, x.ndim)), keepdims=True),
     "Identity": lambda a, x: x,
+    "InstanceNormalization": instance_normalization,
     "LRN": lrn,
     "LSTM": lstm,
     "LayerNormalization": layer_normalization,

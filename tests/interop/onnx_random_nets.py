@@ -46,7 +46,7 @@ class Net:
         if self.ids:  # a source has as many ids as classes
             self.add("linear", [9], outputs=9)
 
-    def add(self, type_, shape, inputs=None, **options):
+    def add(self, type_, shape, inputs=None, /, **options):
         name = f"{type_}{len(self.layers)}"
         self.layers.append((name, type_, inputs or [self.last], options))
         self.types.append(type_)
@@ -55,7 +55,11 @@ class Net:
 
     def step(self):
         rng = self.rng
-        makers = [self.element, self.element, self.norm, self.joined, self.part]
+        makers = [self.element, self.element, self.norm, self.joined, self.part, self.moved]
+        if len(self.shape) >= 2:
+            makers += [self.product]
+        if len(self.shape) == 2 and np.prod(self.shape) <= 200:
+            makers += [self.attention]
         if len(self.shape) == 3:
             makers += [self.convolution, self.convolution, self.deconvolution, self.pool, self.pool, self.pool, self.pad, self.upsample, self.lrn]
         if len(self.shape) == 2:  # [channels, length], or [steps, values]
@@ -90,13 +94,67 @@ class Net:
 
     def norm(self):
         rng = self.rng
-        kind = rng.choice(["batch_norm", "layer_norm", "softmax"])
+        kind = rng.choice(["batch_norm", "layer_norm", "softmax", "group_norm", "instance_norm"])
+        if kind == "instance_norm" and len(self.shape) < 2:
+            kind = "softmax"
         if kind == "batch_norm":
             self.add(kind, self.shape, affine=rng.random() < 0.6, epsilon=rng.choice([1e-5, 0.1]), momentum=rng.choice([0.1, 0.25]))
         elif kind == "layer_norm":
             self.add(kind, self.shape, affine=rng.random() < 0.6, axis=rng.randint(1, len(self.shape)), epsilon=rng.choice([1e-3, 0.1]))
+        elif kind == "group_norm":
+            groups = rng.choice([g for g in range(1, self.shape[0] + 1) if self.shape[0] % g == 0])
+            self.add(kind, self.shape, groups=groups, affine=rng.random() < 0.6, epsilon=rng.choice([1e-3, 0.1]))
+        elif kind == "instance_norm":
+            self.add(kind, self.shape, affine=rng.random() < 0.6, epsilon=rng.choice([1e-3, 0.1]))
         else:
-            self.add(kind, self.shape)
+            axis = rng.randint(1, len(self.shape))
+            square = len(self.shape) >= 2 and self.shape[-1] == self.shape[-2]
+            self.add(kind, self.shape, axis=len(self.shape) if square else axis, causal=square)
+
+    def moved(self):
+        """A permute, or a reshape to the factors of the values."""
+        rng, rank = self.rng, len(self.shape)
+        if rank > 1 and rng.random() < 0.6:
+            order = rng.sample(range(1, rank + 1), rank)
+            self.add("permute", [self.shape[a - 1] for a in order], order=order)
+            return
+        left, shape = int(np.prod(self.shape)), []
+        while left > 1 and len(shape) < 3:
+            shape.append(rng.choice([k for k in range(1, left + 1) if left % k == 0]))
+            left //= shape[-1]
+        shape.append(left)
+        given = list(shape)
+        if rng.random() < 0.5:
+            given[rng.randrange(len(given))] = -1
+        self.add("reshape", shape, shape=given)
+
+    def product(self):
+        """The matrices of the last two axes with themselves or with another layer's."""
+        rng, before = self.rng, self.last
+        if before == "data":
+            before = self.add("tanh", self.shape)
+        *front, m, k = self.shape
+        first = rng.random() < 0.5
+        if rng.random() < 0.5:
+            self.element()
+        rows = k if first else m
+        self.add("matmul", front + [rows, rows], [before, self.last], transpose_a=first, transpose_b=not first, scale=rng.choice([1.0, 0.25]))
+        if rng.random() < 0.5:
+            self.add("softmax", self.shape, axis=len(self.shape), causal=rng.random() < 0.7)
+
+    def attention(self):
+        """Heads of steps [T, D]."""
+        rng = self.rng
+        steps, heads, size = self.shape[0], rng.randint(1, 3), rng.randint(1, 3)
+        self.add("linear", [steps, 3 * heads * size], outputs=3 * heads * size, axis=2)
+        self.add("reshape", [steps, 3, heads, size], shape=[-1, 3, heads, size])
+        self.add("permute", [3, heads, steps, size], order=[2, 3, 1, 4])
+        parts = self.add("slice", [1, heads, steps, size], parts=3)
+        self.add("matmul", [1, heads, steps, steps], [parts, parts + ".1"], transpose_b=True, scale=0.5)
+        weights = self.add("softmax", self.shape, axis=4, causal=rng.random() < 0.7)
+        self.add("matmul", [1, heads, steps, size], [weights, parts + ".2"])
+        self.add("permute", [steps, 1, heads, size], order=[3, 1, 2, 4])
+        self.add("reshape", [steps, heads * size], shape=[steps, -1])
 
     def joined(self):
         rng = self.rng
@@ -140,8 +198,8 @@ class Net:
             self.add("crop", self.shape[: axis - 1] + sizes, axis=axis, size=sizes, offsets=offsets)
         elif extent > 1:
             whole = list(self.shape)
-            parts = [k for k in range(2, extent + 1) if extent % k == 0]
-            if rng.random() < 0.5:
+            parts = [k for k in range(2, min(extent, 64) + 1) if extent % k == 0]  # inputs of a concat
+            if parts and rng.random() < 0.5:
                 parts = rng.choice(parts)
                 name = self.add("slice", self.shape, axis=axis, parts=parts)
                 count = parts

@@ -26,9 +26,9 @@ SEED = int(ARGS[ARGS.index("--seed") + 1]) if "--seed" in ARGS else 1
 KEEP = ARGS[ARGS.index("--keep") + 1] if "--keep" in ARGS else None
 DUMP, TROUPE = ARGS[:2]
 # Operators that the models must have.
-OPERATORS = set("""Add AveragePool BatchNormalization Concat Conv ConvTranspose Div Elu Erf Flatten GRU Gather Gemm GlobalAveragePool LSTM LeakyRelu
+OPERATORS = set("""Add AveragePool BatchNormalization Concat Conv ConvTranspose Div Elu Erf Flatten GRU Gather Gemm GlobalAveragePool InstanceNormalization LSTM LeakyRelu
     LogSoftmax MatMul Max MaxPool Mul Neg PRelu Pad Pow RNN ReduceMean Relu Reshape Resize Shape Sigmoid Slice Softmax Squeeze Sub Tanh Transpose
-    Unsqueeze""".split())
+    Unsqueeze Where""".split())
 WORDS = 9  # ids, and at least as many outputs
 
 
@@ -78,6 +78,40 @@ class Recurrent(nn.Module):
         return (state[0] if isinstance(state, tuple) else state)[-1]
 
 
+class Attention(nn.Module):
+    """Heads of attention, masked by a number that is added, by a condition, or not at all."""
+
+    def __init__(self, width, heads, steps, mask):
+        super().__init__()
+        self.heads, self.mask = heads, mask
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        later = torch.ones(steps, steps, dtype=torch.bool).triu(1)
+        self.register_buffer("later", torch.zeros(steps, steps).masked_fill(later, -torch.inf) if mask == "added" else later)
+
+    def extra_repr(self):
+        return f"mask {self.mask}"
+
+    def forward(self, x):
+        n, t, width = x.shape
+        q, k, v = (part.view(n, t, self.heads, width // self.heads).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=2))
+        scores = q @ k.transpose(-2, -1) / (width // self.heads) ** 0.5
+        if self.mask == "added":
+            scores = scores + self.later
+        elif self.mask == "condition":
+            scores = scores.masked_fill(self.later, -torch.inf)
+        y = torch.softmax(scores, -1) @ v
+        return x + self.out(y.transpose(1, 2).reshape(n, t, width))
+
+
+class Positions(nn.Module):
+    def __init__(self, steps, width):
+        super().__init__()
+        self.places = nn.Parameter(torch.zeros(1, steps, width))
+
+    def forward(self, x):
+        return x + self.places
+
+
 class Words(nn.Module):
     def __init__(self, net, outputs):
         super().__init__()
@@ -106,7 +140,8 @@ def image_step(rng, channels, shape):
     """A module that reads [N, channels, *shape], which is large enough."""
     h, w = shape
     outputs = rng.randint(1, 4)
-    kind = rng.choice(["conv", "conv", "depthwise", "transpose", "max", "avg", "pad", "up", "residual", "branches", "crop", "chunk", "scale"])
+    kind = rng.choice(["conv", "conv", "depthwise", "transpose", "max", "avg", "pad", "up", "residual", "branches", "crop", "chunk", "scale", "group",
+                       "instance", "permute", "reshape"])
     if kind == "conv":
         k, d, p, s = by_axis(rng, 1, 3), by_axis(rng, 1, 2), by_axis(rng, 0, 2), by_axis(rng, 1, 2)
         k = tuple(1 if d_ * (k_ - 1) + 1 > n + 2 * p_ else k_ for k_, d_, p_, n in zip(k, d, p, shape))
@@ -142,6 +177,15 @@ def image_step(rng, channels, shape):
         return Branches(nn.Conv2d(channels, outputs, 1), nn.MaxPool2d(3, 1, 1))
     if kind == "crop":
         return Function(lambda x: x[:, :, : max(1, h - 1), -max(1, w - 1) :])
+    if kind == "group" and h * w > 1:
+        return nn.GroupNorm(rng.choice([g for g in range(1, channels + 1) if channels % g == 0]), channels, 1e-3, rng.random() < 0.7)
+    if kind == "instance" and h * w > 1:
+        return nn.InstanceNorm2d(channels, 1e-3, affine=rng.random() < 0.5)
+    if kind == "permute":
+        order = rng.choice([(0, 2, 1, 3), (0, 1, 3, 2), (0, 3, 1, 2)])
+        return Function(lambda x: x.permute(order).contiguous(), f"permute {order}")
+    if kind == "reshape":
+        return Function(lambda x: x.reshape(x.shape[0], h, channels, w), "reshape")
     if kind == "chunk" and channels % 2 == 0:
         return Function(lambda x: torch.chunk(x, 2, 1)[0] * torch.sigmoid(torch.chunk(x, 2, 1)[1]))
     return nn.BatchNorm2d(channels)
@@ -192,10 +236,16 @@ def series_model(rng):
     return nn.Sequential(*steps, nn.Flatten(), nn.Linear(int(np.prod(x.shape[1:])), 5)), shape
 
 
-def sequence_net(rng, width):
+def sequence_net(rng, width, length):
     steps = []
     for _ in range(rng.randint(1, 3)):
-        kind = rng.choice(["linear", "norm", "act", "lstm", "gru", "rnn", "conv", "conv"])
+        kind = rng.choice(["linear", "norm", "act", "lstm", "gru", "rnn", "attention", "attention", "conv", "conv"])
+        if kind == "attention":
+            if rng.random() < 0.5:
+                steps.append(Positions(length, width))
+            heads = rng.choice([h for h in range(1, width + 1) if width % h == 0])
+            steps.append(Attention(width, heads, length, rng.choice(["added", "condition", "none"])))
+            continue
         units = rng.randint(1, 6)
         if kind == "linear":
             steps.append(nn.Linear(width, units, bias=rng.random() < 0.7))
@@ -205,7 +255,7 @@ def sequence_net(rng, width):
             pad = rng.randint(d * (k - 1), d * (k - 1) + 1)
             turn = Function(lambda t: t.transpose(1, 2))
             steps += [turn, nn.Conv1d(width, units, k, 1, pad, d, bias=rng.random() < 0.7), nn.Tanh(), turn]
-            width = units
+            width, length = units, length + 2 * pad - d * (k - 1)
         elif kind == "norm":
             steps.append(nn.LayerNorm(width, 1e-3, rng.random() < 0.7))
         elif kind == "act":
@@ -224,14 +274,14 @@ def sequence_net(rng, width):
 
 def sequence_model(rng):
     steps_, width = rng.randint(2, 5), rng.randint(1, 5)
-    net = sequence_net(rng, width)
+    net = sequence_net(rng, width, steps_)
     flat = nn.Sequential(*net).eval()(torch.zeros(2, steps_, width)).shape[1]
     return nn.Sequential(*net, nn.Linear(flat, 4)), [steps_, width]
 
 
 def word_model(rng):
     steps_, width = rng.randint(2, 5), rng.randint(1, 5)
-    net = sequence_net(rng, width)
+    net = sequence_net(rng, width, steps_)
     flat = nn.Sequential(*net).eval()(torch.zeros(2, steps_, width)).shape[1]
     return Words(nn.Sequential(*net, nn.Linear(flat, WORDS)), width), [steps_]
 

@@ -178,12 +178,16 @@ TEST(onnx, import_names_the_node_that_it_cannot_express) {
   EXPECT_THAT(why_not_imported(net_of(one_node("Conv", {"x", "w"}), {filled("w", {2, 2, 5, 5})})),
               HasSubstr("expects an image no smaller than the kernel's extent 5x5"));
   EXPECT_THAT(why_not_imported(net_of(one_node("Conv", {"x", "x"}))), HasSubstr("its weights must be a constant"));
-  EXPECT_THAT(why_not_imported(net_of(one_node("Add", {"x", "w"}), {filled("w", {2, 4, 4})})),
-              HasSubstr("a constant of 2x4x4 with a tensor of 1000003x2x4x4; one value, or one by channel"));
+  EXPECT_THAT(why_not_imported(net_of(one_node("Add", {"x", "w"}), {filled("w", {1, 4, 4})})),
+              HasSubstr("a constant of 1x4x4 with a tensor of 1000003x2x4x4; one value, or one by channel"));
   EXPECT_THAT(why_not_imported(net_of(one_node("Concat", {"x", "x"}, {number_attribute("axis", 0)}))),
               HasSubstr("examples of the batch cannot be concatenated"));
-  EXPECT_THAT(why_not_imported(net_of(one_node("Softmax", {"x"}, {number_attribute("axis", 3)}))),
-              HasSubstr("only one over axis 1"));
+  EXPECT_THAT(why_not_imported(net_of(one_node("Softmax", {"x"}, {number_attribute("axis", 0)}))),
+              HasSubstr("a softmax over the examples of the batch"));
+  EXPECT_THAT(why_not_imported(net_of(one_node("MatMul", {"x", "x"}), {}, {-1, 2, 4, 5})),
+              HasSubstr("a product of 1000003x2x4x5 with 1000003x2x4x5 is not supported: the axes in front of the matrices"));
+  EXPECT_THAT(why_not_imported(net_of(one_node("Where", {"w", "x", "x"}), {filled("w", {4, 4})})),
+              HasSubstr("only a mask of the columns behind the diagonal"));
   EXPECT_THAT(why_not_imported(net_of(one_node("Softmax", {"x"}), {}, {-1, 2, 4, 4}, 12)), HasSubstr("a softmax over axis 1 of"));
   EXPECT_THAT(why_not_imported(net_of(one_node("Transpose", {"x"}))),
               HasSubstr("output 'y': its input 4x4x2x1000003 is transposed"));

@@ -1,4 +1,6 @@
-// Products with constant matrices, and lookups in tables.
+// Products, and lookups in tables.
+#include <algorithm>
+
 #include "runtime/node/models/onnx/import_state.hpp"
 
 namespace troupe::onnx {
@@ -46,16 +48,49 @@ void take_gemm(const node_view& n) {
   n.result(n.layer("linear", {x}, {{"outputs", outputs}, {"bias", n.given(2)}}, std::move(weights)));
 }
 
-// MatMul, and with a third input its sum with a bias.
+// A factor of a product of two tensors: `transposed` if only its last two axes are exchanged, which
+// the layer does itself.
+activation factor_of(const node_view& n, std::size_t k, bool& transposed) {
+  const auto& x = n.active(k);
+  const auto rank = x.axes.size();
+  auto turned = x;
+  if (rank >= 3) std::swap(turned.axes[rank - 2], turned.axes[rank - 1]);
+  transposed = rank >= 3 && !x.in_order() && turned.in_order();
+  return plain_of(n.to, transposed ? turned : x);
+}
+
+// The product of the matrices in the last two axes, and with a third input its sum with one number.
+void take_product(const node_view& n) {
+  const auto a = n.active(0).shown(), b = n.active(1).shown();
+  if (a.size() < 3 || a.size() != b.size() || !std::equal(a.begin(), a.end() - 2, b.begin()) || a.back() != b[b.size() - 2])
+    throw refusal("a product of " + text_of(a) + " with " + text_of(b) +
+                  " is not supported: the axes in front of the matrices must be equal, the batch first");
+  bool turned_a = false, turned_b = false;
+  const auto x = factor_of(n, 0, turned_a), y = factor_of(n, 1, turned_b);
+  auto made = n.layer("matmul", {x, y}, {{"transpose_a", turned_a}, {"transpose_b", turned_b}});
+  if (n.given(2)) {
+    const auto bias = n.reals_of(2, "bias of a product of two tensors", 1);
+    made = n.layer("bias", {made}, {}, {std::vector<float>(static_cast<std::size_t>(made.dims[1]), bias[0])});
+  }
+  n.result(made);
+}
+
+// MatMul with a constant matrix, and with a third input its sum with a bias.
 void take_mat_mul(const node_view& n) {
-  const auto& x = n.active(0);
+  if (!n.constant_at(0) && !n.constant_at(1)) return take_product(n);
+  auto x = n.active(0);
   const auto& w = matrix_of(n);
+  // The last axis of ONNX's value is Troupe's last, or an added one. Others need layers.
+  const auto direct = [&] {
+    const auto axes = x.folded().size();
+    const bool last_added = !x.axes.empty() && x.axes.back() < 0;
+    return x.axes.size() >= 2 && x.axes.size() == axes + last_added && (last_added || x.axes.back() == static_cast<int>(axes) - 1);
+  };
+  if (!direct()) x = plain_of(n.to, x);
   const auto f = x.folded();
   const auto shown = x.shown();
-  // The last axis of ONNX's value is Troupe's last, or an added one.
   const bool added = !x.axes.empty() && x.axes.back() < 0;
-  if (x.axes.size() != f.size() + added || x.axes.size() < 2 || (!added && x.axes.back() != static_cast<int>(f.size()) - 1) ||
-      shown.back() != w.dims[0])
+  if (!direct() || shown.back() != w.dims[0])
     throw refusal("a product of " + text_of(shown) + " with " + text_of(w.dims) + " is not supported");
   const auto axis = static_cast<std::int64_t>(added ? f.size() : f.size() - 1);
   const auto outputs = w.dims[1];

@@ -65,14 +65,81 @@ void take_prelu(const node_view& n) {
 
 enum class operation : std::uint8_t { add, subtract, multiply, divide };
 
+// The last two axes of t are a square with `open` on and below the diagonal and `masked` above it;
+// the others are 1.
+template <class Open, class Masked>
+bool is_causal(const tensor_value& t, Open open, Masked masked) {
+  const auto rank = t.dims.size();
+  if (rank < 2 || t.uniform || t.dims[rank - 1] != t.dims[rank - 2] || t.count() != t.dims[rank - 1] * t.dims[rank - 1])
+    return false;
+  const auto steps = t.dims[rank - 1];
+  for (std::int64_t row = 0; row < steps; ++row)
+    for (std::int64_t column = 0; column < steps; ++column)
+      if (const auto k = row * steps + column; column > row ? !masked(k) : !open(k)) return false;
+  return true;
+}
+
+bool hides(float v) { return v <= -1e4F; }  // exp is 0 beside any score of a row
+
+// x with the columns behind the diagonal masked, if that fits its extents.
+std::optional<activation> masked_by(const activation& x, const tensor_value& t) {
+  const auto shown = x.shown();
+  const auto rank = shown.size();
+  if (rank < 3 || t.dims.size() > rank || shown[rank - 1] != t.dims.back() || shown[rank - 2] != t.dims.back()) return std::nullopt;
+  auto y = x;
+  y.causal = true;
+  return y;
+}
+
+// Scores where the constant condition allows it, and a very low number elsewhere.
+void take_where(const node_view& n) {
+  const bool first = n.constant_at(1);
+  if (n.constant_at(0) && n.constant_at(first ? 1 : 2)) {
+    const auto& condition = *std::get<constant>(n.input(0));
+    const auto& low = n.reals(first ? 1 : 2, "masked value");
+    const auto& x = n.active(first ? 2 : 1);
+    const auto is = [&](bool wanted) {
+      return [&condition, wanted](std::int64_t k) { return (condition.integer(k) != 0) == wanted; };
+    };
+    if (!is_real(condition.type) && low.count() == 1 && hides(low.real(0)) && is_causal(condition, is(!first), is(first)))
+      if (auto y = masked_by(x, condition)) return n.result(*std::move(y));
+  }
+  throw refusal("only a mask of the columns behind the diagonal of square matrices, by a constant, is supported");
+}
+
+// A value for each place of an example: a layer between two reshapes.
+void by_place(const node_view& n, const activation& x, const char* type, const std::vector<float>& values) {
+  const auto row = reshaped_by_layer(n.to, n.name() + "_row", x, {x.dims[0], product(x.dims, 1)});
+  const auto y = n.layer(type, {plain_of(n.to, row)}, {}, {values});
+  n.result(reshaped_by_layer(n.to, n.name() + "_shape", y, x.dims));
+}
+
+// True if the constant has the extents of an example of x, with axes of extent 1 in front or not.
+bool of_example(const tensor_value& c, const extents& x) {
+  auto dims = c.dims;
+  while (dims.size() >= x.size() && !dims.empty() && dims[0] == 1) dims.erase(dims.begin());
+  return dims.size() > 1 && dims.size() + 1 == x.size() && std::equal(dims.begin(), dims.end(), x.begin() + 1);
+}
+
 // Layers for x op c, or c op x if `reversed`.
 void with_constant(const node_view& n, operation op, const activation& given_x, const tensor_value& c, bool reversed) {
   const bool sum = op == operation::add || op == operation::subtract;
+  if (op == operation::add && is_real(c.type) &&
+      is_causal(
+          c, [&](std::int64_t k) { return c.real(k) == 0.0F; }, [&](std::int64_t k) { return hides(c.real(k)); }) &&
+      c.dims.back() > 1)
+    if (auto y = masked_by(given_x, c)) return n.result(*std::move(y));
   auto x = plain_of(n.to, given_x);
   if (reversed && op == operation::divide) throw refusal("a constant divided by a tensor is not supported");
   if (reversed && op == operation::subtract)
     x = add_layer(n.to, n.name() + "_negated", "eltwise", {x}, {{"coeffs", std::vector<double>{-1.0}}})[0];
   auto values = by_channel_of(c, x.dims);
+  const bool placed = !values && (op == operation::add || op == operation::multiply) && of_example(c, x.dims);
+  if (placed) {
+    std::vector<float> all(static_cast<std::size_t>(c.count()));
+    for (std::int64_t k = 0; k < c.count(); ++k) all[static_cast<std::size_t>(k)] = c.real(k);
+    return by_place(n, x, sum ? "bias" : "scale", all);
+  }
   if (!values || product(c.dims) > static_cast<std::int64_t>(values->size()))
     throw refusal("a constant of " + text_of(c.dims) + " with a tensor of " + text_of(x.dims) +
                   "; one value, or one by channel (axis 1) is supported");
@@ -134,7 +201,8 @@ handlers element_handlers() {
           {"Dropout", take_dropout}, {"Add", take_add},
           {"Sub", take_sub},         {"Mul", take_mul},
           {"Div", take_div},         {"Sum", take_sum},
-          {"Max", take_max},         {"Neg", take_neg}};
+          {"Max", take_max},         {"Neg", take_neg},
+          {"Where", take_where}};
 }
 
 }  // namespace troupe::onnx

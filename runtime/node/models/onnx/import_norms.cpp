@@ -1,4 +1,6 @@
 // Normalising operators.
+#include <algorithm>
+
 #include "runtime/node/models/onnx/import_state.hpp"
 
 namespace troupe::onnx {
@@ -48,20 +50,72 @@ void take_lrn_within(const node_view& n) {
   n.result(n.layer("lrn", {n.plain(0)}, o));
 }
 
+// The columns behind the diagonal are masked: a causal softmax.
+void take_causal_softmax(const node_view& n, activation x) {
+  x.causal = false;
+  x = plain_of(n.to, x);
+  const auto last = std::ssize(x.dims) - 1;
+  if (n.axis(n.integer("axis", n.opset() < 13 ? 1 : -1), x.dims.size()) != last)
+    throw refusal("a softmax of masked columns is supported over the last axis only");
+  n.result(n.layer("softmax", {x}, {{"axis", last}, {"causal", true}}));
+}
+
 void take_softmax(const node_view& n) {
-  auto x = n.active(0);
+  auto x = n.scores(0);
+  if (x.causal) return take_causal_softmax(n, x);
   if (x.merged < x.dims.size()) x = plain_of(n.to, x);
   const auto shown = x.shown();
   const auto axis = static_cast<std::size_t>(n.axis(n.integer("axis", n.opset() < 13 ? 1 : -1), shown.size()));
   // Operator sets before 13 normalise all axes from `axis` on together.
-  const bool together = n.opset() < 13 && product(shown, axis) != shown[axis];
-  if (together || x.axes[axis] != 1)
+  if (n.opset() < 13 && product(shown, axis) != shown[axis])
     throw refusal("a softmax over axis " + std::to_string(axis) + " of " + text_of(shown) +
-                  " is not supported, only one over axis 1, the channels");
+                  " and the axes behind it together, as before operator set 13, is not supported");
+  if (x.axes[axis] < 0) x = plain_of(n.to, x);
+  const std::int64_t own = x.axes[axis];
+  if (own == 0) throw refusal("a softmax over the examples of the batch is not supported");
   const auto view = x;
-  auto y = n.layer("softmax", {activation_of(x.tensor, x.dims)});
+  auto y = n.layer("softmax", {activation_of(x.tensor, x.dims)}, {{"axis", own}});
   y.axes = view.axes, y.merged = view.merged;
   n.result(y);
+}
+
+void take_instance_norm(const node_view& n) {
+  const auto x = n.plain(0);
+  if (x.dims.size() < 3) throw refusal("its input " + text_of(x.dims) + " has no pixels");
+  n.result(n.layer("instance_norm", {x}, {{"epsilon", n.real("epsilon", 1e-5)}},
+                   {n.reals_of(1, "scale", x.dims[1]), n.reals_of(2, "bias", x.dims[1])}));
+}
+
+bool all_are(const std::vector<float>& values, float v) {
+  return std::all_of(values.begin(), values.end(), [&](float e) { return e == v; });
+}
+
+// Reshape, InstanceNormalization and Reshape, then a product and a sum by channel if there are
+// seven inputs: x, extents, scale, bias, extents, weight, bias.
+void take_group_norm(const node_view& n) {
+  const auto x = n.plain(0);
+  const auto rows = reshape_extents(n, 1, x.dims);
+  const auto refused = [] {
+    return refusal("a Reshape and InstanceNormalization that are no group normalisation are not supported");
+  };
+  if (x.dims.size() < 2 || rows.size() != 3 || rows[0] != x.dims[0] || x.dims[1] % rows[1] != 0 ||
+      reshape_extents(n, 4, rows) != x.dims)
+    throw refused();
+  if (!all_are(n.reals_of(2, "scale", rows[1]), 1.0F) || !all_are(n.reals_of(3, "bias", rows[1]), 0.0F)) throw refused();
+  std::vector<std::vector<float>> weights;
+  bool affine = false;  // else one 1 and one 0, which PyTorch writes for none
+  for (std::size_t k = 5; n.given(5) && k < 7; ++k) {
+    const auto& t = n.reals(k, "parameter");
+    const auto at = x.dims.size() - t.dims.size();
+    const bool one = t.count() == 1, by_channel = t.count() == x.dims[1] && at <= 1 && t.dims[1 - at] == x.dims[1];
+    if (t.dims.size() > x.dims.size() || !(one || by_channel)) throw refused();
+    affine |= !one || t.real(0) != (k == 5 ? 1.0F : 0.0F);
+    weights.push_back(one ? std::vector<float>(static_cast<std::size_t>(x.dims[1]), t.real(0))
+                          : n.reals_of(k, "parameter", x.dims[1]));
+  }
+  if (!affine) weights.clear();
+  const options_given o{{"groups", rows[1]}, {"epsilon", n.real("epsilon", 1e-5)}, {"affine", affine}};
+  n.result(n.layer("group_norm", {x}, o, std::move(weights)));
 }
 
 }  // namespace
@@ -69,7 +123,8 @@ void take_softmax(const node_view& n) {
 handlers norm_handlers() {
   return {{"BatchNormalization", take_batch_norm}, {"LayerNormalization", take_layer_norm},
           {"Normalise", take_layer_norm},          {"LRN", take_lrn},
-          {"NormaliseWithin", take_lrn_within},    {"Softmax", take_softmax}};
+          {"NormaliseWithin", take_lrn_within},    {"Softmax", take_softmax},
+          {"NormaliseGroups", take_group_norm},    {"InstanceNormalization", take_instance_norm}};
 }
 
 }  // namespace troupe::onnx

@@ -5,6 +5,8 @@
 //   Normalise        ReduceMean, Sub, Pow or Mul, ReduceMean, Add, Sqrt, Div, and a weight and bias
 //   NormaliseWithin  x / (k + alpha mean of x^2 over a window)^beta, Troupe's own
 //   Lookup           Gather with zeros for negative ids, Troupe's own
+//   NormaliseGroups  Reshape, InstanceNormalization, Reshape, and a weight and bias: the group
+//                    normalisation of operator sets before 18
 //   MatMul           a product with a constant and a sum with a bias
 // Invariant: a node inside a composition is read by nothing else.
 #include <algorithm>
@@ -45,6 +47,7 @@ class pattern_finder {
       if (n.op == "AveragePool") normalise_within(i);
       if (n.op == "Where") lookup(i);
       if (n.op == "MatMul") bias(i);
+      if (n.op == "InstanceNormalization") normalise_groups(i);
     }
     std::vector<node> all;
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -320,6 +323,36 @@ class pattern_finder {
     by.op = "Lookup", by.inputs = {above->inputs[0], rows->inputs[0]};
     const std::set<size_t> inside{index(*each), index(*rows), index(*padding), index(*above)};
     if (closed(inside, at)) replace(at, inside, by, {});
+  }
+
+  // A constant, perhaps with other extents.
+  bool constant_parameter(const std::string& name) const {
+    const auto* seen = maker(name, "Unsqueeze");
+    if (!seen) seen = maker(name, "Reshape");
+    return constant_of(seen && !seen->inputs.empty() ? seen->inputs[0] : name) != nullptr;
+  }
+
+  void normalise_groups(size_t at) {
+    const auto& norm = nodes_[at];
+    const auto* rows = norm.inputs.size() == 3 && norm.outputs.size() == 1 ? maker(norm.inputs[0], "Reshape") : nullptr;
+    const auto* back = rows ? reader(norm.outputs[0]) : nullptr;
+    if (!back || back->op != "Reshape" || !binary(*rows) || !binary(*back)) return;
+    node by;
+    by.op = "NormaliseGroups", by.attributes = norm.attributes;
+    by.inputs = {rows->inputs[0], rows->inputs[1], norm.inputs[1], norm.inputs[2], back->inputs[1]};
+    std::set<size_t> inside{index(*rows), at};
+    const auto* last = back;
+    const auto* product = reader(back->outputs[0]);
+    const auto* sum = product && product->op == "Mul" && binary(*product) ? reader(product->outputs[0]) : nullptr;
+    if (sum && sum->op == "Add" && binary(*sum)) {
+      const auto &weight = other(*product, back->outputs[0]), &shift = other(*sum, product->outputs[0]);
+      if (constant_parameter(weight) && constant_parameter(shift)) {
+        by.inputs.push_back(weight), by.inputs.push_back(shift);
+        inside.insert(index(*back)), inside.insert(index(*product));
+        last = sum;
+      }
+    }
+    if (closed(inside, index(*last))) replace(index(*last), inside, by, norm.name);
   }
 
   // MatMul with a constant, and a bias along its last axis.

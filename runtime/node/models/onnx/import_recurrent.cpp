@@ -86,9 +86,12 @@ void take_recurrent(const node_view& n) {
   auto x = n.active(0);
   const bool batch_first = n.integer("layout", 0) == 1;
   const auto wanted = batch_first ? std::vector<int>{0, 1, 2} : std::vector<int>{1, 0, 2};
-  if (x.axes != wanted || x.folded().size() != 3)
+  auto turned = x;  // with the batch in front
+  if (!batch_first && x.axes.size() == 3) std::swap(turned.axes[0], turned.axes[1]);
+  if (x.axes.size() != 3 || turned.axes[0] != 0)
     throw refusal("its input " + text_of(x.shown()) + " must be sequences, [steps, N, values]" +
                   (x.in_order() && !batch_first ? ": a Transpose of [N, steps, values]" : ""));
+  if (x.axes != wanted || x.folded().size() != 3) x = plain_of(n.to, turned), x.axes = wanted;
   const auto& r = n.reals(2, "recurrent weights");
   if (r.dims.size() != 3 || r.dims[0] != 1 || r.dims[2] < 1 || r.dims[1] != gates * r.dims[2])
     throw refusal("its recurrent weights are " + text_of(r.dims));

@@ -24,28 +24,12 @@ void take_flatten(const node_view& n) {
   const auto axis = n.integer("axis", 1);
   const auto a = axis == static_cast<std::int64_t>(shown.size()) ? axis : n.axis(axis, shown.size());
   if (a != 1) throw refusal("axis is " + std::to_string(axis) + "; only 1, which keeps the batch, is supported");
-  n.result(reshaped(x, {shown.empty() ? 1 : shown[0], product(shown, 1)}));
+  n.result(reshaped_by_layer(n.to, n.name(), x, {shown.empty() ? 1 : shown[0], product(shown, 1)}));
 }
 
 void take_reshape(const node_view& n) {
   const auto& x = n.active(0);
-  const auto shown = x.shown();
-  auto to = n.wholes(1, "shape");
-  std::int64_t rest = 1;
-  std::size_t open = to.size();
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    if (to[i] == 0 && n.integer("allowzero", 0) == 0) to[i] = i < shown.size() ? shown[i] : -2;
-    if (to[i] == -1 && open == to.size())
-      open = i;
-    else if (to[i] < 1 || to[i] > (std::int64_t{1} << 40) / rest)
-      throw refusal("its shape " + text_of(to) + " is not possible");
-    else
-      rest *= to[i];
-  }
-  const auto count = product(shown);
-  if (open < to.size()) to[open] = count / rest;
-  if (product(to) != count) throw refusal("its shape " + text_of(to) + " has another number of values than " + text_of(shown));
-  n.result(reshaped(x, to));
+  n.result(reshaped_by_layer(n.to, n.name(), x, reshape_extents(n, 1, x.shown())));
 }
 
 void take_squeeze(const node_view& n) {

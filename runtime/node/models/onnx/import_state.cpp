@@ -135,18 +135,52 @@ std::vector<activation> add_layer(importing& to, const std::string& name, const 
   }
 }
 
+namespace {
+
+// A layer reshape from a plain tensor; the tensor before a layer reshape if that has these extents.
+activation reshape_layer(importing& to, const std::string& name, activation base, const extents& shown) {
+  if (const auto from = to.sources.find(base.tensor); from != to.sources.end()) base = from->second;
+  if (base.dims == shown) return base;
+  const auto y = add_layer(to, name, "reshape", {base}, {{"shape", extents(shown.begin() + 1, shown.end())}})[0];
+  to.sources.emplace(y.tensor, base);
+  return y;
+}
+
+}  // namespace
+
 activation plain_of(importing& to, const activation& x) {
-  if (!x.in_order())
-    throw refusal("its input " + text_of(x.shown()) + " is transposed, or has added axes, which this layer cannot read");
-  if (x.merged >= x.dims.size()) return x;
-  if (x.merged != 1) throw refusal("its input " + text_of(x.shown()) + " has merged axes, which this layer cannot read");
-  const auto known = to.flattened.find(x.tensor);
-  if (known != to.flattened.end()) return known->second;
-  auto base = x;
-  base.merged = base.dims.size();
-  auto flat = add_layer(to, x.tensor + "_flatten", "flatten", {base})[0];
-  to.flattened.emplace(x.tensor, flat);
-  return flat;
+  if (x.causal) throw refusal("its input has masked columns, which only a Softmax may read");
+  auto y = activation_of(x.tensor, x.dims);
+  y.ids = x.ids;
+  if (x.merged < x.dims.size()) {
+    const auto known = to.flattened.find(x.tensor);
+    if (x.merged == 1 && known != to.flattened.end()) {
+      y = known->second;
+    } else if (x.merged == 1) {
+      y = add_layer(to, x.tensor + "_flatten", "flatten", {y})[0];
+      to.flattened.emplace(x.tensor, y);
+    } else {
+      y = reshape_layer(to, x.tensor + "_merged", y, x.folded());
+    }
+  }
+  if (x.in_order()) return y;
+  const auto shown = x.shown();
+  auto order = x.axes;
+  std::erase(order, -1);
+  if (order.empty() || order[0] != 0 || x.axes[0] != 0)
+    throw refusal("its input " + text_of(shown) + " is transposed: the batch is not in front");
+  if (!std::is_sorted(order.begin(), order.end()))
+    y = add_layer(to, x.tensor + "_permuted", "permute", {y}, {{"order", extents(order.begin() + 1, order.end())}})[0];
+  return shown == y.dims ? y : reshape_layer(to, x.tensor + "_reshaped", y, shown);
+}
+
+activation reshaped_by_layer(importing& to, const std::string& name, const activation& x, const extents& shown) {
+  try {
+    return reshaped(x, shown);
+  } catch (const refusal&) {
+    if (shown.size() < 2 || x.axes.empty() || x.axes[0] != 0 || shown[0] != x.dims[0]) throw;
+  }
+  return reshape_layer(to, name, plain_of(to, x), shown);
 }
 
 activation reshaped(const activation& x, const extents& to) {
@@ -209,6 +243,25 @@ activation dropped(activation x, const extents& axes) {
   return reshaped(base, to);
 }
 
+extents reshape_extents(const node_view& n, std::size_t k, const extents& shown) {
+  auto to = n.wholes(k, "shape");
+  std::int64_t rest = 1;
+  std::size_t open = to.size();
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (to[i] == 0 && n.integer("allowzero", 0) == 0) to[i] = i < shown.size() ? shown[i] : -2;
+    if (to[i] == -1 && open == to.size())
+      open = i;
+    else if (to[i] < 1 || to[i] > (std::int64_t{1} << 40) / rest)
+      throw refusal("its shape " + text_of(to) + " is not possible");
+    else
+      rest *= to[i];
+  }
+  const auto count = product(shown);
+  if (open < to.size()) to[open] = count / rest;
+  if (product(to) != count) throw refusal("its shape " + text_of(to) + " has another number of values than " + text_of(shown));
+  return to;
+}
+
 const attribute* node_view::find(const std::string& attribute_name) const {
   for (const auto& a : is.attributes)
     if (a.name == attribute_name) return &a;
@@ -250,9 +303,15 @@ const graph_value& node_view::input(std::size_t k) const {
                                                     " that Troupe does not compute");
 }
 
-const activation& node_view::active(std::size_t k) const {
+const activation& node_view::scores(std::size_t k) const {
   if (constant_at(k)) throw refusal("input " + std::to_string(k) + " is a constant, which is not supported there");
   return std::get<activation>(input(k));
+}
+
+const activation& node_view::active(std::size_t k) const {
+  const auto& x = scores(k);
+  if (x.causal) throw refusal("input " + std::to_string(k) + " has masked columns, which only a Softmax may read");
+  return x;
 }
 
 const tensor_value& node_view::reals(std::size_t k, const std::string& what) const {

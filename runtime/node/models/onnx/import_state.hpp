@@ -38,6 +38,7 @@ struct activation {
   std::size_t merged;     // Troupe's axes from this one on are one axis of ONNX's; the rank: none are
   std::vector<int> axes;  // for each axis of ONNX's value: the axis of Troupe's, merged; -1: an extent of 1 that Troupe's lacks
   bool ids = false;
+  bool causal = false;  // the columns behind the diagonal are masked in ONNX's value, for a softmax
 
   extents folded() const;  // Troupe's, merged
   extents shown() const;   // ONNX's
@@ -63,6 +64,7 @@ struct importing {
   std::map<std::string, int> readers;            // of values of the graph
   std::map<std::string, std::string> not_given;  // outputs that Troupe does not compute, with their node
   std::map<std::string, activation> flattened;   // by tensor
+  std::map<std::string, activation> sources;     // what a layer reshape reads, by its name
   std::vector<draft_layer> layers;
   std::set<std::string> names;
   std::vector<std::string> notes;
@@ -76,11 +78,14 @@ std::vector<activation> add_layer(importing& to, const std::string& name, const 
                                   const std::vector<activation>& in, options_given given = {},
                                   std::vector<std::vector<float>> weights = {});
 
-// The value as Troupe's tensor; merged axes become a flatten layer.
+// The value as a tensor of Troupe. Axes that are merged, transposed or added become layers flatten,
+// reshape and permute. Throws refusal if the batch is not in front.
 activation plain_of(importing& to, const activation& x);
 
-// x with the extents `to`; no layer is needed. Throws refusal if Troupe cannot express it.
+// x with the extents `to`, without a layer. Throws refusal if Troupe cannot express it.
 activation reshaped(const activation& x, const extents& to);
+// The same, with a layer `name` if it is needed.
+activation reshaped_by_layer(importing& to, const std::string& name, const activation& x, const extents& shown);
 
 // x without these axes of extent 1, in descending order.
 activation dropped(activation x, const extents& axes);
@@ -104,6 +109,7 @@ class node_view {
   const graph_value& input(std::size_t k) const;
   bool constant_at(std::size_t k) const { return given(k) && std::holds_alternative<constant>(input(k)); }
   const activation& active(std::size_t k) const;
+  const activation& scores(std::size_t k) const;  // active(), which may be masked
   activation plain(std::size_t k) const { return plain_of(to, active(k)); }
   const tensor_value& reals(std::size_t k, const std::string& what) const;  // a constant of real numbers
   std::vector<float> reals_of(std::size_t k, const std::string& what, std::int64_t count) const;
@@ -121,6 +127,9 @@ class node_view {
   void result(tensor_value t) const;
   bool read(std::size_t output_index) const;  // a node or the graph reads this output
 };
+
+// Input k of a Reshape of a value of these extents, with the extents in place of 0 and -1.
+extents reshape_extents(const node_view& n, std::size_t k, const extents& shown);
 
 using handler = void (*)(const node_view&);
 using handlers = std::vector<std::pair<std::string, handler>>;

@@ -64,6 +64,7 @@ void prune(importing& to, const std::vector<activation>& outputs) {
       for (const auto& in : to.layers[i].inputs) needed.insert(maker_of(in));
   std::erase_if(to.layers, [&](const draft_layer& d) {
     if (needed.contains(d.name)) return false;
+    if (d.type == "reshape") return true;  // a reshape back has undone it
     to.notes.push_back("left out, since no output depends on it: " + d.name);
     return true;
   });
