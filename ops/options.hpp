@@ -39,7 +39,7 @@ struct option_spec {
   double min = -1e300;  // inclusive bounds for integer, real and their lists
   double max = 1e300;
   std::vector<std::string>
-      choices;  // text: allowed words, empty = any; integer, real and reals: words allowed instead of numbers ("inf")
+      choices;           // text: allowed words, empty = any; integer, real and reals: words allowed instead of numbers ("inf")
   bool by_axis = false;  // integer: a pair [height, width] is allowed, too; a pair of equal numbers becomes one number
 };
 using option_specs = std::vector<option_spec>;
