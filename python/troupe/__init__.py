@@ -25,7 +25,7 @@ __all__ = ["ClusterJob", "Event", "Job", "JobError", "Layer", "LayerInfo", "Mist
 
 if TYPE_CHECKING:
     import torch
-    from .torch_nets import TorchNet
+    from .torch_net import TorchNet
 
 
 def from_torch(module: "torch.nn.Module", example: "torch.Tensor") -> "TorchNet":
