@@ -1,5 +1,6 @@
 #include "runtime/stage/stage_layout.hpp"
 
+#include <algorithm>
 #include <map>
 
 namespace troupe {
@@ -112,19 +113,24 @@ stage_layout::contributions stage_layout::contributions_of(tensor_ref t, feature
       continue;
     }
     contribution pieces{false, 0, {}, {}};
+    std::vector<std::pair<std::int64_t, std::size_t>> parts;  // of the consumer: first feature, edge
     for (std::size_t e = 0; e < taken.size(); ++e) {
       const auto& edge = out_edge(e);
       if (taken[e] || !edge.grad_back || !(edge.what == t)) continue;
-      const auto& there = (*plan_)[edge.to].layers;
-      bool hosts = false;
-      for (auto l : there) hosts = hosts || l == consumer.index;
-      if (!hosts) continue;
+      const auto& to = (*plan_)[edge.to];
+      const auto there = std::find(to.layers.begin(), to.layers.end(), consumer.index);
+      if (there == to.layers.end()) continue;
       taken[e] = true;
-      if (cuts_[e].whole())
-        list.push_back({false, e, {}, {}});
-      else
+      if (!cuts_[e].whole()) {
         pieces.pieces.push_back(e);
+        continue;
+      }
+      const auto* part = to.parts.empty() ? nullptr : to.parts[static_cast<std::size_t>(there - to.layers.begin())].get();
+      parts.emplace_back(part ? part->features.begin : 0, e);
     }
+    // In the order of the parts, wherever they are: roles, and so edges, are in the order of devices.
+    std::sort(parts.begin(), parts.end());
+    for (const auto& [begin, e] : parts) list.push_back({false, e, {}, {}});
     if (!pieces.pieces.empty()) list.push_back(std::move(pieces));
   }
   return list;

@@ -96,6 +96,33 @@ TEST(two_devices, placed_layers_have_the_bits_of_one_cpu) {
   });
 }
 
+// A gradient is the sum over the parts of a layer that is split by feature. Its order is that of the
+// parts, also if an earlier layer is on the device of a later part.
+TEST(two_devices, gradients_of_parts_are_added_in_the_order_of_the_parts) {
+  const std::vector<std::shared_ptr<device>> cpu{make_cpu_device()};
+  shape_of_job s;
+  s.packets = 4, s.steps = 20;
+  const auto placed = [&](const std::string& earlier, const std::vector<std::string>& parts) {
+    auto j = small_spec(s);
+    j.precision = "f64";
+    for (auto& l : j.layers) {
+      if (l.name == "left") l.place = {earlier}, l.partition = "none", l.key_at["partition"] = {};
+      if (l.name == "score") l.place = parts, l.partition = "feature", l.key_at["partition"] = {};
+    }
+    return j;
+  };
+  const auto want = run(*prepared(placed("n1", {"n1", "n1", "n1"}), 2, one_cpu), 1, cpu).bytes();
+  const std::vector<std::string> places{"n1", "n1/apart:0", "n1/apart:1", "n2"};
+  for (const auto& earlier : places)
+    for (const auto& a : places)
+      for (const auto& b : places)
+        for (const auto& c : places) {
+          const two_devices d(1);
+          const auto got = run(*prepared(placed(earlier, {a, b, c}), 2, two), 1, d.list);
+          ASSERT_EQ(got.bytes(), want) << earlier << ": " << a << " " << b << " " << c;
+        }
+}
+
 // Planted mistake: all devices report one memory space, so hosts do not transfer tensors.
 TEST(two_devices, missing_transfers_are_found) {
   placed_nets(10, [&](const auto&, const auto& j, std::uint64_t seed) {

@@ -1,6 +1,7 @@
 // Nodes whose inputs are constants: shapes that torch.onnx.export computes in the graph, and
 // weights that it transposes.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -293,6 +294,23 @@ void fold_div(const node_view& n) {
   });
 }
 
+// Powers and roots of real numbers: factors of attention made of a shape.
+template <class F>
+void fold_reals(const node_view& n, const tensor_value& a, F f) {
+  if (!is_real(a.type) || a.count() > 4096) throw refusal("its input is a constant; this is supported for few real numbers only");
+  auto made = like(a, a.dims);
+  for (std::int64_t i = 0; i < made.count(); ++i) made.reals.push_back(f(a.real(i)));
+  n.result(std::move(made));
+}
+void fold_pow(const node_view& n) {
+  const auto& power = operand(n, 1);
+  if (!is_real(power.type) || power.count() != 1) throw refusal("its inputs are constants; the power is not one real number");
+  fold_reals(n, operand(n, 0), [&](float v) { return std::pow(v, power.real(0)); });
+}
+void fold_sqrt(const node_view& n) {
+  fold_reals(n, operand(n, 0), [](float v) { return std::sqrt(v); });
+}
+
 }  // namespace
 
 handlers constant_handlers() {
@@ -312,7 +330,9 @@ handlers constant_handlers() {
           {"Add", fold_add},
           {"Sub", fold_sub},
           {"Mul", fold_mul},
-          {"Div", fold_div}};
+          {"Div", fold_div},
+          {"Pow", fold_pow},
+          {"Sqrt", fold_sqrt}};
 }
 
 }  // namespace troupe::onnx
