@@ -74,6 +74,9 @@ struct source_type {
   // The files that `open` would read, for hosts that restrict file access; empty paths are ignored.
   // Without this function a host must treat every text option as a path.
   std::function<std::vector<source_file>(const options&)> files = {};
+  // Further files that those name, for a source with lists of files. Reads `files`, so these must
+  // be allowed.
+  std::function<std::vector<source_file>(const options&)> listed = {};
 };
 class source_registry : public type_table<source_type> {};
 void add_stock_sources(source_registry& r);  // csv, idx, packed, synthetic, text; node_tables() adds images, lmdb, numpy

@@ -33,7 +33,7 @@
 
 namespace troupe {
 
-constexpr std::uint8_t wire_version = 8;
+constexpr std::uint8_t wire_version = 9;
 constexpr std::size_t wire_prefix_bytes = 70;
 constexpr std::size_t wire_alignment = 64;
 constexpr std::uint32_t wire_max_tensors = 1u << 16;  // in one list of a message

@@ -128,7 +128,8 @@ stage_layout::contributions stage_layout::contributions_of(tensor_ref t, feature
       const auto* part = to.parts.empty() ? nullptr : to.parts[static_cast<std::size_t>(there - to.layers.begin())].get();
       parts.emplace_back(part ? part->features.begin : 0, e);
     }
-    // In the order of the parts, wherever they are: roles, and so edges, are in the order of devices.
+    // In the order of the parts, wherever they are: roles, and so edges, are in the order of
+    // devices.
     std::sort(parts.begin(), parts.end());
     for (const auto& [begin, e] : parts) list.push_back({false, e, {}, {}});
     if (!pieces.pieces.empty()) list.push_back(std::move(pieces));

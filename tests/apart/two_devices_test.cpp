@@ -96,8 +96,8 @@ TEST(two_devices, placed_layers_have_the_bits_of_one_cpu) {
   });
 }
 
-// A gradient is the sum over the parts of a layer that is split by feature. Its order is that of the
-// parts, also if an earlier layer is on the device of a later part.
+// A gradient is the sum over the parts of a layer that is split by feature. Its order is that of
+// the parts, also if an earlier layer is on the device of a later part.
 TEST(two_devices, gradients_of_parts_are_added_in_the_order_of_the_parts) {
   const std::vector<std::shared_ptr<device>> cpu{make_cpu_device()};
   shape_of_job s;

@@ -299,7 +299,7 @@ def vector_model(rng):
 def randomise(model, rng):
     with torch.no_grad():
         for name, t in list(model.named_parameters()) + list(model.named_buffers()):
-            if t.is_floating_point():
+            if t.is_floating_point() and not name.endswith("later"):  # a mask
                 t.add_(torch.from_numpy(rng.standard_normal(tuple(t.shape)).astype(np.float32)) * 0.1)
                 if name.endswith("running_var"):
                     t.abs_().add_(0.1)

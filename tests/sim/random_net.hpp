@@ -137,7 +137,13 @@ class random_net {
 
   void convolution(job_spec& j, const std::string& from, std::int64_t outputs) {
     const auto kernel = chance(0.5) ? std::int64_t{1} : std::int64_t{3};
-    add(j, "convolution", {from}, with({{"outputs", outputs}, {"kernel", kernel}, {"pad", kernel / 2}}));
+    options o = with({{"outputs", outputs}, {"kernel", kernel}, {"pad", kernel / 2}});
+    if (chance(0.25)) {
+      const auto other = 4 - kernel;
+      o.values["kernel"] = std::vector<std::int64_t>{kernel, other},
+      o.values["pad"] = std::vector<std::int64_t>{kernel / 2, other / 2};
+    }
+    add(j, "convolution", {from}, o);
     channels_ = outputs;
   }
 
@@ -308,6 +314,12 @@ class random_net {
   void flat_layer(job_spec& j) {
     if (steps_ && chance(0.4)) return add(j, "linear", {at_}, with({{"outputs", draw(3, 8)}, {"axis", std::int64_t{2}}}));
     if (steps_ && chance(0.3)) return recurrent_layer(j);
+    if (steps_ && chance(0.3))
+      return add(j, "sequence_convolution", {at_},
+                 with({{"outputs", draw(2, 6)},
+                       {"kernel", draw(1, 3)},
+                       {"dilation", draw(1, 2)},
+                       {"pad", std::string(chance(0.5) ? "causal" : "same")}}));
     switch (draw(0, 4)) {
       case 3: return activation(j);
       case 4: {  // the label's embedding, concatenated with the features

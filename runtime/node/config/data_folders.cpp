@@ -90,17 +90,21 @@ expected<void, diagnostic> check_folders(const data_spec& d, const source_type& 
   };
   try {
     fence allowed(folders);
-    for (const auto& f : type.files ? type.files(d.values) : every_text(d.values, type.specs))
-      if (!f.path.empty() && !allowed.holds(f))
-        return unexpected(
-            diagnostic{at(f.key), "[data]: " + in_quotes(f.key) +
-                                      " is outside the allowed folders: this node reads data only under the folders of its "
-                                      "cluster file (" +
-                                      (folders.empty() ? "none" : joined(folders)) + ")"});
+    const auto within = [&](const std::vector<source_file>& files) -> expected<void, diagnostic> {
+      for (const auto& f : files)
+        if (!f.path.empty() && !allowed.holds(f))
+          return unexpected(
+              diagnostic{at(f.key), "[data]: " + in_quotes(f.key) +
+                                        " is outside the allowed folders: this node reads data only under the folders of its "
+                                        "cluster file (" +
+                                        (folders.empty() ? "none" : joined(folders)) + ")"});
+      return {};
+    };
+    const auto named = within(type.files ? type.files(d.values) : every_text(d.values, type.specs));
+    return named && type.listed ? within(type.listed(d.values)) : named;
   } catch (const option_error& e) {
     return unexpected(diagnostic{at(e.key), "[data]: " + std::string(e.what())});
   }
-  return {};
 }
 
 expected<void, diagnostic> check_folders(const checkpoint_spec& c, const std::vector<std::string>& folders) {

@@ -59,12 +59,11 @@ option_specs hdf5_specs() {
   return specs;
 }
 
-// The files of a list, too: a node may read only files below its folders of data.
-std::vector<source_file> hdf5_paths(const options& o) {
+std::vector<source_file> hdf5_paths(const options& o) { return {{"path", o.text("path")}, {"test_path", o.text("test_path")}}; }
+
+std::vector<source_file> files_of_lists(const options& o) {
   std::vector<source_file> list;
-  for (const char* key : {"path", "test_path"}) {
-    const auto& path = o.text(key);
-    list.push_back({key, path});
+  for (const auto& [key, path, folder] : hdf5_paths(o)) {
     if (path.empty()) continue;
     if (const auto files = hdf5_files(path))
       for (const auto& f : *files)
@@ -76,8 +75,9 @@ std::vector<source_file> hdf5_paths(const options& o) {
 }  // namespace
 
 source_type hdf5_source_type() {
-  return {"hdf5", "Datasets of HDF5 files, as of Caffe's HDF5Data layer. Kept in memory. Needs the package libhdf5-103-1.",
-          hdf5_specs(), open_hdf5_source, hdf5_paths};
+  return {"hdf5",       "Datasets of HDF5 files, as of Caffe's HDF5Data layer. Kept in memory. Needs the package libhdf5-103-1.",
+          hdf5_specs(), open_hdf5_source,
+          hdf5_paths,   files_of_lists};
 }
 
 }  // namespace troupe
