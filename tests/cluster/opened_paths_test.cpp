@@ -87,7 +87,7 @@ control::message with_text(control::message m, std::size_t which, const std::str
 // A client that waits for the answer to every message that has one.
 class talker : public rude_operator {
  public:
-  using rude_operator::rude_operator;
+  talker(const std::string& tls, std::uint16_t port) : rude_operator(tls, port, 16 << 20) {}  // for the answers to all keys
   // `given`: the content of the file that a submitted job starts from.
   void say(control::message m, const std::string& given) {
     const auto id = ++said_;

@@ -19,13 +19,13 @@
 namespace troupe::testing_cluster {
 
 // An operator's session that sends any message. It keeps received frames without returning credit,
-// so a daemon can have at most 1 MiB in flight to it.
+// so a daemon can have at most `window` bytes in flight to it.
 class rude_operator {
  public:
-  rude_operator(const std::string& tls, std::uint16_t port) {
+  rude_operator(const std::string& tls, std::uint16_t port, std::uint64_t window = 1 << 20) {
     auto o = net::operator_options(tls);
     if (!o) throw std::runtime_error(o.error().message);
-    o->window = 1 << 20;
+    o->window = window;
     o->max_queued = std::uint64_t{1} << 30;
     net::callbacks c;
     c.on_peer_up = [this](const std::string& peer, std::uint64_t) { change([&] { daemon_ = peer; }); };

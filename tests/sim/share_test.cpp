@@ -73,9 +73,9 @@ TEST(share, gradient_is_the_sum_over_all_uses) {
     auto two = one;
     two.layers[5].share.clear();
     const auto tied = prepared(one), apart = prepared(two);
-    auto begin = initial_weights(*apart, *cpu());
+    auto begin = initial_weights(*apart, cpu()->host());
     for (auto& [name, t] : begin)
-      for (const auto& [other, value] : initial_weights(*tied, *cpu()))
+      for (const auto& [other, value] : initial_weights(*tied, cpu()->host()))
         if (name == other || name.substr(name.find('.')) == other.substr(other.find('.'))) {
           const bool uses =
               name.starts_with("right.") && other.starts_with("left.") && (std::string(share) == "left" || other == share);
@@ -196,8 +196,8 @@ TEST(share, frozen_parameter_keeps_its_value_in_all_layers) {
   j.train.freeze = {"left.weight"};
   const auto job = prepared(j);
   const auto got = ran(job);
-  EXPECT_EQ(values(got.weights, "left.weight"), values(initial_weights(*job, *cpu()), "left.weight"));
-  EXPECT_NE(values(got.weights, "left.bias"), values(initial_weights(*job, *cpu()), "left.bias"));
+  EXPECT_EQ(values(got.weights, "left.weight"), values(initial_weights(*job, cpu()->host()), "left.weight"));
+  EXPECT_NE(values(got.weights, "left.bias"), values(initial_weights(*job, cpu()->host()), "left.bias"));
 }
 
 TEST(share, as_if_alone_has_all_parameters) {

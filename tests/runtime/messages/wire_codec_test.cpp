@@ -128,7 +128,7 @@ TEST(wire, push_has_the_golden_bytes) {
       6,  0, 0, 0, 5,  0, 0,  0, 7, 0,  0,  0, 0,  0, 0, 0,              // id, step
       8,  0, 0, 0, 0,  0, 0,  0, 9, 0,  0,  0, 10, 0, 0, 0,              // version, needed_from, packet
       11, 0, 0, 0, 12, 0, 13, 1, 3, 15, 16, 0, 0,  0,                    // packets, port, attempt, phase, flags, mode_epoch, trace
-      8,  4, 0, 0, 41, 0, 0,  0,                                         // wire version, body 4 = push, 41 bytes of fields
+      9,  4, 0, 0, 41, 0, 0,  0,                                         // wire version, body 4 = push, 41 bytes of fields
       4,  3, 2, 1, 4,  0, 0,  0, 2, 0,  0,  0,                           // block, first, span
       2,  0, 2, 0, 1,  0, 0,  0, 0, 0,  0,  0, 3,  0, 0, 0, 0, 0, 0, 0,  // sum: backed f32 of rank 2, 1 x 3
       1,  6, 0, 0, 0,  0, 0,  0, 0,                                      // across, increment
@@ -193,7 +193,7 @@ TEST(wire, every_kind_of_malformed_message_is_refused_by_name) {
   const auto set64 = [](std::size_t at, std::uint64_t v) { return [=](bytes& b) { std::memcpy(&b[at], &v, 8); }; };
   EXPECT_EQ(error_of({}), "the message is shorter than its prefix");
   EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.resize(69); })), "the message is shorter than its prefix");
-  EXPECT_EQ(error_of(changed(p, set(62, 2))), "wire version is 2, must be 8");
+  EXPECT_EQ(error_of(changed(p, set(62, 2))), "wire version is 2, must be 9");
   EXPECT_EQ(error_of(changed(p, set(63, 200))), "unknown body 200");
   EXPECT_EQ(error_of(changed(p, set(64, 1))), "a reserved byte is not zero");
   EXPECT_EQ(error_of(changed(p, set(55, 2))), "unknown phase 2");
