@@ -1,11 +1,11 @@
 // flatten: [N, ...] -> [N, D], sharing the memory.  dx = dy in the original shape.
-#include "ops/layer_support.hpp"
+#include "ops/layers/view.hpp"
 
 namespace troupe {
 
 namespace {
 
-struct flatten final : layer {
+struct flatten final : view_layer {
   shapes infer(const shapes& in) const override {
     want(in.size() == 1 && in[0].rank() >= 1, "one input [N, ...]", in);
     return {shape{in[0][0], in[0].count_from(1)}};
@@ -13,16 +13,6 @@ struct flatten final : layer {
   signatures supported() const override {
     using enum distribution;
     return alike({split_0, split_1, broadcast}, 1);
-  }
-  struct backward_needs backward_needs(const shapes&) const override {
-    return {.inputs = false};
-  }
-  void forward(context&, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
-    out[0] = in[0].reshaped(out[0].dims());
-  }
-  void backward(context&, plan&, const saved&, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
-                bool) const override {
-    if (wanted(grad_in, 0)) grad_in[0] = grad_out[0].reshaped(grad_in[0].dims());
   }
 };
 

@@ -50,13 +50,8 @@ struct group_norm final : layer {
   void forward(context& c, plan&, const tensors& in, const tensors& params, tensors& out, saved& s) const override {
     const tensor& x = in[0];
     const auto e = rows(x.dims());
-    const auto type = wide_of(x.type());
-    tensor mean = tensor::allocate(c.dev, shape{e.mid}, type), r = tensor::allocate(c.dev, shape{e.mid}, type);
-    c.dev.moments(e.outer, e.mid, e.inner, x, mean, r);
-    c.dev.map(unary::inverse_root, epsilon, r, r);
-    s.extra = {mean, r};
-    const tensor xhat = standardised(c.dev, e, x, mean, r);
-    if (!affine) return type == out[0].type() ? void(out[0] = xhat) : c.dev.copy(xhat, backed(c.dev, out[0]));
+    const tensor xhat = standardised(c.dev, e, epsilon, x, s);
+    if (!affine) return xhat.type() == out[0].type() ? void(out[0] = xhat) : c.dev.copy(xhat, backed(c.dev, out[0]));
     c.dev.blend(x.dims()[0], x.dims()[1], x.dims().count_from(2), xhat, params[0], {}, {}, params[1], backed(c.dev, out[0]));
   }
   void backward(context& c, plan&, const saved& s, const tensors& params, const tensors& grad_out, tensors& grad_in,

@@ -21,6 +21,15 @@ inline tensor standardised(device& d, const normal_extents& e, const tensor& x, 
   return xhat;
 }
 
+// The same with the mean and variance of x, which are saved for backward as s.extra = {mean, r}.
+inline tensor standardised(device& d, const normal_extents& e, double epsilon, const tensor& x, saved& s) {
+  tensor mean = tensor::allocate(d, shape{e.mid}, wide_of(x.type())), r = tensor::allocate(d, shape{e.mid}, wide_of(x.type()));
+  d.moments(e.outer, e.mid, e.inner, x, mean, r);
+  d.map(unary::inverse_root, epsilon, r, r);
+  s.extra = {mean, r};
+  return standardised(d, e, x, mean, r);
+}
+
 // Computes dx = r (g - mean of g - xhat mean of (g xhat)), g = dy scale, from the sums of g and of
 // g xhat. `dx` may be g. Ioffe and Szegedy 2015, section 3 (the derivatives through mean and
 // variance combined).

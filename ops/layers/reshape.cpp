@@ -4,13 +4,13 @@
 // The batch axis is kept. Cannot be split by feature: axis 1 of the output is another one.
 #include <algorithm>
 
-#include "ops/layer_support.hpp"
+#include "ops/layers/view.hpp"
 
 namespace troupe {
 
 namespace {
 
-struct reshape final : layer {
+struct reshape final : view_layer {
   std::vector<std::int64_t> to;
   explicit reshape(const options& o) : to(o.get<std::vector<std::int64_t>>("shape")) {
     const auto refuse = [](const std::string& why) { throw option_error("shape", "'shape' " + why); };
@@ -43,16 +43,6 @@ struct reshape final : layer {
   signatures supported() const override {
     using enum distribution;
     return alike({split_0, broadcast}, 1);
-  }
-  struct backward_needs backward_needs(const shapes&) const override {
-    return {.inputs = false};
-  }
-  void forward(context&, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
-    out[0] = in[0].reshaped(out[0].dims());
-  }
-  void backward(context&, plan&, const saved&, const tensors&, const tensors& grad_out, tensors& grad_in, tensors&,
-                bool) const override {
-    if (wanted(grad_in, 0)) grad_in[0] = grad_out[0].reshaped(grad_in[0].dims());
   }
 };
 

@@ -2,9 +2,9 @@
 """check_purity.py [BUILD]: checks with nm and readelf that the pure libraries, and programs that link only them, contain no CAF, Boost,
 TOML++, OpenSSL, libpng or libjpeg.
 
-Also checks that libtroupe_predict needs no library of data sources or TLS, that libtroupe_exchange needs no CAF, BLAS or OpenMP and exports only its C interface, and that
-kernels compiled for a newer instruction set emit no inline functions, because the linker could choose
-those instead of the portable copies.
+Also checks that libtroupe_predict needs no library of data sources or TLS, that libtroupe_exchange needs no
+CAF, BLAS or OpenMP and exports only its C interface, and that kernels compiled for a newer instruction set emit
+no inline functions, because the linker could choose those instead of the portable copies.
 """
 import glob
 import os
