@@ -1,7 +1,10 @@
 // Full and failing disks of running daemons. Tests are skipped with the reason where a file system
 // cannot be mounted or processes cannot be traced.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -48,6 +51,13 @@ class full_disk : public disk_test {
     EXPECT_NE(r.outcome.messages.front().find("No space left on device; it is in "), std::string::npos)
         << r.outcome.messages.front();
     EXPECT_EQ(r.outcome.exit_code(), 1);
+  }
+  // Waits until n1 has written and closed the folder of a run. A job ends for its client before that.
+  void wait_for_run_folder(const std::string& run) const {
+    const int lock = ::open(path("state/n1/runs/" + run + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(lock, 0) << std::strerror(errno);
+    EXPECT_EQ(::flock(lock, LOCK_EX), 0) << std::strerror(errno);
+    ::close(lock);
   }
   void fill() const {
     std::ofstream f(path("state/n1/filler"), std::ios::binary);
@@ -99,6 +109,7 @@ TEST_F(full_disk, a_full_disk_under_the_journal_is_reported_and_the_job_runs) {
   if (const auto why = mount_state("size=1m"); !why.empty()) GTEST_SKIP() << "a file system cannot be mounted here: " << why;
   start_all();
   ASSERT_EQ(run(tiny_job(), workers(2, 1)).outcome.exit_code(), 0);
+  wait_for_run_folder("1-tiny");  // it frees space when it closes its database and replaces run.json
   fill();
   expect_trained(run(tiny_job() + std::string(9000, '#'), workers(2, 1)));  // more than fits in the journal's last page
   EXPECT_TRUE(daemon("n1").wait_log("journal: cannot be written: No space left on device", 5s));
