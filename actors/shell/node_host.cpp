@@ -86,7 +86,9 @@ void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector
       if (const auto& say = impl_->shared.callbacks.on_event) say(job_id, event_effect{0, warning_event{why}});
     };
     auto stream = std::make_unique<replay::log_stream>(tell);
-    if (const auto opened = stream->open(j->plan->messages_file); !opened) throw std::runtime_error(opened.error().text);
+    std::vector<role_id> roles;
+    for (const seat& x : seats) roles.push_back(x.id);
+    if (const auto opened = stream->open(j->plan->messages_file, roles); !opened) throw std::runtime_error(opened.error().text);
     j->log->also_to(std::move(stream));
   }
   for (const seat& s : seats) {

@@ -32,39 +32,56 @@ std::uint32_t number_at(std::string_view b) {
   return n;
 }
 
+std::string record_of(role_id r, std::uint32_t kind, std::string_view bytes) {
+  std::string record;
+  record.reserve(head_bytes + bytes.size() + 4);
+  const auto add = [&](std::uint32_t n) { record.append(little_endian(n).data(), 4); };
+  add(index_of(r));
+  add(kind);
+  add(static_cast<std::uint32_t>(bytes.size()));
+  record += bytes;
+  add(crc32c(0, record.data(), record.size()));
+  return record;
+}
+
+// Returns false after an error, which is in errno.
+bool write_whole(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
 }  // namespace
 
 log_stream::~log_stream() {
-  if (file_) std::fclose(file_);
+  if (fd_ >= 0) ::close(fd_);
 }
 
-expected<void> log_stream::open(const std::string& file) {
+expected<void> log_stream::open(const std::string& file, const std::vector<role_id>& roles) {
+  std::string begin(stream_magic);
+  for (const auto r : roles) begin += record_of(r, kind_chunk, {});
   std::lock_guard guard(lock_);
   name_ = file;
-  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  file_ = fd < 0 ? nullptr : ::fdopen(fd, "wb");
-  if (!file_ || std::fwrite(stream_magic.data(), 1, stream_magic.size(), file_) != stream_magic.size() || std::fflush(file_) != 0) {
-    const int why = errno;
-    if (!file_ && fd >= 0) ::close(fd);
-    return unexpected(error("cannot write " + file + ": " + std::strerror(why)));
-  }
+  fd_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd_ < 0 || !write_whole(fd_, begin)) return unexpected(error("cannot write " + file + ": " + std::strerror(errno)));
   return {};
 }
 
+// Each record is one write(2): the kernel has it even if this process is killed.
 void log_stream::put(role_id r, std::uint32_t kind, std::string_view bytes) {
-  std::array<char, head_bytes> head{};
-  const std::uint32_t numbers[] = {index_of(r), kind, static_cast<std::uint32_t>(bytes.size())};
-  for (std::size_t i = 0; i < 3; ++i) std::memcpy(&head[4 * i], little_endian(numbers[i]).data(), 4);
-  const auto sum = little_endian(crc32c(crc32c(0, head.data(), head.size()), bytes.data(), bytes.size()));
-  std::string trouble;
+  const auto record = record_of(r, kind, bytes);
+  std::string failure;
   {
     std::lock_guard guard(lock_);
-    const auto wrote = [&](const char* data, std::size_t n) { return std::fwrite(data, 1, n, file_) == n; };
-    if (!file_ || (wrote(head.data(), head.size()) && wrote(bytes.data(), bytes.size()) && wrote(sum.data(), sum.size()))) return;
-    trouble = "cannot write " + name_ + ": " + std::strerror(errno) + "; later messages are not recorded";
-    std::fclose(std::exchange(file_, nullptr));
+    if (fd_ < 0 || write_whole(fd_, record)) return;
+    failure = "cannot write " + name_ + ": " + std::strerror(errno) + "; later messages are not recorded";
+    ::close(std::exchange(fd_, -1));
   }
-  on_error_(trouble);
+  on_error_(failure);
 }
 
 expected<std::vector<role_part>> read_stream(std::string_view bytes) {
@@ -82,7 +99,7 @@ expected<std::vector<role_part>> read_stream(std::string_view bytes) {
     if (kind == kind_end) {
       part.cut = false;
       part.failure = std::string(content);
-    } else if (kind == kind_chunk) {
+    } else if (kind == kind_chunk && length > 0) {
       part.chunks.emplace_back(content);
       for (chunk_reader r(content); r.next();) ++part.handled;
     }

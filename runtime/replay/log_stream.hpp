@@ -1,17 +1,17 @@
 // The log of the messages that the roles of one node receive (delivery_log.hpp), written to a file
-// while they run. What a killed process has written can be read; the last chunk of each role, at
-// most 2 KiB, is lost.
+// while they run. The file of a killed process can be read: it names every role, and has all
+// messages but those in the unfinished chunk of each role, at most 2 KiB.
 //
 //   "troupe messages, stream 1\n"
 //   records: u32 role, u32 kind (0: a chunk, 1: the role has ended), u32 length, bytes (the chunk,
 //            or why the role failed), CRC32C of role to bytes; little-endian
+//   The first records are an empty chunk for each role.
 //
 // Errors: values. Reading accepts any bytes and ends at the first record that is damaged or cut.
 // Threads: log_stream: any; reading: no state.
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -28,12 +28,12 @@ class log_stream {
   // `on_error` is called once, with the first error of add() or ended(), after which nothing more
   // is written.
   explicit log_stream(std::function<void(const std::string&)> on_error) : on_error_(std::move(on_error)) {}
-  ~log_stream();  // completes the file
+  ~log_stream();
   log_stream(const log_stream&) = delete;
   log_stream& operator=(const log_stream&) = delete;
 
-  // Creates the file, readable by its owner only; an older one is replaced.
-  expected<void> open(const std::string& file);
+  // Creates the file for these roles, readable by its owner only; an older one is replaced.
+  expected<void> open(const std::string& file, const std::vector<role_id>& roles);
   void add(role_id r, std::string_view chunk) { put(r, 0, chunk); }
   // The role has ended. `failure`: why; empty: it did not fail.
   void ended(role_id r, std::string_view failure) { put(r, 1, failure); }
@@ -43,7 +43,7 @@ class log_stream {
 
   const std::function<void(const std::string&)> on_error_;
   std::mutex lock_;
-  std::FILE* file_ = nullptr;  // null: not open, or after an error
+  int fd_ = -1;  // -1: not open, or after an error
   std::string name_;
 };
 

@@ -28,7 +28,7 @@ std::vector<std::string> sound_message_stream() {
   const auto file = std::filesystem::temp_directory_path() / ("troupe-fuzz-stream-" + std::to_string(::getpid()));
   {
     replay::log_stream s([](const std::string&) {});
-    must(s.open(file.string()).has_value(), "cannot write the file of the stream");
+    must(s.open(file.string(), {role_id{0}, role_id{1}}).has_value(), "cannot write the file of the stream");
     replay::log_room room(1 << 16);
     replay::role_log log(room);
     for (std::uint32_t n = 0; n < 20; ++n) {

@@ -46,7 +46,7 @@ class stream_of_messages : public ::testing::Test {
   // small, so that they drop their oldest messages.
   void write(std::uint64_t count, bool end = true) {
     log_stream s([](const std::string& why) { ADD_FAILURE() << why; });
-    ASSERT_EQ(test::error_text(s.open(file_)), "");
+    ASSERT_EQ(test::error_text(s.open(file_, both_)), "");
     log_room room(4 * role_log::chunk_bytes);
     role_log logs[] = {role_log(room), role_log(room)};
     for (std::uint64_t n = 0; n < count; ++n)
@@ -59,6 +59,7 @@ class stream_of_messages : public ::testing::Test {
       s.ended(role_id{r}, r == 1 ? "out of luck" : "");
     }
   }
+  const std::vector<role_id> both_{role_id{0}, role_id{1}};
   std::uint64_t dropped_ = 0;  // by the log in memory
   test::temp_dir folder_;
   const std::string file_ = folder_.file("messages.stream");
@@ -103,6 +104,29 @@ TEST_F(stream_of_messages, of_a_killed_process_is_read_to_its_last_whole_chunk) 
   EXPECT_GT(before, 2'500u);
 }
 
+// A process that is killed neither ends its roles nor closes the file.
+TEST_F(stream_of_messages, is_in_the_file_as_soon_as_it_is_written) {
+  log_stream s([](const std::string& why) { ADD_FAILURE() << why; });
+  ASSERT_EQ(test::error_text(s.open(file_, both_)), "");
+  auto read = read_stream(content(file_));
+  ASSERT_TRUE(read) << test::error_text(read);
+  ASSERT_EQ(read->size(), 2u) << "every role is named";
+  for (const auto& p : *read) {
+    EXPECT_TRUE(p.cut);
+    EXPECT_EQ(p.handled, 0u);
+  }
+  log_room room(4 * role_log::chunk_bytes);
+  role_log log(room);
+  log.add(of_step(7));
+  s.add(role_id{1}, *log.complete());
+  s.ended(role_id{1}, "");
+  read = read_stream(content(file_));
+  ASSERT_TRUE(read) << test::error_text(read);
+  EXPECT_TRUE((*read)[0].cut);
+  EXPECT_FALSE((*read)[1].cut);
+  EXPECT_EQ(steps_of((*read)[1]), std::vector<std::uint64_t>{7});
+}
+
 TEST_F(stream_of_messages, ends_at_the_first_damaged_record) {
   write(2'000);
   const auto sound = content(file_);
@@ -126,9 +150,9 @@ TEST_F(stream_of_messages, refuses_files_of_another_kind) {
 
 TEST_F(stream_of_messages, reports_a_file_that_cannot_be_opened) {
   log_stream s([](const std::string&) {});
-  EXPECT_THAT(test::error_text(s.open(folder_.file("none") + "/x")), HasSubstr("none/x"));
+  EXPECT_THAT(test::error_text(s.open(folder_.file("none") + "/x", {})), HasSubstr("none/x"));
   log_stream full([](const std::string&) {});
-  EXPECT_THAT(test::error_text(full.open("/dev/full")), HasSubstr("No space left"));
+  EXPECT_THAT(test::error_text(full.open("/dev/full", {})), HasSubstr("No space left"));
 }
 
 TEST_F(stream_of_messages, reports_the_first_failed_write_once_and_writes_no_more) {
@@ -138,7 +162,7 @@ TEST_F(stream_of_messages, reports_the_first_failed_write_once_and_writes_no_mor
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   {
     log_stream s([&](const std::string& why) { said.push_back(why); });
-    ASSERT_EQ(test::error_text(s.open(file_)), "");
+    ASSERT_EQ(test::error_text(s.open(file_, both_)), "");
     const rlimit small{64'000, before.rlim_max};
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
     for (int n = 0; n < 200; ++n) s.add(role_id{0}, std::string(1000, 'x'));
