@@ -1,5 +1,6 @@
-// Runs a net on batches of examples, with several threads: each computes a part of the batch. The
-// outputs do not depend on the number of threads, nor on what else is in the batch.
+// Runs a net on batches of examples, with several threads: each computes a part of the batch.
+// Equal calls give equal bits. Another number of threads or of examples may change the rounding of
+// an output, because OpenBLAS chooses its kernels by the size of a matrix.
 //
 //   auto net = net_runner::make(job, {}, 2);
 //   (*net)->run(examples, 64, scores);

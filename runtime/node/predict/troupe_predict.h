@@ -6,7 +6,8 @@
    Threads    A net may be used by several threads: their calls run one after another. Several nets are independent. A net
               has the threads of its options, with the caller's. The library sets OpenBLAS to one thread for the process.
    Fork       A net belongs to the process that opened it.
-   Results    do not depend on the number of threads, nor on which examples are in one call. */
+   Results    Equal calls give equal bits. Another number of threads, or of examples in a call, may change the rounding of an
+              output, because OpenBLAS chooses its kernels by the size of a matrix. */
 #ifndef TROUPE_PREDICT_H
 #define TROUPE_PREDICT_H
 
