@@ -19,7 +19,7 @@ void read_control(input in) {
   const auto again = encode(*m);
   const auto back = decode(type, again.data(), again.size());
   must(back && encode(*back) == again, "encoding and decoding change the message");
-  const auto* reported = std::get_if<report>(&*m);
+  const auto* reported = std::get_if<control::report>(&*m);
   if (!reported) return;
   for (const auto& g : plausible(reported->gpus)) {
     must(g.name.size() <= max_gpu_name && g.failure.size() <= max_gpu_failure, "a text of a GPU is too long");
