@@ -52,7 +52,7 @@ class full_disk : public disk_test {
         << r.outcome.messages.front();
     EXPECT_EQ(r.outcome.exit_code(), 1);
   }
-  // Waits until n1 has written and closed the folder of a run. A job ends for its client before that.
+  // Waits until n1 has closed the folder of a run. The job has ended for its client before that.
   void wait_for_run_folder(const std::string& run) const {
     const int lock = ::open(path("state/n1/runs/" + run + "/lock").c_str(), O_RDWR | O_CLOEXEC);
     ASSERT_GE(lock, 0) << std::strerror(errno);
