@@ -124,8 +124,10 @@ TEST_F(gpu_program, device_query_lists_the_devices_of_this_machine) {
   EXPECT_GT(all[0]["cores"], 0);
   EXPECT_GT(all[0]["memory_total"], all[0]["memory_free"]);
   const auto kernels = all[0]["kernels"].get<std::string>();
-  // The id names tiles of a matrix unit apart from the instruction set.
-  EXPECT_THAT(all[0]["numerics_id"].get<std::string>(), HasSubstr(kernels.substr(0, kernels.find("-amx"))));
+  const auto id = all[0]["numerics_id"].get<std::string>();
+  // The id names the instruction set and the matrix unit apart.
+  EXPECT_THAT(id, HasSubstr(kernels.substr(0, kernels.find("-amx"))));
+  EXPECT_EQ(id.ends_with("/amx"), kernels.ends_with("-amx")) << id;
   EXPECT_EQ(all[1]["device"], "gpu:0");
   EXPECT_EQ(all[1]["name"], "virtual GPU");
   EXPECT_EQ(all[1]["compute_capability"], "9.0");
