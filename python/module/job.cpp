@@ -128,9 +128,9 @@ std::shared_ptr<const tables> tables_with(const py::list& layer_classes, const p
   }
   array_map bytes;
   for (const auto& [name, array] : arrays) bytes.emplace(py::str(name).cast<std::string>(), npy_bytes_of(array, py::str(name)));
-  all.sources.add(
-      array_source_type("arrays", "Arrays of the program that trains, by name.", {},
-                        [bytes = std::move(bytes)](const options& o, const char* key) { return array_named(bytes, o, key); }));
+  all.sources.add(array_source_type(
+      "arrays", "Arrays of the program that trains, by name.", {},
+      [bytes = std::move(bytes)](const options& o, const char* key, std::uint64_t) { return array_named(bytes, o, key); }));
   return std::make_shared<const tables>(std::move(all));
 }
 

@@ -227,6 +227,44 @@ TEST_F(numpy_files, of_npz_are_refused_when_they_need_more_memory_than_allowed) 
   EXPECT_THAT(why(small), HasSubstr("array 'x_train' takes more memory than memory_mib allows (2 MiB): unpack the file"));
 }
 
+TEST_F(numpy_files, of_npz_share_the_allowed_memory_with_labels_and_the_list_of_examples) {
+  npz({{"x_train", npy("|u1", "10, 104857", std::vector<std::uint8_t>(1048570))},
+       {"x_test", npy("|u1", "10, 104857", std::vector<std::uint8_t>(1048570))},
+       {"rows", npy("|u1", "1000000", std::vector<std::uint8_t>(1000000))},
+       {"one_row", npy("|u1", "10, 100000", std::vector<std::uint8_t>(1000000))}},
+      dir_.file("all.npz"));
+  const auto with = [&](const char* data, const char* labels, const char* test, std::int64_t mib) {
+    return numpy_options{{"path", dir_.file("all.npz")},       {"data", std::string(data)},      {"labels", std::string(labels)},
+                         {"test_labels", std::string(labels)}, {"test_data", std::string(test)}, {"memory_mib", mib}};
+  };
+  EXPECT_EQ(open(with("x_train", "", "x_test", 3))->size(split::test), 10);
+  EXPECT_THAT(why(with("x_train", "", "x_test", 2)), HasSubstr("array 'x_test' takes more memory than memory_mib allows"));
+  EXPECT_EQ(open(with("rows", "", "", 9))->size(split::train), 1000000);  // 8 bytes for each example
+  EXPECT_THAT(why(with("rows", "", "", 8)), HasSubstr("rows: 1000000 numbers need 7 MiB of memory, and memory_mib leaves 7 MiB"));
+  EXPECT_EQ(open(with("x_train", "one_row", "", 6))->size(split::train), 10);  // 4 bytes for each label
+  EXPECT_THAT(why(with("x_train", "one_row", "", 4)), HasSubstr("one_row: 1000000 numbers need 3 MiB of memory"));
+}
+
+TEST_F(numpy_files, of_npz_that_cannot_be_what_they_declare_are_refused_before_they_are_unpacked) {
+  const std::string zeros(std::size_t{64} << 20, '\0');
+  npz({{"x_train", zeros}, {"long", npy("|u1", "4", std::vector<std::uint8_t>(1 << 20))}}, dir_.file("bomb.npz"));
+  const numpy_options bomb{{"path", dir_.file("bomb.npz")}, {"labels", ""}, {"test_data", ""}};
+  EXPECT_THAT(why(bomb), HasSubstr("array 'x_train': it is no .npy file"));
+  auto other = bomb;
+  other["data"] = "long";
+  EXPECT_THAT(why(other), HasSubstr("array 'long': "));
+  // The archive's directory declares 1,000 times as many bytes as its 64 MiB can be compressed to.
+  std::ifstream in(dir_.file("bomb.npz"), std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(in), {});
+  const auto directory = bytes.rfind(std::string("PK\1\2", 4), bytes.rfind("x_train.npy"));
+  ASSERT_NE(directory, std::string::npos);
+  const std::uint32_t declared = 0xf0000000;
+  std::memcpy(bytes.data() + directory + 24, &declared, sizeof declared);
+  auto lies = bomb;
+  lies["path"] = write("lies.npz", bytes);
+  EXPECT_THAT(why(lies), HasSubstr("array 'x_train': its 4026531840 bytes cannot come out of "));
+}
+
 TEST_F(numpy_files, of_npz_are_an_array_or_an_error_whatever_is_damaged) {
   const auto sound = npz({{"x_train", npy("<f4", "20, 3", std::vector<float>(60, 1.5f))},
                           {"y_train", npy("<i4", "20", std::vector<std::int32_t>(20))}},
@@ -244,7 +282,8 @@ TEST_F(numpy_files, of_npz_are_an_array_or_an_error_whatever_is_damaged) {
       continue;
     }
     ++arrays;
-    for (std::int64_t r = 0; r < a->rows(); ++r) ASSERT_EQ(a->numbers(r, 1).size(), static_cast<std::size_t>(a->row_count()));
+    for (std::int64_t r = 0; r < a->rows(); ++r)
+      ASSERT_EQ(a->numbers(r * a->row_count(), a->row_count()).size(), static_cast<std::size_t>(a->row_count()));
   }
   EXPECT_GT(arrays, 100);
   EXPECT_GT(errors, 100);

@@ -2,6 +2,7 @@
 #include "runtime/node/serving/predict_server.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -102,6 +103,51 @@ TEST(batcher, ends_requests_that_wait_and_refuses_too_many) {
     EXPECT_EQ(b.counts().refused, 1U);
   }
   EXPECT_EQ(failed, 2);
+}
+
+TEST(batcher, examples_wait_within_the_memory_for_them) {
+  batcher_options o;
+  o.most = 8, o.most_waiting = 100, o.most_waiting_bytes = 1000;
+  EXPECT_EQ(most_waiting_examples(o, 20), 50);
+  EXPECT_EQ(most_waiting_examples(o, 4), 100);
+  EXPECT_EQ(most_waiting_examples(o, 1000000), 8);  // a pass must be possible
+}
+
+TEST(request_body, of_brackets_takes_no_memory_beyond_itself) {
+  const auto j = served();
+  const auto peak_kib = [] {
+    rusage u{};
+    getrusage(RUSAGE_SELF, &u);
+    return u.ru_maxrss;
+  };
+  constexpr std::size_t length = std::size_t{32} << 20;
+  for (const std::string& begin : {std::string("{\"examples\": ["), std::string("{\"other\": ["), std::string("[")}) {
+    const auto body = begin + std::string(length, '[');
+    const auto before = peak_kib();
+    EXPECT_FALSE(examples_of_body(body, *j, false, 4096));
+    EXPECT_LT(peak_kib() - before, static_cast<long>(length >> 10));
+  }
+}
+
+TEST(request_body, ends_at_the_first_example_beyond_the_limit) {
+  const auto j = served();
+  EXPECT_EQ(examples_of_body(R"({"examples": [[1, 2, 3, 4], [1, 2, 3, 4]]})", *j, false, 2)->n, 2);
+  const auto made = examples_of_body(R"({"examples": [[1, 2, 3, 4], [1, 2, 3, 4], [5 this is never read)", *j, false, 2);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().text, "a request has at most 2 examples, this one has more");
+}
+
+TEST(request_body, of_json_may_have_other_keys_but_not_two_lists_of_examples) {
+  const auto j = served();
+  const auto made = examples_of_body(R"({"id": {"examples": [9]}, "examples": [[1, 2, 3, 4]], "tags": [null, true, {"a": [[]]}]})",
+                                     *j, false, 10);
+  ASSERT_TRUE(made) << made.error().text;
+  EXPECT_EQ(made->values, (std::vector<float>{1, 2, 3, 4}));
+  for (const auto* body :
+       {R"({"examples": [[1, 2, 3, 4]], "examples": [[1, 2, 3, 4]]})", R"({"examples": {"a": [1]}})",
+        R"({"examples": [[1, 2, 3, null]]})", R"({"examples": [{"a": 1}]})", R"({"examples": "a"})", R"({"a": 1})",
+        R"({"examples": [[1, 2, 3, 4]]} 5)", R"({"examples": [[1, 2, 3, 4]])", "7", "\"examples\"", "null"})
+    EXPECT_FALSE(examples_of_body(body, *j, false, 10)) << body;
 }
 
 class predictions_over_http : public ::testing::Test {
@@ -215,6 +261,20 @@ TEST_F(predictions_over_http, many_clients_get_their_own_answers) {
     });
   for (auto& c : clients) c.join();
   EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(predictions_over_http, refuses_pages_of_other_sites) {
+  open();
+  const auto with_origin = [&](const std::string& origin) {
+    const std::string body = R"({"examples": [[1, 0, 0, 2]]})";
+    http_client c(server_->port());
+    c.send("POST /predict HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nOrigin: " + origin +
+           "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    return status_of(c.response());
+  };
+  EXPECT_EQ(with_origin("http://127.0.0.1:8080"), 200);
+  for (const auto* other : {"http://127.0.0.1:8081", "https://127.0.0.1:8080", "http://example.org", "null"})
+    EXPECT_EQ(with_origin(other), 403) << other;
 }
 
 // A client that has gone before its answer costs nothing.

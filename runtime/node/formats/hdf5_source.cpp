@@ -6,7 +6,6 @@
 #include "ops/option_specs.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/data/source_options.hpp"
-#include "runtime/memory/process_memory.hpp"
 #include "runtime/node/formats/formats.hpp"
 #include "runtime/node/formats/hdf5_dataset.hpp"
 
@@ -16,8 +15,8 @@ namespace {
 bool is_label_key(std::string_view key) { return key == "labels" || key == "test_labels"; }
 
 // `key`: of the options of numpy, whose test arrays are here those of test_path.
-numpy_array dataset_of(const options& o, std::string_view key) {
-  const bool test = key.starts_with("test_");
+numpy_array dataset_of(const options& o, const char* key, std::uint64_t most) {
+  const bool test = std::string_view(key).starts_with("test_");
   const char* path_key = test ? "test_path" : "path";
   const char* name_key = is_label_key(key) ? "labels" : "data";
   const auto &path = o.text(path_key), &name = o.text(name_key);
@@ -26,9 +25,9 @@ numpy_array dataset_of(const options& o, std::string_view key) {
     throw option_error(name_key, std::string("option '") + name_key + "' is the name of a dataset, not " + in_quotes(name));
   const auto files = hdf5_files(path);
   if (!files) throw option_error(path_key, files.error().text);
-  const auto most = std::min(static_cast<std::uint64_t>(o.integer("memory_mib")) << 20, memory_left() / 2);
   auto a = open_hdf5(*files, name, most);
   if (!a) throw option_error(path_key, a.error().text);
+  a->memory = a->bytes->size();
   // Caffe's files have class numbers as [n, 1, ...].
   auto& extents = a->header.extents;
   if (is_label_key(key) && o.text("label_kind") != "values")
@@ -42,7 +41,7 @@ std::shared_ptr<const source> open_hdf5_source(const options& o, std::uint64_t) 
   if (tested && o.real("test_fraction") > 0) throw option_error("test_fraction", "test_fraction and test_path exclude each other");
   given.values["test_data"] = tested ? o.text("data") : std::string();
   given.values["test_labels"] = o.text("labels");
-  return open_arrays(given, [](const options& all, const char* key) { return dataset_of(all, key); });
+  return open_arrays(given, dataset_of);
 }
 
 option_specs hdf5_specs() {
@@ -55,7 +54,9 @@ option_specs hdf5_specs() {
                                "dataset of their class numbers or target values, [n, ...]; empty: no labels")};
   for (auto& s : array_options())
     if (s.name.find("data") == std::string::npos && !is_label_key(s.name)) specs.push_back(std::move(s));
-  specs.push_back(bounded(option_of("memory_mib", kind::integer, std::int64_t{4096}, "maximum memory for one dataset"), 1, 1e6));
+  specs.push_back(bounded(option_of("memory_mib", kind::integer, std::int64_t{4096},
+                                    "maximum memory for the datasets, the labels and the list of examples"),
+                          1, 1e6));
   return specs;
 }
 

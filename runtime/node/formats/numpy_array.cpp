@@ -12,6 +12,8 @@
 namespace troupe {
 namespace {
 
+constexpr std::uint64_t deflate_ratio = 1032;  // maximum compression ratio of deflate (zlib's technical notes)
+
 std::string text_of(int code) {
   zip_error_t e;
   zip_error_init_with_code(&e, code);
@@ -33,27 +35,66 @@ std::string members_of(zip_t* archive) {
   return joined(names) + (count > most ? ", ..." : "");
 }
 
+// What is wrong with a member before it is read. NumPy stores or deflates; other methods compress
+// without a bound.
+expected<void> check_member(const zip_stat_t& facts) {
+  constexpr auto wanted = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
+  if ((facts.valid & wanted) != wanted) return unexpected(error("the archive does not say how long it is"));
+  if (facts.comp_method != ZIP_CM_STORE && facts.comp_method != ZIP_CM_DEFLATE)
+    return unexpected(error("it is compressed by method " + std::to_string(facts.comp_method) + ", not by deflate"));
+  if (facts.size / deflate_ratio > facts.comp_size)
+    return unexpected(error("its " + std::to_string(facts.size) + " bytes cannot come out of " + std::to_string(facts.comp_size) +
+                            " compressed bytes"));
+  return {};
+}
+
+// Reads up to `n` bytes. An error if the archive is damaged.
+expected<void> append(zip_file_t* file, std::size_t n, std::vector<std::uint8_t>& to) {
+  const auto before = to.size();
+  to.resize(before + n);
+  const auto got = zip_fread(file, to.data() + before, n);
+  to.resize(before + static_cast<std::size_t>(std::max<zip_int64_t>(got, 0)));
+  if (got < 0) return unexpected(error(zip_file_strerror(file)));
+  return {};
+}
+
+// The size in the archive may be wrong: memory is touched only as bytes arrive, and not beyond that
+// size. A member that does not begin as an array of that size is refused before the rest is read.
+expected<std::vector<std::uint8_t>> bytes_of(zip_file_t* file, std::uint64_t size) {
+  constexpr std::size_t step = 1 << 20;
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(static_cast<std::size_t>(size));
+  bool checked = false;
+  for (;;) {
+    const auto before = bytes.size();
+    const auto left = static_cast<std::size_t>(size) - before;
+    if (left == 0) break;
+    if (auto fine = append(file, std::min(left, step), bytes); !fine) return unexpected(std::move(fine).error());
+    if (bytes.size() == before) return unexpected(error("it is truncated"));
+    if (checked || (bytes.size() < npy_most_header && bytes.size() < size)) continue;
+    const auto beginning = std::span(bytes).first(std::min(bytes.size(), npy_most_header));
+    if (auto header = parse_npy(beginning, size); !header) return unexpected(std::move(header).error());
+    checked = true;
+  }
+  std::uint8_t more = 0;
+  if (zip_fread(file, &more, 1) != 0) return unexpected(error("it is longer than the archive says, or damaged"));
+  return bytes;
+}
+
 expected<std::vector<std::uint8_t>> member_of(zip_t* archive, const std::string& name, std::uint64_t most) {
+  const auto member = name + ".npy", what = "array " + in_quotes(name);
   zip_stat_t facts;
   zip_stat_init(&facts);
-  if (zip_stat(archive, (name + ".npy").c_str(), 0, &facts) != 0)
-    return unexpected(error("there is no array " + in_quotes(name) + "; the file has " + members_of(archive)));
-  if ((facts.valid & ZIP_STAT_SIZE) == 0 || facts.size > most)
-    return unexpected(error("array " + in_quotes(name) + " takes more memory than memory_mib allows (" +
-                            std::to_string(most >> 20) + " MiB): unpack the file (unzip) and give the folder as path"));
-  const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen(archive, (name + ".npy").c_str(), 0), zip_fclose);
-  if (!file) return unexpected(error("array " + in_quotes(name) + ": " + zip_strerror(archive)));
-  // The size in the archive may be wrong, so memory grows with what is read.
-  std::vector<std::uint8_t> bytes, part(1 << 20);
-  for (;;) {
-    const auto n = zip_fread(file.get(), part.data(), part.size());
-    if (n < 0) return unexpected(error("array " + in_quotes(name) + ": " + zip_file_strerror(file.get())));
-    if (n == 0) break;
-    if (static_cast<std::uint64_t>(n) > facts.size - bytes.size())
-      return unexpected(error("array " + in_quotes(name) + " is longer than the archive says"));
-    bytes.insert(bytes.end(), part.begin(), part.begin() + n);
-  }
-  if (bytes.size() != facts.size) return unexpected(error("array " + in_quotes(name) + " is truncated"));
+  if (zip_stat(archive, member.c_str(), 0, &facts) != 0)
+    return unexpected(error("there is no " + what + "; the file has " + members_of(archive)));
+  if (auto fine = check_member(facts); !fine) return unexpected(std::move(fine).error().in(what));
+  if (facts.size > most)
+    return unexpected(error(what + " takes more memory than memory_mib allows (" + std::to_string(most >> 20) +
+                            " MiB): unpack the file (unzip) and give the folder as path"));
+  const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen(archive, member.c_str(), 0), zip_fclose);
+  if (!file) return unexpected(error(zip_strerror(archive)).in(what));
+  auto bytes = bytes_of(file.get(), facts.size);
+  if (!bytes) return unexpected(std::move(bytes).error().in(what));
   return bytes;
 }
 
@@ -92,14 +133,13 @@ void numpy_array::read_row(std::int64_t row, std::uint8_t* out) const {
     throw std::runtime_error(ok.error().in(name).text);
 }
 
-std::vector<double> numpy_array::numbers(std::int64_t row, std::int64_t rows) const {
-  const auto count = static_cast<std::size_t>(row_count() * rows), length = npy_bytes(header.type);
-  std::vector<std::uint8_t> raw(count * length);
-  const auto at = static_cast<std::uint64_t>(row) * static_cast<std::uint64_t>(row_count()) * length;
-  if (const auto ok = bytes->read(header.offset + at, raw.data(), raw.size()); !ok)
+std::vector<double> numpy_array::numbers(std::int64_t first, std::int64_t count) const {
+  const auto length = npy_bytes(header.type);
+  std::vector<std::uint8_t> raw(static_cast<std::size_t>(count) * length);
+  if (const auto ok = bytes->read(header.offset + static_cast<std::uint64_t>(first) * length, raw.data(), raw.size()); !ok)
     throw std::runtime_error(ok.error().in(name).text);
-  std::vector<double> out(count);
-  npy_numbers(header.type, raw.data(), count, out.data());
+  std::vector<double> out(static_cast<std::size_t>(count));
+  npy_numbers(header.type, raw.data(), out.size(), out.data());
   return out;
 }
 
@@ -120,7 +160,9 @@ expected<numpy_array> open_numpy(const std::string& path, const std::string& nam
   const auto file = folder ? path + "/" + name + ".npy" : path;
   auto bytes = folder ? open_bytes(file) : open_member(file, name, most);
   if (!bytes) return unexpected(std::move(bytes).error().in(file));
-  return numpy_array_of(folder ? file : file + ": " + name, *std::move(bytes));
+  auto a = numpy_array_of(folder ? file : file + ": " + name, *std::move(bytes));
+  if (a && !folder) a->memory = a->bytes->size();
+  return a;
 }
 
 }  // namespace troupe

@@ -20,12 +20,13 @@ struct numpy_array {
   std::string name;  // "mnist.npz: x_train", for messages
   npy_header header;
   std::shared_ptr<const random_bytes> bytes;
+  std::uint64_t memory = 0;  // bytes that were allocated for it; 0: it is read when it is used
 
   std::int64_t rows() const { return header.extents.empty() ? 0 : header.extents[0]; }
-  std::int64_t row_count() const;                                          // numbers in a row
-  std::string row_text() const;                                            // "28x28"; "scalar" for one axis
-  void read_row(std::int64_t row, std::uint8_t* out) const;                // as in the file; throws std::runtime_error
-  std::vector<double> numbers(std::int64_t row, std::int64_t rows) const;  // of `rows` rows; likewise
+  std::int64_t row_count() const;                                             // numbers in a row
+  std::string row_text() const;                                               // "28x28"; "scalar" for one axis
+  void read_row(std::int64_t row, std::uint8_t* out) const;                   // as in the file; throws std::runtime_error
+  std::vector<double> numbers(std::int64_t first, std::int64_t count) const;  // of all, in order; likewise
 };
 
 // The array in bytes of a .npy file. `name`: for messages.

@@ -126,7 +126,7 @@ class numpy_source final : public source {
     const auto& from = part(s).data;
     const auto n = static_cast<std::size_t>(layout_.example.count());
     for (auto i : indices) {
-      const auto numbers = i < 0 ? std::vector<double>(n) : from.numbers(row(s, i), 1);
+      const auto numbers = i < 0 ? std::vector<double>(n) : from.numbers(row(s, i) * from.row_count(), from.row_count());
       for (const double v : numbers) {
         if (!(v >= 0 && v <= std::numeric_limits<std::int32_t>::max()))
           throw std::runtime_error(from.name + ": row " + std::to_string(row(s, i)) + " has a number that is no id (0, 1, 2, ...)");
@@ -141,12 +141,11 @@ class numpy_source final : public source {
   std::array<float, 256> as_float_{};
 };
 
-numpy_array open_array(const options& o, const char* key) {
+numpy_array open_array(const options& o, const char* key, std::uint64_t most) {
   const auto &path = o.text("path"), &name = o.text(key);
   check_path_text("path", path);
   if (name.find('\0') != std::string::npos || name.find('/') != std::string::npos)
     throw option_error(key, std::string("option '") + key + "' is the name of an array, without a folder, not " + in_quotes(name));
-  const auto most = std::min(static_cast<std::uint64_t>(o.integer("memory_mib")) << 20, memory_left() / 2);
   auto a = open_numpy(path, name, most);
   if (!a) throw option_error(key, a.error().text);
   return *std::move(a);
@@ -157,11 +156,34 @@ bool of_integers(const numpy_array& a) { return a.header.type != npy_type::f4 &&
 // Calls `take` with the numbers of an array, in order, and their index.
 template <class F>
 void for_numbers(const numpy_array& a, F&& take) {
-  const auto step = std::max<std::int64_t>(1, (1 << 20) / std::max<std::int64_t>(a.row_count(), 1));
+  constexpr std::int64_t step = 1 << 16;
+  const auto count = a.rows() * a.row_count();
   std::size_t index = 0;
-  for (std::int64_t at = 0; at < a.rows(); at += step)
-    for (const double v : a.numbers(at, std::min(step, a.rows() - at))) take(v, index++);
+  for (std::int64_t at = 0; at < count; at += step)
+    for (const double v : a.numbers(at, std::min(step, count - at))) take(v, index++);
 }
+
+// The memory that a source may still allocate.
+class memory_budget {
+ public:
+  explicit memory_budget(const options& o) {
+    const auto at = o.values.find("memory_mib");
+    if (at != o.values.end()) left_ = static_cast<std::uint64_t>(o.integer("memory_mib")) << 20;
+    left_ = std::min(left_, memory_left() / 2);
+  }
+  std::uint64_t left() const { return left_; }
+  // For `count` numbers of `each` bytes, made from `a`; count <= 2^60.
+  void take(std::int64_t count, std::uint64_t each, const numpy_array& a, const char* key) {
+    const auto bytes = static_cast<std::uint64_t>(count) * each;
+    if (bytes > left_)
+      throw option_error(key, a.name + ": " + std::to_string(count) + " numbers need " + std::to_string(bytes >> 20) +
+                                  " MiB of memory, and memory_mib leaves " + std::to_string(left_ >> 20) + " MiB");
+    left_ -= bytes;
+  }
+
+ private:
+  std::uint64_t left_ = std::numeric_limits<std::uint64_t>::max();
+};
 
 void check_label_rows(const numpy_array& a, const numpy_array& data, const char* key) {
   if (a.rows() == data.rows()) return;
@@ -221,16 +243,20 @@ struct numpy_keys {
 };
 constexpr numpy_keys train_keys{"data", "labels"}, test_keys{"test_data", "test_labels"};
 
-numpy_part open_part(const options& o, const array_opener& open, const numpy_keys& keys, numpy_layout& layout, std::int32_t& most) {
-  numpy_part p{open(o, keys.data), {}, {}, {}};
+numpy_part open_part(const options& o, const array_opener& open, const numpy_keys& keys, numpy_layout& layout, std::int32_t& most,
+                     memory_budget& budget) {
+  numpy_part p{open(o, keys.data, budget.left()), {}, {}, {}};
+  budget.take(static_cast<std::int64_t>(p.data.memory), 1, p.data, keys.data);
+  budget.take(p.data.rows(), sizeof p.rows[0], p.data, keys.data);
   if (layout.ids && !of_integers(p.data))
     throw option_error("ids", p.data.name + ": ids are integers, not floats: save array.astype(numpy.int32)");
   if (!o.text("labels").empty()) {
-    const auto labels = open(o, keys.labels);
+    const auto labels = open(o, keys.labels, budget.left());
     check_label_rows(labels, p.data, keys.labels);
     if (&keys == &train_keys)
       layout.targets = o.text("label_kind") == "values" || (o.text("label_kind") == "auto" && !of_integers(labels));
     auto each = shape_of_row(labels, keys.labels);
+    budget.take(labels.rows() * labels.row_count(), layout.targets ? sizeof p.targets[0] : sizeof p.labels[0], labels, keys.labels);
     if (layout.targets) {
       p.targets = targets_of(labels, keys.labels);
       if (each.rank() == 0) each.push_back(1);
@@ -261,7 +287,8 @@ std::shared_ptr<const source> open_arrays(const options& o, const array_opener& 
   layout.scale = o.real("scale"), layout.mean = o.real("mean");
   std::array<std::int32_t, 2> most{-1, -1};
   std::array<numpy_part, 2> parts;
-  parts[0] = open_part(o, open, train_keys, layout, most[0]);
+  memory_budget budget(o);
+  parts[0] = open_part(o, open, train_keys, layout, most[0], budget);
   layout.example = example_of(o, parts[0].data);
   if (const auto fraction = o.real("test_fraction"); fraction > 0) {
     const auto tested = chosen_for_test(parts[0].rows.size(), fraction);
@@ -271,7 +298,7 @@ std::shared_ptr<const source> open_arrays(const options& o, const array_opener& 
     parts[1].targets = parts[0].targets;
     for (const auto r : all) parts[tested[static_cast<std::size_t>(r)] ? 1 : 0].rows.push_back(r);
   } else if (!o.text("test_data").empty()) {
-    parts[1] = open_part(o, open, test_keys, layout, most[1]);
+    parts[1] = open_part(o, open, test_keys, layout, most[1], budget);
     check_test_rows(parts[1].data, parts[0].data);
   }
   if (layout.ids) layout.vocabulary = o.integer("vocabulary");
@@ -320,8 +347,9 @@ option_specs numpy_specs() {
   using kind = option_kind;
   auto specs = array_options();
   specs.insert(specs.begin(), option_of("path", kind::text, std::nullopt, "folder of .npy files, or an .npz file"));
-  specs.push_back(
-      bounded(option_of("memory_mib", kind::integer, std::int64_t{4096}, "maximum memory for one array of an .npz file"), 1, 1e6));
+  specs.push_back(bounded(option_of("memory_mib", kind::integer, std::int64_t{4096},
+                                    "maximum memory for the arrays of an .npz file, the labels and the list of examples"),
+                          1, 1e6));
   return specs;
 }
 

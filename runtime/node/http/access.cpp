@@ -108,6 +108,11 @@ expected<net::address, coded_error> loopback_address(const std::string& where, c
   return *at;
 }
 
+bool is_own_origin(std::string_view origin, std::string_view host, bool secure) {
+  const std::string_view scheme = secure ? "https://" : "http://";
+  return origin.empty() || (origin.starts_with(scheme) && origin.substr(scheme.size()) == host);
+}
+
 std::string form_value(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     const auto end = std::min(text.find('&'), text.size());

@@ -32,6 +32,10 @@ bool bears(std::string_view authorization, std::string_view token);
 // which the server was told to listen; a port may follow. Names that others may choose are refused.
 bool names_this_machine(std::string_view host, std::string_view own);
 
+// True if the value of an Origin header is empty or that of a page of the server itself, which was
+// asked for as `host` (the value of the Host header).
+bool is_own_origin(std::string_view origin, std::string_view host, bool secure);
+
 // PORT or HOST:PORT of a page that `what` serves ("metrics of a run"), on a loopback address.
 // Errors: "bad_address", "not_loopback".
 expected<net::address, coded_error> loopback_address(const std::string& where, const std::string& what);

@@ -38,6 +38,7 @@ struct core {
     std::atomic<std::uint64_t> connections{0}, served{0}, refused{0}, broken{0}, displaced{0};
   } counts;
   connection_list open;
+  std::atomic<std::size_t> body_bytes{0};  // of the bodies that are being read or answered
 
   // The response that refuses a request; nullopt: it may be served.
   std::optional<response> refusal(const request& r) const;
@@ -49,6 +50,27 @@ struct core {
   }
 };
 
+// The bytes of one body, as a part of core::body_bytes.
+class body_share {
+ public:
+  explicit body_share(core& c) : core_(c) {}
+  ~body_share() { release(); }
+  body_share(const body_share&) = delete;
+  body_share& operator=(const body_share&) = delete;
+
+  // Grows to `bytes`. Returns false if all bodies together have too many then.
+  bool grow(std::size_t bytes) {
+    core_.body_bytes += bytes - bytes_;
+    bytes_ = bytes;
+    return core_.body_bytes <= core_.options.limits.max_bodies;
+  }
+  void release() { core_.body_bytes -= std::exchange(bytes_, 0); }
+
+ private:
+  core& core_;
+  std::size_t bytes_ = 0;
+};
+
 template <class Stream>
 class session final : public connection, public std::enable_shared_from_this<session<Stream>> {
   static constexpr bool secure = std::is_same_v<Stream, tls_stream>;
@@ -56,7 +78,7 @@ class session final : public connection, public std::enable_shared_from_this<ses
 
  public:
   template <class... Arguments>
-  explicit session(core& c, Arguments&&... a) : core_(c), stream_(std::forward<Arguments>(a)...) {}
+  explicit session(core& c, Arguments&&... a) : core_(c), share_(c), stream_(std::forward<Arguments>(a)...) {}
 
   void start() {
     wire().expires_after(limits().deadline);
@@ -126,7 +148,10 @@ class session final : public connection, public std::enable_shared_from_this<ses
         posts && (core_.options.posts.contains(r.path) || core_.options.later.contains(r.path)) && !parser_->chunked();
     if (auto refused = core_.refusal(r)) return send(std::move(*refused), head, false);
     if (has_body && !takes_body) return send(status_page(413, "requests must not have a body"), head, false);
-    if (has_body) return read_body(std::move(r));
+    if (has_body) {
+      wire().expires_after(limits().deadline);
+      return read_body(std::move(r));
+    }
     if (posts && core_.options.later.contains(r.path)) return reply_later(std::move(r));
     const auto* route = r.opens_socket ? core_.socket_at(r.path) : nullptr;
     if (!route) return reply(r);
@@ -135,12 +160,17 @@ class session final : public connection, public std::enable_shared_from_this<ses
   }
 
   void read_body(request&& r) {
-    bhttp::async_read(stream_, buffer_, *parser_,
-                      [self = this->shared_from_this(), r = std::move(r)](const error_code& ec, std::size_t) mutable {
-                        if (self->unreadable(ec)) return;
-                        r.body = std::move(self->parser_->get().body());
-                        self->core_.options.later.contains(r.path) ? self->reply_later(std::move(r)) : self->reply(r);
-                      });
+    bhttp::async_read_some(stream_, buffer_, *parser_,
+                           [self = this->shared_from_this(), r = std::move(r)](const error_code& ec, std::size_t) mutable {
+                             if (!self->unreadable(ec)) self->have_some_body(std::move(r));
+                           });
+  }
+  void have_some_body(request&& r) {
+    auto& body = parser_->get().body();
+    if (!share_.grow(body.size())) return send(status_page(503, "the server has too many requests; try again"), false, false);
+    if (!parser_->is_done()) return read_body(std::move(r));
+    r.body = std::move(body);
+    core_.options.later.contains(r.path) ? reply_later(std::move(r)) : reply(r);
   }
 
   void reply_later(request&& q) {
@@ -178,6 +208,7 @@ class session final : public connection, public std::enable_shared_from_this<ses
 
   void send(response&& r, bool head, bool stays) {
     ++(r.status < 400 ? core_.counts.served : core_.counts.refused);
+    share_.release();
     out_ = {};
     out_.version(11);
     out_.result(r.status);
@@ -239,6 +270,7 @@ class session final : public connection, public std::enable_shared_from_this<ses
   }
 
   core& core_;
+  body_share share_;
   Stream stream_;
   beast::flat_buffer buffer_{};
   std::optional<bhttp::request_parser<body>> parser_;

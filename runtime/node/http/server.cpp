@@ -23,6 +23,7 @@ std::optional<response> core::refusal(const request& r) const {
   if (!options.token.empty() && !bears(r.authorization, options.token)) return status_page(401, "a bearer token is needed");
   if (plain && !names_this_machine(r.host, options.where.host))
     return status_page(403, "the request's Host is not a name of this machine");
+  if (!is_own_origin(r.origin, r.host, !plain)) return status_page(403, "the request comes from another site");
   return std::nullopt;
 }
 
@@ -72,9 +73,13 @@ struct server::impl {
 
   explicit impl(server_options o) { shared.options = std::move(o); }
   ~impl() {
+    stop();
+    shared.open.end_all();
+  }
+
+  void stop() {
     io.stop();
     if (thread.joinable()) thread.join();
-    shared.open.end_all();
   }
 
   // The thread's loop. An exception of a handler of the library, as by lack of memory, costs one
@@ -151,6 +156,7 @@ expected<std::unique_ptr<server>, coded_error> server::open(server_options o) {
   return std::unique_ptr<server>(new server(std::move(p)));
 }
 
+void server::stop() { impl_->stop(); }
 std::uint16_t server::port() const { return impl_->port; }
 
 std::string server::url(const std::string& path) const {

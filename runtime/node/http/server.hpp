@@ -6,13 +6,16 @@
 //   threads. A later_handler may: it only starts the work.
 //
 // Access: on a loopback address plain HTTP, and only to requests that name this machine in `Host`,
-// so that a web page in a user's browser cannot read it under another name (DNS rebinding). On any
-// other address TLS with `certificate`, and a bearer token: open() refuses to serve without them.
-// A token that is given on a loopback address is required there, too. A `gate` takes the place of
-// all these checks of requests, not of TLS.
+// so that a web page in a user's browser cannot read it under another name (DNS rebinding). An
+// `Origin`, which browsers send, must be the server's own: pages of other sites get status 403. On
+// any other address TLS with `certificate`, and a bearer token: open() refuses to serve without
+// them. A token that is given on a loopback address is required there, too. A `gate` takes the
+// place of all these checks of requests, not of TLS.
 //
-// Limits: a request header has at most `max_header` bytes and arrives within `deadline`, a body has
-// at most `max_body`; a response is taken within `deadline`; a connection without a request ends
+// Limits: a request header has at most `max_header` bytes, a body at most `max_body`; each arrives
+// within `deadline`. The bodies that are being read or answered have at most `max_bodies` bytes
+// together; a request whose body does not fit gets status 503. A response is taken within
+// `deadline`; a connection without a request ends
 // after `idle`. Of more than `max_connections` connections the one that has been without an
 // accepted request for the longest time is closed, WebSockets last, so idle or hostile clients
 // cannot keep others out. A WebSocket takes messages of at most `max_message` bytes, one after the
@@ -80,6 +83,7 @@ struct socket_route {
 
 struct server_limits {
   std::size_t max_header = std::size_t{8} << 10, max_body = std::size_t{4} << 10, max_connections = 64;
+  std::size_t max_bodies = std::size_t{256} << 20;
   std::size_t max_message = std::size_t{64} << 10, max_queued = std::size_t{8} << 20;
   std::chrono::milliseconds deadline{10'000}, idle{120'000};
 };
@@ -118,6 +122,9 @@ class server {
   ~server();  // closes all connections and joins the thread
   server(const server&) = delete;
   server& operator=(const server&) = delete;
+
+  // Ends the thread: no handler is called any more. Replies that come later are dropped.
+  void stop();
 
   std::uint16_t port() const;
   std::string url(const std::string& path) const;  // "http://127.0.0.1:9101/metrics"

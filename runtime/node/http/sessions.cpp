@@ -63,8 +63,6 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-std::string origin_of(const request& r) { return (r.secure ? "https://" : "http://") + r.host; }
-
 bool logs_in(const request& r) { return r.method == "POST" && r.path == "/login"; }
 
 }  // namespace
@@ -118,7 +116,7 @@ bool sessions::has_session(const request& r, clock now) const {
 std::optional<response> sessions::refusal(const request& r, clock now) const {
   const auto forbidden = [](const char* why) { return response{403, "text/plain; charset=utf-8", std::string(why) + "\n"}; };
   if (!names_this_machine(r.host, host_)) return forbidden("the request's Host is not a name of this machine");
-  if (!r.origin.empty() && r.origin != origin_of(r)) return forbidden("the request comes from another site");
+  if (!is_own_origin(r.origin, r.host, r.secure)) return forbidden("the request comes from another site");
   if (logs_in(r) || bears(r.authorization, token_)) return std::nullopt;
   if (!has_session(r, now)) return form(401, {});
   if (r.origin.empty() && (r.opens_socket || r.method == "POST")) return forbidden("the request has no Origin");

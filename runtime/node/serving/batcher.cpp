@@ -1,5 +1,6 @@
 #include "runtime/node/serving/batcher.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -17,7 +18,11 @@ struct batcher::impl {
     std::chrono::steady_clock::time_point came;
   };
 
-  impl(net_runner& r, batcher_options o) : net(r), options(o), thread([this] { work(); }) {}
+  impl(net_runner& r, batcher_options o)
+      : net(r),
+        options(o),
+        most_waiting(most_waiting_examples(o, static_cast<std::size_t>(r.example().count()) * sizeof(float))),
+        thread([this] { work(); }) {}
   ~impl() {
     {
       const std::lock_guard guard(lock);
@@ -78,6 +83,7 @@ struct batcher::impl {
 
   net_runner& net;
   const batcher_options options;
+  const std::int64_t most_waiting;
   mutable std::mutex lock;  // protects the members below
   std::condition_variable news;
   std::deque<waiting> queue;
@@ -87,6 +93,11 @@ struct batcher::impl {
   std::thread thread;
 };
 
+std::int64_t most_waiting_examples(const batcher_options& o, std::size_t example_bytes) {
+  const auto fit = static_cast<std::int64_t>(o.most_waiting_bytes / std::max<std::size_t>(example_bytes, 1));
+  return std::min(o.most_waiting, std::max(o.most, fit));
+}
+
 batcher::batcher(net_runner& net, batcher_options o) : impl_(std::make_unique<impl>(net, o)) {}
 batcher::~batcher() = default;
 
@@ -94,7 +105,7 @@ bool batcher::submit(std::vector<float> examples, std::int64_t n, done d) {
   auto& me = *impl_;
   {
     const std::lock_guard guard(me.lock);
-    if (me.examples_waiting > 0 && me.examples_waiting + n > me.options.most_waiting) {
+    if (me.examples_waiting > 0 && me.examples_waiting + n > me.most_waiting) {
       ++me.counts.refused;
       return false;
     }

@@ -16,14 +16,18 @@
 namespace troupe {
 
 struct batcher_options {
-  std::int64_t most = 64;                    // examples of a pass; a larger request is a pass of its own
-  std::chrono::microseconds deadline{2000};  // 0: a pass begins at once, with what waits
-  std::int64_t most_waiting = 4096;          // examples; more are refused
+  std::int64_t most = 64;                                   // examples of a pass; a larger request is a pass of its own
+  std::chrono::microseconds deadline{2000};                 // 0: a pass begins at once, with what waits
+  std::int64_t most_waiting = 4096;                         // examples; more are refused
+  std::size_t most_waiting_bytes = std::size_t{256} << 20;  // of waiting examples; at least `most` may wait
 };
 
 struct batcher_counts {
   std::uint64_t requests = 0, examples = 0, passes = 0, refused = 0;
 };
+
+// The examples that may wait, each of `example_bytes`; a request of more is refused.
+std::int64_t most_waiting_examples(const batcher_options& o, std::size_t example_bytes);
 
 class batcher {
  public:

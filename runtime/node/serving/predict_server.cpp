@@ -1,6 +1,8 @@
 #include "runtime/node/serving/predict_server.hpp"
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -100,10 +102,13 @@ struct serving_net {
   }
 };
 
-void handle(const serving_net& net, const http::request& r, std::int64_t most, const std::function<void(http::response&&)>& reply) {
+using replier = std::function<void(http::response&&)>;
+
+void handle(const serving_net& net, http::request&& r, std::int64_t most, const replier& reply) {
   const auto asked = wish_of(r.query);
   if (!asked) return reply(refused(400, asked.error().text));
   auto examples = examples_of_body(r.body, *net.job, asked->raw, most);
+  std::string().swap(r.body);
   if (!examples) return reply(refused(400, examples.error().text));
   if (examples->n == 0) return reply(json_answer(200, net.predictions({}, *asked)));
   const auto done = [&net, w = *asked, reply](batcher::outputs&& out) {
@@ -123,8 +128,11 @@ bool good_name(const std::string& name) {
 struct predict_server::impl {
   std::vector<std::shared_ptr<void>> keep;  // the nets
   std::vector<std::function<void()>> end;   // ends the batchers, before the server
+  boost::asio::thread_pool readers{2};      // read bodies: one of 64 MiB takes a second
   std::unique_ptr<http::server> server;
-  ~impl() {
+  ~impl() {  // the server object lives until nothing can reply any more
+    if (server) server->stop();
+    readers.join();
     for (auto& e : end) e();
   }
 };
@@ -147,9 +155,16 @@ expected<std::unique_ptr<predict_server>, coded_error> predict_server::open(std:
     if (!runner) return unexpected(coded_error{"bad_net", runner.error().to_string()});
     auto s = std::make_shared<serving_net>(serving_net{n.name, n.job, *std::move(runner), nullptr, n.job->data->class_names()});
     s->queue = std::make_unique<batcher>(*s->runner, o.batching);
-    const auto later = [net = s.get(), most = o.batching.most_waiting](http::request&& r,
-                                                                       const std::function<void(http::response &&)>& reply) {
-      handle(*net, r, most, reply);
+    const auto each = static_cast<std::size_t>(s->runner->example().count()) * sizeof(float);
+    const auto later = [net = s.get(), most = most_waiting_examples(o.batching, each), pool = &made->readers](
+                           http::request&& r, const replier& reply) {
+      boost::asio::post(*pool, [net, most, r = std::move(r), reply]() mutable {
+        try {
+          handle(*net, std::move(r), most, reply);
+        } catch (const std::exception& e) {  // no memory
+          reply(refused(500, e.what()));
+        }
+      });
     };
     if (!h.later.emplace("/predict/" + n.name, later).second)
       return unexpected(coded_error{"bad_net", "two nets have the name '" + n.name + "'"});

@@ -7,7 +7,8 @@
 //   -> {"predictions": [{"class": 3, "name": "coat", "probability": 0.98, "top": [...]}]}
 //
 // 400: a body that cannot be used, with {"error": TEXT}; 503: too many requests wait.
-// Threads: those of the server and of each net. Errors: values.
+// Threads: those of the server and of each net, and two that read bodies, so that a long body
+// delays no other client. Errors: values.
 #pragma once
 
 #include <chrono>

@@ -66,40 +66,116 @@ expected<request_examples> of_image(const std::string& body, const prepared_job&
   return e;
 }
 
-// Appends the numbers of nested lists; at most `most`. False: something else is in them.
-bool take_numbers(const nlohmann::json& list, std::vector<double>& out, std::size_t most, int depth = 0) {
-  if (list.is_number()) return out.push_back(list.get<double>()), out.size() <= most;
-  if (!list.is_array() || depth > shape::max_rank) return false;
-  for (const auto& x : list)
-    if (!take_numbers(x, out, most, depth + 1)) return false;
-  return true;
-}
+// Takes the numbers of {"examples": [...]} as they are parsed, so that memory is that of the
+// numbers. A body that cannot be used ends at its first mistake. Other keys of the object are
+// ignored.
+// size: one method for each kind of value
+class examples_reader final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  examples_reader(const prepared_job& j, bool raw, std::int64_t most, std::size_t body_bytes)
+      : ids_(j.data->ids()), raw_(raw), shape_(j.data->example()), format_(format_of(j, raw)), most_(most) {
+    size_ = static_cast<std::size_t>(shape_.count());
+    // A number of JSON has at least two bytes with its comma. Pages are touched only as numbers
+    // arrive.
+    out_.values.reserve(std::min(body_bytes / 2 + 1, size_ * static_cast<std::size_t>(most)));
+  }
+
+  // After parsing. `complete`: the whole body was JSON.
+  expected<request_examples> result(bool complete) && {
+    if (!wrong_.empty()) return unexpected(error(wrong_));
+    if (!complete || !found_)
+      return unexpected(
+          error("the body is no .npy file, no PNG or JPEG image, and not JSON as in {\"examples\": [[1, 2], [3, 4]]}"));
+    return std::move(out_);
+  }
+
+  bool null() override { return other(); }
+  bool boolean(bool) override { return other(); }
+  bool string(string_t&) override { return other(); }
+  bool binary(binary_t&) override { return other(); }
+  bool number_integer(number_integer_t v) override { return number(static_cast<double>(v)); }
+  bool number_unsigned(number_unsigned_t v) override { return number(static_cast<double>(v)); }
+  bool number_float(number_float_t v, const string_t&) override { return number(v); }
+  bool key(string_t& k) override {
+    if (depth_ > 1) return true;
+    here_ = k == "examples";
+    return !(here_ && found_) || fail("the body has the key \"examples\" twice");
+  }
+  bool start_object(std::size_t) override { return depth_ == 0 || !here_ ? enter() : other(); }
+  bool end_object() override { return leave(); }
+  bool start_array(std::size_t) override {
+    if (depth_ == 0) return false;
+    if (here_ && depth_ == list_depth - 1) found_ = true;
+    if (here_ && depth_ == list_depth && !begin_example()) return false;
+    if (here_ && depth_ > list_depth + shape::max_rank) return wrong_example();
+    return enter();
+  }
+  bool end_array() override {
+    leave();
+    return !here_ || depth_ != list_depth || end_example();
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
+
+ private:
+  static constexpr int list_depth = 2;  // inside of the list of examples
+  static constexpr int most_depth = 64;
+
+  bool enter() { return ++depth_ <= most_depth; }
+  bool leave() { return --depth_, true; }
+  // A value that is neither a number nor a list.
+  bool other() {
+    if (!here_ || depth_ == 0) return depth_ > 0;
+    if (depth_ < list_depth) return false;
+    return (depth_ > list_depth || begin_example()) && wrong_example();
+  }
+  bool number(double v) {
+    if (!here_ || depth_ == 0) return depth_ > 0;
+    if (depth_ < list_depth) return false;
+    if (depth_ == list_depth) return begin_example() && take(v) && end_example();
+    return take(v);
+  }
+  bool begin_example() {
+    if (out_.n == most_) return fail("a request has at most " + std::to_string(most_) + " examples, this one has more");
+    numbers_ = 0;
+    return true;
+  }
+  bool take(double v) {
+    if (numbers_ == size_) return wrong_example();
+    if (ids_ && !(v >= 0 && v < 16777216 && v == std::floor(v)))
+      return fail("example " + std::to_string(out_.n) + " has a number that is no id (0, 1, 2, ...)");
+    out_.values.push_back(raw_ ? scaled(format_, v, numbers_, size_) : static_cast<float>(v));
+    ++numbers_;
+    return true;
+  }
+  bool end_example() {
+    if (numbers_ != size_) return wrong_example(", it has " + std::to_string(numbers_));
+    ++out_.n;
+    return true;
+  }
+  bool wrong_example(const std::string& more = {}) {
+    return fail("example " + std::to_string(out_.n) + " must be " + std::to_string(size_) + " numbers (" + shape_.to_string() +
+                ")" + more);
+  }
+  bool fail(std::string text) {
+    wrong_ = std::move(text);
+    return false;
+  }
+
+  const bool ids_, raw_;
+  const shape shape_;
+  const input_format format_;
+  const std::int64_t most_;
+  std::size_t size_ = 0, numbers_ = 0;  // of an example; of the one that is being read
+  int depth_ = 0;                       // objects and arrays around the next value
+  bool here_ = false, found_ = false;   // inside of the value of "examples"; it has been there
+  request_examples out_;
+  std::string wrong_;
+};
 
 expected<request_examples> of_json(const std::string& body, const prepared_job& j, bool raw, std::int64_t most) {
-  const auto o = nlohmann::json::parse(body, nullptr, false);
-  if (!o.is_object() || !o.contains("examples") || !o["examples"].is_array())
-    return unexpected(error("the body is no .npy file, no PNG or JPEG image, and not JSON as in {\"examples\": [[1, 2], [3, 4]]}"));
-  const auto& list = o["examples"];
-  const auto size = static_cast<std::size_t>(j.data->example().count());
-  if (list.size() > static_cast<std::size_t>(most))
-    return unexpected(
-        error("a request has at most " + std::to_string(most) + " examples, this one has " + std::to_string(list.size())));
-  const auto f = format_of(j, raw);
-  request_examples e;
-  for (const auto& x : list) {
-    const auto wrong = [&](const std::string& what) { return unexpected(error("example " + std::to_string(e.n) + " " + what)); };
-    std::vector<double> numbers;
-    if (!take_numbers(x, numbers, size) || numbers.size() != size)
-      return wrong("must be " + std::to_string(size) + " numbers (" + j.data->example().to_string() + ")" +
-                   (numbers.size() < size ? ", it has " + std::to_string(numbers.size()) : ""));
-    for (std::size_t k = 0; k < size; ++k) {
-      if (j.data->ids() && !(numbers[k] >= 0 && numbers[k] < 16777216 && numbers[k] == std::floor(numbers[k])))
-        return wrong("has a number that is no id (0, 1, 2, ...)");
-      e.values.push_back(raw ? scaled(f, numbers[k], k, size) : static_cast<float>(numbers[k]));
-    }
-    ++e.n;
-  }
-  return e;
+  examples_reader reader(j, raw, most, body.size());
+  const bool complete = nlohmann::json::sax_parse(body, &reader);
+  return std::move(reader).result(complete);
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 //   {"examples": [[0.1, 0.2], ...]}   nested lists of the example's shape, or flat
 // Numbers of JSON and floats of .npy are values as the job's source delivers them; with raw = true,
 // and integers of .npy and images always, they are scaled as in training.
-// Errors: values that name the example. Any bytes give examples or an error. Threads: pure.
+// Errors: values that name the example. Any bytes give examples or an error; reading ends at the
+// first mistake. Memory: that of the values, for JSON. Threads: pure.
 #pragma once
 
 #include <cstdint>
