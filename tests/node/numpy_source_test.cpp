@@ -5,6 +5,7 @@
 #include <zip.h>
 
 #include <bit>
+#include <cstring>
 #include <fstream>
 #include <random>
 
@@ -247,12 +248,9 @@ TEST_F(numpy_files, of_npz_share_the_allowed_memory_with_labels_and_the_list_of_
 
 TEST_F(numpy_files, of_npz_that_cannot_be_what_they_declare_are_refused_before_they_are_unpacked) {
   const std::string zeros(std::size_t{64} << 20, '\0');
-  npz({{"x_train", zeros}, {"long", npy("|u1", "4", std::vector<std::uint8_t>(1 << 20))}}, dir_.file("bomb.npz"));
+  npz({{"x_train", zeros}}, dir_.file("bomb.npz"));
   const numpy_options bomb{{"path", dir_.file("bomb.npz")}, {"labels", ""}, {"test_data", ""}};
   EXPECT_THAT(why(bomb), HasSubstr("array 'x_train': it is no .npy file"));
-  auto other = bomb;
-  other["data"] = "long";
-  EXPECT_THAT(why(other), HasSubstr("array 'long': "));
   // The archive's directory declares 1,000 times as many bytes as its 64 MiB can be compressed to.
   std::ifstream in(dir_.file("bomb.npz"), std::ios::binary);
   std::string bytes(std::istreambuf_iterator<char>(in), {});

@@ -166,10 +166,10 @@ class session final : public connection, public std::enable_shared_from_this<ses
                            });
   }
   void have_some_body(request&& r) {
-    auto& body = parser_->get().body();
-    if (!share_.grow(body.size())) return send(status_page(503, "the server has too many requests; try again"), false, false);
+    auto& received = parser_->get().body();
+    if (!share_.grow(received.size())) return send(status_page(503, "the server has too many requests; try again"), false, false);
     if (!parser_->is_done()) return read_body(std::move(r));
-    r.body = std::move(body);
+    r.body = std::move(received);
     core_.options.later.contains(r.path) ? reply_later(std::move(r)) : reply(r);
   }
 
