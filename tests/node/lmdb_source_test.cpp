@@ -209,6 +209,13 @@ TEST_F(lmdb_files, name_a_file_that_is_modified_while_it_is_read) {
   EXPECT_THAT(why_not_read(*s, 0), HasSubstr("db: record 0: it was modified while it was read"));
 }
 
+TEST(datums, are_an_error_when_they_end_before_a_value) {
+  for (const char tag : {'\x08', '\x22', '\x28', '\x32', '\x35', '\x38'}) {
+    const std::vector<std::uint8_t> exact{static_cast<std::uint8_t>(tag)};  // ASan sees a read behind it
+    EXPECT_THAT(test::error_text(parse_datum(exact)), HasSubstr("its Datum is damaged: ")) << static_cast<int>(tag);
+  }
+}
+
 TEST(datums, are_a_record_or_an_error_whatever_the_bytes) {
   const std::string sound = record(3, 2, 2, "abcdefghijkl", 7);
   std::mt19937_64 draw(11);

@@ -39,7 +39,16 @@ void first_when_memory_is_short() {
   ::close(file);
 }
 
-// `space`: of the parent.
+// Sets a limit, which may already be lower.
+void lower_limit(__rlimit_resource of, rlim_t soft, rlim_t hard) {
+  rlimit l{};
+  ::getrlimit(of, &l);
+  l.rlim_max = std::min(hard, l.rlim_max);
+  l.rlim_cur = std::min(soft, l.rlim_max);
+  if (::setrlimit(of, &l) != 0) ::_exit(failed_code);
+}
+
+// `space`: the address space of the parent; 0: unknown.
 void restrict_child(const child_limits& limits, std::uint64_t space, int keep, int reply) {
   for (int s = 1; s < NSIG; ++s) ::signal(s, SIG_DFL);
   sigset_t none;
@@ -51,10 +60,9 @@ void restrict_child(const child_limits& limits, std::uint64_t space, int keep, i
   if (::dup2(kept, kept_as) < 0 || ::dup2(replies, reply_as) < 0) ::_exit(failed_code);
   ::close_range(reply_as + 1, ~0U, 0);
   first_when_memory_is_short();
-  const rlimit no_core{0, 0}, cpu{limits.cpu_seconds, limits.most_cpu_seconds + 1},
-      room{space + limits.memory, space + limits.memory};
-  if (::setrlimit(RLIMIT_CORE, &no_core) != 0 || ::setrlimit(RLIMIT_CPU, &cpu) != 0 || ::setrlimit(RLIMIT_AS, &room) != 0)
-    ::_exit(failed_code);
+  lower_limit(RLIMIT_CORE, 0, 0);
+  lower_limit(RLIMIT_CPU, limits.cpu_seconds, limits.most_cpu_seconds + 1);
+  if (space > 0) lower_limit(RLIMIT_AS, space + limits.memory, space + limits.memory);
 }
 
 [[noreturn]] void run_child(const std::function<std::string(int)>& work) {

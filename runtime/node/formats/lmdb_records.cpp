@@ -1,8 +1,8 @@
 // Layout of the file (lmdb.h and mdb.c of LMDB 0.9), little-endian. It consists of pages of one
 // size:
 //
-//   page    u64 its number, u16 unused, u16 kind (flags), u16 lower, u16 upper; in pages of one
-//           record: u32 number of pages instead of lower and upper. Then 16-bit offsets of nodes, up
+//   page    u64 its number, u16 unused, u16 kind (flags), u16 lower, u16 upper; in pages of a large
+//           record: u32 number of pages, not lower and upper. Then 16-bit offsets of nodes, up
 //           to `lower`; the nodes are from `upper` on.
 //   meta    pages 0 and 1, of which the one with the larger transaction number counts; at byte 16:
 //           u32 magic, u32 version, u64 address, u64 map bytes, two trees (free pages, records),
@@ -10,8 +10,8 @@
 //   tree    u32 unused (of the first tree: page bytes), u16 flags, u16 depth, u64 branch pages,
 //           u64 leaf pages, u64 pages of large records, u64 entries, u64 root
 //   node    u16 low, u16 high, u16 flags, u16 key bytes, key; of a leaf: low and high are the
-//           record's bytes, and the record follows, or the u64 number of its first page. Of a branch:
-//           low, high and flags are the number of a page.
+//           record's bytes, and the record follows, or the u64 number of its first page. Of a
+//           branch: low, high and flags are the number of a page.
 #include "runtime/node/formats/lmdb_records.hpp"
 
 #include <array>
