@@ -21,12 +21,16 @@ struct recording_folder : test::temp_dir {
   }
 };
 
-void read_recording(input in) {
+// Returns true if a plan is made.
+bool plan_of(const std::string& plan_json) {
   static const recording_folder folder;
   static const auto all = std::make_shared<const tables>(node_tables());
-  std::ofstream(folder.file("plan.json"), std::ios::binary) << text(in);
+  std::ofstream(folder.file("plan.json"), std::ios::binary) << plan_json;
   auto m = read_post_mortem(folder.path);
-  if (!m) return must(!m.error().message.empty(), "refused without a reason");
+  if (!m) {
+    must(!m.error().message.empty(), "refused without a reason");
+    return false;
+  }
   must(m->messages.roles.size() == 2, "the roles of the log have changed");
   // Files and keys that the input names are not read here: job files have a target of their own.
   m->what.overrides.clear();
@@ -35,20 +39,28 @@ void read_recording(input in) {
   if (made && m->chosen) choose(**made, *m->chosen);
   if (made && m->changes != amendments{}) made = prepare_again(*made, m->changes);
   if (!made) must(!made.error().empty(), "refused without a reason");
+  return made.has_value();
 }
+
+void read_recording(input in) { (void)plan_of(text(in)); }
 
 std::vector<std::string> sound_recording() {
   const std::string begin =
       R"({"format": 1, "job": 3, "name": "small", "seed": 7, "file": "job.toml", "overrides": ["x=1"],
-"nodes": [{"name": "n1", "devices": ["cpu:0"], "tflops": [0.5], "roles": [], "memory_limit": 0},
-{"name": "n2", "devices": ["cpu:0", "cpu:1"], "tflops": [], "roles": ["worker"], "memory_limit": 1000000000}], "leg": 1, "words": )";
+"nodes": [{"name": "n1", "devices": ["cpu:0"], "tflops": [0.5], "roles": ["coordinator", "worker", "server", "data"], "memory_limit": 0},
+{"name": "n2", "devices": ["cpu:0", "cpu:1"], "tflops": [], "roles": ["coordinator", "worker", "server", "data"],
+"memory_limit": 1000000000}], "leg": 1, "words": )";
   const std::string end = R"(, "mode": "bsp", "run": {"keeps_best": true, "histograms_every": 5, "checkpoint_seconds": 1.5},
 "plan_sha256": "00ff", "begins": {"with": "fillers", "file": "", "sha256": "", "step": 0}, "node": "n1", "where": "", "error": "",
 "step": 4, "began_ms": 1700000000000})";
-  return {begin + R"({"layers": [], "without": [], "packets": [], "mode": "", "mode_options": []})" + end,
+  const std::vector<std::string> all{
+      begin + R"({"layers": [], "without": [], "packets": [], "mode": "", "mode_options": []})" + end,
           begin + R"({"layers": [{"layer": "ip1", "place": ["n2"], "whole": true}], "without": ["n1"], "packets": [2, 2],
-"mode": "ssp", "mode_options": [["staleness", "3"]]})" +
+"mode": "", "mode_options": []})" + end,
+      begin + R"({"layers": [], "without": ["n2"], "packets": [], "mode": "ssp", "mode_options": [["staleness", "3"]]})" +
               end};
+  for (const auto& s : all) must(plan_of(s), "a sound file is refused");
+  return all;
 }
 
 const entry recording_entry({"recording", read_recording, sound_recording, 10});

@@ -64,7 +64,7 @@ expected<datum> parse_datum(std::span<const std::uint8_t> record) {
 void copy_floats(std::span<const std::uint8_t> record, float* out) {
   datum d;
   read_datum(record, d, [&](std::span<const std::uint8_t> piece) {
-    std::memcpy(out, piece.data(), piece.size());
+    if (!piece.empty()) std::memcpy(out, piece.data(), piece.size());
     out += piece.size() / sizeof(float);
   });
 }
