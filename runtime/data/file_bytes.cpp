@@ -84,7 +84,6 @@ class memory_bytes final : public random_bytes {
 
 }  // namespace
 
-std::shared_ptr<const random_bytes> bytes_of_descriptor(int fd, std::uint64_t size) { return std::make_shared<file>(fd, size); }
 std::shared_ptr<const random_bytes> bytes_in_memory(std::vector<std::uint8_t> bytes) {
   return std::make_shared<memory_bytes>(std::move(bytes));
 }

@@ -33,9 +33,6 @@ class random_bytes {
 // Opens a regular file that is not empty. The error does not name the file.
 expected<std::shared_ptr<const random_bytes>> open_bytes(const std::string& path);
 
-// The first `size` bytes of an open file. The result closes the descriptor.
-std::shared_ptr<const random_bytes> bytes_of_descriptor(int fd, std::uint64_t size);
-
 // Bytes in memory: its own, or a caller's, which must outlive the result.
 std::shared_ptr<const random_bytes> bytes_in_memory(std::vector<std::uint8_t> bytes);
 std::shared_ptr<const random_bytes> bytes_of_caller(std::span<const std::uint8_t> bytes);

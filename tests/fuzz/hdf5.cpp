@@ -2,7 +2,7 @@
 #include "runtime/node/formats/hdf5_dataset.hpp"
 #include "tests/fuzz/as_file.hpp"
 #include "tests/fuzz/target.hpp"
-#include "tests/node/hdf5_files.hpp"
+#include "tests/node/untrusted_hdf5_files.hpp"
 
 namespace troupe::fuzz {
 namespace {

@@ -241,8 +241,10 @@ expected<numpy_array> open_hdf5(const std::vector<std::string>& files, const std
   numpy_array a;
   a.name = files.front() + ": " + dataset;
   a.header = std::move(all.header);
-  a.bytes = bytes_of_descriptor(numbers->release(), all.bytes);
   if (a.rows() == 0 || a.row_count() == 0) return unexpected(error("it has no numbers").in(a.name));
+  auto bytes = open_bytes("/proc/self/fd/" + std::to_string(numbers->get()));  // keeps the memory
+  if (!bytes) return unexpected(std::move(bytes).error().in(a.name));
+  a.bytes = *std::move(bytes);
   return a;
 }
 

@@ -35,7 +35,6 @@ class descriptor {
   ~descriptor();
   explicit operator bool() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }  // which the caller closes
 
  private:
   int fd_;

@@ -9,7 +9,7 @@
 #include "runtime/node/formats/hdf5_dataset.hpp"
 #include "runtime/node/formats/hdf5_library.hpp"
 #include "tests/error_text.hpp"
-#include "tests/node/hdf5_files.hpp"
+#include "tests/node/untrusted_hdf5_files.hpp"
 #include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe {

@@ -1,4 +1,4 @@
-#include "tests/node/hdf5_files.hpp"
+#include "tests/node/untrusted_hdf5_files.hpp"
 
 #include <zlib.h>
 
