@@ -78,7 +78,7 @@ if(TARGET troupe_actors)
 synchronisation modes of their own, for programs that train a job themselves,
 and for users of libtroupe_predict and libtroupe_exchange." SECTION libdevel
     DEPENDS "libtroupe-predict0 ${_troupe_same}" "libtroupe-exchange0 ${_troupe_same}" libopenblas-openmp-dev libdnnl-dev zlib1g-dev
-    RECOMMENDS cmake g++ libcaf-dev libboost1.81-dev libssl-dev libpng-dev libjpeg62-turbo-dev libsqlite3-dev libzip-dev liblmdb-dev libspdlog-dev nlohmann-json3-dev
+    RECOMMENDS cmake g++ libcaf-dev libboost1.81-dev libssl-dev libpng-dev libjpeg62-turbo-dev libsqlite3-dev libzip-dev libspdlog-dev nlohmann-json3-dev
     SUGGESTS troupe)
 endif()
 if(TARGET troupe_python)

@@ -28,7 +28,8 @@ LIBRARIES = [
     (re.compile(r"sqlite3\.h$"), "SQLite", ("runtime/node/runs/",)),
     (re.compile(r"png\.h$|jpeglib\.h$|jerror\.h$"), "libpng and libjpeg", ("runtime/node/images/",)),
     (re.compile(r"pybind11/|dlpack/"), "pybind11 and DLPack", ("python/module/",)),
-    (re.compile(r"^zip\.h$|lmdb\.h$"), "libzip and LMDB", ("runtime/node/formats/",)),
+    (re.compile(r"^zip\.h$"), "libzip", ("runtime/node/formats/",)),
+    (re.compile(r"lmdb\.h$"), "LMDB", ()),
     (re.compile(r"protozero/"), "protozero", ("runtime/node/formats/", "runtime/node/models/")),
 ]
 

@@ -20,7 +20,7 @@ EXCHANGE = "libtroupe_exchange.so"  # is loaded into users' processes, so it has
 PURE_PROGRAMS = ("test_ops", "test_runtime", "test_sim")
 SYMBOL = re.compile(r"\b(?:caf|boost|toml)::|\b(?:SSL|EVP|BIO|X509|CRYPTO|png|jpeg)_\w+$")
 ISA_WEAK = re.compile(r":kernels_(?!baseline)\w+\.cpp\.o:.* [WVu] ")
-NEEDED = re.compile(r"\[(lib(?:caf|ssl|crypto|boost|png|jpeg)[^\]]*)\]")
+NEEDED = re.compile(r"\[(lib(?:caf|ssl|crypto|boost|png|jpeg|lmdb)[^\]]*)\]")
 
 
 def short(line):

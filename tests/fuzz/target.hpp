@@ -21,6 +21,7 @@ struct target {
   const char* name;
   void (*one)(input);
   std::vector<std::string> (*sound)();  // valid inputs to start from
+  std::uint64_t cost = 1;               // of an input; fuzz_test.cpp divides its number of inputs by it
 };
 
 // The linked targets, in the order of static initialisation.

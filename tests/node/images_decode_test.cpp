@@ -1,6 +1,7 @@
 // Decoding of every PNG and JPEG format that a folder may contain, and of invalid bytes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -8,8 +9,11 @@
 
 #include "runtime/data/random.hpp"
 #include "runtime/node/images/decode.hpp"
+#include "runtime/node/images/image_file.hpp"
 #include "runtime/node/images/resize.hpp"
+#include "tests/error_text.hpp"
 #include "tests/node/image_files.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe::images {
 namespace {
@@ -212,6 +216,13 @@ TEST(images_decode, fuzzed_files_result_in_an_image_or_a_message) {
   }
   EXPECT_GT(sound, inputs / 100);
   EXPECT_LT(sound, inputs);
+}
+
+TEST(images_files, are_refused_when_they_are_a_fifo) {
+  const test::temp_dir dir;
+  ASSERT_EQ(::mkfifo(dir.file("a.png").c_str(), 0600), 0);
+  EXPECT_EQ(test::error_text(size_of_image_file(dir.file("a.png"))), "not a regular file") << "not a wait for a writer";
+  EXPECT_EQ(test::error_text(read_image(dir.file("a.png"), 3, {})), "not a regular file");
 }
 
 TEST(images_resize, keeps_constant_images_and_weighs_neighbouring_pixels) {

@@ -185,10 +185,35 @@ TEST_F(lmdb_files, are_refused_with_the_reason) {
   EXPECT_THAT(why({{"path", write("empty", {})}}), HasSubstr("empty: the database has no records"));
   const auto text = dir_.file("text.mdb");
   test::write_bytes(text, std::vector<std::uint8_t>(8192, 'x'));
-  EXPECT_THAT(why({{"path", text}}), HasSubstr("text.mdb: LMDB: "));
+  EXPECT_THAT(why({{"path", text}}), HasSubstr("text.mdb: it is no LMDB database"));
   const auto path = write("db", {record(1, 2, 2, "abcd", 1)});
   EXPECT_THAT(why({{"path", path}, {"mean", std::vector<double>{1, 2}}}),
               HasSubstr("mean has 2 numbers, but an example has 1 channels"));
+}
+
+TEST_F(lmdb_files, name_a_file_that_is_cut_short_while_it_is_read) {
+  const auto path = write("db", std::vector<std::string>(20, record(1, 30, 100, std::string(3000, 'x'), 1)));
+  const auto s = open({{"path", path}, {"classes", std::int64_t{3}}});
+  EXPECT_EQ(why_not_read(*s, 19), "no error");
+  std::filesystem::resize_file(path + "/data.mdb", 3 * 4096);
+  EXPECT_THAT(why_not_read(*s, 19), HasSubstr("db: record 19: it has been cut short"));
+}
+
+TEST_F(lmdb_files, name_a_file_that_is_modified_while_it_is_read) {
+  const auto path = write("db", {record(1, 2, 2, "abcd", 1)}), file = path + "/data.mdb";
+  const auto long_ago = std::filesystem::last_write_time(file) - std::chrono::hours(1);
+  std::filesystem::last_write_time(file, long_ago);
+  const auto s = open({{"path", path}});
+  EXPECT_EQ(why_not_read(*s, 0), "no error");
+  write("db", {record(1, 2, 2, "abcd", 1), record(1, 2, 2, "abcd", 1)});
+  EXPECT_THAT(why_not_read(*s, 0), HasSubstr("db: record 0: it was modified while it was read"));
+}
+
+TEST(datums, are_an_error_when_they_end_before_a_value) {
+  for (const char tag : {'\x08', '\x22', '\x28', '\x32', '\x35', '\x38'}) {
+    const std::vector<std::uint8_t> exact{static_cast<std::uint8_t>(tag)};  // ASan sees a read behind it
+    EXPECT_THAT(test::error_text(parse_datum(exact)), HasSubstr("its Datum is damaged: ")) << static_cast<int>(tag);
+  }
 }
 
 TEST(datums, are_a_record_or_an_error_whatever_the_bytes) {

@@ -2,6 +2,7 @@
 // NumPy itself writes are in tests/interop/data_files_test.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zip.h>
 
 #include <bit>
@@ -217,6 +218,8 @@ TEST_F(numpy_files, are_refused_with_the_reason) {
   EXPECT_THAT(why({{"data", "none"}}), HasSubstr("none.npy: it has no numbers"));
   EXPECT_THAT(why({{"data", "missing"}}), HasSubstr("missing.npy"));
   EXPECT_THAT(why({{"path", write("text.npz", "no zip")}}), HasSubstr("it is not a folder of .npy files, and no .npz file: "));
+  ASSERT_EQ(::mkfifo(dir_.file("fifo.npz").c_str(), 0600), 0);
+  EXPECT_THAT(why({{"path", dir_.file("fifo.npz")}}), HasSubstr("fifo.npz: not a regular file")) << "not a wait for a writer";
 }
 
 TEST_F(numpy_files, of_npz_are_refused_when_they_need_more_memory_than_allowed) {

@@ -32,7 +32,7 @@ void read_datum(std::span<const std::uint8_t> record, datum& d, const std::funct
         take({reinterpret_cast<const std::uint8_t*>(&v), sizeof v});
         break;
       }
-      case field(7, wire::varint): d.encoded = in.get_bool(); break;
+      case field(7, wire::varint): d.encoded = in.get_uint64() != 0; break;  // get_bool() reads a byte behind a record that ends here
       default: in.skip();
     }
 }
@@ -64,7 +64,7 @@ expected<datum> parse_datum(std::span<const std::uint8_t> record) {
 void copy_floats(std::span<const std::uint8_t> record, float* out) {
   datum d;
   read_datum(record, d, [&](std::span<const std::uint8_t> piece) {
-    std::memcpy(out, piece.data(), piece.size());
+    if (!piece.empty()) std::memcpy(out, piece.data(), piece.size());
     out += piece.size() / sizeof(float);
   });
 }

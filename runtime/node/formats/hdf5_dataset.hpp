@@ -1,5 +1,7 @@
 // Datasets of HDF5 files as arrays in memory, for sources of examples. Several files are joined
 // along the first axis, as Caffe's HDF5Data layer does.
+// The HDF5 library trusts its files, so a child process reads each file (child_process.hpp). Its
+// death is an error.
 // Errors: values that name the file and the dataset. A dataset whose numbers are in other files
 // (external storage, external links, virtual datasets) is refused, because a node may read only
 // the files that the job names.

@@ -1,11 +1,10 @@
 // The part of the HDF5 library that the source hdf5 calls. The library is loaded at its first use,
-// so that Troupe neither needs it nor brings its dependencies. Calls must not overlap: Debian's
-// build is not made for threads.
+// so that Troupe neither needs it nor brings its dependencies. It trusts its files: all calls are
+// made in a child process (child_process.hpp), which has one thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 
 #include "runtime/base/result.hpp"
 
@@ -20,8 +19,6 @@ constexpr int integers = 0, floats = 1, virtual_layout = 3;
 
 // size: one member for each function
 struct library {
-  std::mutex busy;  // held during every call
-
   int (*silence)(id stack, void* report, void* client);  // H5Eset_auto2
   id (*open_file)(const char* path, unsigned flags, id access);
   int (*close_file)(id);

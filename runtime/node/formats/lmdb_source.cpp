@@ -1,6 +1,6 @@
-// lmdb: Caffe's databases of examples (datum.hpp), read in place. value = byte * scale - mean.
-// Images of encoded records become planes in the order blue, green, red, as Caffe has them; a
-// record that is damaged or has another shape fails the job with its number.
+// lmdb: Caffe's databases of examples (datum.hpp), read from the file when they are used. value =
+// byte * scale - mean. Images of encoded records become planes in the order blue, green, red, as
+// Caffe has them; a record that is damaged or has another shape fails the job with its number.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -36,8 +36,10 @@ struct lmdb_part {
 
 std::string place_of(const lmdb_records& from, std::int64_t row) { return from.path() + ": record " + std::to_string(row); }
 
-datum record_of(const lmdb_records& from, std::int64_t row) {
-  auto d = parse_datum(from.record(row));
+// Reads a record to `bytes`, into which the result points.
+datum record_of(const lmdb_records& from, std::int64_t row, std::vector<std::uint8_t>& bytes) {
+  if (const auto fine = from.read(row, bytes); !fine) throw std::runtime_error(fine.error().in(place_of(from, row)).text);
+  auto d = parse_datum(bytes);
   if (!d) throw std::runtime_error(d.error().in(place_of(from, row)).text);
   return *d;
 }
@@ -75,11 +77,12 @@ class lmdb_source final : public source {
   }
   void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const override {
     const auto n = static_cast<std::size_t>(layout_.example.count());
+    std::vector<std::uint8_t> record;
     for (auto i : indices) {
       if (i < 0)
         std::memset(out, 0, n);
       else
-        bytes_of(checked(part(s), i), part(s), i, [&](const std::uint8_t* from) { std::memcpy(out, from, n); });
+        bytes_of(checked(part(s), i, record), part(s), i, [&](const std::uint8_t* from) { std::memcpy(out, from, n); });
       out += n;
     }
   }
@@ -97,8 +100,8 @@ class lmdb_source final : public source {
   const lmdb_part& part(split s) const { return parts_[s == split::train ? 0 : 1]; }
   static std::int64_t row(const lmdb_part& p, std::int64_t i) { return p.rows[static_cast<std::size_t>(i)]; }
 
-  datum checked(const lmdb_part& p, std::int64_t i) const {
-    const auto d = record_of(*p.from, row(p, i));
+  datum checked(const lmdb_part& p, std::int64_t i, std::vector<std::uint8_t>& record) const {
+    const auto d = record_of(*p.from, row(p, i), record);
     const bool same =
         layout_.encoded ? d.encoded
                         : !d.encoded && (d.floats > 0) == layout_.floats && shape{d.channels, d.height, d.width} == layout_.example;
@@ -128,15 +131,16 @@ class lmdb_source final : public source {
           out[k] = static_cast<T>(static_cast<double>(from[k]) * scaling_[c].first - scaling_[c].second);
     };
     std::vector<float> floats(layout_.floats ? n : 0);
+    std::vector<std::uint8_t> record;
     for (auto i : indices) {
       if (i < 0) {
         std::fill_n(out, n, T{0});
         *labels++ = -1;
       } else {
-        const auto d = checked(p, i);
+        const auto d = checked(p, i, record);
         *labels++ = label_of(d, p, i);
         if (layout_.floats) {
-          copy_floats(p.from->record(row(p, i)), floats.data());
+          copy_floats(record, floats.data());
           scaled(floats.data());
         } else {
           bytes_of(d, p, i, scaled);
@@ -163,7 +167,8 @@ lmdb_part open_records(const options& o, const char* key) {
 
 // The shape and kind of the first record.
 record_layout layout_of(const lmdb_records& from) {
-  const auto d = record_of(from, 0);
+  std::vector<std::uint8_t> record;
+  const auto d = record_of(from, 0, record);
   record_layout l;
   l.encoded = d.encoded, l.floats = d.floats > 0;
   l.example = shape{d.channels, d.height, d.width};
@@ -190,7 +195,8 @@ std::shared_ptr<const source> opened(const options& o) {
   layout.mean = numbers_of(o, "mean", 0, layout.example[0]);
   layout.classes = o.integer("classes");
   if (layout.classes == 0) {
-    for (const auto r : parts[0].rows) layout.classes = std::max(layout.classes, record_of(*parts[0].from, r).label + 1);
+    std::vector<std::uint8_t> record;
+    for (const auto r : parts[0].rows) layout.classes = std::max(layout.classes, record_of(*parts[0].from, r, record).label + 1);
     if (layout.classes < 1 || layout.classes > most_classes)
       throw option_error("path", o.text("path") + ": its labels are no class numbers (0, 1, 2, ...)");
   }

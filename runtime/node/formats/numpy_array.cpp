@@ -99,6 +99,7 @@ expected<std::vector<std::uint8_t>> member_of(zip_t* archive, const std::string&
 }
 
 expected<std::shared_ptr<const random_bytes>> open_member(const std::string& path, const std::string& name, std::uint64_t most) {
+  if (const auto regular = open_bytes(path); !regular) return unexpected(regular.error());  // libzip would wait for a FIFO's writer
   int code = 0;
   const std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open(path.c_str(), ZIP_RDONLY, &code), zip_discard);
   if (!archive) return unexpected(error("it is not a folder of .npy files, and no .npz file: " + text_of(code)));

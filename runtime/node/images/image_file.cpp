@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
+#include "runtime/data/file_bytes.hpp"
 #include "runtime/record/file_io.hpp"
 
 namespace troupe::images {
@@ -24,10 +24,10 @@ expected<void> check_length_of_path(const std::string& path) {
 expected<image_size> size_of_image_file(const std::string& path, wanted_size want) {
   if (const auto fine = check_length_of_path(path); !fine) return unexpected(fine.error());
   constexpr std::size_t first_bytes = 1 << 15;
-  std::vector<std::uint8_t> bytes(first_bytes);
-  std::ifstream in(path, std::ios::binary);
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  const auto in = open_bytes(path);
+  if (!in) return unexpected(in.error());
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(std::min<std::uint64_t>((*in)->size(), first_bytes)));
+  if (const auto fine = (*in)->read(0, bytes.data(), bytes.size()); !fine) return unexpected(fine.error());
   auto r = size_of_image(bytes, want);
   if (r.has_value() || bytes.size() < first_bytes) return r;
   auto whole = read_file(path);
